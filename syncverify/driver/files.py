@@ -21,7 +21,7 @@ from syncverify.base.suppressions import Suppression
 from syncverify.base.suppressions import apply as apply_suppressions
 from syncverify.base.suppressions import find as find_suppressions
 from syncverify.driver.capture import blank, captured
-from syncverify.driver.explained import explained
+from syncverify.driver.explained import bare, explained
 from syncverify.driver.verdicts import merge, run_system, text_hash
 from syncverify.frontends.launch_facts import NO_FACTS, LaunchFacts
 
@@ -166,7 +166,8 @@ class Options:
     ``values`` win over launch facts, which win over defaults. ``kernel``: only those whose name matches;
     ``entry``: only the one of exactly this name. ``infer``: host facts that PTX only implies may be used, as
     assumptions. ``advice`` adds notes on what proved kernels could do without (SV6xx). ``guard``: what one
-    kernel may take. ``isolated``: a fault of the tool is a kernel's report, and goes no further.
+    kernel may take. ``isolated``: a fault of the tool is a kernel's report, and goes no further. ``replay``:
+    refutations of PTX and CUDA are replayed on the second reader (``driver.confirmed``).
     """
 
     values: Mapping[str, int] = field(default_factory=dict)
@@ -178,6 +179,7 @@ class Options:
     infer: bool = True
     guard: Guard = Guard(None)
     isolated: bool = False
+    replay: bool = True
 
 
 def check_source(
@@ -191,13 +193,14 @@ def check_source(
     advice: bool = False,
     scope: ScopeKind = ScopeKind.EXACT,
     infer: bool = True,
+    replay: bool = True,
 ) -> list[KernelReport]:
     """Checks the kernels of a file whose name matches ``kernel`` (all of them without it).
 
     See ``Options``. With ``on_error`` a kernel that cannot be used is handed there and the others are still
     checked; without it its InputError is raised. Comments of the source silence warnings and notes.
     """
-    options = Options(values or {}, kernel, None, policy, advice, scope, infer)
+    options = Options(values or {}, kernel, None, policy, advice, scope, infer, replay=replay)
     return finished(source, list(check_each(source, facts, options, on_error)), kernel is None)
 
 
@@ -209,8 +212,9 @@ def check_each(
 ) -> Iterator[KernelReport]:
     """The report of each kernel, as soon as it is there; ``finished`` is for when all are."""
     checks = _ptx_checks if source.module is not None else _ir_checks
+    replayed = source.module if options.replay else None
     for nothing, span, checked, follow in checks(source, facts, options):
-        steps = partial(_explained, checked, options.policy, follow)
+        steps = partial(_explained, checked, options.policy, replayed, follow)
         try:
             if options.isolated:
                 report = captured(nothing, steps, options.guard, span)
@@ -226,16 +230,26 @@ def check_each(
 
 
 def _explained(
-    checked: Callable[[], Iterator[KernelReport]], policy: Policy, follow: _Follow
+    checked: Callable[[], Iterator[KernelReport]], policy: Policy, module: Module | None, follow: _Follow
 ) -> Iterator[KernelReport]:
-    """Each report of a check; a refutation without a repair, then with one: that search may be cut off. So
-    may what follows: the repair as an edit of the text, and an assumption that would help."""
-    report: KernelReport | None = None
-    for found in checked():
-        yield replace(found, refuted_system=None)
-        yield (report := explained(found, policy))
-    if report is not None:
-        yield from follow(report)
+    """Each report of a check; of a refutation also what became of its witness, then a repair; and last the
+    repair as an edit of the text, and an assumption that would help.
+
+    Each of these may be cut off. ``module``: of the kernel; None where nothing is replayed.
+    """
+    last: KernelReport | None = None
+    for last in checked():
+        yield bare(last, module is not None)
+    if last is None:
+        return
+    if module is not None and last.refuted_facts is not None:
+        from syncverify.driver.confirmed import confirmed
+
+        last = confirmed(last, module)
+        yield bare(last)
+    last = bare(explained(last, policy))
+    yield last
+    yield from follow(last)
 
 
 def finished(source: SourceFile, reports: list[KernelReport], every: bool) -> list[KernelReport]:
