@@ -83,8 +83,8 @@ _ROWS = (
     (
         "K23",
         "shfl, vote, match, redux, mma whose mask names lanes that do not come",
-        "error",
-        "error",
+        "error; not lanes that left early and are not read",
+        "the same",
     ),
     ("K24", "wgmma in flight when its threads exit", "warning", "error"),
 )

@@ -71,7 +71,9 @@ class Ev(IntEnum):
     CLUSTER_ARRIVE = 33  # flags
     CLUSTER_WAIT = 34  # flags
     ELECT = 35  # lane mask of the lanes that must execute it together (also before ldmatrix, stmatrix)
-    COLLECTIVE = 37  # lane mask, kind -- shfl, vote, mma and the like: lanes of the mask come to one together
+    #: lane mask, kind, lanes that may not have left -- shfl, vote, mma and the like: lanes of the mask come to
+    #: one together
+    COLLECTIVE = 37
     SETMAXNREG = 36  # 1 for inc, 0 for dec; registers per thread
 
     FENCE = 40  # flags (ACQUIRE, RELEASE, SC, SYNC_RESTRICT), scope

@@ -194,7 +194,7 @@ def on_exit(run: Run, t: Thread, event: Event) -> int:
             whole_warp_leaves(run, t, n)
         if where != cta or t.info.warp not in n.auto.arrived:
             continue
-        if n.mask:
+        if n.mask and n.gen.waiting:
             lanes_leave_warp_sync(run, t, n)
         if number >= 0:
             lanes_leave(run, n, t.info.warp, live)

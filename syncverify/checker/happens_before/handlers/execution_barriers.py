@@ -38,10 +38,12 @@ class Named:
     red: bool = False  # the form of the open generation's first participants
     partial: dict[int, Generation] = field(default_factory=dict)  # warps of which only some lanes have come
     ahead: list[Thread] = field(default_factory=list)  # who comes a second time, before the rest of its warp
-    mask: int = 0  # of a bar.warp.sync
+    mask: int = 0  # of a bar.warp.sync or a collective
+    collective: bool = False  # shfl, vote, mma and the like, which order no memory
+    needed: int = 0  # of a collective: lanes that may not have left
 
     def met(self, warp: int, live: int) -> bool:
-        """Whether all lanes of the mask that have not left are at a bar.warp.sync."""
+        """Whether all lanes of the mask that have not left are there."""
         named = self.mask & live
         return self.mask != 0 and self.auto.arrived.get(warp, 0) & named == named
 
@@ -313,12 +315,16 @@ def _names_left(run: Run, t: Thread, site: int) -> None:
 
 
 def lanes_leave_warp_sync(run: Run, t: Thread, n: Named) -> None:
-    """Lanes exit that others of their warp wait for in a bar.warp.sync, which does not wait for them any
-    more."""
+    """Lanes exit that others of their warp wait for in a bar.warp.sync or a collective, which does not wait
+    for them any more."""
     live = run.live[t.info.cta, t.info.warp]
     if live and n.met(t.info.warp, live):
         for o in n.gen.waiting[:1]:
-            _names_left(run, o, n.gen.sites[o.cls])
+            site = n.gen.sites[o.cls]
+            if n.collective:
+                _needs_left(run, o, n, site)
+            else:
+                _names_left(run, o, site)
         end_generation(run, n, whole=True)
 
 
@@ -435,34 +441,47 @@ def on_elect(run: Run, t: Thread, event: Event) -> int:
 
 
 def on_collective(run: Run, t: Thread, event: Event) -> int:
-    """Lanes that the mask names come together, each class to an operation of the same kind (PTX ISA:
-    shfl.sync); it orders no memory. Lanes that have left never come (K23)."""
-    _, site, mask, kind = event
+    """Lanes that the mask names come together, each class to an operation of the same kind; it orders no
+    memory. Nobody waits for lanes that have left (PTX ISA, shfl.sync: all non-exited threads of the mask),
+    but what is taken from their registers is undefined, and ``mma`` needs its whole warp (K23)."""
+    _, site, mask, kind, needed = event
     cta, warp = t.info.cta, t.info.warp
-    gone = mask & ~run.live[cta, warp]
-    if gone:
-        run.report(
-            Obligation.UB,
-            "SV303",
-            f"the mask names lanes {lane_ranges(gone)}, which have left the kernel",
-            t,
-            site,
-            contested="K23",
-            fix="name only lanes that execute it, or let all lanes of the warp stay until then",
-        )
-        return DONE
     n = named(run, cta, -(1 << 80) - (((warp << 32) + mask) << 32) - kind)
+    n.mask, n.collective = mask, True
+    n.needed = (n.needed if n.auto.arrived.get(warp) else 0) | needed
     n.auto.arrived[warp] = n.auto.arrived.get(warp, 0) | t.info.lanes
+    if mask & ~run.live[cta, warp] and _needs_left(run, t, n, site):
+        return DONE
     t.clock.hand_row(E, n.gen.m[E])
     n.gen.con[t.cls] = t.time
     n.gen.sites[t.cls] = site
-    if n.auto.arrived[warp] & mask == mask:
+    if n.met(warp, run.live[cta, warp]):
         end_generation(run, n, whole=True)
         np.maximum(t.clock.m[E], n.last[E], out=t.clock.m[E])
         return DONE
     n.gen.waiting.append(t)
     t.waits_on = ("meet", site)
     return PARKED
+
+
+def _needs_left(run: Run, t: Thread, n: Named, site: int) -> bool:
+    """Whether a collective needs lanes that have left: their values, or all of the warp; or lanes that have
+    only gone round it to the kernel's end."""
+    gone = n.mask & ~run.live[t.info.cta, t.info.warp]
+    mates = [o for o in run.threads if (o.info.cta, o.info.warp) == (t.info.cta, t.info.warp) and o.done]
+    past = any(o.info.lanes & gone and run.info.passes(o.exit_site, site, False) for o in mates)
+    if not past and not n.needed & gone:
+        return False
+    run.report(
+        Obligation.UB,
+        "SV303",
+        f"the mask names lanes {lane_ranges(gone)}, which have left the kernel",
+        t,
+        site,
+        contested="K23",
+        fix="name only lanes that execute it, or let all lanes of the warp stay until then",
+    )
+    return True
 
 
 def meet(run: Run, t: Thread, event: Event) -> int:

@@ -1,7 +1,8 @@
 """Where instructions other than wgmma touch the registers of a wgmma too early.
 
 Compilers copy accumulators from register to register with ``mov`` at will, also while a wgmma is in flight:
-that renames them and touches nothing. So registers are followed through copies along all paths. Of every
+that renames them and touches nothing, unless something else lands in a register of a wgmma in flight. So
+registers are followed through copies along all paths. Of every
 other instruction it is known then whether it may read or write the registers of a wgmma that no wait covers,
 or touch what a wgmma takes without a fence between (a read asks for the fence as a write does: PTX ISA,
 wgmma.fence). Only those instructions get events; the checker judges them in the run. Nearly all kernels have
@@ -151,11 +152,12 @@ class _Analysis:
         if i.op == "wgmma":
             self._wgmma(state, k, i)
         elif i.op == "mov":
-            self._copy(state, i)
+            self._copy(state, k, i)
         else:
             self._other(state, k, i)
 
-    def _copy(self, state: _State, i: Instr) -> None:
+    def _copy(self, state: _State, k: int, i: Instr) -> None:
+        self._overwritten(state, k, i)
         flight: dict[str, dict[str, int]] = {}
         dirty: dict[str, frozenset[int]] = {}
         same: dict[str, frozenset[str]] = {}
@@ -180,6 +182,19 @@ class _Analysis:
         state.flight |= flight
         state.dirty |= dirty
         state.same |= {d: found - {d} for d, found in same.items() if found - {d}}
+
+    def _overwritten(self, state: _State, k: int, i: Instr) -> None:
+        """A copy into a register that a wgmma in flight owns or reads (PTX ISA, wgmma.mma_async: until a wait,
+        accesses to its registers are undefined)."""
+        copies = copied(i)
+        for d in results(i):
+            mine = {s for to, s in copies if to == d}
+            if d not in mine and mine.isdisjoint(state.flight):
+                for name in state.flight.get(d, ()):
+                    self._note(k, Ev.FRAG_WRITE, name)
+            if d not in mine:
+                for name in state.held.get(d, ()):
+                    self._note(k, Ev.FRAG_WRITE, name)
 
     def _wgmma(self, state: _State, k: int, i: Instr) -> None:
         if i.guard is not None and i.mods[0] != "mma_async":

@@ -11,7 +11,7 @@ from syncverify.base.kernel_names import base_name
 from syncverify.frontends.ptx.analysis.access_runs import joined
 from syncverify.frontends.ptx.analysis.atomic_counters import adds_one, counting, loads_word, unwritten
 from syncverify.frontends.ptx.analysis.block_groups import Teams, elsewhere
-from syncverify.frontends.ptx.analysis.collectives import Collectives
+from syncverify.frontends.ptx.analysis.collectives import Collectives, is_collective
 from syncverify.frontends.ptx.analysis.conditional_lengths import Lengths, chosen_lengths
 from syncverify.frontends.ptx.analysis.copy_addresses import copy_addresses, misplaced
 from syncverify.frontends.ptx.analysis.dependent_launch import early_accesses, reads_unwritten
@@ -255,7 +255,7 @@ class Plan:
         found: dict[int, set[int]] = {}
         for k, i in enumerate(self.body):
             at = self.flow.block_of[k]
-            if i.op in ("bar", "barrier") and at in self.flow.reached:
+            if (i.op in ("bar", "barrier") or is_collective(i)) and at in self.flow.reached:
                 while 0 <= at < self.flow.end:
                     b = self.flow.blocks[at]
                     if any(j.op in _DOES for j in self.body[b.lo : b.hi]):

@@ -71,7 +71,7 @@ def test_half_of_a_warp(tmp_path: Path, name: str, policy: Policy) -> None:
         ("@!%p1 bra A; bar.sync 1, 64; A: {0} @%p1 bra B; bar.sync 1, 64; B:",
          (("-1", "-1"), Verdict.REFUTED)),
         # left for good
-        ("@!%p1 exit; {0}", (("-1", "-1"), Verdict.REFUTED)),
+        ("@!%p1 exit; {0}", (("-1", "-1"), Verdict.PROVED)),  # nobody waits for them, or takes their values
         ("@!%p1 exit; {0}", (("65535", "-1"), Verdict.PROVED)),
         # a mask that the lane's number gives
         ("and.b32 %r5, %r2, 24; shl.b32 %r6, 255, %r5; {0}", (("%r6", "-1"), Verdict.PROVED)),
@@ -111,3 +111,19 @@ def test_a_product_needs_its_whole_warp(tmp_path: Path) -> None:
     assert verdict(tmp_path, MMA)[0] is Verdict.PROVED
     assert verdict(tmp_path, LOWER.format(MMA, "bar.sync 0;")) == (Verdict.REFUTED, ["SV303"])
     assert verdict(tmp_path, f"@!%p1 exit; {MMA}") == (Verdict.REFUTED, ["SV303"])
+
+
+@pytest.mark.parametrize(
+    ("lane", "wanted"), [(1, Verdict.PROVED), (16, Verdict.REFUTED)], ids=["those that stay", "one that left"]
+)
+def test_values_of_lanes_that_have_left(tmp_path: Path, lane: int, wanted: Verdict) -> None:
+    # PTX ISA, shfl.sync: waits for lanes that have not exited; a value of an inactive lane is undefined
+    text = f"@%p1 bra A; exit; A: shfl.sync.bfly.b32 %r4, %r3, {lane}, 31, -1;"
+    assert verdict(tmp_path, text)[0] is wanted
+
+
+@pytest.mark.parametrize(("upper", "wanted"), [("4294901760", Verdict.PROVED), ("-1", Verdict.REFUTED)])
+def test_halves_that_elect(tmp_path: Path, upper: str, wanted: Verdict) -> None:
+    # PTX ISA, elect.sync: the threads of the mask execute it, not the whole warp
+    text = "@!%p1 bra A; elect.sync _|%p4, 65535; bra B; A: elect.sync _|%p4, {}; B: bar.sync 0;"
+    assert verdict(tmp_path, text.format(upper))[0] is wanted

@@ -46,6 +46,18 @@ def test_write_in_flight() -> None:
     assert events(FENCE, mma(), COMMIT, "add.f32 %f2, %f8, %f9", wait(0)) == [(Ev.FRAG_WRITE, "%f1")]
 
 
+@pytest.mark.parametrize("text", ["mov.f32 %f2, 0f00000000", "mov.f32 %f2, %f8"])
+def test_another_value_is_copied_onto_an_accumulator_in_flight(text: str) -> None:
+    assert events(FENCE, mma(), COMMIT, text, wait(0)) == [(Ev.FRAG_WRITE, "%f1")]
+    assert events(FENCE, mma(), COMMIT, wait(0), text) == []
+
+
+def test_another_value_is_copied_onto_a_matrix_in_flight() -> None:
+    a = "{%a1, %a2, %a3, %a4}"
+    assert events(FENCE, mma(a=a), COMMIT, "mov.b32 %a3, 7", wait(0)) == [(Ev.FRAG_WRITE, "%a1")]
+    assert events(FENCE, mma(a=a), COMMIT, "mov.b32 %b3, %a3", wait(0)) == []
+
+
 def test_a_wait_that_leaves_the_group_pending() -> None:
     lines = (FENCE, mma(), COMMIT, wait(1), "add.f32 %f5, %f1, %f2")
     assert events(*lines) == [(Ev.FRAG_READ, "%f1")]
