@@ -55,7 +55,9 @@ class Row:
     at: tuple[int, ...]
     mask: Operand | None
     kind: int  # a number for what they are
-    shuffles: tuple[tuple[str, int, int], ...] | None = ()  # mode, b, c; None: values of any lane may be taken
+    shuffles: (
+        tuple[tuple[str, int, int], ...] | None
+    ) = ()  # mode, b, c; None: values of any lane may be taken
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,8 +267,7 @@ class Collectives:
         if one is None or other is None:
             return asked == last.guard and holds != negated
         return one[1:] == other[1:] and (
-            (one[0] == other[0] and holds != negated)
-            or (_opposite(one) == other[0] and holds == negated)
+            (one[0] == other[0] and holds != negated) or (_opposite(one) == other[0] and holds == negated)
         )
 
     def _comparison(self, op: Operand) -> tuple[str, tuple[str, ...], tuple[Operand, ...]] | None:

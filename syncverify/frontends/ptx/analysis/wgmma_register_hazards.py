@@ -184,7 +184,8 @@ class _Analysis:
         state.same |= {d: found - {d} for d, found in same.items() if found - {d}}
 
     def _overwritten(self, state: _State, k: int, i: Instr) -> None:
-        """A copy into a register that a wgmma in flight owns or reads (PTX ISA, wgmma.mma_async: until a wait,
+        """A copy into a register that a wgmma in flight owns or reads (PTX ISA, wgmma.mma_async: until a
+        wait,
         accesses to its registers are undefined)."""
         copies = copied(i)
         for d in results(i):
