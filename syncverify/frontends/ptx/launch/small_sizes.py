@@ -25,7 +25,7 @@ def small_sizes(facts: PtxFacts) -> Iterator[dict[str, int]]:
     32 bits are taken: longer ones may be pointers.
     """
     symbols = facts.symbols()
-    sizes = sorted(n for n in symbols if not n.startswith("param"))
+    sizes = sorted(symbols.keys() - facts.left_open())
     sizes = sizes or sorted(n for n, (_, most) in symbols.items() if most < 1 << 32)
     if not 1 <= len(sizes) <= MOST_SIZES:
         return
