@@ -105,10 +105,16 @@ def _read_ptx(path: Path, data: bytes, cuda: CudaOptions | None, name: str | Non
     made: tuple[str, ...] = ()
     if path.suffix == ".cu":
         from syncverify.frontends.cuda.nvcc import MARK
-        from syncverify.frontends.cuda.to_ptx import DEFAULTS, compile_cuda
+        from syncverify.frontends.cuda.to_ptx import DEFAULTS, compile_cuda, prelude_of
 
-        text = compile_cuda(path, cuda or DEFAULTS)
-        made = ("the PTX that nvcc makes: NVRTC takes no host code",) if text.endswith(MARK) else ()
+        cuda = cuda or DEFAULTS
+        needed = prelude_of(decode(data, shown)) if cuda.prelude is None else None
+        if needed is not None:
+            cuda = replace(cuda, prelude=needed)
+            made = (f"the runtime of {needed} is the prelude of that name: the source brings none",)
+        text = compile_cuda(path, cuda)
+        if text.endswith(MARK):
+            made = (*made, "the PTX that nvcc makes: NVRTC takes no host code")
     else:
         text = decode(data, shown)
     module = parse_ptx(text, shown)
