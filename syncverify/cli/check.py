@@ -99,6 +99,11 @@ def _configured(ctx: click.Context, _: click.Parameter, given: str | None) -> No
 )
 @click.option("--no-infer", is_flag=True, help="Take no host fact for granted that the input only implies.")
 @click.option(
+    "--no-replay",
+    is_flag=True,
+    help="Report refutations of PTX and CUDA without replaying them on the second reader.",
+)
+@click.option(
     "--timeout",
     type=click.FloatRange(0),
     default=CHECK_SECONDS,
@@ -152,6 +157,7 @@ def check(
     prelude: str | None,
     jobs: int,
     no_infer: bool,
+    no_replay: bool,
     timeout: float,
     max_memory: int | None,
     kind: str | None,
@@ -179,7 +185,9 @@ def check(
     guard = _guard(timeout, max_memory, jobs)
     caches = not (no_cache or certificate or require or os.environ.get("SYNCVERIFY_NO_CACHE"))
     asks = require == "kernel"
-    wanted = Wanted(facts, values, kernel, Policy(policy), cuda, not no_infer, guard, caches, asks)
+    wanted = Wanted(
+        facts, values, kernel, Policy(policy), cuda, not no_infer, guard, caches, asks, not no_replay
+    )
     found = Run()
     for error in unusable:
         found.reject(error)

@@ -40,6 +40,7 @@ class Wanted:
     guard: Guard
     caches: bool = True
     kernel_judges: bool = False  # the trusted kernel is asked about every proof
+    replay: bool = True  # refutations are replayed on the second reader
 
     def facts_of(self, item: Item) -> LaunchFacts:
         """The launch facts of an input: those that were named, else those beside it."""
@@ -199,6 +200,7 @@ def _checked(wanted: Wanted, item: Item) -> Checked:
         infer=wanted.infer,
         guard=wanted.guard,
         isolated=True,
+        replay=wanted.replay,
     )
     try:
         for report in check_each(source, wanted.facts_of(item), options, errors.append):
@@ -236,6 +238,7 @@ def _stored(
         "kernel": (wanted.kernel, item.entry),
         "policy": str(wanted.policy),
         "infer": wanted.infer,
+        "replay": wanted.replay,
     }
     headers: list[bytes] | None = []
     if Path(item.path).suffix == ".cu":

@@ -20,7 +20,7 @@ from syncverify.base.suppressions import Suppression
 from syncverify.base.suppressions import apply as apply_suppressions
 from syncverify.base.suppressions import find as find_suppressions
 from syncverify.driver.capture import blank, captured
-from syncverify.driver.explained import explained
+from syncverify.driver.explained import bare, explained
 from syncverify.driver.verdicts import merge, run_system, text_hash
 from syncverify.frontends.launch_facts import NO_FACTS, LaunchFacts
 
@@ -142,7 +142,8 @@ class Options:
     ``values`` win over launch facts, which win over defaults. ``kernel``: only those whose name matches;
     ``entry``: only the one of exactly this name. ``infer``: host facts that PTX only implies may be used, as
     assumptions. ``advice`` adds notes on what proved kernels could do without (SV6xx). ``guard``: what one
-    kernel may take. ``isolated``: a fault of the tool is a kernel's report, and goes no further.
+    kernel may take. ``isolated``: a fault of the tool is a kernel's report, and goes no further. ``replay``:
+    refutations of PTX and CUDA are replayed on the second reader (``driver.confirmed``).
     """
 
     values: Mapping[str, int] = field(default_factory=dict)
@@ -154,6 +155,7 @@ class Options:
     infer: bool = True
     guard: Guard = Guard(None)
     isolated: bool = False
+    replay: bool = True
 
 
 def check_source(
@@ -167,13 +169,14 @@ def check_source(
     advice: bool = False,
     scope: ScopeKind = ScopeKind.EXACT,
     infer: bool = True,
+    replay: bool = True,
 ) -> list[KernelReport]:
     """Checks the kernels of a file whose name matches ``kernel`` (all of them without it).
 
     See ``Options``. With ``on_error`` a kernel that cannot be used is handed there and the others are still
     checked; without it its InputError is raised. Comments of the source silence warnings and notes.
     """
-    options = Options(values or {}, kernel, None, policy, advice, scope, infer)
+    options = Options(values or {}, kernel, None, policy, advice, scope, infer, replay=replay)
     return finished(source, list(check_each(source, facts, options, on_error)), kernel is None)
 
 
@@ -185,8 +188,9 @@ def check_each(
 ) -> Iterator[KernelReport]:
     """The report of each kernel, as soon as it is there; ``finished`` is for when all are."""
     checks = _ptx_checks if source.module is not None else _ir_checks
+    replayed = source.module if options.replay else None
     for nothing, span, checked, propose in checks(source, facts, options):
-        steps = partial(_explained, checked, options.policy, propose)
+        steps = partial(_explained, checked, options.policy, replayed, propose)
         try:
             if options.isolated:
                 report = captured(nothing, steps, options.guard, span)
@@ -202,16 +206,26 @@ def check_each(
 
 
 def _explained(
-    checked: Callable[[], Iterator[KernelReport]], policy: Policy, propose: _Propose
+    checked: Callable[[], Iterator[KernelReport]], policy: Policy, module: Module | None, propose: _Propose
 ) -> Iterator[KernelReport]:
-    """Each report of a check; a refutation without a repair, then with one: that search may be cut off. So
-    may the last one, which proposes an assumption."""
-    report: KernelReport | None = None
-    for found in checked():
-        yield replace(found, refuted_system=None)
-        yield (report := explained(found, policy))
-    if report is not None:
-        yield propose(report)
+    """Each report of a check; of a refutation also what became of its witness, then a repair; and last an
+    assumption that would help.
+
+    Each of these may be cut off. ``module``: of the kernel; None where nothing is replayed.
+    """
+    last: KernelReport | None = None
+    for last in checked():
+        yield bare(last, module is not None)
+    if last is None:
+        return
+    if module is not None and last.refuted_facts is not None:
+        from syncverify.driver.confirmed import confirmed
+
+        last = confirmed(last, module)
+        yield bare(last)
+    last = bare(explained(last, policy))
+    yield last
+    yield propose(last)
 
 
 def finished(source: SourceFile, reports: list[KernelReport], every: bool) -> list[KernelReport]:

@@ -412,6 +412,7 @@ def _report(k: CheckTask, outcome: Outcome, seconds: float) -> KernelReport:
         diagnostics=tuple(d if d.span.line else replace(d, span=k.span) for d in outcome.diagnostics),
         stats=outcome.stats,
         refuted_system=outcome.system,
+        refuted_facts=k.facts if outcome.verdict is Verdict.REFUTED else None,
     )
 
 

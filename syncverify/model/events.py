@@ -167,12 +167,14 @@ class Site:
     """One operation in the source: where, its text for reports, and where that code is called from.
 
     ``wrapped``: the place of the operation itself where ``span`` is the call of a function that wraps it.
+    ``code_line``: its line in the code that is executed, the PTX of a CUDA source, say; 0: ``span`` has it.
     """
 
     span: Span
     text: str
     callers: tuple[Span, ...] = ()
     wrapped: Span | None = None
+    code_line: int = 0
 
 
 @dataclass(frozen=True, slots=True)

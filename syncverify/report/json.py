@@ -45,6 +45,7 @@ def _kernel(k: KernelReport, witness: str | None) -> dict[str, Any]:
         "invariants": list(k.acceptance.invariants),
         "besides": list(k.acceptance.besides),
         "witness": witness,
+        "replay": None if k.replay is None else {"outcome": str(k.replay.outcome), "detail": k.replay.detail},
         "diagnostics": [_diagnostic(k, d) for d in k.diagnostics],
     }
 

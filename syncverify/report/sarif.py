@@ -16,7 +16,7 @@ from syncverify.base.diagnostics import Blocked, Diagnostic, KernelReport, Sever
 from syncverify.base.explanations import explanation
 from syncverify.base.rules import RULES
 from syncverify.base.source import UNKNOWN_SPAN, Span
-from syncverify.report.base import Report, one_line, rests_on, scope_text
+from syncverify.report.base import Report, footnotes, one_line, replay_text, rests_on, scope_text
 
 #: Code scanning shows this many steps of a flow at most; the last ones hold the harm.
 MAX_STEPS = 1000
@@ -80,11 +80,11 @@ def _resting(report: Report) -> list[dict[str, Any]]:
     return [
         {
             "level": "note",
-            "message": {"text": "\n".join([f"{k.name}: {k.verdict} ({scope_text(k)})", *rests_on(k)])},
+            "message": {"text": "\n".join([f"{k.name}: {k.verdict} ({scope_text(k)})", *footnotes(k)])},
             "locations": [_location(Span(k.file, 1))],
         }
         for k in report.kernels
-        if rests_on(k)
+        if footnotes(k)
     ]
 
 
@@ -125,6 +125,7 @@ def _result(k: KernelReport, d: Diagnostic, index: dict[str, int]) -> dict[str, 
             "contested": d.contested,
             "scope": scope_text(k),
             "restsOn": rests_on(k),
+            "replay": replay_text(k),
         },
     }
     if d.related:

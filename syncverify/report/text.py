@@ -20,7 +20,15 @@ from syncverify.base.diagnostics import (
     Witness,
 )
 from syncverify.base.source import Span
-from syncverify.report.base import Report, counted, kernel_names, rule_name, scope_text, source_lines
+from syncverify.report.base import (
+    Report,
+    counted,
+    kernel_names,
+    replay_text,
+    rule_name,
+    scope_text,
+    source_lines,
+)
 from syncverify.report.drawing import draw
 from syncverify.report.excerpt import cut
 
@@ -87,6 +95,8 @@ def _kernel(k: KernelReport, name: str, witness_path: str | None, paint: Paint) 
     if len(k.assumptions) > SHOWN_ASSUMPTIONS:
         yield f"  and {len(k.assumptions) - SHOWN_ASSUMPTIONS} more (--format json lists them)"
     yield from _acceptance(k)
+    if (replay := replay_text(k)) is not None:
+        yield f"  {replay}"
     yield ""
 
 

@@ -8,6 +8,7 @@ from functools import cache, cached_property
 from typing import Any
 
 from syncverify.base.kernel_names import base_name
+from syncverify.base.source import Span
 from syncverify.frontends.ptx.analysis.access_runs import joined
 from syncverify.frontends.ptx.analysis.atomic_counters import adds_one, counting, loads_word, unwritten
 from syncverify.frontends.ptx.analysis.block_groups import Teams, without_address
@@ -407,7 +408,9 @@ class Plan:
             i = self.body[k]
             found = self.site_of[k] = len(self.sites)
             callers = self.module.places(i)[1:]
-            site = Site(self.module.span(i), instruction_text(i), callers, self.module.wrapped(i))
+            span = self.module.span(i)
+            line = 0 if span == Span(self.module.path, i.line) else i.line
+            site = Site(span, instruction_text(i), callers, self.module.wrapped(i), line)
             self.sites.append(site)
         return found
 
