@@ -452,7 +452,7 @@ def test_no_proof_rests_on_addresses_that_are_not_known(check: Any) -> None:
     good = module_text(LOADED_BACK.replace("FENCE", "fence.proxy.async;"), params=PARAMS)
     report = check(good, 1, facts)
     assert report["verdict"] == "unknown"
-    assert "params.0" in report["reason"]
+    assert "param 0" in report["reason"]
     hangs = good.replace("expect_tx.shared::cta.b64 _, [%r6], 128", "expect_tx.shared::cta.b64 _, [%r6], 256")
     assert check(hangs, 1, facts)["verdict"] == "refuted"
 
