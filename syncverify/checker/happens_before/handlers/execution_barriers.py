@@ -40,12 +40,11 @@ class Named:
     ahead: list[LaneClass] = field(
         default_factory=list
     )  # who comes a second time, before the rest of its warp
-    mask: int = 0  # of a bar.warp.sync or a collective
-    collective: bool = False  # shfl, vote, mma and the like, which order no memory
-    needed: int = 0  # of a collective: lanes that may not have left
+    mask: int = 0  # of a bar.warp.sync
+    collective: int = 0  # the mask of a shfl, vote, match or redux
 
     def met(self, warp: int, live: int) -> bool:
-        """Whether all lanes of the mask that have not left are there."""
+        """Whether all lanes of the mask that have not left are at a bar.warp.sync."""
         named = self.mask & live
         return self.mask != 0 and self.auto.arrived.get(warp, 0) & named == named
 
@@ -318,16 +317,12 @@ def _names_left(run: Run, t: LaneClass, site: int) -> None:
 
 
 def lanes_leave_warp_sync(run: Run, t: LaneClass, n: Named) -> None:
-    """Lanes exit that others of their warp wait for in a bar.warp.sync or a collective, which does not wait
-    for them any more."""
+    """Lanes exit that others of their warp wait for in a bar.warp.sync, which does not wait for them any
+    more."""
     live = run.live[t.info.cta, t.info.warp]
     if live and n.met(t.info.warp, live):
         for o in n.gen.waiting[:1]:
-            site = n.gen.sites[o.cls]
-            if n.collective:
-                _needs_left(run, o, n, site)
-            else:
-                _names_left(run, o, site)
+            _names_left(run, o, n.gen.sites[o.cls])
         end_generation(run, n, whole=True)
 
 
@@ -444,47 +439,69 @@ def on_elect(run: Run, t: LaneClass, event: Event) -> int:
 
 
 def on_collective(run: Run, t: LaneClass, event: Event) -> int:
-    """Lanes that the mask names come together, each class to an operation of the same kind; it orders no
-    memory. Nobody waits for lanes that have left (PTX ISA, shfl.sync: all non-exited threads of the mask),
-    but what is taken from their registers is undefined, and ``mma`` needs its whole warp (K23)."""
-    _, site, mask, kind, needed = event
+    """Lanes that the mask names come together, each class to an operation of the same kind (PTX ISA:
+    shfl.sync); it orders no memory. It waits for no lane that has left (K23), unless it is of the whole
+    warp."""
+    _, site, mask, kind, *more = event
     cta, warp = t.info.cta, t.info.warp
+    gone = mask & ~run.live[cta, warp]
+    if gone:
+        short = any(more) or run_past(run, t, site, gone)
+        lanes_left(run, t, site, gone, short)
+        if short or t.info.lanes & mask == mask & ~gone:
+            return DONE
     n = named(run, cta, -(1 << 80) - (((warp << 32) + mask) << 32) - kind)
-    n.mask, n.collective = mask, True
-    n.needed = (n.needed if n.auto.arrived.get(warp) else 0) | needed
     n.auto.arrived[warp] = n.auto.arrived.get(warp, 0) | t.info.lanes
-    if mask & ~run.live[cta, warp] and _needs_left(run, t, n, site):
-        return DONE
     t.clock.hand_row(E, n.gen.m[E])
     n.gen.con[t.cls] = t.time
     n.gen.sites[t.cls] = site
-    if n.met(warp, run.live[cta, warp]):
+    if n.auto.arrived[warp] & mask == mask & ~gone:
         end_generation(run, n, whole=True)
         np.maximum(t.clock.m[E], n.last[E], out=t.clock.m[E])
         return DONE
+    n.collective = 0 if any(more) else mask
     n.gen.waiting.append(t)
     t.waits_on = ("meet", site)
     return PARKED
 
 
-def _needs_left(run: Run, t: LaneClass, n: Named, site: int) -> bool:
-    """Whether a collective needs lanes that have left: their values, or all of the warp; or lanes that have
-    only gone round it to the kernel's end."""
-    gone = n.mask & ~run.live[t.info.cta, t.info.warp]
-    mates = [o for o in run.threads if (o.info.cta, o.info.warp) == (t.info.cta, t.info.warp) and o.done]
-    past = any(o.info.lanes & gone and run.info.passes(o.exit_site, site, False) for o in mates)
-    if not past and not n.needed & gone:
-        return False
+def run_past(run: Run, t: LaneClass, site: int, lanes: int) -> bool:
+    """Whether lanes that have left were to come to a collective: they have run past it to the end, through
+    what lanes execute after it."""
+    return any(
+        (o.info.cta, o.info.warp) == (t.info.cta, t.info.warp)
+        and o.info.lanes & lanes
+        and run.info.passes(o.exit_site, site, False)
+        for o in run.threads
+    )
+
+
+def lanes_left(run: Run, t: LaneClass, site: int, gone: int, short: bool) -> None:
+    """The mask of a collective names lanes that have left; ``short``: it needs them."""
+    named = f"the mask names lanes {lane_ranges(gone)}, which have left the kernel"
     run.report(
         Obligation.UB,
         "SV303",
-        f"the mask names lanes {lane_ranges(gone)}, which have left the kernel",
+        named if short else f"{named}: a value taken from them is undefined",
         t,
         site,
+        severity=Severity.ERROR if short else Severity.WARNING,
         contested="K23",
         fix="name only lanes that execute it, or let all lanes of the warp stay until then",
     )
-    return True
+
+
+def lanes_leave_collective(run: Run, t: LaneClass, n: Named) -> None:
+    """Lanes exit: a collective starts if the others of its mask have come."""
+    warp = t.info.warp
+    needed = n.collective & run.live[t.info.cta, warp]
+    gone = n.collective & ~needed
+    if not gone & t.info.lanes or n.auto.arrived[warp] & needed != needed or not n.gen.waiting:
+        return
+    other = n.gen.waiting[-1]
+    site = n.gen.sites[other.cls]
+    lanes_left(run, other, site, gone, run_past(run, other, site, gone))
+    end_generation(run, n, whole=True)
 
 
 def meet(run: Run, t: LaneClass, event: Event) -> int:

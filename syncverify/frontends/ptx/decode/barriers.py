@@ -111,7 +111,7 @@ def decode_elect(instr: Instr) -> Decoded:
         if named == ctx.warp_lanes:
             return ((Ev.ELECT, site, named),)
         alone = sum(1 << lane for lane in ctx.lanes) == named
-        return () if alone else ((Ev.COLLECTIVE, site, named, _ELECTION, named),)
+        return () if alone else ((Ev.COLLECTIVE, site, named, _ELECTION, 1),)
 
     return effect(emit, instr.operands[1:])
 
