@@ -90,7 +90,7 @@ class Run:
 OnDone = Callable[[int, Item, Checked], None]
 
 
-def check_all(run: Run, inputs: Sequence[Item], wanted: Wanted, jobs: int, told: OnDone) -> bool:
+def check_all(run: Run, inputs: Sequence[Item], wanted: Wanted, jobs: int, on_done: OnDone) -> bool:
     """Checks the inputs in their order; True if the user ended it before the last was done."""
     at_once = _at_once(jobs, len(inputs))
     work = partial(_without_proofs, wanted)
@@ -100,7 +100,7 @@ def check_all(run: Run, inputs: Sequence[Item], wanted: Wanted, jobs: int, told:
         for i, (item, checked) in enumerate(zip(inputs, results, strict=False)):
             done = _once_more(wanted, item) if checked.lost is not None else checked
             run.add(done)
-            told(i, item, done)
+            on_done(i, item, done)
             if done.interrupted:
                 raise KeyboardInterrupt
     except KeyboardInterrupt:

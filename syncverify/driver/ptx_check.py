@@ -133,24 +133,24 @@ def reports_of(task: Task, scope: ScopeKind) -> Iterator[KernelReport]:
     takes for granted is looked at after it."""
     start = time.perf_counter()
 
-    def told(report: KernelReport) -> KernelReport:
+    def finished(report: KernelReport) -> KernelReport:
         seconds = time.perf_counter() - start
         return replace(report, assumptions=(*task.granted, *report.assumptions), seconds=seconds)
 
     why = checked(task.kernel.module).without_rules
     if why is not None:
-        yield told(_report(task.kernel, unknown(why, task.kernel.span), 0.0))
+        yield finished(_report(task.kernel, unknown(why, task.kernel.span), 0.0))
         return
     k, report = _checked(task.kernel)
     if report.verdict is not Verdict.PROVED:
-        yield told(report)
+        yield finished(report)
     if scope is ScopeKind.ALL:
         report = _every_size(k, report)
     else:
         report = _some_variables(k, report)
     if scope is ScopeKind.ALL and report.verdict is not Verdict.PROVED:
-        yield told(report)
-    yield told(with_fewer_threads(k, _with_plain_global(k, report), _check))
+        yield finished(report)
+    yield finished(with_fewer_threads(k, _with_plain_global(k, report), _check))
 
 
 def proposed_sizes(task: Task, report: KernelReport) -> KernelReport:

@@ -313,7 +313,7 @@ class SystemInfo:
     has_to_wait: bool = False  # it is launched while the grid before may still run
     assumes_inputs: bool = False  # what it reads before that wait is taken for no output of the grid before
     #: whether what is read of global memory at a site is known to be no output of the grid before
-    settled: Callable[[int], bool] | None = None
+    reads_only_inputs: Callable[[int], bool] | None = None
     #: whether who leaves at one site, a whole warp or not, has run past a barrier at another, through what
     #: follows it for all
     skips: Callable[[int, int, bool], bool] | None = None

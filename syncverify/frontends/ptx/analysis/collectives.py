@@ -145,7 +145,7 @@ class Collectives:
                 found.setdefault(self._last(b), []).append(Apart(row, guards))
         return found
 
-    def told(self, k: int, known: Collection[str]) -> bool:
+    def decided_by(self, k: int, known: Collection[str]) -> bool:
         """Whether an instruction lies behind branches that are not decided, by registers that hold a
         value."""
         behind = [b for b in self._above(self.flow.block_of[k]) if self._last(b) not in self.branches]

@@ -196,7 +196,7 @@ class Plan:
             self.touches.setdefault(k, [])
         more = rows.followed(needed.registers)
         #: where registers bring events, and what decides about them is followed
-        self.asked = frozenset(fragments) | {k for k in self.uses.at if rows.told(k, needed.registers)}
+        self.asked = frozenset(fragments) | {k for k in self.uses.at if rows.decided_by(k, needed.registers)}
         if more or len(self.asked) > len(fragments):
             self.decoded = dict(sorted({**self.decoded, **more}.items()))
             effects = {k: _as_effect(e) for k, e in self.decoded.items()}
@@ -305,7 +305,7 @@ class Plan:
     def _instruction(self, site: int) -> int | None:
         return next((k for k, s in self.site_of.items() if s == site), None)
 
-    def settled(self, site: int) -> bool:
+    def reads_only_inputs(self, site: int) -> bool:
         """Whether an instruction reads global memory that the grid before does not write, if it reads any."""
         k = self._instruction(site)
         return k is not None and reads_unwritten(self.body[k], self.origins, self.inputs, self.function)
