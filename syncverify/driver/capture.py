@@ -73,7 +73,7 @@ def _ended(best: KernelReport, nothing: KernelReport, why: Reason, span: Span) -
 
 
 def faulted(report: KernelReport, what: str, span: Span) -> KernelReport:
-    """A report on a kernel that the tool itself failed on. A refutation from before stays one; a proof does not."""
+    """A report on a kernel that the tool failed on. A refutation from before stays one, a proof does not."""
     reason = Reason(f"internal fault, a bug in syncverify: please report it ({what})", Cause.INTERNAL_FAULT)
     found = Diagnostic(FAULT, Severity.WARNING, reason, span)
     if report.verdict is Verdict.REFUTED:

@@ -50,7 +50,7 @@ def warp_left(m: Machine, warp: Warp) -> None:
 
 
 def block_left(m: Machine, block: Block) -> None:
-    """A block has ended: no copy may still come to its shared memory, and warpgroups changed registers as one."""
+    """A block has ended: no copy may still come to its memory; warpgroups changed registers as one."""
     _registers_changed_as_one(m, block)
     for op in m.engines:
         if op.home is block:
