@@ -38,10 +38,18 @@ class Access:
     space: str  # shared, or generic
     scope: Scope = Scope.GPU
     strong: bool = field(default=False, kw_only=True)  # relaxed, volatile or stronger
+    packed: int = field(default=1, kw_only=True)  # values in each element that are accessed one by one
 
     @property
     def bytes(self) -> int:
         return self.size * len(self.elements)
+
+    @property
+    def single(self) -> int:
+        """Bytes of one of several accesses that a strong one is; 0 if it is one (PTX ISA, memory consistency
+        model: vector and packed data types)."""
+        one = self.size // self.packed
+        return one if (self.strong or self.code == Ev.ATOMIC) and one != self.bytes else 0
 
     def events(self, ctx: Context, site: int, address: Value, values: Sequence[Value], handle: int,
                part: bool) -> list[Event]:  # fmt: skip
@@ -71,6 +79,7 @@ def decode_access(i: Instr) -> Access | None:
     if "volatile" in i.mods or "mmio" in i.mods:
         scope = Scope.SYS  # PTX ISA, ld.volatile: relaxed with system scope
     strong = not _STRONG.isdisjoint(i.mods)
+    packed = 2 if i.op in ("atom", "red") and i.mods[-1].endswith("x2") else 1
     size = width(i.mods[-1]) // 8
     ops = i.operands
     match i.op:
@@ -79,9 +88,9 @@ def decode_access(i: Instr) -> Access | None:
         case "st" if isinstance(ops[0], Mem):
             return Access(Ev.WRITE, ops[0], _items(ops[1]), size, space, scope, strong=strong)
         case "atom" if isinstance(ops[1], Mem):
-            return Access(Ev.ATOMIC, ops[1], _items(ops[0]), size, space, scope)
+            return Access(Ev.ATOMIC, ops[1], _items(ops[0]), size, space, scope, packed=packed)
         case "red" if isinstance(ops[0], Mem):
-            return Access(Ev.ATOMIC, ops[0], _items(ops[1]), size, space, scope)
+            return Access(Ev.ATOMIC, ops[0], _items(ops[1]), size, space, scope, packed=packed)
     return None
 
 
@@ -129,6 +138,8 @@ def access_events(a: Access, ctx: Context, site: int, address: Value, values: Se
     if fp.overlap:
         alike = _same_values(a, ctx, site, offsets, values)
         fp = replace(fp, overlap=not alike, alike=alike)
+    if a.single:
+        fp = replace(fp, element=a.single)
     return _events(a, site, ctx.footprint(fp), handle)
 
 
