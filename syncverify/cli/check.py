@@ -197,11 +197,11 @@ def check(
         found.reject(error)
     progress = Progress(len(inputs))
 
-    def told(_: int, item: Item, checked: Checked) -> None:
+    def on_done(_: int, item: Item, checked: Checked) -> None:
         progress.input_done(item.path, checked.reports)
 
     with _terminable() as ended:
-        interrupted = check_all(found, inputs, wanted, jobs, told, dask)
+        interrupted = check_all(found, inputs, wanted, jobs, on_done, dask)
     progress.over()
     if kernel is not None and found.names and not (found.reports or found.errors or interrupted):
         found.reject(options.no_kernel(kernel, found.names))

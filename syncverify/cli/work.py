@@ -91,7 +91,7 @@ OnDone = Callable[[int, Item, Checked], None]
 
 
 def check_all(
-    run: Run, inputs: Sequence[Item], wanted: Wanted, jobs: int, told: OnDone, cluster: str | None = None
+    run: Run, inputs: Sequence[Item], wanted: Wanted, jobs: int, on_done: OnDone, cluster: str | None = None
 ) -> bool:
     """Checks the inputs in their order; True if the user ended it before the last was done.
 
@@ -108,7 +108,7 @@ def check_all(
         for i, (item, checked) in enumerate(zip(inputs, results, strict=False)):
             done = _once_more(wanted, item) if checked.lost is not None else checked
             run.add(done)
-            told(i, item, done)
+            on_done(i, item, done)
             if done.interrupted:
                 raise KeyboardInterrupt
     except KeyboardInterrupt:
