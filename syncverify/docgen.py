@@ -1,5 +1,5 @@
 """The generated parts of the documentation: docs/rules.md, docs/ptx_instructions.md, the tables of
-docs/model.md, the README's example.
+docs/model.md, the worked example of docs/guide/syncir.md.
 
 ``python -m syncverify.docgen docs`` writes them; a test fails when they differ from what the data says.
 """
@@ -25,7 +25,7 @@ from syncverify.model.proxies import Access
 
 BEGIN, END = "<!-- generated: {} -->", "<!-- end of generated: {} -->"
 
-#: The rule whose example the README works through.
+#: The rule whose example docs/guide/syncir.md works through.
 WORKED_EXAMPLE = "SV210"
 
 _SHORT = {
@@ -187,7 +187,7 @@ def replace_section(page: str, name: str, content: str) -> str:
 
 
 def pages(docs: Path) -> dict[Path, str]:
-    """Every generated page as it should be, the README apart."""
+    """Every generated page as it should be, by path."""
     path = docs / "model.md"
     model = replace_section(path.read_text("utf-8"), "hazards", hazards())
     return {
@@ -197,8 +197,8 @@ def pages(docs: Path) -> dict[Path, str]:
     }
 
 
-def readme(page: str) -> str:
-    """The README with its worked example as the tool sees it now."""
+def worked_example(page: str) -> str:
+    """docs/guide/syncir.md with its example as the tool sees it now."""
     e = explanation(WORKED_EXAMPLE)
     bad, good = e.bad or "", e.good or ""
     changed = list(unified_diff(bad.splitlines(), good.splitlines(), n=0, lineterm=""))[3:]
@@ -228,7 +228,7 @@ def worked_report(kernel: str) -> str:
 
 if __name__ == "__main__":
     root = Path(sys.argv[1])
-    front = root.parent / "README.md"
-    for path, text in {**pages(root), front: readme(front.read_text("utf-8"))}.items():
+    guide = root / "guide" / "syncir.md"
+    for path, text in {**pages(root), guide: worked_example(guide.read_text("utf-8"))}.items():
         if untimed(text) != untimed(path.read_text("utf-8")):
             path.write_text(text, "utf-8")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import chdir
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,8 @@ from syncverify.base.contested import CONTESTED
 from syncverify.base.explanations import _TEXTS, explanation
 from syncverify.base.rules import RULES
 from syncverify.base.source import InputError
-from syncverify.docgen import BEGIN, END, pages, readme, replace_section, untimed
+from syncverify.cli.main import run
+from syncverify.docgen import BEGIN, END, pages, replace_section, untimed, worked_example
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -41,9 +43,9 @@ def test_explanation_accepts_names_and_suggests() -> None:
         explanation("deadlok")
 
 
-def test_readme_example_is_what_the_tool_says() -> None:
-    page = (ROOT / "README.md").read_text("utf-8")
-    fresh = readme(page)
+def test_worked_example_is_what_the_tool_says() -> None:
+    page = (DOCS / "guide" / "syncir.md").read_text("utf-8")
+    fresh = worked_example(page)
     for name in ("kernel", "report", "fix"):
         begin, end = BEGIN.format(name), END.format(name)
         said, found = (untimed(p.split(begin)[1].split(end)[0]) for p in (page, fresh))
@@ -51,8 +53,20 @@ def test_readme_example_is_what_the_tool_says() -> None:
     assert "error[SV210 deadlock]" in fresh and "1 refuted" in fresh
 
 
+def test_first_page_shows_what_the_tool_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shown = (ROOT / "README.md").read_text("utf-8").split("```\n")[1]
+    ring = (ROOT / "corpus" / "gallery" / "ring.cu").read_text("utf-8")
+    kernel = tmp_path / "ring.cu"
+    kernel.write_text(ring.replace("(r / STAGES + 1) & 1", "(r / STAGES) & 1"), "utf-8")
+    with chdir(tmp_path):
+        assert run(["check", "ring.cu"]) == 1
+    said = capsys.readouterr().out.splitlines()
+    for line in shown.splitlines():
+        assert line in said, "the README shows what the tool does not say"
+
+
 def test_local_links_lead_somewhere() -> None:
-    for page in [ROOT / "README.md", *DOCS.glob("*.md")]:
+    for page in [ROOT / "README.md", *DOCS.rglob("*.md")]:
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text("utf-8")):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
 

@@ -75,6 +75,9 @@ def test_the_page_names_no_file_that_is_gone() -> None:
         assert found or list((ROOT / "syncverify").rglob(name)), name
 
 
-def test_the_front_page_links_every_page() -> None:
-    front = (ROOT / "README.md").read_text("utf-8")
-    assert [p.name for p in (ROOT / "docs").glob("*.md") if f"docs/{p.name}" not in front] == []
+def test_the_index_links_every_page_and_the_front_page_the_index() -> None:
+    docs = ROOT / "docs"
+    index = (docs / "index.md").read_text("utf-8")
+    pages = [p.relative_to(docs).as_posix() for p in docs.rglob("*.md") if p.name != "index.md"]
+    assert [p for p in sorted(pages) if f"({p})" not in index] == []
+    assert "(docs/index.md)" in (ROOT / "README.md").read_text("utf-8")
