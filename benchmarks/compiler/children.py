@@ -1,4 +1,4 @@
-"""Cases of a benchmark in child processes: killed when they stall, started anew behind where they were.
+"""Cases of a benchmark in child processes: killed when they stall, started again behind where they were.
 
 It prints {"begins": NAME} when it begins a case, and {"case": NAME, ...} for each result, as lines of JSON.
 """

@@ -40,7 +40,7 @@ from syncverify.gate.matmul import CompiledMatmul  # noqa: E402
 from syncverify.gate.ptx_check import launch_facts  # noqa: E402
 from syncverify.matmul import product  # noqa: E402
 from syncverify.model.events import Ev, System  # noqa: E402
-from syncverify.ptx_replay.run import settled  # noqa: E402
+from syncverify.ptx_replay.run import with_final_classes  # noqa: E402
 
 OURS = (
     "one tile, direct", "one tile, staged", "one tile, cluster", "one tile, pending", "three warpgroups",
@@ -110,7 +110,7 @@ def executed(module: Module, facts: LaunchFacts, values: Mapping[str, int]) -> C
         return Outcome(Verdict.UNKNOWN, (), None, "", {})
 
     check_module(module, facts, Policy.PRACTICAL, Checker(collect, merge), values=values)
-    system, sequences = settled(found[0], {})
+    system, sequences = with_final_classes(found[0], {})
     loads = {e[4] for events in sequences for e in events if e[0] == Ev.BULK_LOAD}
     a = min(loads, key=lambda m: place(system.info.maps[m]))  # A comes first
     kinds = {code: kind for kind, some in EVENTS.items() for code in some}

@@ -5,7 +5,7 @@
 
 Each kernel is built twice, once without the pass that places the fence, and runs in a child process that
 is killed when it stalls. A launch is wrong if a word differs from the first result of the fenced kernel.
-Times are those of 20 launches in a row, median of 15 rounds. DIR/reads_before_refill.json is written anew
+Times are those of 20 launches in a row, median of 15 rounds. DIR/reads_before_refill.json is written again
 after every kernel.
 """
 

@@ -13,7 +13,7 @@ One run:
    float64 (outputs full of NaN, three seeds); then every function that is right, at 2^27 elements, as CUDA
    graphs whose replays alternate; medians.
 Compiling ends after --compile-share of the time; what is not compiled by then is missing in its point. A
-process that answers too late is killed. DIR/rows_on_gpu.json is written anew after every point.
+process that answers too late is killed. DIR/rows_on_gpu.json is written again after every point.
 --only "CASE DTYPE WIDTH,WIDTH; ..." names single points, --sweep adds the schedules of rows_sweep.py to each,
 --near the few of these that may be as fast as the default ones.
 --settings "source=bulk" adds a schedule to the default ones; --more FILE adds some to single points, a JSON
@@ -126,7 +126,7 @@ def prepare(wanted: list[Point], jobs: int) -> list[str]:
 
 
 class Worker:
-    """A process of rows_torch.py that answers commands, or is killed and started anew."""
+    """A process of rows_torch.py that answers commands, or is killed and started again."""
 
     def __init__(self, kind: str, elements: int, scratch: Path, log: Path) -> None:
         self.arguments = [kind, str(elements), str(scratch / "gpu.lock")]

@@ -8,7 +8,7 @@ time, and so compares max-autotune at two row lengths only. Here:
    what inductor makes is kept on disk. Beside them this project's kernels are compiled and proved.
 2. Then, in one process, every point is one call of ``fusion_case``: eager, torch.compile, max-autotune and
    ours, whose replays alternate.
-DIR/peer_full.json is written anew after every point. Row lengths 1024 and 2048 are added to the table's.
+DIR/peer_full.json is written again after every point. Row lengths 1024 and 2048 are added to the table's.
 """
 
 from __future__ import annotations

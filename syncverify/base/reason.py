@@ -40,7 +40,7 @@ _ORDER = {cause: i for i, cause in enumerate(Cause)}
 
 
 class Reason(str):
-    """A text with its causes. ``of``: the reasons it was made of, by which questions are told apart.
+    """A text with its causes. ``of``: the reasons it was made of, by which questions are distinguished.
 
     ``bare``: the text without what it asks the user to give.
     """
@@ -102,7 +102,7 @@ def reason_of(error: BaseException) -> str:
     return first if isinstance(first, str) else str(error)
 
 
-def told(reason: str) -> dict[str, object]:
+def as_data(reason: str) -> dict[str, object]:
     """A reason as plain data."""
     made_of = sorted(reason.of) if isinstance(reason, Reason) else []
     return {"text": str(reason), "causes": sorted(causes_of(reason)), "of": made_of}
@@ -120,8 +120,9 @@ def heard(data: object) -> Reason:
 
 __all__ = [
     "Cause",
-    "bare",
     "Reason",
+    "as_data",
+    "bare",
     "caused",
     "causes_of",
     "has",
@@ -129,5 +130,4 @@ __all__ = [
     "kind_of",
     "made_of",
     "reason_of",
-    "told",
 ]

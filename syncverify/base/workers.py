@@ -19,7 +19,7 @@ _one_of_many = False
 
 
 @contextmanager
-def beside(work: Callable[[], object]) -> Iterator[None]:
+def in_background(work: Callable[[], object]) -> Iterator[None]:
     """Does work in a thread beside the block, for its effects: what goes wrong in it is left to whoever asks
     for them."""
 
@@ -113,4 +113,4 @@ def _heard(source: Any) -> Any:
         return None
 
 
-__all__ = ["apart", "beside", "may_fork", "one_of_many"]
+__all__ = ["apart", "in_background", "may_fork", "one_of_many"]

@@ -13,7 +13,7 @@ from collections import defaultdict
 
 from syncverify.base.diagnostics import BarrierState, StepKind
 from syncverify.checker.happens_before.handlers.mbarriers import NOINC
-from syncverify.checker.happens_before.run import Async, Run
+from syncverify.checker.happens_before.run import AsyncOperation, Run
 from syncverify.model.automata.mbarrier import Mbarrier
 from syncverify.model.events import Ev, Event, Flag
 
@@ -98,7 +98,7 @@ class BarrierStates:
                 return None
         return int(event[2])
 
-    def completion(self, op: Async) -> int | None:
+    def completion(self, op: AsyncOperation) -> int | None:
         """Applies the completion of an asynchronous operation; returns the first barrier that it moved."""
         if op.number <= NOINC and op.arrivals:
             barrier = op.arrivals >> 32

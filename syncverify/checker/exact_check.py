@@ -12,17 +12,17 @@ from typing import Any
 
 from syncverify.base.diagnostics import Diagnostic, Policy, Severity, Verdict, Witness
 from syncverify.base.reason import Cause, Reason, caused
-from syncverify.checker.explain.branching_polls import by_order
-from syncverify.checker.explain.counterexample import canonical, show
-from syncverify.checker.explain.hang import force, hang_failure, stuck
-from syncverify.checker.explain.root_causes import Group, diagnostic, distinct, group, warnings
-from syncverify.checker.happens_before.end_of_run import finish
+from syncverify.checker.explain.branching_polls import try_poll_orders
+from syncverify.checker.explain.counterexample import canonical, find_witness
+from syncverify.checker.explain.hang import hang_failure, release_blocked, stuck
+from syncverify.checker.explain.root_causes import Group, diagnostic, distinct, group_by_root_cause, warnings
+from syncverify.checker.happens_before.end_of_run import check_end
 from syncverify.checker.happens_before.failure import HARM, IMMEDIATE, Failure
 from syncverify.checker.happens_before.race_findings import between_blocks
 from syncverify.checker.happens_before.run import (
     AFTER_HARM,
-    Endless,
-    ForkingPoll,
+    BranchingPoll,
+    Livelock,
     Run,
     TooManyEvents,
     Unmodelled,
@@ -57,7 +57,7 @@ def check(system: System, policy: Policy = Policy.PRACTICAL, budget: Budget = Bu
         outcome = _undecided(system, e, budget, time.perf_counter() - start)
         if isinstance(e, TooManyEvents):
             return outcome if e.run is None else _harm_of(e.run, outcome, policy, budget)
-        return _harm_so_far(system, outcome, policy, budget, slack, isinstance(e, ForkingPoll))
+        return _harm_so_far(system, outcome, policy, budget, slack, isinstance(e, BranchingPoll))
     stats = {
         **outcome.stats,
         "events": events,
@@ -74,7 +74,7 @@ def _undecided(system: System, e: Exception, budget: Budget, seconds: float) -> 
         inner = caused(e.reason, Cause.UNSUPPORTED)
         reason = Reason(f"{span}: {inner}", parts=(inner,))
         return Outcome(Verdict.UNKNOWN, (d,), None, reason, {"seconds": seconds})
-    if isinstance(e, Endless):
+    if isinstance(e, Livelock):
         span = system.info.sites[e.site].span
         d = Diagnostic("SV902", Severity.WARNING, str(e), span)
         reason = Reason(f"{span}: {e}", Cause.UNDECIDED)
@@ -97,7 +97,7 @@ def _harm_so_far(
     except (Unmodelled, TooManyEvents):
         return undecided
     shown = _harm_of(run, undecided, policy, budget)
-    return by_order(run, undecided, policy, budget) if forked and shown is undecided else shown
+    return try_poll_orders(run, undecided, policy, budget) if forked and shown is undecided else shown
 
 
 def _harm_of(run: Run, undecided: Outcome, policy: Policy, budget: Budget) -> Outcome:
@@ -105,8 +105,8 @@ def _harm_of(run: Run, undecided: Outcome, policy: Policy, budget: Budget) -> Ou
     harms = [f for f in run.failures.values() if f.obligation in IMMEDIATE]
     found: list[Diagnostic] = []
     witness: Witness | None = None
-    for g in group(run, _judged(harms, policy), None):
-        shown = show(run, g, None, policy, budget, None)
+    for g in group_by_root_cause(run, _judged(harms, policy), None):
+        shown = find_witness(run, g, None, policy, budget, None)
         if shown is not None:
             found.append(diagnostic(run, g.root))
             found += [
@@ -139,7 +139,7 @@ def _judge(run: Run, policy: Policy, budget: Budget, slack: int, starved: Run | 
     """``starved``: the run that hung on the register pool, if ``run`` ignores it."""
     hang: Failure | None = None
     model = run
-    finish(run)
+    check_end(run)
     if run.hung and any(f.rule == "SV304" for f in run.failures.values()) and not run.ignores_pool:
         # The pool is no guide when setmaxnreg itself is broken: look at what else is wrong without it.
         other = canonical(run.system, budget, slack, ignore_pool=True)[0]
@@ -152,22 +152,22 @@ def _judge(run: Run, policy: Policy, budget: Budget, slack: int, starved: Run | 
         run.met_alone = {w.cls for w in waiting if w.kind == "meet"}
         run.max_events = min(run.max_events, end + AFTER_HARM)
         with suppress(Unmodelled, TooManyEvents):  # let through, they may come to what nobody can follow
-            force(run, FORCED_RELEASES)
-        finish(run)
+            release_blocked(run, FORCED_RELEASES)
+        check_end(run)
         hang = hang_failure(run, waiting, end)
     failures = _judged(list(run.failures.values()), policy)
     found: list[Diagnostic] = []
     witness: Witness | None = None
     undecided: list[Failure] = []
     obligation: str | None = None
-    groups = group(run, failures, hang)
-    pairs = [(g, show(model, g, hang, policy, budget, starved)) for g in groups]
+    groups = group_by_root_cause(run, failures, hang)
+    pairs = [(g, find_witness(model, g, hang, policy, budget, starved)) for g in groups]
     harmless = [f for g in groups for f in _harmless(g)]
     if harmless:
         # What harms is wrong in any order: that is the mistake, beside an order that changes nothing.
         rest = [f for f in failures if f not in harmless]
-        again = group(run, rest, hang, again=True)
-        instead = [(g, show(model, g, hang, policy, budget, starved)) for g in again]
+        again = group_by_root_cause(run, rest, hang, again=True)
+        instead = [(g, find_witness(model, g, hang, policy, budget, starved)) for g in again]
         if any(w is not None for _, w in instead):
             pairs, undecided = instead, harmless
     for g, shown in pairs:

@@ -51,11 +51,11 @@ def recheck(certificate: str, kernel: str, launch: str | None) -> int:
         click.echo(f"rejected: {certificate}: {e}")
         return Exit.REFUTED
     for r in done:
-        click.echo(_told(r))
+        click.echo(_summary(r))
     return Exit.OK if all(r.judged for r in done) else Exit.UNKNOWN
 
 
-def _told(r: Rechecked) -> str:
+def _summary(r: Rechecked) -> str:
     values = ", ".join(f"{k} = {v}" for k, v in r.values.items())
     scope = {
         ScopeKind.ALL: "every size",

@@ -86,10 +86,10 @@ class Run:
         self.errors.append(error)
 
 
-Told = Callable[[int, Item, Checked], None]
+OnDone = Callable[[int, Item, Checked], None]
 
 
-def check_all(run: Run, inputs: Sequence[Item], wanted: Wanted, jobs: int, told: Told) -> bool:
+def check_all(run: Run, inputs: Sequence[Item], wanted: Wanted, jobs: int, told: OnDone) -> bool:
     """Checks the inputs in their order; True if the user ended it before the last was done."""
     at_once = _at_once(jobs, len(inputs))
     work = partial(_without_proofs, wanted)

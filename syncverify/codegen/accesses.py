@@ -27,10 +27,10 @@ _SWIZZLE_UNITS = {"32B": 2, "64B": 4, "128B": 8}
 
 #: What caches are told: nothing; that copies and stores bring what nobody reads soon, or that loads do; that
 #: L1 need not hold what is loaded; that L2 gives up what is loaded last, and so what is stored before.
-Told = Literal["normal", "streaming", "loads", "past", "kept"]
+CacheHint = Literal["normal", "streaming", "loads", "past", "kept"]
 #: The same; or that registers are loaded again, which the compiler must not leave out: what was loaded gives
 #: way behind the last time, and is "held" until then or not.
-Hint = Literal[Told, "again", "held"]
+Hint = Literal[CacheHint, "again", "held"]
 
 
 #: The functions that load so.

@@ -15,7 +15,7 @@ from syncverify.base.kernel_names import base_name
 from syncverify.base.source import InputError
 from syncverify.checker.kernel import Accepted
 from syncverify.checker.prover.parametric.concrete_checks import Problem
-from syncverify.checker.prover.parametric.result import Sized
+from syncverify.checker.prover.parametric.result import ParametricResult
 from syncverify.checker.prover.parametric.strategy import problem_of
 from syncverify.checker.prover.rings.by_induction import NotReadError, Shown, by_induction
 from syncverify.checker.prover.rings.cases import (
@@ -107,13 +107,15 @@ def _by_events(source: SourceFile, facts: LaunchFacts, r: KernelReport) -> Kerne
     shown: list[Shown] = []
     failed: list[str] = []
 
-    def prove(sizes: Any, given: Any, systems: Any, exact: Any, policy: Policy, _: int, alone: Any) -> Sized:
+    def prove(
+        sizes: Any, given: Any, systems: Any, exact: Any, policy: Policy, _: int, alone: Any
+    ) -> ParametricResult:
         try:
             shown.extend(by_induction(Problem(sizes, given, systems, exact, alone=alone), policy))
         except (NotReadError, NotFoundError) as e:
             failed.append(str(e))
-            return Sized(Verdict.UNKNOWN, reason=str(e))
-        return Sized(Verdict.PROVED)
+            return ParametricResult(Verdict.UNKNOWN, reason=str(e))
+        return ParametricResult(Verdict.PROVED)
 
     f = next((f for f in source.module.entries if r.name in (f.name, base_name(f.name))), None)
     if f is None:

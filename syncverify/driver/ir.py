@@ -15,7 +15,7 @@ from syncverify.base.source import InputError, Span
 from syncverify.checker.exact_check import Outcome
 from syncverify.checker.explain import redundancy
 from syncverify.checker.prover.parametric.enumerate_launches import launches
-from syncverify.checker.prover.parametric.strategy import Sized, all_sizes, any_team
+from syncverify.checker.prover.parametric.strategy import ParametricResult, all_sizes, any_group
 from syncverify.checker.prover.rings import decide_stages
 from syncverify.driver.ir_advice import advise, exchanges_globally
 from syncverify.driver.verdicts import merge, outcome_of, run_system, text_hash, undecided
@@ -152,15 +152,17 @@ def _every_size(
     )
 
 
-def _any_team(kernel: Kernel, values: Mapping[str, int], policy: Policy) -> Sized | None:
-    """A proof of a launch of many clusters, if they share global memory in teams that one can stand for."""
+def _any_team(kernel: Kernel, values: Mapping[str, int], policy: Policy) -> ParametricResult | None:
+    """A proof of a launch of many clusters, if they share global memory in block groups that one can stand
+    for.
+    """
     if not block_groups.team_size(kernel) or Grid.of(kernel, values).clusters <= MAX_CLUSTERS:
         return None
-    found = any_team(kernel, values, policy)
+    found = any_group(kernel, values, policy)
     return found if found.verdict is Verdict.PROVED else None
 
 
-def _assumed(kernel: Kernel, found: Sized) -> tuple[str, ...]:
+def _assumed(kernel: Kernel, found: ParametricResult) -> tuple[str, ...]:
     """What a proof for every size takes for granted."""
     if found.launches:
         return ()
@@ -170,9 +172,9 @@ def _assumed(kernel: Kernel, found: Sized) -> tuple[str, ...]:
 def _one_by_one(
     kernel: Kernel,
     given: dict[str, int],
-    found: Sized,
+    found: ParametricResult,
     exactly: Callable[[Mapping[str, int]], KernelReport],
-) -> tuple[Sized, KernelReport | None]:
+) -> tuple[ParametricResult, KernelReport | None]:
     """A proof by checks of all launches that differ, where they are few; or the first that is refuted."""
     every = launches(kernel, given)
     if every is None:
@@ -187,7 +189,7 @@ def _one_by_one(
     notes = {(d.rule, d.span, d.contested): d for r in reports for d in r.diagnostics}
     stats = {"launches": len(every), "events": sum(int(r.stats.get("events", 0)) for r in reports)}
     shown = tuple(notes.values())
-    return Sized(Verdict.PROVED, diagnostics=shown, stats=stats, launches=tuple(every)), None
+    return ParametricResult(Verdict.PROVED, diagnostics=shown, stats=stats, launches=tuple(every)), None
 
 
 def launch_values(kernel: Kernel, given: Mapping[str, int]) -> tuple[dict[str, int], list[str]]:

@@ -8,7 +8,7 @@ from math import prod
 
 from syncverify.base.diagnostics import KernelReport, Severity, Verdict
 from syncverify.base.reason import Cause, Reason
-from syncverify.driver.ptx_task import Kernel
+from syncverify.driver.ptx_task import CheckTask
 from syncverify.frontends.ptx.analysis.warp_roles import counts_threads, has_roles
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.launch.facts import PtxFacts
@@ -27,7 +27,7 @@ def of_bound(facts: PtxFacts) -> list[str]:
 
 
 def with_fewer_threads(
-    k: Kernel, report: KernelReport, check: Callable[[Kernel], KernelReport]
+    k: CheckTask, report: KernelReport, check: Callable[[CheckTask], KernelReport]
 ) -> KernelReport:
     """A proof for the largest block; undecided where a smaller one goes wrong that the text may as well mean.
 

@@ -21,7 +21,7 @@ from syncverify.driver.ptx_block import of_bound, with_fewer_threads
 from syncverify.driver.ptx_systems import outcomes, question_of
 from syncverify.driver.ptx_task import (
     Checker,
-    Kernel,
+    CheckTask,
     NotShownError,
     Prove,
     compiled,
@@ -42,7 +42,7 @@ from syncverify.frontends.ptx.launch.tensormap_boxes import Boxes, copies_tensor
 from syncverify.frontends.ptx.syntax.nodes import Function, Module
 from syncverify.frontends.ptx.values.symbolic_words import NO_WRAP
 from syncverify.ir.expr import Var, names
-from syncverify.symbolic.context import Symbolic
+from syncverify.symbolic.context import NotConcrete
 
 #: Variables that are set together, where some numbers may refute.
 MOST_VARIABLES = 4
@@ -92,7 +92,7 @@ def check_module(
 class Task:
     """An entry with its facts, ready to be checked. ``granted``: what is assumed of the facts."""
 
-    kernel: Kernel
+    kernel: CheckTask
     granted: tuple[str, ...]
 
 
@@ -121,7 +121,7 @@ def kernel_task(
     bound = known.bind(wanted) if wanted else known
     granted = demand_launch(facts, f, known, {n: v for n, v in wanted.items() if n in symbols})
     boxes = Boxes() if infer else None
-    k = Kernel(module, f, bound, policy, checker, source_hash, boxes=boxes)
+    k = CheckTask(module, f, bound, policy, checker, source_hash, boxes=boxes)
     return Task(k, (*granted, *of_bound(known)))
 
 
@@ -147,10 +147,10 @@ def reports_of(task: Task, scope: ScopeKind) -> Iterator[KernelReport]:
         report = _some_variables(k, report)
     if scope is ScopeKind.ALL and report.verdict is not Verdict.PROVED:
         yield told(report)
-    yield told(with_fewer_threads(k, _looked_again(k, report), _check))
+    yield told(with_fewer_threads(k, _with_plain_global(k, report), _check))
 
 
-def _checked(k: Kernel) -> tuple[Kernel, KernelReport]:
+def _checked(k: CheckTask) -> tuple[CheckTask, KernelReport]:
     """The kernel and its report for the launch, if need be with what lies in shared memory as data."""
     report = _check(k)
     if report.verdict is Verdict.UNKNOWN and causes_of(report.reason) & CAUSES[Step.CONTENTS_AS_DATA]:
@@ -161,7 +161,7 @@ def _checked(k: Kernel) -> tuple[Kernel, KernelReport]:
     return k, report
 
 
-def _every_size(k: Kernel, report: KernelReport) -> KernelReport:
+def _every_size(k: CheckTask, report: KernelReport) -> KernelReport:
     """A proof for every size that is left open, where the report cannot do without a number; or the smallest
     sizes that refute the kernel; or the report, with a note."""
     if report.verdict is not Verdict.UNKNOWN or k.checker.prove is None or k.facts.block is None:
@@ -201,7 +201,7 @@ def _every_size(k: Kernel, report: KernelReport) -> KernelReport:
     return _smallest(k, replace(report, reason=first, diagnostics=(note, *report.diagnostics)))
 
 
-def _with_words(k: Kernel, report: KernelReport) -> tuple[Kernel, Any]:
+def _with_words(k: CheckTask, report: KernelReport) -> tuple[CheckTask, Any]:
     """What is found for every size, if need be with what is loaded and has no number as sizes too, or with
     what lies in shared memory as data."""
     found = _tried(k)
@@ -219,7 +219,7 @@ def _with_words(k: Kernel, report: KernelReport) -> tuple[Kernel, Any]:
     return k, found
 
 
-def _any_grid(k: Kernel) -> Kernel | None:
+def _any_grid(k: CheckTask) -> CheckTask | None:
     """The same launched with any number of CTAs, where the facts give it: what holds for every grid holds for
     that one, and of blocks that are known by number each is another state. None if they do not give it."""
     any_ = (Var("grid.x"), Var("grid.y"), Var("grid.z"))
@@ -229,23 +229,23 @@ def _any_grid(k: Kernel) -> Kernel | None:
     return replace(k, facts=replace(k.facts, grid=(x, y, z), _cache={}), program=[], assumptions=[])
 
 
-def _tried(k: Kernel) -> Any:
+def _tried(k: CheckTask) -> Any:
     """What is found for every size; None if nothing can be."""
     assert k.checker.prove is not None
     try:
         return _proof(k, k.checker.prove)
-    except Symbolic:
+    except NotConcrete:
         return None
 
 
-def _bound(k: Kernel, values: Mapping[str, int]) -> PtxFacts:
+def _bound(k: CheckTask, values: Mapping[str, int]) -> PtxFacts:
     """The facts for numbers; extents of the grid that nothing depends on are as small as can be."""
     least = dict(zip(("grid.x", "grid.y", "grid.z"), k.facts.cluster or (1, 1, 1), strict=True))
     known = k.facts.symbols()
     return k.facts.bind({n: v for n, v in least.items() if n in known} | dict(values))
 
 
-def _proof(k: Kernel, prove: Prove) -> Any:
+def _proof(k: CheckTask, prove: Prove) -> Any:
     """What is found for every size, with every answer to questions that have one for all agents; None if no
     size is open."""
     launch, whole = compiled(k)
@@ -308,7 +308,7 @@ def _proof(k: Kernel, prove: Prove) -> Any:
     return last
 
 
-def _smallest(k: Kernel, report: KernelReport) -> KernelReport:
+def _smallest(k: CheckTask, report: KernelReport) -> KernelReport:
     """Where open sizes leave a kernel undecided: the smallest of the first few that refute it, if any do."""
     if report.verdict is not Verdict.UNKNOWN:
         return report
@@ -321,7 +321,7 @@ def _smallest(k: Kernel, report: KernelReport) -> KernelReport:
     return _some_variables(k, report)
 
 
-def _some_variables(k: Kernel, report: KernelReport) -> KernelReport:
+def _some_variables(k: CheckTask, report: KernelReport) -> KernelReport:
     """Where variables that the host sets leave a kernel undecided: a few numbers for them that refute it."""
     p = k.program[0] if k.program else None
     if p is None or report.verdict is not Verdict.UNKNOWN:
@@ -340,7 +340,7 @@ def _some_variables(k: Kernel, report: KernelReport) -> KernelReport:
     return report
 
 
-def _looked_again(k: Kernel, report: KernelReport) -> KernelReport:
+def _with_plain_global(k: CheckTask, report: KernelReport) -> KernelReport:
     """The report; or a refutation where blocks read what others write, with nothing to wait for."""
     if report.verdict is Verdict.REFUTED or not k.checker.again or not k.program:
         return report
@@ -355,7 +355,7 @@ def _looked_again(k: Kernel, report: KernelReport) -> KernelReport:
     return report
 
 
-def _check(k: Kernel) -> KernelReport:
+def _check(k: CheckTask) -> KernelReport:
     start = time.perf_counter()
     for program in k.program:
         program.forget_stores()
@@ -374,7 +374,7 @@ def _check(k: Kernel) -> KernelReport:
     return _report(k, replace(outcome, witness=witness), time.perf_counter() - start)
 
 
-def _report(k: Kernel, outcome: Outcome, seconds: float) -> KernelReport:
+def _report(k: CheckTask, outcome: Outcome, seconds: float) -> KernelReport:
     """What is said of a kernel whose systems have that outcome."""
     return KernelReport(
         name=k.function.name,
@@ -393,11 +393,11 @@ def _report(k: Kernel, outcome: Outcome, seconds: float) -> KernelReport:
     )
 
 
-def _assumptions(k: Kernel, diagnostics: Iterable[Diagnostic]) -> tuple[str, ...]:
+def _assumptions(k: CheckTask, diagnostics: Iterable[Diagnostic]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*k.assumptions, *_boxes_taken(k), *of_warnings(diagnostics))))
 
 
-def _boxes_taken(k: Kernel) -> list[str]:
+def _boxes_taken(k: CheckTask) -> list[str]:
     return [] if k.boxes is None else k.boxes.assumptions(k.module.path)
 
 

@@ -8,7 +8,7 @@ from syncverify.base.diagnostics import Diagnostic, Severity, Verdict
 from syncverify.base.reason import Cause, Reason, caused
 from syncverify.base.source import Span
 from syncverify.checker.outcome import Outcome
-from syncverify.checker.prover.modular.block_groups import Undetermined, team_kinds, traced
+from syncverify.checker.prover.modular.block_groups import NotDetermined, group_classes, traced
 from syncverify.driver.ptx_assumptions import MAX_TOGETHER
 from syncverify.frontends.ptx.compile.program import Program
 from syncverify.frontends.ptx.exec.system import PtxSystem
@@ -24,9 +24,9 @@ def together(program: Program, clusters: int | None, span: Span, fresh: Callable
              judge: Callable[[PtxSystem], Outcome]) -> Iterator[Outcome]:  # fmt: skip
     """The outcome of the clusters as one system, which ``fresh`` makes of so many, from a number on.
 
-    Of more than can run together those are that share data, one team of each kind. Where teams are too large
-    nothing is proved; a race among the first clusters is one all the same, while those that wait for ever
-    there may wait for others.
+    Of more than can run together those are that share data, one block group of each kind. Where block groups
+    are too large nothing is proved; a race among the first clusters is one all the same, while those that
+    wait for ever there may wait for others.
     """
     assert program.handing is not None
     where = f"blocks hand data over through global memory (line {program.handing.line})"
@@ -38,7 +38,7 @@ def together(program: Program, clusters: int | None, span: Span, fresh: Callable
     if not whole:
         try:
             found = list(_teams(program, clusters, fresh))
-        except Undetermined as found_out:
+        except NotDetermined as found_out:
             why = f" ({found_out})"
         else:
             yield from map(judge, found)
@@ -55,16 +55,16 @@ def together(program: Program, clusters: int | None, span: Span, fresh: Callable
 
 
 def _teams(program: Program, clusters: int, fresh: Callable[[int, int], PtxSystem]) -> Iterator[PtxSystem]:
-    """A system for each kind of team. Raises Undetermined."""
+    """A system for each kind of block group. Raises NotDetermined."""
     if clusters > MAX_TRACED:
-        raise Undetermined(f"at most {MAX_TRACED} are compared")
+        raise NotDetermined(f"at most {MAX_TRACED} are compared")
     if program.steers:
-        raise Undetermined("what a block does depends on data")
+        raise NotDetermined("what a block does depends on data")
     first = fresh(1, 0)
     traces = [traced(first.at(c)) for c in range(clusters)]
     if first.tables.unplaced:
-        raise Undetermined(first.tables.unplaced[0])
-    for team in team_kinds(traces, MAX_TOGETHER):
+        raise NotDetermined(first.tables.unplaced[0])
+    for team in group_classes(traces, MAX_TOGETHER):
         system = fresh(len(team), team[0])
         system.info.cooperative = False  # others of the grid may have taken their places
         yield system

@@ -21,8 +21,8 @@ from syncverify.driver.ptx_assumptions import (
     of_stores,
 )
 from syncverify.driver.ptx_grid import together
-from syncverify.driver.ptx_task import Kernel, compiled, elected, inferred, unknown, with_boxes
-from syncverify.frontends.launch_facts import beside
+from syncverify.driver.ptx_task import CheckTask, compiled, elected, inferred, unknown, with_boxes
+from syncverify.frontends.launch_facts import default_path
 from syncverify.frontends.ptx.compile.program import Program
 from syncverify.frontends.ptx.exec.concrete_launch import Launch
 from syncverify.frontends.ptx.exec.system import PtxSystem
@@ -40,10 +40,10 @@ _SOME_DATA = Reason("data", Cause.DATA)
 MAX_SEQUENCES = 256
 
 
-def outcomes(k: Kernel) -> Iterator[Outcome]:
+def outcomes(k: CheckTask) -> Iterator[Outcome]:
     """The outcomes of all systems that stand for the launch."""
     if k.facts.block is None:
-        example = f'{beside(k.module.path)}, with the lines [kernel."*"] and block = [128]'
+        example = f'{default_path(k.module.path)}, with the lines [kernel."*"] and block = [128]'
         text = f"the number of threads is not known: give block in a launch file, say {example}"
         yield unknown(Reason(text, Cause.MISSING_FACT), k.span)
         return
@@ -66,7 +66,7 @@ def outcomes(k: Kernel) -> Iterator[Outcome]:
     while answers:
         taken = answers.pop()
         asked: dict[Any, str] = {}
-        outcomes = list(_counted(k, program, replace(launch, answers=taken), whole, clusters, asked))
+        outcomes = list(_by_ticket_order(k, program, replace(launch, answers=taken), whole, clusters, asked))
         unknown_ = any(o.verdict is Verdict.UNKNOWN for o in outcomes)
         refuted = any(o.verdict is Verdict.REFUTED for o in outcomes)
         if unknown_ and not refuted and asked and len(taken) < MAX_CHOICES:
@@ -91,10 +91,10 @@ def _under(outcome: Outcome, taken: Mapping[Any, int], why: Mapping[Any, str]) -
     """What a finding under assumed answers is worth: whether they can be so is not known."""
     if outcome.verdict is not Verdict.REFUTED:
         return outcome
-    return _perhaps(outcome, list(dict.fromkeys(why.get(q, _SOME_DATA) for q in taken)))
+    return _with_poll_choices(outcome, list(dict.fromkeys(why.get(q, _SOME_DATA) for q in taken)))
 
 
-def _perhaps(outcome: Outcome, on: Sequence[str]) -> Outcome:
+def _with_poll_choices(outcome: Outcome, on: Sequence[str]) -> Outcome:
     """A refutation that rests on something unknown."""
     first = next((d for d in outcome.diagnostics if d.severity is Severity.ERROR), None)
     harm = first.message if first is not None else ""
@@ -106,7 +106,7 @@ def _perhaps(outcome: Outcome, on: Sequence[str]) -> Outcome:
     return Outcome(Verdict.UNKNOWN, found, None, text, outcome.stats)
 
 
-def _counted(k: Kernel, program: Program, launch: Launch, whole: int | None, clusters: int | None,
+def _by_ticket_order(k: CheckTask, program: Program, launch: Launch, whole: int | None, clusters: int | None,
              asked: dict[Any, str]) -> Iterator[Outcome]:  # fmt: skip
     """The outcomes for every way in which atomics may hand numbers out, up to one that is not proved."""
     work: list[dict[Question, int]] = [{}]
@@ -119,7 +119,7 @@ def _counted(k: Kernel, program: Program, launch: Launch, whole: int | None, clu
         if not tickets.counters:
             yield from found
             return
-        yield from (_alone(o, tickets) for o in found)
+        yield from (_one_cluster(o, tickets) for o in found)
         trouble = tickets.trouble()
         if trouble:
             yield unknown(trouble, k.span)
@@ -137,17 +137,17 @@ def _counted(k: Kernel, program: Program, launch: Launch, whole: int | None, clu
         yield unknown(again, k.span)
 
 
-def _alone(outcome: Outcome, tickets: Tickets) -> Outcome:
+def _one_cluster(outcome: Outcome, tickets: Tickets) -> Outcome:
     """What a finding is worth where several agents take numbers, or not all is followed: whether they can be
     so is not known."""
     alone = all(len(c.takes) < 2 for c in tickets.counters.values())
     trouble = tickets.trouble()
     if outcome.verdict is not Verdict.REFUTED or (alone and not trouble):
         return outcome
-    return _perhaps(outcome, [trouble] if trouble else [c.why for c in tickets.counters.values()])
+    return _with_poll_choices(outcome, [trouble] if trouble else [c.why for c in tickets.counters.values()])
 
 
-def _answered(k: Kernel, program: Program, launch: Launch, whole: int | None, clusters: int | None,
+def _answered(k: CheckTask, program: Program, launch: Launch, whole: int | None, clusters: int | None,
               asked: dict[Any, str]) -> Iterator[Outcome]:  # fmt: skip
     """The outcomes under some answers; ``asked``: questions without one that came up."""
     if program.handing is not None and program.handing.together:
@@ -165,7 +165,7 @@ def _answered(k: Kernel, program: Program, launch: Launch, whole: int | None, cl
             asked.update(first.tables.asked)
 
 
-def _handing_over(k: Kernel, program: Program, launch: Launch, clusters: int | None,
+def _handing_over(k: CheckTask, program: Program, launch: Launch, clusters: int | None,
                   asked: dict[Any, str]) -> Iterator[Outcome]:  # fmt: skip
     """The outcomes of a kernel whose blocks may wait for each other."""
     if k.boxes is not None and copies_tensors(program):
@@ -178,10 +178,10 @@ def _handing_over(k: Kernel, program: Program, launch: Launch, clusters: int | N
         def fresh(n: int, at: int, lane: int = lane) -> PtxSystem:
             return PtxSystem.fresh(program, launch, at, lane, k.hash, asked=asked, clusters=n)
 
-        yield from together(program, clusters, k.span, fresh, lambda s: _in_turns(k, s, asked))
+        yield from together(program, clusters, k.span, fresh, lambda s: _sequential_clusters(k, s, asked))
 
 
-def _in_turns(k: Kernel, system: PtxSystem, asked: dict[Any, str]) -> Outcome:
+def _sequential_clusters(k: CheckTask, system: PtxSystem, asked: dict[Any, str]) -> Outcome:
     """The outcome of a system for the orders in which its blocks may hold locks."""
     locks, handing = system.tables.locks, system.program.handing
     if not locks.taken:
@@ -205,7 +205,7 @@ def _in_turns(k: Kernel, system: PtxSystem, asked: dict[Any, str]) -> Outcome:
     return k.checker.merge(found)
 
 
-def _placed(k: Kernel, firsts: list[PtxSystem], clusters: int | None) -> Iterator[Outcome]:
+def _placed(k: CheckTask, firsts: list[PtxSystem], clusters: int | None) -> Iterator[Outcome]:
     """The outcomes for every place in the grid."""
     if not any(_place(reason) for first in firsts for reason in first.stuck):
         outcomes = [_judged(k, first) for first in firsts]
@@ -216,7 +216,7 @@ def _placed(k: Kernel, firsts: list[PtxSystem], clusters: int | None) -> Iterato
         yield unknown(_asked(firsts[0].stuck), k.span)
         return
     if clusters > MAX_COMPARED:
-        wrong = _wrong_somewhere(k, firsts[0], (0, clusters - 1))
+        wrong = _any_cluster_refuted(k, firsts[0], (0, clusters - 1))
         if wrong is not None:
             yield wrong
             return
@@ -229,7 +229,7 @@ def _placed(k: Kernel, firsts: list[PtxSystem], clusters: int | None) -> Iterato
     yield from _each_cluster(k, firsts[0], clusters)
 
 
-def _wrong_somewhere(k: Kernel, first: PtxSystem, numbers: Iterable[int]) -> Outcome | None:
+def _any_cluster_refuted(k: CheckTask, first: PtxSystem, numbers: Iterable[int]) -> Outcome | None:
     """What one of some clusters does wrong, which is wrong in the whole grid."""
     for number in numbers:
         for lane in elected(k, first.program, first.launch, number, first):
@@ -240,7 +240,7 @@ def _wrong_somewhere(k: Kernel, first: PtxSystem, numbers: Iterable[int]) -> Out
     return None
 
 
-def _each_cluster(k: Kernel, first: PtxSystem, clusters: int) -> Iterator[Outcome]:
+def _each_cluster(k: CheckTask, first: PtxSystem, clusters: int) -> Iterator[Outcome]:
     """One run for each cluster, or for each of those whose events differ."""
     seen: set[Any] = set()
     runs = 0
@@ -268,13 +268,13 @@ def _each_cluster(k: Kernel, first: PtxSystem, clusters: int) -> Iterator[Outcom
                 return  # the others take as long, most likely
 
 
-def _judged(k: Kernel, system: PtxSystem) -> Outcome:
+def _judged(k: CheckTask, system: PtxSystem) -> Outcome:
     """The outcome of a system. Boxes that something other than equations gave do not refute by themselves."""
     outcome = k.checker.judge(system, k.policy)
     if outcome.verdict is Verdict.PROVED and system.tables.unplaced:
         return unknown(system.tables.unplaced[0], k.span)
     if outcome.verdict is Verdict.REFUTED and system.tables.perhaps:
-        sure = k.checker.judge(_anew(k, system, replace(system.launch, sure=True)), k.policy)
+        sure = k.checker.judge(_relaunched(k, system, replace(system.launch, sure=True)), k.policy)
         if sure.verdict is Verdict.REFUTED:
             return sure
         by_data = _by_one_access(k, system)
@@ -285,7 +285,7 @@ def _judged(k: Kernel, system: PtxSystem) -> Outcome:
     if unsure and all(b.most for b in unsure):  # what is wrong with the smallest boxes is wrong with any
         given = {name: m for name, m in system.launch.maps.items() if name not in k.boxes.known}
         smallest = with_boxes(replace(system.launch, maps=given), k.boxes.facts(least=True))
-        again = k.checker.judge(_anew(k, system, smallest), k.policy)
+        again = k.checker.judge(_relaunched(k, system, smallest), k.policy)
         here = set(_harms(outcome)[:1])
         if again.verdict is Verdict.REFUTED and here <= {*_harms(again)}:
             unsure = []
@@ -310,7 +310,7 @@ def _harms(outcome: Outcome) -> list[Span]:
 _MOST_SITES = 4
 
 
-def _by_one_access(k: Kernel, system: PtxSystem) -> Outcome | None:
+def _by_one_access(k: CheckTask, system: PtxSystem) -> Outcome | None:
     """A race of one access that global memory decides on with one that is made anyway: an input that lets a
     lane make it is a counterexample. Two accesses that data decides on may never be made in one run."""
     tables = system.tables
@@ -320,7 +320,7 @@ def _by_one_access(k: Kernel, system: PtxSystem) -> Outcome | None:
         if causes_of(why) != {Cause.GLOBAL_DATA}:
             continue
         launch = replace(system.launch, sure=True, granted=frozenset({site}))
-        outcome = k.checker.judge(_anew(k, system, launch), k.policy)
+        outcome = k.checker.judge(_relaunched(k, system, launch), k.policy)
         errors = [d for d in outcome.diagnostics if d.severity is Severity.ERROR]
         if outcome.verdict is not Verdict.REFUTED or not errors or errors[0].rule not in _RACES:
             continue
@@ -336,7 +336,7 @@ def _by_one_access(k: Kernel, system: PtxSystem) -> Outcome | None:
 _RACES = ("SV110", "SV111", "SV112")
 
 
-def _anew(k: Kernel, system: PtxSystem, launch: Launch) -> PtxSystem:
+def _relaunched(k: CheckTask, system: PtxSystem, launch: Launch) -> PtxSystem:
     """The same clusters of another launch."""
     lane, clusters = system.info.elected_lane, system.info.clusters
     return PtxSystem.fresh(system.program, launch, system.cluster, lane, k.hash, clusters=clusters)

@@ -20,7 +20,7 @@ from syncverify.frontends.ptx.exec.system import PtxSystem, elected_lanes
 from syncverify.frontends.ptx.launch.block_group_detection import teams_of
 from syncverify.frontends.ptx.launch.concretize import launch_from
 from syncverify.frontends.ptx.launch.facts import PtxFacts
-from syncverify.frontends.ptx.launch.launch_constants import settled
+from syncverify.frontends.ptx.launch.launch_constants import specialise
 from syncverify.frontends.ptx.launch.tensormap_boxes import Boxes
 from syncverify.frontends.ptx.syntax.nodes import Function, Module
 from syncverify.ir.expr import Expr
@@ -31,8 +31,8 @@ _ELECTION = "elect.sync elects the lowest lane, as sm_90 does"
 Judge = Callable[[System, Policy], Outcome]
 Merge = Callable[[Iterable[Outcome]], Outcome]
 #: The verdict for all values of some sizes: their ranges, facts, makers of systems, exact check, policy.
-#: And how many clusters a system has that share global memory as a team, and makers of systems of one each.
-#: Gives what ``sizes.prove`` gives.
+#: And how many clusters a system has that share global memory as a block group, and makers of systems of one
+#: each. Gives what ``sizes.prove`` gives.
 Prove = Callable[
     [Mapping[str, tuple[int, int | None]], tuple[Expr, ...], Any, Callable[..., Verdict], Policy, int, Any],
     Any,
@@ -58,7 +58,7 @@ class Checker:
 
 
 @dataclass(slots=True)
-class Kernel:
+class CheckTask:
     """One entry under check."""
 
     module: Module
@@ -89,7 +89,7 @@ def place_of(module: Module, entry: Function) -> Span:
     return next(places, Span(path))
 
 
-def compiled(k: Kernel) -> tuple[Launch, Program]:
+def compiled(k: CheckTask) -> tuple[Launch, Program]:
     """The launch as far as it is known, and the kernel's code."""
     assert k.facts.block is not None
     launch = launch_from(k.facts, k.facts.block, k.facts.cluster or (1, 1, 1), k.function)
@@ -98,7 +98,7 @@ def compiled(k: Kernel) -> tuple[Launch, Program]:
     return (launch if k.boxes is None else with_boxes(launch, k.boxes.facts())), k.program[0]
 
 
-def _program(k: Kernel, function: Function, teams: Teams | None = None) -> Program:
+def _program(k: CheckTask, function: Function, teams: Teams | None = None) -> Program:
     apart, ints = pointers_apart(k.facts), numbers(k.facts, k.function)
     more = (apart, ints, holds(k.facts), k.words, teams, k.contents, k.followed, k.facts.dependent)
     inputs = unwritten(k.facts, k.function)
@@ -109,14 +109,14 @@ def _program(k: Kernel, function: Function, teams: Teams | None = None) -> Progr
     return found if plain is function else Program(k.module, plain, *more, inputs)
 
 
-def narrowed(k: Kernel, launch: Launch, whole: Program) -> Program:
+def narrowed(k: CheckTask, launch: Launch, whole: Program) -> Program:
     """The code without branches that the launch facts decide."""
-    function = settled(whole, launch)
+    function = specialise(whole, launch)
     return whole if function.body == whole.function.body else _program(k, function)
 
 
-def in_teams(k: Kernel, program: Program) -> Program:
-    """The code of blocks that share global memory in teams. Raises Symbolic where they do not."""
+def in_teams(k: CheckTask, program: Program) -> Program:
+    """The code of blocks that share global memory in block groups. Raises NotConcrete where they do not."""
     return _program(k, program.function, teams_of(program, k.facts.cluster or (1, 1, 1), k.facts.grid))
 
 
@@ -125,7 +125,7 @@ def with_boxes(launch: Launch, boxes: Mapping[str, MapFacts]) -> Launch:
     return replace(launch, maps={**boxes, **{n: m for n, m in launch.maps.items() if m.bytes is not None}})
 
 
-def inferred(k: Kernel, launch: Launch, program: Program, cluster: int = 0) -> Launch:
+def inferred(k: CheckTask, launch: Launch, program: Program, cluster: int = 0) -> Launch:
     """The launch with the boxes that it implies itself; ``cluster``: the one to run."""
     assert k.boxes is not None
 
@@ -139,7 +139,7 @@ def inferred(k: Kernel, launch: Launch, program: Program, cluster: int = 0) -> L
     return with_boxes(launch, k.boxes.facts())
 
 
-def elected(k: Kernel, program: Program, launch: Launch, cluster: int | None,
+def elected(k: CheckTask, program: Program, launch: Launch, cluster: int | None,
              like: PtxSystem | None = None) -> list[int]:  # fmt: skip
     """The lanes to elect. PTX leaves the choice open; CUTLASS and others rely on what the hardware does."""
     if k.policy is Policy.STRICT:

@@ -24,7 +24,7 @@ from typing import Any
 from syncverify.base import diagnostics, source
 from syncverify.base.cache_dir import Store, default_root
 from syncverify.base.diagnostics import KernelReport
-from syncverify.base.reason import Cause, Reason, has, heard, told
+from syncverify.base.reason import Cause, Reason, as_data, has, heard
 
 #: The newest entries that are kept when there are more than ``MOST``.
 MOST, KEPT = 4_000, 3_000
@@ -131,7 +131,7 @@ def pruned(root: Path) -> None:
 
 def _plain(x: Any) -> Any:
     if isinstance(x, Reason):
-        return {"$": "Reason", **told(x)}
+        return {"$": "Reason", **as_data(x)}
     if isinstance(x, StrEnum):
         return {"$": type(x).__name__, "is": str(x)}
     if x is None or isinstance(x, bool | int | float | str):

@@ -173,14 +173,14 @@ def relaunch(kernel: Kernel, grid: tuple[int, int, int] | None, registers: int |
     return replace(kernel, launch=launch)
 
 
-def beside(path: str | Path) -> Path:
+def default_path(path: str | Path) -> Path:
     """Where the launch facts of an input lie when no file is named: ``<input>.launch.toml``."""
     return Path(f"{path}.launch.toml")
 
 
 def facts_for(path: str | Path, launch: str | None = None) -> LaunchFacts:
     """The launch facts of an input: those of ``launch``, else those beside the input, else none."""
-    own = beside(path)
+    own = default_path(path)
     return read_facts(launch) if launch is not None else read_facts(own) if own.exists() else NO_FACTS
 
 

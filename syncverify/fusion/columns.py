@@ -22,7 +22,7 @@ from syncverify.fusion.column_schedule import ColumnSchedule
 from syncverify.fusion.dataflow import Dataflow, Part, register, renamed
 from syncverify.fusion.functions import REDUCTIONS
 from syncverify.fusion.graph import Fusion, Output
-from syncverify.fusion.lower import broadcast_index, sized_beside, stored_node
+from syncverify.fusion.lower import broadcast_index, computed_dimensions, stored_node
 from syncverify.ir import nodes as ir
 from syncverify.ir.expr import Binary, Call, Expr, Int, Var, substitute
 from syncverify.ir.nodes import Compute, For, GlobalRegion, If, Let, Param, Stmt
@@ -211,7 +211,7 @@ class ColumnKernel:
 
     def default_sizes(self) -> dict[str, int]:
         """Sizes of an exact check: several strips, a ragged end, and columns that some threads lack."""
-        sizes = dict.fromkeys((*self.fusion.dims, *sized_beside(self.fusion)), 2)
+        sizes = dict.fromkeys((*self.fusion.dims, *computed_dimensions(self.fusion)), 2)
         sizes[self.down] = 5 * self.tile + self.lanes + 1
         sizes[self.inner] = self.columns + self.vector
         return sizes
@@ -411,11 +411,11 @@ class ColumnKernel:
 
 def column_values(kernel: ColumnKernel, sizes: Mapping[str, int], blocks: int) -> dict[str, int]:
     """A kernel's parameters for so many blocks at most: strips, whole tiles of ``each``, ..."""
-    known = {d: sizes[d] for d in (*kernel.fusion.dims, *sized_beside(kernel.fusion))}
-    return dealt(kernel.columns, kernel.tile, kernel.partial, known, kernel.fusion.dims, blocks)
+    known = {d: sizes[d] for d in (*kernel.fusion.dims, *computed_dimensions(kernel.fusion))}
+    return launch_parameters(kernel.columns, kernel.tile, kernel.partial, known, kernel.fusion.dims, blocks)
 
 
-def dealt(
+def launch_parameters(
     columns: int, tile: int, partial: bool, sizes: Mapping[str, int], dims: tuple[str, ...], blocks: int
 ) -> dict[str, int]:
     """The parameters of a kernel whose blocks have so many columns, and whose tiles so many rows."""
@@ -450,7 +450,7 @@ def launch_values(
     if not (columns and tile):
         raise InputError(f"kernel {kernel.name} is no lowered fusion of columns", kernel.span)
     known = {n: v for n, v in sizes.items() if n in params and n not in ("strips", "columns")}
-    return dealt(columns, tile, "strips" in params, known, dims, blocks)
+    return launch_parameters(columns, tile, "strips" in params, known, dims, blocks)
 
 
 def _moved(at: Expr, column: Expr) -> Expr:

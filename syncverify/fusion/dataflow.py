@@ -286,6 +286,14 @@ def renamed(body: tuple[Stmt, ...], suffix: str) -> tuple[Stmt, ...]:
 #: Statements that set value registers.
 _MAKERS = (LdGlobal, LdShared, Compute, Shuffle)
 
-__all__ = ["Dataflow", "Part", "place_register", "register", "renamed", "row_numbers", "row_start",
-    "number_at", "stored_from",
+__all__ = [
+    "Dataflow",
+    "Part",
+    "number_at",
+    "place_register",
+    "register",
+    "renamed",
+    "row_numbers",
+    "row_start",
+    "stored_from",
 ]  # fmt: skip

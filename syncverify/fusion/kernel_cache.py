@@ -35,12 +35,12 @@ def _identity(plan: Plan, variant: int, policy: Policy) -> str:
         str(variant),
         type(plan).__name__,
         *settings,
-        _told(plan.fusion),
+        _fusion_key(plan.fusion),
     )
     return "\0".join(parts)
 
 
-def _told(f: Fusion) -> str:
+def _fusion_key(f: Fusion) -> str:
     nodes = [(i, f.node(i), f.dims_of(i), f.kind_of(i)) for i in f.order()]
     return repr((f.name, f.inputs, f.outputs, f.dims, f.span, f.called, nodes))
 

@@ -27,7 +27,7 @@ from syncverify.fusion.elements import (
     stored_node,
 )
 from syncverify.fusion.graph import Fusion
-from syncverify.fusion.persistent import dealt, facts, fetched, parameters, rounds, tile_of
+from syncverify.fusion.persistent import facts, fetched, launch_parameters, parameters, rounds, tile_of
 from syncverify.fusion.schedule import Schedule, fetches, overlaps, shared_per_block
 from syncverify.ir.expr import Call, Expr, ExprLike, Int, Var, as_expr
 from syncverify.ir.nodes import (
@@ -250,7 +250,7 @@ def lower(fusion: Fusion, schedule: Schedule, vector: int | None = None, width: 
         For("i", Int(0), Var("n"), Int(1), tuple(tile)),
         If(Var("block").eq(Var("grid") - 1), (_remainder(fusion, schedule, vector, width),)),
     ]
-    sized = sized_beside(fusion)
+    sized = computed_dimensions(fusion)
     assumes: list[Expr] = [Var(d) >= 1 for d in (*fusion.dims, *sized)]
     sizes = default_sizes(fusion, schedule)
     if width:
@@ -283,7 +283,7 @@ def lower(fusion: Fusion, schedule: Schedule, vector: int | None = None, width: 
     )
 
 
-def sized_beside(fusion: Fusion) -> list[str]:
+def computed_dimensions(fusion: Fusion) -> list[str]:
     """Dimensions that no input has, but whose extent is computed with."""
     named = {fusion.node(i).dim for i in fusion.graph if fusion.node(i).op == "size"}
     return sorted(named - set(fusion.dims))
@@ -309,7 +309,7 @@ def launch_values(kernel: Kernel, sizes: Mapping[str, int], blocks: int) -> dict
 
 
 def _values(tile: int, sizes: Mapping[str, int], blocks: int) -> dict[str, int]:
-    return dealt(prod(sizes.values()), tile, sizes, blocks)
+    return launch_parameters(prod(sizes.values()), tile, sizes, blocks)
 
 
 def rests(kernel: Kernel) -> dict[str, str]:

@@ -28,7 +28,7 @@ def facts(tile: int) -> tuple[Expr, ...]:
     )
 
 
-def dealt(elements: int, tile: int, sizes: Mapping[str, int], blocks: int) -> dict[str, int]:
+def launch_parameters(elements: int, tile: int, sizes: Mapping[str, int], blocks: int) -> dict[str, int]:
     """The parameters of a kernel for so many blocks at most.
 
     ``each``: whole tiles of every block; the first ``more`` blocks have another one. ``rest``: elements left
@@ -74,4 +74,4 @@ def tile_of(kernel: Kernel) -> int:
     raise InputError(f"kernel {kernel.name} is no lowered fusion", kernel.span)
 
 
-__all__ = ["dealt", "facts", "fetched", "parameters", "rounds", "tile_of"]
+__all__ = ["facts", "fetched", "launch_parameters", "parameters", "rounds", "tile_of"]

@@ -35,7 +35,7 @@ Observe = Callable[[str, Kernel], None]
 
 
 class Plan(Protocol):
-    """A fusion under a schedule. Its kernels are told apart by a number, the *variant*."""
+    """A fusion under a schedule. Its kernels are distinguished by a number, the *variant*."""
 
     @property
     def fusion(self) -> Fusion: ...

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from syncverify.codegen.accesses import Told
+from syncverify.codegen.accesses import CacheHint
 from syncverify.fusion.functions import COMPARISONS, REDUCTIONS
 from syncverify.fusion.graph import Fusion
 from syncverify.ir.nodes import DTYPE_BYTES
@@ -25,7 +25,8 @@ Table = tuple[tuple[int, int, int], ...]
 class Choice:
     """Warps of a row; blocks on an SM, or 0; whether vectors stay in registers, and rows are read again.
 
-    ``rows``: of a block, or 0. ``told``: what caches are told of rows that are read once, if not the usual.
+    ``rows``: of a block, or 0. ``hint_of``: what caches are told of rows that are read once, if not the
+    usual.
     """
 
     warps: int
@@ -33,7 +34,7 @@ class Choice:
     keeps: bool = False
     rereads: bool = False
     rows: int = 0
-    told: Told | None = None
+    told: CacheHint | None = None
 
 
 _TABLES: dict[tuple[Kind, int], Table] = {
@@ -219,7 +220,7 @@ def _cheap(fusion: Fusion) -> bool:
     return all(op in _CHEAP or op in _CASTS for op in fusion.ops())
 
 
-def told(fusion: Fusion, width: int) -> Told:
+def hint_of(fusion: Fusion, width: int) -> CacheHint:
     """What caches are told of rows that are read once, where it is not chosen with all else."""
     kind = _kind(fusion)
     if kind == "sum":
@@ -291,10 +292,10 @@ __all__ = [
     "choice",
     "early",
     "fetched",
+    "hint_of",
     "numbers",
     "rereads",
     "resident",
     "ring",
     "several",
-    "told",
 ]

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar, get_args
 
 from syncverify.base.schedule_fields import check_fields
 from syncverify.base.source import InputError
-from syncverify.codegen.accesses import Hint, Told
+from syncverify.codegen.accesses import CacheHint, Hint
 from syncverify.fusion import row_choices, row_strides
 from syncverify.fusion.graph import Fusion
 from syncverify.fusion.schedule import (
@@ -74,7 +74,7 @@ class RowSchedule:
     reread: Literal["auto", "yes", "no"] = "auto"
     arrive: Literal["warp", "thread"] = "warp"
     index: Literal["i32", "i64"] = "i32"
-    cache: Literal["auto", "held", Told] = "auto"
+    cache: Literal["auto", "held", CacheHint] = "auto"
     dependent: YesNo = "auto"
     ahead: YesNo = "auto"
     group: int = 0
@@ -181,8 +181,8 @@ def fitted(fusion: Fusion, schedule: RowSchedule, width: int) -> RowSchedule:
         found = _ring(fusion, chosen, per_thread, tile)
     else:
         found = _direct(chosen, per_thread, None if schedule.warps else choice)
-    told: Literal["held", Told] = (
-        "held" if chosen.reread == "yes" else choice.told or row_choices.told(fusion, width)
+    told: Literal["held", CacheHint] = (
+        "held" if chosen.reread == "yes" else choice.told or row_choices.hint_of(fusion, width)
     )
     moved, read = moved_bytes(fusion, width), row_bytes(fusion, width)
     waits = source == "direct" and overlaps(chosen.tile_rows * moved, row_choices.numbers(fusion))
@@ -276,7 +276,7 @@ _PARSERS: dict[str, Any] = {
     "operands": choice("auto", "registers", "reload"),
     "stream": choice("auto", "yes", "no"), "reread": choice("auto", "yes", "no"),
     "arrive": choice("warp", "thread"), "index": choice("i32", "i64"),
-    "cache": choice("auto", "held", *get_args(Told)), "dependent": choice("auto", "yes", "no"),
+    "cache": choice("auto", "held", *get_args(CacheHint)), "dependent": choice("auto", "yes", "no"),
     "ahead": choice("auto", "yes", "no"),
 }  # fmt: skip
 _HELP = {
@@ -287,7 +287,7 @@ _HELP = {
     "grid": "auto, persistent or tiles", "operands": "auto, registers or reload",
     "stream": "auto, yes or no", "reread": "auto, yes or no",
     "arrive": "warp or thread", "index": "i32 or i64",
-    "cache": f"auto, held, {', '.join(get_args(Told))}", "dependent": "auto, yes or no",
+    "cache": f"auto, held, {', '.join(get_args(CacheHint))}", "dependent": "auto, yes or no",
     "ahead": "auto, yes or no",
 }  # fmt: skip
 assert set(_PARSERS) == {f.name for f in fields(RowSchedule)}

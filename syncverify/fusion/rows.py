@@ -29,10 +29,10 @@ from syncverify.fusion.dataflow import (
 )
 from syncverify.fusion.functions import REDUCTIONS
 from syncverify.fusion.graph import Fusion, Output
-from syncverify.fusion.lower import full_barrier, sized_beside, stored_node, tile_buffer
+from syncverify.fusion.lower import computed_dimensions, full_barrier, stored_node, tile_buffer
 from syncverify.fusion.moments import Moments, crowded, of_lane
 from syncverify.fusion.online import Squares, reduced_over_lanes, statistics
-from syncverify.fusion.persistent import dealt, facts, fetched, parameters, rounds
+from syncverify.fusion.persistent import facts, fetched, launch_parameters, parameters, rounds
 from syncverify.fusion.row_schedule import MOST_ELEMENTS, RowSchedule, vector
 from syncverify.fusion.streamed import check_operands, part_buffer
 from syncverify.ir.expr import Binary, Call, Expr, Float, Int, Var
@@ -209,7 +209,7 @@ class RowKernel:
             Shared(part_buffer(d), "f32", (Int(self._slots), Int(len(found) * s.compute_warps)))
             for d, found in self._exchanges.items()
         ]
-        leading, sized = f.dims[:-1], sized_beside(f)
+        leading, sized = f.dims[:-1], computed_dimensions(f)
         return Kernel(
             name=f.name,
             launch=Launch(grid=(Var("blocks"), Int(1), Int(1)), block=(s.compute_warps * LANES, 1, 1)),
@@ -481,7 +481,7 @@ def row_values(
 ) -> dict[str, int]:
     """A lowered kernel's parameters: tiles of ``each`` block, blocks with ``more``, rows that ``rest``."""
     own = {d: sizes[d] for d in leading}
-    return dealt(prod(own.values()), tile_rows, own, blocks)
+    return launch_parameters(prod(own.values()), tile_rows, own, blocks)
 
 
 def _chunk_buffer(tensor: str, chunk: Chunk) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar, get_args
 
 from syncverify.base.schedule_fields import check_fields
 from syncverify.base.source import InputError
-from syncverify.codegen.accesses import Hint, Told
+from syncverify.codegen.accesses import CacheHint, Hint
 from syncverify.fusion import row_strides
 from syncverify.fusion.graph import Fusion
 from syncverify.passes.registers import registers_at_entry
@@ -67,7 +67,7 @@ class Schedule:
     registers: tuple[int, int] | None = None
     blocks_per_sm: int = 2
     index: Literal["i32", "i64"] = "i32"
-    cache: Literal["auto", Told] = "auto"
+    cache: Literal["auto", CacheHint] = "auto"
     source: Literal["auto", "bulk", "direct"] = "auto"
     grid: Literal["auto", "persistent", "tiles"] = "auto"
     dependent: YesNo = "auto"
@@ -250,7 +250,7 @@ _PARSERS: dict[str, Any] = {
     "mode": choice("warp-specialized", "pipelined"), "store": choice("direct", "tma", "role"),
     "store_stages": int, "compute_warps": int, "arrive": choice("warp", "thread"), "registers": _registers,
     "blocks_per_sm": int, "index": choice("i32", "i64"),
-    "cache": choice("auto", *get_args(Told)),
+    "cache": choice("auto", *get_args(CacheHint)),
     "source": choice("auto", "bulk", "direct"), "grid": choice("auto", "persistent", "tiles"),
     "dependent": choice("auto", "yes", "no"), "ahead": choice("auto", "yes", "no"),
 }  # fmt: skip
@@ -260,7 +260,7 @@ _HELP = {
     "mode": "warp-specialized or pipelined", "store": "direct, tma or role",
     "store_stages": "a number", "compute_warps": "a number", "arrive": "warp or thread",
     "registers": "LOW,HIGH or none",
-    "blocks_per_sm": "a number", "index": "i32 or i64", "cache": f"auto, {', '.join(get_args(Told))}",
+    "blocks_per_sm": "a number", "index": "i32 or i64", "cache": f"auto, {', '.join(get_args(CacheHint))}",
     "source": "auto, bulk or direct", "grid": "auto, persistent or tiles", "dependent": "auto, yes or no",
     "ahead": "auto, yes or no",
 }  # fmt: skip

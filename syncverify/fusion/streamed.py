@@ -26,8 +26,8 @@ from syncverify.fusion.dataflow import (
 )
 from syncverify.fusion.functions import REDUCTIONS
 from syncverify.fusion.graph import INDEX_DTYPES, Fusion, Output
-from syncverify.fusion.lower import sized_beside, stored_node
-from syncverify.fusion.persistent import dealt, facts, parameters, rounds
+from syncverify.fusion.lower import computed_dimensions, stored_node
+from syncverify.fusion.persistent import facts, launch_parameters, parameters, rounds
 from syncverify.fusion.row_schedule import RowSchedule
 from syncverify.ir import nodes as ir
 from syncverify.ir.expr import Binary, Call, Expr, Int, Var
@@ -41,7 +41,7 @@ WARPS, BLOCKS = 16, 2
 
 
 @dataclass(frozen=True)
-class Piece:
+class StreamedPiece:
     """What a block reads together: ``runs`` runs of neighbouring vectors. ``at``: a thread's first element.
 
     ``inside``: whether the thread has any, where not all do.
@@ -93,7 +93,7 @@ class StreamedRows:
         loop = For("i", Int(0), Var("n"), Int(1), (Let("row", row), *self._row()))
         values = streamed_values(self.span * self.runs, self.default_sizes(), 2, f.dims)
         chunk = self.span * self.runs
-        sized = sized_beside(f)
+        sized = computed_dimensions(f)
         shared = [
             ir.Shared(part_buffer(step), "f32", (Int(self._slots), Int(len(self._kept(step)) * self.warps)))
             for step in self._steps
@@ -157,7 +157,7 @@ class StreamedRows:
     def _kept(self, step: int) -> list[str]:
         return [r for s in self._steps.get(step, []) for r in s.registers]
 
-    def _part(self, piece: Piece | None) -> Part:
+    def _part(self, piece: StreamedPiece | None) -> Part:
         if piece is None:
             return Part(self.flow, "", Var, others=self.flow.row_places)
         form = (self.vector, piece.runs, self.span)
@@ -200,18 +200,18 @@ class StreamedRows:
     def _pieces(self, step: int, outputs: list[Output]) -> Iterator[Stmt]:
         """All elements of the row: whole pieces, then runs that some threads have no part of."""
         span, each, inner = self.span, self.runs * self.span, Var(self.inner)
-        whole = Piece(f"w{step}", self.runs, Var("at_"))
+        whole = StreamedPiece(f"w{step}", self.runs, Var("at_"))
         at = Var("k") * each + Var("tid") * self.vector
         yield For(
             "k", Int(0), Var("chunks"), Int(1), (Let("at_", at), *self._piece(step, whole, outputs))
         )  # fmt: skip
         left = Call("cdiv", (inner - Var("chunks") * each, Int(span)))
         last = Var("chunks") * each + Var("j") * span + Var("tid") * self.vector
-        ragged = Piece(f"r{step}", 1, Var("at_"), Var("own_") < inner)
+        ragged = StreamedPiece(f"r{step}", 1, Var("at_"), Var("own_") < inner)
         own = (Let("own_", last), Let("at_", Call("min", (Var("own_"), inner - self.vector))))
         yield For("j", Int(0), left, Int(1), (*own, *self._piece(step, ragged, outputs)))
 
-    def _piece(self, step: int, piece: Piece, outputs: list[Output]) -> Iterator[Stmt]:
+    def _piece(self, step: int, piece: StreamedPiece, outputs: list[Output]) -> Iterator[Stmt]:
         flow, part = self.flow, self._part(piece)
         found = self._steps.get(step, [])
         roots = [s.argument for s in found] + [stored_node(self.fusion, o) for o in outputs]
@@ -229,11 +229,11 @@ class StreamedRows:
             store = ir.StGlobal(region, part.expression(stored_node(self.fusion, o)))
             yield store if piece.inside is None else If(piece.inside, (store,))
 
-    def _load(self, name: str, piece: Piece) -> Stmt:
+    def _load(self, name: str, piece: StreamedPiece) -> Stmt:
         start = row_start(self.fusion, name, Var("row"), Var(self.inner)) or Int(0)
         return ir.LdGlobal(register(name, piece.suffix), self._region(name, start, piece))
 
-    def _region(self, tensor: str, start: Expr, piece: Piece) -> GlobalRegion:
+    def _region(self, tensor: str, start: Expr, piece: StreamedPiece) -> GlobalRegion:
         rows = (Int(piece.runs), Int(self.span)) if piece.runs > 1 else (None, None)
         at = piece.at if start == Int(0) else start + piece.at
         return GlobalRegion(tensor, at, Int(self.vector), *rows)
@@ -278,7 +278,7 @@ def streamed_values(
 ) -> dict[str, int]:
     """A kernel's parameters: rows of ``each`` block, and whole ``chunks`` of a row."""
     *leading, inner = dims
-    values = dealt(prod(sizes[d] for d in leading), 1, {d: sizes[d] for d in dims}, blocks)
+    values = launch_parameters(prod(sizes[d] for d in leading), 1, {d: sizes[d] for d in dims}, blocks)
     return {**values, "chunks": sizes[inner] // chunk}
 
 

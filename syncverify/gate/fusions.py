@@ -19,7 +19,7 @@ from syncverify.base.gc_pause import seldom
 from syncverify.base.nvrtc import compile_kernel
 from syncverify.base.nvrtc import version as nvrtc_version
 from syncverify.base.source import InputError
-from syncverify.base.workers import apart, beside
+from syncverify.base.workers import apart, in_background
 from syncverify.codegen import driver
 from syncverify.codegen.accesses import Hint
 from syncverify.codegen.arrays import DeviceArray, current_stream, describe, empty_like
@@ -186,7 +186,7 @@ class Program:
             return {stage: self.proof(stage, values) for stage in stages}
         with apart(lambda: replace(self.timely("ir", values), proof=None)) as found:
             if found is None:
-                with beside(lambda: self.code):  # the CUDA compiler runs while the IR is proved
+                with in_background(lambda: self.code):  # the CUDA compiler runs while the IR is proved
                     before = self.proof("ir", values)
                 return {"ir": before, "ptx": self.proof("ptx", values)}
             try:

@@ -10,7 +10,7 @@ from syncverify.base.source import Span
 from syncverify.ir.expr import Binary, Call, Expr, Float, Int, Unary, Var, children, evaluate, names, walk
 from syncverify.ir.memo import once
 from syncverify.ir.nodes import Assign, Elect, For, If, Kernel, Let, Role, Stmt
-from syncverify.symbolic.context import Term
+from syncverify.symbolic.context import AffineTerm
 
 #: Comparison operators.
 ORDER = frozenset({"==", "!=", "<", "<=", ">", ">="})
@@ -37,7 +37,7 @@ def shift_right(a: int, b: int) -> int:
 
 def truth(value: Any) -> Any:
     """1 if the value is 0 or more, else 0; a size without a number may answer with an unknown for both."""
-    return value.space.truth(value) if isinstance(value, Term) else int(value >= 0)
+    return value.space.truth(value) if isinstance(value, AffineTerm) else int(value >= 0)
 
 
 def counting(e: Expr, sizes: Set[str]) -> Expr:
@@ -325,7 +325,7 @@ def steady(body: tuple[Stmt, ...]) -> frozenset[str]:
 
 @once
 def rounds(body: tuple[Stmt, ...]) -> frozenset[str]:
-    """Names that may go round a ring: those that are assigned anew, and what is told from them."""
+    """Names that may go round a ring: those that are assigned again, and what is told from them."""
     found = {s.name for s in statements(body) if isinstance(s, Assign)}
     told: list[tuple[str, frozenset[str]]] = []
     for s in statements(body):

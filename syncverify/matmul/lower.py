@@ -146,7 +146,7 @@ def _cut_along_k(along_mn: bool, extent: int, blocks: int) -> bool:
 
 
 def _form(schedule: Schedule) -> ModuleType:
-    """How blocks of a team share tiles."""
+    """How blocks of a block group share tiles."""
     return stream if schedule.streams else split
 
 
@@ -202,12 +202,13 @@ def default_sizes(problem: Problem, schedule: Schedule) -> dict[str, int]:
     stages = stages_of(problem, schedule)
     down, across, steps = 3, 2, stages + 3
     if schedule.split_k > 1 and not schedule.streams:
-        # of one team: each block has a whole tile, if it has any, and its part of those that are shared
+        # of one block group: each block has a whole tile, if it has any, and its part of those that are
+        # shared
         alone = schedule.split_k if schedule.persistent else 0
         down = (alone + split.shared_tiles(schedule)) * schedule.sharing_b
         across = schedule.sharing_a
     elif schedule.split_k == 2:
-        # of one team: a block, or a cluster, with parts of two tiles
+        # of one block group: a block, or a cluster, with parts of two tiles
         down, across = 3 * schedule.sharing_b, schedule.sharing_a
     elif schedule.split_k > 2:
         down, across, steps = 1, 1, steps * schedule.split_k  # a tile with parts of all blocks

@@ -40,13 +40,13 @@ class Schedule:
     ``laps``: then each tile goes round the ring an ``even`` number of times, or an ``odd`` one, with steps
     beyond K that bring zeros, so that a warpgroup's tiles begin at the same place; or they begin anywhere
     (``any``).
-    ``split_k``: blocks (or clusters) of a team, which share steps along K evenly; there are never more blocks
-    than SMs. ``shares``: a team shares ``split_k - 1`` tiles, each by two neighbours (``pairs``), or ``one``
-    tile, behind whole tiles of each block if it is persistent; or the runs of its blocks begin and end
-    ``any``where inside its tiles.
-    ``sums``: these add partial sums in order (``ordered``), or as they come (``any``).
-    ``dependent``: blocks set their barriers up while the grid before still runs (programmatic dependent
-    launch). ``resident``: blocks that an SM holds at one time, so that one stores while another multiplies.
+    ``split_k``: blocks (or clusters) of a block group, which share steps along K evenly; there are never more
+    blocks than SMs. ``shares``: a block group shares ``split_k - 1`` tiles, each by two neighbours
+    (``pairs``), or ``one`` tile, behind whole tiles of each block if it is persistent; or the runs of its
+    blocks begin and end ``any``where inside its tiles. ``sums``: these add partial sums in order
+    (``ordered``), or as they come (``any``). ``dependent``: blocks set their barriers up while the grid
+    before still runs (programmatic dependent launch). ``resident``: blocks that an SM holds at one time, so
+    that one stores while another multiplies.
     """
 
     tile_m: int = 128

@@ -1,11 +1,11 @@
-"""Several blocks for one tile: each block of a team takes a part of its steps along K.
+"""Several blocks for one tile: each block of a block group takes a part of its steps along K.
 
 A team is a row of the grid, of ``split_k`` blocks (or clusters). It shares tiles in one of two ways
-(``Schedule.shares``). ``one``: a tile for each team, of which every block has an equal part; the last block
-adds what the others left, and finishes it. ``pairs``: ``split_k - 1`` tiles for each team, each shared by
-two neighbours; a block first leaves its part of the tile that the next one finishes, then it finishes the
-tile of which the one before it has left a part. Blocks of a persistent schedule first go through ``turns``
-tiles alone.
+(``Schedule.shares``). ``one``: a tile for each block group, of which every block has an equal part; the last
+block adds what the others left, and finishes it. ``pairs``: ``split_k - 1`` tiles for each block group, each
+shared by two neighbours; a block first leaves its part of the tile that the next one finishes, then it
+finishes the tile of which the one before it has left a part. Blocks of a persistent schedule first go through
+``turns`` tiles alone.
 
 So a block waits for lower-numbered ones only, and whatever they left they left before they waited. Where
 blocks begin and end inside tiles is the same in every launch; only how many steps these parts have depends
@@ -38,7 +38,7 @@ SUMS, SEMAPHORE = "partial_sums", "semaphore"
 _THREAD = Var("warp") % 4 * 32 + Var("lane")
 #: Sums of one access: 16 bytes.
 _UNIT = 4
-#: Which block of its team a block is; of its turns, those with a tile of its own.
+#: Which block of its block group a block is; of its turns, those with a tile of its own.
 _NUMBER = Var("number")
 _ALONE = Var("i") < Var("turns")
 
@@ -74,7 +74,7 @@ def least_steps(schedule: Schedule) -> int:
 
 
 def shared_tiles(schedule: Schedule) -> int:
-    """Tiles that a team shares."""
+    """Tiles that a block group shares."""
     return 1 if schedule.shares == "one" else schedule.split_k - 1
 
 
@@ -106,12 +106,12 @@ def workspaces(schedule: Schedule, blocks: int, products: int = 1) -> dict[str, 
 
 
 def grid(schedule: Schedule) -> tuple[Expr, Expr, Expr]:
-    """A row for each team."""
+    """A row for each block group."""
     return Int(schedule.split_k * schedule.cluster), Var("teams"), Int(1)
 
 
 def place(schedule: Schedule) -> list[Stmt]:
-    """Which block of its team a block is, or all blocks of a cluster are; and which of all."""
+    """Which block of its block group a block is, or all blocks of a cluster are; and which of all."""
     c = schedule.cluster
     here: Expr = Var("block.x") if c == 1 else Var("block.x") // c
     return [
@@ -128,8 +128,8 @@ def work(
     number; ``ends``: what is done with whole sums; ``names``: where these are.
 
     What comes behind the products of a turn is asked behind them: parts of tiles are gone through as whole
-    ones are, only for another number of steps. Of pairs the last block of a team leaves nothing: it has the
-    turn as well, of one step and outside of C.
+    ones are, only for another number of steps. Of pairs the last block of a block group leaves nothing: it
+    has the turn as well, of one step and outside of C.
     """
     leave, finish = (left(schedule, names),), (added(schedule, names), *ends)
     followed = _NUMBER < schedule.split_k - 1  # another one finishes the tile
@@ -171,7 +171,7 @@ def _turn(schedule: Schedule) -> list[Stmt]:
 
 
 def _shared(schedule: Schedule) -> Expr:
-    """The first tile that a team shares."""
+    """The first tile that a block group shares."""
     first = Var("team") * shared_tiles(schedule) if schedule.shares == "pairs" else Var("team")
     return Var("turns") * (Var("teams") * schedule.split_k) + first if schedule.persistent else first
 

@@ -1,4 +1,5 @@
-"""Stream-K: the steps along K of a team's tiles are shared out evenly, and runs begin anywhere inside tiles.
+"""Stream-K: the steps along K of a block group's tiles are shared out evenly, and runs begin anywhere inside
+tiles.
 
 A team of ``split_k`` blocks goes through ``share`` tiles, one after the other: ``share * steps`` steps, of
 which each block takes an equal run. A run that starts inside a tile leaves a partial sum in memory; the
@@ -46,8 +47,9 @@ _OTHERS, _LAST = Var("i") < Var("whole"), Var("i").eq(Var("final"))
 
 
 def values(schedule: Schedule, tiles: int, steps: int, multiprocessors: int) -> dict[str, int]:
-    """``share``: tiles of a team, of which the last may lie outside of C; ``teams`` and ``blocks``; where the
-    runs of a team begin.
+    """``share``: tiles of a block group, of which the last may lie outside of C; ``teams`` and ``blocks``;
+    where the
+    runs of a block group begin.
 
     No more blocks than SMs: all of them run at once. No block is without a step.
     """
@@ -63,7 +65,8 @@ def values(schedule: Schedule, tiles: int, steps: int, multiprocessors: int) -> 
 
 
 def boundary(run: int) -> tuple[str, str, str]:
-    """Where a run of a team begins: the tile that holds its first step, the first tile that starts in it or
+    """Where a run of a block group begins: the tile that holds its first step, the first tile that starts in
+    it or
     behind it, and the steps of the former that belong to others."""
     return f"tile_{run}", f"whole_{run}", f"skip_{run}"
 

@@ -34,7 +34,7 @@ _GLOBAL_WRITES = {Ev.GLOBAL_WRITE: 2, Ev.BULK_STORE: 3, Ev.GLOBAL_ATOMIC: 2}
 
 
 @dataclass(frozen=True, slots=True)
-class Minimized:
+class MinimizedPtx:
     """What came of one entry; places are (line of the source, its text)."""
 
     report: KernelReport
@@ -56,7 +56,7 @@ def minimize_module(
     wanted: str | None,
     policy: Policy,
     budget: int = MAX_EVENTS,
-) -> list[Minimized]:
+) -> list[MinimizedPtx]:
     """Every entry that ``wanted`` matches; what is not proved for these values is left as it is."""
     assert source.module is not None
     systems: dict[str, list[System]] = {}
@@ -80,14 +80,14 @@ def minimize_module(
     return [
         _minimized(r, systems.get(r.name, []), lambda s: run_system(s, policy), budget)
         if r.verdict is Verdict.PROVED
-        else Minimized(r)
+        else MinimizedPtx(r)
         for r in reports
     ]
 
 
 def _minimized(
     report: KernelReport, systems: Sequence[System], judge: Callable[[System], Outcome], budget: int
-) -> Minimized:
+) -> MinimizedPtx:
     seen = _Seen()
     known = {(d.rule, d.span) for d in report.diagnostics}
     for s in systems:
@@ -113,7 +113,7 @@ def _minimized(
             kept.append((place, Reason.ASSEMBLER))
         else:
             gone = (*gone, Drop(place))
-    return Minimized(report, len(seen.places), tuple(d.place for d in gone), tuple(kept), tuple(untried))
+    return MinimizedPtx(report, len(seen.places), tuple(d.place for d in gone), tuple(kept), tuple(untried))
 
 
 def _outcomes(
@@ -184,12 +184,12 @@ def _answers(event: Event) -> bool:
 # ---------------------------------------------------------------- reports
 
 
-def text(found: Iterable[Minimized]) -> str:
+def text(found: Iterable[MinimizedPtx]) -> str:
     """A paragraph for each entry: the count, what can go, and what stays though it need not."""
     return "".join(f"{line}\n" for m in found for line in _paragraph(m))
 
 
-def _paragraph(m: Minimized) -> Iterator[str]:
+def _paragraph(m: MinimizedPtx) -> Iterator[str]:
     r = m.report
     if r.verdict is not Verdict.PROVED:
         yield f"{r.name}: {r.verdict}, so nothing was left out: see syncverify check"
@@ -204,7 +204,7 @@ def _paragraph(m: Minimized) -> Iterator[str]:
         yield f"  {len(m.untried)} were not tried: the kernel has too many events"
 
 
-def as_json(found: Iterable[Minimized], policy: Policy) -> str:
+def as_json(found: Iterable[MinimizedPtx], policy: Policy) -> str:
     """The same object as for a .syncir file; ``untried`` lists what was not reached."""
     kernels = [
         {

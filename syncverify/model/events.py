@@ -22,23 +22,23 @@ Event = tuple[Any, ...]
 #: Of a mask of what a value varies with: it may be another one each time, and in another CTA of the cluster.
 EACH_TIME, EACH_BLOCK = 1 << 10, 1 << 11
 #: Handles of reads whose values need not arrive, and of those that nothing shows to have arrived.
-AT_ONCE, NEVER = -1, -2
+NO_ARRIVAL_NEEDED, NEVER = -1, -2
 
 
-class Stopped(str):
+class Trap(str):
     """The reason of an UNKNOWN where the kernel stops itself with an error."""
 
     __slots__ = ()
 
 
-class Undefined(Stopped):
+class Undefined(Trap):
     """The same where what it goes on with is not defined."""
 
     __slots__ = ()
 
 
-class Stops(Exception):  # noqa: N818 -- control flow: the state is not followed
-    """An agent has come there: that none does is taken for granted."""
+class AssumedUnreachable(Exception):  # noqa: N818 -- control flow: the state is not followed
+    """An agent has come there: that none does is assumed."""
 
 
 class Ev(IntEnum):
@@ -222,14 +222,14 @@ WINDOW_SHIFT = 34
 
 
 @dataclass(frozen=True, slots=True)
-class Ahead:
+class BlockRelative:
     """A number as such, and how much more it is than that of the block that comes to it; None: not known."""
 
     by: int | None
     number: int | None = None
 
 
-class Windows(Protocol):
+class FootprintPartition(Protocol):
     """Addresses of global memory that move with the blocks of a system, wherever these are in their grid."""
 
     def apart(self, first: tuple[int, int], second: tuple[int, int]) -> bool:
@@ -242,11 +242,13 @@ class Windows(Protocol):
         """Whether the block after this one would name by one address what this one names by the other."""
 
 
-class Neighbours(Protocol):
-    """Where clusters of a team reach global memory, told from what any one of them does there."""
+class GroupFootprint(Protocol):
+    """Where clusters of a block group reach global memory, told from what any one of them does there."""
 
     def at(self, place: tuple[int, int], number: int) -> tuple[int, int] | None:
-        """The bytes that one cluster of a team reaches; None where they may be another team's."""
+        """The bytes that one cluster of a block group reaches; None where they may be another block
+        group's.
+        """
 
 
 class LaneSplit(Exception):  # noqa: N818 -- control flow, not an error
@@ -324,14 +326,15 @@ class SystemInfo:
     strict_copies: bool = False  # cp.async needs a proxy fence before asynchronous readers (K6) in any policy
     clusters: int = 1  # clusters in the system; CTA numbers are then cluster * ctas + rank
     #: where in global memory flags lie that each block hands on to the next: the system then is two blocks
-    #: of a grid of any size, the second after the first, and flags hold an ``Ahead`` (docs/symbolic.md)
+    #: of a grid of any size, the second after the first, and flags hold an ``BlockRelative``
+    #: (docs/symbolic.md)
     relay: tuple[tuple[int, int], ...] = ()
-    windows: Windows | None = None
-    #: one cluster of a team of several, alone: which, or ``ANY``, and how many there are (docs/symbolic.md)
+    windows: FootprintPartition | None = None
+    #: one cluster of a block group of several, alone: which, or ``ANY``, and how many there are
+    #: (docs/symbolic.md)
     member: tuple[int, int] | None = None
-    neighbours: Neighbours | None = None  # where each of these reaches what any one does
+    neighbours: GroupFootprint | None = None  # where each of these reaches what any one does
     in_turn: bool = False  # clusters run one after the other: each begins when the one before it has left
-
 
     def passes(self, left: int, barrier: int, whole: bool) -> bool:
         """Whether who leaves the kernel at one site, a whole warp or not, has run past a barrier at another:
@@ -341,7 +344,7 @@ class SystemInfo:
         return left < 0 or self.sites[left].text == END
 
 
-#: Any cluster of a team.
+#: Any cluster of a block group.
 ANY = -1
 
 

@@ -196,7 +196,7 @@ def _separating(body: Body, c: Conflict) -> Path:
     level = common_body(a.path, b.path)
     for (p, i), (q, j) in zip(a.rounds, b.rounds, strict=False):
         if p == q and i != j:
-            level = (*p, 0)  # rounds of this loop tell them apart
+            level = (*p, 0)  # rounds of this loop distinguish them
             break
         if p != q:
             break

@@ -320,7 +320,7 @@ def _implied(ring: Ring, edge: Edge, found: list[tuple[Ring, tuple[Edge, ...]]])
     alike = [(r, es) for r, es in found if _counted_alike(r, ring)]
     limit = ring.slots if edge.wraps else 0
     target = ring.segments[edge.target]
-    queue = list(_told(alike, ring, edge.source))
+    queue = list(_notified(alike, ring, edge.source))
     seen: set[tuple[str, int, int]] = set()
     while queue:
         known = queue.pop()
@@ -339,7 +339,7 @@ def _implied(ring: Ring, edge: Edge, found: list[tuple[Ring, tuple[Edge, ...]]])
     return False
 
 
-def _told(found: list[tuple[Ring, tuple[Edge, ...]]], ring: Ring, source: int) -> Iterator[_Known]:
+def _notified(found: list[tuple[Ring, tuple[Edge, ...]]], ring: Ring, source: int) -> Iterator[_Known]:
     """Who is told of a segment's accesses first: by its own edges, or by later ones of all its warps.
 
     Copies are complete only behind an edge of their own segment, which counts their bytes; bulk stores and

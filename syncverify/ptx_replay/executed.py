@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from syncverify.checker.explain.hang import force
+from syncverify.checker.explain.hang import release_blocked
 from syncverify.checker.happens_before.dispatch import HANDLERS
 from syncverify.checker.happens_before.handlers import phases
-from syncverify.checker.happens_before.run import Handlers, Run, Thread, Unmodelled
+from syncverify.checker.happens_before.run import Handlers, LaneClass, Run, Unmodelled
 from syncverify.checker.happens_before.vector_clocks import Columns, ColumnsExhausted
 from syncverify.frontends.ptx.exec.system import PtxSystem
 from syncverify.model.events import Ev, Event, Flag
@@ -40,10 +40,10 @@ class _Recorder:
         classes = len(system.info.classes)
         columns = Columns(classes, classes + len(system.info.barriers) + slack)
         handlers: Handlers = HANDLERS | {Ev.ARRIVE: self.arrive}
-        self.run = Run(system, handlers, phases.land, columns, MOST_EVENTS)
+        self.run = Run(system, handlers, phases.complete_async, columns, MOST_EVENTS)
         self.run.parks = True
 
-    def arrive(self, run: Run, t: Thread, event: Event) -> int:
+    def arrive(self, run: Run, t: LaneClass, event: Event) -> int:
         position, result = len(run.trace), HANDLERS[Ev.ARRIVE](run, t, event)
         self.tokens[position] = t.answer
         return result
@@ -53,7 +53,7 @@ class _Recorder:
         run.run()
         if run.hung:
             with suppress(Unmodelled):
-                force(run, MOST_RELEASES)
+                release_blocked(run, MOST_RELEASES)
         found: list[list[Event]] = [[] for _ in run.threads]
         held: list[dict[tuple[int, int], int]] = [{} for _ in run.threads]  # barrier and phase -> token
         tokens = [0] * len(run.threads)

@@ -19,7 +19,7 @@ from syncverify.ir import nodes as n
 from syncverify.ir.expr import Binary, Int, Var
 from syncverify.model.events import Ev, Event, System, SystemInfo
 from syncverify.ptx_replay.places import Places, Unfit
-from syncverify.ptx_replay.run import answers_of, is_poll, settled
+from syncverify.ptx_replay.run import answers_of, is_poll, with_final_classes
 from syncverify.ptx_replay.statements import TENSORS, Translator, barrier_names, fragment_name
 from syncverify.ptx_replay.weave import Member, woven
 
@@ -108,7 +108,7 @@ def _sizes(facts: PtxFacts, values: Mapping[str, int]) -> Iterator[tuple[str, in
 def _unrolled(system: PtxSystem, witness: Witness) -> Unrolled:
     if system.info.clusters > 1:
         raise Unfit("its blocks share global memory")
-    system, sequences = settled(system, answers_of(witness))
+    system, sequences = with_final_classes(system, answers_of(witness))
     info = system.info
     places, names = Places(info.sites), barrier_names(info)
     groups: dict[tuple[int, int], list[Member]] = {}

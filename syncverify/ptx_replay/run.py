@@ -40,7 +40,7 @@ def is_poll(step: Step) -> bool:
     return ".try_wait" in step.op or ".test_wait" in step.op
 
 
-def settled(system: PtxSystem, told: Answers) -> tuple[PtxSystem, list[list[Event]]]:
+def with_final_classes(system: PtxSystem, told: Answers) -> tuple[PtxSystem, list[list[Event]]]:
     """The system with classes whose lanes agree throughout, and the events of each.
 
     The token of an arrival is its number among the class's tokens. A poll that steers is answered as

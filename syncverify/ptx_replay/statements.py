@@ -9,7 +9,16 @@ from typing import Any, Literal, cast
 from syncverify.base.source import Span
 from syncverify.ir import nodes as n
 from syncverify.ir.expr import Binary, Expr, Int, Var
-from syncverify.model.events import AT_ONCE, END, Ev, Event, Flag, Footprint, SystemInfo, ThreadClass
+from syncverify.model.events import (
+    END,
+    NO_ARRIVAL_NEEDED,
+    Ev,
+    Event,
+    Flag,
+    Footprint,
+    SystemInfo,
+    ThreadClass,
+)
 from syncverify.model.proxies import Scope, Space
 from syncverify.ptx_replay.places import Places, Unfit
 from syncverify.ptx_replay.regions import regions
@@ -161,8 +170,8 @@ def _read(t: Translator, e: Event) -> Iterator[n.Stmt]:
     names = []
     for r in t.regions(e[2]):
         t.reads += 1
-        names.append(f"r_{t.reads}" if e[3] != AT_ONCE else "unused")
-        if e[3] != AT_ONCE:  # it matters, even if nothing on this path needs it
+        names.append(f"r_{t.reads}" if e[3] != NO_ARRIVAL_NEEDED else "unused")
+        if e[3] != NO_ARRIVAL_NEEDED:  # it matters, even if nothing on this path needs it
             yield n.If(Int(0), (_needs(names[-1:]),), ())
         yield n.LdShared(names[-1], r)
     if e[3] >= 0:

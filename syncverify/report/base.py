@@ -114,11 +114,11 @@ def rests_on(k: KernelReport) -> list[str]:
     """What a verdict takes for granted: the user's conditions, then the tool's assumptions."""
     open_ = k.scope.kind is not ScopeKind.EXACT and k.verdict is not Verdict.REFUTED
     given = k.scope.assume if open_ else ()  # of numbers it is known that they keep them
-    return [*(f"given: {a}" for a in given), *(f"taken for granted: {a}" for a in k.assumptions)]
+    return [*(f"given: {a}" for a in given), *(f"assumed: {a}" for a in k.assumptions)]
 
 
 def kernel_names(kernels: Sequence[KernelReport]) -> list[str]:
-    """How people know the kernels: without namespaces and template arguments where that tells them apart,
+    """How people know the kernels: without namespaces and template arguments where that distinguishes them,
     else with a part of the name that does."""
     short = [(k.file, base_name(k.name)) for k in kernels]
     called: dict[tuple[str, str], dict[str, str]] = {}

@@ -83,7 +83,7 @@ def _kernel(k: KernelReport, name: str, witness_path: str | None, paint: Paint) 
         yield ""
     yield _verdict(k, name, paint)
     for text in k.assumptions[:SHOWN_ASSUMPTIONS]:
-        yield f"  taken for granted: {text}"
+        yield f"  assumed: {text}"
     if len(k.assumptions) > SHOWN_ASSUMPTIONS:
         yield f"  and {len(k.assumptions) - SHOWN_ASSUMPTIONS} more (--format json lists them)"
     yield from _acceptance(k)

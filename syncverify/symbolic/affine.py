@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from syncverify.symbolic.inequalities import Parts
-from syncverify.symbolic.round_robin import other_bit
+from syncverify.symbolic.round_robin import xor_bit
 
 if TYPE_CHECKING:
-    from syncverify.symbolic.context import Space
+    from syncverify.symbolic.context import SymbolicContext
 
 
-class Term:
+class AffineTerm:
     """``c + sum(k * atom)``; equal terms of one space are one object."""
 
     __slots__ = ("_hash", "c", "parts", "space")
 
-    def __init__(self, space: Space, c: int, parts: Parts) -> None:
+    def __init__(self, space: SymbolicContext, c: int, parts: Parts) -> None:
         self.space = space
         self.c = c
         self.parts = parts
@@ -33,7 +33,7 @@ class Term:
     def __add__(self, o: Any) -> Any:
         if isinstance(o, int):
             return self.space.term(self.c + o, self.parts)
-        if isinstance(o, Term):
+        if isinstance(o, AffineTerm):
             return self.space.term(self.c + o.c, _sum(self.parts, o.parts, 1))
         return NotImplemented
 
@@ -42,7 +42,7 @@ class Term:
     def __sub__(self, o: Any) -> Any:
         if isinstance(o, int):
             return self.space.term(self.c - o, self.parts)
-        if isinstance(o, Term):
+        if isinstance(o, AffineTerm):
             return self.space.term(self.c - o.c, _sum(self.parts, o.parts, -1))
         return NotImplemented
 
@@ -55,7 +55,7 @@ class Term:
     def __mul__(self, o: Any) -> Any:
         if isinstance(o, int):
             return self.space.term(self.c * o, tuple((a, k * o) for a, k in self.parts) if o else ())
-        if isinstance(o, Term):
+        if isinstance(o, AffineTerm):
             return self.space.product(self, o)
         return NotImplemented
 
@@ -104,7 +104,7 @@ class Term:
     __ror__ = __or__
 
     def __xor__(self, o: Any) -> Any:
-        found = other_bit(self.space, self, o) if self.space.dealing else None
+        found = xor_bit(self.space, self, o) if self.space.dealing else None
         return found if found is not None else self.space.number(self) ^ self.space.number(o)
 
     __rxor__ = __xor__
@@ -132,7 +132,7 @@ class Term:
     def __eq__(self, o: object) -> bool:
         if self is o:
             return True
-        if not isinstance(o, int | Term):
+        if not isinstance(o, int | AffineTerm):
             return NotImplemented
         return self.space.zero(self - o)
 

@@ -1,4 +1,5 @@
-"""How long the loops of a turn go on, where a comparison chooses that among values: see docs/symbolic.md,
+"""How long the loops of an iteration go on, where a comparison chooses that among values: see
+docs/symbolic.md,
 "Lengths that are chosen"."""
 
 from __future__ import annotations
@@ -6,25 +7,25 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from syncverify.symbolic.context import Interrupted, Space, Term
-from syncverify.symbolic.path_condition import Path
+from syncverify.symbolic.context import AffineTerm, NeedsDecision, SymbolicContext
+from syncverify.symbolic.path_condition import PathCondition
 
-#: Begins the keys of what ``chosen`` makes; agents name their next turn by it.
+#: Begins the keys of what ``select_symbol`` makes; agents name their next iteration by it.
 CHOSEN = "chosen "
 #: The end of most sizes.
 MOST = 2**31 - 1
 
 
-def chosen(
-    space: Space, name: str, keys: list[Any], arms: list[Any], turn: Any, real: Callable[[], Any]
+def select_symbol(
+    space: SymbolicContext, name: str, keys: list[Any], arms: list[Any], turn: Any, real: Callable[[], Any]
 ) -> Any:
-    """What comparisons choose among some values in the ``turn``-th turn of a loop, ``real`` by asking.
+    """What comparisons choose among some values in the ``turn``-th iteration of a loop, ``real`` by asking.
 
-    While forgetting, what is open is an unknown of that turn instead, the same for all who compare and choose
-    the same; of it is known that it is 1 or more, if all values are.
+    While forgetting, what is open is an unknown of that iteration instead, the same for all who compare and
+    choose the same; of it is known that it is 1 or more, if all values are.
     """
     key = space.path._key((name, *keys, *arms, turn))
-    sized = any(isinstance(k, Term) for k in keys) and not space.guesses
+    sized = any(isinstance(k, AffineTerm) for k in keys) and not space.guesses
     if key not in space.path.entries and not sized:
         return real()
     space.forgotten.add(name)
@@ -33,24 +34,24 @@ def chosen(
     if key not in space.path.entries:
         try:
             values = [real()]
-        except Interrupted:  # it is open
+        except NeedsDecision:  # it is open
             values = arms
         space.path.entries[key] = _one_of(space, values)
     return space.path.entries[key]
 
 
-def _one_of(space: Space, values: list[Any]) -> Any:
+def _one_of(space: SymbolicContext, values: list[Any]) -> Any:
     """An unknown that may be any of some values."""
-    lows = [space.bounds(space.resolved(x))[0] if isinstance(x, Term) else x for x in values]
+    lows = [space.bounds(space.resolved(x))[0] if isinstance(x, AffineTerm) else x for x in values]
     known = [low for low in lows if low is not None]
     low = min(known) if len(known) == len(values) else None
-    if (low is None or low < 1) and all(_sure(space, space.path, x - 1) for x in values):
+    if (low is None or low < 1) and all(provably_non_negative(space, space.path, x - 1) for x in values):
         low = 1
-    high = MOST if all(_sure(space, space.path, MOST - x) for x in values) else None
+    high = MOST if all(provably_non_negative(space, space.path, MOST - x) for x in values) else None
     return space.atom("chosen", low, high)
 
 
-def _sure(space: Space, path: Path, value: Any) -> bool:
+def provably_non_negative(space: SymbolicContext, path: PathCondition, value: Any) -> bool:
     """Whether a value is surely 0 or more: if need be as it is at both ends of a factor of products, for it
     is a straight line in that as long as nothing else moves."""
     c, parts = path.resolve(*space.of(value))
@@ -62,19 +63,19 @@ def _sure(space: Space, path: Path, value: Any) -> bool:
             ends = [_without(path, a) for _ in range(2)]
             for one, end in zip(ends, (low, high), strict=True):
                 one.rewrite(a, end, ())
-            return all(_sure(space, one, space.term(c, parts)) for one in ends)
+            return all(provably_non_negative(space, one, space.term(c, parts)) for one in ends)
     return False
 
 
-def _times(space: Space, atom: int, factor: int) -> int:
-    """How often an atom has another one as a factor."""
+def _times(space: SymbolicContext, atom: int, factor: int) -> int:
+    """How often a symbol has another one as a factor."""
     pair = space.atoms[atom].factors
     return int(atom == factor) if pair is None else sum(_times(space, x, factor) for x in pair)
 
 
-def _without(path: Path, a: int) -> Path:
-    """What a path knows whatever one atom is, and nothing of that one and its products."""
-    space, found = path.space, Path(path.space)
+def _without(path: PathCondition, a: int) -> PathCondition:
+    """What a path knows whatever one symbol is, and nothing of that one and its products."""
+    space, found = path.space, PathCondition(path.space)
 
     def apart(atoms: Iterable[int]) -> bool:
         return all(b != a and a not in space.factors(b) for b in atoms)
@@ -85,4 +86,4 @@ def _without(path: Path, a: int) -> Path:
     return found
 
 
-__all__ = ["CHOSEN", "chosen"]
+__all__ = ["CHOSEN", "select_symbol"]

@@ -1,8 +1,9 @@
-"""Integers without a number: sums ``c + k1*x1 + ...`` over atoms, as values that agents compute with.
+"""Integers without a number: sums ``c + k1*x1 + ...`` over symbols, as values that agents compute with.
 
-An atom is a size, a part of one, a product of two atoms, or what was read from memory. All terms of one
-exploration share a ``Space``; what is known of the atoms on the present path is its ``path``. Sums and
-products never ask; comparisons, bits and divisions may: they raise ``Interrupted`` where there is no answer.
+A symbol is a size, a part of one, a product of two symbols, or what was read from memory. All terms of one
+exploration share a ``SymbolicContext``; what is known of the symbols on the present path is its ``path``.
+Sums and products never ask; comparisons, bits and divisions may: they raise ``NeedsDecision`` where there is
+no answer.
 """
 
 from __future__ import annotations
@@ -13,34 +14,34 @@ from dataclasses import dataclass
 from typing import Any
 
 from syncverify.base.reason import Cause, Reason
-from syncverify.model.events import Ahead
-from syncverify.symbolic.affine import Term
+from syncverify.model.events import BlockRelative
+from syncverify.symbolic.affine import AffineTerm
 from syncverify.symbolic.inequalities import Parts, Sum, combined, reduced
-from syncverify.symbolic.path_condition import Path
-from syncverify.symbolic.quotients import in_turns, modulo, ratio
-from syncverify.symbolic.round_robin import Asked, Deals, halved, part
+from syncverify.symbolic.path_condition import PathCondition
+from syncverify.symbolic.quotients import as_iteration_count, modulo, ratio
+from syncverify.symbolic.round_robin import PresplitQuestion, RoundRobin, floor_half, split_remainder
 
-#: More values than this are not told apart one by one.
+#: More values than this are not distinguished one by one.
 MOST_VALUES = 4096
 
 #: Begins the keys of answers that are left open.
 TRUTH = "truth "
 
 
-class Symbolic(Exception):  # noqa: N818 -- control flow: this way of looking at the sizes does not work
+class NotConcrete(Exception):  # noqa: N818 -- control flow: this way of looking at the sizes does not work
     """A size reaches something that has to be a number."""
 
 
-class Late(Symbolic):
-    """A size is asked of that turns have taken anew: it is to be asked before."""
+class BranchAfterHavoc(NotConcrete):
+    """A size is asked of that turns have taken again: it is to be asked before."""
 
 
-class Interrupted(Exception):  # noqa: N818 -- control flow, not an error
+class NeedsDecision(Exception):  # noqa: N818 -- control flow, not an error
     """A step met a question that has no answer yet. ``step`` puts its agent back to a point from which the
     same ``step(answer)`` goes on, lets this pass, and is called again once the question is settled."""
 
 
-class Open(Interrupted):
+class UndecidedBranch(NeedsDecision):
     """``term >= 0`` is true on some continuations of the path and false on others."""
 
     def __init__(self, c: int, parts: Parts) -> None:
@@ -49,7 +50,7 @@ class Open(Interrupted):
         self.parts = parts
 
 
-class Rewrite(Interrupted):
+class SymbolSplit(NeedsDecision):
     """``atom`` is to be written as ``c + parts`` from here on, in the path and in every register."""
 
     def __init__(self, atom: int, c: int, parts: Parts) -> None:
@@ -60,8 +61,8 @@ class Rewrite(Interrupted):
 
 
 @dataclass(frozen=True, slots=True)
-class Atom:
-    """An unknown integer. ``factors``: the atoms that it is the product of; ``widened``: a
+class Symbol:
+    """An unknown integer. ``factors``: the symbols that it is the product of; ``widened``: a
     widening made it, or it is a part of such an atom."""
 
     name: str
@@ -71,40 +72,40 @@ class Atom:
     widened: bool = False
 
 
-class Space:
-    """The atoms and terms of one exploration, and the ``path`` that it is on at present.
+class SymbolicContext:
+    """The symbols and terms of one exploration, and the ``path`` that it is on at present.
 
-    ``guesses``: open questions are answered somehow, and the answer kept (for a first look at what lanes do).
-    ``forgets``: ``again`` gives a new unknown for every turn of a loop, instead of the same one. ``deals``:
-    turns that roles deal out are told from others.
+    ``guesses``: open questions are answered somehow, and the answer kept (for a first attempt at what lanes
+    do). ``forgets``: ``again`` gives a new unknown for every iteration of a loop, instead of the same one.
+    ``deals``: turns that roles deal out are told from others.
     """
 
-    def __init__(self, deals: Deals | None = None) -> None:
+    def __init__(self, deals: RoundRobin | None = None) -> None:
         self.deals = deals
-        self.atoms: list[Atom] = []
-        self.path = Path(self)
+        self.atoms: list[Symbol] = []
+        self.path = PathCondition(self)
         self.guesses = False
         self.forgets = False
         self.forgotten: set[str] = set()  # sizes that ``again`` was asked for
-        self.root: Path | None = None  # the path when agents start
+        self.root: PathCondition | None = None  # the path when agents start
         self.asked: set[str] = set()  # sizes that open questions were about
         self.parted: dict[int, int] = {}  # quotients and remainders, and what they are parts of
-        self.twinned: set[int] = set()  # atoms that turns of loops take anew
-        self.early: set[Asked] = set()  # what is asked of such before any turn takes them
-        self.late: set[Asked] = set()  # what was asked of such when some turns had taken them
-        self._sources: dict[int, frozenset[str]] = {}  # atoms -> the sizes that they come from
-        self._terms: dict[tuple[int, Parts], Term] = {}
+        self.twinned: set[int] = set()  # symbols that iterations of loops havoc
+        self.early: set[PresplitQuestion] = set()  # what is asked of such before any turn takes them
+        self.late: set[PresplitQuestion] = set()  # what was asked of such when some iterations had taken them
+        self._sources: dict[int, frozenset[str]] = {}  # symbols -> the sizes that they come from
+        self._terms: dict[tuple[int, Parts], AffineTerm] = {}
         self._guessed: dict[tuple[tuple[int, bool], ...], int] = {}
         self._products: dict[tuple[int, int], int] = {}
 
     @property
     def dealing(self) -> bool:
-        """Whether turns are dealt out."""
+        """Whether iterations are distributed round-robin."""
         return self.forgets and self.deals is not None and bool(self.deals.names)
 
     @property
     def summing(self) -> bool:
-        """Whether turns are dealt out, and stages go on by whole turns at once."""
+        """Whether iterations are distributed round-robin, and stages go on by whole turns at once."""
         return self.dealing and self.deals is not None and self.deals.sums
 
     @contextmanager
@@ -129,7 +130,7 @@ class Space:
         widened: bool = False,
     ) -> Any:
         """A new unknown within bounds; ``sources``: the sizes that it comes from."""
-        self.atoms.append(Atom(name, low, high, widened=widened))
+        self.atoms.append(Symbol(name, low, high, widened=widened))
         self._sources[len(self.atoms) - 1] = sources
         return self.term(0, ((len(self.atoms) - 1, 1),))
 
@@ -162,29 +163,31 @@ class Space:
         return self.path.entry((TRUTH, value), lambda: self.atom("truth", 0, 1))
 
     def whole(self, a: int) -> int:
-        """The atom that one is a part of."""
+        """The symbol that one is a part of."""
         while a in self.parted:
             a = self.parted[a]
         return a
 
     def noted(self, c: int, parts: Parts) -> None:
-        """Takes note of a question about an atom that turns have taken anew: they do not know the answer."""
+        """Takes note of a question about a symbol that turns have taken again: they do not know the
+        answer.
+        """
         if len(parts) == 1 and parts[0][0] in self.twinned:
             ((a, k),) = parts
             self.late.add((self.atoms[a].name, k, c))
             if self.summing and self.deals is not None and self.deals.slots and not self.late <= self.early:
-                raise Late
+                raise BranchAfterHavoc
 
     def twin(self, a: int) -> Any:
-        """Another atom within the bounds of one."""
+        """Another symbol within the bounds of one."""
         self.twinned.add(a)
         low, high = self.path.interval(a)
         return self.atom(self.atoms[a].name, low, high, self._sources[a])
 
     def _copy(self, value: Any) -> Any:
-        """A value over new atoms, of which as much is known as of the old ones at the start."""
+        """A value over new symbols, of which as much is known as of the old ones at the start."""
         assert self.root is not None
-        if not isinstance(value, Term):
+        if not isinstance(value, AffineTerm):
             return value
         new: dict[int, int] = {}
         for a, _ in value.parts:
@@ -196,24 +199,24 @@ class Space:
         return self.term(value.c, tuple(sorted((new[a], k) for a, k in value.parts)))
 
     def term(self, c: int, parts: Parts) -> Any:
-        """The one term for a sum; a number if no atom is left."""
+        """The one term for a sum; a number if no symbol is left."""
         if not parts:
             return c
         found = self._terms.get((c, parts))
         if found is None:
-            found = self._terms[c, parts] = Term(self, c, parts)
+            found = self._terms[c, parts] = AffineTerm(self, c, parts)
         return found
 
     def of(self, value: Any) -> tuple[int, Parts]:
-        return (value.c, value.parts) if isinstance(value, Term) else (value, ())
+        return (value.c, value.parts) if isinstance(value, AffineTerm) else (value, ())
 
     def resolved(self, value: Any) -> Any:
-        """The value with atoms that the path has rewritten replaced."""
-        if not isinstance(value, Term):
+        """The value with symbols that the path has rewritten replaced."""
+        if not isinstance(value, AffineTerm):
             return value
         return self.term(*self.path.resolve(value.c, value.parts))
 
-    def product(self, x: Term, y: Term) -> Any:
+    def product(self, x: AffineTerm, y: AffineTerm) -> Any:
         resolve = self.path.resolve
         return self.term(*resolve(*self.times(resolve(x.c, x.parts), resolve(y.c, y.parts))))
 
@@ -233,7 +236,7 @@ class Space:
             found = self._products[key] = len(self.atoms)
             name = f"{self.atoms[key[0]].name}*{self.atoms[key[1]].name}"
             made = any(self.atoms[f].widened for f in key)
-            self.atoms.append(Atom(name, None, None, key, made))
+            self.atoms.append(Symbol(name, None, None, key, made))
             self._sources[found] = self._sources[key[0]] | self._sources[key[1]]
         return found
 
@@ -247,7 +250,7 @@ class Space:
         return frozenset(f for f in self.factors(a) if self.atoms[f].factors is None)
 
     def product_of(self, a: int, b: int) -> int | None:
-        """The atom that is the product of two, if there is one."""
+        """The symbol that is the product of two, if there is one."""
         return self._products.get((min(a, b), max(a, b)))
 
     # ------------------------------------------------------------ division
@@ -255,9 +258,9 @@ class Space:
     def quotient(self, x: Any, m: Any) -> Any:
         """Floor division."""
         m = self._divisor(m)
-        if isinstance(m, Term) and not self.at_least(m - 1):
+        if isinstance(m, AffineTerm) and not self.at_least(m - 1):
             return self.quotient(-x, -m)
-        if not isinstance(x, Term):
+        if not isinstance(x, AffineTerm):
             x, m = (x // m, 1) if isinstance(m, int) else (x, m)
             return x if isinstance(m, int) else self._ratio(x, m)
         if not isinstance(m, int):
@@ -265,10 +268,10 @@ class Space:
         if m < 0:
             return self.quotient(-x, -m)
         x = self.resolved(x)
-        if not isinstance(x, Term):
+        if not isinstance(x, AffineTerm):
             return x // m
         whole, rest = self._divided(x, m)
-        if not isinstance(rest, Term):
+        if not isinstance(rest, AffineTerm):
             return whole + rest // m
         low, high = self.bounds(rest)
         assert low is not None and high is not None
@@ -279,7 +282,7 @@ class Space:
             bit = (self.term(0, ((a, 1),)) - at) * (1 if k > 0 else -1)
             return whole + low // m + bit * step
         if self.summing and m == 2 and low // 2 < high // 2:
-            return whole + halved(self, rest)
+            return whole + floor_half(self, rest)
         q = high // m
         while q > low // m and not self.at_least(rest - q * m):
             q -= 1
@@ -288,11 +291,11 @@ class Space:
     def remainder(self, x: Any, m: Any) -> Any:
         """The remainder of floor division."""
         m = self._divisor(m)
-        if isinstance(m, Term) and not self.at_least(m - 1):
+        if isinstance(m, AffineTerm) and not self.at_least(m - 1):
             return -self.remainder(-x, -m)
         if not isinstance(m, int):
             x = modulo(self, x, m)
-            if isinstance(x, Term) and x is m:
+            if isinstance(x, AffineTerm) and x is m:
                 return 0
             low, high = self.bounds(m)
             at, most = self.bounds(x)
@@ -302,12 +305,12 @@ class Space:
                 return x
             top = None if high is None else high - 1
             return self.path.entry(("%", x, m), lambda: self.atom("remainder", 0, top))
-        if not isinstance(x, Term):
+        if not isinstance(x, AffineTerm):
             return x % m
         return x - self.quotient(x, m) * m
 
     def _divisor(self, m: Any) -> Any:
-        if isinstance(m, Term):
+        if isinstance(m, AffineTerm):
             low, high = self.bounds(m)
             if low is not None and low == high:
                 m = low
@@ -320,7 +323,7 @@ class Space:
             raise ZeroDivisionError("integer division or modulo by zero")
         return m
 
-    def _ratio(self, x: Any, m: Term) -> Any:
+    def _ratio(self, x: Any, m: AffineTerm) -> Any:
         """The quotient of two sizes, the divisor 1 or more."""
         if x is m:
             return 1
@@ -336,14 +339,14 @@ class Space:
         q = self.path.entry(
             ("//", x, m), lambda: self.atom("quotient", 1, None if high is None else high // low)
         )
-        if isinstance(q, Term):
+        if isinstance(q, AffineTerm):
             self.path.assume(*self.of(x - q * low))
         return q
 
-    def _divided(self, x: Term, m: int) -> tuple[Any, Any]:
-        """``x == m * whole + rest``, the rest within bounds; atoms are split where they must be."""
+    def _divided(self, x: AffineTerm, m: int) -> tuple[Any, Any]:
+        """``x == m * whole + rest``, the rest within bounds; symbols are split where they must be."""
         if self.dealing:
-            part(self, x, m)
+            split_remainder(self, x, m)
         split = [(a, (k + (m - 1) // 2) // m) for a, k in x.parts]  # coefficients of the rest nearest to 0
         whole = self.term(x.c // m, tuple((a, k) for a, k in split if k))
         rest = x - whole * m
@@ -360,7 +363,7 @@ class Space:
         return whole, rest
 
     def split(self, a: int, m: int, shift: int = 0) -> None:
-        """Writes an atom as ``m * q + r - shift``."""
+        """Writes a symbol as ``m * q + r - shift``."""
         low, high = self.path.interval(a)
         name = self.atoms[a].name
         sources = self._sources[a]
@@ -368,32 +371,32 @@ class Space:
         made = self.atoms[a].widened
         q = self.atom(f"{name}//{m}", least, most, sources, made)
         r = self.atom(f"{name}%{m}", 0, m - 1, sources, made)
-        self.parted |= {x.parts[0][0]: a for x in (q, r) if isinstance(x, Term)}
+        self.parted |= {x.parts[0][0]: a for x in (q, r) if isinstance(x, AffineTerm)}
         value = q * m + r - shift
-        raise Rewrite(a, value.c, value.parts)
+        raise SymbolSplit(a, value.c, value.parts)
 
     # ------------------------------------------------------------ questions
 
     def bounds(self, value: Any) -> tuple[int | None, int | None]:
         """The least and the greatest value that the path allows, as far as is cheaply known."""
-        if not isinstance(value, Term):
+        if not isinstance(value, AffineTerm):
             return value, value
         return self.path.bounds(*self.path.resolve(value.c, value.parts))
 
     def at_least(self, value: Any) -> bool:
         """Whether the value is 0 or more."""
-        if not isinstance(value, Term):
+        if not isinstance(value, AffineTerm):
             return bool(value >= 0)
         c, parts = self.path.resolve(value.c, value.parts)
         found = self.path.decide(c, parts)
         if found is not None:
             return found
-        turns = None if self.guesses else in_turns(self, c, parts)
+        turns = None if self.guesses else as_iteration_count(self, c, parts)
         if turns is not None:
             return self.at_least(turns)
         if not self.guesses:
             self.asked.update(*(self._sources[a] for a, _ in parts))
-            raise Open(c, parts)
+            raise UndecidedBranch(c, parts)
         kind = tuple((a, k > 0) for a, k in parts)  # a counter with a step that is a size asks for other sums
         times = self._guessed[kind] = self._guessed.get(kind, 0) + 1
         if times <= 2:
@@ -402,7 +405,7 @@ class Space:
             self.path.assume(-c - 1, tuple((a, -k) for a, k in parts))
         return times <= 2
 
-    def _needed(self, value: Term) -> Reason:
+    def _needed(self, value: AffineTerm) -> Reason:
         """The reason that a value has to be a number."""
         placed = any("ctaid" in self.atoms[a].name for a, _ in value.parts)
         causes = (Cause.NEEDS_NUMBER, Cause.BLOCK_PLACE) if placed else (Cause.NEEDS_NUMBER,)
@@ -410,7 +413,7 @@ class Space:
 
     def zero(self, value: Any) -> bool:
         """Whether the value is 0."""
-        if not isinstance(value, Term):
+        if not isinstance(value, AffineTerm):
             return bool(value == 0)
         c, parts = self.path.resolve(value.c, value.parts)
         g = reduced(*(k for _, k in parts)) if parts else 0
@@ -425,16 +428,16 @@ class Space:
         return self.at_least(value) and self.at_least(-value)
 
     def number(self, value: Any) -> int:
-        """The value as a number; its possible values are told apart by questions."""
-        if not isinstance(value, Term):
+        """The value as a number; its possible values are distinguished by questions."""
+        if not isinstance(value, AffineTerm):
             return int(value)
         value = self.resolved(value)
-        if not isinstance(value, Term):
+        if not isinstance(value, AffineTerm):
             return int(value)
         step = reduced(*(k for _, k in value.parts))
         first, last = self.bounds(value)
         if first is None or last is None or last - first >= MOST_VALUES * step:
-            raise Symbolic(self._needed(value))
+            raise NotConcrete(self._needed(value))
         low, high = -((value.c - first) // step), (last - value.c) // step
         while low < high:  # by answers, for bounds need not tell all that is known
             middle = (low + high + 1) // 2
@@ -463,7 +466,7 @@ class Space:
         """A place as a number, or one for each lane, beyond a multiple of the block's number; and which."""
         where, each = self.resolved(block), lanes(value)
         times = 0
-        if isinstance(where, Term):
+        if isinstance(where, AffineTerm):
             atom, unit = where.parts[0]
             times = dict(self.of(self.resolved(each[0]))[1]).get(atom, 0) // unit
         beyond: dict[Parts, int] = {}  # what lanes have in common, mostly all of it
@@ -472,12 +475,12 @@ class Space:
         found = tuple(self.of(x)[0] + beyond[self.of(x)[1]] for x in each)
         return found if isinstance(value, tuple) else found[0], times
 
-    def ahead(self, value: Any, block: Any) -> Ahead | None:
+    def ahead(self, value: Any, block: Any) -> BlockRelative | None:
         """A value told from the number of a block, and as such, one for all lanes; None where neither."""
         each = [self.resolved(x) for x in lanes(value)]
         by = {self.of(x - self.resolved(block)) for x in each}
-        found = Ahead(*(_only(sums) for sums in (by, {self.of(x) for x in each})))
-        return None if found == Ahead(None) else found
+        found = BlockRelative(*(_only(sums) for sums in (by, {self.of(x) for x in each})))
+        return None if found == BlockRelative(None) else found
 
     # ------------------------------------------------------------ text
 
@@ -500,8 +503,18 @@ def lanes(value: Any) -> tuple[Any, ...]:
 def mapped(value: Any, f: Callable[[Any], Any]) -> Any:
     """A register's value with every term in it replaced."""
     if isinstance(value, tuple):
-        return tuple(f(x) if isinstance(x, Term) else x for x in value)
-    return f(value) if isinstance(value, Term) else value
+        return tuple(f(x) if isinstance(x, AffineTerm) else x for x in value)
+    return f(value) if isinstance(value, AffineTerm) else value
 
 
-__all__ = ["Atom", "Interrupted", "Open", "Rewrite", "Space", "Symbolic", "Term", "lanes", "mapped"]
+__all__ = [
+    "AffineTerm",
+    "NeedsDecision",
+    "NotConcrete",
+    "Symbol",
+    "SymbolSplit",
+    "SymbolicContext",
+    "UndecidedBranch",
+    "lanes",
+    "mapped",
+]

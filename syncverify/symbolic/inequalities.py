@@ -1,6 +1,6 @@
-"""Sums over atoms and inequalities between them: combined, bounded, and eliminated (Fourier, Motzkin).
+"""Sums over symbols and inequalities between them: combined, bounded, and eliminated (Fourier, Motzkin).
 
-A sum ``c + sum(k * atom)`` is a number and ``parts``, sorted pairs (atom, k). Inequalities are kept as
+A sum ``c + sum(k * atom)`` is a number and ``parts``, sorted pairs (symbol, k). Inequalities are kept as
 ``parts -> the least c with c + parts >= 0``.
 """
 
@@ -100,7 +100,7 @@ def add(work: dict[Parts, int], c: int, parts: Parts) -> bool:
 
 
 def eliminated(work: dict[Parts, int], atoms: set[int]) -> bool:
-    """Whether inequalities contradict each other, by eliminating atom after atom (Fourier, Motzkin)."""
+    """Whether inequalities contradict each other, by eliminating symbol after symbol (Fourier, Motzkin)."""
     for p, c in work.items():
         if c + work.get(negated(p), 1 << 80) < 0:
             return True
@@ -108,7 +108,7 @@ def eliminated(work: dict[Parts, int], atoms: set[int]) -> bool:
 
 
 def left(work: dict[Parts, int], atoms: set[int], most: int) -> tuple[bool, dict[Parts, int]]:
-    """What is left once atoms are eliminated, the cheapest first, or until there are more inequalities than
+    """What is left once symbols are eliminated, the cheapest first, or until there are more inequalities than
     ``most``; and whether they contradict each other."""
     wrong, found = _left(frozenset(work.items()), frozenset(atoms), most)
     return wrong, dict(found)
@@ -136,7 +136,7 @@ def _left(
 
 
 def without(work: dict[Parts, int], a: int) -> tuple[bool, dict[Parts, int]]:
-    """The inequalities that follow for the other atoms; and whether they cannot hold."""
+    """The inequalities that follow for the other symbols; and whether they cannot hold."""
     above: list[tuple[int, Sum]] = []
     below: list[tuple[int, Sum]] = []
     out: dict[Parts, int] = {}

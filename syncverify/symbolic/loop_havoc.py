@@ -1,22 +1,24 @@
-"""Values that a loop reads and does not change, over new unknowns in every turn: see ``Space.again``."""
+"""Values that a loop reads and does not change, over new unknowns in every iteration: see
+``SymbolicContext.again``.
+"""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from syncverify.symbolic.affine import Term
-from syncverify.symbolic.round_robin import whole_laps
+from syncverify.symbolic.affine import AffineTerm
+from syncverify.symbolic.round_robin import split_on_lap_length
 
 if TYPE_CHECKING:
-    from syncverify.symbolic.context import Space
+    from syncverify.symbolic.context import SymbolicContext
 
-#: Begins the keys of what ``renewed`` makes; agents name their next turn by it.
-AGAIN = "again "
+#: Begins the keys of what ``havoc_iteration`` makes; agents name their next iteration by it.
+ITERATION = "again "
 
 
-def renewed(
-    space: Space,
+def havoc_iteration(
+    space: SymbolicContext,
     values: list[Any],
     trips: list[Any],
     kept: list[Any],
@@ -24,18 +26,18 @@ def renewed(
     some: bool = False,
     pairs: bool = False,
 ) -> list[Any]:
-    """Values that do not change, in the ``turn``-th turn of a loop: those that have to do with ``trips``
-    over other unknowns in every turn, the same for all who ask, of which as much is known as is now of
+    """Values that do not change, in the ``turn``-th iteration of a loop: those that have to do with ``trips``
+    over other unknowns in every iteration, the same for all who ask, of which as much is known as is now of
     theirs. The values themselves if ``kept`` ones have to do with them; ``some``: only those that do.
-    ``pairs``: what counts twice as often as trips do is of this turn and the next."""
-    space.forgotten.add(AGAIN)
+    ``pairs``: what counts twice as often as trips do is of this iteration and the next."""
+    space.forgotten.add(ITERATION)
     values = [space.resolved(v) for v in values]
     if not space.forgets:
         return values
-    for v in () if some else trips:  # teams ask when they meet it
-        space.at_least(v - 1)  # some ask that before the loop, others in each turn
+    for v in () if some else trips:  # block groups ask when they meet it
+        space.at_least(v - 1)  # some ask that before the loop, others in each iteration
         if space.dealing:
-            whole_laps(space, v)
+            split_on_lap_length(space, v)
     all_ = {a for v in values for a, _ in space.of(v)[1]}
     fixed = {a for v in kept for a, _ in space.of(space.resolved(v))[1]}
     start = {a for v in trips for a, _ in space.of(space.resolved(v))[1]}
@@ -51,7 +53,7 @@ def renewed(
     if space.deals is not None:
         space.deals.taken |= {space.atoms[space.whole(a)].name for a in near}
     new = _twins(space, near, turn)
-    next_ = _twins(space, near, turn + 1) if pairs and doubled(space, values, trips) else new
+    next_ = _twins(space, near, turn + 1) if pairs and counts_twice(space, values, trips) else new
     once = _once(space, trips)
 
     def moved(v: Any) -> Any:
@@ -62,26 +64,28 @@ def renewed(
             total = total + (new[a] * (k // 2) + next_[a] * (k // 2) if twice else new[a] * k)
         return space.resolved(total)
 
-    return [moved(v) if isinstance(v, Term) and all(a in new for a, _ in v.parts) else v for v in values]
+    return [
+        moved(v) if isinstance(v, AffineTerm) and all(a in new for a, _ in v.parts) else v for v in values
+    ]
 
 
-def doubled(space: Space, values: list[Any], trips: list[Any]) -> bool:
+def counts_twice(space: SymbolicContext, values: list[Any], trips: list[Any]) -> bool:
     """Whether some value counts a size twice as often as trips do."""
     once = _once(space, trips)
     found = (part for v in values for part in space.of(space.resolved(v))[1])
     return any(k == 2 * once.get(a, 0) for a, k in found)
 
 
-def _once(space: Space, trips: list[Any]) -> dict[int, int]:
+def _once(space: SymbolicContext, trips: list[Any]) -> dict[int, int]:
     return {a: k for v in trips for a, k in space.of(space.resolved(v))[1]}
 
 
-def _twins(space: Space, near: set[int], turn: Any) -> dict[int, Any]:
-    """New unknowns for some atoms in a turn, of which as much is known."""
+def _twins(space: SymbolicContext, near: set[int], turn: Any) -> dict[int, Any]:
+    """New unknowns for some symbols in an iteration, of which as much is known."""
     new: dict[int, Any] = {}
     made = False
     for a in sorted(near):
-        key = (AGAIN, space.term(0, ((a, 1),)), turn)
+        key = (ITERATION, space.term(0, ((a, 1),)), turn)
         made |= space.path._key(key) not in space.path.entries
         new[a] = space.path.entry(key, partial(space.twin, a))
     if made:
@@ -91,8 +95,8 @@ def _twins(space: Space, near: set[int], turn: Any) -> dict[int, Any]:
     return new
 
 
-def _near(space: Space, atoms: set[int], start: set[int]) -> set[int]:
-    """Those of some atoms that inequalities tie to the first."""
+def _near(space: SymbolicContext, atoms: set[int], start: set[int]) -> set[int]:
+    """Those of some symbols that inequalities tie to the first."""
     near, more = set[int](), start & atoms
     while more - near:
         near |= more
@@ -101,4 +105,4 @@ def _near(space: Space, atoms: set[int], start: set[int]) -> set[int]:
     return near
 
 
-__all__ = ["AGAIN", "doubled", "renewed"]
+__all__ = ["ITERATION", "counts_twice", "havoc_iteration"]

@@ -1,7 +1,9 @@
-"""What is known of unknown integers on one path: bounds, linear inequalities, and atoms rewritten as others.
+"""What is known of unknown integers on one path: bounds, linear inequalities, and symbols rewritten as
+others.
 
-A sum ``c + sum(k * atom)`` is a number and ``parts``, sorted pairs (atom, k). Deciding ``sum >= 0`` is sound
-and incomplete: None may also mean that it was not found out. Nothing here searches longer than a fixed count.
+A sum ``c + sum(k * atom)`` is a number and ``parts``, sorted pairs (symbol, k). Deciding ``sum >= 0`` is
+sound and incomplete: None may also mean that it was not found out. Nothing here searches longer than a fixed
+count.
 """
 
 from __future__ import annotations
@@ -25,20 +27,20 @@ from syncverify.symbolic.inequalities import (
     replaced,
     without,
 )
-from syncverify.symbolic.product_facts import lasting
+from syncverify.symbolic.product_facts import is_permanent
 
 if TYPE_CHECKING:
-    from syncverify.symbolic.context import Space
+    from syncverify.symbolic.context import SymbolicContext
 
 #: Inequalities that the elimination for one bound may come to.
 FEW_INEQUALITIES = 60
-#: Atoms with no more values than this, but one, get the best bounds that are found.
+#: Symbols with no more values than this, but one, get the best bounds that are found.
 FEW_VALUES = 8
 #: Pairs of inequalities that are multiplied for one question, and numbers beyond which it says nothing.
 MOST_MULTIPLIED, FAR = 40, 1 << 20
 
 
-class Path:
+class PathCondition:
     """The knowledge of one path; ``fork`` copies it."""
 
     __slots__ = (
@@ -55,22 +57,22 @@ class Path:
         "ties",
     )
 
-    def __init__(self, space: Space) -> None:
+    def __init__(self, space: SymbolicContext) -> None:
         self.space = space
         self.low: dict[int, int] = {}
         self.high: dict[int, int] = {}
         self.cons: dict[Parts, int] = {}  # parts -> the least c with ``c + parts >= 0``
-        self.defs: dict[int, Sum] = {}  # rewritten atoms, in terms of those that are not
+        self.defs: dict[int, Sum] = {}  # rewritten symbols, in terms of those that are not
         self.ties: set[int] = set()  # products among them that tell something of their factors
         self.entries: dict[tuple[Any, ...], Any] = {}  # opaque values by key
         self.sizes: dict[str, Any] = {}  # the sizes, by name; one that was forgotten is missing
-        self.stale = False  # registers may hold rewritten atoms
+        self.stale = False  # registers may hold rewritten symbols
         self.dead = False  # no integers are left
-        # what was decided of sums with what is known now, while there were so many atoms
+        # what was decided of sums with what is known now, while there were so many symbols
         self.decided: tuple[int, dict[Sum, bool | None]] = (0, {})
 
-    def fork(self) -> Path:
-        p = Path(self.space)
+    def fork(self) -> PathCondition:
+        p = PathCondition(self.space)
         p.low, p.high, p.cons = dict(self.low), dict(self.high), dict(self.cons)
         p.defs, p.entries, p.sizes = dict(self.defs), dict(self.entries), dict(self.sizes)
         p.stale, p.dead, p.ties = self.stale, self.dead, set(self.ties)
@@ -100,7 +102,7 @@ class Path:
         return self.bounds(c, parts)
 
     def bounds(self, c: int, parts: Parts) -> tuple[int | None, int | None]:
-        """Bounds of a resolved sum, from those of its atoms and from what was assumed of it as a whole."""
+        """Bounds of a resolved sum, from those of its symbols and from what was assumed of it as a whole."""
         low: int | None = c
         high: int | None = c
         for a, k in parts:
@@ -121,13 +123,13 @@ class Path:
         return low, high
 
     def resolve(self, c: int, parts: Parts) -> Sum:
-        """The sum with rewritten atoms replaced, and products of them by products of what they are."""
+        """The sum with rewritten symbols replaced, and products of them by products of what they are."""
         if not self.defs or not any(self._value_of(a) is not None for a, _ in parts):
             return c, parts
         return combined([(1, (c, ())), *((k, self._value_of(a) or (0, ((a, 1),))) for a, k in parts)])
 
     def _value_of(self, a: int) -> Sum | None:
-        """What an atom was rewritten to, or a product one of whose factors was."""
+        """What a symbol was rewritten to, or a product one of whose factors was."""
         found = self.defs.get(a)
         factors = self.space.atoms[a].factors
         if found is not None or factors is None:
@@ -230,7 +232,7 @@ class Path:
             self._equal(c, parts)
 
     def answer(self, c: int, parts: Parts) -> None:
-        """As ``assume``, with a look whether integers are left where inequalities were rounded anew."""
+        """As ``assume``, with a look whether integers are left where inequalities were rounded again."""
         self.assume(c, parts)
         if self.stale and not self.dead:
             self.dead = not self.possible()
@@ -241,7 +243,7 @@ class Path:
         return not eliminated(work, atoms)
 
     def _cuts(self, c: int, parts: Parts) -> list[Sum]:
-        """What follows when one atom takes its best value and the rest shares a divisor: ``2q + r >= 5``
+        """What follows when one symbol takes its best value and the rest shares a divisor: ``2q + r >= 5``
         with ``r <= 1`` says ``q >= 2``."""
         out = []
         for a, k in parts:
@@ -272,7 +274,7 @@ class Path:
                     yield c, ((a, k),)
 
     def _equal(self, c: int, parts: Parts) -> None:
-        """The sum is 0: an atom with coefficient 1 or -1 is written by the others."""
+        """The sum is 0: a symbol with coefficient 1 or -1 is written by the others."""
         inside = {f for a, _ in parts for f in self.space.factors(a)}
         units = [(a, k) for a, k in parts if abs(k) == 1 and self.space.atoms[a].factors is None]
         units = [(a, k) for a, k in units if a not in inside]
@@ -331,7 +333,7 @@ class Path:
         self.assume(-equal[0], negated(equal[1]))
 
     def _known_products(self, atom: int) -> list[int]:
-        """Products of an atom of which something is known as such."""
+        """Products of a symbol of which something is known as such."""
         spoken = {a for p in self.cons for a, _ in p} | self.low.keys() | self.high.keys()
         return sorted(a for a in spoken if atom in (self.space.atoms[a].factors or ()))
 
@@ -353,7 +355,7 @@ class Path:
     # ------------------------------------------------------------ forgetting
 
     def project(self, seen: set[int]) -> None:
-        """Forgets all atoms but those ``seen``; what follows for these is kept."""
+        """Forgets all symbols but those ``seen``; what follows for these is kept."""
         self.decided = (0, {})
         for a in list(seen):
             seen.update(self.space.factors(a))
@@ -361,7 +363,7 @@ class Path:
         for a in sorted(spoken):  # products of what is seen are seen
             if self.space.atoms[a].factors is not None and self.space.basic(a) <= seen:
                 seen.add(a)
-        ties = lasting(self, seen)
+        ties = is_permanent(self, seen)
         free = {a for a in ties.values() if a is not None}
         work: dict[Parts, int] = {}
         hidden: set[int] = set()
@@ -387,7 +389,7 @@ class Path:
         self._tighten(seen)
 
     def _tighten(self, seen: set[int]) -> None:
-        """Bounds of atoms with few values, as far as several inequalities together say them."""
+        """Bounds of symbols with few values, as far as several inequalities together say them."""
         uses = Counter(a for p in self.cons for a, _ in p)
         for a in sorted(a for a in seen if uses[a] > 1):
             low, high = self.interval(a)
@@ -412,7 +414,7 @@ class Path:
         return len(work) > 1 and eliminated(work, atoms)
 
     def _about(self, work: dict[Parts, int], some: set[int]) -> tuple[dict[Parts, int], set[int]]:
-        """All that is known of some atoms and of those that they are related to; none if only their bounds
+        """All that is known of some symbols and of those that they are related to; none if only their bounds
         are, for ``bounds`` has said what these say."""
         atoms = self._with_factors(some)
         left = {p: self._with_factors({a for a, _ in p}) for p in self.cons}
@@ -445,7 +447,7 @@ class Path:
         return atoms.union(*(self.space.factors(a) for a in atoms))
 
     def _multiplied(self, work: dict[Parts, int], atoms: set[int]) -> list[Sum]:
-        """Products of two inequalities that speak of no further atoms: 0 or more as both are."""
+        """Products of two inequalities that speak of no further symbols: 0 or more as both are."""
         space = self.space
         linear = [
             (c, p)
@@ -471,7 +473,7 @@ class Path:
         return out
 
     def _ends(self, sums: list[Sum]) -> Iterator[Sum]:
-        """Bounds of single atoms that sums say with the bounds of the others."""
+        """Bounds of single symbols that sums say with the bounds of the others."""
         for c, parts in sums:
             if len(parts) > 1:
                 for a, k in parts:
@@ -481,7 +483,7 @@ class Path:
                         yield primitive(most, ((a, k),))
 
     def _times_known(self, s: Sum, t: Sum, atoms: set[int]) -> Sum | None:
-        """The product of two sums, if it speaks of these atoms only."""
+        """The product of two sums, if it speaks of these symbols only."""
         terms: list[tuple[int, Sum]] = [(s[0], t), (t[0], (0, s[1]))]
         for a, i in s[1]:
             for b, j in t[1]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from syncverify.symbolic.context import Symbolic
+from syncverify.symbolic.context import NotConcrete
 
 
 class Token(int):
@@ -53,7 +53,7 @@ def barrier_of(token: int) -> int:
 
 
 def _refuses(*_: Any) -> NoReturn:
-    raise Symbolic("the number of a phase is looked at")
+    raise NotConcrete("the number of a phase is looked at")
 
 
 _BINARY = "add sub mul floordiv truediv mod divmod pow lshift rshift and or xor".split()

@@ -1,7 +1,7 @@
 """What a path knows of products as such, and all that it knows of some atoms.
 
 A product that was rewritten while its factors still stand for themselves is *tied* to its value: a register
-that is multiplied anew gets that value. Whoever compares paths must compare ties as well.
+that is multiplied again gets that value. Whoever compares paths must compare ties as well.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 from syncverify.symbolic.inequalities import Parts, Sum, combined, negated, reduced
 
 if TYPE_CHECKING:
-    from syncverify.symbolic.path_condition import Path
+    from syncverify.symbolic.path_condition import PathCondition
 
 #: Holds nowhere.
 NEVER: Sum = (-1, ())
 
 
-def told(path: Path, atoms: Set[int]) -> Iterator[Sum]:
-    """All inequalities that a path knows of some atoms and of products of what these are made of, as sums
+def known_symbols(path: PathCondition, atoms: Set[int]) -> Iterator[Sum]:
+    """All inequalities that a path knows of some symbols and of products of what these are made of, as sums
     that are 0 or more."""
     for a in sorted({*atoms, *_products(path, atoms)}):
         low, high = path.interval(a)
@@ -42,15 +42,15 @@ def told(path: Path, atoms: Set[int]) -> Iterator[Sum]:
             yield high - c, negated(parts)
 
 
-def residues(path: Path, atoms: Set[int]) -> Iterator[tuple[Sum, int]]:
-    """Sums of atoms and their products that a path knows to be multiples of a number."""
+def residues(path: PathCondition, atoms: Set[int]) -> Iterator[tuple[Sum, int]]:
+    """Sums of symbols and their products that a path knows to be multiples of a number."""
     for a, shown, hidden in _tied(path, atoms) or ():
         if hidden:
             yield combined([(1, (0, ((a, 1),))), (-1, shown)]), reduced(*(k for _, k in hidden))
 
 
-def lasting(path: Path, seen: Set[int]) -> dict[int, int | None]:
-    """The ties that are kept when all atoms but those ``seen`` are forgotten, with the one unknown of their
+def is_permanent(path: PathCondition, seen: Set[int]) -> dict[int, int | None]:
+    """The ties that are kept when all symbols but those ``seen`` are forgotten, with the one unknown of their
     value that then nothing else speaks of."""
     out: dict[int, int | None] = {}
     for a in sorted(path.ties):
@@ -61,19 +61,20 @@ def lasting(path: Path, seen: Set[int]) -> dict[int, int | None]:
     return {a: h for a, h in out.items() if h is None or uses[h] == 1}
 
 
-def _basics(path: Path, atoms: Set[int]) -> set[int]:
-    """What atoms are made of."""
+def _basics(path: PathCondition, atoms: Set[int]) -> set[int]:
+    """What symbols are made of."""
     return {f for a in atoms for f in (path.space.basic(a) or (a,))}
 
 
-def _products(path: Path, atoms: Set[int]) -> set[int]:
-    """Products of what some atoms are made of that the path bounds."""
+def _products(path: PathCondition, atoms: Set[int]) -> set[int]:
+    """Products of what some symbols are made of that the path bounds."""
     inside = _basics(path, atoms)
     return {a for a in path.low.keys() | path.high.keys() if (b := path.space.basic(a)) and b <= inside}
 
 
-def _tied(path: Path, atoms: Set[int]) -> list[tuple[int, Sum, Parts]] | None:
-    """Tied products of what some atoms are made of: the part of their value that atoms show, and the part of
+def _tied(path: PathCondition, atoms: Set[int]) -> list[tuple[int, Sum, Parts]] | None:
+    """Tied products of what some symbols are made of: the part of their value that symbols show, and the part
+    of
     an unknown that nothing else speaks of; None where more is hidden."""
     inside = _basics(path, atoms)
     spoken = {*inside, *_basics(path, {a for p in path.cons for a, _ in p})}
@@ -89,9 +90,9 @@ def _tied(path: Path, atoms: Set[int]) -> list[tuple[int, Sum, Parts]] | None:
     return out
 
 
-def _shown(path: Path, atoms: Set[int], b: int) -> bool:
+def _shown(path: PathCondition, atoms: Set[int], b: int) -> bool:
     made = path.space.basic(b)
     return b in atoms or (bool(made) and made <= atoms)
 
 
-__all__ = ["NEVER", "lasting", "residues", "told"]
+__all__ = ["NEVER", "is_permanent", "known_symbols", "residues"]

@@ -9,29 +9,30 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from syncverify.model.events import Agent, System
-from syncverify.symbolic.context import Symbolic as Symbolic
+from syncverify.symbolic.context import NotConcrete as NotConcrete
 
-#: The size that stands for the number of a team of blocks; and that of one of its clusters, of any team.
+#: The size that stands for the number of a block group; and that of one of its clusters, of any block group.
 TEAM = "block.team"
 MEMBER = "block.member"
 
 
-class SizedAgent(Agent, Protocol):
+class SymbolicAgent(Agent, Protocol):
     """An agent whose registers may be looked at and replaced, and whose sizes may be terms.
 
     Registers hold ints, ``terms.Term``, tuples of these (one per lane), or anything hashable but numbers.
     ``step`` may let pass: ``LaneSplit``; ``terms.Interrupted`` (an open question: the agent is then back at a
     point from which the same ``step(answer)`` goes on, at best the latest such point, and shared data is as
-    it was); ``terms.Symbolic`` (this path cannot be followed, with the reason). Events hold no terms: a
-    value that reaches one goes through ``Space.number``, and no memo may keep what was decided for a term.
+    it was); ``terms.NotConcrete`` (this path cannot be followed, with the reason). Events hold no terms: a
+    value that reaches one goes through ``SymbolicContext.number``, and no memo may keep what was decided for
+    a term.
 
     Six attributes may be there. ``ticks`` grows with every part of a step that is not done again after an
     interruption; without it, loops that have no event are not proved. ``size_slots``: registers that hold
     sizes as they were given; states in which other things are known of these are not mixed. ``bit_slots``:
-    registers of bits; states that differ in these are told apart. ``steady_slots``: registers that no loop
+    registers of bits; states that differ in these are distinguished. ``steady_slots``: registers that no loop
     changes; states where they are other numbers are not mixed. ``straight_slots``: registers that go round no
-    ring of slots. ``hesitates``: the agent asks whether it has a further turn where turns are dealt out, and
-    others ask first.
+    ring of slots. ``hesitates``: the agent asks whether it has a further iteration where iterations are
+    distributed round-robin, and others ask first.
     """
 
     def point(self) -> tuple[Any, ...]:
@@ -46,14 +47,14 @@ class SizedAgent(Agent, Protocol):
     def put(self, slot: Any, value: Any) -> None:
         """Replaces a register that ``live`` named."""
 
-    def fork(self) -> SizedAgent:
+    def fork(self) -> SymbolicAgent:
         """An independent copy at the same point."""
 
     def turns(self) -> Mapping[str, Any]:
-        """For each size that it takes by ``Space.again``: the turn of its next request."""
+        """For each size that it takes by ``SymbolicContext.again``: the turn of its next request."""
 
 
-class SizedSystem(System, Protocol):
+class SymbolicSystem(System, Protocol):
     """A system whose agents start with terms for sizes. ``refined`` keeps the space.
 
     May offer ``fork_agents(agents) -> list``: copies of all agents of one run, where they share mutable data

@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING, Any
 from syncverify.symbolic.inequalities import Parts, Sum
 
 if TYPE_CHECKING:
-    from syncverify.symbolic.context import Space
-    from syncverify.symbolic.path_condition import Path
+    from syncverify.symbolic.context import SymbolicContext
+    from syncverify.symbolic.path_condition import PathCondition
 
 #: Begins the keys of such quotients.
 RATIO = "ratio"
 
 
-def lasting(path: Path, key: tuple[Any, ...]) -> bool:
+def outlives_iteration(path: PathCondition, key: tuple[Any, ...]) -> bool:
     """Whether a key is that of a quotient of sizes that are still there."""
     return key[0] == RATIO and {a for part in key[1:] for a, _ in path.space.of(part)[1]} <= _sizes(path)
 
 
-def ratio(space: Space, x: Any, step: Any) -> Any:
+def ratio(space: SymbolicContext, x: Any, step: Any) -> Any:
     """Floor division of a sum by a step of 1 or more; None where nothing is seen of it."""
     a = _unit(space, step)
     if a is None:
@@ -37,14 +37,14 @@ def ratio(space: Space, x: Any, step: Any) -> Any:
     return None if turn.__class__ is int and turn == 0 else turn + space.quotient(rest, step)
 
 
-def modulo(space: Space, x: Any, step: Any) -> Any:
+def modulo(space: SymbolicContext, x: Any, step: Any) -> Any:
     """A sum without the multiples of a step that it is to be divided by."""
     a = _unit(space, step)
     return x if a is None else divided(space, space.of(space.resolved(x)), a)[1]
 
 
-def in_turns(space: Space, c: int, parts: Parts) -> Any:
-    """A value that is 0 or more where a sum is, which asks of turns; None if the sum counts none."""
+def as_iteration_count(space: SymbolicContext, c: int, parts: Parts) -> Any:
+    """A value that is 0 or more where a sum is, which asks of iterations; None if the sum counts none."""
     asked = any(key[0] == RATIO for key in space.path.entries)
     if not asked and not any(space.atoms[a].widened for a, _ in parts):
         return None  # nobody has asked for a quotient, and nothing counts
@@ -60,8 +60,8 @@ def in_turns(space: Space, c: int, parts: Parts) -> Any:
     return None
 
 
-def divided(space: Space, x: Sum, a: int) -> tuple[Any, Any]:
-    """``turn`` and ``rest`` of ``x == turn * a + rest``, all multiples of the atom in the first."""
+def divided(space: SymbolicContext, x: Sum, a: int) -> tuple[Any, Any]:
+    """``turn`` and ``rest`` of ``x == turn * a + rest``, all multiples of the symbol in the first."""
     turn: Any = 0
     rest: Any = x[0]
     for b, k in x[1]:
@@ -75,39 +75,39 @@ def divided(space: Space, x: Sum, a: int) -> tuple[Any, Any]:
     return turn, rest
 
 
-def _sizes(path: Path) -> set[int]:
-    """The atoms of the sizes, without those that a widening made: these count what loops have done."""
+def _sizes(path: PathCondition) -> set[int]:
+    """The symbols of the sizes, without those that a widening made: these count what loops have done."""
     space = path.space
     found = {a for value in path.sizes.values() for a, _ in space.of(space.resolved(value))[1]}
     return {a for a in found if not space.atoms[a].widened}
 
 
-def _unit(space: Space, step: Any) -> int | None:
-    """The atom that a step is."""
+def _unit(space: SymbolicContext, step: Any) -> int | None:
+    """The symbol that a step is."""
     c, parts = space.of(space.resolved(step))
     return parts[0][0] if c == 0 and len(parts) == 1 and parts[0][1] == 1 else None
 
 
-def _steps(space: Space, parts: Parts) -> list[int]:
+def _steps(space: SymbolicContext, parts: Parts) -> list[int]:
     """Sizes of which a sum holds multiples beside themselves."""
     sizes = _sizes(space.path)
     inside = {f for b, _ in parts for f in (b, *(space.atoms[b].factors or ()))}
     return sorted(a for a in inside & sizes if space.atoms[a].factors is None)
 
 
-def _canonical(space: Space, rest: Any) -> tuple[Any, bool]:
+def _canonical(space: SymbolicContext, rest: Any) -> tuple[Any, bool]:
     """A sum or its complement ``-1 - rest``, whichever begins with more than 0; whether it is the latter."""
     _, parts = space.of(rest)
     return (rest, False) if parts[0][1] > 0 else (-1 - rest, True)
 
 
-def _known(space: Space, rest: Any, a: int) -> bool:
+def _known(space: SymbolicContext, rest: Any, a: int) -> bool:
     """Whether somebody has asked for the quotient."""
     x, _ = _canonical(space, rest)
     return (RATIO, x, space.term(0, ((a, 1),))) in space.path.entries
 
 
-def _quotient(space: Space, rest: Any, a: int) -> Any:
+def _quotient(space: SymbolicContext, rest: Any, a: int) -> Any:
     """The quotient of what sizes make up; the complement's is its complement."""
     _, parts = space.of(rest)
     sizes = _sizes(space.path)
@@ -119,7 +119,7 @@ def _quotient(space: Space, rest: Any, a: int) -> Any:
     return -1 - found if turned else found
 
 
-def _made(space: Space, x: Any, a: int) -> Any:
+def _made(space: SymbolicContext, x: Any, a: int) -> Any:
     """A new quotient, with what is known of it."""
     step = space.term(0, ((a, 1),))
     low, high = space.bounds(x)
@@ -131,4 +131,4 @@ def _made(space: Space, x: Any, a: int) -> Any:
     return space.resolved(q)
 
 
-__all__ = ["RATIO", "divided", "in_turns", "lasting", "modulo", "ratio"]
+__all__ = ["RATIO", "as_iteration_count", "divided", "modulo", "outlives_iteration", "ratio"]

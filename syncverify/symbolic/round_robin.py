@@ -1,9 +1,10 @@
 """Turns of a loop that two roles deal out between them, while a third takes all of them.
 
-Where every turn takes its sizes anew (``Space.again``), a role that skips each other turn and counts on as
-far as the other role goes in it must read that other turn's sizes there. What it then holds is the remainder
-of a sum of a number and a size: ``(stage + steps) % S``. While turns are dealt out, a size is written so that
-this is an unknown of its own, within the bounds of a remainder: whoever has gone through that turn knows it.
+Where every iteration takes its sizes again (``SymbolicContext.again``), a role that skips each other turn and
+counts on as far as the other role goes in it must read that other turn's sizes there. What it then holds is
+the remainder of a sum of a number and a size: ``(stage + steps) % S``. While iterations are distributed
+round-robin, a size is written so that this is an unknown of its own, within the bounds of a remainder:
+whoever has gone through that iteration knows it.
 """
 
 from __future__ import annotations
@@ -12,30 +13,32 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from syncverify.symbolic.context import Space, Term
+    from syncverify.symbolic.context import AffineTerm, SymbolicContext
 
-#: A question about an atom: its name, how often it counts, and what is added.
-Asked = tuple[str, int, int]
-#: Atoms with fewer values than so many times the divisor are told apart by them.
+#: A question about a symbol: its name, how often it counts, and what is added.
+PresplitQuestion = tuple[str, int, int]
+#: Symbols with fewer values than so many times the divisor are distinguished by them.
 FEW_TIMES = 8
 
 
 @dataclass(slots=True)
-class Deals:
+class RoundRobin:
     """``slots``: of the ring that turns go round, 0 while that is not known; ``names``: the sizes that turns
-    which are dealt out take anew; ``groups``: offsets of barriers that go round the ring, by slot."""
+    which are distributed round-robin havoc; ``groups``: offsets of barriers that cycle through the ring, by
+    slot."""
 
     slots: int = 0
     names: set[str] = field(default_factory=set)
     sums: bool = False  # stages go on by whole turns at once
-    taken: set[str] = field(default_factory=set)  # atoms that some turn has taken anew
+    taken: set[str] = field(default_factory=set)  # symbols that some iteration has taken again
     groups: tuple[tuple[int, ...], ...] = ()
     skips: bool = False  # some roles go past turns of others, so at no time all are as far round the ring
 
 
-def part(space: Space, x: Term, m: int) -> None:
-    """Writes the only atom of a sum that is not taken ``m`` times so that the sum divided by ``m`` leaves an
-    atom as its rest."""
+def split_remainder(space: SymbolicContext, x: AffineTerm, m: int) -> None:
+    """Writes the only symbol of a sum that is not taken ``m`` times so that the sum divided by ``m`` leaves
+    an
+    symbol as its rest."""
     odd = [(a, k) for a, k in x.parts if k % m or not space.summing]
     if len(odd) != 1:
         return
@@ -45,7 +48,7 @@ def part(space: Space, x: Term, m: int) -> None:
         space.split(a, m, x.c % m)
 
 
-def other_bit(space: Space, value: Term, bit: Any) -> Any:
+def xor_bit(space: SymbolicContext, value: AffineTerm, bit: Any) -> Any:
     """The exclusive or of a value and a bit, where the value is a bit; else None."""
     if bit.__class__ is not int and space.summing:
         return _of_two(space, value, bit)
@@ -55,14 +58,14 @@ def other_bit(space: Space, value: Term, bit: Any) -> Any:
     return (1 - value if bit else value) if 0 <= low <= high <= 1 else None
 
 
-def _of_two(space: Space, value: Term, bit: Any) -> Any:
+def _of_two(space: SymbolicContext, value: AffineTerm, bit: Any) -> Any:
     """The exclusive or of two bits; None if they are none."""
     if space.bounds(value) != (0, 1) or space.bounds(bit) != (0, 1):
         return None
     return space.remainder(value + bit, 2)
 
 
-def halved(space: Space, rest: Term) -> Any:
+def floor_half(space: SymbolicContext, rest: AffineTerm) -> Any:
     """Half of a sum of few values, rounded down: one more unknown, of which the remainder is known."""
     low, high = space.bounds(rest)
     assert low is not None and high is not None
@@ -76,10 +79,17 @@ def halved(space: Space, rest: Term) -> Any:
     return space.path.entry(("//", rest, 2), unknown)
 
 
-def whole_laps(space: Space, size: Any) -> bool:
+def split_on_lap_length(space: SymbolicContext, size: Any) -> bool:
     """Tells sizes that go once round the ring, or more, from others, and those from each other. True."""
     slots = 0 if space.deals is None else space.deals.slots
     return not slots or bool(size > slots) or space.number(size) <= slots
 
 
-__all__ = ["Asked", "Deals", "halved", "other_bit", "part", "whole_laps"]
+__all__ = [
+    "PresplitQuestion",
+    "RoundRobin",
+    "floor_half",
+    "split_on_lap_length",
+    "split_remainder",
+    "xor_bit",
+]

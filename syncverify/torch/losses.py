@@ -17,7 +17,7 @@ from syncverify.fusion.graph import apply
 
 #: How several rows' losses become one: the numbers of torch's own operators.
 NONE, MEAN = 0, 1
-#: Integers below are told apart as f32.
+#: Integers below are distinguished as f32.
 _EXACT = 1 << 24
 
 

@@ -28,7 +28,7 @@ GRAPH_SECONDS = 2e-3
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class MatmulTrial:
     """One schedule: the seconds of a call, or why it was not timed."""
 
     schedule: Schedule
@@ -37,11 +37,11 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True)
-class Tuned:
+class TunedMatmul:
     """The fastest schedule for some sizes, and all that was tried: nothing, if it was remembered."""
 
     schedule: Schedule
-    trials: tuple[Trial, ...]
+    trials: tuple[MatmulTrial, ...]
 
 
 def tune(
@@ -54,7 +54,7 @@ def tune(
     schedules: Sequence[Schedule] = (),
     policy: Policy = Policy.PRACTICAL,
     cache: Cache | None = None,
-) -> Tuned:
+) -> TunedMatmul:
     """The fastest schedule that is proved for these sizes, remembered for this ``device`` by its name.
 
     ``schedules``: what is tried instead of the model's candidates. Only launches that both checks proved are
@@ -64,7 +64,7 @@ def tune(
     name = file_name(problem, sizes, device, policy, tool_fingerprint())
     known = remembered(store, name)
     if known is not None:
-        return Tuned(known, ())
+        return TunedMatmul(known, ())
     tried = schedules or candidates(problem, sizes, multiprocessors)
     trials = tuple(_trial(problem, sizes, timer, s, multiprocessors, policy, store) for s in tried)
     timed = {t.schedule: t.seconds for t in trials if t.seconds is not None}
@@ -72,7 +72,7 @@ def tune(
         raise InputError(f"{problem.name}: no schedule could be proved: {trials[0].reason}")
     best = min(timed, key=lambda s: timed[s])
     remember(store, name, best, timed[best])
-    return Tuned(best, trials)
+    return TunedMatmul(best, trials)
 
 
 def _trial(
@@ -83,14 +83,14 @@ def _trial(
     multiprocessors: int,
     policy: Policy,
     cache: Cache,
-) -> Trial:
+) -> MatmulTrial:
     try:
         compiled = CompiledMatmul(problem, schedule, policy, cache, each_launch=True)
         program = compiled.program(2 if sizes["N"] % 2 == 0 else 1)
         program.require_proof(compiled.launch_values(sizes, multiprocessors))
     except (InputError, VerificationError) as e:
-        return Trial(schedule, None, str(e))
-    return Trial(schedule, timer(compiled, sizes))
+        return MatmulTrial(schedule, None, str(e))
+    return MatmulTrial(schedule, timer(compiled, sizes))
 
 
 def on_gpu(repeats: int = 20) -> Timer:
@@ -175,4 +175,4 @@ class AtFirstUse:
         return self.tuned(sizes, driver.multiprocessors(device or 0))(a, b, **options)
 
 
-__all__ = ["AtFirstUse", "Timer", "Trial", "Tuned", "on_gpu", "tune"]
+__all__ = ["AtFirstUse", "MatmulTrial", "Timer", "TunedMatmul", "on_gpu", "tune"]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from syncverify.base.reason import Cause, Reason, caused, has, heard, kind_of, made_of, reason_of, told
+from syncverify.base.reason import Cause, Reason, as_data, caused, has, heard, kind_of, made_of, reason_of
 from syncverify.cli.main import run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -55,7 +55,7 @@ def test_pickled_and_raised() -> None:
 
 def test_as_plain_data() -> None:
     outer = Reason(f"a branch depends on {WHY}", parts=(WHY,))
-    again = heard(json.loads(json.dumps(told(outer))))
+    again = heard(json.loads(json.dumps(as_data(outer))))
     assert (again, again.causes, again.of) == (outer, outer.causes, outer.of)
     assert heard("a text").causes == heard({"text": "x", "causes": ["magic", 3]}).causes == frozenset()
 

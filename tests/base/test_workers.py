@@ -15,7 +15,7 @@ from syncverify.base import workers as module
 from syncverify.base.diagnostics import Verdict
 from syncverify.base.gc_pause import SELDOM, seldom
 from syncverify.base.nvrtc import CompileError
-from syncverify.base.workers import apart, beside
+from syncverify.base.workers import apart, in_background
 from syncverify.codegen.cache import Cache
 from syncverify.examples import fusions
 from syncverify.fusion import Schedule, plan
@@ -27,15 +27,15 @@ RING = Schedule(tile=1024, compute_warps=4, stages=2)
 
 def test_the_work_is_over_when_the_block_is() -> None:
     done: list[int] = []
-    with beside(lambda: done.append(1)):
+    with in_background(lambda: done.append(1)):
         pass
     assert done == [1]
 
 
 def test_what_goes_wrong_is_left_to_whoever_asks() -> None:
-    with beside(lambda: 1 // 0):
+    with in_background(lambda: 1 // 0):
         pass
-    with pytest.raises(KeyError), beside(lambda: 1 // 0):
+    with pytest.raises(KeyError), in_background(lambda: 1 // 0):
         raise KeyError
 
 

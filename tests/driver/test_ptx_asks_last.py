@@ -1,4 +1,4 @@
-"""The first look at every size: agents ask when no other can go on, and the certificate says so."""
+"""The first attempt at every size: agents ask when no other can go on, and the certificate says so."""
 
 from __future__ import annotations
 

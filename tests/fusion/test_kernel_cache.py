@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from syncverify.base.diagnostics import Policy, Verdict
-from syncverify.checker.prover.budget import rotates
+from syncverify.checker.prover.budget import symmetry_enabled
 from syncverify.codegen.cache import Cache
 from syncverify.examples import fusions, norms, rows
 from syncverify.fusion import Fusion, RowSchedule, Schedule, Tensor, trace
@@ -66,9 +66,9 @@ def test_states_stand_for_themselves_first(tmp_path: Path, monkeypatch: pytest.M
     plain = gate.Program._check
 
     def check(self: gate.Program, stage: str, values: Any) -> Any:
-        asked.append(rotates.get())
+        asked.append(symmetry_enabled.get())
         report = plain(self, stage, values)
-        return report if rotates.get() else gate.replace(report, verdict=Verdict.UNKNOWN)
+        return report if symmetry_enabled.get() else gate.replace(report, verdict=Verdict.UNKNOWN)
 
     monkeypatch.setattr(gate.Program, "_check", check)
     assert program.check("ir").verdict is Verdict.PROVED and asked == [False, True]

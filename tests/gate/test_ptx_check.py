@@ -10,7 +10,7 @@ import pytest
 
 from syncverify.base.diagnostics import Policy, ScopeKind, Verdict
 from syncverify.checker.prover.parametric import strategy
-from syncverify.checker.prover.parametric.strategy import Problem, Sized
+from syncverify.checker.prover.parametric.strategy import ParametricResult, Problem
 from syncverify.checker.prover.strategy import EFFORTS, Effort, Entry
 from syncverify.codegen.cache import Cache
 from syncverify.codegen.cuda import emit
@@ -67,7 +67,7 @@ def test_what_is_not_shown_soon_is_tried_for_longer(cache: Cache, monkeypatch: p
     efforts: list[Effort] = []
     real, first = strategy.decide, EFFORTS[Entry.GATE_FIRST]
 
-    def decide(problem: Problem, policy: Policy, effort: Effort, *team: int) -> Sized:
+    def decide(problem: Problem, policy: Policy, effort: Effort, *team: int) -> ParametricResult:
         efforts.append(effort)
         return real(problem, policy, effort, *team)
 

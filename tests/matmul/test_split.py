@@ -1,4 +1,4 @@
-"""Parts of tiles that blocks of a team leave for each other: right against NumPy, proved, refuted."""
+"""Parts of tiles that blocks of a block group leave for each other: right against NumPy, proved, refuted."""
 
 from __future__ import annotations
 
@@ -269,7 +269,7 @@ def test_other_flags_and_sums_are_not_proved(change: Callable[[n.Stmt], tuple[n.
 
 
 def test_nobody_waits_for_higher_numbers() -> None:
-    """The last block of a team leaves its part, and the first one finishes: it may not run yet."""
+    """The last block of a block group leaves its part, and the first one finishes: it may not run yet."""
 
     def other_way(s: n.Stmt) -> tuple[n.Stmt, ...]:
         last = FORMS["one"].split_k - 1

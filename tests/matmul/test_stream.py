@@ -256,7 +256,7 @@ def test_none_of_those_is_proved_for_every_size(name: str) -> None:
 
 @pytest.mark.parametrize("sizes", [(500, 136, 200), (700, 200, 456)])
 def test_any_team_stands_for_a_large_grid(sizes: tuple[int, int, int]) -> None:
-    """One run for all teams instead of a look at each cluster; what is wrong is refuted as before."""
+    """One run for all block groups instead of a look at each cluster; what is wrong is refuted as before."""
     values = launch_values(THIRDS, dict(zip("MNK", sizes, strict=True)), 60, 64)
     kernel = build(product(), THIRDS)
     report = check(kernel, values)

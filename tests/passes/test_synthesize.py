@@ -1,6 +1,6 @@
 """Synthesized synchronization: sufficient, necessary, and the kernel computes what it is meant to.
 
-``UPDATE_GOLDEN=1`` writes the kernels of ``golden/`` anew.
+``UPDATE_GOLDEN=1`` writes the kernels of ``golden/`` again.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from syncverify.base.diagnostics import Claim, KernelReport, Policy, ScopeKind, 
 from syncverify.base.source import InputError
 from syncverify.driver.files import SourceFile, check_source, read_source
 from syncverify.frontends.cuda.to_ptx import CudaOptions
-from syncverify.frontends.launch_facts import beside, read_facts
+from syncverify.frontends.launch_facts import default_path, read_facts
 from syncverify.ptx_replay import Unrolled, unroll
 from syncverify.simulate.ir import ReplayResult, replay, sample
 from tests.corpus.entries import CORPUS
@@ -59,13 +59,13 @@ def _judged(path: Path) -> None:
 def _checked(path: Path, sizes: dict[str, int] | None = None, prelude: str | None = None,
              policy: Policy = Policy.PRACTICAL) -> tuple[SourceFile, KernelReport]:  # fmt: skip
     source = read_source(path, CudaOptions(prelude=prelude))
-    (report,) = check_source(source, facts=read_facts(beside(path)), values=sizes or {}, policy=policy)
+    (report,) = check_source(source, facts=read_facts(default_path(path)), values=sizes or {}, policy=policy)
     return source, report
 
 
 def _unrolled(source: SourceFile, witness: Witness) -> Unrolled:
     assert source.module is not None
-    return unroll(source.module, read_facts(beside(Path(source.path))), witness)
+    return unroll(source.module, read_facts(default_path(Path(source.path))), witness)
 
 
 def _replayed(source: SourceFile, report: KernelReport) -> ReplayResult:
@@ -167,5 +167,5 @@ def test_other_launch_values_are_not_the_witness_s() -> None:
 def test_sizes_left_open_come_from_the_witness() -> None:
     entry = next(e for e in CUDA if e.path.name == "v7_shared_barrier_count_1.cu")
     source = read_source(entry.path, CudaOptions(prelude=entry.prelude))
-    (report,) = check_source(source, facts=read_facts(beside(entry.path)), scope=ScopeKind.ALL)
+    (report,) = check_source(source, facts=read_facts(default_path(entry.path)), scope=ScopeKind.ALL)
     assert _replayed(source, report).reproduced

@@ -6,27 +6,27 @@ from itertools import product
 
 import pytest
 
-from syncverify.symbolic.context import Open, Rewrite, Space, Symbolic
+from syncverify.symbolic.context import NotConcrete, SymbolicContext, SymbolSplit, UndecidedBranch
 
 
 def test_sums_need_no_answer() -> None:
-    space = Space()
+    space = SymbolicContext()
     n, k = space.atom("N"), space.atom("K")
     assert (n + k * 3 - n) is 3 * k and (n - n) == 0
     assert (8 * n + 5) % 4 == 1 and (64 * n + 7) // 64 is n
 
 
 def test_an_open_question_is_raised_and_its_answer_kept() -> None:
-    space = Space()
+    space = SymbolicContext()
     n = space.atom("N", 0)
-    with pytest.raises(Open) as asked:
+    with pytest.raises(UndecidedBranch) as asked:
         bool(n > 3)
     space.path.assume(asked.value.c, asked.value.parts)
     assert n > 3 and n >= 4 and n + 1 > 4
 
 
 def test_answers_about_two_sizes_combine() -> None:
-    space = Space()
+    space = SymbolicContext()
     a, b, c = (space.atom(x, 0) for x in "abc")
     for low, high in ((a, b), (b, c)):
         space.path.assume(*space.of(high - low - 1))
@@ -34,7 +34,7 @@ def test_answers_about_two_sizes_combine() -> None:
 
 
 def test_equal_bounds_make_a_number() -> None:
-    space = Space()
+    space = SymbolicContext()
     n = space.atom("N", 4)
     space.path.assume(*space.of(4 - n))
     assert space.resolved(n * 2) == 8
@@ -42,9 +42,9 @@ def test_equal_bounds_make_a_number() -> None:
 
 @pytest.mark.parametrize("m", [2, 6, 64])
 def test_division_writes_a_size_as_quotient_and_remainder(m: int) -> None:
-    space = Space()
+    space = SymbolicContext()
     n = space.atom("N", 1)
-    with pytest.raises(Rewrite) as e:
+    with pytest.raises(SymbolSplit) as e:
         n // m
     space.path.rewrite(e.value.atom, e.value.c, e.value.parts)
     n = space.resolved(n)
@@ -53,25 +53,25 @@ def test_division_writes_a_size_as_quotient_and_remainder(m: int) -> None:
 
 
 def test_bits_cut_out_of_a_size_are_remainders() -> None:
-    space = Space()
+    space = SymbolicContext()
     n = space.atom("N", 0)
     x = n * 16 + 5
     assert x & 7 == 5 and x & 12 == 4 and (x >> 4) is n and (x & ~15) is n * 16
 
 
 def test_a_size_without_bounds_is_no_number() -> None:
-    with pytest.raises(Symbolic):
-        Space().atom("N").__index__()
+    with pytest.raises(NotConcrete):
+        SymbolicContext().atom("N").__index__()
 
 
 def test_a_remainder_becomes_a_number_by_questions() -> None:
-    space = Space()
+    space = SymbolicContext()
     r = space.atom("r", 0, 3)
     for _ in range(4):
         try:
             assert space.number(r) == 3
             return
-        except Open as asked:
+        except UndecidedBranch as asked:
             space.path.assume(asked.c, asked.parts)
     raise AssertionError
 
@@ -80,14 +80,14 @@ def test_a_remainder_becomes_a_number_by_questions() -> None:
 @pytest.mark.parametrize("slot", range(4))
 def test_a_place_in_a_ring_is_one_of_few_numbers(first: int, slot: int) -> None:
     """However far apart the places are: only they are asked for."""
-    space = Space()
+    space = SymbolicContext()
     r = space.atom("r", 0, 3)
     place = r * 8192 + first
     for _ in range(4):
         try:
             assert space.number(place) == 8192 * slot + first
             return
-        except Open as asked:
+        except UndecidedBranch as asked:
             holds = asked.c + sum(k for _, k in asked.parts) * slot >= 0
             answer = (asked.c, asked.parts)
             space.path.assume(*(answer if holds else (-asked.c - 1, tuple((a, -k) for a, k in asked.parts))))
@@ -95,19 +95,19 @@ def test_a_place_in_a_ring_is_one_of_few_numbers(first: int, slot: int) -> None:
 
 
 def test_too_many_places_are_no_number() -> None:
-    space = Space()
-    with pytest.raises(Symbolic):
+    space = SymbolicContext()
+    with pytest.raises(NotConcrete):
         space.number(space.atom("r", 0, 5000) * 8192)
 
 
 def test_a_number_is_found_by_answers_that_bounds_do_not_give() -> None:
     """What is known of a sum by others' bounds is no question; the next one is asked."""
-    space = Space()
+    space = SymbolicContext()
     a, b, c = (space.atom(x, 0, 1) for x in "abc")
     space.path.assume(*space.of(a + b - 1))
     space.path.assume(*space.of(c - a))
     assert space.bounds(b + c) == (0, 2)
-    with pytest.raises(Open) as asked:
+    with pytest.raises(UndecidedBranch) as asked:
         space.number(b + c)
     assert (asked.value.c, asked.value.parts) == space.of(b + c - 2)
     space.path.assume(*space.of(1 - b - c))
@@ -115,7 +115,7 @@ def test_a_number_is_found_by_answers_that_bounds_do_not_give() -> None:
 
 
 def test_what_a_path_answers_holds_for_all_numbers_that_it_allows() -> None:
-    space = Space()
+    space = SymbolicContext()
     a, b = space.atom("a", -2, 3), space.atom("b", -1, 4)
     facts = [2 * a - 3 * b + 1, a + b]
     for f in facts:
@@ -135,7 +135,7 @@ def test_what_a_path_answers_holds_for_all_numbers_that_it_allows() -> None:
 
 
 def test_one_value_for_one_key() -> None:
-    space = Space()
+    space = SymbolicContext()
     n = space.atom("N", 0)
     assert space.opaque(("a", n + 1), 0, None, "x") is space.opaque(("a", 1 + n), 0, None, "x")
     assert space.opaque(("a", n), 0, None, "x") is not space.opaque(("a", n + 1), 0, None, "x")

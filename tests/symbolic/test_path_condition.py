@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import product
 from random import Random
 
-from syncverify.symbolic.context import Space
+from syncverify.symbolic.context import SymbolicContext
 from syncverify.symbolic.inequalities import Interval, product_bounds
 
 ENDS = (None, -3, -1, 0, 1, 2, 4)
@@ -29,7 +29,7 @@ def test_bounds_of_a_product_are_those_of_its_ends() -> None:
 
 
 def test_a_quotient_is_known_from_one_inequality_with_its_remainder() -> None:
-    space = Space()
+    space = SymbolicContext()
     q, r, u = space.atom("q", 0, 100), space.atom("r", 0, 1), space.atom("u", 0, 100)
     path = space.path
     path.assume(*space.of(q * 2 + r - u * 4 - 5))  # q >= 2u + 2
@@ -39,7 +39,7 @@ def test_a_quotient_is_known_from_one_inequality_with_its_remainder() -> None:
 
 
 def test_inequalities_are_multiplied_where_sizes_are() -> None:
-    space = Space()
+    space = SymbolicContext()
     tiles, steps, u = space.atom("T", 1), space.atom("K"), space.atom("u", 0)
     space.path.assume(*space.of(steps - 4 * u - 7))
     assert tiles * steps >= 4 * u + 7
@@ -48,7 +48,7 @@ def test_inequalities_are_multiplied_where_sizes_are() -> None:
 
 def test_a_product_tells_of_its_factors() -> None:
     # (R - 1) * (4u + 5) = 4 has no solution: R is 1 by its bounds, and then 0 = 4
-    space = Space()
+    space = SymbolicContext()
     rows, u = space.atom("R", 1, 99), space.atom("u", 0)
     left = (rows - 1) * (4 * u + 5) - 4
     space.path.assume(*space.of(left))
@@ -57,7 +57,7 @@ def test_a_product_tells_of_its_factors() -> None:
 
 
 def test_products_follow_what_their_factors_become() -> None:
-    space = Space()
+    space = SymbolicContext()
     x, y, z = (space.atom(name, 0) for name in "xyz")
     both = x * y
     space.path.rewrite(x.parts[0][0], *space.of(2 * z + 1))
@@ -66,7 +66,7 @@ def test_products_follow_what_their_factors_become() -> None:
 
 
 def test_an_answer_is_kept_only_as_long_as_nothing_more_is_known() -> None:
-    space = Space()
+    space = SymbolicContext()
     x, y = space.atom("x", 0, 9), space.atom("y", 0, 9)
     apart = space.of(x - y)
     assert space.path.decide(*apart) is None
@@ -81,7 +81,7 @@ def test_an_answer_is_kept_only_as_long_as_nothing_more_is_known() -> None:
 
 
 def test_an_answer_may_rest_on_atoms_that_came_later() -> None:
-    space = Space()
+    space = SymbolicContext()
     x, y = space.atom("x", 2), space.atom("y", 2)
     both = x * y
     assert space.path.decide(*space.of(both - 4)) is True
@@ -92,7 +92,7 @@ def test_an_answer_may_rest_on_atoms_that_came_later() -> None:
 
 def test_an_answer_that_rewrites_an_atom_may_leave_no_integers() -> None:
     # 24 u + 25 <= K <= 24 u + 28 and 24 v + 21 <= K; 6 u + 7 <= w: with w = 6 v + 7 it is u + 1 <= v
-    space = Space()
+    space = SymbolicContext()
     size, u, v, w = (space.atom(name, 0) for name in "Kuvw")
     path = space.path
     for known in (size - 24 * u - 25, 24 * u + 28 - size, size - 24 * v - 21, w - 6 * u - 9, w - 6 * v - 7):
@@ -106,7 +106,7 @@ def test_an_answer_that_rewrites_an_atom_may_leave_no_integers() -> None:
 def test_what_has_a_solution_is_possible() -> None:
     random = Random(7)
     for _ in range(300):
-        space = Space()
+        space = SymbolicContext()
         names = [space.atom(name, -3, 3) for name in "xyz"]
         sums = [([random.randint(-3, 3) for _ in names], random.randint(-4, 4)) for _ in range(5)]
         for ks, c in sums:

@@ -13,10 +13,10 @@ from syncverify.driver.certificates import RejectedError, certify, dumps, rechec
 from syncverify.driver.ir import check_kernel
 from syncverify.ir.nodes import Kernel
 from syncverify.ir.text.parser import parse
-from syncverify.symbolic.context import Space
+from syncverify.symbolic.context import SymbolicContext
 from syncverify.symbolic.inequalities import Sum
-from syncverify.symbolic.path_condition import Path
-from syncverify.symbolic.product_facts import NEVER, residues, told
+from syncverify.symbolic.path_condition import PathCondition
+from syncverify.symbolic.product_facts import NEVER, known_symbols, residues
 from tests.checker.prover.parametric.brute import fallback
 
 _KERNEL = """kernel product {{
@@ -78,8 +78,8 @@ def test_the_good_one_is_proved(name: str) -> None:
     assert done.kind == "sizes"
 
 
-def _without_products(path: Path, atoms: Set[int]) -> Iterator[Sum]:
-    """What is known of the registers' atoms alone."""
+def _without_products(path: PathCondition, atoms: Set[int]) -> Iterator[Sum]:
+    """What is known of the registers' symbols alone."""
     yield from ((c, p) for p, c in path.cons.items())
     for a in atoms:
         low, high = path.interval(a)
@@ -90,7 +90,7 @@ def _without_products(path: Path, atoms: Set[int]) -> Iterator[Sum]:
 @pytest.mark.parametrize("name", ["a bound", "of three"])
 def test_recheck_finds_out_a_search_that_forgets_products(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     bad = kernel(name, "")
-    monkeypatch.setattr(affine_sets, "told", _without_products)
+    monkeypatch.setattr(affine_sets, "known_symbols", _without_products)
     monkeypatch.setattr(affine_sets, "residues", lambda path, atoms: ())
     report = check_kernel(bad, scope=ScopeKind.ALL)
     assert report.verdict is Verdict.PROVED
@@ -101,9 +101,9 @@ def test_recheck_finds_out_a_search_that_forgets_products(name: str, monkeypatch
 # ---------------------------------------------------------------- paths
 
 
-def _space() -> tuple[Space, int, int, int]:
-    """Two atoms of 1 or more, and their product."""
-    space = Space()
+def _space() -> tuple[SymbolicContext, int, int, int]:
+    """Two symbols of 1 or more, and their product."""
+    space = SymbolicContext()
     x, y = (space.of(space.atom(name, 1, 1000))[1][0][0] for name in "xy")
     ((xy, _),) = space.times((0, ((x, 1),)), (0, ((y, 1),)))[1]
     return space, x, y, xy
@@ -116,7 +116,7 @@ def test_a_product_that_is_one_says_what_its_factors_are() -> None:
 
 
 def test_a_product_that_is_nothing_says_so_once_a_factor_is_something() -> None:
-    space = Space()
+    space = SymbolicContext()
     x, y = (space.of(space.atom(name, 0, 1000))[1][0][0] for name in "xy")
     ((xy, _),) = space.times((0, ((x, 1),)), (0, ((y, 1),)))[1]
     space.path.assume(0, ((xy, -1),))
@@ -132,7 +132,7 @@ def test_ties_are_told() -> None:
     path.rewrite(xy, 5, ((q, 12),))
     path.project({x, y})
     assert list(residues(path, {x, y})) == [((-5, ((xy, 1),)), 12)]
-    facts = set(told(path, {x, y}))
+    facts = set(known_symbols(path, {x, y}))
     assert {(-5, ((xy, 1),)), (605, ((xy, -1),))} <= facts
     assert path.resolve(0, ((xy, 1),)) == (5, ((q, 12),))
 
@@ -144,7 +144,7 @@ def test_an_unknown_of_two_ties_is_not_kept_for_both() -> None:
     path = space.path
     path.rewrite(xy, 5, ((q, 12),))
     path.rewrite(xx, 1, ((q, 6),))
-    assert NEVER in told(path, {x, y})
+    assert NEVER in known_symbols(path, {x, y})
     path.project({x, y})
     assert path.ties == set()
     assert path.resolve(0, ((xy, 1), (xx, -2))) == (0, ((xy, 1), (xx, -2)))
@@ -160,7 +160,7 @@ def test_a_factor_that_is_rewritten_leaves_an_equation() -> None:
 
 
 def test_what_several_inequalities_say_of_few_values() -> None:
-    space = Space()
+    space = SymbolicContext()
     x, y = (space.of(space.atom(name, 0, 6))[1][0][0] for name in "xy")
     path = space.path
     path.assume(-3, ((x, 1), (y, 1)))  # x + y >= 3

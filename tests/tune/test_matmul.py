@@ -67,7 +67,7 @@ def test_a_product_is_tuned_where_it_is_first_used(tmp_path: Path) -> None:
     one = made()
     assert one.tuned(SIZES).compiled(SIZES).schedule == TRIED[1] and calls == list(TRIED)
     assert one.tuned(SIZES) is one.tuned(SIZES) and len(calls) == 2
-    # another process finds it on disk; other sizes are timed anew
+    # another process finds it on disk; other sizes are timed again
     assert made().tuned(SIZES).compiled(SIZES).schedule == TRIED[1] and len(calls) == 2
     made().tuned({**SIZES, "M": 72})
     assert len(calls) == 4

@@ -8,8 +8,8 @@ from random import Random
 from syncverify.base.diagnostics import Claim, Policy, Verdict, Witness
 from syncverify.checker.explain.counterexample import claim_of, finish_if_over, fresh
 from syncverify.checker.explain.hang import hang_failure, stuck
-from syncverify.checker.explain.root_causes import diagnostic, group
-from syncverify.checker.explain.schedules import explore, provoke
+from syncverify.checker.explain.root_causes import diagnostic, group_by_root_cause
+from syncverify.checker.explain.schedules import run_directed, run_random
 from syncverify.checker.explain.witness import build
 from syncverify.checker.happens_before.failure import Failure
 from syncverify.checker.happens_before.run import YIELD, Run, TooManyEvents, Unmodelled
@@ -21,7 +21,7 @@ from syncverify.model.events import Ev, LaneSplit
 MOST_AIMS = 4
 
 
-def by_order(model: Run, undecided: Outcome, policy: Policy, budget: Budget) -> Outcome:
+def try_poll_orders(model: Run, undecided: Outcome, policy: Policy, budget: Budget) -> Outcome:
     """A refutation by an execution in which each poll is answered as its barrier stands, or ``undecided``."""
     for run, aim in _executions(model, budget):
         harm, witness = _harm(run, aim, policy)
@@ -49,9 +49,9 @@ def _executions(model: Run, budget: Budget) -> Iterator[tuple[Run, Failure | Non
             if isinstance(aim, int):
                 _hurry(run, aim, model.forks[aim], limit)
             elif aim is None:
-                explore(run, rng, -1, lambda r: bool(r.harms()), limit)
+                run_random(run, rng, -1, lambda r: bool(r.harms()), limit)
             else:
-                provoke(run, model, aim)  # as far as it goes
+                run_directed(run, model, aim)  # as far as it goes
                 _in_turn(run, limit)
             finish_if_over(run)
         except (LaneSplit, Unmodelled, TooManyEvents, ColumnsExhausted):
@@ -89,7 +89,7 @@ def _hurry(run: Run, barrier: int, askers: set[int], limit: int) -> None:
 def _harm(run: Run, aim: Failure | None, policy: Policy) -> tuple[Failure | None, Witness | None]:
     harms = run.harms()
     if harms:
-        f = group(run, harms, None)[0].root
+        f = group_by_root_cause(run, harms, None)[0].root
         return f, build(run, claim_of(f), f.rule, f.message, policy)
     over = not run.pending and not run.enabled()
     if run.hung and over and all(t.event is not None and t.event[0] != Ev.UNKNOWN for t in run.blocked()):

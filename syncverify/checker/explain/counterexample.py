@@ -6,11 +6,11 @@ from collections.abc import Container
 from random import Random
 
 from syncverify.base.diagnostics import Claim, Policy, Severity, Witness
-from syncverify.checker.explain.root_causes import FENCE, Group, group
-from syncverify.checker.explain.schedules import explore, provoke, push, truncate
+from syncverify.checker.explain.root_causes import FENCE, Group, group_by_root_cause
+from syncverify.checker.explain.schedules import push, run_directed, run_random, truncate
 from syncverify.checker.explain.witness import build
 from syncverify.checker.happens_before.dispatch import HANDLERS
-from syncverify.checker.happens_before.end_of_run import finish
+from syncverify.checker.happens_before.end_of_run import check_end
 from syncverify.checker.happens_before.failure import HARM, Failure, Obligation
 from syncverify.checker.happens_before.handlers import phases
 from syncverify.checker.happens_before.run import Run, TooManyEvents, Unmodelled
@@ -40,7 +40,7 @@ def canonical(
     while True:
         classes = len(system.info.classes)
         columns = Columns(classes, classes + len(system.info.barriers) + slack)
-        run = Run(system, HANDLERS, phases.land, columns, budget.max_events)
+        run = Run(system, HANDLERS, phases.complete_async, columns, budget.max_events)
         run.ignores_pool = ignore_pool
         run.parks = parks
         run.mended = mended
@@ -56,7 +56,7 @@ def canonical(
 
 def fresh(model: Run, budget: Budget) -> Run:
     """A new run of the same system whose clocks number the same entities alike."""
-    run = Run(model.system, HANDLERS, phases.land, model.columns, budget.max_events, eager=False)
+    run = Run(model.system, HANDLERS, phases.complete_async, model.columns, budget.max_events, eager=False)
     run.ignores_pool = model.ignores_pool
     run.parks = model.parks
     return run
@@ -69,7 +69,7 @@ def claim_of(f: Failure) -> Claim:
     return Claim.STALE_VALUE if stale else Claim.UB
 
 
-def show(
+def find_witness(
     model: Run, g: Group, hang: Failure | None, policy: Policy, budget: Budget, starved: Run | None
 ) -> Witness | None:
     """A schedule that shows the group's harm; None if none was found."""
@@ -85,7 +85,7 @@ def show(
         return build(model, Claim.HANG, f.rule, f.message, policy)
     if f.obligation in HARM or (f.obligation == Obligation.O8 and f.past is None):
         return _collision(model, f, f, policy, budget)
-    return search(model, g, policy, budget)
+    return search_schedule(model, g, policy, budget)
 
 
 def _collision(model: Run, f: Failure, root: Failure, policy: Policy, budget: Budget) -> Witness:
@@ -94,7 +94,7 @@ def _collision(model: Run, f: Failure, root: Failure, policy: Policy, budget: Bu
     message = root.message if root is f else f"{root.message}; then {f.message}"
     if f.provoked:
         run = fresh(model, budget)
-        if provoke(run, model, f):
+        if run_directed(run, model, f):
             push(run, run.threads[f.cls])
             return build(run, claim, root.rule, message, policy)
     late = f.first.issue if f.first is not None else -1
@@ -105,18 +105,20 @@ def _collision(model: Run, f: Failure, root: Failure, policy: Policy, budget: Bu
     return build(model, claim, root.rule, message, policy)
 
 
-def search(model: Run, g: Group, policy: Policy, budget: Budget, split: bool = False) -> Witness | None:
+def search_schedule(
+    model: Run, g: Group, policy: Policy, budget: Budget, split: bool = False
+) -> Witness | None:
     """Directed schedules for the broken obligation, each continued in random orders until one does harm."""
     f = g.root
     aims = [c for c in [f, *g.consequences] if c.past is not None]
-    anyway = {mistake(model, o) for o in model.errors() if o.rule in APART}
-    stay = lasting(model, g, policy, budget)
+    anyway = {mistake_key(model, o) for o in model.errors() if o.rule in APART}
+    stay = independent_races(model, g, policy, budget)
     anyway |= stay
     weak: Witness | None = None  # shows harm only in what is in flight at the end
     apart: Witness | None = None  # shows only what is wrong in any order
 
     def new(r: Run) -> list[Failure]:
-        return [h for h in r.harms() if mistake(r, h) not in anyway]
+        return [h for h in r.harms() if mistake_key(r, h) not in anyway]
 
     events = len(model.trace) + 1
     most = FEWEST_BESIDE if stay else max(FEWEST_SCHEDULES, min(budget.schedules, budget.steps // events))
@@ -126,11 +128,11 @@ def search(model: Run, g: Group, policy: Policy, budget: Budget, split: bool = F
         # Every fourth schedule is random from the start.
         aim = aims[i // 2 % len(aims)] if aims and i % 4 != 3 else None
         starve = aim.cls if aim is not None and (aim.withheld or i % 2 == 0) else -1
-        if aim is not None and not provoke(run, model, aim):
+        if aim is not None and not run_directed(run, model, aim):
             # what comes before it cannot be followed alone: it may still come late
             run = fresh(model, budget)
         try:
-            explore(run, rng, starve, lambda r: bool(new(r)), min(budget.steps, 4 * events + 1000))
+            run_random(run, rng, starve, lambda r: bool(new(r)), min(budget.steps, 4 * events + 1000))
             finish_if_over(run)
         except (LaneSplit, Unmodelled, TooManyEvents):
             continue  # this order leads where the checker cannot follow; others may do
@@ -159,12 +161,12 @@ def search(model: Run, g: Group, policy: Policy, budget: Budget, split: bool = F
     if policy == Policy.STRICT and not split:
         run = fresh(model, budget)
         if f.past is not None:
-            provoke(run, model, f)
+            run_directed(run, model, f)
         return build(run, Claim.ORDER_VIOLATION, f.rule, f.message, policy)
     return None
 
 
-def mistake(run: Run, f: Failure) -> tuple[object, ...]:
+def mistake_key(run: Run, f: Failure) -> tuple[object, ...]:
     """What a failure is in the source, where loops that are unrolled have several sites on one line."""
     sites = run.info.sites
     if f.first is not None and f.second is not None:
@@ -173,7 +175,7 @@ def mistake(run: Run, f: Failure) -> tuple[object, ...]:
     return f.obligation, f.rule, sites[f.site].span, f.barrier, f.strict_only
 
 
-def lasting(model: Run, g: Group, policy: Policy, budget: Budget) -> set[tuple[object, ...]]:
+def independent_races(model: Run, g: Group, policy: Policy, budget: Budget) -> set[tuple[object, ...]]:
     """Races of the canonical run that stay where contributions do wait for the phase before theirs.
 
     They are mistakes of their own, not what an arrival in the wrong phase leads to: nobody who waits on that
@@ -190,11 +192,11 @@ def lasting(model: Run, g: Group, policy: Policy, budget: Budget) -> set[tuple[o
     waits = (Ev.WAIT, Ev.WAIT_TOKEN, Ev.POLL, Ev.POLL_TOKEN)
     waiters = {c for c, e in model.trace if e and e[0] in waits and e[2] == g.root.barrier}
     here = {
-        mistake(model, f)
+        mistake_key(model, f)
         for f in model.errors()
         if f.first is not None and f.second is not None and not waiters & {f.first.cls, f.second.cls}
     }
-    return {m for f in run.errors() if f.obligation == Obligation.RACE and (m := mistake(run, f)) in here}
+    return {m for f in run.errors() if f.obligation == Obligation.RACE and (m := mistake_key(run, f)) in here}
 
 
 def _never_room(run: Run, harm: Failure) -> bool:
@@ -221,18 +223,18 @@ def _with_lanes_apart(
     run, _ = canonical(system, budget, model.columns.capacity, model.ignores_pool)
     if run.hung:
         return build(run, Claim.HANG, f.rule, f.message, policy)
-    finish(run)
-    for g in group(run, list(run.failures.values()), None):
-        if mistake(run, g.root) in anyway:
+    check_end(run)
+    for g in group_by_root_cause(run, list(run.failures.values()), None):
+        if mistake_key(run, g.root) in anyway:
             continue
         if g.root.obligation == Obligation.RACE:
             return _collision(run, g.root, f, policy, budget)
         if g.root.barrier == f.barrier:
-            return search(run, g, policy, budget, split=True)
+            return search_schedule(run, g, policy, budget, split=True)
     return None
 
 
 def finish_if_over(run: Run) -> None:
     """What only the end of a run shows, if it has ended."""
     if not run.hung:
-        finish(run)
+        check_end(run)

@@ -14,7 +14,7 @@ from syncverify.checker.explain.witness import describe_wait
 from syncverify.checker.happens_before.failure import Failure, Obligation
 from syncverify.checker.happens_before.handlers.global_memory import location
 from syncverify.checker.happens_before.handlers.mbarriers import Barrier
-from syncverify.checker.happens_before.run import Run, Thread
+from syncverify.checker.happens_before.run import LaneClass, Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ def stuck(run: Run) -> list[Stuck]:
     return out
 
 
-def root_of(run: Run, waiting: list[Stuck]) -> Stuck:
+def hang_root(run: Run, waiting: list[Stuck]) -> Stuck:
     """The blocked class to report; ``run`` has been forced to its end."""
     import networkx as nx  # only a hang needs it, and it takes a tenth of a second to load
 
@@ -116,7 +116,7 @@ def _rank(s: Stuck) -> int:
 
 def hang_failure(run: Run, waiting: list[Stuck], end: int) -> Failure:
     """The hang as a failure, with the rule of its root."""
-    s = root_of(run, waiting)
+    s = hang_root(run, waiting)
     t = run.threads[s.cls]
     rule, site, extra = _rule(run, s)
     where = s.what if s.phase is None else f"phase {s.phase} of {s.what}"
@@ -180,7 +180,7 @@ def _wait_rule(run: Run, s: Stuck) -> tuple[str, int, str]:
     return "SV210", s.site, ""
 
 
-def force(run: Run, limit: int) -> None:
+def release_blocked(run: Run, limit: int) -> None:
     """Lets blocked classes through, least advanced first, so that independent mistakes still show."""
     run.forced = True
     run.contributors = {}  # from here on: what each class would still have done
@@ -193,7 +193,7 @@ def force(run: Run, limit: int) -> None:
         run.run()
 
 
-def _release(run: Run, t: Thread) -> None:
+def _release(run: Run, t: LaneClass) -> None:
     kind = t.waits_on[0] if t.waits_on else ""
     if t.parked:
         for n in run.named.values():

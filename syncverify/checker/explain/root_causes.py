@@ -47,12 +47,14 @@ class Group:
     consequences: tuple[Failure, ...]
 
 
-def group(run: Run, failures: list[Failure], hang: Failure | None, again: bool = False) -> list[Group]:
+def group_by_root_cause(
+    run: Run, failures: list[Failure], hang: Failure | None, again: bool = False
+) -> list[Group]:
     """Splits failures into mistakes, most important first. ``again``: their rules have been refined."""
     failures = [f for f in failures if not harmless_tail(run, f, hang)]
     errors = [f for f in failures if f.severity == Severity.ERROR]
     for f in errors if not again else ():
-        refine(run, f)
+        specialise_rule(run, f)
     leftovers = [
         f for f in errors if f.rule in ("SV211", "SV207")
     ]  # only a mistake of their own if there is no other
@@ -80,7 +82,7 @@ def group(run: Run, failures: list[Failure], hang: Failure | None, again: bool =
         or min(f.position for f in execution) <= hang.position
     ):
         root = min(execution, key=lambda f: f.position)
-        chain, early = _caused(root, _without(root, [*execution, *protocol, *races]), early)
+        chain, early = _split_consequences(root, _without(root, [*execution, *protocol, *races]), early)
         groups.append(chain)
         protocol, races = [], []
     polls = [f for f in failures if f.obligation == Obligation.POLL]
@@ -95,11 +97,11 @@ def group(run: Run, failures: list[Failure], hang: Failure | None, again: bool =
             root.labels += [(site, "nobody ever executes this copy") for site in never]
         apart = [f for f in races if f.rule in FENCE and f is not root and hang is None]
         rest = [f for f in races if f not in apart]
-        chain, early = _caused(root, _without(root, [*protocol, *rest]), early)
+        chain, early = _split_consequences(root, _without(root, [*protocol, *rest]), early)
         groups.append(chain)
         races = apart  # no order mends a missing fence
     if early and races:
-        late = [f for f in races if any(_follows(f, e) for e in early)]
+        late = [f for f in races if any(_is_consequence(f, e) for e in early)]
         races = [f for f in races if f not in late]
         groups += [
             Group(g.root, (*g.consequences, *(late if i == 0 else ()))) for i, g in enumerate(_by_rule(early))
@@ -119,7 +121,7 @@ def group(run: Run, failures: list[Failure], hang: Failure | None, again: bool =
     return groups + _by_rule(leftovers)
 
 
-def _follows(race: Failure, cause: Failure) -> bool:
+def _is_consequence(race: Failure, cause: Failure) -> bool:
     """Whether a race is only what an earlier illegal operation led to."""
     if cause.obligation == Obligation.O5:
         return race.position >= cause.position
@@ -162,7 +164,7 @@ def harmless_tail(run: Run, f: Failure, hang: Failure | None) -> bool:
 # ------------------------------------------------------------------ which rule, which line
 
 
-def refine(run: Run, f: Failure) -> None:
+def specialise_rule(run: Run, f: Failure) -> None:
     """The rule that names the mistake, once the whole run is known."""
     if f.obligation == Obligation.O1 and f.barrier >= 0:
         _refine_contribution(run, f)
@@ -285,7 +287,9 @@ def _without_init(early: list[Failure]) -> tuple[list[Failure], list[Failure]]:
     return [f for f in early if f not in gone], gone
 
 
-def _caused(root: Failure, rest: tuple[Failure, ...], early: list[Failure]) -> tuple[Group, list[Failure]]:
+def _split_consequences(
+    root: Failure, rest: tuple[Failure, ...], early: list[Failure]
+) -> tuple[Group, list[Failure]]:
     """A group, under an earlier illegal operation if there is one; and the illegal ones left."""
     cause = next((f for f in early if f.position <= root.position), None)
     if cause is None and root.rule not in EXECUTION:

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from random import Random
 
 from syncverify.checker.happens_before.failure import Failure, Obligation
-from syncverify.checker.happens_before.run import RETRY, Async, Run, Thread
+from syncverify.checker.happens_before.run import RETRY, AsyncOperation, LaneClass, Run
 from syncverify.checker.happens_before.vector_clocks import Matrix
 
 
-def replay_past(run: Run, model: Run, limits: Matrix) -> bool:
+def run_past_of(run: Run, model: Run, limits: Matrix) -> bool:
     """Runs the events of ``model`` whose time is within ``limits``, in its order; false if that gets stuck.
 
     ``limits`` is down-closed: it came from E clocks. A completion is run iff some event within knows of it.
@@ -33,10 +33,10 @@ class _Follower:
     def __init__(self, run: Run, model: Run) -> None:
         self.run = run
         self.model = model
-        self._ops: dict[tuple[int, int], Async] = {}
+        self._ops: dict[tuple[int, int], AsyncOperation] = {}
         self._seen = 0
 
-    def find(self, index: int) -> Async | None:
+    def find(self, index: int) -> AsyncOperation | None:
         """The operation that is number ``index`` in the model, if it is in flight or done."""
         run, key = self.run, self.model.asyncs[index].key
         t = run.threads[key[0]]
@@ -53,7 +53,7 @@ class _Follower:
             self.run.complete(op)
 
 
-def push(run: Run, t: Thread) -> bool:
+def push(run: Run, t: LaneClass) -> bool:
     """One more event of a class; coming to a warp-wide meeting counts as its event."""
     if t.blocked or t.done:
         return False
@@ -62,14 +62,14 @@ def push(run: Run, t: Thread) -> bool:
     return run.step(t) != RETRY or t.meeting
 
 
-def provoke(run: Run, model: Run, failure: Failure) -> bool:
+def run_directed(run: Run, model: Run, failure: Failure) -> bool:
     """Brings a fresh run to where the failing event lands elsewhere than in ``model``."""
     assert failure.past is not None
     limits = failure.past
     if failure.withheld:
         limits = limits.copy()
         limits[failure.cls] = min(int(limits[failure.cls]), failure.time - 1)
-    if not replay_past(run, model, limits):
+    if not run_past_of(run, model, limits):
         return False
     t = run.threads[failure.cls]
     if (
@@ -82,7 +82,7 @@ def provoke(run: Run, model: Run, failure: Failure) -> bool:
     return True
 
 
-def explore(run: Run, rng: Random, starve: int, stop: Callable[[Run], bool], limit: int) -> None:
+def run_random(run: Run, rng: Random, starve: int, stop: Callable[[Run], bool], limit: int) -> None:
     """Runs on in a random order until the end, until ``stop``, or for ``limit`` steps.
 
     Threads get random priorities that change now and then, so that long waits and late completions
@@ -106,7 +106,7 @@ def explore(run: Run, rng: Random, starve: int, stop: Callable[[Run], bool], lim
             return
 
 
-def _pick(threads: list[Thread], weight: list[float], starve: int, rng: Random) -> Thread:
+def _pick(threads: list[LaneClass], weight: list[float], starve: int, rng: Random) -> LaneClass:
     if rng.random() < 0.3:
         t = rng.choice(threads)
         if t.cls != starve:

@@ -9,7 +9,7 @@ from syncverify.base.source import UNKNOWN_SPAN
 from syncverify.checker.barrier_states import KIND_OF, BarrierStates
 from syncverify.checker.happens_before.handlers.execution_barriers import cluster
 from syncverify.checker.happens_before.handlers.mbarriers import Barrier, name
-from syncverify.checker.happens_before.run import Async, Run, Thread
+from syncverify.checker.happens_before.run import AsyncOperation, LaneClass, Run
 from syncverify.model.events import Ev, Event
 
 _ON_BARRIER = frozenset(
@@ -65,7 +65,9 @@ def steps_of(run: Run) -> tuple[Step, ...]:
     return tuple(steps)
 
 
-def _completion(run: Run, op: Async, moved: int | None, states: BarrierStates, issues: deque[int]) -> Step:
+def _completion(
+    run: Run, op: AsyncOperation, moved: int | None, states: BarrierStates, issues: deque[int]
+) -> Step:
     site = run.info.sites[op.site]
     return Step(
         f"{op.thread.info.name}.async{op.number}",
@@ -94,7 +96,7 @@ def blocked_of(run: Run) -> tuple[Blocked, ...]:
     return tuple(out)
 
 
-def describe_wait(run: Run, t: Thread) -> tuple[str, int | None, str]:
+def describe_wait(run: Run, t: LaneClass) -> tuple[str, int | None, str]:
     """What a blocked class waits on, which phase, and what that lacks."""
     kind = t.waits_on[0] if t.waits_on else ""
     if kind in ("wait", "token"):

@@ -1,4 +1,4 @@
-"""Accesses that nothing can tell apart as one, where runs are compared with each other (``Run.joins``).
+"""Accesses that nothing can distinguish as one, where runs are compared with each other (``Run.joins``).
 
 *Reads of a group of wgmmas.* All of a committed group are over at once, for a wait covers whole groups
 (PTX ISA: wgmma.wait_group): whoever knows that one of them is over knows it of all.
@@ -22,14 +22,16 @@ from syncverify.model.events import GLOBAL_MEMORY, Ev, Footprint, SystemInfo
 from syncverify.model.intervals import merge
 
 if TYPE_CHECKING:
-    from syncverify.checker.happens_before.run import Run, Thread
+    from syncverify.checker.happens_before.run import LaneClass, Run
 
 Intervals = tuple[tuple[int, int], ...]
 #: What others learn of no access by: an elect.sync tells them that a lane is there, and orders no memory.
 SILENT = frozenset({Ev.READ, Ev.WRITE, Ev.USE, Ev.FRAG_READ, Ev.FRAG_WRITE, Ev.ELECT, Ev.COLLECTIVE})
 
 
-def join(info: SystemInfo, shadows: dict[int, Shadow], records: list[Record], late: bool = False) -> None:
+def merge_stores(
+    info: SystemInfo, shadows: dict[int, Shadow], records: list[Record], late: bool = False
+) -> None:
     """Joins records of one class and kind, apart for each memory, and for rows of A that other warps
     multiply; each record then stands for the newest. ``late``: they are not entered yet."""
     kinds: dict[tuple[int, bool], dict[int, Record]] = {}
@@ -56,16 +58,16 @@ def join(info: SystemInfo, shadows: dict[int, Shadow], records: list[Record], la
             _enter(info, shadows[memory], parts, new)
 
 
-def join_products(run: Run, t: Thread) -> None:
+def merge_operand_reads(run: Run, t: LaneClass) -> None:
     """Joins the reads of the wgmmas that a class commits."""
     records, t.products = t.products, []
     first = run.late.pop(t.cls, len(records))
     if first:
         _enter_each(run, records[first:])
-    join(run.info, run.memory, records, late=not first)
+    merge_stores(run.info, run.memory, records, late=not first)
 
 
-def enter(run: Run) -> None:
+def commit_pending_reads(run: Run) -> None:
     """Enters the reads of wgmmas that were left for later: of a group that is committed before anybody looks
     those are entered as one."""
     late, run.late = run.late, {}
@@ -138,4 +140,4 @@ def joined_footprint(info: SystemInfo, parts: list[Record]) -> int:
     return found
 
 
-__all__ = ["SILENT", "entered", "join", "joinable", "joined_footprint", "judged"]
+__all__ = ["SILENT", "entered", "joinable", "joined_footprint", "judged", "merge_stores"]

@@ -15,11 +15,11 @@ from syncverify.checker.happens_before.handlers import (
     tensor_maps,
     waits,
 )
-from syncverify.checker.happens_before.run import DONE, Handlers, Run, Thread
+from syncverify.checker.happens_before.run import DONE, Handlers, LaneClass, Run
 from syncverify.model.events import Ev, Event
 
 
-def _nothing(run: Run, t: Thread, event: Event) -> int:
+def _nothing(run: Run, t: LaneClass, event: Event) -> int:
     """A hint: nothing depends on it."""
     return DONE
 

@@ -1,4 +1,4 @@
-"""What one cluster of a team that is run alone does in global memory: see ``members``."""
+"""What one cluster of a block group that is run alone does in global memory: see ``members``."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from syncverify.model.proxies import Access
 
 if TYPE_CHECKING:
     from syncverify.checker.happens_before.handlers.global_memory import Spin, Write
-    from syncverify.checker.happens_before.run import Run, Thread
+    from syncverify.checker.happens_before.run import LaneClass, Run
 
 Bytes = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Waited:
+class FlagWait:
     """A spin on a flag at some bytes; ``columns``: what it makes known, in every execution, of accesses that
     are seen, and of those that are bridged to the async proxy."""
 
@@ -28,22 +28,22 @@ class Waited:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Told:
+class FlagWrite:
     """A write of a flag."""
 
     flag: Bytes
     write: Write
 
 
-Step = Waited | Told
+Step = FlagWait | FlagWrite
 #: Which bytes, how, by whom, completed by what, and what of other clusters was known: spins whose accesses
 #: are seen, bridged by a fence, and bridged when they were acquired.
 Reach = tuple[tuple[Bytes, ...], Access, int, int, bool, int, tuple[frozenset[int], ...]]
 
 
-def reached(run: Run, t: Thread, record: Record) -> None:
-    """Keeps an access to tracked memory: the newest of those that nothing but their times tells apart."""
-    spins = [x for x in run.ledger if isinstance(x, Waited)]
+def tracked_access(run: Run, t: LaneClass, record: Record) -> None:
+    """Keeps an access to tracked memory: the newest of those that nothing but their times distinguishes."""
+    spins = [x for x in run.ledger if isinstance(x, FlagWait)]
     m = t.clock.m
     seen, bridged, handed = (
         frozenset(i for i, x in enumerate(spins) if m[row, x.columns[which]])
@@ -55,10 +55,10 @@ def reached(run: Run, t: Thread, record: Record) -> None:
     run.reached[key] = record
 
 
-def moved(key: Reach, columns: Mapping[int, int]) -> Reach:
+def same_step(key: Reach, columns: Mapping[int, int]) -> Reach:
     """The same with columns by other numbers."""
     places, kind, cls, tag, atomic, scope, known = key
     return places, kind, cls, columns.get(tag, tag), atomic, scope, known
 
 
-__all__ = ["Bytes", "Reach", "Step", "Told", "Waited", "moved", "reached"]
+__all__ = ["Bytes", "FlagWait", "FlagWrite", "Reach", "Step", "same_step", "tracked_access"]

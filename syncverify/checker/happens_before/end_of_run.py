@@ -14,7 +14,7 @@ from syncverify.checker.happens_before.handlers.global_memory import check_early
 from syncverify.checker.happens_before.handlers.mbarriers import Barrier, knows_phase, name
 from syncverify.checker.happens_before.handlers.phases import check_accounting
 from syncverify.checker.happens_before.handlers.tensor_maps import check_edits
-from syncverify.checker.happens_before.run import Run, Thread, Unmodelled, before
+from syncverify.checker.happens_before.run import LaneClass, Run, Unmodelled, before
 from syncverify.checker.happens_before.vector_clocks import E, Matrix
 from syncverify.model.events import Ev
 from syncverify.model.proxies import Access
@@ -25,7 +25,7 @@ MEETINGS = frozenset({Ev.BARRIER_SYNC, Ev.BARRIER_ARRIVE, Ev.CLUSTER_ARRIVE, Ev.
 MOST_SETS = 20_000
 
 
-def finish(run: Run) -> None:
+def check_end(run: Run) -> None:
     """Adds the failures that only the end of the run shows."""
     _left_open(run, run.barriers)
     _aliased_waits(run)
@@ -40,7 +40,7 @@ def finish(run: Run) -> None:
     collectives(run)
 
 
-def left_behind(run: Run, barriers: Iterable[int]) -> None:
+def in_flight_at_exit(run: Run, barriers: Iterable[int]) -> None:
     """What the end shows of a cluster that leaves before the run ends: of its barriers, copies, registers."""
     _left_open(run, barriers)
     _unfinished(run)
@@ -358,14 +358,14 @@ def _later(x: Request, r: Request) -> bool:
 
 def collectives(run: Run) -> None:
     """Aligned operations: every lane of the warp, for wgmma every warp of the warpgroup, in one order."""
-    warps: dict[tuple[int, int], list[Thread]] = {}
+    warps: dict[tuple[int, int], list[LaneClass]] = {}
     for t in run.threads:
         warps.setdefault((t.info.cta, t.info.warp), []).append(t)
     for threads in warps.values():
         if run.forced and not any(t.cls in run.met_alone for t in threads):
             continue  # forced on, classes need not keep together
         _agree(run, threads, "warp", lambda t: t.collectives)
-    groups: dict[tuple[int, int], list[Thread]] = {}
+    groups: dict[tuple[int, int], list[LaneClass]] = {}
     for (cta, warp), threads in warps.items():
         groups.setdefault((cta, warp // 4), []).append(threads[0])
     for (cta, group), threads in groups.items():
@@ -376,7 +376,7 @@ def collectives(run: Run) -> None:
 
 
 def _left_before(
-    run: Run, threads: list[Thread], lists: list[list[tuple[int, int, int]]], i: int, t: Thread
+    run: Run, threads: list[LaneClass], lists: list[list[tuple[int, int, int]]], i: int, t: LaneClass
 ) -> bool:
     """Whether lanes left before a barrier that the others of their warp execute, and did not run past it
     through what follows it: only lanes that have not left count (K22)."""
@@ -392,7 +392,7 @@ def _left_before(
     return True
 
 
-def _short_warpgroup(run: Run, threads: list[Thread]) -> None:
+def _short_warpgroup(run: Run, threads: list[LaneClass]) -> None:
     """wgmma needs four warps (B70)."""
     t = next(t for t in threads if _mma_only(t))
     site, _, position = _mma_only(t)[0]
@@ -400,16 +400,16 @@ def _short_warpgroup(run: Run, threads: list[Thread]) -> None:
     run.fail(Failure(Obligation.UB, "SV303", message, site, t.cls, t.time, position))
 
 
-def _mma_only(t: Thread) -> list[tuple[int, int, int]]:
+def _mma_only(t: LaneClass) -> list[tuple[int, int, int]]:
     return [c for c in t.collectives if c[1] >= Ev.WGMMA_FENCE]
 
 
 def _agree(
-    run: Run, threads: list[Thread], unit: str, of: Callable[[Thread], list[tuple[int, int, int]]]
+    run: Run, threads: list[LaneClass], unit: str, of: Callable[[LaneClass], list[tuple[int, int, int]]]
 ) -> None:
     lists = [of(t) for t in threads]
     for i in range(max(len(x) for x in lists)):
-        seen: dict[tuple[int, int], tuple[Thread, int]] = {}
+        seen: dict[tuple[int, int], tuple[LaneClass, int]] = {}
         missing = early = False
         for t, x in zip(threads, lists, strict=True):
             if i < len(x):
@@ -438,4 +438,4 @@ def _agree(
                 return
 
 
-__all__ = ["finish", "left_behind"]
+__all__ = ["check_end", "in_flight_at_exit"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Mapping
 
 from syncverify.checker.happens_before.handlers.global_memory import Location, Spin, Write
-from syncverify.checker.happens_before.run import Run, Thread
+from syncverify.checker.happens_before.run import LaneClass, Run
 from syncverify.checker.happens_before.vector_clocks import Matrix
 
 At = Callable[[Write | Spin], Hashable]
@@ -39,7 +39,7 @@ def _write(w: Write, at: At, keep: Keep) -> Hashable:
     return (at(w), w.value, w.added, w.lanes, w.wide, keep(w.past), keep(w.released))
 
 
-def restored(run: Run) -> bool:
+def flags_are_restored(run: Run) -> bool:
     """Whether all flags are 0 again at the end of a run, whatever the order: the last write of each, which
     leaves 0, comes after all others."""
     return all(restored_at(x) for x in run.locations.values() if x.writes)
@@ -51,7 +51,7 @@ def restored_at(x: Location) -> bool:
     return last.value == 0 and last.added is None and all(last.past[w.cls] >= w.time for w in others)
 
 
-def copied(locations: Mapping[int, Location], threads: Mapping[int, Thread]) -> dict[int, Location]:
+def copied(locations: Mapping[int, Location], threads: Mapping[int, LaneClass]) -> dict[int, Location]:
     """Copies for another run; ``threads``: its own, by the identities of those that they are copies of."""
     return {
         key: Location(x.value, list(x.writes), [threads[id(t)] for t in x.waiting], list(x.spins))
@@ -59,4 +59,4 @@ def copied(locations: Mapping[int, Location], threads: Mapping[int, Thread]) -> 
     }
 
 
-__all__ = ["copied", "form", "restored", "restored_at", "thresholds"]
+__all__ = ["copied", "flags_are_restored", "form", "restored_at", "thresholds"]

@@ -8,7 +8,7 @@ from functools import partial
 
 from syncverify.base.diagnostics import Severity
 from syncverify.checker.happens_before.failure import Failure, Obligation
-from syncverify.checker.happens_before.run import Run, Thread
+from syncverify.checker.happens_before.run import LaneClass, Run
 from syncverify.checker.happens_before.shadow import IN_FLIGHT, Record
 from syncverify.checker.happens_before.vector_clocks import HW, A, H
 from syncverify.model.events import EACH_BLOCK, EACH_TIME, GLOBAL_MEMORY
@@ -16,8 +16,8 @@ from syncverify.model.ordering import Ordering
 from syncverify.model.proxies import Access, Space
 
 
-def fail(
-    run: Run, t: Thread, first: Record, second: Record, row: Ordering, ordered: bool, lo: int, hi: int
+def report_race(
+    run: Run, t: LaneClass, first: Record, second: Record, row: Ordering, ordered: bool, lo: int, hi: int
 ) -> None:
     """A pair of accesses to ``lo..hi`` that is not ordered, or not bridged, becomes a failure."""
     beside = first.beside or second.beside
@@ -111,7 +111,7 @@ def _exchanges(run: Run, f: Failure) -> bool:
     return one != other and run.info.footprints[f.first.fp].memory == GLOBAL_MEMORY
 
 
-def _seen_relaxed(t: Thread, first: Record) -> bool:
+def _seen_relaxed(t: LaneClass, first: Record) -> bool:
     """Whether a relaxed wait or load has seen what would order the first access, if it had acquired."""
     column, value = (first.tag, first.tag_value) if first.kind.asynchronous else (first.cls, first.time)
     if t.acquirable is None or column < 0 or value >= IN_FLIGHT:
@@ -176,13 +176,13 @@ def _unfinished(run: Run, first: Record) -> bool:
     return not any(w.past[first.tag] >= first.tag_value for w in signals)
 
 
-def narrow_scope(t: Thread, first: Record) -> bool:
+def narrow_scope(t: LaneClass, first: Record) -> bool:
     """Whether the accesses would be ordered if every synchronization had the scope it needs."""
     column, value = (first.tag, first.tag_value) if first.kind.asynchronous else (first.cls, first.time)
     return column >= 0 and value < IN_FLIGHT and int(t.clock.m[HW, column]) >= value
 
 
-def fence_rule(run: Run, t: Thread, first: Record, second: Record, missing: str) -> str:
+def fence_rule(run: Run, t: LaneClass, first: Record, second: Record, missing: str) -> str:
     """Which fence mistake it is: none (SV101), at the wrong place (SV102), for the wrong space (SV103)."""
     if missing != "SV101":
         return missing
@@ -218,7 +218,7 @@ def first_after(times: list[int], at: int) -> int:
 _GROUP_KIND = {Access.ASYNC_READ: "bulk", Access.CPASYNC_WRITE: "cp"}
 
 
-def _issued(t: Thread, kind: str) -> int:
+def _issued(t: LaneClass, kind: str) -> int:
     return {"bulk": t.bulk, "cp": t.cp}.get(kind, t.mma).issued
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from syncverify.checker.happens_before.run import Run, Thread
+from syncverify.checker.happens_before.run import LaneClass, Run
 from syncverify.checker.happens_before.shadow import Record
 from syncverify.checker.happens_before.vector_clocks import H
 from syncverify.model.events import GLOBAL_MEMORY
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from syncverify.checker.happens_before.handlers.global_memory import Location, Spin
 
 
-def observed(run: Run, t: Thread, first: Record, second: Record) -> bool:
+def is_read_by_ordered_access(run: Run, t: LaneClass, first: Record, second: Record) -> bool:
     """Whether the thread knows of a wait that has read what a strong write left in a flag, before it accesses
     the flag again."""
     fp = run.info.footprints[first.fp]
@@ -35,7 +35,7 @@ def observed(run: Run, t: Thread, first: Record, second: Record) -> bool:
     )
 
 
-def _comes_after(run: Run, t: Thread, s: Spin) -> bool:
+def _comes_after(run: Run, t: LaneClass, s: Spin) -> bool:
     """Whether a thread is known to have passed a wait: itself, or another that has told of it since."""
     return s.cls == t.cls or t.clock.knows(H, s.cls, False) >= s.time
 

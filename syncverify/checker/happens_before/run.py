@@ -40,11 +40,11 @@ class TooManyEvents(Exception):  # noqa: N818 -- ends a run, caught by the calle
     run: Run | None = None
 
 
-class Endless(TooManyEvents):
+class Livelock(TooManyEvents):
     """A class goes round a loop in which nothing changes, and nobody else runs."""
 
     def __init__(self, site: int) -> None:
-        super().__init__("a loop goes round without end: nothing changes from one turn to the next")
+        super().__init__("a loop never ends: nothing changes from one iteration to the next")
         self.site = site
 
 
@@ -57,12 +57,12 @@ class Unmodelled(Exception):  # noqa: N818 -- ends a run, caught by the caller
         self.site = site
 
 
-class ForkingPoll(Unmodelled):
+class BranchingPoll(Unmodelled):
     """A poll whose two answers lead to different things."""
 
 
 @dataclass(slots=True, eq=False)
-class Thread:
+class LaneClass:
     """A class of lanes under execution."""
 
     cls: int
@@ -124,11 +124,11 @@ class Thread:
 
 
 @dataclass(slots=True, eq=False)
-class Async:
+class AsyncOperation:
     """An asynchronous operation in flight: what its completion contributes where."""
 
     index: int
-    thread: Thread
+    thread: LaneClass
     number: int  # among the class's asynchronous operations
     site: int
     past: Matrix  # E at its issue, the issue included
@@ -149,7 +149,7 @@ class Run:
         self,
         system: System,
         handlers: Handlers,
-        land: Callable[[Run, Async], None],
+        land: Callable[[Run, AsyncOperation], None],
         columns: Columns,
         max_events: int,
         eager: bool = True,
@@ -169,16 +169,16 @@ class Run:
         self.loosely = False
         self.unobserved = True  # it is asked who has looked at which phase
         self.further = False  # states are compared further: see ``explore.loose``
-        self.joins = False  # accesses that nothing can tell apart become one: see ``groups``
+        self.joins = False  # accesses that nothing can distinguish become one: see ``groups``
         self.mended = False  # a contribution waits for the phase before it, though nothing makes it
         self.forced = False  # after a hang: blocked agents are let through to find independent mistakes
         self.max_events = max_events
-        self.walker: Thread | None = None  # who has made the last events, and how many in a row
+        self.walker: LaneClass | None = None  # who has made the last events, and how many in a row
         self.in_a_row = 0
         self.standing: tuple[Any, ...] = ()  # how things stood at one of them
         self.columns = columns
         self.threads = [
-            Thread(i, c, a, Clock(self.columns, i, c.count), c.count)
+            LaneClass(i, c, a, Clock(self.columns, i, c.count), c.count)
             for i, (c, a) in enumerate(zip(self.info.classes, system.agents(), strict=True))
         ]
         groups: dict[tuple[int, int], list[int]] = {}
@@ -205,23 +205,23 @@ class Run:
         # class -> first global access before a grid wait: time, site, place, whether only a warning
         self.early: dict[int, tuple[int, int, int, bool]] = {}
         self.skipped_polls: set[int] = set()  # sites of polls that are no step of their own
-        self.met: list[Thread] = []  # classes that a meeting just let through
+        self.met: list[LaneClass] = []  # classes that a meeting just let through
         self.met_alone: set[int] = set()  # classes that a hang left waiting for lanes of their warp
         self.contributors: dict[tuple[object, ...], set[int]] = {}  # who ever arrives where
         self.object_footprints: dict[int, int] = {}  # barrier -> footprint of its object
         self.barrier_bytes: dict[int, tuple[int, ...]] = {}  # footprint -> barriers it overlaps
         self.pools: dict[int, RegisterPool] = {}
         self.requests: list[Any] = []
-        self.asyncs: list[Async] = []
+        self.asyncs: list[AsyncOperation] = []
         #: by column of a barrier's life and CTA: the newest phase in which a copy to that CTA completed
         self.landed: dict[tuple[int, int], int] = {}
-        self.pending: dict[int, Async] = {}
+        self.pending: dict[int, AsyncOperation] = {}
         self.judged: set[tuple[int, int, bool]] = set()  # racing pairs of sites met before
         self.failures: dict[tuple[object, ...], Failure] = {}
         self.trace: list[tuple[int, Event]] = []
         #: where blocks hand on flags, what each has done with one, by address and CTA
         self.relays: dict[tuple[int, int], Any] = {}
-        #: of one cluster of a team alone, what it does with flags, and its accesses to tracked memory
+        #: of one cluster of a block group alone, what it does with flags, and its accesses to tracked memory
         self.ledger: list[Any] = []
         self.reached: dict[Any, Record] = {}
         #: by site of a store whose value is one for all, but may be another each time, and by class: how
@@ -230,7 +230,7 @@ class Run:
         self.turn = 0  # the cluster that runs, where they run one after the other
         #: a ring, and how many places agents stand further on in it than what is on record: ``explore.ring``
         self.rotation: tuple[Any, int] | None = None
-        self.ready: deque[Thread] = deque(self.threads)
+        self.ready: deque[LaneClass] = deque(self.threads)
         self.live: dict[tuple[int, int], int] = {}
         self.exits: dict[int, Matrix] = {}
         self.remote_uses: dict[
@@ -246,7 +246,7 @@ class Run:
 
     # -------------------------------------------------------------- stepping
 
-    def step(self, t: Thread) -> int:
+    def step(self, t: LaneClass) -> int:
         """Runs one event of a class, or tries its blocked one again."""
         event = t.event
         if event is None:
@@ -266,7 +266,7 @@ class Run:
         if handler is None:
             raise Unmodelled(f"the checker does not analyse {Ev(event[0]).name.lower()}", event[1])
         if t.stores and event[0] not in groups.SILENT:
-            groups.join(self.info, self.memory, t.stores)
+            groups.merge_stores(self.info, self.memory, t.stores)
             t.stores = []
         result = handler(self, t, event)
         if result == DONE or result == YIELD:
@@ -288,7 +288,7 @@ class Run:
             t.blocked = True
         return result
 
-    def watch(self, t: Thread, event: Event) -> None:
+    def watch(self, t: LaneClass, event: Event) -> None:
         """Ends a run that goes round without end; ``event`` is the next one of ``t``."""
         if t is not self.walker:
             self.walker, self.in_a_row, self.standing = t, 0, ()
@@ -296,8 +296,8 @@ class Run:
         if self.in_a_row >= MANY_IN_A_ROW:
             self._look_for_rounds(t, event)
 
-    def _look_for_rounds(self, t: Thread, event: Event) -> None:
-        """Raises Endless where the class is again in the state of an earlier event, and so are all barriers.
+    def _look_for_rounds(self, t: LaneClass, event: Event) -> None:
+        """Raises Livelock where the class is again in the state of an earlier event, and so are all barriers.
 
         The state that is compared is renewed at powers of two: a round of any length is found at last.
         """
@@ -307,11 +307,11 @@ class Run:
         barriers = tuple(repr(b.auto) for b in self.barriers.values())
         now = (event, t.agent.snapshot(), barriers, len(self.asyncs))
         if now == self.standing:
-            raise Endless(event[1])
+            raise Livelock(event[1])
         if renewed:
             self.standing = now
 
-    def wake(self, t: Thread) -> None:
+    def wake(self, t: LaneClass) -> None:
         """Lets a blocked class try again, or goes on after a barrier that has released it."""
         if t.parked:
             t.parked = False
@@ -330,7 +330,7 @@ class Run:
                     ready.append(t)
                     break
 
-    def turn_of(self, t: Thread, site: int) -> int:
+    def turn_of(self, t: LaneClass, site: int) -> int:
         """How often a class has executed a store before, if what it stores may depend on it."""
         varies = self.info.varies
         if varies is None or not varies(site) & EACH_TIME:
@@ -339,11 +339,11 @@ class Run:
         self.turns[site, t.cls] = found + 1
         return found
 
-    def gone(self, t: Thread) -> bool:
+    def gone(self, t: LaneClass) -> bool:
         """Whether a class belongs to a cluster that has left before the one that runs."""
         return t.info.cta // self.info.ctas < self.turn
 
-    def enabled(self) -> list[Thread]:
+    def enabled(self) -> list[LaneClass]:
         """Classes that can take a step."""
         return [t for t in self.threads if not t.done and not t.blocked]
 
@@ -351,12 +351,12 @@ class Run:
     def hung(self) -> bool:
         return any(not t.done for t in self.threads)
 
-    def blocked(self) -> list[Thread]:
+    def blocked(self) -> list[LaneClass]:
         return [t for t in self.threads if not t.done]
 
     # -------------------------------------------------------------- asynchronous operations
 
-    def launch(self, op: Async) -> None:
+    def launch(self, op: AsyncOperation) -> None:
         """An operation is in flight; an eager run completes it right after this event."""
         op.index = len(self.asyncs)
         op.key = (op.thread.cls, op.thread.launched)
@@ -366,7 +366,7 @@ class Run:
         self.asyncs.append(op)
         self.pending[op.index] = op
 
-    def complete(self, op: Async) -> None:
+    def complete(self, op: AsyncOperation) -> None:
         """The operation's data and its completion land."""
         op.done = True
         self.pending.pop(op.index, None)
@@ -384,7 +384,7 @@ class Run:
             self.max_events = min(self.max_events, len(self.trace) + AFTER_HARM)
 
     def report(
-        self, obligation: Obligation, rule: str, message: str, t: Thread, site: int, **more: Any
+        self, obligation: Obligation, rule: str, message: str, t: LaneClass, site: int, **more: Any
     ) -> Failure:
         """Builds and keeps a failure of the event that ``t`` executes now."""
         f = Failure(obligation, rule, message, site, t.cls, t.time, len(self.trace), **more)
@@ -410,20 +410,31 @@ class Run:
 
     def shadow(self, memory: int) -> Shadow:
         if self.late:
-            groups.enter(self)
+            groups.commit_pending_reads(self)
         s = self.memory.get(memory)
         if s is None:
             s = self.memory[memory] = Shadow()
         return s
 
 
-def before(t: Thread) -> Matrix:
+def before(t: LaneClass) -> Matrix:
     """E just before the event that ``t`` executes now."""
     v = t.clock.past()
     v[t.cls] = t.time - 1
     return v
 
 
-Handler = Callable[[Run, Thread, Event], int]
+Handler = Callable[[Run, LaneClass, Event], int]
 Handlers = dict[Any, Handler]
-__all__ = ["DONE", "IN_FLIGHT", "PARKED", "RETRY", "YIELD", "Async", "Handler", "Handlers", "Run", "Thread"]
+__all__ = [
+    "DONE",
+    "IN_FLIGHT",
+    "PARKED",
+    "RETRY",
+    "YIELD",
+    "AsyncOperation",
+    "Handler",
+    "Handlers",
+    "LaneClass",
+    "Run",
+]

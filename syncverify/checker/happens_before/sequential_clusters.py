@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from syncverify.checker.happens_before import end_of_run
 from syncverify.checker.happens_before.handlers import control
-from syncverify.checker.happens_before.run import LATER, Run, Thread
+from syncverify.checker.happens_before.run import LATER, LaneClass, Run
 from syncverify.model.events import Event
 
 
-def on_exit(run: Run, t: Thread, event: Event) -> int:
+def on_exit(run: Run, t: LaneClass, event: Event) -> int:
     """With the last lanes of a cluster the next begins."""
     result = control.on_exit(run, t, event)
     info = run.info
@@ -28,7 +28,7 @@ def on_exit(run: Run, t: Thread, event: Event) -> int:
 
 def _leave(run: Run, ctas: range) -> None:
     """Judges what stays of some blocks, and drops it; barriers that failures name are kept for these."""
-    end_of_run.left_behind(run, [b for b in run.barriers if run.info.barriers[b].cta in ctas])
+    end_of_run.in_flight_at_exit(run, [b for b in run.barriers if run.info.barriers[b].cta in ctas])
     named = {f.barrier for f in run.failures.values()}
     gone = {b for b in run.barriers if run.info.barriers[b].cta in ctas} - named
     run.barriers = {b: s for b, s in run.barriers.items() if b not in gone}

@@ -26,7 +26,7 @@ from syncverify.checker.induction.slots import (
 from syncverify.checker.induction.stepping import NotReadError
 from syncverify.checker.kernel import protocol as k
 from syncverify.checker.kernel.linear import ZERO, Term, apply, equal, num, var
-from syncverify.model.events import AT_ONCE, NEVER, Ev, Event, Flag, SystemInfo, ThreadClass
+from syncverify.model.events import NEVER, NO_ARRIVAL_NEEDED, Ev, Event, Flag, SystemInfo, ThreadClass
 from syncverify.model.proxies import Access as Kind
 from syncverify.model.proxies import Space
 
@@ -253,7 +253,7 @@ class Assembly:
             mine.op = replace(blank, kind=k.Kind.ACCESS, label="")
             mine.accesses = [(Kind.GENERIC_READ, self.access(c, {r: e[2] for r, e in events.items()}))]
             yield mine
-            if {e[3] for e in events.values()} == {AT_ONCE}:
+            if {e[3] for e in events.values()} == {NO_ARRIVAL_NEEDED}:
                 use = Made(replace(blank, kind=k.Kind.USE), spot, number, p)
                 mine.op = replace(mine.op, label=f"read {spot.key}")
                 use.op = replace(use.op, label=mine.op.label)
@@ -509,7 +509,7 @@ class Assembly:
 
 
 def _renamed(x: Any, old: set[str], suffix: str, rings: dict[str, k.Ring]) -> Any:
-    """The same with meetings of warps told apart by the kind of warps that meet."""
+    """The same with meetings of warps distinguished by the kind of warps that meet."""
     if isinstance(x, tuple):
         return tuple(_renamed(y, old, suffix, rings) for y in x)
     if isinstance(x, k.Loop | k.Tiles):
@@ -556,7 +556,7 @@ def _with_uses(made: list[Made]) -> list[Made]:
         event = next(iter(m.piece.events.values()))
         if m.op.kind is k.Kind.ACCESS and event[0] == Ev.READ and not m.op.label:
             handles = {e[3] for e in m.piece.events.values()}
-            if len(handles) == 1 and min(handles) not in (AT_ONCE, NEVER):
+            if len(handles) == 1 and min(handles) not in (NO_ARRIVAL_NEEDED, NEVER):
                 last[handles.pop()] = m
         if m.op.kind is k.Kind.USE and not m.op.label:
             read = last.pop(event[2], None)

@@ -15,8 +15,8 @@ from syncverify.checker.induction.stepping import NotReadError, SizeCaseError
 from syncverify.checker.kernel.linear import Term, num, var
 from syncverify.checker.kernel.protocol import Protocol
 from syncverify.model.events import LaneSplit
-from syncverify.symbolic.context import Space, Symbolic
-from syncverify.symbolic.path_condition import Path
+from syncverify.symbolic.context import NotConcrete, SymbolicContext
+from syncverify.symbolic.path_condition import PathCondition
 
 #: Numbers that are no fact about a size: the ends of machine words.
 _WORD = 2**31 - 1
@@ -27,14 +27,16 @@ MOST_SPLITS = 64
 class Claims(Interface):
     """Where claims about agents come from; a class that is split there is split here too."""
 
-    def ready(self, space: Space, root: Path, names: Mapping[int, str], seed: int) -> None: ...
+    def ready(
+        self, space: SymbolicContext, root: PathCondition, names: Mapping[int, str], seed: int
+    ) -> None: ...
 
     def claim(self, cls: int) -> Claim: ...
 
     def refine(self, split: LaneSplit) -> None: ...
 
 
-def parameters(space: Space, root: Path) -> dict[int, str]:
+def parameters(space: SymbolicContext, root: PathCondition) -> dict[int, str]:
     """The atoms that sizes are made of at the start, by name."""
     names: dict[int, str] = {}
     for a in range(len(space.atoms)):
@@ -49,7 +51,7 @@ def parameters(space: Space, root: Path) -> dict[int, str]:
     return names
 
 
-def facts(root: Path, names: dict[int, str], used: set[str]) -> tuple[Term, ...]:
+def facts(root: PathCondition, names: dict[int, str], used: set[str]) -> tuple[Term, ...]:
     """What the path says of these sizes alone."""
     out: list[Term] = []
     for a, name in names.items():
@@ -69,7 +71,9 @@ def facts(root: Path, names: dict[int, str], used: set[str]) -> tuple[Term, ...]
     return tuple(dict.fromkeys(out))
 
 
-def protocol_of(space: Space, root: Path, system: Any, claims: Claims) -> tuple[Protocol, list[Claim]]:
+def protocol_of(
+    space: SymbolicContext, root: PathCondition, system: Any, claims: Claims
+) -> tuple[Protocol, list[Claim]]:
     """The protocol of one system on one path; NotReadError with the reason where it is none."""
     names = parameters(space, root)
     claims.ready(space, root, names, 1)
@@ -81,11 +85,11 @@ def protocol_of(space: Space, root: Path, system: Any, claims: Claims) -> tuple[
             space.path = root
             system = system.refined(split)
             claims.refine(split)
-    raise ValueError("lane classes did not settle")
+    raise ValueError("lane classes kept splitting")
 
 
 def _protocol(
-    space: Space, root: Path, system: Any, claims: Claims, names: dict[int, str]
+    space: SymbolicContext, root: PathCondition, system: Any, claims: Claims, names: dict[int, str]
 ) -> tuple[Protocol, list[Claim]]:
     def agents(i: int) -> Any:
         space.path = root
@@ -102,7 +106,7 @@ def _protocol(
                 break
             except SizeCaseError:
                 raise
-            except (NotReadError, Symbolic):
+            except (NotReadError, NotConcrete):
                 continue
         if text is None:
             claim = claims.claim(i)

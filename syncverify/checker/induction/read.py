@@ -18,10 +18,10 @@ from syncverify.checker.induction.stepping import Decision, Leaf, NotReadError, 
 from syncverify.checker.kernel.linear import ZERO, Term, apply, num, var
 from syncverify.checker.kernel.protocol import N, U
 from syncverify.model.events import Event
-from syncverify.symbolic.context import Space
-from syncverify.symbolic.context import Term as Value
+from syncverify.symbolic.context import AffineTerm as Value
+from syncverify.symbolic.context import SymbolicContext
 from syncverify.symbolic.inequalities import Parts, negated
-from syncverify.symbolic.path_condition import Path
+from syncverify.symbolic.path_condition import PathCondition
 
 #: The counters of steps and of tiles less their whole periods; behind a last turn they may be a period more.
 Residue = tuple[int, int]
@@ -80,8 +80,8 @@ Text = tuple[Region | LoopText | TilesText, ...]
 class Reader:
     """Reads one agent. ``function``: the name of its prefix sums."""
 
-    space: Space
-    root: Path
+    space: SymbolicContext
+    root: PathCondition
     claim: Claim
     function: str = "P"
     names: dict[int, str] = field(default_factory=dict)  # atoms of sizes -> parameters
@@ -227,7 +227,7 @@ class Reader:
             raise NotReadError("a counter of no known residue")
         return c % m
 
-    def zero(self, path: Path, x: Any) -> bool:
+    def zero(self, path: PathCondition, x: Any) -> bool:
         c, parts = path.resolve(*self.space.of(x))
         if not parts:
             return c == 0

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from syncverify.model.events import Ev, Event
-from syncverify.symbolic.context import Open, Rewrite, Space, mapped
+from syncverify.symbolic.context import SymbolicContext, SymbolSplit, UndecidedBranch, mapped
 from syncverify.symbolic.inequalities import Parts, negated
-from syncverify.symbolic.path_condition import Path
+from syncverify.symbolic.path_condition import PathCondition
 
 #: Stretches of code between two headers, and ways from one to the next.
 MOST_MOVES, MOST_LEAVES = 6_000, 64
@@ -49,7 +49,7 @@ class Leaf:
     """One way through the code: events, decisions, and where it leads: a header, or None at the end."""
 
     agent: Any
-    path: Path
+    path: PathCondition
     events: tuple[Event, ...] = ()
     decisions: tuple[Decision, ...] = ()
     target: int | None = None
@@ -57,7 +57,7 @@ class Leaf:
     moves: int = 0
 
 
-def resolve(space: Space, agent: Any) -> None:
+def resolve(space: SymbolicContext, agent: Any) -> None:
     """Rewrites an agent's registers as the path has rewritten their atoms."""
     for slot, value in agent.live().items():
         new = mapped(value, space.resolved)
@@ -65,7 +65,7 @@ def resolve(space: Space, agent: Any) -> None:
             agent.put(slot, new)
 
 
-def leaves(space: Space, start: Leaf, headers: Set[int]) -> list[Leaf]:
+def leaves(space: SymbolicContext, start: Leaf, headers: Set[int]) -> list[Leaf]:
     """All ways from a point to the next headers; NotReadError where they are too many or lead on for ever."""
     done: list[Leaf] = []
     work = [start]
@@ -81,7 +81,7 @@ def leaves(space: Space, start: Leaf, headers: Set[int]) -> list[Leaf]:
     return done
 
 
-def _run(space: Space, one: Leaf, headers: Set[int]) -> list[Leaf] | None:
+def _run(space: SymbolicContext, one: Leaf, headers: Set[int]) -> list[Leaf] | None:
     """Runs to a header or the end; the ways where it forks."""
     space.path = one.path
     while True:
@@ -90,11 +90,11 @@ def _run(space: Space, one: Leaf, headers: Set[int]) -> list[Leaf] | None:
             raise NotReadError("a loop without a header")
         try:
             event = one.agent.move(one.answer)
-        except Rewrite as r:
+        except SymbolSplit as r:
             one.path.rewrite(r.atom, r.c, r.parts)
             resolve(space, one.agent)
             continue
-        except Open as o:
+        except UndecidedBranch as o:
             return list(_forked(one, o))
         one.answer = 0
         if event is not None:
@@ -112,7 +112,7 @@ def _run(space: Space, one: Leaf, headers: Set[int]) -> list[Leaf] | None:
             return None
 
 
-def _forked(one: Leaf, o: Open) -> Iterator[Leaf]:
+def _forked(one: Leaf, o: UndecidedBranch) -> Iterator[Leaf]:
     for yes in (True, False):
         path = one.path.fork()
         path.answer(*((o.c, o.parts) if yes else (-o.c - 1, negated(o.parts))))

@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 
 from syncverify.base.reason import Cause, Reason
-from syncverify.symbolic.context import Symbolic
+from syncverify.symbolic.context import NotConcrete
 
 #: Earlier nodes that a state is compared with.
 MOST_COMPARED = 40
@@ -20,12 +20,13 @@ MOST_FORMS, FEW_FORMS = 6, 2
 #: Decisions after which an exploration gives up that compares states so, three times as many while no state
 #: is at a new point.
 MOST_LOOSE = 1_200
-#: How many times more where roles deal turns out between them: there is a state for each place and role.
+#: How many times more where roles distribute iterations round-robin between them: there is a state for each
+#: place and role.
 OF_DEALT = 4
 #: And where stages go on by whole turns at once.
 OF_SUMS = 8
-#: Widenings after which a state that holds another is widened all the same, where turns are dealt out; where
-#: stages go on by whole turns, so many times more.
+#: Widenings after which a state that holds another is widened all the same, where iterations are distributed
+#: round-robin; where stages go on by whole turns, so many times more.
 OFTEN_WIDENED = 6
 #: Decisions before an exploration can be told not to end, and how many of them are to come to one state that
 #: is left to follow. What ends has a tenth left by then or less, what does not a fifth, for ever.
@@ -41,22 +42,22 @@ LONGER, HALF = 8, 2
 
 
 #: Whether states may stand for others at other places of a ring: certificates have no word for that.
-rotates: ContextVar[bool] = ContextVar("rotates", default=True)
-#: Whether clusters of a team may be explored each alone: nor for that.
-alone: ContextVar[bool] = ContextVar("alone", default=True)
+symmetry_enabled: ContextVar[bool] = ContextVar("rotates", default=True)
+#: Whether clusters of a block group may be explored each alone: nor for that.
+modular_enabled: ContextVar[bool] = ContextVar("alone", default=True)
 
 
 @contextmanager
 def without_rotations() -> Iterator[None]:
     """Explorations whose states stand for themselves."""
-    with _without(rotates):
+    with _without(symmetry_enabled):
         yield
 
 
 @contextmanager
 def without_members() -> Iterator[None]:
-    """Explorations of teams of clusters as a whole."""
-    with _without(alone):
+    """Explorations of block groups of clusters as a whole."""
+    with _without(modular_enabled):
         yield
 
 
@@ -69,7 +70,7 @@ def _without(what: ContextVar[bool]) -> Iterator[None]:
         what.reset(token)
 
 
-class Exceeded(Symbolic):
+class BudgetExceeded(NotConcrete):
     """A limit was reached: with more of it there might be an answer."""
 
     def __init__(self, text: str) -> None:
@@ -77,7 +78,7 @@ class Exceeded(Symbolic):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ExplorationBudget:
     """What an exploration may cost; counts, so that two runs agree."""
 
     events: int = 1_200_000  # of all runs together
@@ -97,28 +98,28 @@ class Limits:
     def goes_on(self, times: float, left: int, nodes: int, most: int = FEW_LEFT) -> bool:
         """Whether so many times a limit are not too many, with so many states left after the decisions."""
         stretch = max(self.stretch, LONG_RUNS) if nodes < EARLY else self.stretch
-        return times <= stretch and few_left(left, nodes, most)
+        return times <= stretch and worklist_is_small(left, nodes, most)
 
 
-def of_ring(size: int, shared: bool = False) -> int:
+def ring_node_limit(size: int, shared: bool = False) -> int:
     """Decisions after which an exploration goes on without a ring of so many slots; ``shared``: of a cluster
-    of a team, which may share its tiles with others in several ways."""
+    of a block group, which may share its tiles with others in several ways."""
     return (60 + 30 * size) * (IN_A_TEAM if shared else 1)
 
 
-def few_left(left: int, nodes: int, most: int = FEW_LEFT) -> bool:
+def worklist_is_small(left: int, nodes: int, most: int = FEW_LEFT) -> bool:
     """Whether few states are left to follow after so many decisions, or it is too early to tell: a state for
     so ``most`` decisions."""
     return nodes < EARLY or most * left <= nodes
 
 
 __all__ = [
-    "Exceeded",
-    "Limits",
-    "alone",
-    "few_left",
-    "of_ring",
-    "rotates",
+    "BudgetExceeded",
+    "ExplorationBudget",
+    "modular_enabled",
+    "ring_node_limit",
+    "symmetry_enabled",
     "without_members",
     "without_rotations",
+    "worklist_is_small",
 ]

@@ -24,7 +24,7 @@ from enum import StrEnum
 
 from syncverify.base.reason import Cause
 from syncverify.checker.outcome import Budget
-from syncverify.checker.prover.budget import Limits
+from syncverify.checker.prover.budget import ExplorationBudget
 
 
 class Step(StrEnum):
@@ -58,27 +58,27 @@ class Effort:
     launch       one launch, by its events
     first        the look before all others, of which only a proof or a refutation counts
     rest         each of the others; None: there are none
-    for_barrier  decisions more of the first look for each mbarrier
-    each         each cluster by itself, of clusters that share global memory as a team
-    two, three   then the only look at teams of so many clusters; None: there is none
+    for_barrier  decisions more of the first attempt for each mbarrier
+    each         each cluster by itself, of clusters that share global memory as a block group
+    two, three   then the only attempt at block groups of so many clusters; None: there is none
     more         and at larger ones
     small        small sizes are tried where nothing was decided
     refutes      a failing run is taken to numbers by exact checks
     """
 
     launch: Budget = Budget()
-    first: Limits | None = None
-    rest: Limits | None = Limits()
+    first: ExplorationBudget | None = None
+    rest: ExplorationBudget | None = ExplorationBudget()
     for_barrier: int = 0
-    each: Limits | None = None
-    two: Limits | None = None
-    three: Limits | None = None
-    more: Limits | None = None
+    each: ExplorationBudget | None = None
+    two: ExplorationBudget | None = None
+    three: ExplorationBudget | None = None
+    more: ExplorationBudget | None = None
     small: bool = True
     refutes: bool = True
 
-    def team(self, clusters: int) -> Limits | None:
-        """What the look at teams of so many clusters may cost."""
+    def team(self, clusters: int) -> ExplorationBudget | None:
+        """What the look at block groups of so many clusters may cost."""
         return {2: self.two, 3: self.three}.get(clusters, self.more)
 
 
@@ -86,25 +86,25 @@ class Entry(StrEnum):
     """Who asks for a verdict."""
 
     IR = "ir"  # a kernel of the IR: check, the API, certificates, the gate's first stage
-    IR_TEAM_LAUNCH = "ir-team-launch"  # one launch of blocks that share global memory in teams
+    IR_TEAM_LAUNCH = "ir-team-launch"  # one launch of blocks that share global memory in block groups
     PTX = "ptx"  # PTX or CUDA: check, the API, certificates
     GATE_FIRST = "gate-first"  # the gate's second stage: a right kernel needs no more than this
     GATE = "gate"  # and what is looked at once the usual sizes are proved
 
 
-_TEAMS = Limits(events=600_000, nodes=3_000, failures=0, asks_last=True)
+_TEAMS = ExplorationBudget(events=600_000, nodes=3_000, failures=0, asks_last=True)
 _THREE = replace(_TEAMS, events=1_500_000, nodes=8_000)
 _MORE = replace(_TEAMS, events=100_000, nodes=500)
-#: The first look asks only when no agent can go on: states mostly repeat soonest then.
-_FIRST = Limits(events=200_000, nodes=400, soon=30_000, failures=0, asks_last=True)
-_PTX = Limits(events=200_000, path=30_000, nodes=1_200, failures=1, brief=4)
+#: The first attempt asks only when no agent can go on: states mostly repeat soonest then.
+_FIRST = ExplorationBudget(events=200_000, nodes=400, soon=30_000, failures=0, asks_last=True)
+_PTX = ExplorationBudget(events=200_000, path=30_000, nodes=1_200, failures=1, brief=4)
 _PTX_FIRST = replace(
     _PTX, events=40_000, nodes=300, soon=20_000, failures=0, asks_last=True, stretch=16
 )  # fmt: skip
 #: A proof of the gate is made once and kept, so it may cost more.
-_GATE = Limits(events=800_000, long=60_000, path=60_000, nodes=3_000, failures=1, stretch=2)
+_GATE = ExplorationBudget(events=800_000, long=60_000, path=60_000, nodes=3_000, failures=1, stretch=2)
 _GATE_FIRST = replace(_GATE, events=200_000, nodes=500, soon=40_000, asks_last=True, stretch=4)
-_GATE_TEAMS = Limits(events=2_000_000, nodes=6_000, failures=0, asks_last=True)
+_GATE_TEAMS = ExplorationBudget(events=2_000_000, nodes=6_000, failures=0, asks_last=True)
 _GATE_LAUNCH = Budget(max_events=4_000_000)
 #: One run, of any length.
 _TEAM_LAUNCH = replace(_TEAMS, events=3_000_000, path=3_000_000, nodes=500)

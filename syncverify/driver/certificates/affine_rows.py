@@ -1,6 +1,6 @@
 """Rows of registers as certificates write them, and the test that one set of them includes another.
 
-Atoms have no numbers of their own there: the rows of a point name them, in the order in which they appear.
+Symbols have no numbers of their own there: the rows of a point name them, in the order in which they appear.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from syncverify.checker.kernel.exact.data import RejectedError, digest, listed, number
-from syncverify.symbolic.context import Space
+from syncverify.symbolic.context import SymbolicContext
 from syncverify.symbolic.inequalities import Parts, Sum, combined
-from syncverify.symbolic.path_condition import Path
-from syncverify.symbolic.product_facts import residues, told
+from syncverify.symbolic.path_condition import PathCondition
+from syncverify.symbolic.product_facts import known_symbols, residues
 
 
 def order(rows: Iterable[Sum]) -> list[int]:
-    """The atoms of rows, in the order of their appearance."""
+    """The symbols of rows, in the order of their appearance."""
     return list(dict.fromkeys(a for _, parts in rows for a, _ in parts))
 
 
 def plain(s: Sum, atoms: Sequence[int]) -> list[Any]:
-    """A sum over atoms as ``[number, [atom, factor], ...]``."""
+    """A sum over symbols as ``[number, [atom, factor], ...]``."""
     at = {a: i for i, a in enumerate(atoms)}
     return [s[0], *(list(p) for p in sorted((at[a], k) for a, k in s[1]))]
 
@@ -44,11 +44,11 @@ def read(data: Any, atoms: Sequence[int], where: str) -> Sum:
 
 
 def replaced(found: dict[int, Sum], s: Sum) -> Sum:
-    """A sum with all its atoms replaced."""
+    """A sum with all its symbols replaced."""
     return combined([(1, (s[0], ())), *((k, found[a]) for a, k in s[1])])
 
 
-def question(space: Space, s: Sum) -> str:
+def question(space: SymbolicContext, s: Sum) -> str:
     """A question as text; unknowns without a name of their own are numbered as they appear."""
     seen: dict[str, str] = {}
 
@@ -58,7 +58,7 @@ def question(space: Space, s: Sum) -> str:
     return re.sub(r"\bu\d+\b", renamed, space.text(*s)) + " >= 0"
 
 
-def state(rows: Sequence[Sum], path: Path) -> str:
+def state(rows: Sequence[Sum], path: PathCondition) -> str:
     """A short hash of registers and of all that is known of them."""
     names = order(rows)
     more = order((0, p) for p in path.cons)
@@ -67,8 +67,8 @@ def state(rows: Sequence[Sum], path: Path) -> str:
     return digest([[plain(r, atoms) for r in rows], known, [path.interval(a) for a in names]])[:16]
 
 
-def products(space: Space, made: Sequence[int], names: Sequence[int]) -> dict[int, tuple[int, int]]:
-    """Which of some atoms are products of others of them, or of those with names; and of which."""
+def products(space: SymbolicContext, made: Sequence[int], names: Sequence[int]) -> dict[int, tuple[int, int]]:
+    """Which of some symbols are products of others of them, or of those with names; and of which."""
     out: dict[int, tuple[int, int]] = {}
     whole = [a for a in made if space.atoms[a].factors is None]
     for a in made:
@@ -78,7 +78,7 @@ def products(space: Space, made: Sequence[int], names: Sequence[int]) -> dict[in
     return out
 
 
-def needed(space: Space, rows: Sequence[Sum], facts: Sequence[Sum]) -> list[Sum]:
+def needed(space: SymbolicContext, rows: Sequence[Sum], facts: Sequence[Sum]) -> list[Sum]:
     """The facts without which less would be known of the rows."""
     whole, kept = _effect(space, rows, facts), list(facts)
     for s in facts:
@@ -88,8 +88,8 @@ def needed(space: Space, rows: Sequence[Sum], facts: Sequence[Sum]) -> list[Sum]
     return kept
 
 
-def _effect(space: Space, rows: Sequence[Sum], facts: Sequence[Sum]) -> str:
-    path = Path(space)
+def _effect(space: SymbolicContext, rows: Sequence[Sum], facts: Sequence[Sum]) -> str:
+    path = PathCondition(space)
     for s in facts:
         path.assume(*s)
     resolved = [path.resolve(*r) for r in rows]
@@ -98,18 +98,23 @@ def _effect(space: Space, rows: Sequence[Sum], facts: Sequence[Sum]) -> str:
 
 
 def includes(
-    space: Space, rows: Sequence[Sum], path: Path, later: Sequence[Sum], there: Path, found: dict[int, Sum]
+    space: SymbolicContext,
+    rows: Sequence[Sum],
+    path: PathCondition,
+    later: Sequence[Sum],
+    there: PathCondition,
+    found: dict[int, Sum],
 ) -> str | None:
     """Why ``found`` does not show that the later point is a case of the earlier; None if it does.
 
-    ``found``: the atoms of the earlier rows as sums of the later ones. The rows must then be equal, and all
+    ``found``: the symbols of the earlier rows as sums of the later ones. The rows must then be equal, and all
     that the earlier path knows must follow from what the later knows.
     """
     if len(rows) != len(later):
         return "other registers are live"
     if any(replaced(found, r) != s for r, s in set(zip(rows, later, strict=True))):
         return "the substitution does not give the registers"
-    for s in told(path, found.keys()):
+    for s in known_symbols(path, found.keys()):
         value = _translated(space, found, s)
         if value is None or not there.implies(*there.resolve(*value)):
             return "what the other state knows does not follow"
@@ -125,8 +130,8 @@ def includes(
     return None
 
 
-def _translated(space: Space, found: dict[int, Sum], s: Sum) -> Sum | None:
-    """A sum with its atoms replaced; a product without a value of its own is that of its factors."""
+def _translated(space: SymbolicContext, found: dict[int, Sum], s: Sum) -> Sum | None:
+    """A sum with its symbols replaced; a product without a value of its own is that of its factors."""
     terms: list[tuple[int, Sum]] = [(1, (s[0], ()))]
     for a, k in s[1]:
         value = found.get(a)
@@ -140,7 +145,9 @@ def _translated(space: Space, found: dict[int, Sum], s: Sum) -> Sum | None:
     return combined(terms)
 
 
-def _is_product(space: Space, found: dict[int, Sum], a: int, factors: tuple[int, int], there: Path) -> bool:
+def _is_product(
+    space: SymbolicContext, found: dict[int, Sum], a: int, factors: tuple[int, int], there: PathCondition
+) -> bool:
     known = [f in found for f in factors]
     if not all(known):
         return not any(known)

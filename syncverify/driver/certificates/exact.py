@@ -12,10 +12,17 @@ from typing import Any
 from syncverify.base.diagnostics import Policy, Severity
 from syncverify.base.reason import reason_of
 from syncverify.checker.happens_before.dispatch import HANDLERS
-from syncverify.checker.happens_before.end_of_run import finish
+from syncverify.checker.happens_before.end_of_run import check_end
 from syncverify.checker.happens_before.failure import Failure
 from syncverify.checker.happens_before.handlers import phases
-from syncverify.checker.happens_before.run import YIELD, Async, Run, Thread, TooManyEvents, Unmodelled
+from syncverify.checker.happens_before.run import (
+    YIELD,
+    AsyncOperation,
+    LaneClass,
+    Run,
+    TooManyEvents,
+    Unmodelled,
+)
 from syncverify.checker.happens_before.vector_clocks import Columns, ColumnsExhausted
 from syncverify.checker.kernel.exact import Follower, NotJudgedError
 from syncverify.checker.kernel.exact.data import RejectedError, compressed, listed, number, plain, same, take
@@ -31,13 +38,13 @@ _GIVES = (Ev.ARRIVE, Ev.EXPECT_TX, Ev.COMPLETE_TX)
 _TAKES = (Ev.WAIT, Ev.WAIT_TOKEN, Ev.POLL, Ev.POLL_TOKEN)
 
 
-def failing(run: Run, policy: Policy) -> list[Failure]:
+def failures_under(run: Run, policy: Policy) -> list[Failure]:
     """The failures that count under a policy."""
     strict = policy == Policy.STRICT
     return [f for f in run.failures.values() if f.severity == Severity.ERROR or (strict and f.strict_only)]
 
 
-def told(run: Run, f: Failure) -> str:
+def failure_text(run: Run, f: Failure) -> str:
     """A failure with its place."""
     return f"{run.info.sites[f.site].span}: {f.message}"
 
@@ -94,13 +101,13 @@ class _Recorder:
         s = self.run.barriers.get(b)
         return -1 if s is None else int(s.auto.phase)
 
-    def land(self, run: Run, op: Async) -> None:
+    def land(self, run: Run, op: AsyncOperation) -> None:
         for b, nbytes, _ in op.targets:
             if b >= 0:
                 self.entry(b, self.open(b))[0].append(["copy", op.thread.cls, op.number, nbytes])
-        phases.land(run, op)
+        phases.complete_async(run, op)
 
-    def step(self, t: Thread) -> int:
+    def step(self, t: LaneClass) -> int:
         """One event, or another attempt at it."""
         kept = len(self.run.trace)
         before = {b: int(s.auto.phase) for b, s in self.run.barriers.items()}
@@ -134,9 +141,9 @@ def _followed(system: System, policy: Policy, slack: int) -> dict[str, Any]:
     run, info = r.run, system.info
     if run.hung:
         raise RejectedError(info.name, "the run hangs")
-    finish(run)
-    for f in failing(run, policy):
-        raise RejectedError(info.name, told(run, f))
+    check_end(run)
+    for f in failures_under(run, policy):
+        raise RejectedError(info.name, failure_text(run, f))
     trace: list[list[Event]] = [[] for _ in info.classes]
     for cls, event in run.trace:
         if cls >= 0:

@@ -23,7 +23,7 @@ from syncverify.checker.kernel.exact.data import (
 )
 from syncverify.checker.prover.budget import without_members, without_rotations
 from syncverify.checker.prover.parametric import enumerate_launches
-from syncverify.checker.prover.parametric.strategy import Problem, Sized, all_sizes, problem_of
+from syncverify.checker.prover.parametric.strategy import ParametricResult, Problem, all_sizes, problem_of
 from syncverify.checker.prover.rings import decide_stages, validate
 from syncverify.checker.prover.rings.cases import accept_kernel, from_plain, to_plain
 from syncverify.checker.prover.rings.certificate import form, from_dict, plain_form
@@ -106,12 +106,12 @@ def _few(
     return {"kind": "few", "parts": parts}
 
 
-def _proof(kernel: Kernel, found: Sized) -> dict[str, Any]:
+def _proof(kernel: Kernel, found: ParametricResult) -> dict[str, Any]:
     if found.verdict is not Verdict.PROVED:
         raise RejectedError("", f"the proof was not found again: {found.reason}")
     if not found.parts:
-        return graphs.written(found)
-    parts = [sealed({"values": dict(v), "proof": _sealed(graphs.written(p))}) for v, p in found.parts]
+        return graphs.to_plain(found)
+    parts = [sealed({"values": dict(v), "proof": _sealed(graphs.to_plain(p))}) for v, p in found.parts]
     if not isinstance(found.stages, Stages):
         return {"kind": "each", "parts": parts}
     cases = [
@@ -144,7 +144,7 @@ _PARTS = ("kernels", "systems", "cases", "parts")
 
 
 def resealed(data: Any, inside: str = "") -> Any:
-    """The data with all digests computed anew."""
+    """The data with all digests computed again."""
     if isinstance(data, list):
         return [resealed(x, inside) for x in data]
     if not isinstance(data, dict):

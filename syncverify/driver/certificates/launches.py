@@ -7,13 +7,13 @@ from typing import Any
 from syncverify.checker.kernel.exact.data import RejectedError
 from syncverify.checker.prover.parametric.strategy import Problem
 from syncverify.ir.expr import evaluate
-from syncverify.symbolic.context import Open, Rewrite, Space
+from syncverify.symbolic.context import SymbolicContext, SymbolSplit, UndecidedBranch
 from syncverify.symbolic.inequalities import negated
-from syncverify.symbolic.path_condition import Path
-from syncverify.symbolic.protocol import SizedSystem
+from syncverify.symbolic.path_condition import PathCondition
+from syncverify.symbolic.protocol import SymbolicSystem
 
 
-def some_end(paths: list[Path], graphs: list[Any], where: str) -> None:
+def some_end(paths: list[PathCondition], graphs: list[Any], where: str) -> None:
     """Some launch must be there at which no assertion of the kernel fails."""
     met = [{n["is"] for n in g["nodes"]} for g in graphs]
     short = [p for p, kinds in zip(paths, met, strict=True) if "stopped" in kinds and "ended" not in kinds]
@@ -21,11 +21,11 @@ def some_end(paths: list[Path], graphs: list[Any], where: str) -> None:
         raise RejectedError(where, "an assertion of the kernel fails for all sizes")
 
 
-def starts(problem: Problem, space: Space) -> list[tuple[Path, list[SizedSystem]]]:
+def starts(problem: Problem, space: SymbolicContext) -> list[tuple[PathCondition, list[SymbolicSystem]]]:
     """All launches: the paths that the facts leave, each with its systems."""
     for name, (low, high) in problem.sizes.items():
         space.path.sizes[name] = space.atom(name, low, high, frozenset({name}))
-    out: list[tuple[Path, list[SizedSystem]]] = []
+    out: list[tuple[PathCondition, list[SymbolicSystem]]] = []
     work = [(space.path, 0)]
     while work:
         path, i = work.pop()
@@ -37,10 +37,10 @@ def starts(problem: Problem, space: Space) -> list[tuple[Path, list[SizedSystem]
                 work.append((path, i + 1))
         except ZeroDivisionError:
             continue
-        except Rewrite as r:
+        except SymbolSplit as r:
             path.rewrite(r.atom, r.c, r.parts)
             work.append((path, i))
-        except Open as o:
+        except UndecidedBranch as o:
             other = path.fork()
             path.assume(o.c, o.parts)
             other.assume(-o.c - 1, negated(o.parts))

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from syncverify.base.diagnostics import KernelReport, Policy, ScopeKind, Verdict
-from syncverify.base.reason import Reason, heard, told
+from syncverify.base.reason import Reason, as_data, heard
 from syncverify.base.source import InputError, Span
 from syncverify.checker.kernel.exact.data import RejectedError, listed, number, same, sealed, take
 from syncverify.checker.outcome import Outcome
 from syncverify.checker.prover.budget import without_rotations
-from syncverify.checker.prover.parametric.strategy import Problem, Sized
+from syncverify.checker.prover.parametric.strategy import ParametricResult, Problem
 from syncverify.driver.certificates import exact, graphs, sizes
 from syncverify.driver.certificates.issue import Rechecked, entries
 from syncverify.driver.certificates.met import Met
@@ -44,7 +44,7 @@ class _Recorder:
             self.parts.append({"is": "system", **exact.described(system, policy)})
         except RejectedError as e:  # what has no number yet is left to a proof for every size
             reason = Reason(str(e), parts=(e.what,))
-            self.parts.append({"is": "open", "reason": told(reason)})
+            self.parts.append({"is": "open", "reason": as_data(reason)})
             return Outcome(Verdict.UNKNOWN, (), None, reason, {})
         return Outcome(Verdict.PROVED)
 
@@ -66,9 +66,9 @@ class _Recorder:
         if found.verdict is Verdict.REFUTED:
             raise RejectedError("", "sizes refute it")
         if found.verdict is Verdict.UNKNOWN:  # left to a later step, as in the check
-            self.parts.append({"is": "open", "reason": told(found.reason or "")})
+            self.parts.append({"is": "open", "reason": as_data(found.reason or "")})
             return found
-        written = graphs.written(found)
+        written = graphs.to_plain(found)
         nested = [sealed(s) for s in written.pop("systems")]
         self.parts.append({"is": "sizes", **written, "systems": nested})
         return found
@@ -151,14 +151,14 @@ class _Claims:
         part, at = self.next("sizes", "open")
         if part["is"] == "open":
             _, reason = take(part, at, "is", "reason")  # says only which proofs come next
-            return Sized(Verdict.UNKNOWN, reason=heard(reason))
+            return ParametricResult(Verdict.UNKNOWN, reason=heard(reason))
         proof = {**{k: v for k, v in part.items() if k != "is"}, "kind": "sizes"}
         if part.get("kind") != "sizes":
             raise RejectedError(f"{at}.kind", "no proof for all sizes")
         self.met.join(sizes.recheck(proof, lambda: Problem(open_, facts, systems, exact_), policy, at))
         stops = any(node["is"] == "stopped" for graph in part["systems"] for node in graph["nodes"])
         # whether it rests on an assertion decides which steps may follow; the lines are the check's to tell
-        return Sized(Verdict.PROVED, stopped={0: "an assertion of the kernel"} if stops else {})
+        return ParametricResult(Verdict.PROVED, stopped={0: "an assertion of the kernel"} if stops else {})
 
 
 def recheck(text: str, file: str, module: Module, source_hash: str, facts: LaunchFacts) -> list[Rechecked]:

@@ -15,28 +15,28 @@ from typing import Any, cast
 from syncverify.base.diagnostics import Policy
 from syncverify.base.source import InputError
 from syncverify.checker.happens_before.dispatch import HANDLERS
-from syncverify.checker.happens_before.end_of_run import finish
+from syncverify.checker.happens_before.end_of_run import check_end
 from syncverify.checker.happens_before.failure import Failure
 from syncverify.checker.happens_before.handlers import phases
 from syncverify.checker.happens_before.handlers.waits import classify
-from syncverify.checker.happens_before.run import YIELD, Run, Thread, TooManyEvents, Unmodelled
+from syncverify.checker.happens_before.run import YIELD, LaneClass, Run, TooManyEvents, Unmodelled
 from syncverify.checker.happens_before.vector_clocks import Columns, ColumnsExhausted
-from syncverify.checker.kernel.exact import Beside, NotJudgedError, forget, form
+from syncverify.checker.kernel.exact import LockstepChecker, NotJudgedError, forget, form
 from syncverify.checker.kernel.exact.data import RejectedError, listed, number, same, take
 from syncverify.checker.prover.parametric.strategy import Problem
 from syncverify.checker.prover.reach import knowledge_order
 from syncverify.checker.prover.reach.state import deferred_failures
-from syncverify.checker.prover.reach.state.phase_tokens import answered, followed
-from syncverify.checker.prover.reach.state.symbolic_state import State, View
+from syncverify.checker.prover.reach.state.phase_tokens import check_token_use, record_token
+from syncverify.checker.prover.reach.state.symbolic_state import StateView, SymbolicState
 from syncverify.driver.certificates import affine_rows
-from syncverify.driver.certificates.exact import failing, told
+from syncverify.driver.certificates.exact import failure_text, failures_under
 from syncverify.driver.certificates.launches import some_end, starts
 from syncverify.driver.certificates.met import Met
-from syncverify.model.events import Ev, Event, LaneSplit, Stopped, Stops
-from syncverify.symbolic.context import Open, Rewrite, Space, Symbolic
+from syncverify.model.events import AssumedUnreachable, Ev, Event, LaneSplit, Trap
+from syncverify.symbolic.context import NotConcrete, SymbolicContext, SymbolSplit, UndecidedBranch
 from syncverify.symbolic.inequalities import Sum, negated, primitive
-from syncverify.symbolic.path_condition import Path
-from syncverify.symbolic.protocol import SizedSystem
+from syncverify.symbolic.path_condition import PathCondition
+from syncverify.symbolic.protocol import SymbolicSystem
 
 MOST_EVENTS = 60_000
 MOST_COLUMNS = 1_024
@@ -48,7 +48,7 @@ def recheck(proof: Any, pose: Callable[[], Problem], policy: Policy, where: str)
     graphs = listed(graphs, f"{where}.systems")
     if "any_turn" in proof and type(any_turn) is not bool:
         raise RejectedError(f"{where}.any_turn", "not a truth value")
-    space = Space()
+    space = SymbolicContext()
     met = Met()
     try:
         launched = [(path, system) for path, systems in starts(pose(), space) for system in systems]
@@ -58,7 +58,7 @@ def recheck(proof: Any, pose: Callable[[], Problem], policy: Policy, where: str)
             space.forgets, space.root = bool(any_turn), path
             _system(system, space, path, policy, graph, f"{where}.systems[{i}]", met)
         some_end([path for path, _ in launched], graphs, where)
-    except (Symbolic, Unmodelled, TooManyEvents) as e:
+    except (NotConcrete, Unmodelled, TooManyEvents) as e:
         raise RejectedError(where, f"it cannot be followed: {e}") from None
     except InputError as e:
         raise RejectedError(where, e.message) from None
@@ -68,7 +68,13 @@ def recheck(proof: Any, pose: Callable[[], Problem], policy: Policy, where: str)
 
 
 def _system(
-    system: SizedSystem, space: Space, path: Path, policy: Policy, graph: Any, where: str, met: Met
+    system: SymbolicSystem,
+    space: SymbolicContext,
+    path: PathCondition,
+    policy: Policy,
+    graph: Any,
+    where: str,
+    met: Met,
 ) -> None:
     splits, nodes, last = take(graph, where, "splits", "nodes", optional=["asks_last"])
     if last not in (None, True):
@@ -95,7 +101,7 @@ def _system(
         except ColumnsExhausted:
             slack *= 4
             if slack > MOST_COLUMNS:
-                raise Symbolic("too many synchronization objects") from None
+                raise NotConcrete("too many synchronization objects") from None
         except LaneSplit as split:
             raise RejectedError(f"{where}.splits", str(split)) from None
 
@@ -116,9 +122,9 @@ class _Kept:
 
     key: Hashable
     rows: list[Sum]
-    path: Path
+    path: PathCondition
     judged: Hashable = None  # the judge's form of it
-    known: knowledge_order.Known | None = None  # where others are compared by what they know
+    known: knowledge_order.KnowledgeAbstraction | None = None  # where others are compared by what they know
     loosely: bool = False  # it fails more often than others of that form
 
 
@@ -126,16 +132,16 @@ class _Kept:
 class _Point:
     """A state that is to be followed, and the judge of what led to it; none where the checker judges."""
 
-    state: State
-    judge: Beside | None
+    state: SymbolicState
+    judge: LockstepChecker | None
 
 
 @dataclass(slots=True)
 class _Replay:
     """One system along the nodes of its graph."""
 
-    system: SizedSystem
-    space: Space
+    system: SymbolicSystem
+    space: SymbolicContext
     policy: Policy
     nodes: list[Any]
     where: str
@@ -145,7 +151,7 @@ class _Replay:
     covering: set[int] = field(default_factory=set)  # nodes that others are cases of
     knowing: set[int] = field(default_factory=set)  # nodes that others are compared with by what they know
 
-    def all(self, root: Path, slack: int) -> None:
+    def all(self, root: PathCondition, slack: int) -> None:
         """Every node in turn; afterwards nothing may be left to follow."""
         waiting: dict[tuple[int, bool | None], _Point] = {(-1, None): self.start(root, slack)}
         claimed = [n.get("by") for n in self.nodes if isinstance(n, dict) and n.get("is") == "covered"]
@@ -168,7 +174,7 @@ class _Replay:
             self.met.add("nodes")
             try:
                 asked = self.advance(point, at)
-            except Stops:
+            except AssumedUnreachable:
                 same({"events": len(state.run.trace)}, self.fields(node, "stopped", at, "events"), at)
                 continue
             if asked is None:
@@ -197,18 +203,18 @@ class _Replay:
         """The judge's form of a point."""
         return None if self.not_apart or point.judge is None else form(point.judge)
 
-    def start(self, root: Path, slack: int) -> _Point:
+    def start(self, root: PathCondition, slack: int) -> _Point:
         classes = len(self.system.info.classes)
         columns = Columns(classes, len(self.system.info.barriers) + 9 * classes + slack)
         self.space.path = path = root.fork()
-        run = Run(self.system, HANDLERS, phases.land, columns, MOST_EVENTS)
+        run = Run(self.system, HANDLERS, phases.complete_async, columns, MOST_EVENTS)
         run.joins = True
-        state = State(run, path, asked_after={} if self.asks_last else None)
+        state = SymbolicState(run, path, asked_after={} if self.asks_last else None)
         state.begin()
-        judge: Beside | None = None
+        judge: LockstepChecker | None = None
         if self.policy is Policy.PRACTICAL:
             try:
-                judge = Beside(self.system.info)
+                judge = LockstepChecker(self.system.info)
             except NotJudgedError as e:
                 self.not_apart = str(e)
         else:
@@ -224,7 +230,7 @@ class _Replay:
 
     # -------------------------------------------------------------- between two nodes
 
-    def advance(self, point: _Point, at: str) -> tuple[Thread, Open] | None:
+    def advance(self, point: _Point, at: str) -> tuple[LaneClass, UndecidedBranch] | None:
         """Runs a state to its next open question, or to a clean end."""
         state = point.state
         self.space.path = state.path
@@ -239,31 +245,35 @@ class _Replay:
                     back = self.fetch(point, t) if t.event is None else False
                     if t.event is not None and t.event[0] in (Ev.POLL, Ev.POLL_TOKEN):
                         classify(t, t.event)
-                except Rewrite as r:
+                except SymbolSplit as r:
                     state.path.rewrite(r.atom, r.c, r.parts)
                     state.flush()
                     continue
-                except Open as o:
+                except UndecidedBranch as o:
                     if run.ready and state.turned(t):
                         run.ready.append(t)
                         break
                     run.ready.appendleft(t)
                     return t, o
                 event = t.event
-                if event is not None and self.knowing and knowledge_order.asks_more(run, event):
+                if event is not None and self.knowing and knowledge_order.is_non_monotone_event(run, event):
                     raise RejectedError(at, "states are compared without the last uses of barriers")
                 others = len(run.ready)
                 result = run.step(t)
                 if event is not None and event[0] == Ev.ARRIVE:
-                    t.answer = answered(run, event, t.answer)
+                    t.answer = record_token(run, event, t.answer)
                 if len(run.failures) > state.looked:
                     self.comparable(run, state.looked, at)
                     state.looked = len(run.failures)
-                    state.tails = tuple(f for f in failing(run, self.policy) if deferred_failures.open_end(f))
-                    self.clean(
-                        run, [f for f in failing(run, self.policy) if not deferred_failures.open_end(f)], at
+                    state.tails = tuple(
+                        f for f in failures_under(run, self.policy) if deferred_failures.is_deferred(f)
                     )
-                self.clean(run, [f for f in state.tails if deferred_failures.lost(run, f)], at)
+                    self.clean(
+                        run,
+                        [f for f in failures_under(run, self.policy) if not deferred_failures.is_deferred(f)],
+                        at,
+                    )
+                self.clean(run, [f for f in state.tails if deferred_failures.is_confirmed(run, f)], at)
                 if result == YIELD or (back and not t.done and not t.blocked):
                     run.ready.append(t)
                     break
@@ -273,21 +283,21 @@ class _Replay:
                     break
         if run.hung:
             raise RejectedError(at, "the run hangs")
-        finish(run)
+        check_end(run)
         self.comparable(run, state.looked, at)
-        self.clean(run, deferred_failures.counted(run, failing(run, self.policy)), at)
+        self.clean(run, deferred_failures.confirmed_at_end(run, failures_under(run, self.policy)), at)
         return None
 
     def comparable(self, run: Run, looked: int, at: str) -> None:
         """Where states are compared by what they know, failures may not be lesser ones for what is not."""
-        if self.knowing and knowledge_order.hides(run, looked, self.policy):
+        if self.knowing and knowledge_order.masks_failure(run, looked, self.policy):
             raise RejectedError(at, "states are compared by what they know, which may hide a failure here")
 
     def clean(self, run: Run, failures: list[Failure], at: str) -> None:
         for f in failures:
-            raise RejectedError(at, told(run, f))
+            raise RejectedError(at, failure_text(run, f))
 
-    def fetch(self, point: _Point, t: Thread) -> bool:
+    def fetch(self, point: _Point, t: LaneClass) -> bool:
         """The next event of an agent; whether it jumped back in its code."""
         state = point.state
         agent = cast(Any, t.agent)
@@ -299,25 +309,32 @@ class _Replay:
         t.clock.advance(t.cls, t.time)
         if len(state.run.trace) >= MOST_EVENTS:
             raise TooManyEvents("a run is too long")
-        if isinstance(event[2:] and event[2], Stopped):
-            raise Stops
+        if isinstance(event[2:] and event[2], Trap):
+            raise AssumedUnreachable
         if event[0] == Ev.UNKNOWN:
-            raise Symbolic(str(event[2]))
-        followed(state.run, event)
+            raise NotConcrete(str(event[2]))
+        check_token_use(state.run, event)
         self.judge(point, t.cls, event)
         return bool(agent.place() < place)
 
     # -------------------------------------------------------------- nodes
 
     def settle(
-        self, point: _Point, i: int, node: dict[str, Any], kept: dict[int, _Kept], at: str, t: Thread, o: Open
+        self,
+        point: _Point,
+        i: int,
+        node: dict[str, Any],
+        kept: dict[int, _Kept],
+        at: str,
+        t: LaneClass,
+        o: UndecidedBranch,
     ) -> list[tuple[bool | None, _Point]]:
         """What a node says of a state at an open question; the states that are to be followed from there."""
         state = point.state
         asked = affine_rows.question(self.space, (o.c, o.parts))
         progress = state.progress()
         moved = progress != state.asked_at or state.widened
-        view: View | None = None
+        view: StateView | None = None
         if moved:
             state.asked_at = progress
             view = self.viewed(state)
@@ -328,8 +345,8 @@ class _Replay:
                 known["state"] = affine_rows.state(rows, state.path)
                 judged = self.form(point) if i in self.covering else None
                 if i in self.knowing:
-                    knowledge_order.loosen(state.run, self.policy)
-                knows = knowledge_order.knowledge(state.run) if i in self.knowing else None
+                    knowledge_order.coarsen(state.run, self.policy)
+                knows = knowledge_order.abstract_knowledge(state.run) if i in self.knowing else None
                 kept[i] = _Kept(view.comparable, rows, state.path.fork(), judged, knows, state.run.loosely)
             same(known, self.fields(node, "asked", at, *known), at)
             return self.both(point, o)
@@ -342,7 +359,7 @@ class _Replay:
             if target is None or not self.like(target, view, state, claimed, at):
                 raise RejectedError(f"{at}.by", "that node has another form")
             if loosely_by or target.judged != self.form(point):
-                self.not_apart = "the judge tells states apart that the checker does not"
+                self.not_apart = "the kernel distinguishes states that the checker does not"
             self.case_of(target.rows, target.path, view, state.path, claimed["as"], at)
             return []
         multiplied = [x for x in ("less", "products") if x in node]
@@ -353,24 +370,26 @@ class _Replay:
             less = kept.get(number(claimed["less"], f"{at}.less", 0))
             if less is None or less.known is None:
                 raise RejectedError(f"{at}.less", "no node that may be compared by what it knows")
-            knowledge_order.loosen(state.run, self.policy)
-            knowledge_order.lower(state.run, less.known)
+            knowledge_order.coarsen(state.run, self.policy)
+            knowledge_order.weaken(state.run, less.known)
             state.formed = None
             self.not_apart = "states that know less than the run that led to them"
         self.widen(state, view, claimed, at)
         return [(None, point)]
 
-    def like(self, target: _Kept, view: View, state: State, claimed: dict[str, Any], at: str) -> bool:
+    def like(
+        self, target: _Kept, view: StateView, state: SymbolicState, claimed: dict[str, Any], at: str
+    ) -> bool:
         """Whether a point may be a case of one that is kept: by its form, or as it knows no less."""
         if "less" not in claimed:
             return target.key == view.comparable and (target.loosely or not state.run.loosely)
         if claimed["less"] is not True:
             raise RejectedError(f"{at}.less", "true where it is said")
-        knows = knowledge_order.knowledge(state.run)
+        knows = knowledge_order.abstract_knowledge(state.run)
         besides = isinstance(target.key, tuple) and target.key[1:] == view.comparable[1:]
         return bool(besides and knows and target.known and target.known.covers(knows))
 
-    def viewed(self, state: State) -> View:
+    def viewed(self, state: SymbolicState) -> StateView:
         state.flush()
         state.forget(self.space.forgotten if self.space.forgets else set())
         view = state.view()
@@ -380,11 +399,11 @@ class _Replay:
             view = state.view()
         return view
 
-    def both(self, point: _Point, o: Open) -> list[tuple[bool | None, _Point]]:
+    def both(self, point: _Point, o: UndecidedBranch) -> list[tuple[bool | None, _Point]]:
         """The answers that the path allows."""
         state = point.state
         other = state.fork()
-        alive: list[tuple[bool, State]] = []
+        alive: list[tuple[bool, SymbolicState]] = []
         for one, answer, c, parts in (
             (state, True, o.c, o.parts),
             (other, False, -o.c - 1, negated(o.parts)),
@@ -407,7 +426,15 @@ class _Replay:
             out.append((answer, _Point(one, judge)))
         return out
 
-    def case_of(self, rows: list[Sum], path: Path, view: View, there: Path, claimed: Any, at: str) -> None:
+    def case_of(
+        self,
+        rows: list[Sum],
+        path: PathCondition,
+        view: StateView,
+        there: PathCondition,
+        claimed: Any,
+        at: str,
+    ) -> None:
         """The point of ``view`` must be a case of the rows, as the substitution that is claimed shows."""
         later = list(view.rows.values())
         names, atoms = affine_rows.order(later), affine_rows.order(rows)
@@ -442,7 +469,7 @@ class _Replay:
             out[a] = factors
         return out
 
-    def widen(self, state: State, view: View, claimed: dict[str, Any], at: str) -> None:
+    def widen(self, state: SymbolicState, view: StateView, claimed: dict[str, Any], at: str) -> None:
         """Replaces the registers by others that they are a case of."""
         space = self.space
         given = listed(claimed["as"], f"{at}.as")
@@ -454,7 +481,7 @@ class _Replay:
             affine_rows.read(r, atoms, f"{at}.registers[{i}]")
             for i, r in enumerate(listed(claimed["registers"], f"{at}.registers"))
         ]
-        path, plain = Path(space), Path(space)
+        path, plain = PathCondition(space), PathCondition(space)
         for i, s in enumerate(listed(claimed["facts"], f"{at}.facts")):
             c, parts = affine_rows.read(s, atoms, f"{at}.facts[{i}]")
             if parts in plain.cons or primitive(c, parts) != (c, parts):

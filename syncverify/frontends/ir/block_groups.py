@@ -1,4 +1,4 @@
-"""Kernels whose blocks share global memory in teams of one size each. See docs/symbolic.md."""
+"""Kernels whose blocks share global memory in block groups of one size each. See docs/symbolic.md."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from syncverify.ir.expr import BUILTINS, Binary, Expr, Int, Var, names, walk
 
 
 def team_size(kernel: n.Kernel) -> int:
-    """How many blocks a team has, where blocks share global memory in teams; 0 where they do not.
+    """How many blocks a block group has, where blocks share global memory in block groups; 0 where they do
+    not.
 
     It is told from what blocks divide their number by. A wrong number proves nothing wrong: places of a
     team that others might reach are found where they are reached.
@@ -40,7 +41,8 @@ def team_size(kernel: n.Kernel) -> int:
 
 
 def in_rows(kernel: n.Kernel) -> int:
-    """How many blocks a row of the grid has, where its rows are teams: a number, of whole clusters, and there
+    """How many blocks a row of the grid has, where its rows are block groups: a number, of whole clusters,
+    and there
     may be several rows; else 0."""
     (x, y, z), (c, *others) = kernel.launch.grid, kernel.launch.cluster
     if not isinstance(x, Int) or y == Int(1) or z != Int(1) or any(size > 1 for size in others):
@@ -62,7 +64,7 @@ def tracked(kernel: n.Kernel) -> frozenset[str]:
     for s in body:
         for place in (x for f in fields(s) if isinstance(x := getattr(s, f.name), n.GlobalRegion)):
             parts = [e for e in (place.start, place.count, place.rows, place.pitch) if e is not None]
-            if not _told(parts, given):
+            if not _from_block_number(parts, given):
                 unplaced.add(place.tensor)
     of = {m.name: m.tensor for m in kernel.maps}
     generic = {s.dst.tensor for s in body if isinstance(s, n.StGlobal)}
@@ -71,7 +73,7 @@ def tracked(kernel: n.Kernel) -> frozenset[str]:
     return exchanged(kernel) | (written(kernel) - unplaced) | (generic & bulk)
 
 
-def _told(parts: list[Expr], given: dict[str, list[Expr]]) -> bool:
+def _from_block_number(parts: list[Expr], given: dict[str, list[Expr]]) -> bool:
     """Whether expressions are made of the block's number, its threads' and constants."""
     work, seen = list(parts), set[str]()
     while work:
@@ -107,8 +109,8 @@ def _unit(e: Expr, given: dict[str, Expr]) -> tuple[int, bool]:
     return 0, False
 
 
-def told_from_block(kernel: n.Kernel) -> frozenset[str]:
-    """What is told from which block of its team a block is."""
+def position_from_block(kernel: n.Kernel) -> frozenset[str]:
+    """What is told from which block of its block group a block is."""
     found = {"block", "block.x"}
     body = [s for s in statements(kernel.body) if isinstance(s, n.Let | n.Assign)]
     while True:
@@ -119,7 +121,8 @@ def told_from_block(kernel: n.Kernel) -> frozenset[str]:
 
 
 def assumed(kernel: n.Kernel, restores: bool) -> tuple[str, ...]:
-    """What a proof for every size takes for granted where blocks share global memory in teams; ``restores``:
+    """What a proof for every size takes for granted where blocks share global memory in block groups;
+    ``restores``:
     flags are left as they are found."""
     if not team_size(kernel):
         return ()
@@ -134,4 +137,4 @@ def assumed(kernel: n.Kernel, restores: bool) -> tuple[str, ...]:
     return tuple(out)
 
 
-__all__ = ["assumed", "in_rows", "team_size", "told_from_block", "tracked"]
+__all__ = ["assumed", "in_rows", "position_from_block", "team_size", "tracked"]

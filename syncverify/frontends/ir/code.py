@@ -1,9 +1,9 @@
 """A kernel body as resumable code: one Python function per stretch between two events.
 
 An agent's state is a flat list ``r``: program counter, queue, class, CTA, elected lane, builtins, then
-registers. A register holds an int, or a ``Vec`` where the lanes of the class differ. A function takes
+registers. A register holds an int, or a ``PerLane`` where the lanes of the class differ. A function takes
 ``(r, a)``, ``a`` being the answer to the last event, sets ``r[0]`` and returns an event, or None where it
-only jumps. Events are memoized on what decides them, so loops in their steady state only look up.
+only jumps. Events are memoized on what decides them, so loops in their steady state only attempt up.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ from syncverify.ir.value_uses import (
     varying_values,
 )
 from syncverify.model.events import END, Ev, Event, Site
-from syncverify.symbolic.context import Space, Symbolic
+from syncverify.symbolic.context import NotConcrete, SymbolicContext
 
 
 @lru_cache(128)
@@ -91,7 +91,7 @@ class Program:
         values: Mapping[str, int],
         tables: Tables,
         symbols: Iterable[str] = (),
-        space: Space | None = None,
+        space: SymbolicContext | None = None,
     ) -> None:
         self.kernel = kernel
         self.symbols = tuple(symbols)  # parameters held in registers, by whatever stands for them
@@ -120,7 +120,7 @@ class Program:
     def numbers(self, values: list[Any], op: Op) -> list[Any]:
         """Operands of an event: numbers, or one for each lane."""
         if self.space is None:
-            raise Symbolic("a size reaches an operand")
+            raise NotConcrete("a size reaches an operand")
         return self.space.numbers(values, op.ahead, op.places)
 
     def class_id(self, warp: int, lanes: tuple[int, ...], warp_mask: int) -> int:
@@ -384,7 +384,7 @@ class Code(TurnText):
             self._text(f"r[{self.pending[name]}] = 0")
 
     def _read(self, name: str, r: n.Region) -> None:
-        """A read whose value matters; what an earlier run of it brought is told apart no more."""
+        """A read whose value matters; what an earlier run of it brought is distinguished no more."""
         if name not in self.pending or r.buffer not in self.refilled:
             self._arrived(name)
             self._emit(self.program.ops.read(r, self.site, -1))

@@ -22,7 +22,7 @@ from syncverify.ir.evaluate import (  # fmt: skip
 from syncverify.ir.expr import BUILTINS, LANE_BUILTINS, Binary, Expr, Int, names
 from syncverify.ir.footprints import Value
 from syncverify.model.events import Event
-from syncverify.symbolic.context import Term
+from syncverify.symbolic.context import AffineTerm
 
 Registers = list[Any]
 Slow = Callable[[Registers, Any], Event | None]
@@ -62,7 +62,7 @@ def symbolic(value: Any) -> bool:
     """Whether a register, or a key of several, holds a size without a number."""
     if isinstance(value, tuple):
         return any(map(symbolic, value))
-    return symbolic(value.lanes) if isinstance(value, Vec) else isinstance(value, Term)
+    return symbolic(value.lanes) if isinstance(value, Vec) else isinstance(value, AffineTerm)
 
 
 class Disagreement(Exception):  # noqa: N818 -- control flow, not an error

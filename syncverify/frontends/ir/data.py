@@ -8,7 +8,7 @@ from syncverify.frontends.ir.operations import SCOPES, Op, Ops, Where, _BarAt, _
 from syncverify.ir import nodes as n
 from syncverify.ir.expr import Expr, Int, Var
 from syncverify.ir.footprints import Range, Value, box_ranges, footprint, matrix_footprint
-from syncverify.model.events import GLOBAL_MEMORY, TENSOR_SHIFT, Ahead, Ev, Event, Flag, Footprint
+from syncverify.model.events import GLOBAL_MEMORY, TENSOR_SHIFT, BlockRelative, Ev, Event, Flag, Footprint
 from syncverify.model.proxies import Space
 
 _SEM_FLAGS = {
@@ -428,7 +428,7 @@ class DataOps(Ops):
             if code == Ev.GLOBAL_READ:
                 return [head]
             x = v[stored] if stored >= 0 else None
-            return [(*head, *extra, x if isinstance(x, int | Ahead) else None)]
+            return [(*head, *extra, x if isinstance(x, int | BlockRelative) else None)]
 
         op.build = build
         return op

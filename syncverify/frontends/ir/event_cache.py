@@ -1,4 +1,5 @@
-"""When an event whose places move with a team may be kept: see docs/symbolic.md, "Members of a team".
+"""When an event whose places move with a block group may be kept: see docs/symbolic.md, "Members of a block
+group".
 
 A place ``k t + c`` in global memory is told as the number c, whatever is known of t. So an event may be kept
 where its registers hold numbers and sums over t alone, and no sum over t is divided, compared or chosen by.
@@ -12,7 +13,7 @@ from typing import Any
 from syncverify.checker.prover.modular.group_positions import multiples
 from syncverify.frontends.ir.code_text import Vec, symbolic
 from syncverify.ir.expr import Binary, Expr, Int, Unary, Var, children, names
-from syncverify.symbolic.context import Term
+from syncverify.symbolic.context import AffineTerm
 
 _STRAIGHT = frozenset("+-*")
 
@@ -31,11 +32,12 @@ def bent(exprs: Iterable[Expr]) -> frozenset[str]:
 
 
 def keeps(key: Any, values: Sequence[Any], team: Any, bends: Iterable[Any]) -> bool:
-    """Whether the event of a key may be kept. ``values``: of its operands; ``team``: the number of the team,
+    """Whether the event of a key may be kept. ``values``: of its operands; ``team``: the number of the block
+    group,
     or of the cluster, by which the place moves; ``bends``: registers of names that are bent."""
-    if not isinstance(team, Term) or any(map(symbolic, bends)):
+    if not isinstance(team, AffineTerm) or any(map(symbolic, bends)):
         return False
-    return multiples((x for x in _flat((key, values)) if isinstance(x, Term)), team)
+    return multiples((x for x in _flat((key, values)) if isinstance(x, AffineTerm)), team)
 
 
 def _flat(value: Any) -> Iterator[Any]:

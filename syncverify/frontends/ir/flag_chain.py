@@ -10,7 +10,7 @@ from syncverify.frontends.ir.tables import Tables, mixes_atomics
 from syncverify.ir import nodes as n
 from syncverify.ir.evaluate import statements
 from syncverify.ir.expr import LANE_BUILTINS, Binary, Expr, names, walk
-from syncverify.symbolic.context import Space, Symbolic
+from syncverify.symbolic.context import NotConcrete, SymbolicContext
 
 _INTEGERS = frozenset({"i32", "u32", "i64", "u64"})
 _IN_BLOCK = LANE_BUILTINS | {"warp", "wg"}
@@ -86,13 +86,13 @@ def _tensors(kernel: n.Kernel, s: n.Stmt) -> Iterator[str]:
                 yield maps[name]
 
 
-def two_blocks(across: list[Any], space: Space) -> list[tuple[str, ...]]:
+def two_blocks(across: list[Any], space: SymbolicContext) -> list[tuple[str, ...]]:
     """Any two blocks of a grid, one before the other, by what the path calls their numbers; its only block.
 
-    The first block of all is told apart from the others, which may go on where it does not.
+    The first block of all is distinguished from the others, which may go on where it does not.
     """
     if not all(isinstance(size, int) and size == 1 for size in across[1:]):
-        raise Symbolic("blocks synchronize through global memory, in a grid of several dimensions")
+        raise NotConcrete("blocks synchronize through global memory, in a grid of several dimensions")
     (size, *_), numbers = across, space.path.sizes
     if size <= 1:
         numbers["block"] = 0
@@ -108,7 +108,7 @@ def two_blocks(across: list[Any], space: Space) -> list[tuple[str, ...]]:
     return [("first", "second"), ("earlier", "later")]
 
 
-def placed(space: Space, blocks: tuple[str, ...]) -> dict[int, dict[str, Any]]:
+def placed(space: SymbolicContext, blocks: tuple[str, ...]) -> dict[int, dict[str, Any]]:
     """What is known of the places of some blocks, by CTA."""
     numbers = space.path.sizes
     at = {cta: numbers[name] for cta, name in enumerate(blocks)}
@@ -120,7 +120,7 @@ class Moved:
     """Addresses of global memory that move with blocks, on the path that is followed."""
 
     tables: Tables
-    space: Space
+    space: SymbolicContext
     blocks: tuple[str, ...]
 
     def apart(self, first: tuple[int, int], second: tuple[int, int]) -> bool:

@@ -1,7 +1,7 @@
 """Sums ``t * K + k`` of two loops as what they are: how many turns the inner loop has had.
 
 ``for t in 0..T { for k in 0..K { .. t * K + k .. } }`` runs through 0, 1, 2, ...: a register that counts says
-the same, without a product of sizes, and whatever K is in each turn of the outer loop.
+the same, without a product of sizes, and whatever K is in each iteration of the outer loop.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from syncverify.ir.expr import Binary, Call, Expr, Int, Unary, Var, children, na
 Body = tuple[n.Stmt, ...]
 
 
-def counted(kernel: n.Kernel) -> n.Kernel:
+def with_flat_counters(kernel: n.Kernel) -> n.Kernel:
     """The kernel with registers instead of such sums, where more than data in global memory depends on them.
 
     As it is where other products of sizes are left: these would not be related to the counts.
@@ -117,7 +117,7 @@ class _Counted:
         return {s.name: s.value for s in lets if s.name in once and names(s.value) <= allowed}
 
     def fits(self, outer: n.For, inner: n.For) -> bool:
-        """Whether the inner loop has as many turns in each turn of the outer one: a size."""
+        """Whether the inner loop has as many iterations in each iteration of the outer one: a size."""
         given = [getattr(x, "name", None) for x in statements(inner.body)]
         given += [x.var for x in statements(inner.body) if isinstance(x, n.For)]
         sizes = names(inner.hi)
@@ -184,4 +184,4 @@ def _rewritten(body: Body, f: Callable[[Expr], Expr]) -> Body:
     return tuple(map(of, body))
 
 
-__all__ = ["counted"]
+__all__ = ["with_flat_counters"]

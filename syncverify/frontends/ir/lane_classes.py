@@ -1,4 +1,4 @@
-"""Which lanes a kernel tells apart: the elected lane to try, and the role a class belongs to."""
+"""Which lanes a kernel distinguishes: the elected lane to try, and the role a class belongs to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sizes that loops take anew in every turn: see ``Space.again``."""
+"""Sizes that loops havoc in every iteration: see ``SymbolicContext.again``."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ from syncverify.frontends.ir.code_text import CodeText
 from syncverify.ir import nodes as n
 from syncverify.ir.evaluate import choice, chosen_ends, control_names, statements
 from syncverify.ir.expr import LANE_BUILTINS, Expr, Int, names
-from syncverify.symbolic.conditional_lengths import CHOSEN, chosen
+from syncverify.symbolic.conditional_lengths import CHOSEN, select_symbol
 
 if TYPE_CHECKING:
     from syncverify.frontends.ir.code import Program
 
-#: Among how many roles turns are dealt out.
+#: Among how many roles iterations are distributed round-robin.
 DEALT = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Turning:
-    """The sizes that a loop takes anew in every turn. ``dealt``: its turns are those of one role of several;
+class IterationHavoc:
+    """The sizes that a loop havocs in every iteration. ``dealt``: its iterations are those of one role of
+    several;
     ``first``: statements up to the last loop inside that reads these sizes."""
 
     names: tuple[str, ...]
@@ -30,18 +31,18 @@ class Turning:
 
 
 class TurnText(CodeText):
-    """Code that takes sizes anew."""
+    """Code that takes sizes again."""
 
     program: Program
-    turns: dict[str, int]  # sizes that loops take anew in every turn -> the slot that counts
+    turns: dict[str, int]  # sizes that loops havoc in every iteration -> the slot that counts
     inside: list[str]  # variables of the loops around
-    hesitant: set[int]  # blocks in which it is asked whether a role has a further turn
+    hesitant: set[int]  # blocks in which it is asked whether a role has a further iteration
 
-    def _turning(self, s: n.For) -> Turning:
-        """Sizes that control inside the loop reads, and not the loop itself: each turn takes them anew."""
+    def _turning(self, s: n.For) -> IterationHavoc:
+        """Sizes that control inside the loop reads, and not the loop itself: each iteration havocs them."""
         space = self.program.space
         if space is None:
-            return Turning((), False, 0)
+            return IterationHavoc((), False, 0)
         own = frozenset[str]().union(*(names(self._ready(e)) for e in (s.lo, s.hi, s.step)))
         # for how many lanes a condition holds would tell turns apart, if each had its own number
         control = control_names(s.body, LANE_BUILTINS, chosen_ends(self.program.kernel))
@@ -49,26 +50,28 @@ class TurnText(CodeText):
         for name in found:
             if name not in self.turns:
                 self.turns[name] = self._slot()
-        if not found or space.deals is None or not dealt_out(s):
-            return Turning(tuple(found), False, 0)
+        if not found or space.deals is None or not is_round_robin(s):
+            return IterationHavoc(tuple(found), False, 0)
         space.deals.names.update(found)
-        return Turning(tuple(found), True, _readers(s, set(found)))
+        return IterationHavoc(tuple(found), True, _readers(s, set(found)))
 
-    def _begin(self, turning: Turning, var: int) -> None:
-        """The first turn of a role, before it is asked whether there is one."""
+    def _begin(self, turning: IterationHavoc, var: int) -> None:
+        """The first iteration of a role, before it is asked whether there is one."""
         if turning.dealt:
             self._pause()
             self._text(f"if r[{var}]:")
             self._take(turning, f"r[{var}]", "    ")
 
-    def _next(self, turning: Turning) -> None:
-        """The sizes of the next turn that the role has; others begin to read them in their own turn."""
+    def _next(self, turning: IterationHavoc) -> None:
+        """The sizes of the next iteration that the role has; others begin to read them in their own
+        iteration.
+        """
         if turning.dealt:
             self._pause()
         self._take(turning, str(DEALT - 1 if turning.dealt else 1))
 
     def _choose(self, name: str, e: Expr) -> str | None:
-        """Text for what comparisons choose in this turn, where that is one of a loop; else None."""
+        """Text for what comparisons choose in this iteration, where that is one of a loop; else None."""
         space, found = self.program.space, choice(e)
         if space is None or found is None or not self.inside or name not in chosen_ends(self.program.kernel):
             return None
@@ -78,7 +81,7 @@ class TurnText(CodeText):
             turn = self.turns[key] = self._slot()
         parts = (found.differences, found.values)
         keys, arms = (", ".join(self._value(x, decision=False) for x in part) for part in parts)
-        again = self._constant(lambda *given: chosen(space, key, *given))
+        again = self._constant(lambda *given: select_symbol(space, key, *given))
         self._text(f"r[{turn}] = r[{turn}] + 1")
         return f"{again}([{keys}], [{arms}], r[{turn}], lambda: {self._value(e, decision=False)})"
 
@@ -88,8 +91,8 @@ class TurnText(CodeText):
         self._open(label)
         self.hesitant.add(label)
 
-    def _take(self, turning: Turning, on: str, indent: str = "") -> None:
-        """Takes the sizes of so many turns further on."""
+    def _take(self, turning: IterationHavoc, on: str, indent: str = "") -> None:
+        """Takes the sizes of so many iterations further on."""
         for name in turning.names:
             turn, slot, again = self.turns[name], self.slots[name], self._constant(self._again(name))
             self._text(f"{indent}r[{turn}] = r[{turn}] + {on}")
@@ -101,8 +104,8 @@ class TurnText(CodeText):
         return lambda turn: space.again(name, turn)
 
 
-def dealt_out(s: n.For) -> bool:
-    """Whether each role takes some turns of a loop only: in ``for i in wg..turns step 2``."""
+def is_round_robin(s: n.For) -> bool:
+    """Whether each role takes some iterations of a loop only: in ``for i in wg..turns step 2``."""
     first = names(s.lo)
     return isinstance(s.step, Int) and s.step.value == DEALT and bool(first) and first <= {"wg", "warp"}
 
@@ -120,4 +123,4 @@ def _readers(s: n.For, sizes: set[str]) -> int:
     )
 
 
-__all__ = ["TurnText", "Turning", "dealt_out"]
+__all__ = ["IterationHavoc", "TurnText", "is_round_robin"]

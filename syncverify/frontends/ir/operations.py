@@ -23,7 +23,7 @@ from syncverify.ir.footprints import (
 )
 from syncverify.model.events import GLOBAL_MEMORY, TENSOR_SHIFT, Ev, Event, Flag
 from syncverify.model.proxies import Scope
-from syncverify.symbolic.context import Symbolic
+from syncverify.symbolic.context import NotConcrete
 from syncverify.symbolic.protocol import MEMBER, TEAM
 
 SCOPES = {"cta": Scope.CTA, "cluster": Scope.CLUSTER, "gpu": Scope.GPU, "sys": Scope.SYS}
@@ -260,7 +260,7 @@ class Ops:
                 return Range(base + max(s, low) * el, max(c, 0) * el, max(r, 0), max(p, 0) * el)
 
             if moved >= 0 and any(_far(v[i]) for i in sizes):
-                raise Symbolic("places in global memory that are far apart")
+                raise NotConcrete("places in global memory that are far apart")
 
             alike = all(isinstance(v[i], int) for i in sizes)
             ranges = one(0) if alike else [one(j) for j in range(len(where.lanes))]

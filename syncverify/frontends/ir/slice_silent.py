@@ -17,20 +17,20 @@ from syncverify.ir.memo import once
 from syncverify.ir.value_uses import carried, fence_covers_reads, holders, refilled
 
 
-def without_quiet(kernel: n.Kernel, watched: frozenset[str] | None = None) -> n.Kernel:
+def sliced(kernel: n.Kernel, watched: frozenset[str] | None = None) -> n.Kernel:
     """The kernel without its quiet statements: with the same synchronization, shared accesses and uses.
 
     ``watched``: the tensors whose accesses matter, if only these do where blocks share global memory.
     """
-    return _unwatched(kernel) if watched is None else _loud(kernel, watched)
+    return _unwatched(kernel) if watched is None else is_relevant(kernel, watched)
 
 
 @once
 def _unwatched(kernel: n.Kernel) -> n.Kernel:
-    return _loud(kernel, None)
+    return is_relevant(kernel, None)
 
 
-def _loud(kernel: n.Kernel, watched: frozenset[str] | None) -> n.Kernel:
+def is_relevant(kernel: n.Kernel, watched: frozenset[str] | None) -> n.Kernel:
     if (watched is None and synchronizes_globally(kernel)) or not _waits_first(kernel):
         return kernel
     watched = watched or frozenset()
@@ -320,4 +320,4 @@ def _names_in(s: n.Stmt) -> Iterator[str]:
             yield from (name for e in expressions(getattr(s, f.name)) for name in names(e))
 
 
-__all__ = ["without_quiet"]
+__all__ = ["sliced"]

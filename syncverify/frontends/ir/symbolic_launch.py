@@ -8,20 +8,20 @@ from typing import Any
 
 from syncverify.checker.prover.modular.group_positions import any_member, members, one_team
 from syncverify.checker.prover.modular.group_strides import Strides
-from syncverify.frontends.ir.block_groups import in_rows, team_size, told_from_block, tracked
+from syncverify.frontends.ir.block_groups import in_rows, position_from_block, team_size, tracked
 from syncverify.frontends.ir.cluster_classes import features, representatives
 from syncverify.frontends.ir.code import Program
 from syncverify.frontends.ir.flag_chain import Moved, flag_tensors, placed, two_blocks, written
-from syncverify.frontends.ir.flatten_counters import counted
+from syncverify.frontends.ir.flatten_counters import with_flat_counters
 from syncverify.frontends.ir.lane_classes import elections
-from syncverify.frontends.ir.slice_silent import without_quiet
+from syncverify.frontends.ir.slice_silent import sliced
 from syncverify.frontends.ir.systems import IrSystem, elected_lanes
 from syncverify.frontends.ir.tables import synchronizes_globally, tables
 from syncverify.ir import nodes as n
 from syncverify.ir.expr import Binary, Expr, Int, evaluate, names
 from syncverify.ir.launch_grid import Grid
 from syncverify.model.events import ANY, TENSOR_SHIFT
-from syncverify.symbolic.context import Space, Symbolic, Term
+from syncverify.symbolic.context import AffineTerm, NotConcrete, SymbolicContext
 from syncverify.symbolic.protocol import MEMBER, TEAM
 
 #: Clusters of a grid with a number that are run one by one.
@@ -40,27 +40,31 @@ def launch_facts(kernel: n.Kernel) -> list[Expr]:
 
 
 def open_systems(
-    kernel: n.Kernel, values: Mapping[str, int], sizes: Mapping[str, Any], space: Space, alone: bool = False
+    kernel: n.Kernel,
+    values: Mapping[str, int],
+    sizes: Mapping[str, Any],
+    space: SymbolicContext,
+    alone: bool = False,
 ) -> Iterator[IrSystem]:
     """The systems for every value that the path allows to ``sizes``, which are terms or numbers.
 
     ``values`` has a number for every parameter: fixed ones keep it, the others only lend it to declarations
-    that do not matter. ``alone``: clusters of a team each by itself. Raises Symbolic where numbers would
-    matter.
+    that do not matter. ``alone``: clusters of a block group each by itself. Raises NotConcrete where numbers
+    would matter.
     """
     team = team_size(kernel)
-    kernel = counted(without_quiet(kernel, tracked(kernel) if team else None))
+    kernel = with_flat_counters(sliced(kernel, tracked(kernel) if team else None))
     _declarations(kernel, set(sizes))
     values = {**values, **{name: v for name, v in sizes.items() if isinstance(v, int)}}
     grid = Grid.of(kernel, values)
     flags = flag_tensors(kernel)
     if not team and synchronizes_globally(kernel) and (not flags or grid.ctas > 1):
-        raise Symbolic("blocks synchronize through global memory")
+        raise NotConcrete("blocks synchronize through global memory")
     known = {name: v for name, v in values.items() if name not in sizes}
     symbols: dict[str, Any] = dict(sizes)
     builtins: dict[str, int] = dict(grid.sizes())
     across: list[Any] = [evaluate(e, {**known, **sizes}) for e in kernel.launch.grid]
-    if any(isinstance(x, Term) for x in across):
+    if any(isinstance(x, AffineTerm) for x in across):
         total = across[0] * across[1] * across[2]
         for name, value in [*zip((f"grid.{a}" for a in _AXES), across, strict=True), ("grid", total)]:
             del builtins[name]
@@ -82,7 +86,7 @@ def open_systems(
         laid.team = True
         anyone = alone and in_rows(kernel) > 0
         if anyone:
-            laid.anyone, laid.of_each = Strides(clusters, _tensor_of), told_from_block(kernel)
+            laid.anyone, laid.of_each = Strides(clusters, _tensor_of), position_from_block(kernel)
             each = [(ANY, any_member(team, grid.ctas, space))]
         else:
             here, laid.alone = one_team(across, team, space, in_rows(kernel) > 0)
@@ -127,7 +131,7 @@ def _placed(grid: Grid, cluster: int) -> dict[int, dict[str, Any]]:
     return out
 
 
-def _anywhere(grid: Grid, across: list[Any], space: Space) -> dict[int, dict[str, Any]]:
+def _anywhere(grid: Grid, across: list[Any], space: SymbolicContext) -> dict[int, dict[str, Any]]:
     """Where the blocks of any cluster of the grid are."""
     clusters: list[Any] = []
     for a, size, c in zip(_AXES, across, grid.cluster, strict=True):
@@ -155,7 +159,7 @@ def _declarations(kernel: n.Kernel, unknown: set[str]) -> None:
         sized += [b.count, *([b.offset] if b.offset is not None else [])]
     found = sorted(frozenset[str]().union(*map(names, sized)) & unknown)
     if found:
-        raise Symbolic(f"the layout of shared memory depends on {', '.join(found)}")
+        raise NotConcrete(f"the layout of shared memory depends on {', '.join(found)}")
 
 
 __all__ = ["launch_facts", "open_systems"]

@@ -13,7 +13,7 @@ from typing import Any
 
 from syncverify.base.deadline import check as check_time
 from syncverify.base.source import InputError
-from syncverify.checker.prover.modular.block_groups import Undetermined, team_kinds, traced
+from syncverify.checker.prover.modular.block_groups import NotDetermined, group_classes, traced
 from syncverify.frontends.ir.cluster_classes import MAX_REPRESENTATIVES, representatives
 from syncverify.frontends.ir.code import Code, Program
 from syncverify.frontends.ir.code_text import (  # fmt: skip
@@ -32,14 +32,14 @@ from syncverify.frontends.ir.code_text import (  # fmt: skip
     symbolic,
 )
 from syncverify.frontends.ir.lane_classes import Elections, elections, role_of
-from syncverify.frontends.ir.slice_silent import without_quiet
+from syncverify.frontends.ir.slice_silent import sliced
 from syncverify.frontends.ir.tables import exchanged, mixes_atomics, spins, synchronizes_globally, tables
 from syncverify.ir import nodes as n
 from syncverify.ir.evaluate import rounds, statements, steady
 from syncverify.ir.launch_grid import Grid
 from syncverify.ir.layout import launch_values
 from syncverify.model.events import Ev, Event, LaneSplit, SystemInfo, ThreadClass, Unanalysable
-from syncverify.symbolic.context import Interrupted, Rewrite, Symbolic, mapped
+from syncverify.symbolic.context import NeedsDecision, NotConcrete, SymbolSplit, mapped
 
 #: Clusters that are run together where blocks wait for each other through global memory.
 MAX_CLUSTERS = 16
@@ -64,7 +64,7 @@ def systems(
     Raises InputError for launch values that the kernel cannot be launched with.
     """
     try:
-        yield from _systems(without_quiet(kernel), values, source_hash)
+        yield from _systems(sliced(kernel), values, source_hash)
     except RecursionError:
         raise InputError("an expression is nested too deeply", kernel.span) from None
 
@@ -96,7 +96,7 @@ def _systems(
 def _teams(
     kernel: n.Kernel, known: Mapping[str, int], grid: Grid, source_hash: str
 ) -> Iterator[IrSystem | Unanalysable]:
-    """A system for each kind of team where a grid's clusters share global memory in small groups."""
+    """A system for each kind of block group where a grid's clusters share global memory in small groups."""
     what = "wait for each other through" if spins(kernel) else "mix atomics and bulk reductions in"
     start = f"blocks {what} global memory and the grid has {grid.clusters} clusters"
     if grid.clusters > MAX_TRACED:
@@ -113,11 +113,11 @@ def _teams(
         for lane in lanes:
             first = IrSystem.fresh(alone, grid, known, 0, lane, source_hash)
             traces = [traced(first.at(c)) for c in range(grid.clusters)]
-            for team in team_kinds(traces, MAX_CLUSTERS):
+            for team in group_classes(traces, MAX_CLUSTERS):
                 if elected_lanes(alone, grid, team[0], choice) != lanes:
-                    raise Undetermined("the lanes that are told apart depend on the block")
+                    raise NotDetermined("how lanes are split into classes depends on the block")
                 yield IrSystem.fresh(program(len(team)), grid, known, team[0], lane, source_hash)
-    except Undetermined as reason:
+    except NotDetermined as reason:
         yield Unanalysable(f"{start}: {reason}", kernel.span)
 
 
@@ -129,7 +129,7 @@ def elected_lanes(
     symbols: Mapping[str, Any] = NO_SYMBOLS,
     places: Mapping[int, Mapping[str, Any]] = NO_PLACES,
 ) -> list[int]:
-    """The lanes to elect: one that no guard names, and one of each other set of lanes that guards tell apart
+    """The lanes to elect: one that no guard names, and one of each other set of lanes that guards distinguish
     in a warp that elects (a guard beside an election may hit the elected lane or miss it)."""
     lanes = {choice.free: None}
     if choice.nested:
@@ -183,7 +183,7 @@ class IrAgent:
                 before = r[:]
                 try:
                     event = self.blocks[r[PC]](r, answer)
-                except Interrupted:
+                except NeedsDecision:
                     r[:] = before
                     raise
                 self.ticks += 1
@@ -202,7 +202,7 @@ class IrAgent:
         try:
             event: Event | None = self.blocks[self.r[PC]](self.r, answer)
             return event
-        except Interrupted:
+        except NeedsDecision:
             self.r[:] = before
             raise
         except Disagreement as d:
@@ -212,12 +212,12 @@ class IrAgent:
 
     @property
     def bit_slots(self) -> frozenset[int]:
-        """Registers of bits, which are told apart and never counted."""
+        """Registers of bits, which are distinguished and never counted."""
         return frozenset(self.code.pending.values())
 
     @property
     def steady_slots(self) -> frozenset[int]:
-        """Registers of blocks in teams that no loop changes: they say who shares what with whom."""
+        """Registers of blocks in block groups that no loop changes: they say who shares what with whom."""
         program, slots = self.code.program, self.code.slots
         names = steady(program.kernel.body) if program.tables.team else frozenset[str]()
         return frozenset(slots[name] for name in names if name in slots)
@@ -235,17 +235,17 @@ class IrAgent:
 
     @property
     def hesitates(self) -> bool:
-        """Whether it asks for a turn of its own where turns are dealt out."""
+        """Whether it asks for a turn of its own where iterations are distributed round-robin."""
         return self.r[PC] in self.code.hesitant
 
     @property
     def anew(self) -> dict[str, int]:
-        """Where sizes are kept that some loop takes anew in every turn."""
+        """Where sizes are kept that some loop havocs in every turn."""
         slots = self.code.slots  # what comparisons choose is kept nowhere
         return {name: slots[name] for name in self.code.turns if name in slots}
 
     def turns(self) -> dict[str, Any]:
-        """The next turn of each size that it takes anew in every turn of some loop."""
+        """The next turn of each size that it havocs in every turn of some loop."""
         r = self.r
         pc = r[PC] if r[PC] != QUEUED else r[QUEUE][0]
         live = {slot for slot, _ in self.code.kept(pc)}
@@ -429,7 +429,7 @@ class IrSystem:
         while True:
             try:
                 return agent.step(answer)
-            except Rewrite as e:
+            except SymbolSplit as e:
                 space = self.program.space
                 assert space is not None
                 space.path.rewrite(e.atom, e.c, e.parts)
@@ -451,7 +451,7 @@ class IrSystem:
                 answer = int(event[0] in _POLLS)
         except LaneSplit as split:
             return split.parts
-        except Symbolic:
+        except NotConcrete:
             if self.program.space is None:
                 raise
         return None

@@ -13,8 +13,8 @@ from syncverify.ir.expr import evaluate
 from syncverify.ir.footprints import Footprints
 from syncverify.ir.layout import BufferLayout, layout
 from syncverify.ir.memo import once
-from syncverify.model.events import TENSOR_SHIFT, WINDOW_SHIFT, BarrierInfo, Footprint, Windows
-from syncverify.symbolic.context import Symbolic
+from syncverify.model.events import TENSOR_SHIFT, WINDOW_SHIFT, BarrierInfo, Footprint, FootprintPartition
+from syncverify.symbolic.context import NotConcrete
 
 _SYNC_SEMS = frozenset({"acquire", "release", "acq_rel", "sc"})
 
@@ -59,11 +59,11 @@ class Tables:
     untracked: frozenset[int] = frozenset()  # tensors that are left alone even so
     relay: tuple[tuple[int, int], ...] = ()  # where flags lie that blocks hand on from each to the next
     windows: list[tuple[int, int, int]] = field(default_factory=list)  # tensor, CTA, bytes per block
-    moved: Windows | None = None  # the same, as the checker sees them
-    team: bool = False  # the blocks are a team that stands for all of a grid
+    moved: FootprintPartition | None = None  # the same, as the checker sees them
+    team: bool = False  # the blocks are a block group that stands for all of a grid
     alone: bool = False  # there is no other
     strides: dict[int, int] = field(default_factory=dict)  # by tensor: bytes from team to team
-    anyone: Strides | None = None  # the system is any cluster of such a team
+    anyone: Strides | None = None  # the system is any cluster of such a block group
     of_each: frozenset[str] = frozenset()  # what is then told from which cluster it is
 
     def __post_init__(self) -> None:
@@ -79,16 +79,17 @@ class Tables:
             self.windows.append(key)
         number = self.windows.index(key) + 1
         if number >> TENSOR_SHIFT - WINDOW_SHIFT:
-            raise Symbolic("global memory is reached in too many ways")
+            raise NotConcrete("global memory is reached in too many ways")
         return (tensor << TENSOR_SHIFT) + (number << WINDOW_SHIFT) + (1 << WINDOW_SHIFT - 1)
 
     def ahead(self, step: int, each: bool) -> int:
-        """How far a place is told beyond where it is, which moves by so many bytes with the team, or with
+        """How far a place is told beyond where it is, which moves by so many bytes with the block group, or
+        with
         ``each`` cluster of it."""
         return 0 if self.anyone is None else self.anyone.ahead(step, each)
 
     def keep_within(self, tensor: int, step: int, each: bool, reached: Footprint) -> None:
-        """Raises Symbolic where a team of blocks may reach what is another's: all that it reaches of a tensor
+        """Raises NotConcrete where a block group may reach what is another's: all that it reaches of a tensor
         lies within as many bytes as places move by from team to team."""
         base = tensor << TENSOR_SHIFT
         if self.anyone is not None:
@@ -97,9 +98,9 @@ class Tables:
         if self.alone:
             return
         if self.strides.setdefault(tensor, step) != step:
-            raise Symbolic("teams of blocks reach one tensor in several ways")
+            raise NotConcrete("block groups access one tensor with several strides")
         if any(a < base or base + step < b for a, b in reached.intervals):
-            raise Symbolic("teams of blocks may reach the same places in global memory")
+            raise NotConcrete("block groups may access the same global memory")
 
     def window_of(self, address: int) -> tuple[int, int, int]:
         """Of the window of an address: its middle, the CTA and how far it moves from block to block."""

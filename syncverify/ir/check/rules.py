@@ -142,7 +142,7 @@ class Checks:
 
     def _declare(self, name: str, span: Span) -> None:
         """A new register's name is new in the blocks around it: else each of the two might be read for the
-        other. Tokens, which only arrivals give, are set anew by ``let``."""
+        other. Tokens, which only arrivals give, are set again by ``let``."""
         before = next((scope[name] for scope in reversed(self.scopes) if name in scope), None)
         if before is not None and name not in self.loops:
             where = f" of line {before.line}" if before.line else ""

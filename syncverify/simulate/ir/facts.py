@@ -60,7 +60,7 @@ def mentions(kernel: n.Kernel, wanted: Iterable[str]) -> bool:
 
 
 def elected_lanes(kernel: n.Kernel) -> tuple[int, ...]:
-    """Lanes that elect.sync may pick, as far as the kernel can tell them apart."""
+    """Lanes that elect.sync may pick, as far as the kernel can distinguish them."""
     if not any(isinstance(s, n.Elect) for s in statements(kernel.body)):
         return (0,)
     return (0, OTHER_LANE) if mentions(kernel, LANE_BUILTINS) else (0,)

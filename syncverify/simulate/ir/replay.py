@@ -172,7 +172,7 @@ def _launch(kernel: n.Kernel, w: Witness) -> Launch:
 
 
 def _cuts(actors: list[Actor], w: Witness) -> dict[tuple[int, int], list[int]]:
-    """Lane masks by warp that the witness tells apart."""
+    """Lane masks by warp that the witness distinguishes."""
     cuts: dict[tuple[int, int], list[int]] = {}
     for a in [*actors, *(actor(b.agent, b.span) for b in w.blocked)]:
         masks = cuts.setdefault((a.cta, a.warp), [])

@@ -190,7 +190,7 @@ class Machine:
                     value = warp.special[name]
                     R[slot] = value.astype(bool) if bits == 1 else value.astype(UNSIGNED[bits])
                 else:
-                    R[slot] = filled(0, bits)  # clocks: the instruction that reads them asks anew
+                    R[slot] = filled(0, bits)  # clocks: the instruction that reads them asks again
             else:
                 (space, at), offset, bits = what
                 base = local if space == "local" else 0

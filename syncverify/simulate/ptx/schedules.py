@@ -100,7 +100,7 @@ class Priorities(Random):
         everyone: list[Fragment | Operation] = [*able, *engines]
 
         def rank(x: Fragment | Operation) -> float:
-            # A fragment goes by its warp, so that lanes that part do not begin anew.
+            # A fragment goes by its warp, so that lanes that part do not restart.
             return self._rank(getattr(x, "warp", x))
 
         best = max(everyone, key=rank)

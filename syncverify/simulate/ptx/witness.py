@@ -178,6 +178,4 @@ def replay(
     schedule = Stepping(steps_of(witness), seed)
     result = run_loaded(loaded, launch, schedule, limit, seed)
     kinds = _CLAIMS[str(witness["claim"])]
-    return Replayed(
-        result.harm is not None and result.harm.kind in kinds, result, tuple(schedule.missed)
-    )
+    return Replayed(result.harm is not None and result.harm.kind in kinds, result, tuple(schedule.missed))

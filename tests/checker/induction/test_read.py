@@ -25,8 +25,8 @@ from syncverify.checker.prover.rings.by_induction import (
     starts,
 )
 from syncverify.ir.text.parser import parse
-from syncverify.symbolic.context import Space, Symbolic
-from syncverify.symbolic.path_condition import Path as Knowledge
+from syncverify.symbolic.context import NotConcrete, SymbolicContext
+from syncverify.symbolic.path_condition import PathCondition as Knowledge
 
 CORPUS = Path(__file__).parents[3] / "corpus"
 RING = """kernel ring {
@@ -165,7 +165,7 @@ class Changed:
     def __init__(self, inner: Sampler, rnd: random.Random) -> None:
         self.inner, self.rnd = inner, rnd
 
-    def ready(self, space: Space, root: Knowledge, names: Mapping[int, str], seed: int) -> None:
+    def ready(self, space: SymbolicContext, root: Knowledge, names: Mapping[int, str], seed: int) -> None:
         self.inner.ready(space, root, names, seed)
 
     def refine(self, split: object) -> None:
@@ -196,18 +196,18 @@ def test_a_wrong_claim_is_refused_or_makes_no_difference() -> None:
     (right,) = protocols(problem)
     refused = 0
     for seed in range(40):
-        space = Space()
+        space = SymbolicContext()
         sizes = {n: space.atom(n, low, high, frozenset({n})) for n, (low, high) in problem.sizes.items()}
 
         def numbered(values: Mapping[str, int]) -> object:
-            other = Space()
+            other = SymbolicContext()
             return (other, *starts(problem, other, values)[0])
 
         ((path, (system,)),) = starts(problem, space, sizes)
         claims = Changed(Sampler(numbered, 0), random.Random(seed))  # type: ignore[arg-type]
         try:
             found, _ = protocol_of(space, path, system, claims)
-        except (NotReadError, Symbolic):
+        except (NotReadError, NotConcrete):
             refused += 1
             continue
         assert _operations(found) == _operations(right)

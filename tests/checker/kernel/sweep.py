@@ -1,6 +1,6 @@
 """Protocols with mistakes, against exhaustive exploration: nothing wrong may be accepted.
 
-``reproved``: each mutant is proved anew. ``transplanted``: the proof of the right protocol is handed in for
+``reproved``: each mutant is proved again. ``transplanted``: the proof of the right protocol is handed in for
 the mutant, at times with other turns. ``corrupted``: a proof with one datum changed, for its own protocol
 or for a mutant.
 """

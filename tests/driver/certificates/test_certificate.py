@@ -32,7 +32,7 @@ SIZES = [
     "sizes/tokens_of_two_slots.good",
     "sizes/staging_in_second_persistent_tile.good",  # products of unknowns
     "sizes/last_block_is_ragged.good",
-    "sizes/assumed_relation_of_sizes.good",  # states that only the search tells apart
+    "sizes/assumed_relation_of_sizes.good",  # states that only the search distinguishes
     "sizes/step_of_a_loop_is_a_size.good",  # quotients of sizes
 ]
 EXACT = [
@@ -59,7 +59,7 @@ def text(name: str, scope: ScopeKind) -> str:
 
 
 def judged(data: Any, name: str) -> str | None:
-    """Why the data, with its digests made anew, proves nothing of a kernel; None if it holds."""
+    """Why the data, with its digests made again, proves nothing of a kernel; None if it holds."""
     try:
         recheck(json.dumps(resealed(data)), "ring.json", {kernel(name).name: kernel(name)})
     except (RejectedError, InputError) as e:

@@ -9,7 +9,7 @@ import pytest
 from syncverify.base.diagnostics import Verdict
 from syncverify.driver.files import check_source, read_source
 from syncverify.frontends.cuda.to_ptx import CudaOptions
-from syncverify.frontends.launch_facts import beside, read_facts
+from syncverify.frontends.launch_facts import default_path, read_facts
 
 KERNEL = """\
 __global__ void copy(float* in, float* out) {
@@ -45,9 +45,9 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def _advice(tmp_path: Path, text: str) -> list[tuple[str, int]]:
     path = tmp_path / "k.cu"
     path.write_text(text)
-    beside(path).write_text(FACTS)
+    default_path(path).write_text(FACTS)
     source = read_source(path, CudaOptions(prelude="nvfuser"))
-    (report,) = check_source(source, facts=read_facts(beside(path)), advice=True)
+    (report,) = check_source(source, facts=read_facts(default_path(path)), advice=True)
     assert report.verdict is Verdict.PROVED, report.reason
     return [(d.rule, d.span.line) for d in report.diagnostics if d.rule.startswith("SV6")]
 
@@ -71,9 +71,9 @@ def test_a_kernel_that_writes_global_memory_itself_gets_none(tmp_path: Path) -> 
     facts = FACTS.replace('1 = {ptr = "out"}', '1 = {ptr = "log"}\n2 = {ptr = "out"}')
     path = tmp_path / "k.cu"
     path.write_text(text)
-    beside(path).write_text(facts)
+    default_path(path).write_text(facts)
     source = read_source(path, CudaOptions(prelude="nvfuser"))
-    (report,) = check_source(source, facts=read_facts(beside(path)), advice=True)
+    (report,) = check_source(source, facts=read_facts(default_path(path)), advice=True)
     assert report.verdict is Verdict.PROVED, report.reason
     assert not [d for d in report.diagnostics if d.rule.startswith("SV6")]
 
@@ -81,8 +81,8 @@ def test_a_kernel_that_writes_global_memory_itself_gets_none(tmp_path: Path) -> 
 def test_advice_is_asked_for(tmp_path: Path) -> None:
     path = tmp_path / "k.cu"
     path.write_text(KERNEL.replace("FENCES", "fenceAsyncProxy();"))
-    beside(path).write_text(FACTS)
+    default_path(path).write_text(FACTS)
     (report,) = check_source(
-        read_source(path, CudaOptions(prelude="nvfuser")), facts=read_facts(beside(path))
+        read_source(path, CudaOptions(prelude="nvfuser")), facts=read_facts(default_path(path))
     )
     assert report.diagnostics == ()

@@ -9,7 +9,7 @@ import pytest
 from syncverify.base.diagnostics import KernelReport, Policy, ScopeKind, Severity, Verdict
 from syncverify.driver.files import check_source, read_source
 from syncverify.frontends.cuda.to_ptx import CudaOptions
-from syncverify.frontends.launch_facts import beside, read_facts
+from syncverify.frontends.launch_facts import default_path, read_facts
 from tests.frontends.cuda.entries import entries
 
 ENTRIES = {e.name: e for e in entries()}
@@ -21,7 +21,7 @@ def _report(name: str, policy: Policy, exact: bool) -> KernelReport:
     entry = ENTRIES[name]
     (report,) = check_source(
         read_source(entry.path, CudaOptions(prelude=entry.prelude)),
-        facts=read_facts(beside(entry.path)),
+        facts=read_facts(default_path(entry.path)),
         values=entry.sizes if exact else {},
         policy=policy,
         advice=True,
@@ -93,7 +93,7 @@ def test_the_mended_kernel_is_proved_for_ragged_sizes_too(rows: int) -> None:
     path = ENTRIES["two_async_warps/v6_mended.cu"].path
     (report,) = check_source(
         read_source(path, CudaOptions(prelude="nvfuser")),
-        facts=read_facts(beside(path)),
+        facts=read_facts(default_path(path)),
         values={"R": rows},
     )
     assert report.verdict is Verdict.PROVED, report.reason

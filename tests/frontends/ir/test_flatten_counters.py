@@ -9,7 +9,7 @@ from syncverify.checker.explain.counterexample import canonical
 from syncverify.checker.outcome import Budget
 from syncverify.driver.certificates import certify, dumps, recheck
 from syncverify.driver.ir import check_kernel
-from syncverify.frontends.ir.flatten_counters import counted
+from syncverify.frontends.ir.flatten_counters import with_flat_counters
 from syncverify.frontends.ir.systems import IrSystem, systems
 from syncverify.ir.nodes import Kernel
 from syncverify.ir.text.parser import parse
@@ -68,7 +68,7 @@ BAD = {
     "longer tiles": _ring("(t * (K + 1) + k) % 12", "(t * (K + 1) + k) % 12"),
     "the other way round": _ring("(k * T + t) % 12", "(k * T + t) % 12"),
 }
-#: Sums that are no counts of turns: never rewritten.
+#: Sums that are no counts of iterations: never rewritten.
 OTHER = {
     "from one on": _ring(loads=_LOOPS.replace("t in 0", "t in 1"), loops=_LOOPS.replace("t in 0", "t in 1")),
     "every second": _ring(loads=_LOOPS.replace("0..T", "0..T step 2")),
@@ -107,13 +107,13 @@ def _events(kernel: Kernel, values: dict[str, int]) -> list[list[tuple[object, .
 def test_the_events_are_the_same(text: str) -> None:
     kernel = _parsed(text)
     for values in ({"T": t, "K": k} for t in (0, 1, 2, 4) for k in (-1, 0, 1, 3, 7)):
-        assert _events(kernel, values) == _events(counted(kernel), values)
+        assert _events(kernel, values) == _events(with_flat_counters(kernel), values)
 
 
 @pytest.mark.parametrize("name", GOOD)
 def test_rings_that_count_flat(name: str) -> None:
     kernel = _parsed(GOOD[name])
-    assert counted(kernel) != kernel
+    assert with_flat_counters(kernel) != kernel
     report = _report(GOOD[name])
     assert (report.verdict, report.scope.kind, fallback(report)) == (Verdict.PROVED, ScopeKind.ALL, None)
     assert disagreement(kernel, report, brute(kernel, laps=1, most=6)) is None
@@ -130,7 +130,7 @@ def test_rings_that_do_not(name: str) -> None:
 @pytest.mark.parametrize("name", OTHER)
 def test_other_sums_stay(name: str) -> None:
     kernel = _parsed(OTHER[name])
-    assert counted(kernel) == kernel
+    assert with_flat_counters(kernel) == kernel
 
 
 def test_its_certificate() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from syncverify.base.diagnostics import ScopeKind, Verdict
 from syncverify.driver.ir import check_kernel
-from syncverify.frontends.ir.slice_silent import without_quiet
+from syncverify.frontends.ir.slice_silent import sliced
 from syncverify.ir import nodes as n
 from syncverify.ir.evaluate import statements
 from syncverify.ir.expr import Int
@@ -46,17 +46,17 @@ TAIL = "if tid < N {\n ld.global x, a[tid]\n st.global b[tid], x\n }"
 
 def test_accesses_to_watched_tensors_stay() -> None:
     k = kernel(TAIL)
-    assert guards(without_quiet(k, frozenset())) == 0
+    assert guards(sliced(k, frozenset())) == 0
     for name in ("a", "b"):
-        assert guards(without_quiet(k, frozenset({name}))) == 1
+        assert guards(sliced(k, frozenset({name}))) == 1
     place = kernel("let at = tid * N\nif tid < N {\n st.global b[at], 1.0\n}")
     for watched, lets in ((frozenset[str](), 0), (frozenset({"b"}), 1)):
-        assert sum(isinstance(s, n.Let) for s in without_quiet(place, watched).body) == lets
+        assert sum(isinstance(s, n.Let) for s in sliced(place, watched).body) == lets
 
 
 def test_a_predicated_tail_is_left_out() -> None:
     k = kernel(TAIL + "\nbar.sync 0")
-    assert guards(k) == 1 and guards(without_quiet(k)) == 0
+    assert guards(k) == 1 and guards(sliced(k)) == 0
     report = check_kernel(k, scope=ScopeKind.ALL)
     assert (report.verdict, report.scope.kind) == (Verdict.PROVED, ScopeKind.ALL)
 
@@ -78,7 +78,7 @@ def test_a_predicated_tail_is_left_out() -> None:
 )
 def test_what_may_matter_stays(body: str) -> None:
     k = kernel(body + COPY)
-    assert without_quiet(k).body == k.body
+    assert sliced(k).body == k.body
 
 
 WAIT = "griddep.wait\ngriddep.launch\n"
@@ -86,7 +86,7 @@ WAIT = "griddep.wait\ngriddep.launch\n"
 
 def test_behind_a_wait_of_all_threads_no_access_is_early() -> None:
     k = kernel("let n = N + 1\n" + WAIT + TAIL + "\nbar.sync 0")
-    assert guards(without_quiet(k)) == 0
+    assert guards(sliced(k)) == 0
     report = check_kernel(k, scope=ScopeKind.ALL)
     assert (report.verdict, report.scope.kind) == (Verdict.PROVED, ScopeKind.ALL)
 
@@ -94,13 +94,13 @@ def test_behind_a_wait_of_all_threads_no_access_is_early() -> None:
 def test_barriers_may_be_set_up_before_the_wait() -> None:
     set_up = "if tid == 0 {\n mbarrier.init full, 1\n }\nbar.sync 0\n"
     k = kernel(set_up + WAIT + TAIL + "\nbar.sync 0")
-    assert guards(without_quiet(k)) == 1  # what sets up stays
+    assert guards(sliced(k)) == 1  # what sets up stays
     assert check_kernel(k, scope=ScopeKind.ALL).verdict is Verdict.PROVED
 
 
 def test_what_is_prefetched_before_the_wait_is_a_hint() -> None:
     k = kernel("if tid == 0 and N > 3 {\n bulk.prefetch a[0 : 4]\n }\n" + WAIT + TAIL + "\nbar.sync 0")
-    assert guards(k) == 2 and guards(without_quiet(k)) == 0
+    assert guards(k) == 2 and guards(sliced(k)) == 0
     for scope, values in ((ScopeKind.ALL, {}), (ScopeKind.EXACT, {"N": 50})):
         assert check_kernel(k, values, scope=scope).verdict is Verdict.PROVED
 
@@ -112,10 +112,10 @@ def test_a_cluster_may_meet_before_the_wait() -> None:
         + met + WAIT + TAIL + "\nbar.sync 0\n}",
         "k.syncir",
     )  # fmt: skip
-    assert guards(without_quiet(k)) == 0
+    assert guards(sliced(k)) == 0
     late = TAIL + "\n" + met + WAIT
     (k,) = parse(HEAD + late + "\n}", "k.syncir")
-    assert without_quiet(k).body == k.body
+    assert sliced(k).body == k.body
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_a_cluster_may_meet_before_the_wait() -> None:
 )
 def test_an_early_access_is_still_found(body: str) -> None:
     k = kernel(body)
-    assert without_quiet(k).body == k.body
+    assert sliced(k).body == k.body
     report = check_kernel(k, {"N": 50}, scope=ScopeKind.EXACT)
     assert report.verdict is Verdict.REFUTED and {d.rule for d in report.diagnostics} >= {"SV503"}
 
@@ -141,7 +141,7 @@ def test_a_dependent_launch_has_to_wait() -> None:
     text = HEAD.replace("block [64]", "block [64] dependent")
     (without,) = parse(text + TAIL + "\n}", "k.syncir")
     (waits,) = parse(text + WAIT + TAIL + "\n}", "k.syncir")
-    assert print_kernel(waits).count("dependent") == 1 and without_quiet(without).body == without.body
+    assert print_kernel(waits).count("dependent") == 1 and sliced(without).body == without.body
     for scope in (ScopeKind.EXACT, ScopeKind.ALL):
         report = check_kernel(without, {"N": 50} if scope is ScopeKind.EXACT else {}, scope=scope)
         assert report.verdict is Verdict.REFUTED and {d.rule for d in report.diagnostics} >= {"SV503"}
@@ -153,7 +153,7 @@ def test_a_dependent_launch_has_to_wait() -> None:
 
 def test_values_made_inside_are_no_uses_of_others() -> None:
     k = kernel("ld.shared x, s[][tid : 1]\nst.shared s[][tid : 1], x\n" + TAIL)
-    assert guards(without_quiet(k)) == 0
+    assert guards(sliced(k)) == 0
 
 
 SUM = """compute t = 0.0
@@ -165,7 +165,7 @@ st.shared s[][tid : 1], t"""
 
 
 def test_a_loop_that_hands_on_data_becomes_a_load_of_it() -> None:
-    k = without_quiet(kernel(SUM))
+    k = sliced(kernel(SUM))
     assert [type(s).__name__ for s in k.body] == ["Compute", "LdGlobal", "StShared"]
     report = check_kernel(kernel(SUM), scope=ScopeKind.ALL)
     assert (report.verdict, report.scope.kind) == (Verdict.PROVED, ScopeKind.ALL)
@@ -182,19 +182,19 @@ GUARDED = "ld.shared x, s[][tid : 1]\ncompute y = x * 2.0\nif tid < N {\n st.glo
 
 def test_a_guarded_store_of_a_sum_stays() -> None:
     """What was computed from a read is stored by some lanes only: nothing ends the others' reads."""
-    assert guards(without_quiet(kernel(GUARDED + "\nbar.sync 0" + COPY))) == 2
+    assert guards(sliced(kernel(GUARDED + "\nbar.sync 0" + COPY))) == 2
 
 
 def test_reads_of_what_no_copy_writes_are_not_awaited() -> None:
     other = COPY.replace("s[][", "u[][")
     k = kernel("shared u : f32[4]\n" + GUARDED + "\nbar.sync 0" + other)
-    assert guards(without_quiet(k)) == 1
+    assert guards(sliced(k)) == 1
 
 
 def test_overlapping_buffers_count_as_one() -> None:
     other = COPY.replace("s[][", "u[][")
     k = kernel("shared u : f32[4] offset 0\n" + GUARDED + "\nbar.sync 0" + other)
-    assert guards(without_quiet(k)) == 2
+    assert guards(sliced(k)) == 2
 
 
 @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ def test_overlapping_buffers_count_as_one() -> None:
 )
 def test_a_fence_before_any_hand_over_ends_the_reads_whatever_is_stored(between: str, kept: bool) -> None:
     k = kernel(f"{GUARDED}\n{between}fence.proxy.async.shared_cta\n{COPY}")
-    left = [s for s in statements(without_quiet(k).body) if isinstance(s, n.If) and s.cond != Int(0)]
+    left = [s for s in statements(sliced(k).body) if isinstance(s, n.If) and s.cond != Int(0)]
     asks_n = any("N" in str(s.cond) for s in left)
     assert asks_n == kept
 
@@ -249,9 +249,9 @@ AGAIN = "if tid < N {\n st.global b[tid], y\n }"
 )
 def test_a_register_that_was_given_another_value_is_no_use(between: str, kept: bool) -> None:
     k = kernel(f"shared u : f32[4]\nfragment f : f32[64, 64]\n{READ}{between}{AGAIN}\nbar.sync 0{COPY}")
-    left = [s for s in statements(without_quiet(k).body) if isinstance(s, n.If) and "N" in str(s.cond)]
+    left = [s for s in statements(sliced(k).body) if isinstance(s, n.If) and "N" in str(s.cond)]
     assert bool(left) == kept
-    assert awaited(without_quiet(k)) == awaited(k)
+    assert awaited(sliced(k)) == awaited(k)
 
 
 def test_a_later_turn_stores_what_an_earlier_one_read() -> None:
@@ -263,7 +263,7 @@ def test_a_later_turn_stores_what_an_earlier_one_read() -> None:
         ((AGAIN, turn.format("y")), True),
         ((AGAIN, turn.format("y"), "compute y = 0.0"), False),
     ):
-        left = statements(without_quiet(kernel(loop.format("\n".join(parts)) + COPY)).body)
+        left = statements(sliced(kernel(loop.format("\n".join(parts)) + COPY)).body)
         assert any(isinstance(s, n.If) and "N" in str(s.cond) for s in left) == kept, parts
 
 
@@ -271,7 +271,7 @@ def test_a_fence_in_the_next_turn_comes_too_late() -> None:
     loop = "for k in 0..N {{\n{}\n{}\n}}\nfence.proxy.async.shared_cta"
     quiet, told = loop.format(GUARDED, ""), loop.format("mbarrier.arrive full", GUARDED)
     for body, kept in ((quiet, False), (told, True)):
-        left = statements(without_quiet(kernel(body + COPY)).body)
+        left = statements(sliced(kernel(body + COPY)).body)
         assert any(isinstance(s, n.If) and "N" in str(s.cond) for s in left) == kept
 
 
@@ -301,7 +301,7 @@ kernel k {
 """,
         "k",
     )
-    assert awaited(without_quiet(kernel)) == awaited(kernel) == {"x"}
+    assert awaited(sliced(kernel)) == awaited(kernel) == {"x"}
 
 
 def test_what_reaches_memory_is_the_same_without_quiet_code() -> None:
@@ -311,7 +311,7 @@ def test_what_reaches_memory_is_the_same_without_quiet_code() -> None:
     kernels = [k for text in texts for k in parse(text, "k")]
     assert sum(bool(awaited(k)) for k in kernels) > 200
     for k in kernels:
-        assert awaited(without_quiet(k)) == awaited(k), k.name
+        assert awaited(sliced(k)) == awaited(k), k.name
 
 
 RING = """

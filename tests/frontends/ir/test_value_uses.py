@@ -63,7 +63,7 @@ def test_each_read_has_its_own_handle() -> None:
 
 
 def test_sums_over_turns_are_of_the_last_read() -> None:
-    """The handle is that of the last turn: what earlier turns read is told apart no more."""
+    """The handle is that of the last turn: what earlier turns read is distinguished no more."""
     body = """
       compute t = 0.0
       for i in 0..3 {

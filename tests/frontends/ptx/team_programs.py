@@ -1,4 +1,4 @@
-"""Random PTX kernels whose blocks share global memory in teams, right or nearly so."""
+"""Random PTX kernels whose blocks share global memory in block groups, right or nearly so."""
 
 from __future__ import annotations
 

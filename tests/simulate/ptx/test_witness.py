@@ -15,7 +15,15 @@ from syncverify.simulate.ptx.witness import replay, steps_of
 
 CORPUS = Path(__file__).parents[3] / "corpus" / "ptx"
 #: One of each claim, quick to check; and one whose steps are many.
-NAMES = ["one_fence", "named_barriers", "role_bytes", "tensor_tile", "cp_async_matrix", "matrix_store", "token"]
+NAMES = [
+    "one_fence",
+    "named_barriers",
+    "role_bytes",
+    "tensor_tile",
+    "cp_async_matrix",
+    "matrix_store",
+    "token",
+]
 
 
 @pytest.mark.parametrize("name", NAMES)

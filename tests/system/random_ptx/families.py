@@ -259,9 +259,7 @@ def named(w: Writer) -> Program:
             if not w.wrong("no wait for the writer"):
                 w.emit(f"bar.sync {first}, {w.number(n)};")
             w.emit(f"ld.shared.u32 {a}, [{theirs}];", f"add.u32 {total}, {total}, {a};")
-            w.emit(
-                f"bar.{'sync' if w.wrong('readers wait too') or w.chance(0.2) else 'arrive'} {two}, {n};"
-            )
+            w.emit(f"bar.{'sync' if w.wrong('readers wait too') or w.chance(0.2) else 'arrive'} {two}, {n};")
         w.emit(f"add.u32 {i}, {i}, 1;", f"setp.lt.u32 {p}, {i}, {w.number(rounds)};", f"@{p} bra {top};")
         if side:
             _keep(w, total)

@@ -8,26 +8,26 @@ from collections.abc import Sequence
 from syncverify.base.diagnostics import Severity
 from syncverify.checker.happens_before import access_merging, effect_log, footprint_partition
 from syncverify.checker.happens_before.failure import Obligation
-from syncverify.checker.happens_before.race_findings import fail, overlaps_whole, place, what
-from syncverify.checker.happens_before.reads_from import observed
-from syncverify.checker.happens_before.run import DONE, Run, Thread, before
+from syncverify.checker.happens_before.race_findings import overlaps_whole, place, report_race, what
+from syncverify.checker.happens_before.reads_from import is_read_by_ordered_access
+from syncverify.checker.happens_before.run import DONE, LaneClass, Run, before
 from syncverify.checker.happens_before.shadow import IN_FLIGHT, LOST, Record, Shadow, same_lanes
 from syncverify.checker.happens_before.vector_clocks import AG, SA, SH, A, E, H
-from syncverify.model.events import AT_ONCE, GLOBAL_MEMORY, NEVER, Event, Footprint
+from syncverify.model.events import GLOBAL_MEMORY, NEVER, NO_ARRIVAL_NEEDED, Event, Footprint
 from syncverify.model.ordering import Need, Ordering, ordering
 from syncverify.model.proxies import Access, Scope
 
 GR, GW = Access.GENERIC_READ, Access.GENERIC_WRITE
 
 
-def access(run: Run, t: Thread, record: Record) -> None:
+def access(run: Run, t: LaneClass, record: Record) -> None:
     """Judges an access against the shadow, then enters it."""
     fp = run.info.footprints[record.fp]
     shadow = run.shadow(fp.memory)
     if run.info.relay and fp.memory == GLOBAL_MEMORY:
         footprint_partition.check(run, record, lambda first: _follows(run, t, first, record))
     if run.info.member and fp.memory == GLOBAL_MEMORY:
-        effect_log.reached(run, t, record)
+        effect_log.tracked_access(run, t, record)
     record.position = len(run.trace)
     meet = _overwrite if record.kind.writes else _read
     clean: set[Record] = set()  # accesses that come before this one wherever they meet
@@ -41,11 +41,11 @@ def access(run: Run, t: Thread, record: Record) -> None:
             t.clock.advance(record.column, t.time)
             run.far_writes.setdefault(t.cls, []).append((t.time, fp.memory))
     if record.fresh and t.suspect is not None and fp.memory != GLOBAL_MEMORY:
-        note_suspect(run, t)
+        record_early_access(run, t)
     if not record.kind.writes or record.atomic:
         return
     shared = fp.memory != GLOBAL_MEMORY or bool(fp.lanes)  # one store by a whole warp writes the same values
-    if record.kind.asynchronous and t.n > 1 and shared and lanes_share(fp):
+    if record.kind.asynchronous and t.n > 1 and shared and lanes_overlap(fp):
         run.report(
             Obligation.RACE,
             "SV112",
@@ -79,7 +79,7 @@ def access(run: Run, t: Thread, record: Record) -> None:
         )
 
 
-def only_judged(run: Run, t: Thread, record: Record) -> None:
+def only_judged(run: Run, t: LaneClass, record: Record) -> None:
     """Judges a read of the class's own shared memory, and leaves it to be entered later."""
     fp = run.info.footprints[record.fp]
     shadow = run.memory.get(fp.memory) or run.shadow(fp.memory)
@@ -88,16 +88,20 @@ def only_judged(run: Run, t: Thread, record: Record) -> None:
     for lo, hi in fp.cover or fp.intervals:
         _look(run, t, record, shadow, lo, hi, clean)
     if record.fresh and t.suspect is not None:
-        note_suspect(run, t)
+        record_early_access(run, t)
 
 
-def _read(run: Run, t: Thread, record: Record, shadow: Shadow, lo: int, hi: int, clean: set[Record]) -> None:
+def _read(
+    run: Run, t: LaneClass, record: Record, shadow: Shadow, lo: int, hi: int, clean: set[Record]
+) -> None:
     """Judges a read of ``lo..hi``, then enters it."""
     _look(run, t, record, shadow, lo, hi, clean)
     shadow.read(lo, hi, record)
 
 
-def _look(run: Run, t: Thread, record: Record, shadow: Shadow, lo: int, hi: int, clean: set[Record]) -> None:
+def _look(
+    run: Run, t: LaneClass, record: Record, shadow: Shadow, lo: int, hi: int, clean: set[Record]
+) -> None:
     """Judges a read of ``lo..hi`` against the writes there."""
     written = 0
     for s in shadow.overlapping(lo, hi):
@@ -119,7 +123,7 @@ def _look(run: Run, t: Thread, record: Record, shadow: Shadow, lo: int, hi: int,
 
 
 def _overwrite(
-    run: Run, t: Thread, record: Record, shadow: Shadow, lo: int, hi: int, clean: set[Record]
+    run: Run, t: LaneClass, record: Record, shadow: Shadow, lo: int, hi: int, clean: set[Record]
 ) -> None:
     """Judges a write of ``lo..hi`` against all accesses there, then enters it."""
     beside = False
@@ -138,7 +142,7 @@ def _overwrite(
     shadow.write(lo, hi, record, beside)
 
 
-def _beside(run: Run, t: Thread, first: Record, second: Record) -> bool:
+def _beside(run: Run, t: LaneClass, first: Record, second: Record) -> bool:
     """Whether two classes may execute one store at the same time: with one value that is taken for no race,
     and the second store does not stand for the first."""
     return (
@@ -149,7 +153,7 @@ def _beside(run: Run, t: Thread, first: Record, second: Record) -> bool:
     )
 
 
-def must_have_started(run: Run, t: Thread, cta: int, site: int) -> None:
+def must_have_started(run: Run, t: LaneClass, cta: int, site: int) -> None:
     """Another CTA's shared memory exists once some thread there is known to run (B25)."""
     row = t.clock.m[E]
     if not any(row[o.cls] for o in run.threads if o.info.cta == cta):
@@ -163,12 +167,12 @@ def must_have_started(run: Run, t: Thread, cta: int, site: int) -> None:
         )
 
 
-def lanes_share(fp: Footprint) -> bool:
+def lanes_overlap(fp: Footprint) -> bool:
     """Whether two lanes touch a common byte."""
     return not fp.lanes or sum(hi - lo for lo, hi, _ in fp.lanes) > fp.bytes
 
 
-def note_suspect(run: Run, t: Thread) -> None:
+def record_early_access(run: Run, t: LaneClass) -> None:
     """The last wait of this class let it through without any phase, and it relied on it."""
     assert t.suspect is not None
     time, position, site, b = t.suspect
@@ -176,7 +180,7 @@ def note_suspect(run: Run, t: Thread) -> None:
     t.suspect = None
 
 
-def judge(run: Run, t: Thread, first: Record, second: Record, lo: int, hi: int) -> bool:
+def judge(run: Run, t: LaneClass, first: Record, second: Record, lo: int, hi: int) -> bool:
     """One pair of accesses to ``lo..hi``; true if they may meet anywhere else too."""
     row = ordering(first.kind, second.kind)
     if (
@@ -205,13 +209,13 @@ def judge(run: Run, t: Thread, first: Record, second: Record, lo: int, hi: int) 
     ordered, bridged = known(run, t, first, row.need, own, strict=False)
     if ordered and bridged:
         return _judge_strict(run, t, first, second, row, own, lo, hi) and anywhere
-    if really_meet(run, first, second, lo, hi) and not observed(run, t, first, second):
+    if really_meet(run, first, second, lo, hi) and not is_read_by_ordered_access(run, t, first, second):
         ordered = ordered or (row.need is Need.BRIDGE and _before_product(run, t, first))
-        fail(run, t, first, second, row, ordered, lo, hi)
+        report_race(run, t, first, second, row, ordered, lo, hi)
     return False
 
 
-def _before_product(run: Run, t: Thread, first: Record) -> bool:
+def _before_product(run: Run, t: LaneClass, first: Record) -> bool:
     """Whether a wgmma that its warpgroup executed after a read is known to be complete, and the value of
     the read may still be on its way: then the fence that is missing orders it too (K1, K8)."""
     author = run.threads[first.cls]
@@ -226,7 +230,7 @@ def _before_product(run: Run, t: Thread, first: Record) -> bool:
     return any(t.clock.m[H, c] >= number for c in mma_siblings(run, first.cls))
 
 
-def _follows(run: Run, t: Thread, first: Record, second: Record) -> bool:
+def _follows(run: Run, t: LaneClass, first: Record, second: Record) -> bool:
     """Whether an access comes after another, if they meet, or need not, for strict mode as well."""
     need = ordering(first.kind, second.kind).need
     return (
@@ -240,7 +244,7 @@ def _follows(run: Run, t: Thread, first: Record, second: Record) -> bool:
     )
 
 
-def _plainly_known(run: Run, t: Thread, first: Record, need: Need) -> bool:
+def _plainly_known(run: Run, t: LaneClass, first: Record, need: Need) -> bool:
     """Whether every lane knows all that even strict mode asks for: nearly always so, and cheap to see."""
     value = t.clock.m.item
     if need is Need.COMPLETION:
@@ -298,7 +302,7 @@ def _one_copy(run: Run, first: Record, second: Record) -> bool:
     return first.cls != second.cls and (a.cta, a.warp) == (b.cta, b.warp)
 
 
-def _mixed_atomics(run: Run, t: Thread, first: Record, second: Record, own: bool) -> bool:
+def _mixed_atomics(run: Run, t: LaneClass, first: Record, second: Record, own: bool) -> bool:
     """SV504: a generic atomic and a bulk reduction are never mutually atomic (A3); true if judged."""
     if not (first.atomic and second.atomic) or first.kind.proxy == second.kind.proxy:
         return False
@@ -327,7 +331,7 @@ def mutually_atomic(run: Run, first: Record, second: Record, lo: int, hi: int) -
     return min(first.scope, second.scope) >= need and overlaps_whole(run, first, second, lo, hi)
 
 
-def known(run: Run, t: Thread, first: Record, need: Need, own: bool, *, strict: bool) -> tuple[bool, bool]:
+def known(run: Run, t: LaneClass, first: Record, need: Need, own: bool, *, strict: bool) -> tuple[bool, bool]:
     """Whether the first access is ordered before this point, and whether it is bridged to the async proxy."""
     clock = t.clock
     h, a = (SH, SA) if strict else (H, A)
@@ -363,7 +367,7 @@ def product_after(run: Run, first: Record) -> tuple[int, bool]:
     return number, 0 < first.used < issued or any(first.time < f < issued for f in fences)
 
 
-def _handed_by_product(run: Run, t: Thread, first: Record, need: Need) -> bool:
+def _handed_by_product(run: Run, t: LaneClass, first: Record, need: Need) -> bool:
     """K8, practical: who knows that a wgmma is complete knows that all four warps have issued it, so that
     their earlier reads were made; for a write of the other proxy, values must have arrived by then."""
     number, arrived = product_after(run, first)
@@ -373,7 +377,7 @@ def _handed_by_product(run: Run, t: Thread, first: Record, need: Need) -> bool:
     return any(column[c] >= number for c in mma_siblings(run, first.cls))
 
 
-def completion_known(run: Run, t: Thread, first: Record, row: int, own: bool, strict: bool) -> bool:
+def completion_known(run: Run, t: LaneClass, first: Record, row: int, own: bool, strict: bool) -> bool:
     """Whether the completion of an asynchronous access is known (its barrier's phase, or its group)."""
     if first.tag < 0 or first.tag_value >= IN_FLIGHT:
         return False
@@ -392,7 +396,7 @@ def mma_siblings(run: Run, cls: int) -> list[int]:
     return [threads[c].columns["mma"] for c in run.warpgroups[cls] if "mma" in threads[c].columns]
 
 
-def _used_before(run: Run, t: Thread, first: Record, own: bool) -> bool:
+def _used_before(run: Run, t: LaneClass, first: Record, own: bool) -> bool:
     """K1, practical: the value read reached memory, or an acq_rel fence passed, before the hand-over."""
     seen = t.clock.knows(H, first.cls, own)
     if first.used > 0 and seen >= first.used:
@@ -403,7 +407,7 @@ def _used_before(run: Run, t: Thread, first: Record, own: bool) -> bool:
 
 
 def _judge_strict(
-    run: Run, t: Thread, first: Record, second: Record, row: Ordering, own: bool, lo: int, hi: int
+    run: Run, t: LaneClass, first: Record, second: Record, row: Ordering, own: bool, lo: int, hi: int
 ) -> bool:
     """Warns of what strict mode does not accept; true if there is nothing to say of other bytes either."""
     pair = (first.site, second.site, True)
@@ -440,10 +444,10 @@ def _judge_strict(
     return True
 
 
-def on_read(run: Run, t: Thread, event: Event) -> int:
+def on_read(run: Run, t: LaneClass, event: Event) -> int:
     _, site, fp, reg, *scope = event
     r = Record(GR, t.cls, t.time, fp, site, atomic=bool(scope), scope=scope[0] if scope else 0)
-    if reg == AT_ONCE:
+    if reg == NO_ARRIVAL_NEEDED:
         r.used = t.time
     elif reg == NEVER:
         r.used = LOST
@@ -452,14 +456,14 @@ def on_read(run: Run, t: Thread, event: Event) -> int:
         if overtaken is not None and not overtaken.used:
             overtaken.used = LOST
         t.registers[reg] = r
-    if reg != AT_ONCE:
+    if reg != NO_ARRIVAL_NEEDED:
         t.unsure[fp] = r
     access(run, t, r)
     touch_barriers(run, t, r)
     return DONE
 
 
-def on_write(run: Run, t: Thread, event: Event) -> int:
+def on_write(run: Run, t: LaneClass, event: Event) -> int:
     r = Record(GW, t.cls, t.time, event[2], event[1], turn=run.turn_of(t, event[1]))
     access(run, t, r)
     touch_barriers(run, t, r)
@@ -468,21 +472,21 @@ def on_write(run: Run, t: Thread, event: Event) -> int:
     return DONE
 
 
-def on_atomic(run: Run, t: Thread, event: Event) -> int:
+def on_atomic(run: Run, t: LaneClass, event: Event) -> int:
     r = Record(GW, t.cls, t.time, event[2], event[1], atomic=True, scope=event[3])
     access(run, t, r)
     touch_barriers(run, t, r)
     return DONE
 
 
-def on_use(run: Run, t: Thread, event: Event) -> int:
+def on_use(run: Run, t: LaneClass, event: Event) -> int:
     r = t.registers.pop(event[2], None)
     if r is not None and not r.used:
         r.used = t.time
     return DONE
 
 
-def touch_barriers(run: Run, t: Thread, record: Record) -> None:
+def touch_barriers(run: Run, t: LaneClass, record: Record) -> None:
     """Data accesses to the bytes of a live mbarrier are undefined (PTX ISA: mbarrier; B10)."""
     if not run.info.barriers:
         return
@@ -493,7 +497,7 @@ def touch_barriers(run: Run, t: Thread, record: Record) -> None:
             state.touched.append((record.cls, record.time, record.site, len(run.trace)))
 
 
-def meets(intervals: Sequence[tuple[int, int]], lo: int, size: int) -> bool:
+def overlaps_bytes(intervals: Sequence[tuple[int, int]], lo: int, size: int) -> bool:
     """Whether one of some sorted, disjoint intervals has bytes in common with ``size`` bytes at ``lo``."""
     after = bisect_left(intervals, (lo + size,))
     return after > 0 and intervals[after - 1][1] > lo
@@ -507,7 +511,7 @@ def barrier_bytes(run: Run, fp: int) -> tuple[int, ...]:
         found = tuple(
             i
             for i, b in enumerate(run.info.barriers)
-            if b.cta == f.memory and meets(f.intervals, b.offset, 8)
+            if b.cta == f.memory and overlaps_bytes(f.intervals, b.offset, 8)
         )
         run.barrier_bytes[fp] = found
     return found

@@ -12,7 +12,15 @@ from syncverify.checker.happens_before.handlers.execution_barriers import meet
 from syncverify.checker.happens_before.handlers.global_memory import bulk_read, bulk_write, early
 from syncverify.checker.happens_before.handlers.mbarriers import NET_ZERO, NOINC, Expect, barrier, use
 from syncverify.checker.happens_before.handlers.tensor_maps import use_map
-from syncverify.checker.happens_before.run import DONE, RETRY, Async, Run, Thread, Unmodelled, before
+from syncverify.checker.happens_before.run import (
+    DONE,
+    RETRY,
+    AsyncOperation,
+    LaneClass,
+    Run,
+    Unmodelled,
+    before,
+)
 from syncverify.checker.happens_before.shadow import IN_FLIGHT, Record
 from syncverify.checker.happens_before.vector_clocks import PROGRESS, E, Matrix
 from syncverify.model.automata.async_groups import Groups
@@ -20,7 +28,7 @@ from syncverify.model.events import Event
 from syncverify.model.proxies import Access, Scope
 
 
-def column(run: Run, t: Thread, kind: str) -> int:
+def column(run: Run, t: LaneClass, kind: str) -> int:
     """The clock column of a class's group counter."""
     c = t.columns.get(kind)
     if c is None:
@@ -33,20 +41,20 @@ def column(run: Run, t: Thread, kind: str) -> int:
 
 def start(
     run: Run,
-    t: Thread,
+    t: LaneClass,
     site: int,
     records: tuple[Record, ...],
     targets: list[tuple[int, int, Record | None]],
     past: Matrix | None = None,
-) -> Async:
+) -> AsyncOperation:
     """Puts an operation in flight. ``past``: what comes before it, if that is known."""
     past = t.clock.past() if past is None else past
-    op = Async(0, t, t.asyncs, site, past, t.clock.m[E].copy(), targets, records=records)
+    op = AsyncOperation(0, t, t.asyncs, site, past, t.clock.m[E].copy(), targets, records=records)
     t.asyncs += 1
     return op
 
 
-def _access(run: Run, t: Thread, r: Record) -> None:
+def _access(run: Run, t: LaneClass, r: Record) -> None:
     access(run, t, r)
     touch_barriers(run, t, r)
 
@@ -54,7 +62,7 @@ def _access(run: Run, t: Thread, r: Record) -> None:
 # ------------------------------------------------------------------ bulk and TMA
 
 
-def on_bulk_load(run: Run, t: Thread, event: Event) -> int:
+def on_bulk_load(run: Run, t: LaneClass, event: Event) -> int:
     """Global to shared: an async-proxy write that completes on a barrier beside its destination."""
     _, site, copies, source, number = event
     records: list[Record] = []
@@ -76,7 +84,7 @@ def on_bulk_load(run: Run, t: Thread, event: Event) -> int:
     return DONE
 
 
-def on_bulk_store(run: Run, t: Thread, event: Event) -> int:
+def on_bulk_store(run: Run, t: LaneClass, event: Event) -> int:
     """Shared to global: reads its source until a bulk group's read completion."""
     _, site, fp, target, descriptor, reduction = event
     number = t.bulk.issue()
@@ -89,7 +97,7 @@ def on_bulk_store(run: Run, t: Thread, event: Event) -> int:
     return DONE
 
 
-def on_bulk_copy(run: Run, t: Thread, event: Event) -> int:
+def on_bulk_copy(run: Run, t: LaneClass, event: Event) -> int:
     """Shared to another CTA's shared memory; only the barrier there tells of its end (C4)."""
     _, site, source, target, b, nbytes = event
     s = barrier(run, b)
@@ -102,12 +110,12 @@ def on_bulk_copy(run: Run, t: Thread, event: Event) -> int:
     return DONE
 
 
-def on_bulk_commit(run: Run, t: Thread, event: Event) -> int:
+def on_bulk_commit(run: Run, t: LaneClass, event: Event) -> int:
     t.bulk.commit()
     return DONE
 
 
-def on_bulk_wait(run: Run, t: Thread, event: Event) -> int:
+def on_bulk_wait(run: Run, t: LaneClass, event: Event) -> int:
     """Source reads of the covered groups are done; without .read their writes too (PTX ISA: wait_group)."""
     _, site, pending, read = event
     _idle(t, t.bulk, "bulk", site)
@@ -119,7 +127,7 @@ def on_bulk_wait(run: Run, t: Thread, event: Event) -> int:
     return DONE
 
 
-def _idle(t: Thread, groups: Groups, kind: str, site: int) -> None:
+def _idle(t: LaneClass, groups: Groups, kind: str, site: int) -> None:
     t.group_waits.setdefault(kind, set()).add(site)
     if groups.issued == 0:
         t.idle_waits.setdefault(kind, site)
@@ -128,7 +136,7 @@ def _idle(t: Thread, groups: Groups, kind: str, site: int) -> None:
 # ------------------------------------------------------------------ cp.async, st.async
 
 
-def on_cp_async(run: Run, t: Thread, event: Event) -> int:
+def on_cp_async(run: Run, t: LaneClass, event: Event) -> int:
     _, site, fp, source = event
     early(run, t, site, reads=True)
     if source >= 0:
@@ -141,19 +149,19 @@ def on_cp_async(run: Run, t: Thread, event: Event) -> int:
     return DONE
 
 
-def on_cp_commit(run: Run, t: Thread, event: Event) -> int:
+def on_cp_commit(run: Run, t: LaneClass, event: Event) -> int:
     t.cp.commit()
     return DONE
 
 
-def on_cp_wait(run: Run, t: Thread, event: Event) -> int:
+def on_cp_wait(run: Run, t: LaneClass, event: Event) -> int:
     _idle(t, t.cp, "cp", event[1])
     t.clock.advance(column(run, t, "cp"), t.cp.covered(event[2]))
     t.syncs.append(t.time)
     return DONE
 
 
-def on_cp_arrive(run: Run, t: Thread, event: Event) -> int:
+def on_cp_arrive(run: Run, t: LaneClass, event: Event) -> int:
     """An arrival once this thread's cp.asyncs are done; the default form first adds to the pending count."""
     _, site, b, noinc = event
     s = barrier(run, b)
@@ -165,7 +173,7 @@ def on_cp_arrive(run: Run, t: Thread, event: Event) -> int:
         s.auto.pending += t.n
         s.net_zero += t.n
         p.expects.append(Expect(t.cls, t.time, 0, site, before(t)))
-    op = Async(
+    op = AsyncOperation(
         0,
         t,
         NOINC if noinc else NET_ZERO,
@@ -180,7 +188,7 @@ def on_cp_arrive(run: Run, t: Thread, event: Event) -> int:
     return DONE
 
 
-def on_st_async(run: Run, t: Thread, event: Event) -> int:
+def on_st_async(run: Run, t: LaneClass, event: Event) -> int:
     """A store into another CTA that completes on a barrier there; generic proxy (B52)."""
     _, site, fp, b, nbytes, reduction = event
     s = barrier(run, b)
@@ -195,13 +203,13 @@ def on_st_async(run: Run, t: Thread, event: Event) -> int:
 # ------------------------------------------------------------------ wgmma
 
 
-def siblings(run: Run, t: Thread) -> list[Thread]:
+def siblings(run: Run, t: LaneClass) -> list[LaneClass]:
     """The other classes of the warpgroup that issue wgmmas."""
     others = [run.threads[c] for c in run.warpgroups[t.cls] if c != t.cls]
     return [o for o in others if not (o.done and not o.issues)]
 
 
-def on_wgmma_fence(run: Run, t: Thread, event: Event) -> int:
+def on_wgmma_fence(run: Run, t: LaneClass, event: Event) -> int:
     """Orders the registers touched so far before the next wgmma; nothing in shared memory (K7)."""
     if meet(run, t, event) == RETRY:
         return RETRY
@@ -211,7 +219,7 @@ def on_wgmma_fence(run: Run, t: Thread, event: Event) -> int:
     return DONE
 
 
-def on_wgmma(run: Run, t: Thread, event: Event) -> int:
+def on_wgmma(run: Run, t: LaneClass, event: Event) -> int:
     """An asynchronous matrix product: reads through the async proxy, owns its registers until a wait."""
     _, site, acc, fp_a, frag_a, fp_b, accumulates, others, *told = event
     if meet(run, t, event) == RETRY:
@@ -262,7 +270,7 @@ def on_wgmma(run: Run, t: Thread, event: Event) -> int:
     return DONE
 
 
-def _same_operands(run: Run, t: Thread, number: int, site: int, operands: int) -> None:
+def _same_operands(run: Run, t: LaneClass, number: int, site: int, operands: int) -> None:
     """The threads of a warpgroup execute one wgmma with the same descriptors, and add to the accumulator or
     not alike (PTX ISA: wgmma.mma_async)."""
     if run.joins:
@@ -284,18 +292,18 @@ def _same_operands(run: Run, t: Thread, number: int, site: int, operands: int) -
             return
 
 
-def on_wgmma_commit(run: Run, t: Thread, event: Event) -> int:
+def on_wgmma_commit(run: Run, t: LaneClass, event: Event) -> int:
     if meet(run, t, event) == RETRY:
         return RETRY
     t.mma.commit()
-    groups.join_products(run, t)
+    groups.merge_operand_reads(run, t)
     for o in siblings(run, t):
         if o.waits_on[:1] == ("mma",):
             run.wake(o)
     return DONE
 
 
-def on_wgmma_wait(run: Run, t: Thread, event: Event) -> int:
+def on_wgmma_wait(run: Run, t: LaneClass, event: Event) -> int:
     """The covered groups are complete for every thread that waits (PTX ISA: wgmma.wait_group).
 
     A wgmma is one operation of four warps: it completes only after all of them have issued and committed it.
@@ -322,7 +330,7 @@ def on_wgmma_wait(run: Run, t: Thread, event: Event) -> int:
     return DONE
 
 
-def _touch_fragment(run: Run, t: Thread, site: int, frag: int, verb: str) -> int:
+def _touch_fragment(run: Run, t: LaneClass, site: int, frag: int, verb: str) -> int:
     state = t.fragments.setdefault(frag, [0, 0])
     waited = t.clock.knows(E, column(run, t, "mma"), True)
     if state[0] > waited:
@@ -339,9 +347,9 @@ def _touch_fragment(run: Run, t: Thread, site: int, frag: int, verb: str) -> int
     return DONE
 
 
-def on_frag_read(run: Run, t: Thread, event: Event) -> int:
+def on_frag_read(run: Run, t: LaneClass, event: Event) -> int:
     return _touch_fragment(run, t, event[1], event[2], "read")
 
 
-def on_frag_write(run: Run, t: Thread, event: Event) -> int:
+def on_frag_write(run: Run, t: LaneClass, event: Event) -> int:
     return _touch_fragment(run, t, event[1], event[2], "written")

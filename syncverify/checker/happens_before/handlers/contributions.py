@@ -18,19 +18,19 @@ from syncverify.checker.happens_before.handlers.mbarriers import (
 )
 from syncverify.checker.happens_before.handlers.phases import (
     check_range,
-    close,
+    complete_phase,
     drained,
     landed,
-    over_arrival,
+    surplus_arrival,
 )
-from syncverify.checker.happens_before.run import DONE, Run, Thread, before
+from syncverify.checker.happens_before.run import DONE, LaneClass, Run, before
 from syncverify.checker.happens_before.vector_clocks import AG, SA, SH, A, E, H, Matrix, matrix
 from syncverify.model.events import Event
 from syncverify.model.proxies import Scope
 from syncverify.symbolic.phase_tokens import given
 
 
-def contribute(run: Run, t: Thread, s: Barrier, site: int, what: str) -> Phase:
+def contribute(run: Run, t: LaneClass, s: Barrier, site: int, what: str) -> Phase:
     """O1 for a thread's contribution to the open phase, which it enters."""
     k = s.auto.phase
     if k >= 1 and not knows_phase(run, t.clock.m[E], s, k - 1) and run.mended:
@@ -54,7 +54,7 @@ def contribute(run: Run, t: Thread, s: Barrier, site: int, what: str) -> Phase:
         f.again = merged
     p = s.phases[0]
     if k >= 1 and what == "arrive" and run.unobserved:
-        unobserved(run, t, s, site, k)
+        phase_nobody_waits_for(run, t, s, site, k)
     if what != "arrive":
         s.last_tx = k
     elif p.con.get(t.cls, t.time) < t.time and p.again is None:
@@ -63,7 +63,7 @@ def contribute(run: Run, t: Thread, s: Barrier, site: int, what: str) -> Phase:
     return p
 
 
-def unobserved(run: Run, t: Thread, s: Barrier, site: int, k: int) -> None:
+def phase_nobody_waits_for(run: Run, t: LaneClass, s: Barrier, site: int, k: int) -> None:
     """Strict: some wait for phase k - 1 precedes every arrival of phase k (B20, K14)."""
     if any(t.clock.knows(E, c, True) >= w[0] for c, w in s.waits.items()):
         return
@@ -90,7 +90,7 @@ _CONTRIBUTION = {
 }
 
 
-def release(run: Run, t: Thread, s: Barrier, p: Phase, flags: int, site: int) -> None:
+def release(run: Run, t: LaneClass, s: Barrier, p: Phase, flags: int, site: int) -> None:
     """Hands on what an arrival releases; a relaxed one only enables (PTX ISA: mbarrier.arrive)."""
     cta = run.info.barriers[s.index].cta
     local = cta == t.info.cta
@@ -126,7 +126,7 @@ def narrowed(run: Run, full: Matrix) -> Matrix:
     return part
 
 
-def on_arrive(run: Run, t: Thread, event: Event) -> int:
+def on_arrive(run: Run, t: LaneClass, event: Event) -> int:
     _, site, b, count, nbytes, flags = event
     s = barrier(run, b)
     t.syncs.append(t.time)
@@ -145,7 +145,7 @@ def on_arrive(run: Run, t: Thread, event: Event) -> int:
     return DONE
 
 
-def arrive(run: Run, t: Thread, s: Barrier, site: int, lanes: int, count: int, flags: int) -> None:
+def arrive(run: Run, t: LaneClass, s: Barrier, site: int, lanes: int, count: int, flags: int) -> None:
     """``lanes`` arrivals of ``count`` each; lanes beyond the pending count arrive in the next phase.
 
     One arrival never spans two phases: a count above the pending one is out of range (B17).
@@ -156,12 +156,12 @@ def arrive(run: Run, t: Thread, s: Barrier, site: int, lanes: int, count: int, f
     while lanes > 0:
         fit = min(lanes, s.auto.pending // count) if count > 0 else 0
         if fit == 0:
-            over_arrival(run, t, s, site)
+            surplus_arrival(run, t, s, site)
             return
         p = contribute(run, t, s, site, "arrive")
         take = fit * count
         lanes -= fit
-        follows_quiet(t, p)
+        after_silent_phase(t, p)
         release(run, t, s, p, flags, site)
         p.arrived[t.cls] = p.arrived.get(t.cls, 0) + take
         p.sites[site] = p.sites.get(site, 0) + take
@@ -188,19 +188,19 @@ def arrive(run: Run, t: Thread, s: Barrier, site: int, lanes: int, count: int, f
                 barrier=s.index,
             )
         if s.auto.arrive(take, bool(flags & DROP)):
-            close(run, s, t.cls, t.time, site)
+            complete_phase(run, s, t.cls, t.time, site)
         elif s.auto.pending == 0:
             drained(run, s, site)
 
 
-def follows_quiet(t: Thread, p: Phase) -> None:
+def after_silent_phase(t: LaneClass, p: Phase) -> None:
     """O4 (d): notes that this arrival comes after an arrive.noComplete of its phase."""
     for q in p.quiet:
         if t.clock.knows(E, q[0], q[0] == t.cls and t.n == 1) >= q[1]:
             q[3] = 1
 
 
-def expect(run: Run, t: Thread, s: Barrier, site: int, nbytes: int) -> None:
+def expect(run: Run, t: LaneClass, s: Barrier, site: int, nbytes: int) -> None:
     """The expect-tx operation: a relaxed contribution that never completes a phase."""
     p = contribute(run, t, s, site, "expect")
     t.clock.hand_row(E, p.tx)
@@ -212,7 +212,7 @@ def expect(run: Run, t: Thread, s: Barrier, site: int, nbytes: int) -> None:
     check_range(run, t, s, p, site)
 
 
-def on_expect_tx(run: Run, t: Thread, event: Event) -> int:
+def on_expect_tx(run: Run, t: LaneClass, event: Event) -> int:
     _, site, b, nbytes = event
     s = barrier(run, b)
     if use(run, t, s, site):
@@ -220,7 +220,7 @@ def on_expect_tx(run: Run, t: Thread, event: Event) -> int:
     return DONE
 
 
-def on_complete_tx(run: Run, t: Thread, event: Event) -> int:
+def on_complete_tx(run: Run, t: LaneClass, event: Event) -> int:
     """complete_tx by a thread: counts bytes as a copy would (PTX ISA: mbarrier.complete_tx)."""
     _, site, b, nbytes = event
     s = barrier(run, b)

@@ -17,14 +17,14 @@ from syncverify.checker.happens_before.handlers.execution_barriers import (
     lanes_leave_warp_sync,
     whole_warp_leaves,
 )
-from syncverify.checker.happens_before.run import DONE, RETRY, Run, Thread, Unmodelled, before
+from syncverify.checker.happens_before.run import DONE, RETRY, LaneClass, Run, Unmodelled, before
 from syncverify.checker.happens_before.vector_clocks import E, Mask, Matrix, matrix
 from syncverify.model.automata.register_pool import legal
 from syncverify.model.events import Event
 from syncverify.model.proxies import Space
 
 
-def on_fence(run: Run, t: Thread, event: Event) -> int:
+def on_fence(run: Run, t: LaneClass, event: Event) -> int:
     """Orders generic accesses only; never bridges proxies (B60), but K1's practical reading looks at it."""
     _, _, flags, scope = event
     if flags & (RELEASE | SC):
@@ -43,7 +43,7 @@ def on_fence(run: Run, t: Thread, event: Event) -> int:
     return DONE
 
 
-def reads_over(t: Thread, remote: bool) -> None:
+def reads_over(t: LaneClass, remote: bool) -> None:
     """A fence comes after all earlier reads that it covers, whatever became of their values (K1)."""
     for r in t.unsure.values():
         if r.used <= 0 and (remote or r.column < 0):
@@ -51,7 +51,7 @@ def reads_over(t: Thread, remote: bool) -> None:
     t.unsure.clear()
 
 
-def own_objects(run: Run, t: Thread) -> Mask:
+def own_objects(run: Run, t: LaneClass) -> Mask:
     """Columns of accesses to this CTA's shared memory: all that a .shared::cta fence covers (C5, K20)."""
     covered = np.ones(run.columns.capacity, dtype=np.bool_)
     for o in run.threads:
@@ -62,7 +62,7 @@ def own_objects(run: Run, t: Thread) -> Mask:
     return covered
 
 
-def on_proxy_fence(run: Run, t: Thread, event: Event) -> int:
+def on_proxy_fence(run: Run, t: LaneClass, event: Event) -> int:
     """Bridges generic and async accesses of the spaces it names (PTX ISA: fence.proxy.async)."""
     _, site, spaces, flags = event
     t.proxy_fences.append((t.time, spaces, site))
@@ -94,7 +94,7 @@ class Request:
     position: int
 
 
-def on_setmaxnreg(run: Run, t: Thread, event: Event) -> int:
+def on_setmaxnreg(run: Run, t: LaneClass, event: Event) -> int:
     """Gives registers back at once, or blocks until the pool can serve (PTX ISA: setmaxnreg)."""
     _, site, inc, registers = event
     group = t.info.warp // 4
@@ -133,7 +133,7 @@ def on_setmaxnreg(run: Run, t: Thread, event: Event) -> int:
     return DONE
 
 
-def note_request(run: Run, t: Thread, site: int, inc: int, registers: int, need: int) -> None:
+def note_request(run: Run, t: LaneClass, site: int, inc: int, registers: int, need: int) -> None:
     """Groups the warps of one warpgroup that ask for the same together, wherever each of them does."""
     group = t.info.warp // 4
     this = (t.info.cta, group, t.setmaxnregs, registers, bool(inc))
@@ -158,7 +158,7 @@ def note_request(run: Run, t: Thread, site: int, inc: int, registers: int, need:
     )
 
 
-def on_exit(run: Run, t: Thread, event: Event) -> int:
+def on_exit(run: Run, t: LaneClass, event: Event) -> int:
     """The lanes leave; source reads of bulk copies must be over, shared memory goes away (K21)."""
     t.done = True
     if t.bulk.issued and t.clock.knows(E, run.columns.of("bulk.read", t.cls), True) < t.bulk.issued:
@@ -206,13 +206,13 @@ def on_exit(run: Run, t: Thread, event: Event) -> int:
     return DONE
 
 
-def on_fault(run: Run, t: Thread, event: Event) -> int:
+def on_fault(run: Run, t: LaneClass, event: Event) -> int:
     _, site, rule, message = event
     run.report(Obligation.UB, rule, message, t, site)
     return DONE
 
 
-def on_unknown(run: Run, t: Thread, event: Event) -> int:
+def on_unknown(run: Run, t: LaneClass, event: Event) -> int:
     if run.parks:
         return RETRY
     raise Unmodelled(event[2], event[1])

@@ -9,7 +9,7 @@ import numpy as np
 from syncverify.base.diagnostics import Severity
 from syncverify.checker.happens_before.event_flags import ALIGNED, RED, RELAXED
 from syncverify.checker.happens_before.failure import Obligation
-from syncverify.checker.happens_before.run import DONE, PARKED, RETRY, Run, Thread, before
+from syncverify.checker.happens_before.run import DONE, PARKED, RETRY, LaneClass, Run, before
 from syncverify.checker.happens_before.vector_clocks import HW, SH, E, H, Matrix, matrix
 from syncverify.model.automata.cluster_barrier import ClusterBarrier
 from syncverify.model.automata.named_barrier import NamedBarrier
@@ -24,7 +24,7 @@ class Generation:
     m: Matrix
     con: dict[int, int] = field(default_factory=dict)
     previous: dict[int, int] = field(default_factory=dict)
-    waiting: list[Thread] = field(default_factory=list)
+    waiting: list[LaneClass] = field(default_factory=list)
     sites: dict[int, int] = field(default_factory=dict)  # class -> site
     pasts: dict[int, Matrix] = field(default_factory=dict)
 
@@ -37,7 +37,9 @@ class Named:
     last: Matrix
     red: bool = False  # the form of the open generation's first participants
     partial: dict[int, Generation] = field(default_factory=dict)  # warps of which only some lanes have come
-    ahead: list[Thread] = field(default_factory=list)  # who comes a second time, before the rest of its warp
+    ahead: list[LaneClass] = field(
+        default_factory=list
+    )  # who comes a second time, before the rest of its warp
     mask: int = 0  # of a bar.warp.sync
 
     def met(self, warp: int, live: int) -> bool:
@@ -64,7 +66,7 @@ def knows_generation(run: Run, row: Matrix, gen: Generation, column: int, number
     return bool(row[column] >= number) or all(row[c] >= time for c, time in gen.previous.items())
 
 
-def _comes_ahead(run: Run, t: Thread, n: Named) -> bool:
+def _comes_ahead(run: Run, t: LaneClass, n: Named) -> bool:
     """Whether lanes come to an aligned barrier again before others of their warp: these have still to come
     the first time, or the second."""
     warp, lanes = t.info.warp, t.info.lanes
@@ -78,7 +80,7 @@ def _comes_ahead(run: Run, t: Thread, n: Named) -> bool:
     return bool(run.live[here] & ~lanes)
 
 
-def _arrive(run: Run, t: Thread, event: Event, waits: bool) -> int:
+def _arrive(run: Run, t: LaneClass, event: Event, waits: bool) -> int:
     _, site, number, threads, flags = event
     cta, warp = t.info.cta, t.info.warp
     early = run.named.get((cta, number))
@@ -212,7 +214,7 @@ def left_without(run: Run, n: Named, cta: int) -> list[int]:
     return [w for (c, w), live in run.live.items() if c == cta and not live and w not in n.auto.arrived]
 
 
-def whole_warp_leaves(run: Run, t: Thread, n: Named) -> None:
+def whole_warp_leaves(run: Run, t: LaneClass, n: Named) -> None:
     """The last lanes of a warp exit: a barrier without a count no longer waits for it (K22)."""
     warp = t.info.warp
     if warp in n.auto.arrived or not n.auto.leave_whole(len(left_without(run, n, t.info.cta))):
@@ -221,7 +223,7 @@ def whole_warp_leaves(run: Run, t: Thread, n: Named) -> None:
     end_generation(run, n)
 
 
-def judge_left(run: Run, t: Thread, n: Named, cta: int) -> None:
+def judge_left(run: Run, t: LaneClass, n: Named, cta: int) -> None:
     """A barrier of the whole CTA is complete without warps that have left. Those that have run past it,
     through what its own warps execute after it, were to come to it (SV302); others have left early (K22)."""
     gone = set(left_without(run, n, cta)) if n.auto.whole else set()
@@ -256,16 +258,16 @@ def end_generation(run: Run, n: Named, whole: bool = False) -> None:
     n.gen = Generation(matrix(run.columns), previous=gen.con)
 
 
-def on_barrier_sync(run: Run, t: Thread, event: Event) -> int:
+def on_barrier_sync(run: Run, t: LaneClass, event: Event) -> int:
     """Arrives and waits (PTX ISA: bar.sync); covers every lane's past when it leaves."""
     return _arrive(run, t, event, True)
 
 
-def on_barrier_arrive(run: Run, t: Thread, event: Event) -> int:
+def on_barrier_arrive(run: Run, t: LaneClass, event: Event) -> int:
     return _arrive(run, t, event, False)
 
 
-def on_warp_sync(run: Run, t: Thread, event: Event) -> int:
+def on_warp_sync(run: Run, t: LaneClass, event: Event) -> int:
     """All lanes of the mask meet; their memory is ordered (PTX ISA: bar.warp.sync)."""
     _, site, mask = event
     cta, warp = t.info.cta, t.info.warp
@@ -296,7 +298,7 @@ def on_warp_sync(run: Run, t: Thread, event: Event) -> int:
     return PARKED
 
 
-def _names_left(run: Run, t: Thread, site: int) -> None:
+def _names_left(run: Run, t: LaneClass, site: int) -> None:
     """A bar.warp.sync names lanes that have left: early (K22), or past it to the kernel's end."""
     mates = [o for o in run.threads if (o.info.cta, o.info.warp) == (t.info.cta, t.info.warp) and o.done]
     past = any(run.info.passes(o.exit_site, site, False) for o in mates)
@@ -312,7 +314,7 @@ def _names_left(run: Run, t: Thread, site: int) -> None:
     )
 
 
-def lanes_leave_warp_sync(run: Run, t: Thread, n: Named) -> None:
+def lanes_leave_warp_sync(run: Run, t: LaneClass, n: Named) -> None:
     """Lanes exit that others of their warp wait for in a bar.warp.sync, which does not wait for them any
     more."""
     live = run.live[t.info.cta, t.info.warp]
@@ -345,7 +347,7 @@ def cluster(run: Run, cta: int) -> Cluster:
     return c
 
 
-def on_cluster_arrive(run: Run, t: Thread, event: Event) -> int:
+def on_cluster_arrive(run: Run, t: LaneClass, event: Event) -> int:
     """Release at cluster scope unless relaxed; a relaxed one carries fenced barrier inits only (B4, B24)."""
     _, site, flags = event
     state = cluster(run, t.info.cta)
@@ -398,7 +400,7 @@ def end_cluster_generation(run: Run, state: Cluster) -> None:
         run.wake(t)
 
 
-def on_cluster_wait(run: Run, t: Thread, event: Event) -> int:
+def on_cluster_wait(run: Run, t: LaneClass, event: Event) -> int:
     """Waits for the generation this thread arrived in (PTX ISA: barrier.cluster.wait)."""
     state = cluster(run, t.info.cta)
     if t.cls in state.auto.arrived:
@@ -429,12 +431,12 @@ def on_cluster_wait(run: Run, t: Thread, event: Event) -> int:
     return DONE
 
 
-def on_elect(run: Run, t: Thread, event: Event) -> int:
+def on_elect(run: Run, t: LaneClass, event: Event) -> int:
     """Every lane of the mask must execute it together (PTX ISA: elect.sync); no memory is ordered."""
     return meet(run, t, event)
 
 
-def on_collective(run: Run, t: Thread, event: Event) -> int:
+def on_collective(run: Run, t: LaneClass, event: Event) -> int:
     """Lanes that the mask names come together, each class to an operation of the same kind (PTX ISA:
     shfl.sync); it orders no memory. Lanes that have left never come (K23)."""
     _, site, mask, kind = event
@@ -465,7 +467,7 @@ def on_collective(run: Run, t: Thread, event: Event) -> int:
     return PARKED
 
 
-def meet(run: Run, t: Thread, event: Event) -> int:
+def meet(run: Run, t: LaneClass, event: Event) -> int:
     """A warp-wide ``.sync`` operation: it starts once every lane of the warp has come to one.
 
     Enablement only: no memory is ordered among the lanes (PTX ISA: elect.sync, wgmma: .sync).

@@ -16,28 +16,28 @@ import numpy as np
 from syncverify.checker.happens_before.event_flags import RELEASE, STRONG
 from syncverify.checker.happens_before.handlers import global_memory
 from syncverify.checker.happens_before.handlers.global_memory import COMPARE
-from syncverify.checker.happens_before.run import DONE, Run, Thread, Unmodelled
+from syncverify.checker.happens_before.run import DONE, LaneClass, Run, Unmodelled
 from syncverify.checker.happens_before.vector_clocks import E, H, Matrix
-from syncverify.model.events import Ahead, Event
+from syncverify.model.events import BlockRelative, Event
 from syncverify.model.proxies import Access
 
 #: What a block may wait for: that all before it have let the next one go on.
 AWAITED = {(">=", 0), ("==", 0), (">", -1)}
 #: What a flag of its own is left with by a block that adds to it, and what a flag that counts is.
-ADDED, COUNTED = Ahead(None, 1), Ahead(1)
+ADDED, COUNTED = BlockRelative(None, 1), BlockRelative(1)
 
 
 @dataclass(frozen=True, slots=True)
-class Leg:
+class ChainState:
     """What a block has done with a flag: its newest spins by class, and what these were handed; the write
     that lets the next go on, and what it leaves."""
 
     spins: tuple[tuple[int, int], ...] = ()
     handed: global_memory.Write | None = None
     write: global_memory.Write | None = None
-    left: tuple[Ahead, Ahead] = ADDED, COUNTED  # a flag of its own, one that counts
+    left: tuple[BlockRelative, BlockRelative] = ADDED, COUNTED  # a flag of its own, one that counts
 
-    def spun(self, t: Thread, handed: global_memory.Write | None) -> Leg:
+    def spun(self, t: LaneClass, handed: global_memory.Write | None) -> ChainState:
         """The same after a spin."""
         spins = tuple(sorted({**dict(self.spins), t.cls: t.time}.items()))
         return replace(self, spins=spins, handed=handed)
@@ -53,7 +53,7 @@ def of(run: Run, fp: int) -> tuple[int, ...]:
     )
 
 
-def legs(run: Run, cta: int, flag: int) -> Iterator[tuple[int, Leg]]:
+def chain_states(run: Run, cta: int, flag: int) -> Iterator[tuple[int, ChainState]]:
     """What a block has done with the flags of one tensor."""
     (memory,) = (r for r in run.info.relay if r[0] <= flag < r[1])
     for (where, block), leg in run.relays.items():
@@ -61,17 +61,17 @@ def legs(run: Run, cta: int, flag: int) -> Iterator[tuple[int, Leg]]:
             yield where, leg
 
 
-def on_spin(run: Run, t: Thread, event: Event) -> int:
+def on_spin(run: Run, t: LaneClass, event: Event) -> int:
     """The second block acquires what the first released; the first has nobody before it."""
     if not run.info.relay:
         return global_memory.on_spin(run, t, event)
     _, site, fp, flags, scope, compare, value = event
     global_memory.early(run, t, site, reads=True)
     flag, cta = _single(run, fp, site), t.info.cta
-    mine = run.relays.get((flag, cta), Leg())
+    mine = run.relays.get((flag, cta), ChainState())
     if mine.write is not None:
         raise Unmodelled("a block that waits after it has let the next one go on", site)
-    if not isinstance(value, Ahead):
+    if not isinstance(value, BlockRelative):
         raise Unmodelled("a block that waits for something else than all blocks before it", site)
     if value.number is not None and value.number == value.by and not COMPARE[compare](0, value.number):
         raise Unmodelled("a block that waits for one before the first", site)
@@ -84,17 +84,17 @@ def on_spin(run: Run, t: Thread, event: Event) -> int:
     return DONE
 
 
-def _before(run: Run, fp: int, compare: str, value: Ahead, site: int) -> global_memory.Write:
+def _before(run: Run, fp: int, compare: str, value: BlockRelative, site: int) -> global_memory.Write:
     """The signal of the first block that stands for the one that ends a spin of the second.
 
     One flag counts blocks; or the block before has let go by a flag of its own, which is the first's, moved.
     """
     counted, flag = (compare, value.by) in AWAITED, _single(run, fp, site)
-    gone = {at: (leg.write, leg.left) for at, leg in legs(run, 0, flag) if leg.write is not None}
+    gone = {at: (leg.write, leg.left) for at, leg in chain_states(run, 0, flag) if leg.write is not None}
     if counted and flag in gone and gone[flag][1][1].by == 1 and _apart(run, fp, gone):
         return gone[flag][0]
     for at, (write, (left, _)) in gone.items() if len(gone) == 1 else ():
-        tells = (counted and left.by == 1) or _tells(left, compare, value.number)
+        tells = (counted and left.by == 1) or _distinguishes(left, compare, value.number)
         if tells and run.info.windows is not None and run.info.windows.before(at, flag):
             return write
     raise Unmodelled("a block that waits for something else than all blocks before it", site)
@@ -106,7 +106,7 @@ def _apart(run: Run, fp: int, others: Iterable[int]) -> bool:
     return windows is not None and all(windows.apart((a, b), (x, x + b - a)) for x in others if x != a)
 
 
-def _tells(left: Ahead, compare: str, number: int | None) -> bool:
+def _distinguishes(left: BlockRelative, compare: str, number: int | None) -> bool:
     """Whether a comparison is true of what a flag is left with, and not of what it is at launch."""
     if number is None or COMPARE[compare](0, number):
         return False
@@ -115,25 +115,25 @@ def _tells(left: Ahead, compare: str, number: int | None) -> bool:
     return left.number is not None and left.number > 0 and bool(COMPARE[compare](left.number, number))
 
 
-def on_write(run: Run, t: Thread, event: Event) -> int:
+def on_write(run: Run, t: LaneClass, event: Event) -> int:
     _, site, fp, flags, scope, value = event
     if not of(run, fp):
         return global_memory.on_write(run, t, event)
     global_memory.touch(run, t, Access.GENERIC_WRITE, fp, site, True, scope)
-    if not isinstance(value, Ahead) or not flags & (STRONG | RELEASE):
+    if not isinstance(value, BlockRelative) or not flags & (STRONG | RELEASE):
         raise Unmodelled("a flag that blocks wait for is given another value", site)
-    _let_go(run, t, site, fp, flags, scope, (value, value))
+    release_next(run, t, site, fp, flags, scope, (value, value))
     return DONE
 
 
-def on_atomic(run: Run, t: Thread, event: Event) -> int:
+def on_atomic(run: Run, t: LaneClass, event: Event) -> int:
     _, site, fp, flags, scope, op, value = event
     if not of(run, fp):
         return global_memory.on_atomic(run, t, event)
     global_memory.touch(run, t, Access.GENERIC_WRITE, fp, site, True, scope)
     if (op, value) != ("add", 1) or not flags & (STRONG | RELEASE):
         raise Unmodelled("a flag that blocks wait for is given another value", site)
-    _let_go(run, t, site, fp, flags, scope, (ADDED, COUNTED))
+    release_next(run, t, site, fp, flags, scope, (ADDED, COUNTED))
     return DONE
 
 
@@ -144,12 +144,18 @@ def _single(run: Run, fp: int, site: int) -> int:
     return found[0]
 
 
-def _let_go(
-    run: Run, t: Thread, site: int, fp: int, flags: int, scope: int, left: tuple[Ahead, Ahead]
+def release_next(
+    run: Run,
+    t: LaneClass,
+    site: int,
+    fp: int,
+    flags: int,
+    scope: int,
+    left: tuple[BlockRelative, BlockRelative],
 ) -> None:
     """A block lets the next one go on: once, after its own turn has come, with all that it was handed."""
     flag, cta = _single(run, fp, site), t.info.cta
-    mine = run.relays.get((flag, cta), Leg())
+    mine = run.relays.get((flag, cta), ChainState())
     if mine.write is not None or t.n != 1:
         raise Unmodelled("a block that lets the next one go on more than once", site)
     t.syncs.append(t.time)
@@ -157,16 +163,24 @@ def _let_go(
     full, wide = global_memory.release(run, t, site, flags, scope)
     past, windows = t.clock.past(), run.info.windows
     assert windows is not None
-    others = [at for block in (0, 1) for at, _ in legs(run, block, flag) if (at, block) != (flag, cta)]
+    others = [
+        at for block in (0, 1) for at, _ in chain_states(run, block, flag) if (at, block) != (flag, cta)
+    ]
     if not _apart(run, fp, others):
         raise Unmodelled("flags of several blocks at one place", site)
-    waited = [leg for at, leg in legs(run, cta, flag) if leg.spins and (at == flag or windows.next(at, flag))]
+    waited = [
+        leg
+        for at, leg in chain_states(run, cta, flag)
+        if leg.spins and (at == flag or windows.next(at, flag))
+    ]
     if any(past[c] < time for leg in waited for c, time in leg.spins):
-        raise Unmodelled("a block that may let the next one go on before its own turn", site)
+        raise Unmodelled("a block that may release the next one before it was released itself", site)
     if full is None or not wide:
         raise Unmodelled("a block that lets the next one go on without a release", site)
     if cta and not (waited and all(_covers(full, leg.handed) for leg in waited)):
-        raise Unmodelled("a block that does not hand on all that the blocks before it did", site)
+        raise Unmodelled(
+            "a block that does not release to the next one all that the blocks before it wrote", site
+        )
     write = global_memory.Write(t.cls, t.time, None, None, past, site, 1, full, wide)
     run.relays[flag, cta] = replace(mine, write=write, left=left)
 

@@ -15,7 +15,7 @@ from syncverify.base.diagnostics import Severity
 from syncverify.checker.happens_before.event_flags import ACQUIRE, RELEASE, STRONG
 from syncverify.checker.happens_before.failure import Obligation
 from syncverify.checker.happens_before.handlers.accesses import access
-from syncverify.checker.happens_before.run import DONE, RETRY, Run, Thread, Unmodelled
+from syncverify.checker.happens_before.run import DONE, RETRY, LaneClass, Run, Unmodelled
 from syncverify.checker.happens_before.shadow import Record
 from syncverify.checker.happens_before.vector_clocks import HW, E, H, Matrix, matrix
 from syncverify.model.events import GLOBAL_MEMORY, Event
@@ -65,7 +65,7 @@ class Location:
 
     value: int | None = 0
     writes: list[Write] = field(default_factory=list)
-    waiting: list[Thread] = field(default_factory=list)
+    waiting: list[LaneClass] = field(default_factory=list)
     spins: list[Spin] = field(default_factory=list)
 
 
@@ -81,7 +81,7 @@ def _at(run: Run, key: int) -> Location:
     return at
 
 
-def touch(run: Run, t: Thread, kind: Access, fp: int, site: int, atomic: bool, scope: int) -> None:
+def touch(run: Run, t: LaneClass, kind: Access, fp: int, site: int, atomic: bool, scope: int) -> None:
     """An access to global memory, where it is tracked."""
     early(run, t, site, reads=kind == Access.GENERIC_READ)
     if fp >= 0:
@@ -93,7 +93,7 @@ def touch(run: Run, t: Thread, kind: Access, fp: int, site: int, atomic: bool, s
 # ------------------------------------------------------------------ reads, writes, atomics
 
 
-def on_read(run: Run, t: Thread, event: Event) -> int:
+def on_read(run: Run, t: LaneClass, event: Event) -> int:
     _, site, fp, flags, scope = event
     if fp >= 0 and flags & ACQUIRE:
         raise Unmodelled(
@@ -103,7 +103,7 @@ def on_read(run: Run, t: Thread, event: Event) -> int:
     return DONE
 
 
-def on_write(run: Run, t: Thread, event: Event) -> int:
+def on_write(run: Run, t: LaneClass, event: Event) -> int:
     _, site, fp, flags, scope, value = event
     strong = bool(flags & (STRONG | RELEASE))
     touch(run, t, Access.GENERIC_WRITE, fp, site, strong, scope)
@@ -112,7 +112,7 @@ def on_write(run: Run, t: Thread, event: Event) -> int:
     return DONE
 
 
-def on_atomic(run: Run, t: Thread, event: Event) -> int:
+def on_atomic(run: Run, t: LaneClass, event: Event) -> int:
     """A strong read-modify-write (PTX ISA: atom, red); as a semaphore it adds."""
     _, site, fp, flags, scope, op, value = event
     touch(run, t, Access.GENERIC_WRITE, fp, site, True, scope)
@@ -122,7 +122,7 @@ def on_atomic(run: Run, t: Thread, event: Event) -> int:
 
 
 def signal(
-    run: Run, t: Thread, site: int, fp: int, flags: int, scope: int, value: int | None, added: int | None
+    run: Run, t: LaneClass, site: int, fp: int, flags: int, scope: int, value: int | None, added: int | None
 ) -> None:
     """A synchronizing write: its release (or the fence before it) is there for acquirers (A5, A6).
 
@@ -145,7 +145,7 @@ def signal(
         at.waiting = []
 
 
-def release(run: Run, t: Thread, site: int, flags: int, scope: int) -> tuple[Matrix | None, bool]:
+def release(run: Run, t: LaneClass, site: int, flags: int, scope: int) -> tuple[Matrix | None, bool]:
     """What a synchronizing write hands on, and whether to other CTAs as well."""
     full: Matrix | None = None
     width = scope
@@ -171,12 +171,12 @@ def _places(run: Run, fp: int, lanes: int) -> dict[int, int]:
     return found
 
 
-def fence_site(t: Thread, site: int, flags: int) -> int:
+def fence_site(t: LaneClass, site: int, flags: int) -> int:
     """Where the scope is written that turned out too narrow: the release itself, or the fence before it."""
     return site if flags & RELEASE or t.release_site < 0 else t.release_site
 
 
-def on_spin(run: Run, t: Thread, event: Event) -> int:
+def on_spin(run: Run, t: LaneClass, event: Event) -> int:
     """Spins on a strong load until the comparison holds; acquires what the writes released."""
     _, site, fp, flags, scope, compare, value = event
     early(run, t, site, reads=True)
@@ -204,7 +204,7 @@ def on_spin(run: Run, t: Thread, event: Event) -> int:
     return DONE
 
 
-def acquire(run: Run, t: Thread, w: Write, scope: int, site: int, flags: int) -> None:
+def acquire(run: Run, t: LaneClass, w: Write, scope: int, site: int, flags: int) -> None:
     """What a release hands to an acquire: both scopes must contain the other thread (A3, A10).
 
     A relaxed load acquires nothing, and only a fence after it does (A5).
@@ -221,7 +221,7 @@ def acquire(run: Run, t: Thread, w: Write, scope: int, site: int, flags: int) ->
         run.narrow[t.cls, -1] = site
 
 
-def hand_over(run: Run, t: Thread, released: Matrix, flags: int, scope: int = Scope.GPU) -> None:
+def hand_over(run: Run, t: LaneClass, released: Matrix, flags: int, scope: int = Scope.GPU) -> None:
     """What a strong load of the scope that it takes hands to a thread; a relaxed one, to a fence after it."""
     if flags & ACQUIRE:
         np.maximum(t.clock.m[H:], released[H:], out=t.clock.m[H:])
@@ -242,7 +242,7 @@ def first_true(at: Location, compare: str, value: int) -> int:
     return len(at.writes)
 
 
-def _launch_order(run: Run, t: Thread, w: Write, site: int) -> None:
+def _launch_order(run: Run, t: LaneClass, w: Write, site: int) -> None:
     """O9: a block waits for lower-numbered ones, or all blocks run at once (a cooperative launch)."""
     mine, other = t.info.cta // run.info.ctas, run.threads[w.cls].info.cta // run.info.ctas
     if other > mine and not run.info.cooperative:
@@ -313,7 +313,7 @@ def _sum_decided(at: Location, spin: Spin, early: list[Write]) -> bool:
 # ------------------------------------------------------------------ bulk copies of global memory
 
 
-def bulk_read(run: Run, t: Thread, site: int, fp: int, column: int, value: int) -> Record | None:
+def bulk_read(run: Run, t: LaneClass, site: int, fp: int, column: int, value: int) -> Record | None:
     """A bulk load's read of global memory, through the async proxy."""
     early(run, t, site, reads=True)
     if fp < 0:
@@ -323,7 +323,7 @@ def bulk_read(run: Run, t: Thread, site: int, fp: int, column: int, value: int) 
     return r
 
 
-def bulk_write(run: Run, t: Thread, site: int, fp: int, column: int, number: int, reduction: bool) -> None:
+def bulk_write(run: Run, t: LaneClass, site: int, fp: int, column: int, number: int, reduction: bool) -> None:
     """A bulk store's or reduction's write of global memory, complete with its full group wait."""
     early(run, t, site)
     if fp >= 0:
@@ -347,7 +347,7 @@ def bulk_write(run: Run, t: Thread, site: int, fp: int, column: int, number: int
 # ------------------------------------------------------------------ dependent grids
 
 
-def early(run: Run, t: Thread, site: int, *, reads: bool = False) -> None:
+def early(run: Run, t: LaneClass, site: int, *, reads: bool = False) -> None:
     """Remembers a global access before griddepcontrol.wait is known (PTX ISA: griddepcontrol)."""
     if reads and run.info.settled is not None and run.info.settled(site):
         return
@@ -361,7 +361,7 @@ def early(run: Run, t: Thread, site: int, *, reads: bool = False) -> None:
         run.early[t.cls] = (t.time, site, len(run.trace), lenient)
 
 
-def on_grid_wait(run: Run, t: Thread, event: Event) -> int:
+def on_grid_wait(run: Run, t: LaneClass, event: Event) -> int:
     """Once all have waited, nobody can be too early, and no wait has to be remembered."""
     if not run.all_waited:
         run.grid_waits.append((t.cls, t.time))

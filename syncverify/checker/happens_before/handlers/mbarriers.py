@@ -9,14 +9,15 @@ import numpy as np
 from syncverify.base.diagnostics import Severity
 from syncverify.checker.happens_before.failure import Obligation
 from syncverify.checker.happens_before.handlers.accesses import access
-from syncverify.checker.happens_before.run import DONE, Run, Thread, before
+from syncverify.checker.happens_before.run import DONE, LaneClass, Run, before
 from syncverify.checker.happens_before.shadow import Record
 from syncverify.checker.happens_before.vector_clocks import Columns, E, H, Matrix, matrix
 from syncverify.model.automata.mbarrier import LIMIT, Mbarrier
 from syncverify.model.events import Event, Footprint
 from syncverify.model.proxies import Access
 
-#: ``Async.number`` of cp.async arrivals, unnumbered in witnesses: the form that counts; the net-zero one.
+#: ``AsyncOperation.number`` of cp.async arrivals, unnumbered in witnesses: the form that counts; the net-zero
+#: one.
 NOINC, NET_ZERO = -1, -2
 
 
@@ -93,7 +94,7 @@ class Barrier:
     inval_site: int = -1
     ready: set[int] = field(default_factory=set)
     waits: dict[int, tuple[int, int, Matrix]] = field(default_factory=dict)  # class -> time, site, E
-    blocked: list[Thread] = field(default_factory=list)
+    blocked: list[LaneClass] = field(default_factory=list)
     last_use: dict[int, tuple[int, int]] = field(default_factory=dict)
     async_phase: int = -1  # last phase with a completion
     touched: list[tuple[int, int, int, int]] = field(default_factory=list)  # class, time, site, position
@@ -129,7 +130,7 @@ def name(run: Run, b: int) -> str:
     return info.name if run.info.ctas == 1 else f"{info.name} of cta{info.cta}"
 
 
-def use(run: Run, t: Thread, s: Barrier, site: int) -> bool:
+def use(run: Run, t: LaneClass, s: Barrier, site: int) -> bool:
     """O5: the barrier is alive and its init is known here; false if it is dead."""
     s.last_use[t.cls] = (t.time, site)
     s.last_position = len(run.trace)
@@ -173,27 +174,29 @@ def use(run: Run, t: Thread, s: Barrier, site: int) -> bool:
     return True
 
 
-def init_known(run: Run, t: Thread, s: Barrier) -> bool:
+def init_known(run: Run, t: LaneClass, s: Barrier) -> bool:
     """Init is a generic write by one thread; fence.mbarrier_init lets a relaxed cluster barrier carry it."""
     return all(_known(run, t, cls, time) for cls, time in ((s.init_cls, s.init_time), *s.twins))
 
 
-def _known(run: Run, t: Thread, cls: int, time: int) -> bool:
+def _known(run: Run, t: LaneClass, cls: int, time: int) -> bool:
     if t.clock.knows(H, cls, cls == t.cls and t.n == 1) >= time:
         return True
     fenced = run.columns.known("init", cls)
     return fenced is not None and t.clock.knows(H, fenced, cls == t.cls and t.n == 1) >= time
 
 
-def twin(run: Run, t: Thread, s: Barrier, site: int, count: int) -> bool:
+def duplicate_init(run: Run, t: LaneClass, s: Barrier, site: int, count: int) -> bool:
     """Whether an init stores what other lanes of the warp have stored by the same instruction.
 
     As long as nobody has used the barrier, and a use must know of all inits, none of them changes anything.
     """
-    return s.auto.live and s.untouched and (site, count) == (s.init_site, s.auto.count) and _beside(run, t, s)
+    return (
+        s.auto.live and s.untouched and (site, count) == (s.init_site, s.auto.count) and _same_warp(run, t, s)
+    )
 
 
-def _beside(run: Run, t: Thread, s: Barrier) -> bool:
+def _same_warp(run: Run, t: LaneClass, s: Barrier) -> bool:
     """Whether the lanes are of the warp that initialized a barrier, and may do so at the same time."""
     first = run.threads[s.init_cls].info
     return (
@@ -203,20 +206,20 @@ def _beside(run: Run, t: Thread, s: Barrier) -> bool:
     )
 
 
-def awaits_twins(run: Run, s: Barrier) -> bool:
+def awaits_duplicate_inits(run: Run, s: Barrier) -> bool:
     """Whether other lanes may still initialize a barrier alike: from its first use on they must not."""
     return (
         s.auto.live
         and s.untouched
         and not s.last_use
-        and any(not t.done and _beside(run, t, s) for t in run.threads)
+        and any(not t.done and _same_warp(run, t, s) for t in run.threads)
     )
 
 
-def on_init(run: Run, t: Thread, event: Event) -> int:
+def on_init(run: Run, t: LaneClass, event: Event) -> int:
     _, site, b, count = event
     s = barrier(run, b)
-    again = twin(run, t, s, site, count)
+    again = duplicate_init(run, t, s, site, count)
     if again and s.last_use:
         run.report(
             Obligation.O5,
@@ -284,7 +287,7 @@ def on_init(run: Run, t: Thread, event: Event) -> int:
     return DONE
 
 
-def on_inval(run: Run, t: Thread, event: Event) -> int:
+def on_inval(run: Run, t: LaneClass, event: Event) -> int:
     """Every use must be over, in every execution, before the bytes are reused (PTX ISA: mbarrier.inval)."""
     _, site, b = event
     s = barrier(run, b)
@@ -323,7 +326,7 @@ def untouched(run: Run, b: int) -> bool:
     return all(s.write is None and not s.reads for s in pieces)
 
 
-def claim_bytes(run: Run, t: Thread, b: int, site: int) -> None:
+def claim_bytes(run: Run, t: LaneClass, b: int, site: int) -> None:
     """Init and inval write the object's bytes: data there must be ordered with them (B10, B12)."""
     info = run.info.barriers[b]
     fp = run.object_footprints.get(b)
@@ -333,7 +336,7 @@ def claim_bytes(run: Run, t: Thread, b: int, site: int) -> None:
     access(run, t, Record(Access.GENERIC_WRITE, t.cls, t.time, fp, site, barrier=b))
 
 
-def on_init_fence(run: Run, t: Thread, event: Event) -> int:
+def on_init_fence(run: Run, t: LaneClass, event: Event) -> int:
     """fence.mbarrier_init releases this thread's own earlier inits (PTX ISA: fence; B24)."""
     column = run.columns.of("init", t.cls)
     t.clock.advance(column, t.time)

@@ -1,18 +1,19 @@
-"""One cluster of a team that shares global memory, alone: see docs/symbolic.md, "Members of a team".
+"""One cluster of a block group that shares global memory, alone: see docs/symbolic.md, "Members of a block
+group".
 
-It stands for the clusters at its place in any team, whatever those before it have done. Its spins pass at
-once, and what they acquire is kept as columns of the clocks: which spin it came of, and of which row. What it
-does with flags, and where it reaches tracked memory, is on record, to be put together with the records of the
-others (``together``).
+It stands for the clusters at its place in any block group, whatever those before it have done. Its spins pass
+at once, and what they acquire is kept as columns of the clocks: which spin it came of, and of which row. What
+it does with flags, and where it reaches tracked memory, is on record, to be put together with the records of
+the others (``together``).
 """
 
 from __future__ import annotations
 
-from syncverify.checker.happens_before.effect_log import Bytes, Step, Told, Waited
+from syncverify.checker.happens_before.effect_log import Bytes, FlagWait, FlagWrite, Step
 from syncverify.checker.happens_before.event_flags import RELEASE, STRONG
 from syncverify.checker.happens_before.handlers import flag_chain, global_memory
 from syncverify.checker.happens_before.handlers.global_memory import Spin, Write
-from syncverify.checker.happens_before.run import DONE, Run, Thread, Unmodelled
+from syncverify.checker.happens_before.run import DONE, LaneClass, Run, Unmodelled
 from syncverify.checker.happens_before.vector_clocks import AG, E, H, matrix
 from syncverify.model.events import Event
 from syncverify.model.proxies import Access, Scope
@@ -21,7 +22,7 @@ from syncverify.model.proxies import Access, Scope
 MOST_STEPS = 64
 
 
-def on_spin(run: Run, t: Thread, event: Event) -> int:
+def on_spin(run: Run, t: LaneClass, event: Event) -> int:
     """Passes at once: whether the clusters before bring what it waits for is seen when all are together."""
     if not run.info.member:
         return flag_chain.on_spin(run, t, event)
@@ -30,7 +31,7 @@ def on_spin(run: Run, t: Thread, event: Event) -> int:
     flag = _flag(run, fp, site)
     if scope < Scope.GPU:
         raise Unmodelled("a flag of other clusters is looked at with the scope of one", site)
-    number = sum(isinstance(x, Waited) for x in run.ledger)
+    number = sum(isinstance(x, FlagWait) for x in run.ledger)
     columns = [run.columns.of("handed", number, which) for which in range(3)]
     t.syncs.append(t.time)
     t.clock.m[E, columns[0]] = 1
@@ -39,11 +40,11 @@ def on_spin(run: Run, t: Thread, event: Event) -> int:
     # of another cluster, whichever: its class is none of these
     global_memory.hand_over(run, t, released, flags)
     spin = Spin(t.cls, t.time, site, compare, value, 0)
-    _keep(run, Waited(flag, spin, (columns[0], columns[1], columns[2])), site)
+    _keep(run, FlagWait(flag, spin, (columns[0], columns[1], columns[2])), site)
     return DONE
 
 
-def on_write(run: Run, t: Thread, event: Event) -> int:
+def on_write(run: Run, t: LaneClass, event: Event) -> int:
     if not run.info.member:
         return flag_chain.on_write(run, t, event)
     _, site, fp, flags, scope, value = event
@@ -54,7 +55,7 @@ def on_write(run: Run, t: Thread, event: Event) -> int:
     return DONE
 
 
-def on_atomic(run: Run, t: Thread, event: Event) -> int:
+def on_atomic(run: Run, t: LaneClass, event: Event) -> int:
     if not run.info.member:
         return flag_chain.on_atomic(run, t, event)
     _, site, fp, flags, scope, op, value = event
@@ -65,7 +66,7 @@ def on_atomic(run: Run, t: Thread, event: Event) -> int:
 
 
 def _signal(
-    run: Run, t: Thread, site: int, fp: int, flags: int, scope: int, value: int | None, added: int | None
+    run: Run, t: LaneClass, site: int, fp: int, flags: int, scope: int, value: int | None, added: int | None
 ) -> None:
     """A write that others may wait for."""
     flag = _flag(run, fp, site)
@@ -77,7 +78,9 @@ def _signal(
     if value is None and added is None:
         raise Unmodelled("what a flag of other clusters is given is not known", site)
     amount = None if added is None else added * t.n
-    _keep(run, Told(flag, Write(t.cls, t.time, value, amount, t.clock.past(), site, t.n, full, wide)), site)
+    _keep(
+        run, FlagWrite(flag, Write(t.cls, t.time, value, amount, t.clock.past(), site, t.n, full, wide)), site
+    )
 
 
 def _keep(run: Run, step: Step, site: int) -> None:

@@ -16,12 +16,12 @@ from syncverify.checker.happens_before.handlers.mbarriers import (
     knows_phase,
     name,
 )
-from syncverify.checker.happens_before.run import Async, Run, Thread, before
+from syncverify.checker.happens_before.run import AsyncOperation, LaneClass, Run, before
 from syncverify.checker.happens_before.vector_clocks import HW, INHERITED, E, H, Matrix
 from syncverify.model.automata.mbarrier import LIMIT
 
 
-def over_arrival(run: Run, t: Thread, s: Barrier, site: int) -> None:
+def surplus_arrival(run: Run, t: LaneClass, s: Barrier, site: int) -> None:
     run.report(
         Obligation.OVERFLOW,
         "SV202",
@@ -34,7 +34,7 @@ def over_arrival(run: Run, t: Thread, s: Barrier, site: int) -> None:
     )
 
 
-def check_range(run: Run, t: Thread, s: Barrier, p: Phase, site: int) -> None:
+def check_range(run: Run, t: LaneClass, s: Barrier, p: Phase, site: int) -> None:
     """O4 (c): the transaction count stays in range, in this order and in every other (PTX ISA: tx-count)."""
     over = abs(s.auto.tx) > LIMIT
     if over or max(p.sum_expect, p.sum_complete) > LIMIT:
@@ -50,7 +50,7 @@ def check_range(run: Run, t: Thread, s: Barrier, p: Phase, site: int) -> None:
         )
 
 
-def land(run: Run, op: Async) -> None:
+def complete_async(run: Run, op: AsyncOperation) -> None:
     """A copy's completion: one contribution per target barrier, judged by the knowledge at its issue."""
     t = op.thread
     for b, nbytes, record in op.targets:
@@ -99,7 +99,7 @@ def land(run: Run, op: Async) -> None:
         op.landed = [(r.tag, r.tag_value) for r in op.records]
 
 
-def _land_arrival(run: Run, op: Async) -> None:
+def _land_arrival(run: Run, op: AsyncOperation) -> None:
     """cp.async.mbarrier.arrive triggers: carries the copies before it, nothing else (PTX ISA; B32)."""
     b, n = op.arrivals >> 32, op.arrivals & 0xFFFFFFFF
     s = barrier(run, b)
@@ -120,7 +120,7 @@ def _land_arrival(run: Run, op: Async) -> None:
     while n > 0:
         k = s.auto.phase
         if s.auto.pending == 0:
-            over_arrival(run, op.thread, s, op.site)
+            surplus_arrival(run, op.thread, s, op.site)
             return
         if k >= 1 and not knows_phase(run, op.known, s, k - 1):
             run.report(
@@ -144,20 +144,20 @@ def _land_arrival(run: Run, op: Async) -> None:
         take = min(n, s.auto.pending)
         p.arrived[op.thread.cls] = p.arrived.get(op.thread.cls, 0) + take
         if s.auto.arrive(take):
-            close(run, s, op.thread.cls, op.thread.time, op.site)
+            complete_phase(run, s, op.thread.cls, op.thread.time, op.site)
         elif s.auto.pending == 0:
             drained(run, s, op.site)
         n -= take
 
 
-def landed(run: Run, s: Barrier, p: Phase, nbytes: int, past: Matrix, site: int, t: Thread) -> None:
+def landed(run: Run, s: Barrier, p: Phase, nbytes: int, past: Matrix, site: int, t: LaneClass) -> None:
     """Bytes count down; the phase may end."""
     s.bytes_completed += nbytes
     p.sum_complete += nbytes
     p.completions.append((nbytes, past, site, t.n))
     check_range(run, t, s, p, site)
     if s.auto.complete_tx(nbytes):
-        close(run, s, t.cls, t.time, site)
+        complete_phase(run, s, t.cls, t.time, site)
 
 
 def drained(run: Run, s: Barrier, site: int) -> None:
@@ -197,7 +197,7 @@ def check_accounting(run: Run, s: Barrier, p: Phase, k: int) -> None:
         f.time = e.time
 
 
-def close(run: Run, s: Barrier, cls: int, time: int, site: int) -> None:
+def complete_phase(run: Run, s: Barrier, cls: int, time: int, site: int) -> None:
     """A phase completes: O4 and O3, then the next phase opens and waiters go on."""
     k = s.auto.phase
     p = s.phases[0]

@@ -7,7 +7,7 @@ from typing import Any
 
 from syncverify.base.diagnostics import Severity
 from syncverify.checker.happens_before.failure import Obligation
-from syncverify.checker.happens_before.run import DONE, Run, Thread
+from syncverify.checker.happens_before.run import DONE, LaneClass, Run
 from syncverify.checker.happens_before.shadow import Record
 from syncverify.checker.happens_before.vector_clocks import H
 from syncverify.model.events import Ev, Event
@@ -41,7 +41,7 @@ def named(run: Run, number: int) -> str:
     return name if name.startswith("tensor map") else f"tensor map {name}"
 
 
-def use_map(run: Run, t: Thread, site: int, number: int, record: Record) -> None:
+def use_map(run: Run, t: LaneClass, site: int, number: int, record: Record) -> None:
     """A copy through an edited map needs an acquire in its own CTA after the release (A17, B64)."""
     if number < 0:
         return
@@ -62,7 +62,7 @@ def use_map(run: Run, t: Thread, site: int, number: int, record: Record) -> None
         )
 
 
-def on_map_replace(run: Run, t: Thread, event: Event) -> int:
+def on_map_replace(run: Run, t: LaneClass, event: Event) -> int:
     """Every use of the old descriptor must be over (B49, B65)."""
     _, site, number, whole = event
     m = tensor_map(run, number)
@@ -95,14 +95,14 @@ def check_edits(run: Run) -> None:
             _report(run, run.threads[m.edits[-1][0]], m, m.edit_site, number)
 
 
-def _judge(run: Run, t: Thread, m: Map, site: int, number: int) -> None:
+def _judge(run: Run, t: LaneClass, m: Map, site: int, number: int) -> None:
     """Reports uses that may not be over; of an edit by a warp as a whole once all its lanes came."""
     m.open = [use for use in m.open if not over(t, use[0])]
     if m.open and not (m.whole and _missing(run, t, m)):
         _report(run, t, m, site, number)
 
 
-def _report(run: Run, t: Thread, m: Map, site: int, number: int) -> None:
+def _report(run: Run, t: LaneClass, m: Map, site: int, number: int) -> None:
     strict = [use for use in m.open if drained(run, m, use[0])]
     hard = [use for use in m.open if use not in strict]
     more: dict[str, Any] = {} if hard else {"severity": Severity.WARNING, "strict_only": True}
@@ -119,11 +119,11 @@ def _report(run: Run, t: Thread, m: Map, site: int, number: int) -> None:
     m.open = []
 
 
-def over(t: Thread, use: Record) -> bool:
+def over(t: LaneClass, use: Record) -> bool:
     return use.tag >= 0 and t.clock.knows(H, use.tag, use.cls == t.cls) >= use.tag_value
 
 
-def _missing(run: Run, t: Thread, m: Map) -> bool:
+def _missing(run: Run, t: LaneClass, m: Map) -> bool:
     """Whether lanes of the warp that edits have yet to come to the edit."""
     came = {c for c, _ in m.edits}
     return any(
@@ -159,32 +159,32 @@ def drain(run: Run, use: Record) -> tuple[bool, int | None]:
     return committed, None
 
 
-def _joins(run: Run, t: Thread, m: Map) -> bool:
+def _joins(run: Run, t: LaneClass, m: Map) -> bool:
     """Whether the edit is one that other classes of this warp have begun."""
     others = [run.threads[c].info for c, _ in m.edits]
     mine = all(t.cls != c for c, _ in m.edits)
     return mine and all((o.cta, o.warp) == (t.info.cta, t.info.warp) for o in others)
 
 
-def _release_map(t: Thread, m: Map, scope: int) -> None:
+def _release_map(t: LaneClass, m: Map, scope: int) -> None:
     together = m.whole and any(c == t.cls for c, _ in m.edits)
     if together or all(t.clock.knows(H, c, c == t.cls) >= time for c, time in m.edits):
         m.released.append((t.cls, t.time, scope))
 
 
-def on_map_release(run: Run, t: Thread, event: Event) -> int:
+def on_map_release(run: Run, t: LaneClass, event: Event) -> int:
     for m in run.maps.values():
         _release_map(t, m, event[2])
     return DONE
 
 
-def on_map_cp_fence(run: Run, t: Thread, event: Event) -> int:
+def on_map_cp_fence(run: Run, t: LaneClass, event: Event) -> int:
     """tensormap.cp_fenceproxy: the warp publishes the edited copy (B64)."""
     _release_map(t, tensor_map(run, event[2]), event[3])
     return DONE
 
 
-def _scope_between(run: Run, author: int, t: Thread) -> int:
+def _scope_between(run: Run, author: int, t: LaneClass) -> int:
     """The scope that includes both threads."""
     a, b = run.threads[author].info.cta, t.info.cta
     if a == b:
@@ -192,7 +192,7 @@ def _scope_between(run: Run, author: int, t: Thread) -> int:
     return Scope.CLUSTER if a // run.info.ctas == b // run.info.ctas else Scope.GPU
 
 
-def on_map_acquire(run: Run, t: Thread, event: Event) -> int:
+def on_map_acquire(run: Run, t: LaneClass, event: Event) -> int:
     """The CTA's descriptor cache is refreshed, if the release is known and both scopes reach (B64)."""
     for number, m in list(run.maps.items()):
         if event[2] not in (number, -1):

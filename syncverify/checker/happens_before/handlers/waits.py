@@ -10,13 +10,13 @@ from syncverify.base.diagnostics import Severity
 from syncverify.checker.happens_before.event_flags import CLUSTER, RELAXED
 from syncverify.checker.happens_before.failure import Obligation
 from syncverify.checker.happens_before.handlers.mbarriers import Barrier, barrier, knows_phase, name, use
-from syncverify.checker.happens_before.run import DONE, RETRY, YIELD, ForkingPoll, Run, Thread, before
+from syncverify.checker.happens_before.run import DONE, RETRY, YIELD, BranchingPoll, LaneClass, Run, before
 from syncverify.checker.happens_before.vector_clocks import HW, E
 from syncverify.model.events import Agent, Ev, Event
 from syncverify.symbolic.phase_tokens import barrier_of, number
 
 
-def on_wait(run: Run, t: Thread, event: Event) -> int:
+def on_wait(run: Run, t: LaneClass, event: Event) -> int:
     _, site, b, parity, flags = event
     s = barrier(run, b)
     if not use(run, t, s, site):
@@ -28,7 +28,7 @@ def on_wait(run: Run, t: Thread, event: Event) -> int:
     return _pass(run, t, s, site, flags)
 
 
-def on_wait_token(run: Run, t: Thread, event: Event) -> int:
+def on_wait_token(run: Run, t: LaneClass, event: Event) -> int:
     _, site, b, token, flags = event
     s, phase = barrier(run, b), number(token)
     if not use(run, t, s, site):
@@ -63,13 +63,13 @@ def on_wait_token(run: Run, t: Thread, event: Event) -> int:
     return _pass(run, t, s, site, flags)
 
 
-def _block(t: Thread, s: Barrier, on: tuple[Any, ...]) -> int:
+def _block(t: LaneClass, s: Barrier, on: tuple[Any, ...]) -> int:
     t.waits_on = on
     s.blocked.append(t)
     return RETRY
 
 
-def _pass(run: Run, t: Thread, s: Barrier, site: int, flags: int) -> int:
+def _pass(run: Run, t: LaneClass, s: Barrier, site: int, flags: int) -> int:
     """O2 on the predecessor, then the joins."""
     c = s.auto.phase
     run.saw[len(run.trace)] = c - 1
@@ -112,7 +112,7 @@ def _pass(run: Run, t: Thread, s: Barrier, site: int, flags: int) -> int:
     return DONE
 
 
-def join(t: Thread, s: Barrier, flags: int) -> None:
+def join(t: LaneClass, s: Barrier, flags: int) -> None:
     """A passed wait receives its phase (PTX ISA: mbarrier.test_wait; acquire unless relaxed)."""
     p = s.phases[1]
     p.waited = True
@@ -128,7 +128,7 @@ def join(t: Thread, s: Barrier, flags: int) -> None:
         np.maximum(m, p.far, out=m)
 
 
-def _pass_forced(run: Run, t: Thread, s: Barrier) -> int:
+def _pass_forced(run: Run, t: LaneClass, s: Barrier) -> int:
     """After a hang: go on as if the phase had completed, knowing all that its contributors know by now."""
     m = t.clock.m
     for p in s.phases:
@@ -140,7 +140,7 @@ def _pass_forced(run: Run, t: Thread, s: Barrier) -> int:
     return DONE
 
 
-def on_poll(run: Run, t: Thread, event: Event) -> int:
+def on_poll(run: Run, t: LaneClass, event: Event) -> int:
     """One test_wait or try_wait. A poll that only guards a wait is one wait with it; see ``classify``."""
     code, site, b, phase, flags = event
     s = barrier(run, b)
@@ -172,7 +172,7 @@ def on_poll(run: Run, t: Thread, event: Event) -> int:
         t.answer = 0
         return YIELD
     if not run.parks:
-        raise ForkingPoll("control depends on the result of a single poll", site)
+        raise BranchingPoll("control depends on the result of a single poll", site)
     run.forks.setdefault(b, set()).add(t.cls)
     t.answer = int(s.auto.passes(phase) if code == Ev.POLL else s.auto.phase > number(phase))
     if t.answer:
@@ -185,7 +185,7 @@ def on_poll(run: Run, t: Thread, event: Event) -> int:
 LOOKAHEAD = 64
 
 
-def classify(t: Thread, event: Event) -> str:
+def classify(t: LaneClass, event: Event) -> str:
     """What the result of a poll is for, by running both answers side by side for a while."""
     return result_of(t.agent, t.emitted or event)
 

@@ -11,9 +11,9 @@ from bisect import bisect_right
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 
 from syncverify.checker.kernel.exact.hazards import Memory, Touch
-from syncverify.checker.kernel.exact.knowledge import Knowledge, Mark, Row
+from syncverify.checker.kernel.exact.knowledge import Epoch, Knowledge, VectorClock
 from syncverify.checker.kernel.exact.run import Follower
-from syncverify.checker.kernel.exact.state import Actor, Barrier, Meeting, Phase
+from syncverify.checker.kernel.exact.state import Barrier, Meeting, Phase, ReplayedAgent
 from syncverify.model.events import Ev
 from syncverify.model.ordering import ORDERINGS, Need
 from syncverify.model.proxies import Access
@@ -86,7 +86,7 @@ def _stands_for(later: Touch, t: Touch) -> bool:
     return later.time >= t.time and (later.used <= 0 or later.used >= t.used)
 
 
-def _unknown_copies(run: Follower, a: Actor) -> Iterator[tuple[tuple[Mark, int], int]]:
+def _unknown_copies(run: Follower, a: ReplayedAgent) -> Iterator[tuple[tuple[Epoch, int], int]]:
     """Copies that nobody is yet sure to know of when the CTA leaves that they write."""
     for (mark, value), cta in a.copies:
         gone = run.exits.get(cta, {}).get(mark, 0) >= value
@@ -100,33 +100,33 @@ def _unknown_copies(run: Follower, a: Actor) -> Iterator[tuple[tuple[Mark, int],
 class _Form:
     def __init__(self, run: Follower) -> None:
         self.run = run
-        self.met: dict[Mark, set[int]] = {}
-        self.sorted: dict[Mark, list[int]] | None = None
-        self.names: dict[Mark, Hashable] = {}
+        self.met: dict[Epoch, set[int]] = {}
+        self.sorted: dict[Epoch, list[int]] | None = None
+        self.names: dict[Epoch, Hashable] = {}
 
     def sort(self) -> None:
         self.sorted = {mark: sorted(values) for mark, values in self.met.items()}
 
     # ------------------------------------------------------------ numbers
 
-    def name(self, mark: Mark) -> Hashable:
+    def name(self, mark: Epoch) -> Hashable:
         """A life of a barrier is named by how many came after it."""
         if mark[0] != "b":
             return mark
         return (mark[0], mark[1], self.run.lives.get(mark[1], 0) - mark[2])
 
-    def at(self, mark: Mark, value: int) -> Hashable:
+    def at(self, mark: Epoch, value: int) -> Hashable:
         """A threshold."""
         if self.sorted is None:
             self.met.setdefault(mark, set()).add(value)
             return None
         return self.name(mark), self.rank(mark, value)
 
-    def rank(self, mark: Mark, value: int) -> int:
+    def rank(self, mark: Epoch, value: int) -> int:
         """How many thresholds a number has reached."""
         return 0 if self.sorted is None else bisect_right(self.sorted.get(mark, ()), value)
 
-    def row(self, row: Row) -> Hashable:
+    def row(self, row: VectorClock) -> Hashable:
         if self.sorted is None:
             return None
         known = ((mark, self.rank(mark, value)) for mark, value in row.items())
@@ -205,7 +205,7 @@ class _Form:
             (p.expected, p.completed),
         )
 
-    def meeting(self, mark: Mark, m: Meeting) -> Hashable:
+    def meeting(self, mark: Epoch, m: Meeting) -> Hashable:
         awaited = mark[0] == "c" or any(a.event is not None for a in self.run.actors)
         return (
             (m.threads, min(m.number, 1), self.at(mark, m.number) if m.number else None),
@@ -213,7 +213,7 @@ class _Form:
             self.known(m.released) if awaited else None,
         )
 
-    def actor(self, a: Actor) -> Hashable:
+    def actor(self, a: ReplayedAgent) -> Hashable:
         leaving: Hashable = a.leaving
         if a.leaving >= 0:
             leaving = frozenset((mark, a.leaving - m.number) for mark, m in self.run.meetings.items())
@@ -231,7 +231,7 @@ class _Form:
             self.products(a),
         )
 
-    def group(self, a: Actor, kind: str) -> Hashable:
+    def group(self, a: ReplayedAgent, kind: str) -> Hashable:
         """Committed groups that a wait may newly cover, by what their end makes known."""
         g = self.run.groups.get((kind, a.lanes.cls))
         if g is None:
@@ -242,7 +242,7 @@ class _Form:
         ends = tuple(k for k in (self.rank(mark, v) for v in g.committed) if k > known)
         return ends, self.at(mark, g.issued), g.issued > 0, g.issued > (g.committed or [0])[-1]
 
-    def products(self, a: Actor) -> Hashable:
+    def products(self, a: ReplayedAgent) -> Hashable:
         """The same of wgmmas, which complete for a warpgroup together."""
         g = self.run.groups.get(("mma", a.lanes.cls))
         if g is None:
@@ -272,8 +272,8 @@ class _Form:
             for actors in self.grouped(lambda a: a.info.warp // 4)
         )
 
-    def grouped(self, key: Callable[[Actor], int]) -> list[list[Actor]]:
-        found: dict[tuple[int, int], list[Actor]] = {}
+    def grouped(self, key: Callable[[ReplayedAgent], int]) -> list[list[ReplayedAgent]]:
+        found: dict[tuple[int, int], list[ReplayedAgent]] = {}
         for a in self.run.actors:
             found.setdefault((a.info.cta, key(a)), []).append(a)
         return [*found.values()]

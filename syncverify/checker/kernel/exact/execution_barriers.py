@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from syncverify.checker.kernel.exact.hazards import NotJudgedError
-from syncverify.checker.kernel.exact.knowledge import Knowledge, Mark, join, raise_to
-from syncverify.checker.kernel.exact.state import Actor, Meeting, State
+from syncverify.checker.kernel.exact.knowledge import Epoch, Knowledge, advance_to, join
+from syncverify.checker.kernel.exact.state import Meeting, ReplayedAgent, State
 from syncverify.model.events import Flag
 
 
 class Meetings(State):
     """The rules of execution barriers."""
 
-    def on_barrier(self, a: Actor, waits: bool, number: int, threads: int, flags: int) -> bool:
+    def on_barrier(self, a: ReplayedAgent, waits: bool, number: int, threads: int, flags: int) -> bool:
         total = -(-self.info.threads // 32) * 32
         want = threads or total
         m = self.meetings.setdefault(("n", a.info.cta, number), Meeting())
@@ -32,7 +32,7 @@ class Meetings(State):
                 self.leave(m, ("n", a.info.cta, number))
         return self.out(a, m, waits)
 
-    def enter(self, a: Actor, m: Meeting, mark: Mark, release: bool = True) -> None:
+    def enter(self, a: ReplayedAgent, m: Meeting, mark: Epoch, release: bool = True) -> None:
         """Arrives in the open generation; the one before must be complete (O1)."""
         row = a.lanes.joined.happened
         if row.get(mark, 0) < m.number and any(row.get(("t", c), 0) < t for c, t in m.previous.items()):
@@ -44,14 +44,14 @@ class Meetings(State):
             m.knowledge.join(handed)
         a.entered, a.leaving = True, m.number
 
-    def leave(self, m: Meeting, mark: Mark) -> None:
+    def leave(self, m: Meeting, mark: Epoch) -> None:
         """The generation is complete."""
         m.number += 1
         m.knowledge.mark(mark, m.number)
         m.previous, m.released = m.arrived, m.knowledge
         m.arrived, m.knowledge = {}, Knowledge()
 
-    def out(self, a: Actor, m: Meeting, waits: bool) -> bool:
+    def out(self, a: ReplayedAgent, m: Meeting, waits: bool) -> bool:
         if not waits:
             return True
         if m.number == a.leaving:
@@ -67,22 +67,22 @@ class Meetings(State):
             a.gone or a.lanes.cls in arrived for a in self.actors if (a.info.cta, a.info.warp) == (cta, warp)
         )
 
-    def on_sync(self, a: Actor, number: int, threads: int, flags: int) -> bool:
+    def on_sync(self, a: ReplayedAgent, number: int, threads: int, flags: int) -> bool:
         return self.on_barrier(a, True, number, threads, flags)
 
-    def on_arrive_only(self, a: Actor, number: int, threads: int, flags: int) -> bool:
+    def on_arrive_only(self, a: ReplayedAgent, number: int, threads: int, flags: int) -> bool:
         return self.on_barrier(a, False, number, threads, flags)
 
-    def on_warp_sync(self, a: Actor, mask: int) -> bool:
+    def on_warp_sync(self, a: ReplayedAgent, mask: int) -> bool:
         return self.together(a, mask, memory=True)
 
-    def on_elect(self, a: Actor, mask: int = 0) -> bool:
+    def on_elect(self, a: ReplayedAgent, mask: int = 0) -> bool:
         return self.together(a, 0, memory=False)
 
-    def on_collective(self, a: Actor, mask: int, kind: int) -> bool:
+    def on_collective(self, a: ReplayedAgent, mask: int, kind: int) -> bool:
         return self.together(a, mask, memory=False, kind=kind + 1)
 
-    def together(self, a: Actor, mask: int, memory: bool, kind: int = 0) -> bool:
+    def together(self, a: ReplayedAgent, mask: int, memory: bool, kind: int = 0) -> bool:
         """Lanes of a warp that execute something as one; ``memory``: it orders their accesses;
         ``kind``: what they execute, if not one instruction."""
         mates = [o for o in self.actors if (o.info.cta, o.info.warp) == (a.info.cta, a.info.warp)]
@@ -94,7 +94,7 @@ class Meetings(State):
             if memory:
                 a.lanes.gather()
             else:
-                raise_to(a.lanes.joined.happened, ("t", a.lanes.cls), a.lanes.time)
+                advance_to(a.lanes.joined.happened, ("t", a.lanes.cls), a.lanes.time)
             return True
         assert a.event is not None
         mark = ("w", a.info.cta, a.info.warp, mask, memory, kind)
@@ -114,14 +114,14 @@ class Meetings(State):
                 m.threads = 0
         return self.out(a, m, True)
 
-    def on_cluster_arrive(self, a: Actor, flags: int) -> bool:
+    def on_cluster_arrive(self, a: ReplayedAgent, flags: int) -> bool:
         m = self.meetings.setdefault(("c",), Meeting())
         if a.owes_wait:
             raise self.reject(a, "it arrives twice on the cluster barrier")
         self.enter(a, m, ("c",), release=not flags & Flag.RELAXED)
         if flags & Flag.RELAXED:
             fenced = ("init", a.lanes.cls)
-            raise_to(m.knowledge.visible, fenced, a.lanes.visible(fenced, True))
+            advance_to(m.knowledge.visible, fenced, a.lanes.visible(fenced, True))
         a.owes_wait, a.entered = True, False
         self.cluster_full(m)
         return True
@@ -130,7 +130,7 @@ class Meetings(State):
         if m.arrived and all(o.gone or o.lanes.cls in m.arrived for o in self.actors):
             self.leave(m, ("c",))
 
-    def on_cluster_wait(self, a: Actor, flags: int) -> bool:
+    def on_cluster_wait(self, a: ReplayedAgent, flags: int) -> bool:
         m = self.meetings.setdefault(("c",), Meeting())
         if not a.owes_wait:
             raise self.reject(a, "it waits on the cluster barrier without an arrival")

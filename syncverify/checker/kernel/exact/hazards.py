@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from syncverify.checker.kernel.exact.data import RejectedError
-from syncverify.checker.kernel.exact.knowledge import Lanes, Mark
+from syncverify.checker.kernel.exact.knowledge import Epoch, LaneClass
 from syncverify.model.events import Footprint, SystemInfo
 from syncverify.model.ordering import Need, ordering
 from syncverify.model.proxies import Access
@@ -30,7 +30,7 @@ class Touch:
     time: int
     fp: Footprint
     site: int
-    done: tuple[Mark, int] | None = None
+    done: tuple[Epoch, int] | None = None
     used: int = 0
     any_lane: bool = False
     atomic: bool = False
@@ -45,7 +45,7 @@ class Memory:
         self.touches: dict[int, list[tuple[int, int, Touch]]] = {}
         self.products: set[int] = set()  # classes that have issued wgmmas
 
-    def access(self, lanes: Lanes, touch: Touch, at: str) -> None:
+    def access(self, lanes: LaneClass, touch: Touch, at: str) -> None:
         """Judges an access against all before it, then keeps it. Raises RejectedError."""
         fp = touch.fp
         count = self.info.classes[touch.cls].count
@@ -77,7 +77,7 @@ class Memory:
         left += [(a, b, touch) for a, b in fp.intervals]
         self.touches[fp.memory] = left
 
-    def met(self, lanes: Lanes, first: Touch, second: Touch, need: Need, lo: int, hi: int) -> bool:
+    def met(self, lanes: LaneClass, first: Touch, second: Touch, need: Need, lo: int, hi: int) -> bool:
         """Whether a row's need is met for the bytes ``lo..hi``."""
         same = first.cls == second.cls and (
             lanes.alone or first.any_lane or second.any_lane or _same_lanes(first.fp, second.fp, lo, hi)
@@ -101,7 +101,7 @@ class Memory:
             return True
         return first.kind is Access.GENERIC_READ and self.read_is_over(lanes, first, same)
 
-    def read_is_over(self, lanes: Lanes, first: Touch, same: bool) -> bool:
+    def read_is_over(self, lanes: LaneClass, first: Touch, same: bool) -> bool:
         """K1 in practical mode: it was shown to be over, or a fence passed, before what made it known."""
         seen = lanes.visible(("t", first.cls), same)
         return (first.used > 0 and seen >= first.used) or any(

@@ -10,17 +10,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-Mark = tuple[Any, ...]
-Row = dict[Mark, int]
+Epoch = tuple[Any, ...]
+VectorClock = dict[Epoch, int]
 
 
-def raise_to(row: Row, mark: Mark, value: int) -> None:
+def advance_to(row: VectorClock, mark: Epoch, value: int) -> None:
     """The mark is known to be at ``value`` at least."""
     if value > row.get(mark, 0):
         row[mark] = value
 
 
-def join(into: Row, other: Row) -> None:
+def join(into: VectorClock, other: VectorClock) -> None:
     """Everything known there is known here too."""
     for mark, value in other.items():
         if value > into.get(mark, 0):
@@ -31,25 +31,25 @@ def join(into: Row, other: Row) -> None:
 class Knowledge:
     """Three relations of docs/theory.md: ``happened`` (enablement), ``visible`` (H), ``bridged`` (A)."""
 
-    happened: Row = field(default_factory=dict)
-    visible: Row = field(default_factory=dict)
-    bridged: Row = field(default_factory=dict)
+    happened: VectorClock = field(default_factory=dict)
+    visible: VectorClock = field(default_factory=dict)
+    bridged: VectorClock = field(default_factory=dict)
 
     def join(self, other: Knowledge) -> None:
         join(self.happened, other.happened)
         join(self.visible, other.visible)
         join(self.bridged, other.bridged)
 
-    def mark(self, mark: Mark, value: int) -> None:
+    def mark(self, mark: Epoch, value: int) -> None:
         """A counter reached a value, visibly."""
-        raise_to(self.happened, mark, value)
-        raise_to(self.visible, mark, value)
+        advance_to(self.happened, mark, value)
+        advance_to(self.visible, mark, value)
 
     def copy(self) -> Knowledge:
         return Knowledge(dict(self.happened), dict(self.visible), dict(self.bridged))
 
 
-class Lanes:
+class LaneClass:
     """The knowledge of one class. ``joined`` came through synchronization; ``own`` is each lane's progress,
     of which its sibling lanes know nothing: for a class of one lane there is no difference."""
 
@@ -75,15 +75,15 @@ class Lanes:
         found.join(self.own)
         return found
 
-    def happened(self, mark: Mark, same_lane: bool = False) -> int:
+    def happened(self, mark: Epoch, same_lane: bool = False) -> int:
         found = self.joined.happened.get(mark, 0)
         return max(found, self.own.happened.get(mark, 0)) if same_lane else found
 
-    def visible(self, mark: Mark, same_lane: bool = False) -> int:
+    def visible(self, mark: Epoch, same_lane: bool = False) -> int:
         found = self.joined.visible.get(mark, 0)
         return max(found, self.own.visible.get(mark, 0)) if same_lane else found
 
-    def bridged(self, mark: Mark, same_lane: bool = False) -> int:
+    def bridged(self, mark: Epoch, same_lane: bool = False) -> int:
         found = self.joined.bridged.get(mark, 0)
         return max(found, self.own.bridged.get(mark, 0)) if same_lane else found
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from syncverify.checker.kernel.exact.canonical_state import forget
 from syncverify.checker.kernel.exact.hazards import Memory, NotJudgedError, Touch
-from syncverify.checker.kernel.exact.knowledge import Knowledge, Lanes
+from syncverify.checker.kernel.exact.knowledge import Knowledge, LaneClass
 from syncverify.checker.kernel.exact.run import Follower
-from syncverify.checker.kernel.exact.state import Actor, Barrier, Meeting, Phase
+from syncverify.checker.kernel.exact.state import Barrier, Meeting, Phase, ReplayedAgent
 from syncverify.model.events import Ev, Event, SystemInfo
 
 #: Pieces of memory that are kept for each CTA.
@@ -19,16 +19,16 @@ MOST_KEPT = 2_000
 _NUMBERED = frozenset({Ev.WAIT_TOKEN, Ev.POLL, Ev.POLL_TOKEN})
 
 
-class Beside(Follower):
+class LockstepChecker(Follower):
     """Judges events in the order in which they are handed over; keeps nothing of them for a certificate."""
 
     def __init__(self, info: SystemInfo) -> None:
         super().__init__(info, [None] * len(info.classes))
 
-    def note(self, b: Barrier, phase: int, what: str, a: Actor, *more: int) -> None:
+    def note(self, b: Barrier, phase: int, what: str, a: ReplayedAgent, *more: int) -> None:
         pass
 
-    def keep(self, a: Actor, event: Event) -> None:
+    def keep(self, a: ReplayedAgent, event: Event) -> None:
         pass
 
     def take(self, cls: int, event: Event) -> None:
@@ -51,9 +51,9 @@ class Beside(Follower):
                 if o.event is not None and self.execute(o):
                     moved = True
 
-    def fork(self) -> Beside:
+    def fork(self) -> LockstepChecker:
         """The same state once more."""
-        new = Beside.__new__(Beside)
+        new = LockstepChecker.__new__(LockstepChecker)
         touches: dict[int, Touch] = {}
 
         def touch(t: Touch) -> Touch:
@@ -102,15 +102,15 @@ def _meeting(m: Meeting) -> Meeting:
     return replace(m, arrived=dict(m.arrived), knowledge=m.knowledge.copy())
 
 
-def _lanes(old: Lanes) -> Lanes:
-    new = Lanes.__new__(Lanes)
+def _lanes(old: LaneClass) -> LaneClass:
+    new = LaneClass.__new__(LaneClass)
     new.cls, new.alone, new.time = old.cls, old.alone, old.time
     new.joined = old.joined.copy()
     new.own = new.joined if old.alone else old.own.copy()
     return new
 
 
-def _actor(a: Actor, touch: Any) -> Actor:
+def _actor(a: ReplayedAgent, touch: Any) -> ReplayedAgent:
     received: Knowledge | None = None if a.received is None else a.received.copy()
     return replace(
         a,

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from syncverify.checker.kernel.exact.data import RejectedError
 from syncverify.checker.kernel.exact.hazards import NotJudgedError
-from syncverify.checker.kernel.exact.knowledge import Knowledge, Mark, Row, join
-from syncverify.checker.kernel.exact.state import Actor, Barrier, Phase, State
+from syncverify.checker.kernel.exact.knowledge import Epoch, Knowledge, VectorClock, join
+from syncverify.checker.kernel.exact.state import Barrier, Phase, ReplayedAgent, State
 from syncverify.model.events import Flag
 from syncverify.model.proxies import Scope
 
@@ -18,7 +18,7 @@ LARGEST = (1 << 20) - 1
 class Mbarriers(State):
     """The rules of mbarriers."""
 
-    def use(self, a: Actor, index: int) -> Barrier:
+    def use(self, a: ReplayedAgent, index: int) -> Barrier:
         """A barrier that is alive, in every execution, when the class uses it (O5)."""
         b = self.barriers.get(index)
         if b is None:
@@ -29,28 +29,28 @@ class Mbarriers(State):
         b.uses[a.lanes.cls] = a.lanes.time
         return b
 
-    def initialized(self, a: Actor, b: Barrier) -> None:
+    def initialized(self, a: ReplayedAgent, b: Barrier) -> None:
         """Every init of the barrier comes before."""
         for cls, time in b.inits:
             own = cls == a.lanes.cls and a.lanes.alone
             if not self.seen(a, (cls, time)) and a.lanes.visible(("init", cls), own) < time:
                 raise self.reject(a, "the init is not ordered before this use")
 
-    def complete(self, row: Row, b: Barrier, k: int) -> bool:
+    def complete(self, row: VectorClock, b: Barrier, k: int) -> bool:
         """Whether the completion of phase ``k`` happened before a point."""
         if k < 0 or row.get(b.mark, 0) > k:
             return True
         p = b.last if k == b.done - 1 else b.before if k == b.done - 2 else None
         return p is not None and not p.copies and all(row.get(("t", c), 0) >= t for c, t in p.threads.items())
 
-    def contribute(self, a: Actor, b: Barrier) -> Phase:
+    def contribute(self, a: ReplayedAgent, b: Barrier) -> Phase:
         """O1 for a contribution of the class to the open phase."""
         if not self.complete(a.lanes.joined.happened, b, b.done - 1):
             raise self.reject(a, f"phase {b.done - 1} may still be open")
         b.phase.threads[a.lanes.cls] = a.lanes.time
         return b.phase
 
-    def expect(self, a: Actor, b: Barrier, nbytes: int) -> None:
+    def expect(self, a: ReplayedAgent, b: Barrier, nbytes: int) -> None:
         p = self.contribute(a, b)
         self.note(b, b.done, "expect_tx", a, nbytes)
         join(p.others, a.lanes.handed().happened)
@@ -58,11 +58,11 @@ class Mbarriers(State):
         p.expects.append((a.lanes.cls, a.lanes.time, nbytes))
         self.in_range(a, p)
 
-    def in_range(self, a: Actor, p: Phase) -> None:
+    def in_range(self, a: ReplayedAgent, p: Phase) -> None:
         if max(p.expected, p.completed) > LARGEST:
             raise self.reject(a, "the transaction count may leave its range")
 
-    def arrive(self, a: Actor, index: int, count: int, nbytes: int, flags: int) -> bool:
+    def arrive(self, a: ReplayedAgent, index: int, count: int, nbytes: int, flags: int) -> bool:
         b = self.use(a, index)
         a.answer = b.done
         if flags & Flag.NO_COMPLETE:
@@ -74,7 +74,7 @@ class Mbarriers(State):
             self.arrivals(a, b, a.info.count // rounds, count, flags)
         return True
 
-    def arrivals(self, a: Actor, b: Barrier, lanes: int, count: int, flags: int) -> None:
+    def arrivals(self, a: ReplayedAgent, b: Barrier, lanes: int, count: int, flags: int) -> None:
         """Arrivals of some lanes; those beyond the pending count arrive in the next phase (B17)."""
         while lanes > 0:
             fit = min(lanes, b.pending // count) if count > 0 else 0
@@ -93,7 +93,7 @@ class Mbarriers(State):
             b.pending -= fit * count
             self.close(b)
 
-    def release(self, a: Actor, b: Barrier, p: Phase, handed: Knowledge, flags: int) -> None:
+    def release(self, a: ReplayedAgent, b: Barrier, p: Phase, handed: Knowledge, flags: int) -> None:
         """What an arrival makes visible to the waits of its phase."""
         given, wide = handed, bool(flags & Flag.CLUSTER)
         if flags & Flag.RELAXED:
@@ -149,7 +149,7 @@ class Mbarriers(State):
             if p.tx or p.expects or p.landed:
                 raise RejectedError(where, "its bytes never balance")
 
-    def land(self, a: Actor, index: int, nbytes: int) -> tuple[Mark, int]:
+    def land(self, a: ReplayedAgent, index: int, nbytes: int) -> tuple[Epoch, int]:
         """A copy completes on a barrier; returns what shows it."""
         b = self.barriers.get(index)
         if b is None:
@@ -167,7 +167,7 @@ class Mbarriers(State):
         self.close(b)
         return b.mark, k + 1
 
-    def wait(self, a: Actor, index: int, passes: Callable[[Barrier], bool], flags: int) -> bool:
+    def wait(self, a: ReplayedAgent, index: int, passes: Callable[[Barrier], bool], flags: int) -> bool:
         b = self.use(a, index)
         if not passes(b):
             return False
@@ -186,10 +186,10 @@ class Mbarriers(State):
                     a.lanes.joined.join(b.last.far)
         return True
 
-    def on_wait(self, a: Actor, index: int, parity: int, flags: int) -> bool:
+    def on_wait(self, a: ReplayedAgent, index: int, parity: int, flags: int) -> bool:
         return self.wait(a, index, lambda b: b.done % 2 != parity, flags)
 
-    def on_wait_token(self, a: Actor, index: int, phase: int, flags: int) -> bool:
+    def on_wait_token(self, a: ReplayedAgent, index: int, phase: int, flags: int) -> bool:
         def passes(b: Barrier) -> bool:
             if b.done > phase + 1:
                 raise self.reject(a, f"the token is of phase {phase}, {b.done} are complete")
@@ -197,7 +197,7 @@ class Mbarriers(State):
 
         return self.wait(a, index, passes, flags)
 
-    def on_init(self, a: Actor, index: int, count: int) -> bool:
+    def on_init(self, a: ReplayedAgent, index: int, count: int) -> bool:
         assert a.event is not None
         site, here = a.event[1], (a.lanes.cls, a.lanes.time)
         b = self.barriers.get(index)
@@ -212,7 +212,7 @@ class Mbarriers(State):
         self.barriers[index] = Barrier(index, life, count, (here,), count, site)
         return True
 
-    def alike(self, a: Actor, b: Barrier, site: int, count: int) -> bool:
+    def alike(self, a: ReplayedAgent, b: Barrier, site: int, count: int) -> bool:
         """An init that other lanes of the warp have executed as well, before any use: it changes nothing."""
         classes = {cls for cls, _ in b.inits}
         warps = {(self.info.classes[cls].cta, self.info.classes[cls].warp) for cls in classes}
@@ -225,7 +225,7 @@ class Mbarriers(State):
             and b.copies < 0
         )
 
-    def on_inval(self, a: Actor, index: int) -> bool:
+    def on_inval(self, a: ReplayedAgent, index: int) -> bool:
         """The end of a barrier's life: every use of it, copies included, happened before (O5)."""
         b = self.barriers.pop(index, None)
         if b is None or a.info.count > 1:
@@ -241,11 +241,11 @@ class Mbarriers(State):
         self.ended[index] = (a.lanes.cls, a.lanes.time)
         return True
 
-    def on_expect(self, a: Actor, index: int, nbytes: int) -> bool:
+    def on_expect(self, a: ReplayedAgent, index: int, nbytes: int) -> bool:
         self.expect(a, self.use(a, index), nbytes * a.info.count)
         return True
 
-    def on_complete_tx(self, a: Actor, index: int, nbytes: int) -> bool:
+    def on_complete_tx(self, a: ReplayedAgent, index: int, nbytes: int) -> bool:
         b = self.use(a, index)
         p = self.contribute(a, b)
         self.note(b, b.done, "complete_tx", a, nbytes * a.info.count)
@@ -256,6 +256,6 @@ class Mbarriers(State):
         self.close(b)
         return True
 
-    def on_init_fence(self, a: Actor) -> bool:
+    def on_init_fence(self, a: ReplayedAgent) -> bool:
         a.lanes.own.mark(("init", a.lanes.cls), a.lanes.time)
         return True

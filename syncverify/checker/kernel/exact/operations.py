@@ -6,17 +6,17 @@ from typing import Any
 
 from syncverify.checker.kernel.exact.execution_barriers import Meetings
 from syncverify.checker.kernel.exact.hazards import NotJudgedError, Touch
-from syncverify.checker.kernel.exact.knowledge import Mark, join, raise_to
+from syncverify.checker.kernel.exact.knowledge import Epoch, advance_to, join
 from syncverify.checker.kernel.exact.mbarriers import Mbarriers
-from syncverify.checker.kernel.exact.state import Actor
-from syncverify.model.events import AT_ONCE, NEVER, Flag, Footprint
+from syncverify.checker.kernel.exact.state import ReplayedAgent
+from syncverify.model.events import NEVER, NO_ARRIVAL_NEEDED, Flag, Footprint
 from syncverify.model.proxies import Access, Space
 
 
 class Operations(Mbarriers, Meetings):
     """The rules of what reads and writes."""
 
-    def touch(self, a: Actor, kind: Access, number: int, **more: Any) -> Touch:
+    def touch(self, a: ReplayedAgent, kind: Access, number: int, **more: Any) -> Touch:
         """An access by all lanes of a class, judged."""
         fp: Footprint = self.info.footprints[number]
         if fp.memory != a.info.cta:
@@ -29,9 +29,9 @@ class Operations(Mbarriers, Meetings):
         self.memory.access(a.lanes, made, self.at(a))
         return made
 
-    def on_read(self, a: Actor, fp: int, register: int, scope: int = 0) -> bool:
+    def on_read(self, a: ReplayedAgent, fp: int, register: int, scope: int = 0) -> bool:
         made = self.touch(a, Access.GENERIC_READ, fp, atomic=scope > 0)
-        if register == AT_ONCE:
+        if register == NO_ARRIVAL_NEEDED:
             made.used = a.lanes.time
             return True
         if register == NEVER:
@@ -44,28 +44,28 @@ class Operations(Mbarriers, Meetings):
         a.unsure[fp] = made
         return True
 
-    def reads_over(self, a: Actor) -> None:
+    def reads_over(self, a: ReplayedAgent) -> None:
         """A fence comes after all reads before it, used or not."""
         for made in a.unsure.values():
             if made.used <= 0:
                 made.used = a.lanes.time
         a.unsure.clear()
 
-    def on_use(self, a: Actor, register: int) -> bool:
+    def on_use(self, a: ReplayedAgent, register: int) -> bool:
         made = a.registers.pop(register, None)
         if made is not None and made.used == 0:
             made.used = a.lanes.time
         return True
 
-    def on_write(self, a: Actor, fp: int) -> bool:
+    def on_write(self, a: ReplayedAgent, fp: int) -> bool:
         self.touch(a, Access.GENERIC_WRITE, fp)
         return True
 
-    def on_atomic(self, a: Actor, fp: int, scope: int) -> bool:
+    def on_atomic(self, a: ReplayedAgent, fp: int, scope: int) -> bool:
         self.touch(a, Access.GENERIC_WRITE, fp, atomic=True)
         return True
 
-    def on_fence(self, a: Actor, flags: int, scope: int) -> bool:
+    def on_fence(self, a: ReplayedAgent, flags: int, scope: int) -> bool:
         if flags & (Flag.RELEASE | Flag.SC):
             a.released, a.scope = a.lanes.handed(), scope
         if flags & (Flag.ACQUIRE | Flag.SC) and a.received is not None:
@@ -76,36 +76,36 @@ class Operations(Mbarriers, Meetings):
             self.reads_over(a)
         return True
 
-    def on_global(self, a: Actor, fp: int, flags: int, *_: Any) -> bool:
+    def on_global(self, a: ReplayedAgent, fp: int, flags: int, *_: Any) -> bool:
         """Plain accesses to global memory order nothing."""
         if flags:
             raise NotJudgedError("synchronization through global memory")
         return True
 
-    def on_proxy_fence(self, a: Actor, spaces: int, flags: int) -> bool:
+    def on_proxy_fence(self, a: ReplayedAgent, spaces: int, flags: int) -> bool:
         """What is visible is bridged, of the memory that the fence names (C5)."""
         if spaces & (Space.SHARED_CTA | Space.SHARED_CLUSTER):
             for know in {id(k): k for k in (a.lanes.joined, a.lanes.own)}.values():
                 for mark, value in know.visible.items():
                     far = mark[0] == "t" and self.info.classes[mark[1]].cta != a.info.cta
                     if not far or spaces & Space.SHARED_CLUSTER:
-                        raise_to(know.bridged, mark, value)
+                        advance_to(know.bridged, mark, value)
             if not flags:
                 self.reads_over(a)  # of its own memory: others are not judged
         return True
 
-    def issue(self, a: Actor, kind: str) -> tuple[Mark, int]:
+    def issue(self, a: ReplayedAgent, kind: str) -> tuple[Epoch, int]:
         mark, g = self.group(a, kind)
         g.issued += 1
         return mark, g.issued
 
-    def commit(self, a: Actor, kind: str) -> bool:
+    def commit(self, a: ReplayedAgent, kind: str) -> bool:
         _, g = self.group(a, kind)
         g.committed.append(g.issued)
         return True
 
     def on_bulk_load(
-        self, a: Actor, copies: tuple[tuple[int, int, int], ...], source: int, number: int
+        self, a: ReplayedAgent, copies: tuple[tuple[int, int, int], ...], source: int, number: int
     ) -> bool:
         made = []
         for fp, index, nbytes in copies:
@@ -118,25 +118,25 @@ class Operations(Mbarriers, Meetings):
             a.copies.append((done, self.info.barriers[index].cta))
         return True
 
-    def on_bulk_store(self, a: Actor, fp: int, target: int, number: int, reduces: int) -> bool:
+    def on_bulk_store(self, a: ReplayedAgent, fp: int, target: int, number: int, reduces: int) -> bool:
         self.touch(a, Access.ASYNC_READ, fp, done=self.issue(a, "bulk.read"))
         return True
 
-    def on_bulk_wait(self, a: Actor, pending: int, read: int) -> bool:
+    def on_bulk_wait(self, a: ReplayedAgent, pending: int, read: int) -> bool:
         mark, g = self.group(a, "bulk.read")
         a.lanes.own.mark(mark, g.covered(pending))
         return True
 
-    def on_cp_async(self, a: Actor, fp: int, source: int) -> bool:
+    def on_cp_async(self, a: ReplayedAgent, fp: int, source: int) -> bool:
         self.touch(a, Access.CPASYNC_WRITE, fp, done=self.issue(a, "cp"))
         return True
 
-    def on_cp_wait(self, a: Actor, pending: int) -> bool:
+    def on_cp_wait(self, a: ReplayedAgent, pending: int) -> bool:
         mark, g = self.group(a, "cp")
         a.lanes.own.mark(mark, g.covered(pending))
         return True
 
-    def on_cp_arrive(self, a: Actor, index: int, noinc: int) -> bool:
+    def on_cp_arrive(self, a: ReplayedAgent, index: int, noinc: int) -> bool:
         """An arrival of each lane when its cp.asyncs are done; only the form that adds none is judged."""
         if not noinc:
             raise NotJudgedError("cp.async arrivals that add to the pending count")
@@ -150,7 +150,7 @@ class Operations(Mbarriers, Meetings):
                 raise self.reject(a, f"it may land in phase {b.done - 1}")
             p = b.phase
             join(p.by_arrivals, a.lanes.handed().happened)
-            raise_to(p.knowledge.visible, mark, g.issued)
+            advance_to(p.knowledge.visible, mark, g.issued)
             p.copies, b.copies = True, b.done
             take = min(left, b.pending)
             self.note(b, b.done, "cp_arrive", a, take)
@@ -159,7 +159,7 @@ class Operations(Mbarriers, Meetings):
             self.close(b)
         return True
 
-    def on_wgmma_fence(self, a: Actor) -> bool:
+    def on_wgmma_fence(self, a: ReplayedAgent) -> bool:
         if not self.together(a, 0, memory=False):
             return False
         a.fenced = True
@@ -168,7 +168,15 @@ class Operations(Mbarriers, Meetings):
         return True
 
     def on_wgmma(
-        self, a: Actor, acc: int, fp_a: int, frag_a: int, fp_b: int, adds: int, others: int, told: int = 0
+        self,
+        a: ReplayedAgent,
+        acc: int,
+        fp_a: int,
+        frag_a: int,
+        fp_b: int,
+        adds: int,
+        others: int,
+        told: int = 0,
     ) -> bool:
         if not self.together(a, 0, memory=False):
             return False
@@ -186,10 +194,10 @@ class Operations(Mbarriers, Meetings):
                 state[0] = done[1]
         return True
 
-    def on_wgmma_commit(self, a: Actor) -> bool:
+    def on_wgmma_commit(self, a: ReplayedAgent) -> bool:
         return self.together(a, 0, memory=False) and self.commit(a, "mma")
 
-    def on_wgmma_wait(self, a: Actor, pending: int) -> bool:
+    def on_wgmma_wait(self, a: ReplayedAgent, pending: int) -> bool:
         """A wgmma is one operation of four warps: it completes when all have issued and committed it."""
         if a.leaving != -2 and not self.together(a, 0, memory=False):
             return False
@@ -212,7 +220,7 @@ class Operations(Mbarriers, Meetings):
         a.lanes.joined.mark(mark, covered)
         return True
 
-    def on_fragment(self, a: Actor, frag: int) -> bool:
+    def on_fragment(self, a: ReplayedAgent, frag: int) -> bool:
         state = a.fragments.setdefault(frag, [0, 0])
         if state[0] > a.lanes.happened(("g", "mma", (a.info.cta, a.info.warp)), True):
             raise self.reject(a, "a wgmma owns these registers")

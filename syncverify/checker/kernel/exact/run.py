@@ -13,7 +13,7 @@ from syncverify.checker.kernel.exact.data import RejectedError
 from syncverify.checker.kernel.exact.hazards import NotJudgedError
 from syncverify.checker.kernel.exact.knowledge import join
 from syncverify.checker.kernel.exact.operations import Operations
-from syncverify.checker.kernel.exact.state import Actor, Meeting
+from syncverify.checker.kernel.exact.state import Meeting, ReplayedAgent
 from syncverify.model.automata.register_pool import legal, most_registers
 from syncverify.model.events import Ev, Event, Flag, System, ThreadClass
 
@@ -58,7 +58,7 @@ class Follower(Operations):
                 if self.exits[cta].get(mark, 0) < value:
                     raise RejectedError(self.info.name, f"a copy of {a.info.name} may outlive its CTA")
 
-    def step(self, a: Actor) -> bool:
+    def step(self, a: ReplayedAgent) -> bool:
         """One event of a class, unless it has to wait."""
         if a.event is None:
             assert a.agent is not None
@@ -66,7 +66,7 @@ class Follower(Operations):
             a.lanes.advance()
         return self.execute(a)
 
-    def execute(self, a: Actor) -> bool:
+    def execute(self, a: ReplayedAgent) -> bool:
         """The event at which a class stands, unless it has to wait."""
         assert a.event is not None
         handler = _HANDLERS.get(a.event[0])
@@ -80,11 +80,11 @@ class Follower(Operations):
         a.event, a.entered, a.leaving = None, False, -1
         return True
 
-    def keep(self, a: Actor, event: Event) -> None:
+    def keep(self, a: ReplayedAgent, event: Event) -> None:
         """Enters an event into what a certificate says of the run."""
         self.trace[a.lanes.cls].append(event)
 
-    def on_exit(self, a: Actor) -> bool:
+    def on_exit(self, a: ReplayedAgent) -> bool:
         for kind, what in (("bulk.read", "bulk stores"), ("mma", "wgmmas")):
             mark, g = self.group(a, kind)
             if a.lanes.happened(mark, True) < g.issued:
@@ -97,7 +97,7 @@ class Follower(Operations):
         self.cluster_full(self.meetings.setdefault(("c",), Meeting()))
         return True
 
-    def on_setmaxnreg(self, a: Actor, inc: int, registers: int) -> bool:
+    def on_setmaxnreg(self, a: ReplayedAgent, inc: int, registers: int) -> bool:
         a.requests.append((registers, bool(inc), a.lanes.handed().happened, a.lanes.time))
         return True
 
@@ -142,10 +142,10 @@ class Follower(Operations):
             if any([c for c in o.collectives if c[1] >= Ev.WGMMA_FENCE] != products for o in mates):
                 raise RejectedError(self.info.name, "warps of a warpgroup execute different wgmmas")
 
-    def on_fault(self, a: Actor, rule: str, message: str) -> bool:
+    def on_fault(self, a: ReplayedAgent, rule: str, message: str) -> bool:
         raise self.reject(a, message)
 
-    def nothing(self, a: Actor, *_: Any) -> bool:
+    def nothing(self, a: ReplayedAgent, *_: Any) -> bool:
         return True
 
 

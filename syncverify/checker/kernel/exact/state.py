@@ -8,7 +8,7 @@ from typing import Any
 
 from syncverify.checker.kernel.exact.data import RejectedError
 from syncverify.checker.kernel.exact.hazards import Memory, NotJudgedError, Touch
-from syncverify.checker.kernel.exact.knowledge import Knowledge, Lanes, Mark, Row
+from syncverify.checker.kernel.exact.knowledge import Epoch, Knowledge, LaneClass, VectorClock
 from syncverify.model.events import Agent, Event, SystemInfo, ThreadClass
 
 
@@ -18,12 +18,14 @@ class Phase:
 
     knowledge: Knowledge = field(default_factory=Knowledge)
     far: Knowledge = field(default_factory=Knowledge)  # for waits at cluster scope
-    by_arrivals: Row = field(default_factory=dict)  # what happened before some arrival
-    others: Row = field(default_factory=dict)  # before some other contribution
+    by_arrivals: VectorClock = field(default_factory=dict)  # what happened before some arrival
+    others: VectorClock = field(default_factory=dict)  # before some other contribution
     threads: dict[int, int] = field(default_factory=dict)  # contributions of threads: class -> time
     copies: bool = False  # something asynchronous contributed
     expects: list[tuple[int, int, int]] = field(default_factory=list)  # class, time, bytes
-    landed: list[tuple[int, Row]] = field(default_factory=list)  # bytes, what happened before the issue
+    landed: list[tuple[int, VectorClock]] = field(
+        default_factory=list
+    )  # bytes, what happened before the issue
     expected: int = 0
     completed: int = 0
 
@@ -51,7 +53,7 @@ class Barrier:
     copies: int = -1  # the last phase to which something asynchronous contributed
 
     @property
-    def mark(self) -> Mark:
+    def mark(self) -> Epoch:
         return ("b", self.index, self.life)
 
 
@@ -82,12 +84,12 @@ class Meeting:
 
 
 @dataclass(slots=True)
-class Actor:
+class ReplayedAgent:
     """One class while it runs."""
 
     info: ThreadClass
     agent: Agent | None
-    lanes: Lanes
+    lanes: LaneClass
     event: Event | None = None
     answer: int = 0
     entered: bool = False  # it has arrived at the barrier at which it stands
@@ -98,14 +100,14 @@ class Actor:
     fragments: dict[int, list[int]] = field(default_factory=dict)  # number of the last wgmma, touched since
     fenced: bool = False
     owes_wait: bool = False  # on the cluster barrier
-    requests: list[tuple[int, bool, Row, int]] = field(default_factory=list)  # of setmaxnreg
+    requests: list[tuple[int, bool, VectorClock, int]] = field(default_factory=list)  # of setmaxnreg
     released: Knowledge | None = None  # what a release fence hands to later relaxed arrivals (A5)
     scope: int = 0  # its scope
     received: Knowledge | None = None  # what relaxed waits leave to an acquire fence
     collectives: list[tuple[int, int]] = field(default_factory=list)  # aligned operations: site, code
     far: dict[int, int] = field(default_factory=dict)  # other CTAs that it reached, and when last
-    issues: list[Row] = field(default_factory=list)  # of wgmmas
-    copies: list[tuple[tuple[Mark, int], int]] = field(default_factory=list)  # completion, CTA written
+    issues: list[VectorClock] = field(default_factory=list)  # of wgmmas
+    copies: list[tuple[tuple[Epoch, int], int]] = field(default_factory=list)  # completion, CTA written
 
 
 class State:
@@ -123,19 +125,19 @@ class State:
         self.barriers: dict[int, Barrier] = {}
         self.lives: dict[int, int] = {}
         self.ended: dict[int, tuple[int, int]] = {}  # invalidations: class, time
-        self.meetings: dict[Mark, Meeting] = {}
-        self.groups: dict[Mark, Groups] = {}
-        self.exits: dict[int, Row] = {}
+        self.meetings: dict[Epoch, Meeting] = {}
+        self.groups: dict[Epoch, Groups] = {}
+        self.exits: dict[int, VectorClock] = {}
         self.events = 0
         self.trace: list[list[Event]] = [[] for _ in self.info.classes]
         #: (barrier, phase) -> what landed in it, and who waited for it: the run as a certificate has it
         self.phases: dict[tuple[int, int], tuple[list[Any], list[Any]]] = {}
         self.actors = [
-            Actor(c, a, Lanes(i, c.count))
+            ReplayedAgent(c, a, LaneClass(i, c.count))
             for i, (c, a) in enumerate(zip(self.info.classes, agents, strict=True))
         ]
 
-    def note(self, b: Barrier, phase: int, what: str, a: Actor, *more: int) -> None:
+    def note(self, b: Barrier, phase: int, what: str, a: ReplayedAgent, *more: int) -> None:
         """Enters a contribution to a phase, or a wait for it."""
         gives, takes = self.phases.setdefault((b.index, phase), ([], []))
         if what == "wait":
@@ -143,19 +145,19 @@ class State:
         else:
             gives.append([what, a.lanes.cls, a.lanes.time, *more])
 
-    def at(self, a: Actor) -> str:
+    def at(self, a: ReplayedAgent) -> str:
         assert a.event is not None
         site = self.info.sites[a.event[1]]
         return f"{site.span} ({site.text})"
 
-    def reject(self, a: Actor, what: str) -> RejectedError:
+    def reject(self, a: ReplayedAgent, what: str) -> RejectedError:
         return RejectedError(self.at(a), f"{a.info.name}: {what}")
 
-    def seen(self, a: Actor, event: tuple[int, int]) -> bool:
+    def seen(self, a: ReplayedAgent, event: tuple[int, int]) -> bool:
         """Whether an event of a class is visible to the lanes of another, or of the same lane."""
         cls, time = event
         return a.lanes.visible(("t", cls), cls == a.lanes.cls and a.lanes.alone) >= time
 
-    def group(self, a: Actor, kind: str) -> tuple[Mark, Groups]:
+    def group(self, a: ReplayedAgent, kind: str) -> tuple[Epoch, Groups]:
         owner = (a.info.cta, a.info.warp) if kind == "mma" else a.lanes.cls
         return ("g", kind, owner), self.groups.setdefault((kind, a.lanes.cls), Groups())

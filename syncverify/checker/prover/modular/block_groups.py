@@ -1,10 +1,10 @@
 """Grids whose blocks pass data on in small groups: which groups there are, and which of them are alike.
 
 Every cluster is run alone, all its waits passing. What it touches in tracked global memory says with which
-others it shares data: clusters between which no byte is shared that anyone writes belong to different teams,
-and nothing that one team does reaches another. Two teams are alike if their clusters, one by one, emit the
-same events, and if their accesses to global memory meet in the same way: each stretch of memory that accesses
-of one team touch together lies elsewhere, but looks the same.
+others it shares data: clusters between which no byte is shared that anyone writes belong to different block
+groups, and nothing that one block group does reaches another. Two block groups are alike if their clusters,
+one by one, emit the same events, and if their accesses to global memory meet in the same way: each stretch of
+memory that accesses of one block group touch together lies elsewhere, but looks the same.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _PLACES = {
 }  # fmt: skip
 
 
-class Undetermined(Exception):  # noqa: N818 -- an answer
+class NotDetermined(Exception):  # noqa: N818 -- an answer
     """What a cluster does is not known from a run of it alone; the text says why."""
 
 
@@ -42,13 +42,13 @@ class Trace:
 
 
 def traced(system: System) -> Trace:
-    """The trace of a system of one cluster. Raises Undetermined."""
+    """The trace of a system of one cluster. Raises NotDetermined."""
     for _ in range(_MAX_SPLITS):
         try:
             return _traced(system)
         except LaneSplit as split:
             system = system.refined(split)
-    raise Undetermined("lane classes did not settle")
+    raise NotDetermined("lane classes kept splitting")
 
 
 def _traced(system: System) -> Trace:
@@ -67,7 +67,7 @@ def _traced(system: System) -> Trace:
             if not left & 255:
                 check_time()
             if left < 0:
-                raise Undetermined(f"a cluster has more than {_MOST} events")
+                raise NotDetermined(f"a cluster has more than {_MOST} events")
             _determined(event)
             if event[0] == Ev.EXIT:
                 break
@@ -86,9 +86,9 @@ def _traced(system: System) -> Trace:
 
 def _determined(event: Event) -> None:
     if event[0] == Ev.UNKNOWN:
-        raise Undetermined(event[2])
+        raise NotDetermined(event[2])
     if event[0] == Ev.ARRIVE and event[5] & Flag.TOKEN:
-        raise Undetermined("what a block does may depend on the number of a phase")
+        raise NotDetermined("what a block does may depend on the number of a phase")
 
 
 def _passed(agent: Agent, poll: Event) -> Event:
@@ -103,10 +103,10 @@ def _passed(agent: Agent, poll: Event) -> Event:
     after = again.fork()
     stays = more.step(0) == asked and more.normalize() == again.normalize()
     if not stays or (asked[0], *asked[2:]) != (poll[0], *poll[2:]):
-        raise Undetermined("what a block does depends on what it finds when it looks")
+        raise NotDetermined("what a block does depends on what it finds when it looks")
     later, event = after.step(1), agent.step(1)
     if later != event or after.normalize() != agent.normalize():
-        raise Undetermined("what a block does depends on when it looks")
+        raise NotDetermined("what a block does depends on when it looks")
     return event
 
 
@@ -153,7 +153,7 @@ def _stretches(
 
 
 def shape(team: Sequence[Trace]) -> Hashable:
-    """What teams that are alike have in common."""
+    """What block groups that are alike have in common."""
     # a footprint may come in traces of several clusters: it is the same memory there
     starts, ends = _places(f for t in team for f in t.footprints)
     numbers: dict[int, int] = {}
@@ -177,14 +177,16 @@ def _places(footprints: Iterable[Footprint]) -> tuple[list[int], list[int]]:
     return [lo for lo, _ in found], [hi for _, hi in found]
 
 
-def team_kinds(traces: Sequence[Trace], most: int) -> list[tuple[int, ...]]:
-    """A team of each kind, all of clusters in a row. Raises Undetermined where teams are too large."""
+def group_classes(traces: Sequence[Trace], most: int) -> list[tuple[int, ...]]:
+    """A team of each kind, all of clusters in a row. Raises NotDetermined where block groups are
+    too large.
+    """
     kinds: dict[Hashable, tuple[int, ...]] = {}
     for team in teams(traces):
         if len(team) > most or team[-1] - team[0] + 1 != len(team):
-            raise Undetermined(f"{len(team)} clusters share data, at most {most} in a row are run together")
+            raise NotDetermined(f"{len(team)} clusters share data, at most {most} in a row are run together")
         kinds.setdefault(shape([traces[c] for c in team]), team)
     return list(kinds.values())
 
 
-__all__ = ["Trace", "Undetermined", "team_kinds", "shape", "teams", "traced"]
+__all__ = ["NotDetermined", "Trace", "group_classes", "shape", "teams", "traced"]

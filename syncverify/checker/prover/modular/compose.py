@@ -1,4 +1,5 @@
-"""Clusters of a team that were run alone, put together: see docs/symbolic.md, "Members of a team".
+"""Clusters of a block group that were run alone, put together: see docs/symbolic.md, "Members of a block
+group".
 
 They run one after the other. Each spin is passed with the writes of flags so far, and what it hands on is
 told from these; then any two accesses of different clusters are compared.
@@ -28,12 +29,12 @@ from syncverify.model.proxies import Access as Kind
 from syncverify.model.proxies import Scope
 
 #: Some accesses or steps of clusters: bits, by their numbers among those of all.
-Some = int
+BitSet = int
 Numbers = frozenset[int]
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class FlagTest:
     """A spin on a flag."""
 
     flag: Bytes
@@ -42,7 +43,7 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
-class Handed:
+class ReleasedKnowledge:
     """What a release hands on: accesses of its own cluster that are over, and bridged to the async proxy; of
     which spins the accesses that these showed to be over, the same bridged, and those that were bridged."""
 
@@ -54,7 +55,7 @@ class Handed:
 
 
 @dataclass(frozen=True, slots=True)
-class Signal:
+class FlagSignal:
     """A write of a flag. ``before``: steps of its cluster that come before it in every execution;
     ``looks``: spins whose signals do."""
 
@@ -64,7 +65,7 @@ class Signal:
     lanes: int
     before: Numbers
     looks: Numbers
-    handed: Handed | None
+    handed: ReleasedKnowledge | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +82,10 @@ class Access:
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class ClusterSummary:
     """What one cluster does with flags, in the order of its run, and its accesses."""
 
-    steps: tuple[Look | Signal, ...]
+    steps: tuple[FlagTest | FlagSignal, ...]
     accesses: tuple[Access, ...]
 
 
@@ -97,19 +98,19 @@ Pairs = tuple[tuple[int, int, bool | None], ...]
 class _Acquired:
     """What a spin makes known: steps in every execution, accesses that are over, and bridged."""
 
-    order: Some = 0
-    over: Some = 0
-    bridged: Some = 0
+    order: BitSet = 0
+    over: BitSet = 0
+    bridged: BitSet = 0
 
     def __or__(self, other: _Acquired) -> _Acquired:
         return _Acquired(self.order | other.order, self.over | other.over, self.bridged | other.bridged)
 
 
 @dataclass(slots=True)
-class Together:
-    """Some clusters of a team, the first ones."""
+class Composition:
+    """Some clusters of a block group, the first ones."""
 
-    accounts: Sequence[Account]
+    accounts: Sequence[ClusterSummary]
     locations: dict[Bytes, Location] = field(default_factory=dict)
     acquired: list[list[_Acquired]] = field(default_factory=list)
     released: dict[int, _Acquired] = field(default_factory=dict)  # by the number of the write
@@ -137,7 +138,7 @@ class Together:
 
     # ------------------------------------------------------------ flags
 
-    def follow(self, account: Account) -> str | None:
+    def follow(self, account: ClusterSummary) -> str | None:
         """The next cluster, with all its spins and signals."""
         first = self.steps[-1] + len(self.accounts[len(self.steps) - 1].steps) if self.steps else 0
         reach = self.accesses[-1] + len(self.accounts[len(self.steps) - 1].accesses) if self.steps else 0
@@ -146,7 +147,7 @@ class Together:
         self.acquired.append([])
         for i, step in enumerate(account.steps):
             at = self.locations.setdefault(step.flag, Location())
-            if isinstance(step, Signal):
+            if isinstance(step, FlagSignal):
                 self.write(at, step, first + i)
             elif at.value is None or not COMPARE[step.compare](at.value, step.value):
                 return "a cluster waits for what those before it do not bring"
@@ -154,7 +155,7 @@ class Together:
                 self.look(at, step, first + i)
         return None
 
-    def look(self, at: Location, step: Look, number: int) -> None:
+    def look(self, at: Location, step: FlagTest, number: int) -> None:
         seen = first_true(at, step.compare, step.value)
         at.spins.append(Spin(number, 1, -1, step.compare, step.value, seen))
         found = _Acquired()
@@ -163,7 +164,7 @@ class Together:
                 found |= self.released[w.cls]
         self.acquired[-1].append(found)
 
-    def write(self, at: Location, step: Signal, number: int) -> None:
+    def write(self, at: Location, step: FlagSignal, number: int) -> None:
         spins = self.acquired[-1]
         order = _bits(step.before, self.steps[-1]) | 1 << number
         for i in step.looks:
@@ -180,14 +181,14 @@ class Together:
         past = np.array([order >> i & 1 for i in range(self.total)], dtype=np.int32)
         at.writes.append(Write(number, 1, at.value, step.added, past, -1, step.lanes))
 
-    def over(self, spins: Numbers, cluster: int = -1) -> Some:
+    def over(self, spins: Numbers, cluster: int = -1) -> BitSet:
         """The accesses that some spins of a cluster show to be over."""
         found = 0
         for i in spins:
             found |= self.acquired[cluster][i].over
         return found
 
-    def bridged(self, known: Handed | Access, cluster: int = -1) -> Some:
+    def bridged(self, known: ReleasedKnowledge | Access, cluster: int = -1) -> BitSet:
         """And those that are bridged: by a fence after the spin, or before the signal."""
         found = self.over(known.fenced, cluster)
         for i in known.carried:
@@ -211,7 +212,7 @@ class Together:
     def raced(self) -> str | None:
         """Whether two accesses of different clusters are not in order."""
         for m, account in enumerate(self.accounts):
-            known: dict[int, tuple[Some, Some]] = {}
+            known: dict[int, tuple[BitSet, BitSet]] = {}
             for start, before in zip(self.accesses[:m], self.accounts, strict=False):
                 for i, j, bridge in self.between(before, account):
                     if j not in known:
@@ -223,7 +224,7 @@ class Together:
                         return "accesses of two clusters to global memory are not ordered"
         return None
 
-    def between(self, one: Account, other: Account) -> Pairs:
+    def between(self, one: ClusterSummary, other: ClusterSummary) -> Pairs:
         """The accesses of two clusters that must be in order."""
         key = id(one), id(other)
         if key not in self.pairs:
@@ -231,7 +232,7 @@ class Together:
         return self.pairs[key]
 
 
-def _bits(numbers: Numbers, start: int) -> Some:
+def _bits(numbers: Numbers, start: int) -> BitSet:
     found = 0
     for i in numbers:
         found |= 1 << start + i
@@ -268,7 +269,7 @@ def _meeting(some: Sequence[Access], others: Sequence[Access]) -> Iterator[tuple
     yield from sorted(found, key=lambda pair: pair[::-1])
 
 
-def _between(one: Account, other: Account) -> Iterator[tuple[int, int, bool | None]]:
+def _between(one: ClusterSummary, other: ClusterSummary) -> Iterator[tuple[int, int, bool | None]]:
     """The pairs of accesses that meet, and must be in order. That the value of a read was used (K1) is not
     looked at."""
     for i, j in _meeting(one.accesses, other.accesses):
@@ -282,4 +283,4 @@ def _between(one: Account, other: Account) -> Iterator[tuple[int, int, bool | No
             yield i, j, None
 
 
-__all__ = ["Access", "Account", "Handed", "Look", "Pairs", "Signal", "Together"]
+__all__ = ["Access", "ClusterSummary", "Composition", "FlagSignal", "FlagTest", "Pairs", "ReleasedKnowledge"]

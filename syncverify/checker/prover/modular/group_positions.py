@@ -1,11 +1,11 @@
-"""Where the blocks of a team of one size stand in a grid, whichever team it is."""
+"""Where the blocks of a block group of one size stand in a grid, whichever team it is."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from syncverify.symbolic.context import Space, Symbolic, Term
+from syncverify.symbolic.context import AffineTerm, NotConcrete, SymbolicContext
 from syncverify.symbolic.inequalities import Parts
 from syncverify.symbolic.protocol import MEMBER, TEAM
 
@@ -14,15 +14,18 @@ MOST = 16
 
 
 def one_team(
-    across: list[Any], team: int, space: Space, rows: bool = False
+    across: list[Any], team: int, space: SymbolicContext, rows: bool = False
 ) -> tuple[dict[int, dict[str, Any]], bool]:
-    """The places of the blocks of any team of a grid, which may be one of its ``rows``, and whether it is the
+    """The places of the blocks of any block group of a grid, which may be one of its ``rows``, and whether it
+    is the
     only one."""
     if not _is(across[2], 1) or not _is(*((across[0], team) if rows else (across[1], 1))):
-        raise Symbolic("blocks synchronize through global memory, in a grid of several dimensions")
+        raise NotConcrete("blocks synchronize through global memory, in a grid of several dimensions")
     size = across[1] * team if rows else across[0]
     if size % team != 0:
-        raise Symbolic("blocks synchronize through global memory, in a grid that is no whole number of teams")
+        raise NotConcrete(
+            "blocks synchronize through global memory, in a grid that is not a multiple of the block group"
+        )
     number = space.path.sizes[TEAM] = space.atom("team", 0, None)
     space.path.assume(*space.of(size - team - number * team))
     number = space.resolved(number)
@@ -31,13 +34,13 @@ def one_team(
         b = number * team + cta
         x, y = (cta, number) if rows else (b, 0)
         places[cta] = {"block": b, "block.x": x, "block.y": y, "block.z": 0, TEAM: number, MEMBER: number}
-    return places, not isinstance(number, Term)
+    return places, not isinstance(number, AffineTerm)
 
 
-def any_member(team: int, ctas: int, space: Space) -> dict[int, dict[str, Any]]:
-    """The places of the blocks of any cluster of any team, where teams are rows of the grid.
+def any_member(team: int, ctas: int, space: SymbolicContext) -> dict[int, dict[str, Any]]:
+    """The places of the blocks of any cluster of any block group, where block groups are rows of the grid.
 
-    Nothing is known of the number of the team, so that places always move with it.
+    Nothing is known of the number of the block group, so that places always move with it.
     """
     number = space.path.sizes[TEAM] = space.atom("team", 0, None)
     clusters = team // ctas
@@ -53,12 +56,12 @@ def any_member(team: int, ctas: int, space: Space) -> dict[int, dict[str, Any]]:
 
 
 def members(places: Mapping[int, Any], ctas: int) -> list[dict[int, Any]]:
-    """The places of the blocks of each cluster of a team."""
+    """The places of the blocks of each cluster of a block group."""
     firsts = range(0, len(places), ctas)
     return [{cta: places[first + cta] for cta in range(ctas)} for first in firsts]
 
 
-def multiples(some: Iterable[Term], unit: Term) -> bool:
+def multiples(some: Iterable[AffineTerm], unit: AffineTerm) -> bool:
     """Whether sums are multiples of another one, but for numbers."""
     return all(_multiple(parts, unit.parts) for parts in {x.parts for x in some})
 

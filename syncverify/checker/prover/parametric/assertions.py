@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import islice
 
-from syncverify.checker.prover.parametric.concrete_checks import Numbers
-from syncverify.checker.prover.parametric.system_proof import Found
+from syncverify.checker.prover.parametric.concrete_checks import ConcreteChecks
+from syncverify.checker.prover.parametric.system_proof import SystemProof
 from syncverify.model.events import Undefined
 
 #: Launches that are looked at.
 MOST_LAUNCHES = 3
 
 
-def always_stopped(found: Iterable[Found], numbers: Numbers) -> str | None:
+def always_stopped(found: Iterable[SystemProof], numbers: ConcreteChecks) -> str | None:
     """An assertion of the kernel that may fail at all sizes: no launch is found that is proved as it is; or
     what is not defined, if no run ends without."""
     explored = list(found)

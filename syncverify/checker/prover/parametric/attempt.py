@@ -13,22 +13,29 @@ from syncverify.checker.happens_before.run import Unmodelled
 from syncverify.checker.happens_before.vector_clocks import ColumnsExhausted
 from syncverify.checker.prover.budget import without_rotations
 from syncverify.checker.prover.parametric.assertions import always_stopped
-from syncverify.checker.prover.parametric.compose_sizes import Joined
-from syncverify.checker.prover.parametric.concrete_checks import MOST_EARLY, Numbers, Problem, total_of
-from syncverify.checker.prover.parametric.lane_splits import alike, finer, refined
+from syncverify.checker.prover.parametric.compose_sizes import ComposedClusters
+from syncverify.checker.prover.parametric.concrete_checks import MOST_EARLY, ConcreteChecks, Problem, total_of
+from syncverify.checker.prover.parametric.lane_splits import finer, refined, same_split_elsewhere
 from syncverify.checker.prover.parametric.presplit import answered, open_ended
-from syncverify.checker.prover.parametric.result import Sized
-from syncverify.checker.prover.parametric.system_proof import Found, told_aside
-from syncverify.checker.prover.reach.analysis import Exceeded, Explorer, Failed, Limits, Unturned, allowed
-from syncverify.checker.prover.reach.graph import Settled
-from syncverify.checker.prover.reach.refinement import Slots
+from syncverify.checker.prover.parametric.result import ParametricResult
+from syncverify.checker.prover.parametric.system_proof import SystemProof, in_child_process
+from syncverify.checker.prover.reach.analysis import (
+    AbstractCounterexample,
+    BudgetExceeded,
+    ExplorationBudget,
+    ReachabilityAnalysis,
+    SymmetryAbandoned,
+    split_on_preconditions,
+)
+from syncverify.checker.prover.reach.graph import NodeStatus
+from syncverify.checker.prover.reach.refinement import UseRoundRobinRing
 from syncverify.checker.prover.reach.tile_history import Groups
 from syncverify.ir.expr import Expr, evaluate
 from syncverify.model.events import LaneSplit
-from syncverify.symbolic.context import Space, Symbolic
-from syncverify.symbolic.path_condition import Path
-from syncverify.symbolic.protocol import SizedSystem
-from syncverify.symbolic.round_robin import whole_laps
+from syncverify.symbolic.context import NotConcrete, SymbolicContext
+from syncverify.symbolic.path_condition import PathCondition
+from syncverify.symbolic.protocol import SymbolicSystem
+from syncverify.symbolic.round_robin import split_on_lap_length
 
 #: Columns of clocks beyond the usual, after which an exploration gives up.
 MOST_COLUMNS = 1_024
@@ -40,59 +47,61 @@ MORE_NODES = 150
 MOST_LARGER = 10
 
 #: A path with the systems that start on it; and whether some size has no number there.
-Item = tuple[tuple[Path, list[SizedSystem]], bool]
+Item = tuple[tuple[PathCondition, list[SymbolicSystem]], bool]
 
 
 @dataclass(slots=True)
 class Attempt:
     problem: Problem
     policy: Policy
-    limits: Limits
+    limits: ExplorationBudget
     forgets: bool
-    numbers: Numbers
-    space: Space = field(default_factory=Space)
+    numbers: ConcreteChecks
+    space: SymbolicContext = field(default_factory=SymbolicContext)
     small: bool = True
-    explorers: list[Explorer] = field(default_factory=list)  # of the systems of one path
-    found: list[Found] = field(default_factory=list)
+    explorers: list[ReachabilityAnalysis] = field(default_factory=list)  # of the systems of one path
+    found: list[SystemProof] = field(default_factory=list)
     unconfirmed: int = 0
     reason: str | None = None
     exceeded: bool = False  # a limit was in the way
     further: bool = True  # on the path that is explored some size has no number
     restores: bool = True  # flags in global memory are left as they were found
     unturned: bool = False  # it has a ring, round which it could not be explored
-    slots: int = 0  # of a ring that was found where turns are dealt out
+    slots: int = 0  # of a ring that was found where iterations are distributed round-robin
     groups: Groups = ()  # and its barriers
-    turns: bool = True  # where no size is taken anew, a ring is looked for
+    turns: bool = True  # where no size is havocked, a ring is looked for
 
-    def run(self) -> Sized:
+    def run(self) -> ParametricResult:
         try:
             starts = self.starts()
             open_ = [open_ended(self.space, path) for path, _ in starts]
             items = [*zip(starts, open_, strict=True)]
             numbers = [x for x in items if not x[1]]
             several = len(numbers) if self.space.early and any(open_) else 0
-            with told_aside(lambda: self.each_alone(numbers), several) as answer:
+            with in_child_process(lambda: self.each_alone(numbers), several) as answer:
                 refuted = self.all_of(items if answer is None else [x for x in items if x[1]])
                 told = answer() if answer is not None and refuted is None else ()
             if told is None:
                 refuted = self.all_of(numbers)
             if refuted is not None:
-                return Sized(Verdict.REFUTED, values=refuted, stats=self.stats())
+                return ParametricResult(Verdict.REFUTED, values=refuted, stats=self.stats())
             self.found += told or ()
             self.reason = self.reason or always_stopped(self.found, self.numbers)
-        except (Symbolic, Unmodelled) as e:
+        except (NotConcrete, Unmodelled) as e:
             self.reason = reason_of(e)
-            self.exceeded = isinstance(e, Exceeded)
-            self.unturned = isinstance(e, Unturned)
+            self.exceeded = isinstance(e, BudgetExceeded)
+            self.unturned = isinstance(e, SymmetryAbandoned)
         except InputError as e:
             self.reason = e.message
-        except Slots as e:
-            self.reason, self.slots, self.groups = "turns are dealt out", e.size, e.groups
+        except UseRoundRobinRing as e:
+            self.reason, self.slots, self.groups = "iterations are distributed round-robin", e.size, e.groups
         if self.reason is not None:
-            return Sized(Verdict.UNKNOWN, reason=self.reason, stats=self.stats())
+            return ParametricResult(Verdict.UNKNOWN, reason=self.reason, stats=self.stats())
         notes = {k: d for e in self.found for k, d in e.notes.items()}
         graphs = tuple(e.graph for e in self.found)
-        found = Sized(Verdict.PROVED, diagnostics=tuple(notes.values()), stats=self.stats(), graphs=graphs)
+        found = ParametricResult(
+            Verdict.PROVED, diagnostics=tuple(notes.values()), stats=self.stats(), graphs=graphs
+        )
         found.stopped = {line: why for e in self.found for line, why in e.stopped.items()}
         return replace(found, restores=self.restores and all(e.restores for e in self.found))
 
@@ -107,19 +116,19 @@ class Attempt:
             self.join(path, self.explorers)
         return None
 
-    def each_alone(self, items: Iterable[Item]) -> list[Found] | None:
+    def each_alone(self, items: Iterable[Item]) -> list[SystemProof] | None:
         """What some starts come to; None if anything but clean ends was met."""
         late = set(self.space.late)
         refuted = self.all_of(items)
         met = refuted is not None or self.reason is not None or self.unconfirmed or self.space.late != late
         return None if met or not self.restores else self.found
 
-    def join(self, path: Path, explorers: list[Explorer]) -> None:
-        """Puts clusters of a team that were explored alone together."""
+    def join(self, path: PathCondition, explorers: list[ReachabilityAnalysis]) -> None:
+        """Puts clusters of a block group that were explored alone together."""
         members = [x for x in explorers if x.system.info.member is not None]
         if not members or self.reason is not None:
             return
-        joined = Joined(self.space)
+        joined = ComposedClusters(self.space)
         for x in members:
             joined.take(x.system.info.member, x.accounts)
         neighbours = members[0].system.info.neighbours
@@ -128,7 +137,7 @@ class Attempt:
         self.reason = joined.wrong(path)
         self.restores &= joined.restores
 
-    def starts(self) -> list[tuple[Path, list[SizedSystem]]]:
+    def starts(self) -> list[tuple[PathCondition, list[SymbolicSystem]]]:
         """The paths that the facts leave, with the systems that start on them."""
         space, out = self.space, []
         path = space.path
@@ -144,25 +153,27 @@ class Attempt:
             return True
 
         names = set() if space.deals is None else space.deals.names & path.sizes.keys()
-        laps = [lambda name=name: whole_laps(space, space.path.sizes[name]) for name in sorted(names)]
+        laps = [
+            lambda name=name: split_on_lap_length(space, space.path.sizes[name]) for name in sorted(names)
+        ]
         asked = [lambda x=x: answered(space, x) for x in sorted(space.early)]
-        allowed(space, path, [*map(holds, self.problem.facts), *laps, *asked, build])
+        split_on_preconditions(space, path, [*map(holds, self.problem.facts), *laps, *asked, build])
         space.asked.clear()
         return out
 
-    def explored(self, path: Path, system: SizedSystem) -> dict[str, int] | None:
-        """As ``explore``; round a ring where no size is taken anew, if that does."""
+    def explored(self, path: PathCondition, system: SymbolicSystem) -> dict[str, int] | None:
+        """As ``explore``; round a ring where no size is havocked, if that does."""
         if self.further or not self.space.early:
             return self.explore(path, system)
         if self.turns and not (self.space.deals is not None and self.space.deals.skips):
             try:
                 return self.explore(path.fork(), system)
-            except Unturned:
+            except SymmetryAbandoned:
                 self.turns = False  # others of these sizes go round no better
         with without_rotations():
             return self.explore(path, system)
 
-    def explore(self, path: Path, system: SizedSystem) -> dict[str, int] | None:
+    def explore(self, path: PathCondition, system: SymbolicSystem) -> dict[str, int] | None:
         """The smallest sizes that refute a system, if it is refuted."""
         slack = 64
         splits: list[tuple[int, tuple[int, ...]]] = []
@@ -170,7 +181,7 @@ class Attempt:
         for _ in range(MAX_RESTARTS):
             space = self.space
             space.forgets, space.root, space.path = self.forgets and self.further, path, path
-            explorer = Explorer(
+            explorer = ReachabilityAnalysis(
                 system=system, space=space, roots=[path], policy=self.policy, limits=self.limits, slack=slack
             )
             explorer.graph.splits, explorer.graph.asks_last = tuple(splits), self.limits.asks_last
@@ -194,23 +205,23 @@ class Attempt:
                     if self.unconfirmed > (0 if self.forgets else self.limits.failures):
                         break
                 self.explorers.append(explorer)
-                self.found.append(Found.of(explorer))
+                self.found.append(SystemProof.of(explorer))
                 return None
             except ColumnsExhausted:
                 slack *= 4
                 if slack > MOST_COLUMNS:
-                    raise Symbolic("too many synchronization objects") from None
+                    raise NotConcrete("too many synchronization objects") from None
             except LaneSplit as split:
                 space.path = path
                 split = finer(system, split)
                 again = split.parts in parted  # soon those of other warps, most likely
                 parted.add(split.parts)
-                for one in alike(system, split) if again else [split]:
+                for one in same_split_elsewhere(system, split) if again else [split]:
                     splits.append((one.cls, one.parts))
                     system = refined(system, one)
-        raise Symbolic("lane classes did not settle")
+        raise NotConcrete("lane classes kept splitting")
 
-    def smaller(self, explorer: Explorer, found: dict[str, int]) -> dict[str, int]:
+    def smaller(self, explorer: ReachabilityAnalysis, found: dict[str, int]) -> dict[str, int]:
         """The smallest sizes among what a little more exploration finds."""
         explorer.last = len(explorer.graph.nodes) + MORE_NODES
         explorer.limits = replace(explorer.limits, nodes=explorer.last)
@@ -220,11 +231,11 @@ class Attempt:
                 failed = next(explorer.failures(), None)
                 less = failed and self.confirm(failed, total_of(best))
                 best, larger = less or best, 0 if less else larger + (failed is not None)
-        except (Symbolic, Unmodelled, LaneSplit, ColumnsExhausted):
+        except (NotConcrete, Unmodelled, LaneSplit, ColumnsExhausted):
             pass
         return best
 
-    def confirm(self, failed: Failed, below: int | None = None) -> dict[str, int] | None:
+    def confirm(self, failed: AbstractCounterexample, below: int | None = None) -> dict[str, int] | None:
         """Sizes, of a total ``below`` that if it is given, for which the exact check fails as the run did."""
         for values in self.numbers.on(failed.path, self.space, below):
             if below is not None and total_of(values) >= below:
@@ -244,8 +255,8 @@ class Attempt:
         graphs = [e.graph for e in self.found]
         return {
             "nodes": sum(len(g.nodes) for g in graphs),
-            "covered": sum(g.count(Settled.COVERED) for g in graphs),
-            "widened": sum(g.count(Settled.WIDENED) for g in graphs),
+            "covered": sum(g.count(NodeStatus.COVERED) for g in graphs),
+            "widened": sum(g.count(NodeStatus.WIDENED) for g in graphs),
             "events": sum(e.events for e in self.found),
             "exact_checks": len(self.numbers.known),
         }

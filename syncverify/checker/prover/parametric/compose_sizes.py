@@ -1,4 +1,4 @@
-"""Clusters of a team that were explored alone, put together for all sizes: see docs/symbolic.md.
+"""Clusters of a block group that were explored alone, put together for all sizes: see docs/symbolic.md.
 
 Each exploration leaves the accounts of its runs, each with what is known of the sizes there. Accounts of all
 clusters that may belong to one launch, by the sizes, must go together.
@@ -14,11 +14,11 @@ from typing import Any
 
 from syncverify.base.deadline import check as check_time
 from syncverify.checker.happens_before.effect_log import Bytes
-from syncverify.checker.prover.modular.compose import Account, Pairs, Together
-from syncverify.model.events import ANY, Neighbours
-from syncverify.symbolic.context import Space, Symbolic
+from syncverify.checker.prover.modular.compose import ClusterSummary, Composition, Pairs
+from syncverify.model.events import ANY, GroupFootprint
+from syncverify.symbolic.context import NotConcrete, SymbolicContext
 from syncverify.symbolic.inequalities import Sum, add, eliminated, negated
-from syncverify.symbolic.path_condition import Path
+from syncverify.symbolic.path_condition import PathCondition
 from syncverify.symbolic.protocol import MEMBER
 
 #: Accounts of clusters that are put together before it is given up.
@@ -33,20 +33,22 @@ Ends = tuple[tuple[tuple[str, Sum], ...], tuple[Sum, ...]]
 
 
 @dataclass(slots=True)
-class Joined:
+class ComposedClusters:
     """The accounts of each cluster, and the paths that lead there."""
 
-    space: Space
-    accounts: list[dict[Account, dict[Ends, None]]] = field(default_factory=list)
+    space: SymbolicContext
+    accounts: list[dict[ClusterSummary, dict[Ends, None]]] = field(default_factory=list)
     restores: bool = True
     tried: int = 0
     known: dict[tuple[int, ...], tuple[str | None, bool]] = field(
         default_factory=dict
     )  # by identities of accounts
     pairs: dict[tuple[int, int], Pairs] = field(default_factory=dict)
-    of_any: dict[Account, dict[Ends, None]] = field(default_factory=dict)  # cluster, whichever
+    of_any: dict[ClusterSummary, dict[Ends, None]] = field(default_factory=dict)  # cluster, whichever
 
-    def take(self, member: tuple[int, int] | None, found: Iterable[tuple[Account, Path]]) -> None:
+    def take(
+        self, member: tuple[int, int] | None, found: Iterable[tuple[ClusterSummary, PathCondition]]
+    ) -> None:
         """More runs of one cluster: which, of how many."""
         assert member is not None
         number, clusters = member
@@ -55,17 +57,17 @@ class Joined:
             kept = self.of_any if number == ANY else self.accounts[number]
             kept.setdefault(account, {})[ends(path)] = None
 
-    def spread(self, root: Path, neighbours: Neighbours) -> None:
+    def spread(self, root: PathCondition, neighbours: GroupFootprint) -> None:
         """The accounts of each cluster, by those of any one that what is known there does not rule out."""
         of_any = {account: fewer(self.space, some) for account, some in self.of_any.items()}
         for number, found in enumerate(self.accounts):
             here = self.placed(root, number)
             for account, some in of_any.items():
-                may_be = [known for known in some if beside(self.space, here, known) is not None]
+                may_be = [known for known in some if joint_path(self.space, here, known) is not None]
                 if may_be:
                     found.setdefault(_moved(account, neighbours, number), {}).update(dict.fromkeys(may_be))
 
-    def placed(self, path: Path, number: int) -> Path:
+    def placed(self, path: PathCondition, number: int) -> PathCondition:
         """The path with the cluster known that is put beside those before it."""
         if MEMBER not in path.sizes:
             return path
@@ -73,10 +75,10 @@ class Joined:
         path.sizes[MEMBER] = number
         return path
 
-    def wrong(self, root: Path) -> str | None:
+    def wrong(self, root: PathCondition) -> str | None:
         """Why some launch that starts on a path may go wrong; None if none does."""
         if not all(self.accounts):
-            return "no run of some cluster of a team ends"
+            return "no run of some cluster of a block group ends"
         for found in self.accounts:
             for account, some in found.items():
                 found[account] = dict.fromkeys(fewer(self.space, some))
@@ -85,7 +87,7 @@ class Joined:
                 return None
         return self.follow(root, ())
 
-    def follow(self, path: Path, chosen: tuple[Account, ...]) -> str | None:
+    def follow(self, path: PathCondition, chosen: tuple[ClusterSummary, ...]) -> str | None:
         if len(chosen) == len(self.accounts):
             return self.judge(chosen)
         path = self.placed(path, len(chosen))
@@ -94,42 +96,42 @@ class Joined:
                 self.tried += 1
                 check_time()
                 if self.tried > MOST_TOGETHER:
-                    raise Symbolic("blocks of a team may share memory in too many ways")
-                both = beside(self.space, path, known)
+                    raise NotConcrete("blocks of a group may share memory in too many ways")
+                both = joint_path(self.space, path, known)
                 found = None if both is None else self.follow(both, (*chosen, account))
                 if found is not None:
                     return found
         return None
 
-    def judge(self, chosen: tuple[Account, ...]) -> str | None:
+    def judge(self, chosen: tuple[ClusterSummary, ...]) -> str | None:
         found, restores = self.judged(chosen)
         self.restores &= restores
         return found
 
-    def judged(self, chosen: tuple[Account, ...]) -> tuple[str | None, bool]:
+    def judged(self, chosen: tuple[ClusterSummary, ...]) -> tuple[str | None, bool]:
         """What is wrong, and whether flags are left as they were found."""
         key = tuple(map(id, chosen))  # each is kept once
         if key not in self.known:
-            together = Together(chosen, pairs=self.pairs)
+            together = Composition(chosen, pairs=self.pairs)
             self.known[key] = together.wrong(), together.restores
         return self.known[key]
 
 
-def _moved(account: Account, neighbours: Neighbours, number: int) -> Account:
+def _moved(account: ClusterSummary, neighbours: GroupFootprint, number: int) -> ClusterSummary:
     """What one cluster does where any one leaves an account."""
 
     def at(place: Bytes) -> Bytes:
         found = neighbours.at(place, number)
         if found is None:
-            raise Symbolic("teams of blocks may reach the same places in global memory")
+            raise NotConcrete("block groups may access the same global memory")
         return found
 
     steps = tuple(replace(step, flag=at(step.flag)) for step in account.steps)
     accesses = tuple(replace(x, places=tuple(map(at, x.places))) for x in account.accesses)
-    return Account(steps, accesses)
+    return ClusterSummary(steps, accesses)
 
 
-def ends(path: Path) -> Ends:
+def ends(path: PathCondition) -> Ends:
     """What the end of a run says of sizes. Its unknowns are its own: only by what it says of sizes is it
     related to others."""
     path = path.fork()
@@ -152,7 +154,7 @@ def ends(path: Path) -> Ends:
     return named, tuple(sorted(facts))
 
 
-def _sum(path: Path, value: Any) -> Sum:
+def _sum(path: PathCondition, value: Any) -> Sum:
     return path.resolve(*path.space.of(value))
 
 
@@ -160,7 +162,7 @@ def _renamed(parts: Sequence[tuple[int, int]], numbers: dict[int, int]) -> tuple
     return tuple(sorted((numbers[a], k) for a, k in parts))
 
 
-def fewer(space: Space, some: Iterable[Ends]) -> list[Ends]:
+def fewer(space: SymbolicContext, some: Iterable[Ends]) -> list[Ends]:
     """Ends that say no more: of those that name sizes by the same sums what all of them say."""
     alike: dict[Any, list[tuple[Sum, ...]]] = {}
     for named, facts in some:
@@ -180,8 +182,8 @@ def fewer(space: Space, some: Iterable[Ends]) -> list[Ends]:
     return out
 
 
-def _with(space: Space, atoms: Sequence[Any], facts: Iterable[Sum]) -> Path:
-    path = Path(space)
+def _with(space: SymbolicContext, atoms: Sequence[Any], facts: Iterable[Sum]) -> PathCondition:
+    path = PathCondition(space)
     for s in facts:
         path.assume(*space.of(_over(atoms, s)))
     return path
@@ -192,7 +194,7 @@ def _over(atoms: Any, s: Sum) -> Any:
     return sum((atoms[a] * k for a, k in s[1]), s[0])
 
 
-def beside(space: Space, path: Path, known: Ends) -> Path | None:
+def joint_path(space: SymbolicContext, path: PathCondition, known: Ends) -> PathCondition | None:
     """A path on which all that is known at the end of a run holds too; None if there is none."""
     named, facts = known
     path = path.fork()
@@ -213,7 +215,7 @@ def beside(space: Space, path: Path, known: Ends) -> Path | None:
     return path if not path.dead and _possible(path) else None
 
 
-def _possible(path: Path) -> bool:
+def _possible(path: PathCondition) -> bool:
     """Whether inequalities are not known to contradict each other."""
     work: dict[Any, int] = dict(path.cons)
     atoms = {a for p in work for a, _ in p}
@@ -226,4 +228,4 @@ def _possible(path: Path) -> bool:
     return not eliminated(work, atoms)
 
 
-__all__ = ["Ends", "Joined", "beside", "ends"]
+__all__ = ["ComposedClusters", "Ends", "ends", "joint_path"]

@@ -11,10 +11,10 @@ from syncverify.base.diagnostics import Verdict
 from syncverify.base.source import InputError
 from syncverify.ir import solver
 from syncverify.ir.expr import Binary, Call, Expr, Int, Var, evaluate
-from syncverify.symbolic.context import Space
+from syncverify.symbolic.context import SymbolicContext
 from syncverify.symbolic.inequalities import Sum
-from syncverify.symbolic.path_condition import Path
-from syncverify.symbolic.protocol import SizedSystem
+from syncverify.symbolic.path_condition import PathCondition
+from syncverify.symbolic.protocol import SymbolicSystem
 
 #: Exact checks of small sizes, where nothing else was decided or a smaller refutation is looked for.
 MOST_SMALL = 120
@@ -42,17 +42,17 @@ class Problem:
     ``systems``: the systems that together stand for every launch, given what stands for each size (an int or
     a ``Term``) and the space that the terms live in; they may be asked for more than once. ``exact``: the
     verdict for numbers; it has the last word on every refutation. ``defaults``: numbers for sizes that do not
-    matter. ``fixed``: what else ``exact`` is given. ``alone``: systems of single clusters, where teams of
-    several share global memory.
+    matter. ``fixed``: what else ``exact`` is given. ``alone``: systems of single clusters, where block groups
+    of several share global memory.
     """
 
     sizes: Ranges
     facts: tuple[Expr, ...]
-    systems: Callable[[Mapping[str, Any], Space], Iterable[SizedSystem]]
+    systems: Callable[[Mapping[str, Any], SymbolicContext], Iterable[SymbolicSystem]]
     exact: Callable[[Mapping[str, int]], Verdict]
     defaults: Mapping[str, int] = field(default_factory=dict)
     fixed: Mapping[str, int] = field(default_factory=dict)
-    alone: Callable[[Mapping[str, Any], Space], Iterable[SizedSystem]] | None = None
+    alone: Callable[[Mapping[str, Any], SymbolicContext], Iterable[SymbolicSystem]] | None = None
 
 
 def true_of(f: Expr, values: Mapping[str, int]) -> bool:
@@ -68,7 +68,7 @@ def total_of(values: Mapping[str, int]) -> int:
 
 
 @dataclass(slots=True)
-class Numbers:
+class ConcreteChecks:
     """Exact checks, each made once, and the search for the numbers to check."""
 
     problem: Problem
@@ -92,7 +92,9 @@ class Numbers:
         except InputError:
             return False
 
-    def on(self, path: Path, space: Space, below: int | None = None) -> Iterator[dict[str, int]]:
+    def on(
+        self, path: PathCondition, space: SymbolicContext, below: int | None = None
+    ) -> Iterator[dict[str, int]]:
         """Small sizes that a path allows, of a total ``below`` that if it is given."""
         self.asked |= space.asked
         facts, sizes = _equations(path, space)
@@ -259,7 +261,7 @@ def _multiplied(f: Expr) -> tuple[Expr, ...]:
     return ()
 
 
-def _equations(path: Path, space: Space) -> tuple[list[Expr], dict[str, Expr]]:
+def _equations(path: PathCondition, space: SymbolicContext) -> tuple[list[Expr], dict[str, Expr]]:
     """A path as conditions, and its sizes as expressions, over one name for each atom."""
 
     def written(s: Sum) -> Expr:
@@ -294,4 +296,4 @@ def _equations(path: Path, space: Space) -> tuple[list[Expr], dict[str, Expr]]:
     return facts, sizes
 
 
-__all__ = ["MOST_EARLY", "Numbers", "Problem", "total_of", "true_of"]
+__all__ = ["MOST_EARLY", "ConcreteChecks", "Problem", "total_of", "true_of"]

@@ -1,16 +1,16 @@
-"""How classes of lanes part where sizes have no number: each split begins an exploration anew."""
+"""How classes of lanes part where sizes have no number: each split begins an exploration again."""
 
 from __future__ import annotations
 
 from syncverify.model.events import LaneSplit
-from syncverify.symbolic.protocol import SizedSystem
+from syncverify.symbolic.protocol import SymbolicSystem
 
-#: Classes of one warp, before all its lanes are told apart at once.
+#: Classes of one warp, before all its lanes are distinguished at once.
 MOST_PARTS = 4
 
 
-def finer(system: SizedSystem, split: LaneSplit) -> LaneSplit:
-    """The split, or where its warp has parted often, one into single lanes: every split begins all anew."""
+def finer(system: SymbolicSystem, split: LaneSplit) -> LaneSplit:
+    """The split, or where its warp has parted often, one into single lanes: every split begins all again."""
     classes = system.info.classes
     here = classes[split.cls]
     parts = sum((c.cta, c.warp) == (here.cta, here.warp) for c in classes)
@@ -19,16 +19,16 @@ def finer(system: SizedSystem, split: LaneSplit) -> LaneSplit:
     return LaneSplit(split.cls, tuple(1 << i for i in range(here.lanes.bit_length()) if here.lanes >> i & 1))
 
 
-def alike(system: SizedSystem, split: LaneSplit) -> list[LaneSplit]:
+def same_split_elsewhere(system: SymbolicSystem, split: LaneSplit) -> list[LaneSplit]:
     """The split, and the same of the classes of other warps with the same code, one after the other. Parts
     stand where their class stood, so the last class comes first."""
     found = getattr(system, "alike", lambda cls: [cls])(split.cls)
     return [LaneSplit(cls, split.parts) for cls in sorted(found, reverse=True)]
 
 
-def refined(system: SizedSystem, split: LaneSplit) -> SizedSystem:
+def refined(system: SymbolicSystem, split: LaneSplit) -> SymbolicSystem:
     """The system with a class in parts."""
     return system.refined(split)
 
 
-__all__ = ["alike", "finer", "refined"]
+__all__ = ["finer", "refined", "same_split_elsewhere"]

@@ -1,17 +1,17 @@
-"""Sizes of which something is asked before any turn of a loop takes them anew.
+"""Sizes of which something is asked before any iteration of a loop havocs them.
 
 See ``symbolic/round_robin.py``.
 """
 
 from __future__ import annotations
 
-from syncverify.symbolic.context import Space
-from syncverify.symbolic.path_condition import Path
-from syncverify.symbolic.round_robin import Asked
+from syncverify.symbolic.context import SymbolicContext
+from syncverify.symbolic.path_condition import PathCondition
+from syncverify.symbolic.round_robin import PresplitQuestion
 
 
-def answered(space: Space, asked: Asked) -> bool:
-    """Answers a question about an atom, if there is one of its name. True."""
+def answered(space: SymbolicContext, asked: PresplitQuestion) -> bool:
+    """Answers a question about a symbol, if there is one of its name. True."""
     name, k, c = asked
     for a, atom in enumerate(space.atoms):
         if atom.name == name:
@@ -19,7 +19,7 @@ def answered(space: Space, asked: Asked) -> bool:
     return True
 
 
-def open_ended(space: Space, path: Path) -> bool:
+def open_ended(space: SymbolicContext, path: PathCondition) -> bool:
     """Whether a size that was asked about early has no number, or none was."""
     names = {name for name, *_ in space.early}
     atoms = [a for a, atom in enumerate(space.atoms) if atom.name in names]

@@ -12,28 +12,34 @@ from typing import Any
 
 from syncverify.base.diagnostics import Policy, Verdict
 from syncverify.base.reason import Cause, Reason
-from syncverify.checker.prover.budget import alone, rotates, without_rotations
+from syncverify.checker.prover.budget import modular_enabled, symmetry_enabled, without_rotations
 from syncverify.checker.prover.parametric.attempt import Attempt
-from syncverify.checker.prover.parametric.concrete_checks import MOST_EARLY, Numbers, Problem, Ranges, true_of
-from syncverify.checker.prover.parametric.result import Sized
-from syncverify.checker.prover.reach.analysis import Limits
+from syncverify.checker.prover.parametric.concrete_checks import (
+    MOST_EARLY,
+    ConcreteChecks,
+    Problem,
+    Ranges,
+    true_of,
+)
+from syncverify.checker.prover.parametric.result import ParametricResult
+from syncverify.checker.prover.reach.analysis import ExplorationBudget
 from syncverify.checker.prover.strategy import EFFORTS, Effort, Entry
 from syncverify.frontends.ir.block_groups import in_rows, team_size
 from syncverify.frontends.ir.symbolic_launch import launch_facts, open_systems
 from syncverify.ir import solver
 from syncverify.ir.expr import Binary, Expr, Int, Var
 from syncverify.ir.nodes import Kernel
-from syncverify.symbolic.context import Space
-from syncverify.symbolic.protocol import SizedSystem
-from syncverify.symbolic.round_robin import Asked, Deals
+from syncverify.symbolic.context import SymbolicContext
+from syncverify.symbolic.protocol import SymbolicSystem
+from syncverify.symbolic.round_robin import PresplitQuestion, RoundRobin
 
-#: How often an exploration begins anew with what was asked of a size too late; what ends takes three.
-MOST_LATE = 8
-#: The first look at sizes that are read again takes this part of the events, more while few are left.
-BRIEF = 4
-#: And those with one value for all turns: the first this part, the second, in which agents ask when no other
-#: can go on, that.
-SOON, LAST = 16, 2
+#: How often an exploration restarts with what was asked of a size too late; what ends takes three.
+MAX_PRESPLIT_ROUNDS = 8
+#: The first attempt at sizes that are read again takes this part of the events, more while few are left.
+ROUND_ROBIN_DIVISOR = 4
+#: And those with one value for all iterations: the first this part, the second, in which agents ask when no
+#: other can go on, that.
+FIRST_PASS_DIVISOR, SECOND_PASS_DIVISOR = 16, 2
 
 _TYPES = {
     "i32": (-(2**31), 2**31 - 1),
@@ -49,7 +55,7 @@ def all_sizes(
     policy: Policy,
     exact: Callable[[Mapping[str, int]], Verdict],
     effort: Effort = EFFORTS[Entry.IR],
-) -> Sized:
+) -> ParametricResult:
     """Whether the kernel is right for all values of the parameters that ``given`` does not fix.
 
     ``exact`` is the exact check of the kernel; it has the last word on every refutation.
@@ -60,21 +66,23 @@ def all_sizes(
     return decide(problem, policy, effort, team // kernel.launch.ctas if team else 0, barriers)
 
 
-def decide(problem: Problem, policy: Policy, effort: Effort, clusters: int = 0, barriers: int = 0) -> Sized:
+def decide(
+    problem: Problem, policy: Policy, effort: Effort, clusters: int = 0, barriers: int = 0
+) -> ParametricResult:
     """The verdict for all sizes of a problem, for no more than an effort.
 
-    ``clusters``: that share global memory as a team; of these there is one look. ``barriers``: mbarriers
-    that are known to be there, each of which allows more decisions of the first look.
+    ``clusters``: that share global memory as a block group; of these there is one attempt. ``barriers``:
+    mbarriers that are known to be there, each of which allows more decisions of the first attempt.
     """
     if not effort.refutes:
         problem = replace(problem, exact=lambda values: Verdict.UNKNOWN)
     if clusters:
         most = effort.team(clusters)
         if most is None:
-            why = Reason("no proof for any team of blocks was found", Cause.NO_PROOF)
-            return Sized(Verdict.UNKNOWN, reason=why)
-        if problem.alone is not None and clusters > 1 and alone.get() and effort.each is not None:
-            found = each_alone(problem, policy, effort.each)
+            why = Reason("no proof for any block group was found", Cause.NO_PROOF)
+            return ParametricResult(Verdict.UNKNOWN, reason=why)
+        if problem.alone is not None and clusters > 1 and modular_enabled.get() and effort.each is not None:
+            found = each_cluster_alone(problem, policy, effort.each)
             if found.verdict is not Verdict.UNKNOWN:
                 return found
         return prove(problem, policy, small=effort.small, first=most, once=True)
@@ -86,24 +94,27 @@ def decide(problem: Problem, policy: Policy, effort: Effort, clusters: int = 0, 
     return prove(problem, policy, effort.rest, small=effort.small, first=first)
 
 
-def each_alone(problem: Problem, policy: Policy, most: Limits | None = None) -> Sized:
-    """The same with each cluster of a team explored by itself, and all put together.
+def each_cluster_alone(
+    problem: Problem, policy: Policy, most: ExplorationBudget | None = None
+) -> ParametricResult:
+    """The same with each cluster of a block group explored by itself, and all put together.
 
     ``most``: its cost; None: that of a check.
     """
     assert problem.alone is not None
-    most = most or EFFORTS[Entry.IR].each or Limits()
+    most = most or EFFORTS[Entry.IR].each or ExplorationBudget()
     each = replace(problem, systems=problem.alone)
-    _, found = _look(each, policy, most, True, Numbers(problem), small=False)
+    _, found = _attempt(each, policy, most, True, ConcreteChecks(problem), small=False)
     if found.verdict is Verdict.PROVED:
         return replace(found, alone=True)
     if found.verdict is Verdict.REFUTED:
         return found  # by the exact check of the whole
-    return Sized(Verdict.UNKNOWN, reason=found.reason, stats=found.stats)
+    return ParametricResult(Verdict.UNKNOWN, reason=found.reason, stats=found.stats)
 
 
-def any_team(kernel: Kernel, values: Mapping[str, int], policy: Policy) -> Sized:
-    """Whether a launch is right whose blocks share global memory in teams, any of which stands for all; a
+def any_group(kernel: Kernel, values: Mapping[str, int], policy: Policy) -> ParametricResult:
+    """Whether a launch is right whose blocks share global memory in block groups, any of which stands for
+    all; a
     verdict is a proof, or unknown."""
     problem = problem_of(kernel, values, lambda _: Verdict.UNKNOWN)
     return decide(problem, policy, EFFORTS[Entry.IR_TEAM_LAUNCH])
@@ -119,24 +130,25 @@ def problem_of(
     facts = (*kernel.assumes, *launch_facts(kernel))
     defaults = {p.name: p.default for p in kernel.params if p.default is not None}
     values = {p.name: defaults.get(p.name, 1) for p in kernel.params} | dict(given)
-    values = settled(values, facts, given) or values
+    values = decided(values, facts, given) or values
 
-    def systems(sizes: Mapping[str, Any], space: Space) -> Iterable[SizedSystem]:
+    def systems(sizes: Mapping[str, Any], space: SymbolicContext) -> Iterable[SymbolicSystem]:
         return open_systems(kernel, values, sizes, space)
 
-    def each(sizes: Mapping[str, Any], space: Space) -> Iterable[SizedSystem]:
+    def each(sizes: Mapping[str, Any], space: SymbolicContext) -> Iterable[SymbolicSystem]:
         return open_systems(kernel, values, sizes, space, alone=True)
 
     return Problem(open_, facts, systems, exact, defaults, dict(given), each if team_size(kernel) else None)
 
 
 def unbounded(sizes: Ranges) -> Ranges:
-    """Ranges without an end, where blocks share global memory in teams: what a size leaves of its end would
-    tell states apart once it is dropped with its cluster."""
+    """Ranges without an end, where blocks share global memory in block groups: what a size leaves of its end
+    would
+    distinguish states once it is dropped with its cluster."""
     return {name: (low, None) for name, (low, _) in sizes.items()}
 
 
-def settled(
+def decided(
     values: Mapping[str, int], facts: Iterable[Expr], given: Mapping[str, int]
 ) -> dict[str, int] | None:
     """Values that keep all facts, changed where they must be; None if none were found."""
@@ -151,38 +163,46 @@ def settled(
 def prove(
     problem: Problem,
     policy: Policy,
-    limits: Limits = Limits(),  # noqa: B008
+    limits: ExplorationBudget = ExplorationBudget(),  # noqa: B008
     *,
     small: bool = True,
-    first: Limits | None = None,
+    first: ExplorationBudget | None = None,
     once: bool = False,
-) -> Sized:
+) -> ParametricResult:
     """The verdict for all sizes of a problem; ``small``: small sizes are tried where nothing was decided.
     ``first``: what a look before all others may cost, of which only a proof or a refutation counts; ``once``:
     there is no other.
 
-    Sizes that a loop reads in every turn are first explored with any value in every turn, which is soonest
-    over or not at all; then with the same value, first so that agents ask only when no other can go on; and
-    where limits were in the way of the first, once more with any: a failure that no sizes confirm may come of
-    states that were widened with the same value.
+    Sizes that a loop reads in every iteration are first explored with any value in every iteration, which is
+    soonest over or not at all; then with the same value, first so that agents ask only when no other can go
+    on; and where limits were in the way of the first, once more with any: a failure that no sizes confirm may
+    come of states that were widened with the same value.
     """
-    search = Numbers(problem)
-    found: Sized | None = None
-    brief = replace(limits, events=limits.events // BRIEF, stretch=limits.brief * limits.stretch)
+    search = ConcreteChecks(problem)
+    found: ParametricResult | None = None
+    brief = replace(
+        limits, events=limits.events // ROUND_ROBIN_DIVISOR, stretch=limits.brief * limits.stretch
+    )
     if first is not None:
-        attempt, again = _first_look(problem, policy, first, search)
+        attempt, again = _round_robin_attempt(problem, policy, first, search)
         if again.verdict is not Verdict.UNKNOWN:
             return again
         if once:
             search.asked |= attempt.space.asked
             values = search.smallest(None, MOST_EARLY) if small else None
-            return again if values is None else Sized(Verdict.REFUTED, values=values)
-    last = replace(limits, events=limits.events // LAST, asks_last=True, failures=0, stretch=LAST)
-    soon = replace(limits, events=limits.events // SOON, failures=0)
+            return again if values is None else ParametricResult(Verdict.REFUTED, values=values)
+    last = replace(
+        limits,
+        events=limits.events // SECOND_PASS_DIVISOR,
+        asks_last=True,
+        failures=0,
+        stretch=SECOND_PASS_DIVISOR,
+    )
+    soon = replace(limits, events=limits.events // FIRST_PASS_DIVISOR, failures=0)
     looks = [(True, brief), (False, soon), (False, last), (False, limits), (True, limits)]
     while looks:
         forgets, most = looks.pop(0)
-        attempt, again = _look(problem, policy, most, forgets, search, small=small)
+        attempt, again = _attempt(problem, policy, most, forgets, search, small=small)
         if again.verdict is not Verdict.UNKNOWN:
             return again
         found = again if found is None or not found.values else found
@@ -195,7 +215,7 @@ def prove(
         if small and values is None:
             values = search.below_zero()
         if values is not None:
-            return Sized(Verdict.REFUTED, values=values)
+            return ParametricResult(Verdict.REFUTED, values=values)
         if most is brief and not attempt.exceeded:
             looks.pop()  # with more of it there is no other answer
         if not attempt.space.forgotten:
@@ -204,34 +224,38 @@ def prove(
     return found
 
 
-def _first_look(problem: Problem, policy: Policy, limits: Limits, numbers: Numbers) -> tuple[Attempt, Sized]:
-    """The look in which turns are dealt out, if some are and that leads somewhere; else one as any other."""
-    deals = Deals() if rotates.get() else None
-    attempt, found = _look(problem, policy, limits, True, numbers, small=False, deals=deals)
+def _round_robin_attempt(
+    problem: Problem, policy: Policy, limits: ExplorationBudget, numbers: ConcreteChecks
+) -> tuple[Attempt, ParametricResult]:
+    """The look in which iterations are distributed round-robin, if some are and that leads somewhere; else
+    one as any other.
+    """
+    deals = RoundRobin() if symmetry_enabled.get() else None
+    attempt, found = _attempt(problem, policy, limits, True, numbers, small=False, deals=deals)
     if deals is None or not deals.names:
         return attempt, found
     if attempt.slots:
-        deals = Deals(attempt.slots, deals.names, deals.sums, deals.taken, attempt.groups)
-        attempt, found = _look(problem, policy, limits, True, numbers, False, deals, attempt.space.early)
+        deals = RoundRobin(attempt.slots, deals.names, deals.sums, deals.taken, attempt.groups)
+        attempt, found = _attempt(problem, policy, limits, True, numbers, False, deals, attempt.space.early)
     if found.verdict is not Verdict.UNKNOWN:
         return attempt, found
-    return _look(problem, policy, limits, True, numbers, small=False)
+    return _attempt(problem, policy, limits, True, numbers, small=False)
 
 
-def _look(
+def _attempt(
     problem: Problem,
     policy: Policy,
-    limits: Limits,
+    limits: ExplorationBudget,
     forgets: bool,
-    numbers: Numbers,
+    numbers: ConcreteChecks,
     small: bool,
-    deals: Deals | None = None,
-    early: Iterable[Asked] = (),
-) -> tuple[Attempt, Sized]:
+    deals: RoundRobin | None = None,
+    early: Iterable[PresplitQuestion] = (),
+) -> tuple[Attempt, ParametricResult]:
     """One exploration of a problem; where it led nowhere round a ring, one without."""
     early = set(early)
-    for _ in range(MOST_LATE):
-        space = Space(deals)
+    for _ in range(MAX_PRESPLIT_ROUNDS):
+        space = SymbolicContext(deals)
         space.early |= early
         attempt = Attempt(problem, policy, limits, forgets, numbers, space=space, small=small)
         found = attempt.run()
@@ -249,13 +273,13 @@ def _look(
 
 
 __all__ = [
-    "Limits",
+    "ExplorationBudget",
+    "ParametricResult",
     "Problem",
-    "Sized",
     "all_sizes",
-    "any_team",
+    "any_group",
     "decide",
-    "each_alone",
+    "each_cluster_alone",
     "problem_of",
     "prove",
 ]

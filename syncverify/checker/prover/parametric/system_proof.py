@@ -8,47 +8,47 @@ from dataclasses import dataclass
 
 from syncverify.base.diagnostics import Diagnostic
 from syncverify.base.workers import apart
-from syncverify.checker.prover.reach.analysis import Explorer
-from syncverify.checker.prover.reach.graph import Graph, Node
-from syncverify.symbolic.context import Space
-from syncverify.symbolic.path_condition import Path
+from syncverify.checker.prover.reach.analysis import ReachabilityAnalysis
+from syncverify.checker.prover.reach.graph import Node, ReachabilityGraph
+from syncverify.symbolic.context import SymbolicContext
+from syncverify.symbolic.path_condition import PathCondition
 
 #: Explorations that are worth a copy.
 SEVERAL = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SystemProof:
     """An exploration that came to its end; ``space`` is that of its paths, None in another process."""
 
-    graph: Graph
+    graph: ReachabilityGraph
     notes: dict[tuple[object, ...], Diagnostic]
     events: int
     stopped: dict[int, str]
     restores: bool
-    ends: tuple[Path, ...]
-    space: Space | None
+    ends: tuple[PathCondition, ...]
+    space: SymbolicContext | None
 
     @classmethod
-    def of(cls, e: Explorer) -> Found:
+    def of(cls, e: ReachabilityAnalysis) -> SystemProof:
         return cls(e.graph, e.notes, e.events, e.stopped, e.restores, tuple(e.ends), e.space)
 
-    def told(self) -> Found:
+    def told(self) -> SystemProof:
         """The same for another process: of the graph no more than how its nodes were settled."""
         nodes = [Node(n.number, n.parent, n.settled) for n in self.graph.nodes]
-        graph = Graph(nodes, asks_last=self.graph.asks_last, rotates=self.graph.rotates)
-        return Found(graph, self.notes, self.events, self.stopped, self.restores, (), None)
+        graph = ReachabilityGraph(nodes, asks_last=self.graph.asks_last, rotates=self.graph.rotates)
+        return SystemProof(graph, self.notes, self.events, self.stopped, self.restores, (), None)
 
 
 @contextmanager
-def told_aside(
-    explore: Callable[[], Sequence[Found] | None], several: int
-) -> Iterator[Callable[[], Sequence[Found] | None] | None]:
+def in_child_process(
+    explore: Callable[[], Sequence[SystemProof] | None], several: int
+) -> Iterator[Callable[[], Sequence[SystemProof] | None] | None]:
     """Explorations in a copy of this process beside the block, which gets a function that waits for what they
     came to; None where there is no copy, or it is not worth one. ``explore`` gives None where anything was
     met that all must know of, and assertions that fail count as such."""
 
-    def work() -> list[Found] | None:
+    def work() -> list[SystemProof] | None:
         found = explore()
         if found is None or any(x.stopped for x in found):
             return None
@@ -61,4 +61,4 @@ def told_aside(
         yield answer
 
 
-__all__ = ["Found", "told_aside"]
+__all__ = ["SystemProof", "in_child_process"]

@@ -1,4 +1,4 @@
-"""Trees of accounting: who contributes to a turn, found on samples."""
+"""Trees of accounting: who contributes to an iteration, found on samples."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Account:
     ring: str
     sites: list[int]
     turn: Callable[[int, Term, Term], Term]
-    wanted: int  # arrivals in every turn; -1 where the turn stays open
+    wanted: int  # arrivals in every iteration; -1 where the turn stays open
 
     def build(
         self,
@@ -144,7 +144,7 @@ class Account:
         self, i: int, events: Sequence[_Event], premises: list[Term], some: list[Sample],
         done: frozenset[object], pool: frozenset[Named],
     ) -> Tree:  # fmt: skip
-        """That each event of a site in this turn is the one that is listed."""
+        """That each event of a site in this iteration is the one that is listed."""
         s = self.search
         mine = [(u, n) for k, u, n in events if k == i]
         given = [*s.g.exists(Step(i, Half.IN, U2, N2)), *equal(self.turn(i, U2, N2), J)]

@@ -1,4 +1,6 @@
-"""Guesses of turns and ends: which depths to add to contributions, and how many turns of a ring complete."""
+"""Guesses of iterations and ends: which depths to add to contributions, and how many iterations of a ring
+complete.
+"""
 
 from __future__ import annotations
 
@@ -85,7 +87,7 @@ def _adds_up(
 
 
 def _ends(g: Graph, ring: str, lands: Sequence[int]) -> list[Term]:
-    """Where the turns of a ring may end: behind the last event of some contribution."""
+    """Where the iterations of a ring may end: behind the last event of some contribution."""
     s = shape(g.p)
     depth = g.p.rings[ring].depth
     found: list[Term] = []
@@ -115,4 +117,4 @@ def _ends(g: Graph, ring: str, lands: Sequence[int]) -> list[Term]:
     return list(dict.fromkeys(found))
 
 
-__all__ = ["NotFoundError", "N", "U", "claims", "landing", "weight"]
+__all__ = ["N", "NotFoundError", "U", "claims", "landing", "weight"]

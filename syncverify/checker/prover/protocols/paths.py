@@ -136,7 +136,7 @@ class Steps:
     # ---------------------------------------------------------------- coordinates
 
     def at_turn(self, i: int, turn: Term, own: Term | None = None) -> Iterator[tuple[Term, Term]]:
-        """Coordinates of a site's event of a turn. ``own``: its turn in u and n."""
+        """Coordinates of a site's event of an iteration. ``own``: its turn in u and n."""
         s = self.g.sites[i]
         own = self.g.turn(i, var("u"), var("n")) if own is None else own
         a, b = own.parts.get("n", 0), own.parts.get("u", 0)
@@ -210,7 +210,7 @@ class Steps:
             out += [(u, low.put({"u": u})) for u in starts for low in lows]
         elif not same:
             out += [(ZERO, low) for low in lows]
-            # the last turn of the loop, from which what follows it is reached as well
+            # the last iteration of the loop, from which what follows it is reached as well
             out += [(ZERO, c.put({"n": ZERO})) for c in self.g.sites[k].domain if c.parts.get("n") == -1]
         return list(dict.fromkeys(out))
 

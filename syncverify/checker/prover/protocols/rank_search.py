@@ -2,7 +2,7 @@
 
 A rank is ``(epoch, step, tile, late, group, n, level)``. ``epoch`` counts the barriers of the whole block
 in straight code. ``step`` is the loop's counter, or where the loop begins or ends; ``tile`` the tile;
-``late`` is 1 behind the loop. What ties there is told apart by ``group``, of a stretch of code, and inside
+``late`` is 1 behind the loop. What ties there is distinguished by ``group``, of a stretch of code, and inside
 it by ``level``; both are longest paths along the edges that tie in samples.
 """
 
@@ -152,7 +152,7 @@ def _stretches(
 
 
 def _offset(g: Graph, role: int, part: int) -> Term:
-    """How far the turns of a loop are ahead of its counter: by its first wait, or else contribution."""
+    """How far the iterations of a loop are ahead of its counter: by its first wait, or else contribution."""
     here = [s for s in g.sites if s.role == role and s.position.segment // 2 == part and s.position.loops]
     kinds = ((Kind.WAIT,), (Kind.ARRIVE, Kind.COPY), (Kind.SYNC,))
     for some in kinds:

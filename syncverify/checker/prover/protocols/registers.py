@@ -16,11 +16,12 @@ from syncverify.checker.induction.claims import ANY, Claim, Form, Header, Lanes
 from syncverify.checker.induction.operations import essence
 from syncverify.checker.induction.stepping import NO_CODE, NotReadError, resolve
 from syncverify.model.events import Ev, Event, LaneSplit
-from syncverify.symbolic.context import Open, Rewrite, Space, Term
+from syncverify.symbolic.context import AffineTerm, SymbolicContext, SymbolSplit, UndecidedBranch
 from syncverify.symbolic.inequalities import negated
-from syncverify.symbolic.path_condition import Path
+from syncverify.symbolic.path_condition import PathCondition
 
-#: Moves of one run, runs, and the largest number of turns after which a loop's events are looked for again.
+#: Moves of one run, runs, and the largest number of iterations after which a loop's events are looked for
+#: again.
 MOST_MOVES, RUNS, MOST_PERIOD = 60_000, 7, 48
 #: Sizes are drawn up to this.
 LARGEST = 60
@@ -49,9 +50,9 @@ class Run:
 
 
 def pinned(
-    space: Space, root: Path, rnd: random.Random, atoms: Sequence[int]
-) -> tuple[Path, dict[int, int]] | None:
-    """A path on which the atoms at the root have numbers."""
+    space: SymbolicContext, root: PathCondition, rnd: random.Random, atoms: Sequence[int]
+) -> tuple[PathCondition, dict[int, int]] | None:
+    """A path on which the symbols at the root have numbers."""
     path = root.fork()
     space.path = path
     order = list(atoms)
@@ -88,7 +89,7 @@ def pinned(
 
 
 def trace(
-    space: Space, path: Path, agent: Any, cuts: Iterable[int] | None
+    space: SymbolicContext, path: PathCondition, agent: Any, cuts: Iterable[int] | None
 ) -> tuple[list[Visit], dict[int, list[int]], bool]:
     """The visits of ``cuts``; how often each target of a jump back was come to, once for each entry."""
     space.path = path
@@ -102,11 +103,11 @@ def trace(
     for _ in range(MOST_MOVES):
         try:
             event = agent.move(answer)
-        except Rewrite as r:
+        except SymbolSplit as r:
             path.rewrite(r.atom, r.c, r.parts)
             resolve(space, agent)
             continue
-        except Open as o:
+        except UndecidedBranch as o:
             path.answer(o.c, o.parts)
             if path.dead:
                 raise NotReadError("a question without an answer") from None
@@ -139,7 +140,7 @@ def trace(
     return visits, counts, ended
 
 
-def _plain(space: Space, value: Any) -> Any:
+def _plain(space: SymbolicContext, value: Any) -> Any:
     if isinstance(value, tuple):
         return tuple(space.resolved(x) for x in value)
     return space.resolved(value)
@@ -152,17 +153,17 @@ class Sampler:
     ``numbered``: the systems for such numbers, in a space of their own.
     """
 
-    numbered: Callable[[Mapping[str, int]], tuple[Space, Path, Sequence[Any]] | None]
+    numbered: Callable[[Mapping[str, int]], tuple[SymbolicContext, PathCondition, Sequence[Any]] | None]
     which: int  # of the systems
     splits: list[LaneSplit] = field(default_factory=list)
-    found: list[tuple[dict[str, int], Space, Path, Any]] = field(default_factory=list)
+    found: list[tuple[dict[str, int], SymbolicContext, PathCondition, Any]] = field(default_factory=list)
 
-    def ready(self, space: Space, root: Path, names: Mapping[int, str], seed: int) -> None:
+    def ready(self, space: SymbolicContext, root: PathCondition, names: Mapping[int, str], seed: int) -> None:
         rnd = random.Random(seed)
         free = {
             name: x.parts[0][0]
             for name, x in root.sizes.items()
-            if isinstance(x, Term) and x.c == 0 and len(x.parts) == 1 and x.parts[0][1] == 1
+            if isinstance(x, AffineTerm) and x.c == 0 and len(x.parts) == 1 and x.parts[0][1] == 1
         }
         made_of = sorted({a for x in root.sizes.values() for a, _ in space.of(x)[1]})
         made_of = [a for a in made_of if space.atoms[a].factors is None]
@@ -185,7 +186,7 @@ class Sampler:
                 break
         space.path = root
 
-    def agent(self, i: int, cls: int) -> tuple[Space, Path, Any]:
+    def agent(self, i: int, cls: int) -> tuple[SymbolicContext, PathCondition, Any]:
         _, space, path, system = self.found[i]
         space.path = path
         return space, path.fork(), system.agents()[cls]
@@ -208,7 +209,7 @@ class Sampler:
         return _filled(_shaped(runs, sorted(cuts), sorted(self.found[0][0])))
 
 
-def _refined(space: Space, path: Path, system: Any, split: LaneSplit) -> Any:
+def _refined(space: SymbolicContext, path: PathCondition, system: Any, split: LaneSplit) -> Any:
     space.path = path
     return system.refined(split)
 

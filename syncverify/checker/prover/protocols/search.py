@@ -100,7 +100,7 @@ class Search:
         if len(out) <= limit:
             return out
         out = self.rnd.sample(out, len(out))
-        first = {e["j"]: i for i, e in reversed(list(enumerate(out)))}  # each turn at least once
+        first = {e["j"]: i for i, e in reversed(list(enumerate(out)))}  # each iteration at least once
         kept = set(list(first.values())[: limit // 2])
         return [e for i, e in enumerate(out) if i in kept] + [e for i, e in enumerate(out) if i not in kept][
             : limit - len(kept)

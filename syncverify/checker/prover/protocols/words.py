@@ -1,4 +1,4 @@
-"""What a proof of a protocol claims, in words: which turn each wait means, and whom a step follows."""
+"""What a proof of a protocol claims, in words: which iteration each wait means, and whom a step follows."""
 
 from __future__ import annotations
 

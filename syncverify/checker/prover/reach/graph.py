@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from syncverify.symbolic.inequalities import Sum
-from syncverify.symbolic.path_condition import Path
+from syncverify.symbolic.path_condition import PathCondition
 
 
-class Settled(Enum):
+class NodeStatus(Enum):
     """How a node was settled."""
 
     ASKED = "both answers are followed"
@@ -28,18 +28,18 @@ class Node:
 
     ``target``: what covers or replaces the node; ``less``: the target may know less, and what replaces the
     node knows no more than the target. ``rows`` of a widened node are those that replace it, ``facts`` what
-    is known of them, in order, ``found`` each of their atoms in terms of those before; one that stays is
+    is known of them, in order, ``found`` each of their symbols in terms of those before; one that stays is
     itself.
     """
 
     number: int
     parent: int
-    settled: Settled
+    settled: NodeStatus
     key: Hashable = None
     asker: int = -1
     question: Sum | None = None
     rows: tuple[Sum, ...] = ()
-    path: Path | None = None
+    path: PathCondition | None = None
     target: int = -1
     less: int = -1
     events: int = 0
@@ -54,7 +54,7 @@ class Node:
 
 
 @dataclass(slots=True)
-class Graph:
+class ReachabilityGraph:
     """All nodes, by number. ``parent`` links and ``target`` links make up the graph."""
 
     nodes: list[Node] = field(default_factory=list)
@@ -62,7 +62,7 @@ class Graph:
     asks_last: bool = False  # an agent asks only when no other can go on
     rotates: bool = False  # states stand for others at other places of a ring
 
-    def add(self, parent: int, settled: Settled, key: Hashable = None, **more: object) -> Node:
+    def add(self, parent: int, settled: NodeStatus, key: Hashable = None, **more: object) -> Node:
         node = Node(len(self.nodes), parent, settled, key, **more)  # type: ignore[arg-type]
         self.nodes.append(node)
         return node
@@ -75,5 +75,5 @@ class Graph:
             number = self.nodes[number].parent
         return found
 
-    def count(self, settled: Settled) -> int:
+    def count(self, settled: NodeStatus) -> int:
         return sum(n.settled is settled for n in self.nodes)

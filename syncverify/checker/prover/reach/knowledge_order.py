@@ -5,12 +5,13 @@ has reached. Checks ask whether an entry has reached a threshold, and fail where
 entry all that either has reached, and what is recorded later is above all of today. So with equal keys,
 agents that do the same, and entries that reach thresholds only where those of the other do, the one meets
 every failure of the other. It may hold more that is asked of: accesses, ends of copies, barriers whose
-phases or generations are over. ``lower`` makes a run know no more than another did, where nothing that both
+phases or generations are over. ``weaken`` makes a run know no more than another did, where nothing that both
 know is lost by that.
 
 Requests for registers are no such checks: there an order that is known may do harm. Of them both must know
 the same (no time of a request is put off, and no entry of a class is lowered). Nor are failures that
-the end may excuse, or that may be lesser ones for what is not known (``always_lesser``: those that are not).
+the end may excuse, or that may be lesser ones for what is not known (``always_a_warning``: those that are
+not).
 """
 
 from __future__ import annotations
@@ -22,19 +23,25 @@ import numpy as np
 import numpy.typing as npt
 
 from syncverify.base.diagnostics import Policy
-from syncverify.checker.happens_before.effect_log import Step, Told
+from syncverify.checker.happens_before.effect_log import FlagWrite, Step
 from syncverify.checker.happens_before.failure import Failure, Obligation
 from syncverify.checker.happens_before.handlers.mbarriers import Phase
 from syncverify.checker.happens_before.run import Run
 from syncverify.checker.happens_before.shadow import Record
 from syncverify.checker.happens_before.vector_clocks import Matrix
-from syncverify.checker.prover.reach.ring.orbits import of_accesses, of_barriers
+from syncverify.checker.prover.reach.ring.orbits import orbit_of_access_weakening, orbit_of_barrier_weakening
 from syncverify.checker.prover.reach.state import deferred_failures
 from syncverify.checker.prover.reach.state.snapshot import flat
-from syncverify.checker.prover.reach.strict_findings import demoted, strict_alone
-from syncverify.checker.prover.reach.threshold_abstraction import SLICES, Loose, Piece, Place
+from syncverify.checker.prover.reach.strict_findings import is_same_value_store, is_strict_only_pair
+from syncverify.checker.prover.reach.threshold_abstraction import SLICES, Piece, Place, ThresholdAbstraction
 from syncverify.checker.prover.reach.thresholds import ALL, ORDER
-from syncverify.checker.prover.reach.tile_history import Groups, Lack, Missed, at_all_slots, lacking
+from syncverify.checker.prover.reach.tile_history import (
+    DroppedThreshold,
+    Groups,
+    OrbitWeakening,
+    extend_to_orbit,
+    orbit_weakenings_of,
+)
 from syncverify.model.events import Ev, Event
 
 #: A limit that lowers nothing.
@@ -45,11 +52,11 @@ Pairs = tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Known:
+class KnowledgeAbstraction:
     """``key``: equal where states may be compared; ``flags``: numbers of which more is worse. ``bits``: for
     each kind of question which entry (rows) has reached which threshold. ``held``: thresholds that the key
     names, ``more``: those that others may lack. ``waits``: whose rows are last. ``records``: of accesses what
-    tells them apart, and their thresholds."""
+    distinguishes them, and their thresholds."""
 
     key: Hashable
     flags: tuple[int, ...]
@@ -61,11 +68,11 @@ class Known:
     pieces: tuple[Piece, ...]
     records: tuple[tuple[Hashable, tuple[Place, ...]], ...]
     times: tuple[int, ...]  # of these
-    accesses: int  # tells apart what is on record, and where
+    accesses: int  # distinguishes what is on record, and where
     team: tuple[npt.NDArray[np.uint8], ...] = ()  # what is asked for a cluster's account
     warned: frozenset[Hashable] = frozenset()  # what strict mode alone asks and was met
 
-    def covers(self, other: Known) -> bool:
+    def covers(self, other: KnowledgeAbstraction) -> bool:
         """Whether whatever fails from the other state on fails from this one on."""
         if self.key != other.key or len(self.held) != len(other.held):
             return False
@@ -79,7 +86,7 @@ class Known:
             return False
         if self.same(other):
             return not any((a & ~b).any() for a, b in zip(self.bits, other.bits, strict=True))
-        pairs = matched(self, other)
+        pairs = access_embedding(self, other)
         if pairs is None:
             return False
         for kind, (here, there) in enumerate(self.pairs(other, pairs)):
@@ -89,7 +96,7 @@ class Known:
         return True
 
     def newest(self, reads: tuple[int, ...]) -> dict[Hashable, int]:
-        """Reads by what tells them apart; those that nothing else does by how many are newer."""
+        """Reads by what distinguishes them; those that nothing else does by how many are newer."""
         found: dict[Hashable, int] = {}
         for r in sorted(reads, key=lambda r: -self.times[r]):
             name: Hashable = self.records[r][0]
@@ -98,7 +105,7 @@ class Known:
             found[name] = r
         return found
 
-    def same(self, other: Known) -> bool:
+    def same(self, other: KnowledgeAbstraction) -> bool:
         """Whether thresholds are the same by number."""
         return (
             self.sizes == other.sizes
@@ -109,7 +116,9 @@ class Known:
             and self.records == other.records
         )
 
-    def pairs(self, other: Known, records: set[tuple[int, int]], held: bool = True) -> list[Pairs]:
+    def pairs(
+        self, other: KnowledgeAbstraction, records: set[tuple[int, int]], held: bool = True
+    ) -> list[Pairs]:
         """For each kind the numbers of thresholds here, and of those of the other that they stand for."""
         found: tuple[set[tuple[int, int]], ...] = (set(), set(), set())
         for (kind, i), (_, j) in zip(self.held, other.held, strict=True) if held else ():
@@ -123,7 +132,7 @@ class Known:
         arrays = [np.array(sorted(some), dtype=np.intp).reshape(-1, 2) for some in found]
         return [(a[:, 0], a[:, 1]) for a in arrays]
 
-    def rows(self, kind: int, other: Known, thresholds: npt.NDArray[np.intp]) -> Reached:
+    def rows(self, kind: int, other: KnowledgeAbstraction, thresholds: npt.NDArray[np.intp]) -> Reached:
         """Which rows that both have reach thresholds."""
         bits = np.unpackbits(self.bits[kind], axis=1, count=self.sizes[kind]).view(np.bool_)
         if self.waits != other.waits:
@@ -137,7 +146,9 @@ class Known:
         return bits[:, thresholds]
 
 
-def matched(mine: Known, other: Known, partly: bool = False) -> set[tuple[int, int]] | None:
+def access_embedding(
+    mine: KnowledgeAbstraction, other: KnowledgeAbstraction, partly: bool = False
+) -> set[tuple[int, int]] | None:
     """For each access of the other state the one of mine that stands for it, byte by byte; None if one has
     none. ``partly``: as far as there are such."""
     if mine.pieces == other.pieces and [n for n, _ in mine.records] == [n for n, _ in other.records]:
@@ -170,26 +181,26 @@ def matched(mine: Known, other: Known, partly: bool = False) -> set[tuple[int, i
     return pairs
 
 
-def comparable(run: Run) -> bool:
+def supports_knowledge_order(run: Run) -> bool:
     """Whether a run is compared by what it knows."""
-    if run.grid_waits or run.early or run.spun or any(True for _ in deferred_failures.pending(run)):
+    if run.grid_waits or run.early or run.spun or any(True for _ in deferred_failures.deferred_state(run)):
         return False
     return not (run.info.edits_maps or run.info.in_turn or run.locations)  # flags are no part of the key
 
 
-def knowledge(run: Run) -> Known | None:
+def abstract_knowledge(run: Run) -> KnowledgeAbstraction | None:
     """What a run knows; None where states are not compared so."""
-    loose = Loose(run) if comparable(run) else None
+    loose = ThresholdAbstraction(run) if supports_knowledge_order(run) else None
     return known(loose) if loose is not None and loose.taken_apart() else None
 
 
-def known(loose: Loose) -> Known:
+def known(loose: ThresholdAbstraction) -> KnowledgeAbstraction:
     bits = []
     for kind in ALL:
         entries = loose.entries(kind, [c for c, _ in loose.asked[kind]], waits=True)
         values = np.array([v for _, v in loose.asked[kind]], dtype=np.int64)
         bits.append(np.packbits(entries >= values, axis=1))
-    return Known(
+    return KnowledgeAbstraction(
         loose.key,
         tuple(loose.flags),
         tuple(map(len, loose.asked)),
@@ -206,28 +217,30 @@ def known(loose: Loose) -> Known:
     )
 
 
-def lower(run: Run, less: Known, groups: Groups = (), ring: Groups = ()) -> set[Lack]:
+def weaken(
+    run: Run, less: KnowledgeAbstraction, groups: Groups = (), ring: Groups = ()
+) -> set[OrbitWeakening]:
     """Makes a run know no more than another with the same key did, of all that both have on record.
-    ``groups``: barriers that go round a ring, of all slots of which the same is forgotten; returns what.
+    ``groups``: barriers that cycle through a ring, of all slots of which the same is forgotten; returns what.
     ``ring``: barriers of one that is gone round: what the other knew of one slot and this run does not is
-    forgotten of its likes in the other slots, where that would else take a lap.
+    forgotten of its orbit in the other slots, where that would else take a lap.
 
     Times that fewer are to know of are put off; of other columns the entries are lowered. What a class did is
     known in order: where less of one thing would be less of others too, that both know, it stays known (who
     stands for the run may know what the other did not, for that one is followed as well).
     """
-    loose = Loose(run, everything=True)
+    loose = ThresholdAbstraction(run, everything=True)
     if not loose.taken_apart() or loose.key != less.key:
         return set()
     mine = known(loose)
     holders: dict[Place, list[int]] = {}
-    records = matched(less, mine, partly=True) or set()
+    records = access_embedding(less, mine, partly=True) or set()
     for _, j in records:
         for place in loose.records[j][1]:
             holders.setdefault(place, []).append(j)
-    change = _Change(loose)
-    todo: list[Missed] = []
-    lost: list[Missed] = []
+    change = _Weakening(loose)
+    todo: list[DroppedThreshold] = []
+    lost: list[DroppedThreshold] = []
     reached: list[Reached] = []
     for kind, (there, here) in enumerate(less.pairs(mine, records)):
         now, then = mine.rows(kind, less, here), less.rows(kind, mine, there)
@@ -239,9 +252,13 @@ def lower(run: Run, less: Known, groups: Groups = (), ring: Groups = ()) -> set[
             todo.append(((kind, int(here[k])), np.flatnonzero(bad[:width, k]).tolist()))
         for k in np.flatnonzero((then & ~now)[:width].any(axis=0)).tolist() if ring else ():
             lost.append(((kind, int(here[k])), np.flatnonzero((then & ~now)[:width, k]).tolist()))
-    lacks = lacking(loose, groups, todo) if groups else set()
-    todo += at_all_slots(loose, groups, todo) if groups else []
-    todo += [*of_accesses(loose, lost, holders), *of_barriers(loose, ring, lost)] if lost else []
+    lacks = orbit_weakenings_of(loose, groups, todo) if groups else set()
+    todo += extend_to_orbit(loose, groups, todo) if groups else []
+    todo += (
+        [*orbit_of_access_weakening(loose, lost, holders), *orbit_of_barrier_weakening(loose, ring, lost)]
+        if lost
+        else []
+    )
     todo = [((kind, k), [r for r in rows if reached[kind][r, k]]) for (kind, k), rows in todo]
     todo = [(place, rows) for place, rows in todo if rows]
     for (kind, number), rows in todo:
@@ -255,22 +272,24 @@ def lower(run: Run, less: Known, groups: Groups = (), ring: Groups = ()) -> set[
     return lacks
 
 
-def hides(run: Run, looked: int, policy: Policy) -> bool:
+def masks_failure(run: Run, looked: int, policy: Policy) -> bool:
     """Whether failures, of which the first few were looked at, may hide that a run which knows more would
     meet another."""
     new = list(run.failures.values())[looked:] if run.loosely else []
-    delicate = any(map(deferred_failures.open_end, run.failures.values()))
+    delicate = any(map(deferred_failures.is_deferred, run.failures.values()))
     practical = policy is Policy.PRACTICAL
-    return delicate or not all(practical and (strict_alone(run, f) or always_lesser(run, f)) for f in new)
+    return delicate or not all(
+        practical and (is_strict_only_pair(run, f) or always_a_warning(run, f)) for f in new
+    )
 
 
-def loosen(run: Run, policy: Policy) -> None:
+def coarsen(run: Run, policy: Policy) -> None:
     """Makes a run fail more often, so that less is asked of what it knows: see ``Run.loosely``. Who has
     looked at which phase is asked in strict mode only."""
     run.loosely, run.unobserved = True, policy == Policy.STRICT
 
 
-def asks_more(run: Run, event: Event) -> bool:
+def is_non_monotone_event(run: Run, event: Event) -> bool:
     """Whether an event asks what is not compared: the end of a barrier, who has used it last; a request for
     registers, of what came before it."""
     if event[0] == Ev.SETMAXNREG:
@@ -278,23 +297,23 @@ def asks_more(run: Run, event: Event) -> bool:
     return bool(event[0] == Ev.INVAL) and not run.info.ends_barriers
 
 
-def always_lesser(run: Run, f: Failure) -> bool:
+def always_a_warning(run: Run, f: Failure) -> bool:
     """Whether a failure is as little for who knows more: two stores of one value (in one CTA's memory no
     scope is too narrow), or what both know the same of."""
     alone = run.info.ctas * run.info.clusters == 1 and not run.info.tracks_global
-    return (alone and demoted(f)) or same_for_all(f)
+    return (alone and is_same_value_store(f)) or independent_of_knowledge(f)
 
 
-def same_for_all(f: Failure) -> bool:
+def independent_of_knowledge(f: Failure) -> bool:
     """What strict mode alone asks of setmaxnreg and of warps that are counted twice: nothing that is made to
     be forgotten."""
     return (f.obligation is Obligation.O8 or f.rule == "SV301") and f.strict_only
 
 
-class _Change:
+class _Weakening:
     """What makes a run know less: limits of its matrices, and times that are put off."""
 
-    def __init__(self, loose: Loose) -> None:
+    def __init__(self, loose: ThresholdAbstraction) -> None:
         self.run = loose.run
         self.loose = loose
         self.kept: dict[Place, Set[int]] = {}  # which rows reach a threshold, and may
@@ -389,8 +408,8 @@ class _Change:
         self.accesses(run)
 
     def step(self, x: Step) -> Step:
-        """What a cluster of a team has done with a flag."""
-        if not isinstance(x, Told):
+        """What a cluster of a block group has done with a flag."""
+        if not isinstance(x, FlagWrite):
             return x
         released = None if x.write.released is None else self.less(x.write.released)
         return replace(x, write=replace(x.write, past=self.less(x.write.past), released=released))
@@ -425,14 +444,14 @@ class _Change:
 
 
 __all__ = [
-    "Known",
-    "always_lesser",
-    "asks_more",
-    "comparable",
-    "hides",
-    "knowledge",
-    "loosen",
-    "lower",
-    "same_for_all",
-    "strict_alone",
+    "KnowledgeAbstraction",
+    "abstract_knowledge",
+    "always_a_warning",
+    "coarsen",
+    "independent_of_knowledge",
+    "is_non_monotone_event",
+    "is_strict_only_pair",
+    "masks_failure",
+    "supports_knowledge_order",
+    "weaken",
 ]

@@ -1,4 +1,4 @@
-"""Reasons to begin an exploration anew, with or without something."""
+"""Reasons to begin an exploration again, with or without something."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from syncverify.checker.prover.reach.ring.symmetry import Ring
 from syncverify.checker.prover.reach.tile_history import Groups
 
 
-class Found(Exception):  # noqa: N818 -- control flow: begin again with
+class UseRing(Exception):  # noqa: N818 -- control flow: begin again with
     """A ring was found."""
 
     def __init__(self, ring: Ring) -> None:
@@ -15,19 +15,19 @@ class Found(Exception):  # noqa: N818 -- control flow: begin again with
         self.ring = ring
 
 
-class Slots(Exception):  # noqa: N818 -- control flow: begin again with
-    """A ring of so many slots was found where turns are dealt out."""
+class UseRoundRobinRing(Exception):  # noqa: N818 -- control flow: begin again with
+    """A ring of so many slots was found where iterations are distributed round-robin."""
 
     def __init__(self, size: int, groups: Groups) -> None:
         super().__init__()
         self.size, self.groups = size, groups
 
 
-class Counted(Exception):  # noqa: N818 -- control flow: begin again without
+class RegistersNotPeriodic(Exception):  # noqa: N818 -- control flow: begin again without
     """What counts on says the place in the ring: states that went round it one by one do not tell how."""
 
 
-class Requested(Exception):  # noqa: N818 -- control flow: begin again, and compare states later
+class OrderRegisterRequests(Exception):  # noqa: N818 -- control flow: begin again, and compare states later
     """A request for registers, after states were compared by what they know."""
 
     def __init__(self, run: Run) -> None:
@@ -35,7 +35,7 @@ class Requested(Exception):  # noqa: N818 -- control flow: begin again, and comp
         self.number = len(run.requests) + 1
 
 
-class KnowsTooLittle(Exception):  # noqa: N818 -- control flow: begin again without
+class Unweaken(Exception):  # noqa: N818 -- control flow: begin again without
     """A state that was made to know less meets a failure that it might not have met. ``warns``: one that
     only strict mode asks for."""
 
@@ -44,4 +44,4 @@ class KnowsTooLittle(Exception):  # noqa: N818 -- control flow: begin again with
         self.warns = warns
 
 
-__all__ = ["Counted", "Found", "KnowsTooLittle", "Requested", "Slots"]
+__all__ = ["OrderRegisterRequests", "RegistersNotPeriodic", "Unweaken", "UseRing", "UseRoundRobinRing"]

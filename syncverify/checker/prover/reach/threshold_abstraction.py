@@ -17,19 +17,29 @@ import numpy as np
 import numpy.typing as npt
 
 from syncverify.checker.happens_before.handlers.execution_barriers import Generation, Named
-from syncverify.checker.happens_before.handlers.mbarriers import Barrier, Phase, awaits_twins, init_known
-from syncverify.checker.happens_before.run import Run, Thread
+from syncverify.checker.happens_before.handlers.mbarriers import (
+    Barrier,
+    Phase,
+    awaits_duplicate_inits,
+    init_known,
+)
+from syncverify.checker.happens_before.run import LaneClass, Run
 from syncverify.checker.happens_before.shadow import IN_FLIGHT, Record
 from syncverify.checker.happens_before.vector_clocks import PROGRESS, ROWS, A, E, H, Matrix
 from syncverify.checker.prover.reach.state import cluster_effects, tensor_map_state
-from syncverify.checker.prover.reach.state.canonical_state import Normal, opened, sites, standing
-from syncverify.checker.prover.reach.state.collectives import together
-from syncverify.checker.prover.reach.state.phase_tokens import point, relative, relative_event, waits_on
-from syncverify.checker.prover.reach.strict_findings import warned
+from syncverify.checker.prover.reach.state.canonical_state import (
+    CanonicalState,
+    assert_between_steps,
+    open_accesses,
+    sites,
+)
+from syncverify.checker.prover.reach.state.collectives import executed_by_part
+from syncverify.checker.prover.reach.state.phase_tokens import age_of, point, relative_event, waits_on
+from syncverify.checker.prover.reach.strict_findings import strict_findings
 from syncverify.checker.prover.reach.thresholds import BRIDGED, NEVER, ONE_PROXY, ORDER, SEEN, Column
 from syncverify.model.events import GLOBAL_MEMORY
 from syncverify.model.proxies import Access
-from syncverify.symbolic.context import Symbolic
+from syncverify.symbolic.context import NotConcrete
 
 #: An entry that reaches nothing.
 NOTHING = -(1 << 31) + 1
@@ -47,7 +57,7 @@ AskedOf = tuple[tuple[Column, ...], tuple[Place, ...]]
 Piece = tuple[int, int, int, int, tuple[int, ...]]
 
 
-class Loose(Normal):
+class ThresholdAbstraction(CanonicalState):
     """The parts of one run. ``everything``: with the accesses of which all agents know."""
 
     def __init__(self, run: Run, everything: bool = False) -> None:
@@ -73,17 +83,17 @@ class Loose(Normal):
         self.of_products: dict[Hashable, tuple[tuple[int, int], tuple[Hashable, ...], tuple[Place, ...]]] = {}
         self.of_siblings: dict[tuple[int, int], tuple[list[int], AskedOf]] = {}
         self.pieces: tuple[Piece, ...] = ()
-        self.accesses = 0  # tells apart what is on record, and where
+        self.accesses = 0  # distinguishes what is on record, and where
         self.known_to_all: Matrix = np.array(self.least, dtype=np.int32)
         self.key: Hashable = None
         self.many = False
-        self.warned = warned(run)
+        self.warned = strict_findings(run)
         # sites of racing pairs that may hide others
         self.met = {x if x >= 0 else -1 - x for *pair, strict in run.judged if not strict for x in pair}
 
     def taken_apart(self) -> bool:
         """Fills all the fields; False where runs are not compared so."""
-        standing(self.run)
+        assert_between_steps(self.run)
         key = self.form()
         for t in self.run.threads if self.run.ctas > 1 else ():
             self.at(t.cls, 1)  # whether it is known to run
@@ -95,7 +105,8 @@ class Loose(Normal):
         return not self.many
 
     def of_team(self) -> tuple[npt.NDArray[np.uint8], ...]:
-        """Who knows of what a cluster of a team has done in global memory, and of what its spins acquire:
+        """Who knows of what a cluster of a block group has done in global memory, and of what its spins
+        acquire:
         its account says the less of it, the less is known."""
         found = []
         for kind, asked in enumerate(self.steady):
@@ -109,7 +120,9 @@ class Loose(Normal):
         return tuple(found)
 
     def stays(self, column: int, value: int, kind: int = ORDER) -> tuple[Column, int]:
-        """A threshold of what a cluster of a team has done: nothing is made less there for its own sake."""
+        """A threshold of what a cluster of a block group has done: nothing is made less there for its own
+        sake.
+        """
         asked = self.steady[kind]
         return self.name(column), asked.setdefault((column, value), len(asked))
 
@@ -192,7 +205,7 @@ class Loose(Normal):
             tuple((cta, self.keep(m)) for cta, m in sorted(run.exits.items())),
             tuple((i, p.free, tuple(p.held.items()), tuple(p.served.items())) for i, p in run.pools.items()),
             tuple(self.request(r) for r in run.requests),
-            (together(run), run.all_waited),
+            (executed_by_part(run), run.all_waited),
             tensor_map_state.form(run, self.everywhere),
             cluster_effects.form(run, self.stays, self.aside, lambda r: self.over(r, self.stays)),
         ]
@@ -201,7 +214,7 @@ class Loose(Normal):
         for key, n in sorted(run.named.items()):
             if key[1] >= 0:
                 self.more["named", key] = self.place(ORDER, n.column, n.auto.generation)
-            if not idle(n):
+            if not is_unused(n):
                 parts.append((key, self.named(n)))
         parts += [(key, self.cluster(c)) for key, c in sorted(run.clusters.items())]
         for (column, cta), value in self.landed().items():
@@ -219,16 +232,16 @@ class Loose(Normal):
     def leaves_knowing(self, column: int, cta: int, value: int) -> bool:
         return False
 
-    def thread(self, t: Thread) -> Hashable:
+    def thread(self, t: LaneClass) -> Hashable:
         event = relative_event(self.run, t.event)
         self.keep(t.clock.m)
         if t.clock.multi:
             self.keep(self.made(t.clock.own))
         return (
             point(self.run, t),
-            (relative(self.run, t.answer), event, t.parked, t.blocked, t.done, waits_on(self.run, t)),
+            (age_of(self.run, t.answer), event, t.parked, t.blocked, t.done, waits_on(self.run, t)),
             (t.met == t.time and t.event is not None, t.meeting, t.cluster_owed, t.setmaxnregs, t.fenced),
-            opened(t.stores),
+            open_accesses(t.stores),
             (self.keep(t.release_fence), t.release_scope, self.keep(t.acquirable)),
             (self.products(t), *(self.open(g.committed, g.issued) for g in (t.bulk, t.cp))),
             tuple(sorted(reg for reg, r in t.registers.items() if not r.used)),
@@ -249,7 +262,7 @@ class Loose(Normal):
             m[PROGRESS, column] = value
         return m
 
-    def products(self, t: Thread) -> Hashable:
+    def products(self, t: LaneClass) -> Hashable:
         """The wgmmas of a thread's warp."""
         column = t.columns.get("mma", -1)
         if column < 0:
@@ -269,9 +282,9 @@ class Loose(Normal):
         pasts = len(t.issues[base:])
         left = tuple(x - base for x in committed)
         touched = tuple((f, state[1]) for f, state in fragments)
-        return (t.mma.issued - base, left, waited, base > 0, pasts, touched, opened(t.products))
+        return (t.mma.issued - base, left, waited, base > 0, pasts, touched, open_accesses(t.products))
 
-    def bulk(self, t: Thread) -> None:
+    def bulk(self, t: LaneClass) -> None:
         """Groups of copies, once all other thresholds are known."""
         if t.bulk.issued and "bulk.read" in t.columns:
             self.more["issued", t.cls, "bulk"] = self.place(ORDER, t.columns["bulk.read"], t.bulk.issued)
@@ -301,7 +314,7 @@ class Loose(Normal):
 
     def barrier(self, s: Barrier) -> Hashable:
         if s.touched:
-            raise Symbolic("data over the bytes of a barrier")
+            raise NotConcrete("data over the bytes of a barrier")
         if self.dead(s):
             self.flags.append(0)
             return (s.inits > 0, s.inits > 1, s.uneven, s.net_zero > 0)
@@ -327,7 +340,7 @@ class Loose(Normal):
         far = known if last is None or last.far is None else last.far  # a wait receives nothing else then
         return (
             (a.live, a.count, a.pending, a.tx, (a.phase + s.flip) % 2, min(s.inits, 2)),
-            (s.init_cls, awaits_twins(self.run, s), tuple(cls for cls, _ in s.twins)),
+            (s.init_cls, awaits_duplicate_inits(self.run, s), tuple(cls for cls, _ in s.twins)),
             (unsure, waits, tuple(sorted(t.cls for t in s.blocked))),
             self.phase(s.phases[0], 0),
             (self.keep(known), self.keep(far)),
@@ -428,8 +441,8 @@ class Loose(Normal):
 
     def anywhere(self, r: Record) -> bool:
         """Whether only reports ask where in the source an access is: where nothing was met of it that hides
-        a later failure there. Copies to global memory that a warp starts as one are told by it, and stores of
-        equal values; the init of a barrier is no such store."""
+        a later failure there. Copies to global memory that a warp starts as one are determined by it, and
+        stores of equal values; the init of a barrier is no such store."""
         told = not r.kind.asynchronous and r.barrier < 0
         if told or self.run.info.footprints[r.fp].memory == GLOBAL_MEMORY:
             return False
@@ -475,10 +488,10 @@ class Loose(Normal):
         return of
 
 
-def idle(n: Named) -> bool:
+def is_unused(n: Named) -> bool:
     """Whether nobody stands at a named barrier."""
     a = n.auto
     return not (a.arrived or a.marked or a.again or n.ahead or n.partial or n.gen.waiting or n.gen.con)
 
 
-__all__ = ["MOST_GROUPS", "SLICES", "Loose", "Place", "idle"]
+__all__ = ["MOST_GROUPS", "SLICES", "Place", "ThresholdAbstraction", "is_unused"]

@@ -40,7 +40,7 @@ ONE_PROXY = frozenset(
 #: What is asked of clocks, and of which of their rows: whether something comes before in every execution,
 #: whether an access is ordered before, whether it is bridged to the other proxy.
 ORDER, SEEN, BRIDGED = ALL = range(3)
-ASKING = ([E], [H, SH, HW], [A, SA, AG, SP])
+ROWS_OF = ([E], [H, SH, HW], [A, SA, AG, SP])
 #: Time of a fence that has yet to come.
 NEVER = 1 << 30
 #: Of complete phases the last one is joined by waits; of the one before only its contributors are compared.
@@ -59,7 +59,7 @@ class Thresholds:
         self.failing = {f.barrier for f in run.failures.values()}
         self.names: dict[int, Column] = {t.cls: self.named_by_age(("class", t.cls)) for t in run.threads}
         self.names |= {column: self.named_by_age(key) for key, column in self.index.items()}
-        #: by what asks for them (an index of ``ASKING``) and column
+        #: by what asks for them (an index of ``ROWS_OF``) and column
         self.thresholds: dict[tuple[int, int], set[int]] = {}
         self.sorted: dict[tuple[int, int], list[int]] = {}
         self.places: dict[tuple[int, int], dict[int, tuple[Column, int]]] = {}
@@ -113,7 +113,7 @@ class Thresholds:
             self.mark(column, value)
         for cls, value in flag_state.thresholds(run):
             self.mark(cls, value, ORDER, SEEN)
-        for handed in flag_chain_state.thresholds(run, ASKING):
+        for handed in flag_chain_state.thresholds(run, ROWS_OF):
             self.mark(*handed)
         for step in cluster_effects.thresholds(run):
             self.mark(*step)
@@ -275,7 +275,7 @@ class Thresholds:
 
     def entries_of(self, kind: int) -> Matrix:
         """Of all matrices the rows that are asked for thresholds of a kind."""
-        rows = ASKING[kind]
+        rows = ROWS_OF[kind]
         found = [m[rows] if len(m) == ROWS else m[: kind == ORDER] for m in self.matrices]
         return np.concatenate(found) if found else np.zeros((0, self.run.columns.capacity), dtype=np.int32)
 
@@ -334,12 +334,12 @@ def counts(s: Barrier) -> tuple[int, ...]:
 
 __all__ = [
     "ALL",
-    "ASKING",
     "BRIDGED",
     "COMPARED",
     "NEVER",
     "ONE_PROXY",
     "ORDER",
+    "ROWS_OF",
     "SEEN",
     "Thresholds",
     "counts",

@@ -1,10 +1,10 @@
 """Traces of where tiles began, in what the last phases of a ring's barriers know.
 
-Where turns are dealt out, tiles begin anywhere in a ring. The last phase of each slot knows what was known
-when it was over, so for a lap it tells on which side of it the last tile began: who had waited for his turn,
-whose copies were out. Nothing is asked of that. So it is forgotten wherever states are compared; and what one
-slot does not know of the ring itself the others come to miss as well, each after another tile, so that is
-forgotten of all slots at once, moved on as they are, and from then on of all states.
+Where iterations are distributed round-robin, tiles begin anywhere in a ring. The last phase of each slot
+knows what was known when it was over, so for a lap it tells on which side of it the last tile began: who had
+waited for his turn, whose copies were out. Nothing is asked of that. So it is forgotten wherever states are
+compared; and what one slot does not know of the ring itself the others come to miss as well, each after
+another tile, so that is forgotten of all slots at once, moved on as they are, and from then on of all states.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ import numpy as np
 from syncverify.checker.happens_before.run import LATER, Run
 from syncverify.checker.happens_before.vector_clocks import E, Matrix
 from syncverify.checker.prover.reach.state.snapshot import flat
-from syncverify.checker.prover.reach.threshold_abstraction import SLICES, Loose, Place
+from syncverify.checker.prover.reach.threshold_abstraction import SLICES, Place, ThresholdAbstraction
 from syncverify.checker.prover.reach.thresholds import ORDER
 
-#: Offsets of barriers in their CTA, by slot, of each group that goes round a ring.
+#: Offsets of barriers in their CTA, by slot, of each group that cycles through a ring.
 Groups = tuple[tuple[int, ...], ...]
 #: A threshold, and rows that are to miss it.
-Missed = tuple[Place, list[int]]
+DroppedThreshold = tuple[Place, list[int]]
 #: What last phases of a group's barriers do not know: their group, whether of other CTAs, the group that is
 #: asked for, and how many places further on.
-Lack = tuple[int, bool, int, int]
+OrbitWeakening = tuple[int, bool, int, int]
 
 
-class Slots:
-    """The barriers of a run that go round a ring."""
+class RingBarriers:
+    """The barriers of a run that cycle through a ring."""
 
     def __init__(self, run: Run, groups: Groups) -> None:
         self.run = run
         at = {(b.cta, b.offset): i for i, b in enumerate(run.info.barriers)}
         self.size = len(groups[0]) if groups else 0
-        #: barrier -> its likes in its CTA by slot, and its slot
+        #: barrier -> its orbit in its CTA by slot, and its slot
         self.likes: dict[int, tuple[tuple[int, ...], int]] = {}
-        #: barrier -> its group, and by group the likes in its CTA
+        #: barrier -> its group, and by group the orbit in its CTA
         self.group: dict[int, int] = {}
         self.others: dict[int, dict[int, tuple[int, ...]]] = {}
         for cta in range(run.ctas):
@@ -87,11 +87,11 @@ class Slots:
                 yield p.far, True
 
 
-def forget_traces(run: Run, groups: Groups, lacks: Iterable[Lack] = ()) -> None:
+def forget_tile_history(run: Run, groups: Groups, lacks: Iterable[OrbitWeakening] = ()) -> None:
     """Makes the last phases of a ring's barriers know of nothing but the ring, in every execution, but for
     what all agents know: of classes no more than their waits and expects there. What is known of requests
     for registers stays. ``lacks``: what they are not to know of the ring either."""
-    slots = Slots(run, groups)
+    slots = RingBarriers(run, groups)
     left = [t.clock.m[E] for t in run.threads if not t.done and t.waits_on != LATER]
     if not slots.likes or not left:
         return
@@ -111,7 +111,9 @@ def forget_traces(run: Run, groups: Groups, lacks: Iterable[Lack] = ()) -> None:
                 s.phases = [s.phases[0], flat(p, m=m, far=far), *s.phases[2:]]
 
 
-def _lowered(run: Run, slots: Slots, least: Matrix) -> Callable[[Matrix, list[tuple[int, int]]], Matrix]:
+def _lowered(
+    run: Run, slots: RingBarriers, least: Matrix
+) -> Callable[[Matrix, list[tuple[int, int]]], Matrix]:
     """What makes a matrix know so little, and miss thresholds of the ring where it does not know more;
     ``least``: what all agents know."""
     asked: dict[int, list[int]] = {c: [v] for c, v in enumerate(least.tolist()) if c < run.columns.classes}
@@ -144,11 +146,13 @@ def _lowered(run: Run, slots: Slots, least: Matrix) -> Callable[[Matrix, list[tu
     return less
 
 
-def lacking(loose: Loose, groups: Groups, missed: Iterable[Missed]) -> set[Lack]:
+def orbit_weakenings_of(
+    loose: ThresholdAbstraction, groups: Groups, missed: Iterable[DroppedThreshold]
+) -> set[OrbitWeakening]:
     """What of the ring last phases are to miss, wherever in it they are."""
-    slots = Slots(loose.run, groups)
+    slots = RingBarriers(loose.run, groups)
     last = {id(m): (b, far) for b in slots.likes for m, far in slots.last(b)}
-    found: set[Lack] = set()
+    found: set[OrbitWeakening] = set()
     for (kind, number), rows in missed:
         for row in rows if kind == ORDER else ():
             here = last.get(id(loose.originals[row])) if row < len(loose.originals) else None
@@ -158,9 +162,11 @@ def lacking(loose: Loose, groups: Groups, missed: Iterable[Missed]) -> set[Lack]
     return found
 
 
-def at_all_slots(loose: Loose, groups: Groups, missed: Iterable[Missed]) -> list[Missed]:
+def extend_to_orbit(
+    loose: ThresholdAbstraction, groups: Groups, missed: Iterable[DroppedThreshold]
+) -> list[DroppedThreshold]:
     """What else is to be missed: by the last phases of other slots what one of them misses."""
-    slots = Slots(loose.run, groups)
+    slots = RingBarriers(loose.run, groups)
     rows_of: dict[int, list[int]] = {}  # by identity of the matrix
     for i, m in enumerate(loose.originals):
         rows_of.setdefault(id(m), []).append(i)
@@ -183,4 +189,4 @@ def at_all_slots(loose: Loose, groups: Groups, missed: Iterable[Missed]) -> list
     return [(place, sorted(rows)) for place, rows in found.items()]
 
 
-__all__ = ["Groups", "Lack", "at_all_slots", "forget_traces", "lacking"]
+__all__ = ["Groups", "OrbitWeakening", "extend_to_orbit", "forget_tile_history", "orbit_weakenings_of"]

@@ -12,50 +12,65 @@ from typing import Any, cast
 from syncverify.base.diagnostics import Policy
 from syncverify.checker.happens_before import access_merging as groups
 from syncverify.checker.happens_before.handlers.global_memory import forget_waits
-from syncverify.checker.happens_before.run import Thread
+from syncverify.checker.happens_before.run import LaneClass
 from syncverify.checker.prover import budget as at_most
-from syncverify.checker.prover.budget import Exceeded
-from syncverify.checker.prover.reach.domain.affine_sets import included
-from syncverify.checker.prover.reach.domain.affine_widening import Widening
-from syncverify.checker.prover.reach.graph import Node, Settled
-from syncverify.checker.prover.reach.knowledge_order import Known, comparable, knowledge, loosen, lower
-from syncverify.checker.prover.reach.refinement import KnowsTooLittle
-from syncverify.checker.prover.reach.ring.detection import Turning
-from syncverify.checker.prover.reach.ring.positions import Together, together
-from syncverify.checker.prover.reach.ring.product import Unequal
-from syncverify.checker.prover.reach.state.collectives import forget_agreed
-from syncverify.checker.prover.reach.state.symbolic_state import FAR, Place, State, View
-from syncverify.checker.prover.reach.tile_history import Groups, Lack, forget_traces
-from syncverify.checker.prover.reach.widening_strategy import Laps, Loops, Rounds, Seen, alike, stands_for
-from syncverify.symbolic.context import Open
+from syncverify.checker.prover.budget import BudgetExceeded
+from syncverify.checker.prover.reach.domain.affine_sets import is_subset
+from syncverify.checker.prover.reach.domain.affine_widening import AffineWidening
+from syncverify.checker.prover.reach.graph import Node, NodeStatus
+from syncverify.checker.prover.reach.knowledge_order import (
+    KnowledgeAbstraction,
+    abstract_knowledge,
+    coarsen,
+    supports_knowledge_order,
+    weaken,
+)
+from syncverify.checker.prover.reach.refinement import Unweaken
+from syncverify.checker.prover.reach.ring.detection import RingDetection
+from syncverify.checker.prover.reach.ring.positions import Alignment, together
+from syncverify.checker.prover.reach.ring.product import SymmetryBroken
+from syncverify.checker.prover.reach.state.collectives import drop_converged
+from syncverify.checker.prover.reach.state.symbolic_state import FAR, Place, StateView, SymbolicState
+from syncverify.checker.prover.reach.tile_history import Groups, OrbitWeakening, forget_tile_history
+from syncverify.checker.prover.reach.widening_strategy import (
+    BackEdges,
+    ReachedState,
+    RegisterChangeStatistics,
+    RingLoopExtrapolation,
+    knowledge_subsumes,
+    with_same_accesses,
+)
+from syncverify.symbolic.context import UndecidedBranch
 from syncverify.symbolic.inequalities import Sum, negated
-from syncverify.symbolic.loop_havoc import AGAIN
-from syncverify.symbolic.path_condition import Path
+from syncverify.symbolic.loop_havoc import ITERATION
+from syncverify.symbolic.path_condition import PathCondition
 from syncverify.symbolic.protocol import MEMBER
 
 
 @dataclass(slots=True, kw_only=True)
-class Settling(Turning):
+class NodeProcessing(RingDetection):
     """States at open questions, the graph of what became of them, and those that are left to follow."""
 
     policy: Policy
     newest: int = 0  # the last node whose key was a new one
     lowers: bool = True  # states may be made to know less
     plain: int = 0  # but not the first ones
-    traceless: bool = True  # where turns are dealt out, traces of where tiles began are forgotten
-    lacks: set[Lack] = field(default_factory=set)  # what slots of the ring were made to miss of it
+    traceless: bool = (
+        True  # where iterations are distributed round-robin, traces of where tiles began are forgotten
+    )
+    lacks: set[OrbitWeakening] = field(default_factory=set)  # what slots of the ring were made to miss of it
     compared: bool = False  # some were compared by what they know
     delicate: bool = False  # failures were met that knowing less may turn into lesser ones
-    rounds: Rounds = field(default_factory=Rounds)
-    laps: Laps = field(default_factory=Laps)
+    rounds: BackEdges = field(default_factory=BackEdges)
+    laps: RingLoopExtrapolation = field(default_factory=RingLoopExtrapolation)
     held: int = 0  # bytes of the states that are left to follow, roughly
     requests: int = 0  # for registers, before states are compared by what they know
     last: int = 0  # decisions after which a ring is not followed any more, if one failure was found
-    _asked: dict[int, Seen] = field(default_factory=dict)  # the same by number
-    _loops: Loops = field(init=False)
+    _asked: dict[int, ReachedState] = field(default_factory=dict)  # the same by number
+    _loops: RegisterChangeStatistics = field(init=False)
     _crowd: bool = False
     _crowds: dict[Hashable, set[Hashable]] = field(default_factory=dict)  # forms at one point
-    _heap: list[tuple[bool, int, int, State]] = field(default_factory=list)
+    _heap: list[tuple[bool, int, int, SymbolicState]] = field(default_factory=list)
     _numbers: Iterator[int] = field(default_factory=count)
 
     @property
@@ -65,7 +80,7 @@ class Settling(Turning):
 
     @property
     def groups(self) -> Groups:
-        """Barriers of the ring that tiles begin anywhere in, where turns are dealt out."""
+        """Barriers of the ring that tiles begin anywhere in, where iterations are distributed round-robin."""
         deals = self.space.deals
         return deals.groups if self.traceless and self.space.dealing and deals is not None else ()
 
@@ -76,7 +91,7 @@ class Settling(Turning):
 
     @property
     def times(self) -> int:
-        """How many times as much as otherwise may be spent where turns are dealt out."""
+        """How many times as much as otherwise may be spent where iterations are distributed round-robin."""
         if self.space.summing:
             return at_most.OF_SUMS
         return at_most.OF_DEALT if self.space.dealing else 1
@@ -96,10 +111,10 @@ class Settling(Turning):
         """Whether states do not repeat round a ring within so many decisions, or several times as many while
         few are left to follow."""
         nodes = len(self.graph.nodes)
-        longer = at_most.few_left(len(self._heap), nodes, self.few)
+        longer = at_most.worklist_is_small(len(self._heap), nodes, self.few)
         return nodes > most * (min(at_most.LONGER, self.limits.stretch) if longer else 1)
 
-    def push(self, state: State) -> None:
+    def push(self, state: SymbolicState) -> None:
         """Keeps a state for later; those that were made to know less come first, for they stand for others,
         and then those of the smallest sizes."""
         self.space.path = state.path
@@ -110,7 +125,7 @@ class Settling(Turning):
         state.weigh()
         self.held += state.weight
         if self.held > self.limits.bytes:
-            raise Exceeded(f"the states that are left to follow exceed {self.limits.bytes >> 20} MiB")
+            raise BudgetExceeded(f"the states that are left to follow exceed {self.limits.bytes >> 20} MiB")
         if least is None:
             least = -(1 << 62)
         number = next(self._numbers)
@@ -118,20 +133,20 @@ class Settling(Turning):
         order = -number if self.goes_round or self.seeks else least
         heappush(self._heap, (not state.general, order, number, state))
 
-    def settle(self, state: State, t: Thread, o: Open) -> bool:
+    def settle(self, state: SymbolicState, t: LaneClass, o: UndecidedBranch) -> bool:
         """At an open question: true if the state was widened, and is to ask again; false if it is settled."""
-        groups.enter(state.run)
+        groups.commit_pending_reads(state.run)
         most = self.limits.nodes * self.times
         if self.ring is None and self.beyond(len(self.graph.nodes), most):
-            raise Exceeded(f"states do not repeat within {most} decisions")
+            raise BudgetExceeded(f"states do not repeat within {most} decisions")
         longer = 3 if self.settling or self.space.summing else 1
         if self.ring is None and self.compared and len(self.graph.nodes) > at_most.MOST_LOOSE * longer:
-            raise KnowsTooLittle
+            raise Unweaken
         members = state.run.info.member is not None
         if self.ring is not None and 0 < self.last < len(self.graph.nodes):
-            raise Exceeded(f"states do not repeat within {self.last} decisions")
-        if self.ring is not None and self.goes_on_for_ever(at_most.of_ring(self.ring.size, members)):
-            raise Unequal("states do not repeat round the ring either")
+            raise BudgetExceeded(f"states do not repeat within {self.last} decisions")
+        if self.ring is not None and self.goes_on_for_ever(at_most.ring_node_limit(self.ring.size, members)):
+            raise SymmetryBroken("states do not repeat round the ring either")
         if self.soon and self.ring is None:
             self.look_soon(state.run)
         progress = state.progress()
@@ -141,7 +156,7 @@ class Settling(Turning):
         if uneven or (progress == state.asked_at and not state.widened):
             # a further question at the same point: nothing is repeated yet that could be covered
             node = self.graph.add(
-                state.parent, Settled.ASKED, answer=state.answer, asker=t.cls, question=(o.c, o.parts)
+                state.parent, NodeStatus.ASKED, answer=state.answer, asker=t.cls, question=(o.c, o.parts)
             )
             self.branch(state, node, o)
             return False
@@ -150,14 +165,14 @@ class Settling(Turning):
         state.forget(self.space.forgotten if self.space.forgets else set())
         state.begin_at_next()
         forget_waits(state.run)
-        forget_agreed(state.run)
+        drop_converged(state.run)
         crowded = self.crowded(state)
-        if crowded and self.groups and comparable(state.run):
-            loosen(state.run, self.policy)
-            forget_traces(state.run, self.groups, self.lacks)
-        knows = knowledge(state.run) if crowded else None
+        if crowded and self.groups and supports_knowledge_order(state.run):
+            coarsen(state.run, self.policy)
+            forget_tile_history(state.run, self.groups, self.lacks)
+        knows = abstract_knowledge(state.run) if crowded else None
         if knows is not None:
-            loosen(state.run, self.policy)
+            coarsen(state.run, self.policy)
         form = None if knows is None else knows.key
         view = state.view(form)
         state.path.project({a for _, parts in view.rows.values() for a, _ in parts})
@@ -196,15 +211,15 @@ class Settling(Turning):
         for seen, both in reversed(candidates[-at_most.MOST_COMPARED :]):
             if (
                 both.covers
-                and stands_for(seen, state.run.loosely, knows)
-                and included(self.space, list(both.rows.values()), seen.path, rows, state.path)
+                and knowledge_subsumes(seen, state.run.loosely, knows)
+                and is_subset(self.space, list(both.rows.values()), seen.path, rows, state.path)
             ):
                 self.repeats = self.rounds.over = True
                 number = seen.node.number
                 less = -1 if knows is None else number
                 self.graph.add(
                     state.parent,
-                    Settled.COVERED,
+                    NodeStatus.COVERED,
                     answer=state.answer,
                     target=number,
                     rows=tuple(rows),
@@ -215,17 +230,17 @@ class Settling(Turning):
             return True
         same = [seen for seen, _ in candidates]
         if there is not None and same:
-            like: Seen | None = self.come_round(there, view, earlier, same)
+            like: ReachedState | None = self.come_round(there, view, earlier, same)
         else:
             like = None if state.widened else self.like(state, view, candidates, knows)
         since = 0 if like is None else like.widenings + 1
         if like is not None and self.holds(state, rows, like):
             like = None
         if like is not None:
-            self.widen(state, view, like, None if knows is None else alike(same, knows)[-1])
+            self.widen(state, view, like, None if knows is None else with_same_accesses(same, knows)[-1])
             return True
         if knows is not None and same and not state.widened:
-            last = alike(same, knows)[-1]
+            last = with_same_accesses(same, knows)[-1]
             if last.known is not None and not knows.covers(last.known):
                 # what is known is made less at once, registers stay what they are
                 self.widen(
@@ -236,7 +251,9 @@ class Settling(Turning):
         self.branch(state, self.remember(state, view, key, t, o, knows), o)
         return False
 
-    def followed(self, state: State, view: View, key: Hashable, t: Thread, o: Open) -> Seen | None:
+    def followed(
+        self, state: SymbolicState, view: StateView, key: Hashable, t: LaneClass, o: UndecidedBranch
+    ) -> ReachedState | None:
         """Takes note of a step round a loop; where it is seen to be one of the first lap, what the next one
         comes to."""
         before, deals = self._asked.get(state.parent) if state.answer else None, self.space.deals
@@ -248,7 +265,9 @@ class Settling(Turning):
         first = self._asked.get(before.node.parent)
         return self.laps.ahead(first, before, view, state.path, o, 2 * deals.slots)
 
-    def foreseen(self, state: State, view: View, t: Thread, o: Open) -> Seen | None:
+    def foreseen(
+        self, state: SymbolicState, view: StateView, t: LaneClass, o: UndecidedBranch
+    ) -> ReachedState | None:
         """Where a loop of whole laps is begun that was gone round before, what its next round comes to."""
         before, deals = self._asked.get(state.parent), self.space.deals
         if before is None or state.widened or deals is None:
@@ -259,17 +278,21 @@ class Settling(Turning):
             return None
         return self.laps.next_round(before, view, state.path, o, asker)
 
-    def holds(self, state: State, rows: list[Sum], like: Seen) -> bool:
+    def holds(self, state: SymbolicState, rows: list[Sum], like: ReachedState) -> bool:
         """Whether a state stands for all registers of an earlier one already, which was not widened often."""
         if not self.space.dealing:
             return False
         often = at_most.OFTEN_WIDENED * (at_most.OF_SUMS if self.space.summing else 1)
         if like.widenings > often or like.known is None or state.rotations is not None:
             return False
-        return included(self.space, rows, state.path, list(like.view.rows.values()), like.path)
+        return is_subset(self.space, rows, state.path, list(like.view.rows.values()), like.path)
 
     def knows_more(
-        self, state: State, view: View, candidates: list[tuple[Seen, Together]], knows: Known | None
+        self,
+        state: SymbolicState,
+        view: StateView,
+        candidates: list[tuple[ReachedState, Alignment]],
+        knows: KnowledgeAbstraction | None,
     ) -> bool:
         """Makes a state whose registers are a case of an earlier one's into one that knows no more than those
         before; whether it was such a state."""
@@ -277,20 +300,20 @@ class Settling(Turning):
             return False
         seen, both = candidates[-1]
         rows = list(view.rows.values())
-        if not (both.covers and included(self.space, list(both.rows.values()), seen.path, rows, state.path)):
+        if not (both.covers and is_subset(self.space, list(both.rows.values()), seen.path, rows, state.path)):
             return False
-        less = alike([seen for seen, _ in candidates], knows)[-1]
+        less = with_same_accesses([seen for seen, _ in candidates], knows)[-1]
         if less.known is None or knows.covers(less.known):
             return False
         node = self.graph.add(
             state.parent,
-            Settled.WIDENED,
+            NodeStatus.WIDENED,
             answer=state.answer,
             target=seen.node.number,
             rows=tuple(both.rows.values()),
             less=less.node.number,
         )
-        self.lacks |= lower(state.run, less.known, self.groups, self.slots)
+        self.lacks |= weaken(state.run, less.known, self.groups, self.slots)
         state.formed, state.general = None, True
         state.put(both.rows, seen.path.fork(), replace(seen.view, rows=both.rows, at=both.places))
         state.flush()
@@ -298,7 +321,7 @@ class Settling(Turning):
         state.widened = max(seen.widenings, 1)
         return True
 
-    def given_way(self, state: State) -> bool:
+    def given_way(self, state: SymbolicState) -> bool:
         """Whether an answer needs not be followed, for a later node stands for all of the one that asked."""
         asked = self._asked.get(state.parent) if self.goes_round and state.answer is not None else None
         for seen in reversed(self._seen[asked.node.key]) if asked is not None else ():
@@ -306,20 +329,24 @@ class Settling(Turning):
                 return False
             if self.stands(seen, asked):
                 number = seen.node.number
-                self.graph.add(state.parent, Settled.COVERED, answer=state.answer, target=number, less=number)
+                self.graph.add(
+                    state.parent, NodeStatus.COVERED, answer=state.answer, target=number, less=number
+                )
                 return True
         return False
 
-    def stands(self, seen: Seen, for_: Seen) -> bool:
+    def stands(self, seen: ReachedState, for_: ReachedState) -> bool:
         """Whether a node stands for all of another one with its key."""
         view, known = for_.view, for_.known
         both = together(seen.view.rows, seen.view.at, view.rows, view.at, self.kinds)
-        if both is None or not both.covers or not stands_for(seen, for_.loosely, known):
+        if both is None or not both.covers or not knowledge_subsumes(seen, for_.loosely, known):
             return False
         rows = list(view.rows.values())
-        return included(self.space, list(both.rows.values()), seen.path, rows, for_.path)
+        return is_subset(self.space, list(both.rows.values()), seen.path, rows, for_.path)
 
-    def turns_of(self, earlier: View, view: View, became: dict[Place, Sum], path: Path) -> None:
+    def turns_of(
+        self, earlier: StateView, view: StateView, became: dict[Place, Sum], path: PathCondition
+    ) -> None:
         """Takes note of registers that grow for ever."""
         before, self.space.path = self.space.path, path
         for where, row in view.rows.items():
@@ -329,7 +356,7 @@ class Settling(Turning):
                     self.kinds.counters.add((where[1], where[2]))
         self.space.path = before
 
-    def crowded(self, state: State) -> bool:
+    def crowded(self, state: SymbolicState) -> bool:
         """Whether many states at some point differ, perhaps only in what is known."""
         most = at_most.FEW_FORMS if self.limits.asks_last else at_most.MOST_FORMS
         most = -1 if self.space.dealing else most
@@ -339,29 +366,33 @@ class Settling(Turning):
         return self._crowd and self.lowers and not self.delicate and len(self.graph.nodes) >= self.plain
 
     def like(
-        self, state: State, view: View, candidates: list[tuple[Seen, Together]], knows: Known | None
-    ) -> Seen | None:
+        self,
+        state: SymbolicState,
+        view: StateView,
+        candidates: list[tuple[ReachedState, Alignment]],
+        knows: KnowledgeAbstraction | None,
+    ) -> ReachedState | None:
         """The earlier node that a state is widened with: the last one where the sizes are the same sums and
-        that it comes from; what answers to other questions tell apart is mixed only where it is much."""
+        that it comes from; what answers to other questions distinguish is mixed only where it is much."""
         earlier = [seen for seen, _ in candidates]
         if not earlier or len(earlier) <= self.limits.patience:
             return None
         same = [seen for seen in earlier if seen.view.sizes == view.sizes]
         if same and same[0].known is not None:
             rows = {id(seen): both.rows for seen, both in candidates}  # at the place of this one
-            there = [(seen, rows[id(seen)]) for seen in alike(same, knows)]
+            there = [(seen, rows[id(seen)]) for seen in with_same_accesses(same, knows)]
             return self._loops.nearest(view, there, self.graph, state.parent)
         before = self.ancestors(state, same) or same[at_most.MOST_SIBLINGS :]
         if not before and len({seen.view.sizes for seen in earlier}) >= self.limits.forms:
             before = self.ancestors(state, earlier) or earlier
         return before[-1] if before else None
 
-    def ancestors(self, state: State, earlier: list[Seen]) -> list[Seen]:
+    def ancestors(self, state: SymbolicState, earlier: list[ReachedState]) -> list[ReachedState]:
         """The nodes among some that the state comes from, oldest first."""
         above = self.graph.above(state.parent)
         return [seen for seen in earlier if seen.node.number in above]
 
-    def branch(self, state: State, node: Node, o: Open) -> None:
+    def branch(self, state: SymbolicState, node: Node, o: UndecidedBranch) -> None:
         """Follows both answers."""
         other = state.fork()
         both = [(state, True, o.c, o.parts), (other, False, -o.c - 1, negated(o.parts))]
@@ -375,7 +406,7 @@ class Settling(Turning):
                 one.flush()
                 self.push(one)
 
-    def larger(self, node: Node, o: Open) -> bool:
+    def larger(self, node: Node, o: UndecidedBranch) -> bool:
         """Which answer to follow first: that of larger sizes, or that goes on in the innermost loop."""
         of_sizes = sum(k for a, k in o.parts if not self.space.atoms[a].widened)
         if self.rounds.nodes.get(node.number) in self.laps.rounds and self._asked[node.number].widenings == 1:
@@ -386,13 +417,19 @@ class Settling(Turning):
         return self.rounds.goes_on(node.number) is not begins
 
     def remember(
-        self, state: State, view: View, key: Hashable, t: Thread, o: Open, knows: Known | None = None
+        self,
+        state: SymbolicState,
+        view: StateView,
+        key: Hashable,
+        t: LaneClass,
+        o: UndecidedBranch,
+        knows: KnowledgeAbstraction | None = None,
     ) -> Node:
         rows = tuple(view.rows.values())
         path = state.path.fork()
         node = self.graph.add(
             state.parent,
-            Settled.ASKED,
+            NodeStatus.ASKED,
             key,
             answer=state.answer,
             asker=t.cls,
@@ -404,12 +441,19 @@ class Settling(Turning):
         if not self._seen[key]:
             self.newest = node.number
         self._loops.seen(state.parent, node.number, view)
-        seen = Seen(node, view, path, state.widened, knows, state.run.loosely)
+        seen = ReachedState(node, view, path, state.widened, knows, state.run.loosely)
         self._seen[key].append(seen)
         self._asked[node.number] = seen
         return node
 
-    def widen(self, state: State, view: View, seen: Seen, less: Seen | None, ahead: bool = False) -> None:
+    def widen(
+        self,
+        state: SymbolicState,
+        view: StateView,
+        seen: ReachedState,
+        less: ReachedState | None,
+        ahead: bool = False,
+    ) -> None:
         """Replaces the state by one that it and an earlier one are cases of, and which knows no more than
         ``less`` but for what is known with other things only. ``ahead``: it is a later one."""
         self.repeats = True
@@ -422,7 +466,7 @@ class Settling(Turning):
         also = [] if ahead else self.laps.kin(seen.node.key, view, self._seen)
         sides = [(seen.view, seen.path), (view, state.path)]
         (first, path), (second, there) = reversed(sides) if ahead else sides
-        w = Widening(
+        w = AffineWidening(
             self.space,
             [first.rows[p] for p in places],
             path,
@@ -433,7 +477,7 @@ class Settling(Turning):
             numbers=self.numbers(view),
             shifted=len(both.places.all) > 1,
             counts=self.counted(state, places),
-            totals={i for i, p in enumerate(places) if p[0] == "value" and p[1][0] != AGAIN},
+            totals={i for i, p in enumerate(places) if p[0] == "value" and p[1][0] != ITERATION},
             least=max((-c for _, k, c in self.space.early if k == 1), default=0) if self.space.summing else 0,
             also=also,
             ring=self.space.deals.slots if self.space.summing and self.space.deals is not None else 0,
@@ -443,7 +487,7 @@ class Settling(Turning):
         found = tuple((a, w.values[0 if ahead else 1][a]) for a in w.atoms)
         node = self.graph.add(
             state.parent,
-            Settled.WIDENED,
+            NodeStatus.WIDENED,
             answer=state.answer,
             target=seen.node.number,
             rows=tuple(w.became),
@@ -452,7 +496,7 @@ class Settling(Turning):
             less=-1 if less is None else less.node.number,
         )
         if less is not None and less.known is not None:
-            self.lacks |= lower(state.run, less.known, self.groups, self.slots)
+            self.lacks |= weaken(state.run, less.known, self.groups, self.slots)
             state.formed, state.general = None, True
         state.put(became, w.path, seen.view)
         self.look_for_ring(state.run)
@@ -460,7 +504,7 @@ class Settling(Turning):
         state.parent, state.answer = node.number, None
         state.widened = seen.widenings + 1
 
-    def numbers(self, view: View) -> list[int]:
+    def numbers(self, view: StateView) -> list[int]:
         """Sizes that are numbers, which counters may stay below; none where each tile goes to its end
         without a question, so that all that counts on counts tiles."""
         if self.space.early:
@@ -468,7 +512,7 @@ class Settling(Turning):
         sizes = (row for name, row in view.sizes if name != MEMBER)
         return sorted({c for c, parts in sizes if not parts and c > 1})
 
-    def counted(self, state: State, places: list[Place]) -> set[int]:
+    def counted(self, state: SymbolicState, places: list[Place]) -> set[int]:
         """Which rows count turns."""
         counts = {
             ("register", t.cls, slot)
@@ -479,4 +523,4 @@ class Settling(Turning):
         return {i for i, place in enumerate(places) if place in counts}
 
 
-__all__ = ["Settling"]
+__all__ = ["NodeProcessing"]

@@ -1,4 +1,6 @@
-"""Sums over one turn: every turn of a ring gets exactly its arrivals and bytes, every barrier one init."""
+"""Sums over one iteration: every iteration of a ring gets exactly its arrivals and bytes, every barrier one
+init.
+"""
 
 from __future__ import annotations
 
@@ -64,13 +66,13 @@ def balanced(p: Program, t: Turns, ring: Ring, facts: Facts) -> str | None:
 
 
 def _nothing(total: Expr, here: Lin, end: Lin, facts: Facts) -> bool:
-    """Whether the sum is 0 before turn 0 and from turn ``end`` on."""
+    """Whether the sum is 0 before iteration 0 and from turn ``end`` on."""
     none = total.eq(0)
     return facts.holds(none, (num(-1) - here,)) and facts.holds(none, (here - end,))
 
 
 def _sum(parts: list[tuple[int, int, Op, Lin]], here: Lin) -> Expr:
-    """The sum over a turn of ``threads * amount`` of each operation that has an execution in it."""
+    """The sum over an iteration of ``threads * amount`` of each operation that has an execution in it."""
     terms: list[Expr] = []
     for threads, amount, op, index in parts:
         if not amount:
@@ -92,7 +94,7 @@ def _sum(parts: list[tuple[int, int, Op, Lin]], here: Lin) -> Expr:
 
 
 def ends(p: Program, t: Turns, ring: Ring) -> list[Lin]:
-    """Where the turns of a ring may end: behind the last execution of some contribution."""
+    """Where the iterations of a ring may end: behind the last execution of some contribution."""
     found: list[Lin] = []
     for _, op in every(p, ring, ("arrive", "copy")):
         last = highs(op.domain) or [num(0)]

@@ -16,11 +16,11 @@ from syncverify.checker.prover.parametric.concrete_checks import Problem
 from syncverify.checker.prover.protocols import NotFoundError, prove
 from syncverify.checker.prover.protocols.registers import Sampler
 from syncverify.checker.prover.protocols.words import invariants
-from syncverify.checker.prover.reach.analysis import allowed
+from syncverify.checker.prover.reach.analysis import split_on_preconditions
 from syncverify.ir.expr import Expr, evaluate
-from syncverify.symbolic.context import Space, Symbolic
+from syncverify.symbolic.context import NotConcrete, SymbolicContext
 from syncverify.symbolic.inequalities import negated
-from syncverify.symbolic.path_condition import Path
+from syncverify.symbolic.path_condition import PathCondition
 
 #: Cases of the sizes of one system.
 MOST_CASES = 12
@@ -38,11 +38,13 @@ class Shown:
         return invariants(self.protocol, self.proof)
 
 
-def starts(problem: Problem, space: Space, sizes: Mapping[str, Any]) -> list[tuple[Path, Sequence[Any]]]:
+def starts(
+    problem: Problem, space: SymbolicContext, sizes: Mapping[str, Any]
+) -> list[tuple[PathCondition, Sequence[Any]]]:
     """The paths that the facts leave, with the systems that start on them."""
     path = space.path
     path.sizes.update(sizes)
-    out: list[tuple[Path, Sequence[Any]]] = []
+    out: list[tuple[PathCondition, Sequence[Any]]] = []
 
     def holds(f: Expr) -> Callable[[], bool]:
         return lambda: bool(evaluate(f, {**problem.fixed, **space.path.sizes}))
@@ -51,7 +53,7 @@ def starts(problem: Problem, space: Space, sizes: Mapping[str, Any]) -> list[tup
         out.append((space.path, list(problem.systems(dict(space.path.sizes), space))))
         return True
 
-    allowed(space, path, [*map(holds, problem.facts), build])
+    split_on_preconditions(space, path, [*map(holds, problem.facts), build])
     return out
 
 
@@ -59,13 +61,13 @@ def protocols(problem: Problem) -> list[Protocol]:
     """The protocols that together stand for every launch; NotReadError with the reason where there are
     none.
     """
-    space = Space()
+    space = SymbolicContext()
     sizes = {
         name: space.atom(name, low, high, frozenset({name})) for name, (low, high) in problem.sizes.items()
     }
 
-    def numbered(values: Mapping[str, int]) -> tuple[Space, Path, Sequence[Any]] | None:
-        other = Space()
+    def numbered(values: Mapping[str, int]) -> tuple[SymbolicContext, PathCondition, Sequence[Any]] | None:
+        other = SymbolicContext()
         found = starts(problem, other, values)
         return (other, *found[0]) if len(found) == 1 else None
 
@@ -74,15 +76,17 @@ def protocols(problem: Problem) -> list[Protocol]:
         for path, systems in starts(problem, space, sizes):
             for i, system in enumerate(systems):
                 out += _cases(space, path, system, partial(Sampler, numbered, i))
-    except (Symbolic, InputError) as e:
+    except (NotConcrete, InputError) as e:
         raise NotReadError(str(e)) from None
     if not out:
         raise NotReadError("no size meets the facts")
     return out
 
 
-def _cases(space: Space, root: Path, system: Any, sampler: Callable[[], Sampler]) -> list[Protocol]:
-    """The protocols of one system: one for each case of the sizes that its agents tell apart."""
+def _cases(
+    space: SymbolicContext, root: PathCondition, system: Any, sampler: Callable[[], Sampler]
+) -> list[Protocol]:
+    """The protocols of one system: one for each case of the sizes that its agents distinguish."""
     out: list[Protocol] = []
     work = [root]
     while work:

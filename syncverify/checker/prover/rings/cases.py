@@ -29,7 +29,7 @@ from syncverify.checker.prover.rings.program import Case
 from syncverify.checker.prover.rings.to_protocol import Names, protocol_of
 from syncverify.ir.nodes import Kernel
 
-#: Most signs that are told apart.
+#: Most signs that are distinguished.
 MOST_SIGNS = 4
 
 

@@ -56,7 +56,9 @@ class Counters:
                 continue
             step = _step(s)
             if step is None or sum(x.name == s.name for x in every) > 1 or s not in rest or s.name not in env:
-                raise OutsideError(f"{s.name} is carried from turn to turn in a way that is not recognized")
+                raise OutsideError(
+                    f"{s.name} is carried from iteration to iteration in a way that is not recognized"
+                )
             self._plain[s.name] = (env[s.name], step)
         for m in self._moving:
             m.put(env, fold(Binary("+", m.turn, ahead), {}))
@@ -65,7 +67,7 @@ class Counters:
         return hidden
 
     def leave(self, env: dict[str, Expr], turns: Expr) -> None:
-        """Values after the loop's last turn."""
+        """Values after the loop's last iteration."""
         for m in self._moving:
             turn = fold(Binary("+", m.turn, turns), {})
             m.put(env, turn)

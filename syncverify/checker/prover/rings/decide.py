@@ -8,7 +8,7 @@ from itertools import product
 
 from syncverify.base.diagnostics import Diagnostic, Policy, Verdict
 from syncverify.base.source import InputError
-from syncverify.checker.prover.parametric.strategy import Sized, all_sizes
+from syncverify.checker.prover.parametric.strategy import ParametricResult, all_sizes
 from syncverify.checker.prover.rings.certificate import Certificate
 from syncverify.checker.prover.rings.extract import elections, extract, known
 from syncverify.checker.prover.rings.linear import Facts, Lin, OutsideError, linear, num, var
@@ -38,7 +38,9 @@ class Stages:
     questions: int = 0
 
 
-def decide_stages(kernel: Kernel, given: Mapping[str, int], policy: Policy, exact: Exact) -> Sized | None:
+def decide_stages(
+    kernel: Kernel, given: Mapping[str, int], policy: Policy, exact: Exact
+) -> ParametricResult | None:
     """Whether the kernel is right for every number of stages and all other sizes that ``given`` leaves open.
 
     None where no open parameter decides how many slots or barriers there are. ``exact`` has the last word
@@ -64,11 +66,11 @@ class _Decision:
     exact: Exact
     stage: list[str]
 
-    def run(self) -> Sized:
+    def run(self) -> ParametricResult:
         runs = 0
         notes: list[Diagnostic] = []
         tried: list[dict[str, int]] = []
-        first: Sized | None = None
+        first: ParametricResult | None = None
         for values in self.choices():
             found = self.at(values)
             tried.append(values)
@@ -80,7 +82,7 @@ class _Decision:
             if len(tried) == FIRST_ONES:
                 break
         if first is None:
-            return Sized(
+            return ParametricResult(
                 Verdict.UNKNOWN, reason="no number of stages keeps the assumptions and fits shared memory"
             )
         reason, hints = first.reason or "not decided", []
@@ -93,7 +95,9 @@ class _Decision:
                 reason = str(e)
         return self.one_by_one(tried, hints, f"for a symbolic number of stages: {reason}", notes)
 
-    def together(self, runs: int, notes: list[Diagnostic], one: tuple[Mapping[str, int], Sized]) -> Sized:
+    def together(
+        self, runs: int, notes: list[Diagnostic], one: tuple[Mapping[str, int], ParametricResult]
+    ) -> ParametricResult:
         """The proof for all stages at once; NotFoundError or OutsideError where there is none.
 
         ``one``: what is no matter of stages, proved for one number of them.
@@ -110,11 +114,13 @@ class _Decision:
         kept = {(d.rule, d.span, d.contested): d for d in notes}
         shown = tuple(kept.values())
         stage = ", ".join(self.stage)
-        return Sized(Verdict.PROVED, stage, diagnostics=shown, stats=stats, parts=(one,), stages=proof)
+        return ParametricResult(
+            Verdict.PROVED, stage, diagnostics=shown, stats=stats, parts=(one,), stages=proof
+        )
 
     def one_by_one(
         self, tried: list[dict[str, int]], hints: list[dict[str, int]], reason: str, notes: list[Diagnostic]
-    ) -> Sized:
+    ) -> ParametricResult:
         """Every number of stages that shared memory allows, if they are few; else some, to refute."""
         every = self.all_choices()
         if every is not None and len(every) <= MOST_EACH:
@@ -128,7 +134,7 @@ class _Decision:
                 wanted.append(values)
             wanted.sort(key=lambda v: (sum(v.values()), list(v.values())))
         undecided: str | None = None
-        parts: list[tuple[Mapping[str, int], Sized]] = []
+        parts: list[tuple[Mapping[str, int], ParametricResult]] = []
         for values in wanted:
             found = self.at(values)
             parts.append((values, found))
@@ -139,17 +145,17 @@ class _Decision:
                 shown = ", ".join(f"{k} = {v}" for k, v in values.items())
                 undecided = f"with {shown}: {found.reason}"
         if every is None or wanted is not every:
-            return Sized(Verdict.UNKNOWN, ", ".join(self.stage), reason=reason)
+            return ParametricResult(Verdict.UNKNOWN, ", ".join(self.stage), reason=reason)
         if undecided is not None:
-            return Sized(Verdict.UNKNOWN, ", ".join(self.stage), reason=undecided)
+            return ParametricResult(Verdict.UNKNOWN, ", ".join(self.stage), reason=undecided)
         kept = {(d.rule, d.span, d.contested): d for d in notes}
         stats = {"stages": len(every)}
         stage, notes_ = ", ".join(self.stage), tuple(kept.values())
-        return Sized(Verdict.PROVED, stage, diagnostics=notes_, stats=stats, parts=tuple(parts))
+        return ParametricResult(Verdict.PROVED, stage, diagnostics=notes_, stats=stats, parts=tuple(parts))
 
     # ------------------------------------------------------------ numbers of stages
 
-    def at(self, values: Mapping[str, int]) -> Sized:
+    def at(self, values: Mapping[str, int]) -> ParametricResult:
         """All other sizes, with these numbers of stages."""
         given = {**self.given, **values}
         found = all_sizes(with_values(self.kernel, values), given, self.policy, self.exact)
@@ -237,7 +243,7 @@ def prove_stages(
         open_ = [p for p in open_ if p not in sized]
         if not open_:
             raise
-        # loops over a negative number of turns do nothing, which no linear sum of turns can say
+        # loops over a negative number of iterations do nothing, which no linear sum of iterations can say
         try:
             return _proof(
                 kernel, [tuple(var(p) for p in open_), *((num(-1) - var(p),) for p in open_)], checked

@@ -30,9 +30,9 @@ from syncverify.ir.expr import Binary, Call, Expr, Int, Unary, Var
 from syncverify.ir.text.printer import print_expr
 from syncverify.ir.value_uses import carried, pinned
 
-#: Most ways of electing lanes that are told apart.
+#: Most ways of electing lanes that are distinguished.
 MAX_ELECTIONS = 8
-#: Loops with at most this many turns, by numbers, are unrolled.
+#: Loops with at most this many iterations, by numbers, are unrolled.
 MAX_UNROLL = 16
 #: Statements that neither meet others nor touch shared memory.
 _LOCAL = (n.Compute, n.LdGlobal, n.StGlobal, n.FragRead, n.FragWrite, n.WgmmaFence, n.SetMaxNReg,
@@ -83,7 +83,7 @@ def walk(kernel: n.Kernel, case: Case, tiled: bool = False) -> Walked:
 
 
 def elections(kernel: n.Kernel) -> list[tuple[int, ...]]:
-    """One choice of elected lanes for each way in which guards can tell them apart."""
+    """One choice of elected lanes for each way in which guards can distinguish them."""
     _plain(kernel)
     depths = {x.name: linear(x.shape[0]) for x in kernel.shared} | {
         b.name: linear(b.count) for b in kernel.barriers

@@ -1,4 +1,4 @@
-"""The operations of one warp's statements: which barrier and slot, which bytes, which turn."""
+"""The operations of one warp's statements: which barrier and slot, which bytes, which iteration."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ class Lanes:
         if base is None and self.facts.entails(self.domain, [(index, depth - index - 1)]):
             return replace(blank, kind="wait", ring=ring, index=index, lag=odd % 2, of=-2)
         if per == num(1) and base is not None and not index.coefficient(FIRST):
-            # one barrier, waited for once in every turn: the turn itself is its index
+            # one barrier, waited for once in every iteration: the turn itself is its index
             return replace(blank, kind="wait", ring=(ring[0], index.const), index=base, lag=odd % 2, of=-3)
         raise OutsideError(f"the parity {print_expr(s.phase)} does not follow the slots of {ring[0]}")
 

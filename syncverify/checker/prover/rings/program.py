@@ -38,12 +38,12 @@ class Touch:
 
 @dataclass(frozen=True, slots=True)
 class Op:
-    """One operation of an agent. ``statement`` tells apart statements and copies of unrolled ones.
+    """One operation of an agent. ``statement`` distinguishes statements and copies of unrolled ones.
 
     ``kind``: arrive, expect, wait, init, inval, copy, store, commit, drain, mma, mma_commit, mma_drain, meet,
     warp_meet, fence, touch, use. ``index``: of the barrier's slot, or how many groups a drain leaves.
-    ``count``, ``bytes``: of one thread. ``lag``: a wait's parity relative to its own turn, or the id of a
-    meeting.
+    ``count``, ``bytes``: of one thread. ``lag``: a wait's parity relative to its own iteration, or the id of
+    a meeting.
     """
 
     kind: str
@@ -78,7 +78,7 @@ class Agent:
 class Case:
     """Some of a kernel's launches: sizes that meet constraints, and the lane that each warp elects.
 
-    What is no matter of turns and depends on no ``fixed`` parameter is left to checks of a few values.
+    What is no matter of iterations and depends on no ``fixed`` parameter is left to checks of a few values.
     """
 
     sizes: tuple[Lin, ...] = ()

@@ -81,7 +81,7 @@ def _weights(p: Program, t: Turns, choice: int) -> Iterator[tuple[Key, Key, Lin]
             else:
                 yield from_, to, (num(0) if v.place > u.place else num(-1)).scaled(WEIGHT) + gain
         elif v.kind == "wait" and u.ring == v.ring:
-            # the turns agree where the counters differ by this much
+            # the iterations agree where the counters differ by this much
             moving = turn(p, t, u, var(FIRST)).coefficient(FIRST) or turn(p, t, v, var(FIRST)).coefficient(
                 FIRST
             )

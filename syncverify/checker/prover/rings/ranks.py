@@ -1,4 +1,4 @@
-"""Ranks that grow along every enablement edge: no cycle, so that the run with these turns exists.
+"""Ranks that grow along every enablement edge: no cycle, so that the run with these iterations exists.
 
 The rank of an operation's execution is ``WEIGHT * counter`` plus a linear form of the parameters.
 """
@@ -11,7 +11,7 @@ from syncverify.checker.prover.rings.linear import Facts, Lin, var
 from syncverify.checker.prover.rings.program import FIRST, SECOND, Agent, Op, Program
 from syncverify.checker.prover.rings.rules import Step, Turns, enabling, exists
 
-#: More than any path inside one turn.
+#: More than any path inside one iteration.
 WEIGHT = 1000
 #: An operation's agent by kind and part, its place, and whether its completion is meant.
 Key = tuple[int, int, int, bool]

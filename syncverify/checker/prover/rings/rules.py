@@ -170,7 +170,9 @@ def drained(p: Program, a: Step, b: Step) -> tuple[Lin, ...]:
 
 
 def _committed(commits: list[Op], segment: int, at: Lin, here: int) -> tuple[Lin, tuple[Lin, ...]]:
-    """The commits up to a turn of a segment, ``here`` of them in it, and what must hold to count them."""
+    """The commits up to an iteration of a segment, ``here`` of them in it, and what must hold to
+    count them.
+    """
     total, needs = num(here), []
     for s in sorted({o.segment for o in commits if o.segment <= segment}):
         some = [o for o in commits if o.segment == s]
@@ -280,10 +282,10 @@ def _ends(p: Program) -> Iterator[Obligation]:
 
 
 def _hazards(p: Program) -> Iterator[Obligation]:
-    """Accesses to one slot, of which one writes, in the order of their turns.
+    """Accesses to one slot, of which one writes, in the order of their iterations.
 
-    Two accesses of one turn, or to a slot that no counter moves, may have either order: ``Choice`` in the
-    name tells which of the alternatives belong together.
+    Two accesses of one iteration, or to a slot that no counter moves, may have either order: ``Choice`` in
+    the name tells which of the alternatives belong together.
     """
     every = [
         (i, j, u, touch)
@@ -301,7 +303,9 @@ _Place = tuple[int, int, int, Touch]
 
 
 def _later(p: Program, x: _Place, y: _Place) -> Iterator[Obligation]:
-    """``x`` is before every ``y`` of the same slot in a later turn; in the same turn, one of the orders."""
+    """``x`` is before every ``y`` of the same slot in a later turn; in the same iteration, one of
+    the orders.
+    """
     n, m = var(FIRST), var(SECOND)
     own, other = overlaps(p, x, y)
     if not own and not other:

@@ -119,7 +119,7 @@ def _assign(p: Program, ring: Ring, facts: Facts, sizes: list[dict[str, int]], t
 
 
 def _lag(p: Program, ring: Ring, op: Any, t: Turns, sizes: list[dict[str, int]]) -> int | None:
-    """How many turns back a wait means: the first number that fits all samples."""
+    """How many iterations back a wait means: the first number that fits all samples."""
     for lag in sorted(range(-4, 5), key=abs):
         if (lag - op.lag) % 2 == 0 and all(
             -depth(p, ring).at(s) <= means < t.end[ring].at(s)

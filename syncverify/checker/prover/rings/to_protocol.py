@@ -142,7 +142,7 @@ class _Maker:
             return apply(PREFIX, {BEFORE: k.U, BEHIND: k.U + 1, ALL: self.count}[x])
         if x in (FIRST, TILE):
             return k.N if x == FIRST else k.U
-        # an expression may be any number, but one number for all: nothing that a thread or a turn sets
+        # an expression may be any number, but one number for all: nothing that a thread or an iteration sets
         known = {p.name for p in self.kernel.params} | _OF_BLOCK | _FUNCTIONS
         strange = set(re.findall(r"[A-Za-z_][\w.]*", x)) - known
         if strange and x not in known:

@@ -1,6 +1,6 @@
 """Checks a certificate against its kernel: arithmetic only, no search.
 
-The kernel's operations and all obligations are derived again; ``certificate`` only says which turns
+The kernel's operations and all obligations are derived again; ``certificate`` only says which iterations
 belong together, how ranks grow, and along which steps each obligation is met.
 """
 

@@ -1,4 +1,4 @@
-"""What blocks that share global memory in teams reach there: see docs/symbolic.md, "Teams of blocks"."""
+"""What blocks that share global memory in block groups reach there: see docs/symbolic.md, "Block groups"."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ from syncverify.frontends.ptx.decode.effects import Context, Effect, Value
 from syncverify.frontends.ptx.decode.memory import Access
 from syncverify.frontends.ptx.decode.parts import spaces
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Mem
-from syncverify.frontends.ptx.values.register_values import INTS, Vec
-from syncverify.frontends.ptx.values.symbolic_words import Size
+from syncverify.frontends.ptx.values.register_values import INTS, PerLane
+from syncverify.frontends.ptx.values.symbolic_words import SymbolicWord
 from syncverify.model.events import Footprint
-from syncverify.symbolic.context import Space, Symbolic, Term
+from syncverify.symbolic.context import AffineTerm, NotConcrete, SymbolicContext
 
-#: What agents hold the number of their team by, and that of their cluster among all.
+#: What agents hold the number of their block group by, and that of their cluster among all.
 TEAM, MEMBER = "%team", "%member"
 
 
 @dataclass(frozen=True, slots=True)
 class Teams:
-    """``size``: blocks of a team; ``rows``: which is a row of the grid. ``quiet``: copies and accesses whose
+    """``size``: blocks of a block group; ``rows``: which is a row of the grid. ``quiet``: copies and accesses
+    whose
     place in global memory is not compared. ``tracked``: those where it is; ``more`` of them, which nobody
     waits for; ``each``: where it is told from which block of a row a block is. ``written``: where none is
     compared."""
@@ -39,28 +40,33 @@ class Teams:
 
 @dataclass(slots=True)
 class Places:
-    """Where the blocks of a team reach tracked memory: each place moves with the number of the team by so
-    many bytes as lie between the places of two teams, and all that one reaches there lies between.
+    """Where the blocks of a block group reach tracked memory: each place moves with the number of the block
+    group by so
+    many bytes as lie between the places of two block groups, and all that one reaches there lies between.
 
     ``base_of``: where the memory starts that an address lies in; ``alone``: there is no other team; ``team``:
     its number at the start; ``number``: the same, as the agent holds it that runs."""
 
-    space: Space
+    space: SymbolicContext
     base_of: Callable[[int], int | None]
     alone: bool
     team: Any
     number: Any = 0
     strides: dict[int, int] = field(default_factory=dict)
-    member: Any = 0  # the number of the cluster, if that is any one of a team
+    member: Any = 0  # the number of the cluster, if that is any one of a block group
     anyone: Strides | None = None
     each: bool = False  # whether the place that is told moves with the cluster
 
     def told_by(self, number: Any, each: bool) -> None:
-        """Takes note of the number that the next place is told by: of the team, or of ``each`` cluster."""
+        """Takes note of the number that the next place is determined by: of the block group, or of ``each``
+        cluster.
+        """
         self.number, self.each = number, each
 
     def told(self, values: tuple[Any, ...]) -> tuple[tuple[int, ...], int]:
-        """Addresses as numbers, without the part that moves with the team; and how far that moves them."""
+        """Addresses as numbers, without the part that moves with the block group; and how far that moves
+        them.
+        """
         plain, number = tuple(map(_term, values)), _term(self.number)
         found, times = self.space.placed(plain, number)
         if self.anyone is not None:
@@ -68,37 +74,39 @@ class Places:
         return found, times
 
     def keep_within(self, step: int, reached: Footprint) -> None:
-        """Raises Symbolic where another team may reach the same."""
+        """Raises NotConcrete where another block group may reach the same."""
         low = min(a for a, _ in reached.intervals)
         base = self.base_of(low)
         if base is None:
-            raise Symbolic("teams of blocks reach global memory that no pointer is known to lead to")
+            raise NotConcrete("block groups access global memory that no pointer is known to lead to")
         if self.anyone is not None:
             self.anyone.keep(base, step, self.each, reached.intervals)
             return
         if self.alone:
             return
         if self.strides.setdefault(base, step) != step:
-            raise Symbolic("teams of blocks reach one tensor in several ways")
+            raise NotConcrete("block groups access one tensor with several strides")
         if any(a < base or base + step < b for a, b in reached.intervals):
-            raise Symbolic("teams of blocks may reach the same places in global memory")
+            raise NotConcrete("block groups may access the same global memory")
 
 
-def only_place(key: tuple[Any, ...]) -> bool:
+def address_only(key: tuple[Any, ...]) -> bool:
     """Whether of what decides the event of an access nothing but its place holds sizes, and that the number
-    of the team alone, which comes last: it is told from that whatever is known of it."""
+    of the block group alone, which comes last: it is told from that whatever is known of it."""
     _, address, *others, number = key
-    if not (isinstance(number, Size) and isinstance(number.term, Term)) or any(map(sized, others)):
+    if not (isinstance(number, SymbolicWord) and isinstance(number.term, AffineTerm)) or any(
+        map(sized, others)
+    ):
         return False
-    lanes = address.lanes if address.__class__ is Vec else (address,)
-    terms = [x.term for x in lanes if x.__class__ is Size]
-    alike = multiples((x for x in terms if isinstance(x, Term)), number.term)
-    return alike and all(x.__class__ is Size or x.__class__ in INTS for x in lanes)
+    lanes = address.lanes if address.__class__ is PerLane else (address,)
+    terms = [x.term for x in lanes if x.__class__ is SymbolicWord]
+    alike = multiples((x for x in terms if isinstance(x, AffineTerm)), number.term)
+    return alike and all(x.__class__ is SymbolicWord or x.__class__ in INTS for x in lanes)
 
 
 def sized(value: Any) -> bool:
     """Whether a register holds a size, of which what is told may not hold elsewhere."""
-    return isinstance(value, Size) or (value.__class__ is Vec and not value.fixed)
+    return isinstance(value, SymbolicWord) or (value.__class__ is PerLane and not value.fixed)
 
 
 def _term(value: Any) -> Any:
@@ -127,7 +135,7 @@ class _Elsewhere:
 _NOWHERE = Imm(0)
 
 
-def elsewhere(i: Instr, effect: Effect) -> Effect:
+def without_address(i: Instr, effect: Effect) -> Effect:
     """The effect of a copy without its place in global memory."""
 
     def emit(ctx: Context, site: int, v: Any) -> Any:
@@ -142,4 +150,4 @@ def elsewhere(i: Instr, effect: Effect) -> Effect:
     return replace(effect, emit=emit, operands=tuple(operands))
 
 
-__all__ = ["MEMBER", "TEAM", "Places", "Teams", "elsewhere", "only_place", "sized"]
+__all__ = ["MEMBER", "TEAM", "Places", "Teams", "address_only", "sized", "without_address"]

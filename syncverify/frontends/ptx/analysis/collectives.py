@@ -255,8 +255,7 @@ class Collectives:
         if one is None or other is None:
             return asked == last.guard and holds != negated
         return one[1:] == other[1:] and (
-            (one[0] == other[0] and holds != negated)
-            or (_opposite(one) == other[0] and holds == negated)
+            (one[0] == other[0] and holds != negated) or (_opposite(one) == other[0] and holds == negated)
         )
 
     def _comparison(self, op: Operand) -> tuple[str, tuple[str, ...], tuple[Operand, ...]] | None:

@@ -15,7 +15,7 @@ from syncverify.frontends.ptx.decode.parts import fault
 from syncverify.frontends.ptx.syntax.nodes import Function, Imm, Instr, Mem, Operand, Reg, Special, Sym
 from syncverify.frontends.ptx.syntax.operands import results
 from syncverify.frontends.ptx.syntax.types import width
-from syncverify.frontends.ptx.values.register_values import Vec
+from syncverify.frontends.ptx.values.register_values import PerLane
 from syncverify.model.events import Event
 
 #: What pointers are aligned to where nothing else is said, in bytes.
@@ -206,7 +206,7 @@ def misplaced(effect: Effect, at: int, off: int) -> Effect:
 
     def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
         found = effect.emit(ctx, site, v)
-        numbers = v[at].lanes if isinstance(v[at], Vec) else (v[at],)
+        numbers = v[at].lanes if isinstance(v[at], PerLane) else (v[at],)
         if all(isinstance(x, int) for x in numbers):
             return found  # judged as a number
         text = f"the address in global memory is {off} bytes past a multiple of {DEFAULT}"

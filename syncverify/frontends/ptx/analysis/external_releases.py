@@ -1,7 +1,8 @@
 """What a kernel releases in global memory, and no part of it acquires.
 
 The flag may be for another kernel. Where it is for blocks of this one, which read what others write without
-a wait, nothing orders the two: such accesses are followed in a second look, which refutes and never proves.
+a wait, nothing orders the two: such accesses are followed in a second attempt, which refutes and never
+proves.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Sizes that an outer loop's turns read anew: trip counts of the loops inside, which the outer loop keeps.
+"""Sizes that an outer loop's turns havocked: trip counts of the loops inside, which the outer loop keeps.
 
 In ``for tile { for k < K }`` the states of a run differ in what K is modulo the ring. A proof in which every
 turn takes any K, the n-th the same for all agents, stands for the kernel too, and its states soon repeat.
@@ -14,20 +14,20 @@ from syncverify.frontends.ptx.analysis.slice import Slice
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr
 from syncverify.frontends.ptx.syntax.operands import is_poll, results, sources
-from syncverify.frontends.ptx.values.symbolic_words import Size, size
+from syncverify.frontends.ptx.values.symbolic_words import SymbolicWord, size
 from syncverify.symbolic import loop_havoc
-from syncverify.symbolic.context import Term
-from syncverify.symbolic.round_robin import Deals
+from syncverify.symbolic.context import AffineTerm
+from syncverify.symbolic.round_robin import RoundRobin
 
-#: Among how many roles turns are dealt out.
+#: Among how many roles iterations are distributed round-robin.
 DEALT = 2
 #: Names of the slots that count an agent's turns, and that keep what a register held before the first.
 TURN, KEPT = "%turns", "%kept "
 
 
 @dataclass(frozen=True, slots=True)
-class Renewal:
-    """A loop, and what its turns may read anew: registers, or constants that the agent is given.
+class HavocLoop:
+    """A loop, and what its iterations may havocked: registers, or constants that the agent is given.
 
     ``trips``: those that decide how long loops inside go on; ``kept``: what decides how long it does itself.
     """
@@ -40,12 +40,13 @@ class Renewal:
     before: frozenset[int]  # the blocks from which control may come to it, its own left out
     after: frozenset[int]  # the blocks that it is left to
     counts_on: bool = False  # a register goes on by a whole turn's trips at once
-    deal: Deal | None = None  # where its turns are those of one role of two
+    deal: RoundRobinLoop | None = None  # where its iterations are those of one role of two
 
 
 @dataclass(frozen=True, slots=True)
-class Deal:
-    """Of a loop whose turns two roles deal out between them: the register that counts them in steps of two,
+class RoundRobinLoop:
+    """Of a loop whose iterations two roles deal out between them: the register that counts them in steps of
+    two,
     the block behind the loops inside, that before the loop (with no effect), and where it may end."""
 
     counter: str
@@ -54,7 +55,9 @@ class Deal:
     asked: int
     step: str = ""  # what it grows by, where that is no number
     first: frozenset[int] = frozenset()  # blocks where it is asked of before the loop
-    skips: frozenset[int] = frozenset()  # blocks before the loop that go past a turn: they read ``skipped``
+    skips: frozenset[int] = (
+        frozenset()
+    )  # blocks before the loop that go past an iteration: they read ``skipped``
     skipped: tuple[str, ...] = ()
 
 
@@ -69,7 +72,7 @@ def outer_loops(flow: Flow) -> Iterator[tuple[int, frozenset[int], set[int]]]:
             yield headers[0], loop, {b for other in inner for b in other}
 
 
-def dealing(flow: Flow) -> tuple[frozenset[int], frozenset[int]]:
+def round_robin_blocks(flow: Flow) -> tuple[frozenset[int], frozenset[int]]:
     """Blocks behind loops inside others, and those before these; and where these may end, or not begin."""
     marked: set[int] = set()
     asking: set[int] = set()
@@ -81,7 +84,7 @@ def dealing(flow: Flow) -> tuple[frozenset[int], frozenset[int]]:
         marked |= early
         asking |= {b for b in loop if _leaves(flow, loop, b)}
         for counter in doubled_steps(flow, loop):
-            asking |= asking_of(flow, counter)
+            asking |= branches_on(flow, counter)
         asking |= before.union(*(flow.blocks[b].pred for b in early))
     return frozenset(marked), frozenset(asking)
 
@@ -110,7 +113,7 @@ def _by_one(i: Instr) -> bool:
     return isinstance(last, Imm) and last.value == 1
 
 
-def asking_of(flow: Flow, counter: str) -> set[int]:
+def branches_on(flow: Flow, counter: str) -> set[int]:
     """Blocks that end with a branch on a comparison of a counter."""
     found = ((b, asks_at(flow, b)) for b in flow.reached)
     return {b for b, k in found if k is not None and counter in sources(flow.body[k])}
@@ -124,19 +127,20 @@ def asks_at(flow: Flow, block: int) -> int | None:
     return found[-1] if found else None
 
 
-def renewals(
+def havoc_loops(
     flow: Flow,
     needed: Slice,
     constants: Mapping[int, Iterable[str]],
     held: frozenset[str],
     chosen: frozenset[str] = frozenset(),
-) -> list[Renewal]:
-    """The loops with loops inside whose trip counts do not change in them, or are ``chosen`` in each turn;
+) -> list[HavocLoop]:
+    """The loops with loops inside whose trip counts do not change in them, or are ``chosen`` in each
+    iteration;
     ``held``: what has a slot."""
-    out: list[Renewal] = []
+    out: list[HavocLoop] = []
     for header, loop, inner in sorted(outer_loops(flow), key=lambda x: len(x[1])):
         if any(x.blocks <= loop for x in out):
-            continue  # the turns of a loop inside are counted
+            continue  # the iterations of a loop inside are counted
         reader = _Reader(flow, loop, constants, chosen)
         deciding = [b for b in loop if _decides(flow, needed, b)]
         kept = reader.behind(b for b in deciding if b not in inner and _leaves(flow, loop, b)) & held
@@ -144,30 +148,35 @@ def renewals(
         if trips or chosen & reader.all_behind(b for b in deciding if b in inner):
             names = tuple(sorted((reader.read(needed) & held) - kept)) if trips else ()
             tests = [b for b in deciding if b in inner and trips & reader.behind([b])]
-            deal = _dealt(
+            deal = _round_robin_of(
                 reader, header, [b for b in deciding if b not in inner and _leaves(flow, loop, b)], tests
             )
             after = frozenset(s for b in loop for s in flow.blocks[b].succ if s not in loop and s != flow.end)
             before = _before(flow, header) - loop
             counts_on = reader.counts_on(inner, trips)
-            out.append(Renewal(header, loop, names, trips, kept, before, after, counts_on, deal))
+            out.append(HavocLoop(header, loop, names, trips, kept, before, after, counts_on, deal))
     return out
 
 
-def _dealt(reader: _Reader, header: int, asked: list[int], tests: list[int]) -> Deal | None:
-    """How turns are dealt out, if they are; ``asked``: where the loop ends, ``tests``: where those inside
+def _round_robin_of(
+    reader: _Reader, header: int, asked: list[int], tests: list[int]
+) -> RoundRobinLoop | None:
+    """How iterations are distributed round-robin, if they are; ``asked``: where the loop ends, ``tests``:
+    where those inside
     do."""
     flow, loop = reader.flow, reader.loop
     counters = [(b, x) for b in asked for x in reader.all_behind([b]) if reader.steps_of(x) == DEALT]
     steps = doubled_steps(flow, loop)
     if not counters and len(steps) == 1:
         ((counter, step),) = steps.items()
-        asking = asking_of(flow, counter)
+        asking = branches_on(flow, counter)
         inside, before = asking & loop, asking - loop
         if len(inside) != 1:
             return None
         skips, skipped = reader.skipping(header, tests)
-        return Deal(counter, frozenset(), None, min(inside), step, frozenset(before), skips, skipped)
+        return RoundRobinLoop(
+            counter, frozenset(), None, min(inside), step, frozenset(before), skips, skipped
+        )
     if len(counters) != 1:
         return None
     ((end, counter),) = counters
@@ -176,7 +185,7 @@ def _dealt(reader: _Reader, header: int, asked: list[int], tests: list[int]) -> 
     last = frozenset(s for s in left if not any(_comes(flow, s, x, header) for x in loops))
     outside = [b for b in flow.blocks[header].pred if b not in loop]
     early = outside[0] if len(outside) == 1 and len(flow.blocks[outside[0]].succ) == 1 else None
-    return Deal(counter, last, early, end)
+    return RoundRobinLoop(counter, last, early, end)
 
 
 def _comes(flow: Flow, start: int, to: frozenset[int], header: int) -> bool:
@@ -246,7 +255,7 @@ class _Reader:
         return frozenset(x for x in self.all_behind(blocks) if x not in self.definitions)
 
     def steps_of(self, name: str) -> int:
-        """By how much a register grows in each turn; 0 where that is not seen."""
+        """By how much a register grows in each iteration; 0 where that is not seen."""
         found = self.definitions.get(name, [])
         i = self.flow.body[found[0]] if len(found) == 1 else None
         if i is None or i.op != "add" or name not in sources(i):
@@ -254,7 +263,9 @@ class _Reader:
         return next((x.value for x in i.operands[1:] if isinstance(x, Imm)), 0)
 
     def counts_on(self, inner: set[int], trips: frozenset[str]) -> bool:
-        """Whether a register that the loop keeps is added, once a turn, to what trip counts are told from."""
+        """Whether a register that the loop keeps is added, once an iteration, to what trip counts are told
+        from.
+        """
         flow = self.flow
         sizes = self._sizes(trips)
         for b in self.loop - inner:
@@ -265,7 +276,7 @@ class _Reader:
                 if (
                     own
                     and read & sizes - self.definitions.keys()
-                    and told_from(flow, self.definitions, own) & set(results(i))
+                    and sources_of(flow, self.definitions, own) & set(results(i))
                 ):
                     return True
         return False
@@ -290,10 +301,10 @@ class _Reader:
                 for name in results(flow.body[k]):
                     written.setdefault(name, []).append(k)
 
-        sizes = told_from(flow, written, self.behind(tests))
+        sizes = sources_of(flow, written, self.behind(tests))
         carried = [name for name in self.definitions if name in written]
         found: dict[int, set[str]] = {}
-        for name in told_from(flow, written, carried) - sizes:
+        for name in sources_of(flow, written, carried) - sizes:
             for k in written.get(name, ()):
                 read = sizes & set(sources(flow.body[k]))
                 if read:
@@ -317,7 +328,7 @@ class _Reader:
         return frozenset(out | seen)
 
 
-def told_from(flow: Flow, written: Mapping[str, list[int]], names: Iterable[str]) -> set[str]:
+def sources_of(flow: Flow, written: Mapping[str, list[int]], names: Iterable[str]) -> set[str]:
     """Registers, and all that they are told from by the instructions that write them."""
     seen: set[str] = set()
     work = list(names)
@@ -329,19 +340,19 @@ def told_from(flow: Flow, written: Mapping[str, list[int]], names: Iterable[str]
     return seen
 
 
-def begun(counter: Any, step: Any) -> int:
-    """The first turn of a role: 1 where its counter is ahead by half of the step, else 0."""
-    at, by = (x.term if isinstance(x, Size) else x for x in (counter, step))
-    if isinstance(by, Term):
-        ahead = dict(at.space.of(at.space.resolved(at))[1]) if isinstance(at, Term) else {}
+def entry_value(counter: Any, step: Any) -> int:
+    """The first iteration of a role: 1 where its counter is ahead by half of the step, else 0."""
+    at, by = (x.term if isinstance(x, SymbolicWord) else x for x in (counter, step))
+    if isinstance(by, AffineTerm):
+        ahead = dict(at.space.of(at.space.resolved(at))[1]) if isinstance(at, AffineTerm) else {}
         a, k = by.space.of(by.space.resolved(by))[1][-1]
         return int(DEALT * ahead.get(a, 0) // k)
     return DEALT * at // by if isinstance(at, int) and isinstance(by, int) and by else 0
 
 
-def taken_anew(value: Any) -> bool:
-    """Whether a register holds a size that turns which are dealt out take anew."""
-    if not isinstance(value, Size) or not isinstance(value.term, Term):
+def havocked(value: Any) -> bool:
+    """Whether a register holds a size that turns which are distributed round-robin havoc."""
+    if not isinstance(value, SymbolicWord) or not isinstance(value.term, AffineTerm):
         return False
     space = value.term.space
     deals = space.deals if space.summing else None
@@ -354,7 +365,9 @@ def taken_anew(value: Any) -> bool:
 
 
 def skipping(flow: Flow) -> frozenset[int]:
-    """Blocks outside of loops that write what loops whose turns may be dealt out go on from."""
+    """Blocks outside of loops that write what loops whose iterations may be distributed round-robin go on
+    from.
+    """
     inside = {b for loop in flow.loops for b in loop}
     carried: set[str] = set()
     for _, loop, _ in outer_loops(flow):
@@ -377,20 +390,22 @@ def skipping(flow: Flow) -> frozenset[int]:
     )
 
 
-def deals_of(values: Iterable[Any]) -> Deals | None:
-    """The turns that are told apart from others, where some register holds a size."""
-    found = next((v for v in values if isinstance(v, Size) and isinstance(v.term, Term)), None)
+def round_robin_of(values: Iterable[Any]) -> RoundRobin | None:
+    """The iterations that are distinguished from others, where some register holds a size."""
+    found = next((v for v in values if isinstance(v, SymbolicWord) and isinstance(v.term, AffineTerm)), None)
     return None if found is None else found.term.space.deals
 
 
 def renewed(
     values: list[Any], trips: list[Any], kept: list[Any], turn: Any, some: bool = False, pairs: bool = False
 ) -> list[Any]:
-    """Registers as a turn of a loop reads them anew; see ``symbolic/loop_havoc.py``."""
-    sizes = [v for v in values if isinstance(v, Size)]
-    if not any(isinstance(v, Size) for v in trips):
+    """Registers as an iteration of a loop havocs them; see ``symbolic/loop_havoc.py``."""
+    sizes = [v for v in values if isinstance(v, SymbolicWord)]
+    if not any(isinstance(v, SymbolicWord) for v in trips):
         return values
-    now = turn.term if isinstance(turn, Size) else turn
-    all_, start, fixed = ([v.term for v in group if isinstance(v, Size)] for group in (sizes, trips, kept))
-    found = iter(loop_havoc.renewed(sizes[0].term.space, all_, start, fixed, now, some, pairs))
-    return [size(next(found), v.bits, v.kind) if isinstance(v, Size) else v for v in values]
+    now = turn.term if isinstance(turn, SymbolicWord) else turn
+    all_, start, fixed = (
+        [v.term for v in group if isinstance(v, SymbolicWord)] for group in (sizes, trips, kept)
+    )
+    found = iter(loop_havoc.havoc_iteration(sizes[0].term.space, all_, start, fixed, now, some, pairs))
+    return [size(next(found), v.bits, v.kind) if isinstance(v, SymbolicWord) else v for v in values]

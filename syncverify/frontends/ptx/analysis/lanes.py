@@ -31,7 +31,7 @@ def crossing(flow: Flow, whole: Slice) -> Slice:
 
 @dataclass(frozen=True, slots=True)
 class Elections:
-    """``any``: some instruction elects; ``named``: guards tell lanes apart; ``nested``: so do guards that
+    """``any``: some instruction elects; ``named``: guards distinguish lanes; ``nested``: so do guards that
     only an elected lane comes to."""
 
     any: bool

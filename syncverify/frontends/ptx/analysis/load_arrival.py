@@ -49,7 +49,7 @@ class Uses:
 NO_USES = Uses(frozenset(), {})
 
 
-def hands_on(i: Instr) -> bool:
+def releases_buffer(i: Instr) -> bool:
     """Whether others may write a buffer after this instruction, or the issuer's own copy does."""
     match i.op:
         case "mbarrier":
@@ -64,9 +64,9 @@ def hands_on(i: Instr) -> bool:
     return False
 
 
-def late_uses(flow: Flow, loads: Collection[int]) -> Uses:
+def unarrived_loads(flow: Flow, loads: Collection[int]) -> Uses:
     """``loads``: the numbers of the instructions that read shared memory."""
-    if not loads or not any(map(_fills, flow.body)) or not any(map(hands_on, flow.body)):
+    if not loads or not any(map(_fills, flow.body)) or not any(map(releases_buffer, flow.body)):
         return NO_USES
     return _Analysis(flow, loads).run()
 
@@ -178,11 +178,13 @@ class _Analysis:
         if block in inside or self.flow.join(block) == self.flow.end:
             return True
         blocks = (self.flow.blocks[b] for b in inside)
-        return any(_pins(self.body[k]) or hands_on(self.body[k]) for b in blocks for k in range(b.lo, b.hi))
+        return any(
+            _pins(self.body[k]) or releases_buffer(self.body[k]) for b in blocks for k in range(b.lo, b.hi)
+        )
 
     def _matters(self, k: int) -> bool:
         touched = (*self.into[k], *self.out_of[k])
-        return k in self.bit or hands_on(self.body[k]) or not self.names.isdisjoint(touched)
+        return k in self.bit or releases_buffer(self.body[k]) or not self.names.isdisjoint(touched)
 
     def run(self) -> Uses:
         entry: dict[int, _State] = {0: {}}
@@ -236,7 +238,7 @@ class _Analysis:
             for r, held in list(state.items()):
                 self._set(state, r, held & ~waits)
             waits = 0
-        if hands_on(i):
+        if releases_buffer(i):
             for held in state.values():
                 self.crossed |= held
         mine = self.bit.get(k, 0)

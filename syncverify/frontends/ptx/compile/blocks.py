@@ -9,16 +9,16 @@ from syncverify.frontends.ptx.analysis.iteration_havoc import (
     KEPT,
     TURN,
     asks_at,
-    begun,
-    dealing,
-    deals_of,
+    entry_value,
+    havocked,
     outer_loops,
     renewed,
+    round_robin_blocks,
+    round_robin_of,
     skipping,
-    taken_anew,
 )
 from syncverify.frontends.ptx.compile.events import Effects
-from syncverify.frontends.ptx.compile.if_conversion import Quiet
+from syncverify.frontends.ptx.compile.if_conversion import IfConversion
 from syncverify.frontends.ptx.compile.plan import Plan
 from syncverify.frontends.ptx.compile.runtime import NOT_ENTERED, entry, exiting, rejoin, trusting
 from syncverify.frontends.ptx.compile.state import (
@@ -39,7 +39,7 @@ from syncverify.frontends.ptx.compile.state import (
 from syncverify.frontends.ptx.decode.effects import Opaque
 from syncverify.frontends.ptx.syntax.nodes import Instr, Sym
 from syncverify.frontends.ptx.syntax.operands import results
-from syncverify.frontends.ptx.values.register_values import Unknown, Vec
+from syncverify.frontends.ptx.values.register_values import PerLane, Unknown
 from syncverify.model.events import END, Ev, Site
 
 
@@ -55,7 +55,7 @@ class Writer(Effects):
         super().__init__(program)
         self.space["D"] = self._decide
         self._targets: dict[int, int] = {}
-        #: blocks that a loop which may read sizes anew begins with
+        #: blocks that a loop which may read sizes again begins with
         self.headers: set[int] = set()
         self.after: set[int] = set()  # and those that it is left to
         for header, loop, _ in outer_loops(self.flow) if program.sized else ():
@@ -65,7 +65,7 @@ class Writer(Effects):
             program.slot(TURN)
         #: blocks behind loops in such loops, and those before these
         self.deals, self.asking = (
-            dealing(self.flow) if program.sized else (frozenset[int](), frozenset[int]())
+            round_robin_blocks(self.flow) if program.sized else (frozenset[int](), frozenset[int]())
         )
         #: blocks that may go past a turn which is another's
         self.skipping = {b for b in skipping(self.flow) if self._in_one_go(b)} if program.sized else set()
@@ -73,7 +73,9 @@ class Writer(Effects):
         self.sides: dict[int, tuple[int, int]] = {}
         #: by branch past a failed assertion, what a guard holds that goes past it, and the site
         self.guarding: dict[int, tuple[int, int]] = {}
-        self.quiet = Quiet(program, lambda label, r: self.space[f"b{label}"](r, 0), self.target, self._marked)
+        self.quiet = IfConversion(
+            program, lambda label, r: self.space[f"b{label}"](r, 0), self.target, self._marked
+        )
         self.parts: dict[int, tuple[int, tuple[int, ...]]] = {}  # branch -> its join, slots written between
         #: blocks where lanes come together, and the branches they left at
         self.joins: dict[int, set[int]] = {}
@@ -321,7 +323,7 @@ class Writer(Effects):
     def _part(self, r: Registers, v: Any, k: int) -> Any:
         """A branch at which lanes may part that take values from each other later."""
         live = r[CONTEXT].warp_lanes
-        parts = r[MASK] != live and v.__class__ is Vec and v.on(live) is v
+        parts = r[MASK] != live and v.__class__ is PerLane and v.on(live) is v
         if parts and k in self.sides and self.quiet.merged(r, v, k, self.sides[k]):
             return None
         found = self._decide(r, v, k)
@@ -341,7 +343,7 @@ class Writer(Effects):
         return found
 
     def _restore(self, r: Registers, block: int) -> None:
-        """A loop whose turns read sizes anew has been left: they are what they were."""
+        """A loop whose turns read sizes again has been left: they are what they were."""
         slots = self.p.slots
         for x in self.p.renewals.values():
             for name in x.names if block in x.after else ():
@@ -350,7 +352,9 @@ class Writer(Effects):
                     r[slots[KEPT + name]] = NOT_ENTERED
 
     def _renew(self, r: Registers, header: int, on: int | None = 0) -> None:
-        """A turn begins of a loop whose turns read sizes anew, or is over for who deals turns out."""
+        """A turn begins of a loop whose turns read sizes again, or is over for who distributes its iterations
+        round-robin.
+        """
         found = self.p.renewals.get(header)
         if found is None:
             return
@@ -366,11 +370,13 @@ class Writer(Effects):
         teams = self.p.teams is not None
         kept += [r[slots[x]] for x in (TEAM, MEMBER) if teams and x in slots]  # places are told from them
         pairs = False
-        if found.deal is not None and deals_of(trips) is not None:
+        if found.deal is not None and round_robin_of(trips) is not None:
             if found.deal.step:
                 pairs = True
                 r[turn] = (
-                    begun(r[slots[found.deal.counter]], r[slots[found.deal.step]]) if enters else r[turn] + 1
+                    entry_value(r[slots[found.deal.counter]], r[slots[found.deal.step]])
+                    if enters
+                    else r[turn] + 1
                 )
             else:
                 r[turn] = 0 if on is None else r[slots[found.deal.counter]] + on
@@ -386,7 +392,7 @@ class Writer(Effects):
             return False
         trips = [x for n in p.renewals.values() if n.deal for x in n.trips]
         # those of this turn may be numbers
-        return deals_of(r[p.slots[kept + x]] for kept in ("", KEPT) for x in trips) is not None
+        return round_robin_of(r[p.slots[kept + x]] for kept in ("", KEPT) for x in trips) is not None
 
     def _go_past(self, r: Registers, block: int) -> dict[int, Any]:
         """A block that goes past the first turn, another's, reads the sizes of that; returns what it held."""
@@ -395,17 +401,18 @@ class Writer(Effects):
         for x in self.p.renewals.values():
             for name in x.deal.skipped if x.deal is not None and block in x.deal.skips else ():
                 value = r[slots[name]] if name in slots else None
-                if taken_anew(value):
+                if havocked(value):
                     own[slots[name]] = value
                     (r[slots[name]],) = renewed([value], [value], [], 0)
         return own
 
     def _deal(self, r: Registers, block: int) -> None:
-        """Who deals turns out has been through one, and reads the sizes of the next, which is another's; or
+        """Who distributes its iterations round-robin has been through one, and reads the sizes of the next,
+        which is another's; or
         is about to begin."""
         slots = self.p.slots
         for header, x in self.p.renewals.items():
             if x.deal is not None and block in (*x.deal.behind, x.deal.early):
                 begins = block == x.deal.early
-                if deals_of(r[slots[("" if begins else KEPT) + name]] for name in x.trips) is not None:
+                if round_robin_of(r[slots[("" if begins else KEPT) + name]] for name in x.trips) is not None:
                     self._renew(r, header, None if begins else 1)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from syncverify.base.reason import Cause, Reason, caused
-from syncverify.frontends.ptx.analysis.block_groups import MEMBER, TEAM, only_place, sized
+from syncverify.frontends.ptx.analysis.block_groups import MEMBER, TEAM, address_only, sized
 from syncverify.frontends.ptx.analysis.collectives import at_branch, is_collective
 from syncverify.frontends.ptx.compile.loads import Values
 from syncverify.frontends.ptx.compile.runtime import elected, hand, overwritten, without_token
@@ -19,8 +19,8 @@ from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Operand, Pair, Reg
 from syncverify.frontends.ptx.syntax.operands import registers, results
 from syncverify.frontends.ptx.syntax.types import RANK
 from syncverify.frontends.ptx.values.register_values import INTS, Unknown, lanes_of
-from syncverify.frontends.ptx.values.symbolic_words import Size
-from syncverify.model.events import AT_ONCE, Ev, Event, Stopped
+from syncverify.frontends.ptx.values.symbolic_words import SymbolicWord
+from syncverify.model.events import NO_ARRIVAL_NEEDED, Ev, Event, Trap
 from syncverify.symbolic.phase_tokens import Token
 
 POLLS = (Ev.POLL, Ev.POLL_TOKEN)
@@ -61,7 +61,7 @@ class Effects(Values):
         if isinstance(found, Unsupported):
             reason = caused(Reason(f"{found.reason} (line {i.line})"), Cause.UNSUPPORTED)
             fails = self.flow.block_of[k] in self.flow.failing
-            event = (Ev.UNKNOWN, site, Stopped(reason) if fails else reason)
+            event = (Ev.UNKNOWN, site, Trap(reason) if fails else reason)
             self._text(f"return {self._constant(event)}")
         elif isinstance(found, Access):
             self._access(k, i, found, site, after)
@@ -113,7 +113,7 @@ class Effects(Values):
         return isinstance(found, Effect)
 
     def _team(self, k: int) -> list[str]:
-        """The number of the team, for an access to what its blocks share."""
+        """The number of the block group, for an access to what its blocks share."""
         teams = self.p.teams
         if teams is None or k not in teams.tracked:
             return []
@@ -170,7 +170,7 @@ class Effects(Values):
                 place = (site, key[at], _blocks(key[1]))
                 self._stores(place, _stored(i), list(key[first : first + values]), r[CONTEXT].tables.space)
             events = [*before(r[CONTEXT]), *e.emit(r[CONTEXT], site, key[1:at])]
-            if handle != AT_ONCE:
+            if handle != NO_ARRIVAL_NEEDED:
                 events = [(*x[:3], handle) if x[0] == Ev.READ else x for x in events]
             if spin and events and events[-1][0] in POLLS:
                 events[-1] = blocking(events[-1])
@@ -237,7 +237,7 @@ class Effects(Values):
             if part is not None:
                 events += access.events(part, site, address, stored, handle, part is not ctx)
             found = events[0] if len(events) == 1 and events[0][0] > Ev.UNKNOWN else events
-            if not any(map(sized, key)) or (teams and only_place(key)):
+            if not any(map(sized, key)) or (teams and address_only(key)):
                 memo[key] = found
             return hand(r, found, after)
 
@@ -264,7 +264,7 @@ class Effects(Values):
         """Takes note of the values that a store was seen to store; sizes are compared on one path alone."""
         site = place[0]
         before = self.p.stored.get(place, stored)
-        if any(isinstance(v, Size) and v.term.space is not space for v in before):
+        if any(isinstance(v, SymbolicWord) and v.term.space is not space for v in before):
             self.p.stored[place] = stored
         tokens = any(isinstance(v, Token) for v in stored)  # of other phases each time
         if tokens or not all(map(_may_equal, self.p.stored.setdefault(place, stored), stored)):

@@ -26,7 +26,7 @@ from syncverify.frontends.ptx.decode.effects import Opaque
 from syncverify.frontends.ptx.decode.memory import Access
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.syntax.operands import results
-from syncverify.frontends.ptx.values.register_values import INTS, Unknown, Vec, lanes_of, vec
+from syncverify.frontends.ptx.values.register_values import INTS, PerLane, Unknown, lanes_of, per_lane
 from syncverify.model.events import Ev, Event
 
 #: Instructions that do more than write registers, or look at other lanes.
@@ -48,7 +48,7 @@ class Region:
     sites: frozenset[int]
 
 
-class Quiet:
+class IfConversion:
     """The quiet branches of a program; ``run``: one of its blocks, by label."""
 
     def __init__(self, plan: Plan, run: Callable[[int, Registers], Any], target: Callable[[int], int],
@@ -99,7 +99,7 @@ class Quiet:
                 r[s] = v.derived()
             r[PC] = region.join
             return True
-        if v.__class__ is not Vec or self.depth >= MOST_NESTED:
+        if v.__class__ is not PerLane or self.depth >= MOST_NESTED:
             return False
         before = r[:]
         self.depth += 1
@@ -117,7 +117,7 @@ class Quiet:
     def _perhaps(self, r: Registers, v: Any, k: int, region: Region, sides: tuple[int, int]) -> bool:
         """Data decides whether accesses to shared memory are made: as if all of both sides were."""
         tables = r[CONTEXT].tables
-        if v.__class__ is Vec:
+        if v.__class__ is PerLane:
             v = v.unknown(r[MASK])
         if not isinstance(v, Unknown) or v.source != "data" or tables.certain:
             return False
@@ -159,7 +159,7 @@ class Quiet:
             found.append(event)
         raise Opaque("a side of a branch on data does not come to its end")
 
-    def _both(self, r: Registers, v: Vec, region: Region, sides: tuple[int, int]) -> bool:
+    def _both(self, r: Registers, v: PerLane, region: Region, sides: tuple[int, int]) -> bool:
         taken = sum(1 << i for i, x in enumerate(v.lanes) if x.__class__ in INTS and x)
         other = sum(1 << i for i, x in enumerate(v.lanes) if x.__class__ in INTS and not x)
         missing = r[MASK] & ~(taken | other)
@@ -179,7 +179,7 @@ class Quiet:
             if a is b and not missing:
                 continue
             one, two = lanes_of(a), lanes_of(b)
-            r[s] = vec([one[i] if taken >> i & 1 else two[i] if other >> i & 1 else _nobody(v.lanes[i])
+            r[s] = per_lane([one[i] if taken >> i & 1 else two[i] if other >> i & 1 else _nobody(v.lanes[i])
                         for i in range(32)])  # fmt: skip
         return True
 

@@ -4,7 +4,7 @@ All of them step on one path, and code that reads nothing but registers comes to
 the same: the same values, the same event, the same open question. See the product of runs,
 ``checker/prover/reach/ring/product.py``.
 
-Of a block two parts are told apart: what its end (an event, a branch) needs, and the rest. Where a block
+Of a block two parts are distinguished: what its end (an event, a branch) needs, and the rest. Where a block
 counts on round the ring and asks whether its loop goes on, the question is the same at all places.
 """
 
@@ -18,9 +18,9 @@ from typing import Any
 
 from syncverify.frontends.ptx.compile.state import CONTEXT, MASK, PARTED, PC, QUEUE, Registers, Run
 from syncverify.frontends.ptx.values.register_values import INTS
-from syncverify.frontends.ptx.values.symbolic_words import Size
+from syncverify.frontends.ptx.values.symbolic_words import SymbolicWord
 from syncverify.model.events import Event
-from syncverify.symbolic.context import Open
+from syncverify.symbolic.context import UndecidedBranch
 
 _SLOT = re.compile(r"\br\[(\d+)\]")
 _PLAIN = re.compile(r" r\[(\d+)\] = (?!=)")
@@ -35,7 +35,7 @@ _OF_LANES = (QUEUE, CONTEXT, MASK, PARTED)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Part:
+class BlockPart:
     """Lines of a block: what they read and write. ``guards``: what holds plain numbers, or else more may be
     written."""
 
@@ -52,25 +52,25 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class StepResult:
     """What a part did: values of its slots and an event, or a question. ``read``: kept, so that what names
     them names nothing else."""
 
     read: tuple[Any, ...]
     written: tuple[Any, ...] = ()
     event: Event | None = None
-    question: Open | None = None
+    question: UndecidedBranch | None = None
 
 
 @dataclass(slots=True)
-class Steps:
+class StepMemo:
     """What parts of blocks did to the same registers in one step of a class; ``soon``: those that read
     numbers alone, which are sooner run than looked up."""
 
-    done: dict[tuple[Hashable, ...], Done] = field(default_factory=dict)
-    soon: dict[Part, bool] = field(default_factory=dict)
+    done: dict[tuple[Hashable, ...], StepResult] = field(default_factory=dict)
+    soon: dict[BlockPart, bool] = field(default_factory=dict)
 
-    def run(self, part: Part, r: Registers, answer: Any) -> Event | None:
+    def run(self, part: BlockPart, r: Registers, answer: Any) -> Event | None:
         """Runs a part, or what it did before. Raises what it raises."""
         soon = self.soon.get(part)
         if soon is None:
@@ -89,15 +89,15 @@ class Steps:
         return done.event
 
     def _first(
-        self, part: Part, r: Registers, answer: Any, key: tuple[Hashable, ...], read: tuple[Any, ...]
+        self, part: BlockPart, r: Registers, answer: Any, key: tuple[Hashable, ...], read: tuple[Any, ...]
     ) -> Event | None:
         try:
             event = part.run(r, answer)
-        except Open as e:
-            self.done[key] = Done(read, question=e)
+        except UndecidedBranch as e:
+            self.done[key] = StepResult(read, question=e)
             raise
         if part.plain(r):
-            self.done[key] = Done(read, part.writes(r), event)
+            self.done[key] = StepResult(read, part.writes(r), event)
         return event
 
 
@@ -105,7 +105,7 @@ def _name(value: Any) -> Hashable:
     """Equal for values that are the same."""
     if value.__class__ in INTS:
         return int(value)
-    if value.__class__ is Size:
+    if value.__class__ is SymbolicWord:
         return id(value.term), value.bits, value.kind
     return (id(value),)
 
@@ -120,7 +120,7 @@ class Lines:
     text: list[str]
     slots: frozenset[int]
 
-    def part(self, run: Run) -> Part:
+    def part(self, run: Run) -> BlockPart:
         numbers, written = set[int](), set[int]()
         for line in self.text:
             m = _PLAIN.match(line)
@@ -130,7 +130,7 @@ class Lines:
         slots = tuple(sorted({*self.slots, PC, QUEUE}))
         guards = {int(s) for line in self.text for s in _GUARD.findall(line) if _asks(self.text)}
         known = tuple(sorted(numbers - {PC, *_OF_LANES}))
-        return Part(run, known, itemgetter(*every), slots, itemgetter(*slots), tuple(sorted(guards)))
+        return BlockPart(run, known, itemgetter(*every), slots, itemgetter(*slots), tuple(sorted(guards)))
 
 
 def parts_of(lines: list[str], slots: Iterable[int]) -> list[Lines]:
@@ -185,16 +185,16 @@ class Blocks:
         self, text: dict[int, list[str]], saved: Mapping[int, tuple[int, ...]], names: dict[str, Any]
     ) -> None:
         self._text, self._saved, self._names = text, saved, names
-        self._found: dict[int, tuple[Part, ...]] = {}
+        self._found: dict[int, tuple[BlockPart, ...]] = {}
 
-    def at(self, label: int) -> tuple[Part, ...]:
+    def at(self, label: int) -> tuple[BlockPart, ...]:
         """The parts of a block, in order; none if it does more than they may."""
         found = self._found.get(label)
         if found is None:
             found = self._found[label] = tuple(self._made(label))
         return found
 
-    def _made(self, label: int) -> Iterator[Part]:
+    def _made(self, label: int) -> Iterator[BlockPart]:
         lines = self._text.get(label)
         some = [] if lines is None or label not in self._saved else parts_of(lines, self._saved[label])
         for part in some:
@@ -206,4 +206,4 @@ class Blocks:
             yield part.part(space["run"])
 
 
-__all__ = ["Blocks", "Lines", "Part", "Steps", "parts_of"]
+__all__ = ["BlockPart", "Blocks", "Lines", "StepMemo", "parts_of"]

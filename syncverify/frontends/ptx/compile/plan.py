@@ -10,7 +10,7 @@ from typing import Any
 from syncverify.base.kernel_names import base_name
 from syncverify.frontends.ptx.analysis.access_runs import joined
 from syncverify.frontends.ptx.analysis.atomic_counters import adds_one, counting, loads_word, unwritten
-from syncverify.frontends.ptx.analysis.block_groups import Teams, elsewhere
+from syncverify.frontends.ptx.analysis.block_groups import Teams, without_address
 from syncverify.frontends.ptx.analysis.collectives import Collectives
 from syncverify.frontends.ptx.analysis.conditional_lengths import Lengths, chosen_lengths
 from syncverify.frontends.ptx.analysis.copy_addresses import copy_addresses, misplaced
@@ -18,9 +18,15 @@ from syncverify.frontends.ptx.analysis.dependent_launch import early_accesses, r
 from syncverify.frontends.ptx.analysis.drop_global_effects import untracked
 from syncverify.frontends.ptx.analysis.external_releases import exchanged, released_unseen
 from syncverify.frontends.ptx.analysis.handover_detection import HandOver, hand_over
-from syncverify.frontends.ptx.analysis.iteration_havoc import KEPT, Deal, Renewal, asks_at, renewals
+from syncverify.frontends.ptx.analysis.iteration_havoc import (
+    KEPT,
+    HavocLoop,
+    RoundRobinLoop,
+    asks_at,
+    havoc_loops,
+)
 from syncverify.frontends.ptx.analysis.lanes import crossing, elections
-from syncverify.frontends.ptx.analysis.load_arrival import late_uses
+from syncverify.frontends.ptx.analysis.load_arrival import unarrived_loads
 from syncverify.frontends.ptx.analysis.locks import free_effect, lock_effect
 from syncverify.frontends.ptx.analysis.pointer_provenance import Origins
 from syncverify.frontends.ptx.analysis.shared_pointers import names_shared, shared_pointers
@@ -43,7 +49,7 @@ from syncverify.frontends.ptx.syntax.nodes import Function, Instr, Mem, Module, 
 from syncverify.frontends.ptx.syntax.operands import registers
 from syncverify.frontends.ptx.syntax.printer import instruction_text
 from syncverify.frontends.ptx.syntax.types import width
-from syncverify.model.events import AT_ONCE, NEVER, Ev, Site
+from syncverify.model.events import NEVER, NO_ARRIVAL_NEEDED, Ev, Site
 
 
 class Plan:
@@ -52,8 +58,8 @@ class Plan:
     ``apart``: pointers of different parameters lead to different memory. ``numbers``: places of parameters,
     ``name+offset``, that hold no pointer. ``holds``: the launch file says what lies in some global memory.
     ``words``: what is loaded from memory that the kernel does not write may be a size without a number.
-    ``teams``: blocks share global memory in teams, any of which stands for all. ``contents``: what lies in
-    shared memory may steer; else it is data. ``followed``: plain accesses to global memory are, where
+    ``teams``: blocks share global memory in block groups, any of which stands for all. ``contents``: what
+    lies in shared memory may steer; else it is data. ``followed``: plain accesses to global memory are, where
     something is released, and nothing waits for it. ``dependent``: the grid before may still run. ``inputs``:
     places of parameters that lead to nothing which it writes.
     """
@@ -166,7 +172,7 @@ class Plan:
                 self.decoded[lines[0]] = Unsupported("a loop that no path leads out of")
         self.decoded = dict(sorted(self.decoded.items()))
         loads = [k for k, e in self.decoded.items() if _reads_shared(e, self.body[k])]
-        self.uses = late_uses(self.flow, loads)
+        self.uses = unarrived_loads(self.flow, loads)
         wgmma = any(i.op == "wgmma" for i in self.body)
         fragments = fragment_events(function, self.flow) if wgmma else {}
         #: per instruction the events that its registers bring: (code, handle or name of a fragment)
@@ -204,7 +210,7 @@ class Plan:
         for k in teams.quiet & self.decoded.keys():
             e = self.decoded[k]
             if isinstance(e, Effect):
-                self.decoded[k] = elsewhere(self.body[k], e)
+                self.decoded[k] = without_address(self.body[k], e)
             elif isinstance(e, GlobalAccess) and e.inside is not None:
                 self.decoded[k] = e.inside
             elif isinstance(e, GlobalAccess):
@@ -224,7 +230,7 @@ class Plan:
         return found.steering or found
 
     def _write(self, needed: Slice, sized: bool) -> None:
-        """Begins anew, with nothing compiled of what is needed; ``sized``: for sizes without a number."""
+        """Begins again, with nothing compiled of what is needed; ``sized``: for sizes without a number."""
         self.slice = needed
         self.sized = sized
         self.crossing: Slice = crossing(self.flow, self.slice)
@@ -327,23 +333,23 @@ class Plan:
 
     @cached_property
     def exchanges(self) -> HandOver | None:
-        """What of a kernel that waits for nobody is followed in a second look."""
+        """What of a kernel that waits for nobody is followed in a second attempt."""
         return exchanged(self.flow, self._generic, self.handing, self.origins) if self.apart else None
 
     @cached_property
     def lengths(self) -> Lengths:
-        """How long loops inside others go on, where blocks in teams choose it in each turn."""
+        """How long loops inside others go on, where blocks in block groups choose it in each turn."""
         return chosen_lengths(self.flow, self.slice, self.decoded) if self.teams is not None else Lengths()
 
     @cached_property
-    def renewals(self) -> dict[int, Renewal]:
-        """By header, the loops whose turns read sizes anew."""
+    def renewals(self) -> dict[int, HavocLoop]:
+        """By header, the loops whose turns read sizes again."""
         held = frozenset(self.slots)
-        found = renewals(self.flow, self.slice, self.constants, held, self.lengths.chosen)
+        found = havoc_loops(self.flow, self.slice, self.constants, held, self.lengths.chosen)
         return {x.header: replace(x, deal=self._dealt(x)) for x in found}
 
-    def _dealt(self, x: Renewal) -> Deal | None:
-        """How the turns of a loop are dealt out, if they are."""
+    def _dealt(self, x: HavocLoop) -> RoundRobinLoop | None:
+        """How the turns of a loop are distributed round-robin, if they are."""
         deal = x.deal
         if deal is None or self.teams is not None or deal.counter not in self.slots:
             return None
@@ -355,7 +361,9 @@ class Plan:
 
     @cached_property
     def hesitant(self) -> frozenset[int]:
-        """Where it is asked whether there is a further turn, of loops whose turns are dealt out."""
+        """Where it is asked whether there is a further turn, of loops whose iterations are distributed
+        round-robin.
+        """
         blocks = self.flow.blocks
         asked: set[int] = set()
         for x in self.renewals.values():
@@ -370,7 +378,7 @@ class Plan:
     def read_handle(self, k: int) -> int:
         """What a USE calls the read of instruction ``k``; its number, or that none will or need."""
         if k not in self.uses.late:
-            return AT_ONCE
+            return NO_ARRIVAL_NEEDED
         return NEVER if k in self.uses.lost else k
 
     def site(self, k: int) -> int:

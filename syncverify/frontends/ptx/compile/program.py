@@ -71,7 +71,7 @@ class Program(Plan):
     @cached_property
     def for_sizes(self) -> Program:
         """The same for sizes without a number: without values that only say where in global memory something
-        is read, for they ask much and tell nothing; with sizes that turns of loops read anew."""
+        is read, for they ask much and tell nothing; with sizes that turns of loops havocked."""
         if self.slice.steering is None and not self.renewals:
             return self
         made = self._anew()
@@ -105,7 +105,7 @@ class Program(Plan):
 
     @cached_property
     def _live_in_turns(self) -> list[frozenset[str]]:
-        """The same inside loops whose turns read sizes anew."""
+        """The same inside loops whose turns read sizes again."""
         entering = {h: x.names for h, x in self.renewals.items()}
         return live_before(self.flow, self._reads, self._writes, self._kept, entering)
 
@@ -158,7 +158,7 @@ class Program(Plan):
 
     @cached_property
     def predicates(self) -> frozenset[int]:
-        """Where blocks in teams hold predicates."""
+        """Where blocks in block groups hold predicates."""
         types = self.function.registers if self.teams is not None else {}
         numbers = self.lengths.predicates if self.sized else ()
         return frozenset(
@@ -167,7 +167,7 @@ class Program(Plan):
 
     @cached_property
     def steady(self) -> frozenset[int]:
-        """Where blocks in teams hold what no loop changes."""
+        """Where blocks in block groups hold what no loop changes."""
         if self.teams is None:
             return frozenset()
         turning = {
@@ -223,7 +223,7 @@ class Program(Plan):
         return 8 * self.flow.blocks[block].lo + START
 
     def again(self, label: int) -> bool:
-        """Whether control that is at a label may come to a loop whose turns read sizes anew."""
+        """Whether control that is at a label may come to a loop whose turns read sizes again."""
         if label < START or not self.sized or (label - START) // 8 >= len(self.body):
             return False
         n = self.flow.block_of[(label - START) // 8]

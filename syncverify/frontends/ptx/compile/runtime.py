@@ -20,11 +20,18 @@ from syncverify.frontends.ptx.compile.state import (
 from syncverify.frontends.ptx.decode.effects import Opaque
 from syncverify.frontends.ptx.decode.memory import written
 from syncverify.frontends.ptx.values.atomic_tickets import Ticket
-from syncverify.frontends.ptx.values.register_values import INTS, Unknown, Vec, lanes_of, restrict, vec
-from syncverify.frontends.ptx.values.symbolic_words import Size
+from syncverify.frontends.ptx.values.register_values import (
+    INTS,
+    PerLane,
+    Unknown,
+    lanes_of,
+    per_lane,
+    restrict,
+)
+from syncverify.frontends.ptx.values.symbolic_words import SymbolicWord
 from syncverify.frontends.ptx.values.symbolic_words import size as sized
 from syncverify.model.events import Ev, Event, Flag
-from syncverify.symbolic.context import Term
+from syncverify.symbolic.context import AffineTerm
 
 #: What may say that an assertion fails and nobody knows: where a block is in the grid is known.
 _TRUSTED = ("data", "param")
@@ -113,8 +120,8 @@ def read_word(r: Registers, address: Any, size: int, signed: bool, found: Any) -
     space = r[CONTEXT].tables.space
     if space is None or not isinstance(found, Unknown):
         return found
-    place = address.term if isinstance(address, Size) else address
-    if not isinstance(place, int | Term):
+    place = address.term if isinstance(address, SymbolicWord) else address
+    if not isinstance(place, int | AffineTerm):
         return found
     bits = 8 * size
     low = -(1 << bits - 1) if signed else 0
@@ -139,12 +146,10 @@ def taken(r: Registers, count: int, address: Any, one: Any, last: Any, active: A
         value = ctx.take(lane, r[count], *given, missing)
         r[count] += value.__class__ is Ticket
     elif ctx.tables.tickets is not None:
-        ctx.tables.tickets.lose(
-            Reason(f"several lanes count at once: {missing.why}", parts=(missing.why,))
-        )
+        ctx.tables.tickets.lose(Reason(f"several lanes count at once: {missing.why}", parts=(missing.why,)))
     if len(asking) == len(lanes):
         return value
-    return vec([value if i in asking else x for i, x in enumerate(lanes_of(old))])
+    return per_lane([value if i in asking else x for i, x in enumerate(lanes_of(old))])
 
 
 def _heard(r: Registers, count: int, address: Any, one: Any, last: Any, on: Any, old: Any,
@@ -158,7 +163,7 @@ def _heard(r: Registers, count: int, address: Any, one: Any, last: Any, on: Any,
     given = [lanes_of(x)[lane] for x in (address, one, last)]
     value = ctx.take(lane, r[count], *given, missing, hearer=ctx.lanes[0])
     r[count] += value.__class__ is Ticket
-    return vec([value if i == lane else x for i, x in enumerate(lanes_of(old))])
+    return per_lane([value if i == lane else x for i, x in enumerate(lanes_of(old))])
 
 
 def store(r: Registers, space: str, address: Any, size: int, value: Any, active: Any) -> None:
@@ -170,7 +175,7 @@ def trusting(r: Registers, value: Any, safe: int) -> Any:
     """A guard with ``safe``, where no assertion fails, for each lane of which data or a parameter decides."""
     if isinstance(value, Unknown):
         return safe if value.source in _TRUSTED else value
-    if value.__class__ is not Vec:
+    if value.__class__ is not PerLane:
         return value
     lanes = (trusting(r, v, safe) if r[MASK] >> i & 1 else v for i, v in enumerate(value.lanes))
-    return vec(tuple(lanes))
+    return per_lane(tuple(lanes))

@@ -8,8 +8,8 @@ from typing import Any
 from syncverify.base.reason import Reason
 from syncverify.frontends.ptx.decode.effects import Effect, Opaque, Unsupported
 from syncverify.frontends.ptx.decode.memory import Access
-from syncverify.frontends.ptx.values.register_values import Unknown, Vec, vec
-from syncverify.frontends.ptx.values.symbolic_words import Size
+from syncverify.frontends.ptx.values.register_values import PerLane, Unknown, per_lane
+from syncverify.frontends.ptx.values.symbolic_words import SymbolicWord
 from syncverify.model.events import Event
 
 PC, QUEUE, CLASS, CONTEXT, LOCAL, SHARED, PARTED, MASK = range(8)
@@ -39,7 +39,7 @@ class Disagreement(Exception):  # noqa: N818 -- control flow: the class splits
         self.masks = masks
 
 
-def _answered(r: Registers, value: Vec, what: str) -> Any:
+def _answered(r: Registers, value: PerLane, what: str) -> Any:
     """The value with the answers that lanes of the class hold for questions; Opaque where one has none."""
     lanes = list(value.lanes)
     for i, v in enumerate(lanes):
@@ -47,18 +47,18 @@ def _answered(r: Registers, value: Vec, what: str) -> Any:
             lanes[i] = r[CONTEXT].answer(v)
             if lanes[i] is None:
                 raise Opaque(Reason(f"{what} depends on {v.why}", parts=(v.why,)))
-    return vec(lanes).on(r[MASK]) if vec(lanes).__class__ is Vec else vec(lanes)
+    return per_lane(lanes).on(r[MASK]) if per_lane(lanes).__class__ is PerLane else per_lane(lanes)
 
 
 def agreed(r: Registers, value: Any, what: str) -> Any:
     """The value that all lanes of the class hold. Raises Disagreement, or Opaque where it is not known."""
-    if value.__class__ is Vec:
+    if value.__class__ is PerLane:
         value = value.on(r[MASK])
-        if value.__class__ is Vec:
+        if value.__class__ is PerLane:
             value = _answered(r, value, what)
-            if value.__class__ is Vec:
+            if value.__class__ is PerLane:
                 raise Disagreement(tuple(value.parts(r[MASK]).values()))
-    if isinstance(value, Size):
+    if isinstance(value, SymbolicWord):
         return value.number()
     if isinstance(value, Unknown):
         answer = r[CONTEXT].answer(value)

@@ -26,7 +26,7 @@ from syncverify.frontends.ptx.decode.parts import (
 from syncverify.frontends.ptx.syntax.nodes import Function, Imm, Instr, Mem, Operand, Reg
 from syncverify.frontends.ptx.syntax.operands import results
 from syncverify.frontends.ptx.syntax.types import WINDOW
-from syncverify.frontends.ptx.values.register_values import UNWRITTEN, Unknown, Vec
+from syncverify.frontends.ptx.values.register_values import UNWRITTEN, PerLane, Unknown
 from syncverify.model.events import Ev, Event, Flag
 
 _SHARED = ("shared::cta", "shared::cluster")
@@ -62,7 +62,7 @@ def aligned_global(ctx: Context, site: int, faults: list[Event], value: Value, u
 
     Pointers are as aligned as the launch file or the text says, 16 bytes if nothing does, and no more.
     """
-    lanes = [value.lanes[i] for i in ctx.lanes] if isinstance(value, Vec) else [value]
+    lanes = [value.lanes[i] for i in ctx.lanes] if isinstance(value, PerLane) else [value]
     if any(isinstance(a, Unknown) and a.source == UNWRITTEN for a in lanes):
         raise Opaque(f"{what} in global memory depends on a register that was never written", True)
     off = next((a for a in lanes if isinstance(a, int) and not a >> WINDOW and a % unit), None)

@@ -66,7 +66,7 @@ def _proxy(instr: Instr) -> Decoded:
         case "tensormap::generic" if len(rest) == 2 and rest[1] in SCOPES:
             return _tensormap(instr, rest[0], int(SCOPES[rest[1]]))
         case "alias" if not rest:
-            return Effect(_nothing)  # no two addresses of one location are told apart
+            return Effect(_nothing)  # no two addresses of one location are distinguished
     return Unsupported(f"{instr.name} is not known")
 
 

@@ -10,7 +10,7 @@ from syncverify.frontends.ptx.decode.memory import Access, access_events, decode
 from syncverify.frontends.ptx.decode.parts import SCOPES
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Mem, Operand, Vector
 from syncverify.frontends.ptx.syntax.types import WINDOW, width
-from syncverify.frontends.ptx.values.register_values import INTS, Vec
+from syncverify.frontends.ptx.values.register_values import INTS, PerLane
 from syncverify.ir.footprints import Range, footprint
 from syncverify.model.events import GLOBAL_MEMORY, Ev, Event, Flag, Footprint
 from syncverify.model.intervals import merge
@@ -79,7 +79,7 @@ class GlobalAccess(Access):
         if not self.signals or len(self.elements) != 1:
             return None
         value = self.elements[0].value if isinstance(self.elements[0], Imm) else values[0] if values else None
-        if value.__class__ is Vec:
+        if value.__class__ is PerLane:
             same = {v for v in value.lanes if v.__class__ in INTS}
             value = same.pop() if len(same) == 1 else None
         return signed(value, self.bits) if isinstance(value, int) else None

@@ -20,7 +20,7 @@ from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Mem, Operand, Reg, Special, Sym
 from syncverify.frontends.ptx.syntax.operands import registers, results, sources
 from syncverify.frontends.ptx.syntax.types import width
-from syncverify.frontends.ptx.values.register_values import Unknown, Vec, lanes_of, vec
+from syncverify.frontends.ptx.values.register_values import PerLane, Unknown, lanes_of, per_lane
 
 MAP_BYTES = 128
 _WRAP = 1 << 64
@@ -103,8 +103,8 @@ def apart(a: Address, b: Address) -> bool | None:
 
 def located(value: Any, terms: tuple[tuple[Atom, int], ...], offset: int, context: Any) -> Any:
     """A value of which the text says the sum. ``context``: of the class that computes it."""
-    if value.__class__ is Vec:
-        return vec([located(v, terms, offset, context) for v in value.lanes])
+    if value.__class__ is PerLane:
+        return per_lane([located(v, terms, offset, context) for v in value.lanes])
     if not isinstance(value, Unknown) or value.source == "lane" or isinstance(context, Unknown):
         return value
     cta = context.first + context.cta
@@ -114,9 +114,9 @@ def located(value: Any, terms: tuple[tuple[Atom, int], ...], offset: int, contex
 
 def moved(value: Any, a: Any, b: Any, sign: int) -> Any:
     """The value ``a + sign * b``, where one of them may be an ``Address`` and the other a number."""
-    if any(x.__class__ is Vec for x in (value, a, b)):
+    if any(x.__class__ is PerLane for x in (value, a, b)):
         rows = zip(*map(lanes_of, (value, a, b)), strict=True)
-        return vec([moved(v, x, y, sign) for v, x, y in rows])
+        return per_lane([moved(v, x, y, sign) for v, x, y in rows])
     if isinstance(a, Address) and b.__class__ is int:
         return address(a.plain, a.terms, a.offset + sign * b)
     if isinstance(b, Address) and a.__class__ is int and sign == 1:
@@ -126,8 +126,8 @@ def moved(value: Any, a: Any, b: Any, sign: int) -> Any:
 
 def somewhere(value: Any, line: int) -> Any:
     """The address of a tensor map that an instruction takes from where no sum is known."""
-    if value.__class__ is Vec:
-        return vec([somewhere(v, line) for v in value.lanes])
+    if value.__class__ is PerLane:
+        return per_lane([somewhere(v, line) for v in value.lanes])
     plain = isinstance(value, Unknown) and not isinstance(value, Address) and value.source != "lane"
     return address(value, ((("line", line), 1),), 0) if plain else value
 

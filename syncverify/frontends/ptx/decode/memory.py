@@ -10,9 +10,9 @@ from typing import Any
 from syncverify.frontends.ptx.decode.effects import SHARED_BASE, Context, Opaque, Value
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Mem, Operand, Vector
 from syncverify.frontends.ptx.syntax.types import WINDOW, width
-from syncverify.frontends.ptx.values.atomic_tickets import travels
-from syncverify.frontends.ptx.values.register_values import INTS, WARP, Unknown, Vec, vec
-from syncverify.frontends.ptx.values.symbolic_words import Size
+from syncverify.frontends.ptx.values.atomic_tickets import is_forwarded
+from syncverify.frontends.ptx.values.register_values import INTS, WARP, PerLane, Unknown, per_lane
+from syncverify.frontends.ptx.values.symbolic_words import SymbolicWord
 from syncverify.ir.footprints import Range, footprint
 from syncverify.model.events import Ev, Event, Footprint
 from syncverify.model.proxies import Scope
@@ -95,7 +95,7 @@ def access_events(a: Access, ctx: Context, site: int, address: Value, values: Se
     try:
         places = _places(a, ctx, address)
     except SpreadError as e:
-        apart = [ctx.part(vec([int(owner == cta) for owner in e.ctas])) for cta in sorted(set(e.ctas))]
+        apart = [ctx.part(per_lane([int(owner == cta) for owner in e.ctas])) for cta in sorted(set(e.ctas))]
         lanes = [x for x in apart if x is not None]
         return [x for some in lanes for x in access_events(a, some, site, address, values, handle, True)]
     except Opaque as e:
@@ -150,7 +150,7 @@ def _same_values(a: Access, ctx: Context, site: int, offsets: Sequence[int], val
     rows: dict[int, list[Any]] = {}
     lanes: dict[int, list[int]] = {}
     for lane, lo in zip(ctx.lanes, offsets, strict=True):
-        mine = [v.lanes[lane] if v.__class__ is Vec else v for v in values]
+        mine = [v.lanes[lane] if v.__class__ is PerLane else v for v in values]
         lanes.setdefault(lo, []).append(lane)
         for x, y in zip(mine, rows.setdefault(lo, mine), strict=True):
             if x.__class__ in INTS and y.__class__ in INTS and x != y:
@@ -206,7 +206,7 @@ class Bytes:
 
     def store(self, address: int, size: int, value: Any) -> None:
         self.forget(address, address + size)
-        if not isinstance(value, Unknown) or travels(value):
+        if not isinstance(value, Unknown) or is_forwarded(value):
             self.cells[address] = (size, value)
 
     def forget(self, lo: int, hi: int) -> None:
@@ -245,7 +245,9 @@ class Bytes:
             if cell is None:
                 continue
             n, value = cell
-            if a + n <= address or not (value.__class__ in INTS or (value.__class__ is Vec and value.fixed)):
+            if a + n <= address or not (
+                value.__class__ in INTS or (value.__class__ is PerLane and value.fixed)
+            ):
                 return None
             count = min(most, a + n - address)
             return count, value >> 8 * (address - a) & (1 << 8 * count) - 1
@@ -254,8 +256,8 @@ class Bytes:
 
 def _counts(v: Any) -> bool:
     """Whether the exploration of sizes compares a value: numbers, sizes, and tokens, which have an age."""
-    return v.__class__ in INTS or isinstance(v, Size | Token) or (
-        v.__class__ is Vec and any(isinstance(x, Size | Token) for x in v.lanes)
+    return v.__class__ in INTS or isinstance(v, SymbolicWord | Token) or (
+        v.__class__ is PerLane and any(isinstance(x, SymbolicWord | Token) for x in v.lanes)
     )  # fmt: skip
 
 

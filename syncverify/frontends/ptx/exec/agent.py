@@ -7,7 +7,7 @@ from typing import Any
 
 from syncverify.base.reason import Cause, Reason, has, reason_of
 from syncverify.frontends.ptx.analysis.iteration_havoc import TURN
-from syncverify.frontends.ptx.compile.lockstep_memo import Steps
+from syncverify.frontends.ptx.compile.lockstep_memo import StepMemo
 from syncverify.frontends.ptx.compile.program import Program
 from syncverify.frontends.ptx.compile.state import (
     CLASS,
@@ -30,11 +30,11 @@ from syncverify.frontends.ptx.decode.memory import Bytes, SharedContents
 from syncverify.frontends.ptx.exec.context import ClassContext
 from syncverify.frontends.ptx.exec.register_rows import exposed, lanes_apart, restored, stay_apart
 from syncverify.frontends.ptx.values.length_choices import CHOICES
-from syncverify.frontends.ptx.values.register_values import INTS, Unknown, Vec
-from syncverify.frontends.ptx.values.symbolic_words import Size
+from syncverify.frontends.ptx.values.register_values import INTS, PerLane, Unknown
+from syncverify.frontends.ptx.values.symbolic_words import SymbolicWord
 from syncverify.model.events import Ev, Event, LaneSplit, Undefined
-from syncverify.symbolic.context import Interrupted, Symbolic, Term
-from syncverify.symbolic.loop_havoc import AGAIN
+from syncverify.symbolic.context import AffineTerm, NeedsDecision, NotConcrete
+from syncverify.symbolic.loop_havoc import ITERATION
 
 #: Steps without an event after which an agent gives up.
 MAX_JUMPS = 2_000_000
@@ -81,17 +81,17 @@ class PtxAgent:
         return self._stop(f"no event within {MAX_JUMPS} steps")
 
     @staticmethod
-    def steps() -> Steps:
+    def steps() -> StepMemo:
         """What agents of one class that hold the same but for a place in a ring note of a step."""
-        return Steps()
+        return StepMemo()
 
-    def step_beside(self, answer: int, steps: Steps) -> Event:
+    def step_beside(self, answer: int, steps: StepMemo) -> Event:
         """The same among agents of its class that hold the same but for a place in a ring; ``steps``: what
         code did to the registers of some of them, on the same path."""
         alone = not self.sized or self.r[SHARED] is not None or bool(self.r[LOCAL].cells)
         return self.step(answer) if alone else self._sized_step(answer, steps)
 
-    def _sized_step(self, answer: int, steps: Steps | None = None) -> Event:
+    def _sized_step(self, answer: int, steps: StepMemo | None = None) -> Event:
         """The same where sizes have no number; an open question leaves the agent where it asked."""
         r, blocks, saved = self.r, self.blocks, self.program.saved
         event: Event | None
@@ -107,12 +107,12 @@ class PtxAgent:
                     else:
                         for part in parts:
                             event = steps.run(part, r, answer)
-                except Interrupted:
+                except NeedsDecision:
                     for slot, value in zip(range(len(r)) if some is None else some[0], before, strict=True):
                         r[slot] = value
                     raise
-                except Symbolic as e:
-                    raise Symbolic(self._located(_asking(reason_of(e)))) from None
+                except NotConcrete as e:
+                    raise NotConcrete(self._located(_asking(reason_of(e)))) from None
                 self.ticks += 1
                 if event is not None:
                     if event[0] == Ev.EXIT and r[SHARED] is not None:
@@ -133,12 +133,12 @@ class PtxAgent:
         before = r[:] if some is None else some[1](r)
         try:
             return self.blocks[label](r, answer)
-        except Interrupted:
+        except NeedsDecision:
             for slot, value in zip(range(len(r)) if some is None else some[0], before, strict=True):
                 r[slot] = value
             raise
-        except Symbolic as e:
-            raise Symbolic(self._located(_asking(reason_of(e)))) from None
+        except NotConcrete as e:
+            raise NotConcrete(self._located(_asking(reason_of(e)))) from None
         except Disagreement as d:
             raise LaneSplit(self.cls, d.masks) from None
         except Opaque as e:
@@ -155,7 +155,7 @@ class PtxAgent:
         """Where sizes are kept until they are used."""
         found = self.program.symbols.items()
         return frozenset(
-            s for name, s in found if name.startswith(SIZED) and isinstance(self.r[s], int | Size)
+            s for name, s in found if name.startswith(SIZED) and isinstance(self.r[s], int | SymbolicWord)
         )
 
     @property
@@ -165,26 +165,26 @@ class PtxAgent:
 
     @property
     def bit_slots(self) -> frozenset[int]:
-        """Predicates of blocks in teams: what they were told from may have changed since."""
+        """Predicates of blocks in block groups: what they were told from may have changed since."""
         return frozenset(s for s in self.program.predicates if self.r[s].__class__ in INTS)
 
     @property
     def steady_slots(self) -> frozenset[int]:
-        """Registers of blocks in teams that no loop changes: they say who shares what with whom."""
+        """Registers of blocks in block groups that no loop changes: they say who shares what with whom."""
         return self.program.steady
 
     @property
     def hesitates(self) -> bool:
-        """Whether it asks for a turn of its own where turns are dealt out."""
+        """Whether it asks for a turn of its own where iterations are distributed round-robin."""
         return self.r[PC] in self.program.hesitant
 
     def turns(self) -> dict[str, Any]:
-        """The next turn of a loop whose turns take sizes anew."""
+        """The next turn of a loop whose turns take sizes again."""
         if not self.program.again(self._pc()):
             return {}
         turn = self.r[self.program.slots[TURN]]
-        now = turn.term if isinstance(turn, Size) else turn
-        return {AGAIN: now, CHOICES: now} if self.program.lengths.chosen else {AGAIN: now}
+        now = turn.term if isinstance(turn, SymbolicWord) else turn
+        return {ITERATION: now, CHOICES: now} if self.program.lengths.chosen else {ITERATION: now}
 
     def _located(self, reason: str) -> str:
         """A reason with the line where the agent stands."""
@@ -252,7 +252,7 @@ class PtxAgent:
         found: dict[Any, Any] = {}
         for slot, bits, half in self.program.shown_at(pc):
             value = r[slot]
-            apart = lanes_apart(value) if value.__class__ is Vec else None
+            apart = lanes_apart(value) if value.__class__ is PerLane else None
             if apart is not None:
                 found[slot], found[_LANES, slot] = value.lanes[0].term, apart
                 continue
@@ -271,7 +271,7 @@ class PtxAgent:
         if slot.__class__ is tuple:
             of, bits = slot[1], self.program.bits.get(slot[1], 64)
             if not stay_apart(self.r[of], value, bits):  # no state may stand for others there
-                raise Symbolic("how far lanes are apart changes")
+                raise NotConcrete("how far lanes are apart changes")
             return
         if slot >= _KEPT:
             size = slot & 0xFF
@@ -279,7 +279,7 @@ class PtxAgent:
             cells[slot >> 8 & (1 << 40) - 1] = (size, restored(value, 8 * size))
             return
         bits, old = self.program.bits.get(slot, 64), self.r[slot]
-        apart = lanes_apart(old) if old.__class__ is Vec and value.__class__ is not tuple else None
+        apart = lanes_apart(old) if old.__class__ is PerLane and value.__class__ is not tuple else None
         if apart is not None:
             value = tuple([value + by for by in apart])
         self.r[slot] = restored(value, bits)
@@ -307,7 +307,7 @@ def _asking(reason: str) -> str:
 
 def _frozen(value: Any) -> Hashable:
     """Equal for values that are the same; sums over sizes are one object each, what holds them is not."""
-    if value.__class__ is Size and isinstance(value.term, Term):
+    if value.__class__ is SymbolicWord and isinstance(value.term, AffineTerm):
         return ("size", id(value.term), value.bits, value.kind)
     return value if value.__class__ in INTS else ("", id(value))
 

@@ -3,7 +3,7 @@
 What such a class computes for that code alone is left out, and with it questions about sizes that decide
 nothing: lanes that elect no copies still count stages. The blocks are found by a look at each class alone;
 those ahead of where it ends count as well, but what single lanes alone were seen to do only for these. That
-may miss some: where an agent comes to one that it was taken never to come to, all begins anew with the whole
+may miss some: where an agent comes to one that it was taken never to come to, all restarts with the whole
 code for every class.
 """
 
@@ -18,10 +18,10 @@ from syncverify.base.deadline import check as check_time
 from syncverify.frontends.ptx.compile.state import PC, START, Run
 from syncverify.frontends.ptx.decode.effects import Opaque
 from syncverify.model.events import Ev, LaneSplit
-from syncverify.symbolic.context import Open, Rewrite, Space, Symbolic, mapped
+from syncverify.symbolic.context import NotConcrete, SymbolicContext, SymbolSplit, UndecidedBranch, mapped
 from syncverify.symbolic.inequalities import negated
-from syncverify.symbolic.loop_havoc import AGAIN
-from syncverify.symbolic.path_condition import Path
+from syncverify.symbolic.loop_havoc import ITERATION
+from syncverify.symbolic.path_condition import PathCondition
 
 if TYPE_CHECKING:
     from syncverify.frontends.ptx.compile.program import Program
@@ -30,18 +30,18 @@ if TYPE_CHECKING:
 #: Events of a class that the look takes, and steps without one.
 MOST_EVENTS, MOST_STEPS = 2_500, 25_000
 #: And of one way at a time, before the others get their turn.
-EACH = 100
+EVENTS_PER_BRANCH = 100
 #: It ends after so many events that come to no code that is new.
 NOTHING_NEW = 200
 #: How often one question is answered with yes before no, and how often the other answer is looked at.
-TURNS, OTHERS = 16, 2
+TURNS, OTHER_BRANCH_TRIES = 16, 2
 _POLLS = (Ev.POLL, Ev.POLL_TOKEN)
 #: A class of lanes: its CTA, warp and lanes.
 Key = tuple[int, int, int]
 
 
 @dataclass(slots=True)
-class Ways:
+class ClassPrograms:
     """The blocks that each class comes to, and programs without the others."""
 
     program: Program
@@ -52,16 +52,16 @@ class Ways:
         """Whether there was no look at some class."""
         return any(key not in self._stops for key in keys)
 
-    def look(self, space: Space, agents: Iterable[tuple[Key, PtxAgent]]) -> None:
+    def look(self, space: SymbolicContext, agents: Iterable[tuple[Key, PtxAgent]]) -> None:
         """Finds the blocks, on a path that is dropped at the end."""
         path, questions, forgets = space.path, set(space.asked), space.forgets
         space.forgets = False
         content = frozenset(_with_content(self.program))
         renewals = self.program.renewals.values()
         if space.deals is not None and any(x.deal or x.counts_on for x in renewals):
-            space.deals.names.add(AGAIN)
+            space.deals.names.add(ITERATION)
             space.deals.skips = any(x.deal is not None for x in renewals)
-            # turns that numbers deal out are read anew one by one: there is no sum of two
+            # turns that numbers deal out are havocked one by one: there is no sum of two
             by_number = any(x.deal is not None and not x.deal.step for x in renewals)
             space.deals.sums = not by_number and any(x.counts_on or x.deal is not None for x in renewals)
         found: dict[Key, tuple[set[int], set[int]] | None] = {}
@@ -116,20 +116,20 @@ def _with_content(p: Program) -> Iterator[int]:
 
 
 @dataclass(slots=True)
-class Looked:
+class ReachabilityCache:
     """Looks at systems that differ in their sizes only: what was found for some sizes is taken for those
     among them too."""
 
     program: Program
-    _found: dict[Hashable, tuple[_Known, Ways]] = field(default_factory=dict)
+    _found: dict[Hashable, tuple[_Known, ClassPrograms]] = field(default_factory=dict)
 
-    def ways(self, which: Hashable, space: Space) -> Ways:
+    def ways(self, which: Hashable, space: SymbolicContext) -> ClassPrograms:
         """What is known of one of the systems for the sizes of a path."""
         here = _known(space)
         before = self._found.get(which)
         if before is not None and _among(here, before[0]):
             return before[1]
-        found = Ways(self.program)
+        found = ClassPrograms(self.program)
         self._found[which] = here, found
         return found
 
@@ -138,7 +138,7 @@ class Looked:
 _Known = tuple[dict[str, tuple[int | None, int | None]], frozenset[str]]
 
 
-def _known(space: Space) -> _Known:
+def _known(space: SymbolicContext) -> _Known:
     path = space.path
     ends = {name: space.bounds(value) for name, value in path.sizes.items()}
     return ends, frozenset(space.text(c, parts) for parts, c in path.cons.items())
@@ -167,24 +167,24 @@ class _Seen(dict[int, Run]):
         return super().__getitem__(label)
 
 
-def _labels(space: Space, path: Path, agent: PtxAgent) -> tuple[set[int], set[int]] | None:
+def _labels(space: SymbolicContext, path: PathCondition, agent: PtxAgent) -> tuple[set[int], set[int]] | None:
     """Labels that a class comes to alone, where every wait passes, and those from where it was not followed
     any further; None if its lanes part."""
     seen = _Seen(agent.blocks)
     agent.blocks = seen
-    work: deque[tuple[PtxAgent, Path, int]] = deque([(agent, path, 0)])
+    work: deque[tuple[PtxAgent, PathCondition, int]] = deque([(agent, path, 0)])
     taken: Counter[tuple[int, bool]] = Counter()
     events = steps = known = last = 0
     left: set[int] = set()
 
     def other(label: int, answer: bool) -> bool:
         taken[label, answer] += 1
-        return taken[label, answer] <= OTHERS
+        return taken[label, answer] <= OTHER_BRANCH_TRIES
 
     while work and events < MOST_EVENTS and steps < MOST_STEPS:
         agent, path, answer = work.popleft()
         space.path = path
-        most = min(MOST_EVENTS, events + EACH)
+        most = min(MOST_EVENTS, events + EVENTS_PER_BRANCH)
         while steps < MOST_STEPS:
             if len(seen.labels) > known:
                 known, last = len(seen.labels), events
@@ -197,11 +197,11 @@ def _labels(space: Space, path: Path, agent: PtxAgent) -> tuple[set[int], set[in
             check_time()
             try:
                 event = agent.step(answer)
-            except Rewrite as e:
+            except SymbolSplit as e:
                 path.rewrite(e.atom, e.c, e.parts)
                 _flush(space, agent)
                 continue
-            except Open as o:
+            except UndecidedBranch as o:
                 label = agent.r[PC]
                 yes = taken[label, True] < TURNS
                 two = ((o.c, o.parts), (-o.c - 1, negated(o.parts)))
@@ -221,7 +221,7 @@ def _labels(space: Space, path: Path, agent: PtxAgent) -> tuple[set[int], set[in
                 continue
             except LaneSplit:
                 return None
-            except (Symbolic, Opaque):
+            except (NotConcrete, Opaque):
                 left.add(agent.r[PC])
                 break
             events += 1
@@ -243,7 +243,7 @@ def _forked(agent: PtxAgent) -> PtxAgent:
     return new
 
 
-def _flush(space: Space, agent: PtxAgent) -> None:
+def _flush(space: SymbolicContext, agent: PtxAgent) -> None:
     """Brings registers up to what the path has rewritten."""
     resolved: Callable[[Any], Any] = space.resolved
     for slot, value in agent.live().items():
@@ -252,4 +252,4 @@ def _flush(space: Space, agent: PtxAgent) -> None:
             agent.put(slot, new)
 
 
-__all__ = ["Looked", "Ways"]
+__all__ = ["ClassPrograms", "ReachabilityCache"]

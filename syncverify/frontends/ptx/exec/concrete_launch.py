@@ -11,7 +11,7 @@ from syncverify.frontends.ptx.analysis.block_groups import Places
 from syncverify.frontends.ptx.analysis.locks import Rows
 from syncverify.frontends.ptx.values.atomic_tickets import Tickets
 from syncverify.ir.launch_grid import Dims
-from syncverify.symbolic.context import Space
+from syncverify.symbolic.context import SymbolicContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +36,11 @@ class Launch:
     tickets: Tickets = field(default_factory=Tickets)  # what atomics hand out in this run
     images: Mapping[str, Mapping[int, int]] = field(default_factory=dict)  # ``PtxFacts.images``
     rows: Rows = field(default_factory=dict)  # in which blocks hold locks
-    space: Space | None = None  # that of the sizes without a number that parameters and grid hold
+    space: SymbolicContext | None = None  # that of the sizes without a number that parameters and grid hold
     extents: tuple[Any, Any, Any] | None = None  # the grid, where some extent has no number
     #: by CTA: its block, in the same case
     places: Mapping[int, tuple[Any, Any, Any]] = field(default_factory=dict)
-    team: Places | None = None  # the blocks are a team that stands for all: what they reach
+    team: Places | None = None  # the blocks are a block group that stands for all: what they reach
     sure: bool = False  # accesses that data decides on are left out
     granted: frozenset[int] = frozenset()  # but for those of these sites
 

@@ -15,9 +15,17 @@ from syncverify.frontends.ptx.decode.global_access import box_footprint, global_
 from syncverify.frontends.ptx.decode.memory import LOCAL_WINDOW, PARAM_WINDOW, Bytes, SharedContents
 from syncverify.frontends.ptx.exec.tables import Tables
 from syncverify.frontends.ptx.syntax.types import RANK, WINDOW
-from syncverify.frontends.ptx.values.atomic_tickets import Wanted
-from syncverify.frontends.ptx.values.register_values import INTS, UNWRITTEN, WARP, Unknown, Vec, lanes_of, vec
-from syncverify.frontends.ptx.values.symbolic_words import Size
+from syncverify.frontends.ptx.values.atomic_tickets import TicketDemand
+from syncverify.frontends.ptx.values.register_values import (
+    INTS,
+    UNWRITTEN,
+    WARP,
+    PerLane,
+    Unknown,
+    lanes_of,
+    per_lane,
+)
+from syncverify.frontends.ptx.values.symbolic_words import SymbolicWord
 from syncverify.model.events import Footprint
 
 
@@ -43,9 +51,9 @@ class ClassContext:
     def number(self, value: Value, what: str) -> int:
         if value.__class__ in INTS:
             return value  # type: ignore[no-any-return]
-        if value.__class__ is Vec:
+        if value.__class__ is PerLane:
             value = value.on(self.mask)
-            if value.__class__ is Vec:
+            if value.__class__ is PerLane:
                 missing = value.unknown(self.mask)
                 if missing is None:
                     raise Disagreement(tuple(value.parts(self.mask).values()))
@@ -57,15 +65,15 @@ class ClassContext:
                 text = Reason(f"{what} depends on {why}", parts=(value.why,))
                 raise Opaque(text, value.source == UNWRITTEN)
             return answer
-        return value.number() if isinstance(value, Size) else value
+        return value.number() if isinstance(value, SymbolicWord) else value
 
     def each(self, value: Value, what: str) -> tuple[int, ...]:
         if value.__class__ in INTS:
             return (value,) * len(self.lanes)
-        if value.__class__ is Vec:
+        if value.__class__ is PerLane:
             found = tuple([value.lanes[i] for i in self.lanes])
-            if any(isinstance(v, Size) for v in found):
-                found = tuple([v.number() if isinstance(v, Size) else v for v in found])
+            if any(isinstance(v, SymbolicWord) for v in found):
+                found = tuple([v.number() if isinstance(v, SymbolicWord) else v for v in found])
             for v in found:
                 if v.__class__ not in INTS:
                     return (self.number(v, what),) * len(found)
@@ -121,9 +129,9 @@ class ClassContext:
         return self.tables.footprints.add(reached)
 
     def flag(self, value: Value, size: int) -> int:
-        if value.__class__ is Vec:
+        if value.__class__ is PerLane:
             value = value.on(self.mask)
-        if self.tables.places is None or value.__class__ is Vec:
+        if self.tables.places is None or value.__class__ is PerLane:
             value = self.number(value, "the address of a flag")
         found = self._placed(value)
         if found is None or found[0][0] >> WINDOW:
@@ -139,7 +147,7 @@ class ClassContext:
         return None if found is None else found[0]
 
     def _placed(self, value: Value) -> tuple[tuple[int, ...], int] | None:
-        """Each lane's global address, and in a team by how much it moves from team to team."""
+        """Each lane's global address, and in a block group by how much it moves from team to team."""
         what = "the address of an access to global memory"
         try:
             if self.tables.places is not None and _sized(value, self.lanes):
@@ -194,9 +202,9 @@ class ClassContext:
     # ------------------------------------------------------------ for compiled code
 
     def _one(self, value: Value, what: str) -> Any:
-        if value.__class__ is Vec:
+        if value.__class__ is PerLane:
             value = value.on(self.mask)
-        return value if isinstance(value, Unknown | Size) else self.number(value, what)
+        return value if isinstance(value, Unknown | SymbolicWord) else self.number(value, what)
 
     def answer(self, value: Unknown) -> int | None:
         """What the present run takes the answer to be, to a question that has one for all agents."""
@@ -225,7 +233,7 @@ class ClassContext:
             return tickets.take(address, agent, n, first, last & 0xFFFFFFFF, missing.why)
         tickets.lose(missing.why)
         why = f"{bare(missing.why)}: {first}" if isinstance(first, str) else missing.why
-        return Wanted(Reason(why, parts=(missing.why,)))
+        return TicketDemand(Reason(why, parts=(missing.why,)))
 
     def part(self, active: Value) -> ClassContext | None:
         """The lanes of the class for which a guard holds."""
@@ -259,14 +267,14 @@ class ClassContext:
         if elected >= WARP:
             return 0, 0  # nobody
         lane = elected if m >> elected & 1 else (m & -m).bit_length() - 1
-        return lane, vec([int(i == lane) for i in range(WARP)])
+        return lane, per_lane([int(i == lane) for i in range(WARP)])
 
     def load(self, r: list[Any], space: str, address: Value, size: int, missing: Unknown) -> Value:
         if isinstance(address, Unknown):
             return missing
-        if address.__class__ is Vec:
+        if address.__class__ is PerLane:
             each = [self.load(r, space, a, size, missing) for a in address.lanes]
-            return vec([lanes_of(v)[i] for i, v in enumerate(each)])
+            return per_lane([lanes_of(v)[i] for i, v in enumerate(each)])
         if space == "generic":
             window, address = address >> WINDOW, address & (1 << WINDOW) - 1
             space = {1: "shared", LOCAL_WINDOW: "local", PARAM_WINDOW: "param", 0: "global"}.get(window, "")
@@ -285,13 +293,13 @@ class ClassContext:
         if space == "generic" and address.__class__ in INTS:
             window, address = address >> WINDOW, address & (1 << WINDOW) - 1
             space = {1: "shared", LOCAL_WINDOW: "local"}.get(window, "")
-        if space == "generic" and address.__class__ is Vec:
+        if space == "generic" and address.__class__ is PerLane:
             windows = {a >> WINDOW if a.__class__ in INTS else None for a in address.lanes}
             if windows == {LOCAL_WINDOW}:
-                space, address = "local", vec([a & (1 << WINDOW) - 1 for a in address.lanes])
+                space, address = "local", per_lane([a & (1 << WINDOW) - 1 for a in address.lanes])
             elif not windows.isdisjoint({LOCAL_WINDOW, None}):
                 r[LOCAL] = Bytes()
-        if isinstance(address, Unknown | Size) or isinstance(active, Unknown):
+        if isinstance(address, Unknown | SymbolicWord) or isinstance(active, Unknown):
             if space in ("local", "generic"):  # somewhere: nothing is known any more
                 r[LOCAL] = Bytes()
             return
@@ -300,8 +308,8 @@ class ClassContext:
         elif space.startswith("shared") or space == "generic":
             addresses, values, on = lanes_of(address), lanes_of(value), lanes_of(active)
             if address.__class__ in INTS and active.__class__ in INTS:
-                v = value.on(self.mask) if value.__class__ is Vec else value
-                if v.__class__ is Vec:
+                v = value.on(self.mask) if value.__class__ is PerLane else value
+                if v.__class__ is PerLane:
                     v = Unknown("lanes that store different values")
                 self._contents(r, address).store(address & (1 << RANK) - 1, size, v)
                 return
@@ -324,7 +332,7 @@ class ClassContext:
             if on[i]:
                 old = list(lanes_of(memory.load(addresses[i], size, missing)))
                 old[i] = values[i]
-                memory.store(addresses[i], size, vec(old))
+                memory.store(addresses[i], size, per_lane(old))
 
     def _contents(self, r: list[Any], address: int) -> Bytes:
         rank = self.first + (address >> RANK & 0xFF)
@@ -341,7 +349,7 @@ def _pointed(why: str) -> str:
 
 def _sized(value: Value, lanes: Sequence[int]) -> bool:
     """Whether all lanes hold numbers, or sizes without one."""
-    return all(isinstance(v, int | Size) for v in (lanes_of(value)[i] for i in lanes))
+    return all(isinstance(v, int | SymbolicWord) for v in (lanes_of(value)[i] for i in lanes))
 
 
 __all__ = ["ClassContext"]

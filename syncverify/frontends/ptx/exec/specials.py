@@ -7,7 +7,7 @@ from typing import Any
 
 from syncverify.base.reason import Cause, Reason
 from syncverify.frontends.ptx.exec.concrete_launch import Launch
-from syncverify.frontends.ptx.values.register_values import WARP, Unknown, vec
+from syncverify.frontends.ptx.values.register_values import WARP, Unknown, per_lane
 from syncverify.ir.launch_grid import Dims, Grid
 
 _AXES = "xyz"
@@ -34,9 +34,9 @@ class Specials:
             case "%tid":
                 tids = [32 * warp + i for i in range(WARP)]
                 each = [(t % x, t // x % y, t // (x * y))[n] for t in tids]
-                return vec([v if whole >> i & 1 else each[0] for i, v in enumerate(each)])
+                return per_lane([v if whole >> i & 1 else each[0] for i, v in enumerate(each)])
             case "%laneid":
-                return vec([i if whole >> i & 1 else 0 for i in range(WARP)])
+                return per_lane([i if whole >> i & 1 else 0 for i in range(WARP)])
             case "%warpid":
                 return warp
             case "%ntid":
@@ -44,7 +44,7 @@ class Specials:
             case "%nwarpid":
                 return -(-launch.threads // WARP)
             case "%lanemask_eq" | "%lanemask_le" | "%lanemask_lt" | "%lanemask_ge" | "%lanemask_gt":
-                return vec([_lane_mask(base, i) for i in range(WARP)])
+                return per_lane([_lane_mask(base, i) for i in range(WARP)])
             case "%@live":
                 return whole
             case "%@elected":

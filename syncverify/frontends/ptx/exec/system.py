@@ -24,7 +24,7 @@ from syncverify.frontends.ptx.compile.state import (
 )
 from syncverify.frontends.ptx.decode.memory import Bytes, SharedContents
 from syncverify.frontends.ptx.exec.agent import ClassContext, PtxAgent
-from syncverify.frontends.ptx.exec.class_reachability import Ways
+from syncverify.frontends.ptx.exec.class_reachability import ClassPrograms
 from syncverify.frontends.ptx.exec.concrete_launch import Launch
 from syncverify.frontends.ptx.exec.specials import Specials, warp_mask
 from syncverify.frontends.ptx.exec.tables import Tables, layout
@@ -33,7 +33,7 @@ from syncverify.frontends.ptx.syntax.types import RANK
 from syncverify.frontends.ptx.values.register_values import UNWRITTEN, WARP, Unknown
 from syncverify.ir.launch_grid import Grid
 from syncverify.model.events import Ev, Event, Flag, LaneSplit, SystemInfo, ThreadClass
-from syncverify.symbolic.context import Rewrite, Symbolic, mapped
+from syncverify.symbolic.context import NotConcrete, SymbolSplit, mapped
 
 #: Events of one class that the discovery of splits looks at; later splits restart the run.
 _DISCOVERY = 50_000
@@ -65,16 +65,16 @@ class PtxSystem:
     fingerprint: int = 0  # of the events that the discovery saw
     answered: bool = False  # whether it saw events whose answers may differ from run to run
     electing: set[tuple[int, int]] = field(default_factory=set)  # (CTA, warp) that it saw elect
-    ways: Ways | None = None  # where no size has a number: the code of each class
+    ways: ClassPrograms | None = None  # where no size has a number: the code of each class
 
     @classmethod
     def fresh(cls, program: Program, launch: Launch, cluster: int | None, elected: int = 0,
               source_hash: str = "", like: PtxSystem | None = None,
               asked: dict[Any, str] | None = None, clusters: int = 1) -> PtxSystem:  # fmt: skip
         """``like``: a system of the same launch, whose tables are used on. ``clusters``: how many run
-        together, from ``cluster`` on. Raises Symbolic for open sizes where blocks hand data over."""
+        together, from ``cluster`` on. Raises NotConcrete for open sizes where blocks hand data over."""
         if program.handing is not None and launch.space is not None and launch.team is None:
-            raise Symbolic("what is handed over through global memory is compared in numbers")
+            raise NotConcrete("what is handed over through global memory is compared in numbers")
         if like is None:
             laid = layout(program.module, program.function, launch.dynamic)
             tables = Tables(
@@ -162,11 +162,11 @@ class PtxSystem:
         contents = SharedContents(self.launch.ctas * self.info.clusters) if self.program.steers else None
         return [self._agent(i, c, contents) for i, c in enumerate(self.info.classes)]
 
-    def apart(self, ways: Ways | None = None) -> PtxSystem:
+    def apart(self, ways: ClassPrograms | None = None) -> PtxSystem:
         """The same with code of its own for each class, without what it never comes to."""
         if self.launch.space is None or self.program.steers:
             return self
-        ways = Ways(self.program) if ways is None else ways
+        ways = ClassPrograms(self.program) if ways is None else ways
         keys = [(c.cta, c.warp, c.lanes) for c in self.info.classes]
         agents = self.agents() if ways.unknown(keys) else ()
         ways.look(self.launch.space, zip(keys, agents, strict=False))
@@ -310,7 +310,7 @@ class PtxSystem:
         while True:
             try:
                 return agent.step(answer)
-            except Rewrite as e:
+            except SymbolSplit as e:
                 space.path.rewrite(e.atom, e.c, e.parts)
                 for other in agents:
                     for slot, value in other.live().items():
@@ -333,7 +333,7 @@ class PtxSystem:
         while budget[i] > 0:
             try:
                 event = self._next(agents, agent, answers[i])
-            except Symbolic:
+            except NotConcrete:
                 return False
             budget[i] -= 1
             answers[i] = int(event[0] in _POLLS)
@@ -355,7 +355,7 @@ def elected_lanes(
     program: Program, launch: Launch, cluster: int | None, first: PtxSystem | None = None
 ) -> list[int]:
     """The lanes to elect that together stand for every choice: one that no guard names, and one of each other
-    set of lanes that guards tell apart in a warp that elects."""
+    set of lanes that guards distinguish in a warp that elects."""
     found = program.elections
     if not found.any or not found.named:
         return [0]

@@ -31,12 +31,12 @@ from syncverify.frontends.ptx.syntax.nodes import (
 from syncverify.frontends.ptx.syntax.operands import registers
 from syncverify.frontends.ptx.syntax.types import WINDOW
 from syncverify.frontends.ptx.values.atomic_tickets import Tickets
-from syncverify.frontends.ptx.values.register_values import PLACES, Unknown, Vec, vec
-from syncverify.frontends.ptx.values.symbolic_words import Size
+from syncverify.frontends.ptx.values.register_values import PLACES, PerLane, Unknown, per_lane
+from syncverify.frontends.ptx.values.symbolic_words import SymbolicWord
 from syncverify.frontends.ptx.values.symbolic_words import size as sized
 from syncverify.ir.footprints import Footprints
 from syncverify.model.events import BarrierInfo, Footprint
-from syncverify.symbolic.context import Space, Symbolic, Term
+from syncverify.symbolic.context import AffineTerm, NotConcrete, SymbolicContext
 
 #: Tensor maps at places without a number: with more they are likely to be new ones turn by turn.
 MOST_MAPS = 32
@@ -182,8 +182,8 @@ class Tables:
     images: Mapping[str, Mapping[int, int]] = field(default_factory=dict)  # ``PtxFacts.images``
     map_place: Callable[[int], str | None] = lambda address: None  # which parameter points to a tensor map
     locks: Locks = field(default_factory=Locks)  # in global memory
-    space: Space | None = None  # of sizes without a number
-    places: Places | None = None  # that blocks in teams reach
+    space: SymbolicContext | None = None  # of sizes without a number
+    places: Places | None = None  # that blocks in block groups reach
     tickets: Tickets | None = None  # what atomics hand out; None: nothing is followed
     _behind: dict[tuple[Any, int], Unknown] = field(default_factory=dict)
     _wanted: dict[tuple[str, str], Unknown] = field(default_factory=dict)
@@ -238,25 +238,25 @@ class Tables:
         """What tells a tensor map from others: places without a number are the same, or known to be apart."""
         if isinstance(address, Address):
             return self._unnamed(address)
-        if not isinstance(address, Size):
+        if not isinstance(address, SymbolicWord):
             return address if isinstance(address, int) else id(address)
         space, here = address.term.space, address.term
         for known in self._maps:
             if isinstance(known, Address) and known.parameter is not None:
                 continue
-            if not isinstance(known, Term):
-                raise Symbolic("tensor maps at places with and without a number")
+            if not isinstance(known, AffineTerm):
+                raise NotConcrete("tensor maps at places with and without a number")
             apart = space.resolved(here - known)
-            if isinstance(apart, Term):
-                raise Symbolic("which of several tensor maps is meant depends on sizes")
+            if isinstance(apart, AffineTerm):
+                raise NotConcrete("which of several tensor maps is meant depends on sizes")
             if not apart:
                 return known
         if len(self._maps) >= MOST_MAPS:
-            raise Symbolic(f"more than {MOST_MAPS} tensor maps at places without a number")
+            raise NotConcrete(f"more than {MOST_MAPS} tensor maps at places without a number")
         return here
 
     def _unnamed(self, address: Address) -> Address:
-        """The same for an address that is no number: maps that the kernel edits have to be told apart."""
+        """The same for an address that is no number: maps that the kernel edits have to be distinguished."""
         for known in self._maps if self.edits_maps else ():
             if isinstance(known, Address) and apart(address, known) is None:
                 names = f"that at {address.name()} may be that at {known.name()}"
@@ -271,7 +271,7 @@ class Tables:
             if box != facts.box:  # of maps at several places one may be meant, or another
                 text = f"which of the kernel's tensor maps is meant depends on {address.why}"
                 raise Opaque(Reason(text, parts=(address.why,)))
-        if known.box is None and isinstance(address, int | Size | Address):
+        if known.box is None and isinstance(address, int | SymbolicWord | Address):
             self._maps[self._map_key(address)] = (number, replace(facts, name=known.name))
 
     def facts_of(self, number: int) -> MapFacts:
@@ -291,7 +291,7 @@ class Tables:
                 index, offset = address.key[1:3]
                 return f"params.{index}" + (f"+{offset}" if offset else "")
             return f"tensor map ({address.why})"
-        if isinstance(address, Size):
+        if isinstance(address, SymbolicWord):
             return f"tensor map {len(self.map_names)}"
         if address >> WINDOW in (0, PARAM_WINDOW):
             offset = address & (1 << WINDOW) - 1
@@ -303,8 +303,8 @@ class Tables:
 
     def held(self, address: Any, size: int, missing: Unknown) -> Any:
         """What the launch file says that lies at a global address; ``missing``, with what to say there."""
-        if address.__class__ is Vec and self.holds:
-            return vec([self.held(a, size, missing) for a in address.lanes])
+        if address.__class__ is PerLane and self.holds:
+            return per_lane([self.held(a, size, missing) for a in address.lanes])
         if address.__class__ is not int:
             return address.derived() if self._placed(address) else missing
         found = self.memory(address, size)
@@ -322,7 +322,7 @@ class Tables:
 
     def behind(self, address: Any, size: int, missing: Unknown) -> Any:
         """What lies at a global address that nobody writes."""
-        if address.__class__ is Vec:
+        if address.__class__ is PerLane:
             return self.held(address, size, missing)
         if address.__class__ is int:
             known = self.held(address, size, missing)
@@ -351,18 +351,18 @@ class Tables:
         least and the greatest of those that the launch file gives.
         """
         found = missing
-        if not isinstance(address, Size):
+        if not isinstance(address, SymbolicWord):
             found = self.parameter_bytes(address, size, missing)
         if self.space is None or not isinstance(found, Unknown):
             return found
-        place = address.term if isinstance(address, Size) else address
-        given = self._entries(place, size) if isinstance(place, Term) else None
+        place = address.term if isinstance(address, SymbolicWord) else address
+        given = self._entries(place, size) if isinstance(place, AffineTerm) else None
         if given is None and size > _WORD:
             return missing  # a pointer, more likely than not
         ends = (0, (1 << 8 * size) - 1) if given is None else (min(given), max(given))
         return sized(self.space.opaque(("entry", place, size), *ends, "entry"), 8 * size)
 
-    def _entries(self, place: Term, size: int) -> list[int] | None:
+    def _entries(self, place: AffineTerm, size: int) -> list[int] | None:
         """The numbers at all places of a parameter that a sum may mean; None where one is not given."""
         pitch = gcd(*(factor for _, factor in place.parts))
         for p in self.function.params:
@@ -384,8 +384,8 @@ class Tables:
         The host may set it before the launch, whatever its initializer says. It is known where the launch
         file gives it, and where it stands inside a function, so that the host has no name for it.
         """
-        if address.__class__ is Vec:
-            return vec([self.variable_bytes(a, size, missing) for a in address.lanes])
+        if address.__class__ is PerLane:
+            return per_lane([self.variable_bytes(a, size, missing) for a in address.lanes])
         if address.__class__ is not int:
             return address.derived() if isinstance(address, Unknown) else missing
         for v in (*self.module.variables, *self.function.variables):

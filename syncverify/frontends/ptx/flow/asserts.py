@@ -52,7 +52,7 @@ def _end(flow: Flow, block: int) -> int | None:
         i = flow.body[k]
         if stops(i) and i.guard is None:
             return k
-        if not _goes_on(i):
+        if not _neither_waits_nor_releases(i):
             return None
     return None
 
@@ -69,7 +69,7 @@ def _straight(flow: Flow, block: int) -> Iterator[int]:
         block = b.succ[0]
 
 
-def _goes_on(i: Instr) -> bool:
+def _neither_waits_nor_releases(i: Instr) -> bool:
     """Whether a thread that executes an instruction waits for no other, and hands nothing on."""
     if i.op in ("ld", "st"):
         return "async" not in i.mods

@@ -173,7 +173,7 @@ class Flow:
     def moving(self, loop: Collection[int], asked: Instr) -> set[str]:
         """The registers that may differ between two turns of a loop, what is asked in each among them.
 
-        Others that are written in it are made anew, in one place, of what stays.
+        Others that are written in it are made again, in one place, of what stays.
         """
         body = [self.body[k] for b in loop for k in range(self.blocks[b].lo, self.blocks[b].hi)]
         written = Counter(r for x in body for r in results(x))

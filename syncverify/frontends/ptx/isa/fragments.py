@@ -88,4 +88,3 @@ def _wgmma(row: Row, mods: Sequence[str]) -> tuple[int, ...]:
     d = next(x for x in mods if x in _BITS)
     found = _registers(m * n // _WARPGROUP, d)
     return (found, 4) if row.operands[1].kind == "v" else (found,)
-

@@ -32,7 +32,6 @@ class Form:
             return self.row.unmodelled
         return next((s.reason for s, _ in self.words if s.role is Role.UNMODELLED), None)
 
-
     def lacking(self, version: tuple[int, int], here: Target) -> str | None:
         """What a file's version or architecture lacks for it, in words; None if nothing."""
         for since, arch, what in _needs(self):

@@ -32,7 +32,7 @@ from functools import cached_property, lru_cache
 from syncverify.frontends.ptx.isa.groups import TEXTS
 from syncverify.frontends.ptx.isa.words import HARMLESS, SETS, UNMODELLED
 
-#: The version of what is older than all that this table tells apart.
+#: The version of what is older than all that this table distinguishes.
 OLDEST = (1, 0)
 
 

@@ -76,6 +76,7 @@ class Target:
             return f"{self} is older than the PTX memory model, which begins with sm_{_FIRST_WITH_RULES}"
         return None
 
+
 @lru_cache(maxsize=256)
 def target(name: str) -> Target | None:
     """The architecture that ``.target`` names; None for what is none (``texmode_independent``)."""

@@ -1,7 +1,8 @@
-"""Whether the text of a kernel says that its blocks share global memory in teams: see docs/symbolic.md.
+"""Whether the text of a kernel says that its blocks share global memory in block groups: see
+docs/symbolic.md.
 
-How many blocks a team has, and which accesses to global memory matter. A wrong number proves nothing: places
-that others might reach are found where they are reached (``teams.Places``).
+How many blocks a block group has, and which accesses to global memory matter. A wrong number proves nothing:
+places that others might reach are found where they are reached (``teams.Places``).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from syncverify.frontends.ptx.syntax.nodes import Instr, Mem, Operand, Special
 from syncverify.frontends.ptx.syntax.operands import registers, results, sources
 from syncverify.frontends.ptx.syntax.types import width
 from syncverify.frontends.ptx.values.register_values import INTS, Unknown
-from syncverify.symbolic.context import Symbolic
+from syncverify.symbolic.context import NotConcrete
 
 #: Numbers of blocks that what the text makes of them is looked at for.
 _LOOKED = 6 * MOST
@@ -36,18 +37,19 @@ _TOP = Unknown("a value that the block's number does not tell")
 
 
 def teams_of(program: Program, cluster: tuple[int, int, int], grid: tuple[Any, Any, Any]) -> Teams:
-    """What the text says of the teams of a kernel, and its grid. Raises Symbolic where it is none of this
+    """What the text says of the block groups of a kernel, and its grid. Raises NotConcrete where it is none
+    of this
     kind."""
     handing = program.handing
     assert handing is not None
     if not program.apart:
-        raise Symbolic(f"{_THROUGH}, and pointers of different parameters may lead to the same memory")
+        raise NotConcrete(f"{_THROUGH}, and pointers of different parameters may lead to the same memory")
     if handing.polls or handing.locks:
-        raise Symbolic(f"{_THROUGH} by turns")
+        raise NotConcrete(f"{_THROUGH} by turns")
     row = in_rows(cluster, grid)
     size = row or team_size(program, prod(cluster))
     if not size:
-        raise Symbolic(f"{_THROUGH}, in no teams of one size")
+        raise NotConcrete(f"{_THROUGH}, in no block groups of one size")
     uses = dict(_uses(program))
     groups = _groups(program, uses)
     kinds: dict[str, set[str]] = {}
@@ -58,18 +60,20 @@ def teams_of(program: Program, cluster: tuple[int, int, int], grid: tuple[Any, A
         by.setdefault(groups[k], []).append(k)
     shared = {x for x, found in kinds.items() if _exchanged(found)}
     shared |= {
-        x for x, found in kinds.items() if found & _PLAIN and not found - _PLAIN and _told(program, by[x])
+        x
+        for x, found in kinds.items()
+        if found & _PLAIN and not found - _PLAIN and _from_block_number(program, by[x])
     }
     for x in shared:
         if {"combines", "reduces"} <= kinds[x]:
-            raise Symbolic("atomics and bulk reductions may meet in global memory")
+            raise NotConcrete("atomics and bulk reductions may meet in global memory")
     tracked = frozenset(k for k in uses if groups[k] in shared)
     more: dict[int, GlobalAccess] = {}
     for k in tracked - handing.accesses.keys() - handing.spins.keys():
         i = program.body[k]
         found = decode_global(i, False) if space_of(i) == "global" else None
         if i.op != "cp" and found is None:
-            raise Symbolic(f"{_THROUGH}, by accesses that are not followed")
+            raise NotConcrete(f"{_THROUGH}, by accesses that are not followed")
         more |= {} if found is None else {k: found}
     boxes = (k for k, i in enumerate(program.body) if i.op == "cp" and "tensor" in i.mods)
     maps = frozenset(k for k in boxes if "prefetch" not in program.body[k].mods)
@@ -86,7 +90,7 @@ def teams_of(program: Program, cluster: tuple[int, int, int], grid: tuple[Any, A
 
 
 def in_rows(cluster: tuple[int, int, int], grid: tuple[Any, Any, Any]) -> int:
-    """How many blocks a row of the grid has, where its rows are teams; else 0."""
+    """How many blocks a row of the grid has, where its rows are block groups; else 0."""
     (x, y, z), (c, *others) = grid, cluster
     if x.__class__ is not int or y == 1 or z != 1 or any(size > 1 for size in others):
         return 0
@@ -121,7 +125,7 @@ def _exchanged(uses: set[str]) -> bool:
     return bool(uses & _PLAIN and uses & {"reads", "copies from"})
 
 
-def _told(program: Program, accesses: Iterable[int]) -> bool:
+def _from_block_number(program: Program, accesses: Iterable[int]) -> bool:
     """Whether places are made of the block's number, its threads' and constants, from where memory starts."""
     made: dict[str, list[Instr]] = {}
     for i in program.body:
@@ -149,7 +153,7 @@ def _uses(program: Program) -> Iterator[tuple[int, str]]:
         if program.flow.block_of[k] not in program.flow.reached:
             continue
         if i.op in ("multimem", "tensormap"):
-            raise Symbolic(f"{_THROUGH}, with {i.op}")
+            raise NotConcrete(f"{_THROUGH}, with {i.op}")
         if space_of(i):
             use = {"ld": "reads", "ldu": "reads", "st": "writes"}.get(i.op, "combines")
             yield k, use
@@ -175,7 +179,7 @@ def _groups(program: Program, uses: Iterable[int]) -> dict[int, str]:
     """Which memory each instruction reaches, by one of the names that lead there."""
     names = {k: program.origins.of(_address(program.body[k])) for k in uses}
     if any(not x or ANYWHERE in x for x in names.values()):
-        raise Symbolic(f"{_THROUGH}, and where in it is not known")
+        raise NotConcrete(f"{_THROUGH}, and where in it is not known")
     parent = {x: x for found in names.values() for x in found}
 
     def head(x: str) -> str:
@@ -195,7 +199,7 @@ def _groups(program: Program, uses: Iterable[int]) -> dict[int, str]:
 
 
 def _maps_written(program: Program, maps: Iterable[int]) -> set[str]:
-    """The tensor maps that are stored through. Raises Symbolic where what is stored is looked at."""
+    """The tensor maps that are stored through. Raises NotConcrete where what is stored is looked at."""
     seen: dict[bool, set[str]] = {True: set(), False: set()}
     for k in maps:
         i: Instr = program.body[k]
@@ -205,15 +209,17 @@ def _maps_written(program: Program, maps: Iterable[int]) -> set[str]:
         memory = [o for o in i.operands if isinstance(o, Mem)]
         found = program.origins.of(memory[0] if stores else memory[1])
         if not found or ANYWHERE in found or (stores and i.mods[0] == "reduce"):
-            raise Symbolic(f"{_THROUGH}, and through tensor maps")
+            raise NotConcrete(f"{_THROUGH}, and through tensor maps")
         seen[stores] |= found
     if seen[True] & seen[False]:
-        raise Symbolic(f"{_THROUGH}, and through tensor maps")
+        raise NotConcrete(f"{_THROUGH}, and through tensor maps")
     return seen[True]
 
 
 def team_size(program: Program, ctas: int) -> int:
-    """How many blocks a team has, told from what the text divides a block's number by; 0: it is not told."""
+    """How many blocks a block group has, told from what the text divides a block's number by; 0: it is not
+    told.
+    """
     units = set(_periods(program, ctas)) - {1}
     size = max(units, default=0)
     whole = 1 < size <= MOST and size % ctas == 0
@@ -237,7 +243,7 @@ def _periods(program: Program, ctas: int) -> Iterator[int]:
             if i.guard is not None or any(times[n] > 1 for n in names) or not names:
                 continue
             if c and not any(n in series for n in names):
-                continue  # it is told by more than that
+                continue  # it is determined by more than that
             run(r, 0)
             for n in names:
                 value = r[program.slots[n]]

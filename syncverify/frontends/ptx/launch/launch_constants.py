@@ -1,8 +1,8 @@
 """A function for one launch file: branches that what is known decides are none any more.
 
 A kernel holds code for arguments that a launch does not give (a source matrix, arrays of pointers). In a
-proof for every size, registers that only such code reads would be told apart. Constants are propagated along
-the edges that can be taken (Wegman and Zadeck); what differs between threads is no constant.
+proof for every size, registers that only such code reads would be distinguished. Constants are propagated
+along the edges that can be taken (Wegman and Zadeck); what differs between threads is no constant.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _OTHERWISE = ACROSS | frozenset("addc subc madc st call elect activemask atom re
 State = dict[str, int]  # the registers that hold a constant
 
 
-def settled(program: Program, launch: Launch) -> Function:
+def specialise(program: Program, launch: Launch) -> Function:
     """The function, in which branches that go one way in the whole launch are jumps."""
     body = list(program.body)
     for k, taken in _Propagation(program, launch).decided().items():

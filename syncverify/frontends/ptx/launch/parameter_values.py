@@ -114,7 +114,7 @@ class Parameters(dict[int, Any]):
         return out
 
     def _pointer(self, leaf: Leaf) -> int:
-        """Aligned as given and no more, so that nothing else is taken for granted."""
+        """Aligned as given and no more, so that nothing else is assumed."""
         found = self.pointers.get(leaf.name)
         if found is None:
             align = leaf.align or DEFAULT

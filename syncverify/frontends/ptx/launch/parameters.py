@@ -201,9 +201,7 @@ def _pointer(field: Mapping[str, Any], where: str, fail: Fail) -> Leaf:
     facts = _map(name, field, where, fail) if _MAP_KEYS & field.keys() else None
     held = _held(field["holds"], f"{where}.holds", fail) if "holds" in field else ()
     written = _written(field, where, fail)
-    return Leaf(
-        0, _POINTER, "ptr", name=name, align=align, map=facts, holds=held, written_before=written
-    )
+    return Leaf(0, _POINTER, "ptr", name=name, align=align, map=facts, holds=held, written_before=written)
 
 
 def _written(field: Mapping[str, Any], where: str, fail: Fail) -> bool:

@@ -12,7 +12,7 @@ from syncverify.checker.prover.modular.group_positions import any_member, member
 from syncverify.checker.prover.modular.group_strides import Strides
 from syncverify.frontends.ptx.analysis.block_groups import Places
 from syncverify.frontends.ptx.compile.program import Program
-from syncverify.frontends.ptx.exec.class_reachability import Looked
+from syncverify.frontends.ptx.exec.class_reachability import ReachabilityCache
 from syncverify.frontends.ptx.exec.concrete_launch import Launch
 from syncverify.frontends.ptx.exec.system import PtxSystem
 from syncverify.frontends.ptx.launch.facts import PtxFacts
@@ -21,10 +21,10 @@ from syncverify.frontends.ptx.syntax.nodes import Function, Instr, Mem, Reg
 from syncverify.frontends.ptx.syntax.operands import results, sources
 from syncverify.frontends.ptx.syntax.types import width
 from syncverify.frontends.ptx.values.register_values import Unknown
-from syncverify.frontends.ptx.values.symbolic_words import Size, size
+from syncverify.frontends.ptx.values.symbolic_words import SymbolicWord, size
 from syncverify.ir.expr import Binary, Expr, Int, evaluate, names
 from syncverify.model.events import ANY
-from syncverify.symbolic.context import Space, Symbolic, Term
+from syncverify.symbolic.context import AffineTerm, NotConcrete, SymbolicContext
 from syncverify.symbolic.protocol import MEMBER, TEAM
 
 _PLACES = ("%ctaid", "%clusterid")
@@ -49,7 +49,7 @@ def open_sizes(facts: PtxFacts, program: Program) -> dict[str, tuple[int, int | 
         if base in (*_PLACES, *_EXTENTS) and axis in _AXES:
             extent = facts.grid[_AXES.index(axis)]
             wanted |= names(extent) if isinstance(extent, Expr) else frozenset()
-    if program.teams is not None:  # a whole number of teams
+    if program.teams is not None:  # a whole number of block groups
         across = frozenset[str]().union(*(names(e) for e in facts.grid if isinstance(e, Expr)))
         wanted |= across.union(*(names(c) for c in facts.constraints() if names(c) & across))
     found: dict[str, tuple[int, int | None]] = {name: known[name] for name in sorted(wanted) if name in known}
@@ -107,14 +107,14 @@ def open_systems(
     asked: dict[Any, str],
     apart: bool = False,
     alone: bool = False,
-) -> Callable[[Mapping[str, Any], Space], list[PtxSystem]]:
+) -> Callable[[Mapping[str, Any], SymbolicContext], list[PtxSystem]]:
     """Makes the systems for what stands for each size: a number or a term. ``asked``: takes up questions
     that have one answer for all agents (``Tables.asked``). ``apart``: each class has code of
-    its own. ``alone``: clusters of a team each by itself."""
+    its own. ``alone``: clusters of a block group each by itself."""
     elected = list(elected)
-    looked = Looked(program)
+    looked = ReachabilityCache(program)
 
-    def systems(sizes: Mapping[str, Any], space: Space) -> list[PtxSystem]:
+    def systems(sizes: Mapping[str, Any], space: SymbolicContext) -> list[PtxSystem]:
         def value(e: Any) -> Any:
             if not isinstance(e, Expr):
                 return e
@@ -158,7 +158,7 @@ def open_systems(
             for lane in elected
         ]
         if alone:
-            found = [_alone(x, i // len(elected), clusters) for i, x in enumerate(found)]
+            found = [modular_system(x, i // len(elected), clusters) for i, x in enumerate(found)]
         for x in found:
             x.agents()  # parts of sizes ask which they are: here, where answers part the paths
         if not apart:
@@ -171,8 +171,8 @@ def open_systems(
     return systems
 
 
-def _alone(system: PtxSystem, number: int, clusters: int) -> PtxSystem:
-    """The system of one cluster of a team of several."""
+def modular_system(system: PtxSystem, number: int, clusters: int) -> PtxSystem:
+    """The system of one cluster of a block group of several."""
     places = system.launch.team
     anyone = None if places is None else places.anyone
     number = number if anyone is None else ANY
@@ -180,10 +180,10 @@ def _alone(system: PtxSystem, number: int, clusters: int) -> PtxSystem:
     return replace(system, info=info)
 
 
-def _word(x: Any, space: Space) -> Any:
+def _word(x: Any, space: SymbolicContext) -> Any:
     """A size modulo ``2**32``: one unknown where it may be below zero, no question."""
     x = space.resolved(x)
-    low, high = space.bounds(x) if isinstance(x, Term) else (0, None)
+    low, high = space.bounds(x) if isinstance(x, AffineTerm) else (0, None)
     if low is None or low >= 0 or low < -(1 << 31) or high is None or high >= 1 << 32:
         return x % (1 << 32)
 
@@ -217,41 +217,43 @@ class _Bytes(dict[int, Any]):
         # what a size is now is known of registers only
         return (
             Unknown("a size in a parameter that is read through a pointer")
-            if isinstance(found, Size)
+            if isinstance(found, SymbolicWord)
             else found
         )
 
 
-def _one_team(launch: Launch, extents: list[Any], size_: int, space: Space, rows: bool) -> Launch:
-    """The launch of any team of so many blocks, which may be one of the ``rows`` of the grid."""
+def _one_team(launch: Launch, extents: list[Any], size_: int, space: SymbolicContext, rows: bool) -> Launch:
+    """The launch of any block group of so many blocks, which may be one of the ``rows`` of the grid."""
     if any(e is None for e in extents):
-        raise Symbolic("blocks synchronize through global memory, in a grid that is not known")
+        raise NotConcrete("blocks synchronize through global memory, in a grid that is not known")
     blocks, alone = one_team(extents, size_, space, rows)
-    places = _shown(blocks)
+    places = as_registers(blocks)
     number = size(blocks[0][TEAM], 32)
     a, b, c = (size(e, 32) for e in extents)
     team = Places(space, launch.bytes_of.base_of, alone, number)  # type: ignore[attr-defined]
     return replace(launch, extents=(a, b, c), places=places, team=team)
 
 
-def _any_member(launch: Launch, extents: list[Any], size_: int, space: Space) -> Launch:
-    """The launch of any cluster of any team of so many blocks, which is a row of the grid."""
+def _any_member(launch: Launch, extents: list[Any], size_: int, space: SymbolicContext) -> Launch:
+    """The launch of any cluster of any block group of so many blocks, which is a row of the grid."""
     if any(e is None for e in extents):
-        raise Symbolic("blocks synchronize through global memory, in a grid that is not known")
+        raise NotConcrete("blocks synchronize through global memory, in a grid that is not known")
     blocks = any_member(size_, launch.ctas, space)
     base_of = launch.bytes_of.base_of  # type: ignore[attr-defined]
     number, member = (size(blocks[0][x], 32) for x in (TEAM, MEMBER))
     a, b, c = (size(e, 32) for e in extents)
     team = Places(space, base_of, False, number, 0, {}, member, Strides(size_ // launch.ctas, base_of))
-    return replace(launch, extents=(a, b, c), places=_shown(blocks), team=team)
+    return replace(launch, extents=(a, b, c), places=as_registers(blocks), team=team)
 
 
-def _shown(blocks: Mapping[int, Mapping[str, Any]]) -> dict[int, tuple[Any, Any, Any]]:
+def as_registers(blocks: Mapping[int, Mapping[str, Any]]) -> dict[int, tuple[Any, Any, Any]]:
     """The places of blocks as registers hold them."""
     return {cta: (size(at["block.x"], 32), size(at["block.y"], 32), 0) for cta, at in blocks.items()}
 
 
-def _placed(extents: list[Any], launch: Launch, space: Space) -> list[dict[int, tuple[Any, Any, Any]]]:
+def _placed(
+    extents: list[Any], launch: Launch, space: SymbolicContext
+) -> list[dict[int, tuple[Any, Any, Any]]]:
     """Where the blocks of each cluster of a grid of few are, or those of any cluster."""
     if all(e.__class__ is int for e in extents):
         counts = [e // c for e, c in zip(extents, launch.cluster, strict=True)]
@@ -261,14 +263,14 @@ def _placed(extents: list[Any], launch: Launch, space: Space) -> list[dict[int, 
     return [_places(extents, launch, space)]
 
 
-def _places(extents: list[Any], launch: Launch, space: Space) -> dict[int, tuple[Any, Any, Any]]:
+def _places(extents: list[Any], launch: Launch, space: SymbolicContext) -> dict[int, tuple[Any, Any, Any]]:
     """Where the blocks of any cluster of the grid are."""
     first: list[Any] = []
     for axis, extent, c in zip(_AXES, extents, launch.cluster, strict=True):
         if extent is None or (isinstance(extent, int) and extent == c):
             first.append(None if extent is None else 0)
             continue
-        most = space.bounds(extent)[1] if isinstance(extent, Term) else extent
+        most = space.bounds(extent)[1] if isinstance(extent, AffineTerm) else extent
         last = None if most is None else most // c - 1
         at = space.atom(f"ctaid.{axis}" if c == 1 else f"clusterid.{axis}", 0, last)
         space.path.assume(*space.of(extent - c - at * c))

@@ -43,12 +43,12 @@ class Equation:
 
 
 @dataclass(slots=True)
-class Found:
+class BoxFindings:
     """What a run has met, maps by their numbers.
 
     ``room``: the most bytes that a copy can bring without reaching a destination, a barrier or the end of
     shared memory that is in use at the same time. ``sources``: stores of open boxes, (map, CTA, byte offset)
-    to the bytes written there before. ``unsure``: phases could not be told apart for certain.
+    to the bytes written there before. ``unsure``: phases could not be distinguished for certain.
     """
 
     equations: dict[Equation, None] = field(default_factory=dict)
@@ -81,14 +81,14 @@ class _Barrier:
     expects: int = -1  # site
 
 
-class FairRun:
+class ByteCountRun:
     """Runs a system once. ``is_open``: whether the box of the tensor map of a number is not known;
     ``copies``: tensor copies in the text."""
 
     def __init__(self, system: PtxSystem, is_open: Callable[[int], bool], copies: int) -> None:
         self.system = system
         self.is_open = is_open
-        self.found = Found()
+        self.found = BoxFindings()
         self.threads = [
             _Thread(i, c, a)
             for i, (c, a) in enumerate(zip(system.info.classes, system.agents(), strict=True))
@@ -108,7 +108,7 @@ class FairRun:
         self.written: set[int] = set()  # footprints
         self._measured: dict[tuple[int, int, int], int] = {}  # store -> how many of them it has seen
 
-    def run(self) -> Found:
+    def run(self) -> BoxFindings:
         """Runs until nothing can go on. Raises LaneSplit."""
         left = MOST_EVENTS
         while True:

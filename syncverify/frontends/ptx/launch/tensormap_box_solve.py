@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from syncverify.frontends.ptx.launch.tensormap_box_run import Equation, Found
+from syncverify.frontends.ptx.launch.tensormap_box_run import BoxFindings, Equation
 
 #: PTX ISA, tensor copies: the innermost dimension of a box is a multiple of 16 bytes.
 UNIT = 16
@@ -35,7 +35,7 @@ class Solution:
     conflicts: list[tuple[int, int]] = field(default_factory=list)
 
 
-def solve(found: Found, variables: Iterable[int] = ()) -> Solution:
+def solve(found: BoxFindings, variables: Iterable[int] = ()) -> Solution:
     """The boxes that a run shows; ``variables``: byte offsets at which shared variables begin."""
     out = Solution()
     _eliminate(found, out)
@@ -45,7 +45,7 @@ def solve(found: Found, variables: Iterable[int] = ()) -> Solution:
     return out
 
 
-def _eliminate(found: Found, out: Solution) -> None:
+def _eliminate(found: BoxFindings, out: Solution) -> None:
     """Gauss-Jordan over the equations, in the order in which their phases came."""
     rows: dict[int, tuple[dict[int, Fraction], Fraction, Equation]] = {}  # by pivot
     for e in found.equations:
@@ -87,7 +87,7 @@ def _possible(size: Fraction) -> bool:
     return size.denominator == 1 and 0 < size <= MOST and size % UNIT == 0
 
 
-def _fill(found: Found, out: Solution, room: Mapping[int, int], *, forced: bool) -> None:
+def _fill(found: BoxFindings, out: Solution, room: Mapping[int, int], *, forced: bool) -> None:
     """Where the room of a phase's copies is just what it expects, each fills its own."""
     again = True
     while again:
@@ -110,7 +110,7 @@ def _single(left: Mapping[int, int], rest: int) -> dict[int, int]:
     return {m: rest // n if rest % n == 0 else 0}
 
 
-def _neighbours(found: Found, variables: Iterable[int]) -> dict[int, int]:
+def _neighbours(found: BoxFindings, variables: Iterable[int]) -> dict[int, int]:
     """The room up to anything that is known to lie in shared memory, at the same time or not."""
     known = {lo for places in found.places.values() for _, lo in places}
     known |= {lo for _, lo in found.others} | {lo for _, _, lo in found.sources} | set(variables)
@@ -122,7 +122,7 @@ def _neighbours(found: Found, variables: Iterable[int]) -> dict[int, int]:
     return room
 
 
-def _stores(found: Found, out: Solution) -> None:
+def _stores(found: BoxFindings, out: Solution) -> None:
     """A store that nothing else tells of takes at most what threads have written, or a load brought, at its
     source, and stops where another store begins."""
     starts = {(cta, lo) for _, cta, lo in found.sources}

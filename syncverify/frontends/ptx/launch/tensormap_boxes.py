@@ -21,7 +21,7 @@ from syncverify.frontends.ptx.exec.concrete_launch import Launch
 from syncverify.frontends.ptx.exec.system import PtxSystem
 from syncverify.frontends.ptx.launch.facts import PtxFacts
 from syncverify.frontends.ptx.launch.symbolic_launch import open_sizes
-from syncverify.frontends.ptx.launch.tensormap_box_run import FairRun, Found
+from syncverify.frontends.ptx.launch.tensormap_box_run import BoxFindings, ByteCountRun
 from syncverify.frontends.ptx.launch.tensormap_box_solve import UNIT, Solved, solve
 from syncverify.frontends.ptx.syntax.nodes import Instr
 from syncverify.ir.expr import Expr, Var, evaluate, names
@@ -36,7 +36,7 @@ MOST_LAUNCHES, MOST_ANSWERS = 4, 4
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A box taken for granted; see ``infer_solve.Solved``. ``span``: of the announcement or the store."""
+    """A box assumed; see ``infer_solve.Solved``. ``span``: of the announcement or the store."""
 
     name: str
     bytes: int
@@ -204,11 +204,11 @@ def _launched(
     return boxes, conflicts, opened - boxes.keys()
 
 
-def _run(system: PtxSystem) -> tuple[PtxSystem, Found | None]:
+def _run(system: PtxSystem) -> tuple[PtxSystem, BoxFindings | None]:
     copies = sum(map(_is_tensor_copy, system.program.body))
     for _ in range(MOST_RESTARTS):
         try:
-            return system, FairRun(system, _is_open(system), copies).run()
+            return system, ByteCountRun(system, _is_open(system), copies).run()
         except LaneSplit as split:
             system = system.refined(split)
     return system, None
@@ -224,7 +224,7 @@ def _is_open(system: PtxSystem) -> Callable[[int], bool]:
     return is_open
 
 
-def _named(system: PtxSystem, found: Found) -> tuple[dict[str, Box], list[tuple[Span, Span]]]:
+def _named(system: PtxSystem, found: BoxFindings) -> tuple[dict[str, Box], list[tuple[Span, Span]]]:
     """A run's boxes by the maps' names, one name's maps having one box; and its contradictions."""
     solution = solve(found, [lo for lo, _, _ in system.tables.layout.names])
     sites = system.info.sites

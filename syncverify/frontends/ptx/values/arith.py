@@ -17,14 +17,14 @@ from syncverify.frontends.ptx.values.register_values import (
     ELSEWHERE,
     INTS,
     WARP,
+    PerLane,
     Unknown,
-    Vec,
     choice,
     is_choice,
     lanes_of,
     lift,
     lift_operator,
-    vec,
+    per_lane,
 )
 
 _DIVIDES = "a division by zero: give the sizes that divide, or assume that they are at least 1"
@@ -227,7 +227,7 @@ _equal = _lifted(lambda a, b: a == b)
 
 def equal(a: Any, b: Any) -> Any:
     """Whether two registers hold the same, lane by lane."""
-    if a.__class__ is Vec or b.__class__ is Vec:
+    if a.__class__ is PerLane or b.__class__ is PerLane:
         return lift_operator(_plain_equal, a, b)
     return _plain_equal(a, b)
 
@@ -274,7 +274,7 @@ def float_test(test: str, a: Any, b: Any, w: int) -> Any:
     if a.__class__ is Unknown and a.key is not None and b.__class__ in INTS:
         opposite = {"ne": "equ", "neu": "eq"}.get(test)
         return choice(a.why, a.source, (a.key, opposite or test, b, w, opposite is not None))
-    if a.__class__ is Vec or b.__class__ is Vec:
+    if a.__class__ is PerLane or b.__class__ is PerLane:
         return lift(lambda x, y: float_test(test, x, y, w), a, b)
     missing = next((x for x in (a, b) if isinstance(x, Unknown)), AS_FLOAT)
     return missing.derived()
@@ -287,7 +287,7 @@ def float_product(a: Any, b: Any, flushed: bool) -> Any:
         x, y = _flushed(_float(a, 32), flushed), _flushed(_float(b, 32), flushed)
         found = _flushed(c_float(x * y).value, flushed)
         return 0x7FFFFFFF if found != found else int.from_bytes(pack("<f", found), "little")
-    if a.__class__ is Vec or b.__class__ is Vec:
+    if a.__class__ is PerLane or b.__class__ is PerLane:
         return lift(lambda x, y: float_product(x, y, flushed), a, b)
     missing = next((x for x in (a, b) if isinstance(x, Unknown)), AS_FLOAT)
     return missing.derived()
@@ -324,13 +324,13 @@ def select(p: Any, a: Any, b: Any) -> Any:
         return a
     if hasattr(p, "is_bit"):  # a Size, which is made of what is here
         return p.chosen(a, b)
-    if p.__class__ is not Vec:
-        if a.__class__ is not Vec and b.__class__ is not Vec:
+    if p.__class__ is not PerLane:
+        if a.__class__ is not PerLane and b.__class__ is not PerLane:
             return _chosen(p, a, b)
         p_lanes: tuple[Any, ...] = (p,) * WARP
     else:
         p_lanes = p.lanes
-    return vec([select(q, x, y) for q, x, y in zip(p_lanes, lanes_of(a), lanes_of(b), strict=True)])
+    return per_lane([select(q, x, y) for q, x, y in zip(p_lanes, lanes_of(a), lanes_of(b), strict=True)])
 
 
 # ---------------------------------------------------------------- across lanes
@@ -352,7 +352,7 @@ def shfl(mode: str, a: Any, b: Any, c: Any) -> tuple[Any, Any]:
         j, ok = _source(mode, lane, step & 31, limit)
         out.append(values[j if ok else lane])
         inside.append(int(ok))
-    return vec(out), vec(inside)
+    return per_lane(out), per_lane(inside)
 
 
 def _source(mode: str, lane: int, step: int, limit: int) -> tuple[int, bool]:
@@ -409,7 +409,7 @@ def match(mode: str, a: Any, mask: Any, live: int) -> tuple[Any, Any]:
     groups: dict[int, int] = {}
     for i in inside:
         groups[values[i]] = groups.get(values[i], 0) | 1 << i
-    return vec([groups.get(values[i], ELSEWHERE) if i in inside else ELSEWHERE for i in range(WARP)]), 1
+    return per_lane([groups.get(values[i], ELSEWHERE) if i in inside else ELSEWHERE for i in range(WARP)]), 1
 
 
 _REDUCE: dict[str, Callable[[list[int]], int]] = {

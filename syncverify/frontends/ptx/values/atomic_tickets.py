@@ -11,7 +11,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from syncverify.base.reason import Reason
-from syncverify.frontends.ptx.values.register_values import INTS, PLACES, Unknown, Vec, choice, lift_operator
+from syncverify.frontends.ptx.values.register_values import (
+    INTS,
+    PLACES,
+    PerLane,
+    Unknown,
+    choice,
+    lift_operator,
+)
 
 #: The largest number that is looked at of counters that go on to the end of their type.
 MOST = 1 << 30
@@ -23,7 +30,7 @@ Agent = tuple[int, int, int]
 Question = tuple[str, int, Agent, int, int]
 
 
-class Wanted(Unknown):
+class TicketDemand(Unknown):
     """A value that a launch file could tell: it says so also to those who read it in shared memory."""
 
     __slots__ = ()
@@ -79,7 +86,7 @@ class Ticket(Unknown):
 
     def _below(self, limit: Any, negated: bool) -> Any:
         """Whether the register holds less than a number; lane by lane where lanes ask for different ones."""
-        if limit.__class__ is Vec:
+        if limit.__class__ is PerLane:
             return lift_operator(_not_below if negated else _below, self, limit)
         if limit.__class__ not in INTS or self.least + self.offset < 0:
             return self.derived()
@@ -107,7 +114,7 @@ def _not_below(ticket: Ticket, limit: Any) -> Any:
     return ticket._below(limit, True)
 
 
-def travels(value: Unknown) -> bool:
+def is_forwarded(value: Unknown) -> bool:
     """Whether a value is known by what it is for those who read it in shared memory."""
     if value.__class__ is Unknown:
         return value.source in PLACES or (value.key is not None and value.key[:2] == ("choice", "ticket"))
@@ -156,9 +163,7 @@ class Tickets:
         """What an agent's take number ``n`` brings."""
         counter = self.counters.setdefault(address, Counter(first, min(last, MOST), why))
         if counter.most != min(last, MOST) or first > last:
-            self.lose(
-                Reason(f"{why}: the last number of the counter is not the same for all", parts=(why,))
-            )
+            self.lose(Reason(f"{why}: the last number of the counter is not the same for all", parts=(why,)))
         counter.takes[agent] = max(counter.takes.get(agent, 0), n + 1)
         which = (address, agent, n)
         found = self._known.get((which, 0, False))
@@ -209,7 +214,7 @@ class Tickets:
 
 @dataclass(slots=True)
 class Taken:
-    """What all runs together say of the counters: that none starts anew before the grid is through.
+    """What all runs together say of the counters: that none starts again before the grid is through.
 
     Numbers below the largest limit are handed out once each; what else a cluster takes is counted.
     """
@@ -224,7 +229,7 @@ class Taken:
             self.limits[address] = max(self.limits.get(address, c.first), limit)
 
     def starts_anew(self, clusters: int | None) -> str | None:
-        """Why a counter may start anew, and hand a number out twice."""
+        """Why a counter may start again, and hand a number out twice."""
         for counters in self.runs:
             for address, c in counters.items():
                 limit = self.limits[address]

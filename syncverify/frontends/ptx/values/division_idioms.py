@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import gcd
 from typing import Any
 
-from syncverify.symbolic.context import Term
+from syncverify.symbolic.context import AffineTerm
 
 #: Divisors from here on are taken for tiles, those below for rings.
 LEAST_TILE = 16
@@ -17,7 +17,7 @@ MOST_STEP = 256
 
 def within(x: Any, limit: int) -> tuple[int, int]:
     """The least and the greatest value; what is not known of them is what the type can hold."""
-    low, high = x.space.bounds(x) if isinstance(x, Term) else (x, x)
+    low, high = x.space.bounds(x) if isinstance(x, AffineTerm) else (x, x)
     return -limit if low is None else max(low, -limit), limit if high is None else min(high, limit)
 
 
@@ -35,7 +35,7 @@ def quotient_by(x: Any, factor: int, shift: int, limit: int) -> Any:
     return -1 - over(-1 * x, d) if rest else over(x, d)
 
 
-def unscaled(term: Term, shift: int) -> Any:
+def unscaled(term: AffineTerm, shift: int) -> Any:
     """What was scaled to be divided by a small number, and kept as a sum since; None if it was not."""
     unit = gcd(term.c, *(k for _, k in term.parts))
     for times in range(1, MOST_STEP):
@@ -53,11 +53,11 @@ def unscaled(term: Term, shift: int) -> Any:
 def over(x: Any, m: Any) -> Any:
     """Floor division. The quotient of sizes by a tile is one more unknown, of which its remainder is known;
     what loops count is taken apart instead, and what rings are indexed by, for they repeat with it."""
-    if not isinstance(x, Term) or m.__class__ is not int or m < LEAST_TILE:
+    if not isinstance(x, AffineTerm) or m.__class__ is not int or m < LEAST_TILE:
         return x // m
     space = x.space
     x = space.resolved(x)
-    if not isinstance(x, Term) or any(space.atoms[a].widened for a, _ in x.parts):
+    if not isinstance(x, AffineTerm) or any(space.atoms[a].widened for a, _ in x.parts):
         return x // m
     near = [(a, (k + (m - 1) // 2) // m) for a, k in x.parts]  # what is left has coefficients nearest to 0
     whole = space.term(x.c // m, tuple((a, k) for a, k in near if k))

@@ -1,8 +1,8 @@
-"""Comparisons in loops whose step is an extent of the grid, asked as numbers of turns.
+"""Comparisons in loops whose step is an extent of the grid, asked as numbers of iterations.
 
-Tiles are dealt out to the blocks of a grid: ``for (t = block; t < tiles; t += blocks)``. Turn n asks
-whether ``tiles - 1 - block - n * blocks`` is 0 or more. With the quotient of what does not turn by the step
-that is ``quotient - n``, which speaks of neither: so states repeat, whatever the grid.
+Tiles are distributed round-robin to the blocks of a grid: ``for (t = block; t < tiles; t += blocks)``. Turn n
+asks whether ``tiles - 1 - block - n * blocks`` is 0 or more. With the quotient of what does not turn by the
+step that is ``quotient - n``, which speaks of neither: so states repeat, whatever the grid.
 """
 
 from __future__ import annotations
@@ -10,24 +10,24 @@ from __future__ import annotations
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from syncverify.symbolic.context import Space, Term
+from syncverify.symbolic.context import AffineTerm, SymbolicContext
 
 #: Begins the keys of such quotients.
 TURNS = "turns "
-#: What they are called; the last turn of a loop is one.
+#: What they are called; the last iteration of a loop is one.
 QUOTIENT = "turns"
 _GRID = frozenset(f"grid.{axis}" for axis in "xyz")
-_STEPS: WeakKeyDictionary[Space, dict[int, tuple[int, int]]] = WeakKeyDictionary()
+_STEPS: WeakKeyDictionary[SymbolicContext, dict[int, tuple[int, int]]] = WeakKeyDictionary()
 
 
 def at_least(d: Any) -> bool:
     """Whether a value is 0 or more."""
-    step = _step(d) if isinstance(d, Term) else None
+    step = _step(d) if isinstance(d, AffineTerm) else None
     if step is None:
         return bool(d >= 0)
     space = d.space
     d = space.resolved(d)
-    if not isinstance(d, Term) or space.path.decide(d.c, d.parts) is not None:
+    if not isinstance(d, AffineTerm) or space.path.decide(d.c, d.parts) is not None:
         return bool(d >= 0)
     step = _step(d)
     if step is None or (space.bounds(space.term(0, ((step, 1),)))[0] or 0) < 1:
@@ -39,7 +39,7 @@ def at_least(d: Any) -> bool:
     return bool(d >= 0 if found is None else turn + found >= 0)
 
 
-def _step(d: Term) -> int | None:
+def _step(d: AffineTerm) -> int | None:
     """The extent of the grid, or the product of several, that a sum counts in multiples."""
     known = _STEPS.setdefault(d.space, {})
     best, most = None, 0
@@ -52,14 +52,14 @@ def _step(d: Term) -> int | None:
     return best
 
 
-def _steps_in(space: Space, a: int) -> tuple[int, int]:
+def _steps_in(space: SymbolicContext, a: int) -> tuple[int, int]:
     """Of an atom and its factors the one of most extents of the grid and nothing else, after their number."""
     found = [(len(space.basic(b)) or 1, b) for b in (a, *space.factors(a))
              if all(space.atoms[c].name in _GRID for c in space.basic(b) or (b,))]  # fmt: skip
     return max(found, default=(0, -1))
 
 
-def _split(space: Space, d: Term, step: int) -> tuple[Any, Any]:
+def _split(space: SymbolicContext, d: AffineTerm, step: int) -> tuple[Any, Any]:
     """``turn`` and ``rest`` of ``d == turn * step + rest``."""
     turn: Any = 0
     rest: Any = d.c
@@ -76,14 +76,14 @@ def _split(space: Space, d: Term, step: int) -> tuple[Any, Any]:
 
 
 def _counts(turn: Any) -> bool:
-    """Whether it is a number of turns, and no place in the grid."""
-    if not isinstance(turn, Term):
+    """Whether it is a number of iterations, and no place in the grid."""
+    if not isinstance(turn, AffineTerm):
         return True
     atoms = [turn.space.atoms[a] for a, _ in turn.parts]
     return all(a.widened or a.name == QUOTIENT for a in atoms)
 
 
-def _quotient(space: Space, rest: Term, step: int) -> Any:
+def _quotient(space: SymbolicContext, rest: AffineTerm, step: int) -> Any:
     """What a sum holds of the step: one unknown for all that ask, 0 or more for the sum or its complement.
     None where neither is known to be: what is known of the unknown would not tell states alike."""
     path, unit = space.path, space.term(0, ((step, 1),))

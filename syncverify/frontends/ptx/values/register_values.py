@@ -104,7 +104,7 @@ def is_choice(value: Unknown) -> bool:
 ELSEWHERE = Unknown("lanes that took another path", "lane")
 
 
-class Vec:
+class PerLane:
     """One value for each lane of the whole warp. Interned by ``vec``: identity is equality.
 
     ``fixed``: no lane holds a size without a number, of which what is computed depends on the path; ``adds``:
@@ -122,7 +122,7 @@ class Vec:
         self.views: dict[int, Any] = {}
 
     def __repr__(self) -> str:
-        return f"Vec{self.lanes}"
+        return f"PerLane{self.lanes}"
 
     def __bool__(self) -> bool:
         raise TypeError("a decision on a value per lane")
@@ -177,10 +177,10 @@ def _plain(v: Any) -> bool:
     return v.__class__ in INTS
 
 
-_KNOWN: dict[tuple[Any, ...], Vec] = {}
+_KNOWN: dict[tuple[Any, ...], PerLane] = {}
 
 
-def vec(lanes: Sequence[Any]) -> Any:
+def per_lane(lanes: Sequence[Any]) -> Any:
     """A register's content: a single value where all lanes hold the same."""
     key = tuple(lanes)
     first, last = key[0], key[-1]  # most often these differ
@@ -191,34 +191,34 @@ def vec(lanes: Sequence[Any]) -> Any:
         return first
     found = _KNOWN.get(key)
     if found is None:
-        found = _KNOWN[key] = Vec(key)
+        found = _KNOWN[key] = PerLane(key)
     return found
 
 
 def lanes_of(value: Any) -> tuple[Any, ...]:
     """The value of each lane of the warp."""
-    return value.lanes if value.__class__ is Vec else (value,) * WARP
+    return value.lanes if value.__class__ is PerLane else (value,) * WARP
 
 
 def restrict(value: Any, mask: int) -> Any:
     """The value with nothing known of the lanes outside ``mask``."""
-    return vec([v if mask >> i & 1 else ELSEWHERE for i, v in enumerate(lanes_of(value))])
+    return per_lane([v if mask >> i & 1 else ELSEWHERE for i, v in enumerate(lanes_of(value))])
 
 
 def lift(f: Callable[..., Any], *args: Any) -> Any:
     """``f``, which takes plain numbers, on whatever the arguments are."""
     for v in args:
-        if v.__class__ is Vec:
+        if v.__class__ is PerLane:
             break
     else:
         return _scalar(f, args)
     # remembered with the first Vec; identity of the others is equality
     key = (f, *[a if a.__class__ in INTS else id(a) for a in args])
-    owner: Vec = next(v for v in args if v.__class__ is Vec)
+    owner: PerLane = next(v for v in args if v.__class__ is PerLane)
     found = owner.memo.get(key)
     if found is None:
         columns = [lanes_of(v) for v in args]
-        result = vec([_scalar(f, row) for row in zip(*columns, strict=True)])
+        result = per_lane([_scalar(f, row) for row in zip(*columns, strict=True)])
         if not all(map(fixed, args)):
             return result
         owner.memo[key] = found = (result, args)  # the arguments are kept alive, so their ids stay theirs
@@ -227,7 +227,7 @@ def lift(f: Callable[..., Any], *args: Any) -> Any:
 
 def fixed(value: Any) -> bool:
     """Whether what is computed of a value is the same on every path: it holds no size without a number."""
-    if value.__class__ is Vec:
+    if value.__class__ is PerLane:
         return bool(value.fixed)
     return value.__class__ in INTS or isinstance(value, Unknown)
 
@@ -240,10 +240,10 @@ def _scalar(f: Callable[..., Any], args: Sequence[Any]) -> Any:
 
 
 def _operator(f: Callable[[Any, Any], Any]) -> tuple[Any, Any, Any]:
-    def left(self: Vec, o: Any) -> Any:
+    def left(self: PerLane, o: Any) -> Any:
         return lift_operator(f, self, o)
 
-    def right(self: Vec, o: Any) -> Any:
+    def right(self: PerLane, o: Any) -> Any:
         return lift_operator(f, o, self)
 
     return left, right, f
@@ -251,27 +251,27 @@ def _operator(f: Callable[[Any, Any], Any]) -> tuple[Any, Any, Any]:
 
 def lift_operator(f: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
     """As ``lift``, but operators also know what to do with a missing value (0 times it is 0)."""
-    owner, other = (a, b) if a.__class__ is Vec else (b, a)
+    owner, other = (a, b) if a.__class__ is PerLane else (b, a)
     name = None
     sums = owner.adds and (
-        (f in _SUMS and (other.adds if other.__class__ is Vec else _adds(other)))
+        (f in _SUMS and (other.adds if other.__class__ is PerLane else _adds(other)))
         or (f in _CUTS and owner.cut_alike(other))
     )
-    if sums and other.__class__ not in (*INTS, Vec):
+    if sums and other.__class__ not in (*INTS, PerLane):
         name = id(other.term), other.bits, other.kind  # kept below, so that nothing else is named so
     key = (f, *[x if x.__class__ in INTS else (x is other and name) or id(x) for x in (a, b)])
     found = owner.memo.get(key)
     if found is None:
         lanes = _at_once(f, owner, other) or tuple(map(f, lanes_of(a), lanes_of(b)))
         if not (sums or (fixed(a) and fixed(b))):
-            return vec(lanes)
+            return per_lane(lanes)
         if sums and len(owner.memo) >= _MOST_SUMS:
             owner.memo.clear()
-        owner.memo[key] = found = (vec(lanes), a, b)
+        owner.memo[key] = found = (per_lane(lanes), a, b)
     return found[0]
 
 
-def _at_once(f: Callable[[Any, Any], Any], owner: Vec, other: Any) -> tuple[Any, ...] | None:
+def _at_once(f: Callable[[Any, Any], Any], owner: PerLane, other: Any) -> tuple[Any, ...] | None:
     """What an operator makes of all lanes, where one look at them tells; see ``Size.signed_alike``."""
     alike = getattr(owner.lanes[0], "signed_alike", None) if f in _FLIPS and other.__class__ is int else None
     found: tuple[Any, ...] | None = alike(owner.lanes, other) if alike is not None else None
@@ -289,7 +289,7 @@ for _name in ("add", "sub", "mul", "floordiv", "mod", "and", "or", "xor", "lshif
     _SUMS |= {_plainly} if _name in ("add", "sub") else set()
     _CUTS |= {_plainly} if _name == "and" else set()
     _FLIPS |= {_plainly} if _name == "xor" else set()
-    setattr(Vec, f"__{_name}__", _left)
-    setattr(Vec, f"__r{_name}__", _right)
+    setattr(PerLane, f"__{_name}__", _left)
+    setattr(PerLane, f"__r{_name}__", _right)
 for _name in ("lt", "le", "gt", "ge"):
-    setattr(Vec, f"__{_name}__", _operator(getattr(operator, _name))[0])
+    setattr(PerLane, f"__{_name}__", _operator(getattr(operator, _name))[0])

@@ -1,8 +1,8 @@
 """Registers that hold sizes without a number: bits of a width that stand for a sum over unknowns.
 
-A ``Size`` is right modulo ``2**bits``: sums, differences and products only reduce their coefficients. Where
-an instruction looks at the number itself, as signed or unsigned, it must lie in the type's range; a sum whose
-range is not known to fit is taken not to wrap, and the report says so.
+A ``SymbolicWord`` is right modulo ``2**bits``: sums, differences and products only reduce their coefficients.
+Where an instruction looks at the number itself, as signed or unsigned, it must lie in the type's range; a sum
+whose range is not known to fit is taken not to wrap, and the report says so.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Any
 from syncverify.frontends.ptx.values.arith import select, signed
 from syncverify.frontends.ptx.values.division_idioms import over, quotient_by, unscaled, within
 from syncverify.frontends.ptx.values.grid_stride_iterations import at_least
-from syncverify.frontends.ptx.values.register_values import INTS, Unknown, Vec, is_choice, vec
-from syncverify.symbolic.context import Space, Term
-from syncverify.symbolic.round_robin import other_bit
+from syncverify.frontends.ptx.values.register_values import INTS, PerLane, Unknown, is_choice, per_lane
+from syncverify.symbolic.context import AffineTerm, SymbolicContext
+from syncverify.symbolic.round_robin import xor_bit
 
 _WRAPS = {(1 << 32) - 1: 32, (1 << 64) - 1: 64}
 _HALVES = {1 << 31: 32, 1 << 63: 64}
@@ -22,18 +22,18 @@ _RAW, _BIASED, _SIGNED = range(3)
 #: A factor that leaves the register for numbers of more bits than this is meant to, powers of two aside.
 FEW_BITS = 4
 WRAPPING = Unknown("a product that wraps")
-#: Fewer counts of a shift than this are told apart.
+#: Fewer counts of a shift than this are distinguished.
 FEW_COUNTS = 64
 NO_WRAP = "32-bit and 64-bit arithmetic on open sizes does not wrap"
 
 
-class Size:
+class SymbolicWord:
     """``term`` modulo ``2**bits``; ``kind``: raw, the signed value plus ``2**(bits-1)``, the signed value."""
 
     __slots__ = ("bits", "kind", "term")
     adds = True  # what is added to it is so on every path
 
-    def __init__(self, term: Term, bits: int, kind: int = _RAW) -> None:
+    def __init__(self, term: AffineTerm, bits: int, kind: int = _RAW) -> None:
         self.term = term
         self.bits = bits
         self.kind = kind
@@ -49,7 +49,7 @@ class Size:
         term = self.term
         if self.kind == _BIASED:
             return term
-        if not isinstance(term, Term):
+        if not isinstance(term, AffineTerm):
             return term & (1 << self.bits) - 1
         low, _ = term.space.bounds(term)
         if low is not None and low >= 0:
@@ -64,7 +64,7 @@ class Size:
         if self.kind == _SIGNED:
             return term
         half = 1 << (self.bits - 1)
-        if not isinstance(term, Term):
+        if not isinstance(term, AffineTerm):
             return (term & 2 * half - 1 ^ half) - half
         low, high = term.space.bounds(term)
         if high is not None and high < -half:
@@ -80,7 +80,9 @@ class Size:
         greatest tell of all that it is the sum itself; None where they do not."""
         first = lanes[0]
         bits, term, ends = _HALVES.get(half), first.term, 1 << (first.bits - 1)
-        if bits is None or any(x.__class__ is not Size or not isinstance(x.term, Term) for x in lanes):
+        if bits is None or any(
+            x.__class__ is not SymbolicWord or not isinstance(x.term, AffineTerm) for x in lanes
+        ):
             return None
         if any((x.kind, x.bits, x.term.parts) != (_RAW, first.bits, term.parts) for x in lanes):
             return None
@@ -92,7 +94,7 @@ class Size:
         fits = high is not None and high + most < ends
         if not fits and len(term.parts) == 1 and any(x.term.c == 0 for x in lanes):
             return None  # see ``_reaches``
-        return tuple([Size(x.term + half, bits, _BIASED) for x in lanes])
+        return tuple([SymbolicWord(x.term + half, bits, _BIASED) for x in lanes])
 
     @property
     def raw(self) -> bool:
@@ -102,18 +104,18 @@ class Size:
     @property
     def positive(self) -> bool:
         """Whether its term is the unsigned number, as is known without a question."""
-        low = self.term.space.bounds(self.term)[0] if isinstance(self.term, Term) else None
+        low = self.term.space.bounds(self.term)[0] if isinstance(self.term, AffineTerm) else None
         return self.kind == _RAW and low is not None and low >= 0
 
     def number(self) -> int:
-        """Its bits, if they can only be one number (or few, told apart by questions)."""
+        """Its bits, if they can only be one number (or few, distinguished by questions)."""
         term = self.term
-        return (term.space.number(term) if isinstance(term, Term) else int(term)) & (1 << self.bits) - 1
+        return (term.space.number(term) if isinstance(term, AffineTerm) else int(term)) & (1 << self.bits) - 1
 
     # ------------------------------------------------------------ arithmetic
 
     def _plain(self, o: Any) -> Any:
-        return o.term if isinstance(o, Size) else o
+        return o.term if isinstance(o, SymbolicWord) else o
 
     def __add__(self, o: Any) -> Any:
         if not known(o):
@@ -139,7 +141,7 @@ class Size:
             return NotImplemented
         if o.__class__ is int and o >> 16 > 0 and self.kind != _BIASED:
             limit = (1 << self.bits - (self.kind == _SIGNED)) - 1
-            return Scaled(self._value(), o, 0, self.bits, limit, self.kind)
+            return ScaledWord(self._value(), o, 0, self.bits, limit, self.kind)
         return size(self.term * self._plain(o), self.bits)
 
     __rmul__ = __mul__
@@ -158,7 +160,7 @@ class Size:
             return size(over(self.term, 1 << _int(n)), self.bits, _SIGNED)
         if _int(n) == self.bits - 1:
             return int(self.signed() < 0)
-        if self.kind == _RAW and self.bits == 64 and isinstance(self.term, Term):
+        if self.kind == _RAW and self.bits == 64 and isinstance(self.term, AffineTerm):
             found = unscaled(self.term, _int(n))
             if found is not None:
                 return size(found, self.bits)
@@ -167,13 +169,13 @@ class Size:
     def shifts(self, o: Any, bits: int) -> Any:
         """The unsigned ``o >> self``: by many counts one more unknown, no more than ``o``."""
         n = self.unsigned()
-        if not isinstance(n, Term) or _few(n) or not known(o):
+        if not isinstance(n, AffineTerm) or _few(n) or not known(o):
             count = self.number()
             return o >> count if count < bits else 0
-        space, x = n.space, o.unsigned() if isinstance(o, Size) else int(o)
+        space, x = n.space, o.unsigned() if isinstance(o, SymbolicWord) else int(o)
 
         def unknown() -> Any:
-            found = space.atom(f"({x!r} >> {n!r})", 0, space.bounds(x)[1] if isinstance(x, Term) else x)
+            found = space.atom(f"({x!r} >> {n!r})", 0, space.bounds(x)[1] if isinstance(x, AffineTerm) else x)
             space.path.assume(*space.of(x - found))
             return found
 
@@ -215,7 +217,7 @@ class Size:
         """Whether what a mask leaves is told without a look at the path: all bits of a register."""
         bits, term = _WRAPS.get(mask), self.term
         few = 0 if bits is None else 1 << bits - FEW_BITS
-        return isinstance(term, Term) and all(abs(k) < few for _, k in term.parts)
+        return isinstance(term, AffineTerm) and all(abs(k) < few for _, k in term.parts)
 
     def __and__(self, o: Any) -> Any:
         if not known(o):
@@ -251,8 +253,8 @@ class Size:
             low, high = self.term.space.bounds(self.term)
             if o in (0, 1) and low == 0 and high == 1:
                 return size(self.term * -1 + 1, self.bits) if o else self
-        elif isinstance(o, Size) and isinstance(self.term, Term) and self.term.space.summing:
-            found = other_bit(self.term.space, self.term, o.term)
+        elif isinstance(o, SymbolicWord) and isinstance(self.term, AffineTerm) and self.term.space.summing:
+            found = xor_bit(self.term.space, self.term, o.term)
             if found is not None:
                 return size(found, self.bits)
         return self.number() ^ _int(o)
@@ -300,10 +302,10 @@ class Size:
     def __eq__(self, o: object) -> bool:
         if self is o:
             return True
-        if isinstance(o, Size):
+        if isinstance(o, SymbolicWord):
             if self.term is o.term and (self.bits, self.kind) == (o.bits, o.kind):
                 return True
-            here, there = (x.space if isinstance(x, Term) else None for x in (self.term, o.term))
+            here, there = (x.space if isinstance(x, AffineTerm) else None for x in (self.term, o.term))
             if here is not there and None not in (here, there):
                 return False  # of another exploration, whose questions are not asked here
             if self.positive and o.positive and self.bits == o.bits:
@@ -319,7 +321,7 @@ class Size:
     def is_bit(self, o: int) -> Any:
         """Whether an unknown bit is 0, or 1, as a bit, where stages go on by sums; None if it is none."""
         term = self.term
-        if o not in (0, 1) or not isinstance(term, Term) or not term.space.summing:
+        if o not in (0, 1) or not isinstance(term, AffineTerm) or not term.space.summing:
             return None
         if term.space.bounds(term) != (0, 1):
             return None
@@ -338,7 +340,7 @@ class Size:
         return not self == 0
 
 
-class Scaled(Size):
+class ScaledWord(SymbolicWord):
     """``x * factor >> shift``, kept apart: that is how compilers divide by a constant.
 
     ``limit``: what the type of ``x`` can hold; its arithmetic is taken not to wrap.
@@ -369,8 +371,8 @@ class Scaled(Size):
         ends = (x * self.factor >> self.shift for x in within(self.x, self.limit))
         return all(-1 <= x >> self.bits - 1 <= 0 for x in ends)
 
-    def _as(self, kind: int) -> Scaled:
-        return Scaled(self.x, self.factor, self.shift, self.bits, self.limit, kind)
+    def _as(self, kind: int) -> ScaledWord:
+        return ScaledWord(self.x, self.factor, self.shift, self.bits, self.limit, kind)
 
     def __xor__(self, o: Any) -> Any:
         if o.__class__ is int and _HALVES.get(o) == self.bits and self._fits():
@@ -410,19 +412,19 @@ class Scaled(Size):
         found = quotient_by(self.x, self.factor, shift, self.limit)
         if found is not None:
             return size(found, self.bits)
-        return Scaled(self.x, self.factor, shift, self.bits, self.limit, self.kind)
+        return ScaledWord(self.x, self.factor, shift, self.bits, self.limit, self.kind)
 
 
-def _few(n: Term) -> bool:
+def _few(n: AffineTerm) -> bool:
     low, high = n.space.bounds(n)
     return low is not None and high is not None and high - low < FEW_COUNTS
 
 
-def _forced(x: Scaled, bits: int) -> Any:
+def _forced(x: ScaledWord, bits: int) -> Any:
     return size(x.term, bits)
 
 
-def _reaches(term: Term, half: int) -> bool:
+def _reaches(term: AffineTerm, half: int) -> bool:
     """Whether a size may be an unsigned number of ``half`` or more; sums are taken not to wrap."""
     space = term.space
     _, high = space.bounds(term)
@@ -434,51 +436,51 @@ def _reaches(term: Term, half: int) -> bool:
 
 
 def known(o: Any) -> bool:
-    return o.__class__ in INTS or isinstance(o, Size)
+    return o.__class__ in INTS or isinstance(o, SymbolicWord)
 
 
 def value_of(o: Any) -> Any:
-    return o._value() if isinstance(o, Size) else o
+    return o._value() if isinstance(o, SymbolicWord) else o
 
 
 def _int(o: Any) -> int:
-    return o.number() if isinstance(o, Size) else int(o)
+    return o.number() if isinstance(o, SymbolicWord) else int(o)
 
 
 def below(a: Any, b: Any, strict: bool) -> Any:
     """Whether one value is less than another, or not above it; of sizes as a number that is only added."""
-    if (isinstance(a, Size) or isinstance(b, Size)) and known(a) and known(b):
+    if (isinstance(a, SymbolicWord) or isinstance(b, SymbolicWord)) and known(a) and known(b):
         x = value_of(b) - value_of(a) - int(strict)
-        return size(x.space.truth(x), 32) if isinstance(x, Term) else x >= 0
+        return size(x.space.truth(x), 32) if isinstance(x, AffineTerm) else x >= 0
     return a < b if strict else a <= b
 
 
 def flipped(x: Any, bits: int) -> Any:
     """What a kernel's own ``xor`` has made, whose sign may be turned, as a signed number again."""
-    return size(x.signed(), bits) if isinstance(x, Size) else x
+    return size(x.signed(), bits) if isinstance(x, SymbolicWord) else x
 
 
 def counted(p: Any) -> Any:
     """1 where a predicate of ``below`` holds, else 0."""
-    return p if isinstance(p, Size) else select(p, 1, 0)
+    return p if isinstance(p, SymbolicWord) else select(p, 1, 0)
 
 
 def size(term: Any, bits: int, kind: int = _RAW) -> Any:
     """A register's content: a number if no unknown is left in it."""
-    if isinstance(term, Term):
-        return Size(term, bits, kind)
+    if isinstance(term, AffineTerm):
+        return SymbolicWord(term, bits, kind)
     return int(term) & (1 << bits) - 1 if kind == _RAW else int(term)
 
 
 def wrapped(term: Any, bits: int) -> Any:
     """The term modulo ``2**bits``, its coefficients nearest to 0."""
-    if not isinstance(term, Term):
+    if not isinstance(term, AffineTerm):
         return int(term) & (1 << bits) - 1
     space = term.space
     unit = 1 << bits
     few = unit >> FEW_BITS
     if -few <= term.c < few and all(-few < k < few for _, k in term.parts):
-        return Size(term, bits)
+        return SymbolicWord(term, bits)
     parts = tuple((a, _centred(k, unit)) for a, k in term.parts)
     found = space.term(_centred(term.c, unit), tuple((a, k) for a, k in parts if k))
     if any(abs(k) >> bits - FEW_BITS and k & -k != abs(k) for _, k in parts):
@@ -494,18 +496,29 @@ def _centred(k: int, unit: int) -> int:
 
 def widened(x: Any, bits: int) -> Any:
     """An unsigned value of ``bits`` bits in a wider register."""
-    return size(x.unsigned(), 64) if isinstance(x, Size) else x
+    return size(x.unsigned(), 64) if isinstance(x, SymbolicWord) else x
 
 
 def extended(x: Any, bits: int, held: int, negative: bool) -> Any:
     """A value of ``bits`` bits in a wider register of ``held`` bits; ``negative``: its type is signed."""
     if x.__class__ in INTS:
         return signed(x, bits) & (1 << held) - 1 if negative else x
-    if x.__class__ is Vec:
-        return vec([extended(v, bits, held, negative) for v in x.lanes])
-    if isinstance(x, Size):
+    if x.__class__ is PerLane:
+        return per_lane([extended(v, bits, held, negative) for v in x.lanes])
+    if isinstance(x, SymbolicWord):
         return size(x.signed() if negative else x.unsigned(), held)
     return x.derived() if negative and isinstance(x, Unknown) and not is_choice(x) else x
 
 
-__all__ = ["NO_WRAP", "Size", "Space", "below", "extended", "known", "size", "value_of", "widened", "wrapped"]
+__all__ = [
+    "NO_WRAP",
+    "SymbolicContext",
+    "SymbolicWord",
+    "below",
+    "extended",
+    "known",
+    "size",
+    "value_of",
+    "widened",
+    "wrapped",
+]

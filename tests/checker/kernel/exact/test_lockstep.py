@@ -12,8 +12,8 @@ import pytest
 
 from syncverify.base.diagnostics import ScopeKind, Verdict
 from syncverify.checker.happens_before.handlers import accesses
-from syncverify.checker.kernel.exact import Beside, NotJudgedError, form
-from syncverify.checker.kernel.exact.state import Actor, Barrier, Meeting, Phase
+from syncverify.checker.kernel.exact import LockstepChecker, NotJudgedError, form
+from syncverify.checker.kernel.exact.state import Barrier, Meeting, Phase, ReplayedAgent
 from syncverify.driver.certificates import Rechecked, RejectedError, certify, dumps, recheck
 from syncverify.driver.files import read_source
 from syncverify.driver.ir import check_kernel
@@ -87,9 +87,9 @@ def turns(system: System) -> Iterator[tuple[int, Event]]:
                 agents.remove((cls, agent))
 
 
-def beside(system: System) -> Beside:
+def beside(system: System) -> LockstepChecker:
     """The judge, handed all events as soon as their class has done those before."""
-    judge = Beside(system.info)
+    judge = LockstepChecker(system.info)
     waiting: list[tuple[int, Event]] = []
     for cls, event in turns(system):
         waiting.append((cls, event))
@@ -141,13 +141,13 @@ def test_handed_over_events_are_judged_like_any() -> None:
     assert {"holds", "rejected"} <= seen
 
 
-def prefix(name: str, count: int) -> Beside:
+def prefix(name: str, count: int) -> LockstepChecker:
     """The judge after some events of a launch of a ring with one class for each warp and lane set."""
     k = kernel(name)
     (system, *_) = systems(k, dict(check_kernel(k, scope=ScopeKind.EXACT).scope.values))
     assert not isinstance(system, Unanalysable)
     while True:
-        judge = Beside(system.info)
+        judge = LockstepChecker(system.info)
         agents = [*system.agents()]
         try:
             while True:
@@ -176,7 +176,7 @@ def test_a_fork_is_the_same_state_and_goes_its_own_way() -> None:
     assert form(other) != before
 
 
-def containers(judge: Beside) -> Iterator[Any]:
+def containers(judge: LockstepChecker) -> Iterator[Any]:
     """All that a run changes in place."""
     yield from (judge.fences, judge.barriers, judge.meetings, judge.groups, judge.exits, judge.actors)
     yield from judge.fences
@@ -190,7 +190,7 @@ def containers(judge: Beside) -> Iterator[Any]:
         yield from (m, m.arrived, m.knowledge, m.knowledge.happened)
     for a in judge.actors:
         yield from (a, a.lanes, a.lanes.joined, a.lanes.joined.visible)
-        yield from (x for x in parts(a, Actor) if isinstance(x, dict | list))
+        yield from (x for x in parts(a, ReplayedAgent) if isinstance(x, dict | list))
 
 
 def parts(x: Any, kind: type) -> list[Any]:
@@ -209,63 +209,63 @@ def test_a_form_tells_what_matters_apart() -> None:
     assert changes == len(CHANGES)
 
 
-def _later_barrier(judge: Beside) -> Barrier:
+def _later_barrier(judge: LockstepChecker) -> Barrier:
     return max(judge.barriers.values(), key=lambda b: (b.done, len(b.phase.threads)))
 
 
-def _parity(judge: Beside) -> bool:
+def _parity(judge: LockstepChecker) -> bool:
     _later_barrier(judge).done += 1
     return True
 
 
-def _pending(judge: Beside) -> bool:
+def _pending(judge: LockstepChecker) -> bool:
     _later_barrier(judge).pending -= 1
     return True
 
 
-def _bytes(judge: Beside) -> bool:
+def _bytes(judge: LockstepChecker) -> bool:
     _later_barrier(judge).phase.expected += 16
     return True
 
 
-def _waits(judge: Beside) -> bool:
+def _waits(judge: LockstepChecker) -> bool:
     b = _later_barrier(judge)
     b.waits[0] = judge.actors[0].lanes.time
     return True
 
 
-def _forgets(judge: Beside) -> bool:
+def _forgets(judge: LockstepChecker) -> bool:
     """A class that knows nothing of any other."""
     a = max(judge.actors, key=lambda a: len(a.lanes.joined.visible))
     a.lanes.joined.visible.clear()
     return True
 
 
-def _unbridged(judge: Beside) -> bool:
+def _unbridged(judge: LockstepChecker) -> bool:
     a = max(judge.actors, key=lambda a: len(a.lanes.joined.bridged))
     rich = bool(a.lanes.joined.bridged)
     a.lanes.joined.bridged.clear()
     return rich
 
 
-def _touch(judge: Beside) -> bool:
+def _touch(judge: LockstepChecker) -> bool:
     kept = next(kept for kept in judge.memory.touches.values() if kept)
     kept.pop()
     return True
 
 
-def _gone(judge: Beside) -> bool:
+def _gone(judge: LockstepChecker) -> bool:
     judge.actors[0].gone = not judge.actors[0].gone
     return True
 
 
-def _collective(judge: Beside) -> bool:
+def _collective(judge: LockstepChecker) -> bool:
     a = next(a for a in judge.actors if a.info.count < 32)  # the other lanes of its warp did not
     a.collectives.append((0, int(Ev.ELECT)))
     return True
 
 
-def _meeting(judge: Beside) -> bool:
+def _meeting(judge: LockstepChecker) -> bool:
     judge.meetings[("n", 0, 7)] = Meeting(arrived={0: 1}, threads=64)
     return True
 

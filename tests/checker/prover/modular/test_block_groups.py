@@ -1,4 +1,6 @@
-"""Blocks that share global memory in teams, in grids of any size; relatives that must not be proved."""
+"""Blocks that share global memory in block groups, in grids of any size; relatives that must not be
+proved.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Clusters of a team, each explored alone and then put together; relatives that must not be proved so."""
+"""Clusters of a block group, each explored alone and then put together; relatives that must not be
+proved so.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +10,15 @@ from random import Random
 import pytest
 
 from syncverify.base.diagnostics import Policy, Verdict
-from syncverify.checker.prover.modular.compose import Access, Account, Handed, Look, Signal, Together
-from syncverify.checker.prover.parametric.strategy import Sized, each_alone, problem_of
+from syncverify.checker.prover.modular.compose import (
+    Access,
+    ClusterSummary,
+    Composition,
+    FlagSignal,
+    FlagTest,
+    ReleasedKnowledge,
+)
+from syncverify.checker.prover.parametric.strategy import ParametricResult, each_cluster_alone, problem_of
 from syncverify.driver.ir import check_kernel
 from syncverify.ir.nodes import Kernel
 from syncverify.ir.text.parser import parse
@@ -97,8 +106,8 @@ def _chain(**changed: str) -> Kernel:
     return kernel
 
 
-def _alone(kernel: Kernel) -> Sized:
-    return each_alone(problem_of(kernel, {}, lambda _: Verdict.UNKNOWN), Policy.PRACTICAL)
+def _alone(kernel: Kernel) -> ParametricResult:
+    return each_cluster_alone(problem_of(kernel, {}, lambda _: Verdict.UNKNOWN), Policy.PRACTICAL)
 
 
 @pytest.mark.parametrize("name", sorted(GOOD.keys() - ONE))
@@ -148,7 +157,7 @@ def test_teams_that_share_bytes_are_not_proved() -> None:
 
 
 class _Any(Team):
-    """Random kernels of two to four blocks a team."""
+    """Random kernels of two to four blocks a block group."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
@@ -159,7 +168,7 @@ class _Any(Team):
 def test_what_is_proved_so_is_right(seed: int) -> None:
     (kernel,) = parse(_Any(seed).text(), f"team{seed}")
     problem = problem_of(kernel, {}, lambda _: Verdict.UNKNOWN)
-    if problem.alone is not None and each_alone(problem, Policy.PRACTICAL).verdict is Verdict.PROVED:
+    if problem.alone is not None and each_cluster_alone(problem, Policy.PRACTICAL).verdict is Verdict.PROVED:
         for teams in (1, 2):
             assert check_kernel(kernel, {"T": teams}).verdict is Verdict.PROVED
 
@@ -167,7 +176,9 @@ def test_what_is_proved_so_is_right(seed: int) -> None:
 def test_most_that_are_proved_together_are_proved_so() -> None:
     kernels = [kernel_of(seed) for seed in SEEDS]
     problems = [problem_of(k, {}, lambda _: Verdict.UNKNOWN) for k in kernels]
-    found = [p for p in problems if p.alone and each_alone(p, Policy.PRACTICAL).verdict is Verdict.PROVED]
+    found = [
+        p for p in problems if p.alone and each_cluster_alone(p, Policy.PRACTICAL).verdict is Verdict.PROVED
+    ]
     assert len(found) > len(SEEDS) // 6
 
 
@@ -176,25 +187,30 @@ def test_most_that_are_proved_together_are_proved_so() -> None:
 _FLAG, _DATA = (0, 4), ((64, 128),)
 _WRITES = Access(_DATA, Kind.GENERIC_WRITE, False, 0, _NONE, _NONE, _NONE)
 _READS = replace(_WRITES, kind=Kind.GENERIC_READ, seen=frozenset({0}))
-_HANDED = Handed(frozenset({0}), _NONE, _NONE, _NONE, _NONE)
-_TELLS = Signal(_FLAG, None, 1, 1, frozenset({0}), _NONE, _HANDED)
-_FIRST = Account((_TELLS,), (_WRITES,))
-_SECOND = Account((Look(_FLAG, ">=", 1),), (_READS,))
+_HANDED = ReleasedKnowledge(frozenset({0}), _NONE, _NONE, _NONE, _NONE)
+_TELLS = FlagSignal(_FLAG, None, 1, 1, frozenset({0}), _NONE, _HANDED)
+_FIRST = ClusterSummary((_TELLS,), (_WRITES,))
+_SECOND = ClusterSummary((FlagTest(_FLAG, ">=", 1),), (_READS,))
 
 
 def test_a_signal_and_a_spin() -> None:
-    assert Together((_FIRST, _SECOND)).wrong() is None
+    assert Composition((_FIRST, _SECOND)).wrong() is None
 
 
 def test_a_third_that_gets_all_by_the_second() -> None:
-    handed = Handed(_NONE, _NONE, frozenset({0}), _NONE, _NONE)
-    tells = Signal(_FLAG, None, 1, 1, frozenset({0, 1}), frozenset({0}), handed)
-    second = Account((*_SECOND.steps, tells), _SECOND.accesses)
-    third = Account((Look(_FLAG, "==", 2),), (_READS,))
-    assert Together((_FIRST, second, third)).wrong() is None
-    silent = Account((second.steps[0], replace(tells, handed=None)), second.accesses)
-    assert Together((_FIRST, silent, Account((Look(_FLAG, ">=", 2),), (_READS,)))).wrong() is None
-    assert Together((_FIRST, silent, Account((Look(_FLAG, ">=", 3),), (_READS,)))).wrong() is not None
+    handed = ReleasedKnowledge(_NONE, _NONE, frozenset({0}), _NONE, _NONE)
+    tells = FlagSignal(_FLAG, None, 1, 1, frozenset({0, 1}), frozenset({0}), handed)
+    second = ClusterSummary((*_SECOND.steps, tells), _SECOND.accesses)
+    third = ClusterSummary((FlagTest(_FLAG, "==", 2),), (_READS,))
+    assert Composition((_FIRST, second, third)).wrong() is None
+    silent = ClusterSummary((second.steps[0], replace(tells, handed=None)), second.accesses)
+    assert (
+        Composition((_FIRST, silent, ClusterSummary((FlagTest(_FLAG, ">=", 2),), (_READS,)))).wrong() is None
+    )
+    assert (
+        Composition((_FIRST, silent, ClusterSummary((FlagTest(_FLAG, ">=", 3),), (_READS,)))).wrong()
+        is not None
+    )
 
 
 @pytest.mark.parametrize(
@@ -208,28 +224,28 @@ def test_a_third_that_gets_all_by_the_second() -> None:
         (_FIRST, replace(_SECOND, accesses=(replace(_READS, kind=Kind.ASYNC_READ),))),
         (_FIRST, replace(_SECOND, accesses=(replace(_READS, kind=Kind.ASYNC_WRITE),))),
         (_FIRST, replace(_SECOND, accesses=(replace(_WRITES, places=(_FLAG,)),))),
-        (_FIRST, replace(_SECOND, steps=(Look((0, 8), ">=", 1),))),
-        (_FIRST, _SECOND, Account((), (_WRITES,))),
+        (_FIRST, replace(_SECOND, steps=(FlagTest((0, 8), ">=", 1),))),
+        (_FIRST, _SECOND, ClusterSummary((), (_WRITES,))),
     ],
 )  # fmt: skip
-def test_what_does_not_go_together(accounts: tuple[Account, ...]) -> None:
-    assert Together(accounts).wrong() is not None
+def test_what_does_not_go_together(accounts: tuple[ClusterSummary, ...]) -> None:
+    assert Composition(accounts).wrong() is not None
 
 
 def test_atomics_of_one_proxy_need_no_order() -> None:
     adds = Access(_DATA, Kind.ASYNC_WRITE, True, int(Scope.GPU), _NONE, _NONE, _NONE)
-    assert Together((Account((), (adds,)), Account((), (adds,)))).wrong() is None
+    assert Composition((ClusterSummary((), (adds,)), ClusterSummary((), (adds,)))).wrong() is None
     other = replace(adds, kind=Kind.GENERIC_WRITE)
-    assert Together((Account((), (adds,)), Account((), (other,)))).wrong() is not None
+    assert Composition((ClusterSummary((), (adds,)), ClusterSummary((), (other,)))).wrong() is not None
     near = replace(adds, scope=int(Scope.CTA))
-    assert Together((Account((), (adds,)), Account((), (near,)))).wrong() is not None
+    assert Composition((ClusterSummary((), (adds,)), ClusterSummary((), (near,)))).wrong() is not None
 
 
 def _some(random: Random, numbers: range) -> frozenset[int]:
     return frozenset(i for i in numbers if random.random() < 0.7)
 
 
-def _random_account(random: Random) -> Account:
+def _random_account(random: Random) -> ClusterSummary:
     """A cluster that looks at flags and writes them, in between accesses to a few bytes."""
     flags = ((0, 4), (4, 8))
     kinds = (Kind.GENERIC_READ, Kind.GENERIC_WRITE, Kind.ASYNC_READ, Kind.ASYNC_WRITE)
@@ -242,36 +258,38 @@ def _random_account(random: Random) -> Account:
         for _ in range(random.randint(1, 3))
     )  # fmt: skip
     of = range(len(accesses))
-    handed = Handed(_some(random, of), _some(random, of), *(_some(random, looks) for _ in range(3)))
-    steps: list[Look | Signal] = [
-        Look(random.choice(flags), random.choice((">=", "==", "!=")), random.randint(0, 2)) for _ in looks
+    handed = ReleasedKnowledge(
+        _some(random, of), _some(random, of), *(_some(random, looks) for _ in range(3))
+    )
+    steps: list[FlagTest | FlagSignal] = [
+        FlagTest(random.choice(flags), random.choice((">=", "==", "!=")), random.randint(0, 2)) for _ in looks
     ]
     for i in range(random.randint(1, 2)):
         value, added = (None, 1) if random.random() < 0.6 else (random.randint(0, 2), None)
         before = _some(random, range(number + i))
-        steps.append(Signal(random.choice(flags), value, added, 1, before, _some(random, looks), handed))
-    return Account(tuple(steps), accesses)
+        steps.append(FlagSignal(random.choice(flags), value, added, 1, before, _some(random, looks), handed))
+    return ClusterSummary(tuple(steps), accesses)
 
 
-def _less(random: Random, x: Account) -> Account:
+def _less(random: Random, x: ClusterSummary) -> ClusterSummary:
     """The same cluster, which knows of less."""
 
     def fewer(some: frozenset[int]) -> frozenset[int]:
         return frozenset(i for i in some if random.random() < 0.7)
 
-    def handed(h: Handed | None) -> Handed | None:
+    def handed(h: ReleasedKnowledge | None) -> ReleasedKnowledge | None:
         fields = (h.over, h.bridged, h.seen, h.fenced, h.carried) if h is not None else ()
-        return None if h is None else Handed(*map(fewer, fields))
+        return None if h is None else ReleasedKnowledge(*map(fewer, fields))
 
     steps = tuple(
         replace(s, before=fewer(s.before), looks=fewer(s.looks), handed=handed(s.handed))
-        if isinstance(s, Signal) else s
+        if isinstance(s, FlagSignal) else s
         for s in x.steps
     )  # fmt: skip
     accesses = tuple(
         replace(a, seen=fewer(a.seen), fenced=fewer(a.fenced), carried=fewer(a.carried)) for a in x.accesses
     )
-    return Account(steps, accesses)
+    return ClusterSummary(steps, accesses)
 
 
 def test_who_knows_less_goes_together_with_no_more() -> None:
@@ -280,7 +298,7 @@ def test_who_knows_less_goes_together_with_no_more() -> None:
     for _ in range(30_000):
         accounts = [_random_account(random) for _ in range(2)]
         less = [_less(random, x) for x in accounts]
-        if Together(less).wrong() is None:
+        if Composition(less).wrong() is None:
             fine += 1
-            assert Together(accounts).wrong() is None, (accounts, less)
+            assert Composition(accounts).wrong() is None, (accounts, less)
     assert fine > 300

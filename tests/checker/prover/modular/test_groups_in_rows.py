@@ -1,4 +1,5 @@
-"""Teams that are rows of the grid, proved as any member of a team; beside small launches, each checked whole.
+"""Block groups that are rows of the grid, proved as any member of a block group; beside small launches, each
+checked whole.
 
 A small launch has all of its blocks beside each other, and no block or team stands for another one.
 """
@@ -10,7 +11,7 @@ from functools import cache
 import pytest
 
 from syncverify.base.diagnostics import Policy, ScopeKind, Verdict
-from syncverify.checker.prover.parametric.strategy import each_alone, problem_of
+from syncverify.checker.prover.parametric.strategy import each_cluster_alone, problem_of
 from syncverify.driver.ir import check_kernel
 from syncverify.frontends.ir.block_groups import in_rows, team_size
 from syncverify.ir.nodes import Kernel
@@ -100,7 +101,7 @@ ONE = {
     "the next team's flag": {"told": "team + 1"},
 }
 WRONG = {**BOTH, **PAIRS, **ONE}
-#: Right in teams of two.
+#: Right in block groups of two.
 OF_THREE = {"the slot of the next one", "slots that overlap", "the last one looks elsewhere"}
 CASES = [
     *((2, {}, x) for x in BOTH), *((3, _ONE, x) for x in BOTH),
@@ -124,9 +125,9 @@ def _kernel(n: int, changed: dict[str, str]) -> Kernel:
 
 
 def _any_member(kernel: Kernel) -> Verdict:
-    """The verdict for every size by any member of a team; no launch is checked for it."""
+    """The verdict for every size by any member of a block group; no launch is checked for it."""
     problem = problem_of(kernel, {}, lambda _: Verdict.UNKNOWN)
-    return each_alone(problem, Policy.PRACTICAL).verdict if problem.alone else Verdict.UNKNOWN
+    return each_cluster_alone(problem, Policy.PRACTICAL).verdict if problem.alone else Verdict.UNKNOWN
 
 
 @cache
@@ -160,7 +161,7 @@ SEEDS = range(2000, 2050)
 
 
 class _Row(Team):
-    """Random kernels whose teams are rows of the grid."""
+    """Random kernels whose block groups are rows of the grid."""
 
     def text(self) -> str:
         found = super().text()

@@ -1,4 +1,4 @@
-"""Random kernels whose blocks share global memory in teams, right or nearly so."""
+"""Random kernels whose blocks share global memory in block groups, right or nearly so."""
 
 from __future__ import annotations
 

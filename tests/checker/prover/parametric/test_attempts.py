@@ -7,28 +7,33 @@ import pytest
 from syncverify.base.diagnostics import Policy, Verdict
 from syncverify.checker.prover.parametric import strategy
 from syncverify.checker.prover.parametric.attempt import Attempt
-from syncverify.checker.prover.parametric.strategy import Limits, Problem, Sized, prove
+from syncverify.checker.prover.parametric.strategy import ExplorationBudget, ParametricResult, Problem, prove
 
 WHOLE = 160
-BRIEF, SOON, LAST = (WHOLE // part for part in (strategy.BRIEF, strategy.SOON, strategy.LAST))
+BRIEF, SOON, LAST = (
+    WHOLE // part
+    for part in (strategy.ROUND_ROBIN_DIVISOR, strategy.FIRST_PASS_DIVISOR, strategy.SECOND_PASS_DIVISOR)
+)
 
 
 def tried(
     monkeypatch: pytest.MonkeyPatch, exceeded: list[bool], forgotten: bool, last: Verdict = Verdict.UNKNOWN
 ) -> list[tuple[bool, int]]:
-    """Whether each attempt took any value in every turn, and its events; ``exceeded``: how each one ends."""
+    """Whether each attempt took any value in every iteration, and its events; ``exceeded``: how each one
+    ends.
+    """
     seen: list[tuple[bool, int]] = []
 
-    def run(self: Attempt) -> Sized:
+    def run(self: Attempt) -> ParametricResult:
         self.exceeded = exceeded[len(seen)]
         seen.append((self.forgets, self.limits.events))
         if forgotten:
             self.space.forgotten.add("K")
-        return Sized(last if len(seen) == len(exceeded) else Verdict.UNKNOWN, reason="not shown")
+        return ParametricResult(last if len(seen) == len(exceeded) else Verdict.UNKNOWN, reason="not shown")
 
     monkeypatch.setattr(Attempt, "run", run)
     problem = Problem({"K": (0, 9)}, (), lambda *_: [], lambda _: Verdict.PROVED)
-    found = prove(problem, Policy.PRACTICAL, Limits(events=WHOLE), small=False)
+    found = prove(problem, Policy.PRACTICAL, ExplorationBudget(events=WHOLE), small=False)
     assert found.verdict is last
     return seen
 
@@ -40,21 +45,21 @@ def test_any_value_in_every_turn_is_looked_at_briefly_first(monkeypatch: pytest.
 
 
 def test_the_brief_look_goes_on_while_few_states_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It would begin anew with the same states. So it is in PTX; in the IR it is over soon."""
-    limits = Limits(events=WHOLE, brief=strategy.BRIEF)
-    seen: list[Limits] = []
+    """It would restart with the same states. So it is in PTX; in the IR it is over soon."""
+    limits = ExplorationBudget(events=WHOLE, brief=strategy.ROUND_ROBIN_DIVISOR)
+    seen: list[ExplorationBudget] = []
 
-    def run(self: Attempt) -> Sized:
+    def run(self: Attempt) -> ParametricResult:
         seen.append(self.limits)
-        return Sized(Verdict.PROVED)
+        return ParametricResult(Verdict.PROVED)
 
     monkeypatch.setattr(Attempt, "run", run)
     prove(Problem({}, (), lambda *_: [], lambda _: Verdict.PROVED), Policy.PRACTICAL, limits)
     (brief,) = seen
     assert (brief.events, brief.events * brief.stretch) == (BRIEF, WHOLE)
-    assert brief.goes_on(strategy.BRIEF, 10, 200)
+    assert brief.goes_on(strategy.ROUND_ROBIN_DIVISOR, 10, 200)
     assert not brief.goes_on(1.1, 100, 200)
-    assert not brief.goes_on(strategy.BRIEF + 0.1, 10, 200)
+    assert not brief.goes_on(strategy.ROUND_ROBIN_DIVISOR + 0.1, 10, 200)
 
 
 def test_one_value_is_looked_at_in_two_orders(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from syncverify.ir.evaluate import counting, truth
 from syncverify.ir.expr import Call, walk
 from syncverify.ir.nodes import Let
 from syncverify.ir.text.parser import parse
-from syncverify.symbolic.context import Space
+from syncverify.symbolic.context import SymbolicContext
 
 KERNEL = """
 kernel k {{
@@ -75,7 +75,7 @@ def test_another_comparison_is_another_number(produced: str) -> None:
 
 @pytest.mark.parametrize("produced", ["each + 1 - (block >= more)", "each + select(block < more, 1, 0)"])
 def test_where_the_answer_matters_it_is_decided(produced: str) -> None:
-    """The numbers are told apart at first, which fails; then the comparison is a question."""
+    """The numbers are distinguished at first, which fails; then the comparison is a question."""
     assert verdict(produced) == (Verdict.PROVED, ScopeKind.ALL)
 
 
@@ -100,7 +100,7 @@ def test_which_comparisons_are_numbers(text: str, numbers: int) -> None:
 
 def test_truth_of_numbers_and_sizes() -> None:
     assert [truth(x) for x in (-1, 0, 5)] == [0, 1, 1]
-    space = Space()
+    space = SymbolicContext()
     a = space.atom("a", 0, 9)
     assert (truth(a), truth(a - 10)) == (1, 0)
     space.forgets = True

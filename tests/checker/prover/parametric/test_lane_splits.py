@@ -1,4 +1,4 @@
-"""Lanes of one warp that part at every length: all of them are told apart at once."""
+"""Lanes of one warp that part at every length: all of them are distinguished at once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from syncverify.base.diagnostics import ScopeKind, Verdict
 from syncverify.checker.prover.parametric import attempt
-from syncverify.checker.prover.parametric.lane_splits import MOST_PARTS, alike, refined
+from syncverify.checker.prover.parametric.lane_splits import MOST_PARTS, refined, same_split_elsewhere
 from syncverify.driver.certificates import certify, dumps, recheck
 from syncverify.driver.ir import check_kernel
 from syncverify.ir.nodes import Kernel
@@ -73,6 +73,6 @@ def test_one_length_that_fails_is_found(between: str, smallest: int) -> None:
 
 def test_classes_like_one_that_is_split_are_split_last_first() -> None:
     system = SimpleNamespace(alike=lambda cls: [1, cls, 7])
-    found = alike(system, LaneSplit(4, (1, 6)))
+    found = same_split_elsewhere(system, LaneSplit(4, (1, 6)))
     assert [(s.cls, s.parts) for s in found] == [(7, (1, 6)), (4, (1, 6)), (1, (1, 6))]
-    assert [s.cls for s in alike(SimpleNamespace(), LaneSplit(4, (1, 6)))] == [4]
+    assert [s.cls for s in same_split_elsewhere(SimpleNamespace(), LaneSplit(4, (1, 6)))] == [4]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from syncverify.base.diagnostics import Policy
-from syncverify.checker.prover.parametric.strategy import Sized, all_sizes
+from syncverify.checker.prover.parametric.strategy import ParametricResult, all_sizes
 from syncverify.driver.ir import check_kernel
 from syncverify.ir.nodes import Kernel
 from syncverify.ir.text.parser import parse
@@ -13,7 +13,7 @@ ARRIVE = "mbarrier.arrive empty[stage]"
 LOAD = "bulk.load tile[stage], a[(t * K + k) * 64 : 64], full[stage]"
 
 
-def proof(text: str, policy: Policy = Policy.PRACTICAL) -> Sized:
+def proof(text: str, policy: Policy = Policy.PRACTICAL) -> ParametricResult:
     """What is found for all sizes of a kernel."""
     (kernel,) = parse(text, "kernel.syncir")
     return all_sizes(kernel, {}, policy, lambda v: check_kernel(kernel, v, policy).verdict)

@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 
 from syncverify.base.diagnostics import Policy
-from syncverify.checker.happens_before.access_merging import enter
+from syncverify.checker.happens_before.access_merging import commit_pending_reads
 from syncverify.checker.happens_before.dispatch import HANDLERS
-from syncverify.checker.happens_before.end_of_run import finish
-from syncverify.checker.happens_before.handlers.phases import land
+from syncverify.checker.happens_before.end_of_run import check_end
+from syncverify.checker.happens_before.handlers.phases import complete_async
 from syncverify.checker.happens_before.run import Run, TooManyEvents, Unmodelled
 from syncverify.checker.happens_before.shadow import Record, Segment, Shadow
 from syncverify.checker.happens_before.vector_clocks import Columns
 from syncverify.checker.prover.reach.state.canonical_state import sites
-from syncverify.checker.prover.reach.state.snapshot import fork
-from syncverify.checker.prover.reach.threshold_abstraction import Loose
+from syncverify.checker.prover.reach.state.snapshot import copy_run
+from syncverify.checker.prover.reach.threshold_abstraction import ThresholdAbstraction
 from syncverify.frontends.ir.systems import systems
 from syncverify.ir.nodes import Kernel
 from syncverify.ir.text.parser import parse
@@ -39,7 +39,7 @@ def text_of(**more: object) -> str:
 def started(system: System, joins: bool) -> Run:
     classes = len(system.info.classes)
     columns = Columns(classes, 40 * classes + 256)
-    run = Run(system, HANDLERS, land, columns, 60_000)
+    run = Run(system, HANDLERS, complete_async, columns, 60_000)
     run.joins = joins
     return run
 
@@ -50,7 +50,7 @@ def met(system: System, joins: bool) -> tuple[set[tuple[object, ...]], int]:
     try:
         run.run()
         if not run.hung:
-            finish(run)
+            check_end(run)
     except (TooManyEvents, Unmodelled):
         pass
     return set(run.failures), sum(len(s._segments) for s in run.memory.values())
@@ -125,7 +125,7 @@ def on_record(text: str, at_once: bool) -> list[object]:
         while not t.done and not t.blocked:
             run.step(t)
             if at_once:
-                enter(run)
+                commit_pending_reads(run)
             if not any(t.products for t in run.threads):
                 assert not run.late
                 found.append([held(s) for _, shadow in sorted(run.memory.items()) for s in shadow._segments])
@@ -183,7 +183,7 @@ def test_runs_that_part_join_apart() -> None:
             run.step(t)
         if not t.done and not t.blocked:
             run.ready.appendleft(t)
-    copy = fork(run)
+    copy = copy_run(run)
     open_ = [(r.time, r.tag_value) for t in copy.threads for r in t.products]
     run.run()
     assert [(r.time, r.tag_value) for t in copy.threads for r in t.products] == open_
@@ -192,7 +192,7 @@ def test_runs_that_part_join_apart() -> None:
 
 
 def test_where_parts_are_is_kept_where_it_matters() -> None:
-    """Stores at other places are told apart, and reads once something was met of their place."""
+    """Stores at other places are distinguished, and reads once something was met of their place."""
     (kernel,) = parse(text_of(), "matmul")
     (system, *_) = systems(kernel, values(kernel))
     run = started(system, True)
@@ -201,8 +201,8 @@ def test_where_parts_are_is_kept_where_it_matters() -> None:
     store = Record(Access.GENERIC_WRITE, 0, 1, 2, 10, parts=tuple(parts))
     run.info.footprints.extend(Footprint(0, ((0, 8),)) for _ in range(3))
     assert sites(joined) == ((0, 10), (1, 11)) and sites(parts[0]) == 10
-    assert Loose(run).anywhere(joined) and not Loose(run).anywhere(store)
+    assert ThresholdAbstraction(run).anywhere(joined) and not ThresholdAbstraction(run).anywhere(store)
     run.judged.add((-12, 3, False))
-    assert not Loose(run).anywhere(joined) and Loose(run).anywhere(parts[0])
+    assert not ThresholdAbstraction(run).anywhere(joined) and ThresholdAbstraction(run).anywhere(parts[0])
     run.info.footprints[0] = Footprint(GLOBAL_MEMORY, ((0, 8),))
-    assert not Loose(run).anywhere(parts[0])
+    assert not ThresholdAbstraction(run).anywhere(parts[0])

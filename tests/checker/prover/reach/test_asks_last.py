@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from syncverify.base.diagnostics import Policy, Verdict
-from syncverify.checker.prover.budget import few_left
-from syncverify.checker.prover.parametric.strategy import Limits, problem_of, prove
+from syncverify.checker.prover.budget import worklist_is_small
+from syncverify.checker.prover.parametric.strategy import ExplorationBudget, problem_of, prove
 from syncverify.driver.files import read_source
 from syncverify.ir.nodes import Kernel
 from tests.checker.prover.reach.kernels import ring
@@ -16,10 +16,10 @@ from tests.checker.prover.reach.test_sizes import MISTAKES
 
 SIZES = Path(__file__).parents[4] / "corpus" / "sizes"
 WRONG = sorted(SIZES.glob("*.bad.syncir"))
-LAST = Limits(events=30_000, nodes=200, failures=1, asks_last=True, stretch=4)
+LAST = ExplorationBudget(events=30_000, nodes=200, failures=1, asks_last=True, stretch=4)
 
 
-def shown(kernel: Kernel, limits: Limits = LAST) -> tuple[Verdict, int]:
+def shown(kernel: Kernel, limits: ExplorationBudget = LAST) -> tuple[Verdict, int]:
     """The verdict, and the events that it took."""
     found = prove(
         problem_of(kernel, {}, lambda values: Verdict.UNKNOWN), Policy.PRACTICAL, limits, small=False
@@ -37,7 +37,7 @@ def test_a_wrong_ring_is_not(name: str) -> None:
     assert shown(MISTAKES[name][0])[0] is Verdict.UNKNOWN
 
 
-#: They take longest; ``parametric/test_family.py`` refutes each, the first look in this order.
+#: They take longest; ``parametric/test_family.py`` refutes each, the first attempt in this order.
 SELDOM = {
     "assumed_relation_of_sizes", "flat_against_nested", "four_bit_counter_of_tiles", "last_block_is_ragged",
     "phase_reset_by_consumer", "phase_reset_multiple_of_stages", "phase_reset_per_tile",
@@ -67,11 +67,11 @@ def test_no_wrong_kernel_of_the_corpus_is_proved(path: Path) -> None:
 def test_limits_stretch_while_few_states_are_left(nodes: int, stretch: int, wanted: Verdict) -> None:
     (kernel,) = read_source(SIZES / "bytes_of_all_tiles_gathered.good.syncir").kernels
     problem = problem_of(kernel, {}, lambda values: Verdict.UNKNOWN)
-    first = Limits(nodes=nodes, stretch=stretch)
+    first = ExplorationBudget(nodes=nodes, stretch=stretch)
     found = prove(problem, Policy.PRACTICAL, small=False, first=first, once=True)
     assert found.verdict is wanted
 
 
 def test_what_does_not_end_is_told_by_how_much_is_left() -> None:
-    assert few_left(100, 140)  # too early to tell
-    assert few_left(24, 200) and not few_left(40, 200)
+    assert worklist_is_small(100, 140)  # too early to tell
+    assert worklist_is_small(24, 200) and not worklist_is_small(40, 200)

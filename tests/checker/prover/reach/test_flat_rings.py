@@ -8,8 +8,8 @@ from __future__ import annotations
 import pytest
 
 from syncverify.base.diagnostics import Verdict
-from syncverify.checker.prover.reach.ring.positions import Kinds
-from syncverify.checker.prover.reach.ring.product import Rotations, Unequal
+from syncverify.checker.prover.reach.ring.positions import RegisterRoles
+from syncverify.checker.prover.reach.ring.product import RotatedAgents, SymmetryBroken
 from syncverify.driver.ir import check_kernel
 from syncverify.ir.text.parser import parse
 from tests.checker.prover.reach.kernels import proof
@@ -27,7 +27,7 @@ def flat(
     wait: str = "mbarrier.wait full[stage], phase",
     more: str = "i + {ahead} < N",
 ) -> str:
-    """The read of a slot is one turn before its next copy."""
+    """The read of a slot is one iteration before its next copy."""
     ahead = stages - 1
     inits = "\n      ".join(f"mbarrier.init full[{s}], 1" for s in range(stages))
     first = "\n    ".join(
@@ -93,13 +93,13 @@ def flat(
 @pytest.mark.parametrize("stages", [3, 4])
 def test_barriers_are_ended_at_each_place_by_itself(stages: int, monkeypatch: pytest.MonkeyPatch) -> None:
     parted: list[int] = []
-    stay = Rotations.stay
+    stay = RotatedAgents.stay
 
-    def noted(self: Rotations, run: object, places: frozenset[int]) -> None:
+    def noted(self: RotatedAgents, run: object, places: frozenset[int]) -> None:
         parted.append(len(places))
         stay(self, run, places)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(Rotations, "stay", noted)
+    monkeypatch.setattr(RotatedAgents, "stay", noted)
     found = proof(flat(stages, ends=(2, 0, *range(3, stages), 1)))
     assert found.verdict is Verdict.PROVED
     assert any(g.rotates for g in found.graphs)
@@ -142,13 +142,13 @@ def test_what_is_wrong_is_refuted(what: str) -> None:
 
 
 def test_what_seems_to_count_is_learned_in_order() -> None:
-    kinds = Kinds(size=4)
+    kinds = RegisterRoles(size=4)
     kinds.rings = {(0, "stage"): (0, 3), (1, "stage"): (0, 3)}
     kinds.varied.update({(0, "step"): 20, (0, "stage"): 1})
-    assert kinds.learns(Unequal("events", frozenset({(0, "k")})))
+    assert kinds.learns(SymmetryBroken("events", frozenset({(0, "k")})))
     assert kinds.counters == {(0, "k"), (1, "k")}  # in all classes
-    assert kinds.learns(Unequal("events"))
+    assert kinds.learns(SymmetryBroken("events"))
     assert kinds.counters == {(c, r) for c in (0, 1) for r in ("k", "step")}
-    assert kinds.learns(Unequal("events"))
+    assert kinds.learns(SymmetryBroken("events"))
     assert (0, "stage") in kinds.counters
-    assert not kinds.learns(Unequal("events"))
+    assert not kinds.learns(SymmetryBroken("events"))

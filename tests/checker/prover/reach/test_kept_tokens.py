@@ -29,7 +29,8 @@ _HEAD = """.version 8.6
     mov.u32 %r4, 0;
 """
 
-#: Two barriers in turn: turn i arrives for turn i + 1 and waits for the token that the turn before has kept.
+#: Two barriers in turn: iteration i arrives for iteration i + 1 and waits for the token that the turn before
+#: has kept.
 RING = (
     _HEAD
     + """    mbarrier.arrive.shared::cta.b64 %rd1, [%r2];

@@ -15,19 +15,25 @@ from syncverify.checker.happens_before.vector_clocks import A, E, H
 from syncverify.checker.kernel.exact.data import RejectedError
 from syncverify.checker.prover.budget import without_rotations
 from syncverify.checker.prover.parametric.strategy import (
-    Limits,
+    ExplorationBudget,
+    ParametricResult,
     Problem,
-    Sized,
     all_sizes,
-    each_alone,
+    each_cluster_alone,
     problem_of,
 )
 from syncverify.checker.prover.reach import knowledge_order as explore_knowledge
-from syncverify.checker.prover.reach.analysis import Explorer, Failed
-from syncverify.checker.prover.reach.knowledge_order import Known, always_lesser, hides, knowledge, lower
-from syncverify.checker.prover.reach.state.snapshot import fork
-from syncverify.checker.prover.reach.threshold_abstraction import Loose
-from syncverify.checker.prover.reach.tile_history import Missed
+from syncverify.checker.prover.reach.analysis import AbstractCounterexample, ReachabilityAnalysis
+from syncverify.checker.prover.reach.knowledge_order import (
+    KnowledgeAbstraction,
+    abstract_knowledge,
+    always_a_warning,
+    masks_failure,
+    weaken,
+)
+from syncverify.checker.prover.reach.state.snapshot import copy_run
+from syncverify.checker.prover.reach.threshold_abstraction import ThresholdAbstraction
+from syncverify.checker.prover.reach.tile_history import DroppedThreshold
 from syncverify.driver.certificates import graphs, sizes
 from syncverify.driver.ir import check_kernel
 from syncverify.ir.nodes import Kernel
@@ -35,12 +41,12 @@ from syncverify.ir.text.parser import parse
 from syncverify.ir.text.printer import print_kernel
 from syncverify.matmul import Schedule, product
 from syncverify.matmul.pipeline import build
-from syncverify.symbolic.context import Space
+from syncverify.symbolic.context import SymbolicContext
 from tests.checker.prover.reach.state.test_snapshot import started, steps
 
 
-def known(run: Run) -> Known:
-    found = knowledge(run)
+def known(run: Run) -> KnowledgeAbstraction:
+    found = abstract_knowledge(run)
     assert found is not None
     return found
 
@@ -59,7 +65,7 @@ def _standing() -> tuple[Run, int, int]:
 @pytest.mark.parametrize("row", [E, H, A], ids="E H A".split())
 def test_less_covers_more(row: int) -> None:
     more, cls, other = _standing()
-    less = fork(more)
+    less = copy_run(more)
     less.threads[cls].clock.m[row, other] = 0
     assert known(more).covers(known(more))
     assert known(less).covers(known(more))
@@ -76,12 +82,12 @@ def test_barriers_with_more_complete_phases_stand_for_others() -> None:
 
 def test_lowered_to_what_both_know() -> None:
     one, cls, other = _standing()
-    two = fork(one)
+    two = copy_run(one)
     one.threads[cls].clock.m[H, other] = 0
     two.threads[cls].clock.m[A, other] = 0
     assert not known(one).covers(known(two)) and not known(two).covers(known(one))
     before = known(two)
-    lower(two, known(one))
+    weaken(two, known(one))
     assert known(two).covers(known(one)) and known(two).covers(before)
     assert not before.covers(known(two))
 
@@ -95,7 +101,7 @@ def persistent(change: tuple[str, str] = ("", "")) -> Kernel:
     return kernel
 
 
-def _explored(kernel: Kernel) -> Sized:
+def _explored(kernel: Kernel) -> ParametricResult:
     return all_sizes(kernel, {}, Policy.PRACTICAL, lambda v: check_kernel(kernel, v).verdict)
 
 
@@ -109,7 +115,7 @@ def test_ends_of_tiles_are_forgotten() -> None:
     def pose() -> Problem:
         return problem_of(kernel, {}, lambda v: Verdict.UNKNOWN)
 
-    proof = graphs.written(found)
+    proof = graphs.to_plain(found)
     sizes.recheck(proof, pose, Policy.PRACTICAL, "proof")
     for node in (n for g in proof["systems"] for n in g["nodes"]):
         node.pop("less", None)
@@ -150,10 +156,10 @@ def test_a_last_use_that_is_not_known_is_less() -> None:
     s = next(s for s in more.barriers.values() if s.auto.live)
     s.last_use[other] = (more.threads[other].time, 0)
     more.threads[cls].clock.m[E, other] = more.threads[other].time
-    less = fork(more)
+    less = copy_run(more)
     less.threads[cls].clock.m[E, other] = 0
     assert known(less).covers(known(more)) and not known(more).covers(known(less))
-    lower(more, known(less))
+    weaken(more, known(less))
     assert known(more).covers(known(less))
 
 
@@ -165,33 +171,33 @@ def test_two_stores_of_one_value_are_as_little_for_who_knows_more() -> None:
     run, _, _ = _standing()
     note = _two_stores(severity=Severity.NOTE, strict_only=True)
     error = _two_stores()
-    assert always_lesser(run, note) and not always_lesser(run, error)
+    assert always_a_warning(run, note) and not always_a_warning(run, error)
     run.info.ctas = 2  # a scope may be too narrow there: who knows more may see just that
-    assert not always_lesser(run, note)
+    assert not always_a_warning(run, note)
     run.info.ctas = 1
     counted = _two_stores(severity=Severity.WARNING, strict_only=True)
     counted.obligation, counted.rule = Obligation.UB, "SV301"  # who stands at a barrier both know
-    assert always_lesser(run, counted)
+    assert always_a_warning(run, counted)
     counted.strict_only = False
-    assert not always_lesser(run, counted)
+    assert not always_a_warning(run, counted)
     run.failures[note.key] = note
-    assert not hides(run, 1, Policy.PRACTICAL)
+    assert not masks_failure(run, 1, Policy.PRACTICAL)
     run.loosely = True
-    assert not hides(run, 0, Policy.PRACTICAL) and hides(run, 0, Policy.STRICT)
+    assert not masks_failure(run, 0, Policy.PRACTICAL) and masks_failure(run, 0, Policy.STRICT)
     run.failures[error.key] = error
-    assert hides(run, 1, Policy.PRACTICAL)
+    assert masks_failure(run, 1, Policy.PRACTICAL)
 
 
 def test_what_is_met_only_for_what_was_forgotten_is_no_warning() -> None:
     run, _, _ = _standing()
     found = _two_stores(severity=Severity.WARNING, strict_only=True)
     run.failures[found.key] = found
-    explorer = Explorer(
+    explorer = ReachabilityAnalysis(
         system=run.system,  # type: ignore[arg-type]
-        space=Space(),
+        space=SymbolicContext(),
         roots=[],
         policy=Policy.PRACTICAL,
-        limits=Limits(),
+        limits=ExplorationBudget(),
     )
     assert explorer.certain(run) == [found]
     run.loosely = True
@@ -223,26 +229,26 @@ SHARED = Schedule(128, 64, stages=8, persistent=True, split_k=3, shares="pairs",
 def _shared() -> int:
     """Decisions for such a product."""
     kernel = build(product("bf16", "KK"), SHARED, Policy.PRACTICAL, 2)
-    found = each_alone(problem_of(kernel, {}, lambda v: Verdict.UNKNOWN), Policy.PRACTICAL)
+    found = each_cluster_alone(problem_of(kernel, {}, lambda v: Verdict.UNKNOWN), Policy.PRACTICAL)
     assert found.verdict is Verdict.PROVED
     return found.stats["nodes"]
 
 
 def test_what_agents_miss_of_one_slot_they_forget_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
     # that products of others are over is known at the end of a tile, and no more once a slot is read again
-    forgotten: list[list[Missed]] = []
+    forgotten: list[list[DroppedThreshold]] = []
     few = _shared()
-    _note(monkeypatch, "of_accesses", forgotten)
+    _note(monkeypatch, "orbit_of_access_weakening", forgotten)
     assert few == _shared() and any(forgotten)
-    monkeypatch.setattr(explore_knowledge, "of_accesses", lambda *x: [])
+    monkeypatch.setattr(explore_knowledge, "orbit_of_access_weakening", lambda *x: [])
     assert few < _shared()
 
 
-def _note(monkeypatch: pytest.MonkeyPatch, name: str, found: list[list[Missed]]) -> None:
+def _note(monkeypatch: pytest.MonkeyPatch, name: str, found: list[list[DroppedThreshold]]) -> None:
     """Takes note of what is forgotten."""
     whole = getattr(explore_knowledge, name)
 
-    def noted(*x: Any) -> list[Missed]:
+    def noted(*x: Any) -> list[DroppedThreshold]:
         found.append(whole(*x))
         return found[-1]
 
@@ -260,26 +266,26 @@ def _pending() -> int:
 
 
 def test_what_a_barrier_misses_of_its_ring_the_others_miss(monkeypatch: pytest.MonkeyPatch) -> None:
-    forgotten: list[list[Missed]] = []
+    forgotten: list[list[DroppedThreshold]] = []
     few = _pending()
-    _note(monkeypatch, "of_barriers", forgotten)
+    _note(monkeypatch, "orbit_of_barrier_weakening", forgotten)
     assert few == _pending() and any(forgotten)
-    monkeypatch.setattr(explore_knowledge, "of_barriers", lambda *x: [])
+    monkeypatch.setattr(explore_knowledge, "orbit_of_barrier_weakening", lambda *x: [])
     assert few < 0.9 * _pending()
 
 
 def test_flags_that_more_agents_know_of_take_no_decisions(monkeypatch: pytest.MonkeyPatch) -> None:
     few = _shared()
-    monkeypatch.setattr(Loose, "of_team", _told_apart)
+    monkeypatch.setattr(ThresholdAbstraction, "of_team", _told_apart)
     assert few < 0.9 * _shared()
 
 
-def _told_apart(loose: Loose) -> tuple[Any, ...]:
+def _told_apart(loose: ThresholdAbstraction) -> tuple[Any, ...]:
     """What is asked for a cluster's account as part of the key."""
     return (_Equal(_OF_TEAM(loose)),)
 
 
-_OF_TEAM = Loose.of_team
+_OF_TEAM = ThresholdAbstraction.of_team
 
 
 class _Equal:
@@ -302,16 +308,16 @@ def test_what_may_fail_is_tried_before_all_is_begun_anew(monkeypatch: pytest.Mon
     text = print_kernel(build(product("bf16", "KK"), SHARED, Policy.PRACTICAL, 2))
     first, middle, last = text.split("wgmma.wait 0")  # nobody waits for products of tiles that are shared
     (kernel,) = parse(f"{first}wgmma.wait 0{middle}{last}", "matmul")
-    tried: list[Failed] = []
-    failures = Explorer.failures
+    tried: list[AbstractCounterexample] = []
+    failures = ReachabilityAnalysis.failures
 
-    def noted(self: Explorer) -> Iterator[Failed | None]:
+    def noted(self: ReachabilityAnalysis) -> Iterator[AbstractCounterexample | None]:
         for failed in failures(self):
             if failed is not None:
                 tried.append(failed)
             yield failed
 
-    monkeypatch.setattr(Explorer, "failures", noted)
+    monkeypatch.setattr(ReachabilityAnalysis, "failures", noted)
     found = _explored(kernel)
     assert found.verdict is Verdict.REFUTED
     assert [x.certain for x in tried] == [False]

@@ -1,32 +1,34 @@
-"""What is seen at one point of a loop that goes round a ring tells of its other points."""
+"""What is seen at one point of a loop that cycles through a ring tells of its other points."""
 
 from __future__ import annotations
 
 from itertools import pairwise
 
-from syncverify.checker.prover.reach.domain.affine_sets import included
-from syncverify.checker.prover.reach.domain.affine_widening import Widening
-from syncverify.checker.prover.reach.graph import Graph, Node, Settled
-from syncverify.checker.prover.reach.state.symbolic_state import View
-from syncverify.checker.prover.reach.widening_strategy import Laps, Rounds, Seen
-from syncverify.symbolic.context import Open, Space
+from syncverify.checker.prover.reach.domain.affine_sets import is_subset
+from syncverify.checker.prover.reach.domain.affine_widening import AffineWidening
+from syncverify.checker.prover.reach.graph import Node, NodeStatus, ReachabilityGraph
+from syncverify.checker.prover.reach.state.symbolic_state import StateView
+from syncverify.checker.prover.reach.widening_strategy import BackEdges, ReachedState, RingLoopExtrapolation
+from syncverify.symbolic.context import SymbolicContext, UndecidedBranch
 from syncverify.symbolic.inequalities import Sum
-from syncverify.symbolic.path_condition import Path
+from syncverify.symbolic.path_condition import PathCondition
 
 #: What is left of a tile's steps, and the slot that is next.
 LEFT, SLOT = ("register", 0, 1), ("register", 0, 2)
 
 
 def seen(
-    space: Space, key: str, left: Sum, slot: Sum, widenings: int = 0, question: Sum | None = None
-) -> Seen:
-    node = Node(0, -1, Settled.ASKED, key, question=question, answer=True)
-    return Seen(node, View(key, (), {LEFT: left, SLOT: slot}), Path(space), widenings)
+    space: SymbolicContext, key: str, left: Sum, slot: Sum, widenings: int = 0, question: Sum | None = None
+) -> ReachedState:
+    node = Node(0, -1, NodeStatus.ASKED, key, question=question, answer=True)
+    return ReachedState(node, StateView(key, (), {LEFT: left, SLOT: slot}), PathCondition(space), widenings)
 
 
-def lap(space: Space, start: Sum, slots: int = 4) -> tuple[Laps, dict[str, list[Seen]]]:
+def lap(
+    space: SymbolicContext, start: Sum, slots: int = 4
+) -> tuple[RingLoopExtrapolation, dict[str, list[ReachedState]]]:
     """A loop of as many points as slots, gone round once."""
-    laps, found = Laps(), {}
+    laps, found = RingLoopExtrapolation(), {}
     c, parts = start
     states = [seen(space, f"p{i % slots}", (c - i, parts), (i % slots, ())) for i in range(slots + 1)]
     for a, b in pairwise(states):
@@ -36,7 +38,7 @@ def lap(space: Space, start: Sum, slots: int = 4) -> tuple[Laps, dict[str, list[
 
 
 def test_a_state_at_another_point_is_told_as_it_would_be_here() -> None:
-    space = Space()
+    space = SymbolicContext()
     n, u = (space.of(space.atom(name))[1] for name in ("n", "u"))
     laps, found = lap(space, (0, n))
     wider = seen(space, "p2", (-2, (*n, *u)), (2, ()), widenings=1)
@@ -46,15 +48,15 @@ def test_a_state_at_another_point_is_told_as_it_would_be_here() -> None:
 
 
 def test_states_that_were_not_widened_tell_nothing_new() -> None:
-    space = Space()
+    space = SymbolicContext()
     laps, found = lap(space, (0, space.of(space.atom("n"))[1]))
     assert laps.kin("p1", found["p1"][0].view, found) == []
 
 
 def test_a_loop_that_has_not_come_round_tells_nothing() -> None:
-    space = Space()
+    space = SymbolicContext()
     n = space.of(space.atom("n"))[1]
-    laps = Laps()
+    laps = RingLoopExtrapolation()
     a, b = seen(space, "a", (0, n), (0, ()), 1), seen(space, "b", (-1, n), (1, ()), 1)
     laps.came(a, "b", b.view)
     assert laps.kin("a", a.view, {"a": [a], "b": [b]}) == []
@@ -62,47 +64,49 @@ def test_a_loop_that_has_not_come_round_tells_nothing() -> None:
 
 def test_a_widening_has_all_that_other_points_tell() -> None:
     """Starts one slot further on, and two: every start is a case of what becomes of them."""
-    space = Space()
+    space = SymbolicContext()
     left, slot = space.atom("n", 10), 0
     rows = [space.of(left), space.of(slot)]
     later = [space.of(left + 4), space.of(slot)]
     further = [space.of(left + 1), space.of(slot + 1)]
-    w = Widening(space, rows, Path(space), later, Path(space), also=[(further, Path(space))])
-    assert included(space, w.became, w.path, rows, Path(space))
-    assert included(space, w.became, w.path, later, Path(space))
-    assert included(space, w.became, w.path, further, Path(space))
-    alone = Widening(space, rows, Path(space), later, Path(space))
-    assert not included(space, alone.became, alone.path, further, Path(space))
+    w = AffineWidening(
+        space, rows, PathCondition(space), later, PathCondition(space), also=[(further, PathCondition(space))]
+    )
+    assert is_subset(space, w.became, w.path, rows, PathCondition(space))
+    assert is_subset(space, w.became, w.path, later, PathCondition(space))
+    assert is_subset(space, w.became, w.path, further, PathCondition(space))
+    alone = AffineWidening(space, rows, PathCondition(space), later, PathCondition(space))
+    assert not is_subset(space, alone.became, alone.path, further, PathCondition(space))
 
 
 def test_bounds_that_another_point_does_not_keep_are_dropped() -> None:
-    space = Space()
+    space = SymbolicContext()
     u = space.atom("u", widened=True)
-    here, below = Path(space), Path(space)
+    here, below = PathCondition(space), PathCondition(space)
     here.assume(*space.of(u))
     below.assume(*space.of(u + 5))
     rows, later = [space.of(u)], [space.of(u + 1)]
-    w = Widening(space, rows, here, later, here, also=[(rows, below)])
-    assert included(space, w.became, w.path, rows, below)
-    alone = Widening(space, rows, here, later, here)
-    assert not included(space, alone.became, alone.path, rows, below)
+    w = AffineWidening(space, rows, here, later, here, also=[(rows, below)])
+    assert is_subset(space, w.became, w.path, rows, below)
+    alone = AffineWidening(space, rows, here, later, here)
+    assert not is_subset(space, alone.became, alone.path, rows, below)
 
 
-def first_steps(space: Space, *left: int) -> list[Seen]:
+def first_steps(space: SymbolicContext, *left: int) -> list[ReachedState]:
     n = space.of(space.atom("n", 10))[1]
     return [seen(space, f"p{i}", (c, n), (i, ()), question=(c - 3, n)) for i, c in enumerate(left)]
 
 
-def ahead(space: Space, states: list[Seen]) -> Seen | None:
+def ahead(space: SymbolicContext, states: list[ReachedState]) -> ReachedState | None:
     first, before, here = states
     question = here.node.question
     assert question is not None
-    return Laps().ahead(first, before, here.view, here.path, Open(*question), 8)
+    return RingLoopExtrapolation().ahead(first, before, here.view, here.path, UndecidedBranch(*question), 8)
 
 
 def test_two_steps_alike_tell_of_the_next_lap() -> None:
     """What counts steps is eight less, what names a slot comes round, and the loop goes on as long."""
-    space = Space()
+    space = SymbolicContext()
     states = first_steps(space, 0, -1, -2)
     found = ahead(space, states)
     n = states[0].view.rows[LEFT][1]
@@ -112,12 +116,12 @@ def test_two_steps_alike_tell_of_the_next_lap() -> None:
 
 
 def test_steps_that_differ_tell_nothing() -> None:
-    space = Space()
+    space = SymbolicContext()
     assert ahead(space, first_steps(space, 0, -9, -10)) is None
 
 
 def test_a_lap_that_a_register_counts_already_is_not_told_again() -> None:
-    space = Space()
+    space = SymbolicContext()
     u = space.of(space.atom("u", widened=True))[1]
     states = first_steps(space, 0, -1, -2)
     for s in states:
@@ -127,28 +131,28 @@ def test_a_lap_that_a_register_counts_already_is_not_told_again() -> None:
 
 
 def test_loops_are_left_at_once_until_one_is_a_case_of_another() -> None:
-    graph, rounds = Graph(), Rounds()
-    entered = graph.add(-1, Settled.WIDENED, answer=False)
-    asked = graph.add(entered.number, Settled.ASKED)
-    inside = graph.add(asked.number, Settled.ASKED, answer=True)
+    graph, rounds = ReachabilityGraph(), BackEdges()
+    entered = graph.add(-1, NodeStatus.WIDENED, answer=False)
+    asked = graph.add(entered.number, NodeStatus.ASKED)
+    inside = graph.add(asked.number, NodeStatus.ASKED, answer=True)
     assert rounds.begins(graph, asked)
     assert not rounds.begins(graph, inside)
     rounds.over = True
     assert not rounds.begins(graph, asked)
 
 
-def round_of(space: Space, step: int, slots: int) -> Seen | None:
+def round_of(space: SymbolicContext, step: int, slots: int) -> ReachedState | None:
     """What a loop comes to next, after it was gone round elsewhere by so many steps."""
     n, m = (space.of(space.atom(name, 1))[1] for name in ("n", "m"))
-    laps = Laps()
+    laps = RingLoopExtrapolation()
     first, second = seen(space, "a", (0, n), (0, ())), seen(space, "a", (-step, n), (0, ()))
     laps.went_round(first, second.view, (7, 100), slots)
     here = seen(space, "b", (0, m), (0, ()))
-    return laps.next_round(here, here.view, here.path, Open(-step, m), (7, 100))
+    return laps.next_round(here, here.view, here.path, UndecidedBranch(-step, m), (7, 100))
 
 
 def test_a_loop_of_whole_laps_tells_of_itself_where_it_is_begun_again() -> None:
-    space = Space()
+    space = SymbolicContext()
     found = round_of(space, 8, 4)
     assert found is not None
     m = found.view.rows[LEFT][1]
@@ -157,6 +161,6 @@ def test_a_loop_of_whole_laps_tells_of_itself_where_it_is_begun_again() -> None:
 
 
 def test_a_loop_of_other_steps_tells_nothing() -> None:
-    space = Space()
+    space = SymbolicContext()
     assert round_of(space, 6, 4) is None
     assert round_of(space, 8, 0) is None

@@ -1,4 +1,6 @@
-"""Turns that two warps deal out between them: proved for every size, and never what is wrong in some turn."""
+"""Turns that two warps deal out between them: proved for every size, and never what is wrong in some
+iteration.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +10,13 @@ import pytest
 
 from syncverify.base.diagnostics import Verdict
 from syncverify.checker.prover.budget import without_rotations
-from syncverify.checker.prover.parametric.strategy import Sized
-from syncverify.checker.prover.reach.analysis import Explorer
+from syncverify.checker.prover.parametric.strategy import ParametricResult
+from syncverify.checker.prover.reach.analysis import ReachabilityAnalysis
 from syncverify.driver.ir import check_kernel
 from syncverify.ir.text.parser import parse
-from syncverify.symbolic.context import Open, Rewrite, Space
+from syncverify.symbolic.context import SymbolicContext, SymbolSplit, UndecidedBranch
 from syncverify.symbolic.inequalities import negated
-from syncverify.symbolic.round_robin import Deals
+from syncverify.symbolic.round_robin import RoundRobin
 from tests.checker.prover.reach.kernels import ARRIVE, WAIT, producer, proof
 
 READ = "ld.shared x, tile[stage][lane : 1]"
@@ -92,7 +94,7 @@ def pingpong(
 
 
 @cache
-def right(stages: int) -> Sized:
+def right(stages: int) -> ParametricResult:
     return proof(pingpong(stages))
 
 
@@ -118,7 +120,7 @@ def test_answers_of_states_that_later_ones_stand_for_are_not_followed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     fewer = right(3)
-    monkeypatch.setattr(Explorer, "given_way", lambda self, state: False)
+    monkeypatch.setattr(ReachabilityAnalysis, "given_way", lambda self, state: False)
     all_ = proof(pingpong(3))
     assert fewer.verdict is all_.verdict is Verdict.PROVED
     assert fewer.stats["events"] < all_.stats["events"]
@@ -193,18 +195,18 @@ def test_what_is_wrong_somewhere_is_refuted_among_warnings(what: str) -> None:
 # ---------------------------------------------------------------- numbers
 
 
-def rest_of(space: Space, value: object, m: int) -> object:
+def rest_of(space: SymbolicContext, value: object, m: int) -> object:
     while True:
         try:
             return value % m  # type: ignore[operator]
-        except Rewrite as r:
+        except SymbolSplit as r:
             space.path.rewrite(r.atom, r.c, r.parts)
             value = space.resolved(value)
 
 
 @pytest.mark.parametrize("c", [1, 2, 5])
 def test_the_rest_of_a_size_and_a_number_is_an_unknown_of_its_own(c: int) -> None:
-    space = Space(Deals(names={"K"}))
+    space = SymbolicContext(RoundRobin(names={"K"}))
     space.forgets = True
     k = space.atom("K", 1, None)
     rest = rest_of(space, k + c, 4)
@@ -221,13 +223,13 @@ def test_the_rest_of_a_size_and_a_number_is_an_unknown_of_its_own(c: int) -> Non
 
 
 def test_a_bit_that_is_turned_stays_a_sum() -> None:
-    space = Space(Deals(names={"K"}))
+    space = SymbolicContext(RoundRobin(names={"K"}))
     bit = space.atom("bit", 0, 1)
-    with pytest.raises(Open):
-        bit ^ 1  # no turns are dealt out yet
+    with pytest.raises(UndecidedBranch):
+        bit ^ 1  # no iterations are distributed round-robin yet
     space.forgets = True
     assert bit ^ 0 is bit
     assert 1 ^ bit is 1 - bit
     wide = space.atom("wide", 0, 2)
-    with pytest.raises(Open):
+    with pytest.raises(UndecidedBranch):
         wide ^ 1

@@ -1,4 +1,6 @@
-"""States go round a ring one by one first: then all its places are known, and one state stands for all."""
+"""States cycle through a ring one by one first: then all its places are known, and one state stands
+for all.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +8,9 @@ import pytest
 
 from syncverify.base.diagnostics import Verdict
 from syncverify.checker.prover.reach.graph import Node
-from syncverify.checker.prover.reach.ring.positions import Kinds, Places
-from syncverify.checker.prover.reach.state.symbolic_state import Place, State, View
-from syncverify.checker.prover.reach.worklist import Settling
+from syncverify.checker.prover.reach.ring.positions import RegisterRoles, RingPositions
+from syncverify.checker.prover.reach.state.symbolic_state import Place, StateView, SymbolicState
+from syncverify.checker.prover.reach.worklist import NodeProcessing
 from syncverify.symbolic.inequalities import Sum
 from tests.checker.prover.reach.kernels import proof
 from tests.checker.prover.reach.test_flat_rings import flat
@@ -17,16 +19,16 @@ from tests.checker.prover.reach.test_flat_rings import flat
 def _places(stages: int) -> list[tuple[int, int]]:
     """Of the nodes of a proof how many places each stands for, in order."""
     seen: list[tuple[int, int]] = []
-    settled = Settling.remember
+    settled = NodeProcessing.remember
 
-    def noted(self: Settling, state: State, view: View, *rest: object) -> Node:
+    def noted(self: NodeProcessing, state: SymbolicState, view: StateView, *rest: object) -> Node:
         node = settled(self, state, view, *rest)  # type: ignore[arg-type]
         if self.ring is not None:
             seen.append((node.number, len(view.at.all)))
         return node
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Settling, "remember", noted)
+        patch.setattr(NodeProcessing, "remember", noted)
         found = proof(flat(stages))
     assert found.verdict is Verdict.PROVED and any(g.rotates for g in found.graphs)
     return seen
@@ -43,7 +45,7 @@ def test_rings_of_two_slots_are_found_all_the_same() -> None:
     assert any(n == 4 for _, n in _places(2))
 
 
-#: The slot is told from what counts: nothing else goes round the ring.
+#: The slot is told from what counts: nothing else cycles through the ring.
 FLAT = """kernel flat {
   launch block [96] registers 168
   param N : i32
@@ -100,19 +102,21 @@ def _rows(**values: int) -> dict[Place, Sum]:
 
 
 def test_what_counts_is_told_from_what_goes_round() -> None:
-    kinds = Kinds(size=4)
+    kinds = RegisterRoles(size=4)
     before, last = _rows(k=3, slot=3, same=7), _rows(k=10, slot=2, same=7)
     assert kinds.came_round(before, _rows(k=11, slot=3, same=7), last)
     assert kinds.counters == {(0, "k")}
 
 
 def test_where_all_that_moves_counts_nothing_goes_round() -> None:
-    kinds = Kinds(size=4)
+    kinds = RegisterRoles(size=4)
     assert not kinds.came_round(_rows(k=3, same=7), _rows(k=11, same=7), _rows(k=10, same=7))
 
 
 def test_registers_that_are_other_numbers_at_one_place_count() -> None:
-    kinds = Kinds(size=4, rings={(0, "slot"): (0, 3), (0, "k"): (3, 9)})
-    at = Places(1, (1, 2), {("register", 0, "slot"): {1: 0, 2: 1}, ("register", 0, "k"): {1: 0, 2: 1}})
-    there = Places(2, (1, 2), {("register", 0, "slot"): {1: -1, 2: 0}, ("register", 0, "k"): {1: -1, 2: 0}})
+    kinds = RegisterRoles(size=4, rings={(0, "slot"): (0, 3), (0, "k"): (3, 9)})
+    at = RingPositions(1, (1, 2), {("register", 0, "slot"): {1: 0, 2: 1}, ("register", 0, "k"): {1: 0, 2: 1}})
+    there = RingPositions(
+        2, (1, 2), {("register", 0, "slot"): {1: -1, 2: 0}, ("register", 0, "k"): {1: -1, 2: 0}}
+    )
     assert kinds.against(_rows(slot=1, k=5), at, _rows(slot=2, k=9), there) == {(0, "k")}

@@ -1,4 +1,4 @@
-"""Warnings that only strict mode asks for do not tell states apart, and hide nothing else."""
+"""Warnings that only strict mode asks for do not distinguish states, and hide nothing else."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 
 from syncverify.base.diagnostics import KernelReport, Policy, ScopeKind, Verdict
-from syncverify.checker.prover.parametric.strategy import Sized
+from syncverify.checker.prover.parametric.strategy import ParametricResult
 from syncverify.driver.ir import check_kernel
 from syncverify.ir.text.parser import parse
 from syncverify.ir.text.printer import print_kernel
@@ -18,7 +18,7 @@ from tests.checker.prover.reach.ring.test_symmetry import FENCE, READ, pipeline
 
 
 def _without_fence(early: str = "t < 0", fence: str = "") -> str:
-    """A ring whose reads are bridged by nobody; slots are given back too ``early`` in some turns."""
+    """A ring whose reads are bridged by nobody; slots are given back too ``early`` in some iterations."""
     return pipeline(
         3,
         read=f"if {early} {{\n {ARRIVE}\n }}\n {READ}",
@@ -27,7 +27,7 @@ def _without_fence(early: str = "t < 0", fence: str = "") -> str:
     )
 
 
-def _rules(found: Sized | KernelReport) -> set[tuple[str, int | None]]:
+def _rules(found: ParametricResult | KernelReport) -> set[tuple[str, int | None]]:
     return {(d.rule, d.span.line if d.span else None) for d in found.diagnostics}
 
 
@@ -75,7 +75,7 @@ TWICE = "bar.arrive 1, 128\nbar.sync 1, 128"  # both warps count twice, in a blo
     ("when", "smallest"), [("t > 3", {"T": 5, "K": 1}), ("k == 0 and t > 0", {"T": 2, "K": 1})]
 )
 def test_what_is_as_little_for_all_counts_in_strict_mode(when: str, smallest: dict[str, int]) -> None:
-    """States that stand for others meet it first: the proof is begun anew for nothing but that."""
+    """States that stand for others meet it first: the proof is restarted for nothing but that."""
     text = pipeline(3, read=f"if {when} {{\n {TWICE}\n }}\n {READ}")
     found = proof(text)
     (kernel,) = parse(text, "kernel.syncir")

@@ -10,32 +10,38 @@ import pytest
 from syncverify.base.diagnostics import Verdict
 from syncverify.checker.happens_before.run import Run
 from syncverify.checker.happens_before.vector_clocks import E
-from syncverify.checker.prover.parametric.strategy import Sized
+from syncverify.checker.prover.parametric.strategy import ParametricResult
 from syncverify.checker.prover.reach import worklist
 from syncverify.checker.prover.reach.state.snapshot import flat
-from syncverify.checker.prover.reach.threshold_abstraction import Loose
+from syncverify.checker.prover.reach.threshold_abstraction import ThresholdAbstraction
 from syncverify.checker.prover.reach.thresholds import ORDER
-from syncverify.checker.prover.reach.tile_history import Groups, Lack, Slots, forget_traces, lacking
-from syncverify.checker.prover.reach.worklist import Settling
+from syncverify.checker.prover.reach.tile_history import (
+    Groups,
+    OrbitWeakening,
+    RingBarriers,
+    forget_tile_history,
+    orbit_weakenings_of,
+)
+from syncverify.checker.prover.reach.worklist import NodeProcessing
 from tests.checker.prover.reach.kernels import proof
 from tests.checker.prover.reach.test_round_robin import WRONG, pingpong
 
 
-def events(found: Sized) -> int:
+def events(found: ParametricResult) -> int:
     assert found.verdict is Verdict.PROVED
     return found.stats["events"]
 
 
 def test_states_do_not_tell_where_tiles_began(monkeypatch: pytest.MonkeyPatch) -> None:
     few = events(proof(pingpong(4)))
-    monkeypatch.setattr(Settling, "groups", ())
+    monkeypatch.setattr(NodeProcessing, "groups", ())
     assert few < 0.9 * events(proof(pingpong(4)))
 
 
 def test_what_is_forgotten_too_much_is_known_in_the_next_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
     attempts: list[Groups] = []
 
-    def all_(run: Run, groups: Groups, lacks: Iterable[Lack] = ()) -> None:
+    def all_(run: Run, groups: Groups, lacks: Iterable[OrbitWeakening] = ()) -> None:
         attempts.append(groups)
         for s in run.barriers.values():
             for p in s.phases[1:2]:
@@ -43,7 +49,7 @@ def test_what_is_forgotten_too_much_is_known_in_the_next_attempt(monkeypatch: py
                 m[E] = 0
                 s.phases = [s.phases[0], flat(p, m=m), *s.phases[2:]]
 
-    monkeypatch.setattr(worklist, "forget_traces", all_)
+    monkeypatch.setattr(worklist, "forget_tile_history", all_)
     assert proof(pingpong(2)).verdict is Verdict.PROVED
     assert attempts
 
@@ -58,25 +64,25 @@ def states() -> Iterator[list[tuple[Run, Groups]]]:
     """Runs that are compared, before their traces are forgotten."""
     seen: list[tuple[Run, Groups]] = []
 
-    def keep(run: Run, groups: Groups, lacks: Iterable[Lack] = ()) -> None:
+    def keep(run: Run, groups: Groups, lacks: Iterable[OrbitWeakening] = ()) -> None:
         check(run, groups)
         seen.append((run, groups))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(worklist, "forget_traces", keep)
+        patch.setattr(worklist, "forget_tile_history", keep)
         proof(pingpong(3))
     yield seen
 
 
 def check(run: Run, groups: Groups) -> None:
     """Forgets; no row knows more than before, and what the ring and its waits are asked for stays known."""
-    slots = Slots(run, groups)
+    slots = RingBarriers(run, groups)
     before = {b: [m.copy() for m, _ in slots.last(b)] for b in slots.likes}
     asked = {(c, w[0]) for b in slots.likes for c, w in run.barriers[b].waits.items()}
     asked |= {
         (column, v) for column, b in slots.columns.items() for v in range(run.barriers[b].auto.phase + 1)
     }
-    forget_traces(run, groups)
+    forget_tile_history(run, groups)
     for b, rows in before.items():
         for old, (new, _) in zip(rows, slots.last(b), strict=True):
             assert (new <= old).all()
@@ -90,7 +96,7 @@ def test_what_is_asked_of_the_ring_stays_known(states: list[tuple[Run, Groups]])
 
 def test_thresholds_move_with_slots(states: list[tuple[Run, Groups]]) -> None:
     run, groups = states[-1]
-    slots = Slots(run, groups)
+    slots = RingBarriers(run, groups)
     assert len(slots.likes) == 6  # full and empty, three slots each
     for b, (likes, slot) in slots.likes.items():
         column = run.barriers[b].column
@@ -106,7 +112,7 @@ def test_thresholds_move_with_slots(states: list[tuple[Run, Groups]]) -> None:
 
 def test_slots_miss_of_the_ring_what_they_are_to_lack(states: list[tuple[Run, Groups]]) -> None:
     run, groups = states[-1]
-    slots = Slots(run, groups)
+    slots = RingBarriers(run, groups)
     known = {b: m[E].copy() for b in slots.likes for m, _ in slots.last(b)}
     newest = {
         (b, column): slots.distance(b, column, int(row[column]))
@@ -115,7 +121,7 @@ def test_slots_miss_of_the_ring_what_they_are_to_lack(states: list[tuple[Run, Gr
     }
     lacks = {(slots.group[b], False, *to) for (b, _), to in newest.items() if to is not None and to[1] > 0}
     assert lacks
-    forget_traces(run, groups, lacks)
+    forget_tile_history(run, groups, lacks)
     least = np.min([t.clock.m[E] for t in run.threads if not t.done], axis=0)
     for (b, column), to in newest.items():
         ((m, _),) = slots.last(b)
@@ -126,7 +132,7 @@ def test_slots_miss_of_the_ring_what_they_are_to_lack(states: list[tuple[Run, Gr
 
 def test_what_last_phases_miss_is_told_by_how_far_it_is(states: list[tuple[Run, Groups]]) -> None:
     run, groups = states[-1]
-    slots, loose = Slots(run, groups), Loose(run, everything=True)
+    slots, loose = RingBarriers(run, groups), ThresholdAbstraction(run, everything=True)
     assert loose.taken_apart()
     b = min(slots.likes)
     (last, _), *_ = slots.last(b)
@@ -135,6 +141,6 @@ def test_what_last_phases_miss_is_told_by_how_far_it_is(states: list[tuple[Run, 
     number, to = next(
         (i, to) for i, (column, v) in enumerate(asked) if (to := slots.distance(b, column, v)) is not None
     )
-    assert lacking(loose, groups, [((ORDER, number), [row])]) == {(slots.group[b], False, *to)}
+    assert orbit_weakenings_of(loose, groups, [((ORDER, number), [row])]) == {(slots.group[b], False, *to)}
     other = next(i for i, (column, _) in enumerate(asked) if column not in slots.columns)
-    assert not lacking(loose, groups, [((ORDER, other), [row])])
+    assert not orbit_weakenings_of(loose, groups, [((ORDER, other), [row])])

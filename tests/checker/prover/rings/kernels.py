@@ -126,7 +126,7 @@ def _prefetch(distance: str, *assume: str, params: tuple[str, ...] = ()) -> str:
 
 
 def _ahead() -> str:
-    """Refills the slot that was read one turn before, before reading: distance S - 1."""
+    """Refills the slot that was read one iteration before, before reading: distance S - 1."""
     d = "(i + S - 1)"
     first = (
         "if p {", "for i in 0..min(S - 1, N) {", "mbarrier.arrive.expect_tx full[i], 256",

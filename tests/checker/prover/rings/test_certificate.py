@@ -82,7 +82,7 @@ def test_every_path_is_needed() -> None:
 
 
 def test_every_step_of_a_path_is_checked() -> None:
-    """Steps cannot be left out where agents meet, nor happen a turn of the ring later."""
+    """Steps cannot be left out where agents meet, nor happen an iteration of the ring later."""
     for i, some in enumerate(DATA["paths"]):
         for j, path in enumerate(some or []):
             for k in range(1, len(path)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from syncverify.base.diagnostics import Policy, ScopeKind, Verdict
-from syncverify.checker.prover.parametric.strategy import Sized
+from syncverify.checker.prover.parametric.strategy import ParametricResult
 from syncverify.checker.prover.rings import decide_stages, prove_stages
 from syncverify.driver.ir import check_kernel
 from syncverify.ir.nodes import Kernel
@@ -18,7 +18,7 @@ def read(text: str) -> Kernel:
     return k
 
 
-def decided(text: str, policy: Policy = Policy.PRACTICAL, **given: int) -> Sized:
+def decided(text: str, policy: Policy = Policy.PRACTICAL, **given: int) -> ParametricResult:
     k = read(text)
     found = decide_stages(k, given, policy, lambda values: check_kernel(k, values, policy).verdict)
     assert found is not None

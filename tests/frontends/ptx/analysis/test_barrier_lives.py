@@ -1,4 +1,4 @@
-"""A barrier that begins anew in each of many turns: every life of it has clocks of its own."""
+"""A barrier that restarts in each of many turns: every life of it has clocks of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""PTX whose blocks share global memory in teams, in grids of any size; relatives that must not be proved."""
+"""PTX whose blocks share global memory in block groups, in grids of any size; relatives that must not be
+proved.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +18,13 @@ from syncverify.driver import files
 from syncverify.driver.certificates import RejectedError, dumps
 from syncverify.driver.prover import prover
 from syncverify.driver.ptx_check import check_module
-from syncverify.driver.ptx_task import Checker, Kernel, compiled
+from syncverify.driver.ptx_task import Checker, CheckTask, compiled
 from syncverify.driver.verdicts import merge, run_system
 from syncverify.frontends.launch_facts import LaunchFacts
 from syncverify.frontends.ptx.launch.block_group_detection import team_size, teams_of
 from syncverify.frontends.ptx.launch.facts import ptx_facts
 from syncverify.frontends.ptx.syntax.parser import parse
-from syncverify.symbolic.context import Symbolic
+from syncverify.symbolic.context import NotConcrete
 from tests.frontends.ptx.execute_helpers import module_text
 from tests.frontends.ptx.team_programs import Team
 
@@ -163,7 +165,7 @@ GOOD = {
 }
 #: Flags are as they were found.
 RESTORED = {"the last collects"}
-#: None may be proved; the number of teams that refutes them.
+#: None may be proved; the number of block groups that refutes them.
 BAD: dict[str, tuple[str, int]] = {
     "the flag first": (_team(work="", go=_GO + _WORK), 1),
     "no acquire": (_team(_WAIT.replace("ld.acquire.gpu", "ld.relaxed.gpu")), 1),
@@ -280,7 +282,7 @@ def _kernel(text: str, facts: dict[str, Any]) -> Any:
     module = parse(text, "k.ptx")
     (f,) = module.entries
     known = ptx_facts(LaunchFacts({"k": facts}, "the launch"), f)
-    k = Kernel(module, f, known, Policy.PRACTICAL, None, "")  # type: ignore[arg-type]
+    k = CheckTask(module, f, known, Policy.PRACTICAL, None, "")  # type: ignore[arg-type]
     return compiled(k)[1]
 
 
@@ -299,7 +301,7 @@ def test_the_text_says_how_many_blocks_a_team_has(name: str) -> None:
     ],
 )
 def test_all_divisors_must_fit(divided: str, size: int) -> None:
-    """``4`` beside ``3`` does not; another sum is no divisor; ``6`` is two teams of 3."""
+    """``4`` beside ``3`` does not; another sum is no divisor; ``6`` is two block groups of 3."""
     more = f"{divided};\n    sub.u32 %r22, %r21, %r21;\n    add.u32 %r23, %r2, %r22;\n    "
     text = _team(head=_HEAD.replace("mul.wide.u32 %rd3, %r2", f"{more}mul.wide.u32 %rd3, %r23"))
     assert team_size(_kernel(text, FACTS), 1) == size
@@ -315,7 +317,7 @@ def test_what_is_compared() -> None:
 
 def test_atomics_beside_bulk_reductions_are_none() -> None:
     text = _team(_AHEAD, _ADDED + "    red.global.add.f32 [%rd6], %f1;\n")
-    with pytest.raises(Symbolic, match="atomics and bulk reductions"):
+    with pytest.raises(NotConcrete, match="atomics and bulk reductions"):
         teams_of(_kernel(text, FACTS), (1, 1, 1), (None, 1, 1))
 
 

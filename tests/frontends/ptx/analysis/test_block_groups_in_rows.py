@@ -1,4 +1,6 @@
-"""PTX whose teams are rows of the grid, proved as any member of one; beside small launches, checked whole."""
+"""PTX whose block groups are rows of the grid, proved as any member of one; beside small launches, checked
+whole.
+"""
 
 from __future__ import annotations
 

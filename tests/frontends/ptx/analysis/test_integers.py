@@ -17,7 +17,7 @@ import pytest
 
 from syncverify.frontends.ptx.exec.system import PtxSystem
 from syncverify.frontends.ptx.isa.match import forms
-from syncverify.frontends.ptx.values.register_values import lanes_of, vec
+from syncverify.frontends.ptx.values.register_values import lanes_of, per_lane
 from syncverify.model.events import Ev
 from tests.frontends.ptx.execute_helpers import system
 
@@ -577,7 +577,7 @@ def found_and_meant(forms: Sequence[Form], seed: int) -> list[tuple[Form, int, A
             named[letter] = f"%i{bits}_{k}_{at}"
             above = [draw.getrandbits(64) if bits > int(type_[1:]) >= 8 else 0 for _ in numbers]
             held = [(x | y << int(type_[1:])) % (1 << bits) for x, y in zip(numbers, above, strict=True)]
-            values[name] = vec(held)
+            values[name] = per_lane(held)
             names.append(f".reg .b{bits} {named[letter]};")
             body.append(f"ld.param.u{bits} {named[letter]}, [{name}];")
             ends.append(f".param .u{bits} {name}")

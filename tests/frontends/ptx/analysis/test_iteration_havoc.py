@@ -1,4 +1,4 @@
-"""Loops over tiles with loops inside, for every size: trip counts that turns read anew, barriers per tile."""
+"""Loops over tiles with loops inside, for every size: trip counts that turns havocked, barriers per tile."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from syncverify.base.diagnostics import KernelReport, ScopeKind, Verdict
 from syncverify.checker.prover.parametric.attempt import Attempt
-from syncverify.checker.prover.parametric.strategy import Sized
+from syncverify.checker.prover.parametric.strategy import ParametricResult
 from syncverify.driver.files import check_source, read_source
 from syncverify.frontends.launch_facts import read_facts
 from syncverify.frontends.ptx.analysis.iteration_havoc import KEPT
@@ -18,11 +18,11 @@ from syncverify.frontends.ptx.compile.program import Program
 from syncverify.frontends.ptx.compile.runtime import NOT_ENTERED
 from syncverify.frontends.ptx.syntax.parser import parse
 from syncverify.frontends.ptx.values.grid_stride_iterations import TURNS, at_least
-from syncverify.frontends.ptx.values.symbolic_words import Size
-from syncverify.symbolic.context import Open, Space
+from syncverify.frontends.ptx.values.symbolic_words import SymbolicWord
+from syncverify.symbolic.context import SymbolicContext, UndecidedBranch
 from syncverify.symbolic.inequalities import negated
-from syncverify.symbolic.loop_havoc import renewed
-from syncverify.symbolic.round_robin import Deals
+from syncverify.symbolic.loop_havoc import havoc_iteration
+from syncverify.symbolic.round_robin import RoundRobin
 from tests.frontends.ptx.execute_helpers import module_text
 
 PARAMS = ".param .u64 in, .param .u32 k_n, .param .u32 tiles"
@@ -98,7 +98,7 @@ RING = """
     bra TILE;
     END: ret;
 """
-#: Tiles that one thread loads, with a barrier made anew for each.
+#: Tiles that one thread loads, with a barrier made again for each.
 REMADE = """
     .shared .align 128 .b8 buf[4096];
     .shared .align 8 .b8 full[8];
@@ -181,14 +181,14 @@ def test_a_role_may_ask_before_its_tiles_whether_there_are_steps(
 ) -> None:
     run, looks = Attempt.run, list[bool]()
 
-    def noted(self: Attempt) -> Sized:
+    def noted(self: Attempt) -> ParametricResult:
         looks.append(self.forgets)
         return run(self)
 
     monkeypatch.setattr(Attempt, "run", noted)
     report = check(tmp_path, asked_before(1), FACTS.replace('"K >= 1", ', ""))
     assert (report.verdict, report.scope.kind) == (Verdict.PROVED, ScopeKind.ALL)
-    assert all(looks)  # what a turn takes anew is as much below 1 as what is asked before
+    assert all(looks)  # what an iteration havocs is as much below 1 as what is asked before
 
 
 def test_a_role_that_leaves_out_what_others_wait_for_is_refuted(tmp_path: Path) -> None:
@@ -230,11 +230,11 @@ def test_the_place_of_a_read_is_not_computed_for_sizes() -> None:
 
 @pytest.mark.parametrize("forgets", [True, False])
 def test_what_a_turn_reads_is_the_same_for_all(forgets: bool) -> None:
-    space = Space()
+    space = SymbolicContext()
     space.forgets = forgets
     k, m = space.atom("K", 1, 100), space.atom("M", 1, 100)
-    first = renewed(space, [k + 1, m], [k], [m], 0)
-    assert renewed(space, [k + 1, m], [k], [m], 0) == first
+    first = havoc_iteration(space, [k + 1, m], [k], [m], 0)
+    assert havoc_iteration(space, [k + 1, m], [k], [m], 0) == first
     assert first[1] is m
     assert (first[0] is k + 1) is not forgets
     assert space.bounds(first[0]) == (2, 101)
@@ -271,7 +271,7 @@ def test_code_that_nothing_reaches_may_lead_into_a_loop(tmp_path: Path) -> None:
 
 
 def over_the_grid(tiles: str) -> str:
-    """The ring, its tiles dealt out to the blocks of a grid of two extents."""
+    """The ring, its tiles distributed round-robin to the blocks of a grid of two extents."""
     return (
         RING.replace("RESET", "")
         .replace("ld.param.u32 %r20, [tiles];", tiles)
@@ -301,17 +301,17 @@ class _Grid:
     """A loop over tiles: its first, its step, and what is known."""
 
     def __init__(self) -> None:
-        self.space = Space()
+        self.space = SymbolicContext()
         self.tiles = self.space.atom("T", 0, None)
         self.block = self.space.atom("ctaid.x", 0, None)
         self.step = self.space.atom("grid.x", 1, None)
 
     def left(self, turn: int) -> bool:
-        """Whether a turn has a tile."""
+        """Whether an iteration has a tile."""
         return at_least(self.tiles - 1 - self.block - self.step * turn)
 
     def answer(self, turn: int, yes: bool) -> None:
-        with pytest.raises(Open) as e:
+        with pytest.raises(UndecidedBranch) as e:
             self.left(turn)
         c, parts = e.value.c, e.value.parts
         if not yes:
@@ -326,7 +326,7 @@ def test_turns_are_asked_for_once_there_is_a_first_tile() -> None:
     assert g.left(0) and g.left(2) and g.left(3)
     g.answer(5, False)
     assert not g.left(5) and not g.left(9)
-    with pytest.raises(Open):
+    with pytest.raises(UndecidedBranch):
         g.left(4)
 
 
@@ -344,16 +344,16 @@ def test_the_opposite_question_has_the_opposite_answer() -> None:
 
 
 def test_a_step_that_may_be_zero_is_not_divided_by() -> None:
-    space = Space()
+    space = SymbolicContext()
     tiles, step = space.atom("T", 0, None), space.atom("grid.x", 0, None)
     space.path.assume(*space.of(tiles - 1))
-    with pytest.raises(Open) as e:
+    with pytest.raises(UndecidedBranch) as e:
         at_least(tiles - 1 - step * 2)
     assert e.value.parts == (tiles - step * 2).parts
 
 
 def test_a_turn_that_is_the_last_one_has_a_tile_and_the_next_has_none() -> None:
-    # what a widening makes of a turn may be the number of turns itself
+    # what a widening makes of an iteration may be the number of iterations itself
     g = _Grid()
     g.answer(0, True)
     g.answer(3, True)
@@ -394,8 +394,8 @@ def test_what_goes_wrong_in_a_late_turn_of_a_grid_of_any_size(tmp_path: Path, tu
 
 
 def test_who_has_been_through_a_turn_of_known_length_lets_others_ask_first() -> None:
-    space = Space(Deals(names={"K"}))
-    size = Size(space.atom("K", 1, None), 32)
+    space = SymbolicContext(RoundRobin(names={"K"}))
+    size = SymbolicWord(space.atom("K", 1, None), 32)
     renewal = SimpleNamespace(deal=object(), trips=frozenset({"%r1"}))
     slots = {"%r1": 0, KEPT + "%r1": 1}
     p = SimpleNamespace(hesitant={8}, teams=None, renewals={1: renewal}, slots=slots)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from syncverify.frontends.ptx.analysis.load_arrival import NO_USES, late_uses
+from syncverify.frontends.ptx.analysis.load_arrival import NO_USES, unarrived_loads
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from tests.frontends.ptx.effect_helpers import function
 
@@ -22,7 +22,7 @@ def uses(*lines: str, refill: bool = True) -> tuple[list[str], dict[str, int]]:
         lines = (*lines, "ret", REFILL)
     f = function(*lines)
     loads = [k for k, i in enumerate(f.body) if i.op == "ld" and "shared" in i.mods]
-    found = late_uses(Flow(f), loads)
+    found = unarrived_loads(Flow(f), loads)
     text = [line for line in lines if not line.endswith(":")]
     return [text[k] for k in sorted(found.late)], {text[k]: len(v) for k, v in found.at.items()}
 
@@ -131,7 +131,7 @@ def test_what_nothing_needs_is_no_load() -> None:
 def test_without_refills_there_is_nothing_to_ask() -> None:
     assert uses(LOAD, ARRIVE, STORE, refill=False) == ([], {})
     f = function(LOAD, ARRIVE, STORE)
-    assert late_uses(Flow(f), [0]) is NO_USES
+    assert unarrived_loads(Flow(f), [0]) is NO_USES
 
 
 def test_waits_hand_nothing_on() -> None:

@@ -10,10 +10,10 @@ import pytest
 from syncverify.base.diagnostics import KernelReport, ScopeKind, Verdict
 from syncverify.driver.files import check_source, read_source
 from syncverify.frontends.launch_facts import read_facts
-from syncverify.frontends.ptx.compile.lockstep_memo import Blocks, Part, Steps, parts_of
+from syncverify.frontends.ptx.compile.lockstep_memo import BlockPart, Blocks, StepMemo, parts_of
 from syncverify.frontends.ptx.exec.agent import PtxAgent
-from syncverify.frontends.ptx.values.symbolic_words import Size
-from syncverify.symbolic.context import Open, Space
+from syncverify.frontends.ptx.values.symbolic_words import SymbolicWord
+from syncverify.symbolic.context import SymbolicContext, UndecidedBranch
 from tests.frontends.ptx.analysis.test_iteration_havoc import FACTS, PARAMS, RING
 from tests.frontends.ptx.execute_helpers import module_text
 
@@ -46,7 +46,7 @@ WRAPS = (
 )
 
 
-def blocks(lines: list[str], slots: tuple[int, ...]) -> tuple[tuple[Part, ...], list[int]]:
+def blocks(lines: list[str], slots: tuple[int, ...]) -> tuple[tuple[BlockPart, ...], list[int]]:
     """The parts of one block, which counts how often it asks."""
     asked: list[int] = []
 
@@ -90,13 +90,13 @@ def test_a_line_that_reads_what_the_end_writes_runs_before_it() -> None:
 
 
 def test_the_same_registers_are_asked_once_and_stages_go_on() -> None:
-    space = Space()
+    space = SymbolicContext()
     n = space.atom("n", 5, None)
     parts, _ = blocks(TURN, (12, 13, 20, 21))
-    steps = Steps()
+    steps = StepMemo()
     found = []
     for stage in range(4):
-        r = registers(stage, Size(space.term(0, ()) + n - 5, 32), Size(n, 32))
+        r = registers(stage, SymbolicWord(space.term(0, ()) + n - 5, 32), SymbolicWord(n, 32))
         for part in parts:
             steps.run(part, r, 0)
         found.append((r[0], r[12], r[21]))
@@ -106,13 +106,13 @@ def test_the_same_registers_are_asked_once_and_stages_go_on() -> None:
 
 
 def test_an_open_question_is_the_same_question() -> None:
-    space = Space()
+    space = SymbolicContext()
     n = space.atom("n", 0, None)
     parts, _ = blocks(TURN, (12, 13, 20, 21))
-    steps, asked = Steps(), []
+    steps, asked = StepMemo(), []
     for stage in range(3):
-        r = registers(stage, 3, Size(n, 32))
-        with pytest.raises(Open) as e:
+        r = registers(stage, 3, SymbolicWord(n, 32))
+        with pytest.raises(UndecidedBranch) as e:
             for part in parts:
                 steps.run(part, r, 0)
         asked.append(e.value)
@@ -120,12 +120,12 @@ def test_an_open_question_is_the_same_question() -> None:
 
 
 def test_other_registers_are_not_taken_for_the_same() -> None:
-    space = Space()
+    space = SymbolicContext()
     n, m = space.atom("n", 9, None), space.atom("m", 0, 2)
     parts, _ = blocks(TURN, (12, 13, 20, 21))
-    steps = Steps()
+    steps = StepMemo()
     found = []
-    for end in (Size(n, 32), Size(m, 32)):
+    for end in (SymbolicWord(n, 32), SymbolicWord(m, 32)):
         r = registers(0, 3, end)
         for part in parts:
             steps.run(part, r, 0)
@@ -135,7 +135,7 @@ def test_other_registers_are_not_taken_for_the_same() -> None:
 
 def test_a_decision_that_may_write_more_is_made_by_each() -> None:
     parts, asked = blocks([" r[21] = r[14]", *TURN[4:]], (21,))
-    steps, odd = Steps(), Size(Space().atom("n", 5, None), 32)
+    steps, odd = StepMemo(), SymbolicWord(SymbolicContext().atom("n", 5, None), 32)
     for _ in range(2):
         r = registers(0, 0, odd)
         for part in parts:
@@ -152,10 +152,10 @@ def proved(folder: Path) -> KernelReport:
 
 
 def test_a_proof_round_a_ring_is_the_same_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[Steps] = []
+    made: list[StepMemo] = []
 
-    def steps() -> Steps:
-        made.append(Steps())
+    def steps() -> StepMemo:
+        made.append(StepMemo())
         return made[-1]
 
     monkeypatch.setattr(PtxAgent, "steps", staticmethod(steps))

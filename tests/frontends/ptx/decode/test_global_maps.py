@@ -189,7 +189,7 @@ def test_a_box_is_handed_over_after_the_full_wait(check: Any, read: str, at: int
     ],
 )
 def test_maps_at_places_that_no_launch_file_gives(check: Any, place: str, second: int, known: bool) -> None:
-    """Those behind one pointer are told apart by their offsets; those behind data are not."""
+    """Those behind one pointer are distinguished by their offsets; those behind data are not."""
 
     def built(box: int, at: int) -> str:
         replaced = EDITED.replace("256;", f"{box};").replace("EDITED", f"EDITED{box}{at}")

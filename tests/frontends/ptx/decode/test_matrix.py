@@ -12,7 +12,7 @@ from syncverify.frontends.ptx.decode.descriptors import decode_descriptor, opera
 from syncverify.frontends.ptx.decode.table import decode
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.syntax.nodes import Reg
-from syncverify.frontends.ptx.values.register_values import vec
+from syncverify.frontends.ptx.values.register_values import per_lane
 from syncverify.model.events import Ev
 from tests.frontends.ptx.effect_helpers import FakeContext, decoded, emitted, function, refused
 
@@ -269,7 +269,7 @@ WARP = tuple(range(32))
 def test_ldmatrix_rows(count: str, rows: int, into: str, trans: str) -> None:
     ctx = FakeContext(lanes=WARP)
     line = f"ldmatrix.sync.aligned.m8n8.{count}{trans}.shared.b16 {{{into}}}, [%a]"
-    meet, read = emitted(line, ctx, a=vec([1024 + 64 * i for i in range(32)]))
+    meet, read = emitted(line, ctx, a=per_lane([1024 + 64 * i for i in range(32)]))
     assert meet == ("ELECT", 0xFFFFFFFF)
     assert (read[0], read[2]) == ("READ", 7)
     assert ctx.footprints[-1].intervals == tuple((1024 + 64 * i, 1040 + 64 * i) for i in range(rows))
@@ -279,7 +279,7 @@ def test_ldmatrix_rows(count: str, rows: int, into: str, trans: str) -> None:
 def test_stmatrix_rows() -> None:
     ctx = FakeContext(lanes=WARP)
     line = "stmatrix.sync.aligned.m8n8.x4.shared::cta.b16 [%a], {%r1, %r2, %r3, %r4}"
-    assert emitted(line, ctx, a=vec([1024 + 16 * i for i in range(32)]))[1][0] == "WRITE"
+    assert emitted(line, ctx, a=per_lane([1024 + 16 * i for i in range(32)]))[1][0] == "WRITE"
     assert ctx.footprints[-1].intervals == ((1024, 1536),)
 
 
@@ -287,7 +287,7 @@ def test_stmatrix_rows() -> None:
 def test_each_lane_has_its_own_fragment(trans: str, piece: tuple[int, int, int]) -> None:
     ctx = FakeContext(lanes=WARP)
     line = f"ldmatrix.sync.aligned.m8n8.x1{trans}.shared.b16 {{%r1}}, [%a]"
-    emitted(line, ctx, a=vec([1024 + 16 * i for i in range(32)]))
+    emitted(line, ctx, a=per_lane([1024 + 16 * i for i in range(32)]))
     assert piece in ctx.footprints[0].lanes
 
 

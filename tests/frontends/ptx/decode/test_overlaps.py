@@ -1,4 +1,4 @@
-"""Plain accesses to global memory have no events: what goes by one pointer is taken for granted."""
+"""Plain accesses to global memory have no events: what goes by one pointer is assumed."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from syncverify.base.diagnostics import KernelReport, ScopeKind, Verdict
-from syncverify.checker.prover.parametric.strategy import Sized
+from syncverify.checker.prover.parametric.strategy import ParametricResult
 from syncverify.driver import files
 from syncverify.driver.files import check_file
 from syncverify.frontends.launch_facts import read_facts
@@ -144,7 +144,7 @@ def test_sizes_are_judged_by_what_their_own_launch_stores(tmp_path: Path):
 
 def test_launches_may_store_different_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     assert sized(tmp_path, "%r7")[0] is not Verdict.REFUTED
-    nothing = Sized(Verdict.UNKNOWN, reason="not looked at")
+    nothing = ParametricResult(Verdict.UNKNOWN, reason="not looked at")
     monkeypatch.setattr("syncverify.driver.prover.prover", lambda _: lambda *_: nothing)
     assert sized(tmp_path, "%r7")[0] is Verdict.UNKNOWN  # the first few sizes do not refute it
     assert sized(tmp_path, "%r4") == (Verdict.REFUTED, 4)

@@ -9,9 +9,9 @@ import pytest
 from syncverify.base.diagnostics import ScopeKind, Verdict
 from syncverify.frontends.ptx.compile.program import Program
 from syncverify.frontends.ptx.exec import class_reachability
-from syncverify.frontends.ptx.exec.class_reachability import Looked
+from syncverify.frontends.ptx.exec.class_reachability import ReachabilityCache
 from syncverify.frontends.ptx.syntax.parser import parse
-from syncverify.symbolic.context import Space
+from syncverify.symbolic.context import SymbolicContext
 from tests.frontends.ptx.analysis.test_iteration_havoc import RING, check
 from tests.frontends.ptx.analysis.test_prefix_sums import check as check_sums
 from tests.frontends.ptx.analysis.test_prefix_sums import in_turn
@@ -134,9 +134,9 @@ def test_each_class_is_looked_at_once_for_all_systems(
     assert 1 <= len(looks) <= 6  # three warps, one lane of which may be elected
 
 
-def sized(low: int, high: int | None, *less: int) -> Space:
+def sized(low: int, high: int | None, *less: int) -> SymbolicContext:
     """A space with one size, which is known to be less than another by these numbers."""
-    space = Space()
+    space = SymbolicContext()
     n, m = space.atom("n", low, high), space.atom("m", 0, None)
     space.path.sizes["n"] = n
     for k in less:
@@ -154,15 +154,15 @@ def sized(low: int, high: int | None, *less: int) -> Space:
         (sized(1, None), False),
     ],
 )
-def test_a_look_holds_for_sizes_among_those_it_was_for(later: Space, same: bool) -> None:
-    looked = Looked(object())  # type: ignore[arg-type]
+def test_a_look_holds_for_sizes_among_those_it_was_for(later: SymbolicContext, same: bool) -> None:
+    looked = ReachabilityCache(object())  # type: ignore[arg-type]
     first = looked.ways(0, sized(1, 9))
     assert (looked.ways(0, later) is first) == same
     assert looked.ways(1, later) is not first
 
 
 def test_a_look_does_not_hold_where_less_is_known() -> None:
-    looked = Looked(object())  # type: ignore[arg-type]
+    looked = ReachabilityCache(object())  # type: ignore[arg-type]
     first = looked.ways(0, sized(1, 9, 4))
     assert looked.ways(0, sized(1, 9)) is not first
 

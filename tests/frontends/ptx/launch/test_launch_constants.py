@@ -9,7 +9,7 @@ import pytest
 
 from syncverify.frontends.ptx.compile.program import Program
 from syncverify.frontends.ptx.exec.concrete_launch import Launch
-from syncverify.frontends.ptx.launch.launch_constants import settled
+from syncverify.frontends.ptx.launch.launch_constants import specialise
 from syncverify.frontends.ptx.syntax.nodes import Function
 from syncverify.frontends.ptx.syntax.parser import parse
 from syncverify.frontends.ptx.values.register_values import Unknown
@@ -29,7 +29,7 @@ def narrowed(
         return known.get(name, Unknown(name, "param", ("param", name)))
 
     launch = Launch((64, 1, 1), (cluster, 1, 1), (1, 1, 1), None, None, parameter)
-    function = settled(Program(module, module.entries[0]), launch)
+    function = specialise(Program(module, module.entries[0]), launch)
     return function, Program(module, function)
 
 

@@ -81,7 +81,7 @@ def test_a_map_whose_place_moves(tmp_path: Path) -> None:
     assert _check(tmp_path, wrong).verdict.value == "refuted"
 
 
-#: Warp 0 edits a map and loads through it ``n`` times, each time by a barrier made anew; then warp 1 edits.
+#: Warp 0 edits a map and loads through it ``n`` times, each time by a barrier made again; then warp 1 edits.
 LOADS = """
     .shared .align 128 .b8 desc[128];
     .shared .align 128 .b8 tile[1024];

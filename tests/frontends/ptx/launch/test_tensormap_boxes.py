@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from syncverify.cli.main import run as command
-from syncverify.frontends.ptx.launch.tensormap_box_run import Equation, Found
+from syncverify.frontends.ptx.launch.tensormap_box_run import BoxFindings, Equation
 from syncverify.frontends.ptx.launch.tensormap_box_solve import solve
 from tests.driver.test_ptx_check import RING
 from tests.frontends.ptx.execute_helpers import module_text
@@ -265,7 +265,7 @@ def test_no_solved_box_is_wrong(seed: int) -> None:
     """Phases made up from known boxes, in places that have room for them."""
     rng = random.Random(seed)
     true = {m: 16 * rng.randint(1, 64) for m in range(5)}
-    found = Found()
+    found = BoxFindings()
     for site in range(rng.randint(1, 5)):
         chosen = rng.sample(range(5), rng.randint(1, 3))
         boxes = tuple(sorted((m, rng.randint(1, 2)) for m in chosen))

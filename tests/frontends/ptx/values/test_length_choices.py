@@ -11,10 +11,10 @@ from syncverify.frontends.ptx.analysis.conditional_lengths import chosen_lengths
 from syncverify.frontends.ptx.analysis.slice import Slice
 from syncverify.frontends.ptx.exec.register_rows import lanes_apart
 from syncverify.frontends.ptx.flow.control_flow import Flow
-from syncverify.frontends.ptx.values.register_values import lanes_of, vec
-from syncverify.frontends.ptx.values.symbolic_words import Size
-from syncverify.symbolic.context import Open, Space, Symbolic
-from syncverify.symbolic.path_condition import Path
+from syncverify.frontends.ptx.values.register_values import lanes_of, per_lane
+from syncverify.frontends.ptx.values.symbolic_words import SymbolicWord
+from syncverify.symbolic.context import NotConcrete, SymbolicContext, UndecidedBranch
+from syncverify.symbolic.path_condition import PathCondition
 from tests.frontends.ptx.execute_helpers import function, system
 
 _COUNTED = """
@@ -26,11 +26,11 @@ _COUNTED = """
 
 
 def test_how_far_lanes_are_apart_stays() -> None:
-    space = Space()
+    space = SymbolicContext()
     first = space.atom("n", 0, 1 << 20)
     agent = system(_COUNTED).agents()[0]
     slot = agent.program.slots["%r1"]
-    agent.r[slot] = vec([Size(first + 4 * lane, 32) for lane in range(32)])
+    agent.r[slot] = per_lane([SymbolicWord(first + 4 * lane, 32) for lane in range(32)])
     apart = tuple(range(0, 128, 4))
     assert lanes_apart(agent.r[slot]) == apart
     key = ("lanes", slot)
@@ -41,7 +41,7 @@ def test_how_far_lanes_are_apart_stays() -> None:
     assert agent.r[slot].lanes == tuple(range(40, 168, 4))
     agent.put(key, apart)  # of numbers, too
     for other in (tuple(range(0, 256, 8)), None):
-        with pytest.raises(Symbolic, match="how far lanes are apart changes"):
+        with pytest.raises(NotConcrete, match="how far lanes are apart changes"):
             agent.put(key, other)
 
 
@@ -77,9 +77,9 @@ def _seen(f: Any) -> Any:
     """What an operation makes, or what it asks."""
     try:
         made = f()
-    except Open as e:
+    except UndecidedBranch as e:
         return e.c, e.parts
-    return [(repr(x.term), x.bits, x.kind) if isinstance(x, Size) else x for x in lanes_of(made)]
+    return [(repr(x.term), x.bits, x.kind) if isinstance(x, SymbolicWord) else x for x in lanes_of(made)]
 
 
 @pytest.mark.parametrize("seed", range(200))
@@ -88,18 +88,18 @@ def test_signs_of_all_lanes_are_those_of_each(seed: int) -> None:
     random = Random(seed)
     bits = random.choice((32, 64))
     half = 1 << bits - 1
-    space = Space()
-    space.path = Path(space)
+    space = SymbolicContext()
+    space.path = PathCondition(space)
     ends = (0, 1, half - 40, half - 5, half, half + 7, -half, -half - 3, 2 * half - 1, 100)
     low = random.choice(ends)
     high = random.choice([None, low + random.choice((0, 30, half))])
     term = space.atom("n", low, high) * random.choice((1, 1, 4)) + random.choice((0, 0, 8, -8))
     if random.random() < 0.5:
         term = term + space.atom("m", 0, random.choice((None, 3)))
-    lanes = [Size(term + random.choice((0, 1, 2, 4, 40)) * lane, bits) for lane in range(32)]
+    lanes = [SymbolicWord(term + random.choice((0, 1, 2, 4, 40)) * lane, bits) for lane in range(32)]
     each = [_seen(lambda x=x: x ^ half) for x in lanes]
     questions = [x for x in each if isinstance(x, tuple)]
-    found = _seen(lambda: vec(lanes) ^ half)
+    found = _seen(lambda: per_lane(lanes) ^ half)
     if questions:
         assert found == questions[0]
     else:
@@ -107,9 +107,9 @@ def test_signs_of_all_lanes_are_those_of_each(seed: int) -> None:
 
 
 def test_lanes_with_numbers_among_them_are_looked_at_one_by_one() -> None:
-    space = Space()
+    space = SymbolicContext()
     term = space.atom("n", 0, 100)
-    found = vec([Size(term, 32), 7, *[Size(term + 4, 32)] * 30]) ^ 1 << 31
+    found = per_lane([SymbolicWord(term, 32), 7, *[SymbolicWord(term + 4, 32)] * 30]) ^ 1 << 31
     assert [x if isinstance(x, int) else repr(x.term) for x in found.lanes[:3]] == [
         7 ^ 1 << 31 if i == 1 else repr(term + 4 * (i == 2) + (1 << 31)) for i in range(3)
     ]

@@ -8,21 +8,21 @@ from typing import Any
 
 import pytest
 
-from syncverify.frontends.ptx.values.register_values import lanes_of, vec
-from syncverify.frontends.ptx.values.symbolic_words import Size, size
-from syncverify.symbolic.context import Open, Space
-from syncverify.symbolic.path_condition import Path
+from syncverify.frontends.ptx.values.register_values import lanes_of, per_lane
+from syncverify.frontends.ptx.values.symbolic_words import SymbolicWord, size
+from syncverify.symbolic.context import SymbolicContext, UndecidedBranch
+from syncverify.symbolic.path_condition import PathCondition
 
-LANES = vec(list(range(32)))
+LANES = per_lane(list(range(32)))
 
 
-def _on(path: Path, compute: Callable[[], Any]) -> Any:
+def _on(path: PathCondition, compute: Callable[[], Any]) -> Any:
     """The value on a path; what is asked there is answered with yes."""
     path.space.path = path
     while True:
         try:
             return compute()
-        except Open as o:
+        except UndecidedBranch as o:
             path.assume(o.c, o.parts)
 
 
@@ -36,7 +36,7 @@ def _on(path: Path, compute: Callable[[], Any]) -> Any:
 def test_lanes_are_compared_with_a_size_on_each_path(
     compare: Callable[..., Any], all_lanes: tuple[bool, ...], one_lane: tuple[bool, ...]
 ) -> None:
-    space = Space()
+    space = SymbolicContext()
     n = size(space.atom("n", 1, 100), 32)
     many, one = space.path.fork(), space.path.fork()
     many.assume(*space.of(n.term - 100))
@@ -47,16 +47,16 @@ def test_lanes_are_compared_with_a_size_on_each_path(
 
 
 def test_lanes_of_two_explorations_are_not_one() -> None:
-    spaces = Space(), Space()
+    spaces = SymbolicContext(), SymbolicContext()
     first, second = (LANES + size(s.atom("n", 0), 32) for s in spaces)
     assert first is not second
     for space, lanes in zip(spaces, (first, second), strict=True):
-        sizes = [v for v in lanes.lanes if isinstance(v, Size)]
+        sizes = [v for v in lanes.lanes if isinstance(v, SymbolicWord)]
         assert len(sizes) == 32 and all(v.term.space is space for v in sizes)
 
 
 def test_equal_sizes_of_one_exploration_ask_nothing() -> None:
-    space = Space()
+    space = SymbolicContext()
     n = space.atom("n", 0, (1 << 32) - 1)
-    assert size(n, 32) == size(n, 32) and size(n, 32) != size(Space().atom("n", 0), 32)
+    assert size(n, 32) == size(n, 32) and size(n, 32) != size(SymbolicContext().atom("n", 0), 32)
     assert LANES + size(n, 32) is LANES + size(n, 32)

@@ -1,7 +1,7 @@
 """Sets of register values ``rows = c + A x`` with x limited by a path, and inclusion.
 
 Rows are the registers of all agents at one point of the run, each a sum over the path's atoms. Two points
-of one shape have the same rows. ``included`` looks for a substitution of atoms that turns the earlier rows
+of one shape have the same rows. ``is_subset`` looks for a substitution of symbols that turns the earlier rows
 into the later ones.
 """
 
@@ -9,45 +9,47 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from syncverify.symbolic.context import Space
+from syncverify.symbolic.context import SymbolicContext
 from syncverify.symbolic.inequalities import Parts, Sum, combined
-from syncverify.symbolic.path_condition import Path
-from syncverify.symbolic.product_facts import residues, told
+from syncverify.symbolic.path_condition import PathCondition
+from syncverify.symbolic.product_facts import known_symbols, residues
 
 Rows = Sequence[Sum]
 
 
-def included(space: Space, rows: Rows, path: Path, later: Rows, there: Path) -> bool:
+def is_subset(
+    space: SymbolicContext, rows: Rows, path: PathCondition, later: Rows, there: PathCondition
+) -> bool:
     """Whether every value of the later rows is one of the earlier rows."""
     for begun in _substitutions(rows, later):
-        found = _completed(space, begun, there)
-        if found is None or not all(_holds(found, s, there) for s in told(path, found.keys())):
+        found = _complete_substitution(space, begun, there)
+        if found is None or not all(_holds(found, s, there) for s in known_symbols(path, found.keys())):
             continue
         if all(_divides(found, s, m, there) for s, m in residues(path, found.keys())):
             return True
     return False
 
 
-def _divides(found: dict[int, Sum], s: Sum, m: int, there: Path) -> bool:
-    value = translated(there.space, found, s)
+def _divides(found: dict[int, Sum], s: Sum, m: int, there: PathCondition) -> bool:
+    value = apply_substitution(there.space, found, s)
     if value is None:
         return False
     c, parts = there.resolve(*value)
     return c % m == 0 and all(k % m == 0 for _, k in parts)
 
 
-def _holds(found: dict[int, Sum], s: Sum, there: Path) -> bool:
-    value = translated(there.space, found, s)
+def _holds(found: dict[int, Sum], s: Sum, there: PathCondition) -> bool:
+    value = apply_substitution(there.space, found, s)
     return value is not None and there.implies(*there.resolve(*value))
 
 
 def replaced(found: dict[int, Sum], s: Sum) -> Sum:
-    """A sum with atoms replaced."""
+    """A sum with symbols replaced."""
     return combined([(1, (s[0], ())), *((k, found[a]) for a, k in s[1])])
 
 
-def translated(space: Space, found: dict[int, Sum], s: Sum) -> Sum | None:
-    """A sum with atoms replaced, products of them by products; None if some are missing."""
+def apply_substitution(space: SymbolicContext, found: dict[int, Sum], s: Sum) -> Sum | None:
+    """A sum with symbols replaced, products of them by products; None if some are missing."""
     terms: list[tuple[int, Sum]] = [(1, (s[0], ()))]
     for a, k in s[1]:
         value = translated_atom(space, found, a)
@@ -57,7 +59,7 @@ def translated(space: Space, found: dict[int, Sum], s: Sum) -> Sum | None:
     return combined(terms)
 
 
-def translated_atom(space: Space, found: dict[int, Sum], a: int) -> Sum | None:
+def translated_atom(space: SymbolicContext, found: dict[int, Sum], a: int) -> Sum | None:
     if a in found:
         return found[a]
     values = [translated_atom(space, found, f) for f in factors(space, a)]
@@ -65,12 +67,14 @@ def translated_atom(space: Space, found: dict[int, Sum], a: int) -> Sum | None:
     return None if x is None or y is None else space.times(x, y)
 
 
-def _completed(space: Space, begun: dict[int, Sum], there: Path) -> dict[int, Sum] | None:
+def _complete_substitution(
+    space: SymbolicContext, begun: dict[int, Sum], there: PathCondition
+) -> dict[int, Sum] | None:
     """The substitution with the factors that products need; None if a product is not that of its factors.
 
     A product of which the rows show one factor needs the other: once the one is known to be a number, the
     product is written as a multiple of the other. A product of which they show no factor is like any other
-    atom: nothing that is asked of the rows tells anything of its factors.
+    symbol: nothing that is asked of the rows tells anything of its factors.
     """
     found = dict(begun)
     checked: set[int] = set()
@@ -92,11 +96,11 @@ def _completed(space: Space, begun: dict[int, Sum], there: Path) -> dict[int, Su
             checked.add(a)
 
 
-def factors(space: Space, a: int) -> tuple[int, ...]:
+def factors(space: SymbolicContext, a: int) -> tuple[int, ...]:
     return space.atoms[a].factors or ()
 
 
-def _times(space: Space, x: Sum, y: Sum, path: Path) -> Sum:
+def _times(space: SymbolicContext, x: Sum, y: Sum, path: PathCondition) -> Sum:
     before, space.path = space.path, path
     try:
         return space.of(space.term(*path.resolve(*x)) * space.term(*path.resolve(*y)))
@@ -104,7 +108,7 @@ def _times(space: Space, x: Sum, y: Sum, path: Path) -> Sum:
         space.path = before
 
 
-def _ratio(space: Space, p: Sum, x: Sum, path: Path) -> Sum | None:
+def _ratio(space: SymbolicContext, p: Sum, x: Sum, path: PathCondition) -> Sum | None:
     """A sum whose product with x is p, if one is seen: a multiple of a number, of x, or of a factor in p."""
     (c, parts), x = path.resolve(*p), path.resolve(*x)
     if not x[1]:
@@ -127,12 +131,14 @@ def _ratio(space: Space, p: Sum, x: Sum, path: Path) -> Sum | None:
 
 
 def substitution(rows: Rows, later: Rows) -> dict[int, Sum] | None:
-    """Atoms of the rows in terms of atoms of the later ones; None if there is no such whole-numbered way."""
+    """Symbols of the rows in terms of symbols of the later ones; None if there is no such
+    whole-numbered way.
+    """
     return next(_substitutions(rows, later), None)
 
 
 def _substitutions(rows: Rows, later: Rows) -> Iterator[dict[int, Sum]]:
-    """As ``substitution``: where atoms that both have stay themselves, then another."""
+    """As ``substitution``: where symbols that both have stay themselves, then another."""
     both = {a for _, parts in rows for a, _ in parts} & {a for _, parts in later for a, _ in parts}
     for same in (both, set()) if both else (both,):
         found = _solved(rows, later, {a: (0, ((a, 1),)) for a in same})
@@ -176,7 +182,7 @@ def _solved(rows: Rows, later: Rows, found: dict[int, Sum]) -> dict[int, Sum] | 
 
 
 def _eliminate(equations: dict[Parts, Sum]) -> dict[Parts, Sum] | None:
-    """One atom eliminated from all equations but one, which waits for the others; None if they differ."""
+    """One symbol eliminated from all equations but one, which waits for the others; None if they differ."""
     items = sorted(equations.items(), key=lambda e: (len(e[0]), min(abs(k) for _, k in e[0])))
     first, value = items[0]
     a, k = min(first, key=lambda p: abs(p[1]))
@@ -199,4 +205,12 @@ def _eliminate(equations: dict[Parts, Sum]) -> dict[Parts, Sum] | None:
     return out
 
 
-__all__ = ["Rows", "factors", "included", "replaced", "substitution", "translated", "translated_atom"]
+__all__ = [
+    "Rows",
+    "apply_substitution",
+    "factors",
+    "is_subset",
+    "replaced",
+    "substitution",
+    "translated_atom",
+]

@@ -11,20 +11,20 @@ from math import gcd
 
 from syncverify.checker.prover.reach.domain.affine_sets import (
     Rows,
+    apply_substitution,
     factors,
     replaced,
-    translated,
     translated_atom,
 )
-from syncverify.symbolic.context import Space
+from syncverify.symbolic.context import SymbolicContext
 from syncverify.symbolic.inequalities import Parts, Sum, combined, negated, primitive
-from syncverify.symbolic.path_condition import Path
+from syncverify.symbolic.path_condition import PathCondition
 
 #: Rows that differ are compared pairwise up to this many.
 MOST_PAIRED = 24
-#: Bounds of sums of several atoms are not kept beyond this.
+#: Bounds of sums of several symbols are not kept beyond this.
 FAR = 1 << 20
-#: New atoms with no more values than this, beyond the first, are related to each other, up to so many.
+#: New symbols with no more values than this, beyond the first, are related to each other, up to so many.
 MOST_FEW, MOST_TOGETHER = 8, 5
 #: Turns that a role may be ahead of another, at most.
 FAR_AHEAD = 8
@@ -34,22 +34,22 @@ THRESHOLDS = (1, 0)
 FAR_THRESHOLDS = (1, 0, 1 - (1 << 31))
 
 
-class Widening:
-    """New rows over new atoms, and how the atoms stand for both old sets.
+class AffineWidening:
+    """New rows over new symbols, and how the symbols stand for both old sets.
 
     Both sets are written as ``b + sum(x v)`` with vectors of one number for each row and *unit*: 1, or an
-    atom that stands in both sets and that no widening made. Such atoms stay what they are. The lattice around
-    both gets new atoms; one times a unit is a product. So ``t = 1, i = K`` and ``t = 2, i = 2K`` become
-    ``t = 1 + u, i = K + uK``.
+    symbol that stands in both sets and that no widening made. Such symbols stay what they are. The lattice
+    around both gets new symbols; one times a unit is a product. So ``t = 1, i = K`` and ``t = 2, i = 2K``
+    become ``t = 1 + u, i = K + uK``.
     """
 
     def __init__(
         self,
-        space: Space,
+        space: SymbolicContext,
         rows: Rows,
-        path: Path,
+        path: PathCondition,
         later: Rows,
-        there: Path,
+        there: PathCondition,
         *,
         ends: bool = False,
         fixed: Set[int] = frozenset(),
@@ -59,10 +59,10 @@ class Widening:
         least: int = 0,
         counts: Set[int] = frozenset(),
         totals: Set[int] = frozenset(),
-        also: Sequence[tuple[Rows, Path]] = (),
+        also: Sequence[tuple[Rows, PathCondition]] = (),
     ) -> None:
         """``ends``: nothing is kept that only the later path speaks of, so that chains of widenings end.
-        ``fixed``: atoms that may be units though a widening made them; ``numbers``: of sizes; ``shifted``:
+        ``fixed``: symbols that may be units though a widening made them; ``numbers``: of sizes; ``shifted``:
         the earlier rows were moved to another place of a ring. Where stages go on by sums, ``ring``: slots of
         theirs; ``least``: steps of a tile at least; ``counts``: rows that count turns; ``totals``: that say
         how many there are."""
@@ -77,7 +77,7 @@ class Widening:
         self.few: set[Sum] = set()  # sums that say how far registers for places of a ring stay below its end
         sets = [*zip(rows, later, *(more for more, _ in also), strict=True)]
         pairs = list(dict.fromkeys(sets))
-        # new atoms are what the simplest rows count
+        # new symbols are what the simplest rows count
         pairs.sort(key=lambda p: sum(len(row[1]) for row in p[:2]))
         self.index = {p: i for i, p in enumerate(pairs)}
         self.counts = {self.index[sets[i]] for i in counts if ring}
@@ -88,7 +88,7 @@ class Widening:
         both += [a for a in {**columns[0], **columns[1]} if a not in both and _made_of(space, a, both)]
         same = [a for a in both if columns[0].get(a) == columns[1].get(a)]
         for kept in (both, same):
-            #: atoms that stay what they are, so that products keep their factors
+            #: symbols that stay what they are, so that products keep their factors
             self.kept = kept
             self.units = {a: 1 + i for i, a in enumerate(kept)}
             known = [self._vectors(side) for side in sides]
@@ -116,10 +116,10 @@ class Widening:
             ]
             self.few = {x for c, parts in within for x in ((c, parts), (-c, negated(parts))) if parts}
         shown = _atoms(self.rows)
-        #: products of a new atom and one that stays
+        #: products of a new symbol and one that stays
         self.products = [a for a in shown if a not in self.moving and a not in self.units]
         for value in self.values:
-            value |= {a: translated(space, value, (0, ((a, 1),))) or (0, ()) for a in self.products}
+            value |= {a: apply_substitution(space, value, (0, ((a, 1),))) or (0, ()) for a in self.products}
         self.atoms = [*self.moving, *self.products, *kept]
         self.path = self._path()
 
@@ -150,7 +150,7 @@ class Widening:
         return all(low is not None and high is not None and 0 <= low <= high < most for low, high in ends)
 
     def _vectors(self, rows: Rows) -> tuple[list[int], dict[int, list[int]]]:
-        """The fixed part of rows, and what each other atom adds to them."""
+        """The fixed part of rows, and what each other symbol adds to them."""
         width = len(rows)
         base = [0] * (width * (1 + len(self.kept)))
         out: dict[int, list[int]] = {}
@@ -192,7 +192,7 @@ class Widening:
         return vector[i], tuple(sorted((a, k) for a, k in parts if k))
 
     def _along(self, start: list[Sum], vectors: dict[int, list[int]]) -> dict[int, Sum]:
-        """The new atoms, and those that stay, in terms of old ones."""
+        """The new symbols, and those that stay, in terms of old ones."""
         out = start
         for a, vector in vectors.items():
             out = [
@@ -201,8 +201,8 @@ class Widening:
             ]
         return dict(zip(self.moving, out, strict=True)) | {a: (0, ((a, 1),)) for a in self.kept}
 
-    def _path(self) -> Path:
-        path = Path(self.space)
+    def _path(self) -> PathCondition:
+        path = PathCondition(self.space)
         free = self._free()
         self.facts: list[Sum] = [s for a in self.kept for s in _inborn(self.space, a)]
         known = self._known()
@@ -224,7 +224,7 @@ class Widening:
         return path
 
     def _ends(self, parts: Parts) -> bool:
-        """Whether less than both sets keep says something: of one atom; or of several that move by the same
+        """Whether less than both sets keep says something: of one symbol; or of several that move by the same
         numbers, or by such as tell places of a ring. Between rounds of two loops it holds by chance."""
         atoms, by = {a for a, _ in parts}, {abs(k) for _, k in parts}
         return len(atoms) == 1 or (not atoms & set(self.kept) and (len(by) == 1 or gcd(*by) == 1))
@@ -253,7 +253,7 @@ class Widening:
         chains end."""
         lows: list[int] = []
         for p, v in zip(self.paths, self.values, strict=True):
-            low = p.bounds(*p.resolve(*(translated(self.space, v, s) or (0, ()))))[0]
+            low = p.bounds(*p.resolve(*(apply_substitution(self.space, v, s) or (0, ()))))[0]
             if low is None:
                 return None
             lows.append(low)
@@ -275,7 +275,7 @@ class Widening:
             yield c, p
             yield -c, negated(p)
         yield from self._together()
-        for i, j in product(self.totals_at, self.counts):  # how many turns there are, and have been
+        for i, j in product(self.totals_at, self.counts):  # how many iterations there are, and have been
             yield combined([(1, self.rows[i]), (-1, self.rows[j])])
         seen: set[Parts] = set()
         for r, s in combinations(map(self._upright, moving[:MOST_PAIRED]), 2):
@@ -288,7 +288,9 @@ class Widening:
     def _upright(self, row: Sum) -> Sum:
         """A row that is never above 0 counts down to what another says (``-u + N != 0``): its negative."""
         both = zip(self.paths, self.values, strict=True)
-        highs = [p.bounds(*p.resolve(*(translated(self.space, v, row) or (1, ()))))[1] for p, v in both]
+        highs = [
+            p.bounds(*p.resolve(*(apply_substitution(self.space, v, row) or (1, ()))))[1] for p, v in both
+        ]
         if any(high is None or high > 0 for high in highs):
             return row
         return -row[0], negated(row[1])
@@ -299,7 +301,7 @@ class Widening:
         for path, values in list(zip(self.paths, self.values, strict=True))[: 1 if self.ends else 2]:
             inverse = self._inverse(values)
             for p, c in path.cons.items():
-                fact = translated(self.space, inverse, (c, p))
+                fact = apply_substitution(self.space, inverse, (c, p))
                 if fact is not None and fact[1]:
                     out.append(primitive(*fact))
         return list(dict.fromkeys(out))
@@ -319,10 +321,12 @@ class Widening:
     def _hold(self, s: Sum) -> bool:
         """Whether a sum is 0 or more in both sets."""
         both = zip(self.paths, self.values, strict=True)
-        return all(p.implies(*p.resolve(*(translated(self.space, v, s) or (-1, ())))) for p, v in both)
+        return all(
+            p.implies(*p.resolve(*(apply_substitution(self.space, v, s) or (-1, ())))) for p, v in both
+        )
 
     def _together(self) -> Iterator[Sum]:
-        """Sums that say which values of new atoms with few values come together."""
+        """Sums that say which values of new symbols with few values come together."""
         few: list[tuple[int, int, int]] = []
         for a in self.moving:
             ends = [p.bounds(*p.resolve(*v[a])) for p, v in zip(self.paths, self.values, strict=True)]
@@ -336,7 +340,7 @@ class Widening:
                 yield combined([(1, other), (-1, one)])
 
     def _inverse(self, values: dict[int, Sum]) -> dict[int, Sum]:
-        """Old atoms by rows: those that a row shows, and then those that it shows beside known ones."""
+        """Old symbols by rows: those that a row shows, and then those that it shows beside known ones."""
         out: dict[int, Sum] = {a: (0, ((a, 1),)) for a in self.kept}
         single: list[Sum] = [(0, ((a, 1),)) for a in self.atoms]
         work = [(row, replaced(values, row)) for row in [*self.rows, *single]]
@@ -347,14 +351,18 @@ class Widening:
                 new = [(a, k) for a, k in p if translated_atom(self.space, out, a) is None]
                 if len(new) == 1 and abs(new[0][1]) == 1:
                     ((a, k),) = new
-                    rest = translated(self.space, out, (c, tuple(x for x in p if x[0] != a))) or (0, ())
+                    rest = apply_substitution(self.space, out, (c, tuple(x for x in p if x[0] != a))) or (
+                        0,
+                        (),
+                    )
                     out[a] = combined([(k, row), (-k, rest)])
                     found = True
         return out
 
 
-def _said(path: Path, c: int, parts: Parts) -> bool:
-    """Whether a path says that a sum is 0 or more; bounds of one atom must be said as such, for what is told
+def _said(path: PathCondition, c: int, parts: Parts) -> bool:
+    """Whether a path says that a sum is 0 or more; bounds of one symbol must be said as such, for what is
+    told
     of sizes at a glance is by these."""
     if len(parts) == 1:
         low, _ = path.bounds(c, parts)
@@ -363,12 +371,12 @@ def _said(path: Path, c: int, parts: Parts) -> bool:
 
 
 def _from_ends(a: int, low: int, high: int) -> tuple[Sum, Sum]:
-    """How far an atom is from its ends."""
+    """How far a symbol is from its ends."""
     return (-low, ((a, 1),)), (high, ((a, -1),))
 
 
-def _inborn(space: Space, a: int) -> Iterator[Sum]:
-    """What an atom keeps on every path."""
+def _inborn(space: SymbolicContext, a: int) -> Iterator[Sum]:
+    """What a symbol keeps on every path."""
     low, high = space.atoms[a].low, space.atoms[a].high
     if low is not None:
         yield -low, ((a, 1),)
@@ -377,7 +385,7 @@ def _inborn(space: Space, a: int) -> Iterator[Sum]:
 
 
 def _atoms(rows: Rows) -> dict[int, None]:
-    """All atoms of rows, in order."""
+    """All symbols of rows, in order."""
     return dict.fromkeys(a for _, parts in rows for a, _ in parts)
 
 
@@ -438,9 +446,9 @@ def _divided(v: list[int], tails: list[list[int]]) -> list[int]:
     return [x // k for x in out] if all(x % k == 0 for x in out) else v
 
 
-def _made_of(space: Space, a: int, atoms: Sequence[int]) -> bool:
+def _made_of(space: SymbolicContext, a: int, atoms: Sequence[int]) -> bool:
     basic = space.basic(a)
     return bool(basic) and basic <= set(atoms)
 
 
-__all__ = ["Widening"]
+__all__ = ["AffineWidening"]

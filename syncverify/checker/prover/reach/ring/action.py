@@ -12,14 +12,14 @@ from operator import attrgetter
 import numpy as np
 import numpy.typing as npt
 
-from syncverify.checker.happens_before.effect_log import Step, Told, moved
+from syncverify.checker.happens_before.effect_log import FlagWrite, Step, same_step
 from syncverify.checker.happens_before.handlers.execution_barriers import Generation
 from syncverify.checker.happens_before.handlers.mbarriers import Barrier, Phase
-from syncverify.checker.happens_before.run import Async, Run, Thread
+from syncverify.checker.happens_before.run import AsyncOperation, LaneClass, Run
 from syncverify.checker.happens_before.shadow import Record, Segment, Shadow
 from syncverify.checker.happens_before.vector_clocks import Matrix
 from syncverify.checker.prover.reach.ring.symmetry import PARITIES, TOKENS, Ring
-from syncverify.checker.prover.reach.state.deferred_failures import open_end
+from syncverify.checker.prover.reach.state.deferred_failures import is_deferred
 from syncverify.checker.prover.reach.state.snapshot import flat
 from syncverify.model.events import GLOBAL_MEMORY, Event
 
@@ -28,21 +28,21 @@ TAGGED = -(1 << 40)
 FURTHER = -(1 << 49)
 
 
-def rotates(run: Run, ring: Ring) -> bool:
+def supports_rotation(run: Run, ring: Ring) -> bool:
     """Whether a run can be moved: what its failures name, and tokens of phases, cannot."""
-    if any(f.barrier in ring.barriers or open_end(f) for f in run.failures.values()):
+    if any(f.barrier in ring.barriers or is_deferred(f) for f in run.failures.values()):
         return False
     if run.relays or run.locations or run.info.in_turn or run.info.clusters > 1 or run.pending:
         return False
     return not any(t.event is not None and t.event[0] in TOKENS for t in run.threads)
 
 
-def rotate(run: Run, ring: Ring, by: int) -> None:
+def apply_rotation(run: Run, ring: Ring, by: int) -> None:
     """Moves a run on by so many places."""
     _Rotation(run, ring, by).all()
 
 
-def own_parity(run: Run, event: Event) -> Event:
+def local_parity(run: Run, event: Event) -> Event:
     """An event with its parity as its barrier counts it."""
     if event[0] in PARITIES and (s := run.barriers.get(event[2])) is not None and s.flip:
         return (*event[:3], event[3] ^ 1, *event[4:])
@@ -91,11 +91,11 @@ class _Rotation:
         run.asyncs = self.newest(run.asyncs)
         run.landed = {(self.columns.get(c, c), cta): phase for (c, cta), phase in run.landed.items()}
         run.ledger = [self.step(x) for x in run.ledger]
-        run.reached = {moved(key, self.columns): self.record(r) for key, r in run.reached.items()}
+        run.reached = {same_step(key, self.columns): self.record(r) for key, r in run.reached.items()}
 
     def step(self, x: Step) -> Step:
-        """What a cluster of a team has done with a flag."""
-        if not isinstance(x, Told):
+        """What a cluster of a block group has done with a flag."""
+        if not isinstance(x, FlagWrite):
             return x
         released = None if x.write.released is None else self.row(x.write.released)
         return replace(x, write=replace(x.write, past=self.row(x.write.past), released=released))
@@ -121,7 +121,7 @@ class _Rotation:
             return ("wait", self.ring.barrier(key[1], self.by))
         return key
 
-    def thread(self, t: Thread) -> None:
+    def thread(self, t: LaneClass) -> None:
         ring, by = self.ring, self.by
         t.clock.m = self.row(t.clock.m)
         t.release_fence = None if t.release_fence is None else self.row(t.release_fence)
@@ -172,9 +172,9 @@ class _Rotation:
         )
         return new
 
-    def newest(self, asyncs: list[Async]) -> list[Async]:
+    def newest(self, asyncs: list[AsyncOperation]) -> list[AsyncOperation]:
         """Of copies from each site to each barrier the newest: what the end of a CTA asks for."""
-        found: dict[tuple[int, int, int], Async] = {}
+        found: dict[tuple[int, int, int], AsyncOperation] = {}
         for op in asyncs:
             for b, n, record in op.targets:
                 if record is None:
@@ -227,9 +227,9 @@ class _Rotation:
         return key
 
 
-def _value(op: Async) -> int:
+def _value(op: AsyncOperation) -> int:
     record = op.targets[0][2]
     return -1 if record is None else record.tag_value
 
 
-__all__ = ["own_parity", "rotate", "rotates"]
+__all__ = ["apply_rotation", "local_parity", "supports_rotation"]

@@ -8,15 +8,20 @@ from typing import Any
 
 from syncverify.checker.happens_before.run import Run
 from syncverify.checker.prover import budget as at_most
-from syncverify.checker.prover.budget import Limits
-from syncverify.checker.prover.reach.graph import Graph
-from syncverify.checker.prover.reach.refinement import Counted, Found, Slots
-from syncverify.checker.prover.reach.ring.positions import Kinds, Together, counting, together
-from syncverify.checker.prover.reach.ring.product import Unequal
-from syncverify.checker.prover.reach.ring.symmetry import Ring, find
-from syncverify.checker.prover.reach.state.symbolic_state import View
-from syncverify.checker.prover.reach.widening_strategy import Seen
-from syncverify.symbolic.context import Space
+from syncverify.checker.prover.budget import ExplorationBudget
+from syncverify.checker.prover.reach.graph import ReachabilityGraph
+from syncverify.checker.prover.reach.refinement import RegistersNotPeriodic, UseRing, UseRoundRobinRing
+from syncverify.checker.prover.reach.ring.positions import (
+    Alignment,
+    RegisterRoles,
+    monotone_registers_of,
+    together,
+)
+from syncverify.checker.prover.reach.ring.product import SymmetryBroken
+from syncverify.checker.prover.reach.ring.symmetry import Ring, detect_ring
+from syncverify.checker.prover.reach.state.symbolic_state import StateView
+from syncverify.checker.prover.reach.widening_strategy import ReachedState
+from syncverify.symbolic.context import SymbolicContext
 
 #: Decisions for each place of a ring that was seen, in which registers are to show that they count.
 MOST_LAPS = 4
@@ -25,16 +30,16 @@ FEW_PLACES = 6
 
 
 @dataclass(slots=True, kw_only=True)
-class Turning:
+class RingDetection:
     """States at places of a ring, and what tells that there is one."""
 
-    space: Space
-    limits: Limits
-    graph: Graph = field(default_factory=Graph)
+    space: SymbolicContext
+    limits: ExplorationBudget
+    graph: ReachabilityGraph = field(default_factory=ReachabilityGraph)
     repeats: bool = False  # some state was a case of another, or was widened
-    turns: bool = field(default_factory=at_most.rotates.get)  # a ring is looked for
+    turns: bool = field(default_factory=at_most.symmetry_enabled.get)  # a ring is looked for
     ring: Ring | None = None  # states are compared from the slot on that is to be filled next
-    kinds: Kinds = field(default_factory=Kinds)
+    kinds: RegisterRoles = field(default_factory=RegisterRoles)
     ended: bool = False  # some run has
     soon: bool = False  # a ring is looked for from the start
     searched: int = 0  # events of the longest run that a ring was looked for in
@@ -44,11 +49,11 @@ class Turning:
     growing: set[tuple[int, Any]] = field(default_factory=set)  # registers with more values than these
     strays: int = 0  # states in a row whose registers contradict all those of their key
     round: bool = False  # some states have gone round it
-    _seen: dict[Hashable, list[Seen]] = field(default_factory=dict)
+    _seen: dict[Hashable, list[ReachedState]] = field(default_factory=dict)
 
     @property
     def goes_round(self) -> bool:
-        """Whether states are looked at that all turns come to, wherever they begin in a ring."""
+        """Whether states are looked at that all iterations come to, wherever they begin in a ring."""
         return self.ring is not None or self.space.dealing
 
     @property
@@ -57,7 +62,7 @@ class Turning:
         it soonest."""
         return self.turns and self.limits.asks_last and self.ended and not self.repeats
 
-    def one_by_one(self, view: View, same: list[Seen]) -> Seen | None:
+    def one_by_one(self, view: StateView, same: list[ReachedState]) -> ReachedState | None:
         """Where states of one key have been at one place of the ring each, the one at this place, or if there
         is none the last one: once they come round, it is known what registers are at all places."""
         if (
@@ -75,56 +80,60 @@ class Turning:
             return places[view.at.main] if 2 * len(places) >= FEW_PLACES else None
         return same[-1]
 
-    def come_round(self, there: Seen, view: View, earlier: list[Seen], same: list[Seen]) -> Seen:
+    def come_round(
+        self, there: ReachedState, view: StateView, earlier: list[ReachedState], same: list[ReachedState]
+    ) -> ReachedState:
         """Takes note of what registers are at all places, once a state is at the place of another one again:
-        what it is widened with, and stands for all of ``same`` then. Raises Counted."""
+        what it is widened with, and stands for all of ``same`` then. Raises RegistersNotPeriodic."""
         last = same[-1]
         if not self.kinds.came_round(there.view.rows, view.rows, last.view.rows):
-            raise Counted
+            raise RegistersNotPeriodic
         self.round = True
         earlier[:] = [seen for seen in earlier if not any(seen is x for x in same)]
         return last
 
-    def strays_from(self, earlier: list[Seen], candidates: list[tuple[Seen, Together]], view: View) -> None:
+    def strays_from(
+        self, earlier: list[ReachedState], candidates: list[tuple[ReachedState, Alignment]], view: StateView
+    ) -> None:
         """Counts states whose registers contradict all those of their key: if some go on and on, they do not
-        go round the ring. Raises Unequal."""
+        cycle through the ring. Raises SymmetryBroken."""
         self.strays = 0 if candidates or not earlier else self.strays + 1
         if self.ring is not None and self.strays > self.ring.places:
             old = earlier[-1].view
-            raise Unequal("registers count", self.kinds.against(old.rows, old.at, view.rows, view.at))
+            raise SymmetryBroken("registers count", self.kinds.against(old.rows, old.at, view.rows, view.at))
 
-    def beside(self, earlier: list[Seen], view: View) -> list[tuple[Seen, Together]]:
+    def beside(self, earlier: list[ReachedState], view: StateView) -> list[tuple[ReachedState, Alignment]]:
         """Earlier states that stand at places of the ring that go together with those of a later one."""
         found = [(s, together(s.view.rows, s.view.at, view.rows, view.at, self.kinds)) for s in earlier]
         return [(s, both) for s, both in found if both is not None]
 
     def seek(self, run: Run) -> None:
         """Looks for a ring before states repeat: once registers are seen to count on beyond its places, and
-        no others any more. Raises Found."""
+        no others any more. Raises UseRing."""
         if not self.around and len(run.trace) >= 2 * self.sought:
             self.sought = len(run.trace)
-            ring = find(run)
+            ring = detect_ring(run)
             self.around = 0 if ring is None else ring.places
         if not self.around or len(self.graph.nodes) > MOST_LAPS * self.around:
             return
-        before, self.growing = self.growing, counting(self._seen.values(), self.around)
+        before, self.growing = self.growing, monotone_registers_of(self._seen.values(), self.around)
         if self.growing and self.growing == before:
-            ring = find(run)
+            ring = detect_ring(run)
             if ring is not None:
-                raise Found(ring)
+                raise UseRing(ring)
 
     def look_for_ring(self, run: Run) -> None:
-        """Looks for a ring in what a run has done, now and then. Raises Found."""
+        """Looks for a ring in what a run has done, now and then. Raises UseRing."""
         if self.looks and len(run.trace) >= 2 * self.searched:
             self.searched = len(run.trace)
-            self.found(find(run))
+            self.found(detect_ring(run))
 
     def look_soon(self, run: Run) -> None:
         """Looks for a ring that all sites have gone round, from the start: one of more than a few places.
-        Raises Found."""
+        Raises UseRing."""
         if self.looks and len(run.trace) > self.early:
             self.early = len(run.trace)
-            ring = find(run, whole=True)
+            ring = detect_ring(run, whole=True)
             self.found(ring if ring is not None and ring.places >= FEW_PLACES else None)
 
     @property
@@ -135,9 +144,11 @@ class Turning:
         return self.turns and self.limits.asks_last and not known
 
     def found(self, ring: Ring | None) -> None:
-        """Begins anew with a ring. Raises Found, or Slots where turns are dealt out."""
+        """Begins again with a ring. Raises UseRing, or UseRoundRobinRing where iterations are distributed
+        round-robin.
+        """
         if ring is not None:
-            raise Slots(ring.size, ring.offsets) if self.space.dealing else Found(ring)
+            raise UseRoundRobinRing(ring.size, ring.offsets) if self.space.dealing else UseRing(ring)
 
 
-__all__ = ["Turning"]
+__all__ = ["RingDetection"]

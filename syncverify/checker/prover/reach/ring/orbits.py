@@ -1,7 +1,7 @@
 """What agents come to miss of one slot of a ring, and would of the others one step after the other.
 
 States that stand for all places of a ring are widened where they know less than one before. What is missed is
-of one slot; a step later it is of the next one. So it is forgotten of its likes in all slots at once.
+of one slot; a step later it is of the next one. So it is forgotten of its orbit in all slots at once.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Hashable, Iterator
 
 from syncverify.checker.happens_before.run import Run
 from syncverify.checker.happens_before.vector_clocks import Matrix
-from syncverify.checker.prover.reach.threshold_abstraction import SLICES, Loose, Place
-from syncverify.checker.prover.reach.tile_history import Groups, Missed, Slots
+from syncverify.checker.prover.reach.threshold_abstraction import SLICES, Place, ThresholdAbstraction
+from syncverify.checker.prover.reach.tile_history import DroppedThreshold, Groups, RingBarriers
 
 #: What barriers know, by the part of them that does.
 OPEN, TX, LAST, FAR = range(4)
@@ -22,8 +22,11 @@ def _width(kind: int) -> int:
     return SLICES[kind].stop - SLICES[kind].start
 
 
-def of_accesses(loose: Loose, lost: list[Missed], holders: dict[Place, list[int]]) -> list[Missed]:
-    """What agents are to miss: of accesses that nothing but their bytes tells apart what they miss of one of
+def orbit_of_access_weakening(
+    loose: ThresholdAbstraction, lost: list[DroppedThreshold], holders: dict[Place, list[int]]
+) -> list[DroppedThreshold]:
+    """What agents are to miss: of accesses that nothing but their bytes distinguishes what they miss of one
+    of
     them."""
     likes: dict[Hashable, list[int]] = {}
     for j, (name, _) in enumerate(loose.records):
@@ -46,15 +49,17 @@ def of_accesses(loose: Loose, lost: list[Missed], holders: dict[Place, list[int]
 
 
 def _but_bytes(name: Hashable) -> Hashable:
-    """What tells an access from others, but for its bytes (see ``Loose.apart``)."""
+    """What tells an access from others, but for its bytes (see ``ThresholdAbstraction.apart``)."""
     assert isinstance(name, tuple)
     return name[:2], name[3:]
 
 
-def of_barriers(loose: Loose, groups: Groups, lost: list[Missed]) -> list[Missed]:
+def orbit_of_barrier_weakening(
+    loose: ThresholdAbstraction, groups: Groups, lost: list[DroppedThreshold]
+) -> list[DroppedThreshold]:
     """What barriers are to miss of those of their ring, and of who has waited for these: what one of them
     misses, as many slots further on."""
-    slots = Waits(loose.run, groups)
+    slots = RingWaits(loose.run, groups)
     parts = {id(m): (b, part) for b in slots.likes for m, part in slots.parts(b)}
     of_rows = [parts.get(id(m)) for m in loose.originals]
     rows_of: dict[tuple[int, int], list[int]] = {}
@@ -79,8 +84,10 @@ def of_barriers(loose: Loose, groups: Groups, lost: list[Missed]) -> list[Missed
     return [(place, sorted(rows)) for place, rows in found.items()]
 
 
-class Waits(Slots):
-    """The barriers of a run that go round a ring, and when each class has waited for their last phases."""
+class RingWaits(RingBarriers):
+    """The barriers of a run that cycle through a ring, and when each class has waited for their
+    last phases.
+    """
 
     def __init__(self, run: Run, groups: Groups) -> None:
         super().__init__(run, groups)
@@ -123,4 +130,4 @@ class Waits(Slots):
         return None if wait is None or self.place(like) - self.place(b) != by else (column, wait[0])
 
 
-__all__ = ["Waits", "of_accesses", "of_barriers"]
+__all__ = ["RingWaits", "orbit_of_access_weakening", "orbit_of_barrier_weakening"]

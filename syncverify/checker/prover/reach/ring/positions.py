@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from math import gcd
 from typing import Any
 
-from syncverify.checker.prover.reach.ring.product import Offsets, Unequal
+from syncverify.checker.prover.reach.ring.product import Offsets, SymmetryBroken
 from syncverify.symbolic.inequalities import Sum
 
 #: Registers that were another number at a place so many times less often than some may go round.
@@ -16,7 +16,7 @@ RARELY = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class RingPositions:
     """The places of a state, and what is known of the registers there."""
 
     main: int = 0
@@ -30,18 +30,18 @@ class Places:
 
 
 @dataclass(frozen=True, slots=True)
-class Together:
+class Alignment:
     """An earlier state seen from the main place of a later one: its rows, and the places of both."""
 
     rows: dict[Any, Sum]
-    places: Places
+    places: RingPositions
     covers: bool  # the earlier one is at all places of the later one
     overlap: bool  # there are places of both
 
 
 @dataclass(slots=True)
-class Kinds:
-    """What registers (class and slot) were seen to do: ``counters`` grow, others go round the ring.
+class RegisterRoles:
+    """What registers (class and slot) were seen to do: ``counters`` grow, others cycle through the ring.
 
     ``rings``: those that were seen to, and their least and greatest number. ``phased``: those that are other
     numbers where other phases of barriers beside the ring are over. ``visits``: where all agents stand ->
@@ -66,7 +66,7 @@ class Kinds:
             return new[0] % round_ - old[0] % round_ if round_ > 1 else 0
         return 0 if old[1] or new[1] or (where[1], where[2]) in self.counters else new[0] - old[0]
 
-    def follow(self, rows: dict[Any, Sum], at: Places) -> None:
+    def follow(self, rows: dict[Any, Sum], at: RingPositions) -> None:
         """Takes note of registers that differ from place to place."""
         for where, by in at.offsets.items():
             value, parts = rows[where]
@@ -90,7 +90,8 @@ class Kinds:
         return back
 
     def contradict(self, where: tuple[Any, ...], old: int, new: int, moved: int | None) -> bool:
-        """Whether a register that goes round the ring shows that two states do not stand for each other: it
+        """Whether a register that cycles through the ring shows that two states do not stand for each other:
+        it
         is another number at the same place (``moved`` is None), or did not move on as far as the place."""
         found = self.rings.get((where[1], where[2])) if where[0] == "register" else None
         if found is None:
@@ -103,9 +104,10 @@ class Kinds:
         return found == (0, self.size - 1) and self.size > 2 and (new - old - moved) % self.size != 0
 
     def against(
-        self, rows: dict[Any, Sum], at: Places, later: dict[Any, Sum], here: Places
+        self, rows: dict[Any, Sum], at: RingPositions, later: dict[Any, Sum], here: RingPositions
     ) -> frozenset[tuple[int, Any]]:
-        """Registers that were taken to go round the ring, and are other numbers at one place of an earlier
+        """Registers that were taken to cycle through the ring, and are other numbers at one place of an
+        earlier
         state (its ``rows``, ``at``) and a later one."""
         both, found = set(at.all) & set(here.all), set[tuple[int, Any]]()
         for cls, slot in self.rings:
@@ -115,7 +117,7 @@ class Kinds:
                 found.add((cls, slot))
         return frozenset(found)
 
-    def learns(self, e: Unequal) -> bool:
+    def learns(self, e: SymmetryBroken) -> bool:
         """Whether there is a reason to try again: registers that count; or those that were other numbers at
         one place, first those that were it often: one that goes round may begin with another."""
         most = max(self.varied.values(), default=0)
@@ -145,7 +147,7 @@ class Kinds:
         self.alike[key, place] = rows
         self.visits[points][place] = rows, phases
 
-    def more(self, both: Together, later: dict[Any, Sum], points: Any) -> Together:
+    def more(self, both: Alignment, later: dict[Any, Sum], points: Any) -> Alignment:
         """The same at all places that were seen, with registers as they were: a guess, for more only."""
         at = both.places
         new = {
@@ -162,10 +164,10 @@ class Kinds:
             if where in offsets or any(found.values()):
                 by = offsets.setdefault(where, dict.fromkeys(at.all, 0))
                 by.update(found)
-        return replace(both, places=Places(at.main, tuple(sorted({*at.all, *new})), offsets))
+        return replace(both, places=RingPositions(at.main, tuple(sorted({*at.all, *new})), offsets))
 
 
-def counting(seen: Iterable[Iterable[Any]], places: int) -> set[tuple[int, Any]]:
+def monotone_registers_of(seen: Iterable[Iterable[Any]], places: int) -> set[tuple[int, Any]]:
     """Registers with more values than there are places: they do not go round."""
     values: dict[tuple[int, Any], set[int]] = {}
     for some in seen:
@@ -177,18 +179,20 @@ def counting(seen: Iterable[Iterable[Any]], places: int) -> set[tuple[int, Any]]
 
 
 def together(
-    rows: dict[Any, Sum], at: Places, later: dict[Any, Sum], here: Places, kinds: Kinds
-) -> Together | None:
+    rows: dict[Any, Sum], at: RingPositions, later: dict[Any, Sum], here: RingPositions, kinds: RegisterRoles
+) -> Alignment | None:
     """An earlier state (its ``rows``, ``at``) beside a later one; None if registers contradict."""
     both = sorted(set(at.all) & set(here.all))
     covers = len(both) == len(here.all)
     union = tuple(sorted({*at.all, *here.all}))
     ref = here.main if here.main in both else both[0] if both else -1
     if ref >= 0 and not (here.offsets or at.offsets or kinds.rings):
-        return Together(rows, Places(here.main, union), covers, True)  # rows of one key are in one order
+        return Alignment(
+            rows, RingPositions(here.main, union), covers, True
+        )  # rows of one key are in one order
     if ref >= 0:
         found = _at_one(rows, at, later, here, kinds, (ref, both, union))
-        return None if found is None else Together(*found, covers, True)
+        return None if found is None else Alignment(*found, covers, True)
     new_rows: dict[Any, Sum] = {}
     offsets: Offsets = {}
     for where, row in later.items():
@@ -202,17 +206,17 @@ def together(
         every = {p: here.by(where, p) if p in here.all else at.by(where, p) - shift for p in union}
         if len(set(every.values())) > 1:
             offsets[where] = every
-    return Together(new_rows, Places(here.main, union, offsets), covers, bool(both))
+    return Alignment(new_rows, RingPositions(here.main, union, offsets), covers, bool(both))
 
 
 def _at_one(
     rows: dict[Any, Sum],
-    at: Places,
+    at: RingPositions,
     later: dict[Any, Sum],
-    here: Places,
-    kinds: Kinds,
+    here: RingPositions,
+    kinds: RegisterRoles,
     where_both: tuple[int, list[int], tuple[int, ...]],
-) -> tuple[dict[Any, Sum], Places] | None:
+) -> tuple[dict[Any, Sum], RingPositions] | None:
     """The same of states that share places, one of them given. Most registers are alike at all places."""
     ref, both, union = where_both
     moves = {where: 0 for some in (here.offsets, at.offsets) for where in some}
@@ -235,7 +239,7 @@ def _at_one(
             every = {p: here.by(where, p) if p in here.all else at.by(where, p) - shift for p in union}
             if len(set(every.values())) > 1:
                 offsets[where] = every
-    return new_rows, Places(here.main, union, offsets)
+    return new_rows, RingPositions(here.main, union, offsets)
 
 
-__all__ = ["Kinds", "Places", "Together", "together"]
+__all__ = ["Alignment", "RegisterRoles", "RingPositions", "together"]

@@ -3,7 +3,7 @@
 What is on record (clocks, barriers, shadow memory) is kept once, at place 0: the slot that a copy will fill
 next. Agents stand some places further on, at several at once. Each of them must come to the same question
 wherever the others do, and to the same event, moved on by its place: then what is on record stays right for
-all of them. Where one does not, the exploration begins anew without.
+all of them. Where one does not, the exploration restarts without.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from syncverify.checker.happens_before.handlers.waits import result_of
-from syncverify.checker.happens_before.run import Run, Thread
-from syncverify.checker.prover.reach.ring.action import own_parity, rotate, rotates
+from syncverify.checker.happens_before.run import LaneClass, Run
+from syncverify.checker.prover.reach.ring.action import apply_rotation, local_parity, supports_rotation
 from syncverify.checker.prover.reach.ring.symmetry import TOKENS, Ring
 from syncverify.checker.prover.reach.state.snapshot import Split, copies
 from syncverify.model.events import Ev, Event, Flag, LaneSplit
-from syncverify.symbolic.context import Open, Space, Term
+from syncverify.symbolic.context import AffineTerm, SymbolicContext, UndecidedBranch
 from syncverify.symbolic.phase_tokens import Token
 
 #: Of registers that differ between places: how much more than those of the agents that are followed.
@@ -27,16 +27,16 @@ Offsets = dict[tuple[Any, ...], dict[int, int]]
 MOST_APART = 64
 
 
-class Unequal(Exception):  # noqa: N818 -- control flow: begin again without
+class SymmetryBroken(Exception):  # noqa: N818 -- control flow: begin again without
     """Agents at another place of the ring do something else. ``counters``: registers (class and slot) that
-    were taken to go round the ring, and seem to count."""
+    were taken to cycle through the ring, and seem to count."""
 
     def __init__(self, why: str, counters: frozenset[tuple[int, Any]] = frozenset()) -> None:
         super().__init__(why)
         self.counters = counters
 
 
-class Parted(Exception):  # noqa: N818 -- control flow: to be followed in several states
+class OrbitSplits(Exception):  # noqa: N818 -- control flow: to be followed in several states
     """Agents end their barriers in an order of their own, wherever in the ring they stand: ``groups`` of
     places go on as one each."""
 
@@ -46,7 +46,7 @@ class Parted(Exception):  # noqa: N818 -- control flow: to be followed in severa
 
 
 @dataclass(slots=True)
-class Rotations:
+class RotatedAgents:
     """``place``: of the agents that are followed; ``others``: agents at other places; ``newest``: the place
     on record that a copy was last asked for."""
 
@@ -67,14 +67,14 @@ class Rotations:
         """Whether nothing has been moved yet."""
         return self.place == 0 and not self.others
 
-    def fork(self, split: Split | None) -> Rotations:
+    def fork(self, split: Split | None) -> RotatedAgents:
         others = {p: copies(agents, split) for p, agents in self.others.items()}
         stepped = {cls: dict(done) for cls, done in self.stepped.items()}
-        return Rotations(self.ring, self.place, self.newest, others, stepped, self.uneven, self.apart)
+        return RotatedAgents(self.ring, self.place, self.newest, others, stepped, self.uneven, self.apart)
 
     # ------------------------------------------------------------ steps
 
-    def step(self, run: Run, t: Thread) -> Event:
+    def step(self, run: Run, t: LaneClass) -> Event:
         """The next event of an agent, as it is on record, once it has come to it at all places. Raises
         Unequal, and what agents raise."""
         ring, done = self.ring, self.stepped.setdefault(t.cls, {})
@@ -82,7 +82,7 @@ class Rotations:
         if self.place not in done:
             try:
                 done[self.place] = _next(t.agent, t, steps)
-            except Open as o:
+            except UndecidedBranch as o:
                 same = [self._asks_too(run, place, t, o, done, steps) for place in self.others]
                 self.uneven = self.uneven - {t.cls} if all(same) and not done else self.uneven | {t.cls}
                 raise
@@ -94,21 +94,21 @@ class Rotations:
         for place, event in done.items():
             if ring.event(event, -place) != found:
                 if event[0] == found[0] == Ev.INVAL:
-                    raise Parted(self._alike(done))
+                    raise OrbitSplits(self._alike(done))
                 why = f"{done[self.place]} at {self.place}, {event} at {place}"
-                raise Unequal(why, self._out_of_turn(run))
+                raise SymmetryBroken(why, self._out_of_turn(run))
         here = t.agent.point()  # type: ignore[attr-defined]
         for place, agents in self.others.items():
             if not self._beside(here, agents[t.cls], place):
-                raise Unequal("agents stand at different points")
+                raise SymmetryBroken("agents stand at different points")
         self.uneven -= {t.cls}
         self.apart = self.apart if self.uneven else 0
         del self.stepped[t.cls]
         self._follow(run, found)
         t.emitted = done[self.place]
-        return own_parity(run, found)
+        return local_parity(run, found)
 
-    def _steps(self, t: Thread) -> Any:
+    def _steps(self, t: LaneClass) -> Any:
         """What agents of a class note of a step that they take one after the other, on one path."""
         steps = getattr(t.agent, "steps", None)
         return steps() if steps is not None and self.others else None
@@ -134,29 +134,31 @@ class Rotations:
         for t, agent in zip(run.threads, self.others.pop(self.place), strict=True):
             t.agent = agent
             if t.event is not None:
-                t.emitted = self.ring.event(own_parity(run, t.event), self.place)
+                t.emitted = self.ring.event(local_parity(run, t.event), self.place)
 
     def waits_longer(self) -> None:
-        """One more question while agents stand apart. Raises Unequal."""
+        """One more question while agents stand apart. Raises SymmetryBroken."""
         self.apart += 1
         if self.apart > MOST_APART:
-            raise Unequal("agents ask other questions")
+            raise SymmetryBroken("agents ask other questions")
 
-    def polls_alike(self, run: Run, t: Thread) -> None:
-        """Whether a poll is for the same at all places. Raises Unequal, and Open."""
+    def polls_alike(self, run: Run, t: LaneClass) -> None:
+        """Whether a poll is for the same at all places. Raises SymmetryBroken, and UndecidedBranch."""
         assert t.event is not None and t.emitted is not None
-        mine, event = result_of(t.agent, t.emitted), own_parity(run, t.event)
+        mine, event = result_of(t.agent, t.emitted), local_parity(run, t.event)
         for place, agents in self.others.items():
             if result_of(agents[t.cls], self.ring.event(event, place)) != mine:
-                raise Unequal("a poll is for something else")
+                raise SymmetryBroken("a poll is for something else")
 
-    def _asks_too(self, run: Run, place: int, t: Thread, o: Open, done: dict[int, Event], steps: Any) -> bool:
+    def _asks_too(
+        self, run: Run, place: int, t: LaneClass, o: UndecidedBranch, done: dict[int, Event], steps: Any
+    ) -> bool:
         """Whether the same is asked at another place."""
         if place in done:
             return False
         try:
             done[place] = _stepped(self.others[place][t.cls], t, steps)
-        except Open as e:
+        except UndecidedBranch as e:
             if e.parts == o.parts and e.c != o.c:
                 self._suspect(run, t, self.others[place], e.c - o.c)
             return (e.c, e.parts) == (o.c, o.parts) and self._beside(
@@ -166,14 +168,15 @@ class Rotations:
             )
         return False
 
-    def _suspect(self, run: Run, t: Thread, others: list[Any], by: int) -> None:
-        """Raises Unequal for registers that make a question another one, and are beyond the ring's slots;
+    def _suspect(self, run: Run, t: LaneClass, others: list[Any], by: int) -> None:
+        """Raises SymmetryBroken for registers that make a question another one, and are beyond the ring's
+        slots;
         with those that differ as much in other classes, which will soon ask as well."""
         if self._counting(t, others[t.cls], by):
             found = (self._counting(x, others[x.cls], by) for x in run.threads if not x.done)
-            raise Unequal("registers count", frozenset().union(*found))
+            raise SymmetryBroken("registers count", frozenset().union(*found))
 
-    def _counting(self, t: Thread, other: Any, by: int) -> set[tuple[int, Any]]:
+    def _counting(self, t: LaneClass, other: Any, by: int) -> set[tuple[int, Any]]:
         mine, theirs = t.agent.live(), other.live()  # type: ignore[attr-defined]
         return {
             (t.cls, slot)
@@ -205,7 +208,7 @@ class Rotations:
         """Takes note of the place that a copy is asked for."""
         code = event[0]
         if code in TOKENS or (code == Ev.ARRIVE and event[5] & Flag.TOKEN):
-            raise Unequal("tokens of phases")
+            raise SymmetryBroken("tokens of phases")
         if code != Ev.EXPECT_TX and not (code == Ev.ARRIVE and event[4] >= 0):
             return
         slot, s = self.ring.barriers.get(event[2]), run.barriers.get(event[2])
@@ -214,14 +217,14 @@ class Rotations:
 
     def begin_at_next(self, run: Run) -> bool:
         """Moves what is on record so that place 0 is the one that is to be filled next; whether that was
-        another. Raises Unequal."""
+        another. Raises SymmetryBroken."""
         ring = self.ring
         by = -(self.newest + 1) % ring.places
         if not by:
             return False
-        if not rotates(run, ring):
-            raise Unequal("what is on record cannot be moved")
-        rotate(run, ring, by)
+        if not supports_rotation(run, ring):
+            raise SymmetryBroken("what is on record cannot be moved")
+        apply_rotation(run, ring, by)
         self.others = {(p - by) % ring.places: agents for p, agents in self.others.items()}
         self.stepped = {
             cls: {(p - by) % ring.places: event for p, event in done.items()}
@@ -234,8 +237,8 @@ class Rotations:
 
     # ------------------------------------------------------------ registers
 
-    def offsets(self, run: Run, space: Space) -> Offsets:
-        """Where registers of agents at other places differ, and by how much. Raises Unequal."""
+    def offsets(self, run: Run, space: SymbolicContext) -> Offsets:
+        """Where registers of agents at other places differ, and by how much. Raises SymmetryBroken."""
         out: Offsets = {}
         for t in run.threads if self.others else ():
             if t.done:
@@ -244,7 +247,7 @@ class Rotations:
             for place, agents in self.others.items():
                 theirs = agents[t.cls].live()
                 if theirs.keys() != mine.keys():
-                    raise Unequal("other registers are live")
+                    raise SymmetryBroken("other registers are live")
                 for slot, value in mine.items():
                     other = theirs[slot]
                     if value is other:
@@ -294,17 +297,17 @@ def same(value: Any, old: Any) -> bool:
     return value is old or (value.__class__ is int and old.__class__ is int and value == old)
 
 
-def _next(agent: Any, t: Thread, steps: Any) -> Event:
+def _next(agent: Any, t: LaneClass, steps: Any) -> Event:
     """An agent's next event."""
     event: Event = agent.step(t.answer) if steps is None else agent.step_beside(t.answer, steps)
     return event
 
 
-def _stepped(agent: Any, t: Thread, steps: Any) -> Event:
+def _stepped(agent: Any, t: LaneClass, steps: Any) -> Event:
     try:
         event = _next(agent, t, steps)
     except LaneSplit as e:
-        raise Unequal(repr(e)) from None
+        raise SymmetryBroken(repr(e)) from None
     return event
 
 
@@ -318,23 +321,23 @@ def _at(new: dict[Any, Any], offsets: Offsets, where: tuple[Any, ...], place: in
     return tuple([new[x] + offsets.get(x, {}).get(place, 0) for x in lanes])
 
 
-def _apart(where: tuple[Any, ...], value: Any, other: Any, space: Space) -> list[tuple[Any, int]]:
+def _apart(where: tuple[Any, ...], value: Any, other: Any, space: SymbolicContext) -> list[tuple[Any, int]]:
     """By how much a register differs, or the lanes of one."""
-    if isinstance(value, tuple) and any(isinstance(x, Term) for x in value):
+    if isinstance(value, tuple) and any(isinstance(x, AffineTerm) for x in value):
         if not isinstance(other, tuple) or len(other) != len(value):
-            raise Unequal(f"{value} and {other}")
+            raise SymmetryBroken(f"{value} and {other}")
         found = [_apart((*where, i), a, b, space) for i, (a, b) in enumerate(zip(value, other, strict=True))]
         return [x for some in found for x in some]
     if isinstance(value, Token) or isinstance(other, Token):
-        raise Unequal("tokens of phases")
-    if not (isinstance(value, int | Term) and isinstance(other, int | Term)):
+        raise SymmetryBroken("tokens of phases")
+    if not (isinstance(value, int | AffineTerm) and isinstance(other, int | AffineTerm)):
         if value != other:
-            raise Unequal(f"{where}: {value} and {other}")
+            raise SymmetryBroken(f"{where}: {value} and {other}")
         return []
     (c, parts), (d, there) = space.of(space.resolved(value)), space.of(space.resolved(other))
     if parts != there:
-        raise Unequal(f"{where}: {value!r} and {other!r}")
+        raise SymmetryBroken(f"{where}: {value!r} and {other!r}")
     return [(where, d - c)] if c != d else []
 
 
-__all__ = ["Rotations", "Unequal", "same"]
+__all__ = ["RotatedAgents", "SymmetryBroken", "same"]

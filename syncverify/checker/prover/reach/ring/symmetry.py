@@ -47,7 +47,7 @@ Piece = tuple[int, int, int, int]
 
 @dataclass(slots=True)
 class Ring:
-    """``size`` slots. ``barriers``: the slot of each barrier; ``groups``: its likes in one CTA, by slot."""
+    """``size`` slots. ``barriers``: the slot of each barrier; ``groups``: its orbit in one CTA, by slot."""
 
     info: SystemInfo
     size: int
@@ -194,7 +194,7 @@ class Ring:
 # ------------------------------------------------------------------ finding one
 
 
-def find(run: Run, whole: bool = False) -> Ring | None:
+def detect_ring(run: Run, whole: bool = False) -> Ring | None:
     """The ring of a run: that of the barriers on which copies arrive; None if none is seen in full.
     ``whole``: nor if some site may have yet to come to some slots."""
     info = run.info
@@ -206,7 +206,7 @@ def find(run: Run, whole: bool = False) -> Ring | None:
     if not 1 < size <= MOST_SLOTS:
         return None
     groups = [g for g in groups if len(g) == size]
-    if not any(_goes_round(order, size) for order in orders):
+    if not any(_is_cyclic_order(order, size) for order in orders):
         return None  # not all of it was seen
     barred: set[Piece] = set()
     for g in groups:
@@ -215,7 +215,7 @@ def find(run: Run, whole: bool = False) -> Ring | None:
     pieces = set(barred)
     slot_of = {b: slot for g in groups for slot, b in enumerate(g)}
     for use, met in uses.items():
-        if use[2] not in OTHERS or _keeps_time(met, slot_of, size):
+        if use[2] not in OTHERS or _has_constant_stride(met, slot_of, size):
             pieces |= _slots([info.footprints[f] for f in dict.fromkeys(f for f, _ in met)], size)
     if (whole or pieces == barred) and any(_in_part(use, met, size) for use, met in uses.items()):
         return None  # those who began the ring elsewhere have yet to come round
@@ -240,7 +240,7 @@ def _in_part(use: Use, met: Iterable[tuple[int, int]], size: int) -> bool:
     return use[2] not in OTHERS and 1 < len({f for f, _ in met}) < size
 
 
-def _keeps_time(met: Iterable[tuple[int, int]], slot_of: dict[int, int], size: int) -> bool:
+def _has_constant_stride(met: Iterable[tuple[int, int]], slot_of: dict[int, int], size: int) -> bool:
     """Whether the footprints of a site go round as barriers do: as many belong to each slot alone."""
     slots: dict[int, set[int]] = {}
     for f, b in met:
@@ -278,7 +278,7 @@ def _uses(run: Run) -> tuple[list[set[int]], dict[Use, dict[tuple[int, int], Non
     return [*barriers.values()], footprints, [*expected.values()]
 
 
-def _goes_round(order: list[int], size: int) -> bool:
+def _is_cyclic_order(order: list[int], size: int) -> bool:
     """Whether a ring of so many barriers comes round in this order."""
     seen = dict.fromkeys(order)
     if len(order) <= size or len(seen) % size:
@@ -330,4 +330,4 @@ def _disjoint(pieces: set[Piece]) -> tuple[Piece, ...] | None:
     return None if any(a[1] > b[0] for a, b in pairwise(out)) else tuple(out)
 
 
-__all__ = ["PARITIES", "TOKENS", "Ring", "find"]
+__all__ = ["PARITIES", "TOKENS", "Ring", "detect_ring"]

@@ -1,14 +1,15 @@
 """The state of a run as later verdicts see it: equal normal forms have equal futures.
 
 Two runs that stand at equal normal forms, and whose agents emit the same events from there on, meet the same
-failures. What becomes of each field is listed in ``TREATED``; a test holds it against the classes.
+failures. What becomes of each field is listed in ``FIELD_COVERAGE``; a test holds it against the classes.
 
 - *Clocks*: a later comparison asks whether an entry has reached some *threshold*: the time of an access
   that the shadow still holds, of a contribution, wait, expect, init or use on record, a tag, the phases c
   and c - 1.
   An entry is kept as the number of thresholds of its column that it has reached, a threshold as its rank.
   What is recorded later has a number above all entries of today.
-- *Counters* of phases and groups: relative to their newest value, and what any comparison tells apart below.
+- *Counters* of phases and groups: relative to their newest value, and what any comparison distinguishes
+below.
 - *Columns*: a barrier has one for each of its lives; they are named by how many lives ago that was.
 - *Shadow memory*: segments with the ranks of their accesses, those left out that every thread knows of in all
   ways: nothing that follows can fail against them.
@@ -27,9 +28,9 @@ from syncverify.checker.happens_before.handlers.accesses import product_after
 from syncverify.checker.happens_before.handlers.control import Request
 from syncverify.checker.happens_before.handlers.execution_barriers import Cluster, Generation, Named
 from syncverify.checker.happens_before.handlers.global_memory import Location, Spin, Write
-from syncverify.checker.happens_before.handlers.mbarriers import Barrier, Phase, awaits_twins
+from syncverify.checker.happens_before.handlers.mbarriers import Barrier, Phase, awaits_duplicate_inits
 from syncverify.checker.happens_before.handlers.tensor_maps import Map
-from syncverify.checker.happens_before.run import Run, Thread
+from syncverify.checker.happens_before.run import LaneClass, Run
 from syncverify.checker.happens_before.shadow import IN_FLIGHT, Record
 from syncverify.checker.happens_before.vector_clocks import ROWS, E
 from syncverify.checker.prover.reach.state import (
@@ -38,24 +39,24 @@ from syncverify.checker.prover.reach.state import (
     flag_chain_state,
     tensor_map_state,
 )
-from syncverify.checker.prover.reach.state.collectives import together
-from syncverify.checker.prover.reach.state.phase_tokens import point, relative, relative_event, waits_on
+from syncverify.checker.prover.reach.state.collectives import executed_by_part
+from syncverify.checker.prover.reach.state.phase_tokens import age_of, point, relative_event, waits_on
 from syncverify.checker.prover.reach.thresholds import (
     ALL,
-    ASKING,
     COMPARED,
     ORDER,
+    ROWS_OF,
     SEEN,
     Kept,
     Thresholds,
     counts,
 )
 from syncverify.model.proxies import Access
-from syncverify.symbolic.context import Symbolic
+from syncverify.symbolic.context import NotConcrete
 
 #: Every field of the classes that make up a run: those that the form keeps (or derives), and those left out.
-TREATED: dict[type, tuple[str, str]] = {
-    Thread: (
+FIELD_COVERAGE: dict[type, tuple[str, str]] = {
+    LaneClass: (
         "cls agent clock time answer event parked blocked done waits_on bulk cp mma columns registers fences "
         "collectives fragments fenced release_fence release_scope acquirable polled setmaxnregs unsure "
         "cluster_owed met meeting issues products stores exit_site",
@@ -87,21 +88,21 @@ TREATED: dict[type, tuple[str, str]] = {
 }
 
 
-def normal(run: Run) -> Hashable:
+def canonicalize(run: Run) -> Hashable:
     """The normal form of a run that stands between two steps."""
-    standing(run)
-    return Normal(run).form()
+    assert_between_steps(run)
+    return CanonicalState(run).form()
 
 
-def standing(run: Run) -> None:
-    """Raises Symbolic for runs that have no form."""
+def assert_between_steps(run: Run) -> None:
+    """Raises NotConcrete for runs that have no form."""
     if run.pending or run.met:
-        raise Symbolic("operations in flight between two steps")
+        raise NotConcrete("operations in flight between two steps")
     if run.far_writes:
-        raise Symbolic("plain stores to other CTAs")
+        raise NotConcrete("plain stores to other CTAs")
 
 
-class Normal(Thresholds):
+class CanonicalState(Thresholds):
     """The form of one run, and what it is made of."""
 
     def __init__(self, run: Run) -> None:
@@ -121,7 +122,7 @@ class Normal(Thresholds):
             tuple(sorted(run.live.items())),
             frozenset(run.judged),
             frozenset(run.failures),
-            tuple((what, self.keep(past)) for what, past in deferred_failures.pending(run)),
+            tuple((what, self.keep(past)) for what, past in deferred_failures.deferred_state(run)),
             frozenset((cls, *early[3:]) for cls, early in run.early.items()),
             (run.all_waited, *(self.at(*w, kind) for w in run.grid_waits for kind in ALL)),
             tuple((c, self.at(column, v)) for c, column, v in self.unseen()),
@@ -129,7 +130,7 @@ class Normal(Thresholds):
             tuple((cta, self.keep(m)) for cta, m in sorted(run.exits.items())),
             tuple((i, p.free, tuple(p.held.items()), tuple(p.served.items())) for i, p in run.pools.items()),
             tuple(self.request(r) for r in run.requests),
-            together(run),
+            executed_by_part(run),
             tensor_map_state.form(run, self.everywhere),
             tuple(
                 (site, cls, self.newest[site] - n)
@@ -210,17 +211,17 @@ class Normal(Thresholds):
         asked = (r.cta, r.group, r.number, r.registers, r.need, r.inc)
         return (asked, tuple(sorted(r.sites.items())), self.ranks(r.times), pasts)
 
-    def thread(self, t: Thread) -> Hashable:
+    def thread(self, t: LaneClass) -> Hashable:
         return ("gone",) if self.run.gone(t) else self.running(t)
 
-    def running(self, t: Thread) -> Hashable:
+    def running(self, t: LaneClass) -> Hashable:
         event = relative_event(self.run, t.event)
         return (
             point(self.run, t),
-            (relative(self.run, t.answer), event, t.parked, t.blocked, t.done, waits_on(self.run, t)),
+            (age_of(self.run, t.answer), event, t.parked, t.blocked, t.done, waits_on(self.run, t)),
             (t.met == t.time and t.event is not None, t.meeting, t.cluster_owed, t.setmaxnregs, t.fenced),
             t.exit_site,
-            opened(t.stores),
+            open_accesses(t.stores),
             (self.keep(t.clock.m), self.own(t)),
             (self.keep(t.release_fence), t.release_scope, self.keep(t.acquirable)),
             tuple(sorted(t.columns.items())),
@@ -229,22 +230,22 @@ class Normal(Thresholds):
             tuple((b, self.keep(m), flags) for b, (m, flags) in sorted(t.polled.items())),
         )
 
-    def own(self, t: Thread) -> Hashable:
+    def own(self, t: LaneClass) -> Hashable:
         """What a class of several lanes knows of its own progress."""
         if not t.clock.multi:
             return ()
         own = sorted(t.clock.own.items())
         return tuple(
-            (column, tuple(self.rank(column, int(v[row]), kind) for kind in ALL for row in ASKING[kind]))
+            (column, tuple(self.rank(column, int(v[row]), kind) for kind in ALL for row in ROWS_OF[kind]))
             for column, v in own
         )
 
-    def base(self, t: Thread) -> int:
+    def base(self, t: LaneClass) -> int:
         """The wgmmas that all classes of a warpgroup know to be over."""
         peers = [self.run.threads[c] for c in self.run.warpgroups[t.cls]]
         return min(o.clock.knows(E, o.columns["mma"], True) for o in peers if "mma" in o.columns)
 
-    def groups(self, t: Thread) -> Hashable:
+    def groups(self, t: LaneClass) -> Hashable:
         """Committed groups that a wait may still newly cover, by what their end makes known."""
         out: list[Hashable] = []
         for kinds, groups in ((("bulk.read", "bulk.full"), t.bulk), (("cp",), t.cp)):
@@ -262,7 +263,7 @@ class Normal(Thresholds):
             base = self.base(t)
             left = [x for x in t.mma.committed if x > base]
             out.append((t.mma.issued - base, tuple((x - base, self.number(column, x)) for x in left),
-                        t.clock.knows(E, column, True) - base, base > 0, opened(t.products),
+                        t.clock.knows(E, column, True) - base, base > 0, open_accesses(t.products),
                         tuple(self.keep(m) for m in t.issues[base:])))  # fmt: skip
             out.append(tuple((f, self.at(column, s[0]), s[1]) for f, s in sorted(t.fragments.items())))
         return tuple(out)
@@ -286,7 +287,7 @@ class Normal(Thresholds):
 
     def barrier(self, s: Barrier) -> Hashable:
         if s.touched:
-            raise Symbolic("data over the bytes of a barrier")
+            raise NotConcrete("data over the bytes of a barrier")
         if self.dead(s):
             return (s.inits > 0, s.inits > 1, s.uneven, s.net_zero > 0)
         a = s.auto
@@ -298,7 +299,10 @@ class Normal(Thresholds):
             (
                 s.init_cls,
                 self.at(s.init_cls, s.init_time, SEEN) if s.init_cls >= 0 else None,
-                (awaits_twins(self.run, s), tuple((c, self.at(c, time, SEEN)) for c, time in s.twins)),
+                (
+                    awaits_duplicate_inits(self.run, s),
+                    tuple((c, self.at(c, time, SEEN)) for c, time in s.twins),
+                ),
                 frozenset(s.ready),
             ),
             (waited, s.async_phase >= 0, s.uneven, s.net_zero > 0),
@@ -342,9 +346,9 @@ def sites(r: Record) -> Hashable:
     return tuple([(p.fp, p.site) for p in r.parts]) or r.site
 
 
-def opened(records: list[Record]) -> Hashable:
+def open_accesses(records: list[Record]) -> Hashable:
     """What the next commit of wgmmas joins, or the next event by which others learn of it."""
     return tuple((r.fp, r.site) for r in records)
 
 
-__all__ = ["ROWS", "Normal", "normal", "opened", "sites"]
+__all__ = ["ROWS", "CanonicalState", "canonicalize", "open_accesses", "sites"]

@@ -1,4 +1,4 @@
-"""One cluster of a team alone, as its own later states and the other clusters see it.
+"""One cluster of a block group alone, as its own later states and the other clusters see it.
 
 Its account is compared with those of the others when all are together (``checker.together``): of its accesses
 which signals hand them on, and what of the clusters before it they come after.
@@ -8,26 +8,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
 
-from syncverify.checker.happens_before.effect_log import Told, Waited
+from syncverify.checker.happens_before.effect_log import FlagWait, FlagWrite
 from syncverify.checker.happens_before.run import Run
 from syncverify.checker.happens_before.shadow import Record
 from syncverify.checker.happens_before.vector_clocks import AG, H, Matrix
-from syncverify.checker.prover.modular.compose import Access, Account, Handed, Look, Signal
+from syncverify.checker.prover.modular.compose import (
+    Access,
+    ClusterSummary,
+    FlagSignal,
+    FlagTest,
+    ReleasedKnowledge,
+)
 
 At = Callable[[int, int, int], Hashable]
 
 
 def thresholds(run: Run) -> Iterator[tuple[int, int, int]]:
-    """The times that later comparisons are with: columns, values and what asks (an index of ``ASKING``)."""
+    """The times that later comparisons are with: columns, values and what asks (an index of ``ROWS_OF``)."""
     for step in run.ledger:
-        if isinstance(step, Told):
+        if isinstance(step, FlagWrite):
             yield step.write.cls, step.write.time, 0
             continue
         yield step.spin.cls, step.spin.time, 0
         yield from _asked(step)
 
 
-def _asked(step: Waited) -> Iterator[tuple[int, int, int]]:
+def _asked(step: FlagWait) -> Iterator[tuple[int, int, int]]:
     """What is asked of what a spin makes known."""
     order, seen, bridged = step.columns
     yield from ((order, 1, 0), (seen, 1, 1), (seen, 1, 2), (bridged, 1, 1), (bridged, 1, 2))
@@ -39,7 +45,7 @@ def form(
     """What it has done so far."""
     steps: list[Hashable] = []
     for step in run.ledger:
-        if isinstance(step, Waited):
+        if isinstance(step, FlagWait):
             s = step.spin
             known = tuple(at(*x) for x in _asked(step))
             steps.append((step.flag, at(s.cls, s.time, 0), s.compare, s.value, known))
@@ -50,15 +56,15 @@ def form(
     return tuple(steps), frozenset((key, access(r)) for key, r in run.reached.items())
 
 
-def account(run: Run) -> Account:
+def summarise(run: Run) -> ClusterSummary:
     """What is to be known of a run that has ended."""
-    spins = [x for x in run.ledger if isinstance(x, Waited)]
+    spins = [x for x in run.ledger if isinstance(x, FlagWait)]
     records = sorted(run.reached.items(), key=lambda x: repr(x[0]))
     accesses = tuple(Access(key[0], key[1], *key[4:6], *key[6]) for key, _ in records)
-    steps: list[Look | Signal] = []
+    steps: list[FlagTest | FlagSignal] = []
     for step in run.ledger:
-        if isinstance(step, Waited):
-            steps.append(Look(step.flag, step.spin.compare, step.spin.value))
+        if isinstance(step, FlagWait):
+            steps.append(FlagTest(step.flag, step.spin.compare, step.spin.value))
             continue
         w = step.write
         before = frozenset(i for i, x in enumerate(run.ledger) if w.past[_when(x)[0]] >= _when(x)[1])
@@ -66,23 +72,23 @@ def account(run: Run) -> Account:
         handed = None
         if w.released is not None:
             seen, bridged = w.released[H], w.released[AG]
-            handed = Handed(
+            handed = ReleasedKnowledge(
                 _reaches(records, seen),
                 _reaches(records, bridged),
                 _of(spins, seen, 1),
                 _of(spins, bridged, 1),
                 _of(spins, bridged, 2),
             )
-        steps.append(Signal(step.flag, w.value, w.added, w.lanes, before, ordered, handed))
-    return Account(tuple(steps), accesses)
+        steps.append(FlagSignal(step.flag, w.value, w.added, w.lanes, before, ordered, handed))
+    return ClusterSummary(tuple(steps), accesses)
 
 
-def _when(step: Waited | Told) -> tuple[int, int]:
-    at = step.spin if isinstance(step, Waited) else step.write
+def _when(step: FlagWait | FlagWrite) -> tuple[int, int]:
+    at = step.spin if isinstance(step, FlagWait) else step.write
     return at.cls, at.time
 
 
-def _of(spins: list[Waited], row: Matrix, which: int) -> frozenset[int]:
+def _of(spins: list[FlagWait], row: Matrix, which: int) -> frozenset[int]:
     """The spins that a row has something of."""
     return frozenset(i for i, x in enumerate(spins) if row[x.columns[which]])
 
@@ -98,4 +104,4 @@ def _over(r: Record, row: Matrix) -> bool:
     return bool(row[r.cls] >= r.time)
 
 
-__all__ = ["account", "form", "thresholds"]
+__all__ = ["form", "summarise", "thresholds"]

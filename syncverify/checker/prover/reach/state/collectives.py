@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from syncverify.checker.happens_before.run import Run, Thread
+from syncverify.checker.happens_before.run import LaneClass, Run
 from syncverify.model.events import Ev
-from syncverify.symbolic.context import Symbolic
+from syncverify.symbolic.context import NotConcrete
 
 #: Site, code and position of such an operation.
 Executed = tuple[int, int, int]
@@ -15,14 +15,14 @@ Executed = tuple[int, int, int]
 WARPS = 4
 
 
-def together(run: Run) -> Hashable:
-    """What some have executed beyond what all that run have. Raises Symbolic where they differ."""
+def executed_by_part(run: Run) -> Hashable:
+    """What some have executed beyond what all that run have. Raises NotConcrete where they differ."""
     warps = _warps(run)
     out = [_ahead(ts, [t.collectives for t in ts]) for ts in warps.values()]
     return (*out, *(_ahead(ts, [_products(t) for t in ts]) for ts in _warpgroups(warps).values()))
 
 
-def forget_agreed(run: Run) -> None:
+def drop_converged(run: Run) -> None:
     """Drops what all lanes of a warp have executed alike, and of products what all warps of a group have."""
     warps = _warps(run)
     for (cta, group), firsts in _warpgroups(warps).items():
@@ -37,16 +37,16 @@ def forget_agreed(run: Run) -> None:
                 del t.collectives[:dropped]
 
 
-def _warps(run: Run) -> dict[tuple[int, int], list[Thread]]:
-    warps: dict[tuple[int, int], list[Thread]] = {}
+def _warps(run: Run) -> dict[tuple[int, int], list[LaneClass]]:
+    warps: dict[tuple[int, int], list[LaneClass]] = {}
     for t in run.threads:
         warps.setdefault((t.info.cta, t.info.warp), []).append(t)
     return warps
 
 
-def _warpgroups(warps: dict[tuple[int, int], list[Thread]]) -> dict[tuple[int, int], list[Thread]]:
+def _warpgroups(warps: dict[tuple[int, int], list[LaneClass]]) -> dict[tuple[int, int], list[LaneClass]]:
     """The first class of each warp."""
-    groups: dict[tuple[int, int], list[Thread]] = {}
+    groups: dict[tuple[int, int], list[LaneClass]] = {}
     for (cta, warp), ts in warps.items():
         groups.setdefault((cta, warp // WARPS), []).append(ts[0])
     return groups
@@ -56,11 +56,11 @@ def _is_product(x: Executed) -> bool:
     return x[1] >= Ev.WGMMA_FENCE
 
 
-def _products(t: Thread) -> list[Executed]:
+def _products(t: LaneClass) -> list[Executed]:
     return list(filter(_is_product, t.collectives))
 
 
-def _ahead(threads: list[Thread], lists: list[list[Executed]]) -> Hashable:
+def _ahead(threads: list[LaneClass], lists: list[list[Executed]]) -> Hashable:
     """The same of one warp or warpgroup."""
     if len(lists) == 1:
         return ((),)
@@ -68,9 +68,9 @@ def _ahead(threads: list[Thread], lists: list[list[Executed]]) -> Hashable:
     longest = max(lists, key=len)
     for t, mine in zip(threads, lists, strict=True):
         if mine is not longest and any(a[:2] != b[:2] for a, b in zip(mine, longest, strict=False)):
-            raise Symbolic("warps that execute different collective instructions")
+            raise NotConcrete("warps that execute different collective instructions")
         if t.done and len(longest) > len(mine):
-            raise Symbolic("lanes that leave before others of their warp execute a barrier")
+            raise NotConcrete("lanes that leave before others of their warp execute a barrier")
     return tuple(tuple(x[:2] for x in mine[common:]) for mine in lists)
 
 
@@ -93,4 +93,4 @@ def _until(executed: list[Executed], products: int) -> int:
     return len(executed)
 
 
-__all__ = ["forget_agreed", "together"]
+__all__ = ["drop_converged", "executed_by_part"]

@@ -11,7 +11,7 @@ from syncverify.checker.happens_before.run import Run
 from syncverify.checker.happens_before.vector_clocks import Matrix
 
 
-def open_end(f: Failure) -> bool:
+def is_deferred(f: Failure) -> bool:
     """Whether only the end of the run can tell what a failure comes to."""
     return (
         f.obligation == Obligation.O1
@@ -21,7 +21,7 @@ def open_end(f: Failure) -> bool:
     )
 
 
-def lost(run: Run, f: Failure) -> bool:
+def is_confirmed(run: Run, f: Failure) -> bool:
     """Whether such a failure does count, however the run goes on."""
     s: Barrier = run.barriers[f.barrier]
     if s.inits > 1:
@@ -31,17 +31,17 @@ def lost(run: Run, f: Failure) -> bool:
     return not harmless_tail(run, f, None)
 
 
-def counted(run: Run, failures: Iterable[Failure]) -> list[Failure]:
+def confirmed_at_end(run: Run, failures: Iterable[Failure]) -> list[Failure]:
     """Those that count at the end of a run."""
     return [f for f in failures if not harmless_tail(run, f, None)]
 
 
-def pending(run: Run) -> Iterator[tuple[Hashable, Matrix]]:
+def deferred_state(run: Run) -> Iterator[tuple[Hashable, Matrix]]:
     """What the end will ask of such failures: a part of the normal form, and a row of clocks."""
     for key, f in run.failures.items():
-        if open_end(f) and f.past is not None:
+        if is_deferred(f) and f.past is not None:
             s: Barrier = run.barriers[f.barrier]
             yield (key, f.barrier, bool(s.waiters), s.inval_site >= 0), f.past
 
 
-__all__ = ["counted", "lost", "open_end", "pending"]
+__all__ = ["confirmed_at_end", "deferred_state", "is_confirmed", "is_deferred"]

@@ -14,7 +14,7 @@ from typing import Any, cast
 from syncverify.checker.happens_before import access_merging, flag_state
 from syncverify.checker.happens_before.handlers.execution_barriers import Cluster, Generation, Named
 from syncverify.checker.happens_before.handlers.mbarriers import Barrier, Phase
-from syncverify.checker.happens_before.run import Run, Thread
+from syncverify.checker.happens_before.run import LaneClass, Run
 from syncverify.checker.happens_before.shadow import Record, Segment, Shadow
 from syncverify.checker.happens_before.vector_clocks import Clock, Matrix
 from syncverify.model.automata.async_groups import Groups
@@ -23,7 +23,7 @@ from syncverify.model.automata.mbarrier import Mbarrier
 from syncverify.model.automata.named_barrier import NamedBarrier
 from syncverify.model.automata.register_pool import RegisterPool
 from syncverify.model.events import Agent
-from syncverify.symbolic.context import Symbolic
+from syncverify.symbolic.context import NotConcrete
 
 #: Fields of a run that its copies share: facts, and tables that number things.
 SHARED = (
@@ -52,13 +52,13 @@ def copies(agents: Sequence[Any], split: Split | None) -> list[Any]:
     return [a.fork() for a in agents] if split is None else list(split(agents))
 
 
-def fork(run: Run, fork_agents: Split | None = None) -> Run:
+def copy_run(run: Run, fork_agents: Split | None = None) -> Run:
     """A run at the same point that shares nothing that may change."""
     if run.pending or run.met:
-        raise Symbolic("operations in flight between two steps")
+        raise NotConcrete("operations in flight between two steps")
     if run.far_writes:
-        raise Symbolic("plain stores to other CTAs")
-    access_merging.enter(run)
+        raise NotConcrete("plain stores to other CTAs")
+    access_merging.commit_pending_reads(run)
     new, copy = Run.__new__(Run), _Copy()
     for name in SHARED:
         setattr(new, name, getattr(run, name))
@@ -87,7 +87,7 @@ class _Copy:
     """Copies of the parts of one run, each made once."""
 
     def __init__(self) -> None:
-        self.threads: dict[int, Thread] = {}
+        self.threads: dict[int, LaneClass] = {}
         self.records: dict[int, Record] = {}
         self.matrices: dict[int, Matrix] = {}
 
@@ -107,8 +107,8 @@ class _Copy:
             found = self.records[id(r)] = cast(Record, self.flat(r))
         return found
 
-    def thread(self, t: Thread, agent: Agent) -> Thread:
-        new: Thread = self.flat(
+    def thread(self, t: LaneClass, agent: Agent) -> LaneClass:
+        new: LaneClass = self.flat(
             t,
             agent=agent,
             clock=self.clock(t.clock),
@@ -244,4 +244,4 @@ def _slots(kind: type) -> _Slots:
     return found
 
 
-__all__ = ["FLAT", "SHARED", "TREATED", "Split", "copies", "flat", "fork"]
+__all__ = ["FLAT", "SHARED", "TREATED", "Split", "copies", "copy_run", "flat"]

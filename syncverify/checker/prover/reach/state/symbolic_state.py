@@ -8,36 +8,36 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from syncverify.checker.happens_before.failure import Failure
-from syncverify.checker.happens_before.run import LATER, Run, Thread
-from syncverify.checker.prover.reach.ring.positions import Places
-from syncverify.checker.prover.reach.ring.product import Rotations, same
+from syncverify.checker.happens_before.run import LATER, LaneClass, Run
+from syncverify.checker.prover.reach.ring.positions import RingPositions
+from syncverify.checker.prover.reach.ring.product import RotatedAgents, same
 from syncverify.checker.prover.reach.ring.symmetry import Ring
-from syncverify.checker.prover.reach.state.canonical_state import normal
-from syncverify.checker.prover.reach.state.phase_tokens import point, relative
-from syncverify.checker.prover.reach.state.snapshot import fork
+from syncverify.checker.prover.reach.state.canonical_state import canonicalize
+from syncverify.checker.prover.reach.state.phase_tokens import age_of, point
+from syncverify.checker.prover.reach.state.snapshot import copy_run
 from syncverify.model.events import Event
-from syncverify.symbolic.context import Space, Symbolic, Term, mapped
+from syncverify.symbolic.context import AffineTerm, NotConcrete, SymbolicContext, mapped
 from syncverify.symbolic.inequalities import Sum
-from syncverify.symbolic.loop_havoc import AGAIN
-from syncverify.symbolic.path_condition import Path
+from syncverify.symbolic.loop_havoc import ITERATION
+from syncverify.symbolic.path_condition import PathCondition
 from syncverify.symbolic.phase_tokens import Token
-from syncverify.symbolic.protocol import TEAM, SizedAgent
-from syncverify.symbolic.quotients import RATIO, lasting
+from syncverify.symbolic.protocol import TEAM, SymbolicAgent
+from syncverify.symbolic.quotients import RATIO, outlives_iteration
 
 #: Where a row comes from: ("register", class, slot, lane), ("size", name), and of each entry ("value", which)
 #: and ("key", which, i) for what its key is made of.
 Place = tuple[Any, ...]
-#: Bounds of sizes beyond this are not told apart.
+#: Bounds of sizes beyond this are not distinguished.
 FAR = 1 << 16
 
 
 @dataclass(slots=True, eq=False)
-class State:
+class SymbolicState:
     """A point between two steps. ``parent``: the node it comes from; ``looked``: failures looked at;
     ``widened``: since its last step, after so many widenings of the states there."""
 
     run: Run
-    path: Path
+    path: PathCondition
     parent: int = -1
     looked: int = 0
     widened: int = 0
@@ -53,10 +53,10 @@ class State:
     asked_after: dict[int, int] | None = None  # who let others go first, after which step; None: nobody
     general: bool = False  # it comes from a state that was made to know less
     cluster: int = 0  # which of those that run one after the other was last seen
-    rotations: Rotations | None = None  # agents at other places of a ring, for which it stands too
+    rotations: RotatedAgents | None = None  # agents at other places of a ring, for which it stands too
     open: set[int] = field(default_factory=set)  # who has asked what is open, and lets others ask first
 
-    def asks_later(self, t: Thread) -> bool:
+    def asks_later(self, t: LaneClass) -> bool:
         """Whether an agent that has let others go first lets them go on, since they have moved: it is last
         of those that are ready then."""
         if not self.run.ready or self.asked_after is None:
@@ -67,8 +67,8 @@ class State:
         self.run.ready.append(t)
         return True
 
-    def hesitates(self, t: Thread) -> bool:
-        """Whether an agent lets others ask first, as long as these go on in turns that they have."""
+    def hesitates(self, t: LaneClass) -> bool:
+        """Whether an agent lets others ask first, as long as these go on in iterations that they have."""
         if self.asked_after is None or not self.path.space.dealing:
             return False
         if not getattr(t.agent, "hesitates", False):
@@ -78,7 +78,7 @@ class State:
                 return True
         return False
 
-    def turned(self, t: Thread) -> bool:
+    def turned(self, t: LaneClass) -> bool:
         """Whether others go first before an agent asks: where it has jumped back in a step that is not over,
         as after a step; or always, as long as one of them goes on."""
         if t.cls not in self.places:
@@ -96,19 +96,21 @@ class State:
         """Grows with every step of an agent, and where agents say so with parts of steps."""
         return self.moved + sum(getattr(t.agent, "ticks", 0) for t in self.run.threads)
 
-    def fetched(self, t: Thread) -> None:
+    def fetched(self, t: LaneClass) -> None:
         """An agent has come to its next event."""
         del self.places[t.cls]
         self.moved += 1
         if self.asked_after is not None:
             self.asked_after.pop(t.cls, None)
 
-    def fork(self) -> State:
+    def fork(self) -> SymbolicState:
         """A copy, to follow another answer; both may be answers to what others ask as well."""
         split = getattr(self.run.system, "fork_agents", None)
-        run, path = fork(self.run, split), self.path.fork()
+        run, path = copy_run(self.run, split), self.path.fork()
         places = dict(self.places)
-        new = State(run, path, self.parent, self.looked, self.widened, self.moved, self.asked_at, places)
+        new = SymbolicState(
+            run, path, self.parent, self.looked, self.widened, self.moved, self.asked_at, places
+        )
         new.answer, new.tails = self.answer, self.tails
         if self.asked_after is not None:
             self.asked_after, new.asked_after = {}, {}
@@ -117,11 +119,11 @@ class State:
             new.rotations = self.rotations.fork(split)
         return new
 
-    def step(self, t: Thread) -> Event:
+    def step(self, t: LaneClass) -> Event:
         """The next event of an agent, as it is on record."""
         return t.agent.step(t.answer) if self.rotations is None else self.rotations.step(self.run, t)
 
-    def part(self, groups: list[frozenset[int]]) -> list[State]:
+    def part(self, groups: list[frozenset[int]]) -> list[SymbolicState]:
         """Stands for the first group of its places only; the states that stand for the others."""
         assert self.rotations is not None
         others = [(self.fork(), g) for g in groups[1:]]
@@ -144,12 +146,12 @@ class State:
         segments = sum(len(s._segments) for s in run.memory.values())
         self.weight = matrices + phases + 600 * segments + 8 * len(run.trace)
 
-    def agent(self, t: Thread) -> SizedAgent:
-        return cast(SizedAgent, t.agent)
+    def agent(self, t: LaneClass) -> SymbolicAgent:
+        return cast(SymbolicAgent, t.agent)
 
     def begin(self) -> None:
         """Brings registers up to the path. Clusters that run one after the other get unknowns of their own
-        for the sizes that loops read anew, where these are forgotten: more than the kernel does."""
+        for the sizes that loops havocked, where these are forgotten: more than the kernel does."""
         self.path.stale = True
         self.flush()
         space, info = self.path.space, self.run.info
@@ -180,11 +182,11 @@ class State:
         self.path.stale = False
 
     def forget(self, names: set[str]) -> None:
-        """Forgets turns that nobody will ask for again, and sizes that turn anew."""
+        """Forgets turns that nobody will ask for again, and sizes that iteration again."""
         path = self.path
         turns, begins = self.turns(), self.begins()
         if begins and path.space.forgets and not self.run.info.relay:
-            path.space.forgotten.add(AGAIN)
+            path.space.forgotten.add(ITERATION)
             names = names | path.sizes.keys()
         for name in names:
             path.sizes.pop(name, None)
@@ -193,16 +195,16 @@ class State:
                 del path.entries[key]
             elif key[0] in ("//", "%") or (key[0] in turns and _passed(key[-1], turns[key[0]])):
                 del path.entries[key]
-            elif key[0] == AGAIN and AGAIN not in turns:
+            elif key[0] == ITERATION and ITERATION not in turns:
                 del path.entries[key]
-            elif key[0] == RATIO and not lasting(path, key):
+            elif key[0] == RATIO and not outlives_iteration(path, key):
                 del path.entries[key]
         if path.space.summing:  # who asked first is no matter
             order = sorted(zip(self._keys(), path.entries.items(), strict=True), key=lambda x: repr(x[0][0]))
             path.entries = dict(item for _, item in order)
 
     def begins(self) -> bool:
-        """Whether another cluster runs than before: it takes all its sizes anew."""
+        """Whether another cluster runs than before: it takes all its sizes again."""
         info, before = self.run.info, self.cluster
         running = (t.info.cta // info.ctas for t in self.run.threads if not t.done)
         self.cluster = min(running, default=before) if info.in_turn else before
@@ -210,18 +212,18 @@ class State:
 
     def turns(self) -> dict[str, list[Any]]:
         """The next turns of agents that take a size turn by turn; of those that wait only if they have begun:
-        that a turn is forgotten too early allows more than the kernel does, no less."""
+        that an iteration is forgotten too early allows more than the kernel does, no less."""
         out: dict[str, list[Any]] = {}
         for t in self.run.threads:
             if not t.done and t.waits_on != LATER:
                 for name, turn in self.agent(t).turns().items():
-                    if name != AGAIN or not t.blocked or not isinstance(turn, int) or turn:
+                    if name != ITERATION or not t.blocked or not isinstance(turn, int) or turn:
                         out.setdefault(name, []).append(turn)
         return out
 
     # ------------------------------------------------------------ rows
 
-    def view(self, form: Hashable | None = None) -> View:
+    def view(self, form: Hashable | None = None) -> StateView:
         """Everything that the future depends on: a key, and rows of numbers and terms.
         ``form``: in place of the normal form."""
         shape: list[Hashable] = []
@@ -239,35 +241,39 @@ class State:
                 if slot in steady[of] and (isinstance(value, int) or self.of_team(value)):
                     apart.append((place, self.path.space.of(value)))
                 coarse = slot in pending[of]
-            else:  # a turn that is yet to be taken, or a size that is read again
+            else:  # an iteration that is yet to be taken, or a size that is read again
                 coarse = (kind == "value" and of[0] != RATIO) or (kind == "size" and of in again)
             if coarse:
                 apart.append((place, self.coarse(value)))
             if isinstance(value, int) and not isinstance(value, Token):
                 rows[place] = (value, ())
-            elif isinstance(value, Term):
+            elif isinstance(value, AffineTerm):
                 rows[place] = (value.c, value.parts)
-            elif isinstance(value, tuple) and any(isinstance(x, Term) for x in value):
+            elif isinstance(value, tuple) and any(isinstance(x, AffineTerm) for x in value):
                 if any(isinstance(x, Token) for x in value):
-                    raise Symbolic("lanes of one register hold tokens and sizes")
+                    raise NotConcrete("lanes of one register hold tokens and sizes")
                 for lane, x in enumerate(value):
                     rows[(*place, lane)] = self.path.space.of(x)
             else:
-                shape.append((place, relative(self.run, value)))
-        at = Places()
+                shape.append((place, age_of(self.run, value)))
+        at = RingPositions()
         if self.rotations is not None:
             r = self.rotations
-            at = Places(r.place, r.places, r.offsets(self.run, self.path.space))
-        return View(self.form() if form is None else form, tuple(shape), rows, tuple(apart), at)
+            at = RingPositions(r.place, r.places, r.offsets(self.run, self.path.space))
+        return StateView(self.form() if form is None else form, tuple(shape), rows, tuple(apart), at)
 
     def _slots(self, of: str) -> dict[int, Container[Any]]:
         """What agents say of their registers, by class."""
         return {t.cls: getattr(t.agent, of, ()) for t in self.run.threads if not t.done}
 
     def of_team(self, value: Any) -> bool:
-        """Whether a value is told from the number of a team alone."""
+        """Whether a value is told from the number of a block group alone."""
         number = self.path.sizes.get(TEAM)
-        return isinstance(value, Term) and isinstance(number, Term) and _atoms(value) == _atoms(number)
+        return (
+            isinstance(value, AffineTerm)
+            and isinstance(number, AffineTerm)
+            and _atoms(value) == _atoms(number)
+        )
 
     def where(self) -> tuple[Hashable, Hashable]:
         """Where all agents and barriers stand."""
@@ -287,7 +293,7 @@ class State:
         """The normal form of the run, made once for each point."""
         where = (tuple(t.cls for t in self.run.ready), tuple(self.agent(t).point() for t in self.run.threads))
         if self.formed is None or self.formed[0] != where:
-            self.formed = (where, normal(self.run))
+            self.formed = (where, canonicalize(self.run))
         return self.formed[1]
 
     def coarse(self, value: Any) -> Hashable:
@@ -314,11 +320,11 @@ class State:
 
     def _keys(self) -> Iterator[tuple[Hashable, dict[int, Any]]]:
         """Of each entry what tells it from others, and the parts of its key that are compared as rows are:
-        terms, and the turns of sizes, which are told apart by how far they are ahead."""
+        terms, and the iterations of sizes, which are distinguished by how far they are ahead."""
         first = {name: turns[0] for name, turns in self.turns().items()}
         alike: Counter[Hashable] = Counter()
         for key in self.path.entries:
-            parts = {i: part for i, part in enumerate(key) if isinstance(part, Term)}
+            parts = {i: part for i, part in enumerate(key) if isinstance(part, AffineTerm)}
             shape = [None if i in parts else part for i, part in enumerate(key)]
             if key[0] in first:
                 ahead = key[-1] - first[key[0]]
@@ -327,7 +333,7 @@ class State:
             alike[tuple(shape)] += 1
             yield (*shape, alike[tuple(shape)]), parts
 
-    def put(self, rows: Mapping[Place, Sum], path: Path, earlier: View) -> None:
+    def put(self, rows: Mapping[Place, Sum], path: PathCondition, earlier: StateView) -> None:
         """Puts widened rows into the registers, and the widened path in place of this one; ``earlier``: seen
         from the main place of this one, with the places of both."""
         new: dict[Place, Any] = {p: self.path.space.term(*row) for p, row in rows.items()}
@@ -336,7 +342,7 @@ class State:
             split = getattr(self.run.system, "fork_agents", None)
             self.rotations.put(self.run, new, earlier.at.offsets, earlier.at.all, split)
 
-    def take(self, new: dict[Place, Any], path: Path) -> None:
+    def take(self, new: dict[Place, Any], path: PathCondition) -> None:
         """Puts other values in place of all rows, and another path in place of this one."""
         space = self.path.space
         values, keys = dict(self._values()), list(self._keys())
@@ -359,7 +365,7 @@ class State:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class StateView:
     """``form`` and ``shape`` are equal for points that may be compared; ``rows`` by place.
     ``apart``: what the search tells further apart, so as not to mix too much; no proof rests on it."""
 
@@ -367,7 +373,7 @@ class View:
     shape: Hashable
     rows: dict[Place, Sum]
     apart: Hashable = ()
-    at: Places = field(default_factory=Places)  # of a ring
+    at: RingPositions = field(default_factory=RingPositions)  # of a ring
 
     @property
     def sizes(self) -> tuple[tuple[str, Sum], ...]:
@@ -384,17 +390,17 @@ class View:
         return (self.form, self.shape, tuple(self.rows))
 
 
-def _atoms(value: Term) -> set[int]:
+def _atoms(value: AffineTerm) -> set[int]:
     return {a for a, _ in value.parts}
 
 
 def _passed(turn: Any, nexts: list[Any]) -> bool:
-    """Whether all agents are beyond a turn."""
+    """Whether all agents are beyond an iteration."""
     ahead = [n - turn for n in nexts]
     return all(isinstance(d, int) and d > 0 for d in ahead)
 
 
-def known(space: Space, path: Path) -> str:
+def known(space: SymbolicContext, path: PathCondition) -> str:
     """What a path knows, as text."""
     atoms = sorted({*path.low, *path.high})
     facts = [f"{space.atoms[a].name} in {path.interval(a)}" for a in atoms]

@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from syncverify.checker.happens_before.handlers.tensor_maps import Map, drain, over
 from syncverify.checker.happens_before.run import Run
 from syncverify.checker.happens_before.shadow import IN_FLIGHT, Record
-from syncverify.symbolic.context import Symbolic
+from syncverify.symbolic.context import NotConcrete
 
 At = Callable[[int, int], Hashable]
 
@@ -34,10 +34,10 @@ def thresholds(run: Run) -> Iterator[tuple[int, int]]:
 
 
 def form(run: Run, at: At) -> Hashable:
-    """The state of all maps. Raises Symbolic for edits in kernels that are not known to make any."""
+    """The state of all maps. Raises NotConcrete for edits in kernels that are not known to make any."""
     if not run.info.edits_maps:
         if any(m.edits for m in run.maps.values()):
-            raise Symbolic("tensor maps are edited")
+            raise NotConcrete("tensor maps are edited")
         return ()
     return tuple((number, _map(run, m, at)) for number, m in sorted(run.maps.items()))
 
@@ -45,7 +45,7 @@ def form(run: Run, at: At) -> Hashable:
 def _map(run: Run, m: Map, at: At) -> Hashable:
     uses = tuple(frozenset(_use(run, r, at) for r in newest(some)) for some in (left(run, m), m.open))
     if not m.edits:
-        return uses  # the next edit makes all else anew
+        return uses  # the next edit makes all else again
     return (
         uses,
         frozenset(at(*e) for e in m.edits),
@@ -73,7 +73,7 @@ def newest(uses: Iterable[tuple[Record, int]]) -> list[Record]:
 
 def _use(run: Run, r: Record, at: At) -> Hashable:
     if r.tag_value >= IN_FLIGHT:
-        raise Symbolic("a copy through a tensor map that may be edited is in flight")
+        raise NotConcrete("a copy through a tensor map that may be edited is in flight")
     committed, time = drain(run, r)
     drained = committed if time is None else at(r.cls, time)
     return (r.cls, at(r.tag, r.tag_value) if r.tag >= 0 else None, drained)

@@ -4,51 +4,53 @@ from __future__ import annotations
 
 from typing import Any
 
-from syncverify.checker.prover.reach.domain.affine_sets import included
-from syncverify.checker.prover.reach.domain.affine_widening import Widening
-from syncverify.symbolic.context import Space
+from syncverify.checker.prover.reach.domain.affine_sets import is_subset
+from syncverify.checker.prover.reach.domain.affine_widening import AffineWidening
+from syncverify.symbolic.context import SymbolicContext
 from syncverify.symbolic.inequalities import Sum
-from syncverify.symbolic.path_condition import Path
+from syncverify.symbolic.path_condition import PathCondition
 
 
-def covers(space: Space, earlier: list[Any], later: list[Any], path: Path, there: Path) -> bool:
+def covers(
+    space: SymbolicContext, earlier: list[Any], later: list[Any], path: PathCondition, there: PathCondition
+) -> bool:
     def rows(values: list[Any]) -> list[Sum]:
         return [space.of(v) for v in values]
 
-    return included(space, rows(earlier), path, rows(later), there)
+    return is_subset(space, rows(earlier), path, rows(later), there)
 
 
 def test_a_product_covers_no_number_that_is_no_multiple_of_its_factor() -> None:
     # once x is learnt to be 2, the product is written as 2 * y: an odd number was never followed
-    space = Space()
+    space = SymbolicContext()
     x, y = (space.atom(name, 0) for name in "xy")
     p, q = (space.atom(name, 0) for name in "pq")
-    assert not covers(space, [x, x * y], [p, q], Path(space), Path(space))
-    assert not covers(space, [x, x * y], [2, q], Path(space), Path(space))
-    assert covers(space, [x, x * y], [2, 2 * q], Path(space), Path(space))
+    assert not covers(space, [x, x * y], [p, q], PathCondition(space), PathCondition(space))
+    assert not covers(space, [x, x * y], [2, q], PathCondition(space), PathCondition(space))
+    assert covers(space, [x, x * y], [2, 2 * q], PathCondition(space), PathCondition(space))
 
 
 def test_the_factor_that_no_row_shows_keeps_its_bounds() -> None:
-    space = Space()
+    space = SymbolicContext()
     x, y = space.atom("x", 0), space.atom("y", 0, 9)
     few, many = space.atom("few", 0, 9), space.atom("many", 0)
-    assert covers(space, [x, x * y], [x, x * few], Path(space), Path(space))
-    assert not covers(space, [x, x * y], [x, x * many], Path(space), Path(space))
+    assert covers(space, [x, x * y], [x, x * few], PathCondition(space), PathCondition(space))
+    assert not covers(space, [x, x * y], [x, x * many], PathCondition(space), PathCondition(space))
 
 
 def test_the_factor_that_no_row_shows_is_the_same_in_all_products() -> None:
-    space = Space()
+    space = SymbolicContext()
     x, y, z = (space.atom(name, 0) for name in "xyz")
     a, b = (space.atom(name, 0) for name in "ab")
     earlier = [x, x * y, z, z * y]
-    assert covers(space, earlier, [x, x * a, z, z * a], Path(space), Path(space))
-    assert not covers(space, earlier, [x, x * a, z, z * b], Path(space), Path(space))
+    assert covers(space, earlier, [x, x * a, z, z * a], PathCondition(space), PathCondition(space))
+    assert not covers(space, earlier, [x, x * a, z, z * b], PathCondition(space), PathCondition(space))
 
 
 def test_what_is_known_of_the_factor_must_hold() -> None:
-    space = Space()
+    space = SymbolicContext()
     x, y, a = (space.atom(name, 0) for name in "xya")
-    path, there = Path(space), Path(space)
+    path, there = PathCondition(space), PathCondition(space)
     path.assume(*space.of(x - y))
     assert not covers(space, [x, x * y], [x, x * a], path, there)
     there.assume(*space.of(x - a - 1))
@@ -56,26 +58,28 @@ def test_what_is_known_of_the_factor_must_hold() -> None:
 
 
 def test_a_product_of_which_no_row_shows_a_factor_is_any_number_within_its_bounds() -> None:
-    space = Space()
+    space = SymbolicContext()
     x, y = space.atom("x", 1), space.atom("y", 1)
     positive, any_ = space.atom("positive", 1), space.atom("any")
-    assert covers(space, [x * y], [positive], Path(space), Path(space))
-    assert not covers(space, [x * y], [any_], Path(space), Path(space))
+    assert covers(space, [x * y], [positive], PathCondition(space), PathCondition(space))
+    assert not covers(space, [x * y], [any_], PathCondition(space), PathCondition(space))
 
 
-def widened(space: Space, earlier: list[Any], later: list[Any], path: Path, there: Path) -> tuple[Any, Any]:
+def widened(
+    space: SymbolicContext, earlier: list[Any], later: list[Any], path: PathCondition, there: PathCondition
+) -> tuple[Any, Any]:
     """The widened rows, as values, and what is known of them."""
     first, second = ([space.of(v) for v in rows] for rows in (earlier, later))
-    w = Widening(space, first, path, second, there)
+    w = AffineWidening(space, first, path, second, there)
     space.path = w.path
     return [space.term(*row) for row in w.became], w
 
 
 def test_what_a_tile_adds_to_a_flat_counter_is_kept_as_a_product() -> None:
-    space = Space()
+    space = SymbolicContext()
     size = space.atom("K", 1)
     (size_, tile, flat), w = widened(
-        space, [size, 1, size + 3], [size, 2, 2 * size + 3], Path(space), Path(space)
+        space, [size, 1, size + 3], [size, 2, 2 * size + 3], PathCondition(space), PathCondition(space)
     )
     assert size_ is size
     assert flat - tile * size == 3
@@ -85,19 +89,19 @@ def test_what_a_tile_adds_to_a_flat_counter_is_kept_as_a_product() -> None:
 
 
 def test_a_size_that_is_a_number_in_one_state_is_no_unit() -> None:
-    space = Space()
+    space = SymbolicContext()
     size = space.atom("K", 1)
-    (size_, limit), _ = widened(space, [size, size], [size, 5], Path(space), Path(space))
+    (size_, limit), _ = widened(space, [size, size], [size, 5], PathCondition(space), PathCondition(space))
     assert size_ is not size
     assert len(limit.parts) == 1
 
 
 def test_what_products_imply_of_counters_is_kept() -> None:
     # (R - t) * C >= 1 says t < R, though only the first was assumed on one side
-    space = Space()
+    space = SymbolicContext()
     rows, columns = space.atom("R", 0), space.atom("C", 1)
     t, s = (space.atom(x, 0, widened=True) for x in "ts")
-    path, there = Path(space), Path(space)
+    path, there = PathCondition(space), PathCondition(space)
     path.assume(*space.of(rows - t - 1))
     there.assume(*space.of((rows - s) * columns - 1))
     (r, _, tile), w = widened(space, [rows, columns, t], [rows, columns, s], path, there)
@@ -106,9 +110,9 @@ def test_what_products_imply_of_counters_is_kept() -> None:
 
 def test_a_bound_that_follows_from_relations_is_still_said_as_a_bound() -> None:
     # what is known of sizes at a glance, by bounds, must not get lost from one widening to the next
-    space = Space()
+    space = SymbolicContext()
     step, size, later_step, later_size = (space.atom(x) for x in ("k", "K", "k", "K"))
-    sides = Path(space), Path(space)
+    sides = PathCondition(space), PathCondition(space)
     for path, k, end in zip(sides, (step, later_step), (size, later_size), strict=True):
         for fact in (k, end - 2, end - k - 4):
             path.assume(*space.of(fact))
@@ -118,18 +122,20 @@ def test_a_bound_that_follows_from_relations_is_still_said_as_a_bound() -> None:
 
 def test_a_counter_is_not_told_to_stay_below_a_size_that_it_has_not_met() -> None:
     # 3 T - t >= 1 holds in both states, for T is 1 or more: by chance, and in the third no more
-    space = Space()
+    space = SymbolicContext()
     size, other = space.atom("T", 1), space.atom("U", 1)
-    (t, n, _), w = widened(space, [0, size, size * other], [1, size, size * other], Path(space), Path(space))
+    (t, n, _), w = widened(
+        space, [0, size, size * other], [1, size, size * other], PathCondition(space), PathCondition(space)
+    )
     low, _ = w.path.bounds(*w.path.resolve(*space.of(3 * n - t)))
     assert low is None or low < 0
 
 
 def test_counters_of_two_loops_are_not_told_to_keep_apart() -> None:
     # 1 + 2 k - t >= 0 holds in both states, where k counts rounds of one tile and t tiles
-    space = Space()
+    space = SymbolicContext()
     k = space.atom("k", widened=True)
-    here, there = Path(space), Path(space)
+    here, there = PathCondition(space), PathCondition(space)
     here.assume(*space.of(k))
     (rounds, tiles), w = widened(space, [7 + 8 * k, 2], [7, 6], here, there)
     low, _ = w.path.bounds(*w.path.resolve(*space.of(rounds - tiles)))

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from syncverify.checker.happens_before.run import Run
-from syncverify.checker.prover.reach.ring.action import rotate
-from syncverify.checker.prover.reach.ring.orbits import Waits
-from syncverify.checker.prover.reach.ring.symmetry import Ring, find
-from syncverify.checker.prover.reach.tile_history import Slots
+from syncverify.checker.prover.reach.ring.action import apply_rotation
+from syncverify.checker.prover.reach.ring.orbits import RingWaits
+from syncverify.checker.prover.reach.ring.symmetry import Ring, detect_ring
+from syncverify.checker.prover.reach.tile_history import RingBarriers
 from syncverify.ir.text.parser import parse
 from syncverify.model.events import Ev
 from tests.checker.prover.reach.ring.test_symmetry import pipeline
@@ -30,7 +30,7 @@ def filled(copies: int) -> tuple[Run, Ring]:
             made += any(event[:1] == (Ev.BULK_LOAD,) for _, event in run.trace[before:])
         if not t.done and not t.blocked:
             run.ready.append(t)
-    ring = find(run)
+    ring = detect_ring(run)
     assert ring is not None and ring.size == STAGES
     return run, ring
 
@@ -38,7 +38,7 @@ def filled(copies: int) -> tuple[Run, Ring]:
 @pytest.mark.parametrize("laps", [2, 4])
 def test_parities_and_numbers_of_phases_tell_the_same_places(laps: int) -> None:
     run, ring = filled(STAGES * laps)  # place 0 is next
-    by_number, by_parity = Slots(run, ring.offsets), Waits(run, ring.offsets)
+    by_number, by_parity = RingBarriers(run, ring.offsets), RingWaits(run, ring.offsets)
     full = [b for b in ring.barriers if run.info.barriers[b].name.startswith("full")]
     assert len(full) == STAGES
     assert {by_parity.place(b) - by_number.place(b) for b in full} == {-STAGES * laps}
@@ -49,8 +49,8 @@ def test_the_last_phase_of_one_is_the_last_of_its_likes_wherever_the_run_is_move
     run, ring = filled(copies)
     by = -copies % ring.places
     if by:
-        rotate(run, ring, by)
-    slots = Waits(run, ring.offsets)
+        apply_rotation(run, ring, by)
+    slots = RingWaits(run, ring.offsets)
     for b in ring.barriers:
         s = run.barriers[b]
         for like in slots.likes[b][0]:

@@ -8,9 +8,9 @@ from syncverify.base.diagnostics import Verdict
 from syncverify.checker.happens_before.run import Run
 from syncverify.checker.prover.budget import without_rotations
 from syncverify.checker.prover.reach.ring import detection
-from syncverify.checker.prover.reach.ring.action import rotate
-from syncverify.checker.prover.reach.ring.symmetry import Ring, find
-from syncverify.checker.prover.reach.state.canonical_state import normal
+from syncverify.checker.prover.reach.ring.action import apply_rotation
+from syncverify.checker.prover.reach.ring.symmetry import Ring, detect_ring
+from syncverify.checker.prover.reach.state.canonical_state import canonicalize
 from syncverify.driver.ir import check_kernel
 from syncverify.ir.text.parser import parse
 from tests.checker.prover.reach.kernels import ARRIVE, LOAD, WAIT, producer, proof
@@ -140,7 +140,7 @@ def test_what_differs_at_one_place_and_is_right_is_proved() -> None:
 
 
 def test_registers_asked_for_after_the_main_loop_are_judged() -> None:
-    """States are compared as if no request for registers came; one that does begins all anew."""
+    """States are compared as if no request for registers came; one that does begins all again."""
     text = pipeline(2).replace("launch block [96]", "launch block [384]").replace("warps 2..3", "warps 8..9")
     text = text.replace("warp == 2", "warp == 8").replace("empty[s], 64", "empty[s], 256")
     text = text.replace("warps 0..2", "warpgroups 0..2").replace("tid : 1", "tid % 64 : 1")
@@ -159,12 +159,12 @@ def looked(text: str, monkeypatch: pytest.MonkeyPatch) -> tuple[Run, Ring]:
     found: list[tuple[Run, Ring]] = []
 
     def noted(run: Run, whole: bool = False) -> Ring | None:
-        ring = find(run, whole)
+        ring = detect_ring(run, whole)
         if ring is not None:
             found.append((run, ring))
         return ring
 
-    monkeypatch.setattr(detection, "find", noted)
+    monkeypatch.setattr(detection, "detect_ring", noted)
     assert proof(text).verdict is Verdict.PROVED
     return found[0]
 
@@ -182,11 +182,11 @@ def test_all_of_a_ring_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("by", range(1, 8))
 def test_a_run_moved_on_and_back_is_the_same(by: int, monkeypatch: pytest.MonkeyPatch) -> None:
     run, ring = looked(pipeline(4), monkeypatch)
-    before = normal(run)
-    rotate(run, ring, by)
-    assert normal(run) != before
-    rotate(run, ring, -by)
-    assert normal(run) == before
+    before = canonicalize(run)
+    apply_rotation(run, ring, by)
+    assert canonicalize(run) != before
+    apply_rotation(run, ring, -by)
+    assert canonicalize(run) == before
 
 
 def test_two_laps_come_back_to_the_same_parities(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,15 +7,15 @@ from dataclasses import fields, is_dataclass
 import pytest
 
 from syncverify.checker.happens_before.vector_clocks import ROWS, E, H
-from syncverify.checker.prover.reach.knowledge_order import knowledge
-from syncverify.checker.prover.reach.state.canonical_state import TREATED, normal
+from syncverify.checker.prover.reach.knowledge_order import abstract_knowledge
+from syncverify.checker.prover.reach.state.canonical_state import FIELD_COVERAGE, canonicalize
 from syncverify.ir.text.parser import parse
 from tests.checker.prover.reach.state.test_snapshot import started, steps
 
 
-@pytest.mark.parametrize("kind", TREATED, ids=lambda k: k.__name__)
+@pytest.mark.parametrize("kind", FIELD_COVERAGE, ids=lambda k: k.__name__)
 def test_every_field_is_kept_or_left_out(kind: type) -> None:
-    kept, left = (text.split() for text in TREATED[kind])
+    kept, left = (text.split() for text in FIELD_COVERAGE[kind])
     names = [f.name for f in fields(kind)] if is_dataclass(kind) else list(getattr(kind, "__slots__"))  # noqa: B009
     assert sorted(kept + left) == sorted(names)
 
@@ -30,7 +30,7 @@ def test_what_is_asked_of_an_access(row: int) -> None:
     forms = set()
     for knows in (last.time - 1, last.time):
         t.clock.m[row, last.cls] = knows
-        forms.add(normal(run))
+        forms.add(canonicalize(run))
     assert len(forms) == (1 if row == E else 2)
 
 
@@ -44,7 +44,7 @@ def test_what_is_asked_of_an_arrival(row: int) -> None:
     forms = set()
     for knows in (time - 1, time):
         t.clock.m[row, cls] = knows
-        forms.add(normal(run))
+        forms.add(canonicalize(run))
     assert len(forms) == (2 if row == E else 1)
 
 
@@ -84,6 +84,6 @@ def test_what_is_asked_of_a_flag(whose: str, row: int) -> None:
     forms = set()
     for knows in (asked.time - 1, asked.time):
         t.clock.m[row, asked.cls] = knows
-        forms.add(normal(run))
+        forms.add(canonicalize(run))
     assert len(forms) == 2
-    assert knowledge(run) is None  # flags are compared by forms alone
+    assert abstract_knowledge(run) is None  # flags are compared by forms alone

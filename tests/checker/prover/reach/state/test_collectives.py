@@ -8,9 +8,9 @@ from typing import cast
 import pytest
 
 from syncverify.checker.happens_before.run import Run
-from syncverify.checker.prover.reach.state.collectives import forget_agreed, together
+from syncverify.checker.prover.reach.state.collectives import drop_converged, executed_by_part
 from syncverify.model.events import Ev
-from syncverify.symbolic.context import Symbolic
+from syncverify.symbolic.context import NotConcrete
 
 SYNC, FENCE, PRODUCT = int(Ev.BARRIER_SYNC), int(Ev.WGMMA_FENCE), int(Ev.WGMMA)
 
@@ -35,30 +35,30 @@ def kept(r: Run) -> list[list[int]]:
 def test_all_that_a_warpgroup_has_done_alike_goes() -> None:
     whole = [(1, SYNC), (2, FENCE), (3, PRODUCT)]
     r = run(whole, whole, whole, [*whole, (4, SYNC), (2, FENCE)])
-    before = together(r)
-    forget_agreed(r)
+    before = executed_by_part(r)
+    drop_converged(r)
     assert kept(r) == [[], [], [], [2]]
-    assert together(r) == before
+    assert executed_by_part(r) == before
 
 
 def test_products_go_only_where_all_warps_have_made_them() -> None:
     r = run([(2, FENCE), (1, SYNC), (3, PRODUCT)], *[[(2, FENCE)]] * 3)
-    before = together(r)
-    forget_agreed(r)
+    before = executed_by_part(r)
+    drop_converged(r)
     assert kept(r) == [[3], [], [], []]
-    assert together(r) == before
+    assert executed_by_part(r) == before
 
 
 def test_products_of_a_warpgroup_that_is_not_full_stay() -> None:
     r = run(*[[(1, SYNC), (3, PRODUCT)]] * 3, lanes=3)
-    forget_agreed(r)
+    drop_converged(r)
     assert kept(r) == [[3]] * 3
 
 
 @pytest.mark.parametrize("left", [(), (1,)])
 def test_what_differs_is_still_seen(left: tuple[int, ...]) -> None:
     r = run([(2, FENCE), (3, PRODUCT)], [(2, FENCE), (5, PRODUCT)], *[[(2, FENCE)]] * 2, left=left)
-    forget_agreed(r)
+    drop_converged(r)
     assert kept(r) == [[3], [5], [], []]
-    with pytest.raises(Symbolic):
-        together(r)
+    with pytest.raises(NotConcrete):
+        executed_by_part(r)

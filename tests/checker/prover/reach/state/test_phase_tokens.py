@@ -6,11 +6,11 @@ import pytest
 
 from syncverify.base.diagnostics import Policy, ScopeKind, Verdict
 from syncverify.checker.prover.parametric.strategy import problem_of, prove
-from syncverify.checker.prover.reach.state.phase_tokens import relative
+from syncverify.checker.prover.reach.state.phase_tokens import age_of
 from syncverify.driver.ir import check_kernel
 from syncverify.ir.nodes import Kernel
 from syncverify.ir.text.parser import parse
-from syncverify.symbolic.context import Symbolic
+from syncverify.symbolic.context import NotConcrete
 from syncverify.symbolic.phase_tokens import Token, number
 
 
@@ -115,6 +115,6 @@ def test_a_token_is_one_object_and_tells_no_number() -> None:
         lambda: token == 3, lambda: token < 5, lambda: 5 - token, lambda: token % 2, lambda: bool(token),
         lambda: [0, 1, 2, 3][int(token)], lambda: 7 & token, lambda: -token, lambda: token != token,
     ):  # fmt: skip
-        with pytest.raises(Symbolic):
+        with pytest.raises(NotConcrete):
             look()
-    assert relative(None, 3) == 3  # type: ignore[arg-type]
+    assert age_of(None, 3) == 3  # type: ignore[arg-type]

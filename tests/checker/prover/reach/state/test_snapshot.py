@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from syncverify.checker.happens_before.dispatch import HANDLERS
-from syncverify.checker.happens_before.handlers.phases import land
+from syncverify.checker.happens_before.handlers.phases import complete_async
 from syncverify.checker.happens_before.run import Run
 from syncverify.checker.happens_before.vector_clocks import Columns
-from syncverify.checker.prover.reach.state.canonical_state import normal
-from syncverify.checker.prover.reach.state.snapshot import FLAT, SHARED, TREATED, fork
+from syncverify.checker.prover.reach.state.canonical_state import canonicalize
+from syncverify.checker.prover.reach.state.snapshot import FLAT, SHARED, TREATED, copy_run
 from syncverify.frontends.ir.systems import IrSystem, systems
 from syncverify.ir.nodes import Kernel
 from tests.checker.prover.reach.kernels import ring
@@ -18,7 +18,7 @@ def started(kernel: Kernel | None = None, sizes: dict[str, int] | None = None) -
     (system,) = systems(kernel or ring(2), {"B": 1, "N": 6} if sizes is None else sizes)
     assert isinstance(system, IrSystem)
     classes = len(system.info.classes)
-    return Run(system, HANDLERS, land, Columns(classes, 12 * classes + 64), 100_000)
+    return Run(system, HANDLERS, complete_async, Columns(classes, 12 * classes + 64), 100_000)
 
 
 def steps(run: Run, n: int) -> None:
@@ -40,12 +40,12 @@ def test_copies_go_on_alike_and_apart() -> None:
     run = started()
     for n in (5, 17, 40, 90, 150):
         steps(run, n)
-        before = normal(run)
-        copy = fork(run)
-        assert normal(copy) == before
+        before = canonicalize(run)
+        copy = copy_run(run)
+        assert canonicalize(copy) == before
         steps(copy, 25)
-        assert normal(run) == before
+        assert canonicalize(run) == before
         steps(run, 25)
-        assert normal(run) == normal(copy)
+        assert canonicalize(run) == canonicalize(copy)
     run.run()
     assert not run.hung and not run.failures
