@@ -39,6 +39,11 @@ def _add_rmsnorm(x: Value, r: Value, w: Value) -> dict[str, Value]:
     return {"y": rms_norm(h, w, EPS), "h": h}
 
 
+def _add_layernorm(x: Value, r: Value, w: Value, b: Value) -> dict[str, Value]:
+    h = x + r
+    return {"y": layer_norm(h, w, b, EPS), "h": h}
+
+
 def _bias_gelu(x: Value, b: Value) -> Value:
     return gelu(x + b, "tanh")
 
@@ -59,13 +64,18 @@ CASES: dict[str, tuple[Callable[..., Any], str]] = {
     "softmax": (lambda x: softmax(x), "X"),
     "row_sum": (lambda x: x.sum(), "X"),
     "add+rmsnorm": (_add_rmsnorm, "XXV"),
+    "add+layernorm": (_add_layernorm, "XXVV"),
+    "row_max": (lambda x: x.max(), "X"),
     "cross_entropy": (lambda x, t: cross_entropy(x, t), "XT"),
     "log_softmax": (lambda x: log_softmax(x), "X"),
     "bias+gelu": (_bias_gelu, "XV"),
     "swiglu": (_swiglu, "XX"),
     "pointwise8": (_pointwise8, "XX"),
 }
-REDUCING = ("rmsnorm", "layernorm", "softmax", "row_sum", "add+rmsnorm", "cross_entropy", "log_softmax")
+REDUCING = (
+    "rmsnorm", "layernorm", "softmax", "row_sum", "row_max", "add+rmsnorm", "add+layernorm", "cross_entropy",
+    "log_softmax",
+)  # fmt: skip
 DTYPES = {"bf16": "bf16", "fp32": "f32", "f32": "f32", "f16": "f16"}
 
 

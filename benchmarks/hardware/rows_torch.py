@@ -17,6 +17,7 @@ import sys
 import time
 import types
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,8 @@ import torch.nn.functional as F  # noqa: E402
 
 EPS = 1e-6
 #: Largest error of any row, relative to the row.
-LIMIT = {"bf16": 2e-2, "f32": 1e-4}
-KINDS = {"bf16": torch.bfloat16, "f32": torch.float32}
+LIMIT = {"bf16": 2e-2, "f16": 2.5e-3, "f32": 1e-4}
+KINDS = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}
 #: Elements of a tensor of rows, where functions are timed.
 ELEMENTS = 1 << 27
 #: Numbers of rows whose results are compared: none fills its last wave of blocks.
@@ -48,6 +49,11 @@ def _add_rmsnorm(x: Any, r: Any, w: Any) -> Any:
     return F.rms_norm(h, h.shape[-1:], w, EPS), h
 
 
+def _add_layernorm(x: Any, r: Any, w: Any, b: Any) -> Any:
+    h = x + r
+    return F.layer_norm(h, h.shape[-1:], w, b, EPS), h
+
+
 def _pointwise8(x: Any, r: Any) -> Any:
     return torch.tanh(x * 1.25 + r) * torch.sigmoid(r) * x + 0.5
 
@@ -58,6 +64,9 @@ CASES: dict[str, tuple[Function, str, int]] = {
     "layernorm": (lambda x, w, b: F.layer_norm(x, x.shape[-1:], w, b, EPS), "XVV", 1),
     "softmax": (lambda x: F.softmax(x, dim=-1), "X", 1),
     "add+rmsnorm": (_add_rmsnorm, "XXV", 2),
+    "add+layernorm": (_add_layernorm, "XXVV", 2),
+    "log_softmax": (lambda x: F.log_softmax(x, dim=-1), "X", 1),
+    "row_max": (lambda x: x.amax(dim=-1), "X", 0),
     "cross_entropy": (lambda x, t: F.cross_entropy(x, t, reduction="none"), "XT", 0),
     "row_sum": (lambda x: x.sum(dim=-1), "X", 0),
     "bias+gelu": (lambda x, b: F.gelu(x + b, approximate="tanh"), "XV", 1),
@@ -311,11 +320,13 @@ class Worker:
         machine, rows = self.machine, self.elements // width
         start = time.time()
         functions: dict[str, Function] = {"eager": CASES[case][0], **self.made.get(_key(point), {})}
-        result: dict[str, Any] = {"correct": {}, "arms": {}, "failed": {}}
+        result: dict[str, Any] = {"correct": {}, "arms": {}, "failed": {}, "schedules": {}}
         for name, kernel in kernels(case, dtype, width, point["settings"]).items():
             if isinstance(kernel, Exception):
                 result["failed"][f"ours {name}"] = f"{type(kernel).__name__}: {kernel}"[:300]
                 continue
+            variant = kernel.plan.variant({"R": rows, "C": width})
+            result["schedules"][name] = {**asdict(kernel.plan.fitted(variant)), "variant": variant}
             result["correct"][name] = correct(machine, kernel, point)
             if machine.gpu and result["correct"][name]["ok"]:
                 functions[f"ours {name}"] = kernel

@@ -186,11 +186,20 @@ class Witness:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What the verdict covers: the launch values that were fixed and the facts assumed of the rest."""
+    """What the verdict covers: the launch values that were fixed and the facts assumed of the rest.
+
+    ``names``: what people call some of the keys of ``values`` (``params.2`` is ``rows``).
+    """
 
     kind: ScopeKind
     values: Mapping[str, int] = field(default_factory=dict)
     assume: tuple[str, ...] = ()
+    names: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def named_values(self) -> dict[str, int]:
+        """``values`` by the names that people know."""
+        return {self.names.get(key, key): value for key, value in self.values.items()}
 
 
 #: Why the kernel has not judged a proof that nobody asked it about.

@@ -282,6 +282,12 @@ _TEXTS: dict[str, tuple[str, str]] = {
         "then is shown.",
         "Give sizes in a launch file, raise --timeout or --max-memory, or make the kernel smaller.",
     ),
+    "SV908": (
+        "The refutation is for a size of 0 or 1, and the check of all larger sizes gave a proof. Many "
+        "kernels are never launched so small, but nothing in their text says so.",
+        "State it with an assume line, which the report then lists; or leave the kernel early for such "
+        "sizes.",
+    ),
 }
 
 

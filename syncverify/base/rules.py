@@ -59,6 +59,7 @@ SV903 unused-suppression: a suppression comment matches nothing
 SV905 nothing-to-check: the kernel has no shared access, barrier or asynchronous operation
 SV906 internal-fault: the tool failed on this kernel; the others are not affected
 SV907 out-of-budget: the check of this kernel took more time or memory than it may
+SV908 small-size-only: the kernel goes wrong for the smallest numbers of a size alone
 """
 
 #: Every rule by id.

@@ -27,6 +27,7 @@ from syncverify.frontends.launch_facts import NO_FACTS, LaunchFacts
 if TYPE_CHECKING:
     from syncverify.checker.outcome import Outcome
     from syncverify.driver.certificates import Rechecked
+    from syncverify.driver.ptx_check import Task
     from syncverify.frontends.cuda.to_ptx import CudaOptions
     from syncverify.frontends.ptx.syntax.nodes import Function, Module
     from syncverify.ir.nodes import Kernel
@@ -115,6 +116,14 @@ def _read_ptx(path: Path, data: bytes, cuda: CudaOptions | None, name: str | Non
         template = path.suffix == ".cu" and re.search(rb"\btemplate\s*<", data)
         why = "; a template is compiled where something instantiates it" if template else ""
         raise InputError(f"no kernel in this file{why}", Span(shown))
+    if path.suffix == ".cu":
+        from syncverify.driver.source_names import listed_sources, with_source_names
+
+        module = with_source_names(module, listed_sources(module) | {shown: decode(data, shown)})
+    else:
+        from syncverify.frontends.ptx.syntax.debug_names import with_debug_names
+
+        module = with_debug_names(module, text)
     ignored = find_suppressions(decode(data, shown), shown)
     shares = path.suffix == ".cu" and source_shares(data)
     return SourceFile(shown, (), text_hash(data), module, made, ignored, shares)
@@ -170,8 +179,8 @@ def check_each(
 ) -> Iterator[KernelReport]:
     """The report of each kernel, as soon as it is there; ``finished`` is for when all are."""
     checks = _ptx_checks if source.module is not None else _ir_checks
-    for nothing, span, checked in checks(source, facts, options):
-        steps = partial(_explained, checked, options.policy)
+    for nothing, span, checked, propose in checks(source, facts, options):
+        steps = partial(_explained, checked, options.policy, propose)
         try:
             if options.isolated:
                 report = captured(nothing, steps, options.guard, span)
@@ -186,11 +195,17 @@ def check_each(
             on_error(e)
 
 
-def _explained(checked: Callable[[], Iterator[KernelReport]], policy: Policy) -> Iterator[KernelReport]:
-    """Each report of a check; a refutation without a repair, then with one: that search may be cut off."""
-    for report in checked():
-        yield replace(report, refuted_system=None)
-        yield explained(report, policy)
+def _explained(
+    checked: Callable[[], Iterator[KernelReport]], policy: Policy, propose: _Propose
+) -> Iterator[KernelReport]:
+    """Each report of a check; a refutation without a repair, then with one: that search may be cut off. So
+    may the last one, which proposes an assumption."""
+    report: KernelReport | None = None
+    for found in checked():
+        yield replace(found, refuted_system=None)
+        yield (report := explained(found, policy))
+    if report is not None:
+        yield propose(report)
 
 
 def finished(source: SourceFile, reports: list[KernelReport], every: bool) -> list[KernelReport]:
@@ -216,15 +231,18 @@ def _remarked(source: SourceFile, reports: list[KernelReport]) -> list[KernelRep
     return remarked(reports, empty, places, source.shares)
 
 
-#: A kernel before its check: the report that says nothing, its place, and the steps of the check.
-_Check = tuple[KernelReport, Span, Callable[[], Iterator[KernelReport]]]
+#: A report, with an assumption that would help if one is found.
+_Propose = Callable[[KernelReport], KernelReport]
+#: A kernel before its check: the report that says nothing, its place, the steps of the check, and what may
+#: follow them.
+_Check = tuple[KernelReport, Span, Callable[[], Iterator[KernelReport]], _Propose]
 
 
 def _ptx_checks(source: SourceFile, facts: LaunchFacts, options: Options) -> Iterator[_Check]:
     from syncverify.base.kernel_names import matches
     from syncverify.checker.prover.strategy import Entry
     from syncverify.driver.prover import prover
-    from syncverify.driver.ptx_check import Checker, kernel_task, reports_of
+    from syncverify.driver.ptx_check import Checker, kernel_task, proposed_sizes, reports_of
     from syncverify.driver.ptx_task import place_of
     from syncverify.frontends.ptx.isa.validate import checked
 
@@ -238,32 +256,40 @@ def _ptx_checks(source: SourceFile, facts: LaunchFacts, options: Options) -> Ite
         def wrong(error: InputError = uncalled) -> Iterator[KernelReport]:
             raise error
 
-        yield blank(first.name, source.path, options.policy, place_of(module, first)), uncalled.span, wrong
+        nothing = blank(first.name, source.path, options.policy, place_of(module, first))
+        yield nothing, uncalled.span, wrong, lambda report: report
     for f in module.entries:
         if options.kernel is not None and not matches(f.name, options.kernel):
             continue
         if options.entry not in (None, f.name):
             continue
 
-        def steps(f: Function = f) -> Iterator[KernelReport]:
-            proved = _Proved()
-            judge = proved.judge if options.advice else run_system
+        def task_of(f: Function, judge: Callable[[System, Policy], Outcome]) -> Task:
             checker = Checker(judge, merge, prover(Entry.PTX))
-            task = kernel_task(
+            return kernel_task(
                 module, f, facts, options.policy, checker, options.values, source.hash, options.infer
             )
+
+        def steps(f: Function = f) -> Iterator[KernelReport]:
+            proved = _Proved()
+            task = task_of(f, proved.judge if options.advice else run_system)
             for found in reports_of(task, options.scope):
                 report = replace(found, assumptions=(*found.assumptions, *source.assumptions))
                 yield _spelled(report)
             if options.advice:
                 yield _spelled(proved.advised(report, module, options.policy))
 
+        def propose(report: KernelReport, f: Function = f) -> KernelReport:
+            wanted = report.verdict is Verdict.REFUTED and options.scope is ScopeKind.ALL
+            return _spelled(proposed_sizes(task_of(f, run_system), report)) if wanted else report
+
         span = place_of(module, f)
-        yield replace(blank(f.name, source.path, options.policy, span), arch=module.target), span, steps
+        nothing = replace(blank(f.name, source.path, options.policy, span), arch=module.target)
+        yield nothing, span, steps, propose
 
 
 def _ir_checks(source: SourceFile, facts: LaunchFacts, options: Options) -> Iterator[_Check]:
-    from syncverify.driver.ir import launched_reports
+    from syncverify.driver.ir import launched_reports, proposed_sizes
 
     for k in source.kernels:
         if options.kernel is not None and not fnmatchcase(k.name, options.kernel):
@@ -283,7 +309,12 @@ def _ir_checks(source: SourceFile, facts: LaunchFacts, options: Options) -> Iter
                 scope=options.scope,
             )
 
-        yield blank(k.name, source.path, options.policy, k.span), k.span, steps
+        def propose(report: KernelReport, k: Kernel = k) -> KernelReport:
+            if options.scope is not ScopeKind.ALL:
+                return report
+            return proposed_sizes(k, facts, options.values, options.policy, report)
+
+        yield blank(k.name, source.path, options.policy, k.span), k.span, steps, propose
 
 
 def _spelled(report: KernelReport) -> KernelReport:

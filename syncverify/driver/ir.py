@@ -18,6 +18,7 @@ from syncverify.checker.prover.parametric.enumerate_launches import launches
 from syncverify.checker.prover.parametric.strategy import ParametricResult, all_sizes, any_group
 from syncverify.checker.prover.rings import decide_stages
 from syncverify.driver.ir_advice import advise, exchanges_globally
+from syncverify.driver.size_proposals import Bounds, proposed
 from syncverify.driver.verdicts import merge, outcome_of, run_system, text_hash, undecided
 from syncverify.frontends.ir import block_groups
 from syncverify.frontends.ir.flag_chain import assumed
@@ -295,6 +296,25 @@ def launched_reports(
         report = replace(report, diagnostics=report.diagnostics + notes)
         idle = _idle_fences(launched, given, policy, report)
         yield replace(report, diagnostics=report.diagnostics + idle)
+
+
+def proposed_sizes(
+    kernel: Kernel, facts: LaunchFacts, values: Mapping[str, int], policy: Policy, report: KernelReport
+) -> KernelReport:
+    """A refutation for every size, with a note where larger sizes than its own are proved."""
+    if report.verdict is not Verdict.REFUTED:
+        return report
+    launched, given = facts.apply(kernel)
+    given.update(values)
+
+    def again(bounds: Bounds) -> tuple[KernelReport, Mapping[str, int]]:
+        larger = replace(launched, assumes=(*launched.assumes, bounds.condition))
+        found = check_kernel(larger, given, policy, report.file, scope=ScopeKind.ALL)
+        return found, found.scope.values
+
+    sizes = {p.name: report.scope.values[p.name] for p in kernel.params
+             if p.name not in given and p.name in report.scope.values}  # fmt: skip
+    return proposed(report, sizes, again, kernel.span, "write 'assume {}' into the kernel")
 
 
 def _idle_fences(

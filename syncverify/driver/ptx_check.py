@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from syncverify.base.diagnostics import Diagnostic, KernelReport, Policy, Scope, ScopeKind, Severity, Verdict
-from syncverify.base.kernel_names import matches
+from syncverify.base.kernel_names import base_name, matches
 from syncverify.base.reason import Cause, Reason, caused, causes_of, made_of
 from syncverify.base.source import InputError
 from syncverify.checker.outcome import Outcome
@@ -31,15 +31,17 @@ from syncverify.driver.ptx_task import (
     narrowed,
     unknown,
 )
+from syncverify.driver.size_proposals import Bounds, proposed
 from syncverify.frontends.launch_facts import LaunchFacts
 from syncverify.frontends.ptx.flow.inline_calls import inlined
 from syncverify.frontends.ptx.isa.validate import checked
-from syncverify.frontends.ptx.launch.concretize import covered, numbers_of
+from syncverify.frontends.ptx.launch.concretize import covered, numbers_of, sizes_at
 from syncverify.frontends.ptx.launch.facts import VARIABLE, PtxFacts, demand_launch, ptx_facts, text
 from syncverify.frontends.ptx.launch.small_sizes import small_sizes, some_sizes
 from syncverify.frontends.ptx.launch.symbolic_launch import open_sizes, open_systems
 from syncverify.frontends.ptx.launch.tensormap_boxes import Boxes, copies_tensors
 from syncverify.frontends.ptx.syntax.nodes import Function, Module
+from syncverify.frontends.ptx.syntax.parameter_names import place_names
 from syncverify.frontends.ptx.values.symbolic_words import NO_WRAP
 from syncverify.ir.expr import Var, names
 from syncverify.symbolic.context import NotConcrete
@@ -115,6 +117,7 @@ def kernel_task(
     f = next(x for x in module.functions if x.name == f.name)
     known = ptx_facts(facts, f, module)
     symbols = known.symbols()
+    values = known.spelled(values)
     wanted = {n: v for n, v in values.items() if n in symbols or n.startswith(VARIABLE)}
     if values and len(module.entries) == 1:
         wanted = dict(values)
@@ -148,6 +151,25 @@ def reports_of(task: Task, scope: ScopeKind) -> Iterator[KernelReport]:
     if scope is ScopeKind.ALL and report.verdict is not Verdict.PROVED:
         yield told(report)
     yield told(with_fewer_threads(k, _with_plain_global(k, report), _check))
+
+
+def proposed_sizes(task: Task, report: KernelReport) -> KernelReport:
+    """A refutation for every size, with a note where larger sizes than its own are proved."""
+    k = task.kernel
+    if report.verdict is not Verdict.REFUTED or not k.facts.symbols():
+        return report
+
+    def again(bounds: Bounds) -> tuple[KernelReport, Mapping[str, int]]:
+        within = replace(k.facts, assume=(*k.facts.assume, bounds.condition), _cache={})
+        boxes = None if k.boxes is None else Boxes()
+        fresh = replace(k, facts=within, program=[], assumptions=[], boxes=boxes)
+        *_, found = reports_of(Task(fresh, task.granted), ScopeKind.ALL)
+        return found, sizes_at(within, found.scope.values)
+
+    sizes = {n: v for n, v in sizes_at(k.facts, report.scope.values).items() if not n.startswith("grid.")}
+    file = k.facts.file or f"{k.module.path}.launch.toml"
+    where = f'write assume = ["{{}}"] under [kernel.{base_name(k.function.name)}] in {file}'
+    return proposed(report, sizes, again, k.span, where)
 
 
 def _checked(k: CheckTask) -> tuple[CheckTask, KernelReport]:
@@ -381,7 +403,7 @@ def _report(k: CheckTask, outcome: Outcome, seconds: float) -> KernelReport:
         file=k.module.path,
         verdict=outcome.verdict,
         policy=k.policy,
-        scope=Scope(covered(k.facts), numbers_of(k.facts), tuple(map(text, k.facts.assume))),
+        scope=_scope(k),
         arch=k.module.target,
         reason=outcome.reason,
         seconds=seconds,
@@ -393,6 +415,12 @@ def _report(k: CheckTask, outcome: Outcome, seconds: float) -> KernelReport:
     )
 
 
+def _scope(k: CheckTask) -> Scope:
+    values = numbers_of(k.facts)
+    names = place_names(k.function.params, list(values))
+    return Scope(covered(k.facts), values, tuple(map(text, k.facts.assume)), names)
+
+
 def _assumptions(k: CheckTask, diagnostics: Iterable[Diagnostic]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*k.assumptions, *_boxes_taken(k), *of_warnings(diagnostics))))
 
@@ -401,4 +429,4 @@ def _boxes_taken(k: CheckTask) -> list[str]:
     return [] if k.boxes is None else k.boxes.assumptions(k.module.path)
 
 
-__all__ = ["Checker", "Task", "check_module", "kernel_task", "reports_of"]
+__all__ = ["Checker", "Task", "check_module", "kernel_task", "proposed_sizes", "reports_of"]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Protocol
 
 from syncverify.base.diagnostics import Policy
@@ -14,6 +15,7 @@ from syncverify.fusion import (
     columns,
     halves,
     lower,
+    row_menu,
     row_schedule,
     row_strides,
     store_role,
@@ -94,8 +96,8 @@ class TilePlan:
 
 @dataclass(frozen=True)
 class RowPlan:
-    """Fusions that reduce along rows. A variant is a row length, or, where rows are streamed, minus a number
-    of elements per access: one kernel for all lengths that are a multiple of it."""
+    """Fusions that reduce along rows. A variant is a row length, or, where rows are streamed, a negative
+    number (``_Pieces``): one kernel for many lengths."""
 
     fusion: Fusion
     schedule: RowSchedule
@@ -107,18 +109,44 @@ class RowPlan:
     def variant(self, sizes: Mapping[str, int]) -> int:
         return self._variant(sizes[self.fusion.dims[-1]])
 
+    @cached_property
+    def _known(self) -> dict[int, tuple[RowSchedule, int]]:
+        """By length of rows: the schedule with what is chosen by it, and the variant."""
+        return {}
+
+    def _asked(self, width: int) -> RowSchedule:
+        return self._chosen(width)[0]
+
     def _variant(self, width: int) -> int:
-        alone = len(self.fusion.dims) == 1
-        return -vector(self.fusion, width) if alone or self.schedule.streams(width) else width
+        return self._chosen(width)[1]
+
+    def _chosen(self, width: int) -> tuple[RowSchedule, int]:
+        if width not in self._known:
+            asked = self.schedule
+            if row_menu.applies(self.fusion, asked, width):
+                asked = row_menu.chosen(self.fusion, asked, width)
+            self._known[width] = asked, self._number(asked, width)
+        return self._known[width]
+
+    def _number(self, asked: RowSchedule, width: int) -> int:
+        if len(self.fusion.dims) > 1 and not asked.streams(width):
+            return width
+        peeled = row_schedule.peeled(self.fusion, asked, width)
+        access = row_schedule.widest_vector(self.fusion) if peeled else vector(self.fusion, width)
+        fitted = streamed.fitted(asked, peeled)
+        return _Pieces(access, peeled, fitted.warps, fitted.blocks_per_sm).number
 
     def fitted(self, variant: int) -> RowSchedule:
         if variant < 0:
-            return streamed.fitted(self.schedule)
-        return row_schedule.fitted(self.fusion, self.schedule, variant)
+            p = _Pieces.of(variant)
+            asked = replace(self.schedule, warps=p.warps or self.schedule.warps, blocks_per_sm=p.blocks)
+            return streamed.fitted(asked, p.peeled)
+        return row_schedule.fitted(self.fusion, self._asked(variant), variant)
 
     def build(self, variant: int, policy: Policy, observe: Observe | None = None) -> Kernel:
         if variant < 0:
-            return build_streamed(self.fusion, self.fitted(variant), -variant, policy, observe)
+            access = _Pieces.of(variant).access
+            return build_streamed(self.fusion, self.fitted(variant), access, policy, observe)
         return build_rows(self.fusion, self.fitted(variant), variant, policy, observe)
 
     def resources(self, variant: int) -> tuple[int, Hint]:
@@ -132,6 +160,28 @@ class RowPlan:
         width = sizes[self.fusion.dims[-1]]
         # the rows of a tile: short ones are several of each warp
         check_extent(self.fusion, sizes, self.schedule.index, max(32 * width, 1024 * min(width, 256)))
+
+
+@dataclass(frozen=True)
+class _Pieces:
+    """A kernel of streamed rows: elements of an ``access``, whether rows are peeled, warps of a block, blocks
+    on a multiprocessor."""
+
+    access: int
+    peeled: bool
+    warps: int
+    blocks: int
+
+    @property
+    def number(self) -> int:
+        """A negative number that tells all of it."""
+        return -(((self.warps << 5 | self.blocks) << 1 | self.peeled) << 5 | self.access)
+
+    @staticmethod
+    def of(number: int) -> _Pieces:
+        rest, access = divmod(-number, 1 << 5)
+        rest, peeled = divmod(rest, 2)
+        return _Pieces(access, bool(peeled), *divmod(rest, 1 << 5))
 
 
 #: A variant of a column plan: columns of a thread times this, plus threads side by side.

@@ -243,6 +243,11 @@ def early(fusion: Fusion, width: int) -> bool:
     return not (_kind(fusion) == "norm" and _widest(fusion) <= 2 and rereads(fusion, width))
 
 
+def reduces(fusion: Fusion) -> bool:
+    """Whether anything is reduced along rows."""
+    return _reductions(fusion) > 0
+
+
 def several(fusion: Fusion) -> bool:
     """Whether proofs of a ring take long: more than two reductions."""
     return _reductions(fusion) > 2
@@ -294,6 +299,7 @@ __all__ = [
     "fetched",
     "hint_of",
     "numbers",
+    "reduces",
     "rereads",
     "resident",
     "ring",

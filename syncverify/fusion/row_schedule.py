@@ -26,6 +26,8 @@ from syncverify.ir.nodes import DTYPE_BYTES
 VECTOR_BYTES = 16
 #: The most elements of a row that one thread can hold in registers.
 MOST_ELEMENTS = 64
+#: The shortest rows that are peeled, and the fewest threads that share one: they have all single elements.
+PEELED, PEELING = 128, 16
 #: The longest rows that are kept in registers unless it is asked for: 32 elements of a thread.
 MOST_WIDTH = 32768
 #: Bytes that should be on their way to one SM.
@@ -58,6 +60,8 @@ class RowSchedule:
     again stays in the caches until the last time, and then gives way first.
     ``dependent``: blocks start while the kernel before ends, and wait for that; ``ahead`` as in ``Schedule``.
     ``group``: elements of a row that one thread handles together, which its registers hold at a time.
+    ``peel``: of rows that are no multiple of 16 bytes threads access aligned vectors, and the single elements
+    in front of the first and behind the last apart from these.
     """
 
     width: int = 4096
@@ -78,6 +82,7 @@ class RowSchedule:
     dependent: YesNo = "auto"
     ahead: YesNo = "auto"
     group: int = 0
+    peel: YesNo = "auto"
 
     def check(self) -> None:
         """Raises InputError for values that no fusion can use."""
@@ -123,11 +128,16 @@ class RowSchedule:
         return result
 
 
-def vector(fusion: Fusion, width: int) -> int:
-    """Elements per access of one thread: the widest type fills 16 bytes, and rows are a multiple of it."""
+def widest_vector(fusion: Fusion) -> int:
+    """Elements of 16 bytes of the widest type."""
     sizes = [DTYPE_BYTES[t.dtype] for n, t in fusion.inputs if n in fusion.streamed]
     sizes += [DTYPE_BYTES[o.dtype] for o in fusion.outputs if o.dims == fusion.dims]
-    v = VECTOR_BYTES // max(sizes, default=4)
+    return VECTOR_BYTES // max(sizes, default=4)
+
+
+def vector(fusion: Fusion, width: int) -> int:
+    """Elements per access of one thread: the widest type fills 16 bytes, and rows are a multiple of it."""
+    v = widest_vector(fusion)
     while width % v:
         v //= 2
     return v
@@ -161,7 +171,10 @@ def fitted(fusion: Fusion, schedule: RowSchedule, width: int) -> RowSchedule:
         warps = LANES // 2
     if schedule.lanes not in (0, LANES) and (warps > 1 or source == "bulk"):
         raise InputError("schedule: lanes are for rows of one warp, with source=direct")
-    lanes = schedule.lanes or (_lanes(fusion, width) if warps == 1 and source == "direct" else LANES)
+    peel: YesNo = "yes" if peeled(fusion, schedule, width) else "no"
+    lanes = schedule.lanes or (
+        _lanes(fusion, width, peel == "yes") if warps == 1 and source == "direct" else LANES
+    )
     per_thread = -(-width // (warps * lanes))
     if per_thread > MOST_ELEMENTS:
         raise InputError(
@@ -175,8 +188,9 @@ def fitted(fusion: Fusion, schedule: RowSchedule, width: int) -> RowSchedule:
         raise InputError("schedule: split=yes needs source=bulk, and rows that several warps share")
     reread: Literal["auto", "yes", "no"] = "yes" if choice.rereads and source == "direct" else "no"
     chosen = replace(
-        schedule, warps=warps, lanes=lanes, rows=rows, source=source, reread=_either(schedule.reread, reread)
-    )
+        schedule, warps=warps, lanes=lanes, rows=rows, source=source, peel=peel,
+        reread=_either(schedule.reread, reread),
+    )  # fmt: skip
     if source == "bulk":
         found = _ring(fusion, chosen, per_thread, tile)
     else:
@@ -197,9 +211,25 @@ def fitted(fusion: Fusion, schedule: RowSchedule, width: int) -> RowSchedule:
     )  # fmt: skip
 
 
-def _lanes(fusion: Fusion, width: int) -> int:
+def peeled(fusion: Fusion, schedule: RowSchedule, width: int) -> bool:
+    """Whether rows are peeled: where they are long enough that it pays, unless it is said otherwise."""
+    whole = width % widest_vector(fusion) == 0
+    able = not whole and schedule.source != "bulk" and not row_strides.pitches(fusion) and width >= PEELED
+    able = able and (schedule.lanes == 0 or schedule.lanes >= PEELING)
+    if schedule.peel == "yes" and not able and not whole:
+        raise InputError(
+            f"schedule: peel=yes needs source=direct, {PEELING} lanes, and rows of {PEELED} elements or more "
+            "that lie one behind the other"
+        )
+    return able and schedule.peel != "no"
+
+
+def _lanes(fusion: Fusion, width: int, peel: bool) -> int:
     """Lanes for one access of each, so that short rows leave none idle."""
-    lanes, accesses = 1, width // vector(fusion, width)
+    lanes, accesses = (
+        1,
+        max(PEELING, width // widest_vector(fusion)) if peel else width // vector(fusion, width),
+    )
     while lanes < min(accesses, LANES):
         lanes *= 2
     return lanes
@@ -277,7 +307,7 @@ _PARSERS: dict[str, Any] = {
     "stream": choice("auto", "yes", "no"), "reread": choice("auto", "yes", "no"),
     "arrive": choice("warp", "thread"), "index": choice("i32", "i64"),
     "cache": choice("auto", "held", *get_args(CacheHint)), "dependent": choice("auto", "yes", "no"),
-    "ahead": choice("auto", "yes", "no"),
+    "ahead": choice("auto", "yes", "no"), "peel": choice("auto", "yes", "no"),
 }  # fmt: skip
 _HELP = {
     "width": "a number", "warps": "a number", "lanes": "a number", "rows": "a number", "stages": "a number",
@@ -288,6 +318,6 @@ _HELP = {
     "stream": "auto, yes or no", "reread": "auto, yes or no",
     "arrive": "warp or thread", "index": "i32 or i64",
     "cache": f"auto, held, {', '.join(get_args(CacheHint))}", "dependent": "auto, yes or no",
-    "ahead": "auto, yes or no",
+    "ahead": "auto, yes or no", "peel": "auto, yes or no",
 }  # fmt: skip
 assert set(_PARSERS) == {f.name for f in fields(RowSchedule)}

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from math import prod
 from operator import mul
+from typing import Literal
 
 import networkx as nx
 
@@ -33,8 +34,8 @@ from syncverify.fusion.lower import computed_dimensions, full_barrier, stored_no
 from syncverify.fusion.moments import Moments, crowded, of_lane
 from syncverify.fusion.online import Squares, reduced_over_lanes, statistics
 from syncverify.fusion.persistent import facts, fetched, launch_parameters, parameters, rounds
-from syncverify.fusion.row_schedule import MOST_ELEMENTS, RowSchedule, vector
-from syncverify.fusion.streamed import check_operands, part_buffer
+from syncverify.fusion.row_schedule import MOST_ELEMENTS, RowSchedule, vector, widest_vector
+from syncverify.fusion.streamed import check_operands, edge, part_buffer, peeled_row
 from syncverify.ir.expr import Binary, Call, Expr, Float, Int, Var
 from syncverify.ir.nodes import (
     Barrier,
@@ -72,13 +73,21 @@ LANES = 32
 class Group:
     """A thread's part of a row: ``rows`` runs, from element ``start`` of the row on.
 
-    ``count``: elements of the row from ``start`` on that threads hold, where not all of them hold some.
+    ``count``: elements of the row from ``start`` on that threads hold, where not all of them hold some. Of
+    peeled rows ``start`` counts from the first aligned element, and ``end`` names what not all threads have:
+    ``vectors``, or the single elements in front of the first and behind the last (``edges``).
     """
 
     number: int
     start: int
     rows: int
     count: int | None = None
+    end: Literal["", "vectors", "edges"] = ""
+
+    @property
+    def partial(self) -> bool:
+        """Whether some threads hold none of it."""
+        return self.count is not None or self.end != ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +114,12 @@ class RowKernel:
 
     @property
     def vector(self) -> int:
-        return vector(self.fusion, self.width)
+        return widest_vector(self.fusion) if self._peeled else vector(self.fusion, self.width)
+
+    @property
+    def _peeled(self) -> bool:
+        """Whether threads hold vectors that are aligned in memory, and the ends of a row apart from these."""
+        return self.schedule.peel == "yes"
 
     @property
     def threads(self) -> int:
@@ -138,10 +152,15 @@ class RowKernel:
     def groups(self) -> tuple[Group, ...]:
         """The parts of a row, in order; threads hold neighbouring vectors of each run."""
         span = self.threads * self.vector
-        runs, rest = divmod(self.width, span)
+        # of peeled rows those are whole that are so in every row, wherever its first vector begins
+        runs, rest = divmod(self.width - (self.vector - 1 if self._peeled else 0), span)
         most = max(1, (self.schedule.group or GROUP_ELEMENTS) // self.vector)
         found = [Group(k, at * span, min(most, runs - at)) for k, at in enumerate(range(0, runs, most))]
-        if rest:
+        if self._peeled:
+            if self.width // self.vector > runs * self.threads:
+                found.append(Group(len(found), runs * span, 1, end="vectors"))
+            found.append(Group(len(found), 0, 1, end="edges"))
+        elif rest:
             found.append(Group(len(found), runs * span, 1, rest))
         if sum(g.rows for g in found) * self.vector > 2 * MOST_ELEMENTS:
             raise InputError(
@@ -258,7 +277,7 @@ class RowKernel:
     @cached_property
     def _moments(self) -> tuple[Moments, ...]:
         """Sums and squares about the mean that are made in one step."""
-        if self.schedule.source != "direct" or any(g.count is not None for g in self.groups):
+        if self.schedule.source != "direct" or any(g.partial for g in self.groups):
             return ()
         inner = self.fusion.dims[-1]
         found = statistics(self.fusion, inner, Dataflow(self.fusion, inner).live)
@@ -292,6 +311,7 @@ class RowKernel:
         again = self.schedule.reread == "yes"
         flow, whole = self._flow, self._part(None)
         yield from row_numbers(flow, Var("row"), Int(self.width))
+        yield from self._ends()
         for step in range(flow.steps):
             here = flow.at(step)
             numbers = [i for i in here if not flow.wide(i) and flow.node(i).op not in REDUCTIONS]
@@ -377,21 +397,49 @@ class RowKernel:
             yield LdShared(to, Region(_chunk_buffer(name, chunk), (), base, Int(self.vector), *rows))
         else:
             start = row_start(self.fusion, name, Var("row"), Int(self.width))
-            base = at if start is None else start + at
-            yield LdGlobal(to, GlobalRegion(name, base, Int(self.vector), *rows))
+            base = at if start is None else self._flat(start, g) if streamed else start + at
+            yield LdGlobal(to, GlobalRegion(name, base, Int(self._held_of(g)), *rows))
+
+    def _ends(self) -> Iterator[Stmt]:
+        """What a peeled row has: where its vectors begin, and how many they are."""
+        if self._peeled:
+            yield from peeled_row(Int(self.width), self.vector)
+
+    def _number(self, g: Group) -> Expr:
+        """The vector of a peeled row that a thread holds first of a group."""
+        number = _plus(self.member, g.start // self.vector)
+        return Call("min", (number, Var("vectors_") - 1)) if g.partial else number
 
     def _place(self, g: Group, before: int = 0) -> Expr:
         """The first element of the row that a thread holds of a group; inside the row for all threads.
 
         ``before``: elements of the row that come before what is counted here.
         """
+        if g.end == "edges":
+            return edge(self.member, Int(self.width), self.vector)[0]
+        if self._peeled:
+            return Var("head_") + self._number(g) * self.vector
         at = _plus(self.member * self.vector if self.vector > 1 else self.member, g.start)
         return at if g.count is None else Call("min", (at, Int(self.width - before - self.vector)))
 
     def _inside(self, g: Group) -> Expr:
         """Whether a thread holds elements of a group that not all hold."""
+        if g.end == "edges":
+            return edge(self.member, Int(self.width), self.vector)[1]
+        if g.end == "vectors":
+            return _plus(self.member, g.start // self.vector) < Var("vectors_")
         assert g.count is not None
         return self.member < g.count // self.vector
+
+    def _held_of(self, g: Group) -> int:
+        """Elements of one access."""
+        return 1 if g.end == "edges" else self.vector
+
+    def _flat(self, start: Expr, g: Group) -> Expr:
+        """The element that a thread holds first of a group of a row that starts there, among all rows."""
+        if self._peeled and g.end != "edges":
+            return (Var("first_") + self._number(g)) * self.vector
+        return start + self._place(g)
 
     def _local(self, i: int, g: Group) -> Iterator[Stmt]:
         """A reduction's part in one thread, over one more group."""
@@ -409,7 +457,7 @@ class RowKernel:
         made = REDUCTIONS[node.op]
         (a,) = node.args
         x = self._part(g).expression(a)
-        if g.count is not None:
+        if g.partial:
             x = Call("select", (self._inside(g), x, Float(made.identity)))
         part: Expr = Call(node.op, (x,))
         yield Compute(f"t{i}", part if g.number == 0 else made.combine(Var(f"t{i}"), part))
@@ -454,10 +502,10 @@ class RowKernel:
                 yield Compute(f"t{i}", Call(self.fusion.node(i).op, (Var(f"q{i}"),)))
 
     def _store(self, o: Output, g: Group) -> Stmt:
-        at = stored_from(self.fusion, o, Var("row"), Int(self.width)) + self._place(g)
+        at = self._flat(stored_from(self.fusion, o, Var("row"), Int(self.width)), g)
         rows = (Int(g.rows), Int(self.threads * self.vector)) if g.rows > 1 else (None, None)
-        store = StGlobal(GlobalRegion(o.name, at, Int(self.vector), *rows), self._result(o, g))
-        return _guarded(store, None if g.count is None else self._inside(g))
+        store = StGlobal(GlobalRegion(o.name, at, Int(self._held_of(g)), *rows), self._result(o, g))
+        return _guarded(store, self._inside(g) if g.partial else None)
 
     # ------------------------------------------------------------ expressions
 
@@ -467,7 +515,7 @@ class RowKernel:
     def _part(self, g: Group | None) -> Part:
         if g is None:
             return Part(self._flow, "", self._size, others=self._flow.row_places)
-        form = (self.vector, g.rows, self.threads * self.vector)
+        form = (self._held_of(g), g.rows, self.threads * self.vector)
         at, places = self._place(g), self._flow.row_places
         run = (Var("row") * self.width + at, *form)
         return Part(self._flow, str(g.number), self._size, Call("iota", (*map(Int, form),)), at, places, run)

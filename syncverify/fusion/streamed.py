@@ -38,24 +38,33 @@ LANES = 32
 PIECE_BYTES = 64
 #: Warps of a block, and blocks on an SM.
 WARPS, BLOCKS = 16, 2
+#: The shortest rows that are peeled: longer than all single elements.
+LEAST_PEELED = 32
 
 
 @dataclass(frozen=True)
 class StreamedPiece:
     """What a block reads together: ``runs`` runs of neighbouring vectors. ``at``: a thread's first element.
 
-    ``inside``: whether the thread has any, where not all do.
+    ``inside``: whether the thread has any, where not all do. ``vector``: elements of one access. ``flat``: of
+    peeled rows, the thread's first element among those of all rows.
     """
 
     suffix: str
     runs: int
     at: Expr
+    vector: int
     inside: Expr | None = None
+    flat: Expr | None = None
 
 
 @dataclass(frozen=True)
 class StreamedRows:
-    """One fusion for rows of any multiple of ``vector`` elements."""
+    """One fusion for rows of any multiple of ``vector`` elements, or of any length if they are peeled.
+
+    Of those, threads access aligned vectors, and the single elements in front of the first and behind the
+    last.
+    """
 
     fusion: Fusion
     schedule: RowSchedule
@@ -84,6 +93,15 @@ class StreamedRows:
     def inner(self) -> str:
         return self.fusion.dims[-1]
 
+    @property
+    def _peeled(self) -> bool:
+        return self.schedule.peel == "yes"
+
+    @property
+    def _apart(self) -> int:
+        """Elements that stand in front of the first vector of a row, at most."""
+        return self.vector - 1 if self._peeled else 0
+
     # ------------------------------------------------------------ the kernel
 
     def lower(self) -> ir.Kernel:
@@ -91,7 +109,7 @@ class StreamedRows:
         f = self.fusion
         row = Var("block") + Var("i") * Var("grid")
         loop = For("i", Int(0), Var("n"), Int(1), (Let("row", row), *self._row()))
-        values = streamed_values(self.span * self.runs, self.default_sizes(), 2, f.dims)
+        values = streamed_values(self.span * self.runs, self._apart, self.default_sizes(), 2, f.dims)
         chunk = self.span * self.runs
         sized = computed_dimensions(f)
         shared = [
@@ -113,10 +131,11 @@ class StreamedRows:
             shared=tuple(shared),
             assumes=(
                 *(Var(d) >= 1 for d in (*f.dims, *sized)),
-                *(((Var(self.inner) % self.vector).eq(0),) if self.vector > 1 else ()),
+                *(((Var(self.inner) % self.vector).eq(0),) if self.vector > 1 and not self._peeled else ()),
                 *row_strides.assumed(f, self.vector),
                 Var("chunks") >= 0,
-                Var("chunks") * chunk <= Var(self.inner),
+                Var("chunks") * chunk <= (Var(self.inner) - self._apart if self._apart else Var(self.inner)),
+                *((Var(self.inner) >= LEAST_PEELED,) if self._peeled else ()),
                 *facts(1),
             ),
             body=(rounds(), *self._scalars(), loop),
@@ -127,7 +146,7 @@ class StreamedRows:
         """Sizes of an exact check: some pieces, and a ragged end."""
         sizes = dict.fromkeys(self.fusion.dims, 1)
         sizes[self.fusion.dims[0]] = 5
-        sizes[self.inner] = 2 * self.span * self.runs + self.span + self.vector
+        sizes[self.inner] = 2 * self.span * self.runs + self.span + self.vector + (1 if self._peeled else 0)
         return sizes
 
     # ------------------------------------------------------------ what is computed when
@@ -160,7 +179,7 @@ class StreamedRows:
     def _part(self, piece: StreamedPiece | None) -> Part:
         if piece is None:
             return Part(self.flow, "", Var, others=self.flow.row_places)
-        form = (self.vector, piece.runs, self.span)
+        form = (piece.vector, piece.runs, self.span)
         run = (Var("row") * Var(self.inner) + piece.at, *form)
         iota = Call("iota", (*map(Int, form),))
         return Part(self.flow, piece.suffix, Var, iota, piece.at, self.flow.row_places, run)
@@ -174,6 +193,8 @@ class StreamedRows:
 
     def _row(self) -> Iterator[Stmt]:
         yield from row_numbers(self.flow, Var("row"), Var(self.inner))
+        if self._peeled:
+            yield from peeled_row(Var(self.inner), self.vector)
         for step in range(self.flow.steps):
             yield from self._numbers(step)
             outputs = [o for o in self.fusion.outputs if self._step_of(o) == step]
@@ -199,17 +220,40 @@ class StreamedRows:
 
     def _pieces(self, step: int, outputs: list[Output]) -> Iterator[Stmt]:
         """All elements of the row: whole pieces, then runs that some threads have no part of."""
-        span, each, inner = self.span, self.runs * self.span, Var(self.inner)
-        whole = StreamedPiece(f"w{step}", self.runs, Var("at_"))
-        at = Var("k") * each + Var("tid") * self.vector
+        if self._peeled:
+            yield from self._peeled_pieces(step, outputs)
+            return
+        span, each, inner, vector = self.span, self.runs * self.span, Var(self.inner), self.vector
+        whole = StreamedPiece(f"w{step}", self.runs, Var("at_"), vector)
+        at = Var("k") * each + Var("tid") * vector
         yield For(
             "k", Int(0), Var("chunks"), Int(1), (Let("at_", at), *self._piece(step, whole, outputs))
         )  # fmt: skip
         left = Call("cdiv", (inner - Var("chunks") * each, Int(span)))
-        last = Var("chunks") * each + Var("j") * span + Var("tid") * self.vector
-        ragged = StreamedPiece(f"r{step}", 1, Var("at_"), Var("own_") < inner)
-        own = (Let("own_", last), Let("at_", Call("min", (Var("own_"), inner - self.vector))))
+        last = Var("chunks") * each + Var("j") * span + Var("tid") * vector
+        ragged = StreamedPiece(f"r{step}", 1, Var("at_"), vector, Var("own_") < inner)
+        own = (Let("own_", last), Let("at_", Call("min", (Var("own_"), inner - vector))))
         yield For("j", Int(0), left, Int(1), (*own, *self._piece(step, ragged, outputs)))
+
+    def _peeled_pieces(self, step: int, outputs: list[Output]) -> Iterator[Stmt]:
+        """The same of a peeled row: its vectors, then the single elements at its ends."""
+        threads, vector, vectors = self.warps * LANES, self.vector, Var("vectors_")
+        each, place = self.runs * threads, Var("number_") * vector
+        at, flat = Var("head_") + place, (Var("first_") + Var("number_")) * vector
+        whole = StreamedPiece(f"w{step}", self.runs, at, vector, flat=flat)
+        number = Let("number_", Var("k") * each + Var("tid"))
+        yield For("k", Int(0), Var("chunks"), Int(1), (number, *self._piece(step, whole, outputs)))
+        left = Call("cdiv", (vectors - Var("chunks") * each, Int(threads)))
+        last = Var("chunks") * each + Var("j") * threads + Var("tid")
+        ragged = StreamedPiece(f"r{step}", 1, at, vector, Var("own_") < vectors, flat)
+        own = (Let("own_", last), Let("number_", Call("min", (Var("own_"), vectors - 1))))
+        yield For("j", Int(0), left, Int(1), (*own, *self._piece(step, ragged, outputs)))
+        yield from self._piece(step, self._edges(step), outputs)
+
+    def _edges(self, step: int) -> StreamedPiece:
+        """The single elements of a peeled row."""
+        at, inside = edge(Var("tid"), Var(self.inner), self.vector)
+        return StreamedPiece(f"e{step}", 1, at, 1, inside, Var("row") * Var(self.inner) + at)
 
     def _piece(self, step: int, piece: StreamedPiece, outputs: list[Output]) -> Iterator[Stmt]:
         flow, part = self.flow, self._part(piece)
@@ -222,21 +266,25 @@ class StreamedRows:
             yield self._load(name, piece)
         yield from (Compute(part.name(i), part.expression(i, top=True)) for i in wide)
         for s in found:
-            yield from s.update(part.expression(s.argument), piece.runs * self.vector, piece.inside)
+            yield from s.update(part.expression(s.argument), piece.runs * piece.vector, piece.inside)
         for o in outputs:
             start = stored_from(self.fusion, o, Var("row"), Var(self.inner))
-            region = self._region(o.name, start, piece)
+            region = self._region(o.name, start, piece, True)
             store = ir.StGlobal(region, part.expression(stored_node(self.fusion, o)))
             yield store if piece.inside is None else If(piece.inside, (store,))
 
     def _load(self, name: str, piece: StreamedPiece) -> Stmt:
         start = row_start(self.fusion, name, Var("row"), Var(self.inner)) or Int(0)
-        return ir.LdGlobal(register(name, piece.suffix), self._region(name, start, piece))
+        along = name in self.fusion.streamed
+        return ir.LdGlobal(register(name, piece.suffix), self._region(name, start, piece, along))
 
-    def _region(self, tensor: str, start: Expr, piece: StreamedPiece) -> GlobalRegion:
+    def _region(self, tensor: str, start: Expr, piece: StreamedPiece, along: bool) -> GlobalRegion:
+        """``along``: of a tensor of all rows, which lie one behind the other."""
         rows = (Int(piece.runs), Int(self.span)) if piece.runs > 1 else (None, None)
         at = piece.at if start == Int(0) else start + piece.at
-        return GlobalRegion(tensor, at, Int(self.vector), *rows)
+        if along and piece.flat is not None:
+            at = piece.flat
+        return GlobalRegion(tensor, at, Int(piece.vector), *rows)
 
     def _across(self, step: int) -> Iterator[Stmt]:
         """What threads keep becomes what the row has: over the lanes, then over the warps."""
@@ -268,18 +316,40 @@ class StreamedRows:
         return o.dims == self.fusion.dims
 
 
+def peeled_row(width: Expr, vector: int) -> Iterator[Stmt]:
+    """Of a row: its first aligned vector among those of all rows, the elements in front of it, and how many
+    vectors the row has."""
+    start = Var("row") * width
+    yield Let("first_", (start + (vector - 1)) // vector)
+    yield Let("head_", Var("first_") * vector - start)
+    yield Let("vectors_", (width - Var("head_")) // vector)
+
+
+def edge(member: Expr, width: Expr, vector: int) -> tuple[Expr, Expr]:
+    """The single element of a peeled row that a thread has, inside the row for all, and whether it has one.
+
+    They are those in front of the first vector, then those behind the last.
+    """
+    behind = Var("vectors_") * vector
+    own = Call("select", (member < Var("head_"), member, member + behind))
+    return Call("min", (own, width - 1)), member < width - behind
+
+
 def part_buffer(step: int) -> str:
     """The shared memory through which warps exchange what they keep at the end of a step."""
     return f"part{step}"
 
 
 def streamed_values(
-    chunk: int, sizes: Mapping[str, int], blocks: int, dims: tuple[str, ...]
+    chunk: int, apart: int, sizes: Mapping[str, int], blocks: int, dims: tuple[str, ...]
 ) -> dict[str, int]:
-    """A kernel's parameters: rows of ``each`` block, and whole ``chunks`` of a row."""
+    """A kernel's parameters: rows of ``each`` block, and whole ``chunks`` of a row.
+
+    ``apart``: elements that may stand in front of the first chunk.
+    """
     *leading, inner = dims
     values = launch_parameters(prod(sizes[d] for d in leading), 1, {d: sizes[d] for d in dims}, blocks)
-    return {**values, "chunks": sizes[inner] // chunk}
+    return {**values, "chunks": max(0, sizes[inner] - apart) // chunk}
 
 
 def launch_values(
@@ -289,12 +359,13 @@ def launch_values(
     extra = {p.name: sizes[p.name] for p in kernel.params if p.name in sizes}
     for fact in kernel.assumes:
         match fact:
-            case Binary("<=", Binary("*", Var("chunks"), Int(chunk)), _):
-                return {**extra, **streamed_values(chunk, sizes, blocks, dims)}
+            case Binary("<=", Binary("*", Var("chunks"), Int(chunk)), most):
+                apart = most.right.value if isinstance(most, Binary) and isinstance(most.right, Int) else 0
+                return {**extra, **streamed_values(chunk, apart, sizes, blocks, dims)}
     raise InputError(f"kernel {kernel.name} is no lowered fusion of rows", kernel.span)
 
 
-def fitted(schedule: RowSchedule) -> RowSchedule:
+def fitted(schedule: RowSchedule, peeled: bool = False) -> RowSchedule:
     """The schedule with what it leaves open chosen."""
     schedule.check()
     warps = schedule.warps or WARPS
@@ -302,7 +373,7 @@ def fitted(schedule: RowSchedule) -> RowSchedule:
     # what is streamed is read again
     return replace(
         schedule, warps=warps, blocks_per_sm=blocks, stages=1, source="direct", cache="normal",
-        grid="tiles" if schedule.grid == "auto" else schedule.grid,
+        grid="tiles" if schedule.grid == "auto" else schedule.grid, peel="yes" if peeled else "no",
     )  # fmt: skip
 
 
@@ -313,4 +384,7 @@ def check_operands(fusion: Fusion) -> None:
             raise InputError(f"{fusion.name}: {name} holds indices; they are for whole rows", fusion.span)
 
 
-__all__ = ["StreamedRows", "check_operands", "fitted", "launch_values", "part_buffer", "streamed_values"]
+__all__ = [
+    "StreamedRows", "check_operands", "edge", "fitted", "launch_values", "part_buffer", "peeled_row",
+    "streamed_values",
+]  # fmt: skip

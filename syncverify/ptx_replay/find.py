@@ -13,6 +13,7 @@ from syncverify.driver.ptx_check import Checker, check_module
 from syncverify.driver.verdicts import merge
 from syncverify.frontends.launch_facts import LaunchFacts
 from syncverify.frontends.ptx.exec.system import PtxSystem
+from syncverify.frontends.ptx.launch.concretize import sizes_at
 from syncverify.frontends.ptx.launch.facts import VARIABLE, PtxFacts, ptx_facts
 from syncverify.frontends.ptx.syntax.nodes import Module
 from syncverify.ir import nodes as n
@@ -90,16 +91,7 @@ def _systems(module: Module, facts: LaunchFacts, witness: Witness) -> list[PtxSy
 def _sizes(facts: PtxFacts, values: Mapping[str, int]) -> Iterator[tuple[str, int]]:
     """The sizes that the facts leave open, as the values of their places give them, and variables."""
     yield from ((place, value) for place, value in values.items() if place.startswith(VARIABLE))
-    open_ = facts.symbols()
-    places: dict[str, object] = {f"grid.{axis}": e for axis, e in zip("xyz", facts.grid, strict=True)}
-    for i, leaves in enumerate(facts.params):
-        for leaf in (*leaves, *(facts.leaf(i, *load) for load in facts.loads[i])):
-            places[f"params.{i}+{leaf.offset}"] = leaf.value
-            if not leaf.offset:
-                places[f"params.{i}"] = leaf.value
-    for place, e in places.items():
-        if isinstance(e, Var) and e.name in open_ and place in values:
-            yield e.name, values[place]
+    yield from sizes_at(facts, values).items()
 
 
 # ---------------------------------------------------------------- the kernel

@@ -101,7 +101,7 @@ def scope_text(k: KernelReport, most: int | None = None) -> str:
 
     ``most``: values that are shown at most. Every condition that the user stated is shown.
     """
-    values = values_text(k.scope.values, most)
+    values = values_text(k.scope.named_values, most)
     if k.scope.kind is ScopeKind.EXACT or k.verdict is Verdict.REFUTED:
         if values:
             return f"for {values}"

@@ -36,6 +36,7 @@ def _kernel(k: KernelReport, witness: str | None) -> dict[str, Any]:
         "scope": {
             "kind": str(k.scope.kind),
             "values": dict(k.scope.values),
+            **({"names": dict(k.scope.names)} if k.scope.names else {}),
             "assume": list(k.scope.assume),
         },
         "assumptions": list(k.assumptions),

@@ -136,7 +136,7 @@ def test_a_missing_size_is_asked_for_by_name(check: Check) -> None:
     status, (report,), _ = check(ring(), facts)
     if report["verdict"] == "unknown":
         assert status == 3
-        assert "params.1 (u32 at offset 0)" in report["reason"]
+        assert "param 1 (k_n), u32 at offset 0" in report["reason"]
 
 
 def test_a_missing_block_is_asked_for(check: Check) -> None:

@@ -87,7 +87,8 @@ def _arrive(run: Run, t: LaneClass, event: Event, waits: bool) -> int:
     if flags & ALIGNED and early is not None and _comes_ahead(run, t, early):
         # The rest of the warp has still to come, and all execute the instruction together.
         t.waits_on = ("warp", number)
-        early.ahead.append(t)
+        if all(o is not t for o in early.ahead):  # a hang may be followed past it: it then comes here again
+            early.ahead.append(t)
         return RETRY
     if flags & ALIGNED:
         t.collectives.append((site, event[0], len(run.trace)))

@@ -19,6 +19,7 @@ from syncverify.frontends.ptx.compile.lockstep_memo import Blocks
 from syncverify.frontends.ptx.compile.plan import Plan
 from syncverify.frontends.ptx.compile.state import PC, QUEUE, Registers, agreed
 from syncverify.frontends.ptx.syntax.nodes import Instr
+from syncverify.frontends.ptx.syntax.parameter_names import parameter_key
 from syncverify.frontends.ptx.values.register_values import Unknown, choice
 
 
@@ -122,7 +123,8 @@ class Text:
         if len(places) != 1 or base not in names:
             return ""
         where = f" at byte {offset}" if offset != "0" else ""
-        return f": give what parameter {names.index(base)}{where} leads to, as holds of its ptr"
+        key = parameter_key(self.p.function.params, names.index(base))
+        return f": give what parameter {key}{where} leads to, as holds of its ptr"
 
     def _goto(self, label: int) -> None:
         self._text(f"r[0] = {label}")

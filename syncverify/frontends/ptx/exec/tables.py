@@ -29,6 +29,7 @@ from syncverify.frontends.ptx.syntax.nodes import (
     Vector,
 )
 from syncverify.frontends.ptx.syntax.operands import registers
+from syncverify.frontends.ptx.syntax.parameter_names import parameter_text
 from syncverify.frontends.ptx.syntax.types import WINDOW
 from syncverify.frontends.ptx.values.atomic_tickets import Tickets
 from syncverify.frontends.ptx.values.register_values import PLACES, PerLane, Unknown, per_lane
@@ -165,7 +166,8 @@ class Tables:
     widths: set[int] = field(default_factory=set)  # of accesses anywhere in shared memory
     loose: set[int] = field(default_factory=set)  # sites of those
     certain: bool = True  # all accesses must be certain
-    spread: Callable[[Iterable[str]], int] = field(default=lambda names: EVERY)  # what registers vary with
+    #: what registers vary with where the block of a site reads them, or anywhere
+    spread: Callable[[Iterable[str], int | None], int] = field(default=lambda names, site: EVERY)
     varies: Callable[[int], int] = field(default=lambda site: EVERY)  # the same of what stores store, by site
     written_maps: dict[int, int] = field(default_factory=dict)  # maps that copies store through
     loose_maps: set[int] = field(default_factory=set)  # maps of loads at coordinates that are not known
@@ -285,11 +287,11 @@ class Tables:
             if place is None:
                 name = f"tensor map at {address.name()}"
                 return name if name not in self.map_names else f"tensor map at {address.name(whole=True)}"
-            return f"params.{place[0]}" + (f"+{place[1]}" if place[1] else "")
+            return parameter_text(self.function.params, *place)
         if isinstance(address, Unknown):
             if address.source == "param" and address.key is not None and address.key[0] == "param":
                 index, offset = address.key[1:3]
-                return f"params.{index}" + (f"+{offset}" if offset else "")
+                return parameter_text(self.function.params, index, offset)
             return f"tensor map ({address.why})"
         if isinstance(address, SymbolicWord):
             return f"tensor map {len(self.map_names)}"
@@ -298,7 +300,7 @@ class Tables:
             for i, p in enumerate(self.function.params):
                 start = self.layout.params[p.name]
                 if start <= offset < start + p.size:
-                    return f"params.{i}" + (f"+{offset - start}" if offset > start else "")
+                    return parameter_text(self.function.params, i, offset - start)
         return self.map_place(address) or f"tensor map at {address:#x}"
 
     def held(self, address: Any, size: int, missing: Unknown) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import prod
 
 from syncverify.base.diagnostics import ScopeKind
@@ -10,6 +11,7 @@ from syncverify.frontends.ptx.exec.concrete_launch import Launch
 from syncverify.frontends.ptx.launch.facts import VARIABLE, PtxFacts
 from syncverify.frontends.ptx.launch.parameter_values import Parameters
 from syncverify.frontends.ptx.syntax.nodes import Function, Imm
+from syncverify.ir.expr import Var
 from syncverify.model.automata.register_pool import most_registers
 
 _CLUSTER_OPS = ("mapa", "getctarank")
@@ -38,6 +40,22 @@ def numbers_of(facts: PtxFacts) -> dict[str, int]:
         if sorted(image) == list(range(len(image))) and len(image) <= 8:
             out[f"{VARIABLE}{name}"] = int.from_bytes(bytes(image[n] for n in range(len(image))), "little")
     return out
+
+
+def sizes_at(facts: PtxFacts, values: Mapping[str, int]) -> dict[str, int]:
+    """The numbers of the sizes that the facts leave open, by ``values`` of their places."""
+    open_ = facts.symbols()
+    places: dict[str, object] = {f"grid.{axis}": e for axis, e in zip("xyz", facts.grid, strict=True)}
+    for i, given in enumerate(facts.params):
+        for leaf in (*given, *(facts.leaf(i, *load) for load in facts.loads[i])):
+            places[f"params.{i}+{leaf.offset}"] = leaf.value
+            if not leaf.offset:
+                places[f"params.{i}"] = leaf.value
+    return {
+        e.name: values[place]
+        for place, e in places.items()
+        if isinstance(e, Var) and e.name in open_ and place in values
+    }
 
 
 def covered(facts: PtxFacts) -> ScopeKind:

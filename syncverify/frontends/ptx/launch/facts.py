@@ -1,7 +1,8 @@
 """The launch facts of a PTX kernel: sizes of the launch, and what its parameters hold.
 
 A launch file's table says what the PTX text leaves to the host (docs/cli.md); whatever it leaves out is a
-symbol: ``param2`` for a whole parameter, ``param1[8]`` for what lies at byte 8 of one, ``grid.x``.
+symbol: ``rows`` for a whole parameter of that name, ``param2`` for one without a name, ``args[8]`` for what
+lies at byte 8 of one, ``grid.x``.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from syncverify.frontends.launch_facts import LaunchFacts
 from syncverify.frontends.ptx.isa.targets import shared_bytes
 from syncverify.frontends.ptx.launch.parameters import INTEGERS, Fail, Leaf, expression, leaves
 from syncverify.frontends.ptx.syntax.nodes import Function, Mem, Module, Sym, Variable, Vector
+from syncverify.frontends.ptx.syntax.parameter_names import parameter_key, parameter_name, unnumbered
 from syncverify.ir.consistency import Fact, demand, equals, within
 from syncverify.ir.expr import Binary, Expr, Int, Var, evaluate, names, substitute
 
@@ -54,6 +56,7 @@ class PtxFacts:
     images: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     bounded: bool = False  # the block is what .maxntid allows at most: nothing says its size
     dependent: bool = False  # launched while the grid before may still run
+    called: tuple[str, ...] = ()  # the symbol of each parameter that is left open
     _cache: dict[tuple[int, int, int], Leaf] = field(default_factory=dict, compare=False, repr=False)
 
     def leaf(self, index: int, offset: int, size: int) -> Leaf:
@@ -99,13 +102,13 @@ class PtxFacts:
 
     def _open(self, index: int, offset: int, size: int) -> Leaf:
         param = self.variables[index]
-        name, kind = f"param{index}", "open"
+        name, kind = self.called[index], "open"
         if (offset, size) == (0, param.size):
             if param.ptr is not None and size == 8:
                 return Leaf(0, size, "ptr", name=name, align=max(param.align, 1), given=False)
             if param.type in ("f16", "bf16", "f32", "f64"):
                 return Leaf(0, size, param.type, name=name, given=False)
-            if param.type[0] == "s":
+            if param.type[0] == "s" or (param.signed and param.type[0] == "u"):
                 kind = f"i{param.type[1:]}"
             elif param.type[0] == "u":
                 kind = f"u{param.type[1:]}"
@@ -128,6 +131,11 @@ class PtxFacts:
             for name in names(e):
                 out.setdefault(name, _ANY)
         return out
+
+    def left_open(self) -> frozenset[str]:
+        """The symbols of what the facts leave out of the parameters."""
+        leaves = (self.leaf(i, *load) for i, loads in enumerate(self.loads) for load in loads)
+        return frozenset(leaf.name for leaf in leaves if not leaf.given)
 
     def constraints(self) -> tuple[Expr, ...]:
         """What holds of the symbols: the ranges of their types, whole clusters in the grid, ``assume``."""
@@ -164,12 +172,18 @@ class PtxFacts:
                     low, high = (
                         INTEGERS[leaf.kind][1] if leaf.kind in INTEGERS else (0, (1 << 8 * leaf.size) - 1)
                     )
-                    yield leaf.value, low, high, f"parameter {index}, {leaf.kind}"
+                    what = f"parameter {parameter_key(self.variables, index)}, {leaf.kind}"
+                    yield leaf.value, low, high, what
+
+    def spelled(self, values: Mapping[str, int]) -> dict[str, int]:
+        """The values, with the names of parameters for their numbers (``param2``)."""
+        return {unnumbered(name, self.called): value for name, value in values.items()}
 
     def bind(self, values: Mapping[str, int]) -> PtxFacts:
         """The launch with numbers for some symbols; InputError for other names, and where a range or an
         assumption is broken."""
         own, known = LaunchFacts(file=self.file), self.symbols()
+        values = self.spelled(values)
         held = {name: value for name, value in values.items() if name.startswith(VARIABLE)}
         values = {name: value for name, value in values.items() if name not in held}
         for name in values:
@@ -276,7 +290,12 @@ def ptx_facts(facts: LaunchFacts, function: Function, module: Module | None = No
     block = _block(facts, table, function)
     cluster = _cluster(facts, table, function)
     grid = _grid(table, cluster, function.name, fail)
+    given = _parameters(table.get("params", {}), function, fail)
+    called = _called(function, given)
+    numbered = {f"param{i}": Var(name) for i, name in enumerate(called) if not given[i]}
+    x, y, z = (e if isinstance(e, int) else substitute(e, numbered) for e in grid)
     smem = expression(table["dynamic_smem"], "dynamic_smem", fail) if "dynamic_smem" in table else None
+    smem = smem if smem is None or isinstance(smem, int) else substitute(smem, numbered)
     most_shared = MOST_SHARED if module is None else shared_bytes(module.target)
     fixed = sum(v.size for v in function.variables if v.space == "shared" and not v.extern)
     if isinstance(smem, int) and not 0 <= smem <= most_shared - fixed:
@@ -284,19 +303,20 @@ def ptx_facts(facts: LaunchFacts, function: Function, module: Module | None = No
         fail(f"dynamic_smem: {smem} is not from 0 to {most_shared - fixed}{beside}")
     found = PtxFacts(
         kernel=function.name,
-        grid=grid,
+        grid=(x, y, z),
         block=block,
         cluster=cluster,
         dynamic_smem=smem,
         registers=_registers(facts, table, function),
-        assume=_assumptions(table.get("assume", []), fail),
+        assume=tuple(substitute(e, numbered) for e in _assumptions(table.get("assume", []), fail)),
         variables=function.params,
-        params=_parameters(table.get("params", {}), function, fail),
+        params=given,
         loads=_loads(function),
         file=facts.file,
         bounded="block" not in table and _directive(function, "reqntid") is None and block is not None,
         images={} if module is None else _images(table.get("variables", {}), function, module, fail),
         dependent=facts.flag("dependent", table.get("dependent", False)),
+        called=called,
     )
     _known_names(found, fail)
     return found
@@ -415,19 +435,33 @@ def _assumptions(given: Any, fail: Fail) -> tuple[Expr, ...]:
 
 
 def _parameters(given: Mapping[str, Any], function: Function, fail: Fail) -> tuple[tuple[Leaf, ...], ...]:
-    index = {p.name: i for i, p in enumerate(function.params)}
+    named = {parameter_name(function.params, i): i for i in range(len(function.params))}
+    index = named | {p.name: i for i, p in enumerate(function.params)}
     out: list[tuple[Leaf, ...]] = [() for _ in function.params]
     seen: dict[int, str] = {}
     for key, spec in given.items():
         at = int(key) if key.isdecimal() else index.get(key, -1)
         if not 0 <= at < len(out):
-            fail(f"params.{key}: kernel {function.name} has parameters 0 to {len(out) - 1}" if out else
+            known = f" ({', '.join(filter(None, named))})" if any(named) else ""
+            fail(f"params.{key}: kernel {function.name} has parameters 0 to {len(out) - 1}{known}" if out else
                  f"params.{key}: kernel {function.name} has no parameters")  # fmt: skip
         if at in seen:
             fail(f"params.{key}: parameter {at} of kernel {function.name} is given twice")
         seen[at] = key
         out[at] = leaves(spec, function.params[at], f"params.{key}", fail)
     return tuple(out)
+
+
+def _called(function: Function, given: tuple[tuple[Leaf, ...], ...]) -> tuple[str, ...]:
+    """The symbols of open parameters: their names, but for one that the facts give to something else."""
+    taken: set[str] = set()
+    work = [leaf for leaves_ in given for leaf in leaves_]
+    while work:
+        leaf = work.pop()
+        work += leaf.holds
+        taken |= {leaf.name} | (set(names(leaf.value)) if isinstance(leaf.value, Expr) else set())
+    found = (parameter_name(function.params, i) for i in range(len(function.params)))
+    return tuple(name if name and name not in taken else f"param{i}" for i, name in enumerate(found))
 
 
 def _images(

@@ -12,6 +12,7 @@ from syncverify.frontends.ptx.exec.tables import parameter_offsets
 from syncverify.frontends.ptx.launch.facts import PtxFacts, text
 from syncverify.frontends.ptx.launch.parameters import Leaf
 from syncverify.frontends.ptx.syntax.nodes import Function
+from syncverify.frontends.ptx.syntax.parameter_names import parameter_key, parameter_text
 from syncverify.frontends.ptx.syntax.types import width
 from syncverify.frontends.ptx.values.register_values import Unknown
 from syncverify.ir.expr import Expr, Var
@@ -63,9 +64,9 @@ class Parameters(dict[int, Any]):
             declared = self.function.params[index]
             align = max(DEFAULT, declared.align if declared.ptr is not None else 0)
             return self._pointer(
-                replace(leaf, name=f"param{index}" + (f"[{offset}]" if offset else ""), align=align)
+                replace(leaf, name=self.facts.called[index] + (f"[{offset}]" if offset else ""), align=align)
             )
-        return self._open(index, offset, bits, type_, value)
+        return self._open(index, offset, bits, type_, leaf)
 
     def base_of(self, address: int) -> int | None:
         """Where the memory begins that an address lies in, as far as it is behind some pointer."""
@@ -79,7 +80,7 @@ class Parameters(dict[int, Any]):
             for leaf in leaves:
                 if name is not None and leaf.kind == "ptr" and leaf.name == name:
                     behind = address - self.pointers[name]
-                    return (f"{behind} bytes behind " if behind else "") + _place(i, leaf)
+                    return (f"{behind} bytes behind " if behind else "") + self._place(i, leaf)
         return None
 
     def held(self, address: int, size: int) -> int | str | None:
@@ -122,15 +123,16 @@ class Parameters(dict[int, Any]):
             found = self.pointers[leaf.name] = _POINTERS + (len(self.pointers) << 41) + align
         return found
 
-    def _open(self, index: int, offset: int, bits: int, type_: str, value: Any) -> Unknown:
+    def _open(self, index: int, offset: int, bits: int, type_: str, leaf: Leaf) -> Unknown:
         sign = {"s": "i", "f": "f"}.get(type_[0], "u")
-        place = f"params.{index}" + (f" ({sign}{bits} at offset {offset})")
-        if isinstance(value, Expr) and not (isinstance(value, Var) and value.name.startswith("param")):
+        params, value = self.function.params, leaf.value
+        place = f"{parameter_text(params, index)}, {sign}{bits} at offset {offset}"
+        if isinstance(value, Expr) and not (isinstance(value, Var) and not leaf.given):
             what = f"{place}: give a number for {text(value)}"
         else:
-            whole = bits == 8 * self.function.params[index].size
+            whole = bits == 8 * params[index].size
             field = "N" if whole else f"[{{{sign}{bits} = N, at = {offset}}}]"
-            what = f"{place}: write {index} = {field} under params in a launch file"
+            what = f"{place}: write {parameter_key(params, index)} = {field} under params in a launch file"
         found = self.unknown.get(what)
         if found is None:
             key = ("param", index, offset, bits)
@@ -143,9 +145,8 @@ class Parameters(dict[int, Any]):
         for i, leaves in enumerate(self.facts.params):
             for leaf in leaves:
                 if leaf.map is not None:
-                    out[_place(i, leaf)] = leaf.map
+                    out[self._place(i, leaf)] = leaf.map
         return out
 
-
-def _place(index: int, leaf: Leaf) -> str:
-    return f"params.{index}" + (f"+{leaf.offset}" if leaf.offset else "")
+    def _place(self, index: int, leaf: Leaf) -> str:
+        return parameter_text(self.function.params, index, leaf.offset)

@@ -23,7 +23,7 @@ def small_sizes(facts: PtxFacts) -> Iterator[dict[str, int]]:
 
     Parameters that the facts leave out have no name there, and stay open.
     """
-    sizes = sorted(n for n in facts.symbols() if not n.startswith("param"))
+    sizes = sorted(facts.symbols().keys() - facts.left_open())
     if not 1 <= len(sizes) <= MOST_SIZES:
         return
     constraints = facts.constraints()

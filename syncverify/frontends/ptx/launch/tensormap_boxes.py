@@ -8,6 +8,7 @@ the layout suggests, and stores, whose bytes nobody announces, can serve a proof
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -27,6 +28,8 @@ from syncverify.frontends.ptx.syntax.nodes import Instr
 from syncverify.ir.expr import Expr, Var, evaluate, names
 from syncverify.model.events import LaneSplit
 
+#: A map that is a parameter without a name in the source.
+_BY_NUMBER = re.compile(r"param (\d+) \([^)]*\)")
 #: Numbers tried for sizes without one, in two launches that share none where the facts allow it.
 _GUESSES = ((1024, 256, 64, 4096, 16, 8, 4, 2, 1, 3), (512, 128, 2048, 32, 8192, 6, 10, 5, 2, 1))
 MOST_RESTARTS = 64
@@ -46,8 +49,8 @@ class Box:
 
     def text(self, file: str) -> str:
         """The assumption, as reports list it."""
-        number = self.name.removeprefix("params.").removeprefix("tensor map ")
-        size = f"box of tensor map {number} is {'at most ' if self.most else ''}{self.bytes} bytes"
+        name = _BY_NUMBER.sub(r"\1", self.name).removeprefix("tensor map ")
+        size = f"box of tensor map {name} is {'at most ' if self.most else ''}{self.bytes} bytes"
         line = f"line {self.span.line}" + (f" of {self.span.file}" if self.span.file != file else "")
         if self.most:
             return f"{size}: what is put at its source, {line}"

@@ -140,6 +140,8 @@ class Variable:
     ``space``: shared, global, const, local or param; ``size`` in bytes, 0 for an unsized ``extern`` array;
     ``init``: its bytes where all are numbers, else None; ``ptr``: the state space that a parameter's
     ``.ptr`` names (``generic`` if none), with ``align`` then the pointee's. Vectors count as their bytes.
+    ``source_name``: of a parameter, its name in the CUDA source, empty where that is not known; ``signed``:
+    that it is a signed integer there.
     """
 
     name: str
@@ -151,6 +153,8 @@ class Variable:
     init: bytes | None = None
     ptr: str | None = None
     line: int = 0
+    source_name: str = ""
+    signed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,7 +107,7 @@ def test_a_box_is_what_its_phase_expects(check: Check) -> None:
 def test_nothing_is_inferred_if_the_caller_says_so(check: Check) -> None:
     status, report = check(ONE, LAUNCH, "--no-infer")
     assert (status, report["verdict"], report["assumptions"]) == (3, "unknown", [])
-    assert "the box of tensor map params.0 is not given" in report["reason"]
+    assert "the box of tensor map param 0 (a) is not given" in report["reason"]
 
 
 def test_a_given_box_wins_and_disagrees(check: Check) -> None:
@@ -133,7 +133,7 @@ def test_a_map_behind_a_pointer_is_its_parameters(check: Check) -> None:
         assert (report["verdict"], report["assumptions"]) == (verdict, [])
     behind = text.replace("mov.b64 %rd1, %rd10;", "add.u64 %rd1, %rd10, 128;")
     _, report = check(behind, LAUNCH + '[kernel.k.params]\n0 = {ptr = "A"}\n', "--no-infer")
-    assert "the box of tensor map 128 bytes behind params.0 is not given" in report["reason"]
+    assert "the box of tensor map 128 bytes behind param 0 (a) is not given" in report["reason"]
 
 
 def test_phases_together_determine_boxes(check: Check) -> None:
@@ -159,7 +159,7 @@ def test_copies_that_just_fill_their_places(check: Check) -> None:
 def test_boxes_that_could_be_otherwise_are_asked_for(check: Check) -> None:
     status, report = check(kernel([expect(2048), load(0, 1), load(2048, 2)], [wait("W1")]))
     assert (status, report["verdict"]) == (3, "unknown")
-    assert "the box of tensor map params.0 is not given: give its dtype and box" in report["reason"]
+    assert "the box of tensor map param 0 (a) is not given: give its dtype and box" in report["reason"]
 
 
 def test_phases_that_no_box_fits_are_refuted(check: Check) -> None:
@@ -235,7 +235,7 @@ def test_a_box_that_only_the_layout_suggests_serves_a_proof(check: Check) -> Non
 def test_a_box_that_only_the_layout_suggests_does_not_refute(check: Check) -> None:
     status, report = check(suggested())
     assert (status, report["verdict"]) == (3, "unknown")
-    assert "depends on the boxes of params.0 (taken as 2048 bytes)" in report["reason"]
+    assert "depends on the boxes of param 0 (a) (taken as 2048 bytes)" in report["reason"]
 
 
 OPEN = """

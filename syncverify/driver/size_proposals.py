@@ -1,0 +1,96 @@
+"""Refuted kernels that go wrong for the smallest numbers of a size alone.
+
+A kernel that fills its ring before its loop may go wrong for no tile at all, which nobody launches. Where a
+size is 0 or 1 in the refutation, the check is done again for larger ones. A proof gives a note: the
+``assume`` line to write, and what holds with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from syncverify.base.deadline import OutOfBudgetError, within
+from syncverify.base.diagnostics import Diagnostic, KernelReport, Severity, Verdict
+from syncverify.base.source import InputError, Span
+from syncverify.ir.expr import Binary, Expr, Int, Var
+
+RULE = "SV908"
+#: The largest number that counts as small.
+SMALL = 1
+#: Processor time for one check with larger sizes: in seconds, and as a multiple of the refutation's.
+LEAST_SECONDS, TIMES = 5.0, 3.0
+#: The largest numbers of signed integers: PTX does not tell whether a parameter is one.
+_SIGNED = (2**31 - 1, 2**63 - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """A size of at least ``least``, and at most ``most`` where that is given."""
+
+    size: str
+    least: int
+    most: int | None = None
+
+    @property
+    def text(self) -> str:
+        """The condition of an ``assume`` line."""
+        if self.most is None:
+            return f"{self.size} >= {self.least}"
+        return f"{self.least} <= {self.size} <= {self.most}"
+
+    @property
+    def condition(self) -> Expr:
+        low = Binary(">=", Var(self.size), Int(self.least))
+        return low if self.most is None else Binary("and", low, Binary("<=", Var(self.size), Int(self.most)))
+
+
+#: The report of the same check within bounds, and the sizes that refute the kernel there.
+Again = Callable[[Bounds], tuple[KernelReport, Mapping[str, int]]]
+
+
+def proposed(
+    report: KernelReport, sizes: Mapping[str, int], again: Again, span: Span, where: str
+) -> KernelReport:
+    """The report with a note where larger numbers of one size are proved.
+
+    ``sizes``: the open sizes and their numbers in the refutation; ``where``: where an ``assume`` line goes,
+    ``{}`` being its condition.
+    """
+    if report.verdict is not Verdict.REFUTED:
+        return report
+    for name, value in sizes.items():
+        if 0 <= value <= SMALL and (found := _proved(report, Bounds(name, value + 1), again)) is not None:
+            bounds, proof = found
+            text = f"with {bounds.text} the kernel is proved: only other numbers of {name} go wrong"
+            rests = "; ".join(a for a in proof.assumptions if a not in report.assumptions)
+            text += f" (taken for granted then: {rests})" if rests else ""
+            fix = f"if no launch has others: {where.format(bounds.text)}"
+            note = Diagnostic(RULE, Severity.NOTE, text, span, fix=fix)
+            return replace(report, diagnostics=(*report.diagnostics, note))
+    return report
+
+
+def _proved(report: KernelReport, bounds: Bounds, again: Again) -> tuple[Bounds, KernelReport] | None:
+    """The widest bounds, from those given on, within which the kernel is proved, with the proof."""
+    while bounds.least <= SMALL + 1:
+        try:
+            with within(max(LEAST_SECONDS, TIMES * report.seconds)):
+                found, sizes = again(bounds)
+        except (OutOfBudgetError, InputError):
+            return None
+        if found.verdict is Verdict.PROVED:
+            return bounds, found
+        value = sizes.get(bounds.size)
+        if found.verdict is Verdict.UNKNOWN or value is None:
+            return None
+        if value == bounds.least:
+            bounds = replace(bounds, least=value + 1)
+        elif bounds.most is None and value > _SIGNED[0]:
+            bounds = replace(bounds, most=_SIGNED[value > _SIGNED[1]])
+        else:
+            return None
+    return None
+
+
+__all__ = ["RULE", "Bounds", "proposed"]

@@ -1,0 +1,50 @@
+"""The names of a kernel's parameters, from the CUDA source that it was compiled from.
+
+PTX numbers them (``ring_param_2``). An entry's names are those of a definition with its name and its number
+of parameters. Of several (overloads, other namespaces) the one counts in whose lines most of the entry's
+instructions stand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from syncverify.base.kernel_names import base_name
+from syncverify.frontends.cuda.parameter_names import Definition, definitions
+from syncverify.frontends.ptx.syntax.nodes import Function, Module
+
+
+def with_source_names(module: Module, sources: Mapping[str, str]) -> Module:
+    """The module with the names that parameters have in ``sources`` (texts by the paths of ``.file``)."""
+    known = [(path, d) for path, text in sources.items() for d in definitions(text)]
+    functions = tuple(_named(module, f, known) if f.entry else f for f in module.functions)
+    return replace(module, functions=functions)
+
+
+def listed_sources(module: Module) -> dict[str, str]:
+    """The texts of the files that a module's line table lists, as far as they can be read."""
+    found: dict[str, str] = {}
+    for name in dict.fromkeys(module.files.values()):
+        try:
+            found[name] = Path(name).read_text("utf-8", "replace")
+        except (OSError, ValueError):
+            continue
+    return found
+
+
+def _named(module: Module, f: Function, known: Iterable[tuple[str, Definition]]) -> Function:
+    called = base_name(f.name)
+    fit = [(path, d) for path, d in known if d.name == called and len(d.parameters) == len(f.params)]
+    if len({(d.parameters, d.signed) for _, d in fit}) > 1:
+        spans = [module.files.get(loc[0], "") + f":{loc[1]}" for i in f.body for loc in (i.loc, *i.callers)]
+        lines = [(file, int(line)) for file, _, line in (s.rpartition(":") for s in spans)]
+        inside = [sum(file == path and d.first <= line <= d.last for file, line in lines) for path, d in fit]
+        most = max(inside)
+        fit = [x for x, n in zip(fit, inside, strict=True) if n == most]
+    if len({(d.parameters, d.signed) for _, d in fit}) != 1:
+        return f
+    named = zip(f.params, fit[0][1].parameters, fit[0][1].signed, strict=True)
+    params = tuple(replace(p, source_name=name, signed=signed) for p, name, signed in named)
+    return replace(f, params=params)

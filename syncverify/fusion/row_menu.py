@@ -1,0 +1,110 @@
+"""Which schedule suits rows of a length that was not measured: a menu, ranked by the model of their time.
+
+The schedules of lengths that were measured one by one are in ``row_choices``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import lru_cache
+from typing import Literal
+
+from syncverify.base.source import InputError
+from syncverify.fusion import row_choices, row_schedule, streamed
+from syncverify.fusion.graph import Fusion
+from syncverify.fusion.row_cost import Model
+from syncverify.fusion.row_schedule import RowSchedule, row_bytes
+from syncverify.fusion.schedule import YesNo
+
+#: Lengths that were measured one by one.
+MEASURED = frozenset({1024, 2048, 4096, 8192, 16384, 32768})
+#: Warps of a row; elements of a row that a thread holds, at most and at least; threads of a multiprocessor.
+WARPS, HELD, LEAST, THREADS, MOST_BLOCKS = (1, 2, 4, 8, 16, 32), 64, 4, 2048, 16
+#: Rows of a block of one warp each, and blocks of a multiprocessor.
+BESIDE = ((8, 4), (8, 6), (8, 8), (4, 8), (4, 12), (4, 16), (2, 12), (2, 16))
+#: Lanes that share short rows. The shortest rows that may be gone through piece by piece, in bytes.
+LANES, PIECES_FROM, PIECE_WARPS = (8, 16), 16384, (4, 8, 16)
+
+
+def applies(fusion: Fusion, schedule: RowSchedule, width: int) -> bool:
+    """Whether the schedule is chosen here: it leaves all of it open, and such rows were not measured."""
+    plain = RowSchedule(width=schedule.width, index=schedule.index, arrive=schedule.arrive)
+    same = replace(schedule, cache="auto", dependent="auto", ahead="auto", operands="auto") == plain
+    return same and width not in MEASURED and row_choices.reduces(fusion) and len(fusion.dims) > 1
+
+
+def chosen(fusion: Fusion, schedule: RowSchedule, width: int) -> RowSchedule:
+    """The schedule that the model prefers: with warps, rows and blocks, how rows are read, and whether they
+    are peeled."""
+    found = ranked(fusion, width)
+    if not found:
+        return schedule
+    first = found[0]
+    return replace(
+        schedule, warps=first.warps, lanes=first.lanes, rows=first.rows, blocks_per_sm=first.blocks_per_sm,
+        reread=first.reread, stream=first.stream, peel=first.peel,
+    )  # fmt: skip
+
+
+def ranked(fusion: Fusion, width: int) -> list[RowSchedule]:
+    """The menu by the time that the model gives; what no kernel can do is left out."""
+    model, timed = Model(fusion), []
+    for number, s in enumerate(menu(fusion, width)):
+        fitted = done(fusion, s, width)
+        if fitted is not None:
+            timed.append((model.predicted(fitted, width), number, s))
+    return [s for _, _, s in sorted(timed)]
+
+
+def done(fusion: Fusion, schedule: RowSchedule, width: int) -> RowSchedule | None:
+    """The schedule with nothing left open; None where no kernel can do it."""
+    try:
+        if schedule.streams(width):
+            return streamed.fitted(schedule, row_schedule.peeled(fusion, schedule, width))
+        return row_schedule.fitted(fusion, schedule, width)
+    except InputError:
+        return None
+
+
+def menu(fusion: Fusion, width: int) -> list[RowSchedule]:
+    """Schedules that may be fast."""
+    whole = width % row_schedule.widest_vector(fusion) == 0
+    peels: tuple[YesNo, ...] = ("no",) if whole or width < row_schedule.PEELED else ("yes", "no")
+    return [replace(s, peel=peel) for s in _forms(width, row_bytes(fusion, width)) for peel in peels]
+
+
+@lru_cache(maxsize=256)
+def _forms(width: int, size: int) -> tuple[RowSchedule, ...]:
+    return tuple(_made(width, size))
+
+
+def _made(width: int, size: int) -> Iterator[RowSchedule]:
+    plain = RowSchedule(width=width, stream="no")
+    rereads: tuple[Literal["yes", "no"], ...] = ("no", "yes")
+    for warps in WARPS:
+        held = -(-width // (warps * 32))
+        if held > HELD or (held < LEAST and warps > 1):
+            continue
+        if warps == 1:
+            for rows, blocks in BESIDE:
+                yield replace(plain, warps=1, rows=rows, blocks_per_sm=blocks, lanes=32, reread="no")
+            for lanes in LANES:
+                if width <= lanes * HELD // 2:
+                    for blocks in (6, 8):
+                        yield replace(plain, warps=1, rows=8, blocks_per_sm=blocks, lanes=lanes, reread="no")
+            continue
+        for blocks in _blocks(warps):
+            for reread in rereads:
+                yield replace(plain, warps=warps, rows=1, blocks_per_sm=blocks, reread=reread)
+    for warps in PIECE_WARPS if size >= PIECES_FROM else ():
+        for blocks in _blocks(warps):
+            yield replace(plain, warps=warps, blocks_per_sm=blocks, stream="yes")
+
+
+def _blocks(warps: int) -> list[int]:
+    most = min(MOST_BLOCKS, THREADS // (warps * 32))
+    return sorted({most, -(-most * 3 // 4), -(-most // 2), -(-most // 4)}, reverse=True)
+
+
+__all__ = ["MEASURED", "applies", "chosen", "done", "menu", "ranked"]
