@@ -52,7 +52,7 @@ def of_menu(name: str, stage: str) -> Problem:
         found: list[Problem] = []
 
         def posed(sizes: Any, facts: Any, systems: Any, exact: Any, *rest: Any) -> Any:
-            found.append(Problem(sizes, facts, systems, exact, alone=rest[-1]))
+            found.append(Problem(sizes, facts, systems, exact, modular_systems=rest[-1]))
             raise _PosedError
 
         try:

@@ -111,7 +111,7 @@ def _by_events(source: SourceFile, facts: LaunchFacts, r: KernelReport) -> Kerne
         sizes: Any, given: Any, systems: Any, exact: Any, policy: Policy, _: int, alone: Any
     ) -> ParametricResult:
         try:
-            shown.extend(by_induction(Problem(sizes, given, systems, exact, alone=alone), policy))
+            shown.extend(by_induction(Problem(sizes, given, systems, exact, modular_systems=alone), policy))
         except (NotReadError, NotFoundError) as e:
             failed.append(str(e))
             return ParametricResult(Verdict.UNKNOWN, reason=str(e))

@@ -39,10 +39,10 @@ class Claims(Interface):
 def parameters(space: SymbolicContext, root: PathCondition) -> dict[int, str]:
     """The atoms that sizes are made of at the start, by name."""
     names: dict[int, str] = {}
-    for a in range(len(space.atoms)):
+    for a in range(len(space.symbols)):
         if a in root.defs:
             continue
-        plain = re.sub(r"[^A-Za-z0-9_.]", "_", space.atoms[a].name)
+        plain = re.sub(r"[^A-Za-z0-9_.]", "_", space.symbols[a].name)
         if not re.match(r"[A-Za-z_]", plain) or plain in _TAKEN:
             plain = "_" + plain
         while plain in names.values():
@@ -62,7 +62,7 @@ def facts(root: PathCondition, names: dict[int, str], used: set[str]) -> tuple[T
             out.append(var(name) - low)
         if high is not None and high < _WORD:
             out.append(num(high) - var(name))
-    for parts, c in root.cons.items():
+    for parts, c in root.inequalities.items():
         if all(a in names and names[a] in used for a, _ in parts):
             t = num(c)
             for a, k in parts:

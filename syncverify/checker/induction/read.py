@@ -94,8 +94,8 @@ class Reader:
         self.headers = {h.place: h for h in self.claim.headers}
         self.space.path = self.root
         for name in (H, G, P):
-            self.atoms[name] = self.space.atom(name, 0, None)
-        self.atoms[K] = self.space.atom(K, None, None)
+            self.atoms[name] = self.space.symbol(name, 0, None)
+        self.atoms[K] = self.space.symbol(K, None, None)
 
     # ---------------------------------------------------------------- terms
 
@@ -123,7 +123,7 @@ class Reader:
 
     def parameter(self, a: int) -> str:
         if a not in self.names:
-            raise NotReadError(f"{self.space.atoms[a].name} is no number of the launch")
+            raise NotReadError(f"{self.space.symbols[a].name} is no number of the launch")
         return self.names[a]
 
     def _atom(self, name: str) -> int:
@@ -176,7 +176,7 @@ class Reader:
         if isinstance(old, int | Value):
             bounds = getattr(agent, "bounds", None)
             low, high = (None, None) if bounds is None else bounds(slot)
-            return self.space.atom("any", low, high)
+            return self.space.symbol("any", low, high)
         return old
 
     def arrive(

@@ -91,7 +91,7 @@ def _run(space: SymbolicContext, one: Leaf, headers: Set[int]) -> list[Leaf] | N
         try:
             event = one.agent.move(one.answer)
         except SymbolSplit as r:
-            one.path.rewrite(r.atom, r.c, r.parts)
+            one.path.substitute(r.atom, r.c, r.parts)
             resolve(space, one.agent)
             continue
         except UndecidedBranch as o:
@@ -115,7 +115,7 @@ def _run(space: SymbolicContext, one: Leaf, headers: Set[int]) -> list[Leaf] | N
 def _forked(one: Leaf, o: UndecidedBranch) -> Iterator[Leaf]:
     for yes in (True, False):
         path = one.path.fork()
-        path.answer(*((o.c, o.parts) if yes else (-o.c - 1, negated(o.parts))))
+        path.assume_branch(*((o.c, o.parts) if yes else (-o.c - 1, negated(o.parts))))
         if not path.dead:
             decided = (*one.decisions, Decision(o.c, o.parts, yes))
             yield replace(one, agent=one.agent.fork(), path=path, decisions=decided)

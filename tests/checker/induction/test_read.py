@@ -197,7 +197,7 @@ def test_a_wrong_claim_is_refused_or_makes_no_difference() -> None:
     refused = 0
     for seed in range(40):
         space = SymbolicContext()
-        sizes = {n: space.atom(n, low, high, frozenset({n})) for n, (low, high) in problem.sizes.items()}
+        sizes = {n: space.symbol(n, low, high, frozenset({n})) for n, (low, high) in problem.sizes.items()}
 
         def numbered(values: Mapping[str, int]) -> object:
             other = SymbolicContext()

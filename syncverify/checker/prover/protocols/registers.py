@@ -73,7 +73,7 @@ def pinned(
             space.path = trial
             trial.assume(c - v, parts)
             trial.assume(v - c, negated(parts))
-            if not trial.dead and trial.possible():
+            if not trial.dead and trial.is_feasible():
                 path = trial
                 break
         else:
@@ -104,11 +104,11 @@ def trace(
         try:
             event = agent.move(answer)
         except SymbolSplit as r:
-            path.rewrite(r.atom, r.c, r.parts)
+            path.substitute(r.atom, r.c, r.parts)
             resolve(space, agent)
             continue
         except UndecidedBranch as o:
-            path.answer(o.c, o.parts)
+            path.assume_branch(o.c, o.parts)
             if path.dead:
                 raise NotReadError("a question without an answer") from None
             resolve(space, agent)
@@ -166,7 +166,7 @@ class Sampler:
             if isinstance(x, AffineTerm) and x.c == 0 and len(x.parts) == 1 and x.parts[0][1] == 1
         }
         made_of = sorted({a for x in root.sizes.values() for a, _ in space.of(x)[1]})
-        made_of = [a for a in made_of if space.atoms[a].factors is None]
+        made_of = [a for a in made_of if space.symbols[a].factors is None]
         for _ in range(60):
             path = pinned(space, root, rnd, made_of)
             if path is None:

@@ -63,7 +63,7 @@ def protocols(problem: Problem) -> list[Protocol]:
     """
     space = SymbolicContext()
     sizes = {
-        name: space.atom(name, low, high, frozenset({name})) for name, (low, high) in problem.sizes.items()
+        name: space.symbol(name, low, high, frozenset({name})) for name, (low, high) in problem.sizes.items()
     }
 
     def numbered(values: Mapping[str, int]) -> tuple[SymbolicContext, PathCondition, Sequence[Any]] | None:
@@ -99,7 +99,7 @@ def _cases(
             for c, parts in ((e.c, e.parts), (-e.c - 1, negated(e.parts))):
                 case = path.fork()
                 space.path = case
-                case.answer(c, parts)
+                case.assume_branch(c, parts)
                 if not case.dead:
                     work.append(case)
     return out
