@@ -86,6 +86,13 @@ class Clocks:
         self.slots[agent] = info
         return agent
 
+    def outsider(self, info: Slot) -> int:
+        """A component for somebody outside of the launch, of whom no thread knows."""
+        agent = self.agents
+        self.agents += 1
+        self.epoch[agent], self.done[agent], self.slots[agent] = 1, False, info
+        return agent
+
     def block(self, warp: int, rows: npt.NDArray[np.int64], info: Slot) -> int:
         """32 components for an operation of each lane of a warp; the first one's number."""
         for first in self.blocks.setdefault(warp, []):

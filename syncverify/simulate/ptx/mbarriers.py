@@ -19,6 +19,7 @@ from syncverify.simulate.ptx.addressing import (
 from syncverify.simulate.ptx.clocks import Clock, Slot, merged
 from syncverify.simulate.ptx.harm import HarmFound, Kind
 from syncverify.simulate.ptx.memory import SHARED_WINDOW
+from syncverify.simulate.ptx.ordering import SCOPES, Release, fenced
 from syncverify.simulate.ptx.program import Context, builder
 from syncverify.simulate.ptx.syntax import Instr, Mem, Sink
 from syncverify.simulate.ptx.types import LANES, Lanes
@@ -89,7 +90,7 @@ def _unordered(m: Machine, f: Fragment, barrier: MBarrier, lane: int) -> HarmFou
     )
 
 
-def find(m: Machine, f: Fragment, at: int, thread: int, lane: int = -1) -> MBarrier:
+def find(m: Machine, f: Fragment, at: int, thread: int, lane: int = -1, uses: bool = True) -> MBarrier:
     """The object at a byte of shared memory, whose initialization the thread has to know of."""
     block = m.blocks[m.shared.block_of(at)]
     barrier = block.mbarriers.get(at)
@@ -97,7 +98,8 @@ def find(m: Machine, f: Fragment, at: int, thread: int, lane: int = -1) -> MBarr
         raise m.undefined(f, "no live mbarrier object lies there", _SECTION, lane)
     if m.clocks.know[0, thread, barrier.init] < m.clocks.epoch[barrier.init]:
         raise _unordered(m, f, barrier, lane)
-    barrier.used[thread] = m.clocks.epoch[thread]
+    if uses:
+        barrier.used[thread] = m.clocks.epoch[thread]
     return barrier
 
 
@@ -278,7 +280,7 @@ def _inval(c: Context, i: Instr) -> Step:
 
 def _clock_of(m: Machine, thread: int, relaxed: bool) -> Clock | None:
     if relaxed:
-        return m.fence_release.get(thread)
+        return fenced(m, thread)
     return m.release(slice(thread, thread + 1))
 
 
@@ -398,7 +400,7 @@ def _wait(c: Context, i: Instr, words: set[str]) -> Step:
                 continue
             if relaxed:
                 for t in threads.tolist():
-                    m.remember(t, clock)
+                    m.fence_acquire.setdefault(t, []).append(Release(clock, t, SCOPES["sys"]))
             else:
                 m.acquire(threads, clock)
         write(f, done, on)
@@ -426,7 +428,10 @@ def _is_over(m: Machine, f: Fragment, barrier: MBarrier, value: int, lane: int) 
 def of_operand(
     m: Machine, f: Fragment, address_: int, thread: int, lane: int, home: Block | None = None
 ) -> MBarrier:
-    """The object that a copy names; ``home``: the block that it has to lie in."""
+    """The object that a copy names; ``home``: the block that it has to lie in.
+
+    The thread that issues the copy does not use the object by this: the copy does when it completes.
+    """
     if address_ & 7:
         raise m.undefined(f, "the mbarrier's address is no multiple of 8", _SECTION, lane)
     if address_ >= SHARED_WINDOW:
@@ -434,4 +439,4 @@ def of_operand(
     at = shared_byte(m, f, address_, 8, lane)
     if home is not None and owner(m, f, address_, lane) is not home:
         raise m.undefined(f, "the mbarrier lies in another block than the destination", "cp.async.bulk", lane)
-    return find(m, f, at, thread, lane)
+    return find(m, f, at, thread, lane, uses=False)

@@ -290,3 +290,15 @@ class Shadow:
         self.write_line[index] = line
         self.write_strong[index] = strong
         return None
+
+
+class Writes(Shadow):
+    """Who wrote which byte last, and nothing is a race: enough to tell whether a tensor map is stale."""
+
+    def reads(self, *_access: Any, **_more: Any) -> Conflict | None:
+        return None
+
+    def writes(self, index: Index, packed: Any, line: int, *_access: Any, **_more: Any) -> Conflict | None:
+        self.wrote[index] = packed
+        self.write_line[index] = line
+        return None

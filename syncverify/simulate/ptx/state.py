@@ -78,6 +78,8 @@ class Warp:
     live: Lanes
     fragments: list[Fragment] = field(default_factory=list)
     registers: int = 0
+    #: lanes that went on from where they would have met others, which wait for them at an instruction
+    passed: Lanes = field(default_factory=lambda: np.zeros(LANES, bool))
     copies: dict[int, list[Operation]] = field(default_factory=dict)  # lane -> cp.async not yet committed
     open_groups: dict[int, int] = field(
         default_factory=dict

@@ -45,7 +45,7 @@ class Account:
         if not some and self.wanted >= 0:
             return _wrapped(wraps, self.nowhere(premises, depth, done, pool))
         if depth < 0:
-            raise NotFoundError("the turns are told apart too often")
+            raise NotFoundError("iterations are distinguished too often")
 
         def split(on: Term) -> Tree:
             up = [e for e in some if value(on, e) >= 0]

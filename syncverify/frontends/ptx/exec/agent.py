@@ -86,7 +86,7 @@ class PtxAgent:
         return StepMemo()
 
     def step_in_lockstep(self, answer: int, steps: StepMemo) -> Event:
-        """The same among agents of its class that hold the same but for a place in a ring; ``lockstep_memo``:
+        """The same among agents of its class that hold the same but for a place in a ring; ``steps``:
         what
         code did to the registers of some of them, on the same path."""
         alone = not self.sized or self.r[SHARED] is not None or bool(self.r[LOCAL].cells)
