@@ -251,8 +251,8 @@ def granules(at: Lanes, size: int, granule: int) -> Lanes:
     return first[:, None] + np.arange(count)
 
 
-def note_read(m: Machine, f: Fragment, part: Part, size: int, strong: int = 0) -> None:
-    """A generic read: a race is harm."""
+def note_read(m: Machine, f: Fragment, part: Part, size: int, strong: int = 0, word: int = 0) -> None:
+    """A generic read: a race is harm. ``word``: bytes of each of several accesses that it is."""
     shadow = part.arena.shadow
     if shadow is None:
         return
@@ -263,16 +263,23 @@ def note_read(m: Machine, f: Fragment, part: Part, size: int, strong: int = 0) -
         packed(m, threads)[:, None],
         m.line(f),
         threads[:, None],
-        strong=strong and strong | _log(size) << 4,
+        strong=strong and strong | _log(word or size) << 4,
     )
     if found is not None:
         raise m.conflict(f, found, "a read", part.space)
 
 
 def note_write(
-    m: Machine, f: Fragment, part: Part, size: int, strong: int = 0, data: Callable[[], Lanes] | None = None
+    m: Machine,
+    f: Fragment,
+    part: Part,
+    size: int,
+    strong: int = 0,
+    data: Callable[[], Lanes] | None = None,
+    word: int = 0,
 ) -> None:
-    """A generic write: a race is harm. ``data`` gives the bytes that are written, one row for each lane."""
+    """A generic write: a race is harm. ``data`` gives the bytes that are written, one row for each lane;
+    ``word``: bytes of each of several accesses that it is."""
     shadow = part.arena.shadow
     if shadow is None:
         return
@@ -286,7 +293,7 @@ def note_write(
         packed(m, threads)[:, None],
         m.line(f),
         threads[:, None],
-        strong=strong and strong | _log(size) << 4,
+        strong=strong and strong | _log(word or size) << 4,
         unchanged=unchanged,
     )
     if found is not None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from syncverify.simulate.ptx import barriers
+from syncverify.simulate.ptx.harm import Kind, Place
 from syncverify.simulate.ptx.program import registers_in
 from syncverify.simulate.ptx.types import LANES, Lanes
 
@@ -49,13 +50,30 @@ def warp_left(m: Machine, warp: Warp) -> None:
 
 
 def block_left(m: Machine, block: Block) -> None:
-    """A block has ended: no copy may still come to its shared memory."""
+    """A block has ended: no copy may still come to its memory; warpgroups changed registers as one."""
+    _registers_changed_as_one(m, block)
     for op in m.engines:
         if op.home is block:
             f = m.current
             assert f is not None
             raise m.undefined(
                 f, f"the block exits before the copy of line {op.line} has landed", "cp.async.bulk"
+            )
+
+
+def _registers_changed_as_one(m: Machine, block: Block) -> None:
+    """All warps of a warpgroup execute the same ``setmaxnreg``: none has executed more than another."""
+    for warp in block.warps:
+        group = [w for w in block.warps if w.number // 4 == warp.number // 4]
+        least = min(len(w.setmaxnreg) for w in group)
+        if len(warp.setmaxnreg) > least:
+            line, n = warp.setmaxnreg[least]
+            missing = [w.number for w in group if len(w.setmaxnreg) == least]
+            raise m.harm(
+                Kind.UNDEFINED,
+                Place(line, block.number, warp.number),
+                f"setmaxnreg to {n} by a part of the warpgroup: warps {missing} do not execute it",
+                "setmaxnreg",
             )
 
 

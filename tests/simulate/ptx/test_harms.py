@@ -130,6 +130,11 @@ PAIRS = {
         TILE + "setmaxnreg.dec.sync.aligned.u32 64;",
         Kind.HANG,
     ),
+    "setmaxnreg by a part of the warpgroup": (
+        TILE + "setp.lt.u32 %p3, %r1, 32; @%p3 bra E; setmaxnreg.dec.sync.aligned.u32 64; E:",
+        TILE + "setp.lt.u32 %p3, %r1, 64; @!%p3 bra E; setmaxnreg.dec.sync.aligned.u32 64; E:",
+        Kind.UNDEFINED,
+    ),
 }  # fmt: skip
 
 
