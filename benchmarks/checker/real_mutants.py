@@ -4,10 +4,10 @@
 
 A mutation changes one instruction that synchronizes, moves data by an engine, or leads there: it is deleted,
 or a parity, count, byte count, mask, address, scope or guard of it is changed. Kernels are drawn from each
-generator of the real corpus in turn, mutations at random; a seed names all of them. Each mutant is checked for
-the launch facts of its kernel, with the replay. What is proved is executed by the second reader on launches
-that its facts allow. Rows of the result file: proofs, with what executions showed, and refutations that were
-not replayed.
+generator of the real corpus in turn, mutations at random; a seed names all of them. Each mutant is checked
+for the launch facts of its kernel, with the replay. What is proved is executed by the second reader on
+launches that its facts allow. Rows of the result file: proofs, with what executions showed, and refutations
+that were not replayed.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def changes(guard: str, op: str, operands: list[str]) -> Iterator[tuple[str, str
             yield kind, "{ .reg .b32 %mutated; " + body + f" {guard}{op} {', '.join(new)}; }}"
     for n, o in enumerate(operands):
         address = re.fullmatch(r"\[([%\w$.]+)(\s*\+\s*-?\d+)?((?:,\s*\{[^{}]*\})?)\]", o)
-        if address and (op.startswith(("mbarrier", "ld", "st")) or n < 2 or op.startswith("cp.async.bulk")):
+        if address and (op.startswith(("mbarrier", "ld", "st", "cp.async.bulk")) or n < 2):
             by = 8 if op.startswith("mbarrier") or (n > 1 and "mbarrier" in op) else 128
             moved = [*operands]
             at = int(address[2].replace("+", "").replace(" ", "")) if address[2] else 0
