@@ -434,6 +434,10 @@ def _issue(
             f, "a bulk copy to shared::cluster names its own block as destination", _SECTION, lane
         )
     assert barrier is not None
+    if to == "shared::cta" and not from_shared and owner(m, f, a & 0xFFFFFFFF, lane) is not own:
+        raise m.undefined(f, "the form shared::cta names another block's memory", _SECTION, lane)
+    if from_shared:
+        own.pushes.append((m.clocks.stamp(reader), m.line(f)))
     held = np.zeros(n, np.uint8)
     for target, object_ in destinations(m, f, lane, a, n, barrier, many):
         writer = new_agent(m, f, lane, "a bulk copy's")
@@ -511,8 +515,8 @@ def _land(
                     _SECTION,
                 )
             if not left[0]:
-                object_.clock = merged(object_.clock, only(m.clocks.stamp(writer)))
-                object_.clock = merged(object_.clock, only(m.clocks.stamp(reader)))
+                object_.told(only(m.clocks.stamp(writer)))
+                object_.told(only(m.clocks.stamp(reader)))
                 m.clocks.done[writer] = m.clocks.done[reader] = True
             complete_bytes(m, f, object_, count)
 
