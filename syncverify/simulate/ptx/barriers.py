@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from syncverify.simulate.ptx.clocks import Clock, merged
+from syncverify.simulate.ptx.clocks import HAPPENS_BEFORE, OF_ANY_SCOPE, Clock, merged
 from syncverify.simulate.ptx.collectives import bits_to_lanes
 from syncverify.simulate.ptx.ordering import fenced
 from syncverify.simulate.ptx.program import Context, builder
@@ -236,7 +236,7 @@ def _cluster_arrive(relaxed: bool) -> Any:
                     cluster.pending = merged(cluster.pending, released)
                 for agent in m.fenced_inits.get(int(t), ()):
                     clock = m.clocks.empty()
-                    clock[0, agent] = m.clocks.epoch[agent]
+                    clock[[HAPPENS_BEFORE, OF_ANY_SCOPE], agent] = m.clocks.epoch[agent]
                     cluster.pending = merged(cluster.pending, clock)
         cluster_complete(m, cluster)
         m.version += 1
@@ -274,6 +274,7 @@ def _cluster_wait(f: Fragment) -> Next:
         for t in threads:
             cluster.waiting.pop(int(t), None)
         m.acquire(_rows(f, f.mask), cluster.complete)
+        f.warp.met_cluster = True
         return f.pc + 1
 
     last = max(rounds)

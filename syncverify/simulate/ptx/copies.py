@@ -438,6 +438,10 @@ def _issue(
             f, "a bulk copy to shared::cluster names its own block as destination", _SECTION, lane
         )
     assert barrier is not None
+    if to == "shared::cta" and not from_shared and owner(m, f, a & 0xFFFFFFFF, lane) is not own:
+        raise m.undefined(f, "the form shared::cta names another block's memory", _SECTION, lane)
+    if from_shared:
+        own.pushes.append((m.clocks.stamp(reader), m.line(f)))
     held = np.zeros(n, np.uint8)
     ends = destinations(m, f, lane, a, n, barrier, many)
     reads = [len(ends)]
@@ -523,8 +527,8 @@ def _land(
                     _SECTION,
                 )
             if not left[0]:
-                object_.clock = merged(object_.clock, only(wrote))
-                object_.clock = merged(object_.clock, only(read))
+                object_.told(only(wrote))
+                object_.told(only(read))
                 _over(m, wrote)
                 reads[0] -= 1
                 if not reads[0]:
