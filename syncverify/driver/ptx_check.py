@@ -12,7 +12,7 @@ from typing import Any
 
 from syncverify.base.diagnostics import Diagnostic, KernelReport, Policy, Scope, ScopeKind, Severity, Verdict
 from syncverify.base.kernel_names import base_name, matches
-from syncverify.base.reason import Cause, Reason, caused, causes_of, made_of
+from syncverify.base.reason import Cause, Reason, caused, causes_of, has, made_of
 from syncverify.base.source import InputError
 from syncverify.checker.outcome import Outcome
 from syncverify.checker.prover.strategy import CAUSES, MAX_CHOICES, MOST_EXACT, Step
@@ -343,9 +343,9 @@ def _smallest(k: CheckTask, report: KernelReport) -> KernelReport:
         found = _check(replace(k, facts=k.facts.bind(sizes), assumptions=[]))
         if found.verdict is Verdict.REFUTED:
             return found
-        if found.verdict is Verdict.UNKNOWN:
-            if report.suspect is None:
-                report = replace(report, suspect=found.suspect)
+        if found.verdict is Verdict.UNKNOWN and report.suspect is None:
+            report = replace(report, suspect=found.suspect)
+        if found.verdict is Verdict.UNKNOWN and not has(found.reason, Cause.NO_PROOF):
             break  # larger ones will not do better
     return _some_variables(k, report)
 

@@ -113,3 +113,10 @@ def test_a_product_needs_its_whole_warp(tmp_path: Path) -> None:
     assert verdict(tmp_path, MMA)[0] is Verdict.PROVED
     assert verdict(tmp_path, LOWER.format(MMA, "bar.sync 0;")) == (Verdict.REFUTED, ["SV303"])
     assert verdict(tmp_path, f"@!%p1 exit; {MMA}") == (Verdict.REFUTED, ["SV303"])
+
+
+@pytest.mark.parametrize(("upper", "wanted"), [("4294901760", Verdict.PROVED), ("-1", Verdict.REFUTED)])
+def test_halves_that_elect(tmp_path: Path, upper: str, wanted: Verdict) -> None:
+    # PTX ISA, elect.sync: the threads of the mask execute it, not the whole warp
+    text = "@!%p1 bra A; elect.sync _|%p4, 65535; bra B; A: elect.sync _|%p4, {}; B: bar.sync 0;"
+    assert verdict(tmp_path, text.format(upper))[0] is wanted
