@@ -4,13 +4,13 @@
         [--work DIR] [--match TEXT] [--out FILE]
 
 Each folder is a checkout of github.com/mc-imperial/gpuverify, github.com/cogumbreiro/faial (any copy),
-github.com/NVIDIA/compute-sanitizer-samples or github.com/lightsighter/Weft; nothing of them is kept. Kernels that name neither shared
-memory nor a barrier are left out. CUDA is compiled by NVRTC, OpenCL is first written as CUDA by a few
-replacements, and files with host code are compiled by nvcc.
+github.com/NVIDIA/compute-sanitizer-samples or github.com/lightsighter/Weft; nothing of them is kept. Kernels
+that name neither shared memory nor a barrier are left out. CUDA is compiled by NVRTC, OpenCL is first written
+as CUDA by a few replacements, and files with host code are compiled by nvcc.
 
 ``agree``: right and proved, or wrong and refuted. ``missed``: wrong and proved; ``gone`` if no shared access
-and no barrier is left in the PTX, ``contested`` if a warning names a contested point. ``alarm``: right and refuted. What neither tool's claim covers is told apart
-by hand, in docs/suites.md.
+and no barrier is left in the PTX, ``contested`` if a warning names a contested point. ``alarm``: right and
+refuted. What neither tool's claim covers is told apart by hand, in docs/suites.md.
 """
 
 from __future__ import annotations

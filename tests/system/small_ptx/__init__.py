@@ -1,7 +1,7 @@
 """Some 500 small kernels of PTX, right ones and wrong twins, by the mechanism that they use.
 
-A file ``*.kernels`` holds groups. A group begins with one kernel in full; its twins are edits of that text, by
-line numbers of the kernel's text:
+A file ``*.kernels`` holds groups. A group begins with one kernel in full; its twins are edits of that text,
+by its line numbers:
 
     # kernel: bulk load
     # right: as it should be {"block": [64], "grid": [1]}
