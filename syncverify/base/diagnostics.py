@@ -76,13 +76,51 @@ class Mistake(StrEnum):
     SURPLUS = "one synchronization too many"
 
 
+class EditKind(StrEnum):
+    """How a line of the text may bring a repair about."""
+
+    OTHER_PARITY = "other parity"
+    NUMBER = "another number"
+    FENCE = "a proxy fence"
+    BLOCK_BARRIER = "a barrier of the block"
+    REMOVE = "without the line"
+    LATER = "the line further down"
+
+
+@dataclass(frozen=True, slots=True)
+class EditHint:
+    """What to do to the text at a repair's place.
+
+    ``number``: the one to write; for LATER, 1 asks for a fence. ``ahead``: before the place, not behind it.
+    """
+
+    kind: EditKind
+    number: int | None = None
+    ahead: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TextEdit:
+    """An edit of a file: lines from ``line`` on (from 1) are ``old``, and become ``new``."""
+
+    file: str
+    line: int
+    old: tuple[str, ...]
+    new: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """An edit at ``span`` with which the kernel is proved, at the launch values of the witness."""
+    """An edit at ``span`` with which the kernel is proved, at the launch values of the witness.
+
+    ``hint``: how the text may be changed so; ``edit``: the change of the text that was checked, if one was.
+    """
 
     mistake: Mistake
     span: Span
     text: str
+    hint: EditHint | None = None
+    edit: TextEdit | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,6 +301,8 @@ class KernelReport:
     refuted_system: Any = field(default=None, compare=False, repr=False)
     #: of a refuted kernel of PTX, the launch facts under which it is: ``driver.confirmed`` launches by them
     refuted_facts: Any = field(default=None, compare=False, repr=False)
+    #: of an undecided kernel of PTX, the report that holds if an execution does the harm
+    suspect: Any = field(default=None, compare=False, repr=False)
     #: of a refuted kernel, or one that would be, what became of its witness; None: nobody replayed it
     replay: Replay | None = None
 

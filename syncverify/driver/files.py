@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from syncverify.base.deadline import Guard, guarded
@@ -45,6 +46,13 @@ class SourceFile:
     assumptions: tuple[str, ...] = ()  # of every report
     suppressions: tuple[Suppression, ...] = ()
     shares: bool = False  # a CUDA source that has shared memory or synchronization
+    text: str | None = None  # what stands in the file
+    cuda: CudaOptions | None = None  # how a CUDA source was compiled
+
+    @property
+    def kind(self) -> str:
+        """cu, ptx or syncir."""
+        return "syncir" if self.module is None else "cu" if self.path.endswith(".cu") else "ptx"
 
     @property
     def names(self) -> set[str]:
@@ -87,7 +95,8 @@ def _read_ir(path: Path, data: bytes) -> SourceFile:
     kernels = parse(text, str(path))
     if not kernels:
         raise InputError("no kernel in this file", Span(str(path)))
-    return SourceFile(str(path), kernels, text_hash(data), suppressions=find_suppressions(text, str(path)))
+    ignored = find_suppressions(text, str(path))
+    return SourceFile(str(path), kernels, text_hash(data), suppressions=ignored, text=text)
 
 
 def read_ir(path: str, taker: str) -> SourceFile:
@@ -130,9 +139,24 @@ def _read_ptx(path: Path, data: bytes, cuda: CudaOptions | None, name: str | Non
         from syncverify.frontends.ptx.syntax.debug_names import with_debug_names
 
         module = with_debug_names(module, text)
-    ignored = find_suppressions(decode(data, shown), shown)
+    own = decode(data, shown)
+    ignored = find_suppressions(own, shown)
     shares = path.suffix == ".cu" and source_shares(data)
-    return SourceFile(shown, (), text_hash(data), module, made, ignored, shares)
+    return SourceFile(shown, (), text_hash(data), module, made, ignored, shares, own, cuda)
+
+
+def _edited(source: SourceFile, text: str) -> SourceFile:
+    """The source with another text. Raises InputError where that cannot be compiled."""
+    if source.kind == "ptx":
+        return _read_ptx(Path(source.path), text.encode(), None, source.path)
+    from syncverify.frontends.cuda.to_ptx import DEFAULTS
+
+    cuda = source.cuda or DEFAULTS
+    here = str(Path(source.path).resolve().parent)
+    with TemporaryDirectory(prefix="syncverify-") as folder:
+        path = Path(folder) / Path(source.path).name
+        path.write_text(text, "utf-8")
+        return _read_ptx(path, text.encode(), replace(cuda, include_paths=(here, *cuda.include_paths)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,8 +213,8 @@ def check_each(
     """The report of each kernel, as soon as it is there; ``finished`` is for when all are."""
     checks = _ptx_checks if source.module is not None else _ir_checks
     replayed = source.module if options.replay else None
-    for nothing, span, checked, propose in checks(source, facts, options):
-        steps = partial(_explained, checked, options.policy, replayed, propose)
+    for nothing, span, checked, follow in checks(source, facts, options):
+        steps = partial(_explained, checked, options.policy, replayed, follow)
         try:
             if options.isolated:
                 report = captured(nothing, steps, options.guard, span)
@@ -206,10 +230,10 @@ def check_each(
 
 
 def _explained(
-    checked: Callable[[], Iterator[KernelReport]], policy: Policy, module: Module | None, propose: _Propose
+    checked: Callable[[], Iterator[KernelReport]], policy: Policy, module: Module | None, follow: _Follow
 ) -> Iterator[KernelReport]:
-    """Each report of a check; of a refutation also what became of its witness, then a repair; and last an
-    assumption that would help.
+    """Each report of a check; of a refutation also what became of its witness, then a repair; and last the
+    repair as an edit of the text, and an assumption that would help.
 
     Each of these may be cut off. ``module``: of the kernel; None where nothing is replayed.
     """
@@ -218,14 +242,14 @@ def _explained(
         yield bare(last, module is not None)
     if last is None:
         return
-    if module is not None and last.refuted_facts is not None:
+    if module is not None and (last.refuted_facts is not None or last.suspect is not None):
         from syncverify.driver.confirmed import confirmed
 
         last = confirmed(last, module)
         yield bare(last)
     last = bare(explained(last, policy))
     yield last
-    yield propose(last)
+    yield from follow(last)
 
 
 def finished(source: SourceFile, reports: list[KernelReport], every: bool) -> list[KernelReport]:
@@ -251,11 +275,11 @@ def _remarked(source: SourceFile, reports: list[KernelReport]) -> list[KernelRep
     return remarked(reports, empty, places, source.shares)
 
 
-#: A report, with an assumption that would help if one is found.
-_Propose = Callable[[KernelReport], KernelReport]
+#: A report with more and more that helps: an edit of the text, an assumption.
+_Follow = Callable[[KernelReport], Iterator[KernelReport]]
 #: A kernel before its check: the report that says nothing, its place, the steps of the check, and what may
 #: follow them.
-_Check = tuple[KernelReport, Span, Callable[[], Iterator[KernelReport]], _Propose]
+_Check = tuple[KernelReport, Span, Callable[[], Iterator[KernelReport]], _Follow]
 
 
 def _ptx_checks(source: SourceFile, facts: LaunchFacts, options: Options) -> Iterator[_Check]:
@@ -264,7 +288,9 @@ def _ptx_checks(source: SourceFile, facts: LaunchFacts, options: Options) -> Ite
     from syncverify.driver.prover import prover
     from syncverify.driver.ptx_check import Checker, kernel_task, proposed_sizes, reports_of
     from syncverify.driver.ptx_task import place_of
+    from syncverify.driver.text_edits import with_text
     from syncverify.frontends.ptx.isa.validate import checked
+    from syncverify.frontends.ptx.launch.concretize import sizes_at
 
     assert source.module is not None
     valid = checked(source.module)
@@ -277,7 +303,7 @@ def _ptx_checks(source: SourceFile, facts: LaunchFacts, options: Options) -> Ite
             raise error
 
         nothing = blank(first.name, source.path, options.policy, place_of(module, first))
-        yield nothing, uncalled.span, wrong, lambda report: report
+        yield nothing, uncalled.span, wrong, lambda report: iter((report,))
     for f in module.entries:
         if options.kernel is not None and not matches(f.name, options.kernel):
             continue
@@ -299,17 +325,38 @@ def _ptx_checks(source: SourceFile, facts: LaunchFacts, options: Options) -> Ite
             if options.advice:
                 yield _spelled(proved.advised(report, module, options.policy))
 
-        def propose(report: KernelReport, f: Function = f) -> KernelReport:
-            wanted = report.verdict is Verdict.REFUTED and options.scope is ScopeKind.ALL
-            return _spelled(proposed_sizes(task_of(f, run_system), report)) if wanted else report
+        def follow(report: KernelReport, f: Function = f) -> Iterator[KernelReport]:
+            if report.verdict is not Verdict.REFUTED:
+                return
+            task = task_of(f, run_system)
+            values = {**options.values, **sizes_at(task.kernel.facts, report.scope.values)}
+            checker = Checker(run_system, merge, prover(Entry.PTX))
+
+            def proved(text: str) -> bool:
+                edited = _edited(source, text)
+                assert edited.module is not None
+                whole = checked(edited.module).module
+                g = next((x for x in whole.entries if x.name == f.name), None)
+                if g is None:
+                    return False
+                task = kernel_task(whole, g, facts, options.policy, checker, values, "", options.infer)
+                *_, found = reports_of(task, ScopeKind.EXACT)
+                return found.verdict is Verdict.PROVED
+
+            if source.text is not None:
+                yield (report := with_text(report, source.text, source.kind, proved))
+            if options.scope is ScopeKind.ALL:
+                yield _spelled(proposed_sizes(task, report))
 
         span = place_of(module, f)
         nothing = replace(blank(f.name, source.path, options.policy, span), arch=module.target)
-        yield nothing, span, steps, propose
+        yield nothing, span, steps, follow
 
 
 def _ir_checks(source: SourceFile, facts: LaunchFacts, options: Options) -> Iterator[_Check]:
     from syncverify.driver.ir import launched_reports, proposed_sizes
+    from syncverify.driver.text_edits import with_text
+    from syncverify.ir.text.parser import parse
 
     for k in source.kernels:
         if options.kernel is not None and not fnmatchcase(k.name, options.kernel):
@@ -329,12 +376,26 @@ def _ir_checks(source: SourceFile, facts: LaunchFacts, options: Options) -> Iter
                 scope=options.scope,
             )
 
-        def propose(report: KernelReport, k: Kernel = k) -> KernelReport:
-            if options.scope is not ScopeKind.ALL:
-                return report
-            return proposed_sizes(k, facts, options.values, options.policy, report)
+        def follow(report: KernelReport, k: Kernel = k) -> Iterator[KernelReport]:
+            if report.verdict is not Verdict.REFUTED:
+                return
+            values = {**options.values, **report.scope.values}
 
-        yield blank(k.name, source.path, options.policy, k.span), k.span, steps, propose
+            def proved(text: str) -> bool:
+                g = next((x for x in parse(text, source.path) if x.name == k.name), None)
+                if g is None:
+                    return False
+                *_, found = launched_reports(
+                    g, facts, values, options.policy, source.path, "", advice=False, scope=ScopeKind.EXACT
+                )
+                return found.verdict is Verdict.PROVED
+
+            if source.text is not None:
+                yield (report := with_text(report, source.text, source.kind, proved))
+            if options.scope is ScopeKind.ALL:
+                yield proposed_sizes(k, facts, options.values, options.policy, report)
+
+        yield blank(k.name, source.path, options.policy, k.span), k.span, steps, follow
 
 
 def _spelled(report: KernelReport) -> KernelReport:

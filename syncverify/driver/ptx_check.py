@@ -12,7 +12,7 @@ from typing import Any
 
 from syncverify.base.diagnostics import Diagnostic, KernelReport, Policy, Scope, ScopeKind, Severity, Verdict
 from syncverify.base.kernel_names import base_name, matches
-from syncverify.base.reason import Cause, Reason, caused, causes_of, made_of
+from syncverify.base.reason import Cause, Reason, caused, causes_of, has, made_of
 from syncverify.base.source import InputError
 from syncverify.checker.outcome import Outcome
 from syncverify.checker.prover.strategy import CAUSES, MAX_CHOICES, MOST_EXACT, Step
@@ -133,24 +133,24 @@ def reports_of(task: Task, scope: ScopeKind) -> Iterator[KernelReport]:
     takes for granted is looked at after it."""
     start = time.perf_counter()
 
-    def told(report: KernelReport) -> KernelReport:
+    def finished(report: KernelReport) -> KernelReport:
         seconds = time.perf_counter() - start
         return replace(report, assumptions=(*task.granted, *report.assumptions), seconds=seconds)
 
     why = checked(task.kernel.module).without_rules
     if why is not None:
-        yield told(_report(task.kernel, unknown(why, task.kernel.span), 0.0))
+        yield finished(_report(task.kernel, unknown(why, task.kernel.span), 0.0))
         return
     k, report = _checked(task.kernel)
     if report.verdict is not Verdict.PROVED:
-        yield told(report)
+        yield finished(report)
     if scope is ScopeKind.ALL:
         report = _every_size(k, report)
     else:
         report = _some_variables(k, report)
     if scope is ScopeKind.ALL and report.verdict is not Verdict.PROVED:
-        yield told(report)
-    yield told(with_fewer_threads(k, _with_plain_global(k, report), _check))
+        yield finished(report)
+    yield finished(with_fewer_threads(k, _with_plain_global(k, report), _check))
 
 
 def proposed_sizes(task: Task, report: KernelReport) -> KernelReport:
@@ -220,7 +220,9 @@ def _every_size(k: CheckTask, report: KernelReport) -> KernelReport:
     first = report.reason
     if found.reason != report.reason:
         first = Reason(f"{reason}; {report.reason}", parts=(reason, report.reason or ""))
-    return _smallest(k, replace(report, reason=first, diagnostics=(note, *report.diagnostics)))
+    suspect = report.suspect if report.suspect is not None else next(iter(k.suspects), None)
+    told = replace(report, reason=first, diagnostics=(note, *report.diagnostics), suspect=suspect)
+    return _smallest(k, told)
 
 
 def _with_words(k: CheckTask, report: KernelReport) -> tuple[CheckTask, Any]:
@@ -292,7 +294,10 @@ def _proof(k: CheckTask, prove: Prove) -> Any:
         if left[0] < 0:
             return Verdict.UNKNOWN
         with whole.stores_kept():
-            return _check(replace(k, facts=_bound(k, values), assumptions=[])).verdict
+            found = _check(replace(k, facts=_bound(k, values), assumptions=[]))
+        if found.suspect is not None:
+            k.suspects.append(found.suspect)
+        return found.verdict
 
     answers: list[dict[Any, int]] = [{}]
     steered: set[Any] = set()
@@ -338,7 +343,9 @@ def _smallest(k: CheckTask, report: KernelReport) -> KernelReport:
         found = _check(replace(k, facts=k.facts.bind(sizes), assumptions=[]))
         if found.verdict is Verdict.REFUTED:
             return found
-        if found.verdict is Verdict.UNKNOWN:
+        if found.verdict is Verdict.UNKNOWN and report.suspect is None:
+            report = replace(report, suspect=found.suspect)
+        if found.verdict is Verdict.UNKNOWN and not has(found.reason, Cause.NO_PROOF):
             break  # larger ones will not do better
     return _some_variables(k, report)
 
@@ -382,6 +389,13 @@ def _check(k: CheckTask) -> KernelReport:
     for program in k.program:
         program.forget_stores()
     outcome = k.checker.merge(outcomes(k))
+    report = _with_witness(k, outcome, time.perf_counter() - start)
+    if outcome.suspect is None:
+        return report
+    return replace(report, suspect=_with_witness(k, outcome.suspect, report.seconds))
+
+
+def _with_witness(k: CheckTask, outcome: Outcome, seconds: float) -> KernelReport:
     witness = outcome.witness
     values = numbers_of(k.facts)
     if witness is not None:
@@ -393,7 +407,7 @@ def _check(k: CheckTask) -> KernelReport:
             policy=k.policy,
             values=values,
         )
-    return _report(k, replace(outcome, witness=witness), time.perf_counter() - start)
+    return _report(k, replace(outcome, witness=witness), seconds)
 
 
 def _report(k: CheckTask, outcome: Outcome, seconds: float) -> KernelReport:

@@ -33,7 +33,7 @@ from syncverify.base.nvrtc import version as nvrtc_version
 from syncverify.base.source import InputError
 from syncverify.codegen.cache import tool_fingerprint
 from syncverify.fusion import Fusion, RowSchedule, Schedule
-from syncverify.gate import fusions, matmul
+from syncverify.gate import compiler, fusions, matmul
 from syncverify.matmul.problem import Problem
 
 log = logging.getLogger("syncverify.gate")
@@ -85,7 +85,7 @@ def compile_fusion(
     """The fusion, proved for the row length that is needed first; InputError or VerificationError."""
     if schedule is None and fusion.reduced:
         schedule = RowSchedule(width=sizes[fusion.dims[-1]])
-    compiled = fusions.compile(fusion, schedule, policy, proof_seconds=proof_seconds)
+    compiled = compiler.compile(fusion, schedule, policy, proof_seconds=proof_seconds)
     if not isinstance(compiled, fusions.CompiledKernel):
         raise InputError(f"{fusion.name} takes several kernels")
     return compiled

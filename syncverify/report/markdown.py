@@ -55,6 +55,9 @@ def _findings(k: KernelReport, name: str) -> Iterator[str]:
             file, line = place(k, d)
             yield ""
             yield f"**{d.rule} {rule_name(d.rule)}** `{file}:{line}`: {_cell(one_line(d))}"
+            if d.repair is not None and d.repair.edit is not None:
+                yield from ("", "```diff", *(f"- {x}" for x in d.repair.edit.old),
+                            *(f"+ {x}" for x in d.repair.edit.new), "```")  # fmt: skip
     if k.witness is not None:
         yield ""
         yield "```text"

@@ -12,7 +12,16 @@ from typing import Any
 from urllib.parse import quote
 
 from syncverify import __version__
-from syncverify.base.diagnostics import Blocked, Diagnostic, KernelReport, Severity, Step, Verdict, Witness
+from syncverify.base.diagnostics import (
+    Blocked,
+    Diagnostic,
+    KernelReport,
+    Severity,
+    Step,
+    TextEdit,
+    Verdict,
+    Witness,
+)
 from syncverify.base.explanations import explanation
 from syncverify.base.rules import RULES
 from syncverify.base.source import UNKNOWN_SPAN, Span
@@ -128,9 +137,21 @@ def _result(k: KernelReport, d: Diagnostic, index: dict[str, int]) -> dict[str, 
             "replay": replay_text(k),
         },
     }
+    if d.repair is not None and d.repair.edit is not None:
+        result["fixes"] = [_fix(d.repair.text, d.repair.edit)]
     if d.related:
         result["relatedLocations"] = [_location(r.span, r.text) for r in d.related if r.span.line]
     return result
+
+
+def _fix(text: str, edit: TextEdit) -> dict[str, Any]:
+    """An edit that was checked: whole lines are replaced, up to the start of the next."""
+    region = {"startLine": edit.line, "startColumn": 1, "endLine": edit.line + len(edit.old), "endColumn": 1}
+    replacement: dict[str, Any] = {"deletedRegion": region}
+    if edit.new:
+        replacement["insertedContent"] = {"text": "".join(f"{line}\n" for line in edit.new)}
+    change = {"artifactLocation": {"uri": uri(edit.file)}, "replacements": [replacement]}
+    return {"description": {"text": text}, "artifactChanges": [change]}
 
 
 def fingerprint(k: KernelReport, d: Diagnostic) -> str:

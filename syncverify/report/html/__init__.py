@@ -105,7 +105,15 @@ def _finding(k: KernelReport, d: Diagnostic) -> dict[str, Any]:
         "line": line,
         "labels": [{"file": r.span.file, "line": r.span.line, "text": r.text} for r in d.related],
         "fix": d.fix,
-        "repair": None if d.repair is None else {"mistake": str(d.repair.mistake), "text": d.repair.text},
+        "repair": None
+        if d.repair is None
+        else {
+            "mistake": str(d.repair.mistake),
+            "text": d.repair.text,
+            "line": d.repair.edit.line if d.repair.edit else 0,
+            "old": list(d.repair.edit.old) if d.repair.edit else [],
+            "new": list(d.repair.edit.new) if d.repair.edit else [],
+        },
         "contested": None if point is None else f"{point.id}: {point.question}",
     }
 

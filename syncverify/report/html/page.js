@@ -109,6 +109,11 @@
     }
     if (f.repair) {
       box.append(element("p", { class: "fix" }, element("b", {}, `Fix (${f.repair.mistake}), checked: `), f.repair.text, ". With it this launch is proved."));
+      if (f.repair.old.length + f.repair.new.length) {
+        const rows = [...f.repair.old.map((x) => ["-", x]), ...f.repair.new.map((x) => ["+", x])];
+        box.append(element("pre", { class: "diff" }, ...rows.map(([sign, x]) =>
+          element("span", { class: sign === "-" ? "gone" : "come" }, `${sign} ${x}\n`))));
+      }
     } else if (f.fix) box.append(element("p", { class: "fix" }, element("b", {}, "Fix: "), f.fix));
     if (f.contested) box.append(element("p", { class: "faint" }, `contested ${f.contested}`));
     return box;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from syncverify.base.diagnostics import Severity
 from syncverify.checker.happens_before import access_merging as groups
 from syncverify.checker.happens_before.failure import Obligation
 from syncverify.checker.happens_before.handlers.accesses import access, only_judged, touch_barriers
@@ -228,7 +229,7 @@ def on_wgmma(run: Run, t: LaneClass, event: Event) -> int:
     past = t.clock.past()
     t.issues.append(past)
     _same_operands(run, t, number, site, told[0] if told else -2 - 2 * fp_b - int(accumulates))
-    t.last_mma = site
+    before_it, t.last_mma = t.last_mma, site
     tag = column(run, t, "mma")
     records = tuple(
         [
@@ -263,6 +264,7 @@ def on_wgmma(run: Run, t: LaneClass, event: Event) -> int:
                 else "the first wgmma needs a wgmma.fence before it",
                 t,
                 site,
+                labels=[(before_it, "the last wgmma before it")] if before_it not in (-1, site) else [],
                 fix="wgmma.fence before it",
             )
             state[1] = 0
@@ -332,7 +334,8 @@ def on_wgmma_wait(run: Run, t: LaneClass, event: Event) -> int:
     return DONE
 
 
-def _touch_fragment(run: Run, t: LaneClass, site: int, frag: int, verb: str) -> int:
+def _touch_fragment(run: Run, t: LaneClass, site: int, frag: int, verb: str, moved: bool = False) -> int:
+    """``moved``: a copy that writes the register, which an assembler may give another one (K25)."""
     state = t.fragments.setdefault(frag, [0, 0])
     waited = t.clock.knows(E, column(run, t, "mma"), True)
     if state[0] > waited:
@@ -343,9 +346,14 @@ def _touch_fragment(run: Run, t: LaneClass, site: int, frag: int, verb: str) -> 
             f"{label} is {verb} while a wgmma that owns its registers is in flight",
             t,
             site,
+            severity=Severity.WARNING if moved else Severity.ERROR,
+            strict_only=moved,
+            contested="K25" if moved else None,
+            labels=[(t.last_mma, "in flight from here on")] if t.last_mma >= 0 else [],
             fix="wgmma.wait before it",
         )
-    state[1] = 1
+    if not moved:
+        state[1] = 1
     return DONE
 
 
@@ -354,4 +362,4 @@ def on_frag_read(run: Run, t: LaneClass, event: Event) -> int:
 
 
 def on_frag_write(run: Run, t: LaneClass, event: Event) -> int:
-    return _touch_fragment(run, t, event[1], event[2], "written")
+    return _touch_fragment(run, t, event[1], event[2], "written", len(event) > 3)

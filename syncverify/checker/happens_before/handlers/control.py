@@ -14,6 +14,7 @@ from syncverify.checker.happens_before.handlers.execution_barriers import (
     end_cluster_generation,
     end_meeting,
     lanes_leave,
+    lanes_leave_collective,
     lanes_leave_warp_sync,
     whole_warp_leaves,
 )
@@ -168,6 +169,7 @@ def on_exit(run: Run, t: LaneClass, event: Event) -> int:
             "the threads leave while bulk stores still read shared memory",
             t,
             t.last_bulk,
+            labels=[(event[1], "they leave here")] if event[1] >= 0 else [],
             fix="bulk.commit and bulk.wait.read 0 before the end",
         )
     if t.mma.issued and t.clock.knows(E, t.columns["mma"], True) < t.mma.issued:
@@ -180,6 +182,7 @@ def on_exit(run: Run, t: LaneClass, event: Event) -> int:
             severity=Severity.WARNING,
             strict_only=True,
             contested="K24",
+            labels=[(event[1], "they leave here")] if event[1] >= 0 else [],
             fix="wgmma.commit and wgmma.wait 0 before the end",
         )
     past = t.clock.past()
@@ -196,6 +199,8 @@ def on_exit(run: Run, t: LaneClass, event: Event) -> int:
             continue
         if n.mask:
             lanes_leave_warp_sync(run, t, n)
+        if n.collective:
+            lanes_leave_collective(run, t, n)
         if number >= 0:
             lanes_leave(run, n, t.info.warp, live)
         if number == -1 - t.info.warp and live and n.auto.arrived[t.info.warp] & live == live:

@@ -41,6 +41,7 @@ class Named:
         default_factory=list
     )  # who comes a second time, before the rest of its warp
     mask: int = 0  # of a bar.warp.sync
+    collective: int = 0  # the mask of a shfl, vote, match or redux
 
     def met(self, warp: int, live: int) -> bool:
         """Whether all lanes of the mask that have not left are at a bar.warp.sync."""
@@ -93,63 +94,13 @@ def _arrive(run: Run, t: LaneClass, event: Event, waits: bool) -> int:
     if flags & ALIGNED:
         t.collectives.append((site, event[0], len(run.trace)))
     run.contributors.setdefault(("named", cta, number), set()).add(t.cls)
-    total = -(-run.info.threads // 32) * 32
-    want = threads or total
+    want = threads or _rounded_threads(run)
     t.syncs.append(t.time)
-    if not 0 <= number <= 15:
-        run.report(Obligation.UB, "SV301", f"barrier id {number} is outside 0..15", t, site)
+    if not _is_possible(run, t, site, number, want):
         return DONE
-    if want % 32:
-        text = f"the thread count {want} of barrier {number} is no multiple of 32"
-        run.report(Obligation.UB, "SV301", text, t, site)
-        return DONE
-    if want > total:  # filled by warps that count twice (below), or by nobody, which is a hang
-        run.report(
-            Obligation.UB,
-            "SV301",
-            f"the thread count {want} of barrier {number} exceeds the block's {run.info.threads}",
-            t,
-            site,
-            severity=Severity.WARNING,
-            strict_only=True,
-        )
     n = named(run, cta, number)
-    red = bool(flags & RED)
-    if n.auto.arrived and n.red != red:
-        run.report(Obligation.UB, "SV301", f"bar.red and another form meet on barrier {number}", t, site)
-    n.red = red
-    if n.auto.mismatch(want):
-        there = [*n.gen.sites.values(), *(s for part in n.partial.values() for s in part.sites.values())]
-        other = there[0] if there else site
-        run.report(
-            Obligation.UB,
-            "SV301",
-            f"barrier {number} is active with {n.auto.threads} threads, here {want}",
-            t,
-            site,
-            labels=[(other, f"{n.auto.threads} threads here")],
-        )
-    second = waits and warp in n.auto.marked and all(o.info.warp != warp for o in n.gen.waiting)
-    if second:
-        # It arrived before and now waits: the hardware counts both, ordered pipelines begin so (quack, FA4).
-        run.report(
-            Obligation.UB,
-            "SV301",
-            f"warp {warp} arrives and then waits on barrier {number} before it completes: it counts twice",
-            t,
-            site,
-            severity=Severity.WARNING,
-            strict_only=True,
-        )
-        n.auto.count_again(warp)
-    elif n.auto.twice(warp, t.info.lanes):
-        run.report(
-            Obligation.UB,
-            "SV301",
-            f"warp {warp} arrives twice on barrier {number} before it completes",
-            t,
-            site,
-        )
+    _check_form(run, t, site, number, want, bool(flags & RED))
+    second = _check_second_arrival(run, t, site, number, waits)
     part = n.partial.setdefault(warp, Generation(matrix(run.columns)))
     t.clock.hand(part.m)
     # A warp counts once, when its last lanes come: what any of them knows has happened by then.
@@ -188,6 +139,80 @@ def _arrive(run: Run, t: LaneClass, event: Event, waits: bool) -> int:
         t.waits_on = ("named", number, want, threads)
         return PARKED
     return DONE
+
+
+def _rounded_threads(run: Run) -> int:
+    """The block's threads, counted in whole warps."""
+    return -(-run.info.threads // 32) * 32
+
+
+def _is_possible(run: Run, t: LaneClass, site: int, number: int, want: int) -> bool:
+    """Whether there is such a barrier with such a count; reports it if not."""
+    if not 0 <= number <= 15:
+        run.report(Obligation.UB, "SV301", f"barrier id {number} is outside 0..15", t, site)
+        return False
+    if want % 32:
+        text = f"the thread count {want} of barrier {number} is no multiple of 32"
+        run.report(Obligation.UB, "SV301", text, t, site)
+        return False
+    if want > _rounded_threads(run):  # filled by warps that count twice, or by nobody, which is a hang
+        run.report(
+            Obligation.UB,
+            "SV301",
+            f"the thread count {want} of barrier {number} exceeds the block's {run.info.threads}",
+            t,
+            site,
+            severity=Severity.WARNING,
+            strict_only=True,
+        )
+    return True
+
+
+def _check_form(run: Run, t: LaneClass, site: int, number: int, want: int, red: bool) -> None:
+    """Whoever meets at a barrier executes one form of it, with one count of threads."""
+    n = named(run, t.info.cta, number)
+    if n.auto.arrived and n.red != red:
+        run.report(Obligation.UB, "SV301", f"bar.red and another form meet on barrier {number}", t, site)
+    n.red = red
+    if n.auto.mismatch(want):
+        there = [*n.gen.sites.values(), *(s for part in n.partial.values() for s in part.sites.values())]
+        other = there[0] if there else site
+        run.report(
+            Obligation.UB,
+            "SV301",
+            f"barrier {number} is active with {n.auto.threads} threads, here {want}",
+            t,
+            site,
+            labels=[(other, f"{n.auto.threads} threads here")],
+        )
+
+
+def _check_second_arrival(run: Run, t: LaneClass, site: int, number: int, waits: bool) -> bool:
+    """Whether a warp that has arrived now waits too, and so counts twice; any other second arrival is an
+    error."""
+    n, warp = named(run, t.info.cta, number), t.info.warp
+    if waits and warp in n.auto.marked and all(o.info.warp != warp for o in n.gen.waiting):
+        # It arrived before and now waits: the hardware counts both, ordered pipelines begin so (quack, FA4).
+        run.report(
+            Obligation.UB,
+            "SV301",
+            f"warp {warp} arrives and then waits on barrier {number} before it completes: it counts twice",
+            t,
+            site,
+            severity=Severity.WARNING,
+            strict_only=True,
+        )
+        n.auto.count_again(warp)
+        return True
+    if n.auto.twice(warp, t.info.lanes):
+        run.report(
+            Obligation.UB,
+            "SV301",
+            f"warp {warp} arrives twice on barrier {number} before it completes",
+            t,
+            site,
+        )
+    return False
 
 
 def warp_arrives(n: Named, warp: int) -> None:
@@ -439,33 +464,68 @@ def on_elect(run: Run, t: LaneClass, event: Event) -> int:
 
 def on_collective(run: Run, t: LaneClass, event: Event) -> int:
     """Lanes that the mask names come together, each class to an operation of the same kind (PTX ISA:
-    shfl.sync); it orders no memory. Lanes that have left never come (K23)."""
-    _, site, mask, kind = event
+    shfl.sync); it orders no memory. It waits for no lane that has left (K23), unless it is of the whole
+    warp."""
+    _, site, mask, kind, *more = event
     cta, warp = t.info.cta, t.info.warp
     gone = mask & ~run.live[cta, warp]
     if gone:
-        run.report(
-            Obligation.UB,
-            "SV303",
-            f"the mask names lanes {lane_ranges(gone)}, which have left the kernel",
-            t,
-            site,
-            contested="K23",
-            fix="name only lanes that execute it, or let all lanes of the warp stay until then",
-        )
-        return DONE
+        short = any(more) or run_past(run, t, site, gone)
+        lanes_left(run, t, site, gone, short)
+        if short or t.info.lanes & mask == mask & ~gone:
+            return DONE
     n = named(run, cta, -(1 << 80) - (((warp << 32) + mask) << 32) - kind)
     n.auto.arrived[warp] = n.auto.arrived.get(warp, 0) | t.info.lanes
     t.clock.hand_row(E, n.gen.m[E])
     n.gen.con[t.cls] = t.time
     n.gen.sites[t.cls] = site
-    if n.auto.arrived[warp] & mask == mask:
+    if n.auto.arrived[warp] & mask == mask & ~gone:
         end_generation(run, n, whole=True)
         np.maximum(t.clock.m[E], n.last[E], out=t.clock.m[E])
         return DONE
+    n.collective = 0 if any(more) else mask
     n.gen.waiting.append(t)
     t.waits_on = ("meet", site)
     return PARKED
+
+
+def run_past(run: Run, t: LaneClass, site: int, lanes: int) -> bool:
+    """Whether lanes that have left were to come to a collective: they have run past it to the end, through
+    what lanes execute after it."""
+    return any(
+        (o.info.cta, o.info.warp) == (t.info.cta, t.info.warp)
+        and o.info.lanes & lanes
+        and run.info.passes(o.exit_site, site, False)
+        for o in run.threads
+    )
+
+
+def lanes_left(run: Run, t: LaneClass, site: int, gone: int, short: bool) -> None:
+    """The mask of a collective names lanes that have left; ``short``: it needs them."""
+    named = f"the mask names lanes {lane_ranges(gone)}, which have left the kernel"
+    run.report(
+        Obligation.UB,
+        "SV303",
+        named if short else f"{named}: a value taken from them is undefined",
+        t,
+        site,
+        severity=Severity.ERROR if short else Severity.WARNING,
+        contested="K23",
+        fix="name only lanes that execute it, or let all lanes of the warp stay until then",
+    )
+
+
+def lanes_leave_collective(run: Run, t: LaneClass, n: Named) -> None:
+    """Lanes exit: a collective starts if the others of its mask have come."""
+    warp = t.info.warp
+    needed = n.collective & run.live[t.info.cta, warp]
+    gone = n.collective & ~needed
+    if not gone & t.info.lanes or n.auto.arrived[warp] & needed != needed or not n.gen.waiting:
+        return
+    other = n.gen.waiting[-1]
+    site = n.gen.sites[other.cls]
+    lanes_left(run, other, site, gone, run_past(run, other, site, gone))
+    end_generation(run, n, whole=True)
 
 
 def meet(run: Run, t: LaneClass, event: Event) -> int:

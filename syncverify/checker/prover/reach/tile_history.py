@@ -1,10 +1,13 @@
-"""Traces of where tiles began, in what the last phases of a ring's barriers know.
+"""The history of where tiles began, as far as the last phases of a ring's barriers know it.
 
-Where iterations are distributed round-robin, tiles begin anywhere in a ring. The last phase of each slot
-knows what was known when it was over, so for a lap it tells on which side of it the last tile began: who had
-waited for his turn, whose copies were out. Nothing is asked of that. So it is forgotten wherever states are
-compared; and what one slot does not know of the ring itself the others come to miss as well, each after
-another tile, so that is forgotten of all slots at once, moved on as they are, and from then on of all states.
+In round-robin loops tiles begin anywhere in a ring. The last phase of each slot knows what was known when
+it was over: who had waited for its iteration, whose copies were out. So for a lap it shows on which side
+of the slot the last tile began. No obligation asks for that. It is therefore forgotten wherever states are
+compared.
+
+What one slot does not know of the ring itself the others come to miss as well, each after another tile. So
+it is forgotten of the whole orbit at once, each threshold rotated as its slot is, and from then on of all
+states.
 """
 
 from __future__ import annotations
@@ -44,12 +47,12 @@ class RingBarriers:
         for cta in range(run.ctas):
             others: dict[int, tuple[int, ...]] = {}
             for group, offsets in enumerate(groups):
-                likes = tuple([at.get((cta, offset), -1) for offset in offsets])
-                if all(b in run.barriers for b in likes):
-                    self.orbits |= {b: (likes, slot) for slot, b in enumerate(likes)}
-                    self.group |= dict.fromkeys(likes, group)
-                    self.others |= dict.fromkeys(likes, others)
-                    others[group] = likes
+                orbit = tuple([at.get((cta, offset), -1) for offset in offsets])
+                if all(b in run.barriers for b in orbit):
+                    self.orbits |= {b: (orbit, slot) for slot, b in enumerate(orbit)}
+                    self.group |= dict.fromkeys(orbit, group)
+                    self.others |= dict.fromkeys(orbit, others)
+                    others[group] = orbit
         self.columns = {run.barriers[b].column: b for b in self.orbits}
 
     def place(self, b: int) -> int:
@@ -63,9 +66,9 @@ class RingBarriers:
         b = self.columns.get(column)
         if b is None:
             return column, value
-        likes, slot = self.orbits[b]
+        orbit, slot = self.orbits[b]
         value, slot = divmod(value * self.size + slot + by, self.size)
-        return self.run.barriers[likes[slot]].column, value
+        return self.run.barriers[orbit[slot]].column, value
 
     def distance(self, b: int, column: int, value: int) -> tuple[int, int] | None:
         """The group of a threshold in the CTA of a barrier, and how far from its last phase it is."""

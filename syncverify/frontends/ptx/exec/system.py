@@ -90,7 +90,8 @@ class PtxSystem:
                 any(i.op == "tensormap" for i in program.body),
                 program.handing is not None and program.handing.together,
             )
-            tables.data_addressed, tables.varies = program.data_addressed, program.varies(launch.block)
+            tables.data_addressed = program.data_addressed
+            tables.vary_with(program.varies(launch.block))
             tables.spread = program.spread(launch.block)
             tables.certain = program.steers or tables.tracks or program.moves
             tables.memory, tables.holds, tables.sure = launch.memory, program.holds, launch.sure
@@ -125,7 +126,7 @@ class PtxSystem:
             smem_names=list(laid.names),
             varies=tables.varies,
             skips=program.skips,
-            settled=program.settled if program.inputs else None,
+            reads_only_inputs=program.reads_only_inputs if program.inputs else None,
             equal_stores=program.equal_value,
             dependent_launch=program.dependent or any(i.op == "griddepcontrol" for i in program.body),
             has_to_wait=program.dependent,
