@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from syncverify.simulate.ptx.clocks import OF_ANY_SCOPE
 from syncverify.simulate.ptx.harm import HarmFound, Kind
 from syncverify.simulate.ptx.memory import (
     CONST_WINDOW,
@@ -143,11 +144,10 @@ def grid_before(m: Machine, f: Fragment, a: Lanes, lanes: Lanes) -> None:
 def without_memory(m: Machine, a: Lanes, size: int) -> Lanes:
     """Which global addresses have no memory behind them."""
     at = (a - np.uint64(GLOBAL_WINDOW)).view(np.int64)
+    assert m.memory.valid is not None
     bad = (at < 0) | (at > m.memory.size - size)
-    if not np.count_nonzero(bad):
-        assert m.memory.valid is not None
-        bad = ~(m.memory.valid[at] & m.memory.valid[at + size - 1])
-    return bad
+    inside = np.where(bad, 0, at)
+    return bad | ~(m.memory.valid[inside] & m.memory.valid[inside + size - 1])
 
 
 _BY_WINDOW = {
@@ -221,7 +221,20 @@ def owner(m: Machine, f: Fragment, address_: int, lane: int = -1) -> Block:
         raise m.undefined(
             f, f"block {rank} of the cluster has exited", "cluster of cooperative thread arrays", lane
         )
+    if block is not f.warp.block and not _runs(m, f, block, lane):
+        raise m.undefined(
+            f, f"block {rank} of the cluster may not run yet", "cluster of cooperative thread arrays", lane
+        )
     return block
+
+
+def _runs(m: Machine, f: Fragment, block: Block, lane: int) -> bool:
+    """Whether a thread knows that another block has begun: they have met, or something has come from it."""
+    if f.warp.met_cluster:
+        return True
+    thread = int(f.warp.threads[max(lane, 0)])
+    others = slice(block.first_thread, block.first_thread + block.threads)
+    return bool(m.clocks.know[OF_ANY_SCOPE, thread, others].any())
 
 
 def barrier_free(m: Machine, f: Fragment, part: Part, size: int) -> None:

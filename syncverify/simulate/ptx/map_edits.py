@@ -8,6 +8,7 @@ import numpy as np
 
 from syncverify.simulate.ptx import tensormaps
 from syncverify.simulate.ptx.addressing import Part, address, note_read, note_write, parts, space_of
+from syncverify.simulate.ptx.clocks import HAPPENS_BEFORE, OF_ANY_SCOPE
 from syncverify.simulate.ptx.ordering import fence, scope_of
 from syncverify.simulate.ptx.program import Context, builder
 from syncverify.simulate.ptx.syntax import Instr
@@ -90,7 +91,8 @@ def _copy(c: Context, i: Instr) -> Step:
         _each_word(m, f, target, lanes, note_write)
         begin, end = int(origin.at[0]), int(target.at[0])
         target.arena.bytes[end : end + tensormaps.SIZE] = origin.arena.bytes[begin : begin + tensormaps.SIZE]
-        m.clocks.know[0][np.ix_(rows, rows)] = m.clocks.epoch[rows]
+        for row in (HAPPENS_BEFORE, OF_ANY_SCOPE):
+            m.clocks.know[row][np.ix_(rows, rows)] = m.clocks.epoch[rows]
         m.clocks.tick(rows)
         fence(m, f, f.mask, True, False, scope)
         m.version += 1

@@ -16,10 +16,10 @@ from syncverify.simulate.ptx.addressing import (
     shared_byte,
     space_of,
 )
-from syncverify.simulate.ptx.clocks import Clock, Slot, merged
+from syncverify.simulate.ptx.clocks import Clock, Slot, merged, too_narrow
 from syncverify.simulate.ptx.harm import HarmFound, Kind
 from syncverify.simulate.ptx.memory import SHARED_WINDOW
-from syncverify.simulate.ptx.ordering import SCOPES, Release, fenced
+from syncverify.simulate.ptx.ordering import SCOPES, Release, fenced, scope_of
 from syncverify.simulate.ptx.program import Context, builder
 from syncverify.simulate.ptx.syntax import Instr, Mem, Sink
 from syncverify.simulate.ptx.types import LANES, Lanes
@@ -44,9 +44,16 @@ class MBarrier:
     tx: int = 0
     phase: int = 0
     number: int = 0
-    clock: Clock | None = None  # what the arrivals of this phase know
+    clock: Clock | None = None  # what the arrivals of this phase know, for waits of scope cluster
+    near: Clock | None = None  # the same for waits of scope cta
     complete: Clock | None = None  # of the phase before
+    complete_near: Clock | None = None
     used: Lanes = field(default_factory=lambda: np.zeros(0, np.int32))  # by thread: epoch of its last use
+
+    def told(self, clock: Clock, near: Clock | None = None) -> None:
+        """Something arrives with what it knows; ``near``: what waits of scope cta learn of it, if less."""
+        self.clock = merged(self.clock, clock)
+        self.near = merged(self.near, clock if near is None else near)
 
 
 @dataclass(slots=True)
@@ -108,6 +115,7 @@ def settle_phase(m: Machine, barrier: MBarrier) -> None:
     if barrier.pending or barrier.tx:
         return
     barrier.complete, barrier.clock = barrier.clock, None
+    barrier.complete_near, barrier.near = barrier.near, None
     barrier.phase += 1
     barrier.pending = barrier.expected
     m.version += 1
@@ -136,7 +144,9 @@ def arrive(
     clock: Clock | None,
     lane: int = -1,
     drop: bool = False,
+    scope: int = SCOPES["cta"],
 ) -> None:
+    """``clock``: what who arrives knows; it comes to threads of other blocks if ``scope`` holds them."""
     if count < 1 or count > barrier.pending:
         raise m.undefined(
             f,
@@ -150,7 +160,11 @@ def arrive(
             raise m.undefined(f, "arrive_drop leaves an mbarrier that expects nobody", _SECTION, lane)
     barrier.pending -= count
     if clock is not None:
-        barrier.clock = merged(barrier.clock, clock)
+        if f.warp.block is barrier.block:
+            barrier.told(clock)
+        else:
+            narrow = too_narrow(clock)
+            barrier.told(clock if scope >= SCOPES["cluster"] else narrow, narrow)
     m.version += 1
     settle_phase(m, barrier)
 
@@ -297,6 +311,7 @@ def _arrive(c: Context, i: Instr, words: set[str]) -> Step:
     expects, drop = "expect_tx" in words, i.mods[0] == "arrive_drop"
     stays = "noComplete" in words
     relaxed = "relaxed" in words
+    scope = scope_of(i.mods) or SCOPES["cta"]
 
     def run(f: Fragment, on: Lanes) -> Next:
         m = f.warp.machine
@@ -322,7 +337,7 @@ def _arrive(c: Context, i: Instr, words: set[str]) -> Step:
             ):
                 # None of them completes the phase: they may as well come at once.
                 tokens[user.lanes] = token(barrier) - np.arange(total, dtype=np.uint64)
-                arrive(m, f, barrier, total, m.release(user.threads), int(user.lanes[0]))
+                arrive(m, f, barrier, total, m.release(user.threads), int(user.lanes[0]), scope=scope)
                 continue
             order = user.lanes
             if total > 1 and not m.schedule.in_lane_order:
@@ -339,7 +354,7 @@ def _arrive(c: Context, i: Instr, words: set[str]) -> Step:
                     raise m.undefined(
                         f, "an arrival with .noComplete completes the phase", "mbarrier.arrive", lane
                     )
-                arrive(m, f, barrier, n, _clock_of(m, int(f.warp.threads[lane]), relaxed), lane, drop)
+                arrive(m, f, barrier, n, _clock_of(m, int(f.warp.threads[lane]), relaxed), lane, drop, scope)
         if write is not None:
             write(f, tokens, on)
         return None
@@ -373,6 +388,7 @@ def _wait(c: Context, i: Instr, words: set[str]) -> Step:
     state = c.source(i.operands[2], 32 if parity else 64)
     relaxed = "relaxed" in words
     suspends = i.mods[0] == "try_wait"
+    wide = scope_of(i.mods) >= SCOPES["cluster"]
 
     def run(f: Fragment, on: Lanes) -> Next:
         m = f.warp.machine
@@ -394,7 +410,7 @@ def _wait(c: Context, i: Instr, words: set[str]) -> Step:
             phases = [(u.barrier, u.barrier.phase) for u in named]
             return f.block(lambda: any(b.phase != p for b, p in phases), lambda: again(f), polls=True)
         for user in named:
-            clock = user.barrier.complete
+            clock = user.barrier.complete if wide else user.barrier.complete_near
             threads = user.threads[done[user.lanes]]
             if clock is None or not len(threads):
                 continue

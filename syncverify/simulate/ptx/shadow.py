@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from syncverify.simulate.ptx.clocks import Clocks
+from syncverify.simulate.ptx.clocks import HAPPENS_BEFORE, OF_ANY_SCOPE, Clocks
 from syncverify.simulate.ptx.types import Lanes
 
 Index = Any  # a slice or an array of granules
@@ -63,9 +63,13 @@ class Shadow:
         if know is None:
             row = self.clocks.know
             bad = row[0][rows, agent] < epoch
+            if asynchronous:
+                bad = bad & (self.clocks.generic[agent] | (row[OF_ANY_SCOPE][rows, agent] < epoch))
             stale = row[self.proxy][rows, agent] < epoch if asynchronous else None
         else:
             bad = know[0][agent] < epoch
+            if asynchronous:
+                bad = bad & (self.clocks.generic[agent] | (know[OF_ANY_SCOPE][agent] < epoch))
             stale = know[self.proxy][agent] < epoch if asynchronous else None
         if stale is not None:
             stale = stale & self.clocks.generic[agent]
@@ -134,7 +138,8 @@ class Shadow:
             row = None if who is None else int(who[position])
             for agent, (epoch, line, how) in self.several[int(flat[position])].items():
                 seen = self.clocks.know[:, row, agent] if know is None else know[:, agent]
-                if seen[0] < epoch:
+                by = OF_ANY_SCOPE if asynchronous and not self.clocks.generic[agent] else HAPPENS_BEFORE
+                if seen[by] < epoch:
                     if strong and how and row is not None:
                         one = np.array([agent])
                         if self._allowed(np.array([how]), strong, one, np.array([row]))[0]:
@@ -219,19 +224,22 @@ class Shadow:
         self, index: Index, positions: Lanes, before: Lanes, packed: Any, line: int, strong: int
     ) -> None:
         if isinstance(index, slice):
-            flat = np.arange(index.start, index.stop)
+            flat = positions + index.start
         else:
-            flat = index.ravel()
-        who = np.broadcast_to(packed, before.shape).ravel()
-        for position in positions:
-            granule, old, mine = int(flat[position]), int(before.flat[position]), int(who[position])
-            entry = self.several.setdefault(granule, {})
-            if old != -1 and old:
-                entry.setdefault(
-                    old >> 32,
-                    (old & 0xFFFFFFFF, int(self.read_line[granule]), int(self.read_strong[granule])),
-                )
-            entry[mine >> 32] = (mine & 0xFFFFFFFF, line, strong)
+            flat = index.ravel()[positions]
+        olds = before.ravel()[positions].tolist()
+        mines = np.broadcast_to(packed, before.shape).ravel()[positions].tolist()
+        lines, strongs = self.read_line[flat].tolist(), self.read_strong[flat].tolist()
+        several, mine = self.several, -1
+        for granule, old, now, line_, strong_ in zip(flat.tolist(), olds, mines, lines, strongs, strict=True):
+            if now != mine:
+                mine, agent, access = now, now >> 32, (now & 0xFFFFFFFF, line, strong)
+            entry = several.get(granule)
+            if entry is None:
+                entry = several[granule] = {}
+            if old != _SEVERAL and old:
+                entry.setdefault(old >> 32, (old & 0xFFFFFFFF, line_, strong_))
+            entry[agent] = access
 
     def writes(
         self,

@@ -21,12 +21,9 @@ SEVERAL, BOUNDS = (2, 16), (16, 256, 1 << 14)
 def small_sizes(facts: PtxFacts) -> Iterator[dict[str, int]]:
     """Numbers for the sizes that the facts name, in the order of their sum; none if there are too many.
 
-    Parameters that the facts leave out have no name there, and stay open. Where they alone are left, those of
-    32 bits are taken: longer ones may be pointers.
+    Parameters that the facts leave out have no name there, and stay open.
     """
-    symbols = facts.symbols()
-    sizes = sorted(symbols.keys() - facts.left_open())
-    sizes = sizes or sorted(n for n, (_, most) in symbols.items() if most < 1 << 32)
+    sizes = sorted(facts.symbols().keys() - facts.left_open())
     if not 1 <= len(sizes) <= MOST_SIZES:
         return
     constraints = facts.constraints()
