@@ -119,10 +119,11 @@ class Provers:
     )
     _workers: list[_Worker] = field(default_factory=list, repr=False)
 
-    def warm(self, count: int | None = None) -> None:
-        """Begins the processes, so that they are there when a kernel comes."""
+    def warm(self, count: int | None = None) -> bool:
+        """Begins the processes, so that they are there when a kernel comes; False where there are none."""
         while self.jobs > 1 and len(self._workers) < min(self.jobs, count or self.jobs):
             self._workers.append(_Worker(self._queue))
+        return bool(self._workers)
 
     def start(self, kernels: Iterable[Ahead]) -> None:
         """Hands kernels to workers, each once, and returns."""
