@@ -1,11 +1,12 @@
 # make test: everything CI checks.  make demo: prove, run and refute a kernel.  make docs: rewrite the generated pages.
 # make wheel: build the package and try its wheel in an environment of its own.  make site: build the documentation.
+# make proofs: check the mechanized theorems; needs coqc (Debian's package `coq`).
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: install test lint types floors unit demo docs site wheel clean
+.PHONY: install test lint types floors unit demo docs site wheel proofs clean
 
 install: $(STAMP)
 
@@ -47,6 +48,9 @@ wheel: $(STAMP)
 	build/wheel/bin/python -m pip install -qq --disable-pip-version-check dist/*.whl
 	cd build && wheel/bin/syncverify check ../corpus/idioms/*.syncir -j 2 > /dev/null
 	cd build && wheel/bin/python -c 'import syncverify; print("wheel", syncverify.__version__, syncverify.__file__)'
+
+proofs:
+	cd proofs && coqc -q Mbarrier.v && coqc -q Ring.v && coqc -q Trees.v
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache

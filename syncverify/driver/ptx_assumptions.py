@@ -36,11 +36,13 @@ def of_hand_over(program: Program, clusters: int | None) -> list[str]:
 
 
 def of_stores(program: Program) -> list[str]:
-    """Accesses whose place is data."""
+    """Accesses whose place is data; and what shows that lanes store one value."""
     loose = sorted({program.sites[s].span.line for s in program.loose})
-    return [
+    found = [
         f"line {line}: where data says, an access is aligned and stays inside shared memory" for line in loose
     ]
+    alike = sorted((program.module.span(program.body[k]).line, text) for k, text in program.rests_on)
+    return [*found, *(f"line {line}: {text}" for line, text in alike)]
 
 
 def of_stops(program: Program, stopped: Mapping[int, str]) -> list[str]:

@@ -305,10 +305,6 @@ def one(tmp_path_factory: pytest.TempPathFactory) -> Program:
     return CompiledMatmul(product(), ONE, cache=Cache(tmp_path_factory.mktemp("cache"))).program()
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="data flow does not show the descriptors to be one for a warpgroup: proved launch by launch",
-)
 def test_its_ptx_is_proved_for_every_size(tmp_path: Path) -> None:
     pytest.importorskip("cuda.bindings.nvrtc")
     halves = CompiledMatmul(product(), HALVES, cache=Cache(tmp_path)).program()

@@ -61,10 +61,6 @@ def test_against_numpy(name: str, size: tuple[int, int, int], tmp_path: Path) ->
     np.testing.assert_allclose(got.astype(np.float32), want.astype(np.float32), rtol=2**-6, atol=5e-2)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="data flow does not show the descriptors to be one for a warpgroup: proved launch by launch",
-)
 def test_proved_for_every_size(tmp_path: Path) -> None:
     pytest.importorskip("cuda.bindings.nvrtc")
     # what two warpgroups are in the way of each other is shown of one product (test_stream.py)

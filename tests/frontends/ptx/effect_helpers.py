@@ -48,7 +48,7 @@ class FakeContext:
     def one_value(self, site: int, lanes: Iterable[int]) -> bool:
         return False
 
-    def vary(self, names: Iterable[str]) -> int:
+    def vary(self, names: Iterable[str], site: int) -> int:
         return 0
 
     def differs(self, names: Iterable[str]) -> bool:

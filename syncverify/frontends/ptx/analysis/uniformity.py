@@ -6,21 +6,25 @@ time the instruction is executed; ``BLOCK`` that CTAs of a cluster may hold diff
 numbers agree in all bits of a mask hold one value. Registers whose bits are moved about one by one (the
 number of a thread, masked and shifted) have one mask for each of their bits.
 
-Registers are looked at without regard to the place in the code: what holds is true of every definition. A
-register that is written in several places also varies with the branches that choose between these, and one
-that is written in a loop and read after it with the branches that end the loop. A word of memory is taken to
-be the same for all that read it by one instruction: if it is written meanwhile, that is a race of its own.
+Registers are looked at by their versions (``flow.ssa``). Where versions are merged, the result also varies
+with the branches whose sides meet there, and what a loop leaves behind with the branches by which threads
+leave it in different iterations (``flow.divergence``). A word of memory is taken to be the same for all that
+read it by one instruction: if it is written meanwhile, that is a race of its own.
 
-The exchange of a butterfly, ``x + shfl.bfly(x, 4)``, takes a bit of the lane away: both lanes add the same
-two.
+A step of a butterfly, such as ``x + shfl.bfly(x, 4)``, takes a bit of the lane away: both lanes add the same
+two (``analysis.butterflies``).
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
 
+from syncverify.frontends.ptx.analysis.butterflies import Butterflies
 from syncverify.frontends.ptx.flow.control_flow import Flow
+from syncverify.frontends.ptx.flow.divergence import Divergence
+from syncverify.frontends.ptx.flow.ssa import Versions
 from syncverify.frontends.ptx.syntax.nodes import (
     FloatImm,
     Function,
@@ -51,8 +55,6 @@ _DEEPEST = 12
 
 #: One mask for all bits of a register, or one for each.
 _Bits = int | tuple[int, ...]
-#: What a register holds, as far as exchanges between lanes go.
-_Origin = tuple[object, ...]
 
 #: Instructions whose results depend on their operands alone.
 _COMPUTES = frozenset(
@@ -60,7 +62,6 @@ _COMPUTES = frozenset(
     "isspacep lg2 lop3 mad mad24 mapa max min mov mul mul24 neg not or popc prmt rcp rem rsqrt sad selp set "
     "setp shf shl shr sin slct sqrt sub szext tanh testp xor".split()
 )
-_COMMUTATIVE = frozenset({"add", "mul", "min", "max", "and", "or", "xor"})
 #: Loads that say that others write meanwhile.
 _STRONG = frozenset({"volatile", "relaxed", "acquire", "mmio"})
 _FIXED = (
@@ -83,8 +84,11 @@ class Uniformity:
         self.body = flow.body
         self.function: Function = flow.function
         self.block = tuple(block)
-        self._held: dict[str, _Bits] = {}
+        self.versions: Versions = flow.versions
+        self.divergence: Divergence = flow.divergence
+        self._held: dict[int, _Bits] = {}
         self._stored: dict[int, int] = {}
+        self._rests_on: dict[int, tuple[tuple[int, str], ...]] = {}
         self._definitions: dict[str, list[int]] = {}
         self._readers: dict[str, list[int]] = {}
         for k, i in enumerate(self.body):
@@ -96,203 +100,293 @@ class Uniformity:
         self._parameters = frozenset(p.name for p in self.function.params)
 
     def of(self, names: Iterable[str]) -> int:
-        """What some registers vary with, taken together."""
+        """What some registers vary with, taken together, wherever they are read; at the end of the function
+        if nothing reads them."""
+        return _union(
+            [self.read_at(k, [name]) for name in names for k in self._readers.get(name, self._ends)]
+        )
+
+    def read_at(self, k: int, names: Iterable[str]) -> int:
+        """What some registers vary with, taken together, where instruction ``k`` reads them: if threads agree
+        in these bits, they read the same the n-th time that they execute it."""
         wanted = list(names)
-        self._solve(wanted)
-        return _union([self._held[name] for name in wanted])
+        asked = {self.versions.read(name, k) for name in wanted}
+        left = {b for v in asked for b in self._left_by(v, self.flow.block_of[k])}
+        self._solve(asked.union(*map(self._guards, left)))
+        found = _union([self._value(name, k) for name in wanted])
+        return found | self._times(k) if found & TIME else found
+
+    def in_block(self, k: int, names: Iterable[str]) -> int:
+        """The same where the block of an instruction reads them."""
+        b = self.flow.blocks[self.flow.block_of[k]]
+        wanted = set(names)
+        reads = [(j, wanted.intersection(sources(self.body[j]))) for j in range(b.lo, b.hi)]
+        missing = wanted.difference(*[some for _, some in reads])
+        return _union([self.read_at(j, some) for j, some in reads if some] + [self.of(missing)])
 
     def stored(self, k: int) -> int:
         """What the values that an instruction stores vary with."""
         found = self._stored.get(k)
         if found is None:
             values = [op for op in self.body[k].operands if not isinstance(op, Mem)]
-            found = self.of(name for op in values for name in registers(op))
+            found = self.read_at(k, [name for op in values for name in registers(op)])
             if any(isinstance(op, Special) for op in values):
-                found |= _union([self._operand(op, 64) for op in values])
+                found |= _union([self._operand(op, 64, k) for op in values])
             self._stored[k] = found
         return found
 
+    @cached_property
+    def _ends(self) -> list[int]:
+        blocks = self.flow.blocks
+        return [blocks[n].hi - 1 for n in sorted(self.flow.reached) if self.flow.end in blocks[n].succ]
+
     # ------------------------------------------------------------ the least solution
 
-    def _solve(self, names: Sequence[str]) -> None:
-        """Finds the least masks that all definitions of the registers, and of what they need, agree with."""
-        new = self._needed(names)
-        for name in new:
-            self._held[name] = 0
-        order = sorted({k for name in new for k in self._definitions.get(name, ())})
-        for name in new:
-            if name not in self._definitions:
-                self._held[name] = EVERY
-        grown = True
-        while grown:
-            grown = False
-            for k in order:
-                for name in results(self.body[k]):
-                    if name not in new:
-                        continue
-                    old = self._held[name]
-                    found = _join(old, self._defined(k, name), self._width(name))
-                    if found != old:
-                        self._held[name] = found
-                        grown = True
-
-    def _needed(self, names: Iterable[str]) -> set[str]:
-        """The registers that some depend on, of which nothing is known yet."""
-        new: set[str] = set()
-        work = [name for name in names if name not in self._held]
+    def _solve(self, wanted: Iterable[int]) -> None:
+        """Finds the least masks that all versions of registers, and what they need, agree with."""
+        users: dict[int, list[int]] = {}
+        new: list[int] = []
+        seen: set[int] = set()
+        work = [v for v in wanted if v not in self._held]
         while work:
-            name = work.pop()
-            if name in new:
+            v = work.pop()
+            if v in seen:
                 continue
-            new.add(name)
-            more = {x for k in self._definitions.get(name, ()) for x in sources(self.body[k])}
-            more |= {x for b in self._choosers(name) for x in self._guards(b)}
-            work += [x for x in more if x not in self._held and x not in new]
-        return new
+            seen.add(v)
+            new.append(v)
+            for x in self._needs(v):
+                if x not in self._held:
+                    users.setdefault(x, []).append(v)
+                    work.append(x)
+        for v in new:
+            self._held[v] = 0
+        todo = deque(reversed(new))
+        queued = set(new)
+        while todo:
+            v = todo.popleft()
+            queued.discard(v)
+            old = self._held[v]
+            found = _join(old, self._defined(v), self._width(self.versions.name[v]))
+            if found != old:
+                self._held[v] = found
+                for user in users.get(v, ()):
+                    if user not in queued:
+                        queued.add(user)
+                        todo.append(user)
 
-    def _defined(self, k: int, name: str) -> _Bits:
-        """What a register may vary with by one of its definitions."""
+    def _needs(self, v: int) -> set[int]:
+        """The versions that one depends on."""
+        k = self.versions.writer[v]
+        found: set[int] = set()
+        if k >= 0:
+            i = self.body[k]
+            some = [(self.versions.read(name, k), self.flow.block_of[k]) for name in sources(i)]
+            if i.guard is not None:
+                some.append((self.versions.read(self.versions.name[v], k), self.flow.block_of[k]))
+        else:
+            here = self.versions.block[v]
+            some = [(x, at) for b, x in self.versions.merged(v) for at in (b, here) if at >= 0]
+            for b in self.divergence.joined_by.get(here, ()):
+                found.update(self._guards(b))
+        if self._exchanges:
+            found |= self._butterflies.needs(v)
+        for x, at in some:
+            found.add(x)
+            for b in self._left_by(x, at):
+                found.update(self._guards(b))
+        return found
+
+    def _defined(self, v: int) -> _Bits:
+        """What a version may vary with by what makes it, without the bit of a step of a butterfly."""
+        found = self._made(v)
+        step = self._butterflies.symmetric(v) if self._exchanges else None
+        if step is None:
+            self._rests_on.pop(v, None)
+            return found
+        self._rests_on[v] = step.rests_on
+        taken = ~step.bit
+        return found & taken if isinstance(found, int) else tuple([x & taken for x in found])
+
+    @cached_property
+    def _exchanges(self) -> bool:
+        return any(i.op == "shfl" and "bfly" in i.mods for i in self.body)
+
+    @cached_property
+    def _butterflies(self) -> Butterflies:
+        return Butterflies(self)
+
+    @property
+    def rests_on(self) -> frozenset[tuple[int, str]]:
+        """What is assumed of instructions, by what was asked so far."""
+        return frozenset(x for some in self._rests_on.values() for x in some)
+
+    def held(self, v: int) -> int:
+        """What a version varies with, as far as is known yet."""
+        return _union([self._held.get(v, EVERY)])
+
+    def special(self, name: str) -> int:
+        """What a special register varies with."""
+        return _union([self._special(name)])
+
+    def width_of(self, v: int) -> int:
+        """The bits of a version."""
+        return self._width(self.versions.name[v])
+
+    def _made(self, v: int) -> _Bits:
+        k = self.versions.writer[v]
+        name = self.versions.name[v]
+        if k < 0:
+            return self._met(v)
         i = self.body[k]
-        found = self._result(i, name)
-        more = _union([self._held[i.guard.name]]) if i.guard is not None else 0
-        if len(self._definitions[name]) > 1:
+        found = self._result(k, i, name)
+        if i.guard is None:
+            return found
+        old = self.versions.read(name, k)
+        more = _union([self._value(i.guard.name, k)])
+        if not self.versions.is_unset(old):
+            found = _join(found, self._used(old, self.flow.block_of[k]), self._width(name))
             more |= TIME
-        for b in self._choosers(name):
-            more |= _union([self._held[x] for x in self._guards(b)])
+        return found | more if isinstance(found, int) else tuple([x | more for x in found])
+
+    def _met(self, v: int) -> _Bits:
+        """What a merge varies with: what comes to it, and the branches whose sides meet there. What a
+        register holds that nothing has written is read by nobody who gets anything else."""
+        name, here = self.versions.name[v], self.versions.block[v]
+        some = [(b, x) for b, x in self.versions.merged(v) if not self.versions.is_unset(x)]
+        if not some:
+            return EVERY
+        found: _Bits = 0
+        for b, x in some:
+            for at in {b, here}:
+                found = _join(found, self._used(x, at), self._width(name))
+        more = TIME | _union([self._guarded(b) for b in self.divergence.joined_by.get(here, ())])
+        return found | more if isinstance(found, int) else tuple([x | more for x in found])
+
+    def _used(self, v: int, block: int) -> _Bits:
+        """What a version varies with where a block reads it: also with the branches by which threads left
+        loops, in different iterations, that made it."""
+        found = self._held[v]
+        more = _union([self._guarded(b) for b in self._left_by(v, block)])
         if not more:
             return found
         return found | more if isinstance(found, int) else tuple([x | more for x in found])
 
+    def _value(self, name: str, k: int) -> _Bits:
+        """What a register varies with where an instruction reads it."""
+        return self._used(self.versions.read(name, k), self.flow.block_of[k])
+
     # ------------------------------------------------------------ branches
 
-    def _guards(self, block: int) -> tuple[str, ...]:
-        last = self.body[self.flow.blocks[block].hi - 1]
-        return sources(last)
+    def _guards(self, block: int) -> list[int]:
+        """The versions that decide at the end of a block."""
+        last = self.flow.blocks[block].hi - 1
+        return [self.versions.read(name, last) for name in sources(self.body[last])]
 
-    def _choosers(self, name: str) -> frozenset[int]:
-        """The blocks whose branches choose between the definitions of a register, or how often they run."""
-        found = self._chosen.get(name)
+    def _guarded(self, block: int) -> int:
+        """What a decision at the end of a block varies with."""
+        return _union([self._held[v] for v in self._guards(block)])
+
+    def _left_by(self, v: int, block: int) -> list[int]:
+        """The branches by which threads leave, in different iterations, a loop that makes a version which a
+        block reads."""
+        made = self.versions.block[v]
+        return [
+            b
+            for n, branches in self.divergence.left_by.items()
+            if made in self.flow.loops[n]
+            and block not in self.flow.loops[n]
+            and not self._invariant(v, self.flow.loops[n])
+            for b in branches
+        ]
+
+    def _times(self, k: int) -> int:
+        """What it varies with how often an instruction has been executed before: the branches that decide
+        whether an iteration of a loop comes to it. Who always decides alike has left a branch by one side
+        alone, if the others lead to the instruction only past the branch again."""
+        here = self.flow.block_of[k]
+        found = 0
+        for b in self._deciding(here):
+            self._solve(self._guards(b))
+            guard = self._guarded(b)
+            again = guard & TIME or b == here or self.divergence.irreducible
+            past = self.flow.end if again else b
+            if sum(here in self._reachable(side, past) for side in set(self.flow.blocks[b].succ)) > 1:
+                found |= guard
+        return found
+
+    def _deciding(self, block: int) -> frozenset[int]:
+        """The branches that decide whether, or how often, an iteration of a loop comes to a block."""
+        found = self._all_deciding.get(block)
         if found is None:
-            found = self._chosen[name] = frozenset(self._chosen_by(name))
+            divergence = self.divergence
+            found = frozenset(divergence.branches)
+            if not divergence.irreducible:
+                around = [n for n, loop in enumerate(self.flow.loops) if block in loop]
+                found = frozenset[int]().union(*(divergence.deciding(n, block) for n in around))
+            self._all_deciding[block] = found
         return found
 
     @cached_property
-    def _chosen(self) -> dict[str, frozenset[int]]:
+    def _all_deciding(self) -> dict[int, frozenset[int]]:
         return {}
 
-    def _chosen_by(self, name: str) -> set[int]:
-        at = [self.flow.block_of[k] for k in self._definitions.get(name, ())]
-        if not at:
-            return set()
-        found: set[int] = set()
-        if len(at) > 1:
-            edges = [self._edges(b) for b in at]
-            found = {b for b, _ in frozenset[tuple[int, int]]().union(*edges) - edges[0].intersection(*edges)}
-        read = {self.flow.block_of[k] for k in self._readers.get(name, ())}
-        if not read:
-            read = set(self.flow.reached)  # it may be asked for anywhere
-        for loop in self.flow.loops:
-            if not loop.isdisjoint(at) and not read <= loop and not self._invariant(name, loop):
-                found |= {b for b in loop if any(s not in loop for s in self.flow.blocks[b].succ)}
-        return {b for b in found if self._parts_readers(b, read)}
-
-    def _parts_readers(self, branch: int, read: set[int]) -> bool:
-        """Whether threads that read a register may have gone different ways at a branch: more than one of its
-        sides leads to a reader. Else all that read have gone the same way, each time they came there."""
-        sides = set(self.flow.blocks[branch].succ)
-        return sum(not read.isdisjoint(self._reachable(side)) for side in sides) > 1
-
-    def _reachable(self, block: int) -> frozenset[int]:
-        """The blocks that can follow a block, itself included."""
-        found = self._all_reachable.get(block)
+    def _reachable(self, block: int, past: int) -> frozenset[int]:
+        """The blocks that can follow a block, itself included, without another one."""
+        found = self._all_reachable.get((block, past))
         if found is None:
             seen: set[int] = set()
             work = [block]
             while work:
                 at = work.pop()
-                if at >= 0 and at != self.flow.end and at not in seen:
+                if at >= 0 and at != self.flow.end and at not in seen and at != past:
                     seen.add(at)
                     work += self.flow.blocks[at].succ
-            found = self._all_reachable[block] = frozenset(seen)
+            found = self._all_reachable[block, past] = frozenset(seen)
         return found
 
     @cached_property
-    def _all_reachable(self) -> dict[int, frozenset[int]]:
+    def _all_reachable(self) -> dict[tuple[int, int], frozenset[int]]:
         return {}
 
-    def _invariant(self, name: str, loop: Collection[int], depth: int = 0) -> bool:
-        """Whether a register holds the same in each iteration: it is made of what the loop leaves alone."""
-        own = self._definitions.get(name, ())
-        if all(self.flow.block_of[k] not in loop for k in own):
-            return bool(own)
-        if len(own) != 1 or depth > _DEEPEST:
-            return False
-        i = self.body[own[0]]
+    def _invariant(self, v: int, loop: Collection[int], depth: int = 0) -> bool:
+        """Whether a version is the same in each iteration: it is made of what the loop leaves alone."""
+        if self.versions.block[v] not in loop:
+            return True
+        k = self.versions.writer[v]
+        if k < 0 or depth > _DEEPEST:
+            return self.versions.is_unset(v)
+        i = self.body[k]
         fixed = i.guard is None and i.op in _COMPUTES and "cc" not in i.mods
-        return fixed and all(self._invariant(x, loop, depth + 1) for x in sources(i))
-
-    @cached_property
-    def _decided(self) -> list[set[tuple[int, int]]]:
-        """For each block, the branches, and their sides, that lead to it and not past it."""
-        flow = self.flow
-        out: list[set[tuple[int, int]]] = [set() for _ in flow.blocks]
-        for n, b in enumerate(flow.blocks):
-            if len(b.succ) < 2:
-                continue
-            stop = flow.join(n)
-            for side in b.succ:
-                at = side
-                while at not in (stop, flow.end) and at >= 0 and (n, side) not in out[at]:
-                    out[at].add((n, side))
-                    at = flow.ipdom[at]
-        return out
-
-    @cached_property
-    def _all_edges(self) -> dict[int, frozenset[tuple[int, int]]]:
-        return {}
-
-    def _edges(self, block: int) -> frozenset[tuple[int, int]]:
-        """The sides of branches that a block is reached by, those that lead to their branches included."""
-        found = self._all_edges.get(block)
-        if found is None:
-            seen: set[tuple[int, int]] = set()
-            work = [block]
-            while work:
-                for edge in self._decided[work.pop()]:
-                    if edge not in seen:
-                        seen.add(edge)
-                        work.append(edge[0])
-            found = self._all_edges[block] = frozenset(seen)
-        return found
+        return fixed and all(self._invariant(self.versions.read(x, k), loop, depth + 1) for x in sources(i))
 
     # ------------------------------------------------------------ instructions
 
-    def _result(self, i: Instr, name: str) -> _Bits:
+    def _result(self, k: int, i: Instr, name: str) -> _Bits:
         mods, ops = i.mods, i.operands
         if i.op in _COMPUTES and "cc" not in mods:
-            return self._computed(i, name)
+            return self._computed(k, i, name)
         match i.op:
             case "ld" | "ldu":
-                return self._loaded(i)
+                return self._loaded(k, i)
             case "shfl":
-                return self._shuffled(i)
+                return self._shuffled(k, i)
             case "vote" | "redux" | "match" if "sync" in mods and len(ops) > 2:
-                whole = self._whole(ops[-1])
-                found = self._read(sources(i))
+                whole = self.whole(ops[-1], k)
+                found = self._read(sources(i), k)
                 uniform = whole and not (i.op == "match" and "any" in mods)
                 return found & ~LANES if uniform else found | LANES
-            case "elect" if self._whole(ops[1]):
+            case "elect" if self.whole(ops[1], k):
                 return LANES if self.function.registers.get(name) == "pred" else 0
         return EVERY
 
-    def _loaded(self, i: Instr) -> _Bits:
+    def _loaded(self, k: int, i: Instr) -> _Bits:
         at = i.operands[1]
         if not isinstance(at, Mem) or not _STRONG.isdisjoint(i.mods) or "local" in i.mods:
             return EVERY
         space = next((m.split("::")[0] for m in i.mods if m.split("::")[0] in _SPACES), "generic")
         if space == "param" and not (isinstance(at.base, Sym) and at.base.name in self._parameters):
             return EVERY
-        found = self._read(registers(at))
+        found = self._read(registers(at), k)
         if isinstance(at.base, Special):
             found |= _union([self._special(at.base.name)])
         if space in ("param", "const") or "nc" in i.mods:
@@ -301,41 +395,38 @@ class Uniformity:
             return found | TIME | BLOCK
         return found | TIME | (BLOCK if space == "generic" else 0)
 
-    def _shuffled(self, i: Instr) -> _Bits:
+    def _shuffled(self, k: int, i: Instr) -> _Bits:
         """PTX ISA, shfl.sync: ``c`` holds the clamp in bits 0..4, the mask of segments in bits 8..12."""
         mode = next((m for m in i.mods if m in ("up", "down", "bfly", "idx")), "")
         ops = i.operands
-        clamp = self._constant(ops[3]) if len(ops) > 4 and "sync" in i.mods else None
-        if clamp is None or not self._whole(ops[4]):
-            return self._read(sources(i)) | LANES
-        value, lane = self._read(registers(ops[1])), self._read(registers(ops[2]))
+        clamp = self.constant(ops[3], k) if len(ops) > 4 and "sync" in i.mods else None
+        if clamp is None or not self.whole(ops[4], k):
+            return self._read(sources(i), k) | LANES
+        value, lane = self._read(registers(ops[1]), k), self._read(registers(ops[2]), k)
         segments = clamp >> 8 & LANES
         if mode == "idx" and clamp & LANES == LANES:
             return value & (~LANES | segments) | lane
-        if mode == "bfly" and clamp & LANES == LANES and self._constant(ops[2]) is not None:
+        if mode == "bfly" and clamp & LANES == LANES and self.constant(ops[2], k) is not None:
             return value
         return value | lane | (LANES if value & LANES or lane else 0)
 
-    def _computed(self, i: Instr, name: str) -> _Bits:
+    def _computed(self, k: int, i: Instr, name: str) -> _Bits:
         ops = i.operands
         if isinstance(ops[0], Vector):  # mov.b64 {lo, hi}, x
             parts = [*registers(ops[0])]
             n = self._width(parts[0])
-            held = _spread(self._operand(ops[1], n * len(ops[0].items)), n * len(ops[0].items))
+            held = _spread(self._operand(ops[1], n * len(ops[0].items), k), n * len(ops[0].items))
             at = next((j for j, x in enumerate(ops[0].items) if isinstance(x, Reg) and x.name == name), 0)
             return held[at * n : (at + 1) * n]
-        taken = self._exchanged(i)
-        if taken is not None:
-            return taken
         size = self._width(name)
         plain = len(i.mods) == 0 or i.mods[-1][:1] in "bus" or i.mods[-1] == "pred"
         if not plain:
-            return self._read(sources(i)) | _union([self._operand(op, 1) for op in ops[1:]])
-        return self._moved(i, ops[1:], size)
+            return self._read(sources(i), k) | _union([self._operand(op, 1, k) for op in ops[1:]])
+        return self._moved(k, i, ops[1:], size)
 
-    def _moved(self, i: Instr, ops: Sequence[Operand], size: int) -> _Bits:
+    def _moved(self, k: int, i: Instr, ops: Sequence[Operand], size: int) -> _Bits:
         """Integer instructions that move bits about."""
-        args = [self._operand(op, size) for op in ops]
+        args = [self._operand(op, size, k) for op in ops]
         amount = ops[1].value if len(ops) > 1 and isinstance(ops[1], Imm) else None
         match i.op:
             case "mov" | "cvta" if len(ops) == 1:
@@ -344,7 +435,7 @@ class Uniformity:
                 return args[0]
             case "cvt" if len(ops) == 1 and i.mods[-2][:1] in "us":
                 taken = width(i.mods[-1])
-                low = _spread(self._operand(ops[0], taken), taken)[: min(size, taken)]
+                low = _spread(self._operand(ops[0], taken, k), taken)[: min(size, taken)]
                 fill = low[-1] if i.mods[-1][0] == "s" else 0
                 return (*low, *[fill] * (size - len(low)))
             case "and" if amount is not None:
@@ -380,7 +471,7 @@ class Uniformity:
                 return _carried(spread, size, _lowest(maybe[0] & maybe[1]))
         return _union(args)
 
-    def _operand(self, op: Operand, size: int) -> _Bits:
+    def _operand(self, op: Operand, size: int, k: int) -> _Bits:
         match op:
             case Imm() | FloatImm() | Sym():
                 return 0
@@ -388,29 +479,29 @@ class Uniformity:
                 return self._special(name)
             case Vector(items):
                 each = size // max(len(items), 1)
-                return tuple([x for item in items for x in _spread(self._operand(item, each), each)])
+                return tuple([x for item in items for x in _spread(self._operand(item, each, k), each)])
             case Not(reg):
-                return self._held[reg.name]
+                return self._value(reg.name, k)
             case Reg(name):
-                return self._held[name]
-        return self._read(registers(op))
+                return self._value(name, k)
+        return self._read(registers(op), k)
 
-    def _read(self, names: Iterable[str]) -> int:
-        return _union([self._held[name] for name in names])
+    def _read(self, names: Iterable[str], k: int) -> int:
+        return _union([self._value(name, k) for name in names])
 
     def _width(self, name: str) -> int:
         kind = self.function.registers.get(name, "b32")
         return 1 if kind == "pred" else width(kind)
 
-    def _constant(self, op: Operand) -> int | None:
-        """A number in the text, or in a register that holds nothing else."""
+    def constant(self, op: Operand, k: int) -> int | None:
+        """The number that an instruction reads: in the text, or moved into the register."""
         if isinstance(op, Imm):
             return op.value
-        found = self._definitions.get(op.name, ()) if isinstance(op, Reg) else ()
-        if len(found) != 1:
+        at = self.versions.writer[self.versions.read(op.name, k)] if isinstance(op, Reg) else -1
+        if at < 0:
             return None
-        i = self.body[found[0]]
-        return self._constant(i.operands[1]) if i.op == "mov" and i.guard is None else None
+        i = self.body[at]
+        return self.constant(i.operands[1], at) if i.op == "mov" and i.guard is None else None
 
     def _maybe(self, op: Operand, depth: int = 0) -> int:
         """The bits of an integer that may be set."""
@@ -420,13 +511,13 @@ class Uniformity:
             return self._maybe_special(op.name)
         if not isinstance(op, Reg) or depth > 12:
             return _ALL_BITS
-        found = self._definitions.get(op.name, ())
+        found: Sequence[int] = self._definitions.get(op.name, ())
         i = self.body[found[0]] if len(found) == 1 else None
         if i is None or i.guard is not None or i.op not in _COMPUTES or isinstance(i.operands[0], Vector):
             return _ALL_BITS
         ops = i.operands[1:]
         held = [self._maybe(x, depth + 1) for x in ops]
-        amount = self._constant(ops[1]) if len(ops) > 1 else None
+        amount = self.constant(ops[1], found[0]) if len(ops) > 1 else None
         match i.op:
             case "mov" | "cvta" if len(ops) == 1:
                 return held[0]
@@ -469,21 +560,22 @@ class Uniformity:
             return True
         found = self._definitions.get(op.name, ())
         return 0 < len(found) < 4 and len(assumed) < 12 and all(
-            self._made_positive(self.body[k], assumed | {op.name}) for k in found
+            self._made_positive(k, assumed | {op.name}) for k in found
         )  # fmt: skip
 
-    def _made_positive(self, i: Instr, assumed: frozenset[str]) -> bool:
+    def _made_positive(self, k: int, assumed: frozenset[str]) -> bool:
+        i = self.body[k]
         if i.op == "shr" and i.mods[-1][:1] in "ub":
-            amount = self._constant(i.operands[2])
+            amount = self.constant(i.operands[2], k)
             return amount is not None and amount > 0
         if i.op == "and" and any(isinstance(x, Imm) and x.value >= 0 for x in i.operands[1:]):
             return True
         computes = i.op in ("mov", "add", "mul", "mad", "shl", "shr", "cvt", "min", "max", "div", "rem", "or")
         return computes and "hi" not in i.mods and all(self._positive(x, assumed) for x in i.operands[1:])
 
-    def _whole(self, mask: Operand) -> bool:
+    def whole(self, mask: Operand, k: int) -> bool:
         """Whether a mask names all lanes."""
-        found = self._constant(mask)
+        found = self.constant(mask, k)
         return found is not None and found & _ALL_LANES == _ALL_LANES
 
     # ------------------------------------------------------------ threads
@@ -521,58 +613,6 @@ class Uniformity:
         if n == 0 and own % 32 == 0:
             return tuple([1 << b if b < 5 else THREADS & ~LANES for b in range(32)])
         return THREADS
-
-    # ------------------------------------------------------------ butterflies
-
-    def _exchanged(self, i: Instr) -> int | None:
-        """What remains after one step of a butterfly; None for other instructions."""
-        ops = i.operands[1:]
-        if i.op not in _COMMUTATIVE or len(ops) != 2 or not {"hi", "sat"}.isdisjoint(i.mods):
-            return None
-        a, b = map(self._origin, ops)
-        for one, other in ((a, b), (b, a)):
-            if other[0] == "exchanged" and other[2] == one:
-                return self._read(sources(i)) & ~int(str(other[1]))
-        return None
-
-    def _origin(self, op: Operand, depth: int = 0) -> _Origin:
-        """A register's value by where it comes from, through moves: ``("exchanged", bit, of)`` is what the
-        lane whose number differs in a bit holds, ``("part", n, of)`` a word of a wider one."""
-        names = registers(op)
-        if isinstance(op, Vector):
-            return self._packed([self._origin(x, depth) for x in op.items])
-        if not isinstance(op, Reg) or depth > 8:
-            return ("other", op)
-        found = self._definitions.get(names[0], ())
-        if len(found) != 1:
-            return ("register", names[0])
-        i = self.body[found[0]]
-        if i.guard is not None:
-            return ("register", names[0])
-        ops = i.operands
-        if i.op == "mov" and len(ops) == 2:
-            if isinstance(ops[0], Vector):
-                n = next(j for j, x in enumerate(ops[0].items) if isinstance(x, Reg) and x.name == names[0])
-                return ("part", n, self._origin(ops[1], depth + 1))
-            return self._origin(ops[1], depth + 1) if registers(ops[1]) else ("register", names[0])
-        if i.op == "shfl" and "bfly" in i.mods and "sync" in i.mods and len(ops) > 4:
-            _, _, lane, clamp, members = ops[:5]
-            bit, c = self._constant(lane), self._constant(clamp)
-            if c is not None and c & LANES == LANES and not c >> 8 & (bit or 0) and self._whole(members):
-                of = self._origin(ops[1], depth + 1)
-                if bit in (1, 2, 4, 8, 16) and of[0] != "other":
-                    return ("exchanged", bit, of)
-        return ("register", names[0])
-
-    @staticmethod
-    def _packed(items: Sequence[_Origin]) -> _Origin:
-        """Words of one value that are put together again."""
-        if all(x[0] == "part" and x[1] == n and x[2] == items[0][2] for n, x in enumerate(items)):
-            return items[0][2]  # type: ignore[return-value]
-        if all(x[0] == "exchanged" and x[1] == items[0][1] for x in items):
-            inner = Uniformity._packed([x[2] for x in items])  # type: ignore[misc]
-            return ("exchanged", items[0][1], inner)
-        return ("packed", tuple(items))
 
 
 _SPACES = frozenset({"global", "shared", "const", "param", "local"})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cache, cached_property
 from typing import Any
@@ -285,14 +285,28 @@ class Plan:
         found = self.uniformity(block)
 
         def of(site: int) -> int:
-            k = next((k for k, s in self.site_of.items() if s == site), None)
+            k = self._instruction(site)
             return EVERY if k is None else found.stored(k)
 
         return cache(of)
 
+    def spread(self, block: Sequence[int]) -> Callable[[Iterable[str], int | None], int]:
+        """What registers vary with, in blocks of a shape, where the block of a site reads them."""
+        found = self.uniformity(block)
+
+        @cache
+        def of(names: tuple[str, ...], site: int | None) -> int:
+            k = None if site is None else self._instruction(site)
+            return found.of(names) if k is None else found.in_block(k, names)
+
+        return lambda names, site: of(tuple(names), site)
+
+    def _instruction(self, site: int) -> int | None:
+        return next((k for k, s in self.site_of.items() if s == site), None)
+
     def settled(self, site: int) -> bool:
         """Whether an instruction reads global memory that the grid before does not write, if it reads any."""
-        k = next((k for k, s in self.site_of.items() if s == site), None)
+        k = self._instruction(site)
         return k is not None and reads_unwritten(self.body[k], self.origins, self.inputs, self.function)
 
     def uniformity(self, block: Sequence[int]) -> Uniformity:
@@ -301,6 +315,11 @@ class Plan:
         if found is None:
             found = self._uniformity[tuple(block)] = Uniformity(self.flow, block)
         return found
+
+    @property
+    def rests_on(self) -> frozenset[tuple[int, str]]:
+        """What was assumed, by instruction, where lanes were shown to hold one value."""
+        return frozenset(x for u in self._uniformity.values() for x in u.rests_on)
 
     @cached_property
     def _uniformity(self) -> dict[tuple[int, ...], Uniformity]:

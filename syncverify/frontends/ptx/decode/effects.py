@@ -67,8 +67,9 @@ class Context(Protocol):
     def one_value(self, site: int, lanes: Iterable[int]) -> bool:
         """Whether data flow shows that lanes of the warp store one value there."""
 
-    def vary(self, names: Iterable[str]) -> int:
-        """What some registers vary with, taken together: see ``analysis.uniformity``."""
+    def vary(self, names: Iterable[str], site: int) -> int:
+        """What some registers vary with where the block of an instruction reads them, taken together: see
+        ``analysis.uniformity``."""
 
     def differs(self, names: Iterable[str]) -> bool:
         """Whether lanes of a warp may hold different values of some register."""

@@ -130,7 +130,7 @@ def products(some: Sequence[Matrices]) -> Effect:
         fragment = ctx.fragment(held) if held is not None else -1
         a, b, c = (ctx.footprint(_all_of(x)) if x else -1 for x in (left, right, others))
         event: Event = (Ev.WGMMA, site, ctx.fragment(named), a, fragment, b, accumulate, c)
-        if ctx.vary(names) & WARPGROUP:
+        if ctx.vary(names, site) & WARPGROUP:
             return ((*event, 1 + crc32(repr((bits, accumulate)).encode())),)
         return (event,)  # data flow shows that all threads of a warpgroup name the same
 

@@ -110,11 +110,11 @@ class ClassContext:
     def one_value(self, site: int, lanes: Iterable[int]) -> bool:
         return agree(self.tables.varies(site), (WARP * self.warp + lane for lane in lanes))
 
-    def vary(self, names: Iterable[str]) -> int:
-        return self.tables.spread(names)
+    def vary(self, names: Iterable[str], site: int) -> int:
+        return self.tables.spread(names, site)
 
     def differs(self, names: Iterable[str]) -> bool:
-        return bool(self.tables.spread(names) & LANES)
+        return bool(self.tables.spread(names, None) & LANES)
 
     def global_bytes(self, value: Value, size: int, rows: int = 1, pitch: int = 0) -> int:
         if not self.tables.tracks:

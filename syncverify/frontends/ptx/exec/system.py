@@ -91,7 +91,7 @@ class PtxSystem:
                 program.handing is not None and program.handing.together,
             )
             tables.loose, tables.varies = program.loose, program.varies(launch.block)
-            tables.spread = program.uniformity(launch.block).of
+            tables.spread = program.spread(launch.block)
             tables.certain = program.steers or tables.tracks or program.moves
             tables.memory, tables.holds, tables.sure = launch.memory, program.holds, launch.sure
             tables.granted = launch.granted

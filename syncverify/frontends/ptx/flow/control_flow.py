@@ -8,7 +8,9 @@ from functools import cached_property
 from types import MappingProxyType
 
 from syncverify.frontends.ptx.flow.asserts import failing
+from syncverify.frontends.ptx.flow.divergence import Divergence
 from syncverify.frontends.ptx.flow.graph import Block, dominators, jumps_back, loops, reached, with_exits
+from syncverify.frontends.ptx.flow.ssa import Versions
 from syncverify.frontends.ptx.syntax.nodes import Function, Imm, Instr, Label, Not, Operand, Reg, Sym
 from syncverify.frontends.ptx.syntax.operands import harmless, is_poll, repeats, results, sources
 
@@ -96,6 +98,16 @@ class Flow:
                     out[at].add(i)
                     at = self.ipdom[at]
         return out
+
+    @cached_property
+    def versions(self) -> Versions:
+        """The registers of the body in static single assignment form."""
+        return Versions(self)
+
+    @cached_property
+    def divergence(self) -> Divergence:
+        """Where threads meet again that went different ways."""
+        return Divergence(self)
 
     @cached_property
     def spins(self) -> frozenset[int]:

@@ -1,6 +1,8 @@
 """What values vary with, by data flow; and lanes that store to one word."""
 
+from itertools import combinations
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -169,3 +171,148 @@ def test_a_value_that_changes_from_turn_to_turn(
     (tmp_path / "k.ptx").write_text(STORE.format(body=LOOP.format(barrier=barrier, again=again)))
     (found,) = check_file(str(tmp_path / "k.ptx"))
     assert found.verdict is verdict, (found.reason, found.diagnostics)
+
+
+SKIPS = (
+    f"{TID} shr.u32 %r2, %r1, 5; ld.param.u64 %rd1, [p]; mov.u32 %r3, 0; A: mul.wide.u32 %rd2, %r3, 4; "
+    "add.s64 %rd2, %rd1, %rd2; ld.global.nc.f32 %f1, [%rd2]; setp.ne.u32 %p1, {who}; @%p1 bra B; "
+    "st.shared.f32 [s], %f1; B: add.u32 %r3, %r3, 1; setp.lt.u32 %p2, %r3, 4; @%p2 bra A;"
+)
+
+
+@pytest.mark.parametrize(
+    ("who", "verdict"),
+    [
+        ("%r3, %r2", Verdict.REFUTED),  # each warp stores once, in another iteration
+        ("%r3, 2", Verdict.PROVED),  # all in the same
+        ("%r2, 2", Verdict.REFUTED),  # one warp alone, whose lanes may be in different iterations
+    ],
+)
+def test_who_skips_iterations_stores_other_values(tmp_path: Path, who: str, verdict: Verdict) -> None:
+    (tmp_path / "k.ptx").write_text(STORE.format(body=SKIPS.format(who=who)))
+    (found,) = check_file(str(tmp_path / "k.ptx"))
+    assert found.verdict is verdict, (found.reason, found.diagnostics)
+
+
+#: Two roles that use one register for loops of their own, and what warps of one of them read in its loop.
+ROLES = (
+    f"{TID} shr.u32 %r2, %r1, 5; ld.param.u32 %r4, [n]; mov.u32 %r3, 0; setp.lt.u32 %p1, %r2, 2; @%p1 bra B; "
+    "A: add.u32 %r3, %r3, 1; setp.lt.u32 %p2, %r3, %r4; @%p2 bra A; bra C; "
+    "B: {inner} add.u32 %r5, %r3, 7; st.shared.u32 [s], %r5; add.u32 %r3, %r3, 2; setp.lt.u32 %p3, %r3, %r4; "
+    "@%p3 bra B; C:"
+)
+
+
+@pytest.mark.parametrize(
+    ("inner", "mask"),
+    [
+        ("", TIME),  # who comes here has taken one side of the branch on the role
+        # an inner loop that all warps of the role leave in the same iteration, and one that they do not
+        ("mov.u32 %r6, 0; D: add.u32 %r6, %r6, 1; setp.lt.u32 %p4, %r6, %r4; @%p4 bra D; "
+         "add.u32 %r3, %r3, %r6;", TIME),
+        ("mov.u32 %r6, 0; D: add.u32 %r6, %r6, 1; setp.lt.u32 %p4, %r6, %r2; @%p4 bra D; "
+         "add.u32 %r3, %r3, %r6;", TIME | 0x60),
+    ],
+)  # fmt: skip
+def test_roles_that_share_a_register(inner: str, mask: int) -> None:
+    module = parse(HEAD.format(body=ROLES.format(inner=inner)), "k.ptx")
+    flow = Flow(module.entries[0])
+    k = next(k for k, i in enumerate(flow.body) if i.op == "st")
+    assert Uniformity(flow, (128, 1, 1)).stored(k) == mask
+
+
+def test_a_register_that_is_written_again_before_the_sum_is_no_butterfly() -> None:
+    step = "shfl.sync.bfly.b32 %r3|%p1, %r2, 1, 31, -1; {between} add.u32 %r4, %r2, %r3;"
+    load = f"{LOAD} ld.global.nc.u32 %r2, [%rd2]; "
+    assert varies(load + step.format(between=""), "%r4") == 0x7E
+    assert varies(load + step.format(between="ld.global.nc.u32 %r2, [%rd2+4];"), "%r4") == 0x7F
+
+
+# ------------------------------------------------------------ against running it
+
+
+def drawn(rng: Random) -> list[tuple[str, ...]]:
+    """A function of a few blocks: ``(label, a)``, ``(mov, a, x)``, ``(add, a, b, x)``, ``(and, a, b, x)``,
+    ``(set, p, a, x)``, ``(bra, p, label)``; registers are letters."""
+    n = rng.randint(3, 6)
+    code: list[tuple[str, ...]] = [("tid", "a")]
+    for b in range(n):
+        code.append(("label", f"L{b}"))
+        for _ in range(rng.randint(1, 3)):
+            x, y = rng.choice("bcd"), rng.choice("abcd")
+            kind = rng.choice(["mov", "add", "and", "guarded"])
+            if kind == "mov":
+                code.append(("mov", x, str(rng.randrange(4))))
+            elif kind == "guarded":
+                code.append(("guarded", rng.choice("pq"), x, str(rng.randrange(4))))
+            else:
+                code.append((kind, x, y, str(rng.choice([1, 2, 4]))))
+        code.append(("set", rng.choice("pq"), rng.choice("abcd"), str(rng.randrange(5))))
+        if rng.random() < 0.8:
+            code.append(("bra", rng.choice("pq"), f"L{rng.randrange(n)}"))
+    return code
+
+
+def text(code: list[tuple[str, ...]]) -> str:
+    forms = {
+        "tid": "mov.u32 %{0}, %tid.x;", "label": "{0}:", "mov": "mov.u32 %{0}, {1};",
+        "add": "add.u32 %{0}, %{1}, {2};", "and": "and.b32 %{0}, %{1}, {2};",
+        "guarded": "@%{0} mov.u32 %{1}, {2};", "set": "setp.lt.u32 %{0}, %{1}, {2};", "bra": "@%{0} bra {1};",
+    }  # fmt: skip
+    head = ".reg .pred %p, %q;\n.reg .b32 %a, %b, %c, %d;\n"
+    first = "mov.u32 %b, 0; mov.u32 %c, 1; mov.u32 %d, 2; setp.lt.u32 %p, %b, 0; setp.lt.u32 %q, %b, 1;\n"
+    body = "\n".join(forms[op].format(*args) for op, *args in code)
+    start = ".version 9.0\n.target sm_90a\n.address_size 64\n.visible .entry k()\n"
+    return f"{start}{{\n{head}{first}{body}\nret;\n}}\n"
+
+
+def ran(code: list[tuple[str, ...]], tid: int) -> list[list[dict[str, int]]]:
+    """By instruction, what the registers held each time that a thread came to it."""
+    held = {"a": 0, "b": 0, "c": 1, "d": 2, "p": 0, "q": 1}
+    seen: list[list[dict[str, int]]] = [[] for _ in code]
+    at, steps = 0, 0
+    while at < len(code) and steps < 150:
+        steps += 1
+        op, *args = code[at]
+        seen[at].append(dict(held))
+        at += 1
+        match op:
+            case "tid":
+                held["a"] = tid
+            case "mov":
+                held[args[0]] = int(args[1])
+            case "add":
+                held[args[0]] = held[args[1]] + int(args[2]) & 0xFFFFFFFF
+            case "and":
+                held[args[0]] = held[args[1]] & int(args[2])
+            case "guarded" if held[args[0]]:
+                held[args[1]] = int(args[2])
+            case "set":
+                held[args[0]] = int(held[args[1]] < int(args[2]))
+            case "bra" if held[args[0]]:
+                at = code.index(("label", args[1]))
+    return seen
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_threads_that_agree_in_a_mask_read_the_same(seed: int) -> None:
+    code = drawn(Random(seed))
+    flow = Flow(parse(text(code), "k.ptx").entries[0])
+    found = Uniformity(flow, (8, 1, 1))
+    runs = [ran(code, tid) for tid in range(8)]
+    k = 4
+    for at, (op, *args) in enumerate(code):
+        if op == "label":
+            continue
+        k += 1
+        if flow.block_of[k] not in flow.reached:
+            continue
+        names = {"add": args[1:2], "and": args[1:2], "set": args[1:2], "bra": args[:1], "guarded": args[:1]}
+        for name in names.get(op, ()):
+            mask = found.read_at(k, [f"%{name}"])
+            for a, b in combinations(range(8), 2):
+                if not (a ^ b) & mask & THREADS:
+                    for x, y in zip(runs[a][at], runs[b][at], strict=False):
+                        assert x[name] == y[name], (k, name, a, b, mask)
+            if not mask & TIME:
+                assert all(len({x[name] for x in run[at]}) < 2 for run in runs), (k, name)
