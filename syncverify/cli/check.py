@@ -186,7 +186,7 @@ def check(
     progress = Progress(len(inputs))
 
     def told(_: int, item: Item, checked: Checked) -> None:
-        progress.told(item.path, checked.reports)
+        progress.input_done(item.path, checked.reports)
 
     with _terminable() as ended:
         interrupted = check_all(found, inputs, wanted, jobs, told)

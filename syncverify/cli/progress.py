@@ -20,7 +20,7 @@ class Progress:
         self.done = 0
         self.on = inputs > 1 and sys.stderr is not None and sys.stderr.isatty()
 
-    def told(self, path: str, reports: Iterable[KernelReport]) -> None:
+    def input_done(self, path: str, reports: Iterable[KernelReport]) -> None:
         """An input is done."""
         self.done += 1
         if not self.on:

@@ -25,7 +25,7 @@ def prover(entry: Entry) -> Prove:
         from syncverify.checker.prover.parametric.strategy import Problem, decide
 
         teams = clusters if clusters > 1 else 0
-        problem = Problem(sizes, facts, systems, exact, alone=alone if teams else None)
+        problem = Problem(sizes, facts, systems, exact, modular_systems=alone if teams else None)
         return decide(problem, policy, EFFORTS[entry], teams)
 
     return prove

@@ -37,7 +37,7 @@ def of_hand_over(program: Program, clusters: int | None) -> list[str]:
 
 def of_stores(program: Program) -> list[str]:
     """Accesses whose place is data; and what shows that lanes store one value."""
-    loose = sorted({program.sites[s].span.line for s in program.loose})
+    loose = sorted({program.sites[s].span.line for s in program.data_addressed})
     found = [
         f"line {line}: where data says, an access is aligned and stays inside shared memory" for line in loose
     ]

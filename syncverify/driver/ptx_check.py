@@ -176,7 +176,7 @@ def _checked(k: CheckTask) -> tuple[CheckTask, KernelReport]:
     """The kernel and its report for the launch, if need be with what lies in shared memory as data."""
     report = _check(k)
     if report.verdict is Verdict.UNKNOWN and causes_of(report.reason) & CAUSES[Step.CONTENTS_AS_DATA]:
-        loose = replace(k, contents=False, program=[], assumptions=[])
+        loose = replace(k, shared_contents=False, program=[], assumptions=[])
         again = _check(loose)
         if again.verdict is not Verdict.UNKNOWN:
             return loose, again
@@ -228,13 +228,13 @@ def _with_words(k: CheckTask, report: KernelReport) -> tuple[CheckTask, Any]:
     what lies in shared memory as data."""
     found = _tried(k)
     if causes_of(report.reason if found is None else found.reason) & CAUSES[Step.LOADS_AS_SIZES]:
-        words = replace(k, words=True, program=[], assumptions=[])
+        words = replace(k, loads_as_symbols=True, program=[], assumptions=[])
         again = _tried(words)
         if again is not None and again.verdict is Verdict.PROVED:
             return words, again
     causes = causes_of(report.reason if found is None else found.reason)
-    if k.contents and causes & CAUSES[Step.CONTENTS_AS_DATA]:
-        loose = replace(k, contents=False, program=[], assumptions=[])
+    if k.shared_contents and causes & CAUSES[Step.CONTENTS_AS_DATA]:
+        loose = replace(k, shared_contents=False, program=[], assumptions=[])
         again = _tried(loose)
         if again is not None and again.verdict is not Verdict.UNKNOWN:
             return loose, again
@@ -369,7 +369,7 @@ def _with_plain_global(k: CheckTask, report: KernelReport) -> KernelReport:
     if k.program[0].exchanges is None:
         return report
     start = time.perf_counter()
-    followed = replace(k, followed=True, program=[], assumptions=[])
+    followed = replace(k, tracks_plain_global=True, program=[], assumptions=[])
     for facts in [k.facts] if not k.facts.symbols() else some_sizes(k.facts):
         found = _check(replace(followed, facts=facts, assumptions=[]))
         if found.verdict is Verdict.REFUTED and found.stats.get("exchange"):

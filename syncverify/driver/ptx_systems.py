@@ -132,7 +132,7 @@ def _by_ticket_order(k: CheckTask, program: Program, launch: Launch, whole: int 
         text = f"a counter's numbers lead to more than {MAX_SEQUENCES} ways"
         yield unknown(Reason(text, Cause.BUDGET), k.span)
         return
-    again = all_.starts_anew(clusters)
+    again = all_.may_wrap(clusters)
     if again is not None:
         yield unknown(again, k.span)
 
@@ -314,7 +314,7 @@ def _by_one_access(k: CheckTask, system: PtxSystem) -> Outcome | None:
     """A race of one access that global memory decides on with one that is made anyway: an input that lets a
     lane make it is a counterexample. Two accesses that data decides on may never be made in one run."""
     tables = system.tables
-    sites = [s for s, why in tables.perhaps.items() if s not in tables.loose]
+    sites = [s for s, why in tables.perhaps.items() if s not in tables.data_addressed]
     for site in sites[:_MOST_SITES]:
         why = tables.perhaps[site]
         if causes_of(why) != {Cause.GLOBAL_DATA}:

@@ -69,9 +69,9 @@ class CheckTask:
     hash: str
     assumptions: list[str] = field(default_factory=list)
     program: list[Program] = field(default_factory=list)  # the kernel compiled, once it is
-    words: bool = False  # what is loaded and has no number is a size
-    contents: bool = True  # what lies in shared memory may steer; else it is data
-    followed: bool = False  # plain accesses to global memory are, though nobody waits there
+    loads_as_symbols: bool = False  # what is loaded and has no number is a size
+    shared_contents: bool = True  # what lies in shared memory may steer; else it is data
+    tracks_plain_global: bool = False  # plain accesses to global memory are, though nobody waits there
     boxes: Boxes | None = None  # of tensor maps, inferred; None: none may be
 
     @property
@@ -100,7 +100,16 @@ def compiled(k: CheckTask) -> tuple[Launch, Program]:
 
 def _program(k: CheckTask, function: Function, teams: Teams | None = None) -> Program:
     apart, ints = pointers_apart(k.facts), numbers(k.facts, k.function)
-    more = (apart, ints, holds(k.facts), k.words, teams, k.contents, k.followed, k.facts.dependent)
+    more = (
+        apart,
+        ints,
+        holds(k.facts),
+        k.loads_as_symbols,
+        teams,
+        k.shared_contents,
+        k.tracks_plain_global,
+        k.facts.dependent,
+    )
     inputs = unwritten(k.facts, k.function)
     found = Program(k.module, function, *more, inputs)
     plain = predicated(function, found.takes)

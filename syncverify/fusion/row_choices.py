@@ -34,7 +34,7 @@ class Choice:
     keeps: bool = False
     rereads: bool = False
     rows: int = 0
-    told: CacheHint | None = None
+    hint: CacheHint | None = None
 
 
 _TABLES: dict[tuple[Kind, int], Table] = {
@@ -133,16 +133,16 @@ _WHOLE: dict[tuple[Kind, int], tuple[tuple[int, int, Choice], ...]] = {
     ),
     ("sum", 4): ((512, 1024, Choice(2, 8, rows=4)), (1024, 2048, Choice(4, 12))),
     ("scaled", 2): (
-        (512, 1024, Choice(1, 3, told="kept")), (1024, 2048, Choice(4, 10, told="kept")),
-        (4096, 8192, Choice(16, 4, told="kept")), (8192, 16384, Choice(16, 2, told="kept")),
+        (512, 1024, Choice(1, 3, hint="kept")), (1024, 2048, Choice(4, 10, hint="kept")),
+        (4096, 8192, Choice(16, 4, hint="kept")), (8192, 16384, Choice(16, 2, hint="kept")),
     ),
     ("scaled", 4): (
-        (512, 1024, Choice(4, 0, keeps=True, told="kept")), (1024, 2048, Choice(8, 6, told="kept")),
-        (4096, 8192, Choice(16, 2, told="kept")), (16384, 32768, Choice(32, 1, told="kept")),
+        (512, 1024, Choice(4, 0, keeps=True, hint="kept")), (1024, 2048, Choice(8, 6, hint="kept")),
+        (4096, 8192, Choice(16, 2, hint="kept")), (16384, 32768, Choice(32, 1, hint="kept")),
     ),
-    ("norm", 2): ((512, 1024, Choice(1, 10, rows=2, told="kept")),),
+    ("norm", 2): ((512, 1024, Choice(1, 10, rows=2, hint="kept")),),
     ("norm", 4): (
-        (2048, 4096, Choice(8, 4, told="kept")), (4096, 8192, Choice(16, 3, told="kept")),
+        (2048, 4096, Choice(8, 4, hint="kept")), (4096, 8192, Choice(16, 3, hint="kept")),
     ),
     ("one", 2): ((512, 1024, Choice(2, 6, rereads=True, rows=4)),),
 }  # fmt: skip

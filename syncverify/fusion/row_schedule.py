@@ -196,7 +196,7 @@ def fitted(fusion: Fusion, schedule: RowSchedule, width: int) -> RowSchedule:
     else:
         found = _direct(chosen, per_thread, None if schedule.warps else choice)
     told: Literal["held", CacheHint] = (
-        "held" if chosen.reread == "yes" else choice.told or row_choices.hint_of(fusion, width)
+        "held" if chosen.reread == "yes" else choice.hint or row_choices.hint_of(fusion, width)
     )
     moved, read = moved_bytes(fusion, width), row_bytes(fusion, width)
     waits = source == "direct" and overlaps(chosen.tile_rows * moved, row_choices.numbers(fusion))

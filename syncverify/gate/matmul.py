@@ -219,7 +219,7 @@ class Matmul:
     proof_seconds: float = PROOF_SECONDS
     _compiled: dict[Schedule, CompiledMatmul] = field(default_factory=dict, repr=False)
     _chosen: dict[Point, Schedule] = field(default_factory=dict, repr=False)
-    _settled: set[Point] = field(default_factory=set, repr=False)
+    _decided: set[Point] = field(default_factory=set, repr=False)
 
     def schedule(self, sizes: Mapping[str, int], multiprocessors: int = H200_SMS) -> Schedule:
         """The schedule for given M, N, K: the first to be tried, or the one that was proved."""
@@ -238,7 +238,7 @@ class Matmul:
         """The same with a proof for these sizes. Where no check decides the first schedule in time, others
         are tried; VerificationError for one that is refuted, or if none is proved."""
         point = _point(sizes, multiprocessors)
-        if point in self._settled:
+        if point in self._decided:
             return self.compiled(sizes, multiprocessors)
         first: VerificationError | None = None
         for schedule in self._tries(sizes, multiprocessors):
@@ -251,7 +251,7 @@ class Matmul:
                 first = first or e
                 continue
             self._chosen[point] = schedule
-            self._settled.add(point)
+            self._decided.add(point)
             return compiled
         assert first is not None
         raise first

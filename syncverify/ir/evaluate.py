@@ -37,7 +37,7 @@ def shift_right(a: int, b: int) -> int:
 
 def truth(value: Any) -> Any:
     """1 if the value is 0 or more, else 0; a size without a number may answer with an unknown for both."""
-    return value.space.truth(value) if isinstance(value, AffineTerm) else int(value >= 0)
+    return value.space.boolean_symbol(value) if isinstance(value, AffineTerm) else int(value >= 0)
 
 
 def counting(e: Expr, sizes: Set[str]) -> Expr:

@@ -318,7 +318,7 @@ class SystemInfo:
     #: by the site of a store, what its value varies with: a mask over the bits of a thread's number in its
     #: block, and ``EACH_TIME``; None: nothing is known of any
     varies: Callable[[int], int] | None = None
-    equal_value: AbstractSet[int] = frozenset()  # sites of stores that were seen to store one known value
+    equal_stores: AbstractSet[int] = frozenset()  # sites of stores that were seen to store one known value
     #: pairs of footprints -> whether each byte of both is one lane's; kept by the checker
     lanes_agree: dict[tuple[int, int], bool] = field(default_factory=dict)
     #: by those of the parts of a joined access -> its footprint; kept by the checker
@@ -328,13 +328,14 @@ class SystemInfo:
     #: where in global memory flags lie that each block hands on to the next: the system then is two blocks
     #: of a grid of any size, the second after the first, and flags hold an ``BlockRelative``
     #: (docs/symbolic.md)
-    relay: tuple[tuple[int, int], ...] = ()
-    windows: FootprintPartition | None = None
+    flag_chain: tuple[tuple[int, int], ...] = ()
+    footprint_partition: FootprintPartition | None = None
     #: one cluster of a block group of several, alone: which, or ``ANY``, and how many there are
     #: (docs/symbolic.md)
-    member: tuple[int, int] | None = None
-    neighbours: GroupFootprint | None = None  # where each of these reaches what any one does
-    in_turn: bool = False  # clusters run one after the other: each begins when the one before it has left
+    modular_cluster: tuple[int, int] | None = None
+    group_footprint: GroupFootprint | None = None  # where each of these reaches what any one does
+    # clusters run one after the other: each begins when the one before it has left
+    clusters_run_sequentially: bool = False
 
     def passes(self, left: int, barrier: int, whole: bool) -> bool:
         """Whether who leaves the kernel at one site, a whole warp or not, has run past a barrier at another:

@@ -41,7 +41,7 @@ class _Recorder:
         columns = Columns(classes, classes + len(system.info.barriers) + slack)
         handlers: Handlers = HANDLERS | {Ev.ARRIVE: self.arrive}
         self.run = Run(system, handlers, phases.complete_async, columns, MOST_EVENTS)
-        self.run.parks = True
+        self.run.skips_unmodelled = True
 
     def arrive(self, run: Run, t: LaneClass, event: Event) -> int:
         position, result = len(run.trace), HANDLERS[Ev.ARRIVE](run, t, event)

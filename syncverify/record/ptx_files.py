@@ -27,7 +27,7 @@ class PtxFiles:
     """PTX files in some folders, by the cubin beside them and by the entries they have."""
 
     folders: list[Path]
-    _beside: dict[str, Path] | None = field(default=None)  # digest of a cubin -> the PTX of its name
+    _by_digest: dict[str, Path] | None = field(default=None)  # digest of a cubin -> the PTX of its name
     _all: list[Path] = field(default_factory=list)
     _texts: dict[Path, str] = field(default_factory=dict)
 
@@ -47,14 +47,14 @@ class PtxFiles:
         return None, "no PTX was found"
 
     def _read(self) -> dict[str, Path]:
-        if self._beside is None:
-            self._beside = {}
+        if self._by_digest is None:
+            self._by_digest = {}
             for path in dict.fromkeys(_files(self.folders)):
                 if path.suffix == ".ptx":
                     self._all.append(path)
                 elif (ptx := path.with_suffix(".ptx")).exists():
-                    self._beside[_digest(path.read_bytes())] = ptx
-        return self._beside
+                    self._by_digest[_digest(path.read_bytes())] = ptx
+        return self._by_digest
 
     def _text(self, path: Path) -> str:
         if path not in self._texts:

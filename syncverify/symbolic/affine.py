@@ -104,7 +104,7 @@ class AffineTerm:
     __ror__ = __or__
 
     def __xor__(self, o: Any) -> Any:
-        found = xor_bit(self.space, self, o) if self.space.dealing else None
+        found = xor_bit(self.space, self, o) if self.space.has_round_robin else None
         return found if found is not None else self.space.number(self) ^ self.space.number(o)
 
     __rxor__ = __xor__

@@ -25,19 +25,19 @@ def select_symbol(
     choose the same; of it is known that it is 1 or more, if all values are.
     """
     key = space.path._key((name, *keys, *arms, turn))
-    sized = any(isinstance(k, AffineTerm) for k in keys) and not space.guesses
-    if key not in space.path.entries and not sized:
+    sized = any(isinstance(k, AffineTerm) for k in keys) and not space.is_speculative
+    if key not in space.path.memo and not sized:
         return real()
-    space.forgotten.add(name)
-    if not space.forgets:
+    space.havocked.add(name)
+    if not space.havocs:
         return real()
-    if key not in space.path.entries:
+    if key not in space.path.memo:
         try:
             values = [real()]
         except NeedsDecision:  # it is open
             values = arms
-        space.path.entries[key] = _one_of(space, values)
-    return space.path.entries[key]
+        space.path.memo[key] = _one_of(space, values)
+    return space.path.memo[key]
 
 
 def _one_of(space: SymbolicContext, values: list[Any]) -> Any:
@@ -48,7 +48,7 @@ def _one_of(space: SymbolicContext, values: list[Any]) -> Any:
     if (low is None or low < 1) and all(provably_non_negative(space, space.path, x - 1) for x in values):
         low = 1
     high = MOST if all(provably_non_negative(space, space.path, MOST - x) for x in values) else None
-    return space.atom("chosen", low, high)
+    return space.symbol("chosen", low, high)
 
 
 def provably_non_negative(space: SymbolicContext, path: PathCondition, value: Any) -> bool:
@@ -62,14 +62,14 @@ def provably_non_negative(space: SymbolicContext, path: PathCondition, value: An
         if low is not None and high is not None and all(_times(space, p, a) < 2 for p, _ in parts):
             ends = [_without(path, a) for _ in range(2)]
             for one, end in zip(ends, (low, high), strict=True):
-                one.rewrite(a, end, ())
+                one.substitute(a, end, ())
             return all(provably_non_negative(space, one, space.term(c, parts)) for one in ends)
     return False
 
 
 def _times(space: SymbolicContext, atom: int, factor: int) -> int:
     """How often a symbol has another one as a factor."""
-    pair = space.atoms[atom].factors
+    pair = space.symbols[atom].factors
     return int(atom == factor) if pair is None else sum(_times(space, x, factor) for x in pair)
 
 
@@ -82,7 +82,7 @@ def _without(path: PathCondition, a: int) -> PathCondition:
 
     found.low = {b: x for b, x in path.low.items() if apart([b])}
     found.high = {b: x for b, x in path.high.items() if apart([b])}
-    found.cons = {parts: c for parts, c in path.cons.items() if apart(b for b, _ in parts)}
+    found.inequalities = {parts: c for parts, c in path.inequalities.items() if apart(b for b, _ in parts)}
     return found
 
 

@@ -51,7 +51,7 @@ class UndecidedBranch(NeedsDecision):
 
 
 class SymbolSplit(NeedsDecision):
-    """``atom`` is to be written as ``c + parts`` from here on, in the path and in every register."""
+    """``symbol`` is to be written as ``c + parts`` from here on, in the path and in every register."""
 
     def __init__(self, atom: int, c: int, parts: Parts) -> None:
         super().__init__()
@@ -75,53 +75,54 @@ class Symbol:
 class SymbolicContext:
     """The symbols and terms of one exploration, and the ``path`` that it is on at present.
 
-    ``guesses``: open questions are answered somehow, and the answer kept (for a first attempt at what lanes
-    do). ``forgets``: ``again`` gives a new unknown for every iteration of a loop, instead of the same one.
-    ``deals``: turns that roles deal out are told from others.
+    ``is_speculative``: open questions are answered somehow, and the answer kept (for a first attempt at what
+    lanes do). ``havocs``: ``fresh_per_iteration`` gives a new unknown for every iteration of a loop, instead
+    of the same one. ``round_robin``: turns that roles deal out are told from others.
     """
 
     def __init__(self, deals: RoundRobin | None = None) -> None:
-        self.deals = deals
-        self.atoms: list[Symbol] = []
+        self.round_robin = deals
+        self.symbols: list[Symbol] = []
         self.path = PathCondition(self)
-        self.guesses = False
-        self.forgets = False
-        self.forgotten: set[str] = set()  # sizes that ``again`` was asked for
+        self.is_speculative = False
+        self.havocs = False
+        self.havocked: set[str] = set()  # sizes that ``fresh_per_iteration`` was asked for
         self.root: PathCondition | None = None  # the path when agents start
-        self.asked: set[str] = set()  # sizes that open questions were about
-        self.parted: dict[int, int] = {}  # quotients and remainders, and what they are parts of
-        self.twinned: set[int] = set()  # symbols that iterations of loops havoc
-        self.early: set[PresplitQuestion] = set()  # what is asked of such before any turn takes them
-        self.late: set[PresplitQuestion] = set()  # what was asked of such when some iterations had taken them
+        self.branched_sizes: set[str] = set()  # sizes that open questions were about
+        self.parents: dict[int, int] = {}  # quotients and remainders, and what they are parts of
+        self.havocked_symbols: set[int] = set()  # symbols that iterations of loops havoc
+        self.presplit: set[PresplitQuestion] = set()  # what is asked of such before any turn takes them
+        # what was asked of such when some iterations had taken them
+        self.split_too_late: set[PresplitQuestion] = set()
         self._sources: dict[int, frozenset[str]] = {}  # symbols -> the sizes that they come from
         self._terms: dict[tuple[int, Parts], AffineTerm] = {}
         self._guessed: dict[tuple[tuple[int, bool], ...], int] = {}
         self._products: dict[tuple[int, int], int] = {}
 
     @property
-    def dealing(self) -> bool:
+    def has_round_robin(self) -> bool:
         """Whether iterations are distributed round-robin."""
-        return self.forgets and self.deals is not None and bool(self.deals.names)
+        return self.havocs and self.round_robin is not None and bool(self.round_robin.havocked_sizes)
 
     @property
-    def summing(self) -> bool:
+    def has_prefix_sums(self) -> bool:
         """Whether iterations are distributed round-robin, and stages go on by whole turns at once."""
-        return self.dealing and self.deals is not None and self.deals.sums
+        return self.has_round_robin and self.round_robin is not None and self.round_robin.by_prefix_sum
 
     @contextmanager
-    def guessing(self) -> Iterator[None]:
+    def speculatively(self) -> Iterator[None]:
         """Open questions are answered somehow, on a path that is dropped at the end."""
-        path, self.path, before = self.path, self.path.fork(), self.guesses
-        self.guesses = True
+        path, self.path, before = self.path, self.path.fork(), self.is_speculative
+        self.is_speculative = True
         self._guessed = {}
         try:
             yield
         finally:
-            self.path, self.guesses = path, before
+            self.path, self.is_speculative = path, before
 
     # ------------------------------------------------------------ making values
 
-    def atom(
+    def symbol(
         self,
         name: str,
         low: int | None = None,
@@ -130,59 +131,64 @@ class SymbolicContext:
         widened: bool = False,
     ) -> Any:
         """A new unknown within bounds; ``sources``: the sizes that it comes from."""
-        self.atoms.append(Symbol(name, low, high, widened=widened))
-        self._sources[len(self.atoms) - 1] = sources
-        return self.term(0, ((len(self.atoms) - 1, 1),))
+        self.symbols.append(Symbol(name, low, high, widened=widened))
+        self._sources[len(self.symbols) - 1] = sources
+        return self.term(0, ((len(self.symbols) - 1, 1),))
 
-    def opaque(self, key: tuple[Any, ...], low: int | None, high: int | None, name: str) -> Any:
+    def memory_symbol(self, key: tuple[Any, ...], low: int | None, high: int | None, name: str) -> Any:
         """What was read from memory: one value for one key on this path. Keys may have terms in them."""
-        return self.path.entry(key, lambda: self.atom(name, low, high))
+        return self.path.memo_symbol(key, lambda: self.symbol(name, low, high))
 
-    def again(self, name: str, turn: Any) -> Any:
+    def fresh_per_iteration(self, name: str, turn: Any) -> Any:
         """The size ``name`` in the ``turn``-th turn (a number or a term): the same for all who ask."""
-        self.forgotten.add(name)
+        self.havocked.add(name)
         root = self.root
-        if not self.forgets or root is None:
+        if not self.havocs or root is None:
             return self.path.sizes[name]
-        return self.path.entry((name, turn), lambda: self._copy(root.sizes[name]))
+        return self.path.memo_symbol((name, turn), lambda: self._copy(root.sizes[name]))
 
-    def anew(self, name: str) -> Any:
+    def fresh_copy(self, name: str) -> Any:
         """The same once more, for others who need not agree."""
         assert self.root is not None
         return self._copy(self.root.sizes[name])
 
-    def truth(self, value: Any) -> Any:
+    def boolean_symbol(self, value: Any) -> Any:
         """1 where a value is 0 or more, else 0; while forgetting, an unknown that may be both instead of a
         question, the same for all who ask."""
         found = self.path.decide(*self.path.resolve(*self.of(value)))
-        if found is not None or self.guesses:
+        if found is not None or self.is_speculative:
             return int(self.at_least(value))
-        self.forgotten.add(TRUTH)
-        if not self.forgets:
+        self.havocked.add(TRUTH)
+        if not self.havocs:
             return int(self.at_least(value))
-        return self.path.entry((TRUTH, value), lambda: self.atom("truth", 0, 1))
+        return self.path.memo_symbol((TRUTH, value), lambda: self.symbol("truth", 0, 1))
 
-    def whole(self, a: int) -> int:
+    def parent_of(self, a: int) -> int:
         """The symbol that one is a part of."""
-        while a in self.parted:
-            a = self.parted[a]
+        while a in self.parents:
+            a = self.parents[a]
         return a
 
-    def noted(self, c: int, parts: Parts) -> None:
+    def record_branch(self, c: int, parts: Parts) -> None:
         """Takes note of a question about a symbol that turns have taken again: they do not know the
         answer.
         """
-        if len(parts) == 1 and parts[0][0] in self.twinned:
+        if len(parts) == 1 and parts[0][0] in self.havocked_symbols:
             ((a, k),) = parts
-            self.late.add((self.atoms[a].name, k, c))
-            if self.summing and self.deals is not None and self.deals.slots and not self.late <= self.early:
+            self.split_too_late.add((self.symbols[a].name, k, c))
+            if (
+                self.has_prefix_sums
+                and self.round_robin is not None
+                and self.round_robin.slots
+                and not self.split_too_late <= self.presplit
+            ):
                 raise BranchAfterHavoc
 
-    def twin(self, a: int) -> Any:
+    def fresh_like(self, a: int) -> Any:
         """Another symbol within the bounds of one."""
-        self.twinned.add(a)
+        self.havocked_symbols.add(a)
         low, high = self.path.interval(a)
-        return self.atom(self.atoms[a].name, low, high, self._sources[a])
+        return self.symbol(self.symbols[a].name, low, high, self._sources[a])
 
     def _copy(self, value: Any) -> Any:
         """A value over new symbols, of which as much is known as of the old ones at the start."""
@@ -192,8 +198,8 @@ class SymbolicContext:
         new: dict[int, int] = {}
         for a, _ in value.parts:
             low, high = self.root.interval(a)
-            new[a] = self.atom(self.atoms[a].name, low, high, self._sources[a]).parts[0][0]
-        for parts, c in self.root.cons.items():
+            new[a] = self.symbol(self.symbols[a].name, low, high, self._sources[a]).parts[0][0]
+        for parts, c in self.root.inequalities.items():
             if all(a in new for a, _ in parts):
                 self.path.assume(c, tuple(sorted((new[a], k) for a, k in parts)))
         return self.term(value.c, tuple(sorted((new[a], k) for a, k in value.parts)))
@@ -233,21 +239,21 @@ class SymbolicContext:
         key = (min(a, b), max(a, b))
         found = self._products.get(key)
         if found is None:
-            found = self._products[key] = len(self.atoms)
-            name = f"{self.atoms[key[0]].name}*{self.atoms[key[1]].name}"
-            made = any(self.atoms[f].widened for f in key)
-            self.atoms.append(Symbol(name, None, None, key, made))
+            found = self._products[key] = len(self.symbols)
+            name = f"{self.symbols[key[0]].name}*{self.symbols[key[1]].name}"
+            made = any(self.symbols[f].widened for f in key)
+            self.symbols.append(Symbol(name, None, None, key, made))
             self._sources[found] = self._sources[key[0]] | self._sources[key[1]]
         return found
 
     def factors(self, a: int) -> frozenset[int]:
         """All that a product is made of, products of it too; nothing for other atoms."""
-        pair = self.atoms[a].factors
+        pair = self.symbols[a].factors
         return frozenset() if pair is None else frozenset(pair).union(*map(self.factors, pair))
 
     def basic(self, a: int) -> frozenset[int]:
         """Those factors that are no products."""
-        return frozenset(f for f in self.factors(a) if self.atoms[f].factors is None)
+        return frozenset(f for f in self.factors(a) if self.symbols[f].factors is None)
 
     def product_of(self, a: int, b: int) -> int | None:
         """The symbol that is the product of two, if there is one."""
@@ -275,13 +281,13 @@ class SymbolicContext:
             return whole + rest // m
         low, high = self.bounds(rest)
         assert low is not None and high is not None
-        if self.summing and len(rest.parts) == 1 and high - low == abs(rest.parts[0][1]):
+        if self.has_prefix_sums and len(rest.parts) == 1 and high - low == abs(rest.parts[0][1]):
             ((a, k),) = rest.parts  # one of two values
             step = high // m - low // m
             at = self.path.interval(a)[0 if k > 0 else 1]
             bit = (self.term(0, ((a, 1),)) - at) * (1 if k > 0 else -1)
             return whole + low // m + bit * step
-        if self.summing and m == 2 and low // 2 < high // 2:
+        if self.has_prefix_sums and m == 2 and low // 2 < high // 2:
             return whole + floor_half(self, rest)
         q = high // m
         while q > low // m and not self.at_least(rest - q * m):
@@ -304,7 +310,7 @@ class SymbolicContext:
             if self.at_least(x) and self.at_least(m - x - 1):
                 return x
             top = None if high is None else high - 1
-            return self.path.entry(("%", x, m), lambda: self.atom("remainder", 0, top))
+            return self.path.memo_symbol(("%", x, m), lambda: self.symbol("remainder", 0, top))
         if not isinstance(x, AffineTerm):
             return x % m
         return x - self.quotient(x, m) * m
@@ -331,21 +337,21 @@ class SymbolicContext:
         if found is not None:
             return found
         if not self.at_least(x):
-            return self.path.entry(("//", x, m), lambda: self.atom("quotient", None, -1))
+            return self.path.memo_symbol(("//", x, m), lambda: self.symbol("quotient", None, -1))
         if self.at_least(m - x - 1):
             return 0
         low = self.bounds(m)[0] or 1
         high = self.bounds(x)[1]
-        q = self.path.entry(
-            ("//", x, m), lambda: self.atom("quotient", 1, None if high is None else high // low)
+        q = self.path.memo_symbol(
+            ("//", x, m), lambda: self.symbol("quotient", 1, None if high is None else high // low)
         )
         if isinstance(q, AffineTerm):
             self.path.assume(*self.of(x - q * low))
         return q
 
     def _divided(self, x: AffineTerm, m: int) -> tuple[Any, Any]:
-        """``x == m * whole + rest``, the rest within bounds; symbols are split where they must be."""
-        if self.dealing:
+        """``x == m * parent_of + rest``, the rest within bounds; symbols are split where they must be."""
+        if self.has_round_robin:
             split_remainder(self, x, m)
         split = [(a, (k + (m - 1) // 2) // m) for a, k in x.parts]  # coefficients of the rest nearest to 0
         whole = self.term(x.c // m, tuple((a, k) for a, k in split if k))
@@ -357,21 +363,21 @@ class SymbolicContext:
             low, high = self.path.interval(a)
             period = m // reduced(m, k)
             if low is None or high is None or high - low >= period:
-                self.split(a, period)
+                self.divide_symbol(a, period)
         for a, k in rest.parts:
             rest = rest + (self.number(self.term(0, ((a, 1),))) * k - self.term(0, ((a, k),)))
         return whole, rest
 
-    def split(self, a: int, m: int, shift: int = 0) -> None:
+    def divide_symbol(self, a: int, m: int, shift: int = 0) -> None:
         """Writes a symbol as ``m * q + r - shift``."""
         low, high = self.path.interval(a)
-        name = self.atoms[a].name
+        name = self.symbols[a].name
         sources = self._sources[a]
         least, most = (None if end is None else (end + shift) // m for end in (low, high))
-        made = self.atoms[a].widened
-        q = self.atom(f"{name}//{m}", least, most, sources, made)
-        r = self.atom(f"{name}%{m}", 0, m - 1, sources, made)
-        self.parted |= {x.parts[0][0]: a for x in (q, r) if isinstance(x, AffineTerm)}
+        made = self.symbols[a].widened
+        q = self.symbol(f"{name}//{m}", least, most, sources, made)
+        r = self.symbol(f"{name}%{m}", 0, m - 1, sources, made)
+        self.parents |= {x.parts[0][0]: a for x in (q, r) if isinstance(x, AffineTerm)}
         value = q * m + r - shift
         raise SymbolSplit(a, value.c, value.parts)
 
@@ -391,11 +397,11 @@ class SymbolicContext:
         found = self.path.decide(c, parts)
         if found is not None:
             return found
-        turns = None if self.guesses else as_iteration_count(self, c, parts)
+        turns = None if self.is_speculative else as_iteration_count(self, c, parts)
         if turns is not None:
             return self.at_least(turns)
-        if not self.guesses:
-            self.asked.update(*(self._sources[a] for a, _ in parts))
+        if not self.is_speculative:
+            self.branched_sizes.update(*(self._sources[a] for a, _ in parts))
             raise UndecidedBranch(c, parts)
         kind = tuple((a, k > 0) for a, k in parts)  # a counter with a step that is a size asks for other sums
         times = self._guessed[kind] = self._guessed.get(kind, 0) + 1
@@ -407,7 +413,7 @@ class SymbolicContext:
 
     def _needed(self, value: AffineTerm) -> Reason:
         """The reason that a value has to be a number."""
-        placed = any("ctaid" in self.atoms[a].name for a, _ in value.parts)
+        placed = any("ctaid" in self.symbols[a].name for a, _ in value.parts)
         causes = (Cause.NEEDS_NUMBER, Cause.BLOCK_PLACE) if placed else (Cause.NEEDS_NUMBER,)
         return Reason(f"{value} has to be a number", *causes)
 
@@ -450,19 +456,20 @@ class SymbolicContext:
     def numbers(
         self, values: list[Any], ahead: tuple[int, ...] = (), places: tuple[tuple[int, int], ...] = ()
     ) -> list[Any]:
-        """Values as numbers, those of lanes in tuples; ``ahead``: which of them is told from which others;
+        """Values as numbers, those of lanes in tuples; ``relative_value``: which of them is told from which
+        others;
         ``places``: which are places told from that of a block, and where stands how far it moves them."""
         told: dict[int, Any] = dict.fromkeys(ahead, 0)
         if ahead:
-            told[ahead[0]] = self.ahead(*(values[i] for i in ahead))
+            told[ahead[0]] = self.relative_value(*(values[i] for i in ahead))
         for at, block in places:
-            told[at], told[block] = self.placed(values[at], values[block])
+            told[at], told[block] = self.relative_address(values[at], values[block])
         return [told[i] if i in told else self._number_of_each(v) for i, v in enumerate(values)]
 
     def _number_of_each(self, value: Any) -> Any:
         return tuple(map(self.number, value)) if isinstance(value, tuple) else self.number(value)
 
-    def placed(self, value: Any, block: Any) -> tuple[Any, int]:
+    def relative_address(self, value: Any, block: Any) -> tuple[Any, int]:
         """A place as a number, or one for each lane, beyond a multiple of the block's number; and which."""
         where, each = self.resolved(block), lanes(value)
         times = 0
@@ -475,7 +482,7 @@ class SymbolicContext:
         found = tuple(self.of(x)[0] + beyond[self.of(x)[1]] for x in each)
         return found if isinstance(value, tuple) else found[0], times
 
-    def ahead(self, value: Any, block: Any) -> BlockRelative | None:
+    def relative_value(self, value: Any, block: Any) -> BlockRelative | None:
         """A value told from the number of a block, and as such, one for all lanes; None where neither."""
         each = [self.resolved(x) for x in lanes(value)]
         by = {self.of(x - self.resolved(block)) for x in each}
@@ -485,7 +492,7 @@ class SymbolicContext:
     # ------------------------------------------------------------ text
 
     def text(self, c: int, parts: Parts) -> str:
-        out = [(f"{k}*" if k != 1 else "") + self.atoms[a].name for a, k in parts]
+        out = [(f"{k}*" if k != 1 else "") + self.symbols[a].name for a, k in parts]
         return " + ".join([*out, str(c)] if c else out)
 
 

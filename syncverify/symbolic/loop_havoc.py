@@ -1,5 +1,5 @@
 """Values that a loop reads and does not change, over new unknowns in every iteration: see
-``SymbolicContext.again``.
+``SymbolicContext.fresh_per_iteration``.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ def havoc_iteration(
     over other unknowns in every iteration, the same for all who ask, of which as much is known as is now of
     theirs. The values themselves if ``kept`` ones have to do with them; ``some``: only those that do.
     ``pairs``: what counts twice as often as trips do is of this iteration and the next."""
-    space.forgotten.add(ITERATION)
+    space.havocked.add(ITERATION)
     values = [space.resolved(v) for v in values]
-    if not space.forgets:
+    if not space.havocs:
         return values
     for v in () if some else trips:  # block groups ask when they meet it
         space.at_least(v - 1)  # some ask that before the loop, others in each iteration
-        if space.dealing:
+        if space.has_round_robin:
             split_on_lap_length(space, v)
     all_ = {a for v in values for a, _ in space.of(v)[1]}
     fixed = {a for v in kept for a, _ in space.of(space.resolved(v))[1]}
@@ -46,12 +46,12 @@ def havoc_iteration(
     near = _near(space, all_, start)
     if near & fixed:
         return values
-    for name, k, c in sorted(space.early) if space.early else ():
+    for name, k, c in sorted(space.presplit) if space.presplit else ():
         for a in near:
-            if space.atoms[a].name == name:
+            if space.symbols[a].name == name:
                 space.at_least(space.term(c, ((a, k),)))
-    if space.deals is not None:
-        space.deals.taken |= {space.atoms[space.whole(a)].name for a in near}
+    if space.round_robin is not None:
+        space.round_robin.havocked_names |= {space.symbols[space.parent_of(a)].name for a in near}
     new = _twins(space, near, turn)
     next_ = _twins(space, near, turn + 1) if pairs and counts_twice(space, values, trips) else new
     once = _once(space, trips)
@@ -86,10 +86,10 @@ def _twins(space: SymbolicContext, near: set[int], turn: Any) -> dict[int, Any]:
     made = False
     for a in sorted(near):
         key = (ITERATION, space.term(0, ((a, 1),)), turn)
-        made |= space.path._key(key) not in space.path.entries
-        new[a] = space.path.entry(key, partial(space.twin, a))
+        made |= space.path._key(key) not in space.path.memo
+        new[a] = space.path.memo_symbol(key, partial(space.fresh_like, a))
     if made:
-        for parts, c in list(space.path.cons.items()):
+        for parts, c in list(space.path.inequalities.items()):
             if all(a in new for a, _ in parts):
                 space.path.assume(*space.of(sum((new[a] * k for a, k in parts), c)))
     return new
@@ -100,7 +100,7 @@ def _near(space: SymbolicContext, atoms: set[int], start: set[int]) -> set[int]:
     near, more = set[int](), start & atoms
     while more - near:
         near |= more
-        tied = [parts for parts in space.path.cons if any(b in near for b, _ in parts)]
+        tied = [parts for parts in space.path.inequalities if any(b in near for b, _ in parts)]
         more = {a for parts in tied for a, _ in parts} & atoms
     return near
 

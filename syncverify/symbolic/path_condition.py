@@ -44,45 +44,45 @@ class PathCondition:
     """The knowledge of one path; ``fork`` copies it."""
 
     __slots__ = (
-        "cons",
         "dead",
         "decided",
         "defs",
-        "entries",
         "high",
+        "inequalities",
         "low",
+        "memo",
+        "products",
+        "registers_outdated",
         "sizes",
         "space",
-        "stale",
-        "ties",
     )
 
     def __init__(self, space: SymbolicContext) -> None:
         self.space = space
         self.low: dict[int, int] = {}
         self.high: dict[int, int] = {}
-        self.cons: dict[Parts, int] = {}  # parts -> the least c with ``c + parts >= 0``
+        self.inequalities: dict[Parts, int] = {}  # parts -> the least c with ``c + parts >= 0``
         self.defs: dict[int, Sum] = {}  # rewritten symbols, in terms of those that are not
-        self.ties: set[int] = set()  # products among them that tell something of their factors
-        self.entries: dict[tuple[Any, ...], Any] = {}  # opaque values by key
+        self.products: set[int] = set()  # products among them that tell something of their factors
+        self.memo: dict[tuple[Any, ...], Any] = {}  # opaque values by key
         self.sizes: dict[str, Any] = {}  # the sizes, by name; one that was forgotten is missing
-        self.stale = False  # registers may hold rewritten symbols
+        self.registers_outdated = False  # registers may hold rewritten symbols
         self.dead = False  # no integers are left
         # what was decided of sums with what is known now, while there were so many symbols
         self.decided: tuple[int, dict[Sum, bool | None]] = (0, {})
 
     def fork(self) -> PathCondition:
         p = PathCondition(self.space)
-        p.low, p.high, p.cons = dict(self.low), dict(self.high), dict(self.cons)
-        p.defs, p.entries, p.sizes = dict(self.defs), dict(self.entries), dict(self.sizes)
-        p.stale, p.dead, p.ties = self.stale, self.dead, set(self.ties)
+        p.low, p.high, p.inequalities = dict(self.low), dict(self.high), dict(self.inequalities)
+        p.defs, p.memo, p.sizes = dict(self.defs), dict(self.memo), dict(self.sizes)
+        p.registers_outdated, p.dead, p.products = self.registers_outdated, self.dead, set(self.products)
         return p
 
     # ------------------------------------------------------------ what is known
 
     def interval(self, a: int) -> tuple[int | None, int | None]:
         """Bounds of one atom."""
-        atom = self.space.atoms[a]
+        atom = self.space.symbols[a]
         low, high = self.low.get(a, atom.low), self.high.get(a, atom.high)
         if atom.factors is not None:
             x, y = (self._resolved_interval(f) for f in atom.factors)
@@ -97,7 +97,7 @@ class PathCondition:
         if a not in self.defs:
             return self.interval(a)
         c, parts = self.defs[a]
-        if any(self.space.atoms[b].factors for b, _ in parts):
+        if any(self.space.symbols[b].factors for b, _ in parts):
             return None, None  # it may be the very product that asks
         return self.bounds(c, parts)
 
@@ -111,13 +111,13 @@ class PathCondition:
                 lo, hi = hi, lo
             low = None if low is None or lo is None else low + k * lo
             high = None if high is None or hi is None else high + k * hi
-        if len(parts) > 1 and self.cons:
+        if len(parts) > 1 and self.inequalities:
             g = gcd(*(k for _, k in parts))
             unit = parts if g == 1 else tuple((a, k // g) for a, k in parts)
-            least = self.cons.get(unit)
+            least = self.inequalities.get(unit)
             if least is not None:
                 low = c - g * least if low is None else max(low, c - g * least)
-            most = self.cons.get(negated(unit))
+            most = self.inequalities.get(negated(unit))
             if most is not None:
                 high = c + g * most if high is None else min(high, c + g * most)
         return low, high
@@ -131,7 +131,7 @@ class PathCondition:
     def _value_of(self, a: int) -> Sum | None:
         """What a symbol was rewritten to, or a product one of whose factors was."""
         found = self.defs.get(a)
-        factors = self.space.atoms[a].factors
+        factors = self.space.symbols[a].factors
         if found is not None or factors is None:
             return found
         x, y = (self._value_of(f) for f in factors)
@@ -145,8 +145,8 @@ class PathCondition:
         """Whether a resolved sum is 0 or more; None if both may be."""
         if not parts:
             return c >= 0
-        if self.decided[0] != len(self.space.atoms):
-            self.decided = (len(self.space.atoms), {})
+        if self.decided[0] != len(self.space.symbols):
+            self.decided = (len(self.space.symbols), {})
         known = self.decided[1]
         key = (c, parts)
         if key not in known:
@@ -160,7 +160,7 @@ class PathCondition:
             return True
         if high is not None and high < 0:
             return False
-        if self.cons or self.ties:
+        if self.inequalities or self.products:
             if self._contradicts(-c - 1, negated(parts)):
                 self._keep(c, parts)
                 return True
@@ -171,7 +171,9 @@ class PathCondition:
 
     def _keep(self, c: int, parts: Parts) -> None:
         """Keeps an answer that may rest on products: what it follows from may be forgotten."""
-        if self.ties or any(self.space.atoms[a].factors is not None for p in self.cons for a, _ in p):
+        if self.products or any(
+            self.space.symbols[a].factors is not None for p in self.inequalities for a, _ in p
+        ):
             self.assume(c, parts)
 
     def implies(self, c: int, parts: Parts) -> bool:
@@ -181,7 +183,7 @@ class PathCondition:
         c, parts = primitive(c, parts)
         low, _ = self.bounds(c, parts)
         return (low is not None and low >= 0) or (
-            bool(self.cons or self.ties) and self._contradicts(-c - 1, negated(parts))
+            bool(self.inequalities or self.products) and self._contradicts(-c - 1, negated(parts))
         )
 
     # ------------------------------------------------------------ learning
@@ -205,21 +207,21 @@ class PathCondition:
                 if low > high:
                     self.dead = True
                 elif low == high:
-                    self.rewrite(a, low, ())
+                    self.substitute(a, low, ())
             return
-        known = self.cons.get(parts)
+        known = self.inequalities.get(parts)
         if known is not None and known <= c:
             return
-        self.cons[parts] = c
+        self.inequalities[parts] = c
         for cut in self._cuts(c, parts):
             self.assume(*cut)
-            if self.dead or parts not in self.cons:
+            if self.dead or parts not in self.inequalities:
                 return  # what it says was found out, and it is rewritten
         for cut in self._bounded(parts):
             self.assume(*cut)
-            if self.dead or parts not in self.cons:
+            if self.dead or parts not in self.inequalities:
                 return
-        opposite = self.cons.get(negated(parts))
+        opposite = self.inequalities.get(negated(parts))
         if opposite is None:
             low, high = self.bounds(c, parts)
             if high is not None and high < 0:
@@ -231,15 +233,15 @@ class PathCondition:
         elif c + opposite == 0:
             self._equal(c, parts)
 
-    def answer(self, c: int, parts: Parts) -> None:
+    def assume_branch(self, c: int, parts: Parts) -> None:
         """As ``assume``, with a look whether integers are left where inequalities were rounded again."""
         self.assume(c, parts)
-        if self.stale and not self.dead:
-            self.dead = not self.possible()
+        if self.registers_outdated and not self.dead:
+            self.dead = not self.is_feasible()
 
-    def possible(self) -> bool:
+    def is_feasible(self) -> bool:
         """Whether what is known is not seen to contradict itself."""
-        work, atoms = self._about({}, {a for p in self.cons for a, _ in p})
+        work, atoms = self._about({}, {a for p in self.inequalities for a, _ in p})
         return not eliminated(work, atoms)
 
     def _cuts(self, c: int, parts: Parts) -> list[Sum]:
@@ -276,17 +278,17 @@ class PathCondition:
     def _equal(self, c: int, parts: Parts) -> None:
         """The sum is 0: a symbol with coefficient 1 or -1 is written by the others."""
         inside = {f for a, _ in parts for f in self.space.factors(a)}
-        units = [(a, k) for a, k in parts if abs(k) == 1 and self.space.atoms[a].factors is None]
+        units = [(a, k) for a, k in parts if abs(k) == 1 and self.space.symbols[a].factors is None]
         units = [(a, k) for a, k in units if a not in inside]
         if units:
             a, k = units[-1]
-            self.rewrite(a, *combined([(-k, (c, tuple(p for p in parts if p[0] != a)))]))
+            self.substitute(a, *combined([(-k, (c, tuple(p for p in parts if p[0] != a)))]))
 
-    def rewrite(self, atom: int, c: int, parts: Parts) -> None:
+    def substitute(self, atom: int, c: int, parts: Parts) -> None:
         """From here on ``atom`` is ``c + parts``."""
         self._rewrite(atom, c, parts)
-        if self.space.atoms[atom].factors is not None and atom in self.defs:
-            self.ties.add(atom)
+        if self.space.symbols[atom].factors is not None and atom in self.defs:
+            self.products.add(atom)
             if not self.defs.keys().isdisjoint(self.space.factors(atom)):
                 self._untie(atom)
                 return
@@ -303,10 +305,10 @@ class PathCondition:
             if any(a == atom for a, _ in s[1]):
                 self.defs[b] = replaced(s, atom, value)
         self.defs[atom] = value
-        self.stale = True
-        again = [(p, k) for p, k in self.cons.items() if any(a == atom for a, _ in p)]
+        self.registers_outdated = True
+        again = [(p, k) for p, k in self.inequalities.items() if any(a == atom for a, _ in p)]
         for p, _ in again:
-            del self.cons[p]
+            del self.inequalities[p]
         for p, k in again:
             self.assume(*replaced((k, p), atom, value))
         if low is not None:
@@ -315,18 +317,18 @@ class PathCondition:
             self.assume(*combined([(-1, value), (1, (high, ()))]))
         for both in self._known_products(atom):
             if both not in self.defs:
-                x, y = (self.resolve(0, ((f, 1),)) for f in self.space.atoms[both].factors or ())
+                x, y = (self.resolve(0, ((f, 1),)) for f in self.space.symbols[both].factors or ())
                 self._rewrite(both, *self.resolve(*self.space.times(x, y)))
-        for tie in sorted(t for t in self.ties if atom in self.space.factors(t)):
+        for tie in sorted(t for t in self.products if atom in self.space.factors(t)):
             self._untie(tie)
-        self.entries = {self._key(k): self._value(v) for k, v in self.entries.items()}
+        self.memo = {self._key(k): self._value(v) for k, v in self.memo.items()}
         self.sizes = {k: self._value(v) for k, v in self.sizes.items()}
 
     def _untie(self, tie: int) -> None:
         """A factor of a tied product was rewritten: what is known is that the values are equal."""
-        if tie not in self.ties:
+        if tie not in self.products:
             return
-        self.ties.discard(tie)
+        self.products.discard(tie)
         known = self.defs.pop(tie)
         equal = combined([(1, self._value_of(tie) or (0, ((tie, 1),))), (-1, self.resolve(*known))])
         self.assume(*equal)
@@ -334,8 +336,8 @@ class PathCondition:
 
     def _known_products(self, atom: int) -> list[int]:
         """Products of a symbol of which something is known as such."""
-        spoken = {a for p in self.cons for a, _ in p} | self.low.keys() | self.high.keys()
-        return sorted(a for a in spoken if atom in (self.space.atoms[a].factors or ()))
+        spoken = {a for p in self.inequalities for a, _ in p} | self.low.keys() | self.high.keys()
+        return sorted(a for a in spoken if atom in (self.space.symbols[a].factors or ()))
 
     def _value(self, value: Any) -> Any:
         """A term of this path, or anything else, as it stands now."""
@@ -345,29 +347,29 @@ class PathCondition:
     def _key(self, key: tuple[Any, ...]) -> tuple[Any, ...]:
         return tuple(map(self._value, key))
 
-    def entry(self, key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
+    def memo_symbol(self, key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
         """The opaque value of a key, made when it is first asked for."""
         key = self._key(key)
-        if key not in self.entries:
-            self.entries[key] = make()
-        return self.entries[key]
+        if key not in self.memo:
+            self.memo[key] = make()
+        return self.memo[key]
 
     # ------------------------------------------------------------ forgetting
 
-    def project(self, seen: set[int]) -> None:
+    def eliminate(self, seen: set[int]) -> None:
         """Forgets all symbols but those ``seen``; what follows for these is kept."""
         self.decided = (0, {})
         for a in list(seen):
             seen.update(self.space.factors(a))
-        spoken = {a for p in self.cons for a, _ in p} | self.low.keys() | self.high.keys()
+        spoken = {a for p in self.inequalities for a, _ in p} | self.low.keys() | self.high.keys()
         for a in sorted(spoken):  # products of what is seen are seen
-            if self.space.atoms[a].factors is not None and self.space.basic(a) <= seen:
+            if self.space.symbols[a].factors is not None and self.space.basic(a) <= seen:
                 seen.add(a)
         ties = is_permanent(self, seen)
         free = {a for a in ties.values() if a is not None}
         work: dict[Parts, int] = {}
         hidden: set[int] = set()
-        for p, c in self.cons.items():
+        for p, c in self.inequalities.items():
             work[p] = c
             hidden |= {a for a, _ in p if a not in seen}
         for a in hidden:
@@ -381,8 +383,8 @@ class PathCondition:
         self.low = {a: v for a, v in self.low.items() if a in seen or a in free}
         self.high = {a: v for a, v in self.high.items() if a in seen or a in free}
         self.defs = {a: self.defs[a] for a in ties}
-        self.ties = set(ties)
-        self.cons = {}
+        self.products = set(ties)
+        self.inequalities = {}
         for p, c in work.items():
             if len(p) == 1 or not self._known(c, p):
                 self.assume(c, p)
@@ -390,7 +392,7 @@ class PathCondition:
 
     def _tighten(self, seen: set[int]) -> None:
         """Bounds of symbols with few values, as far as several inequalities together say them."""
-        uses = Counter(a for p in self.cons for a, _ in p)
+        uses = Counter(a for p in self.inequalities for a, _ in p)
         for a in sorted(a for a in seen if uses[a] > 1):
             low, high = self.interval(a)
             if low is None or high is None or high - low > FEW_VALUES:
@@ -417,24 +419,24 @@ class PathCondition:
         """All that is known of some symbols and of those that they are related to; none if only their bounds
         are, for ``bounds`` has said what these say."""
         atoms = self._with_factors(some)
-        left = {p: self._with_factors({a for a, _ in p}) for p in self.cons}
-        tied = {t: self._with_factors({t, *(a for a, _ in self.defs[t][1])}) for t in self.ties}
+        left = {p: self._with_factors({a for a, _ in p}) for p in self.inequalities}
+        tied = {t: self._with_factors({t, *(a for a, _ in self.defs[t][1])}) for t in self.products}
         grown = True
         while grown:
             near = [p for p, theirs in left.items() if not theirs.isdisjoint(atoms)]
             grown = bool(near)
             for p in near:
-                work[p] = min(self.cons[p], work.get(p, 1 << 80))
+                work[p] = min(self.inequalities[p], work.get(p, 1 << 80))
                 atoms |= left.pop(p)
             for t in [t for t, theirs in tied.items() if not theirs.isdisjoint(atoms)]:
                 atoms |= tied.pop(t)
                 grown = True
-        products = {a for a in atoms if self.space.atoms[a].factors is not None}
+        products = {a for a in atoms if self.space.symbols[a].factors is not None}
         if len(work) == 1 and not products:
             return work, atoms
         for a in atoms:
             low, high = self.interval(a)
-            value = self.defs[a] if a in self.ties else (0, ((a, 1),))
+            value = self.defs[a] if a in self.products else (0, ((a, 1),))
             if low is not None:
                 add(work, value[0] - low, value[1])
             if high is not None:
@@ -452,7 +454,7 @@ class PathCondition:
         linear = [
             (c, p)
             for p, c in work.items()
-            if abs(c) < FAR and all(space.atoms[a].factors is None for a, _ in p)
+            if abs(c) < FAR and all(space.symbols[a].factors is None for a, _ in p)
         ]
         by_atom: dict[int, list[Sum]] = {}
         for s in [*self._ends(linear), *linear]:
@@ -460,7 +462,7 @@ class PathCondition:
                 by_atom.setdefault(a, []).append(s)
         pairs: dict[tuple[Sum, Sum], None] = {}
         for a in sorted(atoms):
-            x, y = space.atoms[a].factors or (a, a)
+            x, y = space.symbols[a].factors or (a, a)
             if x != a:
                 for s in by_atom.get(x, ()):
                     for t in by_atom.get(y, ()):

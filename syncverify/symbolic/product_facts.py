@@ -28,7 +28,7 @@ def known_symbols(path: PathCondition, atoms: Set[int]) -> Iterator[Sum]:
             yield -low, ((a, 1),)
         if high is not None:
             yield high, ((a, -1),)
-    for parts, c in path.cons.items():
+    for parts, c in path.inequalities.items():
         yield c, parts
     tied = _tied(path, atoms)
     if tied is None:
@@ -53,7 +53,7 @@ def is_permanent(path: PathCondition, seen: Set[int]) -> dict[int, int | None]:
     """The ties that are kept when all symbols but those ``seen`` are forgotten, with the one unknown of their
     value that then nothing else speaks of."""
     out: dict[int, int | None] = {}
-    for a in sorted(path.ties):
+    for a in sorted(path.products):
         hidden = [b for b, _ in path.defs[a][1] if b not in seen]
         if path.space.basic(a) <= seen and len(hidden) <= 1:
             out[a] = hidden[0] if hidden else None
@@ -77,13 +77,13 @@ def _tied(path: PathCondition, atoms: Set[int]) -> list[tuple[int, Sum, Parts]] 
     of
     an unknown that nothing else speaks of; None where more is hidden."""
     inside = _basics(path, atoms)
-    spoken = {*inside, *_basics(path, {a for p in path.cons for a, _ in p})}
+    spoken = {*inside, *_basics(path, {a for p in path.inequalities for a, _ in p})}
     out: list[tuple[int, Sum, Parts]] = []
-    for a in sorted(path.ties):
+    for a in sorted(path.products):
         if path.space.basic(a) <= inside:
             c, parts = path.defs[a]
             rest = tuple((b, k) for b, k in parts if not _shown(path, atoms, b))
-            if len(rest) > 1 or any(b in spoken or path.space.atoms[b].factors for b, _ in rest):
+            if len(rest) > 1 or any(b in spoken or path.space.symbols[b].factors for b, _ in rest):
                 return None
             spoken |= {b for b, _ in rest}
             out.append((a, (c, tuple(p for p in parts if p not in rest)), rest))

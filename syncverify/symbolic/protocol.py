@@ -26,12 +26,13 @@ class SymbolicAgent(Agent, Protocol):
     value that reaches one goes through ``SymbolicContext.number``, and no memo may keep what was decided for
     a term.
 
-    Six attributes may be there. ``ticks`` grows with every part of a step that is not done again after an
-    interruption; without it, loops that have no event are not proved. ``size_slots``: registers that hold
-    sizes as they were given; states in which other things are known of these are not mixed. ``bit_slots``:
-    registers of bits; states that differ in these are distinguished. ``steady_slots``: registers that no loop
-    changes; states where they are other numbers are not mixed. ``straight_slots``: registers that go round no
-    ring of slots. ``hesitates``: the agent asks whether it has a further iteration where iterations are
+    Six attributes may be there. ``progress`` grows with every part of a step that is not done again after an
+    interruption; without it, loops that have no event are not proved. ``input_registers``: registers that
+    hold sizes as they were given; states in which other things are known of these are not mixed.
+    ``boolean_registers``: registers of bits; states that differ in these are distinguished.
+    ``loop_invariant_registers``: registers that no loop changes; states where they are other numbers are not
+    mixed. ``rotation_invariant_registers``: registers that go round no ring of slots.
+    ``may_take_another_iteration``: the agent asks whether it has a further iteration where iterations are
     distributed round-robin, and others ask first.
     """
 
@@ -51,7 +52,9 @@ class SymbolicAgent(Agent, Protocol):
         """An independent copy at the same point."""
 
     def turns(self) -> Mapping[str, Any]:
-        """For each size that it takes by ``SymbolicContext.again``: the turn of its next request."""
+        """For each size that it takes by ``SymbolicContext.fresh_per_iteration``: the turn of its next
+        request.
+        """
 
 
 class SymbolicSystem(System, Protocol):

@@ -45,14 +45,14 @@ def modulo(space: SymbolicContext, x: Any, step: Any) -> Any:
 
 def as_iteration_count(space: SymbolicContext, c: int, parts: Parts) -> Any:
     """A value that is 0 or more where a sum is, which asks of iterations; None if the sum counts none."""
-    asked = any(key[0] == RATIO for key in space.path.entries)
-    if not asked and not any(space.atoms[a].widened for a, _ in parts):
+    asked = any(key[0] == RATIO for key in space.path.memo)
+    if not asked and not any(space.symbols[a].widened for a, _ in parts):
         return None  # nobody has asked for a quotient, and nothing counts
     for a in _steps(space, parts):
         turn, rest = divided(space, (c, parts), a)
         if not space.of(rest)[1]:
             continue
-        counts = any(space.atoms[b].widened for b, _ in space.of(turn)[1])
+        counts = any(space.symbols[b].widened for b, _ in space.of(turn)[1])
         if (counts or _known(space, rest, a)) and space.path.implies(-1, ((a, 1),)):
             found = _quotient(space, rest, a)
             if found is not None:
@@ -65,7 +65,7 @@ def divided(space: SymbolicContext, x: Sum, a: int) -> tuple[Any, Any]:
     turn: Any = 0
     rest: Any = x[0]
     for b, k in x[1]:
-        pair = space.atoms[b].factors
+        pair = space.symbols[b].factors
         if b == a:
             turn = turn + k
         elif pair is not None and a in pair:
@@ -79,7 +79,7 @@ def _sizes(path: PathCondition) -> set[int]:
     """The symbols of the sizes, without those that a widening made: these count what loops have done."""
     space = path.space
     found = {a for value in path.sizes.values() for a, _ in space.of(space.resolved(value))[1]}
-    return {a for a in found if not space.atoms[a].widened}
+    return {a for a in found if not space.symbols[a].widened}
 
 
 def _unit(space: SymbolicContext, step: Any) -> int | None:
@@ -91,8 +91,8 @@ def _unit(space: SymbolicContext, step: Any) -> int | None:
 def _steps(space: SymbolicContext, parts: Parts) -> list[int]:
     """Sizes of which a sum holds multiples beside themselves."""
     sizes = _sizes(space.path)
-    inside = {f for b, _ in parts for f in (b, *(space.atoms[b].factors or ()))}
-    return sorted(a for a in inside & sizes if space.atoms[a].factors is None)
+    inside = {f for b, _ in parts for f in (b, *(space.symbols[b].factors or ()))}
+    return sorted(a for a in inside & sizes if space.symbols[a].factors is None)
 
 
 def _canonical(space: SymbolicContext, rest: Any) -> tuple[Any, bool]:
@@ -104,7 +104,7 @@ def _canonical(space: SymbolicContext, rest: Any) -> tuple[Any, bool]:
 def _known(space: SymbolicContext, rest: Any, a: int) -> bool:
     """Whether somebody has asked for the quotient."""
     x, _ = _canonical(space, rest)
-    return (RATIO, x, space.term(0, ((a, 1),))) in space.path.entries
+    return (RATIO, x, space.term(0, ((a, 1),))) in space.path.memo
 
 
 def _quotient(space: SymbolicContext, rest: Any, a: int) -> Any:
@@ -115,7 +115,7 @@ def _quotient(space: SymbolicContext, rest: Any, a: int) -> Any:
         return None
     x, turned = _canonical(space, rest)
     key = (RATIO, x, space.term(0, ((a, 1),)))
-    found = space.resolved(space.path.entry(key, lambda: _made(space, x, a)))
+    found = space.resolved(space.path.memo_symbol(key, lambda: _made(space, x, a)))
     return -1 - found if turned else found
 
 
@@ -125,7 +125,7 @@ def _made(space: SymbolicContext, x: Any, a: int) -> Any:
     low, high = space.bounds(x)
     least = None if low is None else min(low, 0)
     most = None if high is None else max(high, -1)
-    q = space.atom("turns", least, most, space.sources(x) | space.sources(step))
+    q = space.symbol("turns", least, most, space.sources(x) | space.sources(step))
     space.path.assume(*space.of(x - q * step))
     space.path.assume(*space.of(q * step + step - 1 - x))
     return space.resolved(q)

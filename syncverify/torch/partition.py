@@ -165,7 +165,7 @@ class _Search:
             except UnfitError as e:
                 self.reasons[node] = str(e)
                 continue
-            self._settle(node, group, option)
+            self._merge_homes(node, group, option)
             return
 
     def _near(self, node: Node) -> list[int]:
@@ -190,7 +190,7 @@ class _Search:
     def _bits(self, group: Group, node: Node) -> int:
         return sum(1 << self.place[n] for n in group.nodes if n in self.home or n is node)
 
-    def _settle(self, node: Node, group: Group, homes: Iterable[int]) -> None:
+    def _merge_homes(self, node: Node, group: Group, homes: Iterable[int]) -> None:
         number = self.place[node]
         for g in homes:
             for n in self.members.pop(g).nodes:

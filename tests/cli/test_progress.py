@@ -24,7 +24,7 @@ def _report(name: str, verdict: Verdict) -> KernelReport:
 def test_what_is_not_proved_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", _Terminal())
     progress = Progress(2)
-    progress.told("k.ptx", [_report("a", Verdict.PROVED), _report("b", Verdict.REFUTED)])
+    progress.input_done("k.ptx", [_report("a", Verdict.PROVED), _report("b", Verdict.REFUTED)])
     progress.over()
     assert sys.stderr.getvalue() == "\r\x1b[Kk.ptx: b: refuted\n[1/2] k.ptx\r\x1b[K"  # type: ignore[attr-defined]
 
@@ -35,7 +35,7 @@ def test_nothing_where_nobody_looks(
 ) -> None:
     monkeypatch.setattr(sys, "stderr", terminal)
     progress = Progress(inputs)
-    progress.told("k.ptx", [_report("b", Verdict.REFUTED)])
+    progress.input_done("k.ptx", [_report("b", Verdict.REFUTED)])
     progress.over()
     assert terminal.getvalue() == ""
 

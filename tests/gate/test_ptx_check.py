@@ -73,7 +73,7 @@ def test_what_is_not_shown_soon_is_tried_for_longer(cache: Cache, monkeypatch: p
 
     monkeypatch.setattr(strategy, "decide", decide)
     assert first.first is not None
-    short = replace(first, first=replace(first.first, nodes=1))
+    short = replace(first, first=replace(first.first, max_nodes=1))
     monkeypatch.setitem(EFFORTS, Entry.GATE_FIRST, short)
     report = fusions.compile(examples.mul, SMALL, cache=cache).ptx_report
     assert (report.verdict, report.scope.kind) == (Verdict.PROVED, ScopeKind.ALL)

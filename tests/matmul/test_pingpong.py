@@ -71,7 +71,7 @@ def test_launches_are_asked_for_one_by_one_where_the_exploration_of_all_sizes_do
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("cuda.bindings.nvrtc")
-    few = ExplorationBudget(events=100, path=100, nodes=10, failures=1)
+    few = ExplorationBudget(events=100, max_events_per_run=100, max_nodes=10, max_unconfirmed_failures=1)
     monkeypatch.setitem(EFFORTS, Entry.GATE, replace(EFFORTS[Entry.GATE], rest=few))
     monkeypatch.setitem(EFFORTS, Entry.GATE_FIRST, replace(EFFORTS[Entry.GATE_FIRST], first=few))
     program = CompiledMatmul(product(), PLAIN, cache=Cache(tmp_path)).program()
@@ -101,7 +101,7 @@ def test_ptx_that_skips_a_tile_is_proved_for_every_size_only_if_it_is_right(
     what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("cuda.bindings.nvrtc")
-    few = ExplorationBudget(events=100, path=100, nodes=10, failures=1)
+    few = ExplorationBudget(events=100, max_events_per_run=100, max_nodes=10, max_unconfirmed_failures=1)
     monkeypatch.setitem(EFFORTS, Entry.GATE, replace(EFFORTS[Entry.GATE], rest=few))
     program = CompiledMatmul(product(), TWO_STAGES, cache=Cache(tmp_path)).program()
     assert program.ptx

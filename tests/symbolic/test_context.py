@@ -11,14 +11,14 @@ from syncverify.symbolic.context import NotConcrete, SymbolicContext, SymbolSpli
 
 def test_sums_need_no_answer() -> None:
     space = SymbolicContext()
-    n, k = space.atom("N"), space.atom("K")
+    n, k = space.symbol("N"), space.symbol("K")
     assert (n + k * 3 - n) is 3 * k and (n - n) == 0
     assert (8 * n + 5) % 4 == 1 and (64 * n + 7) // 64 is n
 
 
 def test_an_open_question_is_raised_and_its_answer_kept() -> None:
     space = SymbolicContext()
-    n = space.atom("N", 0)
+    n = space.symbol("N", 0)
     with pytest.raises(UndecidedBranch) as asked:
         bool(n > 3)
     space.path.assume(asked.value.c, asked.value.parts)
@@ -27,7 +27,7 @@ def test_an_open_question_is_raised_and_its_answer_kept() -> None:
 
 def test_answers_about_two_sizes_combine() -> None:
     space = SymbolicContext()
-    a, b, c = (space.atom(x, 0) for x in "abc")
+    a, b, c = (space.symbol(x, 0) for x in "abc")
     for low, high in ((a, b), (b, c)):
         space.path.assume(*space.of(high - low - 1))
     assert a < c and not c <= a and c >= 2
@@ -35,7 +35,7 @@ def test_answers_about_two_sizes_combine() -> None:
 
 def test_equal_bounds_make_a_number() -> None:
     space = SymbolicContext()
-    n = space.atom("N", 4)
+    n = space.symbol("N", 4)
     space.path.assume(*space.of(4 - n))
     assert space.resolved(n * 2) == 8
 
@@ -43,10 +43,10 @@ def test_equal_bounds_make_a_number() -> None:
 @pytest.mark.parametrize("m", [2, 6, 64])
 def test_division_writes_a_size_as_quotient_and_remainder(m: int) -> None:
     space = SymbolicContext()
-    n = space.atom("N", 1)
+    n = space.symbol("N", 1)
     with pytest.raises(SymbolSplit) as e:
         n // m
-    space.path.rewrite(e.value.atom, e.value.c, e.value.parts)
+    space.path.substitute(e.value.atom, e.value.c, e.value.parts)
     n = space.resolved(n)
     assert (n // m) * m + n % m is n
     assert space.bounds(n % m) == (0, m - 1) and n >= 1
@@ -54,19 +54,19 @@ def test_division_writes_a_size_as_quotient_and_remainder(m: int) -> None:
 
 def test_bits_cut_out_of_a_size_are_remainders() -> None:
     space = SymbolicContext()
-    n = space.atom("N", 0)
+    n = space.symbol("N", 0)
     x = n * 16 + 5
     assert x & 7 == 5 and x & 12 == 4 and (x >> 4) is n and (x & ~15) is n * 16
 
 
 def test_a_size_without_bounds_is_no_number() -> None:
     with pytest.raises(NotConcrete):
-        SymbolicContext().atom("N").__index__()
+        SymbolicContext().symbol("N").__index__()
 
 
 def test_a_remainder_becomes_a_number_by_questions() -> None:
     space = SymbolicContext()
-    r = space.atom("r", 0, 3)
+    r = space.symbol("r", 0, 3)
     for _ in range(4):
         try:
             assert space.number(r) == 3
@@ -81,7 +81,7 @@ def test_a_remainder_becomes_a_number_by_questions() -> None:
 def test_a_place_in_a_ring_is_one_of_few_numbers(first: int, slot: int) -> None:
     """However far apart the places are: only they are asked for."""
     space = SymbolicContext()
-    r = space.atom("r", 0, 3)
+    r = space.symbol("r", 0, 3)
     place = r * 8192 + first
     for _ in range(4):
         try:
@@ -97,13 +97,13 @@ def test_a_place_in_a_ring_is_one_of_few_numbers(first: int, slot: int) -> None:
 def test_too_many_places_are_no_number() -> None:
     space = SymbolicContext()
     with pytest.raises(NotConcrete):
-        space.number(space.atom("r", 0, 5000) * 8192)
+        space.number(space.symbol("r", 0, 5000) * 8192)
 
 
 def test_a_number_is_found_by_answers_that_bounds_do_not_give() -> None:
     """What is known of a sum by others' bounds is no question; the next one is asked."""
     space = SymbolicContext()
-    a, b, c = (space.atom(x, 0, 1) for x in "abc")
+    a, b, c = (space.symbol(x, 0, 1) for x in "abc")
     space.path.assume(*space.of(a + b - 1))
     space.path.assume(*space.of(c - a))
     assert space.bounds(b + c) == (0, 2)
@@ -116,7 +116,7 @@ def test_a_number_is_found_by_answers_that_bounds_do_not_give() -> None:
 
 def test_what_a_path_answers_holds_for_all_numbers_that_it_allows() -> None:
     space = SymbolicContext()
-    a, b = space.atom("a", -2, 3), space.atom("b", -1, 4)
+    a, b = space.symbol("a", -2, 3), space.symbol("b", -1, 4)
     facts = [2 * a - 3 * b + 1, a + b]
     for f in facts:
         space.path.assume(*space.of(f))
@@ -136,6 +136,6 @@ def test_what_a_path_answers_holds_for_all_numbers_that_it_allows() -> None:
 
 def test_one_value_for_one_key() -> None:
     space = SymbolicContext()
-    n = space.atom("N", 0)
-    assert space.opaque(("a", n + 1), 0, None, "x") is space.opaque(("a", 1 + n), 0, None, "x")
-    assert space.opaque(("a", n), 0, None, "x") is not space.opaque(("a", n + 1), 0, None, "x")
+    n = space.symbol("N", 0)
+    assert space.memory_symbol(("a", n + 1), 0, None, "x") is space.memory_symbol(("a", 1 + n), 0, None, "x")
+    assert space.memory_symbol(("a", n), 0, None, "x") is not space.memory_symbol(("a", n + 1), 0, None, "x")

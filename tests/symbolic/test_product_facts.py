@@ -80,7 +80,7 @@ def test_the_good_one_is_proved(name: str) -> None:
 
 def _without_products(path: PathCondition, atoms: Set[int]) -> Iterator[Sum]:
     """What is known of the registers' symbols alone."""
-    yield from ((c, p) for p, c in path.cons.items())
+    yield from ((c, p) for p, c in path.inequalities.items())
     for a in atoms:
         low, high = path.interval(a)
         yield from () if low is None else [(-low, ((a, 1),))]
@@ -104,7 +104,7 @@ def test_recheck_finds_out_a_search_that_forgets_products(name: str, monkeypatch
 def _space() -> tuple[SymbolicContext, int, int, int]:
     """Two symbols of 1 or more, and their product."""
     space = SymbolicContext()
-    x, y = (space.of(space.atom(name, 1, 1000))[1][0][0] for name in "xy")
+    x, y = (space.of(space.symbol(name, 1, 1000))[1][0][0] for name in "xy")
     ((xy, _),) = space.times((0, ((x, 1),)), (0, ((y, 1),)))[1]
     return space, x, y, xy
 
@@ -117,7 +117,7 @@ def test_a_product_that_is_one_says_what_its_factors_are() -> None:
 
 def test_a_product_that_is_nothing_says_so_once_a_factor_is_something() -> None:
     space = SymbolicContext()
-    x, y = (space.of(space.atom(name, 0, 1000))[1][0][0] for name in "xy")
+    x, y = (space.of(space.symbol(name, 0, 1000))[1][0][0] for name in "xy")
     ((xy, _),) = space.times((0, ((x, 1),)), (0, ((y, 1),)))[1]
     space.path.assume(0, ((xy, -1),))
     assert space.path.decide(-1, ((y, 1),)) is None
@@ -127,10 +127,10 @@ def test_a_product_that_is_nothing_says_so_once_a_factor_is_something() -> None:
 
 def test_ties_are_told() -> None:
     space, x, y, xy = _space()
-    q = space.of(space.atom("q", 0, 50))[1][0][0]
+    q = space.of(space.symbol("q", 0, 50))[1][0][0]
     path = space.path
-    path.rewrite(xy, 5, ((q, 12),))
-    path.project({x, y})
+    path.substitute(xy, 5, ((q, 12),))
+    path.eliminate({x, y})
     assert list(residues(path, {x, y})) == [((-5, ((xy, 1),)), 12)]
     facts = set(known_symbols(path, {x, y}))
     assert {(-5, ((xy, 1),)), (605, ((xy, -1),))} <= facts
@@ -140,34 +140,34 @@ def test_ties_are_told() -> None:
 def test_an_unknown_of_two_ties_is_not_kept_for_both() -> None:
     space, x, y, xy = _space()
     ((xx, _),) = space.times((0, ((x, 1),)), (0, ((x, 1),)))[1]
-    q = space.of(space.atom("q", 0, 50))[1][0][0]
+    q = space.of(space.symbol("q", 0, 50))[1][0][0]
     path = space.path
-    path.rewrite(xy, 5, ((q, 12),))
-    path.rewrite(xx, 1, ((q, 6),))
+    path.substitute(xy, 5, ((q, 12),))
+    path.substitute(xx, 1, ((q, 6),))
     assert NEVER in known_symbols(path, {x, y})
-    path.project({x, y})
-    assert path.ties == set()
+    path.eliminate({x, y})
+    assert path.products == set()
     assert path.resolve(0, ((xy, 1), (xx, -2))) == (0, ((xy, 1), (xx, -2)))
 
 
 def test_a_factor_that_is_rewritten_leaves_an_equation() -> None:
     space, x, y, xy = _space()
     path = space.path
-    path.rewrite(xy, 12, ())
-    path.rewrite(x, 3, ())
+    path.substitute(xy, 12, ())
+    path.substitute(x, 3, ())
     assert path.resolve(0, ((y, 1),)) == (4, ())
-    assert not path.ties
+    assert not path.products
 
 
 def test_what_several_inequalities_say_of_few_values() -> None:
     space = SymbolicContext()
-    x, y = (space.of(space.atom(name, 0, 6))[1][0][0] for name in "xy")
+    x, y = (space.of(space.symbol(name, 0, 6))[1][0][0] for name in "xy")
     path = space.path
     path.assume(-3, ((x, 1), (y, 1)))  # x + y >= 3
     path.assume(1, ((x, 1), (y, -1)))  # y <= x + 1
     assert path.interval(x) == (0, 6)
-    path.project({x, y})
+    path.eliminate({x, y})
     assert path.interval(x) == (1, 6)
     path.assume(5, ((x, -2), (y, -1)))  # 2 x + y <= 5
-    path.project({x, y})
+    path.eliminate({x, y})
     assert path.interval(x) == (1, 2)

@@ -65,7 +65,7 @@ def _in_turn(run: Run, limit: int) -> None:
     """Goes on in canonical order: who polls in vain lets the others run first."""
     for op in list(run.pending.values()):
         run.complete(op)
-    run.eager = True
+    run.completes_at_once = True
     run.max_events = min(run.max_events, len(run.trace) + limit)
     run.run()
 

@@ -42,8 +42,8 @@ def canonical(
         columns = Columns(classes, classes + len(system.info.barriers) + slack)
         run = Run(system, HANDLERS, phases.complete_async, columns, budget.max_events)
         run.ignores_pool = ignore_pool
-        run.parks = parks
-        run.mended = mended
+        run.skips_unmodelled = parks
+        run.waits_for_previous_phase = mended
         try:
             run.run()
             return run, system
@@ -58,7 +58,7 @@ def fresh(model: Run, budget: Budget) -> Run:
     """A new run of the same system whose clocks number the same entities alike."""
     run = Run(model.system, HANDLERS, phases.complete_async, model.columns, budget.max_events, eager=False)
     run.ignores_pool = model.ignores_pool
-    run.parks = model.parks
+    run.skips_unmodelled = model.skips_unmodelled
     return run
 
 

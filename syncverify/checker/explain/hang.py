@@ -182,7 +182,7 @@ def _wait_rule(run: Run, s: Stuck) -> tuple[str, int, str]:
 
 def release_blocked(run: Run, limit: int) -> None:
     """Lets blocked classes through, least advanced first, so that independent mistakes still show."""
-    run.forced = True
+    run.after_hang = True
     run.contributors = {}  # from here on: what each class would still have done
     for _ in range(limit):
         blocked = [t for t in run.threads if not t.done and t.blocked]

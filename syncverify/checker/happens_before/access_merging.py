@@ -1,4 +1,5 @@
-"""Accesses that nothing can distinguish as one, where runs are compared with each other (``Run.joins``).
+"""Accesses that nothing can distinguish as one, where runs are compared with each other
+(``Run.merges_equivalent_accesses``).
 
 *Reads of a group of wgmmas.* All of a committed group are over at once, for a wait covers whole groups
 (PTX ISA: wgmma.wait_group): whoever knows that one of them is over knows it of all.
@@ -36,7 +37,7 @@ def merge_stores(
     multiply; each record then stands for the newest. ``late``: they are not entered yet."""
     kinds: dict[tuple[int, bool], dict[int, Record]] = {}
     for r in records:
-        kinds.setdefault((info.footprints[r.fp].memory, r.beside), {})[r.fp] = r
+        kinds.setdefault((info.footprints[r.fp].memory, r.strict_rows_only), {})[r.fp] = r
     for (memory, beside), by_footprint in kinds.items():
         parts = list(by_footprint.values())
         if len(parts) < 2 or (parts[0].kind.writes and _overlap(info, parts)):
@@ -48,7 +49,7 @@ def merge_stores(
         stand = tuple([r.at(last.time, last.tag_value) for r in parts])
         fp = joined_footprint(info, parts)
         new = Record(last.kind, last.cls, last.time, fp, parts[0].site, tag=last.tag)
-        new.tag_value, new.lane_free, new.beside = last.tag_value, last.lane_free, beside
+        new.tag_value, new.lane_free, new.strict_rows_only = last.tag_value, last.lane_free, beside
         new.position, new.issue, new.parts = last.position, last.issue, stand
         if late:
             for lo, hi in entered(info, new):

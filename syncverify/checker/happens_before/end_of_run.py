@@ -362,14 +362,14 @@ def collectives(run: Run) -> None:
     for t in run.threads:
         warps.setdefault((t.info.cta, t.info.warp), []).append(t)
     for threads in warps.values():
-        if run.forced and not any(t.cls in run.met_alone for t in threads):
+        if run.after_hang and not any(t.cls in run.met_alone for t in threads):
             continue  # forced on, classes need not keep together
         _agree(run, threads, "warp", lambda t: t.collectives)
     groups: dict[tuple[int, int], list[LaneClass]] = {}
     for (cta, warp), threads in warps.items():
         groups.setdefault((cta, warp // 4), []).append(threads[0])
     for (cta, group), threads in groups.items():
-        if not run.forced and any(c >= Ev.WGMMA_FENCE for t in threads for _, c, _ in t.collectives):
+        if not run.after_hang and any(c >= Ev.WGMMA_FENCE for t in threads for _, c, _ in t.collectives):
             _agree(run, threads, "warpgroup", _mma_only)
             if any((cta, w) not in run.lanes for w in range(group * 4, group * 4 + 4)):
                 _short_warpgroup(run, threads)

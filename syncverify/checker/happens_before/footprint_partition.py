@@ -15,7 +15,7 @@ from syncverify.model.events import GLOBAL_MEMORY, TENSOR_SHIFT, WINDOW_SHIFT
 
 def check(run: Run, record: Record, follows: Callable[[Record], bool]) -> None:
     """Raises Unmodelled where an access may meet another in another window that it does not follow."""
-    windows, intervals = run.info.windows, run.info.footprints[record.fp].intervals
+    windows, intervals = run.info.footprint_partition, run.info.footprints[record.fp].intervals
     if windows is None or not intervals:
         return
     lo, hi = intervals[0][0], max(b for _, b in intervals)

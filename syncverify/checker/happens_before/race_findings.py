@@ -20,7 +20,7 @@ def report_race(
     run: Run, t: LaneClass, first: Record, second: Record, row: Ordering, ordered: bool, lo: int, hi: int
 ) -> None:
     """A pair of accesses to ``lo..hi`` that is not ordered, or not bridged, becomes a failure."""
-    beside = first.beside or second.beside
+    beside = first.strict_rows_only or second.strict_rows_only
     pair = (-1 - first.site if beside else first.site, second.site, False)
     alike = _one_value(run, first, second, lo, hi)
     lesser = (-1 - first.site, -1 - second.site, False)  # met as a note, which hides no mistake
@@ -59,7 +59,7 @@ def report_race(
     run.judged.add(lesser if rule == "SV112" and alike else pair)
     if rule == "SV112" and alike:
         # Compilers let every thread that holds a value store it.
-        same = site in run.info.equal_value
+        same = site in run.info.equal_stores
         severity, strict_only = Severity.NOTE if same else Severity.WARNING, True
         message += ": both store the same value"
     if rule == "SV501":
@@ -124,7 +124,7 @@ def _one_value(run: Run, first: Record, second: Record, lo: int, hi: int) -> boo
     info, site = run.info, second.site
     if site != first.site or info.varies is None or second.kind.asynchronous:
         return False
-    if site in info.equal_value:
+    if site in info.equal_stores:
         return True
     mask = info.varies(site)
     if mask & EACH_TIME and first.turn != second.turn:

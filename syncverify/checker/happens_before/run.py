@@ -157,21 +157,23 @@ class Run:
         self.system = system
         self.info = system.info
         self.handlers = handlers
-        self.land = land
-        self.eager = eager
+        self.on_completion = land
+        self.completes_at_once = eager
         self.ignores_pool = False  # setmaxnreg never blocks: after the pool itself was found broken
         # Classes that nobody can follow stand still, and the others go on; polls are answered as the
         # barrier stands.
-        self.parks = False
+        self.skips_unmodelled = False
         self.forks: dict[int, set[int]] = {}  # barriers whose polls steer their classes
         self.saw: dict[int, int] = {}  # position of a wait or poll that passed -> the phase it saw complete
         #: what is over is known of barriers that say so, not of those who contributed: fails more often
-        self.loosely = False
-        self.unobserved = True  # it is asked who has looked at which phase
-        self.further = False  # states are compared further: see ``explore.loose``
-        self.joins = False  # accesses that nothing can distinguish become one: see ``groups``
-        self.mended = False  # a contribution waits for the phase before it, though nothing makes it
-        self.forced = False  # after a hang: blocked agents are let through to find independent mistakes
+        self.weak_completion_knowledge = False
+        self.records_observers = True  # it is asked who has looked at which phase
+        self.refined_comparison = False  # states are compared further: see ``explore.loose``
+        # accesses that nothing can distinguish become one: see ``groups``
+        self.merges_equivalent_accesses = False
+        # a contribution waits for the phase before it, though nothing makes it
+        self.waits_for_previous_phase = False
+        self.after_hang = False  # after a hang: blocked agents are let through to find independent mistakes
         self.max_events = max_events
         self.walker: LaneClass | None = None  # who has made the last events, and how many in a row
         self.in_a_row = 0
@@ -227,7 +229,7 @@ class Run:
         #: by site of a store whose value is one for all, but may be another each time, and by class: how
         #: often it was executed
         self.turns: dict[tuple[int, int], int] = {}
-        self.turn = 0  # the cluster that runs, where they run one after the other
+        self.running_cluster = 0  # the cluster that runs, where they run one after the other
         #: a ring, and how many places agents stand further on in it than what is on record: ``explore.ring``
         self.rotation: tuple[Any, int] | None = None
         self.ready: deque[LaneClass] = deque(self.threads)
@@ -259,7 +261,11 @@ class Run:
             if not t.time & _SELDOM:
                 check_time()
             self.watch(t, event)
-        if self.info.in_turn and t.info.cta // self.info.ctas > self.turn and event[0] != Ev.ELECT:
+        if (
+            self.info.clusters_run_sequentially
+            and t.info.cta // self.info.ctas > self.running_cluster
+            and event[0] != Ev.ELECT
+        ):
             t.blocked, t.waits_on = True, LATER
             return RETRY
         handler = self.handlers.get(event[0])
@@ -273,7 +279,7 @@ class Run:
             t.event = None
             t.blocked = False
             self.trace.append((t.cls, event))
-            if self.eager and self.pending:
+            if self.completes_at_once and self.pending:
                 for op in list(self.pending.values()):
                     self.complete(op)
             while self.met:
@@ -341,7 +347,7 @@ class Run:
 
     def gone(self, t: LaneClass) -> bool:
         """Whether a class belongs to a cluster that has left before the one that runs."""
-        return t.info.cta // self.info.ctas < self.turn
+        return t.info.cta // self.info.ctas < self.running_cluster
 
     def enabled(self) -> list[LaneClass]:
         """Classes that can take a step."""
@@ -371,13 +377,13 @@ class Run:
         op.done = True
         self.pending.pop(op.index, None)
         self.trace.append((-1 - op.index, ()))
-        self.land(self, op)
+        self.on_completion(self, op)
 
     # -------------------------------------------------------------- findings
 
     def fail(self, failure: Failure) -> None:
         """Keeps the first failure of each kind."""
-        if self.forced and failure.obligation not in (Obligation.O5, Obligation.O8):
+        if self.after_hang and failure.obligation not in (Obligation.O5, Obligation.O8):
             return
         self.failures.setdefault(failure.key, failure)
         if failure.obligation in IMMEDIATE and failure.severity == Severity.ERROR:

@@ -16,12 +16,14 @@ def on_exit(run: Run, t: LaneClass, event: Event) -> int:
     """With the last lanes of a cluster the next begins."""
     result = control.on_exit(run, t, event)
     info = run.info
-    if not info.in_turn or any(not o.done for o in run.threads if o.info.cta // info.ctas == run.turn):
+    if not info.clusters_run_sequentially or any(
+        not o.done for o in run.threads if o.info.cta // info.ctas == run.running_cluster
+    ):
         return result
-    _leave(run, range(run.turn * info.ctas, (run.turn + 1) * info.ctas))
-    run.turn += 1
+    _leave(run, range(run.running_cluster * info.ctas, (run.running_cluster + 1) * info.ctas))
+    run.running_cluster += 1
     for o in run.threads:
-        if o.waits_on == LATER and o.info.cta // info.ctas == run.turn:
+        if o.waits_on == LATER and o.info.cta // info.ctas == run.running_cluster:
             run.wake(o)
     return result
 
@@ -36,7 +38,7 @@ def _leave(run: Run, ctas: range) -> None:
     run.asyncs = [op for op in run.asyncs if any(b >= 0 and b not in gone for b, _, _ in op.targets)]
     run.landed = {key: phase for key, phase in run.landed.items() if key[1] not in ctas}
     run.named = {key: x for key, x in run.named.items() if key[0] not in ctas}
-    run.clusters.pop(run.turn, None)
+    run.clusters.pop(run.running_cluster, None)
     run.pools = {cta: x for cta, x in run.pools.items() if cta not in ctas}
     run.exits = {cta: x for cta, x in run.exits.items() if cta not in ctas}
     run.remote_uses = {key: x for key, x in run.remote_uses.items() if key[1] not in ctas}

@@ -43,7 +43,7 @@ class Record:
     atomic: bool = False
     scope: int = 0  # of an atomic
     barrier: int = -1  # it initializes or ends this mbarrier
-    beside: bool = False  # rows of A that other warps multiply: read in strict mode only
+    strict_rows_only: bool = False  # rows of A that other warps multiply: read in strict mode only
     lane_free: bool = False  # by the warp as a whole: every lane's past precedes it
     fresh: bool = False  # a read of bytes that nobody had written yet
     over: Record | None = None  # the write that this one replaced
@@ -61,7 +61,8 @@ class Record:
         """A copy that counts from another time on."""
         return Record(
             self.kind, self.cls, time, self.fp, self.site, self.column, self.tag, tag_value, self.used,
-            self.atomic, self.scope, self.barrier, self.beside, self.lane_free, self.fresh, self.over,
+            self.atomic, self.scope, self.barrier, self.strict_rows_only, self.lane_free, self.fresh,
+            self.over,
             self.position, self.issue, self.turn, self.parts,
         )  # fmt: skip
 
@@ -74,7 +75,8 @@ class Record:
         """A copy that accesses other bytes."""
         return Record(
             self.kind, self.cls, self.time, fp, self.site, self.column, tag, self.tag_value, self.used,
-            self.atomic, self.scope, barrier, self.beside, self.lane_free, self.fresh, self.over,
+            self.atomic, self.scope, barrier, self.strict_rows_only, self.lane_free, self.fresh,
+            self.over,
             self.position, self.issue, self.turn, parts,
         )  # fmt: skip
 
@@ -144,7 +146,7 @@ class Shadow:
 
     def write(self, lo: int, hi: int, record: Record, beside: bool = False) -> None:
         """``record`` becomes the last write of ``lo..hi``; what it replaces is forgotten, unless it is an
-        atomic, or lies ``beside`` a write of the same value."""
+        atomic, or lies ``strict_rows_only`` a write of the same value."""
         if record.atomic or beside:
             self._amend(lo, hi, record)
             return

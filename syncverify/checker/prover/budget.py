@@ -82,22 +82,25 @@ class ExplorationBudget:
     """What an exploration may cost; counts, so that two runs agree."""
 
     events: int = 1_200_000  # of all runs together
-    long: int = 80_000  # events after which small sizes are worth a try
-    path: int = 60_000  # of one run
-    soon: int = 1 << 60  # events within which some state must be a case of another, or be widened
-    nodes: int = 6_000
+    try_small_sizes_after_events: int = 80_000  # events after which small sizes are worth a try
+    max_events_per_run: int = 60_000  # of one run
+    # events within which some state must be a case of another, or be widened
+    first_cover_within_events: int = 1 << 60
+    max_nodes: int = 6_000
     bytes: int = 1 << 30  # of the states that are left to follow, roughly
-    failures: int = 3  # that the exact check does not confirm
-    patience: int = 0  # earlier nodes of the same key before a state is widened
-    forms: int = 16  # of sizes at one key, before states with other forms of them are widened
-    new_facts: int = 2  # widenings of a key that may keep what only the later state knows
-    asks_last: bool = False  # an agent asks only when no other can go on
-    brief: int = 1  # times more than this of a look that is meant to be brief
-    stretch: int = 1  # times the events and nodes, while few states are left to follow
+    max_unconfirmed_failures: int = 3  # that the exact check does not confirm
+    widening_delay: int = 0  # earlier nodes of the same key before a state is widened
+    # of sizes at one key, before states with other forms of them are widened
+    size_shapes_before_widening: int = 16
+    # widenings of a key that may keep what only the later state knows
+    widenings_that_keep_new_constraints: int = 2
+    branch_when_nobody_else_can_run: bool = False  # an agent asks only when no other can go on
+    short_attempt_divisor: int = 1  # times more than this of a look that is meant to be brief
+    extension_factor: int = 1  # times the events and nodes, while few states are left to follow
 
-    def goes_on(self, times: float, left: int, nodes: int, most: int = FEW_LEFT) -> bool:
+    def allows(self, times: float, left: int, nodes: int, most: int = FEW_LEFT) -> bool:
         """Whether so many times a limit are not too many, with so many states left after the decisions."""
-        stretch = max(self.stretch, LONG_RUNS) if nodes < EARLY else self.stretch
+        stretch = max(self.extension_factor, LONG_RUNS) if nodes < EARLY else self.extension_factor
         return times <= stretch and worklist_is_small(left, nodes, most)
 
 

@@ -92,22 +92,58 @@ class Entry(StrEnum):
     GATE = "gate"  # and what is looked at once the usual sizes are proved
 
 
-_TEAMS = ExplorationBudget(events=600_000, nodes=3_000, failures=0, asks_last=True)
-_THREE = replace(_TEAMS, events=1_500_000, nodes=8_000)
-_MORE = replace(_TEAMS, events=100_000, nodes=500)
+_TEAMS = ExplorationBudget(
+    events=600_000, max_nodes=3_000, max_unconfirmed_failures=0, branch_when_nobody_else_can_run=True
+)
+_THREE = replace(_TEAMS, events=1_500_000, max_nodes=8_000)
+_MORE = replace(_TEAMS, events=100_000, max_nodes=500)
 #: The first attempt asks only when no agent can go on: states mostly repeat soonest then.
-_FIRST = ExplorationBudget(events=200_000, nodes=400, soon=30_000, failures=0, asks_last=True)
-_PTX = ExplorationBudget(events=200_000, path=30_000, nodes=1_200, failures=1, brief=4)
+_FIRST = ExplorationBudget(
+    events=200_000,
+    max_nodes=400,
+    first_cover_within_events=30_000,
+    max_unconfirmed_failures=0,
+    branch_when_nobody_else_can_run=True,
+)
+_PTX = ExplorationBudget(
+    events=200_000,
+    max_events_per_run=30_000,
+    max_nodes=1_200,
+    max_unconfirmed_failures=1,
+    short_attempt_divisor=4,
+)
 _PTX_FIRST = replace(
-    _PTX, events=40_000, nodes=300, soon=20_000, failures=0, asks_last=True, stretch=16
-)  # fmt: skip
+    _PTX,
+    events=40_000,
+    max_nodes=300,
+    first_cover_within_events=20_000,
+    max_unconfirmed_failures=0,
+    branch_when_nobody_else_can_run=True,
+    extension_factor=16,
+)
 #: A proof of the gate is made once and kept, so it may cost more.
-_GATE = ExplorationBudget(events=800_000, long=60_000, path=60_000, nodes=3_000, failures=1, stretch=2)
-_GATE_FIRST = replace(_GATE, events=200_000, nodes=500, soon=40_000, asks_last=True, stretch=4)
-_GATE_TEAMS = ExplorationBudget(events=2_000_000, nodes=6_000, failures=0, asks_last=True)
+_GATE = ExplorationBudget(
+    events=800_000,
+    try_small_sizes_after_events=60_000,
+    max_events_per_run=60_000,
+    max_nodes=3_000,
+    max_unconfirmed_failures=1,
+    extension_factor=2,
+)
+_GATE_FIRST = replace(
+    _GATE,
+    events=200_000,
+    max_nodes=500,
+    first_cover_within_events=40_000,
+    branch_when_nobody_else_can_run=True,
+    extension_factor=4,
+)
+_GATE_TEAMS = ExplorationBudget(
+    events=2_000_000, max_nodes=6_000, max_unconfirmed_failures=0, branch_when_nobody_else_can_run=True
+)
 _GATE_LAUNCH = Budget(max_events=4_000_000)
 #: One run, of any length.
-_TEAM_LAUNCH = replace(_TEAMS, events=3_000_000, path=3_000_000, nodes=500)
+_TEAM_LAUNCH = replace(_TEAMS, events=3_000_000, max_events_per_run=3_000_000, max_nodes=500)
 
 EFFORTS: dict[Entry, Effort] = {
     Entry.IR: Effort(first=_FIRST, for_barrier=40, each=_TEAMS, two=_TEAMS, three=_THREE, more=_MORE),

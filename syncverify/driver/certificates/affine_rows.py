@@ -61,18 +61,18 @@ def question(space: SymbolicContext, s: Sum) -> str:
 def state(rows: Sequence[Sum], path: PathCondition) -> str:
     """A short hash of registers and of all that is known of them."""
     names = order(rows)
-    more = order((0, p) for p in path.cons)
+    more = order((0, p) for p in path.inequalities)
     atoms = [*names, *(a for a in more if a not in names)]
-    known = sorted(plain((c, p), atoms) for p, c in path.cons.items())
+    known = sorted(plain((c, p), atoms) for p, c in path.inequalities.items())
     return digest([[plain(r, atoms) for r in rows], known, [path.interval(a) for a in names]])[:16]
 
 
 def products(space: SymbolicContext, made: Sequence[int], names: Sequence[int]) -> dict[int, tuple[int, int]]:
     """Which of some symbols are products of others of them, or of those with names; and of which."""
     out: dict[int, tuple[int, int]] = {}
-    whole = [a for a in made if space.atoms[a].factors is None]
+    whole = [a for a in made if space.symbols[a].factors is None]
     for a in made:
-        factors = space.atoms[a].factors
+        factors = space.symbols[a].factors
         if factors is not None and all(f in whole or f in names or f in out for f in factors):
             out[a] = factors
     return out
@@ -93,7 +93,7 @@ def _effect(space: SymbolicContext, rows: Sequence[Sum], facts: Sequence[Sum]) -
     for s in facts:
         path.assume(*s)
     resolved = [path.resolve(*r) for r in rows]
-    path.project({a for _, parts in resolved for a, _ in parts})
+    path.eliminate({a for _, parts in resolved for a, _ in parts})
     return state(resolved, path)
 
 
@@ -124,7 +124,7 @@ def includes(
         if any(k % m for k in (c, *(k for _, k in parts))):
             return "what the other state knows does not follow"
     for a in found:
-        factors = space.atoms[a].factors
+        factors = space.symbols[a].factors
         if factors is not None and not _is_product(space, found, a, factors, there):
             return "a product is not that of its factors"
     return None
@@ -136,7 +136,7 @@ def _translated(space: SymbolicContext, found: dict[int, Sum], s: Sum) -> Sum | 
     for a, k in s[1]:
         value = found.get(a)
         if value is None:
-            values = [_translated(space, found, (0, ((f, 1),))) for f in space.atoms[a].factors or ()]
+            values = [_translated(space, found, (0, ((f, 1),))) for f in space.symbols[a].factors or ()]
             x, y = values or (None, None)
             value = None if x is None or y is None else space.times(x, y)
         if value is None:

@@ -10,13 +10,23 @@ from syncverify.checker.prover.reach.graph import Node, NodeStatus, Reachability
 from syncverify.driver.certificates import affine_rows
 from syncverify.symbolic.context import SymbolicContext
 
+#: What became of a node, in the words of the file format.
+_WORDS = {
+    NodeStatus.SPLIT: "asked",
+    NodeStatus.COVERED: "covered",
+    NodeStatus.WIDENED: "widened",
+    NodeStatus.TERMINAL: "ended",
+    NodeStatus.ASSUMED_UNREACHABLE: "stopped",
+    NodeStatus.ERROR: "failed",
+}
+
 
 def to_plain(found: ParametricResult) -> dict[str, Any]:
     """A proof of ``sizes.prove`` as plain data."""
     spaces = [n.path.space for g in found.graphs for n in g.nodes if n.path is not None]
     out: dict[str, Any] = {"kind": "sizes"}
-    if spaces and spaces[0].forgotten:
-        out["any_turn"] = spaces[0].forgets
+    if spaces and spaces[0].havocked:
+        out["any_turn"] = spaces[0].havocs
     return {**out, "systems": [_graph(g, spaces[0] if spaces else SymbolicContext()) for g in found.graphs]}
 
 
@@ -34,38 +44,42 @@ def _graph(g: ReachabilityGraph, space: SymbolicContext) -> dict[str, Any]:
 
 
 def _node(g: ReachabilityGraph, n: Node, space: SymbolicContext) -> dict[str, Any]:
-    out: dict[str, Any] = {"is": n.settled.name.lower(), "after": n.parent}
-    if n.answer is not None:
-        out["answer"] = n.answer
-    match n.settled:
-        case NodeStatus.ASKED:
-            assert n.question is not None
-            asked = {**out, "by": n.asker, "question": affine_rows.question(space, n.question)}
-            return asked if n.path is None else {**asked, "state": affine_rows.state(n.rows, n.path)}
+    out: dict[str, Any] = {"is": _WORDS[n.status], "after": n.parent}
+    if n.branch_taken is not None:
+        out["answer"] = n.branch_taken
+    match n.status:
+        case NodeStatus.SPLIT:
+            assert n.branch_condition is not None
+            asked = {
+                **out,
+                "by": n.branching_class,
+                "question": affine_rows.question(space, n.branch_condition),
+            }
+            return asked if n.path is None else {**asked, "state": affine_rows.state(n.valuation, n.path)}
         case NodeStatus.COVERED:
             target = g.nodes[n.target]
-            found = substitution(target.rows, n.rows)
+            found = substitution(target.valuation, n.valuation)
             assert found is not None
-            names = affine_rows.order(n.rows)
+            names = affine_rows.order(n.valuation)
             return {
                 **out,
                 "by": n.target,
                 **({"less": True} if n.less >= 0 else {}),
-                "as": [affine_rows.plain(found[a], names) for a in affine_rows.order(target.rows)],
+                "as": [affine_rows.plain(found[a], names) for a in affine_rows.order(target.valuation)],
             }
         case NodeStatus.WIDENED:
-            names = affine_rows.order(affine_rows.replaced(dict(n.found), r) for r in n.rows)
-            found = dict(n.found)
-            made = [a for a, s in n.found if s != (0, ((a, 1),))]
-            facts = affine_rows.needed(space, n.rows, n.facts)
-            told = affine_rows.order([*n.rows, *facts])
+            names = affine_rows.order(affine_rows.replaced(dict(n.substitution), r) for r in n.valuation)
+            found = dict(n.substitution)
+            made = [a for a, s in n.substitution if s != (0, ((a, 1),))]
+            facts = affine_rows.needed(space, n.valuation, n.constraints)
+            told = affine_rows.order([*n.valuation, *facts])
             pairs = affine_rows.products(space, [*made, *(a for a in told if a not in made)], names)
             pairs = {a: f for a, f in pairs.items() if a in told and a not in names}
             new = [a for a in made if a not in pairs]
             atoms = [*new, *names, *pairs]
             return {
                 **out,
-                "registers": [affine_rows.plain(r, atoms) for r in n.rows],
+                "registers": [affine_rows.plain(r, atoms) for r in n.valuation],
                 "facts": [affine_rows.plain(s, atoms) for s in facts],
                 "as": [affine_rows.plain(found[a], names) for a in new],
                 **({"less": n.less} if n.less >= 0 else {}),

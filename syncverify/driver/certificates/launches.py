@@ -24,7 +24,7 @@ def some_end(paths: list[PathCondition], graphs: list[Any], where: str) -> None:
 def starts(problem: Problem, space: SymbolicContext) -> list[tuple[PathCondition, list[SymbolicSystem]]]:
     """All launches: the paths that the facts leave, each with its systems."""
     for name, (low, high) in problem.sizes.items():
-        space.path.sizes[name] = space.atom(name, low, high, frozenset({name}))
+        space.path.sizes[name] = space.symbol(name, low, high, frozenset({name}))
     out: list[tuple[PathCondition, list[SymbolicSystem]]] = []
     work = [(space.path, 0)]
     while work:
@@ -38,7 +38,7 @@ def starts(problem: Problem, space: SymbolicContext) -> list[tuple[PathCondition
         except ZeroDivisionError:
             continue
         except SymbolSplit as r:
-            path.rewrite(r.atom, r.c, r.parts)
+            path.substitute(r.atom, r.c, r.parts)
             work.append((path, i))
         except UndecidedBranch as o:
             other = path.fork()

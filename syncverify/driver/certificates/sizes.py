@@ -55,14 +55,14 @@ def recheck(proof: Any, pose: Callable[[], Problem], policy: Policy, where: str)
         if len(launched) != len(graphs):
             raise RejectedError(f"{where}.systems", f"{len(graphs)} graphs for {len(launched)} systems")
         for i, ((path, system), graph) in enumerate(zip(launched, graphs, strict=True)):
-            space.forgets, space.root = bool(any_turn), path
+            space.havocs, space.root = bool(any_turn), path
             _system(system, space, path, policy, graph, f"{where}.systems[{i}]", met)
         some_end([path for path, _ in launched], graphs, where)
     except (NotConcrete, Unmodelled, TooManyEvents) as e:
         raise RejectedError(where, f"it cannot be followed: {e}") from None
     except InputError as e:
         raise RejectedError(where, e.message) from None
-    if bool(space.forgotten) != ("any_turn" in proof):
+    if bool(space.havocked) != ("any_turn" in proof):
         raise RejectedError(f"{where}.any_turn", "sizes are read again, or are not, against what it says")
     return met
 
@@ -95,8 +95,8 @@ def _system(
             replay = _Replay(system, space, policy, listed(nodes, at), at, met, asks_last=bool(last))
             replay.all(path, slack)
             met.add("systems")
-            if replay.not_apart:
-                met.reasons.append(replay.not_apart)
+            if replay.fallback_reason:
+                met.reasons.append(replay.fallback_reason)
             return
         except ColumnsExhausted:
             slack *= 4
@@ -125,7 +125,7 @@ class _Kept:
     path: PathCondition
     judged: Hashable = None  # the judge's form of it
     known: knowledge_order.KnowledgeAbstraction | None = None  # where others are compared by what they know
-    loosely: bool = False  # it fails more often than others of that form
+    weakened: bool = False  # it fails more often than others of that form
 
 
 @dataclass(slots=True)
@@ -146,7 +146,7 @@ class _Replay:
     nodes: list[Any]
     where: str
     met: Met
-    not_apart: str = ""  # why the judge cannot judge this system
+    fallback_reason: str = ""  # why the judge cannot judge this system
     asks_last: bool = False  # an agent asks only when no other can go on
     covering: set[int] = field(default_factory=set)  # nodes that others are cases of
     knowing: set[int] = field(default_factory=set)  # nodes that others are compared with by what they know
@@ -182,14 +182,14 @@ class _Replay:
                 self.met.add("events", len(state.run.trace))
                 same({"events": len(state.run.trace)}, self.fields(node, "ended", at, "events"), at)
                 continue
-            for answer, next_ in self.settle(point, i, node, kept, at, *asked):
+            for answer, next_ in self.process(point, i, node, kept, at, *asked):
                 waiting[i, answer] = next_
         for parent, answer in waiting:
             raise RejectedError(self.where, f"what follows node {parent} (answer: {answer}) is left out")
 
     def judge(self, point: _Point, cls: int = -1, event: Event | None = None) -> None:
         """Hands the judge the next event of a class, or tells it of the end."""
-        if self.not_apart or point.judge is None:
+        if self.fallback_reason or point.judge is None:
             return
         try:
             if event is None:
@@ -197,28 +197,28 @@ class _Replay:
             else:
                 point.judge.take(cls, event)
         except NotJudgedError as e:
-            self.not_apart = str(e) or "an event that the kernel does not judge"
+            self.fallback_reason = str(e) or "an event that the kernel does not judge"
 
     def form(self, point: _Point) -> Hashable:
         """The judge's form of a point."""
-        return None if self.not_apart or point.judge is None else form(point.judge)
+        return None if self.fallback_reason or point.judge is None else form(point.judge)
 
     def start(self, root: PathCondition, slack: int) -> _Point:
         classes = len(self.system.info.classes)
         columns = Columns(classes, len(self.system.info.barriers) + 9 * classes + slack)
         self.space.path = path = root.fork()
         run = Run(self.system, HANDLERS, phases.complete_async, columns, MOST_EVENTS)
-        run.joins = True
-        state = SymbolicState(run, path, asked_after={} if self.asks_last else None)
+        run.merges_equivalent_accesses = True
+        state = SymbolicState(run, path, deferred_since={} if self.asks_last else None)
         state.begin()
         judge: LockstepChecker | None = None
         if self.policy is Policy.PRACTICAL:
             try:
                 judge = LockstepChecker(self.system.info)
             except NotJudgedError as e:
-                self.not_apart = str(e)
+                self.fallback_reason = str(e)
         else:
-            self.not_apart = "strict mode"
+            self.fallback_reason = "strict mode"
         return _Point(state, judge)
 
     def fields(self, node: dict[str, Any], kind: str, at: str, *names: str) -> dict[str, Any]:
@@ -234,23 +234,23 @@ class _Replay:
         """Runs a state to its next open question, or to a clean end."""
         state = point.state
         self.space.path = state.path
-        state.formed = None
+        state.cached_canonical_state = None
         run = state.run
         while run.ready:
             t = run.ready.popleft()
             while not t.done and not t.blocked:
-                if state.asks_later(t):
+                if state.defer_to_others(t):
                     break
                 try:
                     back = self.fetch(point, t) if t.event is None else False
                     if t.event is not None and t.event[0] in (Ev.POLL, Ev.POLL_TOKEN):
                         classify(t, t.event)
                 except SymbolSplit as r:
-                    state.path.rewrite(r.atom, r.c, r.parts)
+                    state.path.substitute(r.atom, r.c, r.parts)
                     state.flush()
                     continue
                 except UndecidedBranch as o:
-                    if run.ready and state.turned(t):
+                    if run.ready and state.defers_question_once(t):
                         run.ready.append(t)
                         break
                     run.ready.appendleft(t)
@@ -262,10 +262,10 @@ class _Replay:
                 result = run.step(t)
                 if event is not None and event[0] == Ev.ARRIVE:
                     t.answer = record_token(run, event, t.answer)
-                if len(run.failures) > state.looked:
-                    self.comparable(run, state.looked, at)
-                    state.looked = len(run.failures)
-                    state.tails = tuple(
+                if len(run.failures) > state.failures_seen:
+                    self.comparable(run, state.failures_seen, at)
+                    state.failures_seen = len(run.failures)
+                    state.deferred_failures = tuple(
                         f for f in failures_under(run, self.policy) if deferred_failures.is_deferred(f)
                     )
                     self.clean(
@@ -273,7 +273,9 @@ class _Replay:
                         [f for f in failures_under(run, self.policy) if not deferred_failures.is_deferred(f)],
                         at,
                     )
-                self.clean(run, [f for f in state.tails if deferred_failures.is_confirmed(run, f)], at)
+                self.clean(
+                    run, [f for f in state.deferred_failures if deferred_failures.is_confirmed(run, f)], at
+                )
                 if result == YIELD or (back and not t.done and not t.blocked):
                     run.ready.append(t)
                     break
@@ -284,7 +286,7 @@ class _Replay:
         if run.hung:
             raise RejectedError(at, "the run hangs")
         check_end(run)
-        self.comparable(run, state.looked, at)
+        self.comparable(run, state.failures_seen, at)
         self.clean(run, deferred_failures.confirmed_at_end(run, failures_under(run, self.policy)), at)
         return None
 
@@ -303,7 +305,7 @@ class _Replay:
         agent = cast(Any, t.agent)
         place = state.places.setdefault(t.cls, agent.place())
         event = agent.step(t.answer)
-        state.fetched(t)
+        state.advanced(t)
         t.event, t.answer = event, 0
         t.time += 1
         t.clock.advance(t.cls, t.time)
@@ -319,7 +321,7 @@ class _Replay:
 
     # -------------------------------------------------------------- nodes
 
-    def settle(
+    def process(
         self,
         point: _Point,
         i: int,
@@ -333,10 +335,10 @@ class _Replay:
         state = point.state
         asked = affine_rows.question(self.space, (o.c, o.parts))
         progress = state.progress()
-        moved = progress != state.asked_at or state.widened
+        moved = progress != state.progress_at_last_branch or state.widened
         view: StateView | None = None
         if moved:
-            state.asked_at = progress
+            state.progress_at_last_branch = progress
             view = self.viewed(state)
         if node.get("is") == "asked":
             known = {"by": t.cls, "question": asked}
@@ -347,7 +349,14 @@ class _Replay:
                 if i in self.knowing:
                     knowledge_order.coarsen(state.run, self.policy)
                 knows = knowledge_order.abstract_knowledge(state.run) if i in self.knowing else None
-                kept[i] = _Kept(view.comparable, rows, state.path.fork(), judged, knows, state.run.loosely)
+                kept[i] = _Kept(
+                    view.comparable,
+                    rows,
+                    state.path.fork(),
+                    judged,
+                    knows,
+                    state.run.weak_completion_knowledge,
+                )
             same(known, self.fields(node, "asked", at, *known), at)
             return self.both(point, o)
         if view is None:
@@ -359,7 +368,7 @@ class _Replay:
             if target is None or not self.like(target, view, state, claimed, at):
                 raise RejectedError(f"{at}.by", "that node has another form")
             if loosely_by or target.judged != self.form(point):
-                self.not_apart = "the kernel distinguishes states that the checker does not"
+                self.fallback_reason = "the kernel distinguishes states that the checker does not"
             self.case_of(target.rows, target.path, view, state.path, claimed["as"], at)
             return []
         multiplied = [x for x in ("less", "products") if x in node]
@@ -372,8 +381,8 @@ class _Replay:
                 raise RejectedError(f"{at}.less", "no node that may be compared by what it knows")
             knowledge_order.coarsen(state.run, self.policy)
             knowledge_order.weaken(state.run, less.known)
-            state.formed = None
-            self.not_apart = "states that know less than the run that led to them"
+            state.cached_canonical_state = None
+            self.fallback_reason = "states that know less than the run that led to them"
         self.widen(state, view, claimed, at)
         return [(None, point)]
 
@@ -382,19 +391,21 @@ class _Replay:
     ) -> bool:
         """Whether a point may be a case of one that is kept: by its form, or as it knows no less."""
         if "less" not in claimed:
-            return target.key == view.comparable and (target.loosely or not state.run.loosely)
+            return target.key == view.comparable and (
+                target.weakened or not state.run.weak_completion_knowledge
+            )
         if claimed["less"] is not True:
             raise RejectedError(f"{at}.less", "true where it is said")
         knows = knowledge_order.abstract_knowledge(state.run)
         besides = isinstance(target.key, tuple) and target.key[1:] == view.comparable[1:]
-        return bool(besides and knows and target.known and target.known.covers(knows))
+        return bool(besides and knows and target.known and target.known.simulates(knows))
 
     def viewed(self, state: SymbolicState) -> StateView:
         state.flush()
-        state.forget(self.space.forgotten if self.space.forgets else set())
+        state.drop_dead_symbols(self.space.havocked if self.space.havocs else set())
         view = state.view()
-        state.path.project({a for _, parts in view.rows.values() for a, _ in parts})
-        if state.path.stale:
+        state.path.eliminate({a for _, parts in view.rows.values() for a, _ in parts})
+        if state.path.registers_outdated:
             state.flush()
             view = state.view()
         return view
@@ -410,7 +421,7 @@ class _Replay:
         ):
             one.widened = False
             self.space.path = one.path
-            one.path.answer(c, parts)
+            one.path.assume_branch(c, parts)
             if not one.path.dead:
                 one.flush()
                 alive.append((answer, one))
@@ -418,7 +429,7 @@ class _Replay:
         for answer, one in alive:
             last = one is alive[-1][1]
             judge = point.judge
-            if self.not_apart or judge is None:
+            if self.fallback_reason or judge is None:
                 judge = None
             elif not last:
                 forget(judge)
@@ -474,7 +485,7 @@ class _Replay:
         space = self.space
         given = listed(claimed["as"], f"{at}.as")
         names = affine_rows.order(view.rows.values())
-        new = [space.of(space.atom(f"u{len(space.atoms)}", widened=True))[1][0][0] for _ in given]
+        new = [space.of(space.symbol(f"u{len(space.symbols)}", widened=True))[1][0][0] for _ in given]
         pairs = self.products(claimed.get("products"), [*new, *names], f"{at}.products")
         atoms = [*new, *names, *pairs]
         rows = [
@@ -484,11 +495,11 @@ class _Replay:
         path, plain = PathCondition(space), PathCondition(space)
         for i, s in enumerate(listed(claimed["facts"], f"{at}.facts")):
             c, parts = affine_rows.read(s, atoms, f"{at}.facts[{i}]")
-            if parts in plain.cons or primitive(c, parts) != (c, parts):
+            if parts in plain.inequalities or primitive(c, parts) != (c, parts):
                 raise RejectedError(f"{at}.facts[{i}]", "each fact is about another sum, in lowest terms")
-            plain.cons[parts] = c
+            plain.inequalities[parts] = c
             path.assume(c, parts)
-        told = [(c, parts) for parts, c in plain.cons.items()]
+        told = [(c, parts) for parts, c in plain.inequalities.items()]
         shown = set(affine_rows.order([*rows, *(s for s in told if any(a in pairs for a, _ in s[1]))]))
         for a in reversed([*pairs]):
             shown |= set(pairs[a]) if a in shown else set()

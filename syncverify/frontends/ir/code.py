@@ -152,7 +152,7 @@ class Code(TurnText):
         self.registers, self.differing = program.registers, program.differing
         for name in program.symbols:
             self._name(name)
-        self.size_slots = frozenset(self.slots[x] for x in program.kernel_sizes)
+        self.input_registers = frozenset(self.slots[x] for x in program.kernel_sizes)
         self.turns, self.hesitant = {}, set()
         self.named_once = once_named(program.kernel.body) if program.space is not None else frozenset()
         #: registers whose values matter -> the slot of the reads that have yet to arrive in them, a bit each
@@ -321,7 +321,7 @@ class Code(TurnText):
         self.scope = {**outer, s.var: Var(inner)}
         self.inside.append(inner)
         self._body(s.body[: turning.first])
-        if turning.dealt:
+        if turning.round_robin:
             self._take(turning, "1")
         self._body(s.body[turning.first :])
         self.inside.pop()

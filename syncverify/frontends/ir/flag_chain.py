@@ -98,11 +98,11 @@ def two_blocks(across: list[Any], space: SymbolicContext) -> list[tuple[str, ...
         numbers["block"] = 0
         return [("block",)]
     few = bool(size <= 2)  # no two but one of them the first of all
-    numbers["first"], numbers["second"] = 0, space.atom("second", 1, None)
+    numbers["first"], numbers["second"] = 0, space.symbol("second", 1, None)
     space.path.assume(*space.of(size - numbers["second"] - 1))
     if few:
         return [("first", "second")]
-    numbers["earlier"], numbers["later"] = space.atom("earlier", 1, None), space.atom("later", 2, None)
+    numbers["earlier"], numbers["later"] = space.symbol("earlier", 1, None), space.symbol("later", 2, None)
     space.path.assume(*space.of(numbers["later"] - numbers["earlier"] - 1))
     space.path.assume(*space.of(size - numbers["later"] - 1))
     return [("first", "second"), ("earlier", "later")]

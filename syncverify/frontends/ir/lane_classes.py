@@ -21,7 +21,7 @@ class Elections:
     the elected lane's own code names lanes."""
 
     free: int
-    beside_guards: bool
+    with_guards: bool
     nested: bool
 
 

@@ -1,4 +1,4 @@
-"""Sizes that loops havoc in every iteration: see ``SymbolicContext.again``."""
+"""Sizes that loops havoc in every iteration: see ``SymbolicContext.fresh_per_iteration``."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ DEALT = 2
 
 @dataclass(frozen=True, slots=True)
 class IterationHavoc:
-    """The sizes that a loop havocs in every iteration. ``dealt``: its iterations are those of one role of
+    """The sizes that a loop havocs in every iteration. ``round_robin``: its iterations are those of one role
+    of
     several;
     ``first``: statements up to the last loop inside that reads these sizes."""
 
     names: tuple[str, ...]
-    dealt: bool
+    round_robin: bool
     first: int
 
 
@@ -50,14 +51,14 @@ class TurnText(CodeText):
         for name in found:
             if name not in self.turns:
                 self.turns[name] = self._slot()
-        if not found or space.deals is None or not is_round_robin(s):
+        if not found or space.round_robin is None or not is_round_robin(s):
             return IterationHavoc(tuple(found), False, 0)
-        space.deals.names.update(found)
+        space.round_robin.havocked_sizes.update(found)
         return IterationHavoc(tuple(found), True, _readers(s, set(found)))
 
     def _begin(self, turning: IterationHavoc, var: int) -> None:
         """The first iteration of a role, before it is asked whether there is one."""
-        if turning.dealt:
+        if turning.round_robin:
             self._pause()
             self._text(f"if r[{var}]:")
             self._take(turning, f"r[{var}]", "    ")
@@ -66,9 +67,9 @@ class TurnText(CodeText):
         """The sizes of the next iteration that the role has; others begin to read them in their own
         iteration.
         """
-        if turning.dealt:
+        if turning.round_robin:
             self._pause()
-        self._take(turning, str(DEALT - 1 if turning.dealt else 1))
+        self._take(turning, str(DEALT - 1 if turning.round_robin else 1))
 
     def _choose(self, name: str, e: Expr) -> str | None:
         """Text for what comparisons choose in this iteration, where that is one of a loop; else None."""
@@ -101,7 +102,7 @@ class TurnText(CodeText):
     def _again(self, name: str) -> Callable[[Any], Any]:
         space = self.program.space
         assert space is not None
-        return lambda turn: space.again(name, turn)
+        return lambda turn: space.fresh_per_iteration(name, turn)
 
 
 def is_round_robin(s: n.For) -> bool:

@@ -96,7 +96,12 @@ def open_systems(
             for lane in elected_lanes(program, grid, 0, choice, symbols, some):
                 system = IrSystem.fresh(program, grid, dict(values), 0, lane, "", symbols, some)
                 if alone:
-                    info = replace(system.info, in_turn=False, member=(i, clusters), neighbours=laid.anyone)
+                    info = replace(
+                        system.info,
+                        clusters_run_sequentially=False,
+                        modular_cluster=(i, clusters),
+                        group_footprint=laid.anyone,
+                    )
                     system = replace(system, info=info)
                 yield system
         return
@@ -138,7 +143,7 @@ def _anywhere(grid: Grid, across: list[Any], space: SymbolicContext) -> dict[int
         if isinstance(size, int) and size == c:
             clusters.append(0)
             continue
-        at = space.atom(f"block.{a}" if c == 1 else f"cluster.{a}", 0, None)
+        at = space.symbol(f"block.{a}" if c == 1 else f"cluster.{a}", 0, None)
         space.path.assume(*space.of(size - c - at * c))
         clusters.append(at)
     out: dict[int, dict[str, Any]] = {}

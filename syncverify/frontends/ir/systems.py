@@ -134,7 +134,7 @@ def elected_lanes(
     lanes = {choice.free: None}
     if choice.nested:
         lanes[0] = None
-    if choice.beside_guards:
+    if choice.with_guards:
         system = IrSystem.fresh(program, grid, {}, cluster, NOBODY, "", symbols, places)
         for c in system.info.classes:
             if (c.cta, c.warp) in system.electing and not c.lanes >> choice.free & 1:
@@ -145,14 +145,14 @@ def elected_lanes(
 class IrAgent:
     """One class of lanes: registers and a program counter."""
 
-    __slots__ = ("blocks", "cls", "code", "r", "ticks")
+    __slots__ = ("blocks", "cls", "code", "progress", "r")
 
     def __init__(self, cls: int, code: Code, r: list[Any]) -> None:
         self.cls = cls
         self.code = code
         self.blocks = code.blocks
         self.r = r
-        self.ticks = 0  # blocks run where sizes have no number
+        self.progress = 0  # blocks run where sizes have no number
 
     def step(self, answer: int = 0) -> Event:
         """Runs to the next event; see ``model.events.Agent``."""
@@ -186,7 +186,7 @@ class IrAgent:
                 except NeedsDecision:
                     r[:] = before
                     raise
-                self.ticks += 1
+                self.progress += 1
                 if event is not None:
                     return event
                 answer = 0
@@ -197,35 +197,35 @@ class IrAgent:
         return self._stop(0, f"no event within {_SIZED_JUMPS} steps")
 
     @property
-    def bit_slots(self) -> frozenset[int]:
+    def boolean_registers(self) -> frozenset[int]:
         """Registers of bits, which are distinguished and never counted."""
         return frozenset(self.code.pending.values())
 
     @property
-    def steady_slots(self) -> frozenset[int]:
+    def loop_invariant_registers(self) -> frozenset[int]:
         """Registers of blocks in block groups that no loop changes: they say who shares what with whom."""
         program, slots = self.code.program, self.code.slots
         names = steady(program.kernel.body) if program.tables.team else frozenset[str]()
         return frozenset(slots[name] for name in names if name in slots)
 
     @property
-    def straight_slots(self) -> frozenset[int]:
+    def rotation_invariant_registers(self) -> frozenset[int]:
         """Registers that go round no ring."""
         names = rounds(self.code.program.kernel.body)
         return frozenset(range(self.code.size)) - {self.code.slots[x] for x in names if x in self.code.slots}
 
     @property
-    def size_slots(self) -> frozenset[int]:
+    def input_registers(self) -> frozenset[int]:
         """Where sizes are kept until they are used."""
-        return self.code.size_slots
+        return self.code.input_registers
 
     @property
-    def hesitates(self) -> bool:
+    def may_take_another_iteration(self) -> bool:
         """Whether it asks for a turn of its own where iterations are distributed round-robin."""
         return self.r[PC] in self.code.hesitant
 
     @property
-    def anew(self) -> dict[str, int]:
+    def per_cluster_symbols(self) -> dict[str, int]:
         """Where sizes are kept that some loop havocs in every turn."""
         slots = self.code.slots  # what comparisons choose is kept nowhere
         return {name: slots[name] for name in self.code.turns if name in slots}
@@ -262,7 +262,7 @@ class IrAgent:
     def fork(self) -> IrAgent:
         """An independent copy at the same point."""
         new = IrAgent(self.cls, self.code, self.r[:])
-        new.ticks = self.ticks
+        new.progress = self.progress
         return new
 
     def snapshot(self) -> Hashable:
@@ -345,9 +345,9 @@ class IrSystem:
             source_hash=source_hash,
             smem_names=t.smem_names,
             tracks_global=t.tracks_global,
-            relay=t.relay,
-            windows=t.moved,
-            in_turn=bool(t.relay) or t.team,
+            flag_chain=t.relay,
+            footprint_partition=t.moved,
+            clusters_run_sequentially=bool(t.relay) or t.team,
             edits_maps=any(isinstance(s, n.TensormapReplace) for s in statements(kernel.body)),
             ends_barriers=any(isinstance(s, n.MbarrierInval) for s in statements(kernel.body)),
             dependent_launch=kernel.launch.dependent
@@ -355,7 +355,7 @@ class IrSystem:
             has_to_wait=kernel.launch.dependent,
         )
         system = cls(info, program, grid, cluster, symbols=symbols, places=places)
-        info.classes = system._settled(list(whole))
+        info.classes = system._with_final_classes(list(whole))
         return system
 
     def agents(self) -> Sequence[IrAgent]:
@@ -371,7 +371,7 @@ class IrSystem:
         """The same launch with one class split, and whatever splits follow from it."""
         classes = list(self.info.classes)
         old = classes.pop(split.cls)
-        classes += self._settled([replace(old, lanes=part) for part in split.parts])
+        classes += self._with_final_classes([replace(old, lanes=part) for part in split.parts])
         info = replace(self.info, classes=_ordered(classes))
         return replace(self, info=info)
 
@@ -389,7 +389,7 @@ class IrSystem:
             r[code.slots[name]] = value
         return IrAgent(cls, code, r)
 
-    def _settled(self, classes: list[ThreadClass]) -> list[ThreadClass]:
+    def _with_final_classes(self, classes: list[ThreadClass]) -> list[ThreadClass]:
         """Classes split until no agent, run on its own with every wait passing, finds a disagreement."""
         done: list[ThreadClass] = []
         work = list(reversed(classes))
@@ -407,7 +407,7 @@ class IrSystem:
         space = self.program.space
         if space is None:
             return self._run_alone(c)
-        with space.guessing():
+        with space.speculatively():
             return self._run_alone(c)
 
     def _next(self, agent: IrAgent, answer: int) -> Event:
@@ -418,7 +418,7 @@ class IrSystem:
             except SymbolSplit as e:
                 space = self.program.space
                 assert space is not None
-                space.path.rewrite(e.atom, e.c, e.parts)
+                space.path.substitute(e.atom, e.c, e.parts)
                 for slot, value in agent.live().items():
                     agent.put(slot, mapped(value, space.resolved))
 

@@ -20,7 +20,7 @@ def test_every_effort_ends() -> None:
     for effort in EFFORTS.values():
         looks = [effort.first, effort.rest, effort.two, effort.three, effort.more, effort.each]
         bounded = [x for x in looks if x is not None]
-        assert bounded and all(0 < x.events < 1 << 32 and 0 < x.nodes < 1 << 32 for x in bounded)
+        assert bounded and all(0 < x.events < 1 << 32 and 0 < x.max_nodes < 1 << 32 for x in bounded)
         assert 0 < effort.launch.max_events < 1 << 32
 
 

@@ -24,9 +24,9 @@ def access(run: Run, t: LaneClass, record: Record) -> None:
     """Judges an access against the shadow, then enters it."""
     fp = run.info.footprints[record.fp]
     shadow = run.shadow(fp.memory)
-    if run.info.relay and fp.memory == GLOBAL_MEMORY:
+    if run.info.flag_chain and fp.memory == GLOBAL_MEMORY:
         footprint_partition.check(run, record, lambda first: _follows(run, t, first, record))
-    if run.info.member and fp.memory == GLOBAL_MEMORY:
+    if run.info.modular_cluster and fp.memory == GLOBAL_MEMORY:
         effect_log.tracked_access(run, t, record)
     record.position = len(run.trace)
     meet = _overwrite if record.kind.writes else _read
@@ -72,7 +72,7 @@ def access(run: Run, t: LaneClass, record: Record) -> None:
             "lanes of one instruction write the same bytes: with one value, but still unordered",
             t,
             record.site,
-            severity=Severity.NOTE if record.site in run.info.equal_value else Severity.WARNING,
+            severity=Severity.NOTE if record.site in run.info.equal_stores else Severity.WARNING,
             strict_only=True,
             second=record,
             fix="let one lane store it",
@@ -343,7 +343,8 @@ def known(run: Run, t: LaneClass, first: Record, need: Need, own: bool, *, stric
             return ordered, True
         return True, first.tag_value <= clock.knows(a, first.tag, own)
     ordered = own or clock.knows(h, first.cls, False) >= first.time
-    plain = not (strict or run.loosely)  # loose states are compared without what hands reads on
+    # loose states are compared without what hands reads on
+    plain = not (strict or run.weak_completion_knowledge)
     if plain and not ordered and first.kind == GR and _handed_by_product(run, t, first, need):
         return True, True
     if need != Need.BRIDGE or not ordered:
@@ -467,7 +468,7 @@ def on_write(run: Run, t: LaneClass, event: Event) -> int:
     r = Record(GW, t.cls, t.time, event[2], event[1], turn=run.turn_of(t, event[1]))
     access(run, t, r)
     touch_barriers(run, t, r)
-    if run.joins and access_merging.joinable(run.info, r):
+    if run.merges_equivalent_accesses and access_merging.joinable(run.info, r):
         t.stores.append(r)
     return DONE
 

@@ -238,14 +238,16 @@ def on_wgmma(run: Run, t: LaneClass, event: Event) -> int:
         ]
     )
     if others >= 0:
-        records[-1].beside = True
-    late = run.joins and all(run.info.footprints[r.fp].memory == t.info.cta for r in records)
+        records[-1].strict_rows_only = True
+    late = run.merges_equivalent_accesses and all(
+        run.info.footprints[r.fp].memory == t.info.cta for r in records
+    )
     if late:
         run.late.setdefault(t.cls, len(t.products))
     for r in records:
         (only_judged if late else access)(run, t, r)
         touch_barriers(run, t, r)
-    if run.joins:
+    if run.merges_equivalent_accesses:
         t.products += records
     for frag in (acc, frag_a):
         if frag < 0:
@@ -265,7 +267,7 @@ def on_wgmma(run: Run, t: LaneClass, event: Event) -> int:
             )
             state[1] = 0
         state[0] = number
-    if not run.joins:  # or else nobody asks for one of a group
+    if not run.merges_equivalent_accesses:  # or else nobody asks for one of a group
         run.launch(start(run, t, site, records, [], past))
     return DONE
 
@@ -273,7 +275,7 @@ def on_wgmma(run: Run, t: LaneClass, event: Event) -> int:
 def _same_operands(run: Run, t: LaneClass, number: int, site: int, operands: int) -> None:
     """The threads of a warpgroup execute one wgmma with the same descriptors, and add to the accumulator or
     not alike (PTX ISA: wgmma.mma_async)."""
-    if run.joins:
+    if run.merges_equivalent_accesses:
         if operands > 0:
             raise Unmodelled("the descriptors of a wgmma are not shown to be one for its warpgroup", site)
         return
@@ -314,7 +316,7 @@ def on_wgmma_wait(run: Run, t: LaneClass, event: Event) -> int:
     _idle(t, t.mma, "mma", site)
     c = column(run, t, "mma")
     covered = t.mma.covered(pending)
-    if len(t.mma.committed) > pending and not run.forced:
+    if len(t.mma.committed) > pending and not run.after_hang:
         others = siblings(run, t)
         needed = len(t.mma.committed) - pending
         if any(len(o.mma.committed) < needed and not o.done for o in others):

@@ -61,7 +61,7 @@ def named(run: Run, cta: int, number: int) -> Named:
 def knows_generation(run: Run, row: Matrix, gen: Generation, column: int, number: int) -> bool:
     """O1 for generations: the previous one is complete in every past of this arrival; ``row``: what has
     happened before it."""
-    if run.loosely:
+    if run.weak_completion_knowledge:
         return bool(row[column] >= number)
     return bool(row[column] >= number) or all(row[c] >= time for c, time in gen.previous.items())
 
@@ -405,7 +405,7 @@ def on_cluster_wait(run: Run, t: LaneClass, event: Event) -> int:
     """Waits for the generation this thread arrived in (PTX ISA: barrier.cluster.wait)."""
     state = cluster(run, t.info.cta)
     if t.cls in state.auto.arrived:
-        if not run.forced or t.waits_on != ("forced",):
+        if not run.after_hang or t.waits_on != ("forced",):
             t.waits_on = ("cluster",)
             if t not in state.gen.waiting:
                 state.gen.waiting.append(t)
@@ -492,7 +492,7 @@ def meet(run: Run, t: LaneClass, event: Event) -> int:
         n.gen.sites[t.cls] = event[1]
     live = run.live[cta, warp]
     if n.auto.arrived[warp] & live != live:
-        if run.forced and t.waits_on == ("forced",):
+        if run.after_hang and t.waits_on == ("forced",):
             t.meeting = False
             t.waits_on = ()
             return DONE

@@ -45,9 +45,9 @@ class ChainState:
 
 def of(run: Run, fp: int) -> tuple[int, ...]:
     """Where a footprint touches memory of flags."""
-    if not run.info.relay or fp < 0:
+    if not run.info.flag_chain or fp < 0:
         return ()
-    ranges = run.info.relay
+    ranges = run.info.flag_chain
     return tuple(
         a for a, b in run.info.footprints[fp].intervals if any(a < hi and lo < b for lo, hi in ranges)
     )
@@ -55,7 +55,7 @@ def of(run: Run, fp: int) -> tuple[int, ...]:
 
 def chain_states(run: Run, cta: int, flag: int) -> Iterator[tuple[int, ChainState]]:
     """What a block has done with the flags of one tensor."""
-    (memory,) = (r for r in run.info.relay if r[0] <= flag < r[1])
+    (memory,) = (r for r in run.info.flag_chain if r[0] <= flag < r[1])
     for (where, block), leg in run.relays.items():
         if block == cta and memory[0] <= where < memory[1]:
             yield where, leg
@@ -63,7 +63,7 @@ def chain_states(run: Run, cta: int, flag: int) -> Iterator[tuple[int, ChainStat
 
 def on_spin(run: Run, t: LaneClass, event: Event) -> int:
     """The second block acquires what the first released; the first has nobody before it."""
-    if not run.info.relay:
+    if not run.info.flag_chain:
         return global_memory.on_spin(run, t, event)
     _, site, fp, flags, scope, compare, value = event
     global_memory.early(run, t, site, reads=True)
@@ -95,14 +95,18 @@ def _before(run: Run, fp: int, compare: str, value: BlockRelative, site: int) ->
         return gone[flag][0]
     for at, (write, (left, _)) in gone.items() if len(gone) == 1 else ():
         tells = (counted and left.by == 1) or _distinguishes(left, compare, value.number)
-        if tells and run.info.windows is not None and run.info.windows.before(at, flag):
+        if (
+            tells
+            and run.info.footprint_partition is not None
+            and run.info.footprint_partition.before(at, flag)
+        ):
             return write
     raise Unmodelled("a block that waits for something else than all blocks before it", site)
 
 
 def _apart(run: Run, fp: int, others: Iterable[int]) -> bool:
     """Whether a flag is surely none of some others of its size, wherever the blocks are."""
-    windows, ((a, b),) = run.info.windows, run.info.footprints[fp].intervals
+    windows, ((a, b),) = run.info.footprint_partition, run.info.footprints[fp].intervals
     return windows is not None and all(windows.apart((a, b), (x, x + b - a)) for x in others if x != a)
 
 
@@ -161,7 +165,7 @@ def release_next(
     t.syncs.append(t.time)
     run.signals.append((t.cls, t.time, site))
     full, wide = global_memory.release(run, t, site, flags, scope)
-    past, windows = t.clock.past(), run.info.windows
+    past, windows = t.clock.past(), run.info.footprint_partition
     assert windows is not None
     others = [
         at for block in (0, 1) for at, _ in chain_states(run, block, flag) if (at, block) != (flag, cta)

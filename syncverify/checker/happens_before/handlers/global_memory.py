@@ -186,7 +186,7 @@ def on_spin(run: Run, t: LaneClass, event: Event) -> int:
     if at.value is None:
         raise Unmodelled("the value that this spin waits for is not known", site)
     if not COMPARE[compare](at.value, value):
-        if run.forced and t.waits_on == ("forced",):
+        if run.after_hang and t.waits_on == ("forced",):
             t.waits_on = ()
             return DONE
         t.waits_on = ("spin", site, fp)

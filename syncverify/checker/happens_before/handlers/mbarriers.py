@@ -89,7 +89,8 @@ class Barrier:
     init_time: int = 0
     init_site: int = -1
     untouched: bool = False  # nobody had read or written its bytes before
-    twins: tuple[tuple[int, int], ...] = ()  # class, time of the same init by other lanes of the warp
+    # class, time of the same init by other lanes of the warp
+    duplicate_inits: tuple[tuple[int, int], ...] = ()
     inits: int = 0
     inval_site: int = -1
     ready: set[int] = field(default_factory=set)
@@ -176,7 +177,7 @@ def use(run: Run, t: LaneClass, s: Barrier, site: int) -> bool:
 
 def init_known(run: Run, t: LaneClass, s: Barrier) -> bool:
     """Init is a generic write by one thread; fence.mbarrier_init lets a relaxed cluster barrier carry it."""
-    return all(_known(run, t, cls, time) for cls, time in ((s.init_cls, s.init_time), *s.twins))
+    return all(_known(run, t, cls, time) for cls, time in ((s.init_cls, s.init_time), *s.duplicate_inits))
 
 
 def _known(run: Run, t: LaneClass, cls: int, time: int) -> bool:
@@ -201,7 +202,7 @@ def _same_warp(run: Run, t: LaneClass, s: Barrier) -> bool:
     first = run.threads[s.init_cls].info
     return (
         (first.cta, first.warp) == (t.info.cta, t.info.warp)
-        and all(cls != t.cls for cls, _ in ((s.init_cls, 0), *s.twins))
+        and all(cls != t.cls for cls, _ in ((s.init_cls, 0), *s.duplicate_inits))
         and not _known(run, t, s.init_cls, s.init_time)
     )
 
@@ -265,7 +266,7 @@ def on_init(run: Run, t: LaneClass, event: Event) -> int:
             fix="let one lane initialize it",
         )
     if again:
-        s.twins = (*s.twins, (t.cls, t.time))
+        s.duplicate_inits = (*s.duplicate_inits, (t.cls, t.time))
         return DONE
     s.untouched = untouched(run, b)
     claim_bytes(run, t, b, site)
@@ -278,7 +279,7 @@ def on_init(run: Run, t: LaneClass, event: Event) -> int:
             o.polled.pop(b, None)
         s.last_waited, s.last_tx, s.final_waits = -2, -1, {}
     s.phases = [Phase(run.columns)]
-    s.init_cls, s.init_time, s.init_site, s.twins = t.cls, t.time, site, ()
+    s.init_cls, s.init_time, s.init_site, s.duplicate_inits = t.cls, t.time, site, ()
     s.inits += 1
     s.ready = set()
     s.last_use = {}
@@ -298,7 +299,7 @@ def on_inval(run: Run, t: LaneClass, event: Event) -> int:
         )
         return DONE
     late = [(c, u) for c, u in s.last_use.items() if t.clock.knows(E, c, c == t.cls and t.n == 1) < u[0]]
-    if s.twins and not init_known(run, t, s):
+    if s.duplicate_inits and not init_known(run, t, s):
         late = [*late, (s.init_cls, (s.init_time, s.init_site))]
     if late or (s.async_phase >= 0 and t.clock.m[E, s.column] <= s.async_phase):
         where = late[0][1][1] if late else s.init_site
@@ -351,6 +352,6 @@ def knows_phase(run: Run, row: Matrix, s: Barrier, k: int) -> bool:
     if k < 0 or row[s.column] > k:
         return True
     back = s.auto.phase - k
-    if run.loosely or back >= len(s.phases) or s.phases[back].asynchronous:
+    if run.weak_completion_knowledge or back >= len(s.phases) or s.phases[back].asynchronous:
         return False
     return all(row[c] >= time for c, time in s.phases[back].con.items())

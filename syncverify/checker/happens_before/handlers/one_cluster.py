@@ -24,7 +24,7 @@ MOST_STEPS = 64
 
 def on_spin(run: Run, t: LaneClass, event: Event) -> int:
     """Passes at once: whether the clusters before bring what it waits for is seen when all are together."""
-    if not run.info.member:
+    if not run.info.modular_cluster:
         return flag_chain.on_spin(run, t, event)
     _, site, fp, flags, scope, compare, value = event
     global_memory.early(run, t, site, reads=True)
@@ -45,7 +45,7 @@ def on_spin(run: Run, t: LaneClass, event: Event) -> int:
 
 
 def on_write(run: Run, t: LaneClass, event: Event) -> int:
-    if not run.info.member:
+    if not run.info.modular_cluster:
         return flag_chain.on_write(run, t, event)
     _, site, fp, flags, scope, value = event
     strong = bool(flags & (STRONG | RELEASE))
@@ -56,7 +56,7 @@ def on_write(run: Run, t: LaneClass, event: Event) -> int:
 
 
 def on_atomic(run: Run, t: LaneClass, event: Event) -> int:
-    if not run.info.member:
+    if not run.info.modular_cluster:
         return flag_chain.on_atomic(run, t, event)
     _, site, fp, flags, scope, op, value = event
     global_memory.touch(run, t, Access.GENERIC_WRITE, fp, site, True, scope)

@@ -22,7 +22,7 @@ def on_wait(run: Run, t: LaneClass, event: Event) -> int:
     if not use(run, t, s, site):
         return DONE
     if not s.auto.passes(parity):
-        if run.forced and t.waits_on == ("forced",):
+        if run.after_hang and t.waits_on == ("forced",):
             return _pass_forced(run, t, s)
         return _block(t, s, ("wait", b, parity))
     return _pass(run, t, s, site, flags)
@@ -46,7 +46,7 @@ def on_wait_token(run: Run, t: LaneClass, event: Event) -> int:
             fix="wait with the token of an arrival on the same mbarrier (PTX ISA: mbarrier.test_wait)",
         )
     if s.auto.phase <= phase:
-        if run.forced and t.waits_on == ("forced",):
+        if run.after_hang and t.waits_on == ("forced",):
             return _pass_forced(run, t, s)
         return _block(t, s, ("token", b, phase))
     if s.auto.phase > phase + 1:
@@ -171,7 +171,7 @@ def on_poll(run: Run, t: LaneClass, event: Event) -> int:
         run.skipped_polls.add(site)
         t.answer = 0
         return YIELD
-    if not run.parks:
+    if not run.skips_unmodelled:
         raise BranchingPoll("control depends on the result of a single poll", site)
     run.forks.setdefault(b, set()).add(t.cls)
     t.answer = int(s.auto.passes(phase) if code == Ev.POLL else s.auto.phase > number(phase))

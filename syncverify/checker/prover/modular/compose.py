@@ -57,14 +57,14 @@ class ReleasedKnowledge:
 @dataclass(frozen=True, slots=True)
 class FlagSignal:
     """A write of a flag. ``before``: steps of its cluster that come before it in every execution;
-    ``looks``: spins whose signals do."""
+    ``tests``: spins whose signals do."""
 
     flag: Bytes
     value: int | None
     added: int | None
     lanes: int
     before: Numbers
-    looks: Numbers
+    tests: Numbers
     handed: ReleasedKnowledge | None
 
 
@@ -110,7 +110,7 @@ class _Acquired:
 class Composition:
     """Some clusters of a block group, the first ones."""
 
-    accounts: Sequence[ClusterSummary]
+    summaries: Sequence[ClusterSummary]
     locations: dict[Bytes, Location] = field(default_factory=dict)
     acquired: list[list[_Acquired]] = field(default_factory=list)
     released: dict[int, _Acquired] = field(default_factory=dict)  # by the number of the write
@@ -121,8 +121,8 @@ class Composition:
 
     def wrong(self) -> str | None:
         """Why the clusters may not run so; None if they may, whatever the schedule."""
-        self.total = sum(len(a.steps) for a in self.accounts)
-        for account in self.accounts:
+        self.total = sum(len(a.steps) for a in self.summaries)
+        for account in self.summaries:
             stuck = self.follow(account)
             if stuck is not None:
                 return stuck
@@ -140,8 +140,8 @@ class Composition:
 
     def follow(self, account: ClusterSummary) -> str | None:
         """The next cluster, with all its spins and signals."""
-        first = self.steps[-1] + len(self.accounts[len(self.steps) - 1].steps) if self.steps else 0
-        reach = self.accesses[-1] + len(self.accounts[len(self.steps) - 1].accesses) if self.steps else 0
+        first = self.steps[-1] + len(self.summaries[len(self.steps) - 1].steps) if self.steps else 0
+        reach = self.accesses[-1] + len(self.summaries[len(self.steps) - 1].accesses) if self.steps else 0
         self.steps.append(first)
         self.accesses.append(reach)
         self.acquired.append([])
@@ -167,7 +167,7 @@ class Composition:
     def write(self, at: Location, step: FlagSignal, number: int) -> None:
         spins = self.acquired[-1]
         order = _bits(step.before, self.steps[-1]) | 1 << number
-        for i in step.looks:
+        for i in step.tests:
             order |= spins[i].order
         over = bridged = 0
         if step.handed is not None:
@@ -202,7 +202,7 @@ class Composition:
         flags = sorted(self.locations)
         if any(a[1] > b[0] for a, b in pairwise(flags)):
             return "flags that overlap"
-        for account in self.accounts:
+        for account in self.summaries:
             for x in account.accesses:
                 signal = x.atomic and x.kind is Kind.GENERIC_WRITE
                 if x.kind.writes and not signal and any(_meet(x.places, (f,)) for f in flags):
@@ -211,9 +211,9 @@ class Composition:
 
     def raced(self) -> str | None:
         """Whether two accesses of different clusters are not in order."""
-        for m, account in enumerate(self.accounts):
+        for m, account in enumerate(self.summaries):
             known: dict[int, tuple[BitSet, BitSet]] = {}
-            for start, before in zip(self.accesses[:m], self.accounts, strict=False):
+            for start, before in zip(self.accesses[:m], self.summaries, strict=False):
                 for i, j, bridge in self.between(before, account):
                     if j not in known:
                         second = account.accesses[j]

@@ -26,7 +26,7 @@ def one_team(
         raise NotConcrete(
             "blocks synchronize through global memory, in a grid that is not a multiple of the block group"
         )
-    number = space.path.sizes[TEAM] = space.atom("team", 0, None)
+    number = space.path.sizes[TEAM] = space.symbol("team", 0, None)
     space.path.assume(*space.of(size - team - number * team))
     number = space.resolved(number)
     places = {}
@@ -42,9 +42,9 @@ def any_member(team: int, ctas: int, space: SymbolicContext) -> dict[int, dict[s
 
     Nothing is known of the number of the block group, so that places always move with it.
     """
-    number = space.path.sizes[TEAM] = space.atom("team", 0, None)
+    number = space.path.sizes[TEAM] = space.symbol("team", 0, None)
     clusters = team // ctas
-    place = space.path.sizes[MEMBER] = space.atom("member", 0, clusters - 1)
+    place = space.path.sizes[MEMBER] = space.symbol("member", 0, clusters - 1)
     of_all = number * clusters + place
     return {
         rank: {

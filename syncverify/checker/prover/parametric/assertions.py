@@ -22,5 +22,7 @@ def always_stopped(found: Iterable[SystemProof], numbers: ConcreteChecks) -> str
     if why is None or not all(e.ends for e in explored if e.stopped):
         return why
     ends = ((path, e.space) for e in explored for path in e.ends if e.space is not None)
-    launches = (next(numbers.on(path, space), None) for path, space in islice(ends, MOST_LAUNCHES))
+    launches = (
+        next(numbers.models_of_path(path, space), None) for path, space in islice(ends, MOST_LAUNCHES)
+    )
     return None if any(values is not None and numbers.proved(values) for values in launches) else why

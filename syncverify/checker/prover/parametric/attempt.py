@@ -60,16 +60,16 @@ class Attempt:
     space: SymbolicContext = field(default_factory=SymbolicContext)
     small: bool = True
     explorers: list[ReachabilityAnalysis] = field(default_factory=list)  # of the systems of one path
-    found: list[SystemProof] = field(default_factory=list)
-    unconfirmed: int = 0
+    proofs: list[SystemProof] = field(default_factory=list)
+    unconfirmed_failures: int = 0
     reason: str | None = None
     exceeded: bool = False  # a limit was in the way
-    further: bool = True  # on the path that is explored some size has no number
+    is_open: bool = True  # on the path that is explored some size has no number
     restores: bool = True  # flags in global memory are left as they were found
-    unturned: bool = False  # it has a ring, round which it could not be explored
+    symmetry_failed: bool = False  # it has a ring, round which it could not be explored
     slots: int = 0  # of a ring that was found where iterations are distributed round-robin
     groups: Groups = ()  # and its barriers
-    turns: bool = True  # where no size is havocked, a ring is looked for
+    detects_rings: bool = True  # where no size is havocked, a ring is looked for
 
     def run(self) -> ParametricResult:
         try:
@@ -77,7 +77,7 @@ class Attempt:
             open_ = [open_ended(self.space, path) for path, _ in starts]
             items = [*zip(starts, open_, strict=True)]
             numbers = [x for x in items if not x[1]]
-            several = len(numbers) if self.space.early and any(open_) else 0
+            several = len(numbers) if self.space.presplit and any(open_) else 0
             with in_child_process(lambda: self.each_alone(numbers), several) as answer:
                 refuted = self.all_of(items if answer is None else [x for x in items if x[1]])
                 told = answer() if answer is not None and refuted is None else ()
@@ -85,29 +85,29 @@ class Attempt:
                 refuted = self.all_of(numbers)
             if refuted is not None:
                 return ParametricResult(Verdict.REFUTED, values=refuted, stats=self.stats())
-            self.found += told or ()
-            self.reason = self.reason or always_stopped(self.found, self.numbers)
+            self.proofs += told or ()
+            self.reason = self.reason or always_stopped(self.proofs, self.numbers)
         except (NotConcrete, Unmodelled) as e:
             self.reason = reason_of(e)
             self.exceeded = isinstance(e, BudgetExceeded)
-            self.unturned = isinstance(e, SymmetryAbandoned)
+            self.symmetry_failed = isinstance(e, SymmetryAbandoned)
         except InputError as e:
             self.reason = e.message
         except UseRoundRobinRing as e:
             self.reason, self.slots, self.groups = "iterations are distributed round-robin", e.size, e.groups
         if self.reason is not None:
             return ParametricResult(Verdict.UNKNOWN, reason=self.reason, stats=self.stats())
-        notes = {k: d for e in self.found for k, d in e.notes.items()}
-        graphs = tuple(e.graph for e in self.found)
+        notes = {k: d for e in self.proofs for k, d in e.notes.items()}
+        graphs = tuple(e.graph for e in self.proofs)
         found = ParametricResult(
             Verdict.PROVED, diagnostics=tuple(notes.values()), stats=self.stats(), graphs=graphs
         )
-        found.stopped = {line: why for e in self.found for line, why in e.stopped.items()}
-        return replace(found, restores=self.restores and all(e.restores for e in self.found))
+        found.stopped = {line: why for e in self.proofs for line, why in e.stopped.items()}
+        return replace(found, restores=self.restores and all(e.restores for e in self.proofs))
 
     def all_of(self, items: Iterable[Item]) -> dict[str, int] | None:
         """Explores all systems; the smallest sizes that refute one, if one is refuted."""
-        for (path, systems), self.further in items:
+        for (path, systems), self.is_open in items:
             self.explorers = []
             for system in systems:
                 refuted = self.explored(path, system)
@@ -118,20 +118,25 @@ class Attempt:
 
     def each_alone(self, items: Iterable[Item]) -> list[SystemProof] | None:
         """What some starts come to; None if anything but clean ends was met."""
-        late = set(self.space.late)
+        late = set(self.space.split_too_late)
         refuted = self.all_of(items)
-        met = refuted is not None or self.reason is not None or self.unconfirmed or self.space.late != late
-        return None if met or not self.restores else self.found
+        met = (
+            refuted is not None
+            or self.reason is not None
+            or self.unconfirmed_failures
+            or self.space.split_too_late != late
+        )
+        return None if met or not self.restores else self.proofs
 
     def join(self, path: PathCondition, explorers: list[ReachabilityAnalysis]) -> None:
         """Puts clusters of a block group that were explored alone together."""
-        members = [x for x in explorers if x.system.info.member is not None]
+        members = [x for x in explorers if x.system.info.modular_cluster is not None]
         if not members or self.reason is not None:
             return
         joined = ComposedClusters(self.space)
         for x in members:
-            joined.take(x.system.info.member, x.accounts)
-        neighbours = members[0].system.info.neighbours
+            joined.take(x.system.info.modular_cluster, x.cluster_summaries)
+        neighbours = members[0].system.info.group_footprint
         if neighbours is not None:
             joined.spread(path, neighbours)
         self.reason = joined.wrong(path)
@@ -142,7 +147,7 @@ class Attempt:
         space, out = self.space, []
         path = space.path
         for name, (low, high) in self.problem.sizes.items():
-            path.sizes[name] = space.atom(name, low, high, frozenset({name}))
+            path.sizes[name] = space.symbol(name, low, high, frozenset({name}))
 
         def holds(f: Expr) -> Callable[[], bool]:
             return lambda: bool(evaluate(f, {**self.problem.fixed, **space.path.sizes}))
@@ -152,24 +157,26 @@ class Attempt:
             out.append((space.path, systems))
             return True
 
-        names = set() if space.deals is None else space.deals.names & path.sizes.keys()
+        names = set() if space.round_robin is None else space.round_robin.havocked_sizes & path.sizes.keys()
         laps = [
             lambda name=name: split_on_lap_length(space, space.path.sizes[name]) for name in sorted(names)
         ]
-        asked = [lambda x=x: answered(space, x) for x in sorted(space.early)]
+        asked = [lambda x=x: answered(space, x) for x in sorted(space.presplit)]
         split_on_preconditions(space, path, [*map(holds, self.problem.facts), *laps, *asked, build])
-        space.asked.clear()
+        space.branched_sizes.clear()
         return out
 
     def explored(self, path: PathCondition, system: SymbolicSystem) -> dict[str, int] | None:
         """As ``explore``; round a ring where no size is havocked, if that does."""
-        if self.further or not self.space.early:
+        if self.is_open or not self.space.presplit:
             return self.explore(path, system)
-        if self.turns and not (self.space.deals is not None and self.space.deals.skips):
+        if self.detects_rings and not (
+            self.space.round_robin is not None and self.space.round_robin.roles_skip
+        ):
             try:
                 return self.explore(path.fork(), system)
             except SymmetryAbandoned:
-                self.turns = False  # others of these sizes go round no better
+                self.detects_rings = False  # others of these sizes go round no better
         with without_rotations():
             return self.explore(path, system)
 
@@ -180,32 +187,42 @@ class Attempt:
         parted: set[tuple[int, ...]] = set()
         for _ in range(MAX_RESTARTS):
             space = self.space
-            space.forgets, space.root, space.path = self.forgets and self.further, path, path
+            space.havocs, space.root, space.path = self.forgets and self.is_open, path, path
             explorer = ReachabilityAnalysis(
-                system=system, space=space, roots=[path], policy=self.policy, limits=self.limits, slack=slack
+                system=system,
+                space=space,
+                roots=[path],
+                policy=self.policy,
+                limits=self.limits,
+                extra_clock_columns=slack,
             )
-            explorer.graph.splits, explorer.graph.asks_last = tuple(splits), self.limits.asks_last
-            explorer.soon = space.forgets
+            explorer.graph.splits, explorer.graph.asks_last = (
+                tuple(splits),
+                self.limits.branch_when_nobody_else_can_run,
+            )
+            explorer.soon = space.havocs
             try:
-                for failed in explorer.failures():
+                for failed in explorer.run():
                     if failed is None:
-                        self.numbers.asked |= space.asked
-                        early = self.numbers.smallest(None, MOST_EARLY) if self.small else None
+                        self.numbers.asked |= space.branched_sizes
+                        early = self.numbers.smallest_refutation(None, MOST_EARLY) if self.small else None
                         if early is not None:
                             return early
                         continue
-                    if not failed.certain:
-                        values = next(self.numbers.on(failed.path, self.space), None)
+                    if not failed.concrete:
+                        values = next(self.numbers.models_of_path(failed.path, self.space), None)
                         if values is not None and self.numbers.check(values) is Verdict.REFUTED:
-                            return self.numbers.smallest(values)
+                            return self.numbers.smallest_refutation(values)
                         continue
                     refuted = self.confirm(failed)
                     if refuted is not None:
-                        return self.numbers.smallest(self.smaller(explorer, refuted))
-                    if self.unconfirmed > (0 if self.forgets else self.limits.failures):
+                        return self.numbers.smallest_refutation(self.smaller(explorer, refuted))
+                    if self.unconfirmed_failures > (
+                        0 if self.forgets else self.limits.max_unconfirmed_failures
+                    ):
                         break
                 self.explorers.append(explorer)
-                self.found.append(SystemProof.of(explorer))
+                self.proofs.append(SystemProof.of(explorer))
                 return None
             except ColumnsExhausted:
                 slack *= 4
@@ -223,12 +240,12 @@ class Attempt:
 
     def smaller(self, explorer: ReachabilityAnalysis, found: dict[str, int]) -> dict[str, int]:
         """The smallest sizes among what a little more exploration finds."""
-        explorer.last = len(explorer.graph.nodes) + MORE_NODES
-        explorer.limits = replace(explorer.limits, nodes=explorer.last)
+        explorer.node_limit_after_refutation = len(explorer.graph.nodes) + MORE_NODES
+        explorer.limits = replace(explorer.limits, max_nodes=explorer.node_limit_after_refutation)
         best, larger = found, 0
         try:
             while explorer.pending and larger < MOST_LARGER:
-                failed = next(explorer.failures(), None)
+                failed = next(explorer.run(), None)
                 less = failed and self.confirm(failed, total_of(best))
                 best, larger = less or best, 0 if less else larger + (failed is not None)
         except (NotConcrete, Unmodelled, LaneSplit, ColumnsExhausted):
@@ -237,7 +254,7 @@ class Attempt:
 
     def confirm(self, failed: AbstractCounterexample, below: int | None = None) -> dict[str, int] | None:
         """Sizes, of a total ``below`` that if it is given, for which the exact check fails as the run did."""
-        for values in self.numbers.on(failed.path, self.space, below):
+        for values in self.numbers.models_of_path(failed.path, self.space, below):
             if below is not None and total_of(values) >= below:
                 continue
             verdict = self.numbers.check(values)
@@ -246,18 +263,18 @@ class Attempt:
             if verdict is Verdict.UNKNOWN:
                 shown = ", ".join(f"{k} = {v}" for k, v in values.items())
                 self.reason = Reason(f"with {shown}: {failed.reason}", parts=(failed.reason,))
-        self.unconfirmed += 1
+        self.unconfirmed_failures += 1
         text = f"no sizes were found for a run that fails: {failed.reason}"
         self.reason = self.reason or Reason(text, Cause.NO_PROOF, parts=(failed.reason,))
         return None
 
     def stats(self) -> dict[str, int]:
-        graphs = [e.graph for e in self.found]
+        graphs = [e.graph for e in self.proofs]
         return {
             "nodes": sum(len(g.nodes) for g in graphs),
             "covered": sum(g.count(NodeStatus.COVERED) for g in graphs),
             "widened": sum(g.count(NodeStatus.WIDENED) for g in graphs),
-            "events": sum(e.events for e in self.found),
+            "events": sum(e.events for e in self.proofs),
             "exact_checks": len(self.numbers.known),
         }
 

@@ -136,7 +136,7 @@ def ends(path: PathCondition) -> Ends:
     related to others."""
     path = path.fork()
     rows = {name: _sum(path, value) for name, value in sorted(path.sizes.items())}
-    path.project({a for _, parts in rows.values() for a, _ in parts})
+    path.eliminate({a for _, parts in rows.values() for a, _ in parts})
     rows = {name: path.resolve(*row) for name, row in rows.items()}
     numbers: dict[int, int] = {}
     for _, parts in rows.values():
@@ -147,7 +147,7 @@ def ends(path: PathCondition) -> Ends:
         low, high = path.interval(a)
         facts |= set() if low is None else {(-low, ((numbers[a], 1),))}
         facts |= set() if high is None else {(high, ((numbers[a], -1),))}
-    for parts, c in path.cons.items():
+    for parts, c in path.inequalities.items():
         if all(a in numbers for a, _ in parts):
             facts.add((c, _renamed(parts, numbers)))
     named = tuple((name, (c, _renamed(parts, numbers))) for name, (c, parts) in rows.items())
@@ -171,7 +171,7 @@ def fewer(space: SymbolicContext, some: Iterable[Ends]) -> list[Ends]:
     for named, all_facts in alike.items():
         check_time()
         count = 1 + max((a for _, (_, parts) in named for a, _ in parts), default=-1)
-        atoms = [space.atom("end") for _ in range(count)]
+        atoms = [space.symbol("end") for _ in range(count)]
         paths = [_with(space, atoms, facts) for facts in all_facts]
         common = [
             s
@@ -203,7 +203,7 @@ def joint_path(space: SymbolicContext, path: PathCondition, known: Ends) -> Path
         if name in path.sizes and len(parts) == 1 and parts[0][1] == 1 and parts[0][0] not in atoms:
             atoms[parts[0][0]] = path.sizes[name] - c
     for i in {a for _, (_, parts) in named for a, _ in parts} - atoms.keys():
-        atoms[i] = space.atom("end")
+        atoms[i] = space.symbol("end")
 
     for s in facts:
         path.assume(*space.of(_over(atoms, s)))
@@ -217,7 +217,7 @@ def joint_path(space: SymbolicContext, path: PathCondition, known: Ends) -> Path
 
 def _possible(path: PathCondition) -> bool:
     """Whether inequalities are not known to contradict each other."""
-    work: dict[Any, int] = dict(path.cons)
+    work: dict[Any, int] = dict(path.inequalities)
     atoms = {a for p in work for a, _ in p}
     for a in sorted(atoms):
         low, high = path.interval(a)

@@ -42,8 +42,8 @@ class Problem:
     ``systems``: the systems that together stand for every launch, given what stands for each size (an int or
     a ``Term``) and the space that the terms live in; they may be asked for more than once. ``exact``: the
     verdict for numbers; it has the last word on every refutation. ``defaults``: numbers for sizes that do not
-    matter. ``fixed``: what else ``exact`` is given. ``alone``: systems of single clusters, where block groups
-    of several share global memory.
+    matter. ``fixed``: what else ``exact`` is given. ``modular_systems``: systems of single clusters, where
+    block groups of several share global memory.
     """
 
     sizes: Ranges
@@ -52,7 +52,7 @@ class Problem:
     exact: Callable[[Mapping[str, int]], Verdict]
     defaults: Mapping[str, int] = field(default_factory=dict)
     fixed: Mapping[str, int] = field(default_factory=dict)
-    alone: Callable[[Mapping[str, Any], SymbolicContext], Iterable[SymbolicSystem]] | None = None
+    modular_systems: Callable[[Mapping[str, Any], SymbolicContext], Iterable[SymbolicSystem]] | None = None
 
 
 def true_of(f: Expr, values: Mapping[str, int]) -> bool:
@@ -92,11 +92,11 @@ class ConcreteChecks:
         except InputError:
             return False
 
-    def on(
+    def models_of_path(
         self, path: PathCondition, space: SymbolicContext, below: int | None = None
     ) -> Iterator[dict[str, int]]:
-        """Small sizes that a path allows, of a total ``below`` that if it is given."""
-        self.asked |= space.asked
+        """Small sizes that a path allows, of a total ``shrink`` that if it is given."""
+        self.asked |= space.branched_sizes
         facts, sizes = _equations(path, space)
         facts += [*self.problem.facts]
         facts += [Binary("==", Var(k), Int(v)) for k, v in self.problem.fixed.items()]
@@ -141,7 +141,9 @@ class ConcreteChecks:
                 best, high = found, sum(abs(found[x]) for x in names_)
         return {name: best[name] for name in names_}
 
-    def smallest(self, found: dict[str, int] | None, most: int = MOST_SMALL) -> dict[str, int] | None:
+    def smallest_refutation(
+        self, found: dict[str, int] | None, most: int = MOST_SMALL
+    ) -> dict[str, int] | None:
         """Sizes that the exact check refutes; those found, if none of the few that are tried are smaller: the
         first of all, and those just below what is found."""
         steering = sorted(self.asked & set(self.problem.sizes)) or sorted(self.problem.sizes)
@@ -160,9 +162,9 @@ class ConcreteChecks:
                 if tried >= most or looked >= MOST_LOOKED:
                     break
             total += 1
-        return found if found is None else self.below(found, steering, total)
+        return found if found is None else self.shrink(found, steering, total)
 
-    def below_zero(self) -> dict[str, int] | None:
+    def negative_sizes(self) -> dict[str, int] | None:
         """Small sizes, some of them negative, that the exact check refutes."""
         steering = sorted(self.asked & set(self.problem.sizes)) or sorted(self.problem.sizes)
         tried = looked = 0
@@ -183,7 +185,7 @@ class ConcreteChecks:
                         return values
         return None
 
-    def below(self, found: dict[str, int], steering: list[str], low: int) -> dict[str, int]:
+    def shrink(self, found: dict[str, int], steering: list[str], low: int) -> dict[str, int]:
         """The smallest sizes among those just below what is found, down to a sum."""
         tried = looked = 0
         total = sum(abs(found[x]) for x in steering)
@@ -271,14 +273,14 @@ def _equations(path: PathCondition, space: SymbolicContext) -> tuple[list[Expr],
         return out
 
     sizes = {name: written(space.of(v)) for name, v in path.sizes.items()}
-    facts: list[Expr] = [Binary(">=", written((c, p)), Int(0)) for p, c in path.cons.items()]
+    facts: list[Expr] = [Binary(">=", written((c, p)), Int(0)) for p, c in path.inequalities.items()]
     terms = [*path.sizes.values()]
-    for key, q in path.entries.items():
+    for key, q in path.memo.items():
         if key[0] == TURNS:
             x, m, q = key[1], key[2], space.resolved(q)
             facts += [Binary(">=", written(space.of(s)), Int(0)) for s in (x - q * m, q * m + m - 1 - x)]
             terms += [x, m, q, q * m]
-    work = [a for s in [*path.cons, *(space.of(v)[1] for v in terms)] for a, _ in s]
+    work = [a for s in [*path.inequalities, *(space.of(v)[1] for v in terms)] for a, _ in s]
     seen: set[int] = set()
     while work:
         a = work.pop()
@@ -288,7 +290,7 @@ def _equations(path: PathCondition, space: SymbolicContext) -> tuple[list[Expr],
         low, high = path.interval(a)
         facts += [Binary(">=", Var(f"atom {a}"), Int(low))] if low is not None else []
         facts += [Binary("<=", Var(f"atom {a}"), Int(high))] if high is not None else []
-        factors = space.atoms[a].factors
+        factors = space.symbols[a].factors
         if factors is not None:
             x, y = (written(path.resolve(0, ((f, 1),))) for f in factors)
             facts.append(Binary("==", Var(f"atom {a}"), Binary("*", x, y)))

@@ -13,7 +13,7 @@ from syncverify.symbolic.round_robin import PresplitQuestion
 def answered(space: SymbolicContext, asked: PresplitQuestion) -> bool:
     """Answers a question about a symbol, if there is one of its name. True."""
     name, k, c = asked
-    for a, atom in enumerate(space.atoms):
+    for a, atom in enumerate(space.symbols):
         if atom.name == name:
             space.at_least(space.term(c, ((a, k),)))
     return True
@@ -21,8 +21,8 @@ def answered(space: SymbolicContext, asked: PresplitQuestion) -> bool:
 
 def open_ended(space: SymbolicContext, path: PathCondition) -> bool:
     """Whether a size that was asked about early has no number, or none was."""
-    names = {name for name, *_ in space.early}
-    atoms = [a for a, atom in enumerate(space.atoms) if atom.name in names]
+    names = {name for name, *_ in space.presplit}
+    atoms = [a for a, atom in enumerate(space.symbols) if atom.name in names]
     return not atoms or any(path.resolve(0, ((a, 1),))[1] for a in atoms)
 
 

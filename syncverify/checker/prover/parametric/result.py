@@ -14,7 +14,7 @@ class ParametricResult:
     """What is known of all sizes. ``values``: where the kernel is refuted; ``reason``: why it is unknown."""
 
     verdict: Verdict
-    studied: str | None = None
+    rounds: str | None = None
     values: Mapping[str, int] = field(default_factory=dict)
     reason: str | None = None
     diagnostics: tuple[Diagnostic, ...] = ()

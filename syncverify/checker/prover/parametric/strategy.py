@@ -81,14 +81,19 @@ def decide(
         if most is None:
             why = Reason("no proof for any block group was found", Cause.NO_PROOF)
             return ParametricResult(Verdict.UNKNOWN, reason=why)
-        if problem.alone is not None and clusters > 1 and modular_enabled.get() and effort.each is not None:
+        if (
+            problem.modular_systems is not None
+            and clusters > 1
+            and modular_enabled.get()
+            and effort.each is not None
+        ):
             found = each_cluster_alone(problem, policy, effort.each)
             if found.verdict is not Verdict.UNKNOWN:
                 return found
         return prove(problem, policy, small=effort.small, first=most, once=True)
     first = effort.first
     if first is not None:
-        first = replace(first, nodes=first.nodes + effort.for_barrier * barriers)
+        first = replace(first, max_nodes=first.max_nodes + effort.for_barrier * barriers)
     if effort.rest is None:
         return prove(problem, policy, small=effort.small, first=first, once=True)
     return prove(problem, policy, effort.rest, small=effort.small, first=first)
@@ -101,9 +106,9 @@ def each_cluster_alone(
 
     ``most``: its cost; None: that of a check.
     """
-    assert problem.alone is not None
+    assert problem.modular_systems is not None
     most = most or EFFORTS[Entry.IR].each or ExplorationBudget()
-    each = replace(problem, systems=problem.alone)
+    each = replace(problem, systems=problem.modular_systems)
     _, found = _attempt(each, policy, most, True, ConcreteChecks(problem), small=False)
     if found.verdict is Verdict.PROVED:
         return replace(found, alone=True)
@@ -181,24 +186,26 @@ def prove(
     search = ConcreteChecks(problem)
     found: ParametricResult | None = None
     brief = replace(
-        limits, events=limits.events // ROUND_ROBIN_DIVISOR, stretch=limits.brief * limits.stretch
+        limits,
+        events=limits.events // ROUND_ROBIN_DIVISOR,
+        extension_factor=limits.short_attempt_divisor * limits.extension_factor,
     )
     if first is not None:
         attempt, again = _round_robin_attempt(problem, policy, first, search)
         if again.verdict is not Verdict.UNKNOWN:
             return again
         if once:
-            search.asked |= attempt.space.asked
-            values = search.smallest(None, MOST_EARLY) if small else None
+            search.asked |= attempt.space.branched_sizes
+            values = search.smallest_refutation(None, MOST_EARLY) if small else None
             return again if values is None else ParametricResult(Verdict.REFUTED, values=values)
     last = replace(
         limits,
         events=limits.events // SECOND_PASS_DIVISOR,
-        asks_last=True,
-        failures=0,
-        stretch=SECOND_PASS_DIVISOR,
+        branch_when_nobody_else_can_run=True,
+        max_unconfirmed_failures=0,
+        extension_factor=SECOND_PASS_DIVISOR,
     )
-    soon = replace(limits, events=limits.events // FIRST_PASS_DIVISOR, failures=0)
+    soon = replace(limits, events=limits.events // FIRST_PASS_DIVISOR, max_unconfirmed_failures=0)
     looks = [(True, brief), (False, soon), (False, last), (False, limits), (True, limits)]
     while looks:
         forgets, most = looks.pop(0)
@@ -206,19 +213,19 @@ def prove(
         if again.verdict is not Verdict.UNKNOWN:
             return again
         found = again if found is None or not found.values else found
-        values = search.smallest(None) if small else None
+        values = search.smallest_refutation(None) if small else None
         if small and values is None and search.asked:
             # questions about quotients do not name all that they come from
             asked, search.asked = search.asked, set(problem.sizes)
-            values = search.smallest(None)
+            values = search.smallest_refutation(None)
             search.asked = asked
         if small and values is None:
-            values = search.below_zero()
+            values = search.negative_sizes()
         if values is not None:
             return ParametricResult(Verdict.REFUTED, values=values)
         if most is brief and not attempt.exceeded:
             looks.pop()  # with more of it there is no other answer
-        if not attempt.space.forgotten:
+        if not attempt.space.havocked:
             looks = [x for x in looks if x[0] is forgets]  # there is nothing to forget
     assert found is not None
     return found
@@ -232,11 +239,15 @@ def _round_robin_attempt(
     """
     deals = RoundRobin() if symmetry_enabled.get() else None
     attempt, found = _attempt(problem, policy, limits, True, numbers, small=False, deals=deals)
-    if deals is None or not deals.names:
+    if deals is None or not deals.havocked_sizes:
         return attempt, found
     if attempt.slots:
-        deals = RoundRobin(attempt.slots, deals.names, deals.sums, deals.taken, attempt.groups)
-        attempt, found = _attempt(problem, policy, limits, True, numbers, False, deals, attempt.space.early)
+        deals = RoundRobin(
+            attempt.slots, deals.havocked_sizes, deals.by_prefix_sum, deals.havocked_names, attempt.groups
+        )
+        attempt, found = _attempt(
+            problem, policy, limits, True, numbers, False, deals, attempt.space.presplit
+        )
     if found.verdict is not Verdict.UNKNOWN:
         return attempt, found
     return _attempt(problem, policy, limits, True, numbers, small=False)
@@ -256,16 +267,16 @@ def _attempt(
     early = set(early)
     for _ in range(MAX_PRESPLIT_ROUNDS):
         space = SymbolicContext(deals)
-        space.early |= early
+        space.presplit |= early
         attempt = Attempt(problem, policy, limits, forgets, numbers, space=space, small=small)
         found = attempt.run()
-        if space.late <= early or not (space.summing and deals is not None and deals.slots):
+        if space.split_too_late <= early or not (space.has_prefix_sums and deals is not None and deals.slots):
             break
-        early |= space.late
-        least = {(name, c if k == 1 else -c - 1) for name, k, c in space.late if abs(k) == 1}
+        early |= space.split_too_late
+        least = {(name, c if k == 1 else -c - 1) for name, k, c in space.split_too_late if abs(k) == 1}
         # the steps before the first that asks are asked of next
         early |= {(name, 1, c) for name, most in least for c in range(min(most, -deals.slots - 2), -1)}
-    if attempt.unturned and not (deals is not None and deals.names):
+    if attempt.symmetry_failed and not (deals is not None and deals.havocked_sizes):
         attempt = Attempt(problem, policy, limits, forgets, numbers, small=small)
         with without_rotations():
             found = attempt.run()

@@ -31,11 +31,19 @@ class SystemProof:
 
     @classmethod
     def of(cls, e: ReachabilityAnalysis) -> SystemProof:
-        return cls(e.graph, e.notes, e.events, e.stopped, e.restores, tuple(e.ends), e.space)
+        return cls(
+            e.graph,
+            e.warnings,
+            e.events,
+            e.assumed_assertions,
+            e.leaves_flags_zero,
+            tuple(e.terminal_paths),
+            e.space,
+        )
 
-    def told(self) -> SystemProof:
+    def as_data(self) -> SystemProof:
         """The same for another process: of the graph no more than how its nodes were settled."""
-        nodes = [Node(n.number, n.parent, n.settled) for n in self.graph.nodes]
+        nodes = [Node(n.number, n.parent, n.status) for n in self.graph.nodes]
         graph = ReachabilityGraph(nodes, asks_last=self.graph.asks_last, rotates=self.graph.rotates)
         return SystemProof(graph, self.notes, self.events, self.stopped, self.restores, (), None)
 
@@ -52,7 +60,7 @@ def in_child_process(
         found = explore()
         if found is None or any(x.stopped for x in found):
             return None
-        return [x.told() for x in found]
+        return [x.as_data() for x in found]
 
     if several < SEVERAL:
         yield None

@@ -120,11 +120,11 @@ class Steps:
             ]
             if not here:
                 yield self.name(NewTile(f, n), t.first, t.stride)
-            elif t.stride > 1 and not self._dealt(t, here[0]):
+            elif t.stride > 1 and not self._round_robin(t, here[0]):
                 yield self.name(NewResidue(here[0], t.stride), t.first)
         yield from some
 
-    def _dealt(self, t: Tiles, tile: Term) -> bool:
+    def _round_robin(self, t: Tiles, tile: Term) -> bool:
         own = [x * r + w for x, w, r in self.pool if (w, r) == (t.first, t.stride) and x.names()]
         return any(all(value(x, e) == value(tile, e) for e in self.samples) for x in own)
 

@@ -83,7 +83,7 @@ class AbstractCounterexample:
 
     path: PathCondition
     reason: str
-    certain: bool = True
+    concrete: bool = True
 
 
 @dataclass(slots=True, kw_only=True)
@@ -92,206 +92,232 @@ class ReachabilityAnalysis(NodeProcessing):
 
     system: SymbolicSystem
     roots: list[PathCondition]
-    slack: int = 64  # columns of clocks beyond the usual
-    notes: dict[tuple[object, ...], Diagnostic] = field(default_factory=dict)
+    extra_clock_columns: int = 64  # columns of clocks beyond the usual
+    warnings: dict[tuple[object, ...], Diagnostic] = field(default_factory=dict)
     events: int = 0
     took_long: bool = False
-    ends: list[PathCondition] = field(
+    terminal_paths: list[PathCondition] = field(
         default_factory=list
     )  # what is known of the sizes where the first runs end
-    stopped: dict[int, str] = field(default_factory=dict)  # by line, the assertions taken not to fail
-    restores: bool = True  # flags in global memory are left as they were found
-    suspect: AbstractCounterexample | None = None  # the first run that may fail: all was restarted there
-    tried: bool = False  # it was told
-    accounts: list[tuple[ClusterSummary, PathCondition]] = field(
+    # by line, the assertions taken not to fail
+    assumed_assertions: dict[int, str] = field(default_factory=dict)
+    leaves_flags_zero: bool = True  # flags in global memory are left as they were found
+    # the first run that may fail: all was restarted there
+    first_candidate: AbstractCounterexample | None = None
+    candidate_reported: bool = False  # it was told
+    cluster_summaries: list[tuple[ClusterSummary, PathCondition]] = field(
         default_factory=list
     )  # of a cluster of a block group
-    _sure: set[tuple[object, ...]] = field(default_factory=set)  # failures of states that know all
+    # failures of states that know all
+    failures_of_exact_states: set[tuple[object, ...]] = field(default_factory=set)
     _columns: Columns | None = None
 
-    def failures(self) -> Iterator[AbstractCounterexample | None]:
+    def run(self) -> Iterator[AbstractCounterexample | None]:
         """Explores all; yields what fails, once what may fail if it takes many decisions after all was begun
         again, and None once if it takes long.
 
         Raises NotConcrete, LaneSplit, ColumnsExhausted, Unmodelled.
         """
-        before = set(self.space.forgotten)
+        before = set(self.space.havocked)
         while True:
             try:
-                yield from self._explored()
+                yield from self._fixpoint()
                 return
             except NotConcrete as e:
-                if self.goes_round:
+                if self.uses_symmetry:
                     raise SymmetryAbandoned(reason_of(e)) from None
                 raise
             except (Unweaken, OrderRegisterRequests, SymmetryBroken, UseRing, RegistersNotPeriodic) as e:
-                self.space.forgotten = set(before)  # sizes are forgotten from where they are read again
-                self.compared = self._crowd = False
+                self.space.havocked = set(before)  # sizes are forgotten from where they are read again
+                self.used_knowledge_order = self.knowledge_order_enabled = False
                 match e:
                     case UseRing():
-                        self.kinds.counters |= monotone_registers_of(self._seen.values(), e.ring.places)
+                        self.kinds.monotone_registers |= monotone_registers_of(
+                            self._seen.values(), e.ring.places
+                        )
                         self.ring, self.turns, self.kinds.size = e.ring, False, e.ring.size
                     case Unweaken() if self.groups and not e.warns:
-                        self.traceless = False
+                        self.forgets_tile_history = False
                     case Unweaken():
                         # states that know all may meet it first
-                        self.lowers = (
+                        self.may_weaken = (
                             e.warns
-                            and self.goes_round
+                            and self.uses_symmetry
                             and len(self.graph.nodes) < EXACT_NODES_BEFORE_WEAKENING
                         )
-                        self.plain = 2 * len(self.graph.nodes) + 2
+                        self.exact_prefix = 2 * len(self.graph.nodes) + 2
                     case RegistersNotPeriodic():
                         self.round = True
                     case OrderRegisterRequests():
-                        self.requests = e.number
+                        self.register_requests_seen = e.number
                     case SymmetryBroken():
-                        if not self.kinds.learns(e):
+                        if not self.kinds.refine(e):
                             raise SymmetryAbandoned(reason_of(e)) from None
-                self.accounts.clear()
-                self.stopped.clear()
-                self.events = self.held = self.newest = 0
+                self.cluster_summaries.clear()
+                self.assumed_assertions.clear()
+                self.events = self.worklist_bytes = self.last_node_with_new_key = 0
                 self.graph = replace(self.graph, nodes=[])
-                self.rounds.nodes.clear()
-                self.rounds.begun = False
-                self.laps.steps.clear()
-                for kept in (self.notes, self._seen, self._asked, self._heap, self._crowds):
+                self.back_edges.nodes.clear()
+                self.back_edges.begun = False
+                self.ring_loops.steps.clear()
+                for kept in (
+                    self.warnings,
+                    self._seen,
+                    self.split_nodes,
+                    self.worklist,
+                    self.forms_by_location,
+                ):
                     kept.clear()
 
-    def _explored(self) -> Iterator[AbstractCounterexample | None]:
-        if not self.graph.nodes and not self._heap:
-            self._loops = RegisterChangeStatistics(self.space)
+    def _fixpoint(self) -> Iterator[AbstractCounterexample | None]:
+        if not self.graph.nodes and not self.worklist:
+            self.loop_statistics = RegisterChangeStatistics(self.space)
             for path in self.roots:
-                self.push(self.start(path))
-        while self._heap:
-            *_, state = heappop(self._heap)
-            self.held -= state.weight
-            if self.given_way(state):
+                self.enqueue(self.initial_state(path))
+        while self.worklist:
+            *_, state = heappop(self.worklist)
+            self.worklist_bytes -= state.weight
+            if self.covered_by_later(state):
                 continue
             state.traced = len(state.run.trace)
-            found = self.follow(state)
+            found = self.successors_of(state)
             self.events += len(state.run.trace) - state.traced
-            self._spend(0)
+            self.charge_budget(0)
             if (
-                self.suspect is not None
-                and not self.tried
+                self.first_candidate is not None
+                and not self.candidate_reported
                 and len(self.graph.nodes) >= REPORT_CANDIDATE_AFTER_NODES
             ):
-                self.tried = True
-                yield self.suspect
-            if self.events > self.limits.long and not self.took_long:
+                self.candidate_reported = True
+                yield self.first_candidate
+            if self.events > self.limits.try_small_sizes_after_events and not self.took_long:
                 self.took_long = True
                 yield None
             if found is not None:
-                self.graph.add(state.parent, NodeStatus.FAILED)
+                self.graph.add(state.parent, NodeStatus.ERROR)
                 yield found
 
-    def _spend(self, more: int) -> None:
+    def charge_budget(self, more: int) -> None:
         """Raises BudgetExceeded where the events, with ``more`` of the run that is followed, are too many."""
-        deals = self.space.deals
-        times = OF_SUMS if deals is not None and deals.sums else 1
+        deals = self.space.round_robin
+        times = OF_SUMS if deals is not None and deals.by_prefix_sum else 1
         check_time()
-        if not self.repeats and self.events + more > times * self.limits.soon:
-            raise BudgetExceeded(f"no state repeats within {times * self.limits.soon} events")
+        if not self.repeats and self.events + more > times * self.limits.first_cover_within_events:
+            raise BudgetExceeded(
+                f"no state repeats within {times * self.limits.first_cover_within_events} events"
+            )
         most = times * self.limits.events
-        if self.beyond(self.events + more, most):
+        if self.over_limit(self.events + more, most):
             raise BudgetExceeded(f"the runs exceed {most} events before their states repeat")
 
     @property
     def pending(self) -> bool:
         """Whether states are left to follow."""
-        return bool(self._heap)
+        return bool(self.worklist)
 
-    def start(self, path: PathCondition) -> SymbolicState:
+    def initial_state(self, path: PathCondition) -> SymbolicState:
         if self._columns is None:
             classes = len(self.system.info.classes)
-            self._columns = Columns(classes, len(self.system.info.barriers) + 9 * classes + self.slack)
+            self._columns = Columns(
+                classes, len(self.system.info.barriers) + 9 * classes + self.extra_clock_columns
+            )
         self.space.path = path = path.fork()
-        like = SimpleNamespace(system=self.system, columns=self._columns, ignores_pool=False, parks=False)
-        run = fresh(cast(Run, like), Budget(max_events=self.limits.path))
-        run.eager = run.joins = True
-        run.further = self.goes_round
-        state = SymbolicState(run, path, asked_after={} if self.limits.asks_last else None)
+        like = SimpleNamespace(
+            system=self.system, columns=self._columns, ignores_pool=False, skips_unmodelled=False
+        )
+        run = fresh(cast(Run, like), Budget(max_events=self.limits.max_events_per_run))
+        run.completes_at_once = run.merges_equivalent_accesses = True
+        run.refined_comparison = self.uses_symmetry
+        state = SymbolicState(
+            run, path, deferred_since={} if self.limits.branch_when_nobody_else_can_run else None
+        )
         state.rotations = None if self.ring is None else RotatedAgents(self.ring)
-        self.graph.rotates = self.goes_round
+        self.graph.rotates = self.uses_symmetry
         for t in run.threads:
-            self.kinds.straight |= {(t.cls, slot) for slot in getattr(t.agent, "straight_slots", ())}
+            self.kinds.rotation_invariant |= {
+                (t.cls, slot) for slot in getattr(t.agent, "rotation_invariant_registers", ())
+            }
         state.begin()
         return state
 
     # ------------------------------------------------------------ one run
 
-    def follow(self, state: SymbolicState) -> AbstractCounterexample | None:
+    def successors_of(self, state: SymbolicState) -> AbstractCounterexample | None:
         """Runs a state until it fails, ends, is covered or branches."""
         self.space.path = state.path
         try:
-            return self._walk(state)
+            return self.transfer(state)
         except AssumedUnreachable:
-            self.graph.add(state.parent, NodeStatus.STOPPED, answer=state.answer, events=len(state.run.trace))
+            self.graph.add(
+                state.parent,
+                NodeStatus.ASSUMED_UNREACHABLE,
+                branch_taken=state.answer,
+                events=len(state.run.trace),
+            )
             return None
         except Livelock as e:
             raise NotConcrete(reason_of(e)) from None
         except TooManyEvents:
-            text = f"a run exceeds {self.limits.path} events before its states repeat"
+            text = f"a run exceeds {self.limits.max_events_per_run} events before its states repeat"
             raise BudgetExceeded(text) from None
 
-    def _walk(self, state: SymbolicState) -> AbstractCounterexample | None:
+    def transfer(self, state: SymbolicState) -> AbstractCounterexample | None:
         run = state.run
         while run.ready:
             t = run.ready.popleft()
             while not t.done and not t.blocked:
-                if state.asked_after and state.asks_later(t):
+                if state.deferred_since and state.defer_to_others(t):
                     break
-                if t.cls in state.open and state.hesitates(t):
+                if t.cls in state.deferred_classes and state.yields_next_iteration_question(t):
                     run.ready.append(t)  # nothing is known that was not when it asked
                     break
                 try:
                     back = self.fetch(state, t) if t.event is None else False
                     if t.event is not None and t.event[0] in POLLS:
-                        self.look_ahead(state, t)
+                        self.resolve_poll_use(state, t)
                 except SymbolSplit as r:
-                    state.path.rewrite(r.atom, r.c, r.parts)
+                    state.path.substitute(r.atom, r.c, r.parts)
                     state.flush()
-                    state.open.clear()
+                    state.deferred_classes.clear()
                     continue
                 except UndecidedBranch as o:
-                    self.space.noted(o.c, o.parts)
-                    hesitates = state.hesitates(t)
+                    self.space.record_branch(o.c, o.parts)
+                    hesitates = state.yields_next_iteration_question(t)
                     if hesitates and t.event is None:
-                        state.open.add(t.cls)
-                    if hesitates or (run.ready and state.turned(t)):
+                        state.deferred_classes.add(t.cls)
+                    if hesitates or (run.ready and state.defers_question_once(t)):
                         run.ready.append(t)
                         break
                     run.ready.appendleft(t)
-                    state.open.clear()
-                    if not self.settle(state, t, o):
+                    state.deferred_classes.clear()
+                    if not self.process(state, t, o):
                         return None
                     run.ready.popleft()
                     continue
                 except OrbitSplits as p:
                     run.ready.appendleft(t)
                     for other in state.part(p.groups):
-                        self.push(other)
+                        self.enqueue(other)
                     self.space.path = state.path
                     run.ready.popleft()
                     continue
                 event = t.event
                 if event is not None and is_non_monotone_event(run, event):
                     self.asks_more(run, event)
-                state.formed = None
+                state.cached_canonical_state = None
                 others = len(run.ready)
                 result = run.step(t)
                 if event is not None and event[0] == Ev.ARRIVE:
                     t.answer = record_token(run, event, t.answer)
-                if len(run.failures) > state.looked:
-                    self.judge(state)
-                    state.looked = len(run.failures)
+                if len(run.failures) > state.failures_seen:
+                    self.classify_failures(state)
+                    state.failures_seen = len(run.failures)
                     failures = [f for f in run.failures.values() if counts(f, self.policy)]
                     failure = next((f for f in failures if not deferred_failures.is_deferred(f)), None)
                     if failure is not None:
                         return AbstractCounterexample(state.path, failure.message)
-                    state.tails = tuple(failures)
-                for failure in state.tails:
+                    state.deferred_failures = tuple(failures)
+                for failure in state.deferred_failures:
                     if deferred_failures.is_confirmed(run, failure):
                         return AbstractCounterexample(state.path, failure.message)
                 if result == YIELD or (back and not t.done and not t.blocked):
@@ -302,44 +328,45 @@ class ReachabilityAnalysis(NodeProcessing):
                     again = [] if t.done or t.blocked else [t]
                     run.ready = deque(sorted([*run.ready, *again], key=lambda x: x.cls))
                     break
-        return self.end(state)
+        return self.check_terminal_state(state)
 
-    def judge(self, state: SymbolicState) -> None:
+    def classify_failures(self, state: SymbolicState) -> None:
         """Begins again where failures, warnings too, may be due to what a state was made to forget."""
         run, failures = state.run, state.run.failures
-        self.delicate |= any(map(deferred_failures.is_deferred, failures.values()))
+        self.non_monotone_failure_seen |= any(map(deferred_failures.is_deferred, failures.values()))
         practical = self.policy == Policy.PRACTICAL
         moved = state.rotations is not None and not state.rotations.plain
-        if not (run.loosely or moved):
-            self._sure |= failures.keys()
-        new = list(failures.items())[state.looked :] if run.loosely or moved else []
+        if not (run.weak_completion_knowledge or moved):
+            self.failures_of_exact_states |= failures.keys()
+        new = list(failures.items())[state.failures_seen :] if run.weak_completion_knowledge or moved else []
         lesser = (
-            (k in self._sure and is_strict_only_pair(run, f)) or always_a_warning(run, f) for k, f in new
+            (k in self.failures_of_exact_states and is_strict_only_pair(run, f)) or always_a_warning(run, f)
+            for k, f in new
         )
         warns = practical and all(is_strict_only_pair(run, f) or always_a_warning(run, f) for _, f in new)
         harmless = not new or (practical and all(lesser))
         if not harmless and not warns:
-            self.suspect = self.suspect or AbstractCounterexample(
-                state.path.fork(), new[0][1].message, certain=False
+            self.first_candidate = self.first_candidate or AbstractCounterexample(
+                state.path.fork(), new[0][1].message, concrete=False
             )
         if moved and not (harmless and not any(map(deferred_failures.is_deferred, failures.values()))):
             raise SymmetryBroken("a failure")
-        if not harmless or (self.compared and self.delicate):
-            raise Unweaken(warns and not self.delicate)
+        if not harmless or (self.used_knowledge_order and self.non_monotone_failure_seen):
+            raise Unweaken(warns and not self.non_monotone_failure_seen)
 
-    def certain(self, run: Run) -> list[Failure]:
+    def non_spurious_failures(self, run: Run) -> list[Failure]:
         """Failures that are not met only because a state was made to forget."""
-        loosely = run.loosely
+        loosely = run.weak_completion_knowledge
         return [
             f
             for key, f in run.failures.items()
-            if not loosely or key in self._sure or independent_of_knowledge(f)
+            if not loosely or key in self.failures_of_exact_states or independent_of_knowledge(f)
         ]
 
-    def ends_barrier(self) -> None:
+    def refine_for_inval(self) -> None:
         """Begins again where the last uses of a barrier matter: states were compared without them."""
-        self.delicate = True
-        if self.compared:
+        self.non_monotone_failure_seen = True
+        if self.used_knowledge_order:
             raise Unweaken
 
     def asks_more(self, run: Run, event: Event) -> None:
@@ -350,61 +377,63 @@ class ReachabilityAnalysis(NodeProcessing):
                 if self.ring is not None
                 else OrderRegisterRequests(run)
             )
-        self.ends_barrier()
+        self.refine_for_inval()
 
     def fetch(self, state: SymbolicState, t: LaneClass) -> bool:
         """The next event of an agent; whether it jumped back in its code."""
         agent = cast(Any, t.agent)
         place = state.places.setdefault(t.cls, agent.place())
         event = state.step(t)
-        state.fetched(t)
-        state.formed = None
+        state.advanced(t)
+        state.cached_canonical_state = None
         t.event, t.answer = event, 0
         t.time += 1
         t.clock.advance(t.cls, t.time)
         if isinstance(event[2:] and event[2], Trap):
-            self.stopped.setdefault(self.system.info.sites[event[1]].span.line, event[2])
+            self.assumed_assertions.setdefault(self.system.info.sites[event[1]].span.line, event[2])
             raise AssumedUnreachable
         if event[0] == Ev.UNKNOWN:
             raise NotConcrete(event[2])
         state.run.watch(t, event)
-        self._spend(len(state.run.trace) - state.traced)
+        self.charge_budget(len(state.run.trace) - state.traced)
         check_token_use(state.run, event)
         return bool(agent.place() < place)
 
-    def look_ahead(self, state: SymbolicState, t: LaneClass) -> None:
+    def resolve_poll_use(self, state: SymbolicState, t: LaneClass) -> None:
         """Whatever a poll's meaning depends on is asked before the poll is judged."""
         assert t.event is not None
         t.meant = classify(t, t.event)
         if state.rotations is not None:
-            state.rotations.polls_alike(state.run, t)
+            state.rotations.check_polls_agree(state.run, t)
 
-    def end(self, state: SymbolicState) -> AbstractCounterexample | None:
+    def check_terminal_state(self, state: SymbolicState) -> AbstractCounterexample | None:
         """What only the end shows."""
         run = state.run
         if run.hung:
             if state.rotations is not None and not state.rotations.plain:
-                self.suspect = self.suspect or AbstractCounterexample(
-                    state.path.fork(), "the run hangs", certain=False
+                self.first_candidate = self.first_candidate or AbstractCounterexample(
+                    state.path.fork(), "the run hangs", concrete=False
                 )
                 raise SymmetryBroken("a hang")
             return AbstractCounterexample(state.path, "the run hangs")
         check_end(run)
-        if len(run.failures) > state.looked:
-            self.judge(state)
-        self.restores &= flags_are_restored(run)
+        if len(run.failures) > state.failures_seen:
+            self.classify_failures(state)
+        self.leaves_flags_zero &= flags_are_restored(run)
         judged = deferred_failures.confirmed_at_end(run, run.failures.values())
         failure = next((f for f in judged if counts(f, self.policy)), None)
         if failure is not None:
             return AbstractCounterexample(state.path, failure.message)
-        for f in distinct(warnings(deferred_failures.confirmed_at_end(run, self.certain(run)), False)):
+        for f in distinct(
+            warnings(deferred_failures.confirmed_at_end(run, self.non_spurious_failures(run)), False)
+        ):
             d = diagnostic(run, f)
-            self.notes.setdefault((d.rule, d.span, d.contested), d)
+            self.warnings.setdefault((d.rule, d.span, d.contested), d)
         self.ended = True
-        self.ends = [*self.ends, state.path][:KEPT_TERMINAL_PATHS]
-        self.graph.add(state.parent, NodeStatus.ENDED, answer=state.answer, events=len(run.trace))
-        if run.info.member:
-            self.accounts.append((summarise(run), state.path.fork()))
+        self.terminal_paths = [*self.terminal_paths, state.path][:KEPT_TERMINAL_PATHS]
+        self.graph.add(state.parent, NodeStatus.TERMINAL, branch_taken=state.answer, events=len(run.trace))
+        if run.info.modular_cluster:
+            self.cluster_summaries.append((summarise(run), state.path.fork()))
         return None
 
 
@@ -431,7 +460,7 @@ def split_on_preconditions(
         except ZeroDivisionError:
             continue
         except SymbolSplit as r:
-            path.rewrite(r.atom, r.c, r.parts)
+            path.substitute(r.atom, r.c, r.parts)
             work.append((path, i))
         except UndecidedBranch as o:
             other = path.fork()

@@ -14,38 +14,39 @@ from syncverify.symbolic.path_condition import PathCondition
 class NodeStatus(Enum):
     """How a node was settled."""
 
-    ASKED = "both answers are followed"
+    SPLIT = "both answers are followed"
     COVERED = "all its values are among those of an earlier node"
     WIDENED = "replaced by a node with more values"
-    ENDED = "the run ends, clean"
-    STOPPED = "an assertion of the kernel fails"
-    FAILED = "the run fails"
+    TERMINAL = "the run ends, clean"
+    ASSUMED_UNREACHABLE = "an assertion of the kernel fails"
+    ERROR = "the run fails"
 
 
 @dataclass(slots=True)
 class Node:
-    """``answer``: the one of the parent that led here. ``question``: the sum that may be 0 or more, or less.
+    """``branch_taken``: the one of the parent that led here. ``branch_condition``: the sum that may be 0 or
+    more, or less.
 
     ``target``: what covers or replaces the node; ``less``: the target may know less, and what replaces the
-    node knows no more than the target. ``rows`` of a widened node are those that replace it, ``facts`` what
-    is known of them, in order, ``found`` each of their symbols in terms of those before; one that stays is
-    itself.
+    node knows no more than the target. ``valuation`` of a widened node are those that replace it,
+    ``constraints`` what is known of them, in order, ``substitution`` each of their symbols in terms of those
+    before; one that stays is itself.
     """
 
     number: int
     parent: int
-    settled: NodeStatus
+    status: NodeStatus
     key: Hashable = None
-    asker: int = -1
-    question: Sum | None = None
-    rows: tuple[Sum, ...] = ()
+    branching_class: int = -1
+    branch_condition: Sum | None = None
+    valuation: tuple[Sum, ...] = ()
     path: PathCondition | None = None
     target: int = -1
     less: int = -1
     events: int = 0
-    answer: bool | None = None
-    found: tuple[tuple[int, Sum], ...] = ()
-    facts: tuple[Sum, ...] = ()
+    branch_taken: bool | None = None
+    substitution: tuple[tuple[int, Sum], ...] = ()
+    constraints: tuple[Sum, ...] = ()
 
     @property
     def digest(self) -> str:
@@ -67,7 +68,7 @@ class ReachabilityGraph:
         self.nodes.append(node)
         return node
 
-    def above(self, number: int) -> set[int]:
+    def ancestors_of(self, number: int) -> set[int]:
         """A node and those that it comes from."""
         found: set[int] = set()
         while number >= 0:
@@ -76,4 +77,4 @@ class ReachabilityGraph:
         return found
 
     def count(self, settled: NodeStatus) -> int:
-        return sum(n.settled is settled for n in self.nodes)
+        return sum(n.status is settled for n in self.nodes)

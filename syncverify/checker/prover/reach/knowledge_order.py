@@ -1,6 +1,6 @@
 """States that know less than others: what fails from the one that knows more fails from the other too.
 
-``loose`` takes the normal form apart: a key without ranks, and for each clock entry which thresholds it
+``abstraction`` takes the normal form apart: a key without ranks, and for each clock entry which thresholds it
 has reached. Checks ask whether an entry has reached a threshold, and fail where it has not; joins give an
 entry all that either has reached, and what is recorded later is above all of today. So with equal keys,
 agents that do the same, and entries that reach thresholds only where those of the other do, the one meets
@@ -53,10 +53,11 @@ Pairs = tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KnowledgeAbstraction:
-    """``key``: equal where states may be compared; ``flags``: numbers of which more is worse. ``bits``: for
-    each kind of question which entry (rows) has reached which threshold. ``held``: thresholds that the key
-    names, ``more``: those that others may lack. ``waits``: whose rows are last. ``records``: of accesses what
-    distinguishes them, and their thresholds."""
+    """``key``: equal where states may be compared; ``monotone_counters``: numbers of which more is worse.
+    ``bits``: for
+    each kind of question which entry (rows) has reached which threshold. ``key_thresholds``: thresholds that
+    the key names, ``optional_thresholds``: those that others may lack. ``waits``: whose rows are last.
+    ``records``: of accesses what distinguishes them, and their thresholds."""
 
     key: Hashable
     flags: tuple[int, ...]
@@ -72,7 +73,7 @@ class KnowledgeAbstraction:
     team: tuple[npt.NDArray[np.uint8], ...] = ()  # what is asked for a cluster's account
     warned: frozenset[Hashable] = frozenset()  # what strict mode alone asks and was met
 
-    def covers(self, other: KnowledgeAbstraction) -> bool:
+    def simulates(self, other: KnowledgeAbstraction) -> bool:
         """Whether whatever fails from the other state on fails from this one on."""
         if self.key != other.key or len(self.held) != len(other.held):
             return False
@@ -84,7 +85,7 @@ class KnowledgeAbstraction:
             return False  # reports would not say so
         if any((a & ~b).any() for a, b in zip(self.team, other.team, strict=True)):
             return False
-        if self.same(other):
+        if self.same_thresholds(other):
             return not any((a & ~b).any() for a, b in zip(self.bits, other.bits, strict=True))
         pairs = access_embedding(self, other)
         if pairs is None:
@@ -95,7 +96,7 @@ class KnowledgeAbstraction:
                 return False
         return True
 
-    def newest(self, reads: tuple[int, ...]) -> dict[Hashable, int]:
+    def newest_reads(self, reads: tuple[int, ...]) -> dict[Hashable, int]:
         """Reads by what distinguishes them; those that nothing else does by how many are newer."""
         found: dict[Hashable, int] = {}
         for r in sorted(reads, key=lambda r: -self.times[r]):
@@ -105,7 +106,7 @@ class KnowledgeAbstraction:
             found[name] = r
         return found
 
-    def same(self, other: KnowledgeAbstraction) -> bool:
+    def same_thresholds(self, other: KnowledgeAbstraction) -> bool:
         """Whether thresholds are the same by number."""
         return (
             self.sizes == other.sizes
@@ -169,8 +170,8 @@ def access_embedding(
                 pairs.add((held[3], write))
             elif write >= 0 and not partly:
                 return None
-            there = mine.newest(held[4]) if reads else {}
-            for name, r in other.newest(reads).items():
+            there = mine.newest_reads(held[4]) if reads else {}
+            for name, r in other.newest_reads(reads).items():
                 found = there.get(name)
                 if found is not None:
                     pairs.add((found, r))
@@ -185,13 +186,14 @@ def supports_knowledge_order(run: Run) -> bool:
     """Whether a run is compared by what it knows."""
     if run.grid_waits or run.early or run.spun or any(True for _ in deferred_failures.deferred_state(run)):
         return False
-    return not (run.info.edits_maps or run.info.in_turn or run.locations)  # flags are no part of the key
+    # flags are no part of the key
+    return not (run.info.edits_maps or run.info.clusters_run_sequentially or run.locations)
 
 
 def abstract_knowledge(run: Run) -> KnowledgeAbstraction | None:
     """What a run knows; None where states are not compared so."""
     loose = ThresholdAbstraction(run) if supports_knowledge_order(run) else None
-    return known(loose) if loose is not None and loose.taken_apart() else None
+    return known(loose) if loose is not None and loose.compute() else None
 
 
 def known(loose: ThresholdAbstraction) -> KnowledgeAbstraction:
@@ -202,11 +204,11 @@ def known(loose: ThresholdAbstraction) -> KnowledgeAbstraction:
         bits.append(np.packbits(entries >= values, axis=1))
     return KnowledgeAbstraction(
         loose.key,
-        tuple(loose.flags),
+        tuple(loose.monotone_counters),
         tuple(map(len, loose.asked)),
         tuple(bits),
-        tuple(loose.held),
-        loose.more,
+        tuple(loose.key_thresholds),
+        loose.optional_thresholds,
         tuple(loose.waits),
         loose.pieces,
         tuple(loose.records),
@@ -230,7 +232,7 @@ def weaken(
     stands for the run may know what the other did not, for that one is followed as well).
     """
     loose = ThresholdAbstraction(run, everything=True)
-    if not loose.taken_apart() or loose.key != less.key:
+    if not loose.compute() or loose.key != less.key:
         return set()
     mine = known(loose)
     holders: dict[Place, list[int]] = {}
@@ -275,7 +277,7 @@ def weaken(
 def masks_failure(run: Run, looked: int, policy: Policy) -> bool:
     """Whether failures, of which the first few were looked at, may hide that a run which knows more would
     meet another."""
-    new = list(run.failures.values())[looked:] if run.loosely else []
+    new = list(run.failures.values())[looked:] if run.weak_completion_knowledge else []
     delicate = any(map(deferred_failures.is_deferred, run.failures.values()))
     practical = policy is Policy.PRACTICAL
     return delicate or not all(
@@ -284,16 +286,17 @@ def masks_failure(run: Run, looked: int, policy: Policy) -> bool:
 
 
 def coarsen(run: Run, policy: Policy) -> None:
-    """Makes a run fail more often, so that less is asked of what it knows: see ``Run.loosely``. Who has
+    """Makes a run fail more often, so that less is asked of what it knows: see
+    ``Run.weak_completion_knowledge``. Who has
     looked at which phase is asked in strict mode only."""
-    run.loosely, run.unobserved = True, policy == Policy.STRICT
+    run.weak_completion_knowledge, run.records_observers = True, policy == Policy.STRICT
 
 
 def is_non_monotone_event(run: Run, event: Event) -> bool:
     """Whether an event asks what is not compared: the end of a barrier, who has used it last; a request for
     registers, of what came before it."""
     if event[0] == Ev.SETMAXNREG:
-        return run.loosely and run.further
+        return run.weak_completion_knowledge and run.refined_comparison
     return bool(event[0] == Ev.INVAL) and not run.info.ends_barriers
 
 
@@ -315,11 +318,11 @@ class _Weakening:
 
     def __init__(self, loose: ThresholdAbstraction) -> None:
         self.run = loose.run
-        self.loose = loose
+        self.abstraction = loose
         self.kept: dict[Place, Set[int]] = {}  # which rows reach a threshold, and may
         self.times: dict[tuple[int, int], int] = {}  # by class and by identity of the access
         self.requests = loose.requests
-        self.whole = loose.originals
+        self.whole = loose.matrices
         self.single = loose.rows
         self.limits: dict[int, Matrix] = {}  # by identity of the matrix
 
@@ -347,7 +350,7 @@ class _Weakening:
     def forget(self, place: Place, rows: list[int], holders: list[int]) -> None:
         """Makes rows that have reached a threshold miss it, unless they would miss more."""
         kind, _ = place
-        column, value = self.loose.value(place)
+        column, value = self.abstraction.value(place)
         limit = value - 1
         if kind == ORDER:
             if self.lost_below(column, value, rows):
@@ -358,7 +361,7 @@ class _Weakening:
             most = max(self.entry(kind, row, column) for row in rows)
             if self.lost_before(column, most, holders):
                 return
-            later = [self.put_off(column, self.loose.seen[j], most + 1) for j in holders]
+            later = [self.postpone_times(column, self.abstraction.seen[j], most + 1) for j in holders]
             limit = min(later, default=value) - 1
         for row in rows:
             limits = self.limit(kind, row)
@@ -368,20 +371,20 @@ class _Weakening:
         """Whether rows that are lowered to miss a threshold miss a higher one of its column."""
         return any(
             c == column and v > value and not self.kept.get((ORDER, i), NONE).isdisjoint(rows)
-            for (c, v), i in self.loose.asked[ORDER].items()
+            for (c, v), i in self.abstraction.asked[ORDER].items()
         )
 
     def lost_before(self, column: int, most: int, holders: list[int]) -> bool:
         """Whether rows that come to no more than the most miss accesses that are put off beyond it."""
-        for place in (p for j in holders for p in self.loose.records[j][1]):
+        for place in (p for j in holders for p in self.abstraction.records[j][1]):
             kept = self.kept.get(place, NONE)
-            if self.loose.value(place)[0] == column and any(
+            if self.abstraction.value(place)[0] == column and any(
                 self.entry(place[0], row, column) <= most for row in kept
             ):
                 return True
         return False
 
-    def put_off(self, cls: int, r: Record, new: int) -> int:
+    def postpone_times(self, cls: int, r: Record, new: int) -> int:
         """A time of a class, never beyond what it has come to; returns that."""
         key = cls, id(r)
         self.times[key] = max(min(new, self.run.threads[cls].time), self.times.get(key, 0))

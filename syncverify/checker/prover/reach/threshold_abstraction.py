@@ -3,8 +3,8 @@
 Thresholds are named by what holds them, not ranked, so that two runs can be compared by what is known in
 each. A run whose ``loosely`` is set asks for less than others (see there): no times of contributors, last
 uses or last waits are thresholds. What only some runs with a key have (idle barriers, groups of bulk copies)
-stands beside it, by name. Where states are compared *further* (``Run.further``), who has waited stands
-there as well, and less is told of inits and of requests for registers.
+stands beside it, by name. Where states are compared *further* (``Run.refined_comparison``), who has waited
+stands there as well, and less is told of inits and of requests for registers.
 """
 
 from __future__ import annotations
@@ -65,16 +65,16 @@ class ThresholdAbstraction(CanonicalState):
         super().__init__(run)
         self.asked: tuple[dict[tuple[int, int], int], ...] = ({}, {}, {})  # by kind: column, value -> number
         self.listed: list[list[tuple[int, int]]] = [[], [], []]  # the same in order
-        self.held: list[Place] = []  # thresholds that the key names
-        self.more: dict[Hashable, Place] = {}  # thresholds that not all runs with the key have
+        self.key_thresholds: list[Place] = []  # thresholds that the key names
+        self.optional_thresholds: dict[Hashable, Place] = {}  # thresholds that not all runs with the key have
         self.requests: list[tuple[int, int]] = []  # thresholds of requests
         self.of_requests: list[int] = []  # their rows, by number
         self.asks = False
-        self.steady: tuple[dict[Place, int], ...] = ({}, {}, {})  # by kind: thresholds of ledgers
+        self.effect_thresholds: tuple[dict[Place, int], ...] = ({}, {}, {})  # by kind: thresholds of ledgers
         self.team: tuple[npt.NDArray[np.uint8], ...] = ()  # of each kind which rows have reached which
         self.ledgers: list[Matrix] = []  # what is asked for these only
-        self.flags: list[int] = []  # numbers of which more is worse
-        self.originals: list[Matrix] = []  # whole matrices, in order; then single rows
+        self.monotone_counters: list[int] = []  # numbers of which more is worse
+        self.matrices: list[Matrix] = []  # whole matrices, in order; then single rows
         self.rows: list[Matrix] = []
         self.waits: dict[Hashable, Matrix] = {}  # what waits for groups make known
         self.stacked: Matrix | None = None  # whole matrices and those of waits, once all are there
@@ -86,30 +86,32 @@ class ThresholdAbstraction(CanonicalState):
         self.accesses = 0  # distinguishes what is on record, and where
         self.known_to_all: Matrix = np.array(self.least, dtype=np.int32)
         self.key: Hashable = None
-        self.many = False
+        self.too_many_open_groups = False
         self.warned = strict_findings(run)
         # sites of racing pairs that may hide others
-        self.met = {x if x >= 0 else -1 - x for *pair, strict in run.judged if not strict for x in pair}
+        self.sites_of_reported_pairs = {
+            x if x >= 0 else -1 - x for *pair, strict in run.judged if not strict for x in pair
+        }
 
-    def taken_apart(self) -> bool:
+    def compute(self) -> bool:
         """Fills all the fields; False where runs are not compared so."""
         assert_between_steps(self.run)
         key = self.form()
         for t in self.run.threads if self.run.ctas > 1 else ():
-            self.at(t.cls, 1)  # whether it is known to run
+            self.key_threshold(t.cls, 1)  # whether it is known to run
         self.memory()
         for t in self.run.threads:
             self.bulk(t)
-        self.team = self.of_team()
+        self.team = self.effect_log_bits()
         self.key = key, self.order_of_requests(), tuple([m.shape for m in self.team])
-        return not self.many
+        return not self.too_many_open_groups
 
-    def of_team(self) -> tuple[npt.NDArray[np.uint8], ...]:
+    def effect_log_bits(self) -> tuple[npt.NDArray[np.uint8], ...]:
         """Who knows of what a cluster of a block group has done in global memory, and of what its spins
         acquire:
         its account says the less of it, the less is known."""
         found = []
-        for kind, asked in enumerate(self.steady):
+        for kind, asked in enumerate(self.effect_thresholds):
             if not asked:
                 continue
             columns, values = [c for c, _ in asked], np.array([v for _, v in asked], dtype=np.int64)
@@ -119,14 +121,14 @@ class ThresholdAbstraction(CanonicalState):
             found.append(np.packbits(whole >= values, axis=1))
         return tuple(found)
 
-    def stays(self, column: int, value: int, kind: int = ORDER) -> tuple[Column, int]:
+    def fixed_threshold(self, column: int, value: int, kind: int = ORDER) -> tuple[Column, int]:
         """A threshold of what a cluster of a block group has done: nothing is made less there for its own
         sake.
         """
-        asked = self.steady[kind]
+        asked = self.effect_thresholds[kind]
         return self.name(column), asked.setdefault((column, value), len(asked))
 
-    def aside(self, m: Matrix | None) -> int:
+    def effect_row(self, m: Matrix | None) -> int:
         if m is None:
             return -1
         self.ledgers.append(m)
@@ -138,7 +140,7 @@ class ThresholdAbstraction(CanonicalState):
             return b""
         columns = [c for c, _ in self.requests]
         asked = np.array([v for _, v in self.requests], dtype=np.int64)
-        if self.run.further:
+        if self.run.refined_comparison:
             rows: Matrix = np.stack([self.rows[i] for i in self.of_requests])[:, columns]
         else:
             rows = self.entries(ORDER, columns)
@@ -148,9 +150,9 @@ class ThresholdAbstraction(CanonicalState):
         """What all rows that are asked for a kind of thresholds have at some columns; those of ``waits``
         last."""
         if self.stacked is None:
-            parts = [*self.originals, *self.waits.values()]
+            parts = [*self.matrices, *self.waits.values()]
             self.stacked = np.concatenate(parts).reshape(len(parts), ROWS, -1)  # sooner than np.stack
-        first = len(self.originals)
+        first = len(self.matrices)
         whole = self.stacked if waits else self.stacked[:first]
         rows = whole[:, SLICES[kind]]
         found: Matrix = rows[:, :, columns].reshape(rows.shape[0] * rows.shape[1], len(columns))
@@ -172,22 +174,22 @@ class ThresholdAbstraction(CanonicalState):
             self.listed[kind] = list(self.asked[kind])
         return self.listed[kind][number]
 
-    def at(self, column: int, value: int, kind: int = ORDER) -> tuple[Column, int]:
+    def key_threshold(self, column: int, value: int, kind: int = ORDER) -> tuple[Column, int]:
         if self.asks:
             self.requests.append((column, value))
         else:
-            self.held.append(self.place(kind, column, value))
+            self.key_thresholds.append(self.place(kind, column, value))
         return self.name(column), 0
 
     def ranks(self, times: dict[int, int]) -> Hashable:
         for column in sorted(times, key=self.name):
-            self.at(column, times[column])
+            self.key_threshold(column, times[column])
         return tuple(sorted(map(self.name, times)))
 
     def keep(self, m: Matrix | None) -> int:
         if m is None:
             return -1
-        (self.originals if m.ndim == 2 else self.rows).append(m)
+        (self.matrices if m.ndim == 2 else self.rows).append(m)
         return 0
 
     # ------------------------------------------------------------ the key
@@ -200,25 +202,28 @@ class ThresholdAbstraction(CanonicalState):
             frozenset(run.judged) - self.warned,
             frozenset(run.failures) - self.warned,
             tuple(
-                (k, *(self.at(k[0], u[0], x) for x in range(3))) for k, u in sorted(run.remote_uses.items())
+                (k, *(self.key_threshold(k[0], u[0], x) for x in range(3)))
+                for k, u in sorted(run.remote_uses.items())
             ),
             tuple((cta, self.keep(m)) for cta, m in sorted(run.exits.items())),
             tuple((i, p.free, tuple(p.held.items()), tuple(p.served.items())) for i, p in run.pools.items()),
             tuple(self.request(r) for r in run.requests),
             (executed_by_part(run), run.all_waited),
             tensor_map_state.form(run, self.everywhere),
-            cluster_effects.form(run, self.stays, self.aside, lambda r: self.over(r, self.stays)),
+            cluster_effects.form(
+                run, self.fixed_threshold, self.effect_row, lambda r: self.over(r, self.fixed_threshold)
+            ),
         ]
         parts += [self.thread(t) for t in run.threads]
         parts += [(b, self.barrier(s)) for b, s in sorted(run.barriers.items())]
         for key, n in sorted(run.named.items()):
             if key[1] >= 0:
-                self.more["named", key] = self.place(ORDER, n.column, n.auto.generation)
+                self.optional_thresholds["named", key] = self.place(ORDER, n.column, n.auto.generation)
             if not is_unused(n):
                 parts.append((key, self.named(n)))
         parts += [(key, self.cluster(c)) for key, c in sorted(run.clusters.items())]
         for (column, cta), value in self.landed().items():
-            self.more["landed", cta, self.name(column)] = self.place(ORDER, column, value)
+            self.optional_thresholds["landed", cta, self.name(column)] = self.place(ORDER, column, value)
         return tuple(parts)
 
     def request(self, r: Any) -> Hashable:
@@ -236,7 +241,7 @@ class ThresholdAbstraction(CanonicalState):
         event = relative_event(self.run, t.event)
         self.keep(t.clock.m)
         if t.clock.multi:
-            self.keep(self.made(t.clock.own))
+            self.keep(self.partial_row(t.clock.own))
         return (
             point(self.run, t),
             (age_of(self.run, t.answer), event, t.parked, t.blocked, t.done, waits_on(self.run, t)),
@@ -248,14 +253,14 @@ class ThresholdAbstraction(CanonicalState):
             tuple((b, self.keep(m), flags) for b, (m, flags) in sorted(t.polled.items())),
         )
 
-    def made(self, values: dict[int, Any]) -> Matrix:
+    def partial_row(self, values: dict[int, Any]) -> Matrix:
         """A matrix that says something of some columns only."""
         m = np.full((ROWS, self.run.columns.capacity), NOTHING, dtype=np.int32)
         for column, v in values.items():
             m[:, column] = v
         return m
 
-    def wait(self, numbers: dict[int, int]) -> Matrix:
+    def group_wait_row(self, numbers: dict[int, int]) -> Matrix:
         """What a wait for groups makes known."""
         m = np.full((ROWS, self.run.columns.capacity), NOTHING, dtype=np.int32)
         for column, value in numbers.items():
@@ -268,16 +273,16 @@ class ThresholdAbstraction(CanonicalState):
         if column < 0:
             return None
         if t.mma.issued:
-            self.more["issued", t.cls, "mma"] = self.place(ORDER, column, t.mma.issued)
+            self.optional_thresholds["issued", t.cls, "mma"] = self.place(ORDER, column, t.mma.issued)
         base = self.base(t)
         committed = [x for x in t.mma.committed if x > base]
         for x in committed:
-            self.keep(self.wait({column: x}))
+            self.keep(self.group_wait_row({column: x}))
         for m in t.issues[base:]:
             self.keep(m)
         fragments = sorted(t.fragments.items())
         for _, (number, _) in fragments:
-            self.at(column, number)
+            self.key_threshold(column, number)
         waited = t.clock.knows(E, column, True) - base
         pasts = len(t.issues[base:])
         left = tuple(x - base for x in committed)
@@ -287,7 +292,9 @@ class ThresholdAbstraction(CanonicalState):
     def bulk(self, t: LaneClass) -> None:
         """Groups of copies, once all other thresholds are known."""
         if t.bulk.issued and "bulk.read" in t.columns:
-            self.more["issued", t.cls, "bulk"] = self.place(ORDER, t.columns["bulk.read"], t.bulk.issued)
+            self.optional_thresholds["issued", t.cls, "bulk"] = self.place(
+                ORDER, t.columns["bulk.read"], t.bulk.issued
+            )
         for kinds, groups in ((("bulk.read", "bulk.full"), t.bulk), (("cp",), t.cp)):
             over = {c: t.clock.knows(E, c, True) for c in (t.columns[k] for k in kinds if k in t.columns)}
             if not over:
@@ -304,35 +311,37 @@ class ThresholdAbstraction(CanonicalState):
             # a wait that reaches no further threshold cannot be told from none
             new = groups.committed[bisect_right(groups.committed, min(over.values())) :]
             ahead = [x for x in reversed(new) if reached(x) != reached(-1)]
-            self.many |= len(ahead) > MOST_GROUPS
-            nothing = self.wait(over)
+            self.too_many_open_groups |= len(ahead) > MOST_GROUPS
+            nothing = self.group_wait_row(over)
             for i in range(MOST_GROUPS):
                 x = ahead[i] if i < len(ahead) else -1
-                known = self.wait({c: max(x, k) for c, k in over.items()}) if x >= 0 else nothing
+                known = self.group_wait_row({c: max(x, k) for c, k in over.items()}) if x >= 0 else nothing
                 self.waits[t.cls, kinds, i] = known
-            self.waits[t.cls, kinds, -1] = self.wait({c: max(groups.issued, k) for c, k in over.items()})
+            self.waits[t.cls, kinds, -1] = self.group_wait_row(
+                {c: max(groups.issued, k) for c, k in over.items()}
+            )
 
     def barrier(self, s: Barrier) -> Hashable:
         if s.touched:
             raise NotConcrete("data over the bytes of a barrier")
         if self.dead(s):
-            self.flags.append(0)
+            self.monotone_counters.append(0)
             return (s.inits > 0, s.inits > 1, s.uneven, s.net_zero > 0)
         a = s.auto
-        self.flags.append(min(a.phase, 2))  # of more complete phases something is asked
+        self.monotone_counters.append(min(a.phase, 2))  # of more complete phases something is asked
         unsure = self.unsure_of_init(s)
-        if s.init_cls >= 0 and (unsure or not self.run.further):
-            for cls, time in ((s.init_cls, s.init_time), *s.twins):
-                self.at(cls, time, SEEN)
+        if s.init_cls >= 0 and (unsure or not self.run.refined_comparison):
+            for cls, time in ((s.init_cls, s.init_time), *s.duplicate_inits):
+                self.key_threshold(cls, time, SEEN)
                 column = self.index.get(("init", cls), -1)
                 if column >= 0:
-                    self.at(column, time, SEEN)
+                    self.key_threshold(column, time, SEEN)
         for value in (a.phase - 1, a.phase):
-            self.at(s.column, value)
+            self.key_threshold(s.column, value)
         if self.run.info.ends_barriers:
-            self.at(s.column, s.async_phase + 1)
+            self.key_threshold(s.column, s.async_phase + 1)
         used = {c: u[0] for c, u in s.last_use.items()} if self.run.info.ends_barriers else {}
-        began = s.async_phase >= 0 and (self.run.info.ends_barriers or not self.run.further)
+        began = s.async_phase >= 0 and (self.run.info.ends_barriers or not self.run.refined_comparison)
         waits = (self.waits_of(s), self.ranks(used), began)
         last = s.phases[1] if len(s.phases) > 1 else None
         # where no phase is over a wait makes nothing known but what all know
@@ -340,7 +349,7 @@ class ThresholdAbstraction(CanonicalState):
         far = known if last is None or last.far is None else last.far  # a wait receives nothing else then
         return (
             (a.live, a.count, a.pending, a.tx, (a.phase + s.flip) % 2, min(s.inits, 2)),
-            (s.init_cls, awaits_duplicate_inits(self.run, s), tuple(cls for cls, _ in s.twins)),
+            (s.init_cls, awaits_duplicate_inits(self.run, s), tuple(cls for cls, _ in s.duplicate_inits)),
             (unsure, waits, tuple(sorted(t.cls for t in s.blocked))),
             self.phase(s.phases[0], 0),
             (self.keep(known), self.keep(far)),
@@ -348,18 +357,18 @@ class ThresholdAbstraction(CanonicalState):
 
     def waits_of(self, s: Barrier) -> Hashable:
         """Who has waited for the last phase: more is asked of more, but for what strict mode alone asks."""
-        if self.run.unobserved or not self.run.further:
+        if self.run.records_observers or not self.run.refined_comparison:
             return self.ranks({c: w[0] for c, w in s.waits.items()})
         for c, w in s.waits.items():
-            self.more["wait", s.index, c] = self.place(ORDER, c, w[0])
+            self.optional_thresholds["wait", s.index, c] = self.place(ORDER, c, w[0])
         return ()
 
     def unsure_of_init(self, s: Barrier) -> frozenset[int]:
         """Who will be asked whether it knows of the init, and does not yet; or who was asked."""
-        if not self.run.further:
+        if not self.run.refined_comparison:
             return frozenset(s.ready)
         threads = self.run.threads
-        inits = ((s.init_cls, s.init_time), *s.twins)
+        inits = ((s.init_cls, s.init_time), *s.duplicate_inits)
         if all(cls >= 0 and threads[cls].n == 1 and self.least[H][cls] >= time for cls, time in inits):
             return frozenset()
         return frozenset(
@@ -367,9 +376,9 @@ class ThresholdAbstraction(CanonicalState):
         )
 
     def phase(self, p: Phase, back: int) -> Hashable:
-        expects = tuple((self.at(e.cls, e.time), e.bytes) for e in p.expects)
+        expects = tuple((self.key_threshold(e.cls, e.time), e.bytes) for e in p.expects)
         completions = tuple((n, self.keep(past)) for n, past, _, _ in p.completions)
-        quiet = tuple((self.at(q[0], q[1]), q[3]) for q in p.quiet)
+        quiet = tuple((self.key_threshold(q[0], q[1]), q[3]) for q in p.quiet)
         kept = (expects, completions, quiet, p.sum_expect, p.sum_complete, p.drained, self.keep(p.tx))
         return (self.keep(p.m), self.keep(p.far), tuple(sorted(p.con)), p.asynchronous, kept)
 
@@ -383,12 +392,12 @@ class ThresholdAbstraction(CanonicalState):
         return (state, tuple(sorted(t.cls for t in n.ahead)), self.generation(n.gen), partial)
 
     def cluster(self, c: Any) -> Hashable:
-        return super().cluster(c), self.at(c.column, c.auto.generation)
+        return super().cluster(c), self.key_threshold(c.column, c.auto.generation)
 
     # ------------------------------------------------------------ shadow memory
 
-    def settled(self, r: Record) -> bool:
-        return not self.everything and super().settled(r)
+    def known_everywhere(self, r: Record) -> bool:
+        return not self.everything and super().known_everywhere(r)
 
     def memory(self) -> None:
         """The bytes of all memories by what they hold, and what tells the accesses from each other."""
@@ -425,30 +434,40 @@ class ThresholdAbstraction(CanonicalState):
     def apart(self, r: Record, pending: dict[int, int]) -> tuple[Hashable, tuple[Place, ...]]:
         """What tells an access from others, and its thresholds."""
         used = 0 if r.used > 0 else (-1, pending.get(id(r), r.used))
-        key = (r.kind, r.cls, r.tag, r.tag_value, r.beside, used)
+        key = (r.kind, r.cls, r.tag, r.tag_value, r.strict_rows_only, used)
         product = r.kind == Access.MMA_READ and r.used <= 0  # of a group, all that are asked alike
         found = self.of_products.get(key) if product else None
         if found is None:
-            columns, places = self.asked_of(r)
+            columns, places = self.thresholds_of_access(r)
             fence = r.kind == Access.GENERIC_READ and self.fence_after(r) < NEVER
             flight = r.kind.asynchronous and r.tag_value >= IN_FLIGHT
-            flags = (r.column >= 0, r.atomic, r.lane_free, r.beside, r.scope, r.barrier, fence, used, flight)
+            flags = (
+                r.column >= 0,
+                r.atomic,
+                r.lane_free,
+                r.strict_rows_only,
+                r.scope,
+                r.barrier,
+                fence,
+                used,
+                flight,
+            )
             tagged = self.name(r.tag) if r.tag >= 0 else None
             found = (int(r.kind), r.cls), (tagged, columns, flags), places
             if product:
                 self.of_products[key] = found
-        return (*found[0], r.fp, -1 if self.anywhere(r) else sites(r), *found[1]), found[2]
+        return (*found[0], r.fp, -1 if self.site_is_irrelevant(r) else sites(r), *found[1]), found[2]
 
-    def anywhere(self, r: Record) -> bool:
+    def site_is_irrelevant(self, r: Record) -> bool:
         """Whether only reports ask where in the source an access is: where nothing was met of it that hides
         a later failure there. Copies to global memory that a warp starts as one are determined by it, and
         stores of equal values; the init of a barrier is no such store."""
         told = not r.kind.asynchronous and r.barrier < 0
         if told or self.run.info.footprints[r.fp].memory == GLOBAL_MEMORY:
             return False
-        return self.met.isdisjoint([p.site for p in r.parts or (r,)])
+        return self.sites_of_reported_pairs.isdisjoint([p.site for p in r.parts or (r,)])
 
-    def asked_of(self, r: Record) -> AskedOf:
+    def thresholds_of_access(self, r: Record) -> AskedOf:
         """The columns and thresholds of an access."""
         if r.kind == Access.MMA_READ and r.used <= 0 and r.tag_value < IN_FLIGHT:
             columns, found = self.asked_of_all(r)

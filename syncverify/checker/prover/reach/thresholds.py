@@ -63,7 +63,7 @@ class Thresholds:
         self.thresholds: dict[tuple[int, int], set[int]] = {}
         self.sorted: dict[tuple[int, int], list[int]] = {}
         self.places: dict[tuple[int, int], dict[int, tuple[Column, int]]] = {}
-        self.beside: dict[int, list[int]] = {}
+        self.strict_rows: dict[int, list[int]] = {}
         self.marked: set[tuple[int, int]] = set()  # warpgroups, and numbers of their groups of wgmmas
         self.matrices: list[Matrix] = []  # whole matrices and single rows, ranked in one go at the end
         #: what every thread that is left knows
@@ -160,9 +160,9 @@ class Thresholds:
 
     def siblings(self, cls: int) -> list[int]:
         """The columns of wgmmas of a class's warpgroup."""
-        found = self.beside.get(cls)
+        found = self.strict_rows.get(cls)
         if found is None:
-            found = self.beside[cls] = mma_siblings(self.run, cls)
+            found = self.strict_rows[cls] = mma_siblings(self.run, cls)
         return found
 
     def products_after(self, r: Record) -> list[tuple[int, int]]:
@@ -184,7 +184,7 @@ class Thresholds:
             return
         for value in counts(s):
             self.mark(s.column, value)
-        for cls, time in ((s.init_cls, s.init_time), *s.twins):
+        for cls, time in ((s.init_cls, s.init_time), *s.duplicate_inits):
             self.mark(cls, time, SEEN)
             self.mark(self.index.get(("init", cls), -1), time, SEEN)
         for p in s.phases[:COMPARED]:
@@ -235,16 +235,16 @@ class Thresholds:
         """What a wait for a group makes known."""
         return self.rank(column, value, ORDER), self.rank(column, value, SEEN)
 
-    def at(self, column: int, value: int, kind: int = ORDER) -> tuple[Column, int]:
+    def key_threshold(self, column: int, value: int, kind: int = ORDER) -> tuple[Column, int]:
         """A threshold by its rank."""
         return self.places[kind, column][value]
 
     def everywhere(self, column: int, value: int) -> Hashable:
         """A threshold by its ranks for all kinds of questions."""
-        return tuple(self.at(column, value, kind) for kind in ALL)
+        return tuple(self.key_threshold(column, value, kind) for kind in ALL)
 
     def ranks(self, times: dict[int, int]) -> Hashable:
-        return frozenset([self.at(c, v) for c, v in times.items()])
+        return frozenset([self.key_threshold(c, v) for c, v in times.items()])
 
     def keep(self, m: Matrix | None) -> int:
         """Takes a matrix or a row into the form; its ranks are computed with all others."""
@@ -286,7 +286,7 @@ class Thresholds:
         known: dict[Record, bool] = {}
 
         def matters(r: Record) -> bool:
-            found = known[r] = memory == GLOBAL_MEMORY or not (self.of_barrier(r) or self.settled(r))
+            found = known[r] = memory == GLOBAL_MEMORY or not (self.of_barrier(r) or self.known_everywhere(r))
             return found
 
         alike: dict[tuple[Any, ...], Held] = {}
@@ -307,12 +307,12 @@ class Thresholds:
 
     def of_barrier(self, r: Record) -> bool:
         """Whether an access is the init of a barrier that never ends: data over its bytes is no proof."""
-        if r.barrier < 0 or self.run.info.ends_barriers or not self.run.further:
+        if r.barrier < 0 or self.run.info.ends_barriers or not self.run.refined_comparison:
             return False
         s: Barrier = self.run.barriers[r.barrier]
         return s.auto.live
 
-    def settled(self, r: Record) -> bool:
+    def known_everywhere(self, r: Record) -> bool:
         """Whether every thread knows of an access, in every row that any pair of accesses is judged by."""
         least = self.least
         if r.kind.asynchronous:

@@ -37,7 +37,7 @@ class RingBarriers:
         at = {(b.cta, b.offset): i for i, b in enumerate(run.info.barriers)}
         self.size = len(groups[0]) if groups else 0
         #: barrier -> its orbit in its CTA by slot, and its slot
-        self.likes: dict[int, tuple[tuple[int, ...], int]] = {}
+        self.orbits: dict[int, tuple[tuple[int, ...], int]] = {}
         #: barrier -> its group, and by group the orbit in its CTA
         self.group: dict[int, int] = {}
         self.others: dict[int, dict[int, tuple[int, ...]]] = {}
@@ -46,15 +46,15 @@ class RingBarriers:
             for group, offsets in enumerate(groups):
                 likes = tuple([at.get((cta, offset), -1) for offset in offsets])
                 if all(b in run.barriers for b in likes):
-                    self.likes |= {b: (likes, slot) for slot, b in enumerate(likes)}
+                    self.orbits |= {b: (likes, slot) for slot, b in enumerate(likes)}
                     self.group |= dict.fromkeys(likes, group)
                     self.others |= dict.fromkeys(likes, others)
                     others[group] = likes
-        self.columns = {run.barriers[b].column: b for b in self.likes}
+        self.columns = {run.barriers[b].column: b for b in self.orbits}
 
     def place(self, b: int) -> int:
         """The place of a barrier's last phase, laps counted."""
-        _, slot = self.likes[b]
+        _, slot = self.orbits[b]
         phase: int = self.run.barriers[b].auto.phase
         return (phase - 1) * self.size + slot
 
@@ -63,7 +63,7 @@ class RingBarriers:
         b = self.columns.get(column)
         if b is None:
             return column, value
-        likes, slot = self.likes[b]
+        likes, slot = self.orbits[b]
         value, slot = divmod(value * self.size + slot + by, self.size)
         return self.run.barriers[likes[slot]].column, value
 
@@ -72,7 +72,7 @@ class RingBarriers:
         asked = self.columns.get(column, -1)
         if asked < 0 or self.others[asked] is not self.others[b]:
             return None
-        return self.group[asked], value * self.size + self.likes[asked][1] - self.place(b)
+        return self.group[asked], value * self.size + self.orbits[asked][1] - self.place(b)
 
     def beyond(self, b: int, group: int, distance: int) -> tuple[int, int]:
         """The threshold of a group so far from the last phase of a barrier."""
@@ -93,11 +93,11 @@ def forget_tile_history(run: Run, groups: Groups, lacks: Iterable[OrbitWeakening
     for registers stays. ``lacks``: what they are not to know of the ring either."""
     slots = RingBarriers(run, groups)
     left = [t.clock.m[E] for t in run.threads if not t.done and t.waits_on != LATER]
-    if not slots.likes or not left:
+    if not slots.orbits or not left:
         return
     least = np.min(left, axis=0)
     less = _lowered(run, slots, least)
-    for b in slots.likes:
+    for b in slots.orbits:
         s = run.barriers[b]
         lost = [
             (far, *slots.beyond(b, group, distance))
@@ -120,7 +120,7 @@ def _lowered(
     for request in run.requests:
         for column, value in request.times.items():
             asked.setdefault(column, []).append(value)
-    for b in slots.likes:
+    for b in slots.orbits:
         for c, w in run.barriers[b].waits.items():
             asked[c].append(w[0])
         for e in run.barriers[b].phases[0].expects:
@@ -151,11 +151,11 @@ def orbit_weakenings_of(
 ) -> set[OrbitWeakening]:
     """What of the ring last phases are to miss, wherever in it they are."""
     slots = RingBarriers(loose.run, groups)
-    last = {id(m): (b, far) for b in slots.likes for m, far in slots.last(b)}
+    last = {id(m): (b, far) for b in slots.orbits for m, far in slots.last(b)}
     found: set[OrbitWeakening] = set()
     for (kind, number), rows in missed:
         for row in rows if kind == ORDER else ():
-            here = last.get(id(loose.originals[row])) if row < len(loose.originals) else None
+            here = last.get(id(loose.matrices[row])) if row < len(loose.matrices) else None
             to = slots.distance(here[0], *loose.value((kind, number))) if here is not None else None
             if here is not None and to is not None:
                 found.add((slots.group[here[0]], here[1], *to))
@@ -168,16 +168,16 @@ def extend_to_orbit(
     """What else is to be missed: by the last phases of other slots what one of them misses."""
     slots = RingBarriers(loose.run, groups)
     rows_of: dict[int, list[int]] = {}  # by identity of the matrix
-    for i, m in enumerate(loose.originals):
+    for i, m in enumerate(loose.matrices):
         rows_of.setdefault(id(m), []).append(i)
-    last = {id(m): (b, far) for b in slots.likes for m, far in slots.last(b)}
+    last = {id(m): (b, far) for b in slots.orbits for m, far in slots.last(b)}
     found: dict[Place, set[int]] = {}
     for (kind, number), rows in missed:
         width = SLICES[kind].stop - SLICES[kind].start
         for row in rows:
             i, k = divmod(row, width)
-            here = last.get(id(loose.originals[i])) if i < len(loose.originals) else None
-            for b in slots.likes[here[0]][0] if here is not None else ():
+            here = last.get(id(loose.matrices[i])) if i < len(loose.matrices) else None
+            for b in slots.orbits[here[0]][0] if here is not None else ():
                 by = slots.place(b) - slots.place(here[0]) if here is not None else 0
                 there = loose.asked[kind].get(slots.moved(*loose.value((kind, number)), by))
                 if there is None or not by:

@@ -44,7 +44,7 @@ class ReachedState:
     path: PathCondition
     widenings: int  # that it comes from, one of the other
     known: KnowledgeAbstraction | None = None
-    loosely: bool = False  # it fails more often than others of that form
+    weakened: bool = False  # it fails more often than others of that form
 
 
 @dataclass(slots=True)
@@ -60,12 +60,12 @@ class RegisterChangeStatistics:
         """Takes note of a node and the one before it."""
         before = self.views.get(parent)
         if before is not None:
-            moved = self.moved(before, view, before.rows)
+            moved = self.changed_registers(before, view, before.rows)
             self.changes.update(moved)
             self.steps[number] = moved
         self.views[number] = view
 
-    def nearest(
+    def closest_partner(
         self,
         view: StateView,
         same: list[tuple[ReachedState, dict[Place, Sum]]],
@@ -75,15 +75,19 @@ class RegisterChangeStatistics:
         """The state (with its rows) where the fewest registers move; at first none where those of inner and
         of outer loops do at once, for their lattice would tie the ones to the others. ``parent``: the node
         before."""
-        moved = [(self.moved(seen.view, view, rows), seen) for seen, rows in reversed(same)]
+        moved = [(self.changed_registers(seen.view, view, rows), seen) for seen, rows in reversed(same)]
         places, best = min(moved, key=lambda m: len(m[0]))
-        since = self.since(best.node.number, graph, parent) if self.space.dealing else None
+        since = self.changes_since(best.node.number, graph, parent) if self.space.has_round_robin else None
         changes, much = (self.changes, 2) if since is None else (since, ROUND_ROBIN_FACTOR)
         counts = [changes[p] for p in places if changes[p]]
         crossing = bool(counts) and much * min(counts) < max(counts)
-        return None if crossing and len(same) < STATES_BEFORE_WIDENING and not self.space.summing else best
+        return (
+            None
+            if crossing and len(same) < STATES_BEFORE_WIDENING and not self.space.has_prefix_sums
+            else best
+        )
 
-    def since(self, number: int, graph: ReachabilityGraph, parent: int) -> Counter[Place] | None:
+    def changes_since(self, number: int, graph: ReachabilityGraph, parent: int) -> Counter[Place] | None:
         """How often registers have changed since a node that a state comes from; None if it does not."""
         found: Counter[Place] = Counter()
         while parent > number:
@@ -91,12 +95,16 @@ class RegisterChangeStatistics:
             parent = graph.nodes[parent].parent
         return found if parent == number else None
 
-    def moved(self, earlier: StateView, later: StateView, rows: Mapping[Place, Sum]) -> list[Place]:
+    def changed_registers(
+        self, earlier: StateView, later: StateView, rows: Mapping[Place, Sum]
+    ) -> list[Place]:
         """Where rows differ, and do not move already; ``rows``: the earlier ones."""
         kept = {a for _, (_, parts) in earlier.sizes for a, _ in parts}
-        return [p for p, row in later.rows.items() if not self.moves(rows.get(p, row), row, kept)]
+        return [
+            p for p, row in later.rows.items() if not self.in_generated_lattice(rows.get(p, row), row, kept)
+        ]
 
-    def moves(self, row: Sum, later: Sum, kept: set[int]) -> bool:
+    def in_generated_lattice(self, row: Sum, later: Sum, kept: set[int]) -> bool:
         """Whether a row may come to another, all others aside."""
         if row == later:
             return True
@@ -113,13 +121,15 @@ class RingLoopExtrapolation:
     steps: dict[Hashable, tuple[Hashable, Step]] = field(default_factory=dict)  # by key, to the next
     rounds: dict[Asker, Step] = field(default_factory=dict)  # of loops, in rounds of whole laps
 
-    def came(self, before: ReachedState, key: Hashable, view: StateView) -> None:
+    def record_step(self, before: ReachedState, key: Hashable, view: StateView) -> None:
         """Takes note of a step."""
         step = constant_stride(before.view.rows, view.rows)
         if step is not None:
             self.steps.setdefault(before.node.key, (key, step))
 
-    def kin(self, key: Hashable, view: StateView, seen: Mapping[Hashable, list[ReachedState]]) -> list[Rowed]:
+    def translates(
+        self, key: Hashable, view: StateView, seen: Mapping[Hashable, list[ReachedState]]
+    ) -> list[Rowed]:
         """What was seen last at the other points of a loop, as it would be at this one."""
         places = list(view.rows)
         found: dict[tuple[Sum, ...], PathCondition] = {}
@@ -139,14 +149,14 @@ class RingLoopExtrapolation:
                 found[tuple(rows)] = last.path
         return []
 
-    def went_round(self, before: ReachedState, view: StateView, asker: Asker, slots: int) -> None:
+    def record_iteration(self, before: ReachedState, view: StateView, asker: Asker, slots: int) -> None:
         """Takes note of how registers move in a round of the loop that asks, if that is of whole laps of a
         ring: by other numbers they may say where in it they are."""
         step = constant_stride(before.view.rows, view.rows)
         if step and slots and not any(k % slots for k in step.values()):
             self.rounds.setdefault(asker, step)
 
-    def next_round(
+    def extrapolate_iteration(
         self, before: ReachedState, view: StateView, path: PathCondition, o: UndecidedBranch, asker: Asker
     ) -> ReachedState | None:
         """What a loop comes to next that is begun, and was gone round elsewhere. ``before``: a node."""
@@ -158,7 +168,7 @@ class RingLoopExtrapolation:
         rows = {p: (c + step.get(p, 0), parts) for p, (c, parts) in view.rows.items()}
         return None if path.dead else ReachedState(before.node, replace(view, rows=rows), path, 0)
 
-    def ahead(
+    def extrapolate_lap(
         self,
         first: ReachedState | None,
         before: ReachedState,
@@ -169,7 +179,7 @@ class RingLoopExtrapolation:
     ) -> ReachedState | None:
         """What a loop comes to after another lap of so many steps, as its first two steps tell: registers
         that are numbers say where in the ring it is, and come round."""
-        question, step = before.node.question, constant_stride(before.view.rows, view.rows)
+        question, step = before.node.branch_condition, constant_stride(before.view.rows, view.rows)
         low = path.bounds(o.c, o.parts)[0]
         if first is None or not lap or not step or question is None or question[1] != o.parts or low is None:
             return None
@@ -206,28 +216,28 @@ class BackEdges:
     begun: bool = False  # some loop was, from elsewhere
     over: bool = False  # and some state since was a case of an earlier one
 
-    def came(self, graph: ReachabilityGraph, number: int, asker: Asker) -> None:
+    def record(self, graph: ReachabilityGraph, number: int, asker: Asker) -> None:
         """Takes note of a node."""
         self.nodes[number] = asker
         child, distance = graph.nodes[number], 1
         while child.parent >= 0 and distance < BACK_EDGE_HORIZON:
-            if self.nodes.get(child.parent) == asker and child.answer is not None:
+            if self.nodes.get(child.parent) == asker and child.branch_taken is not None:
                 found = self.back.setdefault(asker, {})
-                found[child.answer] = min(distance, found.get(child.answer, distance))
+                found[child.branch_taken] = min(distance, found.get(child.branch_taken, distance))
                 return
             child, distance = graph.nodes[child.parent], distance + 1
 
-    def begins(self, graph: ReachabilityGraph, node: Node) -> bool:
+    def enters_loop(self, graph: ReachabilityGraph, node: Node) -> bool:
         """Whether a loop was just begun, from where it was not before: until some such is a case of an
         earlier one it is left at once, so that all that moves its beginning is seen before its laps."""
         before = graph.nodes[node.parent] if node.parent >= 0 else None
-        if before is None or before.settled is not NodeStatus.WIDENED or before.answer is not False:
+        if before is None or before.status is not NodeStatus.WIDENED or before.branch_taken is not False:
             return False
         if not self.begun:
             self.begun, self.over = True, False
         return not self.over
 
-    def goes_on(self, number: int) -> bool:
+    def stays_in_inner_loop(self, number: int) -> bool:
         """Which answer to follow first."""
         found = self.back.get(self.nodes.get(number, (-1, -1)), {})
         return found.get(True, BACK_EDGE_HORIZON) <= found.get(False, BACK_EDGE_HORIZON)
@@ -236,8 +246,8 @@ class BackEdges:
 def knowledge_subsumes(seen: ReachedState, loosely: bool, knows: KnowledgeAbstraction | None) -> bool:
     """Whether what fails from a state on fails from an earlier one with its key too, registers aside."""
     if knows is None or seen.known is None:
-        return seen.loosely or not loosely
-    return seen.known.covers(knows)
+        return seen.weakened or not loosely
+    return seen.known.simulates(knows)
 
 
 def with_same_accesses(earlier: list[ReachedState], knows: KnowledgeAbstraction | None) -> list[ReachedState]:

@@ -52,37 +52,43 @@ class NodeProcessing(RingDetection):
     """States at open questions, the graph of what became of them, and those that are left to follow."""
 
     policy: Policy
-    newest: int = 0  # the last node whose key was a new one
-    lowers: bool = True  # states may be made to know less
-    plain: int = 0  # but not the first ones
-    traceless: bool = (
+    last_node_with_new_key: int = 0  # the last node whose key was a new one
+    may_weaken: bool = True  # states may be made to know less
+    exact_prefix: int = 0  # but not the first ones
+    forgets_tile_history: bool = (
         True  # where iterations are distributed round-robin, traces of where tiles began are forgotten
     )
-    lacks: set[OrbitWeakening] = field(default_factory=set)  # what slots of the ring were made to miss of it
-    compared: bool = False  # some were compared by what they know
-    delicate: bool = False  # failures were met that knowing less may turn into lesser ones
-    rounds: BackEdges = field(default_factory=BackEdges)
-    laps: RingLoopExtrapolation = field(default_factory=RingLoopExtrapolation)
-    held: int = 0  # bytes of the states that are left to follow, roughly
-    requests: int = 0  # for registers, before states are compared by what they know
-    last: int = 0  # decisions after which a ring is not followed any more, if one failure was found
-    _asked: dict[int, ReachedState] = field(default_factory=dict)  # the same by number
-    _loops: RegisterChangeStatistics = field(init=False)
-    _crowd: bool = False
-    _crowds: dict[Hashable, set[Hashable]] = field(default_factory=dict)  # forms at one point
-    _heap: list[tuple[bool, int, int, SymbolicState]] = field(default_factory=list)
+    # what slots of the ring were made to miss of it
+    orbit_weakenings: set[OrbitWeakening] = field(default_factory=set)
+    used_knowledge_order: bool = False  # some were compared by what they know
+    non_monotone_failure_seen: bool = False  # failures were met that knowing less may turn into lesser ones
+    back_edges: BackEdges = field(default_factory=BackEdges)
+    ring_loops: RingLoopExtrapolation = field(default_factory=RingLoopExtrapolation)
+    worklist_bytes: int = 0  # bytes of the states that are left to follow, roughly
+    register_requests_seen: int = 0  # for registers, before states are compared by what they know
+    # decisions after which a ring is not followed any more, if one failure was found
+    node_limit_after_refutation: int = 0
+    split_nodes: dict[int, ReachedState] = field(default_factory=dict)  # the same by number
+    loop_statistics: RegisterChangeStatistics = field(init=False)
+    knowledge_order_enabled: bool = False
+    forms_by_location: dict[Hashable, set[Hashable]] = field(default_factory=dict)  # forms at one point
+    worklist: list[tuple[bool, int, int, SymbolicState]] = field(default_factory=list)
     _numbers: Iterator[int] = field(default_factory=count)
 
     @property
-    def settling(self) -> bool:
+    def is_converging(self) -> bool:
         """Whether nothing in the last third was at a new point."""
-        return 3 * self.newest < 2 * len(self.graph.nodes)
+        return 3 * self.last_node_with_new_key < 2 * len(self.graph.nodes)
 
     @property
     def groups(self) -> Groups:
         """Barriers of the ring that tiles begin anywhere in, where iterations are distributed round-robin."""
-        deals = self.space.deals
-        return deals.groups if self.traceless and self.space.dealing and deals is not None else ()
+        deals = self.space.round_robin
+        return (
+            deals.groups
+            if self.forgets_tile_history and self.space.has_round_robin and deals is not None
+            else ()
+        )
 
     @property
     def slots(self) -> Groups:
@@ -90,31 +96,33 @@ class NodeProcessing(RingDetection):
         return () if self.ring is None else self.ring.offsets
 
     @property
-    def times(self) -> int:
+    def limit_factor(self) -> int:
         """How many times as much as otherwise may be spent where iterations are distributed round-robin."""
-        if self.space.summing:
+        if self.space.has_prefix_sums:
             return at_most.OF_SUMS
-        return at_most.OF_DEALT if self.space.dealing else 1
+        return at_most.OF_DEALT if self.space.has_round_robin else 1
 
-    def beyond(self, spent: int, most: int) -> bool:
+    def over_limit(self, spent: int, most: int) -> bool:
         """Whether a limit is reached; it is stretched while few states are left."""
         if spent <= most:
             return False
-        return not self.limits.goes_on(spent / most, len(self._heap), len(self.graph.nodes), self.few)
+        return not self.limits.allows(
+            spent / most, len(self.worklist), len(self.graph.nodes), self.worklist_ratio
+        )
 
     @property
-    def few(self) -> int:
+    def worklist_ratio(self) -> int:
         """For how many decisions a state may be left to follow."""
         return at_most.FEW_LEFT if self.ring is None else at_most.HALF
 
-    def goes_on_for_ever(self, most: int) -> bool:
+    def diverges(self, most: int) -> bool:
         """Whether states do not repeat round a ring within so many decisions, or several times as many while
         few are left to follow."""
         nodes = len(self.graph.nodes)
-        longer = at_most.worklist_is_small(len(self._heap), nodes, self.few)
-        return nodes > most * (min(at_most.LONGER, self.limits.stretch) if longer else 1)
+        longer = at_most.worklist_is_small(len(self.worklist), nodes, self.worklist_ratio)
+        return nodes > most * (min(at_most.LONGER, self.limits.extension_factor) if longer else 1)
 
-    def push(self, state: SymbolicState) -> None:
+    def enqueue(self, state: SymbolicState) -> None:
         """Keeps a state for later; those that were made to know less come first, for they stand for others,
         and then those of the smallest sizes."""
         self.space.path = state.path
@@ -122,172 +130,180 @@ class NodeProcessing(RingDetection):
         for value in state.path.sizes.values():
             total = total + value
         least = self.space.bounds(total)[0]
-        state.weigh()
-        self.held += state.weight
-        if self.held > self.limits.bytes:
+        state.estimate_bytes()
+        self.worklist_bytes += state.weight
+        if self.worklist_bytes > self.limits.bytes:
             raise BudgetExceeded(f"the states that are left to follow exceed {self.limits.bytes >> 20} MiB")
         if least is None:
             least = -(1 << 62)
         number = next(self._numbers)
         # round a ring the newest comes first: the state that all laps come to stands for those before it
-        order = -number if self.goes_round or self.seeks else least
-        heappush(self._heap, (not state.general, order, number, state))
+        order = -number if self.uses_symmetry or self.seeks else least
+        heappush(self.worklist, (not state.was_weakened, order, number, state))
 
-    def settle(self, state: SymbolicState, t: LaneClass, o: UndecidedBranch) -> bool:
+    def process(self, state: SymbolicState, t: LaneClass, o: UndecidedBranch) -> bool:
         """At an open question: true if the state was widened, and is to ask again; false if it is settled."""
         groups.commit_pending_reads(state.run)
-        most = self.limits.nodes * self.times
-        if self.ring is None and self.beyond(len(self.graph.nodes), most):
+        most = self.limits.max_nodes * self.limit_factor
+        if self.ring is None and self.over_limit(len(self.graph.nodes), most):
             raise BudgetExceeded(f"states do not repeat within {most} decisions")
-        longer = 3 if self.settling or self.space.summing else 1
-        if self.ring is None and self.compared and len(self.graph.nodes) > at_most.MOST_LOOSE * longer:
+        longer = 3 if self.is_converging or self.space.has_prefix_sums else 1
+        if (
+            self.ring is None
+            and self.used_knowledge_order
+            and len(self.graph.nodes) > at_most.MOST_LOOSE * longer
+        ):
             raise Unweaken
-        members = state.run.info.member is not None
-        if self.ring is not None and 0 < self.last < len(self.graph.nodes):
-            raise BudgetExceeded(f"states do not repeat within {self.last} decisions")
-        if self.ring is not None and self.goes_on_for_ever(at_most.ring_node_limit(self.ring.size, members)):
+        members = state.run.info.modular_cluster is not None
+        if self.ring is not None and 0 < self.node_limit_after_refutation < len(self.graph.nodes):
+            raise BudgetExceeded(f"states do not repeat within {self.node_limit_after_refutation} decisions")
+        if self.ring is not None and self.diverges(at_most.ring_node_limit(self.ring.size, members)):
             raise SymmetryBroken("states do not repeat round the ring either")
         if self.soon and self.ring is None:
             self.look_soon(state.run)
         progress = state.progress()
-        uneven = state.rotations is not None and bool(state.rotations.uneven)
+        uneven = state.rotations is not None and bool(state.rotations.out_of_step)
         if uneven and state.rotations is not None:
-            state.rotations.waits_longer()
-        if uneven or (progress == state.asked_at and not state.widened):
+            state.rotations.count_out_of_step()
+        if uneven or (progress == state.progress_at_last_branch and not state.widened):
             # a further question at the same point: nothing is repeated yet that could be covered
             node = self.graph.add(
-                state.parent, NodeStatus.ASKED, answer=state.answer, asker=t.cls, question=(o.c, o.parts)
+                state.parent,
+                NodeStatus.SPLIT,
+                branch_taken=state.answer,
+                branching_class=t.cls,
+                branch_condition=(o.c, o.parts),
             )
-            self.branch(state, node, o)
+            self.split(state, node, o)
             return False
-        state.asked_at = progress
+        state.progress_at_last_branch = progress
         state.flush()
-        state.forget(self.space.forgotten if self.space.forgets else set())
+        state.drop_dead_symbols(self.space.havocked if self.space.havocs else set())
         state.begin_at_next()
         forget_waits(state.run)
         drop_converged(state.run)
-        crowded = self.crowded(state)
+        crowded = self.enable_knowledge_order(state)
         if crowded and self.groups and supports_knowledge_order(state.run):
             coarsen(state.run, self.policy)
-            forget_tile_history(state.run, self.groups, self.lacks)
+            forget_tile_history(state.run, self.groups, self.orbit_weakenings)
         knows = abstract_knowledge(state.run) if crowded else None
         if knows is not None:
             coarsen(state.run, self.policy)
         form = None if knows is None else knows.key
         view = state.view(form)
-        state.path.project({a for _, parts in view.rows.values() for a, _ in parts})
-        if state.path.stale:
+        state.path.eliminate({a for _, parts in view.rows.values() for a, _ in parts})
+        if state.path.registers_outdated:
             state.flush()
             view = state.view(form)
         key = view.key
         if self.ring is not None:
-            self.kinds.follow(view.rows, view.at)
-            phases = state.beside(self.ring)
-            self.kinds.visit(state.where()[0], phases, key, view.at.main, view.rows)
+            self.kinds.observe(view.rows, view.at)
+            phases = state.phases_outside_ring(self.ring)
+            self.kinds.visit(state.location()[0], phases, key, view.at.main, view.rows)
         earlier = self._seen.setdefault(key, [])
         if earlier:  # equal keys are kept once
             view, key = replace(view, form=earlier[0].view.form), earlier[0].node.key
         if knows is None:
-            self._crowds.setdefault(state.where(), set()).add(key)
+            self.forms_by_location.setdefault(state.location(), set()).add(key)
         else:
-            self.compared = True
+            self.used_knowledge_order = True
         next_ = None
-        if self.space.summing:
-            next_ = self.followed(state, view, key, t, o)
-        elif self.space.dealing:
-            next_ = self.foreseen(state, view, t, o)
+        if self.space.has_prefix_sums:
+            next_ = self.extrapolate_ring_loop(state, view, key, t, o)
+        elif self.space.has_round_robin:
+            next_ = self.extrapolate_loop_entry(state, view, t, o)
         if next_ is not None and not earlier:
             self.widen(state, view, next_, None, ahead=True)
             return True
-        if self.seeks and self.space.forgets and not self.space.dealing:
+        if self.seeks and self.space.havocs and not self.space.has_round_robin:
             self.seek(state.run)  # of given sizes few states may be left
-        there = None if state.widened else self.one_by_one(view, earlier)
+        there = None if state.widened else self.sequential_orbit_visit(view, earlier)
         if there is not None and there.view.at.main != view.at.main:
-            self.branch(state, self.remember(state, view, key, t, o, knows), o)
+            self.split(state, self.add_to_reached(state, view, key, t, o, knows), o)
             return False
         rows = list(view.rows.values())
-        candidates = self.beside(earlier, view)
-        self.strays_from(earlier, candidates, view)
+        candidates = self.aligned_states(earlier, view)
+        self.count_refuting_states(earlier, candidates, view)
         for seen, both in reversed(candidates[-at_most.MOST_COMPARED :]):
             if (
                 both.covers
-                and knowledge_subsumes(seen, state.run.loosely, knows)
+                and knowledge_subsumes(seen, state.run.weak_completion_knowledge, knows)
                 and is_subset(self.space, list(both.rows.values()), seen.path, rows, state.path)
             ):
-                self.repeats = self.rounds.over = True
+                self.repeats = self.back_edges.over = True
                 number = seen.node.number
                 less = -1 if knows is None else number
                 self.graph.add(
                     state.parent,
                     NodeStatus.COVERED,
-                    answer=state.answer,
+                    branch_taken=state.answer,
                     target=number,
-                    rows=tuple(rows),
+                    valuation=tuple(rows),
                     less=less,
                 )
                 return False
-        if self.knows_more(state, view, candidates, knows):
+        if self.weaken_to_earlier(state, view, candidates, knows):
             return True
         same = [seen for seen, _ in candidates]
         if there is not None and same:
-            like: ReachedState | None = self.come_round(there, view, earlier, same)
+            like: ReachedState | None = self.close_orbit(there, view, earlier, same)
         else:
-            like = None if state.widened else self.like(state, view, candidates, knows)
+            like = None if state.widened else self.widening_partner(state, view, candidates, knows)
         since = 0 if like is None else like.widenings + 1
-        if like is not None and self.holds(state, rows, like):
+        if like is not None and self.already_subsumes(state, rows, like):
             like = None
         if like is not None:
             self.widen(state, view, like, None if knows is None else with_same_accesses(same, knows)[-1])
             return True
         if knows is not None and same and not state.widened:
             last = with_same_accesses(same, knows)[-1]
-            if last.known is not None and not knows.covers(last.known):
+            if last.known is not None and not knows.simulates(last.known):
                 # what is known is made less at once, registers stay what they are
                 self.widen(
                     state, view, replace(last, view=view, path=state.path, widenings=max(since - 1, 0)), last
                 )
                 return True
         state.widened = state.widened or since
-        self.branch(state, self.remember(state, view, key, t, o, knows), o)
+        self.split(state, self.add_to_reached(state, view, key, t, o, knows), o)
         return False
 
-    def followed(
+    def extrapolate_ring_loop(
         self, state: SymbolicState, view: StateView, key: Hashable, t: LaneClass, o: UndecidedBranch
     ) -> ReachedState | None:
         """Takes note of a step round a loop; where it is seen to be one of the first lap, what the next one
         comes to."""
-        before, deals = self._asked.get(state.parent) if state.answer else None, self.space.deals
-        if before is None or before.node.asker != t.cls or deals is None:
+        before, deals = self.split_nodes.get(state.parent) if state.answer else None, self.space.round_robin
+        if before is None or before.node.branching_class != t.cls or deals is None:
             return None
-        self.laps.came(before, key, view)
-        if state.widened or before.widenings or not before.node.answer:
+        self.ring_loops.record_step(before, key, view)
+        if state.widened or before.widenings or not before.node.branch_taken:
             return None
-        first = self._asked.get(before.node.parent)
-        return self.laps.ahead(first, before, view, state.path, o, 2 * deals.slots)
+        first = self.split_nodes.get(before.node.parent)
+        return self.ring_loops.extrapolate_lap(first, before, view, state.path, o, 2 * deals.slots)
 
-    def foreseen(
+    def extrapolate_loop_entry(
         self, state: SymbolicState, view: StateView, t: LaneClass, o: UndecidedBranch
     ) -> ReachedState | None:
         """Where a loop of whole laps is begun that was gone round before, what its next round comes to."""
-        before, deals = self._asked.get(state.parent), self.space.deals
+        before, deals = self.split_nodes.get(state.parent), self.space.round_robin
         if before is None or state.widened or deals is None:
             return None
         asker = t.cls, cast(Any, t.agent).place()
-        if state.answer and self.rounds.nodes.get(before.node.number) == asker:
-            self.laps.went_round(before, view, asker, deals.slots)
+        if state.answer and self.back_edges.nodes.get(before.node.number) == asker:
+            self.ring_loops.record_iteration(before, view, asker, deals.slots)
             return None
-        return self.laps.next_round(before, view, state.path, o, asker)
+        return self.ring_loops.extrapolate_iteration(before, view, state.path, o, asker)
 
-    def holds(self, state: SymbolicState, rows: list[Sum], like: ReachedState) -> bool:
+    def already_subsumes(self, state: SymbolicState, rows: list[Sum], like: ReachedState) -> bool:
         """Whether a state stands for all registers of an earlier one already, which was not widened often."""
-        if not self.space.dealing:
+        if not self.space.has_round_robin:
             return False
-        often = at_most.OFTEN_WIDENED * (at_most.OF_SUMS if self.space.summing else 1)
+        often = at_most.OFTEN_WIDENED * (at_most.OF_SUMS if self.space.has_prefix_sums else 1)
         if like.widenings > often or like.known is None or state.rotations is not None:
             return False
         return is_subset(self.space, rows, state.path, list(like.view.rows.values()), like.path)
 
-    def knows_more(
+    def weaken_to_earlier(
         self,
         state: SymbolicState,
         view: StateView,
@@ -296,55 +312,57 @@ class NodeProcessing(RingDetection):
     ) -> bool:
         """Makes a state whose registers are a case of an earlier one's into one that knows no more than those
         before; whether it was such a state."""
-        if not candidates or knows is None or state.widened or not self.space.dealing:
+        if not candidates or knows is None or state.widened or not self.space.has_round_robin:
             return False
         seen, both = candidates[-1]
         rows = list(view.rows.values())
         if not (both.covers and is_subset(self.space, list(both.rows.values()), seen.path, rows, state.path)):
             return False
         less = with_same_accesses([seen for seen, _ in candidates], knows)[-1]
-        if less.known is None or knows.covers(less.known):
+        if less.known is None or knows.simulates(less.known):
             return False
         node = self.graph.add(
             state.parent,
             NodeStatus.WIDENED,
-            answer=state.answer,
+            branch_taken=state.answer,
             target=seen.node.number,
-            rows=tuple(both.rows.values()),
+            valuation=tuple(both.rows.values()),
             less=less.node.number,
         )
-        self.lacks |= weaken(state.run, less.known, self.groups, self.slots)
-        state.formed, state.general = None, True
+        self.orbit_weakenings |= weaken(state.run, less.known, self.groups, self.slots)
+        state.cached_canonical_state, state.was_weakened = None, True
         state.put(both.rows, seen.path.fork(), replace(seen.view, rows=both.rows, at=both.places))
         state.flush()
         state.parent, state.answer = node.number, None
         state.widened = max(seen.widenings, 1)
         return True
 
-    def given_way(self, state: SymbolicState) -> bool:
+    def covered_by_later(self, state: SymbolicState) -> bool:
         """Whether an answer needs not be followed, for a later node stands for all of the one that asked."""
-        asked = self._asked.get(state.parent) if self.goes_round and state.answer is not None else None
+        asked = (
+            self.split_nodes.get(state.parent) if self.uses_symmetry and state.answer is not None else None
+        )
         for seen in reversed(self._seen[asked.node.key]) if asked is not None else ():
             if asked is None or seen is asked:
                 return False
-            if self.stands(seen, asked):
+            if self.subsumes(seen, asked):
                 number = seen.node.number
                 self.graph.add(
-                    state.parent, NodeStatus.COVERED, answer=state.answer, target=number, less=number
+                    state.parent, NodeStatus.COVERED, branch_taken=state.answer, target=number, less=number
                 )
                 return True
         return False
 
-    def stands(self, seen: ReachedState, for_: ReachedState) -> bool:
+    def subsumes(self, seen: ReachedState, for_: ReachedState) -> bool:
         """Whether a node stands for all of another one with its key."""
         view, known = for_.view, for_.known
         both = together(seen.view.rows, seen.view.at, view.rows, view.at, self.kinds)
-        if both is None or not both.covers or not knowledge_subsumes(seen, for_.loosely, known):
+        if both is None or not both.covers or not knowledge_subsumes(seen, for_.weakened, known):
             return False
         rows = list(view.rows.values())
         return is_subset(self.space, list(both.rows.values()), seen.path, rows, for_.path)
 
-    def turns_of(
+    def note_unbounded_registers(
         self, earlier: StateView, view: StateView, became: dict[Place, Sum], path: PathCondition
     ) -> None:
         """Takes note of registers that grow for ever."""
@@ -353,19 +371,26 @@ class NodeProcessing(RingDetection):
             if where[0] == "register" and row != earlier.rows[where]:
                 low, high = self.space.bounds(self.space.term(*became[where]))
                 if low is None or high is None or high - low >= FAR:
-                    self.kinds.counters.add((where[1], where[2]))
+                    self.kinds.monotone_registers.add((where[1], where[2]))
         self.space.path = before
 
-    def crowded(self, state: SymbolicState) -> bool:
+    def enable_knowledge_order(self, state: SymbolicState) -> bool:
         """Whether many states at some point differ, perhaps only in what is known."""
-        most = at_most.FEW_FORMS if self.limits.asks_last else at_most.MOST_FORMS
-        most = -1 if self.space.dealing else most
-        if len(state.run.requests) < self.requests:
+        most = at_most.FEW_FORMS if self.limits.branch_when_nobody_else_can_run else at_most.MOST_FORMS
+        most = -1 if self.space.has_round_robin else most
+        if len(state.run.requests) < self.register_requests_seen:
             return False
-        self._crowd = self._crowd or len(self._crowds.get(state.where(), ())) > most
-        return self._crowd and self.lowers and not self.delicate and len(self.graph.nodes) >= self.plain
+        self.knowledge_order_enabled = (
+            self.knowledge_order_enabled or len(self.forms_by_location.get(state.location(), ())) > most
+        )
+        return (
+            self.knowledge_order_enabled
+            and self.may_weaken
+            and not self.non_monotone_failure_seen
+            and len(self.graph.nodes) >= self.exact_prefix
+        )
 
-    def like(
+    def widening_partner(
         self,
         state: SymbolicState,
         view: StateView,
@@ -375,48 +400,54 @@ class NodeProcessing(RingDetection):
         """The earlier node that a state is widened with: the last one where the sizes are the same sums and
         that it comes from; what answers to other questions distinguish is mixed only where it is much."""
         earlier = [seen for seen, _ in candidates]
-        if not earlier or len(earlier) <= self.limits.patience:
+        if not earlier or len(earlier) <= self.limits.widening_delay:
             return None
         same = [seen for seen in earlier if seen.view.sizes == view.sizes]
         if same and same[0].known is not None:
             rows = {id(seen): both.rows for seen, both in candidates}  # at the place of this one
             there = [(seen, rows[id(seen)]) for seen in with_same_accesses(same, knows)]
-            return self._loops.nearest(view, there, self.graph, state.parent)
+            return self.loop_statistics.closest_partner(view, there, self.graph, state.parent)
         before = self.ancestors(state, same) or same[at_most.MOST_SIBLINGS :]
-        if not before and len({seen.view.sizes for seen in earlier}) >= self.limits.forms:
+        if (
+            not before
+            and len({seen.view.sizes for seen in earlier}) >= self.limits.size_shapes_before_widening
+        ):
             before = self.ancestors(state, earlier) or earlier
         return before[-1] if before else None
 
     def ancestors(self, state: SymbolicState, earlier: list[ReachedState]) -> list[ReachedState]:
         """The nodes among some that the state comes from, oldest first."""
-        above = self.graph.above(state.parent)
+        above = self.graph.ancestors_of(state.parent)
         return [seen for seen in earlier if seen.node.number in above]
 
-    def branch(self, state: SymbolicState, node: Node, o: UndecidedBranch) -> None:
+    def split(self, state: SymbolicState, node: Node, o: UndecidedBranch) -> None:
         """Follows both answers."""
         other = state.fork()
         both = [(state, True, o.c, o.parts), (other, False, -o.c - 1, negated(o.parts))]
-        if (self.goes_round or self.seeks) and self.larger(node, o):
+        if (self.uses_symmetry or self.seeks) and self.preferred_branch(node, o):
             both.reverse()  # the last one is followed first
         for one, answer, c, parts in both:
             one.parent, one.answer, one.widened = node.number, answer, 0
             self.space.path = one.path
-            one.path.answer(c, parts)
+            one.path.assume_branch(c, parts)
             if not one.path.dead:
                 one.flush()
-                self.push(one)
+                self.enqueue(one)
 
-    def larger(self, node: Node, o: UndecidedBranch) -> bool:
+    def preferred_branch(self, node: Node, o: UndecidedBranch) -> bool:
         """Which answer to follow first: that of larger sizes, or that goes on in the innermost loop."""
-        of_sizes = sum(k for a, k in o.parts if not self.space.atoms[a].widened)
-        if self.rounds.nodes.get(node.number) in self.laps.rounds and self._asked[node.number].widenings == 1:
+        of_sizes = sum(k for a, k in o.parts if not self.space.symbols[a].widened)
+        if (
+            self.back_edges.nodes.get(node.number) in self.ring_loops.rounds
+            and self.split_nodes[node.number].widenings == 1
+        ):
             return False  # what comes behind the loop first: a later node may stand for this one
         if of_sizes:
             return of_sizes > 0
-        begins = self.space.summing and self.rounds.begins(self.graph, node)
-        return self.rounds.goes_on(node.number) is not begins
+        begins = self.space.has_prefix_sums and self.back_edges.enters_loop(self.graph, node)
+        return self.back_edges.stays_in_inner_loop(node.number) is not begins
 
-    def remember(
+    def add_to_reached(
         self,
         state: SymbolicState,
         view: StateView,
@@ -429,21 +460,21 @@ class NodeProcessing(RingDetection):
         path = state.path.fork()
         node = self.graph.add(
             state.parent,
-            NodeStatus.ASKED,
+            NodeStatus.SPLIT,
             key,
-            answer=state.answer,
-            asker=t.cls,
-            question=(o.c, o.parts),
-            rows=rows,
+            branch_taken=state.answer,
+            branching_class=t.cls,
+            branch_condition=(o.c, o.parts),
+            valuation=rows,
             path=path,
         )
-        self.rounds.came(self.graph, node.number, (t.cls, cast(Any, t.agent).place()))
+        self.back_edges.record(self.graph, node.number, (t.cls, cast(Any, t.agent).place()))
         if not self._seen[key]:
-            self.newest = node.number
-        self._loops.seen(state.parent, node.number, view)
-        seen = ReachedState(node, view, path, state.widened, knows, state.run.loosely)
+            self.last_node_with_new_key = node.number
+        self.loop_statistics.seen(state.parent, node.number, view)
+        seen = ReachedState(node, view, path, state.widened, knows, state.run.weak_completion_knowledge)
         self._seen[key].append(seen)
-        self._asked[node.number] = seen
+        self.split_nodes[node.number] = seen
         return node
 
     def widen(
@@ -455,15 +486,15 @@ class NodeProcessing(RingDetection):
         ahead: bool = False,
     ) -> None:
         """Replaces the state by one that it and an earlier one are cases of, and which knows no more than
-        ``less`` but for what is known with other things only. ``ahead``: it is a later one."""
+        ``less`` but for what is known with other things only. ``extrapolate_lap``: it is a later one."""
         self.repeats = True
         both = together(seen.view.rows, seen.view.at, view.rows, view.at, self.kinds)
         assert both is not None
         if not both.overlap:
-            both = self.kinds.more(both, view.rows, state.where()[0])
+            both = self.kinds.generalise(both, view.rows, state.location()[0])
         seen = replace(seen, view=replace(seen.view, rows=both.rows, at=both.places))
         places = list(view.rows)
-        also = [] if ahead else self.laps.kin(seen.node.key, view, self._seen)
+        also = [] if ahead else self.ring_loops.translates(seen.node.key, view, self._seen)
         sides = [(seen.view, seen.path), (view, state.path)]
         (first, path), (second, there) = reversed(sides) if ahead else sides
         w = AffineWidening(
@@ -472,53 +503,57 @@ class NodeProcessing(RingDetection):
             path,
             [second.rows[p] for p in places],
             there,
-            ends=seen.widenings >= self.limits.new_facts,
+            ends=seen.widenings >= self.limits.widenings_that_keep_new_constraints,
             fixed={a for _, (_, parts) in set(view.sizes) & set(seen.view.sizes) for a, _ in parts},
-            numbers=self.numbers(view),
+            numbers=self.widening_thresholds(view),
             shifted=len(both.places.all) > 1,
-            counts=self.counted(state, places),
+            counts=self.iteration_counter_rows(state, places),
             totals={i for i, p in enumerate(places) if p[0] == "value" and p[1][0] != ITERATION},
-            least=max((-c for _, k, c in self.space.early if k == 1), default=0) if self.space.summing else 0,
+            least=max((-c for _, k, c in self.space.presplit if k == 1), default=0)
+            if self.space.has_prefix_sums
+            else 0,
             also=also,
-            ring=self.space.deals.slots if self.space.summing and self.space.deals is not None else 0,
+            ring=self.space.round_robin.slots
+            if self.space.has_prefix_sums and self.space.round_robin is not None
+            else 0,
         )
-        became = dict(zip(places, w.became, strict=True))
-        self.turns_of(seen.view, view, became, w.path)
+        became = dict(zip(places, w.result, strict=True))
+        self.note_unbounded_registers(seen.view, view, became, w.path)
         found = tuple((a, w.values[0 if ahead else 1][a]) for a in w.atoms)
         node = self.graph.add(
             state.parent,
             NodeStatus.WIDENED,
-            answer=state.answer,
+            branch_taken=state.answer,
             target=seen.node.number,
-            rows=tuple(w.became),
-            found=found,
-            facts=tuple(w.facts),
+            valuation=tuple(w.result),
+            substitution=found,
+            constraints=tuple(w.facts),
             less=-1 if less is None else less.node.number,
         )
         if less is not None and less.known is not None:
-            self.lacks |= weaken(state.run, less.known, self.groups, self.slots)
-            state.formed, state.general = None, True
+            self.orbit_weakenings |= weaken(state.run, less.known, self.groups, self.slots)
+            state.cached_canonical_state, state.was_weakened = None, True
         state.put(became, w.path, seen.view)
         self.look_for_ring(state.run)
         state.flush()
         state.parent, state.answer = node.number, None
         state.widened = seen.widenings + 1
 
-    def numbers(self, view: StateView) -> list[int]:
+    def widening_thresholds(self, view: StateView) -> list[int]:
         """Sizes that are numbers, which counters may stay below; none where each tile goes to its end
         without a question, so that all that counts on counts tiles."""
-        if self.space.early:
+        if self.space.presplit:
             return []
         sizes = (row for name, row in view.sizes if name != MEMBER)
         return sorted({c for c, parts in sizes if not parts and c > 1})
 
-    def counted(self, state: SymbolicState, places: list[Place]) -> set[int]:
+    def iteration_counter_rows(self, state: SymbolicState, places: list[Place]) -> set[int]:
         """Which rows count turns."""
         counts = {
             ("register", t.cls, slot)
             for t in state.run.threads
             if not t.done
-            for slot in getattr(t.agent, "turn_slots", ())
+            for slot in getattr(t.agent, "iteration_counters", ())
         }
         return {i for i, place in enumerate(places) if place in counts}
 

@@ -99,7 +99,7 @@ def elections(kernel: n.Kernel) -> list[tuple[int, ...]]:
             w = _Warp(kernel, number, numbers, depths, stage_parameters(kernel), holds, lane, tiled=True)
             w.block(kernel.body, frozenset(range(32)), ())
             tried.add(lane)
-            kinds = {x: kinds[x] + w.told[x] for x in range(32)}
+            kinds = {x: kinds[x] + w.conditions[x] for x in range(32)}
             if not w.elected:
                 break
         lanes.append(sorted(tried))
@@ -198,7 +198,7 @@ class _Warp(Lanes):
         nobody: dict[str, Expr] = {p: Int(0) for p in self.elected}
         tests = [simple(fold(cond, t | nobody)) for t in self.threads]
         if len(set(tests)) > 1:
-            self.told = [(*old, test) for old, test in zip(self.told, tests, strict=True)]
+            self.conditions = [(*old, test) for old, test in zip(self.conditions, tests, strict=True)]
         sides: dict[Expr, set[int]] = {}
         for lane in mask:
             sides.setdefault(simple(self.on(cond, lane)), set()).add(lane)

@@ -24,8 +24,8 @@ from syncverify.model.proxies import Access
 class Lanes:
     """What one warp knows at a point of the text; makes the operation of a statement.
 
-    ``lanes``: for each operation so far, which lanes execute it. ``told``: for each lane, how guards decided.
-    ``chosen``: the elected lane.
+    ``lanes``: for each operation so far, which lanes execute it. ``conditions``: for each lane, how guards
+    decided. ``chosen``: the elected lane.
     """
 
     kernel: n.Kernel
@@ -40,7 +40,7 @@ class Lanes:
     env: dict[str, Expr] = field(default_factory=dict)
     elected: set[str] = field(default_factory=set)
     declared: dict[str, tuple[frozenset[int], tuple[Lin, ...]]] = field(default_factory=dict)
-    told: list[tuple[Expr, ...]] = field(default_factory=lambda: [()] * 32)
+    conditions: list[tuple[Expr, ...]] = field(default_factory=lambda: [()] * 32)
     segment: int = 0
     bounds: dict[int, tuple[Lin, ...]] = field(default_factory=dict)  # of the loops, by segment
     tiled: bool = False  # loops in loops are tiles
@@ -93,7 +93,7 @@ class Lanes:
         """The lanes that may be meant: the elected one stands for all that guards do not tell from it."""
         if not self.elected:
             return mask
-        return mask | {x for x in range(32) if self.told[x] == self.told[self.chosen]}
+        return mask | {x for x in range(32) if self.conditions[x] == self.conditions[self.chosen]}
 
     def number(self, e: Expr, mask: frozenset[int], what: str) -> int:
         e = self.shared_by(e, mask)

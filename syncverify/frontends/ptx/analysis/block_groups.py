@@ -57,18 +57,18 @@ class Places:
     anyone: Strides | None = None
     each: bool = False  # whether the place that is told moves with the cluster
 
-    def told_by(self, number: Any, each: bool) -> None:
+    def note_unit(self, number: Any, each: bool) -> None:
         """Takes note of the number that the next place is determined by: of the block group, or of ``each``
         cluster.
         """
         self.number, self.each = number, each
 
-    def told(self, values: tuple[Any, ...]) -> tuple[tuple[int, ...], int]:
+    def as_numbers(self, values: tuple[Any, ...]) -> tuple[tuple[int, ...], int]:
         """Addresses as numbers, without the part that moves with the block group; and how far that moves
         them.
         """
         plain, number = tuple(map(_term, values)), _term(self.number)
-        found, times = self.space.placed(plain, number)
+        found, times = self.space.relative_address(plain, number)
         if self.anyone is not None:
             found = tuple([x + self.anyone.ahead(times, self.each) for x in found])
         return found, times

@@ -43,7 +43,8 @@ class HandOver:
     spins: Mapping[int, GlobalSpin]
     line: int
     together: bool
-    settled: Mapping[int, tuple[str, int]] = field(default_factory=dict)  # setp -> its predicate after a spin
+    # setp -> its predicate after a spin
+    spin_predicates: Mapping[int, tuple[str, int]] = field(default_factory=dict)
     polls: frozenset[int] = frozenset()  # atomics by which a whole block waits, turn by turn
     locks: Mapping[int, int] = field(default_factory=dict)  # those that take a lock -> what lets it go
     consumers: frozenset[int] = frozenset()  # what waits for, or decides by, what others have written

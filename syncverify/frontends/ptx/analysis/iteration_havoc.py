@@ -29,17 +29,18 @@ TURN, KEPT = "%turns", "%kept "
 class HavocLoop:
     """A loop, and what its iterations may havocked: registers, or constants that the agent is given.
 
-    ``trips``: those that decide how long loops inside go on; ``kept``: what decides how long it does itself.
+    ``inner_trip_counts``: those that decide how long loops inside go on; ``own_bound``: what decides how long
+    it does itself.
     """
 
     header: int
     blocks: frozenset[int]
     names: tuple[str, ...]
-    trips: frozenset[str]
-    kept: frozenset[str]
+    inner_trip_counts: frozenset[str]
+    own_bound: frozenset[str]
     before: frozenset[int]  # the blocks from which control may come to it, its own left out
     after: frozenset[int]  # the blocks that it is left to
-    counts_on: bool = False  # a register goes on by a whole turn's trips at once
+    advances_by_trips: bool = False  # a register goes on by a whole turn's trips at once
     deal: RoundRobinLoop | None = None  # where its iterations are those of one role of two
 
 
@@ -355,12 +356,12 @@ def havocked(value: Any) -> bool:
     if not isinstance(value, SymbolicWord) or not isinstance(value.term, AffineTerm):
         return False
     space = value.term.space
-    deals = space.deals if space.summing else None
+    deals = space.round_robin if space.has_prefix_sums else None
     parts = space.of(space.resolved(value.term))[1]
     return (
         deals is not None
         and bool(parts)
-        and all(space.atoms[space.whole(a)].name in deals.taken for a, _ in parts)
+        and all(space.symbols[space.parent_of(a)].name in deals.havocked_names for a, _ in parts)
     )
 
 
@@ -393,7 +394,7 @@ def skipping(flow: Flow) -> frozenset[int]:
 def round_robin_of(values: Iterable[Any]) -> RoundRobin | None:
     """The iterations that are distinguished from others, where some register holds a size."""
     found = next((v for v in values if isinstance(v, SymbolicWord) and isinstance(v.term, AffineTerm)), None)
-    return None if found is None else found.term.space.deals
+    return None if found is None else found.term.space.round_robin
 
 
 def renewed(

@@ -50,7 +50,7 @@ class _Values:
     makers: dict[str, int] = field(default_factory=dict)  # of registers that one instruction writes
     found: dict[str, Common | None] = field(default_factory=dict)
     numbers: dict[Expression, int] = field(default_factory=dict)  # shared parts are named by a number
-    loose: set[Expression] = field(default_factory=set)  # products that may become part of a sum
+    unrounded: set[Expression] = field(default_factory=set)  # products that may become part of a sum
     first: dict[Expression, int] = field(default_factory=dict)  # the first load from a place
 
     def __post_init__(self) -> None:
@@ -127,11 +127,11 @@ class _Values:
         """Whether no sum may be one instruction with a product in one place, and not in another."""
         floats = kind(i.mods[-1]) == "f" or i.mods[-1].startswith("bf")
         free = floats and i.op in ("add", "sub", "mul", "mad") and _ROUNDED.isdisjoint(i.mods)
-        loose = any(isinstance(x, tuple) and x in self.loose for x in parts)
+        loose = any(isinstance(x, tuple) and x in self.unrounded for x in parts)
         if free and (i.op == "mad" or (i.op != "mul" and loose)):
             return False
         if (free and i.op == "mul") or (loose and i.op in _PASSES):
-            self.loose.add(key)
+            self.unrounded.add(key)
         return True
 
     def _number(self, part: Any) -> Any:

@@ -64,7 +64,7 @@ class Writer(Effects):
         if program.sized:
             program.slot(TURN)
         #: blocks behind loops in such loops, and those before these
-        self.deals, self.asking = (
+        self.round_robin, self.asking = (
             round_robin_blocks(self.flow) if program.sized else (frozenset[int](), frozenset[int]())
         )
         #: blocks that may go past a turn which is another's
@@ -141,7 +141,7 @@ class Writer(Effects):
             and block not in self.joins
             and block not in self.headers
             and block not in self.after
-            and block not in self.deals
+            and block not in self.round_robin
             and block not in p.stops
         )
 
@@ -179,7 +179,7 @@ class Writer(Effects):
         if n in self.headers:
             self.space["N"] = self._renew
             self._text(f"N(r, {n})")
-        if n in self.deals:
+        if n in self.round_robin:
             self.space["M"] = self._deal
             self._text(f"M(r, {n})")
         if n in self.p.stops:
@@ -299,7 +299,7 @@ class Writer(Effects):
 
     def _marked(self, block: int) -> bool:
         """Whether coming to a block does something of its own."""
-        return block in self.headers or block in self.after or block in self.deals
+        return block in self.headers or block in self.after or block in self.round_robin
 
     def _decide(self, r: Registers, v: Any, k: int) -> Any:
         """A branch on something that is no plain number; None: it was passed, to where its sides meet."""
@@ -365,8 +365,8 @@ class Writer(Effects):
             if r[slots[KEPT + name]].__class__ is Unknown:
                 r[slots[KEPT + name]] = r[slots[name]]
         first = {name: r[slots[KEPT + name]] for name in found.names}
-        trips = [first[name] for name in found.trips if name in first]
-        kept = [r[slots[name]] for name in found.kept]
+        trips = [first[name] for name in found.inner_trip_counts if name in first]
+        kept = [r[slots[name]] for name in found.own_bound]
         teams = self.p.teams is not None
         kept += [r[slots[x]] for x in (TEAM, MEMBER) if teams and x in slots]  # places are told from them
         pairs = False
@@ -390,7 +390,7 @@ class Writer(Effects):
         p = self.p
         if label not in p.hesitant or p.teams is not None:
             return False
-        trips = [x for n in p.renewals.values() if n.deal for x in n.trips]
+        trips = [x for n in p.renewals.values() if n.deal for x in n.inner_trip_counts]
         # those of this turn may be numbers
         return round_robin_of(r[p.slots[kept + x]] for kept in ("", KEPT) for x in trips) is not None
 
@@ -414,5 +414,8 @@ class Writer(Effects):
         for header, x in self.p.renewals.items():
             if x.deal is not None and block in (*x.deal.behind, x.deal.early):
                 begins = block == x.deal.early
-                if round_robin_of(r[slots[("" if begins else KEPT) + name]] for name in x.trips) is not None:
+                if (
+                    round_robin_of(r[slots[("" if begins else KEPT) + name]] for name in x.inner_trip_counts)
+                    is not None
+                ):
                     self._renew(r, header, None if begins else 1)

@@ -78,7 +78,7 @@ class Text:
         """By label the slots that its function writes, where it writes no others."""
         return saved_slots(self.lines)
 
-    def beside(self, saved: dict[int, Saved]) -> Blocks:
+    def lockstep(self, saved: dict[int, Saved]) -> Blocks:
         """What agents at several places of a ring may do once."""
         slots = {label: some[0] for label, some in saved.items()}
         return Blocks(dict(functions(self.lines)), slots, self.space)

@@ -165,7 +165,7 @@ class Effects(Values):
 
         def slow(r: Registers, key: tuple[Any, ...]) -> Event | None:
             if teams:
-                r[CONTEXT].tables.places.told_by(key[-1], each)
+                r[CONTEXT].tables.places.note_unit(key[-1], each)
             if values:
                 place = (site, key[at], _blocks(key[1]))
                 self._stores(place, _stored(i), list(key[first : first + values]), r[CONTEXT].tables.space)
@@ -226,7 +226,7 @@ class Effects(Values):
             _, address, active, *stored = key
             ctx = r[CONTEXT]
             if teams:
-                ctx.tables.places.told_by(stored.pop(), each)
+                ctx.tables.places.note_unit(stored.pop(), each)
             part = ctx
             if active.__class__ not in INTS:
                 part = ctx.part(active)

@@ -251,7 +251,7 @@ class Plan:
         self.one_value: set[int] = set()  # those that are not known to store different values
         self.stored: dict[Any, Any] = {}  # what they were seen to store, by cluster and blocks written
         self.equal_value: set[int] = set()  # sites of stores that were seen to store one known value
-        self.loose: set[int] = set()  # sites whose place in shared memory data says
+        self.data_addressed: set[int] = set()  # sites whose place in shared memory data says
         self.trusted: set[int] = set()  # sites at which the kernel would stop itself, as is taken not to be
 
     @cached_property
@@ -365,9 +365,9 @@ class Plan:
         """By header, the loops whose turns read sizes again."""
         held = frozenset(self.slots)
         found = havoc_loops(self.flow, self.slice, self.constants, held, self.lengths.chosen)
-        return {x.header: replace(x, deal=self._dealt(x)) for x in found}
+        return {x.header: replace(x, deal=self._round_robin(x)) for x in found}
 
-    def _dealt(self, x: HavocLoop) -> RoundRobinLoop | None:
+    def _round_robin(self, x: HavocLoop) -> RoundRobinLoop | None:
         """How the turns of a loop are distributed round-robin, if they are."""
         deal = x.deal
         if deal is None or self.teams is not None or deal.counter not in self.slots:

@@ -25,7 +25,17 @@ from syncverify.frontends.ptx.syntax.operands import results, sources
 
 _CARRY = ("%carry",)
 #: What programs of one function have in common: sites, and what is known of them.
-SHARED = ("sites", "site_of", "left", "plain", "one_value", "stored", "equal_value", "loose", "trusted")
+SHARED = (
+    "sites",
+    "site_of",
+    "left",
+    "plain",
+    "one_value",
+    "stored",
+    "equal_value",
+    "data_addressed",
+    "trusted",
+)
 
 
 class Program(Plan):
@@ -39,7 +49,7 @@ class Program(Plan):
         code = Writer(self)
         self.blocks: dict[int, Run] = code.compile()
         self.saved = code.saved()
-        self.beside = code.beside(self.saved)
+        self.lockstep = code.lockstep(self.saved)
         if sized:
             for x in self.renewals.values():
                 for name in x.names:
@@ -48,7 +58,7 @@ class Program(Plan):
 
     def forget_stores(self) -> None:
         """What stores were seen to store is known of one launch; a new one has not begun."""
-        for found in (self.one_value, self.equal_value, self.stored, self.loose, self.trusted):
+        for found in (self.one_value, self.equal_value, self.stored, self.data_addressed, self.trusted):
             found.clear()
         self.one_value.update(self.plain)
         self.equal_value.update(site for site, numbers in self.plain.items() if numbers)
@@ -56,7 +66,7 @@ class Program(Plan):
     @contextmanager
     def stores_kept(self) -> Iterator[None]:
         """While other launches are looked at, what this one stores is put aside."""
-        told = (self.one_value, self.equal_value, self.loose, self.trusted)
+        told = (self.one_value, self.equal_value, self.data_addressed, self.trusted)
         kept = [(found, copy(found)) for found in told]
         stored = dict(self.stored)
         try:
@@ -74,7 +84,7 @@ class Program(Plan):
         is read, for they ask much and tell nothing; with sizes that turns of loops havocked."""
         if self.slice.steering is None and not self.renewals:
             return self
-        made = self._anew()
+        made = self._havocked()
         made.decoded, made.together = together(self.flow, self.decoded, self.touches.keys())
         made._write(self.slice.steering or self.slice, sized=True)
         return made
@@ -83,7 +93,7 @@ class Program(Plan):
         """The same for agents that do not come to some blocks; one that does splits into one part."""
         made = self._alongs.get(stops)
         if made is None:
-            made = self._alongs[stops] = self._anew()
+            made = self._alongs[stops] = self._havocked()
             needed = made._without(stops)
             made._write(needed, self.sized, self)
         return made
@@ -92,7 +102,7 @@ class Program(Plan):
     def _alongs(self) -> dict[frozenset[int], Program]:
         return {}
 
-    def _anew(self) -> Program:
+    def _havocked(self) -> Program:
         made = copy(self)
         for name in ("bits", "renewals", "stale", "_live", "_live_in_turns", "_kept", "_live_memo",
                      "_shown_memo", "predicates", "steady", "hesitant", "lengths", "_alongs"):  # fmt: skip

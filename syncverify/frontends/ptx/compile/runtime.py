@@ -125,7 +125,7 @@ def read_word(r: Registers, address: Any, size: int, signed: bool, found: Any) -
         return found
     bits = 8 * size
     low = -(1 << bits - 1) if signed else 0
-    return sized(space.opaque(("memory", place, size), low, low + (1 << bits) - 1, "word"), bits)
+    return sized(space.memory_symbol(("memory", place, size), low, low + (1 << bits) - 1, "word"), bits)
 
 
 def taken(r: Registers, count: int, address: Any, one: Any, last: Any, active: Any, old: Any,

@@ -50,11 +50,11 @@ SIZED_JUMPS = 20_000  # where a size has no number, and a loop need not end
 class PtxAgent:
     """One class of lanes: slots and a program counter; see ``model.events.Agent``."""
 
-    __slots__ = ("blocks", "cls", "program", "r", "sized", "ticks")
+    __slots__ = ("blocks", "cls", "program", "progress", "r", "sized")
 
     def __init__(self, cls: int, program: Program, r: list[Any], sized: bool = False) -> None:
         self.sized = sized  # some registers hold sizes without a number
-        self.ticks = 0  # blocks run while they do
+        self.progress = 0  # blocks run while they do
         self.cls = cls
         self.program = program
         self.blocks: dict[int, Callable[[list[Any], Any], Event | None]] = program.blocks
@@ -81,12 +81,13 @@ class PtxAgent:
         return self._stop(f"no event within {MAX_JUMPS} steps")
 
     @staticmethod
-    def steps() -> StepMemo:
+    def lockstep_memo() -> StepMemo:
         """What agents of one class that hold the same but for a place in a ring note of a step."""
         return StepMemo()
 
-    def step_beside(self, answer: int, steps: StepMemo) -> Event:
-        """The same among agents of its class that hold the same but for a place in a ring; ``steps``: what
+    def step_in_lockstep(self, answer: int, steps: StepMemo) -> Event:
+        """The same among agents of its class that hold the same but for a place in a ring; ``lockstep_memo``:
+        what
         code did to the registers of some of them, on the same path."""
         alone = not self.sized or self.r[SHARED] is not None or bool(self.r[LOCAL].cells)
         return self.step(answer) if alone else self._sized_step(answer, steps)
@@ -101,7 +102,7 @@ class PtxAgent:
                 some = saved.get(label)
                 before = r[:] if some is None else some[1](r)
                 try:
-                    parts = () if steps is None else self.program.beside.at(label)
+                    parts = () if steps is None else self.program.lockstep.at(label)
                     if steps is None or not parts:
                         event = blocks[label](r, answer)
                     else:
@@ -113,7 +114,7 @@ class PtxAgent:
                     raise
                 except NotConcrete as e:
                     raise NotConcrete(self._located(_asking(reason_of(e)))) from None
-                self.ticks += 1
+                self.progress += 1
                 if event is not None:
                     if event[0] == Ev.EXIT and r[SHARED] is not None:
                         r[SHARED].ended.add(self.cls)
@@ -127,7 +128,7 @@ class PtxAgent:
         return self._stop(f"no event within {SIZED_JUMPS} steps")
 
     @property
-    def size_slots(self) -> frozenset[int]:
+    def input_registers(self) -> frozenset[int]:
         """Where sizes are kept until they are used."""
         found = self.program.symbols.items()
         return frozenset(
@@ -135,22 +136,22 @@ class PtxAgent:
         )
 
     @property
-    def turn_slots(self) -> frozenset[int]:
+    def iteration_counters(self) -> frozenset[int]:
         """What counts turns."""
         return frozenset({self.program.slots[TURN]} if TURN in self.program.slots else ())
 
     @property
-    def bit_slots(self) -> frozenset[int]:
+    def boolean_registers(self) -> frozenset[int]:
         """Predicates of blocks in block groups: what they were told from may have changed since."""
         return frozenset(s for s in self.program.predicates if self.r[s].__class__ in INTS)
 
     @property
-    def steady_slots(self) -> frozenset[int]:
+    def loop_invariant_registers(self) -> frozenset[int]:
         """Registers of blocks in block groups that no loop changes: they say who shares what with whom."""
         return self.program.steady
 
     @property
-    def hesitates(self) -> bool:
+    def may_take_another_iteration(self) -> bool:
         """Whether it asks for a turn of its own where iterations are distributed round-robin."""
         return self.r[PC] in self.program.hesitant
 
@@ -195,7 +196,7 @@ class PtxAgent:
         if r[SHARED] is not None:
             r[SHARED] = r[SHARED].copy()
         new = PtxAgent(self.cls, self.program, r, self.sized)
-        new.ticks = self.ticks
+        new.progress = self.progress
         return new
 
     def _pc(self) -> int:

@@ -52,25 +52,27 @@ class ClassPrograms:
         """Whether there was no look at some class."""
         return any(key not in self._stops for key in keys)
 
-    def look(self, space: SymbolicContext, agents: Iterable[tuple[Key, PtxAgent]]) -> None:
+    def explore_classes(self, space: SymbolicContext, agents: Iterable[tuple[Key, PtxAgent]]) -> None:
         """Finds the blocks, on a path that is dropped at the end."""
-        path, questions, forgets = space.path, set(space.asked), space.forgets
-        space.forgets = False
+        path, questions, forgets = space.path, set(space.branched_sizes), space.havocs
+        space.havocs = False
         content = frozenset(_with_content(self.program))
         renewals = self.program.renewals.values()
-        if space.deals is not None and any(x.deal or x.counts_on for x in renewals):
-            space.deals.names.add(ITERATION)
-            space.deals.skips = any(x.deal is not None for x in renewals)
+        if space.round_robin is not None and any(x.deal or x.advances_by_trips for x in renewals):
+            space.round_robin.havocked_sizes.add(ITERATION)
+            space.round_robin.roles_skip = any(x.deal is not None for x in renewals)
             # turns that numbers deal out are havocked one by one: there is no sum of two
             by_number = any(x.deal is not None and not x.deal.step for x in renewals)
-            space.deals.sums = not by_number and any(x.counts_on or x.deal is not None for x in renewals)
+            space.round_robin.by_prefix_sum = not by_number and any(
+                x.advances_by_trips or x.deal is not None for x in renewals
+            )
         found: dict[Key, tuple[set[int], set[int]] | None] = {}
         try:
             for key, agent in agents:
                 if key not in self._stops:
                     found[key] = _labels(space, path.fork(), agent)
         finally:
-            space.path, space.asked, space.forgets = path, questions, forgets
+            space.path, space.branched_sizes, space.havocs = path, questions, forgets
         blocks = {key: self._blocks(one[0]) for key, one in found.items() if one is not None}
         several = {b for key, some in blocks.items() if key[2].bit_count() > 1 for b in some}
         single = {b for key, some in blocks.items() if key[2].bit_count() == 1 for b in some} - several
@@ -94,7 +96,7 @@ class ClassPrograms:
                     work.append(n)
         return found
 
-    def of(self, key: Key) -> Program:
+    def program_of(self, key: Key) -> Program:
         """The program of a class."""
         stops = self._stops.get(key, frozenset())
         found = self._programs.get(stops)
@@ -141,7 +143,7 @@ _Known = tuple[dict[str, tuple[int | None, int | None]], frozenset[str]]
 def _known(space: SymbolicContext) -> _Known:
     path = space.path
     ends = {name: space.bounds(value) for name, value in path.sizes.items()}
-    return ends, frozenset(space.text(c, parts) for parts, c in path.cons.items())
+    return ends, frozenset(space.text(c, parts) for parts, c in path.inequalities.items())
 
 
 def _among(here: _Known, there: _Known) -> bool:
@@ -198,7 +200,7 @@ def _labels(space: SymbolicContext, path: PathCondition, agent: PtxAgent) -> tup
             try:
                 event = agent.step(answer)
             except SymbolSplit as e:
-                path.rewrite(e.atom, e.c, e.parts)
+                path.substitute(e.atom, e.c, e.parts)
                 _flush(space, agent)
                 continue
             except UndecidedBranch as o:

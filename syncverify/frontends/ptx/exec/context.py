@@ -99,7 +99,7 @@ class ClassContext:
         if not data or t.certain or self.ctas > 1 or len(t.widths) > 1:
             raise Opaque(why)
         t.perhaps.setdefault(site, why)
-        t.loose.add(site)
+        t.data_addressed.add(site)
         return not t.sure
 
     def footprint(self, fp: Footprint) -> int:
@@ -151,7 +151,7 @@ class ClassContext:
         what = "the address of an access to global memory"
         try:
             if self.tables.places is not None and _sized(value, self.lanes):
-                return self.tables.places.told(tuple([lanes_of(value)[i] for i in self.lanes]))
+                return self.tables.places.as_numbers(tuple([lanes_of(value)[i] for i in self.lanes]))
             return self.each(value, what), 0
         except Opaque as e:
             if self.tables.together or has(reason_of(e), Cause.BLOCK_PLACE):
@@ -170,8 +170,10 @@ class ClassContext:
         if writes:
             self.tables.written_maps.setdefault(number, number)
         elif at is None:
-            self.tables.loose_maps.add(number)
-        if number in self.tables.written_maps and (at is None or number in self.tables.loose_maps):
+            self.tables.maps_at_unknown_coordinates.add(number)
+        if number in self.tables.written_maps and (
+            at is None or number in self.tables.maps_at_unknown_coordinates
+        ):
             raise Opaque(f"the boxes of tensor map {facts.name}, through which the kernel hands data over, "
                          "are not known")  # fmt: skip
         if at is None or facts.box is None or facts.element is None:

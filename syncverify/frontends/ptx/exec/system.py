@@ -90,7 +90,7 @@ class PtxSystem:
                 any(i.op == "tensormap" for i in program.body),
                 program.handing is not None and program.handing.together,
             )
-            tables.loose, tables.varies = program.loose, program.varies(launch.block)
+            tables.data_addressed, tables.varies = program.data_addressed, program.varies(launch.block)
             tables.spread = program.spread(launch.block)
             tables.certain = program.steers or tables.tracks or program.moves
             tables.memory, tables.holds, tables.sure = launch.memory, program.holds, launch.sure
@@ -126,7 +126,7 @@ class PtxSystem:
             varies=tables.varies,
             skips=program.skips,
             settled=program.settled if program.inputs else None,
-            equal_value=program.equal_value,
+            equal_stores=program.equal_value,
             dependent_launch=program.dependent or any(i.op == "griddepcontrol" for i in program.body),
             has_to_wait=program.dependent,
             assumes_inputs=not program.dependent,
@@ -136,7 +136,7 @@ class PtxSystem:
             ends_barriers=any(i.op == "mbarrier" and "inval" in i.mods for i in program.body),
             clusters=clusters,
             cooperative=clusters > 1 and launch.team is None,  # so few are resident at once
-            in_turn=launch.team is not None,
+            clusters_run_sequentially=launch.team is not None,
         )
         system = cls(
             info,
@@ -153,7 +153,7 @@ class PtxSystem:
             for cta in range(launch.ctas * clusters)
             for warp in range(info.warps)
         ]
-        info.classes = system._settled()
+        info.classes = system._with_final_classes()
         system.answered |= program.steers
         return system
 
@@ -169,7 +169,7 @@ class PtxSystem:
         ways = ClassPrograms(self.program) if ways is None else ways
         keys = [(c.cta, c.warp, c.lanes) for c in self.info.classes]
         agents = self.agents() if ways.unknown(keys) else ()
-        ways.look(self.launch.space, zip(keys, agents, strict=False))
+        ways.explore_classes(self.launch.space, zip(keys, agents, strict=False))
         return replace(self, ways=ways, starts={})
 
     def at(self, cluster: int) -> PtxSystem:
@@ -195,13 +195,13 @@ class PtxSystem:
         classes, ways = self.info.classes, self.ways
         if ways is None:
             return [cls]
-        code = [ways.of((c.cta, c.warp, c.lanes)) for c in classes]
+        code = [ways.program_of((c.cta, c.warp, c.lanes)) for c in classes]
         return [i for i, c in enumerate(classes) if c.lanes == classes[cls].lanes and code[i] is code[cls]]
 
     # ------------------------------------------------------------ agents
 
     def _agent(self, cls: int, c: ThreadClass, contents: SharedContents | None) -> PtxAgent:
-        program = self.program if self.ways is None else self.ways.of((c.cta, c.warp, c.lanes))
+        program = self.program if self.ways is None else self.ways.program_of((c.cta, c.warp, c.lanes))
         start = self.starts.get((c.cta, c.warp, id(program)))
         if start is None:
             start = self.starts[c.cta, c.warp, id(program)] = self._start(program, c.cta, c.warp)
@@ -259,11 +259,11 @@ class PtxSystem:
 
     # ------------------------------------------------------------ discovery
 
-    def _settled(self) -> list[ThreadClass]:
+    def _with_final_classes(self) -> list[ThreadClass]:
         """Classes split until no lanes of one disagree, in a run in which every wait passes."""
         if self.launch.space is None:
             return self._discovered(_DISCOVERY)
-        with self.launch.space.guessing():
+        with self.launch.space.speculatively():
             found = self._discovered(_SIZED_DISCOVERY)
         self.starts.clear()  # they hold what was guessed
         return found
@@ -311,7 +311,7 @@ class PtxSystem:
             try:
                 return agent.step(answer)
             except SymbolSplit as e:
-                space.path.rewrite(e.atom, e.c, e.parts)
+                space.path.substitute(e.atom, e.c, e.parts)
                 for other in agents:
                     for slot, value in other.live().items():
                         new = mapped(value, space.resolved)

@@ -164,13 +164,14 @@ class Tables:
     sure: bool = False  # such accesses are left out
     granted: frozenset[int] = frozenset()  # but for those of these sites
     widths: set[int] = field(default_factory=set)  # of accesses anywhere in shared memory
-    loose: set[int] = field(default_factory=set)  # sites of those
+    data_addressed: set[int] = field(default_factory=set)  # sites of those
     certain: bool = True  # all accesses must be certain
     #: what registers vary with where the block of a site reads them, or anywhere
     spread: Callable[[Iterable[str], int | None], int] = field(default=lambda names, site: EVERY)
     varies: Callable[[int], int] = field(default=lambda site: EVERY)  # the same of what stores store, by site
     written_maps: dict[int, int] = field(default_factory=dict)  # maps that copies store through
-    loose_maps: set[int] = field(default_factory=set)  # maps of loads at coordinates that are not known
+    # maps of loads at coordinates that are not known
+    maps_at_unknown_coordinates: set[int] = field(default_factory=set)
     barriers: list[BarrierInfo] = field(default_factory=list)
     footprint_table: list[Footprint] = field(default_factory=list)
     fragments: list[str] = field(default_factory=list)
@@ -362,7 +363,7 @@ class Tables:
         if given is None and size > _WORD:
             return missing  # a pointer, more likely than not
         ends = (0, (1 << 8 * size) - 1) if given is None else (min(given), max(given))
-        return sized(self.space.opaque(("entry", place, size), *ends, "entry"), 8 * size)
+        return sized(self.space.memory_symbol(("entry", place, size), *ends, "entry"), 8 * size)
 
     def _entries(self, place: AffineTerm, size: int) -> list[int] | None:
         """The numbers at all places of a parameter that a sum may mean; None where one is not given."""

@@ -176,7 +176,12 @@ def modular_system(system: PtxSystem, number: int, clusters: int) -> PtxSystem:
     places = system.launch.team
     anyone = None if places is None else places.anyone
     number = number if anyone is None else ANY
-    info = replace(system.info, in_turn=False, member=(number, clusters), neighbours=anyone)
+    info = replace(
+        system.info,
+        clusters_run_sequentially=False,
+        modular_cluster=(number, clusters),
+        group_footprint=anyone,
+    )
     return replace(system, info=info)
 
 
@@ -188,12 +193,12 @@ def _word(x: Any, space: SymbolicContext) -> Any:
         return x % (1 << 32)
 
     def unknown() -> Any:
-        found = space.atom("word", 0, (1 << 32) - 1)
+        found = space.symbol("word", 0, (1 << 32) - 1)
         space.path.assume(*space.of(found - x))
         space.path.assume(*space.of(x + (1 << 32) - found))
         return found
 
-    return space.path.entry(("word", x), unknown)
+    return space.path.memo_symbol(("word", x), unknown)
 
 
 class _Bytes(dict[int, Any]):
@@ -272,7 +277,7 @@ def _places(extents: list[Any], launch: Launch, space: SymbolicContext) -> dict[
             continue
         most = space.bounds(extent)[1] if isinstance(extent, AffineTerm) else extent
         last = None if most is None else most // c - 1
-        at = space.atom(f"ctaid.{axis}" if c == 1 else f"clusterid.{axis}", 0, last)
+        at = space.symbol(f"ctaid.{axis}" if c == 1 else f"clusterid.{axis}", 0, last)
         space.path.assume(*space.of(extent - c - at * c))
         first.append(at * c)
     return _inside(first, launch)

@@ -112,10 +112,10 @@ class Instr:
 
     ``op``: the text before the first dot, ``mods``: what is between the dots after it, in order (``::``
     stays inside a modifier: ``shared::cluster``). ``line``: in the PTX file. ``loc``: of the ``.loc`` in
-    force; ``callers``: where that code was inlined, innermost first; ``told``: how many of these came in one
-    run of ``.loc`` right before. ``guard``/``negated``: the predicate.
-    ``brx.idx`` has its index and its table as a ``Sym``. ``call`` has always three operands: Vector of
-    results, callee (a ``Sym`` or a register), Vector of arguments; a fourth is a prototype or a table.
+    force; ``callers``: where that code was inlined, innermost first; ``inlined_together``: how many of these
+    came in one run of ``.loc`` right before. ``guard``/``negated``: the predicate. ``brx.idx`` has its index
+    and its table as a ``Sym``. ``call`` has always three operands: Vector of results, callee (a ``Sym`` or a
+    register), Vector of arguments; a fourth is a prototype or a table.
     """
 
     op: str
@@ -126,7 +126,7 @@ class Instr:
     guard: Reg | None = None
     negated: bool = False
     callers: tuple[Loc, ...] = ()
-    told: int = 0
+    inlined_together: int = 0
 
     @property
     def name(self) -> str:
@@ -210,7 +210,9 @@ class Module:
         """
         frames = [loc for loc in (instr.loc, *instr.callers) if loc[1] and loc[0] in self.files]
         chain = [Span(self.files[index], line) for index, line, _ in frames]
-        doubtful = (n for n, loc in enumerate(frames) if n > instr.told and loc in self.shared_code)
+        doubtful = (
+            n for n, loc in enumerate(frames) if n > instr.inlined_together and loc in self.shared_code
+        )
         known = next(doubtful, len(frames)) + 1
         own = [n for n, place in enumerate(chain) if _LIBRARY.search(place.file) is None]
         most = 2

@@ -228,7 +228,7 @@ class Taken:
             limit = max([c.first, *c.below.values()])
             self.limits[address] = max(self.limits.get(address, c.first), limit)
 
-    def starts_anew(self, clusters: int | None) -> str | None:
+    def may_wrap(self, clusters: int | None) -> str | None:
         """Why a counter may start again, and hand a number out twice."""
         for counters in self.runs:
             for address, c in counters.items():

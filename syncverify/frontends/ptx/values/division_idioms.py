@@ -57,7 +57,7 @@ def over(x: Any, m: Any) -> Any:
         return x // m
     space = x.space
     x = space.resolved(x)
-    if not isinstance(x, AffineTerm) or any(space.atoms[a].widened for a, _ in x.parts):
+    if not isinstance(x, AffineTerm) or any(space.symbols[a].widened for a, _ in x.parts):
         return x // m
     near = [(a, (k + (m - 1) // 2) // m) for a, k in x.parts]  # what is left has coefficients nearest to 0
     whole = space.term(x.c // m, tuple((a, k) for a, k in near if k))
@@ -67,12 +67,12 @@ def over(x: Any, m: Any) -> Any:
         return whole + (rest // m if low is None or high is None else low // m)
 
     def unknown() -> Any:
-        q = space.atom(f"({rest!r})//{m}", low // m, high // m)
+        q = space.symbol(f"({rest!r})//{m}", low // m, high // m)
         space.path.assume(*space.of(rest - q * m))
         space.path.assume(*space.of(q * m + m - 1 - rest))
         return q
 
-    return whole + space.path.entry(("quotient", rest, m), unknown)
+    return whole + space.path.memo_symbol(("quotient", rest, m), unknown)
 
 
 __all__ = ["over", "quotient_by", "unscaled", "within"]

@@ -55,7 +55,7 @@ def _step(d: AffineTerm) -> int | None:
 def _steps_in(space: SymbolicContext, a: int) -> tuple[int, int]:
     """Of an atom and its factors the one of most extents of the grid and nothing else, after their number."""
     found = [(len(space.basic(b)) or 1, b) for b in (a, *space.factors(a))
-             if all(space.atoms[c].name in _GRID for c in space.basic(b) or (b,))]  # fmt: skip
+             if all(space.symbols[c].name in _GRID for c in space.basic(b) or (b,))]  # fmt: skip
     return max(found, default=(0, -1))
 
 
@@ -64,7 +64,7 @@ def _split(space: SymbolicContext, d: AffineTerm, step: int) -> tuple[Any, Any]:
     turn: Any = 0
     rest: Any = d.c
     for a, k in d.parts:
-        factors = space.atoms[a].factors
+        factors = space.symbols[a].factors
         if a == step:
             turn = turn + k
         elif factors is not None and step in factors:
@@ -79,7 +79,7 @@ def _counts(turn: Any) -> bool:
     """Whether it is a number of iterations, and no place in the grid."""
     if not isinstance(turn, AffineTerm):
         return True
-    atoms = [turn.space.atoms[a] for a, _ in turn.parts]
+    atoms = [turn.space.symbols[a] for a, _ in turn.parts]
     return all(a.widened or a.name == QUOTIENT for a in atoms)
 
 
@@ -90,7 +90,7 @@ def _quotient(space: SymbolicContext, rest: AffineTerm, step: int) -> Any:
     other = -1 * rest - 1
     for x, known in ((rest, False), (other, False), (rest, True), (other, True)):
         key = (TURNS, x, unit)
-        if key in path.entries or (known and path.implies(x.c, x.parts)):
-            found = path.entry(key, lambda: space.atom(QUOTIENT, 0, None))
+        if key in path.memo or (known and path.implies(x.c, x.parts)):
+            found = path.memo_symbol(key, lambda: space.symbol(QUOTIENT, 0, None))
             return found if x is rest else -1 - found
     return None

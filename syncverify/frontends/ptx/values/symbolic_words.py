@@ -175,11 +175,13 @@ class SymbolicWord:
         space, x = n.space, o.unsigned() if isinstance(o, SymbolicWord) else int(o)
 
         def unknown() -> Any:
-            found = space.atom(f"({x!r} >> {n!r})", 0, space.bounds(x)[1] if isinstance(x, AffineTerm) else x)
+            found = space.symbol(
+                f"({x!r} >> {n!r})", 0, space.bounds(x)[1] if isinstance(x, AffineTerm) else x
+            )
             space.path.assume(*space.of(x - found))
             return found
 
-        return size(space.path.entry(("shifted", x, n), unknown), bits)
+        return size(space.path.memo_symbol(("shifted", x, n), unknown), bits)
 
     def __floordiv__(self, o: Any) -> Any:
         if not known(o):
@@ -253,7 +255,11 @@ class SymbolicWord:
             low, high = self.term.space.bounds(self.term)
             if o in (0, 1) and low == 0 and high == 1:
                 return size(self.term * -1 + 1, self.bits) if o else self
-        elif isinstance(o, SymbolicWord) and isinstance(self.term, AffineTerm) and self.term.space.summing:
+        elif (
+            isinstance(o, SymbolicWord)
+            and isinstance(self.term, AffineTerm)
+            and self.term.space.has_prefix_sums
+        ):
             found = xor_bit(self.term.space, self.term, o.term)
             if found is not None:
                 return size(found, self.bits)
@@ -321,7 +327,7 @@ class SymbolicWord:
     def is_bit(self, o: int) -> Any:
         """Whether an unknown bit is 0, or 1, as a bit, where stages go on by sums; None if it is none."""
         term = self.term
-        if o not in (0, 1) or not isinstance(term, AffineTerm) or not term.space.summing:
+        if o not in (0, 1) or not isinstance(term, AffineTerm) or not term.space.has_prefix_sums:
             return None
         if term.space.bounds(term) != (0, 1):
             return None
@@ -431,7 +437,7 @@ def _reaches(term: AffineTerm, half: int) -> bool:
     if (high is not None and high < half) or term.c or len(term.parts) > 1:
         return False
     ((a, k),) = term.parts
-    most = space.atoms[a].high
+    most = space.symbols[a].high
     return k == 1 and most is not None and most >= half
 
 
@@ -451,7 +457,7 @@ def below(a: Any, b: Any, strict: bool) -> Any:
     """Whether one value is less than another, or not above it; of sizes as a number that is only added."""
     if (isinstance(a, SymbolicWord) or isinstance(b, SymbolicWord)) and known(a) and known(b):
         x = value_of(b) - value_of(a) - int(strict)
-        return size(x.space.truth(x), 32) if isinstance(x, AffineTerm) else x >= 0
+        return size(x.space.boolean_symbol(x), 32) if isinstance(x, AffineTerm) else x >= 0
     return a < b if strict else a <= b
 
 

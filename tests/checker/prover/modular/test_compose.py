@@ -120,7 +120,7 @@ def test_all_that_share_in_teams_are_proved_cluster_by_cluster(name: str) -> Non
 def test_nothing_wrong_is(name: str) -> None:
     (kernel,) = parse(BAD[name][0], name)
     problem = problem_of(kernel, {}, lambda _: Verdict.UNKNOWN)
-    assert problem.alone is None or _alone(kernel).verdict is not Verdict.PROVED
+    assert problem.modular_systems is None or _alone(kernel).verdict is not Verdict.PROVED
 
 
 @pytest.mark.parametrize("n", range(2, 9))
@@ -147,7 +147,7 @@ def test_a_wrong_number_of_blocks_proves_nothing(divided: str) -> None:
     text = _CHAIN.format(**_USUAL).replace("(block // 4)", f"(block // {divided})")
     (kernel,) = parse(text, "wrong")
     problem = problem_of(kernel, {}, lambda _: Verdict.UNKNOWN)
-    assert problem.alone is None or _alone(kernel).verdict is not Verdict.PROVED
+    assert problem.modular_systems is None or _alone(kernel).verdict is not Verdict.PROVED
 
 
 def test_teams_that_share_bytes_are_not_proved() -> None:
@@ -168,7 +168,10 @@ class _Any(Team):
 def test_what_is_proved_so_is_right(seed: int) -> None:
     (kernel,) = parse(_Any(seed).text(), f"team{seed}")
     problem = problem_of(kernel, {}, lambda _: Verdict.UNKNOWN)
-    if problem.alone is not None and each_cluster_alone(problem, Policy.PRACTICAL).verdict is Verdict.PROVED:
+    if (
+        problem.modular_systems is not None
+        and each_cluster_alone(problem, Policy.PRACTICAL).verdict is Verdict.PROVED
+    ):
         for teams in (1, 2):
             assert check_kernel(kernel, {"T": teams}).verdict is Verdict.PROVED
 
@@ -177,7 +180,9 @@ def test_most_that_are_proved_together_are_proved_so() -> None:
     kernels = [kernel_of(seed) for seed in SEEDS]
     problems = [problem_of(k, {}, lambda _: Verdict.UNKNOWN) for k in kernels]
     found = [
-        p for p in problems if p.alone and each_cluster_alone(p, Policy.PRACTICAL).verdict is Verdict.PROVED
+        p
+        for p in problems
+        if p.modular_systems and each_cluster_alone(p, Policy.PRACTICAL).verdict is Verdict.PROVED
     ]
     assert len(found) > len(SEEDS) // 6
 
@@ -282,7 +287,7 @@ def _less(random: Random, x: ClusterSummary) -> ClusterSummary:
         return None if h is None else ReleasedKnowledge(*map(fewer, fields))
 
     steps = tuple(
-        replace(s, before=fewer(s.before), looks=fewer(s.looks), handed=handed(s.handed))
+        replace(s, before=fewer(s.before), tests=fewer(s.tests), handed=handed(s.handed))
         if isinstance(s, FlagSignal) else s
         for s in x.steps
     )  # fmt: skip

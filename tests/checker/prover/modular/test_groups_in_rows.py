@@ -127,7 +127,9 @@ def _kernel(n: int, changed: dict[str, str]) -> Kernel:
 def _any_member(kernel: Kernel) -> Verdict:
     """The verdict for every size by any member of a block group; no launch is checked for it."""
     problem = problem_of(kernel, {}, lambda _: Verdict.UNKNOWN)
-    return each_cluster_alone(problem, Policy.PRACTICAL).verdict if problem.alone else Verdict.UNKNOWN
+    return (
+        each_cluster_alone(problem, Policy.PRACTICAL).verdict if problem.modular_systems else Verdict.UNKNOWN
+    )
 
 
 @cache

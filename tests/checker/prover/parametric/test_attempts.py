@@ -28,7 +28,7 @@ def tried(
         self.exceeded = exceeded[len(seen)]
         seen.append((self.forgets, self.limits.events))
         if forgotten:
-            self.space.forgotten.add("K")
+            self.space.havocked.add("K")
         return ParametricResult(last if len(seen) == len(exceeded) else Verdict.UNKNOWN, reason="not shown")
 
     monkeypatch.setattr(Attempt, "run", run)
@@ -46,7 +46,7 @@ def test_any_value_in_every_turn_is_looked_at_briefly_first(monkeypatch: pytest.
 
 def test_the_brief_look_goes_on_while_few_states_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
     """It would restart with the same states. So it is in PTX; in the IR it is over soon."""
-    limits = ExplorationBudget(events=WHOLE, brief=strategy.ROUND_ROBIN_DIVISOR)
+    limits = ExplorationBudget(events=WHOLE, short_attempt_divisor=strategy.ROUND_ROBIN_DIVISOR)
     seen: list[ExplorationBudget] = []
 
     def run(self: Attempt) -> ParametricResult:
@@ -56,10 +56,10 @@ def test_the_brief_look_goes_on_while_few_states_are_left(monkeypatch: pytest.Mo
     monkeypatch.setattr(Attempt, "run", run)
     prove(Problem({}, (), lambda *_: [], lambda _: Verdict.PROVED), Policy.PRACTICAL, limits)
     (brief,) = seen
-    assert (brief.events, brief.events * brief.stretch) == (BRIEF, WHOLE)
-    assert brief.goes_on(strategy.ROUND_ROBIN_DIVISOR, 10, 200)
-    assert not brief.goes_on(1.1, 100, 200)
-    assert not brief.goes_on(strategy.ROUND_ROBIN_DIVISOR + 0.1, 10, 200)
+    assert (brief.events, brief.events * brief.extension_factor) == (BRIEF, WHOLE)
+    assert brief.allows(strategy.ROUND_ROBIN_DIVISOR, 10, 200)
+    assert not brief.allows(1.1, 100, 200)
+    assert not brief.allows(strategy.ROUND_ROBIN_DIVISOR + 0.1, 10, 200)
 
 
 def test_one_value_is_looked_at_in_two_orders(monkeypatch: pytest.MonkeyPatch) -> None:

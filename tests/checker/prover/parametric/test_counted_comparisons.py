@@ -101,9 +101,9 @@ def test_which_comparisons_are_numbers(text: str, numbers: int) -> None:
 def test_truth_of_numbers_and_sizes() -> None:
     assert [truth(x) for x in (-1, 0, 5)] == [0, 1, 1]
     space = SymbolicContext()
-    a = space.atom("a", 0, 9)
+    a = space.symbol("a", 0, 9)
     assert (truth(a), truth(a - 10)) == (1, 0)
-    space.forgets = True
+    space.havocs = True
     assert truth(a - 5) is truth(a - 5) and truth(a - 5) is not truth(a - 6)
     assert space.bounds(truth(a - 5)) == (0, 1)
 

@@ -40,7 +40,7 @@ def started(system: System, joins: bool) -> Run:
     classes = len(system.info.classes)
     columns = Columns(classes, 40 * classes + 256)
     run = Run(system, HANDLERS, complete_async, columns, 60_000)
-    run.joins = joins
+    run.merges_equivalent_accesses = joins
     return run
 
 
@@ -201,8 +201,12 @@ def test_where_parts_are_is_kept_where_it_matters() -> None:
     store = Record(Access.GENERIC_WRITE, 0, 1, 2, 10, parts=tuple(parts))
     run.info.footprints.extend(Footprint(0, ((0, 8),)) for _ in range(3))
     assert sites(joined) == ((0, 10), (1, 11)) and sites(parts[0]) == 10
-    assert ThresholdAbstraction(run).anywhere(joined) and not ThresholdAbstraction(run).anywhere(store)
+    assert ThresholdAbstraction(run).site_is_irrelevant(joined) and not ThresholdAbstraction(
+        run
+    ).site_is_irrelevant(store)
     run.judged.add((-12, 3, False))
-    assert not ThresholdAbstraction(run).anywhere(joined) and ThresholdAbstraction(run).anywhere(parts[0])
+    assert not ThresholdAbstraction(run).site_is_irrelevant(joined) and ThresholdAbstraction(
+        run
+    ).site_is_irrelevant(parts[0])
     run.info.footprints[0] = Footprint(GLOBAL_MEMORY, ((0, 8),))
-    assert not ThresholdAbstraction(run).anywhere(parts[0])
+    assert not ThresholdAbstraction(run).site_is_irrelevant(parts[0])

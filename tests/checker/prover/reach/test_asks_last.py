@@ -16,7 +16,13 @@ from tests.checker.prover.reach.test_sizes import MISTAKES
 
 SIZES = Path(__file__).parents[4] / "corpus" / "sizes"
 WRONG = sorted(SIZES.glob("*.bad.syncir"))
-LAST = ExplorationBudget(events=30_000, nodes=200, failures=1, asks_last=True, stretch=4)
+LAST = ExplorationBudget(
+    events=30_000,
+    max_nodes=200,
+    max_unconfirmed_failures=1,
+    branch_when_nobody_else_can_run=True,
+    extension_factor=4,
+)
 
 
 def shown(kernel: Kernel, limits: ExplorationBudget = LAST) -> tuple[Verdict, int]:
@@ -67,7 +73,7 @@ def test_no_wrong_kernel_of_the_corpus_is_proved(path: Path) -> None:
 def test_limits_stretch_while_few_states_are_left(nodes: int, stretch: int, wanted: Verdict) -> None:
     (kernel,) = read_source(SIZES / "bytes_of_all_tiles_gathered.good.syncir").kernels
     problem = problem_of(kernel, {}, lambda values: Verdict.UNKNOWN)
-    first = ExplorationBudget(nodes=nodes, stretch=stretch)
+    first = ExplorationBudget(max_nodes=nodes, extension_factor=stretch)
     found = prove(problem, Policy.PRACTICAL, small=False, first=first, once=True)
     assert found.verdict is wanted
 

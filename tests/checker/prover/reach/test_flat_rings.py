@@ -93,13 +93,13 @@ def flat(
 @pytest.mark.parametrize("stages", [3, 4])
 def test_barriers_are_ended_at_each_place_by_itself(stages: int, monkeypatch: pytest.MonkeyPatch) -> None:
     parted: list[int] = []
-    stay = RotatedAgents.stay
+    stay = RotatedAgents.restrict_to
 
     def noted(self: RotatedAgents, run: object, places: frozenset[int]) -> None:
         parted.append(len(places))
         stay(self, run, places)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(RotatedAgents, "stay", noted)
+    monkeypatch.setattr(RotatedAgents, "restrict_to", noted)
     found = proof(flat(stages, ends=(2, 0, *range(3, stages), 1)))
     assert found.verdict is Verdict.PROVED
     assert any(g.rotates for g in found.graphs)
@@ -143,12 +143,12 @@ def test_what_is_wrong_is_refuted(what: str) -> None:
 
 def test_what_seems_to_count_is_learned_in_order() -> None:
     kinds = RegisterRoles(size=4)
-    kinds.rings = {(0, "stage"): (0, 3), (1, "stage"): (0, 3)}
-    kinds.varied.update({(0, "step"): 20, (0, "stage"): 1})
-    assert kinds.learns(SymmetryBroken("events", frozenset({(0, "k")})))
-    assert kinds.counters == {(0, "k"), (1, "k")}  # in all classes
-    assert kinds.learns(SymmetryBroken("events"))
-    assert kinds.counters == {(c, r) for c in (0, 1) for r in ("k", "step")}
-    assert kinds.learns(SymmetryBroken("events"))
-    assert (0, "stage") in kinds.counters
-    assert not kinds.learns(SymmetryBroken("events"))
+    kinds.ring_index_registers = {(0, "stage"): (0, 3), (1, "stage"): (0, 3)}
+    kinds.varying_counts.update({(0, "step"): 20, (0, "stage"): 1})
+    assert kinds.refine(SymmetryBroken("events", frozenset({(0, "k")})))
+    assert kinds.monotone_registers == {(0, "k"), (1, "k")}  # in all classes
+    assert kinds.refine(SymmetryBroken("events"))
+    assert kinds.monotone_registers == {(c, r) for c in (0, 1) for r in ("k", "step")}
+    assert kinds.refine(SymmetryBroken("events"))
+    assert (0, "stage") in kinds.monotone_registers
+    assert not kinds.refine(SymmetryBroken("events"))

@@ -67,9 +67,9 @@ def test_less_covers_more(row: int) -> None:
     more, cls, other = _standing()
     less = copy_run(more)
     less.threads[cls].clock.m[row, other] = 0
-    assert known(more).covers(known(more))
-    assert known(less).covers(known(more))
-    assert not known(more).covers(known(less))
+    assert known(more).simulates(known(more))
+    assert known(less).simulates(known(more))
+    assert not known(more).simulates(known(less))
 
 
 def test_barriers_with_more_complete_phases_stand_for_others() -> None:
@@ -77,7 +77,7 @@ def test_barriers_with_more_complete_phases_stand_for_others() -> None:
     more = known(run)
     assert any(more.flags)
     fewer = replace(more, flags=tuple(0 for _ in more.flags))
-    assert more.covers(fewer) and not fewer.covers(more)
+    assert more.simulates(fewer) and not fewer.simulates(more)
 
 
 def test_lowered_to_what_both_know() -> None:
@@ -85,11 +85,11 @@ def test_lowered_to_what_both_know() -> None:
     two = copy_run(one)
     one.threads[cls].clock.m[H, other] = 0
     two.threads[cls].clock.m[A, other] = 0
-    assert not known(one).covers(known(two)) and not known(two).covers(known(one))
+    assert not known(one).simulates(known(two)) and not known(two).simulates(known(one))
     before = known(two)
     weaken(two, known(one))
-    assert known(two).covers(known(one)) and known(two).covers(before)
-    assert not before.covers(known(two))
+    assert known(two).simulates(known(one)) and known(two).simulates(before)
+    assert not before.simulates(known(two))
 
 
 def persistent(change: tuple[str, str] = ("", "")) -> Kernel:
@@ -158,9 +158,9 @@ def test_a_last_use_that_is_not_known_is_less() -> None:
     more.threads[cls].clock.m[E, other] = more.threads[other].time
     less = copy_run(more)
     less.threads[cls].clock.m[E, other] = 0
-    assert known(less).covers(known(more)) and not known(more).covers(known(less))
+    assert known(less).simulates(known(more)) and not known(more).simulates(known(less))
     weaken(more, known(less))
-    assert known(more).covers(known(less))
+    assert known(more).simulates(known(less))
 
 
 def _two_stores(**more: Any) -> Failure:
@@ -182,7 +182,7 @@ def test_two_stores_of_one_value_are_as_little_for_who_knows_more() -> None:
     assert not always_a_warning(run, counted)
     run.failures[note.key] = note
     assert not masks_failure(run, 1, Policy.PRACTICAL)
-    run.loosely = True
+    run.weak_completion_knowledge = True
     assert not masks_failure(run, 0, Policy.PRACTICAL) and masks_failure(run, 0, Policy.STRICT)
     run.failures[error.key] = error
     assert masks_failure(run, 1, Policy.PRACTICAL)
@@ -199,11 +199,11 @@ def test_what_is_met_only_for_what_was_forgotten_is_no_warning() -> None:
         policy=Policy.PRACTICAL,
         limits=ExplorationBudget(),
     )
-    assert explorer.certain(run) == [found]
-    run.loosely = True
-    assert explorer.certain(run) == []
-    explorer._sure.add(found.key)
-    assert explorer.certain(run) == [found]
+    assert explorer.non_spurious_failures(run) == [found]
+    run.weak_completion_knowledge = True
+    assert explorer.non_spurious_failures(run) == []
+    explorer.failures_of_exact_states.add(found.key)
+    assert explorer.non_spurious_failures(run) == [found]
 
 
 @pytest.mark.parametrize(
@@ -276,7 +276,7 @@ def test_what_a_barrier_misses_of_its_ring_the_others_miss(monkeypatch: pytest.M
 
 def test_flags_that_more_agents_know_of_take_no_decisions(monkeypatch: pytest.MonkeyPatch) -> None:
     few = _shared()
-    monkeypatch.setattr(ThresholdAbstraction, "of_team", _told_apart)
+    monkeypatch.setattr(ThresholdAbstraction, "effect_log_bits", _told_apart)
     assert few < 0.9 * _shared()
 
 
@@ -285,7 +285,7 @@ def _told_apart(loose: ThresholdAbstraction) -> tuple[Any, ...]:
     return (_Equal(_OF_TEAM(loose)),)
 
 
-_OF_TEAM = ThresholdAbstraction.of_team
+_OF_TEAM = ThresholdAbstraction.effect_log_bits
 
 
 class _Equal:
@@ -309,7 +309,7 @@ def test_what_may_fail_is_tried_before_all_is_begun_anew(monkeypatch: pytest.Mon
     first, middle, last = text.split("wgmma.wait 0")  # nobody waits for products of tiles that are shared
     (kernel,) = parse(f"{first}wgmma.wait 0{middle}{last}", "matmul")
     tried: list[AbstractCounterexample] = []
-    failures = ReachabilityAnalysis.failures
+    failures = ReachabilityAnalysis.run
 
     def noted(self: ReachabilityAnalysis) -> Iterator[AbstractCounterexample | None]:
         for failed in failures(self):
@@ -317,7 +317,7 @@ def test_what_may_fail_is_tried_before_all_is_begun_anew(monkeypatch: pytest.Mon
                 tried.append(failed)
             yield failed
 
-    monkeypatch.setattr(ReachabilityAnalysis, "failures", noted)
+    monkeypatch.setattr(ReachabilityAnalysis, "run", noted)
     found = _explored(kernel)
     assert found.verdict is Verdict.REFUTED
-    assert [x.certain for x in tried] == [False]
+    assert [x.concrete for x in tried] == [False]

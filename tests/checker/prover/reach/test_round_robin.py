@@ -120,7 +120,7 @@ def test_answers_of_states_that_later_ones_stand_for_are_not_followed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     fewer = right(3)
-    monkeypatch.setattr(ReachabilityAnalysis, "given_way", lambda self, state: False)
+    monkeypatch.setattr(ReachabilityAnalysis, "covered_by_later", lambda self, state: False)
     all_ = proof(pingpong(3))
     assert fewer.verdict is all_.verdict is Verdict.PROVED
     assert fewer.stats["events"] < all_.stats["events"]
@@ -200,15 +200,15 @@ def rest_of(space: SymbolicContext, value: object, m: int) -> object:
         try:
             return value % m  # type: ignore[operator]
         except SymbolSplit as r:
-            space.path.rewrite(r.atom, r.c, r.parts)
+            space.path.substitute(r.atom, r.c, r.parts)
             value = space.resolved(value)
 
 
 @pytest.mark.parametrize("c", [1, 2, 5])
 def test_the_rest_of_a_size_and_a_number_is_an_unknown_of_its_own(c: int) -> None:
-    space = SymbolicContext(RoundRobin(names={"K"}))
-    space.forgets = True
-    k = space.atom("K", 1, None)
+    space = SymbolicContext(RoundRobin(havocked_sizes={"K"}))
+    space.havocs = True
+    k = space.symbol("K", 1, None)
     rest = rest_of(space, k + c, 4)
     assert space.bounds(rest) == (0, 3)
     for n in range(1, 14):
@@ -223,13 +223,13 @@ def test_the_rest_of_a_size_and_a_number_is_an_unknown_of_its_own(c: int) -> Non
 
 
 def test_a_bit_that_is_turned_stays_a_sum() -> None:
-    space = SymbolicContext(RoundRobin(names={"K"}))
-    bit = space.atom("bit", 0, 1)
+    space = SymbolicContext(RoundRobin(havocked_sizes={"K"}))
+    bit = space.symbol("bit", 0, 1)
     with pytest.raises(UndecidedBranch):
         bit ^ 1  # no iterations are distributed round-robin yet
-    space.forgets = True
+    space.havocs = True
     assert bit ^ 0 is bit
     assert 1 ^ bit is 1 - bit
-    wide = space.atom("wide", 0, 2)
+    wide = space.symbol("wide", 0, 2)
     with pytest.raises(UndecidedBranch):
         wide ^ 1

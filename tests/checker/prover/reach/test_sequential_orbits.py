@@ -19,7 +19,7 @@ from tests.checker.prover.reach.test_flat_rings import flat
 def _places(stages: int) -> list[tuple[int, int]]:
     """Of the nodes of a proof how many places each stands for, in order."""
     seen: list[tuple[int, int]] = []
-    settled = NodeProcessing.remember
+    settled = NodeProcessing.add_to_reached
 
     def noted(self: NodeProcessing, state: SymbolicState, view: StateView, *rest: object) -> Node:
         node = settled(self, state, view, *rest)  # type: ignore[arg-type]
@@ -28,7 +28,7 @@ def _places(stages: int) -> list[tuple[int, int]]:
         return node
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(NodeProcessing, "remember", noted)
+        patch.setattr(NodeProcessing, "add_to_reached", noted)
         found = proof(flat(stages))
     assert found.verdict is Verdict.PROVED and any(g.rotates for g in found.graphs)
     return seen
@@ -104,19 +104,19 @@ def _rows(**values: int) -> dict[Place, Sum]:
 def test_what_counts_is_told_from_what_goes_round() -> None:
     kinds = RegisterRoles(size=4)
     before, last = _rows(k=3, slot=3, same=7), _rows(k=10, slot=2, same=7)
-    assert kinds.came_round(before, _rows(k=11, slot=3, same=7), last)
-    assert kinds.counters == {(0, "k")}
+    assert kinds.closed_orbit(before, _rows(k=11, slot=3, same=7), last)
+    assert kinds.monotone_registers == {(0, "k")}
 
 
 def test_where_all_that_moves_counts_nothing_goes_round() -> None:
     kinds = RegisterRoles(size=4)
-    assert not kinds.came_round(_rows(k=3, same=7), _rows(k=11, same=7), _rows(k=10, same=7))
+    assert not kinds.closed_orbit(_rows(k=3, same=7), _rows(k=11, same=7), _rows(k=10, same=7))
 
 
 def test_registers_that_are_other_numbers_at_one_place_count() -> None:
-    kinds = RegisterRoles(size=4, rings={(0, "slot"): (0, 3), (0, "k"): (3, 9)})
+    kinds = RegisterRoles(size=4, ring_index_registers={(0, "slot"): (0, 3), (0, "k"): (3, 9)})
     at = RingPositions(1, (1, 2), {("register", 0, "slot"): {1: 0, 2: 1}, ("register", 0, "k"): {1: 0, 2: 1}})
     there = RingPositions(
         2, (1, 2), {("register", 0, "slot"): {1: -1, 2: 0}, ("register", 0, "k"): {1: -1, 2: 0}}
     )
-    assert kinds.against(_rows(slot=1, k=5), at, _rows(slot=2, k=9), there) == {(0, "k")}
+    assert kinds.refuting_registers(_rows(slot=1, k=5), at, _rows(slot=2, k=9), there) == {(0, "k")}

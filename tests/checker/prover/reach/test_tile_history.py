@@ -77,8 +77,8 @@ def states() -> Iterator[list[tuple[Run, Groups]]]:
 def check(run: Run, groups: Groups) -> None:
     """Forgets; no row knows more than before, and what the ring and its waits are asked for stays known."""
     slots = RingBarriers(run, groups)
-    before = {b: [m.copy() for m, _ in slots.last(b)] for b in slots.likes}
-    asked = {(c, w[0]) for b in slots.likes for c, w in run.barriers[b].waits.items()}
+    before = {b: [m.copy() for m, _ in slots.last(b)] for b in slots.orbits}
+    asked = {(c, w[0]) for b in slots.orbits for c, w in run.barriers[b].waits.items()}
     asked |= {
         (column, v) for column, b in slots.columns.items() for v in range(run.barriers[b].auto.phase + 1)
     }
@@ -97,15 +97,15 @@ def test_what_is_asked_of_the_ring_stays_known(states: list[tuple[Run, Groups]])
 def test_thresholds_move_with_slots(states: list[tuple[Run, Groups]]) -> None:
     run, groups = states[-1]
     slots = RingBarriers(run, groups)
-    assert len(slots.likes) == 6  # full and empty, three slots each
-    for b, (likes, slot) in slots.likes.items():
+    assert len(slots.orbits) == 6  # full and empty, three slots each
+    for b, (likes, slot) in slots.orbits.items():
         column = run.barriers[b].column
         assert slots.moved(column, 5, 0) == (column, 5)
         assert slots.moved(column, 5, 3) == (column, 6)  # a lap
         onward = run.barriers[likes[(slot + 1) % 3]].column
         assert slots.moved(column, 5, 1) == (onward, 5 + (slot == 2))
     (other,) = {
-        s.column for b, s in run.barriers.items() if b not in slots.likes and s.index == max(run.barriers)
+        s.column for b, s in run.barriers.items() if b not in slots.orbits and s.index == max(run.barriers)
     }
     assert slots.moved(other, 5, 1) == (other, 5)
 
@@ -113,7 +113,7 @@ def test_thresholds_move_with_slots(states: list[tuple[Run, Groups]]) -> None:
 def test_slots_miss_of_the_ring_what_they_are_to_lack(states: list[tuple[Run, Groups]]) -> None:
     run, groups = states[-1]
     slots = RingBarriers(run, groups)
-    known = {b: m[E].copy() for b in slots.likes for m, _ in slots.last(b)}
+    known = {b: m[E].copy() for b in slots.orbits for m, _ in slots.last(b)}
     newest = {
         (b, column): slots.distance(b, column, int(row[column]))
         for b, row in known.items()
@@ -133,10 +133,10 @@ def test_slots_miss_of_the_ring_what_they_are_to_lack(states: list[tuple[Run, Gr
 def test_what_last_phases_miss_is_told_by_how_far_it_is(states: list[tuple[Run, Groups]]) -> None:
     run, groups = states[-1]
     slots, loose = RingBarriers(run, groups), ThresholdAbstraction(run, everything=True)
-    assert loose.taken_apart()
-    b = min(slots.likes)
+    assert loose.compute()
+    b = min(slots.orbits)
     (last, _), *_ = slots.last(b)
-    row = next(i for i, m in enumerate(loose.originals) if m is last)
+    row = next(i for i, m in enumerate(loose.matrices) if m is last)
     asked = [loose.value((ORDER, i)) for i in range(len(loose.asked[ORDER]))]
     number, to = next(
         (i, to) for i, (column, v) in enumerate(asked) if (to := slots.distance(b, column, v)) is not None

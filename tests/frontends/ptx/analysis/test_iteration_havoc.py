@@ -203,9 +203,9 @@ def sized(body: str) -> Program:
 
 def test_turns_read_trip_counts_anew_and_keep_the_number_of_tiles() -> None:
     (found,) = sized(RING.replace("RESET", "")).renewals.values()
-    assert "%r1" in found.trips
-    assert found.kept >= {"%r20", "%r22"}
-    assert not found.kept.intersection(found.names)
+    assert "%r1" in found.inner_trip_counts
+    assert found.own_bound >= {"%r20", "%r22"}
+    assert not found.own_bound.intersection(found.names)
 
 
 def test_the_place_of_a_read_is_not_computed_for_sizes() -> None:
@@ -231,8 +231,8 @@ def test_the_place_of_a_read_is_not_computed_for_sizes() -> None:
 @pytest.mark.parametrize("forgets", [True, False])
 def test_what_a_turn_reads_is_the_same_for_all(forgets: bool) -> None:
     space = SymbolicContext()
-    space.forgets = forgets
-    k, m = space.atom("K", 1, 100), space.atom("M", 1, 100)
+    space.havocs = forgets
+    k, m = space.symbol("K", 1, 100), space.symbol("M", 1, 100)
     first = havoc_iteration(space, [k + 1, m], [k], [m], 0)
     assert havoc_iteration(space, [k + 1, m], [k], [m], 0) == first
     assert first[1] is m
@@ -245,7 +245,7 @@ def test_the_turns_of_the_innermost_loop_around_others_are_counted() -> None:
         "END: ret;", "END:\n    @%p6 bra AGAIN;\n    ret;"
     )
     (found,) = sized(body.replace("RESET", "")).renewals.values()
-    assert "%r1" in found.trips
+    assert "%r1" in found.inner_trip_counts
     assert found.after
 
 
@@ -302,9 +302,9 @@ class _Grid:
 
     def __init__(self) -> None:
         self.space = SymbolicContext()
-        self.tiles = self.space.atom("T", 0, None)
-        self.block = self.space.atom("ctaid.x", 0, None)
-        self.step = self.space.atom("grid.x", 1, None)
+        self.tiles = self.space.symbol("T", 0, None)
+        self.block = self.space.symbol("ctaid.x", 0, None)
+        self.step = self.space.symbol("grid.x", 1, None)
 
     def left(self, turn: int) -> bool:
         """Whether an iteration has a tile."""
@@ -345,7 +345,7 @@ def test_the_opposite_question_has_the_opposite_answer() -> None:
 
 def test_a_step_that_may_be_zero_is_not_divided_by() -> None:
     space = SymbolicContext()
-    tiles, step = space.atom("T", 0, None), space.atom("grid.x", 0, None)
+    tiles, step = space.symbol("T", 0, None), space.symbol("grid.x", 0, None)
     space.path.assume(*space.of(tiles - 1))
     with pytest.raises(UndecidedBranch) as e:
         at_least(tiles - 1 - step * 2)
@@ -357,7 +357,7 @@ def test_a_turn_that_is_the_last_one_has_a_tile_and_the_next_has_none() -> None:
     g = _Grid()
     g.answer(0, True)
     g.answer(3, True)
-    (last,) = [v for key, v in g.space.path.entries.items() if key[0] == TURNS]
+    (last,) = [v for key, v in g.space.path.memo.items() if key[0] == TURNS]
     assert at_least(g.tiles - 1 - g.block - g.step * last)
     assert not at_least(g.tiles - 1 - g.block - g.step * (last + 1))
     assert at_least(g.tiles - 1 - g.block - g.step * (last - 2))
@@ -394,9 +394,9 @@ def test_what_goes_wrong_in_a_late_turn_of_a_grid_of_any_size(tmp_path: Path, tu
 
 
 def test_who_has_been_through_a_turn_of_known_length_lets_others_ask_first() -> None:
-    space = SymbolicContext(RoundRobin(names={"K"}))
-    size = SymbolicWord(space.atom("K", 1, None), 32)
-    renewal = SimpleNamespace(deal=object(), trips=frozenset({"%r1"}))
+    space = SymbolicContext(RoundRobin(havocked_sizes={"K"}))
+    size = SymbolicWord(space.symbol("K", 1, None), 32)
+    renewal = SimpleNamespace(deal=object(), inner_trip_counts=frozenset({"%r1"}))
     slots = {"%r1": 0, KEPT + "%r1": 1}
     p = SimpleNamespace(hesitant={8}, teams=None, renewals={1: renewal}, slots=slots)
     writer = SimpleNamespace(p=p)
@@ -415,9 +415,9 @@ def test_code_that_a_class_never_comes_to_is_no_way_out_of_its_tiles() -> None:
     whole = sized(body)
     (odd,) = (n for n, b in enumerate(whole.flow.blocks) if whole.body[b.lo].line == _line_of(body, "ODD:"))
     (found,) = whole.renewals.values()
-    assert "%r1" not in found.trips
+    assert "%r1" not in found.inner_trip_counts
     (found,) = whole.along(frozenset({odd})).renewals.values()
-    assert "%r1" in found.trips
+    assert "%r1" in found.inner_trip_counts
 
 
 def _line_of(body: str, label: str) -> int:

@@ -91,7 +91,7 @@ def test_a_line_that_reads_what_the_end_writes_runs_before_it() -> None:
 
 def test_the_same_registers_are_asked_once_and_stages_go_on() -> None:
     space = SymbolicContext()
-    n = space.atom("n", 5, None)
+    n = space.symbol("n", 5, None)
     parts, _ = blocks(TURN, (12, 13, 20, 21))
     steps = StepMemo()
     found = []
@@ -107,7 +107,7 @@ def test_the_same_registers_are_asked_once_and_stages_go_on() -> None:
 
 def test_an_open_question_is_the_same_question() -> None:
     space = SymbolicContext()
-    n = space.atom("n", 0, None)
+    n = space.symbol("n", 0, None)
     parts, _ = blocks(TURN, (12, 13, 20, 21))
     steps, asked = StepMemo(), []
     for stage in range(3):
@@ -121,7 +121,7 @@ def test_an_open_question_is_the_same_question() -> None:
 
 def test_other_registers_are_not_taken_for_the_same() -> None:
     space = SymbolicContext()
-    n, m = space.atom("n", 9, None), space.atom("m", 0, 2)
+    n, m = space.symbol("n", 9, None), space.symbol("m", 0, 2)
     parts, _ = blocks(TURN, (12, 13, 20, 21))
     steps = StepMemo()
     found = []
@@ -135,7 +135,7 @@ def test_other_registers_are_not_taken_for_the_same() -> None:
 
 def test_a_decision_that_may_write_more_is_made_by_each() -> None:
     parts, asked = blocks([" r[21] = r[14]", *TURN[4:]], (21,))
-    steps, odd = StepMemo(), SymbolicWord(SymbolicContext().atom("n", 5, None), 32)
+    steps, odd = StepMemo(), SymbolicWord(SymbolicContext().symbol("n", 5, None), 32)
     for _ in range(2):
         r = registers(0, 0, odd)
         for part in parts:
@@ -158,8 +158,8 @@ def test_a_proof_round_a_ring_is_the_same_without(tmp_path: Path, monkeypatch: p
         made.append(StepMemo())
         return made[-1]
 
-    monkeypatch.setattr(PtxAgent, "steps", staticmethod(steps))
+    monkeypatch.setattr(PtxAgent, "lockstep_memo", staticmethod(steps))
     report = proved(tmp_path)
     assert any(s.done for s in made)
-    monkeypatch.setattr(PtxAgent, "steps", staticmethod(lambda: None))
+    monkeypatch.setattr(PtxAgent, "lockstep_memo", staticmethod(lambda: None))
     assert proved(tmp_path).stats == report.stats

@@ -137,7 +137,7 @@ def test_each_class_is_looked_at_once_for_all_systems(
 def sized(low: int, high: int | None, *less: int) -> SymbolicContext:
     """A space with one size, which is known to be less than another by these numbers."""
     space = SymbolicContext()
-    n, m = space.atom("n", low, high), space.atom("m", 0, None)
+    n, m = space.symbol("n", low, high), space.symbol("m", 0, None)
     space.path.sizes["n"] = n
     for k in less:
         space.path.assume(*space.of(m - n - k))

@@ -27,7 +27,7 @@ _COUNTED = """
 
 def test_how_far_lanes_are_apart_stays() -> None:
     space = SymbolicContext()
-    first = space.atom("n", 0, 1 << 20)
+    first = space.symbol("n", 0, 1 << 20)
     agent = system(_COUNTED).agents()[0]
     slot = agent.program.slots["%r1"]
     agent.r[slot] = per_lane([SymbolicWord(first + 4 * lane, 32) for lane in range(32)])
@@ -35,7 +35,7 @@ def test_how_far_lanes_are_apart_stays() -> None:
     assert lanes_apart(agent.r[slot]) == apart
     key = ("lanes", slot)
     agent.put(key, apart)
-    agent.put(slot, space.atom("m", 0, 1 << 20))
+    agent.put(slot, space.symbol("m", 0, 1 << 20))
     assert lanes_apart(agent.r[slot]) == apart
     agent.put(slot, 40)
     assert agent.r[slot].lanes == tuple(range(40, 168, 4))
@@ -93,9 +93,9 @@ def test_signs_of_all_lanes_are_those_of_each(seed: int) -> None:
     ends = (0, 1, half - 40, half - 5, half, half + 7, -half, -half - 3, 2 * half - 1, 100)
     low = random.choice(ends)
     high = random.choice([None, low + random.choice((0, 30, half))])
-    term = space.atom("n", low, high) * random.choice((1, 1, 4)) + random.choice((0, 0, 8, -8))
+    term = space.symbol("n", low, high) * random.choice((1, 1, 4)) + random.choice((0, 0, 8, -8))
     if random.random() < 0.5:
-        term = term + space.atom("m", 0, random.choice((None, 3)))
+        term = term + space.symbol("m", 0, random.choice((None, 3)))
     lanes = [SymbolicWord(term + random.choice((0, 1, 2, 4, 40)) * lane, bits) for lane in range(32)]
     each = [_seen(lambda x=x: x ^ half) for x in lanes]
     questions = [x for x in each if isinstance(x, tuple)]
@@ -108,7 +108,7 @@ def test_signs_of_all_lanes_are_those_of_each(seed: int) -> None:
 
 def test_lanes_with_numbers_among_them_are_looked_at_one_by_one() -> None:
     space = SymbolicContext()
-    term = space.atom("n", 0, 100)
+    term = space.symbol("n", 0, 100)
     found = per_lane([SymbolicWord(term, 32), 7, *[SymbolicWord(term + 4, 32)] * 30]) ^ 1 << 31
     assert [x if isinstance(x, int) else repr(x.term) for x in found.lanes[:3]] == [
         7 ^ 1 << 31 if i == 1 else repr(term + 4 * (i == 2) + (1 << 31)) for i in range(3)

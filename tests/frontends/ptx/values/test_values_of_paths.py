@@ -37,7 +37,7 @@ def test_lanes_are_compared_with_a_size_on_each_path(
     compare: Callable[..., Any], all_lanes: tuple[bool, ...], one_lane: tuple[bool, ...]
 ) -> None:
     space = SymbolicContext()
-    n = size(space.atom("n", 1, 100), 32)
+    n = size(space.symbol("n", 1, 100), 32)
     many, one = space.path.fork(), space.path.fork()
     many.assume(*space.of(n.term - 100))
     one.assume(*space.of(1 - n.term))
@@ -48,7 +48,7 @@ def test_lanes_are_compared_with_a_size_on_each_path(
 
 def test_lanes_of_two_explorations_are_not_one() -> None:
     spaces = SymbolicContext(), SymbolicContext()
-    first, second = (LANES + size(s.atom("n", 0), 32) for s in spaces)
+    first, second = (LANES + size(s.symbol("n", 0), 32) for s in spaces)
     assert first is not second
     for space, lanes in zip(spaces, (first, second), strict=True):
         sizes = [v for v in lanes.lanes if isinstance(v, SymbolicWord)]
@@ -57,6 +57,6 @@ def test_lanes_of_two_explorations_are_not_one() -> None:
 
 def test_equal_sizes_of_one_exploration_ask_nothing() -> None:
     space = SymbolicContext()
-    n = space.atom("n", 0, (1 << 32) - 1)
-    assert size(n, 32) == size(n, 32) and size(n, 32) != size(SymbolicContext().atom("n", 0), 32)
+    n = space.symbol("n", 0, (1 << 32) - 1)
+    assert size(n, 32) == size(n, 32) and size(n, 32) != size(SymbolicContext().symbol("n", 0), 32)
     assert LANES + size(n, 32) is LANES + size(n, 32)

@@ -97,7 +97,7 @@ def _complete_substitution(
 
 
 def factors(space: SymbolicContext, a: int) -> tuple[int, ...]:
-    return space.atoms[a].factors or ()
+    return space.symbols[a].factors or ()
 
 
 def _times(space: SymbolicContext, x: Sum, y: Sum, path: PathCondition) -> Sum:

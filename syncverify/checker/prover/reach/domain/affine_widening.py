@@ -61,7 +61,8 @@ class AffineWidening:
         totals: Set[int] = frozenset(),
         also: Sequence[tuple[Rows, PathCondition]] = (),
     ) -> None:
-        """``ends``: nothing is kept that only the later path speaks of, so that chains of widenings end.
+        """``drop_new_constraints``: nothing is kept that only the later path speaks of, so that chains of
+        widenings end.
         ``fixed``: symbols that may be units though a widening made them; ``numbers``: of sizes; ``shifted``:
         the earlier rows were moved to another place of a ring. Where stages go on by sums, ``ring``: slots of
         theirs; ``least``: steps of a tile at least; ``counts``: rows that count turns; ``totals``: that say
@@ -70,11 +71,12 @@ class AffineWidening:
         self.ring = ring
         self.least = least
         self.space = space
-        self.ends = ends
+        self.drop_new_constraints = ends
         self.numbers = numbers
         self.paths = (path, there, *(p for _, p in also))
         self.turning: tuple[set[int], set[int]] = set(), set()  # what counts turns; and how many there are
-        self.few: set[Sum] = set()  # sums that say how far registers for places of a ring stay below its end
+        # sums that say how far registers for places of a ring stay below its end
+        self.ring_index_bounds: set[Sum] = set()
         sets = [*zip(rows, later, *(more for more, _ in also), strict=True)]
         pairs = list(dict.fromkeys(sets))
         # new symbols are what the simplest rows count
@@ -84,7 +86,7 @@ class AffineWidening:
         self.totals_at = {self.index[sets[i]] for i in totals if ring}
         sides = [*zip(*pairs, strict=True)] if pairs else [() for _ in self.paths]
         columns = [_columns(side) for side in sides]
-        both = [a for a in columns[0] if a in columns[1] and (a in fixed or not space.atoms[a].widened)]
+        both = [a for a in columns[0] if a in columns[1] and (a in fixed or not space.symbols[a].widened)]
         both += [a for a in {**columns[0], **columns[1]} if a not in both and _made_of(space, a, both)]
         same = [a for a in both if columns[0].get(a) == columns[1].get(a)]
         for kept in (both, same):
@@ -100,21 +102,23 @@ class AffineWidening:
         if ring:
             basis = self._completed(pairs, basis, 2 * ring)
         self.base, self.basis = base, basis
-        self.moving = [space.of(space.atom(f"u{len(space.atoms)}", widened=True))[1][0][0] for _ in basis]
+        self.moving = [space.of(space.symbol(f"u{len(space.symbols)}", widened=True))[1][0][0] for _ in basis]
         self.values = [
             self._along([(x, ()) for x in _coordinates(basis, away)], vectors)
             for away, (_, vectors) in zip(moved, known, strict=True)
         ]
         self.rows = [self.row(i) for i in range(len(pairs))]
         #: what the rows have become
-        self.became = [self.rows[self.index[s]] for s in sets]
+        self.result = [self.rows[self.index[s]] for s in sets]
         if ring:
             within = [
                 self.rows[i]
                 for sides, i in self.index.items()
                 if i not in self.counts and self._within(sides, 2 * ring)
             ]
-            self.few = {x for c, parts in within for x in ((c, parts), (-c, negated(parts))) if parts}
+            self.ring_index_bounds = {
+                x for c, parts in within for x in ((c, parts), (-c, negated(parts))) if parts
+            }
         shown = _atoms(self.rows)
         #: products of a new symbol and one that stays
         self.products = [a for a in shown if a not in self.moving and a not in self.units]
@@ -207,7 +211,7 @@ class AffineWidening:
         self.facts: list[Sum] = [s for a in self.kept for s in _inborn(self.space, a)]
         known = self._known()
         known = [s for s in known if not free(s)]
-        for s in [*known, *self._below(), *self._laps()]:
+        for s in [*known, *self._below(), *self._lap_multiples()]:
             if self._hold(s) and not path.implies(*path.resolve(*s)):
                 path.assume(*s)
                 self.facts.append(s)
@@ -232,7 +236,7 @@ class AffineWidening:
     def _free(self) -> Callable[[Sum], bool]:
         """Which sums nothing is to be known of where stages go on by sums: places of a ring come together
         with anything, and turns are compared with how many there are alone."""
-        placed = {a for s in self.few for a, _ in s[1]} - self.units.keys()
+        placed = {a for s in self.ring_index_bounds for a, _ in s[1]} - self.units.keys()
         alone = {p for row in self.rows for p in (row[1], negated(row[1]))}
         turns = {a for i in self.counts for a, _ in self.rows[i][1]} - self.units.keys()
         ends = {a for i in self.totals_at for a, _ in self.rows[i][1]} | turns
@@ -241,7 +245,7 @@ class AffineWidening:
         def free(s: Sum) -> bool:
             atoms = {a for a, _ in s[1]}
             if atoms & placed:
-                return s[1] not in alone or (atoms <= placed and s not in self.few)
+                return s[1] not in alone or (atoms <= placed and s not in self.ring_index_bounds)
             if atoms <= turns:
                 return all(k < 0 for _, k in s[1])
             return bool(atoms & turns) and not atoms <= ends and s[1] not in alone
@@ -258,7 +262,7 @@ class AffineWidening:
                 return None
             lows.append(low)
         earlier, later = lows[0], min(lows[1:])
-        if s in self.few:
+        if s in self.ring_index_bounds:
             return next((t for t in (0, -1, 1 - self.ring) if min(earlier, later) >= t), 1 - 2 * self.ring)
         if later >= earlier:
             return earlier
@@ -274,18 +278,18 @@ class AffineWidening:
         for c, p in dict.fromkeys([*moving, *shown]):
             yield c, p
             yield -c, negated(p)
-        yield from self._together()
+        yield from self._joint_bounds()
         for i, j in product(self.totals_at, self.counts):  # how many iterations there are, and have been
             yield combined([(1, self.rows[i]), (-1, self.rows[j])])
         seen: set[Parts] = set()
-        for r, s in combinations(map(self._upright, moving[:MOST_PAIRED]), 2):
+        for r, s in combinations(map(self._octagonal, moving[:MOST_PAIRED]), 2):
             for sign in (1, -1):
                 c, p = combined([(sign, r), (-sign, s)])
                 if p and p not in seen:
                     seen.add(p)
                     yield c, p
 
-    def _upright(self, row: Sum) -> Sum:
+    def _octagonal(self, row: Sum) -> Sum:
         """A row that is never above 0 counts down to what another says (``-u + N != 0``): its negative."""
         both = zip(self.paths, self.values, strict=True)
         highs = [
@@ -298,9 +302,11 @@ class AffineWidening:
     def _known(self) -> list[Sum]:
         """What the paths say of several atoms."""
         out: list[Sum] = []
-        for path, values in list(zip(self.paths, self.values, strict=True))[: 1 if self.ends else 2]:
-            inverse = self._inverse(values)
-            for p, c in path.cons.items():
+        for path, values in list(zip(self.paths, self.values, strict=True))[
+            : 1 if self.drop_new_constraints else 2
+        ]:
+            inverse = self._swapped(values)
+            for p, c in path.inequalities.items():
                 fact = apply_substitution(self.space, inverse, (c, p))
                 if fact is not None and fact[1]:
                     out.append(primitive(*fact))
@@ -312,7 +318,7 @@ class AffineWidening:
             yield primitive(end - 1 - c, negated(p))
             yield primitive(end - c, negated(p))
 
-    def _laps(self) -> Iterator[Sum]:
+    def _lap_multiples(self) -> Iterator[Sum]:
         """That sizes, and pairs of them, are of more than a lap."""
         for c, p in dict.fromkeys(r for r in self.rows if r[1]) if self.least else ():
             for end in (2 * self.least, self.least, self.least - 1):
@@ -325,7 +331,7 @@ class AffineWidening:
             p.implies(*p.resolve(*(apply_substitution(self.space, v, s) or (-1, ())))) for p, v in both
         )
 
-    def _together(self) -> Iterator[Sum]:
+    def _joint_bounds(self) -> Iterator[Sum]:
         """Sums that say which values of new symbols with few values come together."""
         few: list[tuple[int, int, int]] = []
         for a in self.moving:
@@ -339,7 +345,7 @@ class AffineWidening:
                 yield combined([(x[2] - x[1], other), (-1, one)])
                 yield combined([(1, other), (-1, one)])
 
-    def _inverse(self, values: dict[int, Sum]) -> dict[int, Sum]:
+    def _swapped(self, values: dict[int, Sum]) -> dict[int, Sum]:
         """Old symbols by rows: those that a row shows, and then those that it shows beside known ones."""
         out: dict[int, Sum] = {a: (0, ((a, 1),)) for a in self.kept}
         single: list[Sum] = [(0, ((a, 1),)) for a in self.atoms]
@@ -377,7 +383,7 @@ def _from_ends(a: int, low: int, high: int) -> tuple[Sum, Sum]:
 
 def _inborn(space: SymbolicContext, a: int) -> Iterator[Sum]:
     """What a symbol keeps on every path."""
-    low, high = space.atoms[a].low, space.atoms[a].high
+    low, high = space.symbols[a].low, space.symbols[a].high
     if low is not None:
         yield -low, ((a, 1),)
     if high is not None:

@@ -32,7 +32,13 @@ def supports_rotation(run: Run, ring: Ring) -> bool:
     """Whether a run can be moved: what its failures name, and tokens of phases, cannot."""
     if any(f.barrier in ring.barriers or is_deferred(f) for f in run.failures.values()):
         return False
-    if run.relays or run.locations or run.info.in_turn or run.info.clusters > 1 or run.pending:
+    if (
+        run.relays
+        or run.locations
+        or run.info.clusters_run_sequentially
+        or run.info.clusters > 1
+        or run.pending
+    ):
         return False
     return not any(t.event is not None and t.event[0] in TOKENS for t in run.threads)
 

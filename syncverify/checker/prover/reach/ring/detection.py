@@ -52,17 +52,17 @@ class RingDetection:
     _seen: dict[Hashable, list[ReachedState]] = field(default_factory=dict)
 
     @property
-    def goes_round(self) -> bool:
+    def uses_symmetry(self) -> bool:
         """Whether states are looked at that all iterations come to, wherever they begin in a ring."""
-        return self.ring is not None or self.space.dealing
+        return self.ring is not None or self.space.has_round_robin
 
     @property
     def seeks(self) -> bool:
         """Whether a ring is looked for: once a run has ended, and no state repeats yet, the longest run shows
         it soonest."""
-        return self.turns and self.limits.asks_last and self.ended and not self.repeats
+        return self.turns and self.limits.branch_when_nobody_else_can_run and self.ended and not self.repeats
 
-    def one_by_one(self, view: StateView, same: list[ReachedState]) -> ReachedState | None:
+    def sequential_orbit_visit(self, view: StateView, same: list[ReachedState]) -> ReachedState | None:
         """Where states of one key have been at one place of the ring each, the one at this place, or if there
         is none the last one: once they come round, it is known what registers are at all places."""
         if (
@@ -80,19 +80,19 @@ class RingDetection:
             return places[view.at.main] if 2 * len(places) >= FEW_PLACES else None
         return same[-1]
 
-    def come_round(
+    def close_orbit(
         self, there: ReachedState, view: StateView, earlier: list[ReachedState], same: list[ReachedState]
     ) -> ReachedState:
         """Takes note of what registers are at all places, once a state is at the place of another one again:
         what it is widened with, and stands for all of ``same`` then. Raises RegistersNotPeriodic."""
         last = same[-1]
-        if not self.kinds.came_round(there.view.rows, view.rows, last.view.rows):
+        if not self.kinds.closed_orbit(there.view.rows, view.rows, last.view.rows):
             raise RegistersNotPeriodic
         self.round = True
         earlier[:] = [seen for seen in earlier if not any(seen is x for x in same)]
         return last
 
-    def strays_from(
+    def count_refuting_states(
         self, earlier: list[ReachedState], candidates: list[tuple[ReachedState, Alignment]], view: StateView
     ) -> None:
         """Counts states whose registers contradict all those of their key: if some go on and on, they do not
@@ -100,9 +100,13 @@ class RingDetection:
         self.strays = 0 if candidates or not earlier else self.strays + 1
         if self.ring is not None and self.strays > self.ring.places:
             old = earlier[-1].view
-            raise SymmetryBroken("registers count", self.kinds.against(old.rows, old.at, view.rows, view.at))
+            raise SymmetryBroken(
+                "registers count", self.kinds.refuting_registers(old.rows, old.at, view.rows, view.at)
+            )
 
-    def beside(self, earlier: list[ReachedState], view: StateView) -> list[tuple[ReachedState, Alignment]]:
+    def aligned_states(
+        self, earlier: list[ReachedState], view: StateView
+    ) -> list[tuple[ReachedState, Alignment]]:
         """Earlier states that stand at places of the ring that go together with those of a later one."""
         found = [(s, together(s.view.rows, s.view.at, view.rows, view.at, self.kinds)) for s in earlier]
         return [(s, both) for s, both in found if both is not None]
@@ -124,31 +128,31 @@ class RingDetection:
 
     def look_for_ring(self, run: Run) -> None:
         """Looks for a ring in what a run has done, now and then. Raises UseRing."""
-        if self.looks and len(run.trace) >= 2 * self.searched:
+        if self.is_detecting and len(run.trace) >= 2 * self.searched:
             self.searched = len(run.trace)
-            self.found(detect_ring(run))
+            self.restart_with(detect_ring(run))
 
     def look_soon(self, run: Run) -> None:
         """Looks for a ring that all sites have gone round, from the start: one of more than a few places.
         Raises UseRing."""
-        if self.looks and len(run.trace) > self.early:
+        if self.is_detecting and len(run.trace) > self.early:
             self.early = len(run.trace)
             ring = detect_ring(run, whole=True)
-            self.found(ring if ring is not None and ring.places >= FEW_PLACES else None)
+            self.restart_with(ring if ring is not None and ring.places >= FEW_PLACES else None)
 
     @property
-    def looks(self) -> bool:
+    def is_detecting(self) -> bool:
         """Whether a ring is looked for."""
-        deals = self.space.deals
-        known = self.space.dealing and deals is not None and bool(deals.slots)
-        return self.turns and self.limits.asks_last and not known
+        deals = self.space.round_robin
+        known = self.space.has_round_robin and deals is not None and bool(deals.slots)
+        return self.turns and self.limits.branch_when_nobody_else_can_run and not known
 
-    def found(self, ring: Ring | None) -> None:
+    def restart_with(self, ring: Ring | None) -> None:
         """Begins again with a ring. Raises UseRing, or UseRoundRobinRing where iterations are distributed
         round-robin.
         """
         if ring is not None:
-            raise UseRoundRobinRing(ring.size, ring.offsets) if self.space.dealing else UseRing(ring)
+            raise UseRoundRobinRing(ring.size, ring.offsets) if self.space.has_round_robin else UseRing(ring)
 
 
 __all__ = ["RingDetection"]

@@ -38,7 +38,7 @@ def orbit_of_access_weakening(
         some = [
             row
             for row in rows
-            if row // width < len(loose.originals) and id(loose.originals[row // width]) in agents
+            if row // width < len(loose.matrices) and id(loose.matrices[row // width]) in agents
         ]
         for j in holders.get((kind, number), ()) if some else ():
             name, places = loose.records[j]
@@ -60,8 +60,8 @@ def orbit_of_barrier_weakening(
     """What barriers are to miss of those of their ring, and of who has waited for these: what one of them
     misses, as many slots further on."""
     slots = RingWaits(loose.run, groups)
-    parts = {id(m): (b, part) for b in slots.likes for m, part in slots.parts(b)}
-    of_rows = [parts.get(id(m)) for m in loose.originals]
+    parts = {id(m): (b, part) for b in slots.orbits for m, part in slots.parts(b)}
+    of_rows = [parts.get(id(m)) for m in loose.matrices]
     rows_of: dict[tuple[int, int], list[int]] = {}
     for i, of in enumerate(of_rows):
         if of is not None:
@@ -74,9 +74,9 @@ def orbit_of_barrier_weakening(
     ]
     found: dict[Place, set[int]] = {}
     for b, part, kind, number, k in missed:
-        for like in slots.likes[b][0]:
+        for like in slots.orbits[b][0]:
             by = slots.place(like) - slots.place(b)
-            moved = slots.further(*loose.value((kind, number)), by) if by else None
+            moved = slots.rotated_threshold(*loose.value((kind, number)), by) if by else None
             there = None if moved is None else loose.asked[kind].get(moved)
             if there is not None:
                 rows = rows_of.get((like, part), ())
@@ -91,21 +91,21 @@ class RingWaits(RingBarriers):
 
     def __init__(self, run: Run, groups: Groups) -> None:
         super().__init__(run, groups)
-        self.waited = {(c, w[0]): b for b in self.likes for c, w in run.barriers[b].waits.items()}
+        self.waited = {(c, w[0]): b for b in self.orbits for c, w in run.barriers[b].waits.items()}
 
     def place(self, b: int) -> int:
         """The place of a barrier's last phase, before that which is filled next: runs that were moved on keep
         their numbers of phases, and tell laps by parities."""
         s = self.run.barriers[b]
         even = (s.auto.phase + s.flip) % 2
-        return int(self.likes[b][1] - self.size * (1 + even))
+        return int(self.orbits[b][1] - self.size * (1 + even))
 
     def moved(self, column: int, value: int, by: int) -> tuple[int, int]:
         """What a threshold is so many places further on."""
         b = self.columns[column]
         since = value - self.run.barriers[b].auto.phase  # laps
         place = self.place(b) + self.size * since + by
-        like = self.run.barriers[self.likes[b][0][place % self.size]]
+        like = self.run.barriers[self.orbits[b][0][place % self.size]]
         return like.column, like.auto.phase + (place - self.place(like.index)) // self.size
 
     def parts(self, b: int) -> Iterator[tuple[Matrix, int]]:
@@ -117,14 +117,14 @@ class RingWaits(RingBarriers):
             if last.far is not None:
                 yield last.far, FAR
 
-    def further(self, column: int, value: int, by: int) -> tuple[int, int] | None:
+    def rotated_threshold(self, column: int, value: int, by: int) -> tuple[int, int] | None:
         """What a threshold is so many places further on; None if it is not of the ring, or nothing there."""
         if column in self.columns:
             return self.moved(column, value, by)
         b = self.waited.get((column, value))
         if b is None:
             return None
-        likes, slot = self.likes[b]
+        likes, slot = self.orbits[b]
         like = likes[(slot + by) % self.size]
         wait = self.run.barriers[like].waits.get(column)
         return None if wait is None or self.place(like) - self.place(b) != by else (column, wait[0])

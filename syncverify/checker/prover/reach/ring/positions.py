@@ -41,42 +41,45 @@ class Alignment:
 
 @dataclass(slots=True)
 class RegisterRoles:
-    """What registers (class and slot) were seen to do: ``counters`` grow, others cycle through the ring.
+    """What registers (class and slot) were seen to do: ``monotone_registers`` grow, others cycle through the
+    ring.
 
-    ``rings``: those that were seen to, and their least and greatest number. ``phased``: those that are other
-    numbers where other phases of barriers beside the ring are over. ``visits``: where all agents stand ->
-    place -> the newest rows there, and those phases; ``alike``: the same by form and place."""
+    ``ring_index_registers``: those that were seen to, and their least and greatest number.
+    ``phase_dependent``: those that are other numbers where other phases of barriers beside the ring are over.
+    ``last_visit``: where all agents stand -> place -> the newest rows there, and those phases; ``alike``: the
+    same by form and place."""
 
-    counters: set[tuple[int, Any]] = field(default_factory=set)
-    visits: dict[Any, dict[int, tuple[dict[Any, Sum], Any]]] = field(default_factory=dict)
+    monotone_registers: set[tuple[int, Any]] = field(default_factory=set)
+    last_visit: dict[Any, dict[int, tuple[dict[Any, Sum], Any]]] = field(default_factory=dict)
     alike: dict[tuple[Any, int], dict[Any, Sum]] = field(default_factory=dict)
-    rings: dict[tuple[int, Any], tuple[int, int]] = field(default_factory=dict)
-    phased: set[tuple[int, Any]] = field(default_factory=set)
-    straight: set[tuple[int, Any]] = field(default_factory=set)  # never differ by place
-    varied: Counter[tuple[int, Any]] = field(default_factory=Counter)  # how often others than at one place
+    ring_index_registers: dict[tuple[int, Any], tuple[int, int]] = field(default_factory=dict)
+    phase_dependent: set[tuple[int, Any]] = field(default_factory=set)
+    rotation_invariant: set[tuple[int, Any]] = field(default_factory=set)  # never differ by place
+    # how often others than at one place
+    varying_counts: Counter[tuple[int, Any]] = field(default_factory=Counter)
     size: int = 0  # slots of the ring
 
     def apart(self, where: tuple[Any, ...], old: Sum, new: Sum) -> int:
         """How much of the way from one value to another is due to the place."""
-        if where[0] != "register" or old == new or (where[1], where[2]) in self.straight:
+        if where[0] != "register" or old == new or (where[1], where[2]) in self.rotation_invariant:
             return 0
         if old[1] and new[1]:
             # remainders stay those of the places
             round_ = gcd(*(k for _, parts in (old, new) for _, k in parts))
             return new[0] % round_ - old[0] % round_ if round_ > 1 else 0
-        return 0 if old[1] or new[1] or (where[1], where[2]) in self.counters else new[0] - old[0]
+        return 0 if old[1] or new[1] or (where[1], where[2]) in self.monotone_registers else new[0] - old[0]
 
-    def follow(self, rows: dict[Any, Sum], at: RingPositions) -> None:
+    def observe(self, rows: dict[Any, Sum], at: RingPositions) -> None:
         """Takes note of registers that differ from place to place."""
         for where, by in at.offsets.items():
             value, parts = rows[where]
             if parts or where[0] != "register":
                 continue
             values = [value + n for n in by.values()]
-            low, high = self.rings.get((where[1], where[2]), (value, value))
-            self.rings[where[1], where[2]] = min(low, *values), max(high, *values)
+            low, high = self.ring_index_registers.get((where[1], where[2]), (value, value))
+            self.ring_index_registers[where[1], where[2]] = min(low, *values), max(high, *values)
 
-    def came_round(self, before: dict[Any, Sum], rows: dict[Any, Sum], last: dict[Any, Sum]) -> bool:
+    def closed_orbit(self, before: dict[Any, Sum], rows: dict[Any, Sum], last: dict[Any, Sum]) -> bool:
         """Takes note of registers that have gone on by a lap or more where agents are at a place again;
         whether others have come back to what they were. ``last``: what they were at the place before."""
         back = False
@@ -85,57 +88,57 @@ class RegisterRoles:
             if where[0] != "register" or parts or old[1]:
                 continue
             if abs(c - old[0]) >= 2 * self.size:
-                self.counters.add((where[1], where[2]))
+                self.monotone_registers.add((where[1], where[2]))
             back = back or c == old[0] != last[where][0]
         return back
 
-    def contradict(self, where: tuple[Any, ...], old: int, new: int, moved: int | None) -> bool:
+    def refutes_alignment(self, where: tuple[Any, ...], old: int, new: int, moved: int | None) -> bool:
         """Whether a register that cycles through the ring shows that two states do not stand for each other:
         it
         is another number at the same place (``moved`` is None), or did not move on as far as the place."""
-        found = self.rings.get((where[1], where[2])) if where[0] == "register" else None
+        found = self.ring_index_registers.get((where[1], where[2])) if where[0] == "register" else None
         if found is None:
             return False
         register = where[1], where[2]
-        if register in self.counters or register in self.straight:
+        if register in self.monotone_registers or register in self.rotation_invariant:
             return False
         if moved is None:
             return old != new
         return found == (0, self.size - 1) and self.size > 2 and (new - old - moved) % self.size != 0
 
-    def against(
+    def refuting_registers(
         self, rows: dict[Any, Sum], at: RingPositions, later: dict[Any, Sum], here: RingPositions
     ) -> frozenset[tuple[int, Any]]:
         """Registers that were taken to cycle through the ring, and are other numbers at one place of an
         earlier
         state (its ``rows``, ``at``) and a later one."""
         both, found = set(at.all) & set(here.all), set[tuple[int, Any]]()
-        for cls, slot in self.rings:
+        for cls, slot in self.ring_index_registers:
             where = "register", cls, slot
             (old, parts), (new, more) = rows.get(where, (0, ())), later.get(where, (0, ()))
             if not parts and not more and any(old + at.by(where, p) != new + here.by(where, p) for p in both):
                 found.add((cls, slot))
         return frozenset(found)
 
-    def learns(self, e: SymmetryBroken) -> bool:
+    def refine(self, e: SymmetryBroken) -> bool:
         """Whether there is a reason to try again: registers that count; or those that were other numbers at
         one place, first those that were it often: one that goes round may begin with another."""
-        most = max(self.varied.values(), default=0)
-        often = {register for register, times in self.varied.items() if RARELY * times >= most}
-        for found in (e.counters, often, self.varied.keys()):
-            if not found <= self.counters:
+        most = max(self.varying_counts.values(), default=0)
+        often = {register for register, times in self.varying_counts.items() if RARELY * times >= most}
+        for found in (e.counters, often, self.varying_counts.keys()):
+            if not found <= self.monotone_registers:
                 slots = {slot for _, slot in found}
-                classes = {cls for cls, _ in self.rings.keys() | found}
-                self.counters |= found | {(cls, slot) for cls in classes for slot in slots}
+                classes = {cls for cls, _ in self.ring_index_registers.keys() | found}
+                self.monotone_registers |= found | {(cls, slot) for cls in classes for slot in slots}
                 return True
         return False
 
     def visit(self, points: Any, phases: Any, key: Any, place: int, rows: dict[Any, Sum]) -> None:
         """Takes note of the registers at a place; ``key``: of states that may stand for each other;
         ``phases``: of barriers that do not go round."""
-        earlier, before = self.visits.setdefault(points, {}).get(place, (rows, phases))
+        earlier, before = self.last_visit.setdefault(points, {}).get(place, (rows, phases))
         if before != phases and earlier.keys() == rows.keys():
-            self.phased |= {
+            self.phase_dependent |= {
                 (where[1], where[2])
                 for where, (c, parts) in rows.items()
                 if where[0] == "register" and not parts and not earlier[where][1] and earlier[where][0] != c
@@ -143,21 +146,21 @@ class RegisterRoles:
         for where, (c, parts) in self.alike.get((key, place), {}).items():
             new = rows.get(where)
             if where[0] == "register" and new is not None and not parts and not new[1] and new[0] != c:
-                self.varied[where[1], where[2]] += 1
+                self.varying_counts[where[1], where[2]] += 1
         self.alike[key, place] = rows
-        self.visits[points][place] = rows, phases
+        self.last_visit[points][place] = rows, phases
 
-    def more(self, both: Alignment, later: dict[Any, Sum], points: Any) -> Alignment:
+    def generalise(self, both: Alignment, later: dict[Any, Sum], points: Any) -> Alignment:
         """The same at all places that were seen, with registers as they were: a guess, for more only."""
         at = both.places
         new = {
             place: rows
-            for place, (rows, _) in self.visits.get(points, {}).items()
+            for place, (rows, _) in self.last_visit.get(points, {}).items()
             if place not in at.all and rows.keys() == later.keys()
         }
         offsets = {where: dict(by) for where, by in at.offsets.items()}
         for where, row in later.items():
-            follows = where[0] == "register" and (where[1], where[2]) in self.phased
+            follows = where[0] == "register" and (where[1], where[2]) in self.phase_dependent
             found = {
                 place: 0 if follows else -self.apart(where, rows[where], row) for place, rows in new.items()
             }
@@ -186,7 +189,7 @@ def together(
     covers = len(both) == len(here.all)
     union = tuple(sorted({*at.all, *here.all}))
     ref = here.main if here.main in both else both[0] if both else -1
-    if ref >= 0 and not (here.offsets or at.offsets or kinds.rings):
+    if ref >= 0 and not (here.offsets or at.offsets or kinds.ring_index_registers):
         return Alignment(
             rows, RingPositions(here.main, union), covers, True
         )  # rows of one key are in one order
@@ -198,7 +201,7 @@ def together(
     for where, row in later.items():
         old = rows[where]
         moved = here.main - at.main
-        if not (old[1] or row[1]) and kinds.contradict(where, old[0], row[0], moved):
+        if not (old[1] or row[1]) and kinds.refutes_alignment(where, old[0], row[0], moved):
             return None
         shift = kinds.apart(where, old, row)
         # the earlier one's value, seen from the later one's main place
@@ -222,7 +225,9 @@ def _at_one(
     moves = {where: 0 for some in (here.offsets, at.offsets) for where in some}
     new_rows = dict(rows)  # in the order of the later ones: rows of one key are in one order
     offsets: Offsets = {}
-    for where in dict.fromkeys([*moves, *(("register", *register) for register in kinds.rings)]):
+    for where in dict.fromkeys(
+        [*moves, *(("register", *register) for register in kinds.ring_index_registers)]
+    ):
         row = later.get(where)
         if row is None:
             continue
@@ -231,7 +236,7 @@ def _at_one(
             shift = at.by(where, ref) - here.by(where, ref)
             if any(at.by(where, p) - here.by(where, p) != shift for p in both):
                 return None
-        if not (old[1] or row[1]) and kinds.contradict(where, old[0] + shift, row[0], None):
+        if not (old[1] or row[1]) and kinds.refutes_alignment(where, old[0] + shift, row[0], None):
             return None
         if where in moves:
             # the earlier one's value, seen from the later one's main place

@@ -47,71 +47,83 @@ class OrbitSplits(Exception):  # noqa: N818 -- control flow: to be followed in s
 
 @dataclass(slots=True)
 class RotatedAgents:
-    """``place``: of the agents that are followed; ``others``: agents at other places; ``newest``: the place
+    """``position``: of the agents that are followed; ``rotated``: agents at other places; ``newest``: the
+    place
     on record that a copy was last asked for."""
 
     ring: Ring
-    place: int = 0
+    position: int = 0
     newest: int = -1
-    others: dict[int, list[Any]] = field(default_factory=dict)
-    stepped: dict[int, dict[int, Event]] = field(default_factory=dict)  # by class: events of unfinished steps
-    uneven: frozenset[int] = frozenset()  # classes that do not stand at the same point at all places
-    apart: int = 0  # questions since there are such
+    rotated: dict[int, list[Any]] = field(default_factory=dict)
+    # by class: events of unfinished steps
+    pending_events: dict[int, dict[int, Event]] = field(default_factory=dict)
+    out_of_step: frozenset[int] = frozenset()  # classes that do not stand at the same point at all places
+    questions_out_of_step: int = 0  # questions since there are such
 
     @property
     def places(self) -> tuple[int, ...]:
-        return tuple(sorted([self.place, *self.others]))
+        return tuple(sorted([self.position, *self.rotated]))
 
     @property
     def plain(self) -> bool:
         """Whether nothing has been moved yet."""
-        return self.place == 0 and not self.others
+        return self.position == 0 and not self.rotated
 
     def fork(self, split: Split | None) -> RotatedAgents:
-        others = {p: copies(agents, split) for p, agents in self.others.items()}
-        stepped = {cls: dict(done) for cls, done in self.stepped.items()}
-        return RotatedAgents(self.ring, self.place, self.newest, others, stepped, self.uneven, self.apart)
+        others = {p: copies(agents, split) for p, agents in self.rotated.items()}
+        stepped = {cls: dict(done) for cls, done in self.pending_events.items()}
+        return RotatedAgents(
+            self.ring,
+            self.position,
+            self.newest,
+            others,
+            stepped,
+            self.out_of_step,
+            self.questions_out_of_step,
+        )
 
     # ------------------------------------------------------------ steps
 
     def step(self, run: Run, t: LaneClass) -> Event:
         """The next event of an agent, as it is on record, once it has come to it at all places. Raises
         Unequal, and what agents raise."""
-        ring, done = self.ring, self.stepped.setdefault(t.cls, {})
+        ring, done = self.ring, self.pending_events.setdefault(t.cls, {})
         steps = self._steps(t)
-        if self.place not in done:
+        if self.position not in done:
             try:
-                done[self.place] = _next(t.agent, t, steps)
+                done[self.position] = _next(t.agent, t, steps)
             except UndecidedBranch as o:
-                same = [self._asks_too(run, place, t, o, done, steps) for place in self.others]
-                self.uneven = self.uneven - {t.cls} if all(same) and not done else self.uneven | {t.cls}
+                same = [self._asks_too(run, place, t, o, done, steps) for place in self.rotated]
+                self.out_of_step = (
+                    self.out_of_step - {t.cls} if all(same) and not done else self.out_of_step | {t.cls}
+                )
                 raise
-        for place, agents in self.others.items():
+        for place, agents in self.rotated.items():
             if place not in done:
-                self.uneven |= {t.cls}  # should it ask
+                self.out_of_step |= {t.cls}  # should it ask
                 done[place] = _stepped(agents[t.cls], t, steps)
-        found = ring.event(done[self.place], -self.place)
+        found = ring.event(done[self.position], -self.position)
         for place, event in done.items():
             if ring.event(event, -place) != found:
                 if event[0] == found[0] == Ev.INVAL:
                     raise OrbitSplits(self._alike(done))
-                why = f"{done[self.place]} at {self.place}, {event} at {place}"
+                why = f"{done[self.position]} at {self.position}, {event} at {place}"
                 raise SymmetryBroken(why, self._out_of_turn(run))
         here = t.agent.point()  # type: ignore[attr-defined]
-        for place, agents in self.others.items():
-            if not self._beside(here, agents[t.cls], place):
+        for place, agents in self.rotated.items():
+            if not self._same_point(here, agents[t.cls], place):
                 raise SymmetryBroken("agents stand at different points")
-        self.uneven -= {t.cls}
-        self.apart = self.apart if self.uneven else 0
-        del self.stepped[t.cls]
+        self.out_of_step -= {t.cls}
+        self.questions_out_of_step = self.questions_out_of_step if self.out_of_step else 0
+        del self.pending_events[t.cls]
         self._follow(run, found)
-        t.emitted = done[self.place]
+        t.emitted = done[self.position]
         return local_parity(run, found)
 
     def _steps(self, t: LaneClass) -> Any:
         """What agents of a class note of a step that they take one after the other, on one path."""
-        steps = getattr(t.agent, "steps", None)
-        return steps() if steps is not None and self.others else None
+        steps = getattr(t.agent, "lockstep_memo", None)
+        return steps() if steps is not None and self.rotated else None
 
     def _alike(self, done: dict[int, Event]) -> list[frozenset[int]]:
         """The places at which an agent has come to the same event, moved on by its place."""
@@ -120,33 +132,34 @@ class RotatedAgents:
             groups.setdefault(self.ring.event(event, -place), set()).add(place)
         return [frozenset(g) for g in groups.values()]
 
-    def stay(self, run: Run, places: frozenset[int]) -> None:
+    def restrict_to(self, run: Run, places: frozenset[int]) -> None:
         """Stands for some of its places only."""
-        self.others[self.place] = [t.agent for t in run.threads]
-        self.others = {p: agents for p, agents in self.others.items() if p in places}
-        self.stepped = {
-            cls: {p: event for p, event in done.items() if p in places} for cls, done in self.stepped.items()
+        self.rotated[self.position] = [t.agent for t in run.threads]
+        self.rotated = {p: agents for p, agents in self.rotated.items() if p in places}
+        self.pending_events = {
+            cls: {p: event for p, event in done.items() if p in places}
+            for cls, done in self.pending_events.items()
         }
-        self.uneven = self.uneven if len(places) > 1 else frozenset()
-        if self.place not in places:
-            self.place = min(places)
-            run.rotation = self.ring, self.place
-        for t, agent in zip(run.threads, self.others.pop(self.place), strict=True):
+        self.out_of_step = self.out_of_step if len(places) > 1 else frozenset()
+        if self.position not in places:
+            self.position = min(places)
+            run.rotation = self.ring, self.position
+        for t, agent in zip(run.threads, self.rotated.pop(self.position), strict=True):
             t.agent = agent
             if t.event is not None:
-                t.emitted = self.ring.event(local_parity(run, t.event), self.place)
+                t.emitted = self.ring.event(local_parity(run, t.event), self.position)
 
-    def waits_longer(self) -> None:
+    def count_out_of_step(self) -> None:
         """One more question while agents stand apart. Raises SymmetryBroken."""
-        self.apart += 1
-        if self.apart > MOST_APART:
+        self.questions_out_of_step += 1
+        if self.questions_out_of_step > MOST_APART:
             raise SymmetryBroken("agents ask other questions")
 
-    def polls_alike(self, run: Run, t: LaneClass) -> None:
+    def check_polls_agree(self, run: Run, t: LaneClass) -> None:
         """Whether a poll is for the same at all places. Raises SymmetryBroken, and UndecidedBranch."""
         assert t.event is not None and t.emitted is not None
         mine, event = result_of(t.agent, t.emitted), local_parity(run, t.event)
-        for place, agents in self.others.items():
+        for place, agents in self.rotated.items():
             if result_of(agents[t.cls], self.ring.event(event, place)) != mine:
                 raise SymmetryBroken("a poll is for something else")
 
@@ -157,13 +170,13 @@ class RotatedAgents:
         if place in done:
             return False
         try:
-            done[place] = _stepped(self.others[place][t.cls], t, steps)
+            done[place] = _stepped(self.rotated[place][t.cls], t, steps)
         except UndecidedBranch as e:
             if e.parts == o.parts and e.c != o.c:
-                self._suspect(run, t, self.others[place], e.c - o.c)
-            return (e.c, e.parts) == (o.c, o.parts) and self._beside(
+                self._suspect(run, t, self.rotated[place], e.c - o.c)
+            return (e.c, e.parts) == (o.c, o.parts) and self._same_point(
                 t.agent.point(),  # type: ignore[attr-defined]
-                self.others[place][t.cls],
+                self.rotated[place][t.cls],
                 place,
             )
         return False
@@ -189,9 +202,9 @@ class RotatedAgents:
         """Registers beyond the ring's slots that differ where agents are at one slot: these seem to count."""
         found: set[tuple[int, Any]] = set()
         for t in (t for t in run.threads if not t.done):
-            live = {p: agents[t.cls].live() for p, agents in self.others.items()}
-            live[self.place] = t.agent.live()  # type: ignore[attr-defined]
-            for slot, value in live[self.place].items():
+            live = {p: agents[t.cls].live() for p, agents in self.rotated.items()}
+            live[self.position] = t.agent.live()  # type: ignore[attr-defined]
+            for slot, value in live[self.position].items():
                 values = {p: known[slot] for p, known in live.items() if isinstance(known.get(slot), int)}
                 near = {p: v for p, v in values.items() if -1 <= v < self.ring.size}
                 at_one = {(p % self.ring.size, v) for p, v in values.items()}
@@ -199,10 +212,10 @@ class RotatedAgents:
                     found.add((t.cls, slot))
         return frozenset(found)
 
-    def _beside(self, here: Any, other: Any, place: int) -> bool:
+    def _same_point(self, here: Any, other: Any, place: int) -> bool:
         """Whether an agent stands at the same point at another place."""
         there, ring = other.point(), self.ring
-        return here == there or bool(ring.point(here, -self.place) == ring.point(there, -place))
+        return here == there or bool(ring.point(here, -self.position) == ring.point(there, -place))
 
     def _follow(self, run: Run, event: Event) -> None:
         """Takes note of the place that a copy is asked for."""
@@ -215,7 +228,7 @@ class RotatedAgents:
         if slot is not None and s is not None and run.info.barriers[event[2]].cta == 0:
             self.newest = slot + self.ring.size * ((s.auto.phase + s.flip) % 2)
 
-    def begin_at_next(self, run: Run) -> bool:
+    def normalise_rotation(self, run: Run) -> bool:
         """Moves what is on record so that place 0 is the one that is to be filled next; whether that was
         another. Raises SymmetryBroken."""
         ring = self.ring
@@ -225,14 +238,14 @@ class RotatedAgents:
         if not supports_rotation(run, ring):
             raise SymmetryBroken("what is on record cannot be moved")
         apply_rotation(run, ring, by)
-        self.others = {(p - by) % ring.places: agents for p, agents in self.others.items()}
-        self.stepped = {
+        self.rotated = {(p - by) % ring.places: agents for p, agents in self.rotated.items()}
+        self.pending_events = {
             cls: {(p - by) % ring.places: event for p, event in done.items()}
-            for cls, done in self.stepped.items()
+            for cls, done in self.pending_events.items()
         }
-        self.place = (self.place - by) % ring.places
+        self.position = (self.position - by) % ring.places
         self.newest = -1
-        run.rotation = ring, self.place
+        run.rotation = ring, self.position
         return True
 
     # ------------------------------------------------------------ registers
@@ -240,11 +253,11 @@ class RotatedAgents:
     def offsets(self, run: Run, space: SymbolicContext) -> Offsets:
         """Where registers of agents at other places differ, and by how much. Raises SymmetryBroken."""
         out: Offsets = {}
-        for t in run.threads if self.others else ():
+        for t in run.threads if self.rotated else ():
             if t.done:
                 continue
             mine = t.agent.live()  # type: ignore[attr-defined]
-            for place, agents in self.others.items():
+            for place, agents in self.rotated.items():
                 theirs = agents[t.cls].live()
                 if theirs.keys() != mine.keys():
                     raise SymmetryBroken("other registers are live")
@@ -255,13 +268,13 @@ class RotatedAgents:
                     for where, by in _apart(("register", t.cls, slot), value, other, space):
                         out.setdefault(where, {})[place] = by
         for by_place in out.values():
-            for place in (self.place, *self.others):
+            for place in (self.position, *self.rotated):
                 by_place.setdefault(place, 0)
         return out
 
     def flush(self, run: Run, of: Callable[[Any], Any]) -> None:
         """Brings registers up to what the path has rewritten."""
-        for agents in self.others.values():
+        for agents in self.rotated.values():
             for t in run.threads:
                 agent = agents[t.cls]
                 for slot, value in () if t.done else agent.live().items():
@@ -278,10 +291,10 @@ class RotatedAgents:
         split: Split | None,
     ) -> None:
         """Agents at all ``places``, with registers as ``new`` says of those that are followed."""
-        before = self.others
+        before = self.rotated
         mine = [t.agent for t in run.threads]
-        self.others = {p: before.get(p) or copies(mine, split) for p in places if p != self.place}
-        for place, agents in self.others.items():
+        self.rotated = {p: before.get(p) or copies(mine, split) for p in places if p != self.position}
+        for place, agents in self.rotated.items():
             for t in () if not new else run.threads:
                 agent = agents[t.cls]
                 for slot, old in () if t.done else list(agent.live().items()):
@@ -299,7 +312,7 @@ def same(value: Any, old: Any) -> bool:
 
 def _next(agent: Any, t: LaneClass, steps: Any) -> Event:
     """An agent's next event."""
-    event: Event = agent.step(t.answer) if steps is None else agent.step_beside(t.answer, steps)
+    event: Event = agent.step(t.answer) if steps is None else agent.step_in_lockstep(t.answer, steps)
     return event
 
 

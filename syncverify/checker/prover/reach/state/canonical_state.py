@@ -64,8 +64,8 @@ FIELD_COVERAGE: dict[type, tuple[str, str]] = {
         "release_site seen suspect last_bulk last_mma",
     ),
     Barrier: (
-        "index column auto flip phases init_cls init_time untouched twins inits ready waits blocked last_use "
-        "async_phase touched uneven net_zero last_waited final_waits last_tx",
+        "index column auto flip phases init_cls init_time untouched duplicate_inits inits ready waits "
+        "blocked last_use async_phase touched uneven net_zero last_waited final_waits last_tx",
         "init_site inval_site last_position bytes_expected bytes_completed copies arrivals expect_sites "
         "waiters lanes",
     ),
@@ -74,7 +74,8 @@ FIELD_COVERAGE: dict[type, tuple[str, str]] = {
         "again arrived sites waited remote",
     ),
     Record: (
-        "kind cls time fp site column tag tag_value used atomic scope barrier beside lane_free turn",
+        "kind cls time fp site column tag tag_value used atomic scope barrier strict_rows_only lane_free "
+        "turn",
         "fresh over position issue parts",
     ),
     Generation: ("m con previous waiting", "sites pasts"),
@@ -124,9 +125,13 @@ class CanonicalState(Thresholds):
             frozenset(run.failures),
             tuple((what, self.keep(past)) for what, past in deferred_failures.deferred_state(run)),
             frozenset((cls, *early[3:]) for cls, early in run.early.items()),
-            (run.all_waited, *(self.at(*w, kind) for w in run.grid_waits for kind in ALL)),
-            tuple((c, self.at(column, v)) for c, column, v in self.unseen()),
-            tuple((k, self.at(k[0], u[0], x)) for k, u in sorted(run.remote_uses.items()) for x in ALL),
+            (run.all_waited, *(self.key_threshold(*w, kind) for w in run.grid_waits for kind in ALL)),
+            tuple((c, self.key_threshold(column, v)) for c, column, v in self.unseen()),
+            tuple(
+                (k, self.key_threshold(k[0], u[0], x))
+                for k, u in sorted(run.remote_uses.items())
+                for x in ALL
+            ),
             tuple((cta, self.keep(m)) for cta, m in sorted(run.exits.items())),
             tuple((i, p.free, tuple(p.held.items()), tuple(p.served.items())) for i, p in run.pools.items()),
             tuple(self.request(r) for r in run.requests),
@@ -137,9 +142,13 @@ class CanonicalState(Thresholds):
                 for (site, cls), n in sorted(run.turns.items())
                 if not run.threads[cls].done
             ),
-            (flag_chain_state.form(run, self.at, self.keep), tuple(sorted(run.spun.items()))),
-            cluster_effects.form(run, self.at, self.keep, lambda r: self.over(r, self.at)),
-            flags.form(run, lambda x: tuple(self.at(x.cls, x.time, k) for k in (ORDER, SEEN)), self.keep),
+            (flag_chain_state.form(run, self.key_threshold, self.keep), tuple(sorted(run.spun.items()))),
+            cluster_effects.form(
+                run, self.key_threshold, self.keep, lambda r: self.over(r, self.key_threshold)
+            ),
+            flags.form(
+                run, lambda x: tuple(self.key_threshold(x.cls, x.time, k) for k in (ORDER, SEEN)), self.keep
+            ),
         ]
         parts += [self.thread(t) for t in run.threads]
         parts += [(b, self.barrier(s)) for b, s in sorted(run.barriers.items())]
@@ -182,18 +191,22 @@ class CanonicalState(Thresholds):
     def record(self, r: Record, pending: dict[int, int]) -> Hashable:
         fence: Hashable = None
         if r.kind == Access.GENERIC_READ:
-            after = tuple(self.at(column, number, SEEN) for column, number in self.products_after(r))
-            fence = self.at(r.cls, self.fence_after(r), SEEN), after, product_after(self.run, r)[1]
+            after = tuple(
+                self.key_threshold(column, number, SEEN) for column, number in self.products_after(r)
+            )
+            fence = self.key_threshold(r.cls, self.fence_after(r), SEEN), after, product_after(self.run, r)[1]
         tag: Hashable = r.tag_value
         if r.kind.asynchronous and r.tag_value < IN_FLIGHT:
-            tag = self.at(r.tag, r.tag_value, SEEN) if r.tag >= 0 else None
+            tag = self.key_threshold(r.tag, r.tag_value, SEEN) if r.tag >= 0 else None
             if r.kind == Access.MMA_READ:
                 tag = (tag, self.of_warpgroup(r))
-        used = self.at(r.cls, r.used, SEEN) if r.used > 0 else (-1, pending.get(id(r), r.used))
-        where = self.at(r.column, r.time, SEEN) if r.column >= 0 and not r.kind.asynchronous else None
-        time = r.cls if r.kind.asynchronous else self.at(r.cls, r.time, SEEN)
+        used = self.key_threshold(r.cls, r.used, SEEN) if r.used > 0 else (-1, pending.get(id(r), r.used))
+        where = (
+            self.key_threshold(r.column, r.time, SEEN) if r.column >= 0 and not r.kind.asynchronous else None
+        )
+        time = r.cls if r.kind.asynchronous else self.key_threshold(r.cls, r.time, SEEN)
         turn = self.newest[r.site] - r.turn if r.site in self.newest and r.kind.writes and not r.parts else 0
-        flags = (where, turn, r.atomic, r.lane_free, r.beside, r.scope, r.barrier)
+        flags = (where, turn, r.atomic, r.lane_free, r.strict_rows_only, r.scope, r.barrier)
         tagged = self.name(r.tag) if r.tag >= 0 else None
         return (int(r.kind), time, r.fp, sites(r), tagged, tag, used, fence, flags)
 
@@ -202,7 +215,7 @@ class CanonicalState(Thresholds):
         key = self.run.warpgroups[r.cls][0], r.tag_value
         found = self.of_groups.get(key)
         if found is None:
-            found = tuple([self.at(c, r.tag_value, SEEN) for c in self.siblings(r.cls)])
+            found = tuple([self.key_threshold(c, r.tag_value, SEEN) for c in self.siblings(r.cls)])
             self.of_groups[key] = found
         return found
 
@@ -265,7 +278,9 @@ class CanonicalState(Thresholds):
             out.append((t.mma.issued - base, tuple((x - base, self.number(column, x)) for x in left),
                         t.clock.knows(E, column, True) - base, base > 0, open_accesses(t.products),
                         tuple(self.keep(m) for m in t.issues[base:])))  # fmt: skip
-            out.append(tuple((f, self.at(column, s[0]), s[1]) for f, s in sorted(t.fragments.items())))
+            out.append(
+                tuple((f, self.key_threshold(column, s[0]), s[1]) for f, s in sorted(t.fragments.items()))
+            )
         return tuple(out)
 
     @staticmethod
@@ -278,9 +293,9 @@ class CanonicalState(Thresholds):
             return (self.ranks(p.con), p.asynchronous)
         kept: tuple[Hashable, ...] = ()
         if back == 0:
-            expects = frozenset((self.at(e.cls, e.time), e.bytes) for e in p.expects)
+            expects = frozenset((self.key_threshold(e.cls, e.time), e.bytes) for e in p.expects)
             completions = tuple((n, self.keep(past)) for n, past, _, _ in p.completions)
-            quiet = tuple((self.at(q[0], q[1]), q[3]) for q in p.quiet)
+            quiet = tuple((self.key_threshold(q[0], q[1]), q[3]) for q in p.quiet)
             kept = (expects, len(p.expects), completions, quiet, p.sum_expect, p.sum_complete, p.drained)
             kept = (*kept, self.keep(p.tx))
         return (self.keep(p.m), self.keep(p.far), self.ranks(p.con), p.asynchronous, kept)
@@ -295,13 +310,13 @@ class CanonicalState(Thresholds):
         waited = (min(a.phase - last, 2), min(last, 0), s.last_tx == a.phase, s.last_tx > last, s.last_tx < 0)
         return (
             (a.live, a.count, a.pending, a.tx, (a.phase + s.flip) % 2, min(a.phase, 2), min(s.inits, 2)),
-            tuple(self.at(s.column, value) for value in counts(s)),
+            tuple(self.key_threshold(s.column, value) for value in counts(s)),
             (
                 s.init_cls,
-                self.at(s.init_cls, s.init_time, SEEN) if s.init_cls >= 0 else None,
+                self.key_threshold(s.init_cls, s.init_time, SEEN) if s.init_cls >= 0 else None,
                 (
                     awaits_duplicate_inits(self.run, s),
-                    tuple((c, self.at(c, time, SEEN)) for c, time in s.twins),
+                    tuple((c, self.key_threshold(c, time, SEEN)) for c, time in s.duplicate_inits),
                 ),
                 frozenset(s.ready),
             ),

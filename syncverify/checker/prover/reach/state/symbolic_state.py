@@ -33,59 +33,61 @@ FAR = 1 << 16
 
 @dataclass(slots=True, eq=False)
 class SymbolicState:
-    """A point between two steps. ``parent``: the node it comes from; ``looked``: failures looked at;
+    """A point between two steps. ``parent``: the node it comes from; ``failures_seen``: failures looked at;
     ``widened``: since its last step, after so many widenings of the states there."""
 
     run: Run
     path: PathCondition
     parent: int = -1
-    looked: int = 0
+    failures_seen: int = 0
     widened: int = 0
-    moved: int = 0  # steps of agents
-    asked_at: int = -1  # how far all agents had moved when something was last asked
+    steps_taken: int = 0  # steps of agents
+    progress_at_last_branch: int = -1  # how far all agents had moved when something was last asked
 
     places: dict[int, int] = field(default_factory=dict)  # where unfinished steps began, by class
     answer: bool | None = None  # to the parent's question
-    formed: tuple[Hashable, Hashable] | None = None  # the normal form, and where the agents stood
+    # the normal form, and where the agents stood
+    cached_canonical_state: tuple[Hashable, Hashable] | None = None
     weight: int = 0  # bytes that it takes, roughly
-    tails: tuple[Failure, ...] = ()  # failures that only the end may show to be harmless
+    deferred_failures: tuple[Failure, ...] = ()  # failures that only the end may show to be harmless
     traced: int = 0  # events of its run when it was taken up
-    asked_after: dict[int, int] | None = None  # who let others go first, after which step; None: nobody
-    general: bool = False  # it comes from a state that was made to know less
+    deferred_since: dict[int, int] | None = None  # who let others go first, after which step; None: nobody
+    was_weakened: bool = False  # it comes from a state that was made to know less
     cluster: int = 0  # which of those that run one after the other was last seen
     rotations: RotatedAgents | None = None  # agents at other places of a ring, for which it stands too
-    open: set[int] = field(default_factory=set)  # who has asked what is open, and lets others ask first
+    # who has asked what is open, and lets others ask first
+    deferred_classes: set[int] = field(default_factory=set)
 
-    def asks_later(self, t: LaneClass) -> bool:
+    def defer_to_others(self, t: LaneClass) -> bool:
         """Whether an agent that has let others go first lets them go on, since they have moved: it is last
         of those that are ready then."""
-        if not self.run.ready or self.asked_after is None:
+        if not self.run.ready or self.deferred_since is None:
             return False
-        if self.asked_after.get(t.cls, self.moved) == self.moved:
+        if self.deferred_since.get(t.cls, self.steps_taken) == self.steps_taken:
             return False
-        self.asked_after[t.cls] = self.moved
+        self.deferred_since[t.cls] = self.steps_taken
         self.run.ready.append(t)
         return True
 
-    def hesitates(self, t: LaneClass) -> bool:
+    def yields_next_iteration_question(self, t: LaneClass) -> bool:
         """Whether an agent lets others ask first, as long as these go on in iterations that they have."""
-        if self.asked_after is None or not self.path.space.dealing:
+        if self.deferred_since is None or not self.path.space.has_round_robin:
             return False
-        if not getattr(t.agent, "hesitates", False):
+        if not getattr(t.agent, "may_take_another_iteration", False):
             return False
         for x in self.run.ready:
-            if not getattr(x.agent, "hesitates", False):
+            if not getattr(x.agent, "may_take_another_iteration", False):
                 return True
         return False
 
-    def turned(self, t: LaneClass) -> bool:
+    def defers_question_once(self, t: LaneClass) -> bool:
         """Whether others go first before an agent asks: where it has jumped back in a step that is not over,
         as after a step; or always, as long as one of them goes on."""
         if t.cls not in self.places:
             return False  # its event is there, and what it means is asked
-        if self.asked_after is not None:
-            waited = self.asked_after.get(t.cls) == self.moved
-            self.asked_after[t.cls] = self.moved
+        if self.deferred_since is not None:
+            waited = self.deferred_since.get(t.cls) == self.steps_taken
+            self.deferred_since[t.cls] = self.steps_taken
             return not waited
         place = self.agent(t).place()
         back = bool(place < self.places[t.cls])
@@ -94,14 +96,14 @@ class SymbolicState:
 
     def progress(self) -> int:
         """Grows with every step of an agent, and where agents say so with parts of steps."""
-        return self.moved + sum(getattr(t.agent, "ticks", 0) for t in self.run.threads)
+        return self.steps_taken + sum(getattr(t.agent, "progress", 0) for t in self.run.threads)
 
-    def fetched(self, t: LaneClass) -> None:
+    def advanced(self, t: LaneClass) -> None:
         """An agent has come to its next event."""
         del self.places[t.cls]
-        self.moved += 1
-        if self.asked_after is not None:
-            self.asked_after.pop(t.cls, None)
+        self.steps_taken += 1
+        if self.deferred_since is not None:
+            self.deferred_since.pop(t.cls, None)
 
     def fork(self) -> SymbolicState:
         """A copy, to follow another answer; both may be answers to what others ask as well."""
@@ -109,12 +111,19 @@ class SymbolicState:
         run, path = copy_run(self.run, split), self.path.fork()
         places = dict(self.places)
         new = SymbolicState(
-            run, path, self.parent, self.looked, self.widened, self.moved, self.asked_at, places
+            run,
+            path,
+            self.parent,
+            self.failures_seen,
+            self.widened,
+            self.steps_taken,
+            self.progress_at_last_branch,
+            places,
         )
-        new.answer, new.tails = self.answer, self.tails
-        if self.asked_after is not None:
-            self.asked_after, new.asked_after = {}, {}
-        new.general, new.cluster = self.general, self.cluster
+        new.answer, new.deferred_failures = self.answer, self.deferred_failures
+        if self.deferred_since is not None:
+            self.deferred_since, new.deferred_since = {}, {}
+        new.was_weakened, new.cluster = self.was_weakened, self.cluster
         if self.rotations is not None:
             new.rotations = self.rotations.fork(split)
         return new
@@ -129,16 +138,16 @@ class SymbolicState:
         others = [(self.fork(), g) for g in groups[1:]]
         for one, places in [(self, groups[0]), *others]:
             assert one.rotations is not None
-            one.rotations.stay(one.run, places)
-            one.formed = None
+            one.rotations.restrict_to(one.run, places)
+            one.cached_canonical_state = None
         return [one for one, _ in others]
 
     def begin_at_next(self) -> None:
         """Moves what is on record to where the next slot of the ring is the first."""
-        if self.rotations is not None and self.rotations.begin_at_next(self.run):
-            self.formed = None
+        if self.rotations is not None and self.rotations.normalise_rotation(self.run):
+            self.cached_canonical_state = None
 
-    def weigh(self) -> None:
+    def estimate_bytes(self) -> None:
         """Estimates its bytes: matrices, segments of shadow memory, the trace."""
         run = self.run
         matrices = sum(t.clock.m.nbytes for t in run.threads)
@@ -152,23 +161,23 @@ class SymbolicState:
     def begin(self) -> None:
         """Brings registers up to the path. Clusters that run one after the other get unknowns of their own
         for the sizes that loops havocked, where these are forgotten: more than the kernel does."""
-        self.path.stale = True
+        self.path.registers_outdated = True
         self.flush()
         space, info = self.path.space, self.run.info
-        if info.relay or not (info.in_turn and space.forgets):
+        if info.flag_chain or not (info.clusters_run_sequentially and space.havocs):
             return
         own: dict[tuple[int, str], Any] = {}
         for t in self.run.threads:
             cluster = t.info.cta // info.ctas
-            for name, slot in getattr(t.agent, "anew", {}).items() if cluster else ():
+            for name, slot in getattr(t.agent, "per_cluster_symbols", {}).items() if cluster else ():
                 if (cluster, name) not in own:
-                    own[cluster, name] = space.anew(name)
-                    space.forgotten.add(name)
+                    own[cluster, name] = space.fresh_copy(name)
+                    space.havocked.add(name)
                 self.agent(t).put(slot, own[cluster, name])
 
     def flush(self) -> None:
         """Brings registers up to what the path has rewritten."""
-        if not self.path.stale:
+        if not self.path.registers_outdated:
             return
         space = self.path.space
         for t in self.run.threads:
@@ -179,38 +188,38 @@ class SymbolicState:
                     agent.put(slot, new)
         if self.rotations is not None:
             self.rotations.flush(self.run, lambda value: mapped(value, space.resolved))
-        self.path.stale = False
+        self.path.registers_outdated = False
 
-    def forget(self, names: set[str]) -> None:
+    def drop_dead_symbols(self, names: set[str]) -> None:
         """Forgets turns that nobody will ask for again, and sizes that iteration again."""
         path = self.path
-        turns, begins = self.turns(), self.begins()
-        if begins and path.space.forgets and not self.run.info.relay:
-            path.space.forgotten.add(ITERATION)
+        turns, begins = self.current_iterations(), self.next_cluster_starts()
+        if begins and path.space.havocs and not self.run.info.flag_chain:
+            path.space.havocked.add(ITERATION)
             names = names | path.sizes.keys()
         for name in names:
             path.sizes.pop(name, None)
-        for key in list(path.entries):
+        for key in list(path.memo):
             if begins and key[0] in names:
-                del path.entries[key]
+                del path.memo[key]
             elif key[0] in ("//", "%") or (key[0] in turns and _passed(key[-1], turns[key[0]])):
-                del path.entries[key]
+                del path.memo[key]
             elif key[0] == ITERATION and ITERATION not in turns:
-                del path.entries[key]
+                del path.memo[key]
             elif key[0] == RATIO and not outlives_iteration(path, key):
-                del path.entries[key]
-        if path.space.summing:  # who asked first is no matter
-            order = sorted(zip(self._keys(), path.entries.items(), strict=True), key=lambda x: repr(x[0][0]))
-            path.entries = dict(item for _, item in order)
+                del path.memo[key]
+        if path.space.has_prefix_sums:  # who asked first is no matter
+            order = sorted(zip(self._keys(), path.memo.items(), strict=True), key=lambda x: repr(x[0][0]))
+            path.memo = dict(item for _, item in order)
 
-    def begins(self) -> bool:
+    def next_cluster_starts(self) -> bool:
         """Whether another cluster runs than before: it takes all its sizes again."""
         info, before = self.run.info, self.cluster
         running = (t.info.cta // info.ctas for t in self.run.threads if not t.done)
-        self.cluster = min(running, default=before) if info.in_turn else before
+        self.cluster = min(running, default=before) if info.clusters_run_sequentially else before
         return self.cluster != before
 
-    def turns(self) -> dict[str, list[Any]]:
+    def current_iterations(self) -> dict[str, list[Any]]:
         """The next turns of agents that take a size turn by turn; of those that wait only if they have begun:
         that an iteration is forgotten too early allows more than the kernel does, no less."""
         out: dict[str, list[Any]] = {}
@@ -228,8 +237,10 @@ class SymbolicState:
         ``form``: in place of the normal form."""
         shape: list[Hashable] = []
         apart: list[Hashable] = []
-        again = self.path.space.forgotten
-        pending, bits, steady = (self._slots(of) for of in ("size_slots", "bit_slots", "steady_slots"))
+        again = self.path.space.havocked
+        pending, bits, steady = (
+            self._slots(of) for of in ("input_registers", "boolean_registers", "loop_invariant_registers")
+        )
         rows: dict[Place, Sum] = {}
         for place, value in self._values():
             kind, of = place[0], place[1]
@@ -244,7 +255,7 @@ class SymbolicState:
             else:  # an iteration that is yet to be taken, or a size that is read again
                 coarse = (kind == "value" and of[0] != RATIO) or (kind == "size" and of in again)
             if coarse:
-                apart.append((place, self.coarse(value)))
+                apart.append((place, self.interval_of(value)))
             if isinstance(value, int) and not isinstance(value, Token):
                 rows[place] = (value, ())
             elif isinstance(value, AffineTerm):
@@ -259,7 +270,7 @@ class SymbolicState:
         at = RingPositions()
         if self.rotations is not None:
             r = self.rotations
-            at = RingPositions(r.place, r.places, r.offsets(self.run, self.path.space))
+            at = RingPositions(r.position, r.places, r.offsets(self.run, self.path.space))
         return StateView(self.form() if form is None else form, tuple(shape), rows, tuple(apart), at)
 
     def _slots(self, of: str) -> dict[int, Container[Any]]:
@@ -275,7 +286,7 @@ class SymbolicState:
             and _atoms(value) == _atoms(number)
         )
 
-    def where(self) -> tuple[Hashable, Hashable]:
+    def location(self) -> tuple[Hashable, Hashable]:
         """Where all agents and barriers stand."""
         return (
             tuple(point(self.run, t) for t in self.run.threads),
@@ -284,7 +295,7 @@ class SymbolicState:
             ),
         )
 
-    def beside(self, ring: Ring) -> Hashable:
+    def phases_outside_ring(self, ring: Ring) -> Hashable:
         """The parities of barriers that do not go round."""
         barriers = self.run.barriers.items()
         return tuple((b, (s.auto.phase + s.flip) % 2) for b, s in sorted(barriers) if b not in ring.barriers)
@@ -292,14 +303,14 @@ class SymbolicState:
     def form(self) -> Hashable:
         """The normal form of the run, made once for each point."""
         where = (tuple(t.cls for t in self.run.ready), tuple(self.agent(t).point() for t in self.run.threads))
-        if self.formed is None or self.formed[0] != where:
-            self.formed = (where, canonicalize(self.run))
-        return self.formed[1]
+        if self.cached_canonical_state is None or self.cached_canonical_state[0] != where:
+            self.cached_canonical_state = (where, canonicalize(self.run))
+        return self.cached_canonical_state[1]
 
-    def coarse(self, value: Any) -> Hashable:
+    def interval_of(self, value: Any) -> Hashable:
         """What is known of a size that an agent has yet to use: states that differ in it are not mixed."""
         low, high = self.path.space.bounds(value)
-        if self.path.space.summing:  # more than a lap each
+        if self.path.space.has_prefix_sums:  # more than a lap each
             return low if low == high else None
         return (
             low if low == high else low is not None and low > 0,
@@ -313,7 +324,7 @@ class SymbolicState:
                     yield ("register", t.cls, slot), value
         for name, value in self.path.sizes.items():
             yield ("size", name), value
-        for (which, parts), value in zip(self._keys(), self.path.entries.values(), strict=True):
+        for (which, parts), value in zip(self._keys(), self.path.memo.values(), strict=True):
             for i, part in parts.items():
                 yield ("key", which, i), part
             yield ("value", which), value
@@ -321,9 +332,9 @@ class SymbolicState:
     def _keys(self) -> Iterator[tuple[Hashable, dict[int, Any]]]:
         """Of each entry what tells it from others, and the parts of its key that are compared as rows are:
         terms, and the iterations of sizes, which are distinguished by how far they are ahead."""
-        first = {name: turns[0] for name, turns in self.turns().items()}
+        first = {name: turns[0] for name, turns in self.current_iterations().items()}
         alike: Counter[Hashable] = Counter()
-        for key in self.path.entries:
+        for key in self.path.memo:
             parts = {i: part for i, part in enumerate(key) if isinstance(part, AffineTerm)}
             shape = [None if i in parts else part for i, part in enumerate(key)]
             if key[0] in first:
@@ -356,11 +367,11 @@ class SymbolicState:
                 if not same(value, old):
                     self.agent(t).put(slot, value)
         path.sizes = {name: new["size", name] for name in self.path.sizes}
-        path.entries = {}
-        for (which, _), key in zip(keys, self.path.entries, strict=True):
+        path.memo = {}
+        for (which, _), key in zip(keys, self.path.memo, strict=True):
             moved = tuple(new.get(("key", which, i), part) for i, part in enumerate(key))
-            path.entries[moved] = new["value", which]
-        path.stale |= self.path.stale
+            path.memo[moved] = new["value", which]
+        path.registers_outdated |= self.path.registers_outdated
         self.path = space.path = path
 
 
@@ -403,5 +414,5 @@ def _passed(turn: Any, nexts: list[Any]) -> bool:
 def known(space: SymbolicContext, path: PathCondition) -> str:
     """What a path knows, as text."""
     atoms = sorted({*path.low, *path.high})
-    facts = [f"{space.atoms[a].name} in {path.interval(a)}" for a in atoms]
-    return ", ".join([*facts, *(f"{space.text(c, p)} >= 0" for p, c in path.cons.items())])
+    facts = [f"{space.symbols[a].name} in {path.interval(a)}" for a in atoms]
+    return ", ".join([*facts, *(f"{space.text(c, p)} >= 0" for p, c in path.inequalities.items())])

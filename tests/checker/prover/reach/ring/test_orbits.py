@@ -53,7 +53,7 @@ def test_the_last_phase_of_one_is_the_last_of_its_likes_wherever_the_run_is_move
     slots = RingWaits(run, ring.offsets)
     for b in ring.barriers:
         s = run.barriers[b]
-        for like in slots.likes[b][0]:
+        for like in slots.orbits[b][0]:
             further = slots.place(like) - slots.place(b)
             other = run.barriers[like]
             assert slots.moved(s.column, s.auto.phase, further) == (other.column, other.auto.phase)
