@@ -59,6 +59,7 @@ def check(
     max_memory: int | None = None,
     cuda: CudaOptions | None = None,
     require: Literal["kernel"] | None = None,
+    replay: bool = True,
 ) -> list[KernelReport]:
     """The reports of ``syncverify check`` on the kernels of a file, of a text, or on one kernel of the IR.
 
@@ -66,7 +67,8 @@ def check(
     for open sizes, as ``--param``. ``kernel``: only kernels of this name; ``*`` and ``?`` match. ``scope``:
     ``all`` for every size that is open, ``exact`` for given and default values alone. ``timeout`` in seconds
     and ``max_memory`` in MiB bound each kernel; None: no end. ``require``: the small trusted kernel is asked
-    about every proof, and ``accepted_by`` of a report says whether it accepted.
+    about every proof, and ``accepted_by`` of a report says whether it accepted. ``replay``: refutations of
+    PTX and CUDA are replayed on the second reader; what it executes without harm is ``unknown``.
 
     Raises InputError for input that nobody can use; a fault of the tool is a report (SV906).
     """
@@ -80,6 +82,7 @@ def check(
         infer=infer,
         guard=Guard(timeout, max_memory),
         isolated=True,
+        replay=replay,
     )
     reports = list(check_each(source, _facts(facts, source), options))
     if kernel is not None and not reports:

@@ -6,11 +6,15 @@ import gc
 import os
 
 import pytest
+from hypothesis import settings
 
 from syncverify.base.gc_pause import SELDOM
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when numpy is loaded; each worker has one core
 os.environ.setdefault("SYNCVERIFY_NO_CACHE", "1")  # a test is of the check, not of what it found before
+
+settings.register_profile("untimed", deadline=None)  # a loaded machine fails no test
+settings.load_profile("untimed")
 
 #: Files that take more than 12 s. They come first: workers that take file after file end together then.
 LONGEST = [

@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[2] / "syncverify"
 #: What a proof for every size that the kernel accepts rests on.
 ROOMS = {
     "kernel, proofs of protocols": ["checker/kernel/*.py"],
+    "agents as protocols": ["checker/induction/*.py"],
     "tables": ["model/ordering.py", "model/proxies.py"],
     "kernels of the IR as protocols": [
         f"checker/prover/rings/{x}.py"

@@ -83,10 +83,11 @@ _ROWS = (
     (
         "K23",
         "shfl, vote, match, redux, mma whose mask names lanes that do not come",
-        "error",
-        "error",
+        "error; lanes that have left are not waited for (warning), but by mma",
+        "the same",
     ),
     ("K24", "wgmma in flight when its threads exit", "warning", "error"),
+    ("K25", "mov into a register of a wgmma in flight", "warning", "error"),
 )
 
 #: Every contested point by id.

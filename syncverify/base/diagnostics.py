@@ -76,13 +76,51 @@ class Mistake(StrEnum):
     SURPLUS = "one synchronization too many"
 
 
+class EditKind(StrEnum):
+    """How a line of the text may bring a repair about."""
+
+    OTHER_PARITY = "other parity"
+    NUMBER = "another number"
+    FENCE = "a proxy fence"
+    BLOCK_BARRIER = "a barrier of the block"
+    REMOVE = "without the line"
+    LATER = "the line further down"
+
+
+@dataclass(frozen=True, slots=True)
+class EditHint:
+    """What to do to the text at a repair's place.
+
+    ``number``: the one to write; for LATER, 1 asks for a fence. ``ahead``: before the place, not behind it.
+    """
+
+    kind: EditKind
+    number: int | None = None
+    ahead: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TextEdit:
+    """An edit of a file: lines from ``line`` on (from 1) are ``old``, and become ``new``."""
+
+    file: str
+    line: int
+    old: tuple[str, ...]
+    new: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """An edit at ``span`` with which the kernel is proved, at the launch values of the witness."""
+    """An edit at ``span`` with which the kernel is proved, at the launch values of the witness.
+
+    ``hint``: how the text may be changed so; ``edit``: the change of the text that was checked, if one was.
+    """
 
     mistake: Mistake
     span: Span
     text: str
+    hint: EditHint | None = None
+    edit: TextEdit | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +188,8 @@ class Step:
     state: BarrierState | None = None
     #: of a completion: the position of the step that issued the operation
     issued_by: int | None = None
+    #: the line in the code that is executed, where that is not the text of ``span``; 0: it is
+    code_line: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +242,22 @@ class Scope:
         return {self.names.get(key, key): value for key, value in self.values.items()}
 
 
+class Replayed(StrEnum):
+    """What a reader that shares no semantics with the checker has seen of a witness."""
+
+    REPRODUCED = "reproduced"  # it executed the text and saw harm
+    NOT_REPRODUCED = "not-reproduced"  # executions came to their end, and none did harm
+    IMPOSSIBLE = "not-possible"  # it cannot execute the kernel, or not so far that it would say something
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """A witness on the second reader. ``detail``: the harm and its place, or why none was to be seen."""
+
+    outcome: Replayed
+    detail: str
+
+
 #: Why the kernel has not judged a proof that nobody asked it about.
 NOT_ASKED = "the kernel was not asked (check --require kernel asks it)"
 
@@ -243,6 +299,10 @@ class KernelReport:
     protocol: Any = field(default=None, compare=False, repr=False)
     #: of a refuted kernel, the system that shows it: ``driver.explained`` tries repairs on it
     refuted_system: Any = field(default=None, compare=False, repr=False)
+    #: of a refuted kernel of PTX, the launch facts under which it is: ``driver.confirmed`` launches by them
+    refuted_facts: Any = field(default=None, compare=False, repr=False)
+    #: of a refuted kernel, or one that would be, what became of its witness; None: nobody replayed it
+    replay: Replay | None = None
 
     @property
     def accepted_by(self) -> str | None:

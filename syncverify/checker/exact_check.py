@@ -193,7 +193,10 @@ def _judge(run: Run, policy: Policy, budget: Budget, slack: int, starved: Run | 
             Verdict.UNKNOWN,
             tuple(found),
             None,
-            f"{run.info.sites[f.site].span}: {f.message}; no schedule that was tried does harm",
+            Reason(
+                f"{run.info.sites[f.site].span}: {f.message}; no schedule that was tried does harm",
+                Cause.NO_PROOF,
+            ),
             stats,
         )
     return Outcome(Verdict.PROVED, tuple(found), stats=stats)

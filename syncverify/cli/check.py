@@ -97,7 +97,15 @@ def _configured(ctx: click.Context, _: click.Parameter, given: str | None) -> No
     show_default=True,
     help="Files to check side by side; 0: one for each processor.",
 )
+@click.option(
+    "--dask", metavar="ADDRESS", help="Check on the workers of this Dask scheduler: tcp://HOST:PORT."
+)
 @click.option("--no-infer", is_flag=True, help="Take no host fact for granted that the input only implies.")
+@click.option(
+    "--no-replay",
+    is_flag=True,
+    help="Report refutations of PTX and CUDA without replaying them on the second reader.",
+)
 @click.option(
     "--timeout",
     type=click.FloatRange(0),
@@ -151,7 +159,9 @@ def check(
     std: str,
     prelude: str | None,
     jobs: int,
+    dask: str | None,
     no_infer: bool,
+    no_replay: bool,
     timeout: float,
     max_memory: int | None,
     kind: str | None,
@@ -179,17 +189,19 @@ def check(
     guard = _guard(timeout, max_memory, jobs)
     caches = not (no_cache or certificate or require or os.environ.get("SYNCVERIFY_NO_CACHE"))
     asks = require == "kernel"
-    wanted = Wanted(facts, values, kernel, Policy(policy), cuda, not no_infer, guard, caches, asks)
+    wanted = Wanted(
+        facts, values, kernel, Policy(policy), cuda, not no_infer, guard, caches, asks, not no_replay
+    )
     found = Run()
     for error in unusable:
         found.reject(error)
     progress = Progress(len(inputs))
 
-    def told(_: int, item: Item, checked: Checked) -> None:
+    def on_done(_: int, item: Item, checked: Checked) -> None:
         progress.input_done(item.path, checked.reports)
 
     with _terminable() as ended:
-        interrupted = check_all(found, inputs, wanted, jobs, told)
+        interrupted = check_all(found, inputs, wanted, jobs, on_done, dask)
     progress.over()
     if kernel is not None and found.names and not (found.reports or found.errors or interrupted):
         found.reject(options.no_kernel(kernel, found.names))

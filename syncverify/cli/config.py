@@ -47,6 +47,7 @@ KEYS: dict[str, Key] = {
     "max-memory": Key("max_memory", "number"),
     "no-cache": Key("no_cache", "flag"),
     "no-infer": Key("no_infer", "flag"),
+    "no-replay": Key("no_replay", "flag"),
     "on-unknown": Key("on_unknown", "text"),
     "output": Key("output", "outputs"),
     "param": Key("params", "texts"),

@@ -27,6 +27,8 @@ _COMMANDS = {
     "synthesize": ("synthesize", "synthesize", "Insert all synchronization into kernels without any."),
     "recheck": ("recheck", "recheck", "Validate a certificate against its kernel, without the search."),
     "record": ("record", "record", "Run a Python program on a GPU; write what it launches, for check."),
+    "watch": ("watch", "watch", "Run a program; check the kernels that compilers make in it."),
+    "lsp": ("lsp", "lsp", "Show findings in an editor: a language server."),
     "replay": ("replay", "replay", "Step a counterexample through the simulator."),
 }
 

@@ -40,6 +40,7 @@ class Wanted:
     guard: Guard
     caches: bool = True
     kernel_judges: bool = False  # the trusted kernel is asked about every proof
+    replay: bool = True  # refutations are replayed on the second reader
 
     def facts_of(self, item: Item) -> LaunchFacts:
         """The launch facts of an input: those that were named, else those beside it."""
@@ -89,17 +90,25 @@ class Run:
 OnDone = Callable[[int, Item, Checked], None]
 
 
-def check_all(run: Run, inputs: Sequence[Item], wanted: Wanted, jobs: int, told: OnDone) -> bool:
-    """Checks the inputs in their order; True if the user ended it before the last was done."""
-    at_once = _at_once(jobs, len(inputs))
+def check_all(
+    run: Run, inputs: Sequence[Item], wanted: Wanted, jobs: int, on_done: OnDone, cluster: str | None = None
+) -> bool:
+    """Checks the inputs in their order; True if the user ended it before the last was done.
+
+    ``cluster``: the address of a Dask scheduler whose workers check them.
+    """
+    at_once = 1 if cluster is not None else _at_once(jobs, len(inputs))
     work = partial(_without_proofs, wanted)
     alone = partial(check_item, wanted)
     try:
-        results = map(alone, inputs) if at_once == 1 else _side_by_side(work, inputs, at_once)
+        if cluster is not None:
+            results = _over_cluster(wanted, inputs, cluster)
+        else:
+            results = map(alone, inputs) if at_once == 1 else _side_by_side(work, inputs, at_once)
         for i, (item, checked) in enumerate(zip(inputs, results, strict=False)):
             done = _once_more(wanted, item) if checked.lost is not None else checked
             run.add(done)
-            told(i, item, done)
+            on_done(i, item, done)
             if done.interrupted:
                 raise KeyboardInterrupt
     except KeyboardInterrupt:
@@ -121,6 +130,49 @@ def _side_by_side(work: Callable[[Item], Checked], inputs: Sequence[Item], jobs:
     from syncverify.cli.jobs import side_by_side
 
     return side_by_side(work, inputs, jobs, _lost)
+
+
+def _over_cluster(wanted: Wanted, inputs: Sequence[Item], address: str) -> Iterator[Checked]:
+    """The results from a cluster. What is in the cache here is not asked for again; what comes is kept."""
+    from syncverify.cli.cluster import over_cluster
+
+    known: dict[int, Checked] = {}
+    keys: dict[int, str | None] = {}
+    sent: list[tuple[Wanted, Item]] = []
+    for i, item in enumerate(inputs):
+        try:
+            keys[i], found = _stored(wanted, item) if wanted.caches else (None, None)
+            if found is not None:
+                known[i] = Checked(*found, stored=True)
+            else:
+                sent.append(_travelling(wanted, item))
+        except InputError as e:
+            known[i] = Checked(errors=(e,))
+    answers = over_cluster(_served, sent, address, _lost_job) if sent else iter(())
+    for i in range(len(inputs)):
+        if i in known:
+            yield known[i]
+            continue
+        checked = next(answers)
+        _keep(keys[i], checked)
+        yield checked
+
+
+def _travelling(wanted: Wanted, item: Item) -> tuple[Wanted, Item]:
+    """The same check for a machine without our files: with its facts and, but for CUDA sources, its text."""
+    found = replace(wanted, facts=wanted.facts_of(item), caches=False)
+    kind = Path(item.path).suffix.removeprefix(".")
+    if item.data is not None or kind not in ("ptx", "syncir"):
+        return found, item
+    return found, replace(item, data=read_bytes(item.path), kind=kind)
+
+
+def _lost_job(job: tuple[Wanted, Item], code: int | None) -> Checked:
+    return _lost(job[1], code)
+
+
+def _served(job: tuple[Wanted, Item]) -> Checked:
+    return _without_proofs(*job)
 
 
 def _without_proofs(wanted: Wanted, item: Item) -> Checked:
@@ -163,16 +215,7 @@ def check_item(wanted: Wanted, item: Item) -> Checked:
         if found is not None:
             return Checked(*found, stored=True)
         checked = _checked(wanted, item)
-        if (
-            key is not None
-            and not checked.errors
-            and not checked.interrupted
-            and stored_reports.kept(checked.reports)
-        ):
-            place = stored_reports.store()
-            place.write(key, stored_reports.dumped(checked.reports, checked.names))
-            if int(key[:8], 16) % _PRUNE == 0:
-                stored_reports.pruned(place.root)
+        _keep(key, checked)
         return checked
     except InputError as e:
         return Checked(errors=(e,))
@@ -180,6 +223,16 @@ def check_item(wanted: Wanted, item: Item) -> Checked:
         return Checked(interrupted=True)
     except Exception as e:
         return Checked(errors=(bug(e, item.path),))
+
+
+def _keep(key: str | None, checked: Checked) -> None:
+    """Puts a result into the cache, unless it was cut off."""
+    whole = not (checked.errors or checked.interrupted or checked.lost)
+    if key is not None and whole and stored_reports.kept(checked.reports):
+        place = stored_reports.store()
+        place.write(key, stored_reports.dumped(checked.reports, checked.names))
+        if int(key[:8], 16) % _PRUNE == 0:
+            stored_reports.pruned(place.root)
 
 
 def _checked(wanted: Wanted, item: Item) -> Checked:
@@ -199,6 +252,7 @@ def _checked(wanted: Wanted, item: Item) -> Checked:
         infer=wanted.infer,
         guard=wanted.guard,
         isolated=True,
+        replay=wanted.replay,
     )
     try:
         for report in check_each(source, wanted.facts_of(item), options, errors.append):
@@ -236,6 +290,7 @@ def _stored(
         "kernel": (wanted.kernel, item.entry),
         "policy": str(wanted.policy),
         "infer": wanted.infer,
+        "replay": wanted.replay,
     }
     headers: list[bytes] | None = []
     if Path(item.path).suffix == ".cu":

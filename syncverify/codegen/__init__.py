@@ -1,0 +1,1 @@
+"""From kernels of the IR to CUDA source, cubins and launches."""

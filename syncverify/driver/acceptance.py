@@ -1,17 +1,23 @@
 """Asks the trusted kernel about proofs: who accepted a verdict, and why it was not the kernel.
 
-Launches and graphs of decisions go through their certificates, which the kernel's exact judge follows. Ring
-kernels of the IR with open sizes become protocols, of which the kernel accepts a proof for every size.
+Kernels with open sizes become protocols, of which the kernel accepts a proof for every size. Launches and
+graphs of decisions go through their certificates, which the kernel's exact judge follows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
-from syncverify.base.diagnostics import Acceptance, KernelReport, ScopeKind, Verdict
+from syncverify.base.diagnostics import Acceptance, KernelReport, Policy, ScopeKind, Verdict
+from syncverify.base.kernel_names import base_name
 from syncverify.base.source import InputError
 from syncverify.checker.kernel import Accepted
+from syncverify.checker.prover.parametric.concrete_checks import Problem
+from syncverify.checker.prover.parametric.result import ParametricResult
+from syncverify.checker.prover.parametric.strategy import problem_of
+from syncverify.checker.prover.rings.by_induction import NotReadError, Shown, by_induction
 from syncverify.checker.prover.rings.cases import (
     NotFoundError,
     OutsideError,
@@ -19,13 +25,19 @@ from syncverify.checker.prover.rings.cases import (
     in_words,
     prove_kernel,
 )
+from syncverify.checker.prover.rings.program import stage_parameters
 from syncverify.driver.certificates import RejectedError, dumps
 from syncverify.driver.files import SourceFile, certificates, recheck
+from syncverify.driver.ptx_check import kernel_task, reports_of
+from syncverify.driver.ptx_task import Checker
+from syncverify.driver.verdicts import merge, run_system
 from syncverify.frontends.launch_facts import LaunchFacts
 from syncverify.ir.nodes import Kernel
 
 #: What a proof of a protocol leaves to the checker.
 BESIDES = ("fragments of the tensor core, register pools, places in global memory",)
+#: And one whose protocol was read from the events of agents.
+BESIDES_EVENTS = ("fragments and operands of the tensor core, dependent launches, places in global memory",)
 
 
 def asked(
@@ -38,7 +50,10 @@ def asked(
         if r.verdict is not Verdict.PROVED:
             out.append(r)
             continue
-        found = _by_protocol(kernels[r.name], r) if r.name in kernels else None
+        if r.name in kernels:
+            found = _by_protocol(kernels[r.name], r)
+        else:
+            found = _by_events(source, facts, r)
         if found is None or not found.acceptance.kernel:
             before = "" if found is None else f"{found.acceptance.reason}; "
             found = _by_judge(source, facts, values, r, before)
@@ -51,6 +66,11 @@ def _by_protocol(kernel: Kernel, r: KernelReport) -> KernelReport | None:
     if r.scope.kind is ScopeKind.EXACT or not kernel.params:
         return None
     given = dict(r.scope.values)
+    if not stage_parameters(kernel):
+        shown: list[Shown] = []
+        return _told(
+            r, shown, lambda: shown.extend(by_induction(problem_of(kernel, given, _exactly), r.policy))
+        )
     try:
         proof = prove_kernel(kernel, given, r.policy)
         answer = accept_kernel(kernel, given, proof, r.policy)
@@ -62,6 +82,54 @@ def _by_protocol(kernel: Kernel, r: KernelReport) -> KernelReport | None:
         return replace(r, acceptance=Acceptance(reason=f"rejected: {answer}"))
     words = in_words(kernel, given, proof)
     return replace(r, acceptance=Acceptance(True, None, words, BESIDES), protocol=proof)
+
+
+def _exactly(_: Mapping[str, int]) -> Verdict:
+    return Verdict.UNKNOWN
+
+
+def _told(r: KernelReport, shown: list[Shown], find: Callable[[], object]) -> KernelReport:
+    """The report with what the kernel says of the protocols that are found."""
+    try:
+        find()
+    except NotReadError as e:
+        return replace(r, acceptance=Acceptance(reason=f"it is not read as a protocol: {e}"))
+    except NotFoundError as e:
+        return replace(r, acceptance=Acceptance(reason=f"no proof of its protocol was found: {e}"))
+    words = tuple(dict.fromkeys(w for s in shown for w in s.words()))
+    return replace(r, acceptance=Acceptance(True, None, words, BESIDES_EVENTS))
+
+
+def _by_events(source: SourceFile, facts: LaunchFacts, r: KernelReport) -> KernelReport | None:
+    """A kernel of PTX for every size; None for a launch."""
+    if r.scope.kind is not ScopeKind.ALL or source.module is None:
+        return None
+    shown: list[Shown] = []
+    failed: list[str] = []
+
+    def prove(
+        sizes: Any, given: Any, systems: Any, exact: Any, policy: Policy, _: int, alone: Any
+    ) -> ParametricResult:
+        try:
+            shown.extend(by_induction(Problem(sizes, given, systems, exact, modular_systems=alone), policy))
+        except (NotReadError, NotFoundError) as e:
+            failed.append(str(e))
+            return ParametricResult(Verdict.UNKNOWN, reason=str(e))
+        return ParametricResult(Verdict.PROVED)
+
+    f = next((f for f in source.module.entries if r.name in (f.name, base_name(f.name))), None)
+    if f is None:
+        return None
+    task = kernel_task(
+        source.module, f, facts, r.policy, Checker(run_system, merge, prove), {}, source.hash, True
+    )
+    found = list(reports_of(task, ScopeKind.ALL))[-1]
+    if failed or not shown or found.verdict is not Verdict.PROVED or found.scope.kind is not ScopeKind.ALL:
+        why = failed[0] if failed else "its problem for every size is not posed"
+        return replace(
+            r, acceptance=Acceptance(reason=f"it is not read as a protocol, or has no proof: {why}")
+        )
+    return _told(r, shown, lambda: None)
 
 
 def _by_judge(

@@ -3,7 +3,7 @@
 A check hands over a report after each of its steps. What ends it early leaves the last one, as undecided:
 
     time or memory is over   SV907, with the finding of the steps before; a refutation stays one
-    a fault of the tool      SV906, 'please report'
+    a fault of the tool      SV906, 'please report'; a refutation stays one
     input nobody can use     InputError, for the caller to tell
 """
 
@@ -73,9 +73,11 @@ def _ended(best: KernelReport, nothing: KernelReport, why: Reason, span: Span) -
 
 
 def faulted(report: KernelReport, what: str, span: Span) -> KernelReport:
-    """A report on a kernel that the tool itself failed on, whatever was found before."""
+    """A report on a kernel that the tool failed on. A refutation from before stays one, a proof does not."""
     reason = Reason(f"internal fault, a bug in syncverify: please report it ({what})", Cause.INTERNAL_FAULT)
     found = Diagnostic(FAULT, Severity.WARNING, reason, span)
+    if report.verdict is Verdict.REFUTED:
+        return replace(report, diagnostics=(*report.diagnostics, found))
     return replace(
         report,
         verdict=Verdict.UNKNOWN,

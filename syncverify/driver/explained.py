@@ -5,15 +5,23 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
-from syncverify.base.diagnostics import KernelReport, Label, Policy, Severity, Verdict
+from syncverify.base.diagnostics import KernelReport, Label, Policy, Replay, Replayed, Severity, Verdict
 from syncverify.checker.explain.repairs import repair
 from syncverify.checker.outcome import Budget
 from syncverify.driver.verdicts import run_system
 
 
+def bare(report: KernelReport, replays: bool = False) -> KernelReport:
+    """A report without what only later steps need. ``replays``: its witness is yet to be replayed."""
+    replay = report.replay
+    if replays and report.refuted_facts is not None and report.verdict is Verdict.REFUTED:
+        replay = Replay(Replayed.IMPOSSIBLE, "the check was ended before")
+    return replace(report, refuted_system=None, refuted_facts=None, replay=replay)
+
+
 def explained(report: KernelReport, policy: Policy) -> KernelReport:
-    """``report`` without its system; with a repair of its first error, where one is found."""
-    system, report = report.refuted_system, replace(report, refuted_system=None)
+    """``report`` with a repair of its first error, where one is found."""
+    system = report.refuted_system
     if report.verdict is not Verdict.REFUTED or system is None:
         return report
     errors = [i for i, d in enumerate(report.diagnostics) if d.severity is Severity.ERROR]

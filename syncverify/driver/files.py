@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from syncverify.base.deadline import Guard, guarded
@@ -20,7 +21,7 @@ from syncverify.base.suppressions import Suppression
 from syncverify.base.suppressions import apply as apply_suppressions
 from syncverify.base.suppressions import find as find_suppressions
 from syncverify.driver.capture import blank, captured
-from syncverify.driver.explained import explained
+from syncverify.driver.explained import bare, explained
 from syncverify.driver.verdicts import merge, run_system, text_hash
 from syncverify.frontends.launch_facts import NO_FACTS, LaunchFacts
 
@@ -45,6 +46,13 @@ class SourceFile:
     assumptions: tuple[str, ...] = ()  # of every report
     suppressions: tuple[Suppression, ...] = ()
     shares: bool = False  # a CUDA source that has shared memory or synchronization
+    text: str | None = None  # what stands in the file
+    cuda: CudaOptions | None = None  # how a CUDA source was compiled
+
+    @property
+    def kind(self) -> str:
+        """cu, ptx or syncir."""
+        return "syncir" if self.module is None else "cu" if self.path.endswith(".cu") else "ptx"
 
     @property
     def names(self) -> set[str]:
@@ -87,7 +95,8 @@ def _read_ir(path: Path, data: bytes) -> SourceFile:
     kernels = parse(text, str(path))
     if not kernels:
         raise InputError("no kernel in this file", Span(str(path)))
-    return SourceFile(str(path), kernels, text_hash(data), suppressions=find_suppressions(text, str(path)))
+    ignored = find_suppressions(text, str(path))
+    return SourceFile(str(path), kernels, text_hash(data), suppressions=ignored, text=text)
 
 
 def read_ir(path: str, taker: str) -> SourceFile:
@@ -105,10 +114,16 @@ def _read_ptx(path: Path, data: bytes, cuda: CudaOptions | None, name: str | Non
     made: tuple[str, ...] = ()
     if path.suffix == ".cu":
         from syncverify.frontends.cuda.nvcc import MARK
-        from syncverify.frontends.cuda.to_ptx import DEFAULTS, compile_cuda
+        from syncverify.frontends.cuda.to_ptx import DEFAULTS, compile_cuda, prelude_of
 
-        text = compile_cuda(path, cuda or DEFAULTS)
-        made = ("the PTX that nvcc makes: NVRTC takes no host code",) if text.endswith(MARK) else ()
+        cuda = cuda or DEFAULTS
+        needed = prelude_of(decode(data, shown)) if cuda.prelude is None else None
+        if needed is not None:
+            cuda = replace(cuda, prelude=needed)
+            made = (f"the runtime of {needed} is the prelude of that name: the source brings none",)
+        text = compile_cuda(path, cuda)
+        if text.endswith(MARK):
+            made = (*made, "the PTX that nvcc makes: NVRTC takes no host code")
     else:
         text = decode(data, shown)
     module = parse_ptx(text, shown)
@@ -124,9 +139,24 @@ def _read_ptx(path: Path, data: bytes, cuda: CudaOptions | None, name: str | Non
         from syncverify.frontends.ptx.syntax.debug_names import with_debug_names
 
         module = with_debug_names(module, text)
-    ignored = find_suppressions(decode(data, shown), shown)
+    own = decode(data, shown)
+    ignored = find_suppressions(own, shown)
     shares = path.suffix == ".cu" and source_shares(data)
-    return SourceFile(shown, (), text_hash(data), module, made, ignored, shares)
+    return SourceFile(shown, (), text_hash(data), module, made, ignored, shares, own, cuda)
+
+
+def _edited(source: SourceFile, text: str) -> SourceFile:
+    """The source with another text. Raises InputError where that cannot be compiled."""
+    if source.kind == "ptx":
+        return _read_ptx(Path(source.path), text.encode(), None, source.path)
+    from syncverify.frontends.cuda.to_ptx import DEFAULTS
+
+    cuda = source.cuda or DEFAULTS
+    here = str(Path(source.path).resolve().parent)
+    with TemporaryDirectory(prefix="syncverify-") as folder:
+        path = Path(folder) / Path(source.path).name
+        path.write_text(text, "utf-8")
+        return _read_ptx(path, text.encode(), replace(cuda, include_paths=(here, *cuda.include_paths)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +166,8 @@ class Options:
     ``values`` win over launch facts, which win over defaults. ``kernel``: only those whose name matches;
     ``entry``: only the one of exactly this name. ``infer``: host facts that PTX only implies may be used, as
     assumptions. ``advice`` adds notes on what proved kernels could do without (SV6xx). ``guard``: what one
-    kernel may take. ``isolated``: a fault of the tool is a kernel's report, and goes no further.
+    kernel may take. ``isolated``: a fault of the tool is a kernel's report, and goes no further. ``replay``:
+    refutations of PTX and CUDA are replayed on the second reader (``driver.confirmed``).
     """
 
     values: Mapping[str, int] = field(default_factory=dict)
@@ -148,6 +179,7 @@ class Options:
     infer: bool = True
     guard: Guard = Guard(None)
     isolated: bool = False
+    replay: bool = True
 
 
 def check_source(
@@ -161,13 +193,14 @@ def check_source(
     advice: bool = False,
     scope: ScopeKind = ScopeKind.EXACT,
     infer: bool = True,
+    replay: bool = True,
 ) -> list[KernelReport]:
     """Checks the kernels of a file whose name matches ``kernel`` (all of them without it).
 
     See ``Options``. With ``on_error`` a kernel that cannot be used is handed there and the others are still
     checked; without it its InputError is raised. Comments of the source silence warnings and notes.
     """
-    options = Options(values or {}, kernel, None, policy, advice, scope, infer)
+    options = Options(values or {}, kernel, None, policy, advice, scope, infer, replay=replay)
     return finished(source, list(check_each(source, facts, options, on_error)), kernel is None)
 
 
@@ -179,8 +212,9 @@ def check_each(
 ) -> Iterator[KernelReport]:
     """The report of each kernel, as soon as it is there; ``finished`` is for when all are."""
     checks = _ptx_checks if source.module is not None else _ir_checks
-    for nothing, span, checked, propose in checks(source, facts, options):
-        steps = partial(_explained, checked, options.policy, propose)
+    replayed = source.module if options.replay else None
+    for nothing, span, checked, follow in checks(source, facts, options):
+        steps = partial(_explained, checked, options.policy, replayed, follow)
         try:
             if options.isolated:
                 report = captured(nothing, steps, options.guard, span)
@@ -196,16 +230,26 @@ def check_each(
 
 
 def _explained(
-    checked: Callable[[], Iterator[KernelReport]], policy: Policy, propose: _Propose
+    checked: Callable[[], Iterator[KernelReport]], policy: Policy, module: Module | None, follow: _Follow
 ) -> Iterator[KernelReport]:
-    """Each report of a check; a refutation without a repair, then with one: that search may be cut off. So
-    may the last one, which proposes an assumption."""
-    report: KernelReport | None = None
-    for found in checked():
-        yield replace(found, refuted_system=None)
-        yield (report := explained(found, policy))
-    if report is not None:
-        yield propose(report)
+    """Each report of a check; of a refutation also what became of its witness, then a repair; and last the
+    repair as an edit of the text, and an assumption that would help.
+
+    Each of these may be cut off. ``module``: of the kernel; None where nothing is replayed.
+    """
+    last: KernelReport | None = None
+    for last in checked():
+        yield bare(last, module is not None)
+    if last is None:
+        return
+    if module is not None and last.refuted_facts is not None:
+        from syncverify.driver.confirmed import confirmed
+
+        last = confirmed(last, module)
+        yield bare(last)
+    last = bare(explained(last, policy))
+    yield last
+    yield from follow(last)
 
 
 def finished(source: SourceFile, reports: list[KernelReport], every: bool) -> list[KernelReport]:
@@ -231,11 +275,11 @@ def _remarked(source: SourceFile, reports: list[KernelReport]) -> list[KernelRep
     return remarked(reports, empty, places, source.shares)
 
 
-#: A report, with an assumption that would help if one is found.
-_Propose = Callable[[KernelReport], KernelReport]
+#: A report with more and more that helps: an edit of the text, an assumption.
+_Follow = Callable[[KernelReport], Iterator[KernelReport]]
 #: A kernel before its check: the report that says nothing, its place, the steps of the check, and what may
 #: follow them.
-_Check = tuple[KernelReport, Span, Callable[[], Iterator[KernelReport]], _Propose]
+_Check = tuple[KernelReport, Span, Callable[[], Iterator[KernelReport]], _Follow]
 
 
 def _ptx_checks(source: SourceFile, facts: LaunchFacts, options: Options) -> Iterator[_Check]:
@@ -244,7 +288,9 @@ def _ptx_checks(source: SourceFile, facts: LaunchFacts, options: Options) -> Ite
     from syncverify.driver.prover import prover
     from syncverify.driver.ptx_check import Checker, kernel_task, proposed_sizes, reports_of
     from syncverify.driver.ptx_task import place_of
+    from syncverify.driver.text_edits import with_text
     from syncverify.frontends.ptx.isa.validate import checked
+    from syncverify.frontends.ptx.launch.concretize import sizes_at
 
     assert source.module is not None
     valid = checked(source.module)
@@ -257,7 +303,7 @@ def _ptx_checks(source: SourceFile, facts: LaunchFacts, options: Options) -> Ite
             raise error
 
         nothing = blank(first.name, source.path, options.policy, place_of(module, first))
-        yield nothing, uncalled.span, wrong, lambda report: report
+        yield nothing, uncalled.span, wrong, lambda report: iter((report,))
     for f in module.entries:
         if options.kernel is not None and not matches(f.name, options.kernel):
             continue
@@ -279,17 +325,38 @@ def _ptx_checks(source: SourceFile, facts: LaunchFacts, options: Options) -> Ite
             if options.advice:
                 yield _spelled(proved.advised(report, module, options.policy))
 
-        def propose(report: KernelReport, f: Function = f) -> KernelReport:
-            wanted = report.verdict is Verdict.REFUTED and options.scope is ScopeKind.ALL
-            return _spelled(proposed_sizes(task_of(f, run_system), report)) if wanted else report
+        def follow(report: KernelReport, f: Function = f) -> Iterator[KernelReport]:
+            if report.verdict is not Verdict.REFUTED:
+                return
+            task = task_of(f, run_system)
+            values = {**options.values, **sizes_at(task.kernel.facts, report.scope.values)}
+            checker = Checker(run_system, merge, prover(Entry.PTX))
+
+            def proved(text: str) -> bool:
+                edited = _edited(source, text)
+                assert edited.module is not None
+                whole = checked(edited.module).module
+                g = next((x for x in whole.entries if x.name == f.name), None)
+                if g is None:
+                    return False
+                task = kernel_task(whole, g, facts, options.policy, checker, values, "", options.infer)
+                *_, found = reports_of(task, ScopeKind.EXACT)
+                return found.verdict is Verdict.PROVED
+
+            if source.text is not None:
+                yield (report := with_text(report, source.text, source.kind, proved))
+            if options.scope is ScopeKind.ALL:
+                yield _spelled(proposed_sizes(task, report))
 
         span = place_of(module, f)
         nothing = replace(blank(f.name, source.path, options.policy, span), arch=module.target)
-        yield nothing, span, steps, propose
+        yield nothing, span, steps, follow
 
 
 def _ir_checks(source: SourceFile, facts: LaunchFacts, options: Options) -> Iterator[_Check]:
     from syncverify.driver.ir import launched_reports, proposed_sizes
+    from syncverify.driver.text_edits import with_text
+    from syncverify.ir.text.parser import parse
 
     for k in source.kernels:
         if options.kernel is not None and not fnmatchcase(k.name, options.kernel):
@@ -309,12 +376,26 @@ def _ir_checks(source: SourceFile, facts: LaunchFacts, options: Options) -> Iter
                 scope=options.scope,
             )
 
-        def propose(report: KernelReport, k: Kernel = k) -> KernelReport:
-            if options.scope is not ScopeKind.ALL:
-                return report
-            return proposed_sizes(k, facts, options.values, options.policy, report)
+        def follow(report: KernelReport, k: Kernel = k) -> Iterator[KernelReport]:
+            if report.verdict is not Verdict.REFUTED:
+                return
+            values = {**options.values, **report.scope.values}
 
-        yield blank(k.name, source.path, options.policy, k.span), k.span, steps, propose
+            def proved(text: str) -> bool:
+                g = next((x for x in parse(text, source.path) if x.name == k.name), None)
+                if g is None:
+                    return False
+                *_, found = launched_reports(
+                    g, facts, values, options.policy, source.path, "", advice=False, scope=ScopeKind.EXACT
+                )
+                return found.verdict is Verdict.PROVED
+
+            if source.text is not None:
+                yield (report := with_text(report, source.text, source.kind, proved))
+            if options.scope is ScopeKind.ALL:
+                yield proposed_sizes(k, facts, options.values, options.policy, report)
+
+        yield blank(k.name, source.path, options.policy, k.span), k.span, steps, follow
 
 
 def _spelled(report: KernelReport) -> KernelReport:

@@ -55,25 +55,25 @@ def advise(
         return tuple(found)
     affordable = MAX_EVENTS // max(int(report.stats.get("events", 0)), 1)
     known = {(d.rule, d.span) for d in report.diagnostics}
-    settled: list[tuple[n.Stmt, str]] = []
-    while (attempt := _next(kernel, settled)) is not None:
-        settled.append((attempt.at, attempt.fix))
+    answered: list[tuple[n.Stmt, str]] = []
+    while (attempt := _next(kernel, answered)) is not None:
+        answered.append((attempt.at, attempt.fix))
         affordable -= 1
         if affordable < 0:
             break
         changed = check(replace(kernel, body=attempt.body))
         if changed.verdict is Verdict.PROVED and {(d.rule, d.span) for d in changed.diagnostics} <= known:
             kernel = replace(kernel, body=attempt.body)
-            settled += [(s, "") for s in attempt.new]
+            answered += [(s, "") for s in attempt.new]
             message = attempt.message + _proviso(report)
             found.append(Diagnostic(attempt.rule, Severity.NOTE, message, attempt.at.span, attempt.fix))
     return tuple(found)
 
 
-def _next(kernel: n.Kernel, settled: list[tuple[n.Stmt, str]]) -> _Attempt | None:
+def _next(kernel: n.Kernel, answered: list[tuple[n.Stmt, str]]) -> _Attempt | None:
     """The first change not tried yet; a statement that came out of a change is left alone."""
     for attempt in _attempts(kernel):
-        if not any(attempt.at is s and fix in ("", attempt.fix) for s, fix in settled):
+        if not any(attempt.at is s and fix in ("", attempt.fix) for s, fix in answered):
             return attempt
     return None
 

@@ -46,9 +46,15 @@ def of_stores(program: Program) -> list[str]:
 
 
 def of_stops(program: Program, stopped: Mapping[int, str]) -> list[str]:
-    """Where the kernel would stop itself, or divide by 0; ``stopped``: by line, what some sizes lead to."""
+    """Where the kernel would stop itself, divide by 0, or leave a table of branches.
+
+    ``stopped``: by line, what some sizes lead to.
+    """
     data = {program.sites[s].span.line for s in program.trusted}
     found = dict.fromkeys(data, "no assertion fails there")
+    for k, i in enumerate(program.body):
+        if i.op == "brx" and k not in program.slice.branches:
+            found[program.module.span(i).line] = "the index of brx.idx lies in its table"
     for line, reason in stopped.items():
         by_zero = isinstance(reason, Undefined)
         found[line] = "what decides was not divided by 0" if by_zero else "no assertion fails there"

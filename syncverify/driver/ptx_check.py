@@ -12,7 +12,7 @@ from typing import Any
 
 from syncverify.base.diagnostics import Diagnostic, KernelReport, Policy, Scope, ScopeKind, Severity, Verdict
 from syncverify.base.kernel_names import base_name, matches
-from syncverify.base.reason import Cause, Reason, caused, causes_of, made_of
+from syncverify.base.reason import Cause, Reason, caused, causes_of, has, made_of
 from syncverify.base.source import InputError
 from syncverify.checker.outcome import Outcome
 from syncverify.checker.prover.strategy import CAUSES, MAX_CHOICES, MOST_EXACT, Step
@@ -133,24 +133,24 @@ def reports_of(task: Task, scope: ScopeKind) -> Iterator[KernelReport]:
     takes for granted is looked at after it."""
     start = time.perf_counter()
 
-    def told(report: KernelReport) -> KernelReport:
+    def finished(report: KernelReport) -> KernelReport:
         seconds = time.perf_counter() - start
         return replace(report, assumptions=(*task.granted, *report.assumptions), seconds=seconds)
 
     why = checked(task.kernel.module).without_rules
     if why is not None:
-        yield told(_report(task.kernel, unknown(why, task.kernel.span), 0.0))
+        yield finished(_report(task.kernel, unknown(why, task.kernel.span), 0.0))
         return
     k, report = _checked(task.kernel)
     if report.verdict is not Verdict.PROVED:
-        yield told(report)
+        yield finished(report)
     if scope is ScopeKind.ALL:
         report = _every_size(k, report)
     else:
         report = _some_variables(k, report)
     if scope is ScopeKind.ALL and report.verdict is not Verdict.PROVED:
-        yield told(report)
-    yield told(with_fewer_threads(k, _with_plain_global(k, report), _check))
+        yield finished(report)
+    yield finished(with_fewer_threads(k, _with_plain_global(k, report), _check))
 
 
 def proposed_sizes(task: Task, report: KernelReport) -> KernelReport:
@@ -338,7 +338,7 @@ def _smallest(k: CheckTask, report: KernelReport) -> KernelReport:
         found = _check(replace(k, facts=k.facts.bind(sizes), assumptions=[]))
         if found.verdict is Verdict.REFUTED:
             return found
-        if found.verdict is Verdict.UNKNOWN:
+        if found.verdict is Verdict.UNKNOWN and not has(found.reason, Cause.NO_PROOF):
             break  # larger ones will not do better
     return _some_variables(k, report)
 
@@ -412,6 +412,7 @@ def _report(k: CheckTask, outcome: Outcome, seconds: float) -> KernelReport:
         diagnostics=tuple(d if d.span.line else replace(d, span=k.span) for d in outcome.diagnostics),
         stats=outcome.stats,
         refuted_system=outcome.system,
+        refuted_facts=k.facts if outcome.verdict is Verdict.REFUTED else None,
     )
 
 

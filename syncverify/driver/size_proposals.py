@@ -64,7 +64,7 @@ def proposed(
             bounds, proof = found
             text = f"with {bounds.text} the kernel is proved: only other numbers of {name} go wrong"
             rests = "; ".join(a for a in proof.assumptions if a not in report.assumptions)
-            text += f" (taken for granted then: {rests})" if rests else ""
+            text += f" (assumed then: {rests})" if rests else ""
             fix = f"if no launch has others: {where.format(bounds.text)}"
             note = Diagnostic(RULE, Severity.NOTE, text, span, fix=fix)
             return replace(report, diagnostics=(*report.diagnostics, note))

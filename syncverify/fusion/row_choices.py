@@ -121,7 +121,7 @@ _REREAD: dict[tuple[Kind, int], tuple[tuple[int, int, int, int], ...]] = {
     ("several", 4): ((512, 1024, 8, 6), (1024, 2048, 16, 3), (2048, 4096, 32, 2), (4096, 16384, 32, 1)),
 }
 #: Rows of a block, each of one warp, where they are not as many as usual: longer than the first number, ...
-_BESIDE: dict[tuple[Kind, int], tuple[tuple[int, int, int], ...]] = {
+_ROWS_OF_A_BLOCK: dict[tuple[Kind, int], tuple[tuple[int, int, int], ...]] = {
     ("norm", 2): ((512, 1024, 2),), ("loss", 4): ((512, 1024, 4),),
 }  # fmt: skip
 #: What was fastest where a schedule leaves all of it open: for rows longer than the first number, up to the
@@ -181,7 +181,7 @@ def choice(fusion: Fusion, width: int, again: bool = True, whole: bool = True) -
         return Choice(*found, rereads=True)
     warps, blocks = next((w, b) for least, w, b in reversed(_TABLES[key]) if width >= least)
     kept = _KEPT.get((kind, size, _vectors(fusion)), range(0))
-    rows = next((n for least, most, n in _BESIDE.get((kind, size), ()) if least < width <= most), 0)
+    rows = next((n for least, most, n in _ROWS_OF_A_BLOCK.get((kind, size), ()) if least < width <= most), 0)
     return Choice(warps, blocks, width in kept, rows=rows)
 
 

@@ -195,7 +195,7 @@ def fitted(fusion: Fusion, schedule: RowSchedule, width: int) -> RowSchedule:
         found = _ring(fusion, chosen, per_thread, tile)
     else:
         found = _direct(chosen, per_thread, None if schedule.warps else choice)
-    told: Literal["held", CacheHint] = (
+    hint: Literal["held", CacheHint] = (
         "held" if chosen.reread == "yes" else choice.hint or row_choices.hint_of(fusion, width)
     )
     moved, read = moved_bytes(fusion, width), row_bytes(fusion, width)
@@ -207,7 +207,7 @@ def fitted(fusion: Fusion, schedule: RowSchedule, width: int) -> RowSchedule:
     return replace(
         found, dependent=dependent, ahead=fetches(ahead, direct, read, moved - read),
         grid=_either(found.grid, "tiles" if source == "direct" else "persistent"),
-        cache=_either(found.cache, "streaming" if source == "bulk" else told),
+        cache=_either(found.cache, "streaming" if source == "bulk" else hint),
     )  # fmt: skip
 
 

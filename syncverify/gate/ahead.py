@@ -1,28 +1,51 @@
 """Proofs of several kernels in processes side by side: what each finds is stored, and found by the caller.
 
-``python -m syncverify.gate.ahead`` proves the kernel that is pickled on its standard input.
+Example: a graph needs eight products. ``Provers.start`` hands them to worker processes and returns. The
+caller compiles something else, then ``wait`` returns when all eight are proved or given up. The caller's own
+request for a proof finds it on disk.
+
+``python -m syncverify.gate.ahead`` is such a worker: it proves what comes on its standard input, one by one.
 """
 
 from __future__ import annotations
 
+import atexit
+import contextlib
+import ctypes
+import json
+import logging
 import os
 import pickle
+import queue
+import struct
 import subprocess
 import sys
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+import threading
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import IO, Any
 
+from syncverify.base.cache_dir import digest
 from syncverify.base.diagnostics import Policy
+from syncverify.base.nvrtc import version as nvrtc_version
 from syncverify.base.source import InputError
+from syncverify.codegen.cache import tool_fingerprint
 from syncverify.fusion import Fusion, RowSchedule, Schedule
 from syncverify.gate import fusions, matmul
 from syncverify.matmul.problem import Problem
+
+log = logging.getLogger("syncverify.gate")
 
 #: What a process may take beyond the seconds of its proofs: to begin, to make schedules, to compile.
 _MORE_SECONDS = 60.0
 #: Proofs of one kernel, at most: of its IR and its PTX, in some schedules.
 _PROOFS = 4
+#: Worker processes, at most.
+_MOST_WORKERS = 12
+#: The length of a message, before it.
+_LENGTH = struct.Struct("<Q")
 
 
 @dataclass(frozen=True)
@@ -34,6 +57,25 @@ class Ahead:
     policy: Policy
     multiprocessors: int
     proof_seconds: float
+
+    @cached_property
+    def key(self) -> str:
+        """The same for the same kernel and sizes."""
+        told = kernel_signature(self.kernel)
+        return digest(str((told, sorted(self.sizes.items()), self.policy.value, self.multiprocessors)))
+
+
+def signature(fusion: Fusion) -> str:
+    """What makes two fusions the same kernel."""
+    nodes = [(i, str(fusion.node(i))) for i in fusion.order()]
+    return str((fusion.name, fusion.inputs, fusion.outputs, fusion.dims, nodes))
+
+
+def kernel_signature(kernel: Fusion | Problem) -> str:
+    """The same of fusions and products."""
+    if isinstance(kernel, Fusion):
+        return signature(kernel)
+    return f"{kernel.dtype} {kernel.layout} {signature(kernel.epilogue)}"
 
 
 def compile_fusion(
@@ -60,32 +102,178 @@ def prove(one: Ahead) -> None:
     product.proved(one.sizes, one.multiprocessors)
 
 
+# ---------------------------------------------------------------- the caller's side
+
+
+@dataclass
+class Provers:
+    """Worker processes that prove kernels, ``jobs`` at a time; none where there is no core to spare.
+
+    A worker that fails leaves its kernel to the caller, and the log says why.
+    """
+
+    jobs: int = field(default_factory=lambda: min(_MOST_WORKERS, _cores() - 1))
+    _begun: dict[str, threading.Event] = field(default_factory=dict, repr=False)
+    _queue: queue.SimpleQueue[tuple[Ahead, threading.Event]] = field(
+        default_factory=queue.SimpleQueue, repr=False
+    )
+    _workers: list[_Worker] = field(default_factory=list, repr=False)
+
+    def warm(self, count: int | None = None) -> None:
+        """Begins the processes, so that they are there when a kernel comes."""
+        while self.jobs > 1 and len(self._workers) < min(self.jobs, count or self.jobs):
+            self._workers.append(_Worker(self._queue))
+
+    def start(self, kernels: Iterable[Ahead]) -> None:
+        """Hands kernels to workers, each once, and returns."""
+        if self.jobs < 2:
+            return
+        for one in kernels:
+            if one.key not in self._begun:
+                done = self._begun[one.key] = threading.Event()
+                self._queue.put((one, done))
+        self.warm(len(self._begun))
+
+    def wait(self, kernels: Iterable[Ahead]) -> None:
+        """Returns when all of these that were started are proved, or given up."""
+        for one in kernels:
+            done = self._begun.get(one.key)
+            if done is not None:
+                done.wait(_patience(one))
+
+
+@lru_cache(maxsize=1)
+def provers() -> Provers:
+    """Those of this process."""
+    return Provers()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=provers.cache_clear)
+
+
 def prove_ahead(kernels: Sequence[Ahead], jobs: int | None = None) -> None:
-    """Proves all kernels, ``jobs`` at a time; a process that fails leaves its kernel to the caller."""
-    jobs = jobs or max(1, (os.cpu_count() or 2) - 1)
-    if len(kernels) < 2 or jobs < 2:
-        return
-    with ThreadPoolExecutor(min(jobs, len(kernels))) as pool:
-        list(pool.map(_in_process, kernels))
+    """Proves all kernels, ``jobs`` at a time, and returns when all are done."""
+    own = provers() if jobs is None else Provers(jobs)
+    own.start(kernels)
+    own.wait(kernels)
 
 
-def _in_process(one: Ahead) -> None:
-    try:
-        subprocess.run(
-            [sys.executable, "-m", "syncverify.gate.ahead"], input=pickle.dumps(one), check=False,
-            capture_output=True, timeout=_PROOFS * one.proof_seconds + _MORE_SECONDS,
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 2
+
+
+def _patience(one: Ahead) -> float:
+    return _PROOFS * one.proof_seconds + _MORE_SECONDS
+
+
+class _Worker:
+    """A process and the thread that feeds it. A process that dies or takes too long is begun again."""
+
+    def __init__(self, kernels: queue.SimpleQueue[tuple[Ahead, threading.Event]]) -> None:
+        self._queue = kernels
+        self._process: subprocess.Popen[bytes] | None = None
+        # -P: a package of the same name in the working directory is not this one
+        self._command = [sys.executable, "-P", "-m", "syncverify.gate.ahead", _loaded_nvrtc()]
+        self._begin()
+        threading.Thread(target=self._feed, daemon=True).start()
+        atexit.register(self._end)
+
+    def _begin(self) -> subprocess.Popen[bytes]:
+        root = str(Path(__file__).resolve().parents[2])
+        path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
+        found = self._process = subprocess.Popen(
+            self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            env={**os.environ, "PYTHONPATH": path},
         )  # fmt: skip
-    except (OSError, subprocess.TimeoutExpired, pickle.PicklingError, TypeError, AttributeError):
-        return  # the caller proves it, or says why it cannot
+        return found
+
+    def _end(self) -> None:
+        if self._process is not None:
+            with contextlib.suppress(OSError):
+                self._process.kill()
+            self._process = None
+
+    def _feed(self) -> None:
+        while True:
+            one, done = self._queue.get()
+            try:
+                answer = self._answer(one)
+                if not answer["proved"]:
+                    log.info("%s is not proved ahead: %s", one.kernel.name, answer["why"])
+                elif answer["tools"] != _tools():
+                    log.warning(
+                        "%s was proved ahead with other tools, %s and not %s: it is proved again",
+                        one.kernel.name, answer["tools"], _tools(),
+                    )  # fmt: skip
+            except Exception as e:  # the caller proves it, or says why it cannot
+                log.warning("%s could not be proved ahead: %r", one.kernel.name, e)
+                self._end()
+            finally:
+                done.set()
+
+    def _answer(self, one: Ahead) -> dict[str, Any]:
+        process = self._process or self._begin()
+        assert process.stdin is not None and process.stdout is not None
+        late = threading.Timer(_patience(one), process.kill)
+        late.daemon = True
+        late.start()
+        try:
+            _send(process.stdin, pickle.dumps(one))
+            answer: dict[str, Any] = json.loads(_received(process.stdout) or b"")
+        finally:
+            late.cancel()
+        return answer
+
+
+def _send(to: IO[bytes], message: bytes) -> None:
+    to.write(_LENGTH.pack(len(message)) + message)
+    to.flush()
+
+
+def _received(source: IO[bytes]) -> bytes | None:
+    """A message; None at the end."""
+    head = source.read(_LENGTH.size)
+    return source.read(_LENGTH.unpack(head)[0]) if len(head) == _LENGTH.size else None
+
+
+def _tools() -> list[str]:
+    """What a proof's key depends on besides the kernel."""
+    return [nvrtc_version(), tool_fingerprint()[:16]]
+
+
+def _loaded_nvrtc() -> str:
+    """The library that this process compiles with, so that workers compile with the same one."""
+    with contextlib.suppress(OSError, InputError):
+        nvrtc_version()
+        with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:
+            for line in maps:
+                path = line.rstrip("\n").partition("/")[2]
+                if os.path.basename(path).startswith("libnvrtc.so"):
+                    return f"/{path}"
+    return ""
+
+
+# ---------------------------------------------------------------- a worker
 
 
 def main() -> int:
-    one = pickle.loads(sys.stdin.buffer.read())
-    try:
-        prove(one)
-    except (InputError, fusions.VerificationError) as e:
-        print(e, file=sys.stderr)
-        return 1
+    library = sys.argv[1] if len(sys.argv) > 1 else ""
+    if library:
+        with contextlib.suppress(OSError):
+            ctypes.CDLL(library, mode=ctypes.RTLD_GLOBAL)
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what is printed is no answer
+    while (message := _received(sys.stdin.buffer)) is not None:
+        one = pickle.loads(message)
+        why = ""
+        try:
+            prove(one)
+        except (InputError, fusions.VerificationError) as e:
+            why = str(e)
+        _send(answers, json.dumps({"proved": not why, "why": why, "tools": _tools()}).encode())
     return 0
 
 
@@ -93,4 +281,6 @@ if __name__ == "__main__":
     sys.exit(main())
 
 
-__all__ = ["Ahead", "compile_fusion", "prove", "prove_ahead"]
+__all__ = [
+    "Ahead", "Provers", "compile_fusion", "kernel_signature", "prove", "prove_ahead", "provers", "signature",
+]  # fmt: skip

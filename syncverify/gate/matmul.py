@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -256,11 +256,12 @@ class Matmul:
         assert first is not None
         raise first
 
-    def _tries(self, sizes: Mapping[str, int], multiprocessors: int) -> list[Schedule]:
+    def _tries(self, sizes: Mapping[str, int], multiprocessors: int) -> Iterator[Schedule]:
         """The schedule, and some in its place: the next ones that are proved once for every size."""
         first = self.schedule(sizes, multiprocessors)
+        yield first
         others = [s for s in ranked(self.problem, sizes, multiprocessors) if not s.proved_by_launch]
-        return [first, *[s for s in others if s != first][:MOST_OTHERS]]
+        yield from [s for s in others if s != first][:MOST_OTHERS]
 
     def _by(self, schedule: Schedule) -> CompiledMatmul:
         if schedule not in self._compiled:

@@ -16,11 +16,14 @@ from syncverify.base.diagnostics import KernelReport, Policy, ScopeKind, Verdict
 from syncverify.checker.prover.strategy import EFFORTS, Entry
 from syncverify.codegen.names import entry_name
 from syncverify.codegen.tensor_maps import pointers
+from syncverify.driver.confirmed import confirmed
+from syncverify.driver.explained import bare
 from syncverify.driver.prover import prover
 from syncverify.driver.ptx_check import Checker, check_module
 from syncverify.driver.ptx_task import NotShownError, Prove
 from syncverify.driver.verdicts import merge, run_system, text_hash
 from syncverify.frontends.launch_facts import LaunchFacts
+from syncverify.frontends.ptx.syntax.nodes import Module
 from syncverify.frontends.ptx.syntax.parser import parse
 from syncverify.ir.layout import layout
 from syncverify.ir.nodes import Kernel
@@ -34,7 +37,12 @@ def check_ptx(
 
     Nothing is proved of PTX that leaves out what the kernel does: compilers drop stores that nobody comes to.
     """
-    report, left_out = _report(kernel, ptx, policy, values), never_stored(kernel, ptx)
+    module = parse(ptx, f"{kernel.name}.ptx")
+    report, left_out = (
+        confirmed(_report(kernel, module, ptx, policy, values), module),
+        never_stored(kernel, ptx),
+    )
+    report = bare(report)
     if report.verdict is not Verdict.PROVED or not left_out:
         return report
     reason = f"the compiled code stores nothing to {', '.join(left_out)}: it is not the kernel's"
@@ -48,8 +56,10 @@ def never_stored(kernel: Kernel, ptx: str) -> list[str]:
     return [t.name for i, t in given if t.mode == "out" and f"[{name}_param_{i}]" not in ptx]
 
 
-def _report(kernel: Kernel, ptx: str, policy: Policy, values: Mapping[str, int] | None) -> KernelReport:
-    module, facts = parse(ptx, f"{kernel.name}.ptx"), launch_facts(kernel)
+def _report(
+    kernel: Kernel, module: Module, ptx: str, policy: Policy, values: Mapping[str, int] | None
+) -> KernelReport:
+    facts = launch_facts(kernel)
 
     def checked(values: Mapping[str, int] | None, scope: ScopeKind, prove: Prove) -> KernelReport:
         (report,) = check_module(

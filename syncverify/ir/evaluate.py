@@ -327,14 +327,14 @@ def steady(body: tuple[Stmt, ...]) -> frozenset[str]:
 def rounds(body: tuple[Stmt, ...]) -> frozenset[str]:
     """Names that may go round a ring: those that are assigned again, and what is told from them."""
     found = {s.name for s in statements(body) if isinstance(s, Assign)}
-    told: list[tuple[str, frozenset[str]]] = []
+    sources: list[tuple[str, frozenset[str]]] = []
     for s in statements(body):
         match s:
             case Let(name=name, value=value):
-                told.append((name, names(value)))
+                sources.append((name, names(value)))
             case For(var=name):
-                told.append((name, names(s.lo) | names(s.step)))
-    while more := {name for name, of in told if of & found} - found:
+                sources.append((name, names(s.lo) | names(s.step)))
+    while more := {name for name, of in sources if of & found} - found:
         found |= more
     return frozenset(found)
 

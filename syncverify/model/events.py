@@ -71,7 +71,9 @@ class Ev(IntEnum):
     CLUSTER_ARRIVE = 33  # flags
     CLUSTER_WAIT = 34  # flags
     ELECT = 35  # lane mask of the lanes that must execute it together (also before ldmatrix, stmatrix)
-    COLLECTIVE = 37  # lane mask, kind -- shfl, vote, mma and the like: lanes of the mask come to one together
+    # lane mask, kind, whether of the whole warp -- shfl, vote, mma and the like: lanes of the mask come to
+    # one together, those that have left excepted if it is not of the whole warp
+    COLLECTIVE = 37
     SETMAXNREG = 36  # 1 for inc, 0 for dec; registers per thread
 
     FENCE = 40  # flags (ACQUIRE, RELEASE, SC, SYNC_RESTRICT), scope
@@ -142,6 +144,8 @@ class Footprint:
     lanes touch a common byte with possibly different values; ``alike``: two lanes of one store do, with one
     value. ``cover``: for a read of scattered bytes, a few
     intervals around them, by which it is entered; accesses that meet there are judged by ``intervals``.
+    ``element``: bytes of each single access, where a strong one is several (vectors, packed values: PTX ISA,
+    memory consistency model); 0: a lane's range is one.
     """
 
     memory: int
@@ -150,6 +154,7 @@ class Footprint:
     overlap: bool = False
     cover: tuple[tuple[int, int], ...] = ()
     alike: bool = False
+    element: int = 0
 
     @property
     def bytes(self) -> int:
@@ -165,12 +170,14 @@ class Site:
     """One operation in the source: where, its text for reports, and where that code is called from.
 
     ``wrapped``: the place of the operation itself where ``span`` is the call of a function that wraps it.
+    ``code_line``: its line in the code that is executed, the PTX of a CUDA source, say; 0: ``span`` has it.
     """
 
     span: Span
     text: str
     callers: tuple[Span, ...] = ()
     wrapped: Span | None = None
+    code_line: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,7 +318,7 @@ class SystemInfo:
     has_to_wait: bool = False  # it is launched while the grid before may still run
     assumes_inputs: bool = False  # what it reads before that wait is taken for no output of the grid before
     #: whether what is read of global memory at a site is known to be no output of the grid before
-    settled: Callable[[int], bool] | None = None
+    reads_only_inputs: Callable[[int], bool] | None = None
     #: whether who leaves at one site, a whole warp or not, has run past a barrier at another, through what
     #: follows it for all
     skips: Callable[[int, int, bool], bool] | None = None

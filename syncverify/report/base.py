@@ -8,7 +8,15 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from syncverify.base.diagnostics import Diagnostic, KernelReport, Policy, ScopeKind, Severity, Verdict
+from syncverify.base.diagnostics import (
+    Diagnostic,
+    KernelReport,
+    Policy,
+    Replayed,
+    ScopeKind,
+    Severity,
+    Verdict,
+)
 from syncverify.base.kernel_names import base_name
 from syncverify.base.rules import RULES
 from syncverify.base.source import InputError
@@ -115,6 +123,24 @@ def rests_on(k: KernelReport) -> list[str]:
     open_ = k.scope.kind is not ScopeKind.EXACT and k.verdict is not Verdict.REFUTED
     given = k.scope.assume if open_ else ()  # of numbers it is known that they keep them
     return [*(f"given: {a}" for a in given), *(f"assumed: {a}" for a in k.assumptions)]
+
+
+def replay_text(k: KernelReport) -> str | None:
+    """What became of a refutation's witness on the second reader; None where nobody replayed it."""
+    if k.replay is None:
+        return None
+    how = {
+        Replayed.REPRODUCED: "replayed on the second reader",
+        Replayed.NOT_REPRODUCED: "not reproduced on the second reader",
+        Replayed.IMPOSSIBLE: "a replay on the second reader is not possible",
+    }
+    return f"{how[k.replay.outcome]}: {k.replay.detail}"
+
+
+def footnotes(k: KernelReport) -> list[str]:
+    """What belongs to a verdict besides its findings: what it rests on, and the replay of its witness."""
+    replay = replay_text(k)
+    return [*rests_on(k), *([] if replay is None else [replay])]
 
 
 def kernel_names(kernels: Sequence[KernelReport]) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from syncverify.base.diagnostics import Diagnostic, KernelReport, Severity, Verdict
 from syncverify.base.source import UNKNOWN_SPAN, InputError, Span
-from syncverify.report.base import Report, one_line, place, rests_on, rule_name, scope_text
+from syncverify.report.base import Report, footnotes, one_line, place, rule_name, scope_text
 
 _COMMAND = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
 
@@ -28,8 +28,8 @@ def _kernel(k: KernelReport) -> Iterator[str]:
         yield _command(k, d)
     if k.verdict is Verdict.UNKNOWN and not k.diagnostics:
         yield f"::warning file={_property(k.file)},title=unknown::{_data(f'{k.name}: {k.reason}')}"
-    if rests_on(k):
-        text = "\n".join([f"{k.name}: {k.verdict} ({scope_text(k)})", *rests_on(k)])
+    if footnotes(k):
+        text = "\n".join([f"{k.name}: {k.verdict} ({scope_text(k)})", *footnotes(k)])
         yield f"::notice file={_property(k.file)},title={k.verdict}::{_data(text)}"
 
 

@@ -45,6 +45,7 @@ def _kernel(k: KernelReport, witness: str | None) -> dict[str, Any]:
         "invariants": list(k.acceptance.invariants),
         "besides": list(k.acceptance.besides),
         "witness": witness,
+        "replay": None if k.replay is None else {"outcome": str(k.replay.outcome), "detail": k.replay.detail},
         "diagnostics": [_diagnostic(k, d) for d in k.diagnostics],
     }
 
@@ -68,4 +69,7 @@ def _diagnostic(k: KernelReport, d: Diagnostic) -> dict[str, Any]:
 
 def _repair(r: Repair) -> dict[str, Any]:
     """An edit that was applied and checked: what kind of mistake it mends, where, and how."""
-    return {"mistake": str(r.mistake), "file": r.span.file, "line": r.span.line, "text": r.text}
+    edit = None
+    if r.edit is not None:
+        edit = {"file": r.edit.file, "line": r.edit.line, "old": list(r.edit.old), "new": list(r.edit.new)}
+    return {"mistake": str(r.mistake), "file": r.span.file, "line": r.span.line, "text": r.text, "edit": edit}

@@ -8,7 +8,7 @@ from itertools import groupby
 from xml.etree import ElementTree as ET
 
 from syncverify.base.diagnostics import KernelReport, Verdict, Witness
-from syncverify.report.base import Report, one_line, place, rests_on, rule_name, scope_text
+from syncverify.report.base import Report, one_line, place, replay_text, rests_on, rule_name, scope_text
 from syncverify.report.drawing import draw
 
 #: Steps of a schedule that a test case shows.
@@ -47,7 +47,10 @@ def _case(suite: ET.Element, k: KernelReport) -> None:
         suite, "testcase", name=_clean(k.name), classname=_clean(k.file), time=f"{k.seconds:.3f}"
     )
     properties = ET.SubElement(case, "properties")
-    for name, value in [("scope", scope_text(k)), *(("assumption", a) for a in rests_on(k))]:
+    told = [("scope", scope_text(k)), *(("assumption", a) for a in rests_on(k))]
+    if (replay := replay_text(k)) is not None:
+        told.append(("replay", replay))
+    for name, value in told:
         ET.SubElement(properties, "property", name=name, value=_clean(value))
     lines = [_line(k, i) for i in range(len(k.diagnostics))]
     if k.verdict is Verdict.PROVED:

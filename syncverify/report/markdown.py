@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from syncverify.base.diagnostics import KernelReport, Severity, Verdict
-from syncverify.report.base import Report, counted, kernel_names, one_line, place, rule_name, scope_text
+from syncverify.report.base import (
+    Report,
+    counted,
+    kernel_names,
+    one_line,
+    place,
+    replay_text,
+    rule_name,
+    scope_text,
+)
 from syncverify.report.drawing import draw
 
 _MARK = {Verdict.PROVED: "✅", Verdict.REFUTED: "❌", Verdict.UNKNOWN: "❔"}
@@ -38,11 +47,17 @@ def _findings(k: KernelReport, name: str) -> Iterator[str]:
     if k.reason:
         yield ""
         yield _cell(k.reason)
+    if (replay := replay_text(k)) is not None:
+        yield ""
+        yield _cell(replay)
     for d in k.diagnostics:
         if d.severity is Severity.ERROR:
             file, line = place(k, d)
             yield ""
             yield f"**{d.rule} {rule_name(d.rule)}** `{file}:{line}`: {_cell(one_line(d))}"
+            if d.repair is not None and d.repair.edit is not None:
+                yield from ("", "```diff", *(f"- {x}" for x in d.repair.edit.old),
+                            *(f"+ {x}" for x in d.repair.edit.new), "```")  # fmt: skip
     if k.witness is not None:
         yield ""
         yield "```text"

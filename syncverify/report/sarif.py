@@ -12,11 +12,20 @@ from typing import Any
 from urllib.parse import quote
 
 from syncverify import __version__
-from syncverify.base.diagnostics import Blocked, Diagnostic, KernelReport, Severity, Step, Verdict, Witness
+from syncverify.base.diagnostics import (
+    Blocked,
+    Diagnostic,
+    KernelReport,
+    Severity,
+    Step,
+    TextEdit,
+    Verdict,
+    Witness,
+)
 from syncverify.base.explanations import explanation
 from syncverify.base.rules import RULES
 from syncverify.base.source import UNKNOWN_SPAN, Span
-from syncverify.report.base import Report, one_line, rests_on, scope_text
+from syncverify.report.base import Report, footnotes, one_line, replay_text, rests_on, scope_text
 
 #: Code scanning shows this many steps of a flow at most; the last ones hold the harm.
 MAX_STEPS = 1000
@@ -80,11 +89,11 @@ def _resting(report: Report) -> list[dict[str, Any]]:
     return [
         {
             "level": "note",
-            "message": {"text": "\n".join([f"{k.name}: {k.verdict} ({scope_text(k)})", *rests_on(k)])},
+            "message": {"text": "\n".join([f"{k.name}: {k.verdict} ({scope_text(k)})", *footnotes(k)])},
             "locations": [_location(Span(k.file, 1))],
         }
         for k in report.kernels
-        if rests_on(k)
+        if footnotes(k)
     ]
 
 
@@ -125,11 +134,24 @@ def _result(k: KernelReport, d: Diagnostic, index: dict[str, int]) -> dict[str, 
             "contested": d.contested,
             "scope": scope_text(k),
             "restsOn": rests_on(k),
+            "replay": replay_text(k),
         },
     }
+    if d.repair is not None and d.repair.edit is not None:
+        result["fixes"] = [_fix(d.repair.text, d.repair.edit)]
     if d.related:
         result["relatedLocations"] = [_location(r.span, r.text) for r in d.related if r.span.line]
     return result
+
+
+def _fix(text: str, edit: TextEdit) -> dict[str, Any]:
+    """An edit that was checked: whole lines are replaced, up to the start of the next."""
+    region = {"startLine": edit.line, "startColumn": 1, "endLine": edit.line + len(edit.old), "endColumn": 1}
+    replacement: dict[str, Any] = {"deletedRegion": region}
+    if edit.new:
+        replacement["insertedContent"] = {"text": "".join(f"{line}\n" for line in edit.new)}
+    change = {"artifactLocation": {"uri": uri(edit.file)}, "replacements": [replacement]}
+    return {"description": {"text": text}, "artifactChanges": [change]}
 
 
 def fingerprint(k: KernelReport, d: Diagnostic) -> str:

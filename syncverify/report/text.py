@@ -16,11 +16,20 @@ from syncverify.base.diagnostics import (
     KernelReport,
     Severity,
     Step,
+    TextEdit,
     Verdict,
     Witness,
 )
 from syncverify.base.source import Span
-from syncverify.report.base import Report, counted, kernel_names, rule_name, scope_text, source_lines
+from syncverify.report.base import (
+    Report,
+    counted,
+    kernel_names,
+    replay_text,
+    rule_name,
+    scope_text,
+    source_lines,
+)
 from syncverify.report.drawing import draw
 from syncverify.report.excerpt import cut
 
@@ -87,6 +96,8 @@ def _kernel(k: KernelReport, name: str, witness_path: str | None, paint: Paint) 
     if len(k.assumptions) > SHOWN_ASSUMPTIONS:
         yield f"  and {len(k.assumptions) - SHOWN_ASSUMPTIONS} more (--format json lists them)"
     yield from _acceptance(k)
+    if (replay := replay_text(k)) is not None:
+        yield f"  {replay}"
     yield ""
 
 
@@ -120,6 +131,8 @@ def _diagnostic(d: Diagnostic, paint: Paint) -> Iterator[str]:
         yield bar
     if d.repair is not None:
         yield from _noted(width, f"fix ({d.repair.mistake}), checked", _repair(d), paint)
+        if d.repair.edit is not None:
+            yield from _changed(d.repair.edit, width, paint)
     elif d.fix is not None:
         yield from _noted(width, "help", d.fix, paint)
     if d.contested is not None:
@@ -131,6 +144,12 @@ def _repair(d: Diagnostic) -> str:
     assert d.repair is not None
     where = "" if d.repair.span == d.span else f"{d.repair.span}: "
     return f"{where}{d.repair.text}\nwith it this launch is proved"
+
+
+def _changed(edit: TextEdit, width: int, paint: Paint) -> Iterator[str]:
+    """The lines that an edit takes away, and those that it puts there."""
+    yield from (" " * (width + 3) + paint(f"- {line}".rstrip(), "red") for line in edit.old)
+    yield from (" " * (width + 3) + paint(f"+ {line}".rstrip(), "green") for line in edit.new)
 
 
 def _contested(point: str) -> str:

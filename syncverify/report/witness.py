@@ -47,6 +47,8 @@ def _step(s: Step) -> dict[str, Any]:
         step["state"] = asdict(s.state)
     if s.issued_by is not None:
         step["issued_by"] = s.issued_by
+    if s.code_line:
+        step["code_line"] = s.code_line
     return step
 
 
@@ -116,6 +118,7 @@ def _read_step(s: Mapping[str, Any]) -> Step:
         StepKind(s.get("kind", StepKind.OTHER)),
         None if state is None else _state(state),
         _optional(s.get("issued_by")),
+        _int(s.get("code_line", 0)),
     )
 
 

@@ -51,7 +51,7 @@ class UndecidedBranch(NeedsDecision):
 
 
 class SymbolSplit(NeedsDecision):
-    """``symbol`` is to be written as ``c + parts`` from here on, in the path and in every register."""
+    """``atom`` is to be written as ``c + parts`` from here on, in the path and in every register."""
 
     def __init__(self, atom: int, c: int, parts: Parts) -> None:
         super().__init__()
@@ -77,7 +77,7 @@ class SymbolicContext:
 
     ``is_speculative``: open questions are answered somehow, and the answer kept (for a first attempt at what
     lanes do). ``havocs``: ``fresh_per_iteration`` gives a new unknown for every iteration of a loop, instead
-    of the same one. ``round_robin``: turns that roles deal out are told from others.
+    of the same one. ``deals``: turns that roles deal out are told from others.
     """
 
     def __init__(self, deals: RoundRobin | None = None) -> None:
@@ -456,15 +456,15 @@ class SymbolicContext:
     def numbers(
         self, values: list[Any], ahead: tuple[int, ...] = (), places: tuple[tuple[int, int], ...] = ()
     ) -> list[Any]:
-        """Values as numbers, those of lanes in tuples; ``relative_value``: which of them is told from which
+        """Values as numbers, those of lanes in tuples; ``ahead``: which of them is told from which
         others;
         ``places``: which are places told from that of a block, and where stands how far it moves them."""
-        told: dict[int, Any] = dict.fromkeys(ahead, 0)
+        placed: dict[int, Any] = dict.fromkeys(ahead, 0)
         if ahead:
-            told[ahead[0]] = self.relative_value(*(values[i] for i in ahead))
+            placed[ahead[0]] = self.relative_value(*(values[i] for i in ahead))
         for at, block in places:
-            told[at], told[block] = self.relative_address(values[at], values[block])
-        return [told[i] if i in told else self._number_of_each(v) for i, v in enumerate(values)]
+            placed[at], placed[block] = self.relative_address(values[at], values[block])
+        return [placed[i] if i in placed else self._number_of_each(v) for i, v in enumerate(values)]
 
     def _number_of_each(self, value: Any) -> Any:
         return tuple(map(self.number, value)) if isinstance(value, tuple) else self.number(value)

@@ -1,7 +1,8 @@
-"""Whether a region's kernel is faster than what Inductor makes of the same nodes: timed once, remembered.
+"""Which regions become kernels: those with which their context is faster than as Inductor compiles it.
 
-A kernel also cuts its region off from its neighbours. What Inductor would have fused across the cut has to
-go through memory, and this traffic counts against the kernel.
+A context (``context.py``) is timed as a whole, in alternation: with Inductor's code for all of it, and with
+kernels for some of its regions. What was found is remembered on disk by the context's nodes and arguments,
+the card and the versions.
 """
 
 from __future__ import annotations
@@ -10,30 +11,18 @@ import json
 import logging
 import statistics
 import time
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field
 from functools import lru_cache
-from importlib import metadata
 from typing import Any
 
 import torch
-from torch._ops import OpOverload
-from torch.fx import GraphModule, Node
+from torch.fx import GraphModule
 
 from syncverify.base.cache_dir import Store, default_root, digest
-from syncverify.torch.region import (
-    Group,
-    factors,
-    is_constant,
-    is_item,
-    is_view,
-    outputs_of,
-    size_of,
-    source_of,
-    value_of,
-)
-from syncverify.torch.report import Region
+from syncverify.codegen.cache import tool_fingerprint
+from syncverify.torch.region import Group, factors, outputs_of, size_of, value_of
 
 log = logging.getLogger("syncverify.torch")
 
@@ -41,123 +30,105 @@ log = logging.getLogger("syncverify.torch")
 FASTER, ALWAYS, NEVER = "faster", "always", "never"
 CHOICES = (FASTER, ALWAYS, NEVER)
 #: Calls before the first that is timed, and those of which the median counts.
-_WARM, _TIMED = 3, 11
+_WARM, _TIMED = 3, 15
 #: Bytes that are written between two calls, so that neither finds its data in a cache.
-_FLUSHED = 1 << 29
+_FLUSHED = 1 << 28
+#: Clock ticks for which the GPU waits before a call, so that the host has queued all of it: 0.5 ms.
+_AHEAD = 1_000_000
 #: The time of a product by that of torch's, at best.
 _BEST_PRODUCT = 0.94
+#: Microseconds that a kernel takes beside its traffic, at least.
+_LAUNCH = 2.0
+#: What a kernel has to gain, as a part of its context's time: less cannot be told from noise.
+_GAIN = 0.01
 #: Bytes that are copied to see how fast memory is.
 _COPIED = 1 << 28
 
+Run = Callable[[Sequence[Any]], Any]
+
 
 class SlowerError(Exception):
-    """Inductor's code for a region is faster than its kernel."""
+    """Inductor's code for a region is faster than its kernel, or cannot be timed."""
 
 
 @dataclass(frozen=True)
 class Times:
-    """Microseconds of a call: Inductor's code, what no kernel is below, and the kernel, once it is timed."""
+    """Microseconds of a context: as Inductor compiles it, and with kernels for some of its regions.
+
+    ``others``: by the places of these regions among the context's, joined by commas. ``least``: what it is
+    not below with any kernels.
+    """
 
     inductor: float
-    least: float
-    kernel: float | None = None
+    least: float = 0.0
+    others: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def taken(self) -> tuple[int, ...]:
+        """The places of the regions that become kernels."""
+        best = min(self.others, key=self.others.__getitem__, default="")
+        if not best or self.others[best] > (1 - _GAIN) * self.inductor:
+            return ()
+        return tuple(map(int, best.split(",")))
+
+    @property
+    def hopeless(self) -> bool:
+        return self.least > (1 - _GAIN) * self.inductor
+
+    def told(self, place: int) -> str:
+        """What was found of a region."""
+        code = f"{self.inductor:.1f} us of Inductor's code"
+        mine = {k: us for k, us in self.others.items() if str(place) in k.split(",")}
+        if not mine:
+            return f"{self.least:.1f} us at least, {code}"
+        where = " with other kernels" if "," in min(mine, key=mine.__getitem__) else ""
+        return f"{min(mine.values()):.1f} us in its context{where}, {code}"
 
 
-def check_faster(times: Times, cut: int, device: torch.device, region: Region) -> None:
-    """Raises SlowerError where Inductor's code is faster; ``cut``: bytes, as in ``severed``."""
-    traffic = cut / _bytes_per_us(device)
-    kernel, bound = (times.least, " at least") if times.kernel is None else (times.kernel, "")
-    found = (
-        f"{kernel:.1f} us{bound} and {traffic:.1f} us of memory traffic at its borders, "
-        f"{times.inductor:.1f} us of Inductor's code"
-    )
-    if kernel + traffic >= times.inductor:
-        raise SlowerError(f"not faster: {found}")
-    if times.kernel is not None:
-        region.note(found)
+def arms(count: int) -> list[tuple[int, ...]]:
+    """The sets of regions that are tried in a context of so many: all, and each alone."""
+    every = tuple(range(count))
+    return [every, *([(k,) for k in every] if count > 1 else [])]
 
 
-# ---------------------------------------------------------------- what a cut costs
-
-
-def severed(group: Group, others: Container[Node]) -> int:
-    """Bytes that go through memory only because the region is a kernel of its own.
-
-    A tensor that Inductor would make in the same loop is written and read for nothing; a result that it would
-    read in the same loop is read once more. ``others``: nodes that will be in kernels of their own.
-    """
-    total = 0
-    for leaf in group.leaves:
-        source = source_of(leaf)
-        if _fusible(source) and source not in group.nodes and source not in others:
-            shared = any(u not in group.nodes and not is_view(u) for u in source.users)
-            total += size_of(source) * (1 if shared else 2)
-    for node in outputs_of(group):
-        readers = [u for u in _readers([node]) if u not in group.nodes]
-        joined = [_fusible(u) and u not in others for u in readers]
-        total += size_of(node) * (2 if joined and all(joined) else 1 if any(joined) else 0)
-    return total
-
-
-def _readers(nodes: Iterable[Node]) -> Iterable[Node]:
-    for node in nodes:
-        for user in node.users:
-            if is_view(user) or is_item(user):
-                yield from _readers([user])
-            else:
-                yield user
-
-
-#: Operators that end in a call of a library, or that Inductor does not fuse: their tensors are in memory.
-_APART = (
-    "mm", "addmm", "bmm", "baddbmm", "convolution", "convolution_backward", "_scaled_mm", "_grouped_mm",
-    "scatter", "index_put", "sort", "topk", "cumsum", "embedding_dense_backward", "copy_",
-)  # fmt: skip
-
-
-def _fusible(node: Node) -> bool:
-    """Whether Inductor makes loops of a node, and so could fuse it with others."""
-    if node.op != "call_function" or is_item(node) or is_constant(node) or is_view(node):
-        return False
-    target = node.target
-    if not isinstance(target, OpOverload) or target.namespace not in ("aten", "prims"):
-        return False
-    name = target._schema.name.split("::")[1]
-    return name not in _APART and "attention" not in name
+def name_of(arm: Sequence[int]) -> str:
+    return ",".join(map(str, arm))
 
 
 # ---------------------------------------------------------------- time
 
 
-def inductor_times(
-    key: str, nodes: GraphModule, group: Group, arguments: Sequence[Node], device: torch.device
-) -> Times:
-    """Times Inductor's code for the nodes of the region ``key``; found once, and remembered."""
-    found = _remembered(key, device)
-    if found is None:
-        with _real(device):
-            given = [_example(a.meta["val"]) for a in arguments]
-            inductor = _median(_compiled(nodes, given), device)
-            found = Times(inductor, _least(group, device))
-        _remember(key, device, found)
-    return found
+def compiled(nodes: GraphModule, arguments: Sequence[Any], device: torch.device) -> Run:
+    """What Inductor makes of nodes alone, for arguments that look like these; SlowerError."""
+    from torch._guards import TracingContext, tracing
+    from torch._inductor.compile_fx import compile_fx_inner
+    from torch._inductor.decomposition import select_decomp_table
+    from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    from syncverify.torch.losses import PLAIN
+
+    with real(device):
+        mode = FakeTensorMode()
+        with mode:
+            fakes = [_fake(x) for x in arguments]
+        parts = make_fx(nodes, decomposition_table={**select_decomp_table(), **PLAIN})
+        with tracing(TracingContext(mode)):
+            with mode:
+                graph = parts(*fakes)
+            run: Any = compile_fx_inner(graph, fakes, cudagraphs=False)
+    return lambda given: run(list(given))
 
 
-def with_kernel(
-    key: str, times: Times, op: OpOverload, arguments: Sequence[Node], device: torch.device
-) -> Times:
-    """The same with the operator's own time."""
-    found = _remembered(key, device) or times
-    if found.kernel is None:
-        with _real(device):
-            given = [_example(a.meta["val"]) for a in arguments]
-            found = replace(found, kernel=_median(lambda: op(*given), device))
-        _remember(key, device, found)
-    return found
+def timed(runs: Sequence[Run], arguments: Sequence[Any], device: torch.device) -> list[float]:
+    """Microseconds of each, in alternation, for arguments that look like these; SlowerError."""
+    with real(device):
+        given = [_example(x) for x in arguments]
+        return _medians([lambda run=run: run(given) for run in runs], device)  # type: ignore[misc]
 
 
 @contextmanager
-def _real(device: torch.device) -> Iterator[None]:
+def real(device: torch.device) -> Iterator[None]:
     """Tensors with elements, in the middle of a compilation; the caller's random numbers stay as they are.
 
     Raises SlowerError where something goes wrong, such as too little memory.
@@ -171,18 +142,26 @@ def _real(device: torch.device) -> Iterator[None]:
             torch.random.fork_rng(devices),
         ):  # fmt: skip
             yield
-    except RuntimeError as e:
+    except (RuntimeError, TypeError, NotImplementedError) as e:
         raise SlowerError(f"it could not be timed: {e}") from e
 
 
-def _least(group: Group, device: torch.device) -> float:
+def least_of(group: Group, device: torch.device) -> float:
     """What no kernel of a group is below: its tensors through memory once, and torch's products alone."""
-    traffic = sum(map(size_of, (*group.leaves, *outputs_of(group)))) / _bytes_per_us(device)
+    traffic = sum(map(size_of, (*group.leaves, *outputs_of(group)))) / bytes_per_us(device)
     products = 0.0
-    for product in group.products:
-        a, b = (_example(value_of(f)) for f in factors(product))
-        products += _median(lambda a=a, b=b: a @ b, device)  # type: ignore[misc]
-    return max(traffic, _BEST_PRODUCT * products)
+    with real(device):
+        for product in group.products:
+            a, b = (_example(value_of(f)) for f in factors(product))
+            products += _medians([lambda a=a, b=b: a @ b], device)[0]  # type: ignore[misc]
+    return max(traffic + _LAUNCH, _BEST_PRODUCT * products)
+
+
+def _fake(x: Any) -> Any:
+    if not isinstance(x, torch.Tensor):
+        return _number(x)
+    size, stride = [_number(n) for n in x.shape], [_number(n) for n in x.stride()]
+    return torch.empty_strided(size, stride, dtype=x.dtype, device=x.device)
 
 
 def _example(x: Any) -> Any:
@@ -203,56 +182,45 @@ def _number(x: Any) -> int:
     return int(x) if node is None else int(node.hint)
 
 
-def _compiled(nodes: GraphModule, given: Sequence[Any]) -> Callable[[], Any]:
-    """What Inductor makes of the nodes alone, for these arguments."""
-    from torch._guards import TracingContext, tracing
-    from torch._inductor.compile_fx import compile_fx_inner
-    from torch._inductor.decomposition import select_decomp_table
-    from torch._subclasses.fake_tensor import FakeTensorMode
-    from torch.fx.experimental.proxy_tensor import make_fx
-
-    from syncverify.torch.losses import PLAIN
-
-    parts = make_fx(nodes, decomposition_table={**select_decomp_table(), **PLAIN})
-    mode = FakeTensorMode()
-    fakes = [mode.from_tensor(x) if isinstance(x, torch.Tensor) else x for x in given]
-    with tracing(TracingContext(mode)):
-        with mode:
-            graph = parts(*fakes)
-        run: Any = compile_fx_inner(graph, fakes, cudagraphs=False)
-    return lambda: run(list(given))
-
-
-def _median(run: Callable[[], Any], device: torch.device) -> float:
-    """Microseconds of a call, with nothing of it in caches."""
-    for _ in range(_WARM):
-        run()
-    if device.type != "cuda":
-        found = []
-        for _ in range(_TIMED):
-            began = time.perf_counter()
+def _medians(runs: Sequence[Callable[[], Any]], device: torch.device) -> list[float]:
+    """Microseconds of calls, with nothing of them in caches."""
+    for run in runs:
+        for _ in range(_WARM):
             run()
-            found.append((time.perf_counter() - began) * 1e6)
-        return statistics.median(found)
+    if device.type != "cuda":
+        return [statistics.median(_seconds(run) * 1e6 for _ in range(_TIMED)) for run in runs]
     with torch.cuda.device(device):
         flushed = torch.empty(_FLUSHED, dtype=torch.int8, device=device)
-        pairs = [[torch.cuda.Event(enable_timing=True) for _ in range(2)] for _ in range(_TIMED)]
-        for begin, end in pairs:
-            flushed.zero_()  # takes longer than the host needs for the call
-            begin.record()
-            run()
-            end.record()
+        events = [[[_event() for _ in range(2)] for _ in range(_TIMED)] for _ in runs]
+        for k in range(_TIMED):
+            for run, own in zip(runs, events, strict=True):
+                flushed.zero_()
+                torch.cuda._sleep(_AHEAD)
+                begin, end = own[k]
+                begin.record()
+                run()
+                end.record()
         torch.cuda.synchronize(device)
-    return statistics.median(float(begin.elapsed_time(end)) for begin, end in pairs) * 1e3
+    return [statistics.median(float(b.elapsed_time(e)) * 1e3 for b, e in own) for own in events]
+
+
+def _event() -> Any:
+    return torch.cuda.Event(enable_timing=True)
+
+
+def _seconds(run: Callable[[], Any]) -> float:
+    began = time.perf_counter()
+    run()
+    return time.perf_counter() - began
 
 
 @lru_cache(maxsize=16)
-def _bytes_per_us(device: torch.device) -> float:
+def bytes_per_us(device: torch.device) -> float:
     """How much memory a copy reads and writes in a microsecond."""
     count = _COPIED if device.type == "cuda" else _COPIED >> 4
-    with _real(device):
+    with real(device):
         x, y = (torch.zeros(count, dtype=torch.int8, device=device) for _ in range(2))
-        microseconds: float = _median(lambda: y.copy_(x), device)
+        (microseconds,) = _medians([lambda: y.copy_(x)], device)
     return float(2 * count) / microseconds
 
 
@@ -264,31 +232,26 @@ def _store() -> Store:
 
 
 def _file(key: str, device: torch.device) -> str:
-    """A name for an operator's times on one card, with these versions."""
+    """A name for a context's times on one card, with these versions."""
+    from torch._inductor import config
+
     card = torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
-    return digest(f"{key} {card} {torch.__version__} {_version()}") + ".json"
-
-
-@lru_cache(maxsize=1)
-def _version() -> str:
-    try:
-        return metadata.version("syncverify")
-    except metadata.PackageNotFoundError:
-        return "source"
+    modes = f"{config.max_autotune} {config.max_autotune_gemm}"
+    return digest(f"{key} {card} {modes} {torch.__version__} {tool_fingerprint()}") + ".json"
 
 
 #: What was found in this process, by the names of files.
 _FOUND: dict[str, Times] = {}
 
 
-def _remember(key: str, device: torch.device, times: Times) -> None:
+def remember(key: str, device: torch.device, times: Times) -> None:
     file = _file(key, device)
     _FOUND[file] = times
     _store().write(file, json.dumps(asdict(times)).encode())
 
 
-def _remembered(key: str, device: torch.device) -> Times | None:
-    """What was found for an operator on such a card, or None."""
+def remembered(key: str, device: torch.device) -> Times | None:
+    """What was found for a context on such a card, or None."""
     file = _file(key, device)
     if file in _FOUND:
         return _FOUND[file]
@@ -297,13 +260,16 @@ def _remembered(key: str, device: torch.device) -> Times | None:
         return None
     try:
         found = json.loads(data)
-        kernel = None if found["kernel"] is None else float(found["kernel"])
-        return Times(float(found["inductor"]), float(found["least"]), kernel)
-    except (ValueError, KeyError, TypeError):
+        others = {str(k): float(us) for k, us in found["others"].items()}
+        times = Times(float(found["inductor"]), float(found["least"]), others)
+        _ = times.taken
+    except (ValueError, KeyError, TypeError, AttributeError):
         return None
+    _FOUND[file] = times
+    return times
 
 
 __all__ = [
-    "ALWAYS", "CHOICES", "FASTER", "NEVER", "SlowerError", "Times", "check_faster", "inductor_times",
-    "severed", "with_kernel",
+    "ALWAYS", "CHOICES", "FASTER", "NEVER", "Run", "SlowerError", "Times", "arms", "bytes_per_us", "compiled",
+    "least_of", "name_of", "remember", "remembered", "timed",
 ]  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from torch.fx import Graph, Node
@@ -12,6 +12,7 @@ from syncverify.torch.dims import UnfitError
 from syncverify.torch.region import (
     BarredError,
     Group,
+    fusible,
     is_constant,
     is_view,
     size_of,
@@ -50,12 +51,15 @@ def partition(graph: Graph, least: int = 2) -> Partition:
         if reason:
             left[node] = reason
     fresh: set[Node] = set()
+    behind: set[tuple[Node, Node]] = set()
     for _ in range(_ROUNDS):
-        search = _Search(nodes, left, fresh)
+        search = _Search(nodes, left, fresh, behind)
         groups = search.groups()
         apart = {n for group in groups for n in surplus(group)} - fresh
-        if apart:
+        cut = {(p, n) for group in groups for p in group.products for n in better_behind(group)}
+        if apart or cut:
             fresh |= apart
+            behind |= cut
             continue
         found, barred = _round(search, groups, least)
         left |= barred
@@ -115,6 +119,37 @@ def _cheaper_outside(node: Node, kept: Mapping[Node, None]) -> bool:
     ) and sum(map(size_of, made_of)) <= size_of(node)
 
 
+def better_behind(group: Group) -> list[Node]:
+    """The operations that a product had better not do itself: less goes through memory without them.
+
+    Example: a product's result enters the gradient of a norm. In the kernel of the product there is no sum
+    along rows, so it would write three tensors in f32 for the sum; alone it writes one in bf16.
+    """
+    if not group.products:
+        return []
+    order = group.operations
+    first = max(order.index(p) for p in group.products) + 1
+    options = range(len(order), first - 1, -1)
+    best = min(options, key=lambda k: _traffic(order[:k], order[k:]))
+    return order[best:]
+
+
+def _traffic(kept: Sequence[Node], rest: Sequence[Node]) -> int:
+    """Bytes of results of a product's kernel, written and read, and of what is made behind it.
+
+    Nothing of the rest is written for readers that make it themselves.
+    """
+    inside, total = set(kept), 0
+    for node in kept:
+        readers = [r for r in _readers(node) if r not in inside]
+        if readers:
+            total += size_of(node) * (2 if any(map(fusible, readers)) else 1)
+    for node in rest:
+        if not all(map(fusible, _readers(node))):
+            total += size_of(node)
+    return total
+
+
 def _computes(node: Node) -> bool:
     """Whether a kernel that reads a tensor for this node could make the tensor itself."""
     return node.op == "call_function" and node.target not in table.PRODUCTS and not supported(node)
@@ -132,14 +167,17 @@ def _readers(node: Node) -> Iterator[Node]:
 class _Search:
     """One pass over the graph: every node joins the groups of its arguments if that makes one kernel.
 
-    ``fresh`` nodes do not, and start one of their own.
+    ``fresh`` nodes do not, and start one of their own. ``behind``: products, and what is not in their group.
     ``needs`` holds, as bits by place, all that a node depends on, where a group depends on what any of its
     nodes does.
     """
 
-    def __init__(self, nodes: list[Node], left: Mapping[Node, str], fresh: set[Node]) -> None:
+    def __init__(
+        self, nodes: list[Node], left: Mapping[Node, str], fresh: set[Node], behind: set[tuple[Node, Node]]
+    ) -> None:
         self.nodes = nodes
         self.fresh = fresh
+        self.behind = behind
         self.left = left
         self.reasons: dict[Node, str] = {}
         self.place = {n: k for k, n in enumerate(nodes)}
@@ -181,6 +219,8 @@ class _Search:
         else:
             own = [n for g in homes for n in self.members[g].nodes if self.home.get(n) == g]
             group = Group.of(sorted([*own, node], key=self.place.__getitem__))
+        if any((p, n) in self.behind for p in group.products for n in group.nodes):
+            raise UnfitError("less goes through memory behind the product's kernel")
         bits = self._bits(group, node)
         for n in group.nodes:
             if any(self.needs.get(a, 0) & bits for a in n.all_input_nodes if a not in group.nodes):

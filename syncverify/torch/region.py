@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch._ops import OpOverload
 from torch.fx import Node
 
 from syncverify.torch import table
@@ -15,6 +16,8 @@ from syncverify.torch.losses import CHOSEN, PLACED
 
 #: The most tensors of a group that are read or written as a whole: each takes shared memory.
 MOST_TENSORS = 12
+#: Bytes that readers may read to make a tensor again, by its own: it would be written and read, twice in all.
+_AGAIN = 2.1
 #: The most elements that are reduced by a kernel of a single row: one block does all of it.
 MOST_OF_ONE_ROW = 32768
 
@@ -62,6 +65,24 @@ def is_view(node: Node) -> bool:
 
 def is_item(node: Node) -> bool:
     return node.op == "call_function" and getattr(node.target, "__name__", "") == "getitem"
+
+
+#: Operators that end in a call of a library, or that Inductor does not fuse: their tensors are in memory.
+_APART = (
+    "mm", "addmm", "bmm", "baddbmm", "convolution", "convolution_backward", "_scaled_mm", "_grouped_mm",
+    "scatter", "index_put", "sort", "topk", "cumsum", "embedding_dense_backward", "copy_",
+)  # fmt: skip
+
+
+def fusible(node: Node) -> bool:
+    """Whether Inductor makes loops of a node, and so could fuse it with others."""
+    if node.op != "call_function" or is_item(node) or is_constant(node) or is_view(node):
+        return False
+    target = node.target
+    if not isinstance(target, OpOverload) or target.namespace not in ("aten", "prims"):
+        return False
+    name = target._schema.name.split("::")[1]
+    return name not in _APART and "attention" not in name
 
 
 def supported(node: Node) -> str:
@@ -404,10 +425,49 @@ def outputs_of(group: Group) -> list[Node]:
     for node in members:
         if any(u not in members for u in node.users):
             need(node)
-    return [n for n in group.nodes if n in needed]
+    again = [n for n in needed if _made_again(group, n)]
+    kept = [n for n in group.nodes if n in needed and n not in again]
+    return kept or [n for n in group.nodes if n in needed]
+
+
+def _made_again(group: Group, node: Node) -> bool:
+    """Whether readers of a result make it from what the kernel reads, for no more traffic.
+
+    Example: the gradient of a norm's weight sums ``g * x`` in f32 over rows. Inductor's loop of the sum reads
+    g and x, both in bf16, as fast as it would read the product, which then nobody has to write.
+    """
+    if not group.reduced and not group.products:
+        return False
+    readers = [r for r in readers_of([node]) if r not in group.nodes]
+    if not readers or not all(map(fusible, readers)):
+        return False
+    found: dict[Node, None] = {}
+    pending = [node]
+    while pending:
+        one = pending.pop()
+        if one in found or is_constant(one):
+            continue
+        found[one] = None
+        if one not in group.nodes:
+            continue
+        if not (one.target in table.POINTWISE or one.target in table.CASTS or is_view(one)):
+            return False
+        pending += one.all_input_nodes
+    made_of = {source_of(n) for n in found if n not in group.nodes}
+    return sum(map(size_of, made_of)) <= _AGAIN * size_of(node)
+
+
+def readers_of(nodes: Iterable[Node]) -> Iterator[Node]:
+    """What reads tensors, through views of them."""
+    for node in nodes:
+        for user in node.users:
+            if is_view(user) or is_item(user):
+                yield from readers_of([user])
+            else:
+                yield user
 
 
 __all__ = [
-    "BarredError", "Group", "constant", "factors", "is_constant", "is_item", "is_view", "outputs_of",
-    "size_of", "small", "source_of", "supported", "tensor_args", "value_of",
+    "BarredError", "Group", "constant", "factors", "fusible", "is_constant", "is_item", "is_view",
+    "outputs_of", "readers_of", "size_of", "small", "source_of", "supported", "tensor_args", "value_of",
 ]  # fmt: skip

@@ -24,7 +24,7 @@ from syncverify.fusion import Fusion, RowSchedule, Schedule
 from syncverify.fusion.functions import numpy_dtype
 from syncverify.fusion.row_strides import extents
 from syncverify.gate import fusions, matmul
-from syncverify.gate.ahead import Ahead, compile_fusion, prove_ahead
+from syncverify.gate.ahead import Ahead, compile_fusion, kernel_signature, provers, signature
 from syncverify.matmul import split
 from syncverify.matmul.problem import PRODUCT, SECOND, Problem
 from syncverify.torch.table import DTYPES, INDEX_DTYPES
@@ -62,12 +62,6 @@ class Runner(Protocol):
     def product(self, problem: Problem) -> Kernel: ...
 
 
-def signature(fusion: Fusion) -> str:
-    """What makes two fusions the same kernel."""
-    nodes = [(i, str(fusion.node(i))) for i in fusion.order()]
-    return str((fusion.name, fusion.inputs, fusion.outputs, fusion.dims, nodes))
-
-
 # ---------------------------------------------------------------- a GPU
 
 
@@ -96,16 +90,22 @@ class GateRunner:
         return self._kernels[key]
 
     def product(self, problem: Problem) -> Kernel:
-        key = f"{problem.dtype} {problem.layout} {signature(problem.epilogue)}"
+        key = kernel_signature(problem)
         if key not in self._kernels:
             self._kernels[key] = ProductOnGpu(problem, self.policy, self.proof_seconds)
         return self._kernels[key]
 
     def ahead(self, kernels: Sequence[tuple[Fusion | Problem, Sizes]], device: torch.device) -> None:
-        """Proves what will be needed, in processes side by side."""
+        """Begins to prove what will be needed, in processes side by side."""
+        provers().start(self._ahead(kernels, device))
+
+    def settled(self, kernels: Sequence[tuple[Fusion | Problem, Sizes]], device: torch.device) -> None:
+        """Returns when what was begun of these is proved, or given up."""
+        provers().wait(self._ahead(kernels, device))
+
+    def _ahead(self, kernels: Sequence[tuple[Fusion | Problem, Sizes]], device: torch.device) -> list[Ahead]:
         count = driver.multiprocessors(device.index or 0)
-        one = [Ahead(k, dict(sizes), self.policy, count, self.proof_seconds) for k, sizes in kernels]
-        prove_ahead(one)
+        return [Ahead(k, dict(sizes), self.policy, count, self.proof_seconds) for k, sizes in kernels]
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,6 +69,11 @@ def test_a_fault_is_never_a_proof(before: tuple[KernelReport, ...]) -> None:
     assert _rules(report) == ["SV906"]
 
 
+def test_a_fault_leaves_a_refutation() -> None:
+    report = _left(replace(NOTHING, verdict=Verdict.REFUTED, diagnostics=(FOUND,)), ZeroDivisionError("oops"))
+    assert (report.verdict, _rules(report)) == (Verdict.REFUTED, ["SV210", "SV906"])
+
+
 def test_memory_that_is_not_there() -> None:
     assert kind_of(_left(OPEN, MemoryError()).reason) == "memory"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import pytest
 from syncverify.base.diagnostics import Policy
 from syncverify.fusion import Tensor, trace
 from syncverify.gate import ahead
-from syncverify.gate.ahead import Ahead, compile_fusion, prove, prove_ahead
+from syncverify.gate.ahead import Ahead, Provers, compile_fusion, prove, prove_ahead
 
 
 def scaled(x: Any, y: Any) -> Any:
@@ -35,18 +34,62 @@ def test_what_was_proved_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     compiled.program(kernel.sizes).require_proof(dict(compiled.launch_values(kernel.sizes, 132)))
 
 
-def test_each_kernel_has_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def proving(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Names of kernels in the order in which workers got them; the processes only answer."""
     seen: list[str] = []
 
-    def run(command: list[str], *, input: bytes, **_: Any) -> None:
-        assert command[1:] == ["-m", "syncverify.gate.ahead"]
-        seen.append(pickle.loads(input).kernel.name)
-        if seen[-1] == "second":
-            raise subprocess.TimeoutExpired(command, 1)
+    def answer(self: Any, kernel: Ahead) -> dict[str, Any]:
+        seen.append(kernel.kernel.name)
+        if seen[-1] == "broken":
+            raise BrokenPipeError("the process died")
+        return {"proved": seen[-1] != "unknown", "why": "no proof", "tools": ahead._tools()}
 
-    monkeypatch.setattr(ahead.subprocess, "run", run)
-    kernels = [one("first"), one("second"), one("third")]
-    prove_ahead(kernels, jobs=2)
-    assert sorted(seen) == ["first", "second", "third"]
-    prove_ahead(kernels[:1], jobs=2)  # one is proved where it is needed
-    assert len(seen) == 3
+    monkeypatch.setattr(ahead._Worker, "_begin", lambda self: None)
+    monkeypatch.setattr(ahead._Worker, "_answer", answer)
+    return seen
+
+
+def test_each_kernel_is_proved_once(proving: list[str]) -> None:
+    provers = Provers(2)
+    provers.start([one("first"), one("second")])
+    provers.start([one("second"), one("third")])
+    provers.wait([one("third"), one("first"), one("second"), one("not begun")])
+    assert sorted(proving) == ["first", "second", "third"]
+
+
+def test_a_worker_that_fails_says_so_and_goes_on(
+    proving: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "syncverify.gate")
+    prove_ahead([one("broken"), one("unknown"), one("good")], jobs=2)
+    assert sorted(proving) == ["broken", "good", "unknown"]
+    assert "broken could not be proved ahead: BrokenPipeError" in caplog.text
+    assert "unknown is not proved ahead: no proof" in caplog.text and "good" not in caplog.text
+
+
+def test_proofs_of_other_tools_are_told(
+    proving: list[str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    answered = {"proved": True, "why": "", "tools": ["0.0", "another"]}
+    monkeypatch.setattr(ahead._Worker, "_answer", lambda self, kernel: answered)
+    prove_ahead([one("foreign")], jobs=2)
+    assert "foreign was proved ahead with other tools" in caplog.text
+
+
+def test_one_core_proves_nothing_ahead(proving: list[str]) -> None:
+    prove_ahead([one("first")], jobs=1)
+    assert proving == []
+
+
+def test_a_worker_proves_with_the_callers_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where a package of the same name lies in the working directory."""
+    other = tmp_path / "elsewhere" / "syncverify"
+    other.mkdir(parents=True)
+    (other / "__init__.py").write_text("raise RuntimeError('another package')\n")
+    monkeypatch.chdir(other.parent)
+    monkeypatch.setenv("SYNCVERIFY_CACHE", str(tmp_path / "cache"))
+    kernel = one("in_a_worker")
+    prove_ahead([kernel], jobs=2)
+    compiled = compile_fusion(kernel.kernel, kernel.sizes, kernel.policy, proof_seconds=1e-9)
+    compiled.program(kernel.sizes).require_proof(dict(compiled.launch_values(kernel.sizes, 132)))

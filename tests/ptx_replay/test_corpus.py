@@ -43,6 +43,7 @@ BEYOND = {
     "map_edit.bad.ptx": _MAPS,
     "map_edit.good.ptx": _MAPS,
     "one_value_of_two_warps.good.ptx": "statements hold no values that two stores share",
+    "packed_atomics.bad.ptx": _LAST,
     "relaxed_word.good.ptx": "no load of the IR is strong",
     "token_of_another_barrier.bad.ptx": "the simulator does not ask whose token it is",
     "wgmma_operands.bad.ptx": "the simulator does not compare the operands of the four warps",

@@ -152,7 +152,7 @@ def test_json_is_the_contract(report: Report) -> None:
     assert list(ring) == (
         (
             "name file arch verdict reason reason_kind seconds scope assumptions accepted_by not_accepted"
-            " invariants besides witness diagnostics"
+            " invariants besides witness replay diagnostics"
         ).split()
     )
     assert ring["scope"] == {"kind": "exact", "values": {"N": 8}, "assume": ["N >= 1"]}

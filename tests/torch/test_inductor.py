@@ -13,9 +13,8 @@ import torch.nn.functional as F  # noqa: E402
 
 import syncverify.torch as sv  # noqa: E402
 from syncverify.base.source import InputError  # noqa: E402
-from syncverify.torch import choice, operators  # noqa: E402
+from syncverify.torch import choice, operators, trials  # noqa: E402
 from syncverify.torch.backend import lower  # noqa: E402
-from syncverify.torch.report import Region  # noqa: E402
 from tests.torch.compiled import compiled, draw, trained  # noqa: E402
 
 BF16 = torch.bfloat16
@@ -107,22 +106,28 @@ def norm(x: Any, w: Any) -> Any:
     return F.rms_norm(x, x.shape[-1:], w, 1e-6)
 
 
-@pytest.mark.parametrize(("kernel", "inductor", "taken"), [(5.0, 50.0, 1), (50.0, 5.0, 0)])
+@pytest.fixture
+def clocks(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[float]]:
+    """What contexts take: Inductor's code alone, then beside kernels for all regions and for each."""
+    times: dict[str, list[float]] = {"plain": [10.0], "beside": []}
+
+    def timed(runs: Any, arguments: Any, device: Any) -> list[float]:
+        with choice.real(device):
+            for run in runs:
+                run([choice._example(x) for x in arguments])
+        return times["plain"][:1] if len(runs) == 1 else [*times["plain"], *times["beside"]][: len(runs)]
+
+    monkeypatch.setattr(trials, "timed", timed)
+    monkeypatch.setattr(trials, "bytes_per_us", lambda device: 1e9)
+    monkeypatch.setattr(trials, "least_of", lambda group, device: 0.0)
+    return times
+
+
+@pytest.mark.parametrize(("kernel", "taken"), [(5.0, 1), (9.95, 0), (50.0, 0)])
 def test_a_kernel_has_to_be_faster(
-    kernel: float, inductor: float, taken: int, store: Path, monkeypatch: pytest.MonkeyPatch
+    kernel: float, taken: int, store: Path, clocks: dict[str, list[float]]
 ) -> None:
-    timed: list[float] = []
-
-    def of_inductor() -> None: ...
-
-    def median(run: Any, device: Any) -> float:
-        run()
-        timed.append(inductor if run is of_inductor else kernel)
-        return timed[-1]
-
-    monkeypatch.setattr(choice, "_median", median)
-    monkeypatch.setattr(choice, "_compiled", lambda nodes, given: of_inductor)
-    monkeypatch.setattr(choice, "_bytes_per_us", lambda device: 1e9)
+    clocks["beside"] = [kernel]
     given = draw(6, 56), draw(56)
     backends = [sv.make_backend({"runner": "reference", "use": "faster"}) for _ in range(2)]
     for backend in backends:
@@ -130,16 +135,57 @@ def test_a_kernel_has_to_be_faster(
         choice._FOUND.clear()
         torch.testing.assert_close(torch.compile(norm, backend=backend)(*given), norm(*given))
         assert len(backend.report.regions) == taken and len(backend.report.refused) == 1 - taken
-    assert len(timed) == 2 and len(list(store.iterdir())) == 1  # the second found what the first wrote
+        clocks["plain"] = clocks["beside"] = []  # the second finds what the first wrote
+    assert len(list(store.iterdir())) == 1
 
 
-def test_traffic_at_the_borders_counts() -> None:
-    times, region = choice.Times(10.0, 1.0, 8.0), Region("r", "fusion", (), (), (), {})
-    device = torch.device("cpu")
-    speed = choice._bytes_per_us(device)
-    choice.check_faster(times, int(speed), device, region)
-    with pytest.raises(choice.SlowerError, match="not faster: 8.0 us and 3.0 us of memory traffic"):
-        choice.check_faster(times, int(3 * speed), device, region)
+def test_what_no_kernel_can_beat_is_not_compiled(
+    store: Path, clocks: dict[str, list[float]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trials, "least_of", lambda group, device: 9.94)
+    backend = sv.make_backend({"runner": "reference", "use": "faster"})
+    torch._dynamo.reset()
+    torch.compile(norm, backend=backend)(draw(6, 52), draw(52))
+    (region,) = backend.report.refused
+    assert region.refused == "not faster: 9.9 us at least, 10.0 us of Inductor's code"
+
+
+def two_norms(x: Any, w: Any) -> Any:
+    """Two regions that Inductor might fuse through what stands between them."""
+    y = F.rms_norm(x, x.shape[-1:], w, 1e-6).transpose(0, 1) + 1
+    return F.rms_norm(y, y.shape[-1:], w, 1e-6)
+
+
+def test_regions_that_inductor_might_fuse_are_timed_together(
+    store: Path, clocks: dict[str, list[float]]
+) -> None:
+    clocks["beside"] = [9.0, 8.0, 20.0]  # both, the first, the second
+    backend = sv.make_backend({"runner": "reference", "use": "faster"})
+    given = draw(6, 5, 44), draw(44)
+    torch._dynamo.reset()
+    torch.testing.assert_close(torch.compile(two_norms, backend=backend)(*given), two_norms(*given))
+    assert len(backend.report.regions) == 1
+    (region,) = backend.report.refused
+    assert region.refused.startswith("not faster: 9.0 us in its context with other kernels, 10.0 us of")
+
+
+def test_what_cannot_be_timed_is_inductors(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def timed(runs: Any, arguments: Any, device: Any) -> list[float]:
+        raise choice.SlowerError("it could not be timed: out of memory")
+
+    monkeypatch.setattr(trials, "timed", timed)
+    backend = sv.make_backend({"runner": "reference", "use": "faster"})
+    given = draw(6, 36), draw(36)
+    torch._dynamo.reset()
+    torch.testing.assert_close(torch.compile(norm, backend=backend)(*given), norm(*given))
+    assert [r.refused for r in backend.report.refused] == ["it could not be timed: out of memory"]
+    assert not store.exists()
+
+
+def test_times_say_what_is_taken() -> None:
+    times = choice.Times(10.0, 1.0, {"0,1": 8.0, "0": 7.0, "1": 9.0})
+    assert times.taken == (0,) and not times.hopeless
+    assert choice.Times(10.0, 1.0, {"0": 9.95}).taken == () and choice.Times(10.0, 9.95).hopeless
 
 
 def test_never_is_inductor_alone() -> None:

@@ -85,7 +85,12 @@ def find_witness(
         return build(model, Claim.HANG, f.rule, f.message, policy)
     if f.obligation in HARM or (f.obligation == Obligation.O8 and f.past is None):
         return _collision(model, f, f, policy, budget)
-    return search_schedule(model, g, policy, budget)
+    found = search_schedule(model, g, policy, budget)
+    if found is not None:
+        return found
+    # The canonical run is an execution: what races there does harm, whatever led to it.
+    races = [o for o in g.consequences if o.obligation == Obligation.RACE and o.severity == Severity.ERROR]
+    return _collision(model, min(races, key=lambda o: o.position), f, policy, budget) if races else None
 
 
 def _collision(model: Run, f: Failure, root: Failure, policy: Policy, budget: Budget) -> Witness:

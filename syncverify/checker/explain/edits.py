@@ -85,7 +85,7 @@ class ExpectBytes:
     bytes: Pairs
 
     def apply(self, event: Event, place: Place, held: Any, cls: ThreadClass) -> Passed:
-        if place[0] == self.place:
+        if place[0] == self.place and event[0] in (Ev.ARRIVE, Ev.EXPECT_TX):
             amount = dict(self.bytes).get(event[2])
             if event[0] == Ev.ARRIVE and event[4] >= 0 and amount is not None:
                 event = (*event[:4], amount // cls.count, *event[5:])

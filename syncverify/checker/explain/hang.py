@@ -121,7 +121,7 @@ def hang_failure(run: Run, waiting: list[Stuck], end: int) -> Failure:
     rule, site, extra = _rule(run, s)
     where = s.what if s.phase is None else f"phase {s.phase} of {s.what}"
     message = f"{t.info.name} waits for ever for {where}: {s.why}{extra}"
-    labels = [(s.site, "waits here")] if site != s.site else []
+    labels = [(s.site, text) for text in expectation(run, s, waiting)]
     seen = {s.site}
     for o in waiting:
         if o.cls != s.cls and o.site not in seen:
@@ -140,6 +140,35 @@ def hang_failure(run: Run, waiting: list[Stuck], end: int) -> Failure:
         phase=-1 if s.phase is None else s.phase,
         labels=labels,
     )
+
+
+def expectation(run: Run, s: Stuck, waiting: list[Stuck]) -> list[str]:
+    """What a wait expects against what is there, and who could still bring it, or why nobody can.
+
+    ``run`` has been forced on: what each class would still have done is known.
+    """
+    expected = "waits here"
+    if s.kind == "wait" and s.phase is not None:
+        expected = f"expects phase {s.phase} (parity {s.phase % 2})"
+    there = {o.cls: o for o in waiting}
+    held: dict[str, list[str]] = {}
+    for c in sorted(suppliers(run, s) - {s.cls}):
+        held.setdefault(_held_up(there.get(c)), []).append(run.threads[c].info.name)
+    could = [f"still to come: {_named(names)}{why}" for why, names in held.items()]
+    if not could and s.cls in suppliers(run, s):
+        could = [f"only {run.threads[s.cls].info.name} itself could still come, behind this wait"]
+    return [f"{expected}: {s.why}", *(could or ["nobody comes any more in the rest of the kernel"])]
+
+
+def _named(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+
+
+def _held_up(s: Stuck | None) -> str:
+    """What a class waits for itself."""
+    if s is None:
+        return ""
+    return f", held up at {s.what}" + ("" if s.phase is None else f" (phase {s.phase})")
 
 
 def _rule(run: Run, s: Stuck) -> tuple[str, int, str]:

@@ -294,20 +294,20 @@ def advise(
         return True
 
     for use in [u for u in survey.uses.values() if u.code in removable]:
-        settled: set[str] = set()
+        answered: set[str] = set()
         for attempt in _attempts(use, survey):
-            if attempt.rule not in rules or attempt.rule in settled or "SV602" in settled:
+            if attempt.rule not in rules or attempt.rule in answered or "SV602" in answered:
                 continue
             affordable -= 1
             if affordable < 0:
                 return tuple(found)
             if proved((*kept, attempt.change)):
                 kept = (*kept, attempt.change)
-                settled.add(attempt.rule)
+                answered.add(attempt.rule)
                 found.append(
                     Diagnostic(attempt.rule, Severity.NOTE, attempt.message, use.place[0], attempt.fix)
                 )
-        if "SV605" in rules and use.code == Ev.PROXY_FENCE and use.unseen and "SV602" not in settled:
+        if "SV605" in rules and use.code == Ev.PROXY_FENCE and use.unseen and "SV602" not in answered:
             found.append(_single_threads(use))
     return tuple(found)
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from syncverify.base.diagnostics import Diagnostic, Mistake, Repair, Verdict
+from syncverify.base.diagnostics import Diagnostic, EditHint, EditKind, Mistake, Repair, Verdict
 from syncverify.base.source import Span
 from syncverify.checker.explain.edits import (
     ACCESSES,
@@ -166,7 +166,27 @@ def repair(system: System, found: Diagnostic, judge: Callable[[System, int, bool
         outcome = judge(Changed(system, (attempt.change,)), most, False)
         left -= outcome.stats.get("events", most if outcome.verdict is Verdict.UNKNOWN else survey.events)
         if outcome.verdict is Verdict.PROVED:
-            return Repair(attempt.mistake, attempt.place, attempt.text)
+            return Repair(attempt.mistake, attempt.place, attempt.text, _hint(attempt.change))
+    return None
+
+
+def _hint(change: Change) -> EditHint | None:
+    """How a change of the events is brought about in one line of the text, where one can say it."""
+    match change:
+        case OtherParity():
+            return EditHint(EditKind.OTHER_PARITY)
+        case InitCounts(counts=pairs) | ExpectBytes(bytes=pairs) if len({n for _, n in pairs}) == 1:
+            return EditHint(EditKind.NUMBER, pairs[0][1])
+        case BarrierCount(threads=number) | FewerPending(pending=number):
+            return EditHint(EditKind.NUMBER, number)
+        case Insert(fence=True, warps=warps, ahead=ahead) if not warps:
+            return EditHint(EditKind.FENCE, ahead=ahead)
+        case Insert(fence=False, ahead=ahead):
+            return EditHint(EditKind.BLOCK_BARRIER, ahead=ahead)
+        case DropAt():
+            return EditHint(EditKind.REMOVE)
+        case ArriveLater(fence=fence):
+            return EditHint(EditKind.LATER, int(fence))
     return None
 
 

@@ -60,6 +60,7 @@ def steps_of(run: Run) -> tuple[Step, ...]:
                 run.saw.get(position),
                 kind,
                 None if moved is None else states.state(moved),
+                code_line=site.code_line,
             )
         )
     return tuple(steps)
@@ -77,6 +78,7 @@ def _completion(
         kind=StepKind.COMPLETION,
         state=None if moved is None else states.state(moved),
         issued_by=issues.popleft() if issues else None,
+        code_line=site.code_line,
     )
 
 

@@ -393,7 +393,7 @@ def _left_before(
 
 
 def _short_warpgroup(run: Run, threads: list[LaneClass]) -> None:
-    """wgmma needs four warps (B70)."""
+    """A wgmma needs four warps (B70)."""
     t = next(t for t in threads if _mma_only(t))
     site, _, position = _mma_only(t)[0]
     message = f"wgmma needs a warpgroup of four warps; this one has {len(threads)}"

@@ -160,12 +160,22 @@ _SOMEWHERE = 128
 
 
 def accessing(run: Run, r: Record, lo: int, hi: int) -> list[tuple[int, int, int]]:
-    """The threads that access ``lo..hi``: first byte, bytes, and the thread's number in its block."""
+    """The threads that access ``lo..hi``, word by word: first byte, bytes, and the thread's number in its
+    block."""
     fp, c = run.info.footprints[r.fp], run.threads[r.cls].info
     if not fp.lanes:
         every = [32 * c.warp + lane for lane in range(32) if c.lanes >> lane & 1]
-        return [(a, b - a, n) for a, b in fp.intervals if a < hi and lo < b for n in every]
-    return [(a, b - a, 32 * c.warp + lane) for a, b, lane in fp.lanes if a < hi and lo < b]
+        found = [(a, b, n) for a, b in fp.intervals if a < hi and lo < b for n in every]
+    else:
+        found = [(a, b, 32 * c.warp + lane) for a, b, lane in fp.lanes if a < hi and lo < b]
+    if not fp.element:
+        return [(a, b - a, n) for a, b, n in found]
+    return [
+        (at, fp.element, n)
+        for a, b, n in found
+        for at in range(a, b, fp.element)
+        if at < hi and lo < at + fp.element
+    ]
 
 
 def _unfinished(run: Run, first: Record) -> bool:

@@ -146,7 +146,7 @@ class Shadow:
 
     def write(self, lo: int, hi: int, record: Record, beside: bool = False) -> None:
         """``record`` becomes the last write of ``lo..hi``; what it replaces is forgotten, unless it is an
-        atomic, or lies ``strict_rows_only`` a write of the same value."""
+        atomic, or lies ``beside`` a write of the same value."""
         if record.atomic or beside:
             self._amend(lo, hi, record)
             return

@@ -82,6 +82,22 @@ class Effort:
         return {2: self.two, 3: self.three}.get(clusters, self.more)
 
 
+@dataclass(frozen=True, slots=True)
+class ReplayEffort:
+    """What the replay of one witness may cost, in warp instructions of the second reader.
+
+    ``steps``: of all executions, ``each``: of one, ``executions``: how many.
+    """
+
+    steps: int
+    each: int
+    executions: int
+
+
+#: The replay of a refutation of PTX: some two seconds of processor time where none of it shows harm.
+REPLAY = ReplayEffort(steps=120_000, each=60_000, executions=40)
+
+
 class Entry(StrEnum):
     """Who asks for a verdict."""
 
@@ -165,4 +181,14 @@ EFFORTS: dict[Entry, Effort] = {
     Entry.GATE: Effort(_GATE_LAUNCH, None, _GATE),
 }
 
-__all__ = ["CAUSES", "EFFORTS", "MAX_CHOICES", "MOST_EXACT", "Effort", "Entry", "Step"]
+__all__ = [
+    "CAUSES",
+    "EFFORTS",
+    "MAX_CHOICES",
+    "MOST_EXACT",
+    "REPLAY",
+    "Effort",
+    "Entry",
+    "ReplayEffort",
+    "Step",
+]

@@ -25,6 +25,10 @@ _ERROR = re.compile(r"^(?P<file>.+)\((?P<line>\d+)\): (?:catastrophic )?error(?:
 _AT_END = re.compile(r"^At end of source: error(?: #\S+)?: (.*)$", re.M)
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>|(\S+))', re.M)
 _NVFUSER = re.compile(r"\bnvfuser_index_t\b")
+#: A source that nvFuser dumps whole says itself what its index type is.
+_NVFUSER_OWN = re.compile(
+    r"\b(?:using\s+nvfuser_index_t\s*=|typedef\b[^;]*\bnvfuser_index_t\s*;|define\s+nvfuser_index_t\b)"
+)
 _NO_FILE = re.compile(r'(?:could not|cannot) open source file "([^"]+)"')
 
 
@@ -104,6 +108,11 @@ def _by_nvcc(
     if where:
         store.write(f"{where}.ptx", ptx.encode())
     return ptx
+
+
+def prelude_of(source: str) -> str | None:
+    """The prelude that a source needs and does not bring: of a kernel as nvFuser prints or dumps it."""
+    return "nvfuser" if _NVFUSER.search(source) and not _NVFUSER_OWN.search(source) else None
 
 
 @cache

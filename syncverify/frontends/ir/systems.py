@@ -196,6 +196,20 @@ class IrAgent:
             return self._stop(self._line(e), f"an index expression has no value: {e}")
         return self._stop(0, f"no event within {_SIZED_JUMPS} steps")
 
+    def move(self, answer: int = 0) -> Event | None:
+        """One stretch of code, where sizes may have no number: an event, or None where it only jumps."""
+        before = self.r[:]
+        try:
+            event: Event | None = self.blocks[self.r[PC]](self.r, answer)
+            return event
+        except NeedsDecision:
+            self.r[:] = before
+            raise
+        except Disagreement as d:
+            raise LaneSplit(self.cls, self._parts(d.values)) from None
+        except ArithmeticError as e:
+            return self._stop(self._line(e), f"an index expression has no value: {e}")
+
     @property
     def boolean_registers(self) -> frozenset[int]:
         """Registers of bits, which are distinguished and never counted."""

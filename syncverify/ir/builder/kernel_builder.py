@@ -160,7 +160,7 @@ class KernelBuilder(Operations):
     def for_(
         self, name: str, lo: ExprLike, hi: ExprLike, step: ExprLike = 1, unroll: int | None = None
     ) -> Block[Var]:
-        """``with k.for_("i", 0, n) as i:``"""
+        """A loop: ``with k.for_("i", 0, n) as i:``."""
         bounds = h.expression(lo), h.expression(hi), h.expression(step)
         stmt = nodes.For(self._register(name), *bounds, (), unroll, span=h.caller())
         return self._block(Block(self, f"for {name}", stmt, Var(name)))

@@ -17,7 +17,16 @@ from syncverify.base.contested import CONTESTED
 from syncverify.base.diagnostics import Diagnostic, KernelReport, Witness
 from syncverify.base.source import Span
 from syncverify.report import text
-from syncverify.report.base import Report, counted, kernel_names, place, rule_name, source_lines, values_text
+from syncverify.report.base import (
+    Report,
+    counted,
+    kernel_names,
+    place,
+    replay_text,
+    rule_name,
+    source_lines,
+    values_text,
+)
 from syncverify.report.schedule_view import view_of
 
 #: Lines of a source that the page carries around each line that something points at.
@@ -77,6 +86,7 @@ def _kernel(report: Report, index: int, k: KernelReport, name: str) -> dict[str,
         "values": values_text(k.scope.named_values),
         "assume": list(k.scope.assume),
         "assumptions": list(k.assumptions),
+        "replay": replay_text(k),
         "findings": [_finding(k, d) for d in k.diagnostics],
         "witness": None if k.witness is None else _witness(k.witness),
         "text": text.render(alone),
@@ -95,7 +105,13 @@ def _finding(k: KernelReport, d: Diagnostic) -> dict[str, Any]:
         "line": line,
         "labels": [{"file": r.span.file, "line": r.span.line, "text": r.text} for r in d.related],
         "fix": d.fix,
-        "repair": None if d.repair is None else {"mistake": str(d.repair.mistake), "text": d.repair.text},
+        "repair": None if d.repair is None else {
+            "mistake": str(d.repair.mistake),
+            "text": d.repair.text,
+            "line": d.repair.edit.line if d.repair.edit else 0,
+            "old": list(d.repair.edit.old) if d.repair.edit else [],
+            "new": list(d.repair.edit.new) if d.repair.edit else [],
+        },
         "contested": None if point is None else f"{point.id}: {point.question}",
     }
 

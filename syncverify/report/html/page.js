@@ -85,6 +85,7 @@
     }
     const facts = [...k.assume.map((a) => `given: ${a}`), ...k.assumptions.map((a) => `assumed: ${a}`)];
     if (facts.length) at.append(element("h3", {}, "What this verdict assumes"), element("ul", {}, ...facts.map((f) => element("li", {}, f))));
+    if (k.replay) at.append(element("p", {}, k.replay));
     const copy = element("button", { type: "button", onclick: async () => {
       try { await navigator.clipboard.writeText(k.text); copy.textContent = "copied"; }
       catch { plain.open = true; getSelection().selectAllChildren(plain.querySelector("pre")); }
@@ -108,6 +109,11 @@
     }
     if (f.repair) {
       box.append(element("p", { class: "fix" }, element("b", {}, `Fix (${f.repair.mistake}), checked: `), f.repair.text, ". With it this launch is proved."));
+      if (f.repair.old.length + f.repair.new.length) {
+        const rows = [...f.repair.old.map((x) => ["-", x]), ...f.repair.new.map((x) => ["+", x])];
+        box.append(element("pre", { class: "diff" }, ...rows.map(([sign, x]) =>
+          element("span", { class: sign === "-" ? "gone" : "come" }, `${sign} ${x}\n`))));
+      }
     } else if (f.fix) box.append(element("p", { class: "fix" }, element("b", {}, "Fix: "), f.fix));
     if (f.contested) box.append(element("p", { class: "faint" }, `contested ${f.contested}`));
     return box;

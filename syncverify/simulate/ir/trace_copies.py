@@ -44,7 +44,6 @@ def issue_load(
     size: int | None,
 ) -> None:
     """A copy into the shared memory of one or several CTAs, each completing on its own barrier."""
-
     p, own = tr.ctx.program, tr.group.cta
     first = own - own % p.cluster_size
     if multicast is not None:

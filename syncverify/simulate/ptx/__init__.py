@@ -31,9 +31,10 @@ and no checker. A kernel that adds one to each element:
 
 from syncverify.simulate.ptx.execute import Result, exhaust, first_harm, run, sample
 from syncverify.simulate.ptx.harm import CannotExecute, Harm, Kind, Place, StepLimit
-from syncverify.simulate.ptx.launch import Buffer, Launch, TensorMap, buffer
+from syncverify.simulate.ptx.launch import AnyMap, Buffer, Launch, Struct, TensorMap, buffer
 
 __all__ = [
+    "AnyMap",
     "Buffer",
     "CannotExecute",
     "Harm",
@@ -42,6 +43,7 @@ __all__ = [
     "Place",
     "Result",
     "StepLimit",
+    "Struct",
     "TensorMap",
     "buffer",
     "exhaust",

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from syncverify.simulate.ptx.clocks import OF_ANY_SCOPE
 from syncverify.simulate.ptx.harm import HarmFound, Kind
 from syncverify.simulate.ptx.memory import (
     CONST_WINDOW,
     GLOBAL_WINDOW,
     LOCAL_WINDOW,
+    NOWHERE,
     PARAM_WINDOW,
     RANK_SHIFT,
     SHARED_WINDOW,
@@ -99,14 +101,54 @@ def parts(m: Machine, f: Fragment, space: str, a: Lanes, on: Lanes, size: int, a
     if np.count_nonzero(wrong):
         raise _bad(m, f, lanes, wrong != 0, a, f"an access of {align} bytes is not aligned", space)
     if space != "generic":
-        return [_part(m, f, space, a, lanes, size)]
+        return _parts(m, f, space, a, lanes, size)
     window = (a >> np.uint64(40)).astype(np.int64)
     out = []
     for number in np.unique(window):
         name, base = _BY_WINDOW.get(int(number), ("global", 0))
         which = window == number
-        out.append(_part(m, f, name, a[which] - np.uint64(base), lanes[which], size))
+        out += _parts(m, f, name, a[which] - np.uint64(base), lanes[which], size)
     return out
+
+
+def _parts(m: Machine, f: Fragment, space: str, a: Lanes, lanes: Lanes, size: int) -> list[Part]:
+    """The bytes in one space; in a launch without bounds some of them are nowhere."""
+    if space == "global" and m.launch.dependent == "all":
+        grid_before(m, f, a, lanes)
+    if space != "global" or m.nowhere is None:
+        return [_part(m, f, space, a, lanes, size)]
+    lost = without_memory(m, a, size)
+    out = []
+    if not lost.all():
+        out.append(_part(m, f, space, a[~lost], lanes[~lost], size))
+    if lost.any():
+        out.append(Part(space, m.nowhere, (a[lost] & np.uint64(NOWHERE - 1)).view(np.int64), lanes[lost]))
+    return out
+
+
+def grid_before(m: Machine, f: Fragment, a: Lanes, lanes: Lanes) -> None:
+    """Harm if the grid before may still write what lies at global addresses."""
+    at = np.clip((a - np.uint64(GLOBAL_WINDOW)).view(np.int64), 0, m.memory.size - 1)
+    early = (m.clocks.know[0, f.warp.threads[lanes], m.before] < 1) & ~m.settled[at]
+    if np.count_nonzero(early):
+        where = m.here(f, int(lanes[int(np.argmax(early))]))
+        raise m.harm(
+            Kind.RACE,
+            where,
+            "an access to global memory before griddepcontrol.wait, while the grid before may still write it",
+            "griddepcontrol",
+            space="global",
+        )
+
+
+def without_memory(m: Machine, a: Lanes, size: int) -> Lanes:
+    """Which global addresses have no memory behind them."""
+    at = (a - np.uint64(GLOBAL_WINDOW)).view(np.int64)
+    bad = (at < 0) | (at > m.memory.size - size)
+    if not np.count_nonzero(bad):
+        assert m.memory.valid is not None
+        bad = ~(m.memory.valid[at] & m.memory.valid[at + size - 1])
+    return bad
 
 
 _BY_WINDOW = {
@@ -121,10 +163,7 @@ def _part(m: Machine, f: Fragment, space: str, a: Lanes, lanes: Lanes, size: int
     match space:
         case "global":
             at = (a - np.uint64(GLOBAL_WINDOW)).view(np.int64)
-            bad = (at < 0) | (at > m.memory.size - size)
-            if not np.count_nonzero(bad):
-                assert m.memory.valid is not None
-                bad = ~(m.memory.valid[at] & m.memory.valid[at + size - 1])
+            bad = without_memory(m, a, size)
             if np.count_nonzero(bad):
                 raise _bad(m, f, lanes, bad, a, "no memory lies there in the global space", space)
             return Part("global", m.memory, at, lanes)
@@ -183,7 +222,20 @@ def owner(m: Machine, f: Fragment, address_: int, lane: int = -1) -> Block:
         raise m.undefined(
             f, f"block {rank} of the cluster has exited", "cluster of cooperative thread arrays", lane
         )
+    if block is not f.warp.block and not _runs(m, f, block, lane):
+        raise m.undefined(
+            f, f"block {rank} of the cluster may not run yet", "cluster of cooperative thread arrays", lane
+        )
     return block
+
+
+def _runs(m: Machine, f: Fragment, block: Block, lane: int) -> bool:
+    """Whether a thread knows that another block has begun: they have met, or something has come from it."""
+    if f.warp.met_cluster:
+        return True
+    thread = int(f.warp.threads[max(lane, 0)])
+    others = slice(block.first_thread, block.first_thread + block.threads)
+    return bool(m.clocks.know[OF_ANY_SCOPE, thread, others].any())
 
 
 def barrier_free(m: Machine, f: Fragment, part: Part, size: int) -> None:
@@ -214,8 +266,8 @@ def granules(at: Lanes, size: int, granule: int) -> Lanes:
     return first[:, None] + np.arange(count)
 
 
-def note_read(m: Machine, f: Fragment, part: Part, size: int, strong: int = 0) -> None:
-    """A generic read: a race is harm."""
+def note_read(m: Machine, f: Fragment, part: Part, size: int, strong: int = 0, word: int = 0) -> None:
+    """A generic read: a race is harm. ``word``: bytes of each of several accesses that it is."""
     shadow = part.arena.shadow
     if shadow is None:
         return
@@ -226,16 +278,23 @@ def note_read(m: Machine, f: Fragment, part: Part, size: int, strong: int = 0) -
         packed(m, threads)[:, None],
         m.line(f),
         threads[:, None],
-        strong=strong and strong | _log(size) << 4,
+        strong=strong and strong | _log(word or size) << 4,
     )
     if found is not None:
         raise m.conflict(f, found, "a read", part.space)
 
 
 def note_write(
-    m: Machine, f: Fragment, part: Part, size: int, strong: int = 0, data: Callable[[], Lanes] | None = None
+    m: Machine,
+    f: Fragment,
+    part: Part,
+    size: int,
+    strong: int = 0,
+    data: Callable[[], Lanes] | None = None,
+    word: int = 0,
 ) -> None:
-    """A generic write: a race is harm. ``data`` gives the bytes that are written, one row for each lane."""
+    """A generic write: a race is harm. ``data`` gives the bytes that are written, one row for each lane;
+    ``word``: bytes of each of several accesses that it is."""
     shadow = part.arena.shadow
     if shadow is None:
         return
@@ -249,7 +308,7 @@ def note_write(
         packed(m, threads)[:, None],
         m.line(f),
         threads[:, None],
-        strong=strong and strong | _log(size) << 4,
+        strong=strong and strong | _log(word or size) << 4,
         unchanged=unchanged,
     )
     if found is not None:

@@ -96,6 +96,7 @@ def _atom(c: Context, i: Instr) -> Step:
     space = space_of(i.mods)
     step = bits // 8
     size = step * count
+    word = step // 2 if kind.endswith("x2") else step  # packed values are accessed one by one
     scope = scope_of(i.mods) or 3
     words = set(i.mods)
     acquires, releases = bool(words & {"acquire", "acq_rel"}), bool(words & {"release", "acq_rel"})
@@ -113,7 +114,7 @@ def _atom(c: Context, i: Instr) -> Step:
             if part.space not in ("global", "shared"):
                 raise m.undefined(f, f"an atomic operation on the {part.space} space", i.op)
             barrier_free(m, f, part, size)
-            note_write(m, f, part, size, scope)
+            note_write(m, f, part, size, scope, word=word)
             if returns:
                 read_flags(m, f, part, acquires, scope)
             order = m.draw.permutation(len(part.lanes)) if len(part.lanes) > 1 else [0]

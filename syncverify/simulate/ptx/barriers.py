@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from syncverify.simulate.ptx.clocks import Clock, merged
+from syncverify.simulate.ptx.clocks import HAPPENS_BEFORE, OF_ANY_SCOPE, Clock, merged
 from syncverify.simulate.ptx.collectives import bits_to_lanes
+from syncverify.simulate.ptx.ordering import fenced
 from syncverify.simulate.ptx.program import Context, builder
 from syncverify.simulate.ptx.syntax import Instr
 from syncverify.simulate.ptx.types import LANES, Lanes
@@ -161,6 +162,7 @@ def _warp_sync(c: Context, i: Instr) -> Step:
             raise m.undefined(f, f"lane {lane} is not in its own member mask", "bar.warp.sync", lane)
         key = ("bar.warp.sync", int(first))
         warp = f.warp
+        needed = named & warp.live
 
         def here() -> list[Fragment]:
             return [x for x in warp.fragments if x is f or x.meets == key]
@@ -175,6 +177,8 @@ def _warp_sync(c: Context, i: Instr) -> Step:
             mask = np.zeros(LANES, bool)
             for x in here():
                 mask = mask | x.mask
+            if (needed & ~mask & warp.passed).any():
+                raise m.undefined(f, "bar.warp.sync: lanes that it needs go round it", "bar.warp.sync")
             rows = _rows(f, mask)
             m.acquire(rows, m.release(rows))
             for x in here():
@@ -222,12 +226,12 @@ def _cluster_arrive(relaxed: bool) -> Any:
             cluster.pending = merged(cluster.pending, m.release(_rows(f, f.mask)))
         else:
             for t in threads:
-                released = m.fence_release.get(int(t))
+                released = fenced(m, int(t))
                 if released is not None:
                     cluster.pending = merged(cluster.pending, released)
                 for agent in m.fenced_inits.get(int(t), ()):
                     clock = m.clocks.empty()
-                    clock[0, agent] = m.clocks.epoch[agent]
+                    clock[[HAPPENS_BEFORE, OF_ANY_SCOPE], agent] = m.clocks.epoch[agent]
                     cluster.pending = merged(cluster.pending, clock)
         cluster_complete(m, cluster)
         m.version += 1
@@ -265,6 +269,7 @@ def _cluster_wait(f: Fragment) -> Next:
         for t in threads:
             cluster.waiting.pop(int(t), None)
         m.acquire(_rows(f, f.mask), cluster.complete)
+        f.warp.met_cluster = True
         return f.pc + 1
 
     last = max(rounds)
@@ -275,9 +280,13 @@ def _cluster_wait(f: Fragment) -> Next:
 
 @builder("griddepcontrol")
 def _griddepcontrol(c: Context, i: Instr) -> Step:
-    """The grid before has ended when this one runs: waits return at once."""
+    """Waits return at once: the grid before has ended by then, and the thread knows of all that it did."""
+    waits = "wait" in i.mods
 
     def run(f: Fragment, on: Lanes) -> Next:
+        m = f.warp.machine
+        if waits and m.before >= 0:
+            m.clocks.learn(f.warp.threads[on], m.before, 1)
         return None
 
     return c.masked(run)

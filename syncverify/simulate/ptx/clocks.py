@@ -3,6 +3,8 @@
 There is a component for each thread and for each asynchronous operation in flight. ``know[0]`` is
 happens-before. ``know[1]`` and ``know[2]`` are what a proxy fence has made visible to the async proxy, in
 shared and in global memory: a generic access that lies in them may be followed by one of the async proxy.
+``know[3]`` is happens-before if every synchronization had the widest scope: what arrivals and waits of scope
+cta bring from other blocks stands there alone. One operation of the async proxy may follow another by it.
 
 A component of an asynchronous operation is used again by a thread that knows of its completion: the new
 operation then happens after the old one, so that who knows of the new knows of the old.
@@ -21,7 +23,8 @@ Clock = npt.NDArray[np.int32]
 Stamp = tuple[int, int]
 Rows = Any  # a slice or an array of thread numbers
 
-HAPPENS_BEFORE, ASYNC_SHARED, ASYNC_GLOBAL = 0, 1, 2
+HAPPENS_BEFORE, ASYNC_SHARED, ASYNC_GLOBAL, OF_ANY_SCOPE = 0, 1, 2, 3
+ROWS = 4
 
 
 @dataclass(slots=True)
@@ -43,9 +46,9 @@ class Clocks:
         self.threads = threads
         self.agents = threads
         capacity = threads + 64
-        self.know = np.zeros((3, threads, capacity), np.int32)
+        self.know = np.zeros((ROWS, threads, capacity), np.int32)
         self.every = np.arange(threads)
-        self.know[0, self.every, self.every] = 1
+        self.know[0, self.every, self.every] = self.know[3, self.every, self.every] = 1
         self.epoch = np.ones(capacity, np.int32)
         self.epoch[threads:] = 0
         self.generic = np.ones(capacity, bool)  # by agent: whether it accesses by the generic proxy
@@ -56,7 +59,7 @@ class Clocks:
     def _grow(self, least: int) -> None:
         old = self.know.shape[2]
         new = max(old + old // 2, least)
-        know = np.zeros((3, self.threads, new), np.int32)
+        know = np.zeros((ROWS, self.threads, new), np.int32)
         know[:, :, :old] = self.know
         self.know = know
         for name, fill in (("epoch", 0), ("generic", True), ("done", True)):
@@ -84,6 +87,13 @@ class Clocks:
         self.epoch[agent] += 1
         self.done[agent] = False
         self.slots[agent] = info
+        return agent
+
+    def outsider(self, info: Slot) -> int:
+        """A component for somebody outside of the launch, of whom no thread knows."""
+        agent = self.agents
+        self.agents += 1
+        self.epoch[agent], self.done[agent], self.slots[agent] = 1, False, info
         return agent
 
     def block(self, warp: int, rows: npt.NDArray[np.int64], info: Slot) -> int:
@@ -115,7 +125,7 @@ class Clocks:
         """The threads' next accesses are of a new epoch."""
         own = self.every[rows]
         self.epoch[own] += 1
-        self.know[0, own, own] = self.epoch[own]
+        self.know[0, own, own] = self.know[3, own, own] = self.epoch[own]
 
     def join(self, rows: Rows, clock: Clock) -> None:
         """The threads know what a clock knows."""
@@ -124,7 +134,8 @@ class Clocks:
 
     def learn(self, rows: Rows, agent: int, epoch: int) -> None:
         """The threads know of an operation's completion; its component may have been used again since."""
-        self.know[0, rows, agent] = np.maximum(self.know[0, rows, agent], epoch)
+        for row in (HAPPENS_BEFORE, OF_ANY_SCOPE):
+            self.know[row, rows, agent] = np.maximum(self.know[row, rows, agent], epoch)
 
     def stamp(self, agent: int) -> Stamp:
         """A component and its epoch now: what stands for one operation for ever."""
@@ -140,7 +151,14 @@ class Clocks:
         self.tick(rows)
 
     def empty(self) -> Clock:
-        return np.zeros((3, self.know.shape[2]), np.int32)
+        return np.zeros((ROWS, self.know.shape[2]), np.int32)
+
+
+def too_narrow(clock: Clock) -> Clock:
+    """What a clock brings by a synchronization whose scope does not hold the other thread."""
+    out = np.zeros_like(clock)
+    out[OF_ANY_SCOPE] = clock[OF_ANY_SCOPE]
+    return out
 
 
 def merged(a: Clock | None, b: Clock) -> Clock:

@@ -41,7 +41,13 @@ def members(c: Context, operand: Operand, what: str, then: Callable[[Fragment], 
         if outside.any():
             lane = int(np.argmax(outside))
             raise m.undefined(f, f"lane {lane} is not in its own member mask {int(first):#x}", what, lane)
-        return m.gather(f, named & f.warp.live, then, what)
+        for x in f.warp.fragments:
+            other = x.meets
+            if other is not None and other[0] == what and other[1] != int(first) and x.alike(f):
+                if (bits_to_lanes(other[1]) & f.mask).any():
+                    masks_ = f"{int(first):#x} and {other[1]:#x}"
+                    raise m.undefined(f, f"lanes that name each other give the masks {masks_}", what)
+        return m.gather(f, named & f.warp.live, then, what, int(first))
 
     return run
 

@@ -16,11 +16,13 @@ from syncverify.simulate.ptx.addressing import (
     address,
     barrier_free,
     granules,
+    grid_before,
     note_read,
     owner,
     parts,
     shared_byte,
     space_of,
+    without_memory,
 )
 from syncverify.simulate.ptx.atomics import combine
 from syncverify.simulate.ptx.clocks import Slot, Stamp, merged
@@ -114,17 +116,22 @@ def _copy(c: Context, i: Instr) -> Step:
         reads = on & (amount > 0)
         data = np.zeros((len(lanes), size), np.uint8)
         where = np.full(len(lanes), -1, np.int64)
-        if reads.any():
-            a = source(R)
-            if (a[reads] & np.uint64(size - 1)).any():
+        lost = np.zeros(len(lanes), bool)
+        a = source(R)
+        given = on if ignore is None else on & ~ignore(R)
+        if given.any():  # however few bytes are read
+            if (a[given] & np.uint64(size - 1)).any():
                 raise m.undefined(f, f"the source of cp.async is not aligned to {size} bytes", "cp.async")
             for n in np.unique(amount[reads]):
                 some = reads & (amount == n)
-                (part,) = parts(m, f, "global", a, some, int(n), 1)
-                whole = part.arena.shadow
-                if whole is not None and n >= whole.granule and n % whole.granule == 0:
-                    note_read(m, f, part, int(n))
-                where[np.searchsorted(lanes, part.lanes)] = part.at
+                for part in parts(m, f, "global", a, some, int(n), 1):
+                    whole = part.arena.shadow
+                    if whole is not None and n >= whole.granule and n % whole.granule == 0:
+                        note_read(m, f, part, int(n))
+                    own = np.searchsorted(lanes, part.lanes)
+                    where[own] = part.at
+                    if part.arena is m.nowhere:
+                        lost[own] = True
         bases = _open(m, f, lanes)
         shadow = m.shared.arena.shadow
         assert shadow is not None
@@ -136,10 +143,13 @@ def _copy(c: Context, i: Instr) -> Step:
         if found is not None:
             raise m.conflict(f, found, "a copy by cp.async", "shared")
 
+        def memory(nowhere: bool) -> Arena:
+            return m.nowhere if nowhere and m.nowhere is not None else m.memory
+
         def move(k: int) -> None:
             n = int(amount[lanes[k]])
             if n:
-                data[k, :n] = m.memory.bytes[where[k] : where[k] + n]
+                data[k, :n] = memory(lost[k]).bytes[where[k] : where[k] + n]
             at = int(target.at[k])
             m.shared.arena.bytes[at : at + size] = data[k]
 
@@ -344,12 +354,17 @@ def _bulk(c: Context, i: Instr) -> Step:
     return c.masked(run)
 
 
-def _global(m: Machine, f: Fragment, a: int, n: int, lane: int) -> int:
+def _global(m: Machine, f: Fragment, a: int, n: int, lane: int, writes: bool = False) -> tuple[Arena, int]:
+    """The bytes of a copy in global memory: the arena, and where they begin in it."""
+    if m.launch.dependent == "all" or (writes and m.launch.dependent):
+        grid_before(m, f, np.array([a], np.uint64), np.array([lane]))
     at = a - GLOBAL_WINDOW
     assert m.memory.valid is not None
     if at < 0 or at + n > m.memory.size or not m.memory.valid[at : at + n].all():
+        if m.nowhere is not None and n <= m.nowhere.size // 2:
+            return m.nowhere, a % (m.nowhere.size // 32 * 16)
         raise m.undefined(f, f"{n} bytes at {a:#x}: no global memory lies there", _SECTION, lane, "global")
-    return at
+    return m.memory, at
 
 
 def _shared(m: Machine, f: Fragment, a: int, n: int, lane: int) -> int:
@@ -394,11 +409,10 @@ def _issue(
 ) -> None:  # fmt: skip
     """One bulk copy of one lane."""
     from_shared = source.startswith("shared")
-    start = _shared(m, f, b, n, lane) if from_shared else _global(m, f, b, n, lane)
+    origin, start = (m.shared.arena, _shared(m, f, b, n, lane)) if from_shared else _global(m, f, b, n, lane)
     own = f.warp.block
     if from_shared and m.blocks[m.shared.block_of(start)] is not own:
         raise m.undefined(f, "the source of a bulk copy lies in another block", _SECTION, lane)
-    origin = m.shared.arena if from_shared else m.memory
     thread = int(f.warp.threads[lane])
     reader = new_agent(m, f, lane, "a bulk copy's")
     mark(
@@ -412,14 +426,18 @@ def _issue(
         m.clocks.know[:, thread],
     )
     if to == "global":
-        target = _global(m, f, a, n, lane)
-        _store(m, f, lane, reader, start, [(target, np.arange(n))], n, of, element, m.clocks.know[:, thread])
+        target_ = _global(m, f, a, n, lane, True)
+        _store(m, f, lane, reader, start, target_, n, of, element, m.clocks.know[:, thread])
         return
     if to == "shared::cluster" and from_shared and owner(m, f, a & 0xFFFFFFFF, lane) is own:
         raise m.undefined(
             f, "a bulk copy to shared::cluster names its own block as destination", _SECTION, lane
         )
     assert barrier is not None
+    if to == "shared::cta" and not from_shared and owner(m, f, a & 0xFFFFFFFF, lane) is not own:
+        raise m.undefined(f, "the form shared::cta names another block's memory", _SECTION, lane)
+    if from_shared:
+        own.pushes.append((m.clocks.stamp(reader), m.line(f)))
     held = np.zeros(n, np.uint8)
     for target, object_ in destinations(m, f, lane, a, n, barrier, many):
         writer = new_agent(m, f, lane, "a bulk copy's")
@@ -497,8 +515,8 @@ def _land(
                     _SECTION,
                 )
             if not left[0]:
-                object_.clock = merged(object_.clock, only(m.clocks.stamp(writer)))
-                object_.clock = merged(object_.clock, only(m.clocks.stamp(reader)))
+                object_.told(only(m.clocks.stamp(writer)))
+                object_.told(only(m.clocks.stamp(reader)))
                 m.clocks.done[writer] = m.clocks.done[reader] = True
             complete_bytes(m, f, object_, count)
 
@@ -510,25 +528,14 @@ def _land(
 
 
 def _store(
-    m: Machine, f: Fragment, lane: int, reader: int, start: int, runs: list[tuple[int,
-        Lanes]], n: int,
+    m: Machine, f: Fragment, lane: int, reader: int, start: int, target: tuple[Arena, int], n: int,
     of: Callable[[Lanes, Lanes], Lanes] | None, element: int, know: Any,
 ) -> None:  # fmt: skip
-    """A copy from shared to global memory, of the issuing thread's bulk group: reads,
-        then writes.
-
-    ``runs``: byte in global memory and the places of these bytes in the source.
-    """
+    """A copy from shared to global memory, of the issuing thread's bulk group: reads, then writes."""
     writer = new_agent(m, f, lane, "a bulk copy's")
     strong = REDUCTION if of is not None else 0
-    g = m.memory.shadow.granule if m.memory.shadow is not None else 1
-    index = (
-        np.unique(np.concatenate([(at + np.arange(len(x))) // g for at, x in runs]))
-        if runs
-        else np.zeros(0, np.int64)
-    )
-    if index.size:
-        mark(m, f, m.memory, index, writer, True, "global", know, strong)
+    memory, to = target
+    mark(m, f, memory, _slice(to, n, memory), writer, True, "global", know, strong)
     data = np.zeros(n, np.uint8)
     place = m.here(f, lane)
 
@@ -538,17 +545,13 @@ def _store(
 
         return move
 
-    def give(at: int, source: Lanes) -> Callable[[], None]:
-        def move() -> None:
-            value = data[source]
-            if of is None:
-                m.memory.bytes[at : at + len(source)] = value
-            else:
-                kind = UNSIGNED[element]
-                old = m.memory.bytes[at : at + len(source)].view(kind)
-                m.memory.bytes[at : at + len(source)] = of(old, value.view(kind)).view(np.uint8)
-
-        return move
+    def give() -> None:
+        place = memory.bytes[to : to + n]
+        if of is None:
+            place[:] = data
+        else:
+            kind = UNSIGNED[element]
+            place[:] = of(place.view(kind), data.view(kind)).view(np.uint8)
 
     def read_end() -> None:
         m.clocks.done[reader] = True
@@ -560,7 +563,7 @@ def _store(
         m,
         f"bulk store line {place.line}",
         place,
-        [[take(x) for x in _aligned_chunks(n, m)], [give(at, x) for at, x in runs]],
+        [[take(x) for x in _aligned_chunks(n, m)], [give]],
         [read_end, write_end],
     )
     op.stamps = [m.clocks.stamp(reader), m.clocks.stamp(writer)]
@@ -633,7 +636,7 @@ def read_map(m: Machine, f: Fragment, a: int, lane: int) -> tuple[Fields, tuple[
     if fields is None:
         raise m.undefined(f, "no tensor map lies at this address", "cp.async.bulk.tensor", lane)
     if (why := wrong(fields)) is not None:
-        raise m.undefined(f, why, "tensor maps", lane)
+        raise m.undefined(f, why, "tensor maps", lane, "global")
     return fields, (part.space, at)
 
 
@@ -662,7 +665,7 @@ def _tensor(c: Context, i: Instr) -> Step:
         m, R = f.warp.machine, f.R
         for lane in np.flatnonzero(on).tolist():
             fields, _ = read_map(m, f, int(map_at(R)[lane]), lane)
-            if fields.rank != rank:
+            if fields.rank not in (rank, 0):
                 raise m.undefined(
                     f, f"a map of rank {fields.rank} in a copy of {rank} dimensions", _SECTION, lane
                 )
@@ -698,7 +701,7 @@ def _tensor_load(
     thread = int(f.warp.threads[lane])
     reader = new_agent(m, f, lane, "a tensor copy's")
     places = addresses - GLOBAL_WINDOW
-    _in_tensor(m, f, places[inside], fields.element, lane)
+    inside = _in_tensor(m, f, places, inside, fields.element, lane)
     shadow = m.memory.shadow
     if shadow is not None and inside.any():
         index = np.unique(places[inside] // shadow.granule)
@@ -722,6 +725,8 @@ def _tensor_load(
         def piece(part: slice, to: Lanes = to) -> Callable[[], None]:
             def move() -> None:
                 held = np.full(part.stop - part.start, fill, UNSIGNED[bits])
+                if not fields.rank:
+                    held = m.draw.integers(0, 256, held.size, np.uint8)
                 some = inside[part]
                 held[some] = m.memory.load(places[part][some], bits)
                 m.shared.arena.store(to[part], bits, held)
@@ -740,13 +745,18 @@ def _fill(fields: Fields) -> int:
     )
 
 
-def _in_tensor(m: Machine, f: Fragment, at: Lanes, size: int, lane: int) -> None:
-    if not at.size:
-        return
-    assert m.memory.valid is not None
-    low, high = int(at.min()), int(at.max()) + size
-    if low < 0 or high > m.memory.size or not m.memory.valid[at].all():
+def _in_tensor(
+    m: Machine, f: Fragment, at: Lanes, inside: Lanes, size: int, lane: int, writes: bool = False
+) -> Lanes:
+    """The elements inside of a tensor that have memory; in a launch with bounds that is all of them."""
+    if m.launch.dependent == "all" or (writes and m.launch.dependent):
+        first = at[inside][:1] if inside.any() else at[:1]
+        grid_before(m, f, first.view(np.uint64) + np.uint64(GLOBAL_WINDOW), np.array([lane]))
+    lost = np.zeros(at.shape, bool)
+    lost[inside] = without_memory(m, at[inside].view(np.uint64) + np.uint64(GLOBAL_WINDOW), size)
+    if lost.any() and m.nowhere is None:
         raise m.undefined(f, "the tensor reaches beyond its memory", "tensor maps", lane, "global")
+    return inside & ~lost
 
 
 def _tensor_store(
@@ -762,7 +772,7 @@ def _tensor_store(
     reader = new_agent(m, f, lane, "a tensor copy's")
     mark(m, f, m.shared.arena, _slice(at, n, m.shared.arena), reader, False, "shared", know)
     places = addresses - GLOBAL_WINDOW
-    _in_tensor(m, f, places[inside], fields.element, lane)
+    inside = _in_tensor(m, f, places, inside, fields.element, lane, True)
     source = swizzled(at + offsets, fields.swizzle)
     writer = new_agent(m, f, lane, "a tensor copy's")
     shadow = m.memory.shadow

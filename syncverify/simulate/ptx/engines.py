@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from syncverify.simulate.ptx.clocks import Clock, Stamp
+from syncverify.simulate.ptx.clocks import HAPPENS_BEFORE, OF_ANY_SCOPE, ROWS, Clock, Stamp
 from syncverify.simulate.ptx.harm import Place
 
 if TYPE_CHECKING:
@@ -85,6 +85,6 @@ def chunks(n: int, machine: Machine) -> list[slice]:
 def only(stamp: Stamp) -> Clock:
     """A clock that knows of one operation's completion."""
     agent, epoch = stamp
-    clock = np.zeros((3, agent + 1), np.int32)
-    clock[0, agent] = epoch
+    clock = np.zeros((ROWS, agent + 1), np.int32)
+    clock[[HAPPENS_BEFORE, OF_ANY_SCOPE], agent] = epoch
     return clock

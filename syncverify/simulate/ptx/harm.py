@@ -35,7 +35,8 @@ class Harm:
     """Harm that one execution showed.
 
     ``where`` is the access or wait that showed it, ``other`` the earlier access of a race. ``section`` names
-    the part of the PTX ISA that speaks of it; ``space`` is that of an access that has no bytes where it goes.
+    the part of the PTX ISA that speaks of it; ``space`` is that of an access in a race, or of one that has no
+    bytes where it goes.
     ``schedule`` is what replays it: one (agent, line) per burst.
     """
 

@@ -18,10 +18,16 @@ ELEMENT_BYTES = {
 
 @dataclass(frozen=True, eq=False)
 class Buffer:
-    """Memory in the global space. ``data`` is copied at the launch; ``misalign`` moves it off 256 bytes."""
+    """Memory in the global space. ``data`` is copied at the launch; ``misalign`` moves it off 256 bytes.
+
+    ``places``: what lies at some of its bytes instead: pointers to memory, and tensor maps. ``settled``: the
+    grid before does not write it.
+    """
 
     data: npt.NDArray[Any]
     misalign: int = 0
+    places: Mapping[int, Buffer | TensorMap | AnyMap] = field(default_factory=dict)
+    settled: bool = False
 
 
 @dataclass(frozen=True)
@@ -42,15 +48,35 @@ class TensorMap:
     nan_fill: bool = False
 
 
+@dataclass(frozen=True)
+class AnyMap:
+    """A tensor map of which only a box's bytes are known: it takes any rank, and what it loads is drawn."""
+
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Struct:
+    """A parameter by value: its bytes, and the memory or tensor maps at some of them."""
+
+    data: bytes
+    places: Mapping[int, Buffer | TensorMap | AnyMap] = field(default_factory=dict)
+
+
 #: A parameter: a number (two's complement or IEEE bits by the parameter's type), raw bytes, memory, a map.
-Parameter = int | float | bytes | Buffer | TensorMap
+Parameter = int | float | bytes | Buffer | TensorMap | AnyMap | Struct
 
 
 @dataclass(frozen=True)
 class Launch:
     """One launch. ``shared`` is the dynamic shared memory in bytes, ``registers`` those of each thread.
 
-    ``watches``: the spaces in which races are harm (shared ones always are).
+    ``watches``: the spaces in which races are harm (shared ones always are); ``maps``: in global memory stale
+    tensor maps alone. ``chosen``: the blocks that run,
+    by their coordinates; empty: all of the grid. ``boundless``: global addresses at which no memory was given
+    lead to bytes that nobody looks at, instead of being undefined behaviour. ``dependent``: the grid before
+    may still run until griddepcontrol.wait: ``all`` accesses to global memory before it are harm, or only
+    ``writes`` of asynchronous copies.
     """
 
     block: tuple[int, int, int] = (32, 1, 1)
@@ -61,14 +87,24 @@ class Launch:
     registers: int = 0
     watches: frozenset[str] = frozenset({"shared", "global"})
     variables: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)  # global and const variables
+    chosen: Sequence[tuple[int, int, int]] = ()
+    boundless: bool = False
+    dependent: str = ""
 
     @property
     def threads(self) -> int:
         return self.block[0] * self.block[1] * self.block[2]
 
     @property
+    def places(self) -> Sequence[tuple[int, int, int]]:
+        """The coordinates of the blocks that run."""
+        x, y, z = self.grid
+        return self.chosen or [(n % x, n // x % y, n // (x * y)) for n in range(x * y * z)]
+
+    @property
     def blocks(self) -> int:
-        return self.grid[0] * self.grid[1] * self.grid[2]
+        """How many blocks run."""
+        return len(self.chosen) or self.grid[0] * self.grid[1] * self.grid[2]
 
 
 def buffer(data: Any, dtype: Any = None) -> Buffer:

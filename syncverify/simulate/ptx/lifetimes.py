@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from syncverify.simulate.ptx import barriers
+from syncverify.simulate.ptx.harm import Kind, Place
 from syncverify.simulate.ptx.program import registers_in
-from syncverify.simulate.ptx.types import LANES, Lanes
+from syncverify.simulate.ptx.types import Lanes
 
 if TYPE_CHECKING:
     from syncverify.simulate.ptx.machine import Machine
@@ -42,20 +43,44 @@ def leaving(m: Machine, f: Fragment, mask: Lanes) -> None:
 
 
 def warp_left(m: Machine, warp: Warp) -> None:
-    """A warp has ended: its registers are free, barriers wait for it no longer."""
-    warp.block.free_registers += warp.registers * LANES
+    """A warp has ended: barriers wait for it no longer. Registers come back by setmaxnreg.dec alone."""
     barriers.warp_left(m, warp)
     barriers.cluster_complete(m, warp.block.cluster)
 
 
 def block_left(m: Machine, block: Block) -> None:
-    """A block has ended: no copy may still come to its shared memory."""
+    """A block has ended: no copy may still come to its memory; warpgroups changed registers as one."""
+    _registers_changed_as_one(m, block)
+    own = slice(block.first_thread, block.first_thread + block.threads)
+    for (agent, epoch), line in block.pushes:
+        if not (m.clocks.know[0, own, agent] >= epoch).any():
+            f = m.current
+            assert f is not None
+            raise m.undefined(
+                f, f"the block exits before it knows that the copy of line {line} has read", "cp.async.bulk"
+            )
     for op in m.engines:
         if op.home is block:
             f = m.current
             assert f is not None
             raise m.undefined(
                 f, f"the block exits before the copy of line {op.line} has landed", "cp.async.bulk"
+            )
+
+
+def _registers_changed_as_one(m: Machine, block: Block) -> None:
+    """All warps of a warpgroup execute the same ``setmaxnreg``: none has executed more than another."""
+    for warp in block.warps:
+        group = [w for w in block.warps if w.number // 4 == warp.number // 4]
+        least = min(len(w.setmaxnreg) for w in group)
+        if len(warp.setmaxnreg) > least:
+            line, n = warp.setmaxnreg[least]
+            missing = [w.number for w in group if len(w.setmaxnreg) == least]
+            raise m.harm(
+                Kind.UNDEFINED,
+                Place(line, block.number, warp.number),
+                f"setmaxnreg to {n} by a part of the warpgroup: warps {missing} do not execute it",
+                "setmaxnreg",
             )
 
 

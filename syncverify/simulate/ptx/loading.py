@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,14 +11,28 @@ import numpy as np
 
 from syncverify.simulate.ptx import instructions  # noqa: F401 -- fills the table of builders
 from syncverify.simulate.ptx.harm import CannotExecute
-from syncverify.simulate.ptx.launch import Buffer, Launch, Parameter, TensorMap
+from syncverify.simulate.ptx.launch import AnyMap, Buffer, Launch, Parameter, Struct, TensorMap
 from syncverify.simulate.ptx.memory import FUNCTION_WINDOW, GLOBAL_WINDOW
-from syncverify.simulate.ptx.program import Compiled, Symbols, compile_function
+from syncverify.simulate.ptx.program import Compiled, Symbols, compile_function, symbols_in
 from syncverify.simulate.ptx.syntax import Function, Module, Variable
-from syncverify.simulate.ptx.tensormaps import SIZE, encode, of_launch
+from syncverify.simulate.ptx.tensormaps import encode, of_launch
 from syncverify.simulate.ptx.types import BITS
 
 _FUNCTION_STEP = 256
+
+
+@dataclass(frozen=True)
+class Pointer:
+    """An address or a tensor map at a byte. ``buffer``: the number of what it leads to, -1 for none."""
+
+    at: int
+    buffer: int
+    map: TensorMap | AnyMap | None = None
+
+    def bytes(self, starts: list[int]) -> bytes:
+        """What lies there, by where the buffers begin."""
+        address = GLOBAL_WINDOW + starts[self.buffer] if self.buffer >= 0 else 0
+        return struct.pack("<Q", address) if self.map is None else encode(of_launch(self.map, address))
 
 
 @dataclass(eq=False)
@@ -33,7 +48,8 @@ class Loaded:
     constants: np.ndarray[Any, Any]
     params: bytearray
     param_offsets: dict[str, int]
-    pointers: list[tuple[int, int, TensorMap | None]]  # byte of a parameter, buffer, map
+    pointers: list[Pointer]
+    inside: list[tuple[int, Pointer]]  # buffer, and what lies in it
     buffer_sizes: list[tuple[int, int]]
     buffer_bytes: list[np.ndarray[Any, Any]]
     buffers: list[Buffer]
@@ -47,12 +63,9 @@ class Loaded:
     def relocated(self, starts: list[int]) -> np.ndarray[Any, Any]:
         """The parameters' bytes, pointers and maps filled in."""
         out = bytearray(self.params)
-        for at, number, tensor in self.pointers:
-            address = GLOBAL_WINDOW + starts[number]
-            if tensor is None:
-                out[at : at + 8] = struct.pack("<Q", address)
-            else:
-                out[at : at + SIZE] = encode(of_launch(tensor, address))
+        for p in self.pointers:
+            raw = p.bytes(starts)
+            out[p.at : p.at + len(raw)] = raw
         return np.frombuffer(bytes(out), np.uint8)
 
     def registers(self, launch: Launch) -> int:
@@ -62,6 +75,17 @@ class Loaded:
         if self.max_registers:
             return self.max_registers
         return min(255, 65536 // (-(-launch.threads // 128) * 128) // 8 * 8)
+
+
+def _reached(module: Module, entry: Function) -> tuple[list[Function], set[str]]:
+    """The functions that a kernel may call, itself first, and all names that they use."""
+    known = {f.name: f for f in module.functions if f.body}
+    found, named = [entry], set[str]()
+    for f in found:
+        own = {module.aliases.get(n, n) for i in f.body for n in symbols_in(i.operands)}
+        found += [known[n] for n in sorted(own & known.keys()) if known[n] not in found]
+        named |= own
+    return found, named
 
 
 def _align(at: int, to: int) -> int:
@@ -77,6 +101,7 @@ def load(module: Module, kernel: str, launch: Launch, seed: int = 0) -> Loaded:
     buffers: list[Buffer] = []
     sizes: list[tuple[int, int]] = []
     contents: list[np.ndarray[Any, Any]] = []
+    inside: list[tuple[int, Pointer]] = []
 
     def number_of(x: Buffer) -> int:
         for i, known in enumerate(buffers):
@@ -86,15 +111,27 @@ def load(module: Module, kernel: str, launch: Launch, seed: int = 0) -> Loaded:
         buffers.append(x)
         sizes.append((raw.size, x.misalign))
         contents.append(raw)
-        return len(buffers) - 1
+        number = len(buffers) - 1
+        inside.extend((number, pointer_of(at, y)) for at, y in x.places.items())
+        return number
 
-    params, offsets, pointers = _parameters(function, launch, number_of)
+    def pointer_of(at: int, x: Buffer | TensorMap | AnyMap) -> Pointer:
+        match x:
+            case AnyMap():
+                return Pointer(at, -1, x)
+            case TensorMap():
+                return Pointer(at, number_of(x.buffer), x)
+        return Pointer(at, number_of(x))
+
+    params, offsets, pointers = _parameters(function, launch, pointer_of)
     symbols = Symbols()
     at = 0
     dynamic: list[tuple[str, int]] = []
-    shared: list[tuple[str, Variable]] = [(v.name, v) for v in module.variables if v.space == "shared"]
-    for f in module.functions:
-        shared += [(f"{f.name}/{v.name}", v) for v in f.variables if v.space == "shared"]
+    reached, named = _reached(module, function)
+    # Of variables that nobody names no bytes are left: what lies behind the last one is out of bounds.
+    shared = [(v.name, v) for v in module.variables if v.space == "shared" and v.name in named]
+    for f in reached:
+        shared += [(f"{f.name}/{v.name}", v) for v in f.variables if v.space == "shared" and v.name in named]
     for name, v in shared:
         if v.extern or v.size == 0:
             dynamic.append((name, v.align))
@@ -139,8 +176,8 @@ def load(module: Module, kernel: str, launch: Launch, seed: int = 0) -> Loaded:
     )
     functions: dict[str, Compiled] = {}
     by_address: dict[int, Compiled] = {}
-    for f in module.functions:
-        if f.body and (f is function or not f.entry):
+    for f in reached:
+        if f is function or not f.entry:
             compiled = compile_function(module, f, symbols, functions, seed, settles)
             by_address[FUNCTION_WINDOW + symbols.functions[f.name]] = compiled
     bodies = [functions[f.name].function for f in module.functions if f.name in functions]
@@ -156,6 +193,7 @@ def load(module: Module, kernel: str, launch: Launch, seed: int = 0) -> Loaded:
         params=params,
         param_offsets=offsets,
         pointers=pointers,
+        inside=inside,
         buffer_sizes=sizes,
         buffer_bytes=contents,
         buffers=buffers,
@@ -187,21 +225,22 @@ def _fits(function: Function, launch: Launch) -> None:
 
 
 def _parameters(
-    function: Function, launch: Launch, number_of: Any
-) -> tuple[bytearray, dict[str, int], list[tuple[int, int, TensorMap | None]]]:
+    function: Function, launch: Launch, pointer_of: Callable[[int, Buffer | TensorMap | AnyMap], Pointer]
+) -> tuple[bytearray, dict[str, int], list[Pointer]]:
     out = bytearray()
     offsets: dict[str, int] = {}
-    pointers: list[tuple[int, int, TensorMap | None]] = []
+    pointers: list[Pointer] = []
     for v, value in zip(function.params, launch.params, strict=True):
         element = BITS.get(v.type, 8) // 8
         at = _align(len(out), v.align if v.ptr is None else max(element, 1))
         out.extend(b"\0" * (at - len(out)))
         offsets[v.name] = at
-        if isinstance(value, Buffer | TensorMap):
-            tensor = value if isinstance(value, TensorMap) else None
-            number = number_of(value.buffer if isinstance(value, TensorMap) else value)
-            pointers.append((at, number, tensor))
+        if isinstance(value, Buffer | TensorMap | AnyMap):
+            pointers.append(pointer_of(at, value))
             out.extend(b"\0" * v.size)
+        elif isinstance(value, Struct):
+            pointers += [pointer_of(at + inner, x) for inner, x in value.places.items()]
+            out.extend(_plain(v, value.data))
         else:
             out.extend(_plain(v, value))
     return out, offsets, pointers

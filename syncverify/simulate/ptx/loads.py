@@ -89,7 +89,7 @@ def _ld(c: Context, i: Instr) -> Step:
         out: list[Lanes] = []
         for part in parts(m, f, space, a, on, size, size):
             barrier_free(m, f, part, size)
-            note_read(m, f, part, size, strong)
+            note_read(m, f, part, size, strong, step)
             for n in range(count):
                 value = lanes_of(part.arena.load(part.at + n * step, bits), part.lanes)
                 if n < len(out):
@@ -180,7 +180,7 @@ def _st(c: Context, i: Instr) -> Step:
                 raise m.undefined(f, f"a store to the {part.space} space", "st")
             barrier_free(m, f, part, size)
             values = [read(R)[part.lanes] for read in sources]
-            note_write(m, f, part, size, strong, _bytes_of(values, step))
+            note_write(m, f, part, size, strong, _bytes_of(values, step), step)
             for n, value in enumerate(values):
                 part.arena.store(part.at + n * step, bits, value)
             if part.space != "local":

@@ -11,30 +11,34 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from syncverify.simulate.ptx import lifetimes, settle
-from syncverify.simulate.ptx.clocks import ASYNC_GLOBAL, ASYNC_SHARED, Clock, Clocks, merged
+from syncverify.simulate.ptx.clocks import ASYNC_GLOBAL, ASYNC_SHARED, Clock, Clocks, Slot
 from syncverify.simulate.ptx.harm import CannotExecute, Harm, HarmFound, Kind, Place, StepLimit
 from syncverify.simulate.ptx.launch import Launch
 from syncverify.simulate.ptx.loading import Loaded
 from syncverify.simulate.ptx.memory import (
     FUNCTION_WINDOW,
     GLOBAL_WINDOW,
+    NOWHERE,
     SHARED_START,
     Arena,
     GlobalMemory,
     SharedMemory,
     window_of,
 )
-from syncverify.simulate.ptx.shadow import Conflict, Shadow
+from syncverify.simulate.ptx.shadow import Conflict, Shadow, Writes
 from syncverify.simulate.ptx.state import BLOCKED, GONE, Block, Cluster, Fragment, Join, Next, Warp
 from syncverify.simulate.ptx.types import LANES, UNSIGNED, Lanes, filled
 
 if TYPE_CHECKING:
     from syncverify.simulate.ptx.engines import Operation
     from syncverify.simulate.ptx.mbarriers import MBarrier
+    from syncverify.simulate.ptx.ordering import Release
     from syncverify.simulate.ptx.schedules import Schedule
 
 #: Backward branches without any change of shared state after which a fragment's registers are compared.
 _TURNS = 12
+#: Of instructions that lanes execute together.
+_TOGETHER = "parallel synchronization"
 
 
 class Machine:
@@ -63,14 +67,18 @@ class Machine:
         self.giving_up = False  # polls may answer 'not yet', since nobody else can move
         self._memory()
         self._threads()
-        self.flags: dict[
-            int, tuple[Clock, int, int]
-        ] = {}  # byte in global or shared memory -> what a release left
-        self.fence_release: dict[int, Clock] = {}  # thread -> what its last fence may release
-        self.fence_acquire: dict[int, Clock] = {}  # thread -> what relaxed reads have seen
+        self.flags: dict[int, tuple[Release, ...]] = {}  # byte in global or shared memory -> what was left
+        self.fence_release: dict[int, dict[int, Clock]] = {}  # by thread, by scope of its last fence
+        self.fence_acquire: dict[int, list[Release]] = {}  # thread -> what relaxed reads have seen
         self.fenced_inits: dict[int, set[int]] = {}
         self.own_inits: dict[int, set[int]] = {}
         self.sc_order: dict[str, Clock] = {}
+        self.before = -1  # the agent that stands for the grid before, where that may still run
+        if launch.dependent:
+            self.before = self.clocks.outsider(Slot(0, 0, 0, -1, "the grid before's", True))
+            self.settled = np.zeros(self.memory.size, bool)
+            for buffer, start in zip(loaded.buffers, self.memory.starts, strict=True):
+                self.settled[start : start + buffer.data.nbytes] = buffer.settled
 
     # -- set-up -------------------------------------------------------------------------------------------
 
@@ -80,8 +88,18 @@ class Machine:
         self.memory = GlobalMemory(loaded.buffer_sizes)
         for start, data in zip(self.memory.starts, loaded.buffer_bytes, strict=True):
             self.memory.bytes[start : start + len(data)] = data
+        for number, pointer in loaded.inside:
+            raw = np.frombuffer(pointer.bytes(self.memory.starts), np.uint8)
+            at = self.memory.starts[number] + pointer.at
+            self.memory.bytes[at : at + len(raw)] = raw
+        self.nowhere: Arena | None = None
+        if launch.boundless:
+            self.nowhere = Arena(NOWHERE)
+            self.nowhere.bytes[:] = self.draw.integers(0, 256, self.nowhere.size, np.uint8)
         if "global" in launch.watches:
             self.memory.shadow = Shadow(self.clocks, self.memory.size, loaded.granule, ASYNC_GLOBAL)
+        elif "maps" in launch.watches:
+            self.memory.shadow = Writes(self.clocks, self.memory.size, loaded.granule, ASYNC_GLOBAL)
         size = loaded.static_shared + launch.shared
         stride = -(-(SHARED_START + size + 1024) // 1024) * 1024
         arena = Arena(stride * launch.blocks)
@@ -100,13 +118,11 @@ class Machine:
 
     def _threads(self) -> None:
         launch, loaded = self.launch, self.loaded
-        gx, gy, _ = launch.grid
         cx, cy, cz = launch.cluster
         clusters: dict[tuple[int, int, int], Cluster] = {}
         per_block = launch.threads
         registers = loaded.registers(launch)
-        for number in range(launch.blocks):
-            place = (number % gx, number // gx % gy, number // (gx * gy))
+        for number, place in enumerate(launch.places):
             key = (place[0] // cx, place[1] // cy, place[2] // cz)
             cluster = clusters.setdefault(key, Cluster(len(clusters)))
             rank = place[0] % cx + cx * (place[1] % cy + cy * (place[2] % cz))
@@ -254,20 +270,24 @@ class Machine:
         how = "a thread's" if found.agent < self.clocks.threads else self.clocks.slots[found.agent].what
         if found.stale:
             detail = f"{what} of {space} memory after {how} {found.earlier}, with no proxy fence between them"
-            return self.harm(Kind.STALE, where, detail, "membar/fence: fence.proxy.async", other)
+            return self.harm(Kind.STALE, where, detail, "membar/fence: fence.proxy.async", other, space)
         detail = f"{what} of {space} memory, in no order with {how} {found.earlier}"
-        return self.harm(Kind.RACE, where, detail, "memory consistency model: data races", other)
+        return self.harm(Kind.RACE, where, detail, "memory consistency model: data races", other, space)
 
     # -- threads that meet --------------------------------------------------------------------------------
 
-    def gather(self, f: Fragment, needed: Lanes, then: Any, what: str) -> Next:
-        """Waits until all ``needed`` lanes stand at this instruction, then executes it for all of them."""
+    def gather(self, f: Fragment, needed: Lanes, then: Any, what: str, mask: int = -1) -> Next:
+        """Waits until all ``needed`` lanes stand at this instruction, then executes it for all of them.
+
+        Lanes that exit meanwhile are waited for no longer. Undefined if they have gone round it before.
+        ``mask``: the member mask, which all of them name.
+        """
         if not (needed & ~f.mask).any():
             return then(f)
         warp = f.warp
 
         def together() -> list[Fragment]:
-            return [x for x in warp.fragments if x is f or (x.meets is not None and x.alike(f))]
+            return [x for x in warp.fragments if x is f or (x.meets == (what, mask) and x.alike(f))]
 
         def ready() -> bool:
             wanted = needed & warp.live
@@ -280,9 +300,11 @@ class Machine:
                 if x is not f:
                     f.absorb(x)
             f.meets = None
+            if (needed & ~f.mask & warp.passed).any():
+                raise self.undefined(f, f"{what}: lanes that it needs go round it", _TOGETHER)
             return then(f)
 
-        f.meets = what
+        f.meets = (what, mask)
         return f.block(ready, resume)
 
     def whole_warp(self, f: Fragment, then: Any, what: str) -> Next:
@@ -390,6 +412,9 @@ class Machine:
         for f in self.fragments:
             if f.ready is not None and f.joins and f in f.joins[-1].arrived:
                 f.joins[-1].broken = True
+                ends = f.code.ends_at(f.pc)
+                if not ends and any(x.meets is not None for x in f.warp.fragments):
+                    f.warp.passed = f.warp.passed | f.mask
                 return [f]
         polls = [f for f in self.fragments if f.polls and f.stuck != self.version]
         if polls:
@@ -404,8 +429,8 @@ class Machine:
                 lines = ", ".join(str(x.code.lines[x.pc]) for x in missing) or "none"
                 return self.undefined(
                     f,
-                    f"{f.meets}: lanes that it needs are elsewhere (lines {lines})",
-                    "parallel synchronization",
+                    f"{f.meets[0]}: lanes that it needs are elsewhere (lines {lines})",
+                    _TOGETHER,
                 )
         f = stuck[0]
         waits = sorted({(x.code.lines[x.pc], x.warp.block.number, x.warp.number) for x in stuck})
@@ -520,10 +545,6 @@ class Machine:
     def settle_all(self, f: Fragment, on: Lanes) -> None:
         """A fence: values that these lanes have loaded from shared memory have arrived."""
         settle.all_of(self, f, on)
-
-    def remember(self, thread: int, clock: Clock) -> None:
-        """A relaxed read has seen a release; an acquire fence will make it known."""
-        self.fence_acquire[thread] = merged(self.fence_acquire.get(thread), clock)
 
 
 def agent_name(f: Fragment) -> str:

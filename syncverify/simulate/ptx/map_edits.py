@@ -8,7 +8,8 @@ import numpy as np
 
 from syncverify.simulate.ptx import tensormaps
 from syncverify.simulate.ptx.addressing import Part, address, note_read, note_write, parts, space_of
-from syncverify.simulate.ptx.ordering import fence
+from syncverify.simulate.ptx.clocks import HAPPENS_BEFORE, OF_ANY_SCOPE
+from syncverify.simulate.ptx.ordering import fence, scope_of
 from syncverify.simulate.ptx.program import Context, builder
 from syncverify.simulate.ptx.syntax import Instr
 from syncverify.simulate.ptx.types import BITS, LANES, Lanes, types_of
@@ -71,6 +72,7 @@ def _copy(c: Context, i: Instr) -> Step:
         if w not in _COPY:
             raise c.fail(f"the modifier .{w}")
     to, source = address(c, i.operands[0]), address(c, i.operands[1])
+    scope = scope_of(i.mods)
 
     def uniform(f: Fragment, a: Lanes) -> Lanes:
         if (a[f.mask] != a[int(np.argmax(f.mask))]).any():
@@ -89,9 +91,10 @@ def _copy(c: Context, i: Instr) -> Step:
         _each_word(m, f, target, lanes, note_write)
         begin, end = int(origin.at[0]), int(target.at[0])
         target.arena.bytes[end : end + tensormaps.SIZE] = origin.arena.bytes[begin : begin + tensormaps.SIZE]
-        m.clocks.know[0][np.ix_(rows, rows)] = m.clocks.epoch[rows]
+        for row in (HAPPENS_BEFORE, OF_ANY_SCOPE):
+            m.clocks.know[row][np.ix_(rows, rows)] = m.clocks.epoch[rows]
         m.clocks.tick(rows)
-        fence(m, f, f.mask, True, False)
+        fence(m, f, f.mask, True, False, scope)
         m.version += 1
         return None
 

@@ -187,6 +187,7 @@ class Product:
     descriptors: tuple[int, int]
     agent: int
     stamp: Stamp
+    adds: bool  # scale-d
     issued: set[int] = field(default_factory=set)
     parts: dict[int, Operation] = field(default_factory=dict)  # by warp
     results: dict[int, Any] = field(default_factory=dict)
@@ -375,7 +376,8 @@ def _multiply(c: Context, i: Instr) -> Callable[[Fragment], Next]:
         warp.matrix_count += 1
         if number == len(group.products):
             agent = new_agent(m, f, 0, "a wgmma's")
-            group.products.append(Product(m.line(f), descriptors, agent, m.clocks.stamp(agent)))
+            stamp = m.clocks.stamp(agent)
+            group.products.append(Product(m.line(f), descriptors, agent, stamp, bool(factors[0])))
         product = group.products[number]
         if product.line != m.line(f):
             raise m.undefined(
@@ -383,6 +385,8 @@ def _multiply(c: Context, i: Instr) -> Callable[[Fragment], Next]:
             )
         if product.descriptors != descriptors:
             raise m.undefined(f, "warps of one warpgroup give different descriptors", _SECTION)
+        if product.adds != bool(factors[0]):
+            raise m.undefined(f, "warps of one warpgroup give different values of scale-d", _SECTION)
         product.issued.add(warp.number)
         _start(m, f, product, descriptors, factors[0])
         warp.matrix_open.append(number)

@@ -16,9 +16,10 @@ from syncverify.simulate.ptx.addressing import (
     shared_byte,
     space_of,
 )
-from syncverify.simulate.ptx.clocks import Clock, Slot, merged
+from syncverify.simulate.ptx.clocks import Clock, Slot, merged, too_narrow
 from syncverify.simulate.ptx.harm import HarmFound, Kind
 from syncverify.simulate.ptx.memory import SHARED_WINDOW
+from syncverify.simulate.ptx.ordering import SCOPES, Release, fenced, scope_of
 from syncverify.simulate.ptx.program import Context, builder
 from syncverify.simulate.ptx.syntax import Instr, Mem, Sink
 from syncverify.simulate.ptx.types import LANES, Lanes
@@ -43,9 +44,17 @@ class MBarrier:
     tx: int = 0
     phase: int = 0
     number: int = 0
-    clock: Clock | None = None  # what the arrivals of this phase know
+    clock: Clock | None = None  # what the arrivals of this phase know, for waits of scope cluster
+    near: Clock | None = None  # the same for waits of scope cta
     complete: Clock | None = None  # of the phase before
+    complete_near: Clock | None = None
     used: Lanes = field(default_factory=lambda: np.zeros(0, np.int32))  # by thread: epoch of its last use
+
+
+    def told(self, clock: Clock, near: Clock | None = None) -> None:
+        """Something arrives with what it knows; ``near``: what waits of scope cta learn of it, if less."""
+        self.clock = merged(self.clock, clock)
+        self.near = merged(self.near, clock if near is None else near)
 
 
 @dataclass(slots=True)
@@ -89,7 +98,7 @@ def _unordered(m: Machine, f: Fragment, barrier: MBarrier, lane: int) -> HarmFou
     )
 
 
-def find(m: Machine, f: Fragment, at: int, thread: int, lane: int = -1) -> MBarrier:
+def find(m: Machine, f: Fragment, at: int, thread: int, lane: int = -1, uses: bool = True) -> MBarrier:
     """The object at a byte of shared memory, whose initialization the thread has to know of."""
     block = m.blocks[m.shared.block_of(at)]
     barrier = block.mbarriers.get(at)
@@ -97,7 +106,8 @@ def find(m: Machine, f: Fragment, at: int, thread: int, lane: int = -1) -> MBarr
         raise m.undefined(f, "no live mbarrier object lies there", _SECTION, lane)
     if m.clocks.know[0, thread, barrier.init] < m.clocks.epoch[barrier.init]:
         raise _unordered(m, f, barrier, lane)
-    barrier.used[thread] = m.clocks.epoch[thread]
+    if uses:
+        barrier.used[thread] = m.clocks.epoch[thread]
     return barrier
 
 
@@ -106,6 +116,7 @@ def settle_phase(m: Machine, barrier: MBarrier) -> None:
     if barrier.pending or barrier.tx:
         return
     barrier.complete, barrier.clock = barrier.clock, None
+    barrier.complete_near, barrier.near = barrier.near, None
     barrier.phase += 1
     barrier.pending = barrier.expected
     m.version += 1
@@ -134,7 +145,9 @@ def arrive(
     clock: Clock | None,
     lane: int = -1,
     drop: bool = False,
+    scope: int = SCOPES["cta"],
 ) -> None:
+    """``clock``: what who arrives knows; it comes to threads of other blocks if ``scope`` holds them."""
     if count < 1 or count > barrier.pending:
         raise m.undefined(
             f,
@@ -148,7 +161,11 @@ def arrive(
             raise m.undefined(f, "arrive_drop leaves an mbarrier that expects nobody", _SECTION, lane)
     barrier.pending -= count
     if clock is not None:
-        barrier.clock = merged(barrier.clock, clock)
+        if f.warp.block is barrier.block:
+            barrier.told(clock)
+        else:
+            narrow = too_narrow(clock)
+            barrier.told(clock if scope >= SCOPES["cluster"] else narrow, narrow)
     m.version += 1
     settle_phase(m, barrier)
 
@@ -278,7 +295,7 @@ def _inval(c: Context, i: Instr) -> Step:
 
 def _clock_of(m: Machine, thread: int, relaxed: bool) -> Clock | None:
     if relaxed:
-        return m.fence_release.get(thread)
+        return fenced(m, thread)
     return m.release(slice(thread, thread + 1))
 
 
@@ -295,6 +312,7 @@ def _arrive(c: Context, i: Instr, words: set[str]) -> Step:
     expects, drop = "expect_tx" in words, i.mods[0] == "arrive_drop"
     stays = "noComplete" in words
     relaxed = "relaxed" in words
+    scope = scope_of(i.mods) or SCOPES["cta"]
 
     def run(f: Fragment, on: Lanes) -> Next:
         m = f.warp.machine
@@ -320,7 +338,7 @@ def _arrive(c: Context, i: Instr, words: set[str]) -> Step:
             ):
                 # None of them completes the phase: they may as well come at once.
                 tokens[user.lanes] = token(barrier) - np.arange(total, dtype=np.uint64)
-                arrive(m, f, barrier, total, m.release(user.threads), int(user.lanes[0]))
+                arrive(m, f, barrier, total, m.release(user.threads), int(user.lanes[0]), scope=scope)
                 continue
             order = user.lanes
             if total > 1 and not m.schedule.in_lane_order:
@@ -337,7 +355,7 @@ def _arrive(c: Context, i: Instr, words: set[str]) -> Step:
                     raise m.undefined(
                         f, "an arrival with .noComplete completes the phase", "mbarrier.arrive", lane
                     )
-                arrive(m, f, barrier, n, _clock_of(m, int(f.warp.threads[lane]), relaxed), lane, drop)
+                arrive(m, f, barrier, n, _clock_of(m, int(f.warp.threads[lane]), relaxed), lane, drop, scope)
         if write is not None:
             write(f, tokens, on)
         return None
@@ -371,6 +389,7 @@ def _wait(c: Context, i: Instr, words: set[str]) -> Step:
     state = c.source(i.operands[2], 32 if parity else 64)
     relaxed = "relaxed" in words
     suspends = i.mods[0] == "try_wait"
+    wide = scope_of(i.mods) >= SCOPES["cluster"]
 
     def run(f: Fragment, on: Lanes) -> Next:
         m = f.warp.machine
@@ -392,13 +411,13 @@ def _wait(c: Context, i: Instr, words: set[str]) -> Step:
             phases = [(u.barrier, u.barrier.phase) for u in named]
             return f.block(lambda: any(b.phase != p for b, p in phases), lambda: again(f), polls=True)
         for user in named:
-            clock = user.barrier.complete
+            clock = user.barrier.complete if wide else user.barrier.complete_near
             threads = user.threads[done[user.lanes]]
             if clock is None or not len(threads):
                 continue
             if relaxed:
                 for t in threads.tolist():
-                    m.remember(t, clock)
+                    m.fence_acquire.setdefault(t, []).append(Release(clock, t, SCOPES["sys"]))
             else:
                 m.acquire(threads, clock)
         write(f, done, on)
@@ -426,7 +445,10 @@ def _is_over(m: Machine, f: Fragment, barrier: MBarrier, value: int, lane: int) 
 def of_operand(
     m: Machine, f: Fragment, address_: int, thread: int, lane: int, home: Block | None = None
 ) -> MBarrier:
-    """The object that a copy names; ``home``: the block that it has to lie in."""
+    """The object that a copy names; ``home``: the block that it has to lie in.
+
+    The thread that issues the copy does not use the object by this: the copy does when it completes.
+    """
     if address_ & 7:
         raise m.undefined(f, "the mbarrier's address is no multiple of 8", _SECTION, lane)
     if address_ >= SHARED_WINDOW:
@@ -434,4 +456,4 @@ def of_operand(
     at = shared_byte(m, f, address_, 8, lane)
     if home is not None and owner(m, f, address_, lane) is not home:
         raise m.undefined(f, "the mbarrier lies in another block than the destination", "cp.async.bulk", lane)
-    return find(m, f, at, thread, lane)
+    return find(m, f, at, thread, lane, uses=False)

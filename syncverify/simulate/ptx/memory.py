@@ -24,6 +24,8 @@ FUNCTION_WINDOW = 0x7A00_0000_0000
 SHARED_START = 1024
 RANK_SHIFT = 24
 _GUARD = 4096
+#: Bytes that all global addresses without memory share, in a launch without bounds.
+NOWHERE = 1 << 20
 
 
 class Arena:

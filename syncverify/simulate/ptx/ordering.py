@@ -6,11 +6,12 @@ if it acquires, else at the thread's next acquire fence. Read-modify-writes carr
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from syncverify.simulate.ptx.clocks import merged
+from syncverify.simulate.ptx.clocks import Clock, merged
 from syncverify.simulate.ptx.program import Context, builder
 from syncverify.simulate.ptx.syntax import Instr, Mem
 from syncverify.simulate.ptx.types import Lanes
@@ -27,7 +28,18 @@ def scope_of(mods: tuple[str, ...]) -> int:
     return next((SCOPES[m] for m in mods if m in SCOPES), 0)
 
 
+@dataclass(frozen=True, slots=True)
+class Release:
+    """What a release left: a clock, of which thread, and the narrowest scope on its way there."""
+
+    clock: Clock
+    by: int
+    scope: int
+
+
 def _key(part: Part, at: int) -> int:
+    if part.arena.shadow is None and part.space == "global":
+        return at + (1 << 48)  # perhaps nowhere, whose bytes are numbered again
     return at if part.space == "global" else -at - 1
 
 
@@ -41,17 +53,14 @@ def in_scope(m: Machine, mine: int, mine_scope: int, other: int, other_scope: in
 def read_flags(m: Machine, f: Fragment, part: Part, acquires: bool, scope: int) -> None:
     """A strong read: what releases have left there becomes known."""
     for lane, at in zip(part.lanes, part.at, strict=True):
-        flag = m.flags.get(_key(part, int(at)))
-        if flag is None:
-            continue
-        clock, by, released = flag
         thread = int(f.warp.threads[lane])
-        if not in_scope(m, thread, scope, by, released):
-            continue
-        if acquires:
-            m.acquire(slice(thread, thread + 1), clock)
-        else:
-            m.remember(thread, clock)
+        for left in m.flags.get(_key(part, int(at)), ()):
+            if not in_scope(m, thread, scope, left.by, left.scope):
+                continue
+            if acquires:
+                m.acquire(slice(thread, thread + 1), left.clock)
+            else:
+                m.fence_acquire.setdefault(thread, []).append(left)
 
 
 def write_flags(m: Machine, f: Fragment, part: Part, releases: bool, scope: int, changes: bool) -> None:
@@ -59,30 +68,43 @@ def write_flags(m: Machine, f: Fragment, part: Part, releases: bool, scope: int,
     for lane, at in zip(part.lanes, part.at, strict=True):
         key = _key(part, int(at))
         thread = int(f.warp.threads[lane])
-        old = m.flags.get(key) if changes else None
-        clock = None
-        if scope:
-            if releases:
-                clock = m.release(slice(thread, thread + 1))
-            elif thread in m.fence_release:
-                clock = m.fence_release[thread]
-        if clock is not None:
-            m.flags[key] = (merged(old[0] if old else None, clock), thread, scope)
+        left = m.flags.get(key, ()) if changes else ()
+        if scope and releases:
+            left = (*left, Release(m.release(slice(thread, thread + 1)), thread, scope))
+        elif scope:
+            fenced = m.fence_release.get(thread, {})
+            left = (*left, *(Release(clock, thread, min(scope, s)) for s, clock in fenced.items()))
+        if left:
+            m.flags[key] = left
         elif not changes:
             m.flags.pop(key, None)
 
 
-def fence(m: Machine, f: Fragment, on: Lanes, releases: bool, acquires: bool) -> None:
-    """A fence of the lanes: releases cover what they know now; what relaxed reads saw is known after."""
+def fenced(m: Machine, thread: int) -> Clock | None:
+    """What a thread's fences have released, of whatever scope."""
+    out = None
+    for clock in m.fence_release.get(thread, {}).values():
+        out = merged(out, clock)
+    return out
+
+
+def fence(m: Machine, f: Fragment, on: Lanes, releases: bool, acquires: bool, scope: int) -> None:
+    """A fence of the lanes: releases cover what they know now; what relaxed reads saw is known after.
+
+    A fence orders threads of its scope alone: ``fence.acq_rel.cta`` before a flag of scope gpu releases
+    nothing to other blocks.
+    """
     threads = f.warp.threads[on]
     if acquires:
-        for t in threads:
-            seen = m.fence_acquire.pop(int(t), None)
-            if seen is not None:
-                m.acquire(slice(int(t), int(t) + 1), seen)
+        for t in map(int, threads):
+            for left in m.fence_acquire.get(t, ()):
+                if in_scope(m, t, scope, left.by, left.scope):
+                    m.acquire(slice(t, t + 1), left.clock)
+            if scope >= SCOPES["gpu"]:
+                m.fence_acquire.pop(t, None)
     if releases:
-        for t in threads:
-            m.fence_release[int(t)] = m.clocks.know[:, int(t)].copy()
+        for t in map(int, threads):
+            m.fence_release.setdefault(t, {})[scope] = m.clocks.know[:, t].copy()
         m.clocks.tick(threads)
 
 
@@ -110,7 +132,7 @@ def _fence(c: Context, i: Instr) -> Step:
             return None
 
         return c.masked(init)
-    scope = scope_of(i.mods)
+    scope = scope_of(i.mods) or SCOPES["sys"]
     if i.op == "membar":
         scope = {"cta": 1, "gl": 3, "sys": 4, "gpu": 3}.get(i.mods[-1], 0)
         words = {"sc"}
@@ -135,7 +157,7 @@ def _fence(c: Context, i: Instr) -> Step:
 
     def run(f: Fragment, on: Lanes) -> Next:
         m = f.warp.machine
-        fence(m, f, on, releases, acquires)
+        fence(m, f, on, releases, acquires, scope)
         if strong:
             _sequential(m, f, on, scope)
         if releases:
@@ -169,12 +191,12 @@ def _proxy_fence(c: Context, i: Instr) -> Step:
 
 def _tensormap_fence(c: Context, i: Instr) -> Step:
     """Writers release, users acquire: then the map's bytes are known to the tensormap proxy."""
-    words = set(i.mods)
+    words, scope = set(i.mods), scope_of(i.mods) or SCOPES["gpu"]
     if "release" in words:
 
         def release(f: Fragment, on: Lanes) -> Next:
             m = f.warp.machine
-            fence(m, f, on, True, False)
+            fence(m, f, on, True, False, scope)
             return None
 
         return c.masked(release)
@@ -189,7 +211,7 @@ def _tensormap_fence(c: Context, i: Instr) -> Step:
 
     def acquire(f: Fragment, on: Lanes) -> Next:
         m = f.warp.machine
-        fence(m, f, on, False, True)
+        fence(m, f, on, False, True, scope)
         for part in parts(m, f, "generic", where(f.R), on, 128, 64):
             if part.space != "global":
                 raise m.undefined(

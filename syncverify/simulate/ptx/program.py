@@ -74,6 +74,11 @@ class Compiled:
     params: dict[str, int]  # sizes of parameters, call parameters too
     joins: dict[int, int]  # conditional branch -> where its lanes meet again
 
+    def ends_at(self, pc: int) -> bool:
+        """Whether nothing is left to do at an instruction but to leave."""
+        body = self.function.body
+        return pc >= len(body) or (body[pc].op in ("ret", "exit") and body[pc].guard is None)
+
 
 @dataclass
 class Symbols:
@@ -385,6 +390,20 @@ def registers_in(operands: Iterable[Operand]) -> set[str]:
                 out |= registers_in(items)
             case Mem(base, _, coords):
                 out |= registers_in((base, *coords))
+    return out
+
+
+def symbols_in(operands: Iterable[Operand]) -> set[str]:
+    """The variables, parameters and functions that operands name."""
+    out: set[str] = set()
+    for x in operands:
+        match x:
+            case Sym(name, _):
+                out.add(name)
+            case Vector(items):
+                out |= symbols_in(items)
+            case Mem(base, _, coords):
+                out |= symbols_in((base, *coords))
     return out
 
 

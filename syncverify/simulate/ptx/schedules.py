@@ -55,6 +55,7 @@ class Random:
         self.mean = (16.0, 4.0, 64.0)[(turn + turn // 3) % 3]
         self.apart = (0.1, 0.0, 0.5)[(turn + turn // 9) % 3]
         self.any_leader = any_leader
+        self.elected = -1  # the lane that elect.sync chooses where it can; -1: the lowest one
         self.leaders: dict[tuple[int, int, int], int] = {}
 
     def pick(self, m: Machine, able: list[Fragment], engines: list[Operation]) -> Fragment | Operation:
@@ -72,6 +73,8 @@ class Random:
         return bool(self.early) and self.draw.random() < self.early
 
     def leader(self, m: Machine, warp: Warp, mask: int, lanes: Lanes) -> int:
+        if self.elected in lanes:
+            return self.elected
         if not self.any_leader:
             return int(lanes[0])
         key = (warp.block.number, warp.number, mask)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from syncverify.simulate.ptx.clocks import Clocks
+from syncverify.simulate.ptx.clocks import HAPPENS_BEFORE, OF_ANY_SCOPE, Clocks
 from syncverify.simulate.ptx.types import Lanes
 
 Index = Any  # a slice or an array of granules
@@ -63,9 +63,13 @@ class Shadow:
         if know is None:
             row = self.clocks.know
             bad = row[0][rows, agent] < epoch
+            if asynchronous:
+                bad = bad & (self.clocks.generic[agent] | (row[OF_ANY_SCOPE][rows, agent] < epoch))
             stale = row[self.proxy][rows, agent] < epoch if asynchronous else None
         else:
             bad = know[0][agent] < epoch
+            if asynchronous:
+                bad = bad & (self.clocks.generic[agent] | (know[OF_ANY_SCOPE][agent] < epoch))
             stale = know[self.proxy][agent] < epoch if asynchronous else None
         if stale is not None:
             stale = stale & self.clocks.generic[agent]
@@ -134,7 +138,8 @@ class Shadow:
             row = None if who is None else int(who[position])
             for agent, (epoch, line, how) in self.several[int(flat[position])].items():
                 seen = self.clocks.know[:, row, agent] if know is None else know[:, agent]
-                if seen[0] < epoch:
+                by = OF_ANY_SCOPE if asynchronous and not self.clocks.generic[agent] else HAPPENS_BEFORE
+                if seen[by] < epoch:
                     if strong and how and row is not None:
                         one = np.array([agent])
                         if self._allowed(np.array([how]), strong, one, np.array([row]))[0]:
@@ -289,4 +294,16 @@ class Shadow:
         self.wrote[index] = packed
         self.write_line[index] = line
         self.write_strong[index] = strong
+        return None
+
+
+class Writes(Shadow):
+    """Who wrote which byte last, and nothing is a race: enough to tell whether a tensor map is stale."""
+
+    def reads(self, *_access: Any, **_more: Any) -> Conflict | None:
+        return None
+
+    def writes(self, index: Index, packed: Any, line: int, *_access: Any, **_more: Any) -> Conflict | None:
+        self.wrote[index] = packed
+        self.write_line[index] = line
         return None

@@ -63,6 +63,7 @@ class Block:
     free_registers: int = 0
     warpgroups: dict[int, Warpgroup] = field(default_factory=dict)
     gone: bool = False
+    pushes: list[tuple[Stamp, int]] = field(default_factory=list)  # copies to other blocks, and their lines
     waited_for_grid: bool = False
 
 
@@ -78,6 +79,9 @@ class Warp:
     live: Lanes
     fragments: list[Fragment] = field(default_factory=list)
     registers: int = 0
+    met_cluster: bool = False  # it has come through a barrier of the cluster
+    #: lanes that went on from where they would have met others, which wait for them at an instruction
+    passed: Lanes = field(default_factory=lambda: np.zeros(LANES, bool))
     copies: dict[int, list[Operation]] = field(default_factory=dict)  # lane -> cp.async not yet committed
     open_groups: dict[int, int] = field(
         default_factory=dict

@@ -1,16 +1,17 @@
 """Tensor maps: 128 bytes of a form of this machine's own, and the bytes that a box of one is.
 
 A map is opaque to a kernel; ``tensormap.replace`` edits it by the names of its fields. Only tiled maps.
+A map of rank 0 stands for one of which only the bytes of a box are known.
 """
 
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from syncverify.simulate.ptx.launch import ELEMENT_BYTES, TensorMap
+from syncverify.simulate.ptx.launch import ELEMENT_BYTES, AnyMap, TensorMap
 from syncverify.simulate.ptx.types import Lanes
 
 SIZE = 128
@@ -36,7 +37,7 @@ _SWIZZLES = (0, 32, 64, 128)
 
 @dataclass(slots=True)
 class Fields:
-    """A map as numbers; ``rank`` dimensions, the innermost first."""
+    """A map as numbers; ``rank`` dimensions, the innermost first. ``total``: the box in bytes, for rank 0."""
 
     address: int
     rank: int
@@ -47,6 +48,7 @@ class Fields:
     strides: list[int]
     box: list[int]
     steps: list[int]
+    total: int = 0
 
     @property
     def element(self) -> int:
@@ -57,7 +59,7 @@ def encode(x: Fields) -> bytes:
     out = struct.pack(
         "<QBBBB", x.address, x.rank, _TYPES.index(x.type), _SWIZZLES.index(x.swizzle), x.nan_fill
     )
-    out += struct.pack("<I", 0)
+    out += struct.pack("<I", x.total)
     out += struct.pack("<5I", *(x.dims + [1] * 5)[:5])
     out += struct.pack("<4Q", *(x.strides + [0] * 4)[:4])
     out += struct.pack("<5I", *(x.box + [1] * 5)[:5])
@@ -69,17 +71,21 @@ def decode(raw: bytes) -> Fields | None:
     """The fields of 128 bytes, None if they are no map."""
     if len(raw) != SIZE or raw[-4:] != _MAGIC:
         return None
-    address, rank, kind, swizzle, fill = struct.unpack_from("<QBBBB", raw)
-    if not 1 <= rank <= 5 or kind >= len(_TYPES) or swizzle >= len(_SWIZZLES):
+    address, rank, kind, swizzle, fill, total = struct.unpack_from("<QBBBBI", raw)
+    if not (1 <= rank <= 5 or total) or kind >= len(_TYPES) or swizzle >= len(_SWIZZLES):
         return None
     dims = list(struct.unpack_from("<5I", raw, 16))
     strides = list(struct.unpack_from("<4Q", raw, 36))
     box = list(struct.unpack_from("<5I", raw, 68))
     steps = list(struct.unpack_from("<5B", raw, 88))
-    return Fields(address, rank, _TYPES[kind], _SWIZZLES[swizzle], bool(fill), dims, strides, box, steps)
+    type_, swizzle = _TYPES[kind], _SWIZZLES[swizzle]
+    return Fields(address, rank, type_, swizzle, bool(fill), dims, strides, box, steps, total)
 
 
-def of_launch(x: TensorMap, address: int) -> Fields:
+def of_launch(x: TensorMap | AnyMap, address: int) -> Fields:
+    """The fields of a launch's map over memory at an address."""
+    if isinstance(x, AnyMap):
+        return replace(blank(), rank=0, total=x.bytes)
     rank = len(x.dims)
     return Fields(
         address,
@@ -96,6 +102,8 @@ def of_launch(x: TensorMap, address: int) -> Fields:
 
 def wrong(x: Fields) -> str | None:
     """What the ISA and the driver forbid, or None."""
+    if not x.rank:
+        return "the bytes of the box are not a multiple of 16" if x.total % 16 else None
     inner = x.box[0] * x.element
     if x.address % 16:
         return "the global address of the map is not a multiple of 16"
@@ -111,6 +119,8 @@ def wrong(x: Fields) -> str | None:
 
 
 def box_bytes(x: Fields) -> int:
+    if not x.rank:
+        return x.total
     total = x.element
     for b in x.box[: x.rank]:
         total *= b
@@ -122,6 +132,8 @@ def box_of(x: Fields, start: list[int]) -> tuple[Lanes, Lanes, Lanes]:
 
     The first are before swizzling; they follow each other as the box is laid out, innermost dimension first.
     """
+    if not x.rank:
+        return np.arange(x.total), np.zeros(x.total, np.int64), np.zeros(x.total, bool)
     counts = x.box[: x.rank]
     grids = np.meshgrid(*[np.arange(n) for n in reversed(counts)], indexing="ij")
     indices = [g.ravel() for g in reversed(grids)]
@@ -172,4 +184,4 @@ def edit(x: Fields, name: str, number: int, value: int) -> bool:
             x.steps[number] = value
         case _:
             return False
-    return 1 <= x.rank <= 5
+    return 1 <= x.rank <= 5 or x.total > 0

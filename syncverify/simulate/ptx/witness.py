@@ -147,15 +147,17 @@ class Stepping(Random):
             self.visits[key] = self.visits.get(key, 0) + 1
 
 
+def step_of(agent: str, line: int) -> Step:
+    """A step by the name of its agent and its line of PTX. ValueError for an agent of another form."""
+    m = _AGENT.fullmatch(agent)
+    if m is None:
+        raise ValueError(f"{agent} is no agent of a PTX kernel")
+    return Step(int(m[1]), int(m[2]), int(m[3]), line, m[4] is not None)
+
+
 def steps_of(witness: Mapping[str, Any]) -> list[Step]:
     """The steps of a witness as JSON data. ValueError for an agent of another form."""
-    out = []
-    for s in witness["steps"]:
-        m = _AGENT.fullmatch(s["agent"])
-        if m is None:
-            raise ValueError(f"{s['agent']} is no agent of a PTX kernel")
-        out.append(Step(int(m[1]), int(m[2]), int(m[3]), int(s["line"]), m[4] is not None))
-    return out
+    return [step_of(s["agent"], int(s.get("code_line") or s["line"])) for s in witness["steps"]]
 
 
 #: The harm that each claim may show as: what is undefined or races hangs in one execution and not in another.

@@ -130,6 +130,11 @@ PAIRS = {
         TILE + "setmaxnreg.dec.sync.aligned.u32 64;",
         Kind.HANG,
     ),
+    "setmaxnreg by a part of the warpgroup": (
+        TILE + "setp.lt.u32 %p3, %r1, 32; @%p3 bra E; setmaxnreg.dec.sync.aligned.u32 64; E:",
+        TILE + "setp.lt.u32 %p3, %r1, 64; @!%p3 bra E; setmaxnreg.dec.sync.aligned.u32 64; E:",
+        Kind.UNDEFINED,
+    ),
 }  # fmt: skip
 
 
@@ -141,8 +146,10 @@ def test_harm_and_twin(name: str) -> None:
     assert harm_of(good) is None
 
 
+MEET = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"
 REMOTE = (
     TILE
+    + MEET
     + """mov.u32 %r20, %cluster_ctarank; xor.b32 %r21, %r20, 1; mapa.shared::cluster.u32 %r22, %r6, %r21;
 st.shared::cluster.u32 [%r22], %r1; {meet} ld.shared.u32 %r9, [%r6];
 barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"""
@@ -159,8 +166,54 @@ def test_clusters_order_by_their_barrier() -> None:
     assert harm_of(REMOTE.format(meet="bar.sync 0;"), cluster=2) is Kind.RACE
 
 
+def test_a_block_that_may_not_run_yet_is_no_destination() -> None:
+    good = REMOTE.format(meet=MEET)
+    assert harm_of(good, cluster=2) is None
+    assert harm_of(good.replace(MEET, "", 1), cluster=2) is Kind.UNDEFINED
+
+
+@pytest.mark.parametrize(
+    ("arrival", "wait", "harm"),
+    [
+        (".release.cluster", ".acquire.cluster", None),
+        (".release.cta", ".acquire.cluster", Kind.RACE),
+        (".release.cluster", ".acquire.cta", Kind.RACE),
+        ("", "", Kind.RACE),
+    ],
+)
+def test_arrivals_of_other_blocks_have_scopes(arrival: str, wait: str, harm: Kind | None) -> None:
+    text = f"""{TILE}{INIT.format(n=64)}{MEET}
+    mov.u32 %r20, %cluster_ctarank; xor.b32 %r21, %r20, 1; mapa.shared::cluster.u32 %r22, %r6, %r21;
+    mapa.shared::cluster.u32 %r23, %r5, %r21; st.shared::cluster.u32 [%r22], %r1;
+    mbarrier.arrive{arrival}.shared::cluster.b64 _, [%r23];
+    {WAIT.format(p=0).replace("parity", "parity" + wait)} ld.shared.u32 %r9, [%r6]; {MEET}"""
+    assert harm_of(text, cluster=2) is harm
+
+
+PUSH = f"""{TILE}{INIT.format(n=1)} st.shared.u32 [%r6], %r1; {FENCE} {MEET}
+@%p1 bra C; mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r5], 256;
+mov.u32 %r20, %cluster_ctarank; xor.b32 %r21, %r20, 1; add.u32 %r22, %r4, 1024;
+mapa.shared::cluster.u32 %r22, %r22, %r21; mapa.shared::cluster.u32 %r23, %r5, %r21;
+cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r22], [%r4], 256, [%r23];
+C: {WAIT.format(p=0)} ld.shared.u32 %r9, [%r6+1024];"""
+
+
+def test_a_block_stays_until_its_copies_have_read() -> None:
+    assert harm_of(PUSH + MEET, cluster=2) is None
+    assert harm_of(PUSH, cluster=2) is Kind.UNDEFINED
+
+
+def test_registers_come_back_by_dec_alone() -> None:
+    text = """setp.lt.u32 %p1, %r1, 128; @%p1 bra D; setmaxnreg.inc.sync.aligned.u32 216; bra E;
+    D: setmaxnreg.dec.sync.aligned.u32 40; E:"""
+    launch = Launch((256, 1, 1), params=(buffer(np.zeros(8, np.uint32)),), registers=128)
+    assert first_harm(kernel(text), "k", launch, range(6)) is None
+    found = first_harm(kernel(text.replace("216", "224")), "k", launch, range(6))
+    assert found is not None and found.kind is Kind.HANG
+
+
 def test_a_block_that_has_left_is_no_destination() -> None:
-    text = REMOTE.format(meet="").replace("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;", "")
+    text = REMOTE.format(meet="").rpartition(MEET)[0]
     assert harm_of(text.replace("ld.shared.u32 %r9, [%r6];", ""), cluster=2) in (Kind.UNDEFINED, None)
     found = [harm_of(text.replace("ld.shared.u32 %r9, [%r6];", ""), cluster=2, seeds=n) for n in (30,)]
     assert Kind.UNDEFINED in found

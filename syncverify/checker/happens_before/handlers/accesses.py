@@ -132,17 +132,17 @@ def _overwrite(
         w = s.write
         if w is not None:
             record.over = w
-            beside = beside or _beside(run, t, w, record)
+            beside = beside or _may_store_together(run, t, w, record)
             if w not in clean and judge(run, t, w, record, a, b):
                 clean.add(w)
         for r in s.reads.values():
-            beside = beside or _beside(run, t, r, record)
+            beside = beside or _may_store_together(run, t, r, record)
             if r not in clean and judge(run, t, r, record, a, b):
                 clean.add(r)
     shadow.write(lo, hi, record, beside)
 
 
-def _beside(run: Run, t: LaneClass, first: Record, second: Record) -> bool:
+def _may_store_together(run: Run, t: LaneClass, first: Record, second: Record) -> bool:
     """Whether two classes may execute one store at the same time: with one value that is taken for no race,
     and the second store does not stand for the first."""
     return (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from syncverify.base.diagnostics import Severity
 from syncverify.checker.happens_before import access_merging as groups
 from syncverify.checker.happens_before.failure import Obligation
 from syncverify.checker.happens_before.handlers.accesses import access, only_judged, touch_barriers
@@ -332,7 +333,8 @@ def on_wgmma_wait(run: Run, t: LaneClass, event: Event) -> int:
     return DONE
 
 
-def _touch_fragment(run: Run, t: LaneClass, site: int, frag: int, verb: str) -> int:
+def _touch_fragment(run: Run, t: LaneClass, site: int, frag: int, verb: str, moved: bool = False) -> int:
+    """``moved``: a copy that writes the register, which an assembler may give another one (K25)."""
     state = t.fragments.setdefault(frag, [0, 0])
     waited = t.clock.knows(E, column(run, t, "mma"), True)
     if state[0] > waited:
@@ -343,9 +345,13 @@ def _touch_fragment(run: Run, t: LaneClass, site: int, frag: int, verb: str) -> 
             f"{label} is {verb} while a wgmma that owns its registers is in flight",
             t,
             site,
+            severity=Severity.WARNING if moved else Severity.ERROR,
+            strict_only=moved,
+            contested="K25" if moved else None,
             fix="wgmma.wait before it",
         )
-    state[1] = 1
+    if not moved:
+        state[1] = 1
     return DONE
 
 
@@ -354,4 +360,4 @@ def on_frag_read(run: Run, t: LaneClass, event: Event) -> int:
 
 
 def on_frag_write(run: Run, t: LaneClass, event: Event) -> int:
-    return _touch_fragment(run, t, event[1], event[2], "written")
+    return _touch_fragment(run, t, event[1], event[2], "written", len(event) > 3)

@@ -14,6 +14,7 @@ from syncverify.checker.happens_before.handlers.execution_barriers import (
     end_cluster_generation,
     end_meeting,
     lanes_leave,
+    lanes_leave_collective,
     lanes_leave_warp_sync,
     whole_warp_leaves,
 )
@@ -196,6 +197,8 @@ def on_exit(run: Run, t: LaneClass, event: Event) -> int:
             continue
         if n.mask:
             lanes_leave_warp_sync(run, t, n)
+        if n.collective:
+            lanes_leave_collective(run, t, n)
         if number >= 0:
             lanes_leave(run, n, t.info.warp, live)
         if number == -1 - t.info.warp and live and n.auto.arrived[t.info.warp] & live == live:

@@ -41,6 +41,7 @@ class Named:
         default_factory=list
     )  # who comes a second time, before the rest of its warp
     mask: int = 0  # of a bar.warp.sync
+    collective: int = 0  # the mask of a shfl, vote, match or redux
 
     def met(self, warp: int, live: int) -> bool:
         """Whether all lanes of the mask that have not left are at a bar.warp.sync."""
@@ -439,33 +440,68 @@ def on_elect(run: Run, t: LaneClass, event: Event) -> int:
 
 def on_collective(run: Run, t: LaneClass, event: Event) -> int:
     """Lanes that the mask names come together, each class to an operation of the same kind (PTX ISA:
-    shfl.sync); it orders no memory. Lanes that have left never come (K23)."""
-    _, site, mask, kind = event
+    shfl.sync); it orders no memory. It waits for no lane that has left (K23), unless it is of the whole
+    warp."""
+    _, site, mask, kind, *more = event
     cta, warp = t.info.cta, t.info.warp
     gone = mask & ~run.live[cta, warp]
     if gone:
-        run.report(
-            Obligation.UB,
-            "SV303",
-            f"the mask names lanes {lane_ranges(gone)}, which have left the kernel",
-            t,
-            site,
-            contested="K23",
-            fix="name only lanes that execute it, or let all lanes of the warp stay until then",
-        )
-        return DONE
+        short = any(more) or run_past(run, t, site, gone)
+        lanes_left(run, t, site, gone, short)
+        if short or t.info.lanes & mask == mask & ~gone:
+            return DONE
     n = named(run, cta, -(1 << 80) - (((warp << 32) + mask) << 32) - kind)
     n.auto.arrived[warp] = n.auto.arrived.get(warp, 0) | t.info.lanes
     t.clock.hand_row(E, n.gen.m[E])
     n.gen.con[t.cls] = t.time
     n.gen.sites[t.cls] = site
-    if n.auto.arrived[warp] & mask == mask:
+    if n.auto.arrived[warp] & mask == mask & ~gone:
         end_generation(run, n, whole=True)
         np.maximum(t.clock.m[E], n.last[E], out=t.clock.m[E])
         return DONE
+    n.collective = 0 if any(more) else mask
     n.gen.waiting.append(t)
     t.waits_on = ("meet", site)
     return PARKED
+
+
+def run_past(run: Run, t: LaneClass, site: int, lanes: int) -> bool:
+    """Whether lanes that have left were to come to a collective: they have run past it to the end, through
+    what lanes execute after it."""
+    return any(
+        (o.info.cta, o.info.warp) == (t.info.cta, t.info.warp)
+        and o.info.lanes & lanes
+        and run.info.passes(o.exit_site, site, False)
+        for o in run.threads
+    )
+
+
+def lanes_left(run: Run, t: LaneClass, site: int, gone: int, short: bool) -> None:
+    """The mask of a collective names lanes that have left; ``short``: it needs them."""
+    named = f"the mask names lanes {lane_ranges(gone)}, which have left the kernel"
+    run.report(
+        Obligation.UB,
+        "SV303",
+        named if short else f"{named}: a value taken from them is undefined",
+        t,
+        site,
+        severity=Severity.ERROR if short else Severity.WARNING,
+        contested="K23",
+        fix="name only lanes that execute it, or let all lanes of the warp stay until then",
+    )
+
+
+def lanes_leave_collective(run: Run, t: LaneClass, n: Named) -> None:
+    """Lanes exit: a collective starts if the others of its mask have come."""
+    warp = t.info.warp
+    needed = n.collective & run.live[t.info.cta, warp]
+    gone = n.collective & ~needed
+    if not gone & t.info.lanes or n.auto.arrived[warp] & needed != needed or not n.gen.waiting:
+        return
+    other = n.gen.waiting[-1]
+    site = n.gen.sites[other.cls]
+    lanes_left(run, other, site, gone, run_past(run, other, site, gone))
+    end_generation(run, n, whole=True)
 
 
 def meet(run: Run, t: LaneClass, event: Event) -> int:

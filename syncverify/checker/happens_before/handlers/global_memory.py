@@ -349,7 +349,7 @@ def bulk_write(run: Run, t: LaneClass, site: int, fp: int, column: int, number: 
 
 def early(run: Run, t: LaneClass, site: int, *, reads: bool = False) -> None:
     """Remembers a global access before griddepcontrol.wait is known (PTX ISA: griddepcontrol)."""
-    if reads and run.info.settled is not None and run.info.settled(site):
+    if reads and run.info.reads_only_inputs is not None and run.info.reads_only_inputs(site):
         return
     lenient = reads and run.info.assumes_inputs
     known = run.early.get(t.cls)

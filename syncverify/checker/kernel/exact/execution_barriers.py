@@ -24,13 +24,29 @@ class Meetings(State):
                 raise NotJudgedError("classes that arrive twice at a named barrier")
             m.threads = want
             self.enter(a, m, ("n", a.info.cta, number))
-            warps = {self.info.classes[c].warp for c in m.arrived}
-            whole = {w for w in warps if self.whole(a.info.cta, w, m.arrived)}
-            if len(whole) * 32 == want:
-                if whole != warps:
-                    raise NotJudgedError("warps of which some lanes come to a barrier alone")
-                self.leave(m, ("n", a.info.cta, number))
+            m.counted = m.counted or bool(threads)
+            m.sites.add(a.event[1] if a.event is not None else -1)
+            self.full(a.info.cta, number, m)
         return self.out(a, m, waits)
+
+    def full(self, cta: int, number: int, m: Meeting) -> None:
+        """Completes the generation if all have come. A barrier without a count does not wait for warps that
+        have left (K22), unless they ran past it to the end."""
+        warps = {self.info.classes[c].warp for c in m.arrived}
+        whole = {w for w in warps if self.whole(cta, w, m.arrived)}
+        left = set()
+        if not m.counted:
+            there = {o.info.warp for o in self.actors if o.info.cta == cta and not o.gone}
+            left = {o.info.warp for o in self.actors if o.info.cta == cta} - there - warps
+        if not warps or len(whole | left) * 32 != m.threads:
+            return
+        if whole != warps:
+            raise NotJudgedError("warps of which some lanes come to a barrier alone")
+        for o in self.actors:
+            if o.info.cta == cta and o.info.warp in left:
+                if any(self.info.passes(o.exit_site, site, True) for site in m.sites):
+                    raise self.reject(o, "it runs past a barrier of the whole block to the end")
+        self.leave(m, ("n", cta, number))
 
     def enter(self, a: ReplayedAgent, m: Meeting, mark: Epoch, release: bool = True) -> None:
         """Arrives in the open generation; the one before must be complete (O1)."""
@@ -49,7 +65,7 @@ class Meetings(State):
         m.number += 1
         m.knowledge.mark(mark, m.number)
         m.previous, m.released = m.arrived, m.knowledge
-        m.arrived, m.knowledge = {}, Knowledge()
+        m.arrived, m.knowledge, m.counted, m.sites = {}, Knowledge(), False, set()
 
     def out(self, a: ReplayedAgent, m: Meeting, waits: bool) -> bool:
         if not waits:
@@ -79,7 +95,11 @@ class Meetings(State):
     def on_elect(self, a: ReplayedAgent, mask: int = 0) -> bool:
         return self.together(a, 0, memory=False)
 
-    def on_collective(self, a: ReplayedAgent, mask: int, kind: int) -> bool:
+    def on_collective(self, a: ReplayedAgent, mask: int, kind: int, whole: int = 0) -> bool:
+        gone = sum(o.info.lanes for o in self.actors
+                   if o.gone and (o.info.cta, o.info.warp) == (a.info.cta, a.info.warp))  # fmt: skip
+        if gone & mask and not whole:
+            raise NotJudgedError("lanes that have left, in the mask of a shfl or vote")
         return self.together(a, mask, memory=False, kind=kind + 1)
 
     def together(self, a: ReplayedAgent, mask: int, memory: bool, kind: int = 0) -> bool:

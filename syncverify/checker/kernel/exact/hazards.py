@@ -62,8 +62,10 @@ class Memory:
             # K6 in practical mode: cp.async needs no fence before wgmma and bulk stores, but on sm_100.
             fenceless = row.contested == "K6" and not self.info.strict_copies
             need = Need.COMPLETION if fenceless else row.need
-            if need is not Need.NOTHING and not (first.atomic and touch.atomic):
+            if need is not Need.NOTHING:
                 for a, b in pieces:
+                    if first.atomic and touch.atomic and _same_words(first.fp, fp, a, b):
+                        continue
                     if not self.met(lanes, first, touch, need, a, b):
                         if first.kind is Access.GENERIC_READ and first.cls in self.products:
                             raise NotJudgedError("reads that a wgmma may hand on (K8)")
@@ -118,6 +120,19 @@ def _own_overlap(touch: Touch, count: int) -> bool:
     if touch.kind.asynchronous and not touch.any_lane:
         return not fp.lanes or sum(b - a for a, b, _ in fp.lanes) > sum(b - a for a, b in fp.intervals)
     return fp.overlap
+
+
+def _same_words(first: Footprint, second: Footprint, lo: int, hi: int) -> bool:
+    """Whether accesses that meet in ``lo..hi`` are to the same words there (A3)."""
+    mine, theirs = _words(first, lo, hi), _words(second, lo, hi)
+    return all(w == v for w in mine for v in theirs if w[0] < v[1] and v[0] < w[1])
+
+
+def _words(fp: Footprint, lo: int, hi: int) -> set[tuple[int, int]]:
+    found = {(a, b) for a, b, *_ in fp.lanes or fp.intervals if a < hi and lo < b}
+    if not fp.element:
+        return found
+    return {(x, x + fp.element) for a, b in found for x in range(a, b, fp.element)}
 
 
 def _same_lanes(first: Footprint, second: Footprint, lo: int, hi: int) -> bool:

@@ -220,7 +220,9 @@ class Operations(Mbarriers, Meetings):
         a.lanes.joined.mark(mark, covered)
         return True
 
-    def on_fragment(self, a: ReplayedAgent, frag: int) -> bool:
+    def on_fragment(self, a: ReplayedAgent, frag: int, moved: int = 0) -> bool:
+        if moved:  # K25: only strict mode, which is not judged here, takes a copy for a write
+            return True
         state = a.fragments.setdefault(frag, [0, 0])
         if state[0] > a.lanes.happened(("g", "mma", (a.info.cta, a.info.warp)), True):
             raise self.reject(a, "a wgmma owns these registers")

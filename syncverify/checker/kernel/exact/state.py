@@ -81,6 +81,8 @@ class Meeting:
     knowledge: Knowledge = field(default_factory=Knowledge)
     released: Knowledge = field(default_factory=Knowledge)
     threads: int = 0
+    counted: bool = False  # an arrival says how many threads
+    sites: set[int] = field(default_factory=set)  # of the arrivals
 
 
 @dataclass(slots=True)
@@ -95,6 +97,7 @@ class ReplayedAgent:
     entered: bool = False  # it has arrived at the barrier at which it stands
     leaving: int = -1  # the generation that it waits for
     gone: bool = False
+    exit_site: int = -1  # where it left
     registers: dict[int, Touch] = field(default_factory=dict)  # reads that a use may still show to be over
     unsure: dict[int, Touch] = field(default_factory=dict)  # by footprint, the reads since the last fence
     fragments: dict[int, list[int]] = field(default_factory=dict)  # number of the last wgmma, touched since

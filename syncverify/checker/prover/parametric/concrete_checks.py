@@ -95,7 +95,7 @@ class ConcreteChecks:
     def models_of_path(
         self, path: PathCondition, space: SymbolicContext, below: int | None = None
     ) -> Iterator[dict[str, int]]:
-        """Small sizes that a path allows, of a total ``shrink`` that if it is given."""
+        """Small sizes that a path allows, of a total ``below`` that if it is given."""
         self.asked |= space.branched_sizes
         facts, sizes = _equations(path, space)
         facts += [*self.problem.facts]

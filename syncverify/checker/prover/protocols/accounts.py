@@ -45,7 +45,7 @@ class Account:
         if not some and self.wanted >= 0:
             return _wrapped(wraps, self.nowhere(premises, depth, done, pool))
         if depth < 0:
-            raise NotFoundError("the turns are told apart too often")
+            raise NotFoundError("iterations are distinguished too often")
 
         def split(on: Term) -> Tree:
             up = [e for e in some if value(on, e) >= 0]
@@ -156,8 +156,13 @@ class Account:
         return s.solve([*premises, *given], there, goal, 5, done, pool)
 
 
-def trees(search: Search, ring: str, end: Term) -> dict[str, Tree]:
-    """The trees that a ring's accounting owes."""
+def kinds(search: Search, ring: str) -> tuple[str, ...]:
+    """What a ring's accounting owes trees for."""
+    return ("full", "open", *(("init",) if search.g.p.rings[ring].initialized else ()))
+
+
+def trees(search: Search, ring: str, end: Term, only: str) -> dict[str, Tree]:
+    """One of the trees that a ring's accounting owes."""
     g = search.g
     r = g.p.rings[ring]
     lands = landing(g, ring)
@@ -170,15 +175,19 @@ def trees(search: Search, ring: str, end: Term) -> dict[str, Tree]:
         ("open", lands, [J, J - end, end + r.depth - J - 1], -1),
         ("init", g.of(ring, (Kind.INIT,)), [J, r.depth - J - 1], 1),
     ):
-        if what == "init" and not r.initialized:
+        if what != only:
             continue
         turn = _index(search) if what == "init" else g.turn
-        search.left = MOST_NODES
+        search.left = MOST_NODES + 12 * len(some) ** 2
         account = Account(search, ring, some, turn, total)
         key = f"{what} {ring}"
         try:
             out[key] = account.build(
-                [*search.base, *given], search.meeting(given), 8, frozenset(), frozenset()
+                [*search.base, *given],
+                search.meeting(given),
+                max(8, 2 * len(some) + 4),
+                frozenset(),
+                frozenset(),
             )
         except NotFoundError as e:
             raise NotFoundError(f"{key}: {e}") from None

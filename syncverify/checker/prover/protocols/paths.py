@@ -16,7 +16,7 @@ from syncverify.checker.kernel.linear import ZERO, RejectedError, Term, apply, n
 from syncverify.checker.kernel.obligations import Reaches
 from syncverify.checker.kernel.protocol import Group, Kind, Level, Site, Tiles
 from syncverify.checker.prover.protocols.multipliers import entails
-from syncverify.checker.prover.protocols.sizes import Sample, holds, shape, value
+from syncverify.checker.prover.protocols.sizes import Sample, executed, holds, shape, value
 
 #: Rounds and width of the search for one path.
 ROUNDS, WIDTH = 12, 80
@@ -80,7 +80,7 @@ class Steps:
         return sorted(set(out), key=repr)
 
     def inside(self, s: Site, u: Term, n: Term, e: Sample) -> bool:
-        return holds(s.domain, {**e, "u": value(u, e), "n": value(n, e)})
+        return executed(s.domain)(e, value(u, e), value(n, e))
 
     def name(self, what: Introduction, first: int = 0, stride: int = 1) -> Term:
         """A virtual name for a counter of tiles, with its value in each sample; -99 where there is none."""
@@ -242,9 +242,14 @@ class PathSearch:
         g = self.g
         if g.sites[a.site].role != g.sites[b.site].role:
             return False
-        if [value(x, e) for x in g.position(a)] >= [value(x, e) for x in g.position(b)]:
-            return False
-        return self.steps.inside(g.sites[b.site], b.u, b.n, e)
+        u, n = value(b.u, e), value(b.n, e)
+        x, y = g.sites[a.site].position, g.sites[b.site].position
+        first = (
+            x.segment, value(a.u, e) if x.tiles else 0, x.inner, value(a.n, e) if x.loops else 0, x.place,
+            a.half is not Half.IN,
+        )  # fmt: skip
+        then = (y.segment, u if y.tiles else 0, y.inner, n if y.loops else 0, y.place, b.half is not Half.IN)
+        return first < then and executed(g.sites[b.site].domain)(e, u, n)
 
     def found(self) -> Iterator[Found]:
         """Candidates; a path that covers all samples comes alone."""

@@ -23,6 +23,8 @@ from syncverify.checker.prover.protocols.search import Search
 from syncverify.checker.prover.protocols.sizes import value
 
 Rank = tuple[Term, ...]
+#: The tile of straight code before all loops of an epoch.
+_FIRST = -9
 Key = tuple[int, bool]
 SAMPLES = 12
 
@@ -87,7 +89,7 @@ def _head(g: Graph, s: Site, epoch: int, ends: set[int], premises: Sequence[Term
             assert isinstance(t, Tiles)
             step, tile, late = (apply(g.p.prefix[0], t.count) if g.p.prefix else t.count), t.count, 1
         elif behind:
-            step, tile, late = ZERO, num(-1), 0
+            step, tile, late = ZERO, num(_FIRST), 0
         else:
             step, tile, late = _in_loops(g, s, epoch, premises)
     return num(epoch), step, tile, num(late)
@@ -166,7 +168,7 @@ def _in_loops(g: Graph, s: Site, epoch: int, premises: Sequence[Term]) -> tuple[
     stretches = _stretches(g, s.role, epoch, _epochs(g), premises)
     counted = [x for x in stretches if not x.ahead]
     if not counted:
-        return ZERO, ZERO, 0
+        return ZERO, num(_FIRST), 0  # it waits for nothing that loops do
     own = next((x for x in stretches if x.part == part), None)
     if own is not None and own.ahead:
         return own.start, num(own.number - 1), 0
@@ -174,7 +176,7 @@ def _in_loops(g: Graph, s: Site, epoch: int, premises: Sequence[Term]) -> tuple[
         return (N + own.offset if s.position.loops else own.start), num(own.number), 0
     before = next((x for x in counted if x.part <= part), None)
     if before is None:
-        return counted[-1].start, num(-len(stretches) - 1), 0
+        return counted[-1].start, num(_FIRST), 0
     return before.end, num(before.number), 1
 
 

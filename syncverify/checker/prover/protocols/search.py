@@ -30,7 +30,15 @@ from syncverify.checker.prover.protocols.paths import (
     PathSearch,
     Steps,
 )
-from syncverify.checker.prover.protocols.sizes import Sample, all_events, holds, samples, shape, value
+from syncverify.checker.prover.protocols.sizes import (
+    Sample,
+    all_events,
+    bounded,
+    holds,
+    samples,
+    shape,
+    value,
+)
 
 #: Nodes of one tree, and how deep it may be.
 MOST_NODES, DEEPEST = 300, 10
@@ -89,18 +97,25 @@ class Search:
             if len(found) > 10:
                 found = self.rnd.sample(found, 10)
             out += found
-        return self.rnd.sample(out, limit) if len(out) > limit else out
+        if len(out) <= limit:
+            return out
+        out = self.rnd.sample(out, len(out))
+        first = {e["j"]: i for i, e in reversed(list(enumerate(out)))}  # each iteration at least once
+        kept = set(list(first.values())[: limit // 2])
+        return [e for i, e in enumerate(out) if i in kept] + [e for i, e in enumerate(out) if i not in kept][
+            : limit - len(kept)
+        ]
 
     def _counters(self, given: Sequence[Term], counters: list[str], e: Sample) -> list[Sample]:
         tiles = max([1, *(value(c, e) for c in self.tops)])
         numbers = [x for x in e.values() if isinstance(x, int)]
         steps = max([e[f](tiles) for f in self.p.prefix] + [tiles, *numbers]) + 5
         found: list[Sample] = []
-        known: list[list[Term]] = []
+        known: list[tuple[list[tuple[int, Term]], list[Term]]] = []
         seen = set(e)
         for v in counters:
             seen.add(v)
-            known.append([h for h in given if v in h.names() and h.names() <= seen])
+            known.append(bounded([h for h in given if v in h.names() and h.names() <= seen], v))
         if not holds((h for h in given if h.names() <= set(e)), e):
             return found
 
@@ -111,11 +126,18 @@ class Search:
                 found.append(dict(env))
                 return
             v = counters[k]
-            for x in range((tiles + 1) if v[0] == "u" else steps):
+            low, high = 0, (tiles if v[0] == "u" else steps - 1)
+            for c, rest in known[k][0]:
+                at = value(rest, env)
+                if c > 0:
+                    low = max(low, -(at // c))
+                else:
+                    high = min(high, at // -c)
+            for x in range(low, high + 1):
                 env[v] = x
-                if holds(known[k], env):
+                if holds(known[k][1], env):
                     extend(k + 1, env)
-            del env[v]
+            env.pop(v, None)
 
         extend(0, dict(e))
         for f in found:

@@ -10,6 +10,7 @@ import itertools
 import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from syncverify.checker.kernel.linear import Apply, Term
@@ -21,20 +22,56 @@ Sample = dict[str, Any]
 MOST_STEPS, MOST_TILES = 44, 8
 
 
+@lru_cache(maxsize=100_000)
+def compiled(t: Term) -> Callable[[Sample], int]:
+    """The term as a function of a sample."""
+    return eval(f"lambda e: {_source(t)}")  # type: ignore[no-any-return]
+
+
+@lru_cache(maxsize=20_000)
+def executed(domain: tuple[Term, ...]) -> Callable[[Sample, int, int], bool]:
+    """Constraints as a function of a sample and the counters of an event."""
+    shown = " and ".join(f"{_source(c, True)} >= 0" for c in domain)
+    return eval(f"lambda e, u, n: {shown or 'True'}")  # type: ignore[no-any-return]
+
+
+def _source(t: Term, own: bool = False) -> str:
+    parts = [str(t.const)]
+    for a, k in t.parts.items():
+        if own and a in ("u", "n"):
+            what = str(a)
+        elif isinstance(a, Apply):
+            what = f"e[{a.function!r}]({_source(a.argument, own)})"
+        else:
+            what = f"e[{a!r}]"
+        parts.append(f"{k} * {what}" if k != 1 else what)
+    return " + ".join(parts)
+
+
 def value(t: Term, e: Sample) -> int:
     """The value of a term in a sample."""
-    total = t.const
-    for a, k in t.parts.items():
-        if a.__class__ is str:
-            total += k * e[a]
-        else:
-            assert isinstance(a, Apply)
-            total += k * e[a.function](value(a.argument, e))
-    return total
+    return compiled(t)(e) if t.parts else t.const
 
 
 def holds(constraints: Iterable[Term], e: Sample) -> bool:
-    return all(value(c, e) >= 0 for c in constraints)
+    for c in constraints:
+        if (compiled(c)(e) if c.parts else c.const) < 0:
+            return False
+    return True
+
+
+def bounded(constraints: Iterable[Term], v: str) -> tuple[list[tuple[int, Term]], list[Term]]:
+    """Constraints as bounds of one name: its coefficient and the rest; and those that are no bounds."""
+    bounds: list[tuple[int, Term]] = []
+    rest: list[Term] = []
+    for c in constraints:
+        k = c.parts.get(v, 0)
+        other = c - Term({v: k})
+        if k and v not in other.names():
+            bounds.append((k, other))
+        else:
+            rest.append(c)
+    return bounds, rest
 
 
 def prefix(steps: Sequence[int]) -> Callable[[int], int]:
@@ -158,9 +195,10 @@ def _sample(p: Protocol, s: Shape, values: Sequence[int], rnd: random.Random, mo
 def events(s: Site, e: Sample) -> list[tuple[int, int]]:
     """All (u, n) of a site in a sample."""
     found: list[tuple[int, int]] = []
+    there = executed(s.domain)
     for u in range(MOST_TILES) if s.position.tiles else (0,):
         for n in range(MOST_STEPS) if s.position.loops else (0,):
-            if holds(s.domain, {**e, "u": u, "n": n}):
+            if there(e, u, n):
                 found.append((u, n))
     return found
 

@@ -356,11 +356,11 @@ class ReachabilityAnalysis(NodeProcessing):
 
     def non_spurious_failures(self, run: Run) -> list[Failure]:
         """Failures that are not met only because a state was made to forget."""
-        loosely = run.weak_completion_knowledge
+        weakened = run.weak_completion_knowledge
         return [
             f
             for key, f in run.failures.items()
-            if not loosely or key in self.failures_of_exact_states or independent_of_knowledge(f)
+            if not weakened or key in self.failures_of_exact_states or independent_of_knowledge(f)
         ]
 
     def refine_for_inval(self) -> None:

@@ -53,10 +53,10 @@ Pairs = tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KnowledgeAbstraction:
-    """``key``: equal where states may be compared; ``monotone_counters``: numbers of which more is worse.
+    """``key``: equal where states may be compared; ``flags``: numbers of which more is worse.
     ``bits``: for
-    each kind of question which entry (rows) has reached which threshold. ``key_thresholds``: thresholds that
-    the key names, ``optional_thresholds``: those that others may lack. ``waits``: whose rows are last.
+    each kind of question which entry (rows) has reached which threshold. ``held``: thresholds that
+    the key names, ``more``: those that others may lack. ``waits``: whose rows are last.
     ``records``: of accesses what distinguishes them, and their thresholds."""
 
     key: Hashable

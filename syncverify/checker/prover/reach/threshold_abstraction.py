@@ -1,10 +1,14 @@
-"""The normal form of a run taken apart: a key, and which thresholds each clock entry has reached.
+"""The canonical state of a run in two parts: a key, and the thresholds that each clock entry has reached.
 
-Thresholds are named by what holds them, not ranked, so that two runs can be compared by what is known in
-each. A run whose ``loosely`` is set asks for less than others (see there): no times of contributors, last
-uses or last waits are thresholds. What only some runs with a key have (idle barriers, groups of bulk copies)
-stands beside it, by name. Where states are compared *further* (``Run.refined_comparison``), who has waited
-stands there as well, and less is told of inits and of requests for registers.
+A threshold is named by what holds it (the last use of a barrier, a read, a wait), not by a rank. So the
+knowledge of two runs with one key can be compared: see ``knowledge_order``.
+
+- A run with ``weak_completion_knowledge`` needs fewer thresholds: none for the times of contributors, for
+  last uses or last waits.
+- What only some runs with a key have (idle barriers, groups of bulk copies) is not in the key. It is listed
+  by name, as an optional threshold.
+- A run with ``refined_comparison`` lists who has waited in the same way, and says less of inits and of
+  requests for registers.
 """
 
 from __future__ import annotations

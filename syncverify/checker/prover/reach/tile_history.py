@@ -44,12 +44,12 @@ class RingBarriers:
         for cta in range(run.ctas):
             others: dict[int, tuple[int, ...]] = {}
             for group, offsets in enumerate(groups):
-                likes = tuple([at.get((cta, offset), -1) for offset in offsets])
-                if all(b in run.barriers for b in likes):
-                    self.orbits |= {b: (likes, slot) for slot, b in enumerate(likes)}
-                    self.group |= dict.fromkeys(likes, group)
-                    self.others |= dict.fromkeys(likes, others)
-                    others[group] = likes
+                orbit = tuple([at.get((cta, offset), -1) for offset in offsets])
+                if all(b in run.barriers for b in orbit):
+                    self.orbits |= {b: (orbit, slot) for slot, b in enumerate(orbit)}
+                    self.group |= dict.fromkeys(orbit, group)
+                    self.others |= dict.fromkeys(orbit, others)
+                    others[group] = orbit
         self.columns = {run.barriers[b].column: b for b in self.orbits}
 
     def place(self, b: int) -> int:
@@ -63,9 +63,9 @@ class RingBarriers:
         b = self.columns.get(column)
         if b is None:
             return column, value
-        likes, slot = self.orbits[b]
+        orbit, slot = self.orbits[b]
         value, slot = divmod(value * self.size + slot + by, self.size)
-        return self.run.barriers[likes[slot]].column, value
+        return self.run.barriers[orbit[slot]].column, value
 
     def distance(self, b: int, column: int, value: int) -> tuple[int, int] | None:
         """The group of a threshold in the CTA of a barrier, and how far from its last phase it is."""

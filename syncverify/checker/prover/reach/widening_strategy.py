@@ -243,10 +243,10 @@ class BackEdges:
         return found.get(True, BACK_EDGE_HORIZON) <= found.get(False, BACK_EDGE_HORIZON)
 
 
-def knowledge_subsumes(seen: ReachedState, loosely: bool, knows: KnowledgeAbstraction | None) -> bool:
+def knowledge_subsumes(seen: ReachedState, weakened: bool, knows: KnowledgeAbstraction | None) -> bool:
     """Whether what fails from a state on fails from an earlier one with its key too, registers aside."""
     if knows is None or seen.known is None:
-        return seen.weakened or not loosely
+        return seen.weakened or not weakened
     return seen.known.simulates(knows)
 
 

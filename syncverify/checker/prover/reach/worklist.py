@@ -486,7 +486,7 @@ class NodeProcessing(RingDetection):
         ahead: bool = False,
     ) -> None:
         """Replaces the state by one that it and an earlier one are cases of, and which knows no more than
-        ``less`` but for what is known with other things only. ``extrapolate_lap``: it is a later one."""
+        ``less`` but for what is known with other things only. ``ahead``: it is a later one."""
         self.repeats = True
         both = together(seen.view.rows, seen.view.at, view.rows, view.at, self.kinds)
         assert both is not None

@@ -123,6 +123,8 @@ class Butterflies:
                 continue
             got = exchanged(u, x)
             if got is not None:
+                for y in u.leaving(k):
+                    seen.add(y)
                 if bit in (0, got.bit):
                     bit = got.bit
                     leaves.add(got.of)
@@ -292,6 +294,8 @@ class _Tree:
         if v in self.leaves:
             return ("own", v)
         got = exchanged(u, v)
+        if got is not None and not u.together(u.versions.writer[v]):
+            return self._opaque(v)  # the other lane may have left
         if got is not None and got.bit == self.bit and got.of in self.leaves:
             found: Term = ("other", got.of)
             for n in reversed(got.parts):

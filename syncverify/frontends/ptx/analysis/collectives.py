@@ -4,7 +4,8 @@
 Each lane that the mask names has to come to the operation, with the same mask (PTX ISA: shfl.sync,
 vote.sync). A warp that is one class does so by itself. Of a warp whose lanes went apart each class gets an
 event, ``COLLECTIVE``, which starts when the lanes of the mask have come to one of the same kind; it orders no
-memory. Operations in a row are one event.
+memory. Operations in a row are one event. Lanes that have left are not waited for (the text of those with a
+mask says so), but by ``mma``, which needs all lanes of the warp.
 
 Some branches are decided by nothing that is followed, for nothing with an event depends on them. What lies
 behind such a branch is not executed by the analysis. Its operations are met where the outermost of these
@@ -55,6 +56,7 @@ class Row:
     at: tuple[int, ...]
     mask: Operand | None
     kind: int  # a number for what they are
+    whole: bool = False  # some of them are operations of the whole warp
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +147,7 @@ class Collectives:
                 found.setdefault(self._last(b), []).append(Apart(row, guards))
         return found
 
-    def told(self, k: int, known: Collection[str]) -> bool:
+    def decided_by(self, k: int, known: Collection[str]) -> bool:
         """Whether an instruction lies behind branches that are not decided, by registers that hold a
         value."""
         behind = [b for b in self._above(self.flow.block_of[k]) if self._last(b) not in self.branches]
@@ -200,7 +202,8 @@ class Collectives:
 
     def _row(self, at: Sequence[int]) -> Row:
         names = dict.fromkeys(self.body[k].name for k in at)
-        return Row(tuple(at), self._mask(self.body[at[0]]), crc32("+".join(names).encode()))
+        whole = any(self.body[k].op in _WHOLE for k in at)
+        return Row(tuple(at), self._mask(self.body[at[0]]), crc32("+".join(names).encode()), whole)
 
     def _mask(self, i: Instr) -> Operand | None:
         """The mask; None for all lanes."""
@@ -285,8 +288,9 @@ def _opposite(comparison: tuple[str, tuple[str, ...], tuple[Operand, ...]]) -> s
     return (_OPPOSITE if floats else _OPPOSITE_INTEGERS | _OPPOSITE).get(name)
 
 
-def collective(ctx: Context, site: int, mask: int, kind: int) -> list[Event]:
-    """The event of a class of lanes that comes to a collective; none where it is all of the mask."""
+def collective(ctx: Context, site: int, mask: int, kind: int, whole: bool) -> list[Event]:
+    """The event of a class of lanes that comes to a collective; none where it is all of the mask. ``whole``:
+    no lane of the warp may have left."""
     named = mask & ctx.warp_lanes
     outside = [lane for lane in ctx.lanes if not named >> lane & 1]
     if outside:
@@ -295,13 +299,13 @@ def collective(ctx: Context, site: int, mask: int, kind: int) -> list[Event]:
         return [(Ev.FAULT, site, "SV303", text)]
     if sum(1 << lane for lane in ctx.lanes) == named:
         return []
-    return [(Ev.COLLECTIVE, site, named, kind)]
+    return [(Ev.COLLECTIVE, site, named, kind, int(whole))]
 
 
 def _emits(row: Row) -> Emit:
     def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
         mask = ctx.number(v[0], "the mask of a collective") & _ALL_LANES if v else _ALL_LANES
-        return collective(ctx, site, mask, row.kind)
+        return collective(ctx, site, mask, row.kind, row.whole)
 
     return emit
 
@@ -314,7 +318,8 @@ def at_branch(ctx: Context, site: int, apart: Apart, instr: Instr) -> list[Event
         return [(Ev.UNKNOWN, site, why)]
     if row.mask is not None and not isinstance(row.mask, Imm):
         return [(Ev.UNKNOWN, site, f"the mask of {instr.name} is not known (line {instr.line})")]
-    return collective(ctx, site, _ALL_LANES if row.mask is None else row.mask.value, row.kind)
+    mask = _ALL_LANES if row.mask is None else row.mask.value
+    return collective(ctx, site, mask, row.kind, row.whole)
 
 
 __all__ = ["Apart", "Collectives", "Row", "at_branch", "collective", "is_collective"]

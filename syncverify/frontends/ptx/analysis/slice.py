@@ -119,6 +119,11 @@ class _Slicer:
             if isinstance(effect, Effect):
                 for op in effect.operands:
                     self._need(k, registers(op))
+        if self.roots:
+            for k, i in enumerate(self.body):
+                if i.op == "brx" and self.flow.block_of[k] in self.flow.reached and self._known_index(i):
+                    self._decide(k)
+                    self.control(k)
         self._close()
         if self.roots:
             for k in (*self.stores.get("shared", ()), *self.matrices):
@@ -213,15 +218,38 @@ class _Slicer:
                 continue
             self.controlled.add(block)
             for c in self.controllers[block]:
-                last = self.flow.blocks[c].hi - 1
-                if last not in self.branches:
-                    self.branches.add(last)
-                    i = self.body[last]
-                    self._need_guard(last)
-                    if i.op == "brx":
-                        for op in i.operands:
-                            self._need(last, registers(op))
+                self._decide(self.flow.blocks[c].hi - 1)
                 work.append(c)
+
+    def _decide(self, k: int) -> None:
+        """Where a branch goes matters."""
+        if k not in self.branches:
+            self.branches.add(k)
+            self._need_guard(k)
+            if self.body[k].op == "brx":
+                for op in self.body[k].operands:
+                    self._need(k, registers(op))
+
+    def _known_index(self, branch: Instr) -> bool:
+        """Whether the index of ``brx.idx`` comes from parameters and special registers by plain instructions.
+
+        It has to lie in the table even where no event depends on where it leads: outside is undefined.
+        """
+        work = [name for op in branch.operands for name in registers(op)]
+        seen = set(work)
+        while work:
+            for k in self.definitions.get(work.pop(), ()):
+                i = self.body[k]
+                if i.op == "ld" and "param" in i.mods:
+                    continue
+                if i.op not in _PLAIN or k in self.effects or _is_data(i):
+                    return False
+                more = {n for op in i.operands[1:] for n in registers(op)} - seen
+                if i.guard is not None:
+                    more |= {i.guard.name} - seen
+                seen |= more
+                work += more
+        return True
 
     def _define(self, k: int) -> None:
         if k in self.pure:

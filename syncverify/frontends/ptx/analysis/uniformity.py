@@ -190,6 +190,8 @@ class Uniformity:
                 found.update(self._guards(b))
         if self._exchanges:
             found |= self._butterflies.needs(v)
+        if k >= 0 and self.body[k].op == "shfl":
+            found.update(self.leaving(k))
         for x, at in some:
             found.add(x)
             for b in self._left_by(x, at):
@@ -359,6 +361,33 @@ class Uniformity:
         fixed = i.guard is None and i.op in _COMPUTES and "cc" not in i.mods
         return fixed and all(self._invariant(self.versions.read(x, k), loop, depth + 1) for x in sources(i))
 
+    def leaving(self, k: int) -> list[int]:
+        """The versions that decide about an instruction, where threads may leave the kernel early."""
+        ends = [b for b in self._ends if not self.flow.gives_up(self.flow.block_of[b])]
+        if len(ends) < 2:
+            return []
+        return [v for b in self._controlling(self.flow.block_of[k]) for v in self._guards(b)]
+
+    def together(self, k: int) -> bool:
+        """Whether no lane of a warp has left before the others come to an instruction, as far as is known
+        yet."""
+        return not any(self.held(v) & LANES for v in self.leaving(k))
+
+    def _controlling(self, block: int) -> frozenset[int]:
+        """The branches that decide whether a block is executed, and those that decide about them."""
+        found: set[int] = set()
+        work = [block]
+        while work:
+            for b in self._controllers[work.pop()]:
+                if b not in found:
+                    found.add(b)
+                    work.append(b)
+        return frozenset(found)
+
+    @cached_property
+    def _controllers(self) -> list[set[int]]:
+        return self.flow.controllers()
+
     # ------------------------------------------------------------ instructions
 
     def _result(self, k: int, i: Instr, name: str) -> _Bits:
@@ -400,7 +429,7 @@ class Uniformity:
         mode = next((m for m in i.mods if m in ("up", "down", "bfly", "idx")), "")
         ops = i.operands
         clamp = self.constant(ops[3], k) if len(ops) > 4 and "sync" in i.mods else None
-        if clamp is None or not self.whole(ops[4], k):
+        if clamp is None or not self.whole(ops[4], k) or not self.together(k):
             return self._read(sources(i), k) | LANES
         value, lane = self._read(registers(ops[1]), k), self._read(registers(ops[2]), k)
         segments = clamp >> 8 & LANES
@@ -456,6 +485,9 @@ class Uniformity:
             case "bfe" if amount is not None and isinstance(ops[2], Imm) and i.mods[-1][0] == "u":
                 held = _spread(args[0], size)[amount : amount + ops[2].value]
                 return (*held, *[0] * (size - len(held)))
+            case "setp" if len(ops) == 2 and isinstance(ops[1], Imm) and i.mods[-1][:1] in "us":
+                n = width(i.mods[-1])
+                return _union(_spread(args[0], n)[min(_deciding(i.mods[0], ops[1].value), n - 1) :])
             case "add" | "sub" | "mul" | "mad" if "hi" not in i.mods and "sat" not in i.mods:
                 if "wide" in i.mods and i.mods[-1][0] == "s":
                     return _union(args)  # the sign fills the upper half
@@ -661,6 +693,15 @@ def _product(held: Sequence[tuple[int, ...]], maybe: Sequence[int], size: int) -
 
 
 _ALL_BITS = (1 << 64) - 1
+
+
+def _deciding(comparison: str, number: int) -> int:
+    """The lowest bit that a comparison with a number depends on: ``x < 96`` is ``x / 32 < 3``."""
+    if comparison in ("le", "gt", "ls", "hi"):
+        number += 1
+    elif comparison not in ("lt", "ge", "lo", "hs"):
+        return 0
+    return _lowest(number & _ALL_BITS)
 
 
 def _lowest(bits: int) -> int:

@@ -6,6 +6,10 @@ other instruction it is known then whether it may read or write the registers of
 or touch what a wgmma takes without a fence between (a read asks for the fence as a write does: PTX ISA,
 wgmma.fence). Only those instructions get events; the checker judges them in the run. Nearly all kernels have
 none.
+
+A ``mov`` into a register of a wgmma in flight overwrites what the wgmma still uses, unless it brings back the
+accumulator itself. The text forbids it; an assembler that gives the new value a register of its own makes it
+harmless. It is contested (K25) and has an event that says so.
 """
 
 from __future__ import annotations
@@ -26,7 +30,9 @@ _OLDEST = 64
 
 T = TypeVar("T")
 
-FragmentEvents = Mapping[int, tuple[tuple[Ev, str], ...]]
+#: An event and its fragment; a third part, 1, says that ``mov`` writes it.
+Touch = tuple[Ev, str] | tuple[Ev, str, int]
+FragmentEvents = Mapping[int, tuple[Touch, ...]]
 
 
 @dataclass(slots=True)
@@ -104,8 +110,9 @@ class _Analysis:
     def __init__(self, function: Function, flow: Flow) -> None:
         self.body = function.body
         self.flow = flow
-        self.found: dict[int, dict[tuple[Ev, str], None]] = {}
+        self.found: dict[int, dict[Touch, None]] = {}
         self.sizes: dict[str, set[int]] = {}  # how many registers accumulators have that start with one
+        self.owned: dict[str, set[str]] = {}  # by fragment, the registers that wgmmas name
         copies = [(d, s) for i in self.body if i.op == "mov" for d, s in copied(i)]
         takes: set[str] = set()
         owns: set[str] = set()
@@ -114,6 +121,9 @@ class _Analysis:
             if m is not None:
                 owns.update(r.name for r in m.acc)
                 takes.update(r.name for r in (*m.acc, *m.a_registers))
+                for some in (m.acc, m.a_registers):
+                    if some:
+                        self.owned.setdefault(some[0].name, set()).update(r.name for r in some)
         #: registers that a wgmma takes, through copies, and those that hold what it produced
         self.taken = _closure(takes, ((s, d) for d, s in copies))
         self.tracked = self.taken | _closure(owns, copies)
@@ -151,11 +161,12 @@ class _Analysis:
         if i.op == "wgmma":
             self._wgmma(state, k, i)
         elif i.op == "mov":
-            self._copy(state, i)
+            self._copy(state, k, i)
         else:
             self._other(state, k, i)
 
-    def _copy(self, state: _State, i: Instr) -> None:
+    def _copy(self, state: _State, k: int, i: Instr) -> None:
+        self._overwritten(state, k, i)
         flight: dict[str, dict[str, int]] = {}
         dirty: dict[str, frozenset[int]] = {}
         same: dict[str, frozenset[str]] = {}
@@ -175,11 +186,24 @@ class _Analysis:
                 same[d] = same.get(d, frozenset()) | state.same.get(d, frozenset())
             state.flight.pop(d, None)
             state.dirty.pop(d, None)
+            if i.guard is None:
+                state.held.pop(d, None)
         if i.guard is None:
             _renewed(state, results(i))
         state.flight |= flight
         state.dirty |= dirty
         state.same |= {d: found - {d} for d, found in same.items() if found - {d}}
+
+    def _overwritten(self, state: _State, k: int, i: Instr) -> None:
+        """What a ``mov`` writes over, but for values of the very wgmma that owns the register."""
+        brought: dict[str, set[str]] = {}
+        for d, s in copied(i):
+            brought.setdefault(d, set()).update(state.flight.get(s, ()))
+        for d in results(i):
+            owners = {**state.flight.get(d, {}), **state.held.get(d, {})}
+            for name in owners.keys() - brought.get(d, set()):
+                if d in self.owned.get(name, ()):
+                    self.found.setdefault(k, {})[Ev.FRAG_WRITE, name, 1] = None
 
     def _wgmma(self, state: _State, k: int, i: Instr) -> None:
         if i.guard is not None and i.mods[0] != "mma_async":

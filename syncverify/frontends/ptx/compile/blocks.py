@@ -245,7 +245,7 @@ class Writer(Effects):
                 targets = [self._onward(n, self._block_at(x)) for x in labels]
                 c = self._constant(tuple(targets))
                 self.space["B"] = entry
-                self._text(f"r[0] = B({c}, v)")
+                self._text(f"r[0] = B({c}, v, {self.p.module.span(i).line})")
                 continue
             assert i.guard is not None
             p = f"r[{self.p.slot(i.guard.name)}]"

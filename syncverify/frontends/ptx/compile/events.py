@@ -90,7 +90,8 @@ class Effects(Values):
 
         def events(ctx: Any) -> list[Event]:
             found: list[Event] = [
-                (code, site, ctx.fragment(what) if isinstance(what, str) else what) for code, what in touches
+                (code, site, ctx.fragment(what) if isinstance(what, str) else what, *more)
+                for code, what, *more in touches
             ]
             for at, x in behind:
                 found += at_branch(ctx, at, x, self.body[x.row.at[0]])

@@ -8,10 +8,11 @@ from functools import cache, cached_property
 from typing import Any
 
 from syncverify.base.kernel_names import base_name
+from syncverify.base.source import Span
 from syncverify.frontends.ptx.analysis.access_runs import joined
 from syncverify.frontends.ptx.analysis.atomic_counters import adds_one, counting, loads_word, unwritten
 from syncverify.frontends.ptx.analysis.block_groups import Teams, without_address
-from syncverify.frontends.ptx.analysis.collectives import Collectives
+from syncverify.frontends.ptx.analysis.collectives import Collectives, is_collective
 from syncverify.frontends.ptx.analysis.conditional_lengths import Lengths, chosen_lengths
 from syncverify.frontends.ptx.analysis.copy_addresses import copy_addresses, misplaced
 from syncverify.frontends.ptx.analysis.dependent_launch import early_accesses, reads_unwritten
@@ -175,8 +176,10 @@ class Plan:
         self.uses = unarrived_loads(self.flow, loads)
         wgmma = any(i.op == "wgmma" for i in self.body)
         fragments = fragment_events(function, self.flow) if wgmma else {}
-        #: per instruction the events that its registers bring: (code, handle or name of a fragment)
-        self.touches: dict[int, list[tuple[Ev, int | str]]] = {k: list(e) for k, e in fragments.items()}
+        #: per instruction the events that its registers bring: (code, handle or name of a fragment, more)
+        self.touches: dict[int, list[tuple[Ev, int | str] | tuple[Ev, str, int]]] = {
+            k: list(e) for k, e in fragments.items()
+        }
         for k, handles in self.uses.at.items():
             self.touches.setdefault(k, []).extend((Ev.USE, h) for h in handles)
         #: products that are one event
@@ -195,7 +198,7 @@ class Plan:
             self.touches.setdefault(k, [])
         more = rows.followed(needed.registers)
         #: where registers bring events, and what decides about them is followed
-        self.asked = frozenset(fragments) | {k for k in self.uses.at if rows.told(k, needed.registers)}
+        self.asked = frozenset(fragments) | {k for k in self.uses.at if rows.decided_by(k, needed.registers)}
         if more or len(self.asked) > len(fragments):
             self.decoded = dict(sorted({**self.decoded, **more}.items()))
             effects = {k: _as_effect(e) for k, e in self.decoded.items()}
@@ -256,12 +259,12 @@ class Plan:
 
     @cached_property
     def tails(self) -> dict[int, frozenset[int]]:
-        """Blocks that do something, and whatever comes to the end after a barrier goes through: which
-        barriers."""
+        """Blocks that do something, and whatever comes to the end after a barrier, or a collective of a
+        warp, goes through: which of these."""
         found: dict[int, set[int]] = {}
         for k, i in enumerate(self.body):
             at = self.flow.block_of[k]
-            if i.op in ("bar", "barrier") and at in self.flow.reached:
+            if (i.op in ("bar", "barrier") or is_collective(i)) and at in self.flow.reached:
                 while 0 <= at < self.flow.end:
                     b = self.flow.blocks[at]
                     if any(j.op in _DOES for j in self.body[b.lo : b.hi]):
@@ -304,7 +307,7 @@ class Plan:
     def _instruction(self, site: int) -> int | None:
         return next((k for k, s in self.site_of.items() if s == site), None)
 
-    def settled(self, site: int) -> bool:
+    def reads_only_inputs(self, site: int) -> bool:
         """Whether an instruction reads global memory that the grid before does not write, if it reads any."""
         k = self._instruction(site)
         return k is not None and reads_unwritten(self.body[k], self.origins, self.inputs, self.function)
@@ -407,7 +410,9 @@ class Plan:
             i = self.body[k]
             found = self.site_of[k] = len(self.sites)
             callers = self.module.places(i)[1:]
-            site = Site(self.module.span(i), instruction_text(i), callers, self.module.wrapped(i))
+            span = self.module.span(i)
+            line = 0 if span == Span(self.module.path, i.line) else i.line
+            site = Site(span, instruction_text(i), callers, self.module.wrapped(i), line)
             self.sites.append(site)
         return found
 

@@ -38,10 +38,10 @@ _TRUSTED = ("data", "param")
 NOT_ENTERED = Unknown("a loop that was not entered")
 
 
-def entry(targets: tuple[int, ...], index: int) -> int:
-    """Where ``brx.idx`` goes (PTX ISA: an index outside the table is undefined)."""
+def entry(targets: tuple[int, ...], index: int, line: int) -> int:
+    """Where ``brx.idx`` at a line goes (PTX ISA: an index outside the table is undefined)."""
     if not 0 <= index < len(targets):
-        raise Opaque(f"brx.idx takes entry {index} of a table of {len(targets)}")
+        raise Opaque(f"brx.idx at line {line} takes entry {index} of a table of {len(targets)}: undefined")
     return targets[index]
 
 

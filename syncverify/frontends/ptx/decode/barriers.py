@@ -91,6 +91,10 @@ def meeting(ctx: Context, site: int) -> Event:
     return (Ev.ELECT, site, ctx.warp_lanes)
 
 
+#: The kind of an election by some lanes of a warp, among collectives.
+_ELECTION = 1
+
+
 def decode_elect(instr: Instr) -> Decoded:
     """``elect.sync``: who is elected is the agent's business."""
     if instr.mods[:1] != ("sync",) or len(instr.operands) != 2:
@@ -103,7 +107,11 @@ def decode_elect(instr: Instr) -> Decoded:
             # PTX ISA, elect.sync: the executing thread is in the mask.
             text = f"lane {outside[0]} executes elect.sync with mask {m:#x}, which leaves it out"
             return [fault(site, "SV303", text)]
-        return ((Ev.ELECT, site, m & ctx.warp_lanes),)
+        named = m & ctx.warp_lanes
+        if named == ctx.warp_lanes:
+            return ((Ev.ELECT, site, named),)
+        alone = sum(1 << lane for lane in ctx.lanes) == named
+        return () if alone else ((Ev.COLLECTIVE, site, named, _ELECTION, 1),)
 
     return effect(emit, instr.operands[1:])
 

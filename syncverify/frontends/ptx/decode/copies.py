@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from syncverify.frontends.ptx.decode.effects import Context, Opaque, Unsupported, Value
 from syncverify.frontends.ptx.decode.parts import (
+    OWN,
     SCOPES,
     Decoded,
     Region,
@@ -191,7 +192,7 @@ def _bulk(instr: Instr) -> Decoded:
         multicast = multicasts(instr.mods)
         if multicast and len(ops) < 5:
             return malformed(instr)
-        return _bulk_load((*ops[:4], *ops[4 : 5 if multicast else 4]))
+        return _bulk_load((*ops[:4], *ops[4 : 5 if multicast else 4]), destination(to))
     if to == "shared::cluster" and source == "shared::cta":
         if reduces:
             return Unsupported(f"{instr.name}: a reduction into another CTA's shared memory is not modelled")
@@ -208,9 +209,9 @@ def size_of(ctx: Context, site: int, faults: list[Event], value: Value) -> int:
 
 
 def targets(ctx: Context, site: int, faults: list[Event], to: Region, bar: Value, mask: Value | None,
-            size: int) -> tuple[Event, ...]:  # fmt: skip
+            size: int, space: str) -> tuple[Event, ...]:  # fmt: skip
     """Where a load lands: (footprint, barrier, bytes) for its CTA, or for each CTA of the mask."""
-    b, cta, offset = barrier_at(ctx, site, faults, bar, "shared")
+    b, cta, offset = barrier_at(ctx, site, faults, bar, space)
     if b < 0:
         return ()
     if mask is None:
@@ -228,13 +229,18 @@ def targets(ctx: Context, site: int, faults: list[Event], to: Region, bar: Value
     )
 
 
-def _bulk_load(operands: Sequence[Operand]) -> Decoded:
+def destination(to: str) -> str:
+    """How the destination of a load, and its barrier, are written."""
+    return OWN if to == OWN else "shared"
+
+
+def _bulk_load(operands: Sequence[Operand], space: str) -> Decoded:
     def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
         faults: list[Event] = []
         size = size_of(ctx, site, faults, v[2])
-        to = region(ctx, site, faults, v[0], "shared", size, 16, "the destination")
+        to = region(ctx, site, faults, v[0], space, size, 16, "the destination")
         aligned_global(ctx, site, faults, v[1], 16, "the source")
-        found = targets(ctx, site, faults, to, v[3], v[4] if len(v) > 4 else None, size)
+        found = targets(ctx, site, faults, to, v[3], v[4] if len(v) > 4 else None, size, space)
         if not found or not size:
             return faults
         return [*faults, (Ev.BULK_LOAD, site, found, ctx.global_bytes(v[1], size), -1)]

@@ -131,10 +131,22 @@ def products(some: Sequence[Matrices]) -> Effect:
         a, b, c = (ctx.footprint(_all_of(x)) if x else -1 for x in (left, right, others))
         event: Event = (Ev.WGMMA, site, ctx.fragment(named), a, fragment, b, accumulate, c)
         if ctx.vary(names, site) & WARPGROUP:
-            return ((*event, 1 + crc32(repr((bits, accumulate)).encode())),)
-        return (event,)  # data flow shows that all threads of a warpgroup name the same
+            event = (*event, 1 + crc32(repr((bits, accumulate)).encode()))
+        # else data flow shows that all threads of a warpgroup name the same
+        return (*_outside(ctx, site, (*right, *left)), event)
 
     return effect(emit, asked, unknown=last.acc)
+
+
+def _outside(ctx: Context, site: int, operands: Sequence[Footprint]) -> tuple[Event, ...]:
+    """A fault for an operand whose descriptor leads out of shared memory."""
+    for f in operands:
+        lo, hi = f.intervals[0][0], f.intervals[-1][1]
+        if lo < SHARED_BASE or hi > ctx.shared_end:
+            where = f"{SHARED_BASE}..{ctx.shared_end - 1}"
+            text = f"bytes {lo}..{hi - 1}, which a matrix descriptor names, leave shared memory, {where}"
+            return (fault(site, "SV114", text),)
+    return ()
 
 
 def _all_of(some: Sequence[Footprint]) -> Footprint:

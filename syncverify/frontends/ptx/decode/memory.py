@@ -8,6 +8,7 @@ from itertools import count, pairwise
 from typing import Any
 
 from syncverify.frontends.ptx.decode.effects import SHARED_BASE, Context, Opaque, Value
+from syncverify.frontends.ptx.decode.parts import OWN, elsewhere, window
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Mem, Operand, Vector
 from syncverify.frontends.ptx.syntax.types import WINDOW, width
 from syncverify.frontends.ptx.values.atomic_tickets import is_forwarded
@@ -38,10 +39,19 @@ class Access:
     space: str  # shared, or generic
     scope: Scope = Scope.GPU
     strong: bool = field(default=False, kw_only=True)  # relaxed, volatile or stronger
+    own: bool = field(default=False, kw_only=True)  # the form for the CTA's own shared memory
+    packed: int = field(default=1, kw_only=True)  # values in each element that are accessed one by one
 
     @property
     def bytes(self) -> int:
         return self.size * len(self.elements)
+
+    @property
+    def single(self) -> int:
+        """Bytes of one of several accesses that a strong one is; 0 if it is one (PTX ISA, memory consistency
+        model: vector and packed data types)."""
+        one = self.size // self.packed
+        return one if (self.strong or self.code == Ev.ATOMIC) and one != self.bytes else 0
 
     def events(self, ctx: Context, site: int, address: Value, values: Sequence[Value], handle: int,
                part: bool) -> list[Event]:  # fmt: skip
@@ -71,17 +81,19 @@ def decode_access(i: Instr) -> Access | None:
     if "volatile" in i.mods or "mmio" in i.mods:
         scope = Scope.SYS  # PTX ISA, ld.volatile: relaxed with system scope
     strong = not _STRONG.isdisjoint(i.mods)
+    own = window(i.mods) == OWN
+    packed = 2 if i.op in ("atom", "red") and i.mods[-1].endswith("x2") else 1
     size = width(i.mods[-1]) // 8
     ops = i.operands
     match i.op:
         case "ld" | "ldu" if isinstance(ops[1], Mem):
-            return Access(Ev.READ, ops[1], _items(ops[0]), size, space, scope, strong=strong)
+            return Access(Ev.READ, ops[1], _items(ops[0]), size, space, scope, strong=strong, own=own)
         case "st" if isinstance(ops[0], Mem):
-            return Access(Ev.WRITE, ops[0], _items(ops[1]), size, space, scope, strong=strong)
+            return Access(Ev.WRITE, ops[0], _items(ops[1]), size, space, scope, strong=strong, own=own)
         case "atom" if isinstance(ops[1], Mem):
-            return Access(Ev.ATOMIC, ops[1], _items(ops[0]), size, space, scope)
+            return Access(Ev.ATOMIC, ops[1], _items(ops[0]), size, space, scope, packed=packed, own=own)
         case "red" if isinstance(ops[0], Mem):
-            return Access(Ev.ATOMIC, ops[0], _items(ops[1]), size, space, scope)
+            return Access(Ev.ATOMIC, ops[0], _items(ops[1]), size, space, scope, packed=packed, own=own)
     return None
 
 
@@ -121,6 +133,8 @@ def access_events(a: Access, ctx: Context, site: int, address: Value, values: Se
             return [(Ev.FAULT, site, "SV114", text)]
     if not 0 <= cta < ctx.ctas:
         return [(Ev.FAULT, site, "SV114", f"rank {cta} is no CTA of the cluster, which has {ctx.ctas}")]
+    if a.own and cta != ctx.cta:
+        return [(Ev.FAULT, site, "SV114", elsewhere("the address", cta))]
     writes = a.code == Ev.WRITE
     if len(set(offsets)) == 1 and not part:
         fp = footprint(cta, Range(offsets[0], size), ctx.lanes, varying=writes, many=len(ctx.lanes) > 1)
@@ -129,6 +143,8 @@ def access_events(a: Access, ctx: Context, site: int, address: Value, values: Se
     if fp.overlap:
         alike = _same_values(a, ctx, site, offsets, values)
         fp = replace(fp, overlap=not alike, alike=alike)
+    if a.single:
+        fp = replace(fp, element=a.single)
     return _events(a, site, ctx.footprint(fp), handle)
 
 
@@ -210,16 +226,20 @@ class Bytes:
             self.cells[address] = (size, value)
 
     def forget(self, lo: int, hi: int) -> None:
-        """The bytes ``lo..hi-1`` hold something else now."""
+        """The bytes ``lo..hi-1`` hold something else now; those beside them keep what they hold."""
         cells = self.cells
-        if hi - lo > len(cells):
-            for a in [a for a, (n, _) in cells.items() if a < hi and lo < a + n]:
-                del cells[a]
-            return
-        for a in range(lo - 15, hi):
-            cell = cells.get(a)
-            if cell is not None and a + cell[0] > lo:
-                del cells[a]
+        near = (
+            [a for a, (n, _) in cells.items() if a < hi and lo < a + n]
+            if hi - lo > len(cells)
+            else [a for a in range(lo - 15, hi) if a in cells and a + cells[a][0] > lo]
+        )
+        for a in near:
+            n, value = cells.pop(a)
+            if value.__class__ in INTS or (value.__class__ is PerLane and value.fixed):
+                if a < lo:
+                    cells[a] = lo - a, value & (1 << 8 * (lo - a)) - 1
+                if hi < a + n:
+                    cells[hi] = a + n - hi, value >> 8 * (hi - a) & (1 << 8 * (a + n - hi)) - 1
 
     def load(self, address: int, size: int, missing: Unknown) -> Any:
         cell = self.cells.get(address)

@@ -25,14 +25,21 @@ def fault(site: int, rule: str, message: str) -> Event:
     return (Ev.FAULT, site, rule, message)
 
 
+#: An address in the executing CTA's own shared memory.
+OWN = "shared::cta"
+
+
 def spaces(mods: Sequence[str]) -> list[str]:
     """The state spaces that the modifiers name, in order."""
     return [m for m in mods if m in _STATE_SPACES]
 
 
 def window(mods: Sequence[str]) -> str:
-    """How a shared address is written: ``shared``, or ``generic`` where no space is named."""
-    return "shared" if any(m.startswith("shared") for m in mods) else "generic"
+    """How a shared address is written: ``shared`` for ``.shared::cluster``, OWN for ``.shared`` and
+    ``.shared::cta`` (PTX ISA, state spaces: the default), or ``generic`` where no space is named."""
+    if "shared::cluster" in mods:
+        return "shared"
+    return OWN if any(m.startswith("shared") for m in mods) else "generic"
 
 
 def multicasts(mods: Sequence[str]) -> bool:
@@ -144,6 +151,8 @@ def region(ctx: Context, site: int, faults: list[Event], value: Value, space: st
         text = f"rank {r.cta} is no CTA of the cluster, which has {ctx.ctas}"
         faults.append(fault(site, "SV114", text))
         r.cta = ctx.cta
+    if space == OWN and r.cta != ctx.cta:
+        faults.append(fault(site, "SV114", elsewhere(what, r.cta)))
     for lo in r.each():
         if lo % unit:
             text = f"{what} at byte {lo} of shared memory is not {unit}-byte aligned"
@@ -156,6 +165,11 @@ def region(ctx: Context, site: int, faults: list[Event], value: Value, space: st
             faults.append(fault(site, "SV114", text))
             break
     return r
+
+
+def elsewhere(what: str, cta: int) -> str:
+    """An address that ``mapa`` gave for another CTA, in the form for one's own shared memory."""
+    return f"{what} lies in CTA {cta}: the form shared::cta reaches only the executing CTA's own"
 
 
 def barrier_at(ctx: Context, site: int, faults: list[Event], value: Value, space: str,
@@ -176,6 +190,9 @@ def barrier_at(ctx: Context, site: int, faults: list[Event], value: Value, space
     if offset < SHARED_BASE or offset + 8 > ctx.shared_end:
         text = f"the mbarrier at byte {offset} leaves shared memory, {SHARED_BASE}..{ctx.shared_end - 1}"
         faults.append(fault(site, "SV208", text))
+        return -1, cta, offset
+    if not local and space == OWN and cta != ctx.cta:
+        faults.append(fault(site, "SV208", elsewhere("the mbarrier", cta)))
         return -1, cta, offset
     if local and cta != ctx.cta:
         text = f"{local} works only on the CTA's own barriers, not on one of CTA {cta}"

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from math import prod
 
 from syncverify.base.reason import Cause, Reason
-from syncverify.frontends.ptx.decode.copies import own_source, targets
+from syncverify.frontends.ptx.decode.copies import destination, own_source, targets
 from syncverify.frontends.ptx.decode.effects import Context, MapFacts, Opaque, Unsupported, Value
 from syncverify.frontends.ptx.decode.map_addresses import MAP_BYTES, MapAddress
 from syncverify.frontends.ptx.decode.parts import (
+    OWN,
     Decoded,
     effect,
     immediate,
@@ -47,7 +48,7 @@ def decode_tensor(instr: Instr) -> Decoded:
             rest = [o for o in ops[3:] if not isinstance(o, Vector)]  # without the offsets of im2col
             multicast = multicasts(instr.mods)
             if not multicast or rest:
-                return _load(to, source, bar, rest[:1] if multicast else ())
+                return _load(to, source, bar, rest[:1] if multicast else (), destination(ways[0]))
     return malformed(instr)
 
 
@@ -61,14 +62,14 @@ def _box(ctx: Context, value: Value) -> int:
     return facts.bytes
 
 
-def _load(to: Mem, source: Mem, bar: Mem, mask: Sequence[Operand]) -> Decoded:
+def _load(to: Mem, source: Mem, bar: Mem, mask: Sequence[Operand], space: str) -> Decoded:
     n = len(source.coords)
 
     def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
         faults: list[Event] = []
         size = _box(ctx, v[1])
-        here = region(ctx, site, faults, v[0], "shared", size, _ALIGN, "the destination")
-        found = targets(ctx, site, faults, here, v[2], v[3] if mask else None, size)
+        here = region(ctx, site, faults, v[0], space, size, _ALIGN, "the destination")
+        found = targets(ctx, site, faults, here, v[2], v[3] if mask else None, size, space)
         if not found:
             return faults
         tail = v[len(v) - n :] if n else ()
@@ -171,7 +172,7 @@ def _replace(instr: Instr, at: Mem) -> Decoded:
     def write(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
         # PTX ISA, tensormap.replace: a weak write of the whole object.
         faults: list[Event] = []
-        here = region(ctx, site, faults, v[0], "shared", MAP_BYTES, MAP_BYTES, "the tensor map")
+        here = region(ctx, site, faults, v[0], OWN, MAP_BYTES, MAP_BYTES, "the tensor map")
         return [*faults, (Ev.WRITE, site, here.footprint(ctx))]
 
     return effect(write, (at,))
@@ -181,7 +182,7 @@ def _cp_fence(operands: Sequence[Operand], scope: int, facts: MapFacts | None) -
     def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
         # The warp copies the edited map to global memory, which replaces the one there, and releases it.
         faults: list[Event] = []
-        source = region(ctx, site, faults, v[1], "shared", MAP_BYTES, MAP_BYTES, "the tensor map")
+        source = region(ctx, site, faults, v[1], OWN, MAP_BYTES, MAP_BYTES, "the tensor map")
         number = ctx.map_index(v[0])
         if facts is not None:
             ctx.define_map(v[0], facts)

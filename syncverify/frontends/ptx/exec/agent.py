@@ -86,7 +86,7 @@ class PtxAgent:
         return StepMemo()
 
     def step_in_lockstep(self, answer: int, steps: StepMemo) -> Event:
-        """The same among agents of its class that hold the same but for a place in a ring; ``lockstep_memo``:
+        """The same among agents of its class that hold the same but for a place in a ring; ``steps``:
         what
         code did to the registers of some of them, on the same path."""
         alone = not self.sized or self.r[SHARED] is not None or bool(self.r[LOCAL].cells)
@@ -126,6 +126,30 @@ class PtxAgent:
             by_zero = self.program.words and has(e.reason, Cause.ZERO_DIVISOR)
             return self._stop(BY_WORD if by_zero else e.reason)
         return self._stop(f"no event within {SIZED_JUMPS} steps")
+
+    def move(self, answer: int = 0) -> Event | None:
+        """One stretch of code, where sizes may have no number: an event, or None where it only jumps."""
+        r, label = self.r, self.r[PC]
+        some = self.program.saved.get(label)
+        before = r[:] if some is None else some[1](r)
+        try:
+            return self.blocks[label](r, answer)
+        except NeedsDecision:
+            for slot, value in zip(range(len(r)) if some is None else some[0], before, strict=True):
+                r[slot] = value
+            raise
+        except NotConcrete as e:
+            raise NotConcrete(self._located(_asking(reason_of(e)))) from None
+        except Disagreement as d:
+            raise LaneSplit(self.cls, d.masks) from None
+        except Opaque as e:
+            by_zero = self.program.words and has(e.reason, Cause.ZERO_DIVISOR)
+            return self._stop(BY_WORD if by_zero else e.reason)
+
+    @property
+    def shares(self) -> bool:
+        """Whether it sees numbers that other agents have stored in shared memory."""
+        return self.r[SHARED] is not None
 
     @property
     def input_registers(self) -> frozenset[int]:

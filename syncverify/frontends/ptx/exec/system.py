@@ -125,7 +125,7 @@ class PtxSystem:
             smem_names=list(laid.names),
             varies=tables.varies,
             skips=program.skips,
-            settled=program.settled if program.inputs else None,
+            reads_only_inputs=program.reads_only_inputs if program.inputs else None,
             equal_stores=program.equal_value,
             dependent_launch=program.dependent or any(i.op == "griddepcontrol" for i in program.body),
             has_to_wait=program.dependent,

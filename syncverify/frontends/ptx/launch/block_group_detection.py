@@ -133,7 +133,7 @@ def _from_block_number(program: Program, accesses: Iterable[int]) -> bool:
             made.setdefault(name, []).append(i)
     known: dict[str, bool] = {}
 
-    def told(name: str) -> bool:
+    def is_known(name: str) -> bool:
         if name not in known:
             known[name] = True  # what is made of itself as well
             known[name] = all(map(plain, made.get(name, ())))
@@ -142,9 +142,9 @@ def _from_block_number(program: Program, accesses: Iterable[int]) -> bool:
     def plain(i: Instr) -> bool:
         if i.op in ("ld", "ldu"):
             return "param" in i.mods and i.mods[-1].endswith("64")
-        return i.op not in ("atom", "call") and all(map(told, sources(i)))
+        return i.op not in ("atom", "call") and all(map(is_known, sources(i)))
 
-    return all(told(r) for k in accesses for r in registers(_address(program.body[k])))
+    return all(is_known(r) for k in accesses for r in registers(_address(program.body[k])))
 
 
 def _uses(program: Program) -> Iterator[tuple[int, str]]:

@@ -66,6 +66,8 @@ class Leaf:
 
 def leaves(spec: Any, param: Variable, where: str, fail: Fail) -> tuple[Leaf, ...]:
     """The leaves that a parameter's entry gives, in order of their offsets; checked against its size."""
+    if spec == "ptr" and param.size == 8:
+        spec = {"ptr": param.name}  # a pointer without a name; no size is called so
     if not isinstance(spec, list | dict):
         spec = {_own_kind(param, spec, where, fail): spec}
     found, end, align = _laid_out(spec, where, fail, 0)

@@ -46,7 +46,6 @@ def kernel(between: str) -> Kernel:
 @pytest.fixture
 def splits(monkeypatch: pytest.MonkeyPatch) -> list[LaneSplit]:
     """All splits that explorations come to."""
-
     found: list[LaneSplit] = []
     monkeypatch.setattr(attempt, "refined", lambda system, s: found.append(s) or refined(system, s))
     return found

@@ -70,9 +70,11 @@ def test_half_of_a_warp(tmp_path: Path, name: str, policy: Policy) -> None:
         ("@!%p1 bra A; bar.warp.sync 65535; A: {0} bar.sync 0;", (("-1", "-1"), Verdict.PROVED)),
         ("@!%p1 bra A; bar.sync 1, 64; A: {0} @%p1 bra B; bar.sync 1, 64; B:",
          (("-1", "-1"), Verdict.REFUTED)),
-        # left for good
-        ("@!%p1 exit; {0}", (("-1", "-1"), Verdict.REFUTED)),
+        # left for good: not waited for, before and after the others have come
+        ("@!%p1 exit; {0}", (("-1", "-1"), Verdict.PROVED)),
         ("@!%p1 exit; {0}", (("65535", "-1"), Verdict.PROVED)),
+        ("@%p1 bra A; bar.sync 1, 64; exit; A: bar.sync 1, 64; {0}", (("-1", "-1"), Verdict.REFUTED)),
+        ("@%p1 bra A; barrier.sync 1, 64; exit; A: barrier.sync 1, 64; {0}", (("-1", "-1"), Verdict.PROVED)),
         # a mask that the lane's number gives
         ("and.b32 %r5, %r2, 24; shl.b32 %r6, 255, %r5; {0}", (("%r6", "-1"), Verdict.PROVED)),
         ("and.b32 %r5, %r2, 28; shl.b32 %r6, 255, %r5; {0}", (("%r6", "-1"), Verdict.REFUTED)),
@@ -111,3 +113,10 @@ def test_a_product_needs_its_whole_warp(tmp_path: Path) -> None:
     assert verdict(tmp_path, MMA)[0] is Verdict.PROVED
     assert verdict(tmp_path, LOWER.format(MMA, "bar.sync 0;")) == (Verdict.REFUTED, ["SV303"])
     assert verdict(tmp_path, f"@!%p1 exit; {MMA}") == (Verdict.REFUTED, ["SV303"])
+
+
+@pytest.mark.parametrize(("upper", "wanted"), [("4294901760", Verdict.PROVED), ("-1", Verdict.REFUTED)])
+def test_halves_that_elect(tmp_path: Path, upper: str, wanted: Verdict) -> None:
+    # PTX ISA, elect.sync: the threads of the mask execute it, not the whole warp
+    text = "@!%p1 bra A; elect.sync _|%p4, 65535; bra B; A: elect.sync _|%p4, {}; B: bar.sync 0;"
+    assert verdict(tmp_path, text.format(upper))[0] is wanted

@@ -53,6 +53,12 @@ LOAD = f"{TID} ld.param.u64 %rd1, [p]; mul.wide.u32 %rd4, %r1, 4; add.s64 %rd2, 
         (f"{LOAD} ld.global.nc.f32 %f1, [%rd1];", "%f1", 0),
         (f"{LOAD} ld.global.f32 %f1, [%rd1];", "%f1", TIME),
         (f"{LOAD} ld.relaxed.gpu.global.f32 %f1, [%rd1];", "%f1", EVERY),
+        # a comparison with 64 asks for the bits from there on; with 63 or -1 for all
+        (f"{TID} setp.lt.u32 %p1, %r1, 64;", "%p1", 0x40),
+        (f"{TID} setp.gt.s32 %p1, %r1, 63;", "%p1", 0x40),
+        (f"{TID} setp.ge.u32 %p1, %r1, 63;", "%p1", 0x7F),
+        (f"{TID} sub.s32 %r2, %r1, 5; setp.lt.s32 %p1, %r2, 0;", "%p1", 0x7F),
+        (f"{TID} setp.eq.u32 %p1, %r1, 64;", "%p1", 0x7F),
         # the number of a warp, as a quotient of a sum that compilers round towards zero
         ("mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ntid.x; mov.u32 %r3, %tid.x; mad.lo.s32 %r4, %r1, %r2, %r3; "
          "shr.s32 %r5, %r4, 31; shr.u32 %r6, %r5, 27; add.s32 %r7, %r4, %r6; shr.s32 %r8, %r7, 5;",
@@ -139,6 +145,11 @@ ret;
          "add.u32 %r30, %r30, %r31; st.shared.f32 [%r30], %f10;", Verdict.PROVED),
         (butterfly(8, 4, 2, 1) + "shr.u32 %r30, %r1, 5; shl.b32 %r30, %r30, 2; mov.u32 %r31, s; "
          "add.u32 %r30, %r30, %r31; st.shared.f32 [%r30], %f8;", Verdict.REFUTED),
+        # whole warps that leave change nothing; lanes of a warp that leave take their values with them
+        ("mov.u32 %r1, %tid.x; setp.ge.u32 %p2, %r1, 32; @%p2 exit; " + butterfly(16, 8, 4, 2, 1)
+         + "st.shared.f32 [s], %f10;", Verdict.PROVED),
+        ("mov.u32 %r1, %tid.x; setp.ge.u32 %p2, %r1, 20; @%p2 exit; " + butterfly(16, 8, 4, 2, 1)
+         + "st.shared.f32 [s], %f10;", Verdict.REFUTED),
     ],
 )  # fmt: skip
 def test_lanes_that_store_to_one_word(tmp_path: Path, body: str, verdict: Verdict) -> None:

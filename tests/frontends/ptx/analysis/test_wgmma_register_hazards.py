@@ -117,6 +117,36 @@ def test_a_constant_is_no_write() -> None:
     assert events(FENCE, "mov.b32 %f1, 0f00000000", mma()) == []
 
 
+def test_a_copy_into_registers_in_flight_is_contested() -> None:
+    moved = [(Ev.FRAG_WRITE, "%f1", 1)]
+    assert events(FENCE, mma(), COMMIT, "mov.b32 %f2, 0f00000000", wait(0)) == moved
+    assert events(FENCE, mma(), COMMIT, "mov.b32 %f2, %f9", wait(0)) == moved
+    assert events(FENCE, mma(), COMMIT, wait(0), "mov.b32 %f2, %f9") == []
+    # renamed, and brought back: around loops compilers do so
+    assert events(FENCE, mma(), COMMIT, "mov.b32 %f21, %f2", "mov.b32 %f2, %f21", wait(0)) == []
+    # a copy of it is no register of the wgmma
+    assert events(FENCE, mma(), COMMIT, "mov.b32 %f21, %f2", "mov.b32 %f21, %f9", wait(0)) == []
+    a = "{%r1, %r2, %r3, %r4}"
+    assert events(FENCE, mma(a=a), COMMIT, "mov.b32 %r2, %r9", wait(0)) == [(Ev.FRAG_WRITE, "%r1", 1)]
+    assert events(FENCE, mma(a=a), COMMIT, wait(0), "mov.b32 %r2, %r9") == []
+
+
+@pytest.mark.parametrize(("between", "strict"), [("mov.b32 %f18, 0f00000000;", "refuted"), ("", "proved")])
+def test_a_copy_into_registers_in_flight_by_policy(between: str, strict: str, check: Any) -> None:
+    text = Path("corpus/ptx/accumulator_in_flight.good.ptx").read_text()
+    launch = Path("corpus/ptx/accumulator_in_flight.good.ptx.launch.toml").read_text()
+    commit = "wgmma.commit_group.sync.aligned;"
+    at = text.rindex(commit) + len(commit)
+    registers = text[text.rindex("wgmma.mma_async") :].split("{")[1].split("}")[0]
+    text = text[:at] + "\n" + between.replace("%f18", registers.split(",")[0]) + text[at:]
+    report = check(text, facts=launch)
+    assert report["verdict"] == "proved"
+    found = [d["contested"] for d in report["diagnostics"] if d["severity"] == "warning"]
+    assert ("K25" in found) == bool(between)
+    report = check(text, 2, launch, "--policy", "strict")
+    assert ("SV401" in [d["rule"] for d in report["diagnostics"]]) == (strict == "refuted")
+
+
 def test_operands_in_registers() -> None:
     a = "{%r1, %r2, %r3, %r4}"
     assert events("or.b32 %r2, %r8, %r9", FENCE, mma(a=a), COMMIT, wait(0)) == []

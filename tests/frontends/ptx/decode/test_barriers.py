@@ -34,7 +34,7 @@ FULL = 0xFFFFFFFF
         ("barrier.cluster.wait", ("CLUSTER_WAIT", 0)),
         ("barrier.cluster.wait.acquire.aligned", ("CLUSTER_WAIT", Flag.ALIGNED)),
         ("elect.sync _|%p1, -1", ("ELECT", FULL)),
-        ("elect.sync %r3|%p1, %r4", ("ELECT", 0xFF)),
+        ("elect.sync %r3|%p1, %r4", ("COLLECTIVE", 0xFF, 1, 1)),
         ("setmaxnreg.inc.sync.aligned.u32 240", ("SETMAXNREG", 1, 240)),
         ("setmaxnreg.dec.sync.aligned.u32 24", ("SETMAXNREG", 0, 24)),
         ("griddepcontrol.wait", ("GRID_WAIT",)),

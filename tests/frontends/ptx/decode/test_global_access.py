@@ -218,7 +218,7 @@ def test_blocks_of_a_large_grid_may_wait_for_later_ones(check: Any) -> None:
 def test_the_address_of_a_flag_must_be_known(check: Any) -> None:
     report = check(handover(), 2, FACTS.replace('1 = {{ptr = "flag"}}\n', ""))
     assert report["verdict"] == "unknown"
-    assert "params.1" in report["reason"]
+    assert "param 1" in report["reason"]
 
 
 #: A whole block waits: thread 0 asks, shared memory tells the others.
@@ -452,7 +452,7 @@ def test_no_proof_rests_on_addresses_that_are_not_known(check: Any) -> None:
     good = module_text(LOADED_BACK.replace("FENCE", "fence.proxy.async;"), params=PARAMS)
     report = check(good, 1, facts)
     assert report["verdict"] == "unknown"
-    assert "params.0" in report["reason"]
+    assert "param 0" in report["reason"]
     hangs = good.replace("expect_tx.shared::cta.b64 _, [%r6], 128", "expect_tx.shared::cta.b64 _, [%r6], 256")
     assert check(hangs, 1, facts)["verdict"] == "refuted"
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from syncverify.base.diagnostics import KernelReport, Severity
+from syncverify.base.reason import Cause, has
 from syncverify.cli.main import run
 from syncverify.driver.files import check_source, read_source
 from syncverify.frontends.launch_facts import read_facts
@@ -153,7 +154,11 @@ def test_wrong_hand_over_of_numbers(tmp_path: Path, changes: list[tuple[str, str
 
 
 def test_readers_of_two_writes_may_part(tmp_path: Path) -> None:
-    """Warp 2 goes by a second number, taken right after the one that warp 1 goes by."""
+    """Warp 2 goes by a second number, taken right after the one that warp 1 goes by.
+
+    Numbers of two counters may differ as far as the checker knows. Here both count the same turns, so that no
+    execution hangs.
+    """
     report = _check(
         tmp_path,
         (
@@ -164,7 +169,8 @@ def test_readers_of_two_writes_may_part(tmp_path: Path) -> None:
         ("bar.warp.sync -1;", "ld.shared.u32 %r10, [slot+8]; setp.eq.u32 %p7, %r3, 2; "
          "@%p7 mov.u32 %r9, %r10; bar.warp.sync -1;"),
     )  # fmt: skip
-    assert report.verdict.value == "refuted", report.reason
+    assert report.verdict.value == "unknown", report.reason
+    assert has(report.reason, Cause.NOT_REPLAYED)
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ class AffineWidening:
         totals: Set[int] = frozenset(),
         also: Sequence[tuple[Rows, PathCondition]] = (),
     ) -> None:
-        """``drop_new_constraints``: nothing is kept that only the later path speaks of, so that chains of
+        """``ends``: nothing is kept that only the later path speaks of, so that chains of
         widenings end.
         ``fixed``: symbols that may be units though a widening made them; ``numbers``: of sizes; ``shifted``:
         the earlier rows were moved to another place of a ring. Where stages go on by sums, ``ring``: slots of

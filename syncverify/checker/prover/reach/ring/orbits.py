@@ -28,9 +28,9 @@ def orbit_of_access_weakening(
     """What agents are to miss: of accesses that nothing but their bytes distinguishes what they miss of one
     of
     them."""
-    likes: dict[Hashable, list[int]] = {}
+    orbits: dict[Hashable, list[int]] = {}
     for j, (name, _) in enumerate(loose.records):
-        likes.setdefault(_but_bytes(name), []).append(j)
+        orbits.setdefault(_but_bytes(name), []).append(j)
     agents = {id(t.clock.m) for t in loose.run.threads}
     found: dict[Place, set[int]] = {}
     for (kind, number), rows in lost:
@@ -43,7 +43,7 @@ def orbit_of_access_weakening(
         for j in holders.get((kind, number), ()) if some else ():
             name, places = loose.records[j]
             at = places.index((kind, number))
-            for other in likes[_but_bytes(name)]:
+            for other in orbits[_but_bytes(name)]:
                 found.setdefault(loose.records[other][1][at], set()).update(some)
     return [(place, sorted(rows)) for place, rows in found.items()]
 
@@ -124,8 +124,8 @@ class RingWaits(RingBarriers):
         b = self.waited.get((column, value))
         if b is None:
             return None
-        likes, slot = self.orbits[b]
-        like = likes[(slot + by) % self.size]
+        orbit, slot = self.orbits[b]
+        like = orbit[(slot + by) % self.size]
         wait = self.run.barriers[like].waits.get(column)
         return None if wait is None or self.place(like) - self.place(b) != by else (column, wait[0])
 

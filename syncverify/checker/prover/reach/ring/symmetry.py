@@ -225,14 +225,14 @@ def detect_ring(run: Run, whole: bool = False) -> Ring | None:
     here = {info.barriers[b].offset: (slot, g) for g in groups for slot, b in enumerate(g)}
     there = {(b.cta, b.offset): i for i, b in enumerate(info.barriers)}
     slots: dict[int, int] = {}
-    likes: dict[int, tuple[int, ...]] = {}
+    orbits: dict[int, tuple[int, ...]] = {}
     for (cta, offset), b in there.items():
         if offset in here:
             slots[b], group = here[offset]
             if any((cta, info.barriers[o].offset) not in there for o in group):
                 return None
-            likes[b] = tuple([there[cta, info.barriers[o].offset] for o in group])
-    return Ring(info, size, slots, likes, disjoint)
+            orbits[b] = tuple([there[cta, info.barriers[o].offset] for o in group])
+    return Ring(info, size, slots, orbits, disjoint)
 
 
 def _in_part(use: Use, met: Iterable[tuple[int, int]], size: int) -> bool:

@@ -1,0 +1,125 @@
+"""Mutants of real kernels: does the first finding show the reader the line that was changed?
+
+    python benchmarks/checker/mutant_lines.py [--count 300] [--seed 0] [--seconds 30] [--write]
+
+One synchronizing instruction of a kernel of the real corpus is deleted, its parity negated, or its bytes
+raised (``ptx_deletion.mutants``). The line table is taken out first, so that findings stand on lines of the
+PTX. A refuted mutant counts as shown if its first finding names, by its place, a related place or its repair,
+
+    the changed line     that very line
+    the pair around it   of a deleted one: a place before and a place behind, with no more than one other
+                         synchronizing instruction between them
+
+Printed: the share, and the misses by kind and rule; with --write also benchmarks/results/mutant_lines.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import re
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT))
+
+from benchmarks.checker.ptx_deletion import SYNC, Mutant, mutants  # noqa: E402
+from syncverify.base.deadline import Guard  # noqa: E402
+from syncverify.base.diagnostics import Diagnostic, ScopeKind, Severity, Verdict  # noqa: E402
+from syncverify.driver.files import Options, check_each, read_source  # noqa: E402
+from syncverify.frontends.launch_facts import LaunchFacts, read_facts  # noqa: E402
+from tests.system.real.cache import Kernel, kernels  # noqa: E402
+
+RESULTS = ROOT / "benchmarks" / "results" / "mutant_lines.json"
+_LOC = re.compile(r"^\s*\.loc\b[^\n]*", re.M)
+#: Synchronizing instructions that may stand between the places of a pair, besides the deleted one.
+BETWEEN = 1
+
+
+def named(d: Diagnostic) -> set[int]:
+    """The lines that a finding shows."""
+    spans = [d.span, *(label.span for label in d.related), *([d.repair.span] if d.repair else [])]
+    return {span.line for span in spans if span.line}
+
+
+def shown(mutant: Mutant, lines: set[int]) -> str:
+    """How a finding that names these lines shows the mutation: changed, pair, or empty."""
+    if mutant.line in lines:
+        return "changed"
+    before = max((n for n in lines if n < mutant.line), default=0)
+    behind = min((n for n in lines if n > mutant.line), default=0)
+    if mutant.kind != "deleted" or not before or not behind:
+        return ""
+    text = mutant.text.split("\n")[before : behind - 1]
+    return "pair" if sum(len(SYNC.findall(line)) for line in text) <= BETWEEN else ""
+
+
+def first_error(path: Path, facts: LaunchFacts, seconds: float) -> tuple[Verdict, Diagnostic | None]:
+    """The verdict on the only kernel of a file, and its first error."""
+    options = Options(scope=ScopeKind.EXACT, guard=Guard(seconds), isolated=True, replay=False)
+    (report,) = check_each(read_source(path), facts, options)
+    errors = (d for d in report.diagnostics if d.severity is Severity.ERROR)
+    return report.verdict, next(errors, None)
+
+
+def chosen(count: int, seed: int) -> list[tuple[Kernel, Mutant]]:
+    """So many mutants, spread over the kernels."""
+    draw = random.Random(seed)
+    every = sorted(kernels(), key=lambda k: k.label)
+    draw.shuffle(every)
+    pools = []
+    for kernel in every:
+        text = _LOC.sub("", kernel.ptx.read_text("utf-8"))
+        pool = list(mutants(text))
+        draw.shuffle(pool)
+        pools.append((kernel, pool))
+    found: list[tuple[Kernel, Mutant]] = []
+    while len(found) < count and any(pool for _, pool in pools):
+        found += [(kernel, pool.pop()) for kernel, pool in pools if pool]
+    return found[:count]
+
+
+def main() -> None:
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
+    parser.add_argument("--count", type=int, default=300)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=30.0)
+    parser.add_argument("--write", action="store_true")
+    args = parser.parse_args()
+    rows: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        for kernel, mutant in chosen(args.count, args.seed):
+            path = Path(folder) / "mutant.ptx"
+            path.write_text(mutant.text, "utf-8")
+            verdict, error = first_error(path, read_facts(kernel.facts("exact")), args.seconds)
+            row: dict[str, Any] = {"kernel": kernel.label, "line": mutant.line, "kind": mutant.kind}
+            row |= {"op": mutant.op, "verdict": str(verdict)}
+            if error is not None and verdict is Verdict.REFUTED:
+                lines = named(error)
+                row |= {"rule": error.rule, "named": sorted(lines), "shown": shown(mutant, lines)}
+                row["repair"] = str(error.repair.mistake) if error.repair else ""
+            rows.append(row)
+            print(json.dumps(row), flush=True)
+    refuted = [r for r in rows if "shown" in r]
+    for kind in ("deleted", "parity", "bytes", ""):
+        some = [r for r in refuted if r["kind"].startswith(kind)]
+        hits = Counter(r["shown"] for r in some)
+        share = (len(some) - hits[""]) / max(len(some), 1)
+        said = f"shown {share:.1%}: {hits['changed']} line, {hits['pair']} pair"
+        print(f"{kind or 'all':8} {len(some):4} refuted, {said}")
+    print(Counter(r["verdict"] for r in rows))
+    misses = Counter((r["kind"], r["op"], r["rule"]) for r in refuted if not r["shown"])
+    for miss, n in misses.most_common(20):
+        print(n, *miss)
+    if args.write:
+        RESULTS.write_text(json.dumps({"seed": args.seed, "rows": rows}, indent=1) + "\n", "utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,65 @@
+"""What is claimed of an agent's loops: where they are cut, and what registers hold there, in closed form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+#: Names in forms, besides atoms of sizes: the whole periods of steps and of tiles, the steps before this
+#: tile's loop, and the steps of this tile.
+H, G, P, K = "h", "g", "p", "K"
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A register: ``c`` plus the sum of coefficients and names; or any number."""
+
+    c: int
+    parts: tuple[tuple[Any, int], ...]
+    any: bool = False
+
+    def shape(self) -> Any:
+        return "any" if self.any else "sum"
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes(Form):
+    """A register with one number for each lane."""
+
+    lanes: tuple[int, ...] = ()
+
+    def __init__(self, lanes: tuple[int, ...]) -> None:
+        object.__setattr__(self, "c", 0)
+        object.__setattr__(self, "parts", ())
+        object.__setattr__(self, "any", False)
+        object.__setattr__(self, "lanes", lanes)
+
+    def shape(self) -> Any:
+        return "lanes"
+
+
+ANY = Form(0, (), True)
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """A place where a loop is cut.
+
+    ``tiles``: it has loops inside; ``outer``: the loop around it; ``late``: it asks behind its body whether
+    it goes on. ``forms``: by the residues of the counters of steps and tiles.
+    """
+
+    place: int
+    tiles: bool
+    outer: int | None
+    late: bool
+    forms: dict[tuple[int, int], dict[Any, Form]]
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """``steps``, ``tiles``: after how many of them everything repeats."""
+
+    steps: int
+    tiles: int
+    headers: tuple[Header, ...]

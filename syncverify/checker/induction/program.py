@@ -1,0 +1,146 @@
+"""The protocols of a kernel whose sizes have no number: one for each system and each way its facts leave."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+from typing import Protocol as Interface
+
+from syncverify.checker.induction.assemble import Assembly, Part
+from syncverify.checker.induction.claims import Claim
+from syncverify.checker.induction.read import LoopText, Piece, Reader, Text, TilesText
+from syncverify.checker.induction.read import Region as TextRegion
+from syncverify.checker.induction.stepping import NotReadError, SizeCaseError
+from syncverify.checker.kernel.linear import Term, num, var
+from syncverify.checker.kernel.protocol import Protocol
+from syncverify.model.events import LaneSplit
+from syncverify.symbolic.context import NotConcrete, SymbolicContext
+from syncverify.symbolic.path_condition import PathCondition
+
+#: Numbers that are no fact about a size: the ends of machine words.
+_WORD = 2**31 - 1
+_TAKEN = frozenset({"u", "n", "j", "x"})
+MOST_SPLITS = 64
+
+
+class Claims(Interface):
+    """Where claims about agents come from; a class that is split there is split here too."""
+
+    def ready(
+        self, space: SymbolicContext, root: PathCondition, names: Mapping[int, str], seed: int
+    ) -> None: ...
+
+    def claim(self, cls: int) -> Claim: ...
+
+    def refine(self, split: LaneSplit) -> None: ...
+
+
+def parameters(space: SymbolicContext, root: PathCondition) -> dict[int, str]:
+    """The atoms that sizes are made of at the start, by name."""
+    names: dict[int, str] = {}
+    for a in range(len(space.symbols)):
+        if a in root.defs:
+            continue
+        plain = re.sub(r"[^A-Za-z0-9_.]", "_", space.symbols[a].name)
+        if not re.match(r"[A-Za-z_]", plain) or plain in _TAKEN:
+            plain = "_" + plain
+        while plain in names.values():
+            plain += "_"
+        names[a] = plain
+    return names
+
+
+def facts(root: PathCondition, names: dict[int, str], used: set[str]) -> tuple[Term, ...]:
+    """What the path says of these sizes alone."""
+    out: list[Term] = []
+    for a, name in names.items():
+        if name not in used:
+            continue
+        low, high = root.interval(a)
+        if low is not None and low > -_WORD:
+            out.append(var(name) - low)
+        if high is not None and high < _WORD:
+            out.append(num(high) - var(name))
+    for parts, c in root.inequalities.items():
+        if all(a in names and names[a] in used for a, _ in parts):
+            t = num(c)
+            for a, k in parts:
+                t = t + var(names[a]) * k
+            out.append(t)
+    return tuple(dict.fromkeys(out))
+
+
+def protocol_of(
+    space: SymbolicContext, root: PathCondition, system: Any, claims: Claims
+) -> tuple[Protocol, list[Claim]]:
+    """The protocol of one system on one path; NotReadError with the reason where it is none."""
+    names = parameters(space, root)
+    claims.ready(space, root, names, 1)
+    for _ in range(MOST_SPLITS):
+        space.path = root
+        try:
+            return _protocol(space, root, system, claims, names)
+        except LaneSplit as split:
+            space.path = root
+            system = system.refined(split)
+            claims.refine(split)
+    raise ValueError("lane classes kept splitting")
+
+
+def _protocol(
+    space: SymbolicContext, root: PathCondition, system: Any, claims: Claims, names: dict[int, str]
+) -> tuple[Protocol, list[Claim]]:
+    def agents(i: int) -> Any:
+        space.path = root
+        return system.agents()[i]
+
+    parts: list[Part] = []
+    told: list[Claim] = []
+    for i, cls in enumerate(system.info.classes):
+        text = claim = None
+        for claim in told[-3:][::-1]:
+            # agents of one code mostly do the same: what was claimed of others is tried first
+            try:
+                text = Reader(space, root, claim, names=names).read(agents(i))
+                break
+            except SizeCaseError:
+                raise
+            except (NotReadError, NotConcrete):
+                continue
+        if text is None:
+            claim = claims.claim(i)
+            text = Reader(space, root, claim, names=names).read(agents(i))
+        assert claim is not None
+        told.append(claim)
+        parts.append(Part(cls, text, (claim.steps, claim.tiles)))
+    used = {x for p in parts for t in _terms(p.text) for x in t.names()} & set(names.values())
+    made = Assembly(system.info, frozenset(used), facts(root, names, used), parts)
+    return made.protocol(), told
+
+
+def _terms(text: Text) -> list[Term]:
+    out: list[Term] = []
+
+    def region(r: TextRegion) -> None:
+        out.extend((r.steps, r.tile, *(g for p in r.pieces for g in p.guards)))
+
+    def visit(x: TextRegion | LoopText) -> None:
+        if isinstance(x, TextRegion):
+            region(x)
+        else:
+            out.extend((x.lo, x.hi))
+            region(x.body)
+
+    for x in text:
+        if isinstance(x, TilesText):
+            out.append(x.count)
+            out.extend(t for trip in x.trips for t in (*trip.guards, trip.steps))
+            for y in x.body:
+                visit(y)
+        else:
+            visit(x)
+    return out
+
+
+__all__ = ["Piece", "protocol_of"]

@@ -1,0 +1,724 @@
+"""Reads what an agent does as blocks, loops and tiles, by induction over claimed registers.
+
+TRUSTED. A claim says what registers hold at the headers of loops. From each header the agent is run to the
+next one, once for each residue of the counters: there the registers must be what the claim says of the next
+turn. So the operations that were met on the way are those of every turn (docs/kernel.md, "From code to
+protocol").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from syncverify.checker.induction.claims import Claim, Form, G, H, Header, K, Lanes, P
+from syncverify.checker.induction.operations import essence
+from syncverify.checker.induction.stepping import Decision, Leaf, NotReadError, SizeCaseError, leaves, resolve
+from syncverify.checker.kernel.linear import ZERO, Term, apply, num, var
+from syncverify.checker.kernel.protocol import N, U
+from syncverify.model.events import Event
+from syncverify.symbolic.context import AffineTerm as Value
+from syncverify.symbolic.context import SymbolicContext
+from syncverify.symbolic.inequalities import Parts, negated
+from syncverify.symbolic.path_condition import PathCondition
+
+#: The counters of steps and of tiles less their whole periods; behind a last turn they may be a period more.
+Residue = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One operation of a region: its event by residue, and under which constraints it is executed."""
+
+    site: int
+    events: Mapping[Residue, Event]
+    guards: tuple[Term, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Straight code. ``steps``, ``tile``: what the counters are there, as terms of a protocol."""
+
+    pieces: tuple[Piece, ...]
+    steps: Term
+    tile: Term
+
+
+@dataclass(frozen=True, slots=True)
+class LoopText:
+    """``n`` from ``lo`` to ``hi - 1``."""
+
+    lo: Term
+    hi: Term
+    body: Region
+
+
+@dataclass(frozen=True, slots=True)
+class Trip:
+    """How many steps a tile has, where ``guards`` hold."""
+
+    guards: tuple[Term, ...]
+    steps: Term
+
+
+@dataclass(frozen=True, slots=True)
+class TilesText:
+    """``u`` from 0 to ``count - 1``. ``trips``: the steps of each; ``function``: their prefix sums."""
+
+    count: Term
+    trips: tuple[Trip, ...]
+    full: bool  # no tile is empty
+    function: str
+    body: tuple[Region | LoopText, ...]
+
+
+Text = tuple[Region | LoopText | TilesText, ...]
+
+
+@dataclass(slots=True)
+class Reader:
+    """Reads one agent. ``function``: the name of its prefix sums."""
+
+    space: SymbolicContext
+    root: PathCondition
+    claim: Claim
+    function: str = "P"
+    names: dict[int, str] = field(default_factory=dict)  # atoms of sizes -> parameters
+    atoms: dict[str, Any] = field(default_factory=dict)
+    templates: dict[int, Leaf] = field(default_factory=dict)
+    headers: dict[int, Header] = field(default_factory=dict)
+    begun: set[int] = field(default_factory=set)  # headers of loops that are read, or being read
+
+    def __post_init__(self) -> None:
+        self.headers = {h.place: h for h in self.claim.headers}
+        self.space.path = self.root
+        for name in (H, G, P):
+            self.atoms[name] = self.space.symbol(name, 0, None)
+        self.atoms[K] = self.space.symbol(K, None, None)
+
+    # ---------------------------------------------------------------- terms
+
+    def term(self, c: int, parts: Parts, steps: Term, tile: Term, before: Term) -> Term:
+        """A sum as a term of a protocol; ``before``: what the steps before this loop are there."""
+        own = {self._atom(x): x for x in self.atoms}
+        total = num(c)
+        for a, k in parts:
+            name = own.get(a)
+            if name == H:
+                if k % self.claim.steps:
+                    raise NotReadError("a part of a counter")
+                total = total + steps * (k // self.claim.steps)
+            elif name == G:
+                if k % self.claim.tiles:
+                    raise NotReadError("a part of a counter")
+                total = total + tile * (k // self.claim.tiles)
+            elif name == P:
+                total = total + before * k
+            elif name == K:
+                total = total + var("%K") * k
+            else:
+                total = total + var(self.parameter(a)) * k
+        return total
+
+    def parameter(self, a: int) -> str:
+        if a not in self.names:
+            raise NotReadError(f"{self.space.symbols[a].name} is no number of the launch")
+        return self.names[a]
+
+    def _atom(self, name: str) -> int:
+        value = self.atoms[name]
+        assert isinstance(value, Value)
+        return value.parts[0][0]
+
+    # ---------------------------------------------------------------- visits
+
+    def value(self, form: Form, p: Any) -> Any:
+        total: Any = form.c
+        for name, k in form.parts:
+            total = total + self.named(name, {**self.atoms, P: p}) * k
+        return total
+
+    def named(self, name: str, own: Mapping[str, Any]) -> Any:
+        """What a name in a form stands for: a counter, or a size at the start."""
+        if name.startswith("$"):
+            back = {x: a for a, x in self.names.items()}
+            if name[1:] not in back:
+                raise NotReadError(f"{name[1:]} is no number of the launch")
+            return self.space.term(0, ((back[name[1:]], 1),))
+        if own.get(name) is None:
+            raise NotReadError("a register of the trip count before it is known")
+        return own[name]
+
+    def visit(self, header: Header, residue: Residue, before: Any, given: Iterable[Any]) -> Leaf:
+        """The agent at a header, at some turn of this residue. ``before``: the steps before the loop."""
+        template = self.templates[header.place]
+        path = self.root.fork()
+        self.space.path = path
+        for x in given:
+            path.assume(*self.space.of(x))
+        agent = template.agent.fork()
+        forms = header.forms.get(residue, {})
+        for slot, old in agent.live().items():
+            form = forms.get(slot)
+            if form is None or form.any:
+                agent.put(slot, self.unknown(agent, slot, old))
+            elif isinstance(form, Lanes):
+                agent.put(slot, form.lanes)
+            else:
+                agent.put(slot, self.space.resolved(self.value(form, before)))
+        return Leaf(agent, path)
+
+    def unknown(self, agent: Any, slot: Any, old: Any) -> Any:
+        """Any value of the kind that was there."""
+        if isinstance(old, tuple):
+            return tuple(self.unknown(agent, slot, x) for x in old)
+        if isinstance(old, int | Value):
+            bounds = getattr(agent, "bounds", None)
+            low, high = (None, None) if bounds is None else bounds(slot)
+            return self.space.symbol("any", low, high)
+        return old
+
+    def arrive(
+        self, leaf: Leaf, header: Header, steps: Any, tile: Any, before: Any, trips: Any = None
+    ) -> None:
+        """Accepts that a leaf is at a header as the claim says of turn ``steps`` and ``tile``."""
+        template = self.templates.setdefault(header.place, leaf)
+        agent = leaf.agent
+        self.space.path = leaf.path
+        resolve(self.space, agent)
+        if agent.point() != template.agent.point():
+            raise NotReadError("a loop is come to in different ways")
+        live, first = agent.live(), template.agent.live()
+        if live.keys() != first.keys():
+            raise NotReadError("a loop is come to with other registers")
+        residue = (self.residue(steps, self.claim.steps), self.residue(tile, self.claim.tiles))
+        forms = header.forms.get(residue, {})
+        h, g = ((x - r) for x, r in zip((steps, tile), residue, strict=True))
+        h = self._exact(h, self.claim.steps)
+        g = self._exact(g, self.claim.tiles)
+        for slot, value in live.items():
+            form = forms.get(slot)
+            if form is None or form.any:
+                if _kind(value) != _kind(first[slot]):
+                    raise NotReadError("a register changes its kind from turn to turn")
+                continue
+            if isinstance(form, Lanes):
+                if _lanes(value) != form.lanes:
+                    raise NotReadError("lanes hold other numbers in another turn")
+                continue
+            if not isinstance(value, int | Value):
+                raise NotReadError("a register is no number in some turn")
+            wanted: Any = form.c
+            for name, k in form.parts:
+                wanted = wanted + self.named(name, {H: h, G: g, P: before, K: trips}) * k
+            if not self.zero(leaf.path, value - wanted):
+                raise NotReadError(f"register {slot} holds {value}, not {wanted}")
+
+    def _exact(self, x: Any, m: int) -> Any:
+        c, parts = self.space.of(self.space.resolved(x))
+        if c % m or any(k % m for _, k in parts):
+            raise NotReadError("a counter of no known residue")
+        return self.space.term(c // m, tuple((a, k // m) for a, k in parts))
+
+    def residue(self, x: Any, m: int) -> int:
+        c, parts = self.space.of(x)
+        if any(k % m for _, k in parts):
+            raise NotReadError("a counter of no known residue")
+        return c % m
+
+    def zero(self, path: PathCondition, x: Any) -> bool:
+        c, parts = path.resolve(*self.space.of(x))
+        if not parts:
+            return c == 0
+        return path.decide(c, parts) is True and path.decide(-c, negated(parts)) is True
+
+    # ---------------------------------------------------------------- the whole
+
+    def read(self, agent: Any) -> Text:
+        """What the agent does; NotReadError where the claim does not hold."""
+        self.space.path = self.root
+        if getattr(agent, "shares", False):
+            raise NotReadError("what threads store in shared memory may steer others")
+        start = Leaf(agent, self.root.fork())
+        out: list[Region | LoopText | TilesText] = []
+        found = leaves(self.space, start, self.headers.keys())
+        here: dict[Residue, list[Leaf]] = {(0, 0): found}
+        steps, tile = ZERO, ZERO
+        target = self.target(here)
+        out.append(self.region(here, steps, tile, ZERO))
+        while target is not None:
+            header = self.headers[target]
+            if header.tiles:
+                tiles, here, steps, tile = self.tiles(header, here)
+                out.append(tiles)
+            else:
+                loop, here, steps = self.loop(header, here, steps)
+                tile = ZERO
+                out.append(loop)
+            target = self.target(here)
+            out.append(self.region(here, steps, tile, steps))
+        return tuple(x for x in out if not isinstance(x, Region) or x.pieces)
+
+    def target(self, here: Mapping[Residue, list[Leaf]]) -> int | None:
+        """Where all ways lead. SizeCaseError where sizes alone decide between several."""
+        found = {x.target for some in here.values() for x in some}
+        if len(found) != 1:
+            for some in here.values():
+                for leaf in some:
+                    self.of_sizes(leaf)
+            raise NotReadError("ways that lead to different loops")
+        return found.pop()
+
+    def of_sizes(self, leaf: Leaf) -> None:
+        """Raises SizeCaseError for the first decision that is about sizes alone."""
+        for d in leaf.decisions:
+            if d.parts and all(a in self.names for a, _ in d.parts):
+                raise SizeCaseError(d.c, d.parts)
+
+    def residues(self) -> Iterator[Residue]:
+        for r in range(self.claim.steps):
+            for q in range(self.claim.tiles):
+                yield r, q
+
+    # ---------------------------------------------------------------- loops
+
+    def once(self, header: Header) -> None:
+        """A loop is read once: control comes back to it in no other way than its own."""
+        if header.place in self.begun:
+            raise NotReadError("a loop that is come to again from behind it")
+        self.begun.add(header.place)
+
+    def loop(
+        self, header: Header, here: Mapping[Residue, list[Leaf]], steps: Term
+    ) -> tuple[LoopText, dict[Residue, list[Leaf]], Term]:
+        """A loop outside tiles. ``steps``: those before it."""
+        self.once(header)
+        p = self.atoms[P] if steps != ZERO else 0
+        h, m = self.atoms[H], self.claim.steps
+        for r, some in here.items():
+            for leaf in some:
+                first = 0 if steps == ZERO else h * m + r[0]
+                self.arrive(leaf, header, first, 0, first)
+        bodies: dict[Residue, list[Leaf]] = {}
+        exits: dict[Residue, list[Leaf]] = {}
+        for at in ((i, 0) for i in range(m)):
+            n = h * m + at[0]
+            for leaf in leaves(self.space, self.visit(header, at, p, (n - p,)), self.headers.keys()):
+                if leaf.target == header.place:
+                    self.arrive(leaf, header, n + 1, 0, p)
+                    bodies.setdefault(at, []).append(leaf)
+                else:
+                    exits.setdefault(at, []).append(leaf)
+        high = self.bound(bodies, exits, N, ZERO, steps, header.late)
+        if "n" in high.names() or "%K" in high.names():
+            raise NotReadError("a loop's end depends on its counter")
+        if header.late:
+            self.entered(here, high - steps - 1)
+            body, after = self.parted(bodies, exits, N, ZERO, steps)
+        else:
+            self.entered(here, high - steps)
+            body, after = self.region(bodies, N, ZERO, steps), exits
+        return LoopText(steps, high, body), after, high
+
+    def entered(self, here: Mapping[Residue, list[Leaf]], wanted: Term) -> None:
+        """Accepts that a constraint on sizes holds wherever a loop is entered."""
+        back = {name: a for a, name in self.names.items()}
+        if wanted.functions():
+            raise NotReadError("how often a loop behind tiles runs is not known")
+        for some in here.values():
+            for leaf in some:
+                c, parts = wanted.const, [(back[str(a)], k) for a, k in wanted.parts.items()]
+                total: Any = c
+                for a, k in parts:
+                    total = total + self.space.term(0, ((a, 1),)) * k
+                self.space.path = leaf.path
+                x = leaf.path.resolve(*self.space.of(total))
+                if leaf.path.decide(*x) is not True:
+                    if all(a in self.names for a, _ in x[1]):
+                        raise SizeCaseError(*x)
+                    raise NotReadError(f"a loop may have fewer steps than none: {wanted}")
+
+    def bound(
+        self, bodies: Mapping[Residue, list[Leaf]], exits: Mapping[Residue, list[Leaf]], steps: Term,
+        tile: Term, before: Term, late: bool,
+    ) -> Term:  # fmt: skip
+        """Where the counter ends: the question that is answered one way by all who go on, the other by all
+        who leave."""
+        ahead = 2 if late else 1
+        ends = {q + steps + ahead for q in self.deciding(bodies, exits, steps, tile, before)}
+        ends = {t for t in ends if "n" not in t.names()}
+        if len(ends) != 1:
+            raise NotReadError("what decides whether a loop goes on is not one comparison")
+        return ends.pop()
+
+    def deciding(
+        self, goes: Mapping[Residue, list[Leaf]], ends: Mapping[Residue, list[Leaf]], steps: Term, tile: Term,
+        before: Term,
+    ) -> list[Term]:  # fmt: skip
+        """Comparisons that are true on all ways that go on, and false on all others."""
+        asked: dict[Term, None] = {}
+        for side, yes in ((goes, True), (ends, False)):
+            for r, some in side.items():
+                for leaf in some:
+                    for d in leaf.decisions:
+                        c, parts = (d.c, d.parts) if d.yes is yes else (-d.c - 1, negated(d.parts))
+                        try:
+                            asked[self.counted(c, parts, r, steps, tile, before)] = None
+                        except NotReadError:
+                            continue
+        return [
+            q
+            for q in asked
+            if all(
+                self.holds(leaf, q, r, steps, tile, before) is yes
+                for side, yes in ((goes, True), (ends, False))
+                for r, some in side.items()
+                for leaf in some
+            )
+        ]
+
+    def holds(self, leaf: Leaf, g: Term, r: Residue, steps: Term, tile: Term, before: Term) -> bool | None:
+        """As ``known``; None also where a term has no value on this way."""
+        try:
+            return self.known(leaf, g, r, steps, tile, before)
+        except NotReadError:
+            return None
+
+    def counted(self, c: int, parts: Parts, r: Residue, steps: Term, tile: Term, before: Term) -> Term:
+        """A sum at a residue, with the counters themselves in it: n = m h + r."""
+        for a, k in parts:
+            if a == self._atom(H):
+                if k % self.claim.steps:
+                    raise NotReadError("a part of a counter")
+                c -= k // self.claim.steps * r[0]
+            if a == self._atom(G):
+                if k % self.claim.tiles:
+                    raise NotReadError("a part of a counter")
+                c -= k // self.claim.tiles * r[1]
+        return self.term(c, parts, steps, tile, before)
+
+    def parted(
+        self, bodies: Mapping[Residue, list[Leaf]], exits: dict[Residue, list[Leaf]], steps: Term, tile: Term,
+        before: Term,
+    ) -> tuple[Region, dict[Residue, list[Leaf]]]:  # fmt: skip
+        """The body of a loop that asks behind it, and the ways out without the body before them."""
+        body = self.region(bodies, steps, tile, before)
+        after: dict[Residue, list[Leaf]] = {}
+        for r, some in exits.items():
+            for leaf in some:
+                rest = self.without(leaf, body, r, steps, tile, before)
+                after.setdefault((r[0] + 1, r[1]), []).append(replace(leaf, events=rest))
+        return body, after
+
+    def without(
+        self, leaf: Leaf, body: Region, r: Residue, steps: Term, tile: Term, before: Term
+    ) -> tuple[Event, ...]:
+        """The events of a leaf behind those of a body, which must come first."""
+        wanted = [e for p in body.pieces for e in self.present(leaf, p, r, steps, tile, before)]
+        left = [e for e in leaf.events if essence(e) is not None]
+        if [essence(e) for e in left[: len(wanted)]] != wanted:
+            raise NotReadError("the last turn of a loop does something else")
+        return tuple(left[len(wanted) :])
+
+    def present(self, leaf: Leaf, p: Piece, r: Residue, steps: Term, tile: Term, before: Term) -> list[Event]:
+        """The event of an operation on this way, if it is executed there."""
+        sure = [self.known(leaf, g, r, steps, tile, before) for g in p.guards]
+        if any(x is False for x in sure):
+            return []
+        if any(x is None for x in sure) or r not in p.events:
+            raise NotReadError("whether an operation is executed is not known")
+        return [p.events[r]]
+
+    def known(self, leaf: Leaf, g: Term, r: Residue, steps: Term, tile: Term, before: Term) -> bool | None:
+        """Whether a guard holds on a way; None where it is not known."""
+        total: Any = g.const
+        back = {name: a for a, name in self.names.items()}
+        for a, k in g.parts.items():
+            total = total + self._back(Term({a: 1}), r, steps, tile, before, back) * k
+        self.space.path = leaf.path
+        x = leaf.path.resolve(*self.space.of(total))
+        return leaf.path.decide(*x)
+
+    def _back(
+        self, t: Term, r: Residue, steps: Term, tile: Term, before: Term, back: Mapping[str, int]
+    ) -> Any:
+        """A term of one name as a value."""
+        if t == steps and steps.parts:
+            return self.atoms[H] * self.claim.steps + r[0]
+        if t == tile and tile.parts:
+            return self.atoms[G] * self.claim.tiles + r[1]
+        if t == before and before.parts:
+            return self.atoms[P]
+        ((a, _),) = t.parts.items()
+        if a == "%K":
+            return self.atoms[K]
+        if isinstance(a, str) and a in back:
+            return self.space.term(0, ((back[a], 1),))
+        raise NotReadError(f"a guard on {t}")
+
+    # ---------------------------------------------------------------- tiles
+
+    def tiles(
+        self, header: Header, here: Mapping[Residue, list[Leaf]]
+    ) -> tuple[TilesText, dict[Residue, list[Leaf]], Term, Term]:
+        """Loops around loops: the steps of all tiles are counted on."""
+        self.once(header)
+        m, mu = self.claim.steps, self.claim.tiles
+        h, g = self.atoms[H], self.atoms[G]
+        for r, some in here.items():
+            if r != (0, 0):
+                raise NotReadError("steps before the first tile")
+            for leaf in some:
+                self.arrive(leaf, header, 0, 0, 0)
+        heads: dict[Residue, list[Leaf]] = {}
+        ends: dict[Residue, list[Leaf]] = {}
+        for at in self.residues():
+            n, u = h * m + at[0], g * mu + at[1]
+            for leaf in leaves(self.space, self.visit(header, at, n, ()), self.headers.keys()):
+                if leaf.target == header.place:
+                    self.of_sizes(leaf)
+                    raise NotReadError("a tile without its loop")
+                enters = leaf.target is not None and self.headers[leaf.target].outer == header.place
+                (heads if enters else ends).setdefault(at, []).append(leaf)
+        start = apply(self.function, U)
+        target = self.target(heads)
+        assert target is not None
+        inner = self.headers[target]
+        self.once(inner)
+        trips: dict[tuple[Trip, ...], None] = {}
+        first = self.region(heads, start, U, start)
+        full = True
+        for at, some in heads.items():
+            told = []
+            for leaf in some:
+                n, u = h * m + at[0], g * mu + at[1]
+                k = self.trip(leaf, inner, at, n)
+                self.arrive(leaf, inner, n, u, n, k)
+                self.space.path = leaf.path
+                sure = k is not None and leaf.path.decide(*leaf.path.resolve(*self.space.of(k - 1))) is True
+                full &= sure
+                if inner.late and k is not None and not sure:
+                    raise NotReadError("a tile may be empty")
+                told.append((leaf, k))
+            trips[self.trips(told, at, start)] = None
+        loop, told_trips, posts = self.inside(inner, start, trips)
+        if len(told_trips) == 1 and not told_trips[0].guards and self.positive(told_trips[0].steps):
+            full = True
+        stop = apply(self.function, U + 1)
+        goes: dict[Residue, list[Leaf]] = {}
+        for r, some in posts.items():
+            for leaf in some:
+                if leaf.target == header.place:
+                    n, u = h * m + r[0], g * mu + r[1]
+                    self.arrive(leaf, header, n, u + 1, n)
+                    goes.setdefault(r, []).append(leaf)
+                else:
+                    ends.setdefault(r, []).append(leaf)
+        late = bool(posts) and any(x.target != header.place for some in posts.values() for x in some)
+        if late:
+            behind = {r: [x for x in some if x in posts.get(r, [])] for r, some in ends.items()}
+            if behind != ends:
+                raise NotReadError("tiles end in two ways")
+            count = self.bound_of_tiles(goes, ends, stop, 2)
+            last, after = self.parted_tiles(goes, ends, stop)
+            self.entered(here, count - 1)
+        else:
+            count = self.bound_of_tiles(heads, ends, start, 1)
+            last, after = self.region(goes, stop, U, stop), ends
+            self.entered(here, count)
+        if count.names() & {"u", "n", "%K"}:
+            raise NotReadError("the number of tiles depends on the tile")
+        body = (first, loop, last)
+        text_ = TilesText(
+            count,
+            told_trips,
+            full,
+            self.function,
+            tuple(x for x in body if not isinstance(x, Region) or x.pieces),
+        )
+        return text_, after, apply(self.function, count), count
+
+    def trip(self, leaf: Leaf, inner: Header, r: Residue, n: Any) -> Any:
+        """The trip count that a register holds where the inner loop is entered; None where none does."""
+        forms = inner.forms.get(r, {})
+        for slot, value in leaf.agent.live().items():
+            form = forms.get(slot)
+            if form is None or form.any or dict(form.parts).get(K) != 1 or not isinstance(value, int | Value):
+                continue
+            rest: Any = form.c
+            for name, k in form.parts:
+                if name != K:
+                    rest = rest + self.named(name, {**self.atoms, P: n}) * k
+            return value - rest
+        return None
+
+    def trips(self, told: Sequence[tuple[Leaf, Any]], r: Residue, start: Term) -> tuple[Trip, ...]:
+        out = []
+        for leaf, k in told:
+            if k is None:
+                return ()
+            guards = tuple(
+                self.counted(*((d.c, d.parts) if d.yes else (-d.c - 1, negated(d.parts))), r, start, U, start)
+                for d in leaf.decisions
+            )
+            out.append(Trip(guards, self.counted(*self.space.of(k), r, start, U, start)))
+        return tuple(sorted(out, key=str))
+
+    def inside(
+        self, inner: Header, start: Term, trips: Mapping[tuple[Trip, ...], None]
+    ) -> tuple[LoopText, tuple[Trip, ...], dict[Residue, list[Leaf]]]:
+        """The loop inside a tile, and the ways behind it, by the residue of the steps made."""
+        m, mu = self.claim.steps, self.claim.tiles
+        h, g, p, k = (self.atoms[x] for x in (H, G, P, K))
+        bodies: dict[Residue, list[Leaf]] = {}
+        exits: dict[Residue, list[Leaf]] = {}
+        counted = len(trips) == 1 and next(iter(trips)) != ()
+        for r, q in self.residues():
+            n, u = h * m + r, g * mu + q
+            given = [n - p, *([p + k - n - 1] if inner.late and counted else [])]
+            for leaf in leaves(self.space, self.visit(inner, (r, q), p, given), self.headers.keys()):
+                if leaf.target == inner.place:
+                    self.arrive(leaf, inner, n + 1, u, p, k)
+                    bodies.setdefault((r, q), []).append(leaf)
+                else:
+                    exits.setdefault((r, q), []).append(leaf)
+        high = self.bound(bodies, exits, N, U, start, inner.late)
+        trip = high - start
+        if trip == var("%K"):
+            if not counted:
+                raise NotReadError("trip counts of tiles that differ by residue")
+            found = next(iter(trips))
+        elif trip.names() & {"n", "%K"} or trip.functions():
+            raise NotReadError("a trip count that depends on the counter")
+        else:
+            found = (Trip((), trip),)
+            if inner.late and not self.positive(trip):
+                raise NotReadError("a tile may be empty")
+        if inner.late:
+            body, after = self.parted(bodies, exits, N, U, start)
+        else:
+            body, after = self.region(bodies, N, U, start), exits
+        stop = apply(self.function, U + 1)
+        return LoopText(start, stop, body), found, after
+
+    def positive(self, t: Term, least: int = 1) -> bool:
+        """Whether sizes make a term at least this, wherever they are."""
+        back = {name: a for a, name in self.names.items()}
+        total: Any = t.const - least
+        for a, k in t.parts.items():
+            if not isinstance(a, str) or a not in back:
+                return False
+            total = total + self.space.term(0, ((back[a], 1),)) * k
+        path = self.root.fork()
+        self.space.path = path
+        return path.decide(*path.resolve(*self.space.of(total))) is True
+
+    def bound_of_tiles(
+        self, goes: Mapping[Residue, list[Leaf]], ends: Mapping[Residue, list[Leaf]], steps: Term, ahead: int
+    ) -> Term:
+        some = {q + U + ahead for q in self.deciding(goes, ends, steps, U, steps)}
+        some = {t for t in some if not t.names() & {"u", "n", "%K"} and not t.functions()}
+        if len(some) != 1:
+            raise NotReadError("what decides whether there is a further tile is not one comparison")
+        return some.pop()
+
+    def parted_tiles(
+        self, goes: Mapping[Residue, list[Leaf]], ends: Mapping[Residue, list[Leaf]], stop: Term
+    ) -> tuple[Region, dict[Residue, list[Leaf]]]:
+        """What follows the loop of each tile, and what follows the last one."""
+        last = self.region(goes, stop, U, stop)
+        after: dict[Residue, list[Leaf]] = {}
+        for r, some in ends.items():
+            for leaf in some:
+                rest = self.without(leaf, last, r, stop, U, stop)
+                after.setdefault((r[0], r[1] + 1), []).append(replace(leaf, events=rest))
+        return last, after
+
+    # ---------------------------------------------------------------- regions
+
+    def region(self, here: Mapping[Residue, list[Leaf]], steps: Term, tile: Term, before: Term) -> Region:
+        """The operations of a stretch of code, from all ways through it at all residues."""
+        order: list[tuple[int, int]] = []
+        events: dict[tuple[int, int], dict[Residue, Event]] = {}
+        where: dict[tuple[int, int], list[tuple[Residue, Leaf]]] = {}
+        every: list[tuple[Residue, Leaf, list[tuple[int, int]]]] = []
+        for r, some in sorted(here.items()):
+            for leaf in some:
+                times: dict[int, int] = {}
+                keys: list[tuple[int, int]] = []
+                for e in leaf.events:
+                    kept = essence(e)
+                    if kept is None:
+                        continue
+                    times[e[1]] = times.get(e[1], 0) + 1
+                    key = (e[1], times[e[1]])
+                    keys.append(key)
+                    if events.setdefault(key, {}).setdefault(r, kept) != kept:
+                        raise NotReadError("an operation that differs from way to way")
+                    where.setdefault(key, []).append((r, leaf))
+                every.append((r, leaf, keys))
+        for _, _, keys in sorted(every, key=lambda x: -len(x[2])):
+            at = 0
+            for key in keys:
+                if key in order:
+                    if order.index(key) < at:
+                        raise NotReadError("operations in different orders")
+                    at = order.index(key) + 1
+                else:
+                    order.insert(at, key)
+                    at += 1
+        pieces: list[Piece] = []
+        for key in order:
+            inside = where[key]
+            guards: tuple[Term, ...] = ()
+            if len(inside) != len(every):
+                guards = self.guards(inside, every, key, steps, tile, before)
+            pieces.append(Piece(key[0], events[key], guards))
+        for r, leaf, keys in every:
+            for key, piece in zip(order, pieces, strict=True):
+                sure = [self.known(leaf, g, r, steps, tile, before) for g in piece.guards]
+                there = key in keys
+                if there != all(x is True for x in sure) or (not there and not any(x is False for x in sure)):
+                    raise NotReadError("under what conditions an operation is executed is not known")
+        return Region(tuple(pieces), steps, tile)
+
+    def guards(
+        self, inside: Sequence[tuple[Residue, Leaf]], every: Sequence[tuple[Residue, Leaf, Any]],
+        key: tuple[int, int], steps: Term, tile: Term, before: Term,
+    ) -> tuple[Term, ...]:  # fmt: skip
+        """What is answered wherever an operation is executed, and not wherever it is not."""
+
+        def told(r: Residue, decisions: Iterable[Decision]) -> dict[Term, None]:
+            out: dict[Term, None] = {}
+            for d in decisions:
+                c, parts = (d.c, d.parts) if d.yes else (-d.c - 1, negated(d.parts))
+                try:
+                    out[self.counted(c, parts, r, steps, tile, before)] = None
+                except NotReadError:
+                    continue
+            return out
+
+        found: dict[Term, None] = {}
+        for r, leaf in inside:
+            found |= told(r, leaf.decisions)
+
+        def holds(r: Residue, leaf: Leaf, g: Term) -> bool | None:
+            return self.holds(leaf, g, r, steps, tile, before)
+
+        common = [g for g in found if all(holds(r, leaf, g) is True for r, leaf in inside)]
+        outside = [(r, leaf) for r, leaf, keys in every if key not in keys]
+        needed = [g for g in common if any(holds(r, leaf, g) is False for r, leaf in outside)]
+        return tuple(sorted(needed, key=str))
+
+
+def _kind(value: Any) -> Any:
+    if isinstance(value, int | Value):
+        return "number"
+    if isinstance(value, tuple):
+        return ("lanes", len(value))
+    return value
+
+
+def _lanes(value: Any) -> Any:
+    return value if isinstance(value, tuple) else getattr(value, "lanes", None)

@@ -1,0 +1,121 @@
+"""Runs one agent from a point of its code to the next header, on every way that its questions leave open.
+
+TRUSTED. An agent executes stretches of code between jumps and events; a *header* is a place where loops are
+cut. Whatever an agent asks is answered both ways, so the leaves of a tree stand for all its executions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Set
+from dataclasses import dataclass, replace
+from typing import Any
+
+from syncverify.model.events import Ev, Event
+from syncverify.symbolic.context import SymbolicContext, SymbolSplit, UndecidedBranch, mapped
+from syncverify.symbolic.inequalities import Parts, negated
+from syncverify.symbolic.path_condition import PathCondition
+
+#: Stretches of code between two headers, and ways from one to the next.
+MOST_MOVES, MOST_LEAVES = 6_000, 64
+#: Places of queued events and of the end, which are no code.
+NO_CODE = 1
+_POLLS = (Ev.POLL, Ev.POLL_TOKEN)
+
+
+class NotReadError(Exception):
+    """The kernel is not read as a protocol; the message says why."""
+
+
+class SizeCaseError(NotReadError):
+    """What an agent does depends on ``c + parts >= 0``, over sizes alone: each answer is a case."""
+
+    def __init__(self, c: int, parts: Parts) -> None:
+        super().__init__("what is done depends on sizes")
+        self.c = c
+        self.parts = parts
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """``c + parts >= 0`` was asked, and answered so."""
+
+    c: int
+    parts: Parts
+    yes: bool
+
+
+@dataclass(slots=True)
+class Leaf:
+    """One way through the code: events, decisions, and where it leads: a header, or None at the end."""
+
+    agent: Any
+    path: PathCondition
+    events: tuple[Event, ...] = ()
+    decisions: tuple[Decision, ...] = ()
+    target: int | None = None
+    answer: int = 0
+    moves: int = 0
+
+
+def resolve(space: SymbolicContext, agent: Any) -> None:
+    """Rewrites an agent's registers as the path has rewritten their atoms."""
+    for slot, value in agent.live().items():
+        new = mapped(value, space.resolved)
+        if new is not value:
+            agent.put(slot, new)
+
+
+def leaves(space: SymbolicContext, start: Leaf, headers: Set[int]) -> list[Leaf]:
+    """All ways from a point to the next headers; NotReadError where they are too many or lead on for ever."""
+    done: list[Leaf] = []
+    work = [start]
+    while work:
+        if len(work) + len(done) > MOST_LEAVES:
+            raise NotReadError("too many ways through a stretch of code")
+        one = work.pop()
+        found = _run(space, one, headers)
+        if found is None:
+            done.append(one)
+        else:
+            work += found
+    return done
+
+
+def _run(space: SymbolicContext, one: Leaf, headers: Set[int]) -> list[Leaf] | None:
+    """Runs to a header or the end; the ways where it forks."""
+    space.path = one.path
+    while True:
+        one.moves += 1
+        if one.moves > MOST_MOVES:
+            raise NotReadError("a loop without a header")
+        try:
+            event = one.agent.move(one.answer)
+        except SymbolSplit as r:
+            one.path.substitute(r.atom, r.c, r.parts)
+            resolve(space, one.agent)
+            continue
+        except UndecidedBranch as o:
+            return list(_forked(one, o))
+        one.answer = 0
+        if event is not None:
+            if event[0] == Ev.EXIT:
+                one.target = None
+                return None
+            if event[0] == Ev.UNKNOWN:
+                raise NotReadError(str(event[2]))
+            one.events = (*one.events, event)
+            if event[0] in _POLLS:
+                raise NotReadError("a poll")
+            continue
+        if one.agent.place() > NO_CODE and one.agent.place() in headers:
+            one.target = one.agent.place()
+            return None
+
+
+def _forked(one: Leaf, o: UndecidedBranch) -> Iterator[Leaf]:
+    for yes in (True, False):
+        path = one.path.fork()
+        path.assume_branch(*((o.c, o.parts) if yes else (-o.c - 1, negated(o.parts))))
+        if not path.dead:
+            decided = (*one.decisions, Decision(o.c, o.parts, yes))
+            yield replace(one, agent=one.agent.fork(), path=path, decisions=decided)

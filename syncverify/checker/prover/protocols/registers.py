@@ -1,0 +1,486 @@
+"""Guesses what registers hold at the headers of an agent's loops, from runs at a few sizes. Not trusted.
+
+A register is a *form*: a sum over the counters of loops and the sizes, by residue of the counters. What no
+form fits may be any number.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from typing import Any
+
+from syncverify.checker.induction.claims import ANY, Claim, Form, Header, Lanes
+from syncverify.checker.induction.operations import essence
+from syncverify.checker.induction.stepping import NO_CODE, NotReadError, resolve
+from syncverify.model.events import Ev, Event, LaneSplit
+from syncverify.symbolic.context import AffineTerm, SymbolicContext, SymbolSplit, UndecidedBranch
+from syncverify.symbolic.inequalities import negated
+from syncverify.symbolic.path_condition import PathCondition
+
+#: Moves of one run, runs, and the largest number of iterations after which a loop's events are looked for
+#: again.
+MOST_MOVES, RUNS, MOST_PERIOD = 60_000, 7, 48
+#: Sizes are drawn up to this.
+LARGEST = 60
+
+
+@dataclass(slots=True)
+class Visit:
+    """An arrival at a header: registers, and the events up to the next visit."""
+
+    place: int
+    back: bool
+    registers: dict[Any, Any]
+    events: list[Event] = field(default_factory=list)
+    places: set[int] = field(default_factory=set)
+    n: int = 0
+    u: int = 0
+    p: int = 0  # n where the inner loop of this tile began
+    trips: int = 0  # of the inner loop of this tile, in all
+
+
+@dataclass(slots=True)
+class Run:
+    values: dict[str, int]  # parameters -> numbers
+    visits: list[Visit]
+    ended: bool
+
+
+def pinned(
+    space: SymbolicContext, root: PathCondition, rnd: random.Random, atoms: Sequence[int]
+) -> tuple[PathCondition, dict[int, int]] | None:
+    """A path on which the symbols at the root have numbers."""
+    path = root.fork()
+    space.path = path
+    order = list(atoms)
+    rnd.shuffle(order)
+    for a in order:
+        c, parts = path.resolve(0, ((a, 1),))
+        if not parts:
+            continue
+        low, high = path.bounds(c, parts)
+        if len(parts) > 1 or (low is None and high is None and parts != ((a, 1),)):
+            continue
+        floor = low if low is not None and low > -LARGEST else -1
+        top = floor + LARGEST if high is None else min(high, floor + LARGEST)
+        for _ in range(12):
+            v = rnd.randint(floor, max(floor, rnd.choice((floor + 3, top, top))))
+            v = min(v, top)
+            trial = path.fork()
+            space.path = trial
+            trial.assume(c - v, parts)
+            trial.assume(v - c, negated(parts))
+            if not trial.dead and trial.is_feasible():
+                path = trial
+                break
+        else:
+            return None
+    space.path = path
+    values: dict[int, int] = {}
+    for a in atoms:
+        c, parts = path.resolve(0, ((a, 1),))
+        if parts:
+            return None
+        values[a] = c
+    return path, values
+
+
+def trace(
+    space: SymbolicContext, path: PathCondition, agent: Any, cuts: Iterable[int] | None
+) -> tuple[list[Visit], dict[int, list[int]], bool]:
+    """The visits of ``cuts``; how often each target of a jump back was come to, once for each entry."""
+    space.path = path
+    start = Visit(-1, False, {})
+    visits, here = [start], start
+    counts: dict[int, list[int]] = {}
+    inside: dict[int, int] = {}
+    last, answer, ended = -1, 0, False
+    resolve(space, agent)
+    wanted = frozenset(cuts or ())
+    for _ in range(MOST_MOVES):
+        try:
+            event = agent.move(answer)
+        except SymbolSplit as r:
+            path.substitute(r.atom, r.c, r.parts)
+            resolve(space, agent)
+            continue
+        except UndecidedBranch as o:
+            path.assume_branch(o.c, o.parts)
+            if path.dead:
+                raise NotReadError("a question without an answer") from None
+            resolve(space, agent)
+            continue
+        answer = 0
+        if event is not None:
+            if event[0] == Ev.EXIT:
+                ended = True
+                break
+            if event[0] == Ev.UNKNOWN:
+                raise NotReadError(str(event[2]))
+            here.events.append(event)
+            answer = int(event[0] in (Ev.POLL, Ev.POLL_TOKEN))
+        place = agent.place()
+        if place <= NO_CODE:
+            continue
+        back = place <= last
+        if cuts is None and back:
+            for x in [x for x in inside if x > place]:
+                counts.setdefault(x, []).append(inside.pop(x))
+            inside[place] = inside.get(place, 0) + 1
+        if (place in wanted and place != last) or (place in wanted and event is None):
+            here = Visit(place, back, {k: _plain(space, v) for k, v in agent.live().items()})
+            visits.append(here)
+        here.places.add(place)
+        last = place
+    for x, k in inside.items():
+        counts.setdefault(x, []).append(k)
+    return visits, counts, ended
+
+
+def _plain(space: SymbolicContext, value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(space.resolved(x) for x in value)
+    return space.resolved(value)
+
+
+@dataclass(slots=True)
+class Sampler:
+    """Runs of a problem's agents with numbers for its sizes.
+
+    ``numbered``: the systems for such numbers, in a space of their own.
+    """
+
+    numbered: Callable[[Mapping[str, int]], tuple[SymbolicContext, PathCondition, Sequence[Any]] | None]
+    which: int  # of the systems
+    splits: list[LaneSplit] = field(default_factory=list)
+    found: list[tuple[dict[str, int], SymbolicContext, PathCondition, Any]] = field(default_factory=list)
+
+    def ready(self, space: SymbolicContext, root: PathCondition, names: Mapping[int, str], seed: int) -> None:
+        rnd = random.Random(seed)
+        free = {
+            name: x.parts[0][0]
+            for name, x in root.sizes.items()
+            if isinstance(x, AffineTerm) and x.c == 0 and len(x.parts) == 1 and x.parts[0][1] == 1
+        }
+        made_of = sorted({a for x in root.sizes.values() for a, _ in space.of(x)[1]})
+        made_of = [a for a in made_of if space.symbols[a].factors is None]
+        for _ in range(60):
+            path = pinned(space, root, rnd, made_of)
+            if path is None:
+                continue
+            values = {}
+            for name, x in root.sizes.items():
+                c, parts = path[0].resolve(*space.of(x))
+                if parts:
+                    break
+                values[name] = c
+            else:
+                made = self.numbered(values)
+                if made is not None and len(made[2]) > self.which:
+                    told = {f"${names[a]}": values[name] for name, a in free.items() if a in names}
+                    self.found.append((told, made[0], made[1], made[2][self.which]))
+            if len(self.found) >= RUNS:
+                break
+        space.path = root
+
+    def agent(self, i: int, cls: int) -> tuple[SymbolicContext, PathCondition, Any]:
+        _, space, path, system = self.found[i]
+        space.path = path
+        return space, path.fork(), system.agents()[cls]
+
+    def refine(self, split: LaneSplit) -> None:
+        self.found = [(v, s, p, _refined(s, p, x, split)) for v, s, p, x in self.found]
+
+    def claim(self, cls: int) -> Claim:
+        """The headers of one agent's loops, with forms for its registers."""
+        if len(self.found) < 3:
+            raise NotReadError("no sizes were found to try")
+        every = range(len(self.found))
+        cuts = _loops([trace(*self.agent(i, cls), None)[1] for i in every])
+        if not cuts:
+            return Claim(1, 1, ())
+        runs = []
+        for i in every:
+            visits, _, ended = trace(*self.agent(i, cls), cuts)
+            runs.append(Run(self.found[i][0], visits, ended))
+        return _filled(_shaped(runs, sorted(cuts), sorted(self.found[0][0])))
+
+
+def _refined(space: SymbolicContext, path: PathCondition, system: Any, split: LaneSplit) -> Any:
+    space.path = path
+    return system.refined(split)
+
+
+def _filled(claim: Claim) -> Claim:
+    """Numbers by residue that some header shows are those of all headers where they are numbers."""
+    tables: dict[Any, dict[tuple[int, int], int] | None] = {}
+    for h in claim.headers:
+        for r, forms in h.forms.items():
+            for slot, f in forms.items():
+                if f.any:
+                    continue
+                table = tables.setdefault(slot, {})
+                if table is None:
+                    continue
+                if f.parts or f.shape() != "sum" or table.setdefault(r, f.c) != f.c:
+                    tables[slot] = None
+    residues = [(r, q) for r in range(claim.steps) for q in range(claim.tiles)]
+    headers = []
+    for h in claim.headers:
+        slots = {s for forms in h.forms.values() for s in forms}
+        every = {r: dict(h.forms.get(r, {})) for r in residues}
+        for s in slots:
+            table = tables.get(s)
+            for r in residues:
+                old = every[r].get(s)
+                if (old is None or old.any) and table and r in table:
+                    every[r][s] = Form(table[r], ())
+            told = {r: every[r][s] for r in residues if s in every[r]}
+            if told and len(told) < len(residues) and len({f.parts for f in told.values()}) == 1:
+                # one sum for all: its number goes on with the residue
+                first = next(iter(told))
+                for r in residues if told[first].parts else ():
+                    every[r].setdefault(s, _moved(told[first], first, r, claim))
+        headers.append(replace(h, forms=every))
+    return replace(claim, headers=tuple(headers))
+
+
+def _moved(f: Form, at: tuple[int, int], to: tuple[int, int], claim: Claim) -> Form:
+    """A sum over whole periods at another residue."""
+    c = f.c
+    for name, k in f.parts:
+        if name == "h" and k % claim.steps == 0:
+            c += k // claim.steps * (to[0] - at[0])
+        if name == "g" and k % claim.tiles == 0:
+            c += k // claim.tiles * (to[1] - at[1])
+    return Form(c, f.parts)
+
+
+def _loops(every: list[dict[int, list[int]]]) -> set[int]:
+    """Targets of jumps back that are come to differently often."""
+    counts: dict[int, set[int]] = {}
+    for found in every:
+        for place, some in found.items():
+            counts.setdefault(place, set()).update(some)
+        for place in counts:
+            if place not in found:
+                counts[place].add(0)
+    return {place for place, some in counts.items() if len(some) > 1 or max(some) > 300}
+
+
+def _shaped(runs: list[Run], cuts: list[int], atoms: list[str]) -> Claim:
+    outer: dict[int, int] = {}  # inner -> outer
+    for run in runs:
+        seen: list[Visit] = run.visits
+        for i, v in enumerate(seen):
+            if v.back and i:
+                k = i - 1
+                while k > 0 and seen[k].place != v.place:
+                    outer[seen[k].place] = v.place
+                    k -= 1
+    if any(x in outer for x in outer.values()):
+        raise NotReadError("loops three deep")
+    tiles = set(outer.values())
+    kinds = {c: c not in tiles and _late(runs, c) for c in cuts}  # whether a loop asks behind its body
+    for run in runs:
+        n = u = p = 0
+        last: Visit | None = None
+        for v in run.visits[1:]:
+            if last is not None and last.place not in tiles:
+                n += 1 if v.place == last.place or kinds[last.place] else 0
+            if v.place in tiles:
+                u = u + 1 if v.back else 0
+            elif last is None or v.place != last.place:
+                p = n
+            v.n, v.u, v.p = n, u, n if v.place in tiles else p
+            last = v
+        for i, v in enumerate(run.visits):
+            if v.place not in tiles and v.place >= 0:
+                k = i
+                while k + 1 < len(run.visits) and run.visits[k + 1].place == v.place:
+                    k += 1
+                v.trips = run.visits[k].n - v.p + (1 if kinds[v.place] else 0)
+                if k == len(run.visits) - 1 and not run.ended:
+                    v.trips = -1
+    m, mu = _period(runs, tiles, 0), _period(runs, tiles, 1)
+    headers = []
+    for c in cuts:
+        some = [(run, v) for run in runs for v in run.visits if v.place == c]
+        headers.append(_header(c, some, c in tiles, outer.get(c), kinds[c], m, mu, atoms))
+    return Claim(m, mu, tuple(headers))
+
+
+def _late(runs: list[Run], place: int) -> bool:
+    """Whether the last visit of a loop still executes its body."""
+    bodies: list[set[int]] = []
+    lasts: list[set[int]] = []
+    for run in runs:
+        for i, v in enumerate(run.visits):
+            if v.place != place or (i + 1 == len(run.visits) and not run.ended):
+                continue
+            more = i + 1 < len(run.visits) and run.visits[i + 1].place == place
+            (bodies if more else lasts).append({e[1] for e in v.events if essence(e)})
+    always = set.intersection(*bodies) if bodies else set()
+    return bool(always) and all(always <= x for x in lasts)
+
+
+def _period(runs: list[Run], tiles: set[int], which: int) -> int:
+    """After how many turns the events of loops repeat: of steps, or of tiles."""
+    for m in range(1, MOST_PERIOD + 1):
+        good = True
+        for run in runs:
+            found: dict[tuple[Any, ...], Any] = {}
+            for v in run.visits:
+                if v.place < 0 or (which == 1) != (v.place in tiles):
+                    continue
+                times: dict[int, int] = {}
+                for e in v.events:
+                    k = times[e[1]] = times.get(e[1], 0) + 1
+                    key = (v.place, (v.u if which else v.n) % m, e[1], k)
+                    if found.setdefault(key, essence(e)) != essence(e):
+                        good = False
+                        break
+                if not good:
+                    break
+            if not good:
+                break
+        if good:
+            return m
+    return 1
+
+
+def _header(place: int, some: list[tuple[Run, Visit]], tiles: bool, outer: int | None, late: bool,
+            m: int, mu: int, atoms: list[str]) -> Header:  # fmt: skip
+    forms: dict[tuple[int, int], dict[Any, Form]] = {}
+    by: dict[tuple[int, int], list[tuple[Run, Visit]]] = {}
+    for run, v in some:
+        by.setdefault((v.n % m, v.u % mu), []).append((run, v))
+    slots = list(dict.fromkeys(s for _, v in some for s in v.registers))
+    every = [x for some_ in by.values() for x in some_]
+    for slot in slots:
+        found = _together(slot, every, by, m, mu, atoms, tiles, outer is not None)
+        if found is None:
+            found = {
+                r: _form(slot, visits, m, mu, atoms, tiles, outer is not None) for r, visits in by.items()
+            }
+            rare = [
+                r
+                for r, f in found.items()
+                if f is ANY and len({v.registers.get(slot) for _, v in by[r]}) == 1
+            ]
+            if rare and all(f.shape() == "sum" and not f.parts for r, f in found.items() if r not in rare):
+                only = {r: by[r][0][1].registers.get(slot) for r in rare}
+                found |= {r: Form(x, ()) for r, x in only.items() if isinstance(x, int)}
+        shapes = {f.shape() for f in found.values() if f is not ANY}
+        if len(shapes) > 1 and any(f is ANY for f in found.values()):
+            found = dict.fromkeys(found, ANY)
+        for r, f in found.items():
+            forms.setdefault(r, {})[slot] = f
+    return Header(place, tiles, outer, late, forms)
+
+
+def _row(run: Run, v: Visit, atoms: list[str], tiles: bool, inner: bool) -> dict[Any, int]:
+    row: dict[Any, int] = {} if tiles else {"p": v.p}
+    if not tiles and inner and v.trips >= 0:
+        row["K"] = v.trips
+    return row | {a: run.values[a] for a in atoms}
+
+
+def _together(
+    slot: Any, visits: list[tuple[Run, Visit]], by: Any, m: int, mu: int, atoms: list[str], tiles: bool,
+    inner: bool,
+) -> dict[tuple[int, int], Form] | None:  # fmt: skip
+    """One sum over the counters themselves, for all residues."""
+    values = [v.registers.get(slot) for _, v in visits]
+    if not all(isinstance(x, int) for x in values):
+        return None
+    rows = [{"n": v.n, "u": v.u, **_row(run, v, atoms, tiles, inner)} for run, v in visits]
+    fit = _fit(rows, values)
+    if fit is None:
+        return None
+    c, parts = fit
+    out = {}
+    for r in by:
+        given: dict[Any, int] = {}
+        const = c
+        for name, k in parts:
+            if name in ("n", "u"):
+                given["h" if name == "n" else "g"] = k * (m if name == "n" else mu)
+                const += k * r[0 if name == "n" else 1]
+            else:
+                given[name] = k
+        out[r] = Form(const, tuple(given.items()))
+    return out
+
+
+def _fit(rows: list[dict[Any, int]], values: list[Any]) -> tuple[int, list[tuple[Any, int]]] | None:
+    if len(set(values)) == 1 and len(values) > 1:
+        return values[0], []
+    keys = [k for k in dict.fromkeys(k for r in rows for k in r) if all(k in r for r in rows)]
+    moving = [k for k in keys if len({r[k] for r in rows}) > 1]
+    if len(rows) < 4:
+        return None
+    counters = [k for k in moving if isinstance(k, str)]
+    for size in (1, 2, 3):
+        for some in combinations(moving, size):
+            if size == 3 and sum(k in counters for k in some) < 2:
+                continue
+            found = _affine(rows, values, some)
+            if found is not None:
+                return found
+    return None
+
+
+def _affine(
+    rows: list[dict[Any, int]], values: list[Any], some: Sequence[Any]
+) -> tuple[int, list[tuple[Any, int]]] | None:
+    """The sum over a few names that all rows have, if it is one; from a few rows, tried on all."""
+    spread = sorted({(*(rows[i][k] for k in some), values[i]) for i in range(len(rows))})
+    picked = [spread[i * (len(spread) - 1) // (len(some) + 2)] for i in range(len(some) + 3)]
+    fit = _solve([list(r[:-1]) for r in picked], [r[-1] for r in picked])
+    if fit is None:
+        return None
+    c, ks = fit
+    if all(c + sum(k * x for k, x in zip(ks, r, strict=False)) == r[-1] for r in spread):
+        return c, [(k, x) for k, x in zip(some, ks, strict=True) if x]
+    return None
+
+
+def _form(
+    slot: Any, visits: list[tuple[Run, Visit]], m: int, mu: int, atoms: list[str], tiles: bool, inner: bool
+) -> Form:
+    values: list[Any] = [v.registers.get(slot) for _, v in visits]
+    if all(isinstance(x, tuple) for x in values):
+        if len(set(values)) == 1 and all(isinstance(x, int) for x in values[0]):
+            return Lanes(values[0])
+        return ANY
+    if not all(isinstance(x, int) for x in values):
+        return ANY
+    rows = [{"h": v.n // m, "g": v.u // mu, **_row(run, v, atoms, tiles, inner)} for run, v in visits]
+    fit = _fit(rows, values)
+    return ANY if fit is None else Form(fit[0], tuple(fit[1]))
+
+
+def _solve(rows: list[list[int]], values: list[int]) -> tuple[int, list[int]] | None:
+    """Integers ``c, k`` with ``c + k . row = value`` for all rows, where they are unique."""
+    size = len(rows[0]) + 1
+    table = [[1, *r, v] for r, v in zip(rows, values, strict=True)]
+    for col in range(size):
+        at = next((i for i in range(col, len(table)) if table[i][col]), None)
+        if at is None:
+            return None
+        table[col], table[at] = table[at], table[col]
+        lead = table[col]
+        for i, row in enumerate(table):
+            if i != col and row[col]:
+                table[i] = [x * lead[col] - row[col] * y for x, y in zip(row, lead, strict=True)]
+    if any(row[-1] for row in table[size:]) or any(table[i][-1] % table[i][i] for i in range(size)):
+        return None
+    found = [table[i][-1] // table[i][i] for i in range(size)]
+    return found[0], found[1:]
+
+
+__all__ = ["Run", "Sampler", "Visit", "pinned", "trace"]

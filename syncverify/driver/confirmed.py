@@ -1,0 +1,119 @@
+"""Refutations of PTX and CUDA confirmed by the second reader: the text is executed, and harm has to be seen.
+
+The witness's schedule comes first, then others (``simulate.ptx.confirm``), on launches that the facts of the
+refutation allow (``driver.drawn_launch``). What comes of it:
+
+    harm is seen                                    refuted: replayed
+    executions end, and none of them does harm      unknown, with the finding; refuted for rules of ``ALONE``
+    the reader cannot execute it, or not so far     refuted, with the reason
+    the strict policy asks for more than harm       the same
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+from syncverify.base.deadline import OutOfBudgetError
+from syncverify.base.diagnostics import KernelReport, Policy, Replay, Replayed, Severity, Verdict
+from syncverify.base.reason import Cause, Reason
+from syncverify.base.source import Span
+from syncverify.checker.prover.strategy import REPLAY, ReplayEffort
+from syncverify.driver.drawn_launch import DRAWS, NoLaunchError, drawn_launch
+from syncverify.frontends.ptx.syntax.nodes import Module
+from syncverify.simulate.ptx import Harm, Place
+from syncverify.simulate.ptx.confirm import Confirmed, Limits, confirm
+from syncverify.simulate.ptx.witness import step_of
+
+#: Rules whose findings an address or a count alone shows, and why no execution has to.
+ALONE: dict[str, str] = {}
+
+
+def confirmed(report: KernelReport, module: Module, effort: ReplayEffort = REPLAY) -> KernelReport:
+    """A report with what became of its witness on the second reader; other reports as they are."""
+    if report.verdict is not Verdict.REFUTED or report.refuted_system is None or report.refuted_facts is None:
+        return report
+    start = time.perf_counter()
+    replay = _replayed(report, module, effort)
+    report = replace(report, replay=replay, seconds=report.seconds + time.perf_counter() - start)
+    first = next((d for d in report.diagnostics if d.severity is Severity.ERROR), None)
+    if replay.outcome is not Replayed.NOT_REPRODUCED or (first is not None and first.rule in ALONE):
+        return report
+    if report.policy is Policy.STRICT:
+        why = f"it decides contested points as the practical policy does, and sees no harm in {replay.detail}"
+        return replace(report, replay=Replay(Replayed.IMPOSSIBLE, why))
+    told = "" if first is None else f": {first.message}"
+    reason = Reason(
+        f"the second reader executes the kernel and sees no harm ({replay.detail}){told}", Cause.NOT_REPLAYED
+    )
+    softer = tuple(
+        replace(d, severity=Severity.WARNING) if d.severity is Severity.ERROR else d
+        for d in report.diagnostics
+    )
+    return replace(
+        report,
+        verdict=Verdict.UNKNOWN,
+        reason=reason,
+        diagnostics=softer,
+        witness=None,
+        refuted_system=None,
+        refuted_facts=None,
+    )
+
+
+def _replayed(report: KernelReport, module: Module, effort: ReplayEffort) -> Replay:
+    witness, system, facts = report.witness, report.refuted_system, report.refuted_facts
+    if witness is None:
+        return Replay(Replayed.IMPOSSIBLE, "the finding has no schedule")
+    function = next(f for f in module.functions if f.name == report.name and f.entry)
+    steps = [step_of(s.agent, s.code_line or s.span.line) for s in witness.steps]
+    limits = Limits(effort.steps, effort.each, effort.executions)
+    places = {d.span for d in report.diagnostics if d.severity is Severity.ERROR}
+    lines = {i.line for i in function.body if module.span(i) in places} | {s.line for s in steps[-1:]}
+    try:
+        found = confirm(
+            module,
+            function.name,
+            steps,
+            str(witness.claim),
+            lambda n: drawn_launch(module, function, facts, system, n),
+            DRAWS,
+            limits,
+            witness.elected_lane,
+            frozenset(lines),
+        )
+    except (OutOfBudgetError, MemoryError):
+        raise
+    except NoLaunchError as e:
+        return Replay(Replayed.IMPOSSIBLE, str(e))
+    except Exception as e:  # a refutation stays one, whatever its judge cannot do
+        what = f"{type(e).__name__}: {e}"
+        return Replay(Replayed.IMPOSSIBLE, f"a fault of the reader, please report it ({what})")
+    if found.harm is not None:
+        return Replay(Replayed.REPRODUCED, f"{_told(found.harm, module)}, under {found.how}")
+    return _nothing_seen(found)
+
+
+def _nothing_seen(found: Confirmed) -> Replay:
+    if found.ran:
+        return Replay(Replayed.NOT_REPRODUCED, f"{found.ended} executions, the witness's schedule among them")
+    return Replay(Replayed.IMPOSSIBLE, found.why)
+
+
+def _told(harm: Harm, module: Module) -> str:
+    """Harm in the words of the report: agents as in witnesses, places as the author sees them."""
+    other = "" if harm.other is None or not harm.other.line else f", against {_place(harm.other, module)}"
+    section = f" (PTX ISA, {harm.section})" if harm.section else ""
+    return f"{harm.kind.value} at {_place(harm.where, module)}{other}: {harm.detail}{section}"
+
+
+def _place(at: Place, module: Module) -> str:
+    """A line of PTX, after the line of the source that it comes from."""
+    lane = "" if at.lane < 0 else f".lane{at.lane}"
+    agent = f"cta{at.block}.warp{at.warp}{lane}"
+    code = Span(module.path, at.line)
+    found = next((module.span(i) for f in module.functions for i in f.body if i.line == at.line), code)
+    return f"{found} ({agent})" if found == code else f"{found} (line {at.line} of its PTX, {agent})"
+
+
+__all__ = ["ALONE", "confirmed"]

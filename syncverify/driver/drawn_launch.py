@@ -1,0 +1,264 @@
+"""A launch for the second reader from the facts of a refutation; what they leave open is drawn.
+
+Sizes without a number get one that the facts allow, other ones in each draw. Each pointer leads to memory of
+its own, in every second draw as aligned as is known of it and no more. Behind it lies what the facts say, and
+else random words, some of them constants that the kernel compares with. A tensor map has the box that is
+given; where only its bytes are known, any rank will do.
+
+Example: ``params.0 = {ptr = "a"}``, ``params.1 = {i32 = "N"}`` with ``assume = ["N % 8 == 0"]`` becomes a
+buffer of random words and N = 16.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from math import prod
+
+import numpy as np
+
+from syncverify.frontends.ptx.decode.effects import MapFacts
+from syncverify.frontends.ptx.exec.system import PtxSystem
+from syncverify.frontends.ptx.launch.facts import PtxFacts, Size
+from syncverify.frontends.ptx.launch.parameters import Leaf
+from syncverify.frontends.ptx.syntax.nodes import FloatImm, Function, Imm, Module, Variable
+from syncverify.ir.expr import Expr, Int, evaluate, names, substitute
+from syncverify.ir.launch_grid import Grid
+from syncverify.simulate.ptx import AnyMap, Buffer, Launch, Struct, TensorMap
+from syncverify.simulate.ptx.parameter_uses import pointers
+
+#: Numbers for sizes that are open, in the order in which they are tried; one row for each draw.
+_SIZES = (
+    (16, 8, 4, 32, 64, 128, 256, 512, 1024, 4096, 2, 1, 3, 0),
+    (64, 128, 256, 32, 512, 1024, 4096, 16, 8, 4, 2, 1, 3, 0),
+    (3, 5, 1, 2, 6, 7, 12, 24, 48, 96, 192, 8, 16, 64, 128, 1024, 0),
+)
+#: How many draws differ.
+DRAWS = len(_SIZES)
+#: How many words in memory are constants that the kernel compares with, by draw.
+_TOLD = (0.5, 1.0, 0.0)
+_LOW = 0xFFFFFFFF
+#: Bytes behind a pointer of which nothing is said, and the most that a tensor gets.
+_MEMORY, _TENSOR = 1 << 16, 1 << 20
+#: Places behind a pointer at which tensor maps may lie.
+_BEHIND = range(0, 4096, 64)
+_TYPES = {1: "u8", 2: "u16", 4: "u32", 8: "u64"}
+_WORD, _MAP, _SHARED = 8, 128, 227 * 1024
+#: Alignment of memory of which nothing is said.
+_ALIGN = 16
+
+
+class NoLaunchError(Exception):
+    """No launch that is drawn meets the facts."""
+
+
+@dataclass(slots=True)
+class _Draw:
+    facts: PtxFacts
+    maps: Mapping[str, MapFacts]
+    values: Mapping[str, int]
+    random: np.random.Generator
+    misaligns: bool  # pointers are as aligned as is known, and no more
+    words: np.ndarray[tuple[int], np.dtype[np.uint32]]  # that the kernel compares with
+    told: float  # how many of the words in memory are such
+    zeros: bool  # flags and counters, which are zero at launch, may lie in memory
+    buffers: dict[str, Buffer] = field(default_factory=dict)
+
+
+def drawn_launch(
+    module: Module, function: Function, facts: PtxFacts, system: PtxSystem, number: int
+) -> Launch:
+    """The launch of a refuted system, with what its facts leave open drawn for the ``number``-th time."""
+    values = _values(facts, _SIZES[number % DRAWS])
+    draw = _Draw(facts, system.launch.maps, values, np.random.default_rng(number), number % 2 == 1,
+                 _compared(function), _TOLD[number % DRAWS], system.info.tracks_global)  # fmt: skip
+    leads = pointers(function)
+    params = [_parameter(draw, i, v, leads) for i, v in enumerate(function.params)]
+    grid, block, cluster = _grid(facts, values), system.launch.block, system.launch.cluster
+    places, ctas = Grid(grid, block, cluster), system.launch.ctas
+    first = ctas * _cluster(system, prod(grid) // ctas, number)
+    blocks = range(first, first + system.info.ctas * system.info.clusters)
+    chosen = [places.coordinates(places.block_of(*divmod(n, ctas))) for n in blocks]
+    dynamic = None if facts.dynamic_smem is None else _number(facts.dynamic_smem, values)
+    static = sum(v.size + v.align for v in (*module.variables, *function.variables) if v.space == "shared")
+    return Launch(
+        block=block,
+        grid=grid,
+        cluster=cluster,
+        shared=max(_SHARED - static, 0) // 1024 * 1024 if dynamic is None else dynamic,
+        params=params,
+        registers=system.launch.registers or 0,
+        watches=frozenset({"shared", "global" if system.info.tracks_global else "maps"}),
+        variables=_variables(module, function, facts),
+        chosen=chosen,
+        boundless=True,
+        dependent="all" if system.info.has_to_wait else "writes" if system.info.dependent_launch else "",
+    )
+
+
+def _cluster(system: PtxSystem, clusters: int, number: int) -> int:
+    """The first cluster that runs: the system's; in other draws the last and a middle one, since harm in any
+    block is harm."""
+    if system.info.clusters > 1:
+        return system.cluster or 0
+    return (system.cluster or 0, clusters - 1, clusters // 2)[number % 3]
+
+
+def _compared(function: Function) -> np.ndarray[tuple[int], np.dtype[np.uint32]]:
+    """The constants that a kernel compares with: what it loads may have to be one for harm to come."""
+    found = {0, 1}
+    for i in function.body:
+        if i.op in ("setp", "set"):
+            found |= {x.value & _LOW for x in i.operands if isinstance(x, Imm)}
+            found |= {x.bits & _LOW for x in i.operands if isinstance(x, FloatImm)}
+    return np.array(sorted(found), np.uint32)
+
+
+# ---------------------------------------------------------------- sizes
+
+
+def _values(facts: PtxFacts, guesses: Iterable[int]) -> dict[str, int]:
+    """A number for each open size, one after the other, that what is known by then allows."""
+    symbols, constraints = facts.symbols(), facts.constraints()
+    least = dict(zip(("grid.x", "grid.y", "grid.z"), facts.cluster or (1, 1, 1), strict=True))
+    found: dict[str, int] = {}
+    for name, (low, high) in symbols.items():
+        first = [least[name]] if name in least else []
+        tried = (*first, *guesses, low, high)
+        value = next((v for v in tried if low <= v <= high and _allowed(constraints, found, name, v)), None)
+        if value is None:
+            raise NoLaunchError(f"no number that is tried for {name} meets the facts")
+        found[name] = value
+    return found
+
+
+def _allowed(constraints: Iterable[Expr], values: Mapping[str, int], name: str, value: int) -> bool:
+    put = {**values, name: value}
+    asked = [c for c in constraints if name in names(c) and names(c) <= put.keys()]
+    try:
+        return all(evaluate(c, put) for c in asked)
+    except ZeroDivisionError:
+        return False
+
+
+def _number(size: Size, values: Mapping[str, int]) -> int:
+    return (
+        size
+        if isinstance(size, int)
+        else evaluate(substitute(size, {n: Int(v) for n, v in values.items()}), {})
+    )
+
+
+def _grid(facts: PtxFacts, values: Mapping[str, int]) -> tuple[int, int, int]:
+    x, y, z = (_number(e, values) for e in facts.grid)
+    return x, y, z
+
+
+# ---------------------------------------------------------------- parameters
+
+
+def _parameter(
+    draw: _Draw, index: int, v: Variable, leads: frozenset[tuple[str, int]]
+) -> Struct | TensorMap | AnyMap:
+    """One parameter: the leaves that are given, and of the others those that the kernel loads."""
+    data = bytearray(v.size)
+    places: dict[int, Buffer | TensorMap | AnyMap] = {}
+    whole = draw.maps.get(f"params.{index}")
+    if whole is not None and v.size == _MAP:
+        return _map(draw, whole)
+    covered: list[Leaf] = list(draw.facts.params[index])
+    for offset, size in draw.facts.loads[index]:
+        if not any(p.offset < offset + size and offset < p.end for p in covered):
+            covered.append(draw.facts.leaf(index, offset, size))
+    for leaf in covered:
+        name = f"params.{index}" + (f"+{leaf.offset}" if leaf.offset else "")
+        if leaf.kind == "tensormap":
+            if name in draw.maps:
+                places[leaf.offset] = _map(draw, draw.maps[name])
+            continue
+        known = isinstance(leaf.value, int | bytes)
+        leads_on = leaf.kind == "ptr" or (leaf.size == _WORD and (v.name, leaf.offset) in leads)
+        if leads_on and not known:
+            places[leaf.offset] = _memory(draw, leaf, name)
+            continue
+        data[leaf.offset : leaf.end] = _bytes(draw, leaf)
+    for name, fact in draw.maps.items():  # of maps by value whose parameter has no facts
+        for offset in range(0, v.size - _MAP + 1, 64):
+            if offset not in places and name == f"params.{index}+{offset}" and v.size > _WORD:
+                places[offset] = _map(draw, fact)
+    return Struct(bytes(data), places)
+
+
+def _bytes(draw: _Draw, leaf: Leaf) -> bytes:
+    value = leaf.value
+    if isinstance(value, bytes):
+        return value
+    if isinstance(value, Expr):
+        value = _number(value, draw.values)
+    if value is None:  # a float that is not given
+        one = {2: 0x3C00, 4: 0x3F800000, 8: 0x3FF0000000000000}
+        value = one.get(leaf.size, 1)
+    return (value & (1 << 8 * leaf.size) - 1).to_bytes(leaf.size, "little")
+
+
+def _memory(draw: _Draw, leaf: Leaf, place: str) -> Buffer:
+    """The memory behind a pointer: pointers of one name lead to the same."""
+    known = draw.buffers.get(leaf.name or place)
+    if known is not None:
+        return known
+    places: dict[int, Buffer | TensorMap | AnyMap] = {}
+    size = max([_MEMORY, *(part.end for part in leaf.holds)])
+    words = draw.random.integers(0, 1 << 10, size // 4 + 1).astype(np.uint32)
+    told = draw.random.random(words.size) < draw.told
+    words[told] = draw.random.choice(draw.words, int(told.sum()))
+    if draw.zeros:
+        words[:] = 0
+    raw = words.view(np.uint8)
+    for part in leaf.holds:
+        if part.kind == "ptr" and part.value is None:
+            places[part.offset] = _memory(draw, part, f"{place}+{part.offset}")
+        else:
+            raw[part.offset : part.end] = np.frombuffer(_bytes(draw, part), np.uint8)
+    for at in _BEHIND:
+        fact = draw.maps.get((f"{at} bytes behind " if at else "") + place)
+        if fact is not None:
+            places[at] = _map(draw, fact)
+    align = leaf.align or _ALIGN
+    misalign = align if draw.misaligns and align < 256 and not places else 0
+    found = Buffer(words, misalign, places, not leaf.written_before)
+    draw.buffers[leaf.name or place] = found
+    return found
+
+
+def _map(draw: _Draw, fact: MapFacts) -> TensorMap | AnyMap:
+    """A tensor map with a box as it is given."""
+    if fact.box is None or fact.element is None:
+        return AnyMap(fact.bytes or 16)
+    wide = [1] * len(fact.box)
+    for d in range(len(wide)):
+        if prod(fact.box) * fact.element * prod(wide) * 4 <= _TENSOR:
+            wide[d] = 4
+    dims = tuple(b * w for b, w in zip(fact.box, wide, strict=True))
+    strides = tuple(-(-prod(dims[:d]) * fact.element // 16) * 16 for d in range(1, len(dims)))
+    size = (strides[-1] if strides else fact.element) * dims[-1] + 16
+    data = Buffer(draw.random.integers(0, 256, size).astype(np.uint8))
+    return TensorMap(data, dims, strides, fact.box, _TYPES[fact.element], fact.swizzle)
+
+
+def _variables(
+    module: Module, function: Function, facts: PtxFacts
+) -> dict[str, np.ndarray[tuple[int], np.dtype[np.uint8]]]:
+    """What is given of variables in constant and global memory, over their initializers."""
+    out = {}
+    for v in (*module.variables, *function.variables):
+        image = facts.images.get(v.name)
+        if image:
+            data = np.zeros(max(v.size, max(image) + 1), np.uint8)
+            if v.init is not None:
+                data[: len(v.init)] = np.frombuffer(v.init, np.uint8)
+            data[list(image)] = list(image.values())
+            out[v.name] = data[: v.size]
+    return out
+
+
+__all__ = ["DRAWS", "NoLaunchError", "drawn_launch"]

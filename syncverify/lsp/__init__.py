@@ -1,0 +1,1 @@
+"""Findings in an editor: ``findings`` makes marks of reports, ``server`` speaks the protocol."""

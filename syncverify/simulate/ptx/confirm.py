@@ -1,0 +1,127 @@
+"""Whether the harm that a witness claims comes true on the text: by its schedule, then by others.
+
+A refutation is confirmed by any execution that does harm of a kind that its claim may show as. Three things
+are distinguished: harm was seen; executions ran to their end and did none; nothing could be executed so far
+that it would say something (an instruction that this machine does not know, a budget that is spent).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from syncverify.base.deadline import check as check_time
+from syncverify.simulate.ptx.execute import run_loaded
+from syncverify.simulate.ptx.harm import CannotExecute, Harm, Kind
+from syncverify.simulate.ptx.launch import Launch
+from syncverify.simulate.ptx.loading import Loaded, load
+from syncverify.simulate.ptx.schedules import Priorities, Random, Schedule
+from syncverify.simulate.ptx.syntax import Module
+from syncverify.simulate.ptx.witness import Step, Stepping
+
+#: Executions that have to come to their end before it counts that none of them does harm.
+FEWEST = 6
+#: What an execution of each claim may show: what is undefined or races in one hangs in another.
+#: Spaces of addresses that may have been drawn.
+_DRAWN = frozenset({"global", "generic", "const", "param"})
+_NOT_SHOWN = {"hang": frozenset[Kind](), "stale-value": frozenset({Kind.HANG})}
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a replay may cost, in warp instructions: all of it, and one execution. And how many executions."""
+
+    steps: int
+    each: int
+    executions: int
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmed:
+    """``harm`` was seen under the schedule ``how``; or none was, in ``ended`` executions that ended.
+
+    ``why``: what kept executions from ending, empty if nothing did.
+    """
+
+    harm: Harm | None
+    how: str = ""
+    ended: int = 0
+    why: str = ""
+
+    @property
+    def ran(self) -> bool:
+        """Whether it says something that no harm was seen."""
+        return self.harm is not None or self.ended >= FEWEST
+
+
+def confirm(
+    module: Module,
+    kernel: str,
+    steps: Sequence[Step],
+    claim: str,
+    draw: Callable[[int], Launch],
+    launches: int,
+    limits: Limits,
+    elected: int = 0,
+    lines: frozenset[int] = frozenset(),
+) -> Confirmed:
+    """Executes a kernel until harm of the claim is seen or the limits are spent.
+
+    ``draw`` gives the launch of a number: what the facts leave open is drawn differently for each.
+    ``elected``: the lane that elect.sync chooses, where it is one of its lanes. ``lines``: those of the
+    finding; at others addresses in global memory do no harm, for what has been drawn may have made them.
+    """
+    made: dict[int, tuple[Loaded, Launch]] = {}
+    spent = ended = 0
+    why = ""
+    for number in range(limits.executions):
+        check_time()
+        which = number % launches
+        try:
+            if which not in made:
+                launch = draw(which)
+                made[which] = load(module, kernel, launch, which), launch
+            schedule, how = _schedule(number, launches, steps, elected)
+            loaded, launch = made[which]
+            most = min(limits.each, limits.steps - spent)
+            result = run_loaded(loaded, launch, schedule, most, number)
+        except CannotExecute as e:
+            return Confirmed(None, "", ended, str(e))
+        spent += result.steps
+        if result.harm is not None and _shows(claim, result.harm, lines):
+            return Confirmed(result.harm, how, ended)
+        if result.limit:
+            why = f"an execution does not end within {most:,} warp instructions"
+        elif result.harm is None:
+            ended += 1
+        else:
+            why = f"an execution ends otherwise ({result.harm})"
+        if spent >= limits.steps:
+            why = why or f"{ended} executions take {spent:,} warp instructions"
+            break
+    return Confirmed(None, "", ended, why)
+
+
+def _schedule(number: int, launches: int, steps: Sequence[Step], elected: int) -> tuple[Schedule, str]:
+    """The schedule of an execution: the witness's in each launch, then random and priority-based in turn."""
+    schedule: Random
+    if number < launches and steps:
+        schedule, how = Stepping(steps, number), "the witness's schedule"
+    elif number % 2:
+        schedule, how = Priorities(number), f"a schedule by priorities (seed {number})"
+    else:
+        schedule, how = Random(number), f"a random schedule (seed {number})"
+    schedule.elected = elected
+    return schedule, how
+
+
+def _shows(claim: str, harm: Harm, lines: frozenset[int]) -> bool:
+    """Whether harm shows a claim: a trap, which is the kernel's own, and what was drawn wrong do not."""
+    if harm.kind is Kind.TRAP or harm.kind in _NOT_SHOWN.get(claim, frozenset()):
+        return False
+    if harm.space not in _DRAWN or harm.where.line in lines:
+        return True
+    return harm.other is not None and harm.other.line in lines
+
+
+__all__ = ["FEWEST", "Confirmed", "Limits", "confirm"]

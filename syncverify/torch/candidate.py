@@ -1,0 +1,137 @@
+"""Groups that may become operators: what each computes, and its kernel, compiled and proved."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.fx import Graph, GraphModule, Node
+
+from syncverify.base.source import InputError
+from syncverify.torch import operators
+from syncverify.torch.call import Fused, prepare, shapes_of
+from syncverify.torch.context import alone
+from syncverify.torch.dims import UnfitError
+from syncverify.torch.graphs import replace
+from syncverify.torch.partition import Found
+from syncverify.torch.region import value_of
+from syncverify.torch.report import Region
+from syncverify.torch.runners import RefusedError, Runner
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A group that may become an operator called ``name``; ``nodes`` are its nodes alone.
+
+    ``key``: what has the same nodes and arguments has the same.
+    """
+
+    found: Found
+    arguments: tuple[Node, ...]
+    nodes: GraphModule
+    key: str
+    name: str
+    region: Region
+    device: torch.device
+
+    def put_into(
+        self, graph: Graph, op: Any, moved: dict[Node, Node], copies: Mapping[Node, Node] | None = None
+    ) -> None:
+        """Puts its operator into the graph; see ``graphs.replace``."""
+        t = self.found.translation
+        replace(graph, list(self.found.group.nodes), self.arguments, t.outputs, op, moved, copies)
+
+
+def candidate(module: GraphModule, found: Found, runner: Runner) -> Candidate:
+    t, group = found.translation, found.group
+    needed = dict.fromkeys(a for n in group.nodes for a in n.all_input_nodes)
+    arguments = tuple(a for a in needed if a not in group.nodes)
+    nodes, _ = alone(module, group.nodes, arguments, t.outputs)
+    key = operators.identity(nodes.graph, arguments, runner)
+    name = operators.name_of(t.fusion.name, key, runner)
+    device = value_of(t.outputs[0]).device
+    return Candidate(found, arguments, nodes, key, name, _region(found), device)
+
+
+def _region(found: Found) -> Region:
+    t = found.translation
+    return Region(
+        t.fusion.name, "fusion" if t.problem is None else "product",
+        tuple(operation(n) for n in found.group.operations), tuple(n.name for n in t.inputs),
+        tuple(n.name for n in t.outputs), {d: str(s) for d, s in t.extents.items()},
+    )  # fmt: skip
+
+
+def operation(node: Node) -> str:
+    return str(getattr(node.target, "__name__", node.target))
+
+
+def _kernels(candidates: Sequence[Candidate], runner: Runner) -> dict[torch.device, list[Any]]:
+    """What has to be proved for candidates, by device: each kernel with the sizes at hand, once."""
+    found: dict[str, tuple[torch.device, Any]] = {}
+    for c in candidates:
+        if operators.known(c.name, runner) is None and c.name not in found:
+            t = c.found.translation
+            with contextlib.suppress(UnfitError):
+                hint = shapes_of(t, c.arguments).hint
+                if 0 not in hint.values():
+                    found[c.name] = c.device, (t.problem or t.fusion, hint)
+    kernels: dict[torch.device, list[Any]] = {}
+    for device, kernel in found.values():
+        kernels.setdefault(device, []).append(kernel)
+    return kernels
+
+
+def begin_proofs(candidates: Sequence[Candidate], runner: Runner) -> None:
+    """Begins to prove the kernels of candidates side by side, where the runner can."""
+    ahead = getattr(runner, "ahead", None)
+    if ahead is not None:
+        for device, kernels in _kernels(candidates, runner).items():
+            ahead(kernels, device)
+
+
+def prove_ahead(candidates: Sequence[Candidate], runner: Runner) -> None:
+    """Proves the kernels of candidates side by side, where the runner can; one that fails says so later."""
+    begin_proofs(candidates, runner)
+    settled = getattr(runner, "settled", None)
+    if settled is not None:
+        for device, kernels in _kernels(candidates, runner).items():
+            settled(kernels, device)
+
+
+def fit(c: Candidate, runner: Runner) -> bool:
+    """True; RefusedError or UnfitError where no kernel can be."""
+    operators.check_arguments(c.arguments)
+    reason = runner.why_not(c.device)
+    if reason:
+        raise RefusedError(reason)
+    return True
+
+
+def operator_of(c: Candidate, runner: Runner) -> Any:
+    """The operator of a candidate; RefusedError or UnfitError where there is none."""
+    op = operators.known(c.name, runner)
+    if op is None:
+        return _made(c, runner)
+    c.region.status = operators.fused_of(c.name).region.status
+    return op
+
+
+def _made(c: Candidate, runner: Runner) -> Any:
+    """A new operator, whose kernel is compiled and proved; RefusedError or UnfitError."""
+    t = c.found.translation
+    shapes = shapes_of(t, c.arguments)
+    try:
+        kernel = runner.fusion(t.fusion) if t.problem is None else runner.product(t.problem)
+    except InputError as e:
+        raise RefusedError(e.message) from e
+    prepare(kernel, shapes, c.device, c.region)
+    inputs = [c.arguments.index(n) for n in t.inputs]
+    fused = Fused(t, c.nodes, kernel, shapes, inputs, c.region)
+    return operators.make(c.name, fused, c.arguments, runner)
+
+
+__all__ = ["Candidate", "begin_proofs", "candidate", "fit", "operation", "operator_of", "prove_ahead"]

@@ -1,0 +1,127 @@
+"""Graphs with operators in the place of groups: put in, sorted, and losses taken apart."""
+
+from __future__ import annotations
+
+import heapq
+import operator
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from torch.fx import Graph, Node
+
+from syncverify.torch.dims import UnfitError
+from syncverify.torch.losses import PLAIN
+from syncverify.torch.region import is_view, value_of
+
+
+def replace(
+    graph: Graph,
+    group: Sequence[Node],
+    arguments: Sequence[Node],
+    outputs: Sequence[Node],
+    op: Any,
+    moved: dict[Node, Node],
+    copies: Mapping[Node, Node] | None = None,
+) -> None:
+    """Puts an operator into the place of a group. ``moved``: what stands for the results of earlier ones.
+
+    ``copies``: what became of the nodes in a graph other than their own.
+    """
+
+    def own(node: Node) -> Node:
+        return node if copies is None else copies[node]
+
+    nodes = {own(n) for n in group}
+    given = [moved.get(own(a), own(a)) for a in arguments]
+    with graph.inserting_before(own(group[0])):
+        call = graph.call_function(op, tuple(given))
+    call.meta["eager_input_vals"] = (tuple(a.meta["val"] for a in given), {})
+    single = len(outputs) == 1
+    call.meta["val"] = value_of(outputs[0]) if single else tuple(map(value_of, outputs))
+    for k, node in enumerate(outputs):
+        item = call
+        if not single:
+            with graph.inserting_after(call):
+                item = graph.call_function(operator.getitem, (call, k))
+            item.meta["val"] = value_of(node)
+        moved[own(node)] = item
+        for user in list(own(node).users):
+            if user not in nodes or is_view(user):
+                user.replace_input_with(own(node), item)
+
+
+def expand(graph: Graph) -> None:
+    """Takes apart the operators of losses that no kernel holds: Inductor compiles their parts."""
+    from torch._dispatch.python import enable_python_dispatcher
+    from torch._guards import detect_fake_mode
+    from torch._inductor.decomposition import select_decomp_table
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    for node in [n for n in graph.nodes if n.target in PLAIN]:
+        tensors = [a for a in node.args if isinstance(a, Node)]
+        places = {k: tensors.index(a) for k, a in enumerate(node.args) if isinstance(a, Node)}
+
+        def function(*given: Any, node: Node = node, places: dict[int, int] = places) -> Any:
+            args = [given[places[k]] if k in places else a for k, a in enumerate(node.args)]
+            return PLAIN[node.target](*args)
+
+        values = [a.meta["val"] for a in tensors]
+        mode: Any = detect_fake_mode(values)
+        with mode, enable_python_dispatcher():
+            trace: Any = make_fx(function, decomposition_table=select_decomp_table())
+            parts = trace(*values)
+        copies = dict(zip((n for n in parts.graph.nodes if n.op == "placeholder"), tensors, strict=True))
+        with graph.inserting_before(node):
+            for part in parts.graph.nodes:
+                if part.op == "call_function":
+                    copies[part] = graph.node_copy(part, copies.__getitem__)
+                elif part.op == "get_attr":
+                    raise UnfitError("a loss with tensors of its own")
+        (made,) = (n.args[0] for n in parts.graph.nodes if n.op == "output")
+        if isinstance(made, Node):
+            node.replace_all_uses_with(copies[made])
+        else:
+            for item in list(node.users):
+                item.replace_all_uses_with(copies[made[item.args[1]]])
+                graph.erase_node(item)
+        graph.erase_node(node)
+
+
+def sort(graph: Graph) -> None:
+    """Puts every node behind its arguments, and changes the order no more than that.
+
+    What writes to an argument stays behind all that came before it.
+    """
+    order = list(graph.nodes)
+    place = {n: k for k, n in enumerate(order)}
+    waits = {n: set(n.all_input_nodes) for n in order}
+    for node in order:
+        if node.op == "output" or _writes(node):
+            waits[node] |= set(order[: place[node]])
+    needed: dict[Node, list[Node]] = {n: [] for n in order}
+    for node, others in waits.items():
+        for other in others:
+            needed[other].append(node)
+    left = {n: len(others) for n, others in waits.items()}
+    free = [place[n] for n in order if not left[n]]
+    heapq.heapify(free)
+    last: Node | None = None
+    while free:
+        node = order[heapq.heappop(free)]
+        if last is not None:
+            last.append(node)
+        last = node
+        for user in needed[node]:
+            left[user] -= 1
+            if not left[user]:
+                heapq.heappush(free, place[user])
+    if any(left.values()):
+        raise RuntimeError("a cycle in a graph with kernels: please report it")
+
+
+def _writes(node: Node) -> bool:
+    schema = getattr(node.target, "_schema", None)
+    return bool(node.op == "call_function" and schema is not None and schema.is_mutable)
+
+
+__all__ = ["expand", "replace", "sort"]

@@ -1,0 +1,156 @@
+"""Refutations of PTX and CUDA are confirmed by the second reader, or they are none."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import syncverify
+from syncverify.base.diagnostics import KernelReport, Policy, Replayed, Severity, Verdict
+from syncverify.base.reason import Cause, has
+from syncverify.checker.prover.strategy import REPLAY, Entry
+from syncverify.driver.confirmed import confirmed
+from syncverify.driver.files import check_source, read_source
+from syncverify.driver.prover import prover
+from syncverify.driver.ptx_check import Checker, check_module
+from syncverify.driver.verdicts import merge, run_system
+from syncverify.frontends.cuda.to_ptx import CudaOptions
+from syncverify.frontends.launch_facts import facts_for, read_facts
+from syncverify.frontends.ptx.syntax.nodes import Module
+from tests.corpus.entries import CORPUS
+from tests.frontends.cuda.entries import CudaEntry, entries
+
+BAD = sorted((CORPUS / "ptx").glob("*.bad.ptx"))
+ONE = CORPUS / "ptx" / "one_fence.bad.ptx"
+
+
+def unconfirmed(path: Path) -> tuple[KernelReport, Module]:
+    """A refutation as the checker makes it, with the system that shows it."""
+    module = read_source(path).module
+    assert module is not None
+    checker = Checker(run_system, merge, prover(Entry.PTX))
+    (report,) = check_module(module, facts_for(path), Policy.PRACTICAL, checker)
+    assert report.verdict is Verdict.REFUTED
+    return report, module
+
+
+@pytest.mark.parametrize("path", BAD, ids=lambda p: p.stem)
+def test_harm_of_a_wrong_kernel_is_seen(path: Path) -> None:
+    report = confirmed(*unconfirmed(path))
+    assert report.verdict is Verdict.REFUTED
+    assert report.replay is not None
+    assert report.replay.outcome is Replayed.REPRODUCED, report.replay
+
+
+REFUTED = [e for e in entries() if e.expected[Policy.PRACTICAL].verdict is Verdict.REFUTED]
+
+
+@pytest.mark.parametrize("entry", REFUTED, ids=lambda e: e.path.stem)
+def test_harm_of_a_wrong_cuda_kernel_is_seen(entry: CudaEntry) -> None:
+    source = read_source(entry.path, CudaOptions(prelude=entry.prelude))
+    facts = read_facts(f"{entry.path}.launch.toml")
+    (report,) = check_source(source, facts=facts, values=dict(entry.sizes))
+    assert report.replay is not None
+    assert report.replay.outcome is Replayed.REPRODUCED, report.replay
+    assert f"{entry.path}:" in report.replay.detail
+    assert "of its PTX" in report.replay.detail
+
+
+def test_a_finding_without_harm_is_no_refutation() -> None:
+    """The witness of a kernel without a fence, on the text of its twin that has one."""
+    report, _ = unconfirmed(ONE)
+    good = read_source(CORPUS / "ptx" / "one_fence.good.ptx").module
+    assert good is not None
+    found = confirmed(report, good)
+    assert found.verdict is Verdict.UNKNOWN
+    assert has(found.reason, Cause.NOT_REPLAYED)
+    assert found.replay is not None
+    assert found.replay.outcome is Replayed.NOT_REPRODUCED
+    assert found.witness is None
+    first = found.diagnostics[0]
+    assert (first.rule, first.severity) == ("SV101", Severity.WARNING)
+    assert first.message in str(found.reason)
+
+
+def test_a_replay_that_cannot_end_leaves_a_refutation() -> None:
+    report, module = unconfirmed(CORPUS / "ptx" / "bulk_ring.bad.ptx")
+    found = confirmed(report, module, replace(REPLAY, steps=40))
+    assert found.verdict is Verdict.REFUTED
+    assert found.replay is not None
+    assert (found.replay.outcome, "40 warp instructions" in found.replay.detail) == (
+        Replayed.IMPOSSIBLE,
+        True,
+    )
+
+
+def test_an_instruction_that_the_reader_does_not_know_leaves_a_refutation(tmp_path: Path) -> None:
+    lines = ONE.read_text().splitlines()
+    unknown = "multimem.red.relaxed.sys.global.add.u32 [%rd1], 1;\n"
+    at = next(n for n, line in enumerate(lines) if "ld.param.u64" in line) + 1
+    path = tmp_path / "k.ptx"
+    path.write_text("\n".join([*lines[:at], unknown, *lines[at:]]))
+    (tmp_path / "k.ptx.launch.toml").write_text(Path(f"{ONE}.launch.toml").read_text())
+    (report,) = syncverify.check(path)
+    assert report.verdict is Verdict.REFUTED
+    assert report.replay is not None
+    assert report.replay.outcome is Replayed.IMPOSSIBLE
+    assert "multimem" in report.replay.detail
+
+
+def test_strict_asks_for_more_than_harm() -> None:
+    """Two warps store one value: a race by the text, of which no execution shows anything."""
+    text = """.version 8.0
+.target sm_90a
+.address_size 64
+.visible .entry k()
+{
+  .shared .align 4 .b8 flag[4];
+  st.shared.b32 [flag], 7;
+  bar.sync 0;
+  ret;
+}
+"""
+    (report,) = syncverify.check(text, facts={"grid": [1], "block": [64]}, policy="strict")
+    assert report.verdict is Verdict.REFUTED
+    assert report.replay is not None
+    assert report.replay.outcome is Replayed.IMPOSSIBLE
+
+
+def test_a_replay_can_be_left_out() -> None:
+    (report,) = syncverify.check(ONE, replay=False)
+    assert (report.verdict, report.replay) == (Verdict.REFUTED, None)
+    (report,) = syncverify.check(ONE)
+    assert report.replay is not None
+    assert report.refuted_system is None
+
+
+def test_memory_holds_what_a_kernel_compares_with() -> None:
+    """A store that one word among 2**32 lets a lane make."""
+    text = """.version 8.0
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 p)
+{
+  .reg .pred %p<9>; .reg .b32 %r<20>; .reg .b64 %d<9>; .shared .align 4 .b8 c[256];
+  ld.param.u64 %d1, [p];
+  mov.u32 %r1, %tid.x;
+  mul.wide.u32 %d2, %r1, 4;
+  add.s64 %d2, %d1, %d2;
+  shl.b32 %r2, %r1, 2;
+  mov.u32 %r3, c;
+  add.u32 %r3, %r3, %r2;
+  ld.global.u32 %r4, [%d2];
+  setp.ne.u32 %p1, %r4, 3141592653;
+  st.shared.u32 [%r3], %r1;
+  @%p1 bra OVER;
+  ld.shared.u32 %r5, [c+128];
+OVER:
+  bar.sync 0;
+  ret;
+}
+"""
+    (report,) = syncverify.check(text, facts={"grid": [1], "block": [64], "params": {"0": {"ptr": "A"}}})
+    assert report.replay is not None
+    assert report.replay.outcome is Replayed.REPRODUCED

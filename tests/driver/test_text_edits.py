@@ -1,0 +1,112 @@
+"""Repairs as edits of the text, each applied to the file and checked again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from syncverify.base.diagnostics import EditHint, EditKind, KernelReport, Severity, TextEdit, Verdict
+from syncverify.driver.files import check_source, read_source
+from syncverify.driver.text_edits import candidates
+from syncverify.frontends.launch_facts import LaunchFacts, read_facts
+
+GALLERY = Path(__file__).parents[2] / "corpus" / "gallery"
+RING = (GALLERY / "ring.cu").read_text("utf-8")
+
+
+PARITY = EditHint(EditKind.OTHER_PARITY)
+
+
+def _edit(report: KernelReport) -> TextEdit | None:
+    first = next(d for d in report.diagnostics if d.severity is Severity.ERROR)
+    return None if first.repair is None else first.repair.edit
+
+
+def _checked(path: Path, text: str, facts: LaunchFacts) -> KernelReport:
+    path.write_text(text, "utf-8")
+    (report,) = check_source(read_source(path), facts=facts)
+    return report
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line"),
+    [
+        ("r / STAGES + 1) & 1", "r / STAGES) & 1", "        barrier_wait(&empty[s], (r / STAGES + 1) & 1);"),
+        ("&empty[s], CONSUMERS", "&empty[s], CONSUMERS + 1", "      barrier_init(&empty[s], 128);"),
+        ("&full[s], WIDTH * 4", "&full[s], WIDTH * 8", "        barrier_expect(&full[s], 2048);"),
+    ],
+)
+def test_the_edit_of_a_cuda_source_is_what_was_checked(tmp_path: Path, old: str, new: str, line: str) -> None:
+    facts = read_facts(GALLERY / "ring.cu.launch.toml")
+    wrong = RING.replace(old, new, 1)
+    edit = _edit(_checked(tmp_path / "ring.cu", wrong, facts))
+    assert edit is not None and edit.new == (line,)
+    lines = wrong.split("\n")
+    at = edit.line - 1
+    assert tuple(lines[at : at + len(edit.old)]) == edit.old
+    mended = "\n".join([*lines[:at], *edit.new, *lines[at + len(edit.old) :]])
+    assert _checked(tmp_path / "ring.cu", mended, facts).verdict is Verdict.PROVED
+
+
+IR = """kernel k {
+  launch grid [1] block [64]
+  mbarrier done
+  if tid == 0 {
+    mbarrier.init done, 33
+  }
+  bar.sync 0
+  if warp == 0 {
+    mbarrier.arrive done
+  } else {
+    mbarrier.wait done, 0
+  }
+}
+"""
+
+
+def test_the_edit_of_an_ir_kernel(tmp_path: Path) -> None:
+    edit = _edit(_checked(tmp_path / "k.syncir", IR, LaunchFacts()))
+    assert edit is not None and (edit.line, edit.new) == (5, ("    mbarrier.init done, 32",))
+
+
+def test_what_lies_in_another_file_is_not_edited(tmp_path: Path) -> None:
+    (tmp_path / "ring.cuh").write_text(RING.replace("r / STAGES + 1) & 1", "r / STAGES) & 1"), "utf-8")
+    facts = read_facts(GALLERY / "ring.cu.launch.toml")
+    report = _checked(tmp_path / "ring.cu", '#include "ring.cuh"\n', facts)
+    assert report.verdict is Verdict.REFUTED and _edit(report) is None
+
+
+@pytest.mark.parametrize(
+    ("hint", "line", "kind", "first"),
+    [
+        (PARITY, "  wait(&b, (i / 2) & 1);  // in", "cu", "  wait(&b, (i / 2 + 1) & 1);  // in"),
+        (PARITY, "  wait(&b, (i + 1) % 2);", "cu", "  wait(&b, (i) % 2);"),
+        (PARITY, "  wait(&b, phase);", "cu", "  wait(&b, (phase) ^ 1);"),
+        (PARITY, "  mbarrier.wait b, i // 2", "syncir", "  mbarrier.wait b, (i // 2 + 1) % 2"),
+        (PARITY, "mbarrier.try_wait.parity.b64 p, [a], 1;", "ptx",
+         "mbarrier.try_wait.parity.b64 p, [a], 0;"),
+        (EditHint(EditKind.NUMBER, 64), "  init(&b[2], N);", "cu", "  init(&b[2], 64);"),
+        (EditHint(EditKind.NUMBER, 96), 'asm("bar.sync 1, 128;");', "cu", 'asm("bar.sync 1, 96;");'),
+    ],
+)  # fmt: skip
+def test_the_first_candidate_of_a_line(hint: EditHint, line: str, kind: str, first: str) -> None:
+    _, old, new = next(candidates(hint, [line], 1, kind))
+    assert (old, new) == ((line,), (first,))
+
+
+def test_a_register_is_not_edited() -> None:
+    line = "mbarrier.try_wait.parity.b64 p, [a], %r1;"
+    assert not list(candidates(PARITY, [line], 1, "ptx"))
+
+
+def test_a_fence_comes_behind_the_statement() -> None:
+    lines = ["  for (int i = 0; i < n;", "       ++i)", "    x[i] = 0;", "  f();"]
+    ((at, old, new),) = candidates(EditHint(EditKind.FENCE), lines, 2, "cu")
+    assert (at, old, len(new)) == (4, (), 1) and "fence.proxy.async.shared::cta" in new[0]
+
+
+def test_a_release_stays_in_its_block() -> None:
+    lines = ["  {", "    arrive();", "    use();", "    more();", "  }", "  end();"]
+    found = [new for _, _, new in candidates(EditHint(EditKind.LATER, 0), lines, 2, "cu")]
+    assert found == [("    use();", "    arrive();"), ("    use();", "    more();", "    arrive();")]
