@@ -22,6 +22,7 @@ from syncverify.frontends.ptx.exec.system import PtxSystem
 from syncverify.frontends.ptx.launch.facts import PtxFacts, Size
 from syncverify.frontends.ptx.launch.parameters import Leaf
 from syncverify.frontends.ptx.syntax.nodes import FloatImm, Function, Imm, Module, Variable
+from syncverify.frontends.ptx.syntax.parameter_names import parameter_text
 from syncverify.ir.expr import Expr, Int, evaluate, names, substitute
 from syncverify.ir.launch_grid import Grid
 from syncverify.simulate.ptx import AnyMap, Buffer, Launch, Struct, TensorMap
@@ -163,7 +164,7 @@ def _parameter(
     """One parameter: the leaves that are given, and of the others those that the kernel loads."""
     data = bytearray(v.size)
     places: dict[int, Buffer | TensorMap | AnyMap] = {}
-    whole = draw.maps.get(f"params.{index}")
+    whole = draw.maps.get(parameter_text(draw.facts.variables, index))
     if whole is not None and v.size == _MAP:
         return _map(draw, whole)
     covered: list[Leaf] = list(draw.facts.params[index])
@@ -171,7 +172,7 @@ def _parameter(
         if not any(p.offset < offset + size and offset < p.end for p in covered):
             covered.append(draw.facts.leaf(index, offset, size))
     for leaf in covered:
-        name = f"params.{index}" + (f"+{leaf.offset}" if leaf.offset else "")
+        name = parameter_text(draw.facts.variables, index, leaf.offset)
         if leaf.kind == "tensormap":
             if name in draw.maps:
                 places[leaf.offset] = _map(draw, draw.maps[name])
@@ -182,10 +183,10 @@ def _parameter(
             places[leaf.offset] = _memory(draw, leaf, name)
             continue
         data[leaf.offset : leaf.end] = _bytes(draw, leaf)
-    for name, fact in draw.maps.items():  # of maps by value whose parameter has no facts
-        for offset in range(0, v.size - _MAP + 1, 64):
-            if offset not in places and name == f"params.{index}+{offset}" and v.size > _WORD:
-                places[offset] = _map(draw, fact)
+    for offset in range(0, v.size - _MAP + 1, 64):  # maps by value whose parameter has no facts
+        fact = draw.maps.get(parameter_text(draw.facts.variables, index, offset))
+        if fact is not None:
+            places.setdefault(offset, _map(draw, fact))
     return Struct(bytes(data), places)
 
 

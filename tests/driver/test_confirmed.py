@@ -8,17 +8,23 @@ from pathlib import Path
 import pytest
 
 import syncverify
-from syncverify.base.diagnostics import KernelReport, Policy, Replayed, Severity, Verdict
+from syncverify.base.diagnostics import KernelReport, Policy, Replayed, ScopeKind, Severity, Verdict
 from syncverify.base.reason import Cause, has
+from syncverify.checker.outcome import Outcome
 from syncverify.checker.prover.strategy import REPLAY, Entry
 from syncverify.driver.confirmed import confirmed
+from syncverify.driver.drawn_launch import DRAWS, drawn_launch
 from syncverify.driver.files import check_source, read_source
 from syncverify.driver.prover import prover
-from syncverify.driver.ptx_check import Checker, check_module
+from syncverify.driver.ptx_check import Checker, check_module, kernel_task, reports_of
 from syncverify.driver.verdicts import merge, run_system
 from syncverify.frontends.cuda.to_ptx import CudaOptions
 from syncverify.frontends.launch_facts import facts_for, read_facts
+from syncverify.frontends.ptx.exec.system import PtxSystem
 from syncverify.frontends.ptx.syntax.nodes import Module
+from syncverify.model.events import System
+from syncverify.simulate.ptx import Launch
+from syncverify.simulate.ptx.confirm import Limits, confirm
 from tests.corpus.entries import CORPUS
 from tests.frontends.cuda.entries import CudaEntry, entries
 
@@ -154,3 +160,33 @@ OVER:
     (report,) = syncverify.check(text, facts={"grid": [1], "block": [64], "params": {"0": {"ptr": "A"}}})
     assert report.replay is not None
     assert report.replay.outcome is Replayed.REPRODUCED
+
+
+GOOD = sorted((CORPUS / "ptx").glob("*.good.ptx"))
+
+
+@pytest.mark.parametrize("path", GOOD, ids=lambda p: p.stem)
+def test_launches_that_are_drawn_do_no_harm_to_right_kernels(path: Path) -> None:
+    """Else what is drawn, and no mistake of the kernel, might confirm a refutation."""
+    module = read_source(path).module
+    assert module is not None
+    systems: list[System] = []
+
+    def judge(system: System, policy: Policy) -> Outcome:
+        systems.append(system)
+        return run_system(system, policy)
+
+    function, facts = module.entries[0], facts_for(path)
+    checker = Checker(judge, merge)
+    task = kernel_task(module, function, facts, Policy.PRACTICAL, checker, {}, "", True)
+    *_, report = reports_of(task, ScopeKind.EXACT)
+    assert report.verdict is Verdict.PROVED
+    system = systems[-1]
+    assert isinstance(system, PtxSystem)
+
+    def draw(number: int) -> Launch:
+        return drawn_launch(module, function, task.kernel.facts, system, number)
+
+    found = confirm(module, function.name, [], "", draw, DRAWS, Limits(20_000, 10_000, 9))
+    assert found.harm is None
+    assert found.ended >= 3, found.why  # strides of a map may be drawn wrong

@@ -94,8 +94,8 @@ class ReplayEffort:
     executions: int
 
 
-#: The replay of a refutation of PTX: some two seconds of processor time where none of it shows harm.
-REPLAY = ReplayEffort(steps=120_000, each=60_000, executions=40)
+#: The replay of a refutation of PTX: some five seconds of processor time where none of it shows harm.
+REPLAY = ReplayEffort(steps=150_000, each=100_000, executions=40)
 
 
 class Entry(StrEnum):

@@ -144,11 +144,10 @@ def grid_before(m: Machine, f: Fragment, a: Lanes, lanes: Lanes) -> None:
 def without_memory(m: Machine, a: Lanes, size: int) -> Lanes:
     """Which global addresses have no memory behind them."""
     at = (a - np.uint64(GLOBAL_WINDOW)).view(np.int64)
+    assert m.memory.valid is not None
     bad = (at < 0) | (at > m.memory.size - size)
-    if not np.count_nonzero(bad):
-        assert m.memory.valid is not None
-        bad = ~(m.memory.valid[at] & m.memory.valid[at + size - 1])
-    return bad
+    inside = np.where(bad, 0, at)
+    return bad | ~(m.memory.valid[inside] & m.memory.valid[inside + size - 1])
 
 
 _BY_WINDOW = {

@@ -27,6 +27,7 @@ class NamedBarrier:
 
     count: int | None = None
     arrived: list[int] = field(default_factory=list)  # warps
+    waits: set[int] = field(default_factory=set)  # those of them that wait
     clock: Clock | None = None
     complete: Clock | None = None
     reduction: str = ""
@@ -87,9 +88,13 @@ def _bar(c: Context, i: Instr) -> Step:
                 barrier.count = n
         else:
             barrier.count, barrier.reduction, barrier.votes = n, how, []
-        if f.warp.number in barrier.arrived:
-            raise m.undefined(f, f"warp {f.warp.number} arrives twice at barrier {name}", _SECTION)
-        barrier.arrived.append(f.warp.number)
+        number_ = f.warp.number
+        if number_ in barrier.arrived and (action == "arrive" or number_ in barrier.waits):
+            raise m.undefined(f, f"warp {number_} arrives twice at barrier {name}", _SECTION)
+        # A warp that has arrived before and now waits counts twice: ordered pipelines that ship begin so.
+        barrier.arrived.append(number_)
+        if action != "arrive":
+            barrier.waits.add(number_)
         barrier.clock = merged(barrier.clock, m.release(_rows(f, f.mask)))
         if vote is not None:
             barrier.votes.append(vote(R)[f.mask])
@@ -123,7 +128,7 @@ def complete(m: Machine, block: Any, barrier: NamedBarrier) -> None:
         return
     barrier.generation += 1
     barrier.complete, barrier.clock = barrier.clock, None
-    barrier.arrived = []
+    barrier.arrived, barrier.waits = [], set()
     votes = np.concatenate(barrier.votes) if barrier.votes else np.zeros(0, bool)
     barrier.result = {"and": int(votes.all()), "or": int(votes.any()), "popc": int(votes.sum())}.get(
         barrier.reduction, 0

@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from syncverify.simulate.ptx.state import Block, Fragment, Next, Step, Warp
 
 _SECTION = "cp.async.bulk"
+#: Granules of an asynchronous access that count as a step of the execution.
+PER_STEP = 32
 _HINTS = frozenset({"L2::cache_hint", "L2::64B", "L2::128B", "L2::256B"})
 
 
@@ -181,7 +183,8 @@ def _open(m: Machine, f: Fragment, lanes: Lanes) -> Lanes:
     fresh = [int(x) for x in lanes if int(x) not in known]
     if fresh:
         rows = f.warp.threads
-        info = Slot(m.line(f), f.warp.block.number, f.warp.number, -1, "a cp.async's", True)
+        fence = m.loaded.copies_need_fence
+        info = Slot(m.line(f), f.warp.block.number, f.warp.number, -1, "a cp.async's", fence)
         first = m.clocks.block(f.warp.block.number * 64 + f.warp.number, rows, info)
         for lane in fresh:
             known[lane] = first
@@ -396,6 +399,7 @@ def mark(
     if shadow is None:
         return
     packed = np.int64((agent << 32) | int(m.clocks.epoch[agent]))
+    m.steps += (index.stop - index.start if isinstance(index, slice) else len(index)) // PER_STEP
     access = shadow.writes if writes else shadow.reads
     found = access(index, packed, m.line(f), None, know, asynchronous, strong)
     if found is not None:
@@ -439,7 +443,9 @@ def _issue(
     if from_shared:
         own.pushes.append((m.clocks.stamp(reader), m.line(f)))
     held = np.zeros(n, np.uint8)
-    for target, object_ in destinations(m, f, lane, a, n, barrier, many):
+    ends = destinations(m, f, lane, a, n, barrier, many)
+    reads = [len(ends)]
+    for target, object_ in ends:
         writer = new_agent(m, f, lane, "a bulk copy's")
         mark(
             m, f, m.shared.arena, _slice(target, n, m.shared.arena), writer, True, "shared",
@@ -460,7 +466,8 @@ def _issue(
 
             return move
 
-        _land(m, f, object_, writer, reader, [(piece(x), x.stop - x.start) for x in _aligned_chunks(n, m)])
+        pieces = [(piece(x), x.stop - x.start) for x in _aligned_chunks(n, m)]
+        _land(m, f, object_, writer, reader, pieces, reads)
 
 
 def _aligned_chunks(n: int, m: Machine) -> list[slice]:
@@ -497,9 +504,14 @@ def _land(
     writer: int,
     reader: int,
     pieces: list[tuple[Callable[[], None], int]],
+    reads: list[int],
 ) -> None:
-    """A copy whose pieces count their bytes at an mbarrier; the last one makes it known there."""
+    """A copy whose pieces count their bytes at an mbarrier; the last one makes it known there.
+
+    ``reads``: how many destinations the source is still to be read for.
+    """
     place = m.here(f)
+    wrote, read = m.clocks.stamp(writer), m.clocks.stamp(reader)
     left = [len(pieces)]
     shown = f"copy line {place.line}"
 
@@ -515,9 +527,12 @@ def _land(
                     _SECTION,
                 )
             if not left[0]:
-                object_.told(only(m.clocks.stamp(writer)))
-                object_.told(only(m.clocks.stamp(reader)))
-                m.clocks.done[writer] = m.clocks.done[reader] = True
+                object_.told(only(wrote))
+                object_.told(only(read))
+                _over(m, wrote)
+                reads[0] -= 1
+                if not reads[0]:
+                    _over(m, read)
             complete_bytes(m, f, object_, count)
 
         return run
@@ -553,20 +568,15 @@ def _store(
             kind = UNSIGNED[element]
             place[:] = of(place.view(kind), data.view(kind)).view(np.uint8)
 
-    def read_end() -> None:
-        m.clocks.done[reader] = True
-
-    def write_end() -> None:
-        m.clocks.done[writer] = True
-
+    stamps = [m.clocks.stamp(reader), m.clocks.stamp(writer)]
     op = Operation(
         m,
         f"bulk store line {place.line}",
         place,
         [[take(x) for x in _aligned_chunks(n, m)], [give]],
-        [read_end, write_end],
+        [lambda: _over(m, stamps[0]), lambda: _over(m, stamps[1])],
     )
-    op.stamps = [m.clocks.stamp(reader), m.clocks.stamp(writer)]
+    op.stamps = stamps
     op.start()
     f.warp.bulk.setdefault(lane, []).append(op)
 
@@ -634,7 +644,7 @@ def read_map(m: Machine, f: Fragment, a: int, lane: int) -> tuple[Fields, tuple[
                 )
     fields = decode(part.arena.bytes[at : at + SIZE].tobytes())
     if fields is None:
-        raise m.undefined(f, "no tensor map lies at this address", "cp.async.bulk.tensor", lane)
+        raise m.undefined(f, "no tensor map lies at this address", "cp.async.bulk.tensor", lane, "global")
     if (why := wrong(fields)) is not None:
         raise m.undefined(f, why, "tensor maps", lane, "global")
     return fields, (part.space, at)
@@ -708,7 +718,9 @@ def _tensor_load(
         mark(m, f, m.memory, index, reader, False, "global", m.clocks.know[:, thread])
     bits = fields.element * 8
     fill = _fill(fields)
-    for target, object_ in destinations(m, f, lane, a, n, barrier, many):
+    ends = destinations(m, f, lane, a, n, barrier, many)
+    reads = [len(ends)]
+    for target, object_ in ends:
         writer = new_agent(m, f, lane, "a tensor copy's")
         mark(
             m,
@@ -734,7 +746,8 @@ def _tensor_load(
             return move
 
         runs = chunks(len(offsets), m)
-        _land(m, f, object_, writer, reader, [(piece(x), (x.stop - x.start) * fields.element) for x in runs])
+        pieces = [(piece(x), (x.stop - x.start) * fields.element) for x in runs]
+        _land(m, f, object_, writer, reader, pieces, reads)
 
 
 def _fill(fields: Fields) -> int:
@@ -801,14 +814,15 @@ def _tensor_store(
 
     place = m.here(f, lane)
     runs = chunks(len(offsets), m)
+    stamps = [m.clocks.stamp(reader), m.clocks.stamp(writer)]
     operation = Operation(
         m,
         f"tensor store line {place.line}",
         place,
         [[take(x) for x in runs], [give(x) for x in runs]],
-        [lambda: m.clocks.done.__setitem__(reader, True), lambda: m.clocks.done.__setitem__(writer, True)],
+        [lambda: _over(m, stamps[0]), lambda: _over(m, stamps[1])],
     )
-    operation.stamps = [m.clocks.stamp(reader), m.clocks.stamp(writer)]
+    operation.stamps = stamps
     operation.start()
     f.warp.bulk.setdefault(lane, []).append(operation)
 
@@ -871,7 +885,7 @@ def store_async(c: Context, i: Instr) -> Step:
                     old = m.shared.arena.load(here, bits)
                     m.shared.arena.store(here, bits, v if of is None else of(old, v))
 
-            _land(m, f, object_, agent, agent, [(move, size)])
+            _land(m, f, object_, agent, agent, [(move, size)], [1])
         return None
 
     return c.masked(run)

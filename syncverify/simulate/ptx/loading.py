@@ -19,6 +19,9 @@ from syncverify.simulate.ptx.tensormaps import encode, of_launch
 from syncverify.simulate.ptx.types import BITS
 
 _FUNCTION_STEP = 256
+#: Architectures on which wgmma and bulk copies may read what cp.async has written without a proxy fence: the
+#: ISA asks for one, what ships leaves it out, and no wrong word was measured.
+_SHIPS_WITHOUT_FENCE = ("sm_90",)
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,7 @@ class Loaded:
     local_size: int
     settles: bool
     max_registers: int
+    copies_need_fence: bool  # what cp.async has written, before the async proxy reads it
     warnings: list[str] = field(default_factory=list)
 
     def relocated(self, starts: list[int]) -> np.ndarray[Any, Any]:
@@ -201,6 +205,7 @@ def load(module: Module, kernel: str, launch: Launch, seed: int = 0) -> Loaded:
         granule=_granule(bodies, launch),
         local_size=_align(locals_size, 16),
         settles=settles,
+        copies_need_fence=not module.target.startswith(_SHIPS_WITHOUT_FENCE),
         max_registers=(function.directives.get("maxnreg") or (0,))[0],
     )
 

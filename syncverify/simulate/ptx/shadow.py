@@ -224,19 +224,24 @@ class Shadow:
         self, index: Index, positions: Lanes, before: Lanes, packed: Any, line: int, strong: int
     ) -> None:
         if isinstance(index, slice):
-            flat = np.arange(index.start, index.stop)
+            flat = positions + index.start
         else:
-            flat = index.ravel()
-        who = np.broadcast_to(packed, before.shape).ravel()
-        for position in positions:
-            granule, old, mine = int(flat[position]), int(before.flat[position]), int(who[position])
-            entry = self.several.setdefault(granule, {})
-            if old != -1 and old:
-                entry.setdefault(
-                    old >> 32,
-                    (old & 0xFFFFFFFF, int(self.read_line[granule]), int(self.read_strong[granule])),
-                )
-            entry[mine >> 32] = (mine & 0xFFFFFFFF, line, strong)
+            flat = index.ravel()[positions]
+        olds = before.ravel()[positions].tolist()
+        mines = np.broadcast_to(packed, before.shape).ravel()[positions].tolist()
+        lines, strongs = self.read_line[flat].tolist(), self.read_strong[flat].tolist()
+        several, mine = self.several, -1
+        for granule, old, now, line_, strong_ in zip(
+            flat.tolist(), olds, mines, lines, strongs, strict=True
+        ):
+            if now != mine:
+                mine, agent, access = now, now >> 32, (now & 0xFFFFFFFF, line, strong)
+            entry = several.get(granule)
+            if entry is None:
+                entry = several[granule] = {}
+            if old != _SEVERAL and old:
+                entry.setdefault(old >> 32, (old & 0xFFFFFFFF, line_, strong_))
+            entry[agent] = access
 
     def writes(
         self,
