@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from syncverify.base.diagnostics import Diagnostic, Policy, Severity, Verdict
+from syncverify.base.diagnostics import Diagnostic, KernelReport, Policy, Severity, Verdict
 from syncverify.base.source import Span
 from syncverify.checker.outcome import Outcome
 from syncverify.driver.ptx_assumptions import holds, numbers, pointers_apart, unwritten
@@ -72,6 +72,8 @@ class CheckTask:
     loads_as_symbols: bool = False  # what is loaded and has no number is a size
     shared_contents: bool = True  # what lies in shared memory may steer; else it is data
     tracks_plain_global: bool = False  # plain accesses to global memory are, though nobody waits there
+    #: of some sizes, reports that hold if an execution does the harm
+    suspects: list[KernelReport] = field(default_factory=list)
     boxes: Boxes | None = None  # of tensor maps, inferred; None: none may be
 
     @property

@@ -33,7 +33,7 @@ from syncverify.base.nvrtc import version as nvrtc_version
 from syncverify.base.source import InputError
 from syncverify.codegen.cache import tool_fingerprint
 from syncverify.fusion import Fusion, RowSchedule, Schedule
-from syncverify.gate import fusions, matmul
+from syncverify.gate import compiler, fusions, matmul
 from syncverify.matmul.problem import Problem
 
 log = logging.getLogger("syncverify.gate")
@@ -85,7 +85,7 @@ def compile_fusion(
     """The fusion, proved for the row length that is needed first; InputError or VerificationError."""
     if schedule is None and fusion.reduced:
         schedule = RowSchedule(width=sizes[fusion.dims[-1]])
-    compiled = fusions.compile(fusion, schedule, policy, proof_seconds=proof_seconds)
+    compiled = compiler.compile(fusion, schedule, policy, proof_seconds=proof_seconds)
     if not isinstance(compiled, fusions.CompiledKernel):
         raise InputError(f"{fusion.name} takes several kernels")
     return compiled
@@ -119,10 +119,11 @@ class Provers:
     )
     _workers: list[_Worker] = field(default_factory=list, repr=False)
 
-    def warm(self, count: int | None = None) -> None:
-        """Begins the processes, so that they are there when a kernel comes."""
+    def warm(self, count: int | None = None) -> bool:
+        """Begins the processes, so that they are there when a kernel comes; False where there are none."""
         while self.jobs > 1 and len(self._workers) < min(self.jobs, count or self.jobs):
             self._workers.append(_Worker(self._queue))
+        return bool(self._workers)
 
     def start(self, kernels: Iterable[Ahead]) -> None:
         """Hands kernels to workers, each once, and returns."""

@@ -154,6 +154,7 @@ def use(run: Run, t: LaneClass, s: Barrier, site: int) -> bool:
                 t,
                 site,
                 barrier=s.index,
+                labels=_other_inits(run, s),
             )
         return False
     if t.cls not in s.ready:
@@ -286,6 +287,15 @@ def on_init(run: Run, t: LaneClass, event: Event) -> int:
     s.waits = {}
     s.async_phase = -1
     return DONE
+
+
+def _other_inits(run: Run, s: Barrier) -> list[tuple[int, str]]:
+    """Where the barriers beside one are initialized: the one before it and the one behind it, by number."""
+    known = [o for o in run.barriers.values() if o.init_site >= 0 and o.index != s.index]
+    before = max((o for o in known if o.index < s.index), key=lambda o: o.index, default=None)
+    behind = min((o for o in known if o.index > s.index), key=lambda o: o.index, default=None)
+    sites = dict.fromkeys(o.init_site for o in (before, behind) if o is not None)
+    return [(site, "others are initialized here, this one nowhere") for site in sites]
 
 
 def on_inval(run: Run, t: LaneClass, event: Event) -> int:

@@ -90,7 +90,8 @@ class PtxSystem:
                 any(i.op == "tensormap" for i in program.body),
                 program.handing is not None and program.handing.together,
             )
-            tables.data_addressed, tables.varies = program.data_addressed, program.varies(launch.block)
+            tables.data_addressed = program.data_addressed
+            tables.vary_with(program.varies(launch.block))
             tables.spread = program.spread(launch.block)
             tables.certain = program.steers or tables.tracks or program.moves
             tables.memory, tables.holds, tables.sure = launch.memory, program.holds, launch.sure
