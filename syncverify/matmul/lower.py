@@ -224,7 +224,7 @@ def default_sizes(problem: Problem, schedule: Schedule) -> dict[str, int]:
         down, steps = 5, max(stages + 1, *schedule.whole(stages))
     return {
         "M": schedule.tile_m * down - 8,
-        "N": schedule.tile_n * across - 8,
+        "N": schedule.tile_n * across - max(8, 16 // min(problem.output_sizes)),
         "K": bk * steps - max(8, *(_unit(t) for t in problem.types.values())),
     }
 
