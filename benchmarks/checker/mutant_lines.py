@@ -7,8 +7,9 @@ raised (``ptx_deletion.mutants``). The line table is taken out first, so that fi
 PTX. A refuted mutant counts as shown if its first finding names, by its place, a related place or its repair,
 
     the changed line     that very line
-    the pair around it   of a deleted one: a place before and a place behind, with no more than one other
-                         synchronizing instruction between them
+    the pair around it   of a deleted one: two places with the deleted instruction between them, which means
+                         that control comes from the first to it without the second, and from it to the second
+                         without the first
 
 Printed: the share, and the misses by kind and rule; with --write also benchmarks/results/mutant_lines.json.
 """
@@ -22,13 +23,14 @@ import re
 import sys
 import tempfile
 from collections import Counter
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.checker.ptx_deletion import SYNC, Mutant, mutants  # noqa: E402
+from benchmarks.checker.ptx_deletion import Mutant, mutants  # noqa: E402
 from syncverify.base.deadline import Guard  # noqa: E402
 from syncverify.base.diagnostics import Diagnostic, ScopeKind, Severity, Verdict  # noqa: E402
 from syncverify.driver.files import Options, check_each, read_source  # noqa: E402
@@ -37,8 +39,8 @@ from tests.system.real.cache import Kernel, kernels  # noqa: E402
 
 RESULTS = ROOT / "benchmarks" / "results" / "mutant_lines.json"
 _LOC = re.compile(r"^\s*\.loc\b[^\n]*", re.M)
-#: Synchronizing instructions that may stand between the places of a pair, besides the deleted one.
-BETWEEN = 1
+_BRANCH = re.compile(r"(?P<guard>@!?[%\w$]+\s+)?\b(?P<op>bra|brx|ret|exit|trap)\b[\w.]*\s*(?P<to>[\w$]*)")
+_LABEL = re.compile(r"^\s*([$\w]+):", re.M)
 
 
 def named(d: Diagnostic) -> set[int]:
@@ -51,12 +53,45 @@ def shown(mutant: Mutant, lines: set[int]) -> str:
     """How a finding that names these lines shows the mutation: changed, pair, or empty."""
     if mutant.line in lines:
         return "changed"
-    before = max((n for n in lines if n < mutant.line), default=0)
-    behind = min((n for n in lines if n > mutant.line), default=0)
-    if mutant.kind != "deleted" or not before or not behind:
+    if mutant.kind != "deleted" or len(lines) < 2:
         return ""
-    text = mutant.text.split("\n")[before : behind - 1]
-    return "pair" if sum(len(SYNC.findall(line)) for line in text) <= BETWEEN else ""
+    forth = successors(mutant.text)
+    back: dict[int, set[int]] = {}
+    for n, others in forth.items():
+        for other in others:
+            back.setdefault(other, set()).add(n)
+    for a, b in permutations(sorted(lines), 2):
+        if a in _reached(back, mutant.line, b) and b in _reached(forth, mutant.line, a):
+            return "pair"
+    return ""
+
+
+def successors(text: str) -> dict[int, set[int]]:
+    """By line, the lines that control goes on to."""
+    lines = text.split("\n")
+    labels = {m[1]: text.count("\n", 0, m.start(1)) + 1 for m in _LABEL.finditer(text)}
+    found: dict[int, set[int]] = {}
+    for n, line in enumerate(lines, 1):
+        branches = list(_BRANCH.finditer(line.split("//")[0]))
+        last = branches[-1] if branches else None
+        falls = last is None or last["guard"] is not None
+        found[n] = {n + 1} if falls and n < len(lines) else set()
+        for branch in branches:
+            found[n] |= {labels[branch["to"]]} if branch["to"] in labels else set()
+            if branch["op"] == "brx":
+                found[n] |= set(labels.values())
+    return found
+
+
+def _reached(graph: dict[int, set[int]], start: int, without: int) -> set[int]:
+    """The lines that a walk from one comes to without another."""
+    seen, work = {start}, [start]
+    while work:
+        for n in graph.get(work.pop(), ()):
+            if n != without and n not in seen:
+                seen.add(n)
+                work.append(n)
+    return seen
 
 
 def first_error(path: Path, facts: LaunchFacts, seconds: float) -> tuple[Verdict, Diagnostic | None]:

@@ -110,10 +110,10 @@ def launches() -> dict[str, float]:
     """A launch by the binding and by ctypes with parameters that are packed once."""
     from syncverify.codegen import driver
     from syncverify.fusion import Tensor, rms_norm, trace
-    from syncverify.gate import fusions
+    from syncverify.gate import compiler, fusions
 
     rows, weight = Tensor("bf16", ("R", "C")), Tensor("bf16", ("C",))
-    kernel = fusions.compile(trace(lambda x, w: rms_norm(x, w), {"x": rows, "w": weight}))
+    kernel = compiler.compile(trace(lambda x, w: rms_norm(x, w), {"x": rows, "w": weight}))
     x = torch.randn(64, 4096, device="cuda", dtype=torch.bfloat16)
     w = torch.randn(4096, device="cuda", dtype=torch.bfloat16)
     out = torch.empty_like(x)

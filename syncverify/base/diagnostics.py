@@ -301,6 +301,8 @@ class KernelReport:
     refuted_system: Any = field(default=None, compare=False, repr=False)
     #: of a refuted kernel of PTX, the launch facts under which it is: ``driver.confirmed`` launches by them
     refuted_facts: Any = field(default=None, compare=False, repr=False)
+    #: of an undecided kernel of PTX, the report that holds if an execution does the harm
+    suspect: Any = field(default=None, compare=False, repr=False)
     #: of a refuted kernel, or one that would be, what became of its witness; None: nobody replayed it
     replay: Replay | None = None
 

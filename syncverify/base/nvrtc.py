@@ -143,7 +143,7 @@ def _nvrtc() -> Any:
 
         nvrtc.nvrtcVersion()
     except (ImportError, RuntimeError, OSError) as e:
-        raise InputError(f"NVRTC is not installed (pip install 'syncverify[gpu]'): {e}") from None
+        raise InputError(f"NVRTC is not installed (pip install '.[gpu]' brings it): {e}") from None
     return nvrtc
 
 

@@ -32,3 +32,5 @@ class Outcome:
     stats: Mapping[str, Any] = field(default_factory=dict)
     #: the system that is refuted: repairs are tried out on it
     system: System | None = field(default=None, compare=False, repr=False)
+    #: of an undecided system, what refutes it if an execution does the harm: accesses that data decides on
+    suspect: Outcome | None = field(default=None, compare=False, repr=False)

@@ -80,5 +80,5 @@ def _distributed() -> Any:
     try:
         import distributed
     except ImportError as e:
-        raise InputError(f"{e.name or e} is missing: pip install 'syncverify[dask]'") from None
+        raise InputError(f"{e.name or e} is missing: pip install '.[dask]' brings it") from None
     return distributed

@@ -25,6 +25,6 @@ def lsp(policy: str, timeout: float) -> int:
     try:
         from syncverify.lsp.server import server
     except ImportError as e:
-        raise InputError(f"{e.name or e} is missing: pip install 'syncverify[lsp]'") from None
+        raise InputError(f"{e.name or e} is missing: pip install '.[lsp]' brings it") from None
     server(Policy(policy), timeout).start_io()
     return 0

@@ -7,6 +7,8 @@ refutation allow (``driver.drawn_launch``). What comes of it:
     executions end, and none of them does harm      unknown, with the finding as a warning
     the reader cannot execute it, or not so far     refuted, with the reason
     the strict policy asks for more than harm       the same
+
+What is undecided because data decides about an access is executed too: if it does harm, that refutes it.
 """
 
 from __future__ import annotations
@@ -28,6 +30,8 @@ from syncverify.simulate.ptx.witness import step_of
 
 def confirmed(report: KernelReport, module: Module, effort: ReplayEffort = REPLAY) -> KernelReport:
     """A report with what became of its witness on the second reader; other reports as they are."""
+    if report.verdict is Verdict.UNKNOWN and report.suspect is not None:
+        return _suspected(report, module, effort)
     if report.verdict is not Verdict.REFUTED or report.refuted_system is None or report.refuted_facts is None:
         return report
     start = time.perf_counter()
@@ -56,6 +60,19 @@ def confirmed(report: KernelReport, module: Module, effort: ReplayEffort = REPLA
         refuted_system=None,
         refuted_facts=None,
     )
+
+
+def _suspected(report: KernelReport, module: Module, effort: ReplayEffort) -> KernelReport:
+    """An undecided report, refuted if an execution does the harm that was found."""
+    start = time.perf_counter()
+    found: KernelReport = report.suspect
+    if found.refuted_system is None or found.refuted_facts is None:
+        return report
+    replay = _replayed(found, module, effort)
+    seconds = report.seconds + time.perf_counter() - start
+    if replay.outcome is not Replayed.REPRODUCED:
+        return replace(report, seconds=seconds)
+    return replace(found, replay=replay, seconds=seconds)
 
 
 def _replayed(report: KernelReport, module: Module, effort: ReplayEffort) -> Replay:

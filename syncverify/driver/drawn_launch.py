@@ -81,12 +81,15 @@ def drawn_launch(
     blocks = range(first, first + system.info.ctas * system.info.clusters)
     chosen = [places.coordinates(places.block_of(*divmod(n, ctas))) for n in blocks]
     dynamic = None if facts.dynamic_smem is None else _number(facts.dynamic_smem, values)
-    static = sum(v.size + v.align for v in (*module.variables, *function.variables) if v.space == "shared")
+    declared = [v for v in (*module.variables, *function.variables) if v.space == "shared"]
+    static = sum(v.size + v.align for v in declared)
+    if dynamic is None:  # as much as there is where some array has no size, else none
+        dynamic = max(_SHARED - static, 0) // 1024 * 1024 if any(not v.size for v in declared) else 0
     return Launch(
         block=block,
         grid=grid,
         cluster=cluster,
-        shared=max(_SHARED - static, 0) // 1024 * 1024 if dynamic is None else dynamic,
+        shared=dynamic,
         params=params,
         registers=system.launch.registers or 0,
         watches=frozenset({"shared", "global" if system.info.tracks_global else "maps"}),

@@ -242,7 +242,7 @@ def _explained(
         yield bare(last, module is not None)
     if last is None:
         return
-    if module is not None and last.refuted_facts is not None:
+    if module is not None and (last.refuted_facts is not None or last.suspect is not None):
         from syncverify.driver.confirmed import confirmed
 
         last = confirmed(last, module)

@@ -220,7 +220,9 @@ def _every_size(k: CheckTask, report: KernelReport) -> KernelReport:
     first = report.reason
     if found.reason != report.reason:
         first = Reason(f"{reason}; {report.reason}", parts=(reason, report.reason or ""))
-    return _smallest(k, replace(report, reason=first, diagnostics=(note, *report.diagnostics)))
+    suspect = report.suspect if report.suspect is not None else next(iter(k.suspects), None)
+    told = replace(report, reason=first, diagnostics=(note, *report.diagnostics), suspect=suspect)
+    return _smallest(k, told)
 
 
 def _with_words(k: CheckTask, report: KernelReport) -> tuple[CheckTask, Any]:
@@ -292,7 +294,10 @@ def _proof(k: CheckTask, prove: Prove) -> Any:
         if left[0] < 0:
             return Verdict.UNKNOWN
         with whole.stores_kept():
-            return _check(replace(k, facts=_bound(k, values), assumptions=[])).verdict
+            found = _check(replace(k, facts=_bound(k, values), assumptions=[]))
+        if found.suspect is not None:
+            k.suspects.append(found.suspect)
+        return found.verdict
 
     answers: list[dict[Any, int]] = [{}]
     steered: set[Any] = set()
@@ -338,6 +343,8 @@ def _smallest(k: CheckTask, report: KernelReport) -> KernelReport:
         found = _check(replace(k, facts=k.facts.bind(sizes), assumptions=[]))
         if found.verdict is Verdict.REFUTED:
             return found
+        if found.verdict is Verdict.UNKNOWN and report.suspect is None:
+            report = replace(report, suspect=found.suspect)
         if found.verdict is Verdict.UNKNOWN and not has(found.reason, Cause.NO_PROOF):
             break  # larger ones will not do better
     return _some_variables(k, report)
@@ -382,6 +389,13 @@ def _check(k: CheckTask) -> KernelReport:
     for program in k.program:
         program.forget_stores()
     outcome = k.checker.merge(outcomes(k))
+    report = _with_witness(k, outcome, time.perf_counter() - start)
+    if outcome.suspect is None:
+        return report
+    return replace(report, suspect=_with_witness(k, outcome.suspect, report.seconds))
+
+
+def _with_witness(k: CheckTask, outcome: Outcome, seconds: float) -> KernelReport:
     witness = outcome.witness
     values = numbers_of(k.facts)
     if witness is not None:
@@ -393,7 +407,7 @@ def _check(k: CheckTask) -> KernelReport:
             policy=k.policy,
             values=values,
         )
-    return _report(k, replace(outcome, witness=witness), time.perf_counter() - start)
+    return _report(k, replace(outcome, witness=witness), seconds)
 
 
 def _report(k: CheckTask, outcome: Outcome, seconds: float) -> KernelReport:

@@ -8,7 +8,7 @@ from math import prod
 from typing import Any
 
 from syncverify.base.diagnostics import Severity, Verdict
-from syncverify.base.reason import Cause, Reason, causes_of, has, made_of
+from syncverify.base.reason import Cause, Reason, has, made_of
 from syncverify.base.source import Span
 from syncverify.checker.outcome import Outcome
 from syncverify.checker.prover.strategy import MAX_CHOICES
@@ -278,7 +278,8 @@ def _judged(k: CheckTask, system: PtxSystem) -> Outcome:
         if sure.verdict is Verdict.REFUTED:
             return sure
         by_data = _by_one_access(k, system)
-        return by_data or unknown(next(iter(system.tables.perhaps.values())), k.span)
+        undecided = unknown(next(iter(system.tables.perhaps.values())), k.span)
+        return by_data or replace(undecided, suspect=outcome if _with_one_made(system, outcome) else None)
     if outcome.verdict is not Verdict.REFUTED or k.boxes is None:
         return outcome
     unsure = k.boxes.unsure(system.tables.map_names)
@@ -306,6 +307,21 @@ def _harms(outcome: Outcome) -> list[Span]:
     return [d.span for d in outcome.diagnostics if d.severity is Severity.ERROR]
 
 
+#: Causes of what is open until the kernel is launched: the second reader's launches have numbers for it.
+_OF_THE_LAUNCH = frozenset({Cause.MISSING_FACT, Cause.BLOCK_PLACE})
+
+
+def _with_one_made(system: PtxSystem, outcome: Outcome) -> bool:
+    """Whether what goes wrong involves an access that is made anyway, where its footprint says. Of two that
+    data decides on no input need let both be made, or at one place: scatters by unique numbers are right."""
+    errors = [d for d in outcome.diagnostics if d.severity is Severity.ERROR]
+    if not errors or errors[0].rule not in _RACES:
+        return False
+    by_data = {s for s, causes in system.tables.doubts.items() if not causes <= _OF_THE_LAUNCH}
+    doubted = {system.info.sites[s].span for s in by_data | system.tables.data_addressed}
+    return not {errors[0].span, *(x.span for x in errors[0].related)} <= doubted
+
+
 #: Sites of accesses that data decides on, looked at one by one.
 _MOST_SITES = 4
 
@@ -317,7 +333,7 @@ def _by_one_access(k: CheckTask, system: PtxSystem) -> Outcome | None:
     sites = [s for s, why in tables.perhaps.items() if s not in tables.data_addressed]
     for site in sites[:_MOST_SITES]:
         why = tables.perhaps[site]
-        if causes_of(why) != {Cause.GLOBAL_DATA}:
+        if tables.doubts[site] != {Cause.GLOBAL_DATA}:
             continue
         launch = replace(system.launch, sure=True, granted=frozenset({site}))
         outcome = k.checker.judge(_relaunched(k, system, launch), k.policy)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from syncverify.base.diagnostics import Diagnostic, Policy, Severity, Verdict
+from syncverify.base.diagnostics import Diagnostic, KernelReport, Policy, Severity, Verdict
 from syncverify.base.source import Span
 from syncverify.checker.outcome import Outcome
 from syncverify.driver.ptx_assumptions import holds, numbers, pointers_apart, unwritten
@@ -72,6 +72,8 @@ class CheckTask:
     loads_as_symbols: bool = False  # what is loaded and has no number is a size
     shared_contents: bool = True  # what lies in shared memory may steer; else it is data
     tracks_plain_global: bool = False  # plain accesses to global memory are, though nobody waits there
+    #: of some sizes, reports that hold if an execution does the harm
+    suspects: list[KernelReport] = field(default_factory=list)
     boxes: Boxes | None = None  # of tensor maps, inferred; None: none may be
 
     @property
@@ -93,6 +95,7 @@ def compiled(k: CheckTask) -> tuple[Launch, Program]:
     """The launch as far as it is known, and the kernel's code."""
     assert k.facts.block is not None
     launch = launch_from(k.facts, k.facts.block, k.facts.cluster or (1, 1, 1), k.function)
+    launch = replace(launch, stays=k.policy is Policy.PRACTICAL)
     if not k.program:
         k.program.append(_program(k, k.function))
     return (launch if k.boxes is None else with_boxes(launch, k.boxes.facts())), k.program[0]

@@ -35,7 +35,7 @@ _CLASSES: dict[str, Any] = {
     for name, x in vars(module).items()
     if isinstance(x, type) and (is_dataclass(x) or (issubclass(x, StrEnum) and x is not StrEnum))
 }
-_SKIPPED = frozenset({"proof", "protocol", "refuted_facts", "refuted_system"})
+_SKIPPED = frozenset({"proof", "protocol", "refuted_facts", "refuted_system", "suspect"})
 _INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>|(\S))', re.MULTILINE)
 
 

@@ -75,6 +75,7 @@ def merge(outcomes: Iterable[Outcome]) -> Outcome:
         first.reason if first.verdict is Verdict.UNKNOWN else None,
         _summed(ranked),
         first.system,
+        next((o.suspect for o in ranked if o.suspect is not None), None),
     )
 
 

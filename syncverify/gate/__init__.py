@@ -1,5 +1,6 @@
 """The gate: what is proved runs, what is not is refused."""
 
+from syncverify.gate.compiler import compile
 from syncverify.gate.fusions import (
     H200_SMS,
     PROOF_SECONDS,
@@ -9,12 +10,11 @@ from syncverify.gate.fusions import (
     Program,
     RunResult,
     VerificationError,
-    compile,
     launch,
     run,
     run_on_host,
-    run_unsafe,
 )
+from syncverify.gate.unsafe_run import run_unsafe
 
 __all__ = [
     "H200_SMS",

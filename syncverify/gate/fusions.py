@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from syncverify.base.cache_dir import digest
 from syncverify.base.diagnostics import KernelReport, Policy, Scope, ScopeKind, Severity, Verdict
@@ -30,14 +30,13 @@ from syncverify.fusion.column_schedule import ColumnSchedule
 from syncverify.fusion.graph import Fusion
 from syncverify.fusion.kernel_cache import built
 from syncverify.fusion.lower import rests
-from syncverify.fusion.plan import Plan, launch_values, plan_of
+from syncverify.fusion.plan import Plan, launch_values
 from syncverify.fusion.row_schedule import RowSchedule
 from syncverify.fusion.schedule import Schedule
-from syncverify.fusion.segments import whole
 from syncverify.gate.arrays import array_pitches, device_of, input_array, named_arrays, result_arrays, spread
 from syncverify.gate.prepared_launch import Enqueue, enqueue
 from syncverify.gate.proof_time import PROOF_SECONDS as PROOF_SECONDS
-from syncverify.gate.proof_time import bounded, checked, may_do_better, policy_of, unknown
+from syncverify.gate.proof_time import bounded, checked, may_do_better, unknown
 from syncverify.gate.reference_run import TOLERANCE as TOLERANCE
 from syncverify.gate.reference_run import RunResult as RunResult
 from syncverify.gate.reference_run import run as run
@@ -45,10 +44,6 @@ from syncverify.ir.expr import evaluate, names
 from syncverify.ir.layout import layout
 from syncverify.ir.nodes import GridDepWait, Kernel
 from syncverify.ir.text.printer import print_expr, print_kernel
-
-if TYPE_CHECKING:
-    from syncverify.gate.sequence import CompiledSequence
-    from syncverify.gate.unsafe_run import UnsafeResult
 
 #: SMs of an H200, for checks on machines without a GPU.
 H200_SMS = 132
@@ -376,36 +371,6 @@ class CompiledKernel:
         return tuple(results[o.name].reshape([sizes[d] for d in o.dims]) for o in f.outputs)
 
 
-def compile(
-    fusion: Fusion,
-    schedule: Schedule | RowSchedule | ColumnSchedule | None = None,
-    policy: Policy = Policy.PRACTICAL,
-    *,
-    cache: Cache | None = None,
-    observe: Callable[[str, Kernel], None] | None = None,
-    proof_seconds: float = PROOF_SECONDS,
-) -> CompiledKernel | CompiledSequence:
-    """Compiles and proves a fusion; raises VerificationError (with the report) if it is not proved.
-
-    What one kernel cannot hold comes back as a sequence of several, which is called alike. ``proof_seconds``
-    of processor time are what each proof may take.
-    """
-    if not isinstance(fusion, Fusion):
-        raise InputError(f"{fusion!r} is no fusion: declare its tensors by @fusion, or use trace()")
-    if not isinstance(schedule, Schedule | RowSchedule | ColumnSchedule | None):
-        raise InputError(f"{schedule!r} is no schedule: use Schedule, RowSchedule or ColumnSchedule")
-    policy = policy_of(policy)
-    if isinstance(schedule, ColumnSchedule) or (schedule is None and not whole(fusion)):
-        from syncverify.gate.sequence import compile_sequence
-
-        columns = schedule or ColumnSchedule()
-        return compile_sequence(
-            fusion, policy, schedule=columns, cache=cache, observe=observe, proof_seconds=proof_seconds
-        )
-    plan = plan_of(fusion, schedule)
-    return compiled(plan, policy, cache=cache, observe=observe, proof_seconds=proof_seconds)
-
-
 def compiled(
     plan: Plan,
     policy: Policy = Policy.PRACTICAL,
@@ -427,18 +392,6 @@ def compiled(
     program = make(plan.main)
     _ = program.proofs
     return CompiledKernel(plan, policy, {plan.main: program}, make)
-
-
-def run_unsafe(
-    fusion: Fusion, kernel: Kernel, sizes: Mapping[str, int], *, timeout: float = 20.0, launches: int = 1
-) -> UnsafeResult:
-    """Runs a kernel of ``fusion`` WITHOUT asking for its proof, in a child that is killed after ``timeout``.
-
-    Only for experiments that show what a refuted kernel does, such as one built without some pass.
-    """
-    from syncverify.gate.unsafe_run import run_in_child
-
-    return run_in_child(fusion, kernel, sizes, timeout, launches)
 
 
 # ---------------------------------------------------------------- arrays and launches

@@ -17,9 +17,6 @@ from dataclasses import dataclass
 from threading import Thread
 from typing import Literal
 
-import numpy as np
-
-from syncverify.base.diagnostics import Policy
 from syncverify.fusion.graph import Fusion
 from syncverify.ir.nodes import Kernel
 
@@ -113,38 +110,20 @@ def watched(
 def run_in_child(
     fusion: Fusion, kernel: Kernel, sizes: Mapping[str, int], timeout: float, launches: int
 ) -> UnsafeResult:
-    """Starts ``python -m syncverify.gate.unsafe_run`` with this work and kills it at the deadline."""
+    """Starts ``python -m syncverify.gate.unsafe_child`` with this work and kills it at the deadline."""
     work = pickle.dumps((fusion, kernel, dict(sizes), launches))
-    seen = watched([sys.executable, "-m", "syncverify.gate.unsafe_run"], work, timeout)
+    seen = watched([sys.executable, "-m", "syncverify.gate.unsafe_child"], work, timeout)
     if seen.ending != "finished":
         return UnsafeResult(seen.ending, message=seen.message)
     answer = json.loads(seen.output)
     return UnsafeResult("finished", answer["wrong"], answer["elements"])
 
 
-def _main() -> None:
-    from syncverify import gate
-    from syncverify.codegen import driver
-    from syncverify.codegen.arrays import describe
-    from syncverify.fusion.plan import launch_values
+def run_unsafe(
+    fusion: Fusion, kernel: Kernel, sizes: Mapping[str, int], *, timeout: float = 20.0, launches: int = 1
+) -> UnsafeResult:
+    """Runs a kernel of ``fusion`` WITHOUT asking for its proof, in a child that is killed after ``timeout``.
 
-    fusion, kernel, sizes, launches = pickle.load(sys.stdin.buffer)
-    program = gate.Program(kernel, Policy.PRACTICAL)
-    values = launch_values(fusion, kernel, sizes, driver.multiprocessors(0))
-    inputs = fusion.random_inputs(sizes)
-    reference = fusion.reference(inputs)
-    wrong = elements = 0
-    for _ in range(launches):
-        outputs = [np.full(r.shape, np.nan, r.dtype) for r in reference]
-        results = {o.name: describe(a) for o, a in zip(fusion.outputs, outputs, strict=True)}
-        gate.run_on_host(program, {n: describe(a) for n, a in inputs.items()}, results, values)
-        for o, got, want in zip(fusion.outputs, outputs, reference, strict=True):
-            a, b = np.asarray(got, np.float32), np.asarray(want, np.float32)
-            close = np.abs(a - b) <= gate.TOLERANCE[o.dtype] * np.maximum(np.abs(b), np.float32(1.0))
-            wrong += int(close.size - np.count_nonzero(close))
-            elements += close.size
-    print(json.dumps({"wrong": wrong, "elements": elements}))
-
-
-if __name__ == "__main__":
-    _main()
+    Only for experiments that show what a refuted kernel does, such as one built without some pass.
+    """
+    return run_in_child(fusion, kernel, sizes, timeout, launches)

@@ -9,7 +9,7 @@ count.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from math import gcd
 from typing import TYPE_CHECKING, Any
 
@@ -197,33 +197,41 @@ class PathCondition:
             return
         c, parts = primitive(c, parts)
         if len(parts) == 1:
-            a, k = parts[0]
-            low, high = self.interval(a)
-            if k > 0 and (low is None or low < -c):
-                self.low[a] = low = -c
-            if k < 0 and (high is None or high > c):
-                self.high[a] = high = c
-            if low is not None and high is not None:
-                if low > high:
-                    self.dead = True
-                elif low == high:
-                    self.substitute(a, low, ())
+            self._assume_bound(c, *parts[0])
             return
         known = self.inequalities.get(parts)
         if known is not None and known <= c:
             return
         self.inequalities[parts] = c
-        for cut in self._cuts(c, parts):
-            self.assume(*cut)
-            if self.dead or parts not in self.inequalities:
-                return  # what it says was found out, and it is rewritten
-        for cut in self._bounded(parts):
-            self.assume(*cut)
-            if self.dead or parts not in self.inequalities:
-                return
+        if self._assume_all(self._cuts(c, parts), parts) and self._assume_all(self._bounded(parts), parts):
+            self._compare_with_opposite(c, parts)
+
+    def _assume_bound(self, c: int, a: int, k: int) -> None:
+        """``c + k a >= 0`` for k = 1 or -1: a bound of one symbol, which is a number if its bounds meet."""
+        low, high = self.interval(a)
+        if k > 0 and (low is None or low < -c):
+            self.low[a] = low = -c
+        if k < 0 and (high is None or high > c):
+            self.high[a] = high = c
+        if low is not None and high is not None:
+            if low > high:
+                self.dead = True
+            elif low == high:
+                self.substitute(a, low, ())
+
+    def _assume_all(self, found: Iterable[Sum], of: Parts) -> bool:
+        """Assumes what follows from an inequality; False once that one is contradicted or rewritten."""
+        for one in found:
+            self.assume(*one)
+            if self.dead or of not in self.inequalities:
+                return False
+        return True
+
+    def _compare_with_opposite(self, c: int, parts: Parts) -> None:
+        """Whether an inequality leaves no value, or one: an equation, which removes a symbol."""
         opposite = self.inequalities.get(negated(parts))
         if opposite is None:
-            low, high = self.bounds(c, parts)
+            _, high = self.bounds(c, parts)
             if high is not None and high < 0:
                 self.dead = True
             elif high == 0:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,18 +13,26 @@ import torch
 from torch.fx import GraphModule, Node
 
 from syncverify.base.source import InputError
-from syncverify.gate.proof_time import PROOF_SECONDS
 from syncverify.gate.proof_time import checked as checked_seconds
 from syncverify.torch import table
-from syncverify.torch.candidate import Candidate, candidate, fit, operation, operator_of, prove_ahead
-from syncverify.torch.choice import ALWAYS, CHOICES, FASTER, NEVER, SlowerError
+from syncverify.torch.candidate import (
+    Candidate,
+    begin_proofs,
+    candidate,
+    fit,
+    operation,
+    operator_of,
+    prove_ahead,
+)
+from syncverify.torch.choice import ALWAYS, CHOICES, FASTER, NEVER, SlowerError, templates
 from syncverify.torch.dims import UnfitError
 from syncverify.torch.graphs import expand, sort
 from syncverify.torch.losses import recomputed
-from syncverify.torch.partition import partition
+from syncverify.torch.partition import Partition, partition
 from syncverify.torch.region import is_constant, is_view
 from syncverify.torch.report import GraphReport, Report
 from syncverify.torch.runners import (
+    PROOF_SECONDS,
     GateRunner,
     ProvingRunner,
     ReferenceRunner,
@@ -62,7 +71,7 @@ class Backend:
         if isinstance(self.runner, ProvingRunner):
             return self._prove(module, inputs)
         # that cache keeps graphs by what they compute, and knows of no backend
-        with config.patch(enable_autograd_cache=False), recomputed():
+        with config.patch(enable_autograd_cache=False), recomputed(), self._foreseen():
             return compile_fx(
                 module, list(inputs), inner_compile=self._compile, decompositions=table.decompositions(),
                 config_patches=dict(self.inductor) or None,
@@ -85,6 +94,28 @@ class Backend:
                 partition_fn=min_cut_rematerialization_partition, keep_inference_input_mutations=True,
             )  # fmt: skip
             return make(module, inputs)
+
+    @contextmanager
+    def _foreseen(self) -> Iterator[None]:
+        """Begins to prove the kernels of the backward pass while the forward pass is compiled."""
+        from torch._inductor import compile_fx
+
+        plain = getattr(compile_fx, "min_cut_rematerialization_partition", None)
+        spare = getattr(self.runner, "spare", None)
+        if plain is None or self.use == NEVER or spare is None or not spare():
+            yield
+            return
+
+        def divided(*args: Any, **settings: Any) -> Any:
+            forward, backward = plain(*args, **settings)
+            begin_proofs(grouped(backward, self.runner, self.least)[2], self.runner)
+            return forward, backward
+
+        compile_fx.min_cut_rematerialization_partition = divided
+        try:
+            yield
+        finally:
+            compile_fx.min_cut_rematerialization_partition = plain
 
     def _compile(self, module: GraphModule, inputs: Sequence[Any], **settings: Any) -> Any:
         """One graph, as Inductor's own compiler of it: forward, backward, or both."""
@@ -120,17 +151,24 @@ def _strides(x: Any) -> list[str]:
     return [str(s) for s in x.stride()]
 
 
+def grouped(
+    module: GraphModule, runner: Runner, least: int, timed: bool = True
+) -> tuple[GraphModule, Partition, list[Candidate]]:
+    """A copy of the graph, its groups, and these as candidates; products alone only where they are timed."""
+    from torch._functorch.compile_utils import fx_graph_cse
+
+    module = copy.copy(module)
+    module.graph = fx_graph_cse(module.graph)
+    found = partition(module.graph, least, timed and templates())
+    return module, found, [candidate(module, one, runner) for one in found.found]
+
+
 def lower(
     module: GraphModule, runner: Runner, least: int = 2, use: str = ALWAYS
 ) -> tuple[GraphModule, GraphReport]:
     """The graph with kernels in the place of groups of nodes, and what became of every node."""
-    from torch._functorch.compile_utils import fx_graph_cse
-
     report = GraphReport()
-    module = copy.copy(module)
-    module.graph = fx_graph_cse(module.graph)
-    found = partition(module.graph, least)
-    candidates = [candidate(module, one, runner) for one in found.found]
+    module, found, candidates = grouped(module, runner, least, use == FASTER)
     ready = [c for c in candidates if _tried(report, c, lambda c: fit(c, runner))]
     chosen = faster(module, ready, runner) if use == FASTER else ready
     prove_ahead(chosen, runner)

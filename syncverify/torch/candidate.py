@@ -73,7 +73,7 @@ def _kernels(candidates: Sequence[Candidate], runner: Runner) -> dict[torch.devi
     """What has to be proved for candidates, by device: each kernel with the sizes at hand, once."""
     found: dict[str, tuple[torch.device, Any]] = {}
     for c in candidates:
-        if operators.known(c.name, runner) is None and c.name not in found:
+        if c.name not in found and operators.known(c.name, runner) is None and not runner.why_not(c.device):
             t = c.found.translation
             with contextlib.suppress(UnfitError):
                 hint = shapes_of(t, c.arguments).hint

@@ -91,6 +91,13 @@ def arms(count: int) -> list[tuple[int, ...]]:
     return [every, *([(k,) for k in every] if count > 1 else [])]
 
 
+def templates() -> bool:
+    """Whether Inductor makes products itself: then products alone are tried, timed with what follows them."""
+    from torch._inductor import config
+
+    return bool(config.max_autotune or config.max_autotune_gemm)
+
+
 def name_of(arm: Sequence[int]) -> str:
     return ",".join(map(str, arm))
 
@@ -121,10 +128,18 @@ def compiled(nodes: GraphModule, arguments: Sequence[Any], device: torch.device)
 
 
 def timed(runs: Sequence[Run], arguments: Sequence[Any], device: torch.device) -> list[float]:
-    """Microseconds of each, in alternation, for arguments that look like these; SlowerError."""
+    """Microseconds of each, in alternation, for arguments that look like these; SlowerError.
+
+    What the host needs for a call beyond the first one's counts, too, unless a CUDA graph saves it.
+    """
+    from torch._inductor import config
+
     with real(device):
         given = [_example(x) for x in arguments]
-        return _medians([lambda run=run: run(given) for run in runs], device)  # type: ignore[misc]
+        found = _medians([lambda run=run: run(given) for run in runs], device)  # type: ignore[misc]
+    if config.triton.cudagraphs:
+        return [own for own, _ in found]
+    return [own + max(0.0, host - found[0][1]) for own, host in found]
 
 
 @contextmanager
@@ -153,7 +168,7 @@ def least_of(group: Group, device: torch.device) -> float:
     with real(device):
         for product in group.products:
             a, b = (_example(value_of(f)) for f in factors(product))
-            products += _medians([lambda a=a, b=b: a @ b], device)[0]  # type: ignore[misc]
+            products += _medians([lambda a=a, b=b: a @ b], device)[0][0]  # type: ignore[misc]
     return max(traffic + _LAUNCH, _BEST_PRODUCT * products)
 
 
@@ -182,26 +197,28 @@ def _number(x: Any) -> int:
     return int(x) if node is None else int(node.hint)
 
 
-def _medians(runs: Sequence[Callable[[], Any]], device: torch.device) -> list[float]:
-    """Microseconds of calls, with nothing of them in caches."""
+def _medians(runs: Sequence[Callable[[], Any]], device: torch.device) -> list[tuple[float, float]]:
+    """Microseconds of calls, with nothing of them in caches, and those that the host needs for them."""
     for run in runs:
         for _ in range(_WARM):
             run()
     if device.type != "cuda":
-        return [statistics.median(_seconds(run) * 1e6 for _ in range(_TIMED)) for run in runs]
+        return [(statistics.median(_seconds(run) * 1e6 for _ in range(_TIMED)), 0.0) for run in runs]
     with torch.cuda.device(device):
         flushed = torch.empty(_FLUSHED, dtype=torch.int8, device=device)
         events = [[[_event() for _ in range(2)] for _ in range(_TIMED)] for _ in runs]
+        hosts: list[list[float]] = [[] for _ in runs]
         for k in range(_TIMED):
-            for run, own in zip(runs, events, strict=True):
+            for run, own, host in zip(runs, events, hosts, strict=True):
                 flushed.zero_()
                 torch.cuda._sleep(_AHEAD)
                 begin, end = own[k]
                 begin.record()
-                run()
+                host.append(_seconds(run) * 1e6)
                 end.record()
         torch.cuda.synchronize(device)
-    return [statistics.median(float(b.elapsed_time(e)) * 1e3 for b, e in own) for own in events]
+    taken = [statistics.median(float(b.elapsed_time(e)) * 1e3 for b, e in own) for own in events]
+    return list(zip(taken, map(statistics.median, hosts), strict=True))
 
 
 def _event() -> Any:
@@ -220,7 +237,7 @@ def bytes_per_us(device: torch.device) -> float:
     count = _COPIED if device.type == "cuda" else _COPIED >> 4
     with real(device):
         x, y = (torch.zeros(count, dtype=torch.int8, device=device) for _ in range(2))
-        (microseconds,) = _medians([lambda: y.copy_(x)], device)
+        ((microseconds, _),) = _medians([lambda: y.copy_(x)], device)
     return float(2 * count) / microseconds
 
 
@@ -236,7 +253,7 @@ def _file(key: str, device: torch.device) -> str:
     from torch._inductor import config
 
     card = torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
-    modes = f"{config.max_autotune} {config.max_autotune_gemm}"
+    modes = f"{config.max_autotune} {config.max_autotune_gemm} {config.triton.cudagraphs}"
     return digest(f"{key} {card} {modes} {torch.__version__} {tool_fingerprint()}") + ".json"
 
 
@@ -271,5 +288,5 @@ def remembered(key: str, device: torch.device) -> Times | None:
 
 __all__ = [
     "ALWAYS", "CHOICES", "FASTER", "NEVER", "Run", "SlowerError", "Times", "arms", "bytes_per_us", "compiled",
-    "least_of", "name_of", "remember", "remembered", "timed",
+    "least_of", "name_of", "remember", "remembered", "templates", "timed",
 ]  # fmt: skip

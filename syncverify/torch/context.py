@@ -34,20 +34,9 @@ class Context:
     members: tuple[int, ...]
 
     def rest(self, groups: Sequence[Group]) -> int:
-        """The fewest bytes that kernels for the nodes outside of some groups read and write."""
+        """The fewest bytes that kernels for the nodes outside of some groups write: the context's results."""
         inside = {n for g in groups for n in g.nodes}
-        others = [n for n in self.nodes if n not in inside and not _free(n)]
-        own = set(others)
-        read = dict.fromkeys(s for n in others for s in map(_held, n.all_input_nodes) if s not in own)
-        written = [n for n in others if any(u not in own and not _free(u) for u in n.users)]
-        return sum(map(size_of, (*read, *written)))
-
-
-def _held(node: Node) -> Node:
-    """The node whose tensor is read for a view."""
-    while _free(node) and node.all_input_nodes:
-        node = node.all_input_nodes[0]
-    return node
+        return sum(size_of(n) for n in self.outputs if n not in inside and not _free(n))
 
 
 def _free(node: Node) -> bool:
@@ -122,12 +111,15 @@ class _Grown:
         return self._of(self.bits)
 
 
-def contexts(graph: Graph, groups: Sequence[Group]) -> list[Context]:
-    """The contexts of groups. Groups that Inductor might fuse with each other share one."""
+def contexts(graph: Graph, groups: Sequence[Group], templates: bool = False) -> list[Context]:
+    """The contexts of groups. Groups that Inductor might fuse with each other share one.
+
+    ``templates``: Inductor may make a product itself, with what follows it.
+    """
     order = _Order(graph)
     found: list[tuple[_Grown, list[int]]] = []
     for number, group in enumerate(groups):
-        grown = _around(order, group)
+        grown = _around(order, group, templates)
         members = [number]
         for other in list(found):
             if not grown.bits & other[0].bits:
@@ -142,14 +134,16 @@ def contexts(graph: Graph, groups: Sequence[Group]) -> list[Context]:
     return [_context(grown, sorted(members)) for grown, members in found]
 
 
-def _around(order: _Order, group: Group) -> _Grown:
+def _around(order: _Order, group: Group, templates: bool) -> _Grown:
     grown = _Grown(order)
     for node in group.nodes:
         grown.add(node)
     grown.fill()
     pending = deque(grown.nodes)
     while pending:
-        for near in _neighbours(pending.popleft()):
+        node = pending.popleft()
+        near_by = node.users if templates and node in group.products else _neighbours(node)
+        for near in near_by:
             if near in grown or not _joins(near, group):
                 continue
             larger = grown.copy()
@@ -171,6 +165,8 @@ def _neighbours(node: Node) -> Iterator[Node]:
 def _joins(node: Node, group: Group) -> bool:
     if not (fusible(node) or (_free(node) and node.op == "call_function")):
         return False
+    if is_item(node) and not all(map(fusible, node.all_input_nodes)):
+        return False  # of several results of a library
     device = next(iter(group.operations)).meta["val"]
     found = node.meta.get("val")
     first = found[0] if isinstance(found, (tuple, list)) and found else found

@@ -8,6 +8,7 @@ expressions, so that they may be known as symbols only.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -125,17 +126,11 @@ class Space:
 
     def order(self, tensors: Iterable[Axes]) -> tuple[Atom, ...]:
         """All atoms, outermost first, in an order that every tensor keeps; UnfitError if there is none."""
-        graph: nx.DiGraph = nx.DiGraph()
-        for axes in tensors:
-            flat = [a for axis in axes for a in self.resolve(axis)]
-            if len(set(flat)) != len(flat):
-                raise UnfitError("a tensor that has one dimension twice")
-            graph.add_nodes_from(flat)
-            graph.add_edges_from(pairwise(flat))
-        try:
-            return tuple(nx.lexicographical_topological_sort(graph))
-        except nx.NetworkXUnfeasible:
-            raise UnfitError("tensors that order their dimensions differently") from None
+        return _order(tuple(dict.fromkeys(map(self.flat, tensors))))
+
+    def flat(self, axes: Axes) -> tuple[Atom, ...]:
+        """The atoms of a tensor, outermost first."""
+        return tuple(a for axis in axes for a in self.resolve(axis))
 
     def merged(self, tensors: Sequence[Axes]) -> tuple[tuple[Atom, ...], ...]:
         """The order, with neighbours joined that no tensor has apart."""
@@ -148,6 +143,21 @@ class Space:
             else:
                 groups.append([atom])
         return tuple(tuple(g) for g in groups)
+
+
+@lru_cache(maxsize=4096)
+def _order(tensors: tuple[tuple[Atom, ...], ...]) -> tuple[Atom, ...]:
+    """The order of tensors' atoms. A group grows node by node, and few nodes bring a new kind of tensor."""
+    graph: nx.DiGraph = nx.DiGraph()
+    for flat in tensors:
+        if len(set(flat)) != len(flat):
+            raise UnfitError("a tensor that has one dimension twice")
+        graph.add_nodes_from(flat)
+        graph.add_edges_from(pairwise(flat))
+    try:
+        return tuple(nx.lexicographical_topological_sort(graph))
+    except nx.NetworkXUnfeasible:
+        raise UnfitError("tensors that order their dimensions differently") from None
 
 
 __all__ = ["Atom", "Axes", "Axis", "Space", "UnfitError", "extent"]

@@ -22,6 +22,8 @@ from syncverify.torch.runners import Runner
 _NAMESPACE = "syncverify"
 #: Characters of a name: of what it computes, and of the digest that tells such apart.
 _WORDS, _DIGEST = 40, 16
+#: How programs call operators. It is part of names, because Inductor keeps programs on disk.
+_CALLS = "direct"
 _LIBRARY = torch.library.Library(_NAMESPACE, "FRAGMENT")
 #: By name: the runner that an operator was made for, what runs it, and the operator.
 _MADE: dict[str, tuple[Runner, Fused, OpOverload]] = {}
@@ -37,7 +39,7 @@ def identity(graph: Graph, arguments: Sequence[Node], runner: Runner) -> str:
         if n.op != "placeholder"
     ]
     given = [_described(n.meta.get("val")) for n in arguments]
-    return digest("\n".join([runner.name, *given, *lines]))[:_DIGEST]
+    return digest("\n".join([_CALLS, runner.name, *given, *lines]))[:_DIGEST]
 
 
 def _described(x: Any) -> str:
@@ -78,7 +80,39 @@ def make(name: str, fused: Fused, arguments: Sequence[Node], runner: Runner) -> 
     torch.library.register_fake(f"{_NAMESPACE}::{name}", fused.fake, lib=_LIBRARY)
     op: OpOverload = getattr(torch.ops.syncverify, name).default
     _MADE[name] = (runner, fused, op)
+    _call_directly(name, fused, op)
     return op
+
+
+def _call_directly(name: str, fused: Fused, op: OpOverload) -> None:
+    """Lets Inductor's program call what runs an operator with one result, and plan its memory.
+
+    Else the call goes through torch's dispatcher, which takes the host longer than a launch.
+    """
+    result = fused.result
+    if result is None:
+        return
+    from torch._inductor import config, ir, lowering
+    from torch._inductor.select_algorithm import extern_kernels
+
+    called = f"{_NAMESPACE}_{name}"
+    try:
+        through_dispatcher = lowering.fallback_handler(op, add_to_fallback_set=False)
+    except (AttributeError, TypeError):
+        return  # another version of torch: its programs call the operator
+    setattr(extern_kernels, called, fused.into)
+    shape, strides, dtype = result
+
+    def lowered(*arguments: Any) -> Any:
+        if config.cpp_wrapper:
+            return through_dispatcher(*arguments)
+        inputs = [ir.ExternKernel.realize_input(x) for x in arguments]
+        layout = ir.FixedLayout(inputs[0].get_device(), dtype, shape, strides)
+        return ir.TensorBox.create(
+            ir.ExternKernelOut(layout, inputs, python_kernel_name=f"extern_kernels.{called}", op_overload=op)
+        )
+
+    lowering.register_lowering(op, type_promotion_kind=None)(lowered)
 
 
 def _kind(argument: Node) -> str:

@@ -42,8 +42,9 @@ class Partition:
     left: Mapping[Node, str] = field(default_factory=dict)
 
 
-def partition(graph: Graph, least: int = 2) -> Partition:
-    """The groups of a graph with at least ``least`` operations each."""
+def partition(graph: Graph, least: int = 2, products: bool = False) -> Partition:
+    """The groups of a graph with at least ``least`` operations each; ``products``: also products alone."""
+    found: tuple[Found, ...] = ()
     left: dict[Node, str] = {}
     nodes = [n for n in graph.nodes if n.op not in ("placeholder", "output", "get_attr")]
     for node in nodes:
@@ -61,7 +62,7 @@ def partition(graph: Graph, least: int = 2) -> Partition:
             fresh |= apart
             behind |= cut
             continue
-        found, barred = _round(search, groups, least)
+        found, barred = _round(search, groups, least, products)
         left |= barred
         if not barred:
             break
@@ -70,12 +71,14 @@ def partition(graph: Graph, least: int = 2) -> Partition:
     return Partition(found, {n: r for n, r in {**views, **left}.items() if n not in inside})
 
 
-def _round(search: _Search, groups: Iterable[Group], least: int) -> tuple[tuple[Found, ...], dict[Node, str]]:
+def _round(
+    search: _Search, groups: Iterable[Group], least: int, products: bool
+) -> tuple[tuple[Found, ...], dict[Node, str]]:
     """What the groups became, and the nodes that have to be left out of the next search."""
     found: list[Found] = []
     barred: dict[Node, str] = {}
     for group in groups:
-        if len(group.operations) < least:
+        if len(group.operations) < least and not (products and group.products):
             barred |= dict.fromkeys(group.operations, "alone: torch does it as well")
             continue
         try:

@@ -173,10 +173,11 @@ class Group:
                 raise UnfitError("tensors on several devices")
         self.axes[node] = self._typed(node)
         self.nodes[node] = None
-        everything = self.tensors()
-        self.space.order(everything)
-        for axes in everything:
-            self._reduced_last(axes)
+        everything = dict.fromkeys(map(self.space.flat, self.tensors()))
+        self.space.order((flat,) for flat in everything)
+        reduced = self.space.resolve(self.reduced)
+        for flat in everything:
+            self._reduced_last(flat, reduced)
         if len(self.leaves) > MOST_TENSORS:
             raise UnfitError(f"more than {MOST_TENSORS} tensors are read")
 
@@ -187,11 +188,9 @@ class Group:
             found += axes if isinstance(axes, list) else [axes]
         return found
 
-    def _reduced_last(self, axes: Axes) -> None:
+    def _reduced_last(self, flat: Axis, reduced: Axis) -> None:
         """What is reduced lies innermost in every tensor that has all of it."""
-        reduced = self.space.resolve(self.reduced)
-        flat = [a for axis in axes for a in self.space.resolve(axis)]
-        if reduced and set(reduced) <= set(flat) and tuple(flat[-len(reduced) :]) != reduced:
+        if reduced and set(reduced) <= set(flat) and flat[-len(reduced) :] != reduced:
             raise UnfitError("a reduction along other dimensions than the innermost")
 
     def _operand(self, node: Any, *, index: bool = False) -> Axes:
@@ -382,12 +381,14 @@ def _placed(node: Node) -> tuple[Any, ...]:
 
 
 def size_of(node: Node) -> int:
-    """Bytes of a tensor; of symbols, at the call that is compiled for."""
+    """Bytes of a tensor in memory; of symbols, at the call that is compiled for."""
     x = value_of(node)
     if x is None:
         return 0
     count = 1
-    for size in x.shape:
+    for size, stride in zip(x.shape, x.stride(), strict=True):
+        if isinstance(stride, int) and not stride:
+            continue  # one element, seen many times
         hint = getattr(getattr(size, "node", None), "hint", size)
         count *= int(hint) if hint is not None else 1
     return int(count * x.element_size())

@@ -30,6 +30,8 @@ from syncverify.matmul.problem import PRODUCT, SECOND, Problem
 from syncverify.torch.table import DTYPES, INDEX_DTYPES
 
 Sizes = Mapping[str, int]
+#: Processor time of each proof: a compilation waits for it, and Inductor compiles what is not proved.
+PROOF_SECONDS = 15.0
 
 
 class RefusedError(Exception):
@@ -70,7 +72,7 @@ class GateRunner:
     """Kernels that the gate let through, on the caller's current stream; each proof within some seconds."""
 
     policy: Policy = Policy.PRACTICAL
-    proof_seconds: float = fusions.PROOF_SECONDS
+    proof_seconds: float = PROOF_SECONDS
     name: str = "gate"
     _kernels: dict[str, Kernel] = field(default_factory=dict, repr=False)
 
@@ -98,6 +100,10 @@ class GateRunner:
     def ahead(self, kernels: Sequence[tuple[Fusion | Problem, Sizes]], device: torch.device) -> None:
         """Begins to prove what will be needed, in processes side by side."""
         provers().start(self._ahead(kernels, device))
+
+    def spare(self) -> bool:
+        """Whether there is a core for processes that prove."""
+        return provers().jobs > 1
 
     def settled(self, kernels: Sequence[tuple[Fusion | Problem, Sizes]], device: torch.device) -> None:
         """Returns when what was begun of these is proved, or given up."""

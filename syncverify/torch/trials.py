@@ -24,6 +24,7 @@ from syncverify.torch.choice import (
     name_of,
     remember,
     remembered,
+    templates,
     timed,
 )
 from syncverify.torch.context import Context, alone, contexts
@@ -62,7 +63,7 @@ def faster(module: GraphModule, candidates: Sequence[Candidate], runner: Runner)
     """The candidates with whose kernels their contexts are faster. The others' regions note why not."""
     trials: dict[str, _Trial] = {}
     placed: list[tuple[str, list[Candidate]]] = []
-    for context in contexts(module.graph, [c.found.group for c in candidates]):
+    for context in contexts(module.graph, [c.found.group for c in candidates], templates()):
         trial = _trial(module, context, [candidates[k] for k in context.members], runner)
         trials.setdefault(trial.key, trial)
         placed.append((trial.key, trial.members))

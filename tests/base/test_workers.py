@@ -20,6 +20,7 @@ from syncverify.codegen.cache import Cache
 from syncverify.examples import fusions
 from syncverify.fusion import Schedule, plan
 from syncverify.fusion.pipeline import build
+from syncverify.gate import compiler
 from syncverify.gate import fusions as gate
 
 RING = Schedule(tile=1024, compute_warps=4, stages=2)
@@ -95,26 +96,26 @@ def test_an_open_gpu_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("copies", [True, False])
 def test_both_ways_prove_and_refuse(copies: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(module, "may_fork", lambda: copies)
-    good = gate.compile(fusions.mul, RING, cache=Cache(tmp_path / "good"))
+    good = compiler.compile(fusions.mul, RING, cache=Cache(tmp_path / "good"))
     assert good.report.verdict is good.ptx_report.verdict is Verdict.PROVED
     wrong = build(fusions.mul, RING, without=frozenset({"empty-barriers"}))
     monkeypatch.setattr(plan, "build", lambda *_, **__: wrong)
     with pytest.raises(gate.VerificationError) as refused:
-        gate.compile(fusions.mul, RING, cache=Cache(tmp_path / "wrong"))
+        compiler.compile(fusions.mul, RING, cache=Cache(tmp_path / "wrong"))
     assert (refused.value.stage, refused.value.report.verdict) == ("ir", Verdict.REFUTED)
 
 
 def test_a_copy_that_says_nothing_is_done_without(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(module, "may_fork", lambda: True)
     monkeypatch.setattr(module, "_answer", lambda *_: os._exit(0))
-    assert gate.compile(fusions.scale, cache=Cache(tmp_path)).report.verdict is Verdict.PROVED
+    assert compiler.compile(fusions.scale, cache=Cache(tmp_path)).report.verdict is Verdict.PROVED
 
 
 def test_a_kernel_that_does_not_compile_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     emit = gate.emit
     monkeypatch.setattr(gate, "emit", lambda *given: emit(*given) + "no CUDA")
     with pytest.raises(CompileError, match="no CUDA|expected"):
-        gate.compile(fusions.scale, cache=Cache(tmp_path))
+        compiler.compile(fusions.scale, cache=Cache(tmp_path))
 
 
 def test_cycles_are_searched_as_before_when_the_last_is_done() -> None:

@@ -38,7 +38,8 @@ def unconfirmed(path: Path) -> tuple[KernelReport, Module]:
     assert module is not None
     checker = Checker(run_system, merge, prover(Entry.PTX))
     (report,) = check_module(module, facts_for(path), Policy.PRACTICAL, checker)
-    assert report.verdict is Verdict.REFUTED
+    # what data or an open size decides is refuted by an execution alone
+    assert report.verdict is Verdict.REFUTED or report.suspect is not None
     return report, module
 
 
@@ -190,3 +191,15 @@ def test_launches_that_are_drawn_do_no_harm_to_right_kernels(path: Path) -> None
     found = confirm(module, function.name, [], "", draw, DRAWS, Limits(20_000, 10_000, 9))
     assert found.harm is None
     assert found.ended >= 3, found.why  # strides of a map may be drawn wrong
+
+
+def test_a_kernel_without_an_unsized_array_has_no_more_shared_memory_than_it_declares() -> None:
+    text = (
+        ".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry k()\n.reqntid 32\n"
+        "{ .reg .b32 %r<5>; .shared .align 4 .b8 s[128];\n"
+        "mov.u32 %r1, %tid.x; shl.b32 %r1, %r1, 6; mov.u32 %r2, s; add.u32 %r2, %r2, %r1;\n"
+        "st.shared.u32 [%r2], %r1;\nret; }\n"
+    )
+    (report,) = syncverify.check(text)
+    assert report.verdict is Verdict.REFUTED
+    assert report.replay is not None and report.replay.outcome is Replayed.REPRODUCED

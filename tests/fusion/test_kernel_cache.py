@@ -15,6 +15,7 @@ from syncverify.fusion import Fusion, RowSchedule, Schedule, Tensor, trace
 from syncverify.fusion import plan as plans
 from syncverify.fusion.kernel_cache import _identity, built
 from syncverify.fusion.plan import plan_of
+from syncverify.gate import compiler
 from syncverify.gate import fusions as gate
 
 
@@ -23,18 +24,18 @@ def test_a_hit_runs_no_pass(
     f: Fusion, unproved: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cache = Cache(tmp_path)
-    before: Any = gate.compile(f, cache=cache)
+    before: Any = compiler.compile(f, cache=cache)
 
     def build(*_: object) -> None:
         raise AssertionError("built again")
 
     for kind in (plans.TilePlan, plans.RowPlan, plans.ColumnPlan, plans.transpose.TransposePlan):
         monkeypatch.setattr(kind, "build", build)
-    after: Any = gate.compile(f, cache=cache)
+    after: Any = compiler.compile(f, cache=cache)
     for a, b in zip(getattr(before, "stages", [before]), getattr(after, "stages", [after]), strict=True):
         assert getattr(a, "ir", None) == getattr(b, "ir", None)
     with pytest.raises(AssertionError, match="built again"):
-        gate.compile(f, cache=Cache(tmp_path / "other"))
+        compiler.compile(f, cache=Cache(tmp_path / "other"))
 
 
 def test_what_a_kernel_follows_from_names_it(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from syncverify.codegen.cache import Cache
 from syncverify.codegen.cuda import emit
 from syncverify.examples import fusions as examples
 from syncverify.fusion import Fusion, RowSchedule, Schedule, Tensor, Value, fusion, rsqrt
-from syncverify.gate import fusions, ptx_check
+from syncverify.gate import compiler, fusions, ptx_check
 
 SMALL = Schedule(tile=1024, compute_warps=4, stages=2)
 FUSIONS = [name for name, f in vars(examples).items() if isinstance(f, Fusion)]
@@ -30,7 +30,7 @@ def cache(tmp_path: Path) -> Cache:
 @pytest.mark.parametrize("name", FUSIONS)
 def test_every_example_passes_both_checks_for_every_size(name: str, cache: Cache) -> None:
     fusion = getattr(examples, name)
-    kernel = fusions.compile(fusion, None if fusion.transposed else SMALL, cache=cache)
+    kernel = compiler.compile(fusion, None if fusion.transposed else SMALL, cache=cache)
     for report in (kernel.report, kernel.ptx_report):
         assert (report.verdict, report.scope.kind) == (Verdict.PROVED, ScopeKind.ALL)
 
@@ -42,13 +42,13 @@ def test_every_example_passes_both_checks_for_every_size(name: str, cache: Cache
 )  # fmt: skip
 @pytest.mark.parametrize("policy", list(Policy))
 def test_every_kind_of_schedule_passes_both(settings: str, policy: Policy, cache: Cache) -> None:
-    kernel = fusions.compile(examples.mul, SMALL.with_settings(settings.split()), policy, cache=cache)
+    kernel = compiler.compile(examples.mul, SMALL.with_settings(settings.split()), policy, cache=cache)
     for report in (kernel.report, kernel.ptx_report):
         assert (report.verdict, report.scope.kind) == (Verdict.PROVED, ScopeKind.ALL)
 
 
 def test_code_that_stores_less_than_the_kernel_is_not_its_code(cache: Cache) -> None:
-    program = fusions.compile(examples.mul, SMALL.with_settings(["store=role"]), cache=cache).program(
+    program = compiler.compile(examples.mul, SMALL.with_settings(["store=role"]), cache=cache).program(
         {"R": 5, "C": 100}
     )
     assert not ptx_check.never_stored(program.kernel, program.ptx)
@@ -75,7 +75,7 @@ def test_what_is_not_shown_soon_is_tried_for_longer(cache: Cache, monkeypatch: p
     assert first.first is not None
     short = replace(first, first=replace(first.first, max_nodes=1))
     monkeypatch.setitem(EFFORTS, Entry.GATE_FIRST, short)
-    report = fusions.compile(examples.mul, SMALL, cache=cache).ptx_report
+    report = compiler.compile(examples.mul, SMALL, cache=cache).ptx_report
     assert (report.verdict, report.scope.kind) == (Verdict.PROVED, ScopeKind.ALL)
     assert [e for e in efforts if e is not EFFORTS[Entry.IR]] == [short, EFFORTS[Entry.GATE]]
 
@@ -91,7 +91,7 @@ def cast_norm(x: Value, w: Value) -> Value:
 def test_a_row_fusion_that_casts_first_passes_both(policy: Policy, cache: Cache) -> None:
     """ptxas and NVRTC move the sums of such a row behind the arrival; the fence holds the reads (K1)."""
     schedule = RowSchedule(width=512, rows=2, stages=2)
-    kernel = fusions.compile(cast_norm, schedule, policy, cache=cache)
+    kernel = compiler.compile(cast_norm, schedule, policy, cache=cache)
     for report in (kernel.report, kernel.ptx_report):
         assert (report.verdict, report.scope.kind) == (Verdict.PROVED, ScopeKind.ALL)
 
@@ -130,5 +130,5 @@ def test_broken_code_is_caught_by_the_second_check_alone(
 ) -> None:
     monkeypatch.setattr(fusions, "emit", lambda *args: broken(emit(*args)))
     with pytest.raises(fusions.VerificationError, match="in the check of its PTX") as caught:
-        fusions.compile(examples.mul, SMALL.with_settings(settings.split()), policy, cache=cache)
+        compiler.compile(examples.mul, SMALL.with_settings(settings.split()), policy, cache=cache)
     assert caught.value.stage == "ptx" and caught.value.report.verdict is Verdict.REFUTED

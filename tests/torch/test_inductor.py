@@ -39,7 +39,7 @@ def test_inductor_compiles_what_is_around_a_kernel() -> None:
     x, w = draw(6, 5, 32), draw(32)
     got, program = code(rotated, sv.Backend(sv.ReferenceRunner()), x, w)
     torch.testing.assert_close(got, rotated(x, w))
-    assert program.count(" = torch.ops.syncverify.fused_") == 1 and "cpp_fused" in program
+    assert program.count("extern_kernels.syncverify_fused_") == 1 and "cpp_fused" in program
     assert "= torch.ops.aten." not in program
 
 
@@ -229,3 +229,64 @@ def test_lower_says_what_is_left() -> None:
     lowered, report = lower(module, sv.ReferenceRunner())
     assert len(report.regions) == 1 and [n for n, *_ in report.left] == ["cumsum"]
     torch.testing.assert_close(lowered(draw(4, 8)), torch.relu(draw(4, 8) * 2).cumsum(0))
+
+
+# ---------------------------------------------------------------- what a call costs, and what is begun early
+
+
+def test_a_result_of_fixed_sizes_is_inductors_to_plan() -> None:
+    """The program gives the kernel a tensor; several results go through the dispatcher."""
+
+    def two(x: Any, w: Any) -> Any:
+        y = x * 2 + 1
+        return F.rms_norm(y, y.shape[-1:], w, 1e-6), y
+
+    x, w = draw(6, 60), draw(60)
+    _, one = code(norm, sv.Backend(sv.ReferenceRunner()), x, w)
+    got, several = code(two, sv.Backend(sv.ReferenceRunner()), x, w)
+    assert "extern_kernels.syncverify_fused_" in one and "out=buf" in one
+    assert "torch.ops.syncverify.fused_" in several and "extern_kernels.syncverify_fused_" not in several
+    torch.testing.assert_close(got, two(x, w))
+
+
+def test_the_host_counts_unless_a_graph_saves_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    from torch._inductor import config
+
+    device = torch.device("cpu")
+    monkeypatch.setattr(choice, "_medians", lambda runs, device: [(10.0, 30.0), (8.0, 45.0), (9.0, 20.0)])
+    assert choice.timed([], [], device) == [10.0, 23.0, 9.0]
+    with config.patch({"triton.cudagraphs": True}):
+        assert choice.timed([], [], device) == [10.0, 8.0, 9.0]
+
+
+def test_products_alone_are_tried_where_inductor_tunes_them() -> None:
+    x, w = draw(16, 32, dtype=BF16), draw(32, 24, dtype=BF16)
+    from torch._inductor import config
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    from syncverify.torch.backend import grouped
+
+    module = make_fx(lambda x, w: x @ w, tracing_mode="fake")(x, w)
+    assert grouped(module, sv.ReferenceRunner(), 2)[2] == []
+    with config.patch(max_autotune=True):
+        (found,) = grouped(module, sv.ReferenceRunner(), 2)[2]
+    assert found.region.kind == "product"
+
+
+def test_the_backward_pass_is_begun_while_the_forward_pass_is_compiled() -> None:
+    begun: list[int] = []
+
+    class Begins(sv.ReferenceRunner):
+        def spare(self) -> bool:
+            return True
+
+        def ahead(self, kernels: Any, device: Any) -> None:
+            begun.append(len(kernels))
+
+    x, w = draw(6, 68).requires_grad_(), draw(68)
+    torch._dynamo.reset()
+    compiled_norm = torch.compile(norm, backend=sv.Backend(Begins()))
+    y = compiled_norm(x, w)
+    assert len(begun) >= 2  # what comes back, then what goes forth
+    y.sum().backward()
+    torch.testing.assert_close(y, norm(x, w))

@@ -55,70 +55,115 @@ def group_by_root_cause(
     errors = [f for f in failures if f.severity == Severity.ERROR]
     for f in errors if not again else ():
         specialise_rule(run, f)
-    leftovers = [
-        f for f in errors if f.rule in ("SV211", "SV207")
-    ]  # only a mistake of their own if there is no other
-    errors = [f for f in errors if f not in leftovers]
-    registers = [f for f in errors if f.rule == "SV304"]
-    if hang is not None and hang.rule == "SV304":
-        registers.append(hang)
-        hang = None
-    execution = [f for f in errors if f.rule in EXECUTION]
-    early = sorted(
-        (f for f in errors if f.obligation in FIRST and f not in execution), key=lambda f: f.position
-    )
-    protocol = [f for f in errors if f.obligation in PROTOCOL and f not in execution]
-    races = sorted((f for f in errors if f.obligation == Obligation.RACE), key=lambda f: f.position)
-    if hang is not None:
-        protocol.append(hang)
-    early, unborn = _without_init(early)
-    unborn += [f for f in early if _unwaited(run, f, races)]
-    early = [f for f in early if f not in unborn]
-    groups: list[Group] = []
-    if execution and (
-        hang is None
-        or hang.rule in EXECUTION
-        or any(f.rule == "SV303" for f in execution)
-        or min(f.position for f in execution) <= hang.position
-    ):
+    left = _Unexplained.of(run, errors, hang)
+    groups = left.execution_errors()
+    groups += left.polls([f for f in failures if f.obligation == Obligation.POLL])
+    groups += left.protocol_errors()
+    groups += left.first_errors()
+    groups += left.register_errors()
+    broken = bool(left.protocol) or any(g.root.obligation == Obligation.POLL for g in groups)
+    groups += _race_groups(run, left.races)
+    if left.unborn and groups:
+        groups[0] = Group(groups[0].root, (*groups[0].consequences, *left.unborn))
+    leftovers = [f for f in left.leftovers if f.rule == "SV207" and not broken] if groups else left.leftovers
+    return groups + _by_rule(leftovers)
+
+
+@dataclass(slots=True)
+class _Unexplained:
+    """Errors by what they break, of which each step takes those that one mistake explains.
+
+    ``execution``: of who executes what together; ``first``: of a barrier's life, by position; ``protocol``:
+    of phases, with the hang; ``registers``: of the pool; ``unborn``: what follows where an init is missing;
+    ``leftovers``: mistakes of their own only if there is no other.
+    """
+
+    run: Run
+    hang: Failure | None
+    execution: list[Failure]
+    first: list[Failure]
+    protocol: list[Failure]
+    races: list[Failure]
+    registers: list[Failure]
+    unborn: list[Failure]
+    leftovers: list[Failure]
+
+    @classmethod
+    def of(cls, run: Run, errors: list[Failure], hang: Failure | None) -> _Unexplained:
+        """Sorts errors; a hang that requests for registers make is one of those."""
+        leftovers = [f for f in errors if f.rule in ("SV211", "SV207")]
+        errors = [f for f in errors if f not in leftovers]
+        registers = [f for f in errors if f.rule == "SV304"]
+        if hang is not None and hang.rule == "SV304":
+            registers.append(hang)
+            hang = None
+        execution = [f for f in errors if f.rule in EXECUTION]
+        others = [f for f in errors if f not in execution]
+        first = sorted((f for f in others if f.obligation in FIRST), key=lambda f: f.position)
+        protocol = [f for f in others if f.obligation in PROTOCOL]
+        races = sorted((f for f in errors if f.obligation == Obligation.RACE), key=lambda f: f.position)
+        if hang is not None:
+            protocol.append(hang)
+        first, unborn = _without_init(first)
+        unborn += [f for f in first if _unwaited(run, f, races)]
+        first = [f for f in first if f not in unborn]
+        return cls(run, hang, execution, first, protocol, races, registers, unborn, leftovers)
+
+    def execution_errors(self) -> list[Group]:
+        """What is executed by too few, or apart, explains all that it breaks, but no hang before it."""
+        execution, hang = self.execution, self.hang
+        if not execution or not (
+            hang is None
+            or hang.rule in EXECUTION
+            or any(f.rule == "SV303" for f in execution)
+            or min(f.position for f in execution) <= hang.position
+        ):
+            return []
         root = min(execution, key=lambda f: f.position)
-        chain, early = _split_consequences(root, _without(root, [*execution, *protocol, *races]), early)
-        groups.append(chain)
-        protocol, races = [], []
-    polls = [f for f in failures if f.obligation == Obligation.POLL]
-    if polls and (protocol or races):
+        rest = _without(root, [*execution, *self.protocol, *self.races])
+        chain, self.first = _split_consequences(root, rest, self.first)
+        self.protocol, self.races = [], []
+        return [chain]
+
+    def polls(self, polls: list[Failure]) -> list[Group]:
+        """Control that depends on how often a poll fails explains what goes wrong after it."""
+        if not polls or not (self.protocol or self.races):
+            return []
         polls[0].severity = Severity.ERROR
-        groups.append(Group(polls[0], (*protocol, *races)))
-        protocol, races = [], []
-    if protocol or suspect_wait(run, races) is not None:
-        root = protocol_root(run, protocol, races)
+        found = Group(polls[0], (*self.protocol, *self.races))
+        self.protocol, self.races = [], []
+        return [found]
+
+    def protocol_errors(self) -> list[Group]:
+        """One mistake in the protocol of phases, and the races that follow from it."""
+        run, hang, races = self.run, self.hang, self.races
+        if not self.protocol and suspect_wait(run, races) is None:
+            return []
+        root = protocol_root(run, self.protocol, races)
         if hang is not None:
             never = [site for site in dead_copies(run, None) if site not in {s for s, _ in root.labels}]
             root.labels += [(site, "nobody ever executes this copy") for site in never]
-        apart = [f for f in races if f.rule in FENCE and f is not root and hang is None]
-        rest = [f for f in races if f not in apart]
-        chain, early = _split_consequences(root, _without(root, [*protocol, *rest]), early)
-        groups.append(chain)
-        races = apart  # no order mends a missing fence
-    if early and races:
-        late = [f for f in races if any(_is_consequence(f, e) for e in early)]
-        races = [f for f in races if f not in late]
-        groups += [
-            Group(g.root, (*g.consequences, *(late if i == 0 else ()))) for i, g in enumerate(_by_rule(early))
-        ]
-    else:
-        groups += _by_rule(early)
-    if registers:
-        root = min(registers, key=lambda f: (f.obligation == Obligation.O6, f.phase, f.position))
-        groups.append(Group(root, _without(root, registers)))
-    broken = bool(protocol) or any(g.root.obligation == Obligation.POLL for g in groups)
-    groups += _race_groups(run, races)
-    if unborn and groups:
-        first = groups[0]
-        groups[0] = Group(first.root, (*first.consequences, *unborn))
-    if groups:
-        leftovers = [f for f in leftovers if f.rule == "SV207" and not broken]
-    return groups + _by_rule(leftovers)
+        fences = [f for f in races if f.rule in FENCE and f is not root and hang is None]
+        rest = [f for f in races if f not in fences]
+        chain, self.first = _split_consequences(root, _without(root, [*self.protocol, *rest]), self.first)
+        self.races = fences  # no order mends a missing fence
+        return [chain]
+
+    def first_errors(self) -> list[Group]:
+        """Errors of a barrier's life, one mistake for each rule; races that follow go with the first."""
+        if not (self.first and self.races):
+            return _by_rule(self.first)
+        late = [f for f in self.races if any(_is_consequence(f, e) for e in self.first)]
+        self.races = [f for f in self.races if f not in late]
+        head, *rest = _by_rule(self.first)
+        return [Group(head.root, (*head.consequences, *late)), *rest]
+
+    def register_errors(self) -> list[Group]:
+        """Requests for registers that cannot be met."""
+        if not self.registers:
+            return []
+        root = min(self.registers, key=lambda f: (f.obligation == Obligation.O6, f.phase, f.position))
+        return [Group(root, _without(root, self.registers))]
 
 
 def _is_consequence(race: Failure, cause: Failure) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from functools import partial
 
 from syncverify.base.diagnostics import Severity
@@ -23,69 +24,106 @@ def report_race(
     beside = first.strict_rows_only or second.strict_rows_only
     pair = (-1 - first.site if beside else first.site, second.site, False)
     alike = _one_value(run, first, second, lo, hi)
-    lesser = (-1 - first.site, -1 - second.site, False)  # met as a note, which hides no mistake
-    if pair in run.judged or (alike and lesser in run.judged and not narrow_scope(t, first)):
+    note = (-1 - first.site, -1 - second.site, False)  # met as a note, which hides no mistake
+    if pair in run.judged or (alike and note in run.judged and not narrow_scope(t, first)):
         return
-    rule = row.unbridged if ordered else row.unordered
-    severity, contested = Severity.ERROR, None
-    strict_only, condition = False, None
-    whole = first.atomic and second.atomic and overlaps_whole(run, first, second, lo, hi)
-    if not ordered and whole and first.kind.proxy == second.kind.proxy:
-        rule = "SV115"
-        run.narrow.setdefault((first.cls, t.info.cta), second.site)
-    elif not ordered and narrow_scope(t, first):
-        rule = "SV115"
-        across = run.threads[first.cls].info.cta != t.info.cta
-        if across and run.info.footprints[first.fp].memory != GLOBAL_MEMORY:
-            contested = "K4"
-    if ordered:
-        rule = fence_rule(run, t, first, second, rule)
-        contested = row.contested
-        if row.contested == "K6" and not run.info.strict_copies:
-            # Practical mode, but on sm_100: what ships and never failed on hardware.
-            severity, strict_only = Severity.WARNING, True
-    elif rule != "SV115" and first.kind == Access.ASYNC_WRITE and _unfinished(run, first):
-        rule = "SV501"
-    if max(first.barrier, second.barrier) >= 0 and rule != "SV115":
-        rule = "SV205"  # data and the life of a barrier share bytes
-    message = f"{what(run, second)} is not ordered after {what(run, first)}"
-    if ordered:
-        message = f"{what(run, second)} comes after {what(run, first)}, but no proxy fence covers that"
+    finding = _classified(run, t, first, second, row, ordered, lo, hi)
     if beside:
-        severity, contested, strict_only = Severity.WARNING, "K8", True
         condition = "each warp reads no more than its own 16 rows of A"
-        message += f": right only if {condition}"
-    site = second.site
-    run.judged.add(lesser if rule == "SV112" and alike else pair)
-    if rule == "SV112" and alike:
+        finding = replace(
+            finding, severity=Severity.WARNING, contested="K8", strict_only=True, condition=condition,
+            message=f"{finding.message}: right only if {condition}",
+        )  # fmt: skip
+    equal = finding.rule == "SV112" and alike
+    run.judged.add(note if equal else pair)
+    if equal:
         # Compilers let every thread that holds a value store it.
-        same = site in run.info.equal_stores
-        severity, strict_only = Severity.NOTE if same else Severity.WARNING, True
-        message += ": both store the same value"
-    if rule == "SV501":
+        severity = Severity.NOTE if second.site in run.info.equal_stores else Severity.WARNING
+        text = f"{finding.message}: both store the same value"
+        finding = replace(finding, severity=severity, strict_only=True, message=text)
+    site, message = _blamed(run, t, first, second, finding)
+    run.fail(
+        Failure(
+            Obligation.RACE,
+            finding.rule,
+            message,
+            site,
+            t.cls,
+            t.time,
+            len(run.trace),
+            severity=finding.severity,
+            contested=finding.contested,
+            strict_only=finding.strict_only,
+            first=first,
+            second=second,
+            condition=finding.condition,
+            fix=_ACQUIRE if not ordered and _seen_relaxed(t, first) else None,
+        )
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Finding:
+    """What is said of a pair of accesses."""
+
+    rule: str
+    message: str
+    severity: Severity = Severity.ERROR
+    contested: str | None = None
+    strict_only: bool = False
+    condition: str | None = None
+
+
+def _classified(
+    run: Run, t: LaneClass, first: Record, second: Record, row: Ordering, ordered: bool, lo: int, hi: int
+) -> _Finding:
+    """The rule that a pair breaks, and how sure that is."""
+    found = (
+        _unbridged(run, t, first, second, row) if ordered else _unordered(run, t, first, second, row, lo, hi)
+    )
+    if max(first.barrier, second.barrier) >= 0 and found.rule != "SV115":
+        return replace(found, rule="SV205")  # data and the life of a barrier share bytes
+    return found
+
+
+def _unbridged(run: Run, t: LaneClass, first: Record, second: Record, row: Ordering) -> _Finding:
+    """An ordered pair through two proxies without the fence between them."""
+    rule = fence_rule(run, t, first, second, row.unbridged)
+    message = f"{what(run, second)} comes after {what(run, first)}, but no proxy fence covers that"
+    if row.contested == "K6" and not run.info.strict_copies:
+        # Practical mode, but on sm_100: what ships and never failed on hardware.
+        return _Finding(rule, message, Severity.WARNING, row.contested, strict_only=True)
+    return _Finding(rule, message, contested=row.contested)
+
+
+def _unordered(
+    run: Run, t: LaneClass, first: Record, second: Record, row: Ordering, lo: int, hi: int
+) -> _Finding:
+    """A pair without order: atomics, synchronization of too narrow a scope, or any other pair."""
+    message = f"{what(run, second)} is not ordered after {what(run, first)}"
+    whole = first.atomic and second.atomic and overlaps_whole(run, first, second, lo, hi)
+    if whole and first.kind.proxy == second.kind.proxy:
+        run.narrow.setdefault((first.cls, t.info.cta), second.site)
+        return _Finding("SV115", message)
+    if narrow_scope(t, first):
+        across = run.threads[first.cls].info.cta != t.info.cta
+        local = run.info.footprints[first.fp].memory != GLOBAL_MEMORY
+        return _Finding("SV115", message, contested="K4" if across and local else None)
+    unfinished = first.kind == Access.ASYNC_WRITE and _unfinished(run, first)
+    return _Finding("SV501" if unfinished else row.unordered, message)
+
+
+def _blamed(run: Run, t: LaneClass, first: Record, second: Record, finding: _Finding) -> tuple[int, str]:
+    """Where a mistake lies, and its words: at a release or a synchronization before the second access."""
+    site = second.site
+    if finding.rule == "SV501":
         released = next((x for c, time, x in run.signals if c == first.cls and time > first.time), -1)
         if released >= 0 or first.cls != t.cls:
-            site = released if released >= 0 else site
-            message = f"the flag is released before the bulk write is complete: {message}"
-    elif rule == "SV115":
+            text = f"the flag is released before the bulk write is complete: {finding.message}"
+            return released if released >= 0 else site, text
+    elif finding.rule == "SV115":
         site = run.narrow.get((first.cls, t.info.cta), next(reversed(run.narrow.values()), site))
-    f = Failure(
-        Obligation.RACE,
-        rule,
-        message,
-        site,
-        t.cls,
-        t.time,
-        len(run.trace),
-        severity=severity,
-        contested=contested,
-        strict_only=strict_only,
-        first=first,
-        second=second,
-        condition=condition,
-        fix=_ACQUIRE if not ordered and _seen_relaxed(t, first) else None,
-    )
-    run.fail(f)
+    return site, finding.message
 
 
 _ACQUIRE = (

@@ -105,7 +105,9 @@ def _finding(k: KernelReport, d: Diagnostic) -> dict[str, Any]:
         "line": line,
         "labels": [{"file": r.span.file, "line": r.span.line, "text": r.text} for r in d.related],
         "fix": d.fix,
-        "repair": None if d.repair is None else {
+        "repair": None
+        if d.repair is None
+        else {
             "mistake": str(d.repair.mistake),
             "text": d.repair.text,
             "line": d.repair.edit.line if d.repair.edit else 0,

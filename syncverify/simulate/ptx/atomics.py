@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from syncverify.simulate.ptx import floats, integers
 from syncverify.simulate.ptx.addressing import address, barrier_free, note_write, parts, space_of
+from syncverify.simulate.ptx.atomic_operations import combine
+from syncverify.simulate.ptx.copies import store_async
 from syncverify.simulate.ptx.ordering import read_flags, scope_of, write_flags
 from syncverify.simulate.ptx.program import Context, builder
 from syncverify.simulate.ptx.syntax import Instr, Sink, Vector
-from syncverify.simulate.ptx.types import BITS, FLOATS, LANES, UNSIGNED, Lanes, type_of
+from syncverify.simulate.ptx.types import BITS, LANES, UNSIGNED, Lanes, type_of
 
 if TYPE_CHECKING:
     from syncverify.simulate.ptx.state import Fragment, Next, Step
@@ -26,47 +27,9 @@ _OPERATIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor", "exch", "c
 _VECTORS = {"v2": 2, "v4": 4, "v8": 8}
 
 
-def _increase(a: Lanes, b: Lanes) -> Lanes:
-    return np.where(a >= b, a.dtype.type(0), a + a.dtype.type(1))
-
-
-def _decrease(a: Lanes, b: Lanes) -> Lanes:
-    return np.where((a == 0) | (a > b), b, a - a.dtype.type(1))
-
-
-def combine(op: str, kind: str) -> Callable[[Lanes, Lanes], Lanes] | None:
-    """The new value from the old one and the operand."""
-    if kind in FLOATS:
-        if op in ("add", "min", "max"):
-            return floats.arithmetic(op, kind, ("rn",))
-        return (lambda a, b: b) if op == "exch" else None
-    match op:
-        case "add":
-            return integers.add
-        case "min":
-            return integers.minimum(kind)
-        case "max":
-            return integers.maximum(kind)
-        case "inc":
-            return _increase
-        case "dec":
-            return _decrease
-        case "and":
-            return np.bitwise_and
-        case "or":
-            return np.bitwise_or
-        case "xor":
-            return np.bitwise_xor
-        case "exch":
-            return lambda a, b: b
-    return None
-
-
 @builder("atom", "red")
 def _atom(c: Context, i: Instr) -> Step:
     if "async" in i.mods:
-        from syncverify.simulate.ptx.copies import store_async
-
         return store_async(c, i)
     op = next((m for m in i.mods if m in _OPERATIONS), None)
     kind = type_of(i.mods)

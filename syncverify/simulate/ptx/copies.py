@@ -24,7 +24,7 @@ from syncverify.simulate.ptx.addressing import (
     space_of,
     without_memory,
 )
-from syncverify.simulate.ptx.atomics import combine
+from syncverify.simulate.ptx.atomic_operations import combine
 from syncverify.simulate.ptx.clocks import Slot, Stamp, merged
 from syncverify.simulate.ptx.engines import Operation, chunks, nothing, only
 from syncverify.simulate.ptx.harm import Kind

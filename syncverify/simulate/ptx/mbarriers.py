@@ -50,7 +50,6 @@ class MBarrier:
     complete_near: Clock | None = None
     used: Lanes = field(default_factory=lambda: np.zeros(0, np.int32))  # by thread: epoch of its last use
 
-
     def told(self, clock: Clock, near: Clock | None = None) -> None:
         """Something arrives with what it knows; ``near``: what waits of scope cta learn of it, if less."""
         self.clock = merged(self.clock, clock)

@@ -46,8 +46,8 @@ class Load:
 
     def look(self, mask: Lanes, now: Lanes) -> None:
         """Lanes look at the value; what has been looked at is kept, since that may have been too late."""
-        if not self.known.looked or self.known.looked[-1] is not self:
-            self.known.looked.append(self)
+        if not self.known.recent or self.known.recent[-1] is not self:
+            self.known.recent.append(self)
         self.arrived = np.where(mask & (self.arrived == 0), now, self.arrived)
         self.open = bool(((self.arrived == 0) & (self.epochs != 0)).any())
 
@@ -55,11 +55,11 @@ class Load:
 class Known:
     """The loads of one line by one warp. A load that nobody looks at ends with its last register."""
 
-    __slots__ = ("all", "looked")
+    __slots__ = ("all", "recent")
 
     def __init__(self) -> None:
         self.all: deque[weakref.ref[Load]] = deque(maxlen=_MOST)
-        self.looked: deque[Load] = deque(maxlen=_MOST)
+        self.recent: deque[Load] = deque(maxlen=_MOST)
 
 
 Pending = dict[int, tuple[Load, ...]]

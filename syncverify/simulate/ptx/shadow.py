@@ -237,9 +237,7 @@ class Shadow:
         mines = np.broadcast_to(packed, before.shape).ravel()[positions].tolist()
         lines, strongs = self.read_line[flat].tolist(), self.read_strong[flat].tolist()
         several, mine = self.several, -1
-        for granule, old, now, line_, strong_ in zip(
-            flat.tolist(), olds, mines, lines, strongs, strict=True
-        ):
+        for granule, old, now, line_, strong_ in zip(flat.tolist(), olds, mines, lines, strongs, strict=True):
             if now != mine:
                 mine, agent, access = now, now >> 32, (now & 0xFFFFFFFF, line, strong)
             entry = several.get(granule)

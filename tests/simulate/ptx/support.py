@@ -122,7 +122,7 @@ def corpus_launch(path: Path, module: Module, constants: bool = False) -> Launch
         if given == "ptr":
             params.append(buffer(draw.integers(0, 1000, 1 << 16).astype(np.uint32)))
         elif "i32" in given:
-            params.append(given["i32"])
+            params.append(given["i32"] if isinstance(given["i32"], int) else 300)  # a size by name
         else:
             box = tuple(given["box"])
             dims = tuple(4 * b for b in box)

@@ -229,7 +229,7 @@ def on_wgmma(run: Run, t: LaneClass, event: Event) -> int:
     past = t.clock.past()
     t.issues.append(past)
     _same_operands(run, t, number, site, told[0] if told else -2 - 2 * fp_b - int(accumulates))
-    t.last_mma = site
+    before_it, t.last_mma = t.last_mma, site
     tag = column(run, t, "mma")
     records = tuple(
         [
@@ -264,6 +264,7 @@ def on_wgmma(run: Run, t: LaneClass, event: Event) -> int:
                 else "the first wgmma needs a wgmma.fence before it",
                 t,
                 site,
+                labels=[(before_it, "the last wgmma before it")] if before_it not in (-1, site) else [],
                 fix="wgmma.fence before it",
             )
             state[1] = 0
@@ -348,6 +349,7 @@ def _touch_fragment(run: Run, t: LaneClass, site: int, frag: int, verb: str, mov
             severity=Severity.WARNING if moved else Severity.ERROR,
             strict_only=moved,
             contested="K25" if moved else None,
+            labels=[(t.last_mma, "in flight from here on")] if t.last_mma >= 0 else [],
             fix="wgmma.wait before it",
         )
     if not moved:

@@ -169,6 +169,7 @@ def on_exit(run: Run, t: LaneClass, event: Event) -> int:
             "the threads leave while bulk stores still read shared memory",
             t,
             t.last_bulk,
+            labels=[(event[1], "they leave here")] if event[1] >= 0 else [],
             fix="bulk.commit and bulk.wait.read 0 before the end",
         )
     if t.mma.issued and t.clock.knows(E, t.columns["mma"], True) < t.mma.issued:
@@ -181,6 +182,7 @@ def on_exit(run: Run, t: LaneClass, event: Event) -> int:
             severity=Severity.WARNING,
             strict_only=True,
             contested="K24",
+            labels=[(event[1], "they leave here")] if event[1] >= 0 else [],
             fix="wgmma.commit and wgmma.wait 0 before the end",
         )
     past = t.clock.past()

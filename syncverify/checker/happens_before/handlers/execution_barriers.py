@@ -94,63 +94,13 @@ def _arrive(run: Run, t: LaneClass, event: Event, waits: bool) -> int:
     if flags & ALIGNED:
         t.collectives.append((site, event[0], len(run.trace)))
     run.contributors.setdefault(("named", cta, number), set()).add(t.cls)
-    total = -(-run.info.threads // 32) * 32
-    want = threads or total
+    want = threads or _rounded_threads(run)
     t.syncs.append(t.time)
-    if not 0 <= number <= 15:
-        run.report(Obligation.UB, "SV301", f"barrier id {number} is outside 0..15", t, site)
+    if not _is_possible(run, t, site, number, want):
         return DONE
-    if want % 32:
-        text = f"the thread count {want} of barrier {number} is no multiple of 32"
-        run.report(Obligation.UB, "SV301", text, t, site)
-        return DONE
-    if want > total:  # filled by warps that count twice (below), or by nobody, which is a hang
-        run.report(
-            Obligation.UB,
-            "SV301",
-            f"the thread count {want} of barrier {number} exceeds the block's {run.info.threads}",
-            t,
-            site,
-            severity=Severity.WARNING,
-            strict_only=True,
-        )
     n = named(run, cta, number)
-    red = bool(flags & RED)
-    if n.auto.arrived and n.red != red:
-        run.report(Obligation.UB, "SV301", f"bar.red and another form meet on barrier {number}", t, site)
-    n.red = red
-    if n.auto.mismatch(want):
-        there = [*n.gen.sites.values(), *(s for part in n.partial.values() for s in part.sites.values())]
-        other = there[0] if there else site
-        run.report(
-            Obligation.UB,
-            "SV301",
-            f"barrier {number} is active with {n.auto.threads} threads, here {want}",
-            t,
-            site,
-            labels=[(other, f"{n.auto.threads} threads here")],
-        )
-    second = waits and warp in n.auto.marked and all(o.info.warp != warp for o in n.gen.waiting)
-    if second:
-        # It arrived before and now waits: the hardware counts both, ordered pipelines begin so (quack, FA4).
-        run.report(
-            Obligation.UB,
-            "SV301",
-            f"warp {warp} arrives and then waits on barrier {number} before it completes: it counts twice",
-            t,
-            site,
-            severity=Severity.WARNING,
-            strict_only=True,
-        )
-        n.auto.count_again(warp)
-    elif n.auto.twice(warp, t.info.lanes):
-        run.report(
-            Obligation.UB,
-            "SV301",
-            f"warp {warp} arrives twice on barrier {number} before it completes",
-            t,
-            site,
-        )
+    _check_form(run, t, site, number, want, bool(flags & RED))
+    second = _check_second_arrival(run, t, site, number, waits)
     part = n.partial.setdefault(warp, Generation(matrix(run.columns)))
     t.clock.hand(part.m)
     # A warp counts once, when its last lanes come: what any of them knows has happened by then.
@@ -189,6 +139,80 @@ def _arrive(run: Run, t: LaneClass, event: Event, waits: bool) -> int:
         t.waits_on = ("named", number, want, threads)
         return PARKED
     return DONE
+
+
+def _rounded_threads(run: Run) -> int:
+    """The block's threads, counted in whole warps."""
+    return -(-run.info.threads // 32) * 32
+
+
+def _is_possible(run: Run, t: LaneClass, site: int, number: int, want: int) -> bool:
+    """Whether there is such a barrier with such a count; reports it if not."""
+    if not 0 <= number <= 15:
+        run.report(Obligation.UB, "SV301", f"barrier id {number} is outside 0..15", t, site)
+        return False
+    if want % 32:
+        text = f"the thread count {want} of barrier {number} is no multiple of 32"
+        run.report(Obligation.UB, "SV301", text, t, site)
+        return False
+    if want > _rounded_threads(run):  # filled by warps that count twice, or by nobody, which is a hang
+        run.report(
+            Obligation.UB,
+            "SV301",
+            f"the thread count {want} of barrier {number} exceeds the block's {run.info.threads}",
+            t,
+            site,
+            severity=Severity.WARNING,
+            strict_only=True,
+        )
+    return True
+
+
+def _check_form(run: Run, t: LaneClass, site: int, number: int, want: int, red: bool) -> None:
+    """Whoever meets at a barrier executes one form of it, with one count of threads."""
+    n = named(run, t.info.cta, number)
+    if n.auto.arrived and n.red != red:
+        run.report(Obligation.UB, "SV301", f"bar.red and another form meet on barrier {number}", t, site)
+    n.red = red
+    if n.auto.mismatch(want):
+        there = [*n.gen.sites.values(), *(s for part in n.partial.values() for s in part.sites.values())]
+        other = there[0] if there else site
+        run.report(
+            Obligation.UB,
+            "SV301",
+            f"barrier {number} is active with {n.auto.threads} threads, here {want}",
+            t,
+            site,
+            labels=[(other, f"{n.auto.threads} threads here")],
+        )
+
+
+def _check_second_arrival(run: Run, t: LaneClass, site: int, number: int, waits: bool) -> bool:
+    """Whether a warp that has arrived now waits too, and so counts twice; any other second arrival is an
+    error."""
+    n, warp = named(run, t.info.cta, number), t.info.warp
+    if waits and warp in n.auto.marked and all(o.info.warp != warp for o in n.gen.waiting):
+        # It arrived before and now waits: the hardware counts both, ordered pipelines begin so (quack, FA4).
+        run.report(
+            Obligation.UB,
+            "SV301",
+            f"warp {warp} arrives and then waits on barrier {number} before it completes: it counts twice",
+            t,
+            site,
+            severity=Severity.WARNING,
+            strict_only=True,
+        )
+        n.auto.count_again(warp)
+        return True
+    if n.auto.twice(warp, t.info.lanes):
+        run.report(
+            Obligation.UB,
+            "SV301",
+            f"warp {warp} arrives twice on barrier {number} before it completes",
+            t,
+            site,
+        )
+    return False
 
 
 def warp_arrives(n: Named, warp: int) -> None:

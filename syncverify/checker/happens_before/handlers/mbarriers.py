@@ -154,6 +154,7 @@ def use(run: Run, t: LaneClass, s: Barrier, site: int) -> bool:
                 t,
                 site,
                 barrier=s.index,
+                labels=_other_inits(run, s),
             )
         return False
     if t.cls not in s.ready:
@@ -286,6 +287,20 @@ def on_init(run: Run, t: LaneClass, event: Event) -> int:
     s.waits = {}
     s.async_phase = -1
     return DONE
+
+
+def _other_inits(run: Run, s: Barrier) -> list[tuple[int, str]]:
+    """Where the barriers beside one are initialized: the next ones below it and above it in shared memory."""
+    place = run.info.barriers[s.index]
+    known = {
+        run.info.barriers[o.index].offset: o.init_site
+        for o in run.barriers.values()
+        if o.init_site >= 0 and run.info.barriers[o.index].cta == place.cta
+    }
+    below = max((at for at in known if at < place.offset), default=None)
+    above = min((at for at in known if at > place.offset), default=None)
+    sites = dict.fromkeys(known[at] for at in (below, above) if at is not None)
+    return [(site, "others are initialized here, this one nowhere") for site in sites]
 
 
 def on_inval(run: Run, t: LaneClass, event: Event) -> int:

@@ -239,6 +239,7 @@ def complete_phase(run: Run, s: Barrier, cls: int, time: int, site: int) -> None
                 barrier=s.index,
                 phase=k - 1,
                 past=both,
+                labels=[(site, f"completes phase {k}")] if site not in (-1, wsite) else [],
                 fix="let every waiter arrive on a barrier that the next phase needs, after its wait, "
                 "or let only those wait that do",
             )

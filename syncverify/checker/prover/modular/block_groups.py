@@ -1,10 +1,14 @@
 """Grids whose blocks pass data on in small groups: which groups there are, and which of them are alike.
 
-Every cluster is run alone, all its waits passing. What it touches in tracked global memory says with which
-others it shares data: clusters between which no byte is shared that anyone writes belong to different block
-groups, and nothing that one block group does reaches another. Two block groups are alike if their clusters,
-one by one, emit the same events, and if their accesses to global memory meet in the same way: each stretch of
-memory that accesses of one block group touch together lies elsewhere, but looks the same.
+Every cluster is run alone, and all its waits pass. Its accesses to tracked global memory show with which
+clusters it shares data. Two clusters share no byte that anyone writes: then they belong to different block
+groups, and nothing that one group does reaches the other.
+
+Two block groups are alike if both of these hold:
+
+- their clusters, one by one, emit the same events;
+- their accesses to global memory overlap in the same way: each stretch of memory that accesses of one group
+  touch together lies elsewhere, but looks the same.
 """
 
 from __future__ import annotations

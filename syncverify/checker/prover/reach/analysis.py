@@ -1,8 +1,8 @@
-"""All runs of a system whose sizes have no number, as a graph of decisions. See ``docs/symbolic.md``.
+"""All runs of a system whose sizes have no number, as an abstract reachability graph: ``docs/symbolic.md``.
 
-The canonical run is followed until an agent asks something that the path leaves open. There the state is
-compared with earlier ones: if its values are among theirs, it is settled; else, if only register values
-differ, it is widened to a state that stands for both; else both answers are followed.
+The canonical run is followed until an agent comes to a branch that the path condition does not decide. There
+the state is compared with earlier ones. If it is an instance of one, it is covered. If only register values
+differ, it is widened to a state that subsumes both. Otherwise both branches are followed.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from enum import Enum, auto
 from heapq import heappop
 from types import SimpleNamespace
 from typing import Any, cast
@@ -84,6 +85,16 @@ class AbstractCounterexample:
     path: PathCondition
     reason: str
     concrete: bool = True
+
+
+class Fetched(Enum):
+    """What came of asking a class for its next event."""
+
+    EVENT = auto()
+    EVENT_BEHIND = auto()  # the class has jumped back in its code
+    AGAIN = auto()  # the state has changed: the class is asked again
+    OTHERS_FIRST = auto()  # its branch is undecided, and others go on before it is decided
+    NODE_COMPLETE = auto()  # the state is covered, or both branches are followed
 
 
 @dataclass(slots=True, kw_only=True)
@@ -262,65 +273,25 @@ class ReachabilityAnalysis(NodeProcessing):
             raise BudgetExceeded(text) from None
 
     def transfer(self, state: SymbolicState) -> AbstractCounterexample | None:
+        """The abstract post: steps of the canonical run up to the next branch that is not decided."""
         run = state.run
         while run.ready:
             t = run.ready.popleft()
-            while not t.done and not t.blocked:
-                if state.deferred_since and state.defer_to_others(t):
+            while not t.done and not t.blocked and not self.lets_others_go_first(state, t):
+                fetched = self.fetch_or_decide(state, t)
+                if fetched is Fetched.NODE_COMPLETE:
+                    return None
+                if fetched is Fetched.OTHERS_FIRST:
                     break
-                if t.cls in state.deferred_classes and state.yields_next_iteration_question(t):
-                    run.ready.append(t)  # nothing is known that was not when it asked
-                    break
-                try:
-                    back = self.fetch(state, t) if t.event is None else False
-                    if t.event is not None and t.event[0] in POLLS:
-                        self.resolve_poll_use(state, t)
-                except SymbolSplit as r:
-                    state.path.substitute(r.atom, r.c, r.parts)
-                    state.flush()
-                    state.deferred_classes.clear()
+                if fetched is Fetched.AGAIN:
                     continue
-                except UndecidedBranch as o:
-                    self.space.record_branch(o.c, o.parts)
-                    hesitates = state.yields_next_iteration_question(t)
-                    if hesitates and t.event is None:
-                        state.deferred_classes.add(t.cls)
-                    if hesitates or (run.ready and state.defers_question_once(t)):
-                        run.ready.append(t)
-                        break
-                    run.ready.appendleft(t)
-                    state.deferred_classes.clear()
-                    if not self.process(state, t, o):
-                        return None
-                    run.ready.popleft()
-                    continue
-                except OrbitSplits as p:
-                    run.ready.appendleft(t)
-                    for other in state.part(p.groups):
-                        self.enqueue(other)
-                    self.space.path = state.path
-                    run.ready.popleft()
-                    continue
-                event = t.event
-                if event is not None and is_non_monotone_event(run, event):
-                    self.asks_more(run, event)
-                state.cached_canonical_state = None
                 others = len(run.ready)
-                result = run.step(t)
-                if event is not None and event[0] == Ev.ARRIVE:
-                    t.answer = record_token(run, event, t.answer)
-                if len(run.failures) > state.failures_seen:
-                    self.classify_failures(state)
-                    state.failures_seen = len(run.failures)
-                    failures = [f for f in run.failures.values() if counts(f, self.policy)]
-                    failure = next((f for f in failures if not deferred_failures.is_deferred(f)), None)
-                    if failure is not None:
-                        return AbstractCounterexample(state.path, failure.message)
-                    state.deferred_failures = tuple(failures)
-                for failure in state.deferred_failures:
-                    if deferred_failures.is_confirmed(run, failure):
-                        return AbstractCounterexample(state.path, failure.message)
-                if result == YIELD or (back and not t.done and not t.blocked):
+                result = self.execute(state, t)
+                failure = self.counterexample_of(state)
+                if failure is not None:
+                    return failure
+                turns_back = fetched is Fetched.EVENT_BEHIND and not t.done and not t.blocked
+                if result == YIELD or turns_back:
                     run.ready.append(t)
                     break
                 if len(run.ready) > others:
@@ -329,6 +300,82 @@ class ReachabilityAnalysis(NodeProcessing):
                     run.ready = deque(sorted([*run.ready, *again], key=lambda x: x.cls))
                     break
         return self.check_terminal_state(state)
+
+    def lets_others_go_first(self, state: SymbolicState, t: LaneClass) -> bool:
+        """Whether a class waits with its undecided branch until others have gone on."""
+        if state.deferred_since and state.defer_to_others(t):
+            return True
+        if t.cls in state.deferred_classes and state.yields_next_iteration_question(t):
+            state.run.ready.append(t)  # nothing is known that was not when it asked
+            return True
+        return False
+
+    def fetch_or_decide(self, state: SymbolicState, t: LaneClass) -> Fetched:
+        """The next event of a class; where that depends on what is not decided, what becomes of the state."""
+        run = state.run
+        try:
+            behind = self.fetch(state, t) if t.event is None else False
+            if t.event is not None and t.event[0] in POLLS:
+                self.resolve_poll_use(state, t)
+        except SymbolSplit as r:
+            state.path.substitute(r.atom, r.c, r.parts)
+            state.flush()
+            state.deferred_classes.clear()
+            return Fetched.AGAIN
+        except UndecidedBranch as o:
+            return self.decide(state, t, o)
+        except OrbitSplits as p:
+            run.ready.appendleft(t)
+            for other in state.part(p.groups):
+                self.enqueue(other)
+            self.space.path = state.path
+            run.ready.popleft()
+            return Fetched.AGAIN
+        return Fetched.EVENT_BEHIND if behind else Fetched.EVENT
+
+    def decide(self, state: SymbolicState, t: LaneClass, o: UndecidedBranch) -> Fetched:
+        """At an undecided branch of a class: others may go first; else the state is processed."""
+        run = state.run
+        self.space.record_branch(o.c, o.parts)
+        hesitates = state.yields_next_iteration_question(t)
+        if hesitates and t.event is None:
+            state.deferred_classes.add(t.cls)
+        if hesitates or (run.ready and state.defers_question_once(t)):
+            run.ready.append(t)
+            return Fetched.OTHERS_FIRST
+        run.ready.appendleft(t)
+        state.deferred_classes.clear()
+        if not self.process(state, t, o):
+            return Fetched.NODE_COMPLETE
+        run.ready.popleft()
+        return Fetched.AGAIN
+
+    def execute(self, state: SymbolicState, t: LaneClass) -> int:
+        """One step of the checker on the event of a class."""
+        run, event = state.run, t.event
+        if event is not None and is_non_monotone_event(run, event):
+            self.asks_more(run, event)
+        state.cached_canonical_state = None
+        result = run.step(t)
+        if event is not None and event[0] == Ev.ARRIVE:
+            t.answer = record_token(run, event, t.answer)
+        return result
+
+    def counterexample_of(self, state: SymbolicState) -> AbstractCounterexample | None:
+        """The failure of a step that counts, now or as one that was deferred."""
+        run = state.run
+        if len(run.failures) > state.failures_seen:
+            self.classify_failures(state)
+            state.failures_seen = len(run.failures)
+            failures = [f for f in run.failures.values() if counts(f, self.policy)]
+            failure = next((f for f in failures if not deferred_failures.is_deferred(f)), None)
+            if failure is not None:
+                return AbstractCounterexample(state.path, failure.message)
+            state.deferred_failures = tuple(failures)
+        for failure in state.deferred_failures:
+            if deferred_failures.is_confirmed(run, failure):
+                return AbstractCounterexample(state.path, failure.message)
+        return None
 
     def classify_failures(self, state: SymbolicState) -> None:
         """Begins again where failures, warnings too, may be due to what a state was made to forget."""

@@ -1,17 +1,21 @@
-"""States that know less than others: what fails from the one that knows more fails from the other too.
+"""Which states are weaker than others: what fails from the stronger one fails from the weaker one too.
 
-``abstraction`` takes the normal form apart: a key without ranks, and for each clock entry which thresholds it
-has reached. Checks ask whether an entry has reached a threshold, and fail where it has not; joins give an
-entry all that either has reached, and what is recorded later is above all of today. So with equal keys,
-agents that do the same, and entries that reach thresholds only where those of the other do, the one meets
-every failure of the other. It may hold more that is asked of: accesses, ends of copies, barriers whose
-phases or generations are over. ``weaken`` makes a run know no more than another did, where nothing that both
-know is lost by that.
+``abstract_knowledge`` splits the canonical state into a key without ranks, and for each clock entry the
+thresholds that it has reached. Three facts make the order sound:
 
-Requests for registers are no such checks: there an order that is known may do harm. Of them both must know
-the same (no time of a request is put off, and no entry of a class is lowered). Nor are failures that
-the end may excuse, or that may be lesser ones for what is not known (``always_a_warning``: those that are
-not).
+- checks ask whether an entry has reached a threshold, and fail where it has not;
+- joins give an entry all that either side has reached;
+- what is recorded later is above all entries of today.
+
+So take two states with equal keys and agents that do the same. If the entries of one reach thresholds only
+where those of the other do, it meets every failure of the other. It may hold more that is asked of:
+accesses, ends of copies, barriers whose phases or generations are over. ``weaken`` makes a run no stronger
+than another one, where nothing that both know is lost by that.
+
+Two things are no such checks. At requests for registers, an order that is known may do harm: both states
+must know the same. So no time of a request is put off, and no entry of a class is lowered. Failures that
+the end may excuse, or that may be warnings only because less is known, are not monotone either
+(``always_a_warning``: those that are warnings in any case).
 """
 
 from __future__ import annotations

@@ -17,8 +17,9 @@ import numpy.typing as npt
 
 from syncverify.checker.happens_before import flag_state
 from syncverify.checker.happens_before.handlers.accesses import mma_siblings, product_after
+from syncverify.checker.happens_before.handlers.execution_barriers import Generation
 from syncverify.checker.happens_before.handlers.mbarriers import Barrier
-from syncverify.checker.happens_before.run import LATER, Run
+from syncverify.checker.happens_before.run import LATER, LaneClass, Run
 from syncverify.checker.happens_before.shadow import IN_FLIGHT, Record, Segment
 from syncverify.checker.happens_before.vector_clocks import AG, HW, ROWS, SA, SH, SP, A, E, H, Matrix
 from syncverify.checker.prover.reach.state import cluster_effects, flag_chain_state, tensor_map_state
@@ -84,27 +85,52 @@ class Thresholds:
             self.mark(column, value)
 
     def collect(self) -> None:
-        run = self.run
+        """All thresholds of the run, then their ranks."""
+        self._accesses()
+        self._barriers()
+        self._hand_overs()
+        for t in self.run.threads:
+            if not self.run.gone(t):
+                self._groups_of(t)
+        for t in self.run.threads if self.run.ctas > 1 else ():
+            self.mark(t.cls, 1)  # whether it is known to run
+        for key, values in self.thresholds.items():
+            name = self.name(key[1])
+            self.sorted[key] = ranked = sorted(values)
+            self.places[key] = {value: (name, i) for i, value in enumerate(ranked)}
+
+    def _accesses(self) -> None:
+        """Of the records of the shadow memory, each once."""
         seen: dict[Record, None] = {}
         for write, reads in {held: None for kept in self.shadows.values() for _, _, held in kept}:
             seen |= dict.fromkeys(r for r in (write, *(r for _, r in reads)) if r is not None)
         for r in seen:
             self.access(r)
+
+    def _barriers(self) -> None:
+        """Of mbarriers, named barriers, cluster barriers and requests for registers."""
+        run = self.run
         for s in run.barriers.values():
             self.barrier_thresholds(s)
         for n in run.named.values():
             self.mark(n.column, n.auto.generation)
             for gen in (n.gen, *n.partial.values()):
-                self.times(gen.con.items())
-                self.times(gen.previous.items())
+                self._generation(gen)
         for c in run.clusters.values():
             self.mark(c.column, c.auto.generation)
             for gen in (c.gen, c.last):
                 if gen is not None:
-                    self.times(gen.con.items())
-                    self.times(gen.previous.items())
+                    self._generation(gen)
         for request in run.requests:
             self.times(request.times.items())
+
+    def _generation(self, gen: Generation) -> None:
+        self.times(gen.con.items())
+        self.times(gen.previous.items())
+
+    def _hand_overs(self) -> None:
+        """Of other blocks, global memory, flags and what clusters of a block group have done."""
+        run = self.run
         for (cls, _), use in run.remote_uses.items():
             self.mark(cls, use[0], *ALL)
         for cls, value in (*run.grid_waits, *tensor_map_state.thresholds(run)):
@@ -119,20 +145,14 @@ class Thresholds:
             self.mark(*step)
         for r in run.reached.values():
             self.over(r, self.mark)
-        for t in run.threads:
-            if run.gone(t):
-                continue
-            for kind, groups in (("bulk.read", t.bulk), ("mma", t.mma)):
-                if groups.issued and kind in t.columns:
-                    self.mark(t.columns[kind], groups.issued)
-            for state in t.fragments.values():
-                self.mark(t.columns.get("mma", -1), state[0])
-        for t in run.threads if run.ctas > 1 else ():
-            self.mark(t.cls, 1)  # whether it is known to run
-        for key, values in self.thresholds.items():
-            name = self.name(key[1])
-            self.sorted[key] = ranked = sorted(values)
-            self.places[key] = {value: (name, i) for i, value in enumerate(ranked)}
+
+    def _groups_of(self, t: LaneClass) -> None:
+        """Of the groups of bulk copies and of wgmmas that a class has issued."""
+        for kind, groups in (("bulk.read", t.bulk), ("mma", t.mma)):
+            if groups.issued and kind in t.columns:
+                self.mark(t.columns[kind], groups.issued)
+        for state in t.fragments.values():
+            self.mark(t.columns.get("mma", -1), state[0])
 
     def access(self, r: Record) -> None:
         if not r.kind.asynchronous:

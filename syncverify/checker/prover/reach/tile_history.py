@@ -1,10 +1,13 @@
-"""Traces of where tiles began, in what the last phases of a ring's barriers know.
+"""The history of where tiles began, as far as the last phases of a ring's barriers know it.
 
-Where iterations are distributed round-robin, tiles begin anywhere in a ring. The last phase of each slot
-knows what was known when it was over, so for a lap it tells on which side of it the last tile began: who had
-waited for his turn, whose copies were out. Nothing is asked of that. So it is forgotten wherever states are
-compared; and what one slot does not know of the ring itself the others come to miss as well, each after
-another tile, so that is forgotten of all slots at once, moved on as they are, and from then on of all states.
+In round-robin loops tiles begin anywhere in a ring. The last phase of each slot knows what was known when
+it was over: who had waited for its iteration, whose copies were out. So for a lap it shows on which side
+of the slot the last tile began. No obligation asks for that. It is therefore forgotten wherever states are
+compared.
+
+What one slot does not know of the ring itself the others come to miss as well, each after another tile. So
+it is forgotten of the whole orbit at once, each threshold rotated as its slot is, and from then on of all
+states.
 """
 
 from __future__ import annotations

@@ -1,5 +1,8 @@
-"""What becomes of a state at an open question: it is a case of an earlier one, or it is widened, or both
-answers are followed. See ``docs/symbolic.md``."""
+"""What becomes of a state at an undecided branch: stop (covered), merge (widened) or split.
+
+``NodeProcessing.process`` is the step of the analysis of ``docs/symbolic.md``. ``stop``, ``widen`` and
+``split`` must be sound; what chooses a partner or an order may choose anything.
+"""
 
 from __future__ import annotations
 
@@ -45,6 +48,17 @@ from syncverify.symbolic.inequalities import Sum, negated
 from syncverify.symbolic.loop_havoc import ITERATION
 from syncverify.symbolic.path_condition import PathCondition
 from syncverify.symbolic.protocol import MEMBER
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A state at an undecided branch as it is compared. ``knows``: None where knowledge is part of the key;
+    ``earlier``: states with the key, in the order in which they were reached."""
+
+    view: StateView
+    key: Hashable
+    knows: KnowledgeAbstraction | None
+    earlier: list[ReachedState]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -142,53 +156,86 @@ class NodeProcessing(RingDetection):
         heappush(self.worklist, (not state.was_weakened, order, number, state))
 
     def process(self, state: SymbolicState, t: LaneClass, o: UndecidedBranch) -> bool:
-        """At an open question: true if the state was widened, and is to ask again; false if it is settled."""
+        """At an undecided branch: extrapolate, stop, merge or split.
+
+        True if the state was widened and is to ask again; False if its node is complete: covered, or split
+        into both branches.
+        """
         groups.commit_pending_reads(state.run)
-        most = self.limits.max_nodes * self.limit_factor
-        if self.ring is None and self.over_limit(len(self.graph.nodes), most):
-            raise BudgetExceeded(f"states do not repeat within {most} decisions")
-        longer = 3 if self.is_converging or self.space.has_prefix_sums else 1
-        if (
-            self.ring is None
-            and self.used_knowledge_order
-            and len(self.graph.nodes) > at_most.MOST_LOOSE * longer
-        ):
-            raise Unweaken
-        members = state.run.info.modular_cluster is not None
-        if self.ring is not None and 0 < self.node_limit_after_refutation < len(self.graph.nodes):
-            raise BudgetExceeded(f"states do not repeat within {self.node_limit_after_refutation} decisions")
-        if self.ring is not None and self.diverges(at_most.ring_node_limit(self.ring.size, members)):
-            raise SymmetryBroken("states do not repeat round the ring either")
-        if self.soon and self.ring is None:
-            self.look_soon(state.run)
-        progress = state.progress()
-        uneven = state.rotations is not None and bool(state.rotations.out_of_step)
-        if uneven and state.rotations is not None:
-            state.rotations.count_out_of_step()
-        if uneven or (progress == state.progress_at_last_branch and not state.widened):
+        self.check_limits(state)
+        if self.stands_still(state):
             # a further question at the same point: nothing is repeated yet that could be covered
-            node = self.graph.add(
-                state.parent,
-                NodeStatus.SPLIT,
-                branch_taken=state.answer,
-                branching_class=t.cls,
-                branch_condition=(o.c, o.parts),
-            )
-            self.split(state, node, o)
+            self.split(state, self.branching_node(state, t, o), o)
             return False
+        point = self.point_of(state)
+        partner = self.extrapolate(state, point, t, o)
+        if partner is not None and not point.earlier:
+            self.widen(state, point.view, partner, None, ahead=True)
+            return True
+        if self.seeks and self.space.havocs and not self.space.has_round_robin:
+            self.seek(state.run)  # of given sizes few states may be left
+        there = None if state.widened else self.sequential_orbit_visit(point.view, point.earlier)
+        if there is None or there.view.at.main == point.view.at.main:
+            candidates = self.aligned_states(point.earlier, point.view)
+            self.count_refuting_states(point.earlier, candidates, point.view)
+            if self.stop(state, point, candidates):
+                return False
+            if self.weaken_to_earlier(state, point.view, candidates, point.knows):
+                return True
+            if self.merge(state, point, candidates, there):
+                return True
+        self.split(state, self.add_to_reached(state, point.view, point.key, t, o, point.knows), o)
+        return False
+
+    def check_limits(self, state: SymbolicState) -> None:
+        """Raises what ends, or restarts, an exploration that has become too large."""
+        nodes = len(self.graph.nodes)
+        members = state.run.info.modular_cluster is not None
+        if self.ring is None:
+            most = self.limits.max_nodes * self.limit_factor
+            if self.over_limit(nodes, most):
+                raise BudgetExceeded(f"states do not repeat within {most} decisions")
+            longer = 3 if self.is_converging or self.space.has_prefix_sums else 1
+            if self.used_knowledge_order and nodes > at_most.MOST_LOOSE * longer:
+                raise Unweaken
+            if self.soon:
+                self.look_soon(state.run)
+            return
+        if 0 < self.node_limit_after_refutation < nodes:
+            text = f"states do not repeat within {self.node_limit_after_refutation} decisions"
+            raise BudgetExceeded(text)
+        if self.diverges(at_most.ring_node_limit(self.ring.size, members)):
+            raise SymmetryBroken("states do not repeat round the ring either")
+
+    def stands_still(self, state: SymbolicState) -> bool:
+        """Whether agents have not moved since the last branch, or those of a ring are out of step."""
+        progress = state.progress()
+        if state.rotations is not None and state.rotations.out_of_step:
+            state.rotations.count_out_of_step()
+            return True
+        if progress == state.progress_at_last_branch and not state.widened:
+            return True
         state.progress_at_last_branch = progress
+        return False
+
+    def branching_node(self, state: SymbolicState, t: LaneClass, o: UndecidedBranch) -> Node:
+        """A node at which nothing is compared."""
+        return self.graph.add(
+            state.parent,
+            NodeStatus.SPLIT,
+            branch_taken=state.answer,
+            branching_class=t.cls,
+            branch_condition=(o.c, o.parts),
+        )
+
+    def point_of(self, state: SymbolicState) -> Point:
+        """The canonical state, what it knows, and the states with its key that were reached before."""
         state.flush()
         state.drop_dead_symbols(self.space.havocked if self.space.havocs else set())
         state.begin_at_next()
         forget_waits(state.run)
         drop_converged(state.run)
-        crowded = self.enable_knowledge_order(state)
-        if crowded and self.groups and supports_knowledge_order(state.run):
-            coarsen(state.run, self.policy)
-            forget_tile_history(state.run, self.groups, self.orbit_weakenings)
-        knows = abstract_knowledge(state.run) if crowded else None
-        if knows is not None:
-            coarsen(state.run, self.policy)
+        knows = self.knowledge_of(state)
         form = None if knows is None else knows.key
         view = state.view(form)
         state.path.eliminate({a for _, parts in view.rows.values() for a, _ in parts})
@@ -207,64 +254,84 @@ class NodeProcessing(RingDetection):
             self.forms_by_location.setdefault(state.location(), set()).add(key)
         else:
             self.used_knowledge_order = True
-        next_ = None
+        return Point(view, key, knows, earlier)
+
+    def knowledge_of(self, state: SymbolicState) -> KnowledgeAbstraction | None:
+        """What agents know, where states are compared by that; None where it is part of the key."""
+        crowded = self.enable_knowledge_order(state)
+        if crowded and self.groups and supports_knowledge_order(state.run):
+            coarsen(state.run, self.policy)
+            forget_tile_history(state.run, self.groups, self.orbit_weakenings)
+        knows = abstract_knowledge(state.run) if crowded else None
+        if knows is not None:
+            coarsen(state.run, self.policy)
+        return knows
+
+    def extrapolate(
+        self, state: SymbolicState, point: Point, t: LaneClass, o: UndecidedBranch
+    ) -> ReachedState | None:
+        """What the loop that is gone through comes to next, where the steps before foretell it."""
         if self.space.has_prefix_sums:
-            next_ = self.extrapolate_ring_loop(state, view, key, t, o)
-        elif self.space.has_round_robin:
-            next_ = self.extrapolate_loop_entry(state, view, t, o)
-        if next_ is not None and not earlier:
-            self.widen(state, view, next_, None, ahead=True)
-            return True
-        if self.seeks and self.space.havocs and not self.space.has_round_robin:
-            self.seek(state.run)  # of given sizes few states may be left
-        there = None if state.widened else self.sequential_orbit_visit(view, earlier)
-        if there is not None and there.view.at.main != view.at.main:
-            self.split(state, self.add_to_reached(state, view, key, t, o, knows), o)
-            return False
-        rows = list(view.rows.values())
-        candidates = self.aligned_states(earlier, view)
-        self.count_refuting_states(earlier, candidates, view)
+            return self.extrapolate_ring_loop(state, point.view, point.key, t, o)
+        if self.space.has_round_robin:
+            return self.extrapolate_loop_entry(state, point.view, t, o)
+        return None
+
+    def stop(
+        self, state: SymbolicState, point: Point, candidates: list[tuple[ReachedState, Alignment]]
+    ) -> bool:
+        """Whether an earlier state covers this one: its registers are a case of that one's, and what fails
+        from here on fails from there too."""
+        rows = list(point.view.rows.values())
         for seen, both in reversed(candidates[-at_most.MOST_COMPARED :]):
             if (
                 both.covers
-                and knowledge_subsumes(seen, state.run.weak_completion_knowledge, knows)
+                and knowledge_subsumes(seen, state.run.weak_completion_knowledge, point.knows)
                 and is_subset(self.space, list(both.rows.values()), seen.path, rows, state.path)
             ):
                 self.repeats = self.back_edges.over = True
                 number = seen.node.number
-                less = -1 if knows is None else number
                 self.graph.add(
                     state.parent,
                     NodeStatus.COVERED,
                     branch_taken=state.answer,
                     target=number,
                     valuation=tuple(rows),
-                    less=less,
+                    less=-1 if point.knows is None else number,
                 )
-                return False
-        if self.weaken_to_earlier(state, view, candidates, knows):
-            return True
+                return True
+        return False
+
+    def merge(
+        self,
+        state: SymbolicState,
+        point: Point,
+        candidates: list[tuple[ReachedState, Alignment]],
+        there: ReachedState | None,
+    ) -> bool:
+        """Widens the state with an earlier one, if there is one to widen it with.
+
+        ``there``: the state that was met at this place of the ring before, if places are visited one by one.
+        """
+        view, knows = point.view, point.knows
         same = [seen for seen, _ in candidates]
+        partner: ReachedState | None
         if there is not None and same:
-            like: ReachedState | None = self.close_orbit(there, view, earlier, same)
+            partner = self.close_orbit(there, view, point.earlier, same)
         else:
-            like = None if state.widened else self.widening_partner(state, view, candidates, knows)
-        since = 0 if like is None else like.widenings + 1
-        if like is not None and self.already_subsumes(state, rows, like):
-            like = None
-        if like is not None:
-            self.widen(state, view, like, None if knows is None else with_same_accesses(same, knows)[-1])
+            partner = None if state.widened else self.widening_partner(state, view, candidates, knows)
+        since = 0 if partner is None else partner.widenings + 1
+        if partner is not None and not self.already_subsumes(state, list(view.rows.values()), partner):
+            self.widen(state, view, partner, None if knows is None else with_same_accesses(same, knows)[-1])
             return True
         if knows is not None and same and not state.widened:
             last = with_same_accesses(same, knows)[-1]
             if last.known is not None and not knows.simulates(last.known):
                 # what is known is made less at once, registers stay what they are
-                self.widen(
-                    state, view, replace(last, view=view, path=state.path, widenings=max(since - 1, 0)), last
-                )
+                own = replace(last, view=view, path=state.path, widenings=max(since - 1, 0))
+                self.widen(state, view, own, last)
                 return True
         state.widened = state.widened or since
-        self.split(state, self.add_to_reached(state, view, key, t, o, knows), o)
         return False
 
     def extrapolate_ring_loop(

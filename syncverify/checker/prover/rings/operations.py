@@ -19,6 +19,9 @@ from syncverify.ir.text.printer import print_expr
 from syncverify.ir.value_uses import reaching_memory
 from syncverify.model.proxies import Access
 
+#: An operation of which nothing is said yet.
+_BLANK = Op("", (), 0, 0, ())
+
 
 @dataclass(slots=True)
 class Lanes:
@@ -105,73 +108,86 @@ class Lanes:
 
     def made(self, s: n.Stmt, mask: frozenset[int]) -> Op | None:
         """The operation of a statement, its place left open; None for what is not modelled."""
-        blank = Op("", (), 0, 0, ())
+        return self._on_mbarrier(s, mask) or self._copy(s, mask) or self._in_a_warpgroup(s, mask)
+
+    def _on_mbarrier(self, s: n.Stmt, mask: frozenset[int]) -> Op | None:
         match s:
             case n.MbarrierInit(bar, arrivals):
                 ring, index = self.barrier(bar, mask)
                 count = self.number(arrivals, mask, "a count")
-                return replace(blank, kind="init", ring=ring, index=index, count=count)
+                return replace(_BLANK, kind="init", ring=ring, index=index, count=count)
             case n.MbarrierInval(bar):
                 ring, index = self.barrier(bar, mask)
-                return replace(blank, kind="inval", ring=ring, index=index)
+                return replace(_BLANK, kind="inval", ring=ring, index=index)
             case n.MbarrierArrive() if not (s.drop or s.no_complete or s.token) and s.sem == "release":
                 ring, index = self.barrier(s.bar, mask)
                 count = self.number(s.count, mask, "a count")
                 size = 0 if s.expect is None else self.number(s.expect, mask, "a byte count")
-                return replace(blank, kind="arrive", ring=ring, index=index, count=count, bytes=size)
+                return replace(_BLANK, kind="arrive", ring=ring, index=index, count=count, bytes=size)
             case n.MbarrierExpectTx(bar, size_):
                 ring, index = self.barrier(bar, mask)
                 size = self.number(size_, mask, "a byte count")
-                return replace(blank, kind="expect", ring=ring, index=index, bytes=size)
+                return replace(_BLANK, kind="expect", ring=ring, index=index, bytes=size)
             case n.MbarrierWait() if not s.token and s.sem == "acquire":
                 ring, index = self.barrier(s.bar, mask)
-                return self.wait(blank, s, ring, index, mask)
+                return self.wait(_BLANK, s, ring, index, mask)
+        return None
+
+    def _copy(self, s: n.Stmt, mask: frozenset[int]) -> Op | None:
+        """Of a bulk copy, or of a group of them."""
+        match s:
             case n.BulkLoad() if s.multicast is None:
                 ring, index = self.barrier(s.bar, mask)
                 touch = self.touch(Access.ASYNC_WRITE, s.dst, mask, 16)
                 self.source(s.src, mask)
                 return replace(
-                    blank, kind="copy", ring=ring, index=index, bytes=copied(touch), touches=(touch,)
+                    _BLANK, kind="copy", ring=ring, index=index, bytes=copied(touch), touches=(touch,)
                 )
             case n.TmaLoad() if s.multicast is None:
                 ring, index = self.barrier(s.bar, mask)
                 touch = self.touch(Access.ASYNC_WRITE, s.dst, mask, self.tma(s.map))
                 return replace(
-                    blank, kind="copy", ring=ring, index=index, bytes=copied(touch), touches=(touch,)
+                    _BLANK, kind="copy", ring=ring, index=index, bytes=copied(touch), touches=(touch,)
                 )
             case n.BulkStore():
                 self.source(s.dst, mask)
-                return replace(blank, kind="store", touches=(self.touch(Access.ASYNC_READ, s.src, mask, 16),))
+                touch = self.touch(Access.ASYNC_READ, s.src, mask, 16)
+                return replace(_BLANK, kind="store", touches=(touch,))
             case n.TmaStore():
                 touch = self.touch(Access.ASYNC_READ, s.src, mask, self.tma(s.map))
-                return replace(blank, kind="store", touches=(touch,))
+                return replace(_BLANK, kind="store", touches=(touch,))
             case n.BulkCommit():
-                return replace(blank, kind="commit")
+                return replace(_BLANK, kind="commit")
             case n.BulkWait(pending):
-                return replace(blank, kind="drain", index=linear(self.shared_by(pending, mask), self.opaque))
+                return replace(_BLANK, kind="drain", index=linear(self.shared_by(pending, mask), self.opaque))
+        return None
+
+    def _in_a_warpgroup(self, s: n.Stmt, mask: frozenset[int]) -> Op | None:
+        """Of a wgmma, of a barrier or fence of threads, or of a plain access."""
+        match s:
             case n.Wgmma():
                 regions = [r for r in (s.a, s.b) if isinstance(r, n.Region)]
                 touches = tuple(self.touch(Access.MMA_READ, r, mask, 16) for r in regions)
-                return replace(blank, kind="mma", touches=touches)
+                return replace(_BLANK, kind="mma", touches=touches)
             case n.WgmmaCommit():
-                return replace(blank, kind="mma_commit")
+                return replace(_BLANK, kind="mma_commit")
             case n.WgmmaWait(pending):
-                return replace(
-                    blank, kind="mma_drain", index=linear(self.shared_by(pending, mask), self.opaque)
-                )
+                index = linear(self.shared_by(pending, mask), self.opaque)
+                return replace(_BLANK, kind="mma_drain", index=index)
             case n.BarrierSync(id_, count_):
                 number = self.number(id_, mask, "a barrier id")
                 threads = self.kernel.launch.threads
                 count = threads if count_ is None else self.number(count_, mask, "a count of threads")
-                return replace(blank, kind="meet", lag=number, count=count)
+                return replace(_BLANK, kind="meet", lag=number, count=count)
             case n.WarpSync(None):
-                return replace(blank, kind="warp_meet")
+                return replace(_BLANK, kind="warp_meet")
             case n.FenceProxyAsync(space, None) if space in ("all", "shared_cta"):
-                return replace(blank, kind="fence")
+                return replace(_BLANK, kind="fence")
             case n.LdShared(_, src) | n.LdMatrix(_, src):
-                return replace(blank, kind="touch", touches=(self.touch(Access.GENERIC_READ, src, mask, 1),))
+                return replace(_BLANK, kind="touch", touches=(self.touch(Access.GENERIC_READ, src, mask, 1),))
             case n.StShared(dst) | n.StMatrix(dst):
-                return replace(blank, kind="touch", touches=(self.touch(Access.GENERIC_WRITE, dst, mask, 1),))
+                touch = self.touch(Access.GENERIC_WRITE, dst, mask, 1)
+                return replace(_BLANK, kind="touch", touches=(touch,))
         return None
 
     def barrier(self, ref: n.BarrierRef, mask: frozenset[int]) -> tuple[Ring, Lin]:

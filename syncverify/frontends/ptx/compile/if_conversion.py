@@ -2,6 +2,10 @@
 
 Both sides are run, one after the other, each for the lanes that take it, and every lane keeps what its side
 wrote. Nobody else sees the difference: there are no events between the branch and the join.
+
+A side that accesses shared memory, and does no more, may be decided by what has no number: data, or a size
+that is open. The accesses of both sides are then taken as made (a proof holds for those that are). Of a loop
+that ends by such a decision each block is run once, with every register that the loop writes unknown (havoc).
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ from syncverify.frontends.ptx.compile.state import (
     PC,
     QUEUE,
     QUEUED,
+    START,
     Disagreement,
     Registers,
 )
@@ -33,6 +38,8 @@ from syncverify.model.events import Ev, Event
 _LOUD = frozenset(
     "st atom red call shfl vote redux match elect activemask exit ret trap brx brkpt bar barrier".split()
 )
+#: What values without a number come from that may decide about accesses: see ``Unknown``.
+_DECIDES = frozenset({"data", "param", "grid", "ctaid"})
 #: Blocks that one side may run, and branches that may lie inside each other, turns of loops included.
 MOST_BLOCKS, MOST_NESTED = 20_000, 48
 
@@ -60,6 +67,8 @@ class IfConversion:
         self.marked = marked  # blocks that do something when they are come to
         self.regions: dict[int, Region | None] = {}
         self.depth = 0
+        #: blocks of loops that are run with unknown registers
+        self.havocked: frozenset[int] = frozenset()
 
     def region(self, k: int) -> Region | None:
         """What the branch at the end of a block leads through, if that is quiet."""
@@ -90,6 +99,9 @@ class IfConversion:
     def merged(self, r: Registers, v: Any, k: int, sides: tuple[int, int]) -> bool:
         """Goes on at the join of a branch on ``v`` with what each lane's side writes, if that can be told."""
         region = self.region(k)
+        if self.flow.block_of[k] in self.havocked and region is not None:
+            r[PC] = region.join  # its sides are run one by one
+            return True
         if region is None or any(join in region.blocks for join, _ in r[PARTED]):
             return False
         if region.sites:
@@ -115,18 +127,22 @@ class IfConversion:
             self.depth -= 1
 
     def _perhaps(self, r: Registers, v: Any, k: int, region: Region, sides: tuple[int, int]) -> bool:
-        """Data decides whether accesses to shared memory are made: as if all of both sides were."""
+        """Data or an open size decides whether accesses to shared memory are made: as if all of both sides
+        were."""
         tables = r[CONTEXT].tables
         if v.__class__ is PerLane:
             v = v.unknown(r[MASK])
-        if not isinstance(v, Unknown) or v.source != "data" or tables.certain:
+        if not isinstance(v, Unknown) or v.source not in _DECIDES or tables.certain:
             return False
         if self.depth >= MOST_NESTED:
             return False
         before = r[:]
         self.depth += 1
         try:
-            events = [e for side in sides for e in self._events(r, side, region.join)]
+            if self.flow.block_of[k] in region.blocks:
+                events = self._of_a_loop(r, v, region)
+            else:
+                events = [e for side in sides for e in self._events(r, side, region.join)]
         except (Disagreement, Opaque):
             r[:] = before
             return False
@@ -137,7 +153,7 @@ class IfConversion:
             self.depth -= 1
         why = Reason(f"whether the access is made depends on {v.why}", parts=(v.why,))
         for e in events:
-            tables.perhaps.setdefault(e[1], why)
+            tables.doubt(e[1], why)
         events = [e for e in events if not tables.sure or e[1] in tables.granted]
         for s in region.slots:
             r[s] = v.derived()
@@ -158,6 +174,37 @@ class IfConversion:
                 break
             found.append(event)
         raise Opaque("a side of a branch on data does not come to its end")
+
+    def _of_a_loop(self, r: Registers, v: Unknown, region: Region) -> list[Event]:
+        """The events of a loop's blocks, each run once."""
+        outer = self.havocked
+        self.havocked = outer | region.blocks
+        r[CONTEXT].tables.any_iteration.update(region.sites)
+        found: list[Event] = []
+        try:
+            for b in sorted(region.blocks):
+                for s in region.slots:
+                    r[s] = v.derived()
+                r[PC] = first = self.target(b)
+                for _ in range(MOST_BLOCKS):
+                    if r[PC] != QUEUED and not self._inside(r[PC], b, first):
+                        break
+                    first = -1
+                    event = self.run(r[PC], r)
+                    if event is not None:
+                        if event[0] not in (Ev.READ, Ev.WRITE, Ev.ATOMIC):
+                            raise Opaque("a loop on data does more than access shared memory")
+                        found.append(event)
+        finally:
+            self.havocked = outer
+        return found
+
+    def _inside(self, label: int, block: int, first: int) -> bool:
+        """Whether control is in a block, and not at its start again; ``first``: the label of its start."""
+        if label < START:
+            return False
+        own = self.flow.block_of[(label >> 3) - 1] == block
+        return own and (label == first or label & 7 != START & 7)
 
     def _both(self, r: Registers, v: PerLane, region: Region, sides: tuple[int, int]) -> bool:
         taken = sum(1 << i for i, x in enumerate(v.lanes) if x.__class__ in INTS and x)

@@ -95,27 +95,13 @@ class Plan:
         self.numbers = numbers
         self.spins = self.flow.spins
         self.decoded: dict[int, Decoded] = {}
-        pointers = shared_pointers(function)
-        generic: dict[int, bool] = {}  # accesses without a space, and whether they may reach shared memory
-        for k, i in enumerate(self.body):
-            access = decode_access(i) if refused(i, function) is None else None
-            if access is not None and access.space == "generic":
-                generic[k] = bool(pointers.intersection(registers(access.address))) or names_shared(
-                    access.address, function, module
-                )
-                access = access if generic[k] else None
-            found = access or decode(i, function)
-            if moves_matrix(i) and isinstance(found, Effect) and self._leaves(i, pointers):
-                found = None
-            if found is None and (i.op == "call" or stops(i)):
-                found = _stop(i)
-            if found is not None:
-                self.decoded[k] = found
-        #: what the kernel's blocks hand over through global memory; None: its accesses have no events
+        #: accesses without a space, and whether they may reach shared memory
+        self._generic: dict[int, bool] = {}
+        self._decode()
         some = apart and any(map(adds_one, self.body))
-        counts = counting(self.flow, generic, self.origins) if some else frozenset()
-        self.handing = hand_over(self.flow, generic, apart, numbers, counts)
-        self._generic = generic
+        counts = counting(self.flow, self._generic, self.origins) if some else frozenset()
+        #: what the kernel's blocks hand over through global memory; None: its accesses have no events
+        self.handing = hand_over(self.flow, self._generic, apart, numbers, counts)
         if followed and self.exchanges is not None:
             self.handing = self.exchanges
         #: a flag for other kernels: where it is released after bulk copies
@@ -125,9 +111,45 @@ class Plan:
         whence = {k: self.origins.of(self.body[k].operands[1]) for k in sorted(self.takes)}
         #: of each take the first one at the same counter
         self.counter = {k: next(j for j in whence if whence[j] == whence[k]) for k in whence}
-        fixed = frozenset[int]()  # loads of what nobody writes
-        if apart and self.handing is None and any(map(_loads_global, self.body)):
-            fixed = unwritten(self.flow, generic, self.origins)
+        self._loads_of_what_nobody_writes(words)
+        self._global_accesses()
+        for block in self.flow.endless():
+            lines = range(self.flow.blocks[block].lo, self.flow.blocks[block].hi)
+            if not self.decoded.keys() & set(lines):
+                self.decoded[lines[0]] = Unsupported("a loop that no path leads out of")
+        self.decoded = dict(sorted(self.decoded.items()))
+        loads = [k for k, e in self.decoded.items() if _reads_shared(e, self.body[k])]
+        self.uses = unarrived_loads(self.flow, loads)
+        #: products that are one event
+        self.together = Together()
+        #: blocks that agents of this program are taken not to come to
+        self.stops: frozenset[int] = frozenset()
+        self.reads = holds or words  # what lies in global memory may be known wherever it is read
+        self._write(self._what_is_followed(), sized=False)
+
+    def _decode(self) -> None:
+        """Effects of instructions, each by itself."""
+        pointers = shared_pointers(self.function)
+        for k, i in enumerate(self.body):
+            access = decode_access(i) if refused(i, self.function) is None else None
+            if access is not None and access.space == "generic":
+                self._generic[k] = bool(pointers.intersection(registers(access.address))) or names_shared(
+                    access.address, self.function, self.module
+                )
+                access = access if self._generic[k] else None
+            found = access or decode(i, self.function)
+            if moves_matrix(i) and isinstance(found, Effect) and self._leaves(i, pointers):
+                found = None
+            if found is None and (i.op == "call" or stops(i)):
+                found = _stop(i)
+            if found is not None:
+                self.decoded[k] = found
+
+    def _loads_of_what_nobody_writes(self, words: bool) -> None:
+        """Loads whose values no thread of the kernel changes, and those of them that may be sizes."""
+        fixed = frozenset[int]()
+        if self.apart and self.handing is None and any(map(_loads_global, self.body)):
+            fixed = unwritten(self.flow, self._generic, self.origins)
         #: loads of variables that the kernel does not write
         self.variables = frozenset(k for k, i in enumerate(self.body) if i.op == "ld" and "const" in i.mods)
         self.variables |= {k for k in fixed if self._loads_variable(self.body[k])}
@@ -136,23 +158,13 @@ class Plan:
         #: loads whose values are sizes, where nothing else is known of them
         self.words = whole if words else frozenset()
         #: what all threads compute alike of others, where the launch file says nothing of memory
-        self.common = {} if holds else common_values(self.flow, fixed - whole)
+        self.common = {} if self.holds else common_values(self.flow, fixed - whole)
+
+    def _global_accesses(self) -> None:
+        """Accesses to global memory as far as they matter, and what is known of the places of copies."""
         copies = copy_addresses(self.function)
         if self.handing is not None:
-            self.decoded.update(self.handing.accesses)
-            for k, spin in self.handing.spins.items():
-                outside = "a loop waits for what nothing in this kernel writes"
-                mine = k in self.handing.accesses
-                self.decoded[k] = spin_effect(self.body[k], spin) if mine else Unsupported(outside)
-            for k in self.handing.polls & self.handing.accesses.keys():
-                locks = self.handing.locks
-                self.decoded[k] = (lock_effect if k in locks else poll_effect)(self.body[k])
-                if k in locks and locks[k] in self.handing.accesses:
-                    self.decoded[locks[k]] = free_effect(self.body[locks[k]])
-            self._refuse_matrices()
-            self.decoded = dict(sorted(self.decoded.items()))
-            if teams is not None:
-                self._leave_out(teams)
+            self._hand_over(self.handing)
         else:
             if any(i.op == "cp" and spaces(i.mods)[:1] == ["global"] for i in self.body):
                 self._refuse_matrices()
@@ -164,33 +176,40 @@ class Plan:
             copy = self.decoded.get(k)
             if isinstance(copy, Effect):
                 self.decoded[k] = misplaced(copy, at, off)
-        if dependent:
-            names = frozenset(v.name for v in module.variables if v.space == "global")
-            self.decoded.update(early_accesses(self.flow, generic, self.decoded, self.origins, names, inputs))
-        for block in self.flow.endless():
-            lines = range(self.flow.blocks[block].lo, self.flow.blocks[block].hi)
-            if not self.decoded.keys() & set(lines):
-                self.decoded[lines[0]] = Unsupported("a loop that no path leads out of")
+        if self.dependent:
+            names = frozenset(v.name for v in self.module.variables if v.space == "global")
+            self.decoded.update(
+                early_accesses(self.flow, self._generic, self.decoded, self.origins, names, self.inputs)
+            )
+
+    def _hand_over(self, handing: HandOver) -> None:
+        """Spins, polls and locks of blocks that wait for each other in global memory."""
+        self.decoded.update(handing.accesses)
+        for k, spin in handing.spins.items():
+            outside = "a loop waits for what nothing in this kernel writes"
+            mine = k in handing.accesses
+            self.decoded[k] = spin_effect(self.body[k], spin) if mine else Unsupported(outside)
+        for k in handing.polls & handing.accesses.keys():
+            locks = handing.locks
+            self.decoded[k] = (lock_effect if k in locks else poll_effect)(self.body[k])
+            if k in locks and locks[k] in handing.accesses:
+                self.decoded[locks[k]] = free_effect(self.body[locks[k]])
+        self._refuse_matrices()
         self.decoded = dict(sorted(self.decoded.items()))
-        loads = [k for k, e in self.decoded.items() if _reads_shared(e, self.body[k])]
-        self.uses = unarrived_loads(self.flow, loads)
+        if self.teams is not None:
+            self._leave_out(self.teams)
+
+    def _what_is_followed(self) -> Slice:
+        """The instructions that matter; and what registers and collectives bring where they are used."""
         wgmma = any(i.op == "wgmma" for i in self.body)
-        fragments = fragment_events(function, self.flow) if wgmma else {}
+        fragments = fragment_events(self.function, self.flow) if wgmma else {}
         #: per instruction the events that its registers bring: (code, handle or name of a fragment, more)
         self.touches: dict[int, list[tuple[Ev, int | str] | tuple[Ev, str, int]]] = {
             k: list(e) for k, e in fragments.items()
         }
         for k, handles in self.uses.at.items():
             self.touches.setdefault(k, []).extend((Ev.USE, h) for h in handles)
-        #: products that are one event
-        self.together = Together()
-        #: blocks that agents of this program are taken not to come to
-        self.stops: frozenset[int] = frozenset()
-        effects = {k: _as_effect(e) for k, e in self.decoded.items()}
-        self.reads = holds or words  # what lies in global memory may be known wherever it is read
-        needed = slice_of(
-            self.flow, effects, fragments, holds=self.reads, takes=self.takes, contents=contents
-        )
+        needed = self._slice(fragments)
         rows = Collectives(self.flow, self.decoded, needed.branches)
         #: by branch that is not decided, the collectives behind it
         self.gathers = rows.apart(needed.registers)
@@ -201,11 +220,12 @@ class Plan:
         self.asked = frozenset(fragments) | {k for k in self.uses.at if rows.decided_by(k, needed.registers)}
         if more or len(self.asked) > len(fragments):
             self.decoded = dict(sorted({**self.decoded, **more}.items()))
-            effects = {k: _as_effect(e) for k, e in self.decoded.items()}
-            needed = slice_of(
-                self.flow, effects, self.asked, holds=self.reads, takes=self.takes, contents=contents
-            )
-        self._write(needed, sized=False)
+            needed = self._slice(self.asked)
+        return needed
+
+    def _slice(self, asked: Iterable[int]) -> Slice:
+        effects = {k: _as_effect(e) for k, e in self.decoded.items()}
+        return slice_of(self.flow, effects, asked, holds=self.reads, takes=self.takes, contents=self.contents)
 
     def _leave_out(self, teams: Teams) -> None:
         """Leaves nothing of accesses whose place in global memory does not matter but what else they do."""
@@ -255,6 +275,7 @@ class Plan:
         self.stored: dict[Any, Any] = {}  # what they were seen to store, by cluster and blocks written
         self.equal_value: set[int] = set()  # sites of stores that were seen to store one known value
         self.data_addressed: set[int] = set()  # sites whose place in shared memory data says
+        self.stays: set[int] = set()  # sites where threads may leave, and are taken not to
         self.trusted: set[int] = set()  # sites at which the kernel would stop itself, as is taken not to be
 
     @cached_property

@@ -98,7 +98,7 @@ class ClassContext:
         t.widths.add(bits)
         if not data or t.certain or self.ctas > 1 or len(t.widths) > 1:
             raise Opaque(why)
-        t.perhaps.setdefault(site, why)
+        t.doubt(site, why)
         t.data_addressed.add(site)
         return not t.sure
 

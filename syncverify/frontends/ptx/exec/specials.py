@@ -13,6 +13,15 @@ from syncverify.ir.launch_grid import Dims, Grid
 _AXES = "xyz"
 
 
+_MASKS = frozenset(f"%lanemask_{which}" for which in ("eq", "le", "lt", "ge", "gt"))
+_OF_WARPS = _MASKS | {"%tid", "%laneid", "%warpid", "%ntid", "%nwarpid", "%@live", "%@elected"}
+_OF_BLOCKS = frozenset(
+    {"%@cluster", "%dynamic_smem_size", "%total_smem_size", "%cluster_ctarank", "%cluster_nctarank"}
+    | {"%cluster_nctaid", "%cluster_ctaid", "%is_explicit_cluster"}
+)
+_OF_GROUPS = ("%team", "%member")
+
+
 @dataclass(frozen=True, slots=True)
 class Specials:
     """Those of the warps of one system. ``cluster``: its first; None: any. ``static``: bytes of static shared
@@ -27,11 +36,19 @@ class Specials:
         """The value of a special register in a warp."""
         base, _, axis = name.partition(".")
         n = _AXES.index(axis) if axis and axis in _AXES else 0
+        if base in _OF_WARPS:
+            return self._of_warp(base, n, warp)
+        if base in _OF_BLOCKS or (base in _OF_GROUPS and self.launch.team is not None):
+            return self._of_block(base, n, cta)
+        return self._of_grid(base, n, cta)
+
+    def _of_warp(self, base: str, n: int, warp: int) -> Any:
+        """Of the lanes of a warp, and of its block's shape."""
         launch = self.launch
-        x, y, _ = launch.block
         whole = warp_mask(launch.threads, warp)
         match base:
             case "%tid":
+                x, y, _ = launch.block
                 tids = [32 * warp + i for i in range(WARP)]
                 each = [(t % x, t // x % y, t // (x * y))[n] for t in tids]
                 return per_lane([v if whole >> i & 1 else each[0] for i, v in enumerate(each)])
@@ -43,12 +60,18 @@ class Specials:
                 return launch.block[n]
             case "%nwarpid":
                 return -(-launch.threads // WARP)
-            case "%lanemask_eq" | "%lanemask_le" | "%lanemask_lt" | "%lanemask_ge" | "%lanemask_gt":
+            case _ if base in _MASKS:
                 return per_lane([_lane_mask(base, i) for i in range(WARP)])
             case "%@live":
                 return whole
             case "%@elected":
                 return self.elected
+        raise AssertionError(base)
+
+    def _of_block(self, base: str, n: int, cta: int) -> Any:
+        """Of a block in its cluster or block group, and of its shared memory."""
+        launch = self.launch
+        match base:
             case "%@cluster":
                 return cta // launch.ctas - 1 if self.cluster is None else self.cluster + cta // launch.ctas
             case "%dynamic_smem_size" | "%total_smem_size":
@@ -69,7 +92,7 @@ class Specials:
                 return launch.team.team
             case "%member" if launch.team is not None:
                 return launch.team.team if launch.team.anyone is None else launch.team.member
-        return self._of_grid(base, n, cta)
+        raise AssertionError(base)
 
     def _of_grid(self, base: str, n: int, cta: int) -> Any:
         launch = self.launch

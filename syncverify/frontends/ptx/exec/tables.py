@@ -9,7 +9,7 @@ from math import gcd
 from typing import Any
 
 from syncverify.base.kernel_names import base_name
-from syncverify.base.reason import Cause, Reason, bare
+from syncverify.base.reason import Cause, Reason, bare, causes_of
 from syncverify.frontends.ptx.analysis.block_groups import Places
 from syncverify.frontends.ptx.analysis.locks import Locks
 from syncverify.frontends.ptx.analysis.uniformity import EVERY
@@ -36,7 +36,7 @@ from syncverify.frontends.ptx.values.register_values import PLACES, PerLane, Unk
 from syncverify.frontends.ptx.values.symbolic_words import SymbolicWord
 from syncverify.frontends.ptx.values.symbolic_words import size as sized
 from syncverify.ir.footprints import Footprints
-from syncverify.model.events import BarrierInfo, Footprint
+from syncverify.model.events import EACH_TIME, BarrierInfo, Footprint
 from syncverify.symbolic.context import AffineTerm, NotConcrete, SymbolicContext
 
 #: Tensor maps at places without a number: with more they are likely to be new ones turn by turn.
@@ -161,7 +161,10 @@ class Tables:
     unplaced: list[str] = field(default_factory=list)  # else: why addresses are not known
     #: by site, why an access need not be made, or not where its footprint says: nothing is refuted by it
     perhaps: dict[int, str] = field(default_factory=dict)
+    any_iteration: set[int] = field(default_factory=set)  # sites that stand for all iterations of a loop
+    doubts: dict[int, set[Cause]] = field(default_factory=dict)  # the causes of all that was said of a site
     sure: bool = False  # such accesses are left out
+    stays: bool = False  # who may leave ahead of all events is taken to stay
     granted: frozenset[int] = frozenset()  # but for those of these sites
     widths: set[int] = field(default_factory=set)  # of accesses anywhere in shared memory
     data_addressed: set[int] = field(default_factory=set)  # sites of those
@@ -201,6 +204,16 @@ class Tables:
     @property
     def shared_end(self) -> int:
         return self.layout.end
+
+    def vary_with(self, of: Callable[[int], int]) -> None:
+        """What stores store varies with what ``of`` says by site. Of loops that are run once for all of their
+        iterations these are not compared one by one."""
+        self.varies = lambda site: EVERY if site in self.any_iteration and of(site) & EACH_TIME else of(site)
+
+    def doubt(self, site: int, why: str) -> None:
+        """An access need not be made, or not where its footprint says."""
+        self.perhaps.setdefault(site, why)
+        self.doubts.setdefault(site, set()).update(causes_of(why))
 
     def barrier(self, cta: int, offset: int) -> int:
         found = self._barriers.get((cta, offset))

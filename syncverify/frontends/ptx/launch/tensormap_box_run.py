@@ -22,6 +22,25 @@ from syncverify.model.events import Agent, Ev, Event, Flag, ThreadClass
 MOST_EVENTS, MOST_ALIKE = 60_000, 64
 
 
+#: Events at which a class may have to wait; and copies, and what completes or writes bytes as they do.
+_MEETINGS = frozenset(
+    {
+        Ev.WAIT,
+        Ev.WAIT_TOKEN,
+        Ev.POLL,
+        Ev.POLL_TOKEN,
+        Ev.BARRIER_SYNC,
+        Ev.BARRIER_ARRIVE,
+        Ev.CLUSTER_ARRIVE,
+        Ev.CLUSTER_WAIT,
+        Ev.WARP_SYNC,
+        Ev.ELECT,
+        Ev.COLLECTIVE,
+    }
+)
+_COPIES = frozenset({Ev.COMPLETE_TX, Ev.ST_ASYNC, Ev.BULK_COPY, Ev.BULK_LOAD, Ev.BULK_STORE, Ev.WRITE})
+
+
 @dataclass(frozen=True, slots=True)
 class Copy:
     """A copy of an open box under way, one by each of ``lanes``."""
@@ -193,15 +212,30 @@ class ByteCountRun:
         if event is None:
             event = t.event = t.agent.step(t.answer)
             t.answer = 0
+        code = event[0]
+        if code in (Ev.EXIT, Ev.UNKNOWN):
+            if code == Ev.EXIT:
+                self._leave(t)
+            else:
+                self.found.stuck.append(event[2])
+            t.waits = ("never",)
+            return False
+        if code in _MEETINGS:
+            if not self._meet(t, event):
+                return False
+        elif code in _COPIES:
+            self._copy(t, event)
+        else:
+            self._count(t, event)
+        t.event = None
+        if code not in (Ev.POLL, Ev.POLL_TOKEN):
+            t.failed = None
+        return True
+
+    def _count(self, t: _Thread, event: Event) -> None:
+        """What mbarriers count of an event that is no copy."""
         code, n = event[0], t.info.count
         match code:
-            case Ev.EXIT | Ev.UNKNOWN:
-                if code == Ev.EXIT:
-                    self._leave(t)
-                else:
-                    self.found.stuck.append(event[2])
-                t.waits = ("never",)
-                return False
             case Ev.INIT:
                 b = self._barrier(event[2])
                 b.state.init(event[3])
@@ -220,26 +254,33 @@ class ByteCountRun:
                 b = self._barrier(event[2])
                 b.state.expect(n * event[3])
                 b.expects = event[1]
-            case Ev.COMPLETE_TX | Ev.ST_ASYNC | Ev.BULK_COPY:
-                bar, size = event[-2:] if code != Ev.ST_ASYNC else event[3:5]
-                self._land(self._barrier(bar), n * size)
             case Ev.CP_ARRIVE:
                 if event[3]:
                     b = self._barrier(event[2])
                     b.state.arrive(n)
                     self._counted(b)
+
+    def _copy(self, t: _Thread, event: Event) -> None:
+        """A copy, or what completes bytes as one does."""
+        code = event[0]
+        match code:
+            case Ev.COMPLETE_TX | Ev.ST_ASYNC | Ev.BULK_COPY:
+                bar, size = event[-2:] if code != Ev.ST_ASYNC else event[3:5]
+                self._land(self._barrier(bar), t.info.count * size)
             case Ev.BULK_LOAD:
                 self._load(t, event)
             case Ev.BULK_STORE:
                 self._store(event)
             case Ev.WRITE:
                 self.written.add(event[2])
+
+    def _meet(self, t: _Thread, event: Event) -> bool:
+        """A wait, or a barrier of lanes, warps or blocks; False if the class cannot go on now."""
+        match event[0]:
             case Ev.WAIT | Ev.WAIT_TOKEN | Ev.POLL | Ev.POLL_TOKEN:
-                if not self._wait(t, event):
-                    return False
+                return self._wait(t, event)
             case Ev.BARRIER_SYNC | Ev.BARRIER_ARRIVE:
-                if not self._named(t, event):
-                    return False
+                return self._named(t, event)
             case Ev.CLUSTER_ARRIVE:
                 t.generation = self.cluster.generation
                 if self.cluster.arrive(t.cls):
@@ -253,9 +294,6 @@ class ByteCountRun:
                 if self.ready:
                     self.ready.append(t)
                     return False
-        t.event = None
-        if code not in (Ev.POLL, Ev.POLL_TOKEN):
-            t.failed = None
         return True
 
     def _barrier(self, number: int) -> _Barrier:

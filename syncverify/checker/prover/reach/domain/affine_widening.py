@@ -77,6 +77,8 @@ class AffineWidening:
         self.turning: tuple[set[int], set[int]] = set(), set()  # what counts turns; and how many there are
         # sums that say how far registers for places of a ring stay below its end
         self.ring_index_bounds: set[Sum] = set()
+        self.base: list[int]
+        self.basis: list[list[int]]
         sets = [*zip(rows, later, *(more for more, _ in also), strict=True)]
         pairs = list(dict.fromkeys(sets))
         # new symbols are what the simplest rows count
@@ -84,7 +86,32 @@ class AffineWidening:
         self.index = {p: i for i, p in enumerate(pairs)}
         self.counts = {self.index[sets[i]] for i in counts if ring}
         self.totals_at = {self.index[sets[i]] for i in totals if ring}
-        sides = [*zip(*pairs, strict=True)] if pairs else [() for _ in self.paths]
+        known, moved = self._generate(
+            [*zip(*pairs, strict=True)] if pairs else [() for _ in self.paths], fixed
+        )
+        if ring:
+            self.basis = self._completed(pairs, self.basis, 2 * ring)
+        self.moving = [
+            space.of(space.symbol(f"u{len(space.symbols)}", widened=True))[1][0][0] for _ in self.basis
+        ]
+        self.values = [
+            self._along([(x, ()) for x in _coordinates(self.basis, away)], vectors)
+            for away, (_, vectors) in zip(moved, known, strict=True)
+        ]
+        self.rows = [self.row(i) for i in range(len(pairs))]
+        #: what the rows have become
+        self.result = [self.rows[self.index[s]] for s in sets]
+        if ring:
+            self.ring_index_bounds = self._ring_bounds(2 * ring)
+        self._add_products()
+        self.path = self._path()
+
+    def _generate(
+        self, sides: Sequence[Sequence[Sum]], fixed: Set[int]
+    ) -> tuple[list[tuple[list[int], dict[int, list[int]]]], list[list[int]]]:
+        """The lattice around all sides, as a base and a basis; the sides as vectors, and how far their bases
+        lie from the first one's."""
+        space = self.space
         columns = [_columns(side) for side in sides]
         both = [a for a in columns[0] if a in columns[1] and (a in fixed or not space.symbols[a].widened)]
         both += [a for a in {**columns[0], **columns[1]} if a not in both and _made_of(space, a, both)]
@@ -94,38 +121,31 @@ class AffineWidening:
             self.kept = kept
             self.units = {a: 1 + i for i, a in enumerate(kept)}
             known = [self._vectors(side) for side in sides]
-            base = known[0][0]
-            moved = [[y - x for x, y in zip(base, there, strict=True)] for there, _ in known]
-            basis = _basis([*(v for _, vectors in known for v in vectors.values()), *moved])
-            if kept == same or all(self._counts(v) for v in basis):
+            self.base = known[0][0]
+            moved = [[y - x for x, y in zip(self.base, there, strict=True)] for there, _ in known]
+            self.basis = _basis([*(v for _, vectors in known for v in vectors.values()), *moved])
+            if kept == same or all(self._counts(v) for v in self.basis):
                 break
-        if ring:
-            basis = self._completed(pairs, basis, 2 * ring)
-        self.base, self.basis = base, basis
-        self.moving = [space.of(space.symbol(f"u{len(space.symbols)}", widened=True))[1][0][0] for _ in basis]
-        self.values = [
-            self._along([(x, ()) for x in _coordinates(basis, away)], vectors)
-            for away, (_, vectors) in zip(moved, known, strict=True)
+        return known, moved
+
+    def _ring_bounds(self, most: int) -> set[Sum]:
+        """Rows, and their opposites, that say a place of a ring on both sides."""
+        within = [
+            self.rows[i]
+            for sides, i in self.index.items()
+            if i not in self.counts and self._within(sides, most)
         ]
-        self.rows = [self.row(i) for i in range(len(pairs))]
-        #: what the rows have become
-        self.result = [self.rows[self.index[s]] for s in sets]
-        if ring:
-            within = [
-                self.rows[i]
-                for sides, i in self.index.items()
-                if i not in self.counts and self._within(sides, 2 * ring)
-            ]
-            self.ring_index_bounds = {
-                x for c, parts in within for x in ((c, parts), (-c, negated(parts))) if parts
-            }
+        return {x for c, parts in within for x in ((c, parts), (-c, negated(parts))) if parts}
+
+    def _add_products(self) -> None:
+        """Products of a new symbol and one that stays are symbols of the new set too."""
         shown = _atoms(self.rows)
-        #: products of a new symbol and one that stays
         self.products = [a for a in shown if a not in self.moving and a not in self.units]
         for value in self.values:
-            value |= {a: apply_substitution(space, value, (0, ((a, 1),))) or (0, ()) for a in self.products}
-        self.atoms = [*self.moving, *self.products, *kept]
-        self.path = self._path()
+            value |= {
+                a: apply_substitution(self.space, value, (0, ((a, 1),))) or (0, ()) for a in self.products
+            }
+        self.atoms = [*self.moving, *self.products, *self.kept]
 
     def _completed(self, pairs: list[tuple[Sum, ...]], basis: list[list[int]], most: int) -> list[list[int]]:
         """A basis with vectors along which one register that says a place of a ring moves alone, and others

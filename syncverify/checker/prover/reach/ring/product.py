@@ -1,9 +1,9 @@
-"""The rotations that a state stands for: agents at other places of a ring, beside those that are followed.
+"""The rotations that a state stands for: agents at other places of a ring, in lockstep with those followed.
 
-What is on record (clocks, barriers, shadow memory) is kept once, at place 0: the slot that a copy will fill
-next. Agents stand some places further on, at several at once. Each of them must come to the same question
-wherever the others do, and to the same event, moved on by its place: then what is on record stays right for
-all of them. Where one does not, the exploration restarts without.
+What is on record (clocks, barriers, shadow memory) is kept once, at place 0: the slot that the next copy will
+fill. Agents stand some places further on, at several at once. Each must come to the same branch as the
+others, and to the same event, rotated by its place. Then the record is right for all of them. Where one does
+not, the exploration restarts without the ring.
 """
 
 from __future__ import annotations

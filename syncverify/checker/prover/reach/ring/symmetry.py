@@ -1,9 +1,9 @@
-"""Rings of slots in shared memory, and what one place further round a ring is.
+"""Rings of slots in shared memory, and their rotation by some places.
 
 A pipeline of ``size`` slots uses barriers and bytes in turn. Count *places* modulo twice the size: place
-``n`` is slot ``n % size``, in laps of even or odd number. Moving everything on by some places gives a run
-that a kernel cannot tell from the other, as long as its agents stand as many places further on as well:
-barriers and bytes change slots, and where that goes past the last slot, parities are the other ones.
+``n`` is slot ``n % size``, in laps of even or odd number. A rotation moves everything on by some places:
+barriers and bytes change slots, and those that go past the last slot change parity. A kernel cannot
+distinguish the rotated run from the run, if its agents stand as many places further on as well.
 """
 
 from __future__ import annotations
@@ -199,21 +199,16 @@ def detect_ring(run: Run, whole: bool = False) -> Ring | None:
     ``whole``: nor if some site may have yet to come to some slots."""
     info = run.info
     barriers, uses, orders = _uses(run)
-    expected = {b for order in orders for b in order}
-    groups = [sorted(g, key=lambda b: info.barriers[b].offset) for g in _joined(barriers)]
-    groups = [g for g in groups if _stride([info.barriers[b].offset for b in g])]
-    size = max((len(g) for g in groups if not expected.isdisjoint(g)), default=0)
-    if not 1 < size <= MOST_SLOTS:
-        return None
-    groups = [g for g in groups if len(g) == size]
-    if not any(_is_cyclic_order(order, size) for order in orders):
-        return None  # not all of it was seen
-    barred: set[Piece] = set()
-    for g in groups:
-        at = [info.barriers[b].offset for b in g]
-        barred |= {(a, a + 8, slot, _stride(at)) for slot, a in enumerate(at)}
-    pieces = set(barred)
+    groups, size = _rings_of_barriers(info, barriers, {b for order in orders for b in order})
+    if not 1 < size <= MOST_SLOTS or not any(_is_cyclic_order(order, size) for order in orders):
+        return None  # no ring, or not all of it was seen
+    barred = {
+        (a, a + 8, slot, _stride(at))
+        for at in ([info.barriers[b].offset for b in g] for g in groups)
+        for slot, a in enumerate(at)
+    }
     slot_of = {b: slot for g in groups for slot, b in enumerate(g)}
+    pieces = set(barred)
     for use, met in uses.items():
         if use[2] not in OTHERS or _has_constant_stride(met, slot_of, size):
             pieces |= _slots([info.footprints[f] for f in dict.fromkeys(f for f, _ in met)], size)
@@ -222,17 +217,36 @@ def detect_ring(run: Run, whole: bool = False) -> Ring | None:
     disjoint = _disjoint(pieces)
     if disjoint is None:
         return None
-    here = {info.barriers[b].offset: (slot, g) for g in groups for slot, b in enumerate(g)}
+    orbits = _in_all_blocks(info, groups)
+    if orbits is None:
+        return None
+    slots = {b: slot for orbit in orbits.values() for slot, b in enumerate(orbit)}
+    return Ring(info, size, {b: slots[b] for b in orbits}, orbits, disjoint)
+
+
+def _rings_of_barriers(
+    info: SystemInfo, used: list[set[int]], expected: set[int]
+) -> tuple[list[list[int]], int]:
+    """Barriers at a constant stride that sites use in turn, in the order of their slots, of the largest size
+    that some barrier has on which copies arrive; and that size."""
+    groups = [sorted(g, key=lambda b: info.barriers[b].offset) for g in _joined(used)]
+    groups = [g for g in groups if _stride([info.barriers[b].offset for b in g])]
+    size = max((len(g) for g in groups if not expected.isdisjoint(g)), default=0)
+    return [g for g in groups if len(g) == size], size
+
+
+def _in_all_blocks(info: SystemInfo, groups: list[list[int]]) -> dict[int, tuple[int, ...]] | None:
+    """Each barrier of a ring, in any block, with the ring's barriers there by slot; None where one lacks."""
+    here = {info.barriers[b].offset: g for g in groups for b in g}
     there = {(b.cta, b.offset): i for i, b in enumerate(info.barriers)}
-    slots: dict[int, int] = {}
     orbits: dict[int, tuple[int, ...]] = {}
     for (cta, offset), b in there.items():
         if offset in here:
-            slots[b], group = here[offset]
-            if any((cta, info.barriers[o].offset) not in there for o in group):
+            group = [(cta, info.barriers[o].offset) for o in here[offset]]
+            if any(at not in there for at in group):
                 return None
-            orbits[b] = tuple([there[cta, info.barriers[o].offset] for o in group])
-    return Ring(info, size, slots, orbits, disjoint)
+            orbits[b] = tuple([there[at] for at in group])
+    return orbits
 
 
 def _in_part(use: Use, met: Iterable[tuple[int, int]], size: int) -> bool:

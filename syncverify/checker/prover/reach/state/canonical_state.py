@@ -1,20 +1,19 @@
-"""The state of a run as later verdicts see it: equal normal forms have equal futures.
+"""The canonical state of a run: what later verdicts can observe of it. Equal states have equal futures.
 
-Two runs that stand at equal normal forms, and whose agents emit the same events from there on, meet the same
-failures. What becomes of each field is listed in ``FIELD_COVERAGE``; a test holds it against the classes.
+Two runs that stand at equal canonical states, and whose agents emit the same events from there on, meet the
+same failures. ``FIELD_COVERAGE`` says of each field whether it is kept; a test holds it against the classes.
 
-- *Clocks*: a later comparison asks whether an entry has reached some *threshold*: the time of an access
-  that the shadow still holds, of a contribution, wait, expect, init or use on record, a tag, the phases c
-  and c - 1.
-  An entry is kept as the number of thresholds of its column that it has reached, a threshold as its rank.
-  What is recorded later has a number above all entries of today.
-- *Counters* of phases and groups: relative to their newest value, and what any comparison distinguishes
-below.
-- *Columns*: a barrier has one for each of its lives; they are named by how many lives ago that was.
-- *Shadow memory*: segments with the ranks of their accesses, those left out that every thread knows of in all
-  ways: nothing that follows can fail against them.
-- Left out: the order in which agents go on, for all orders end alike; what only explanations read (sites of
-  waits, positions, pasts kept for witnesses).
+- *Clocks.* A later comparison asks whether an entry has reached a *threshold*. Thresholds are the times of
+  accesses that the shadow still holds, of contributions, waits, expects, inits and uses on record, tags, and
+  the phases c and c - 1. An entry is kept as the number of thresholds of its column that it has reached, a
+  threshold as its rank. What is recorded later has a number above all entries of today.
+- *Counters* of phases and groups are kept relative to their newest value, as far down as a comparison can
+  distinguish.
+- *Columns.* A barrier has one for each of its lives. A life is named by how many lives ago it was.
+- *Shadow memory.* Segments are kept with the ranks of their accesses. An access is left out that every thread
+  knows of in all ways: nothing that follows can fail against it.
+- *Left out.* The order in which agents go on, for all orders end alike; and what only explanations read:
+  sites of waits, positions, pasts kept for witnesses.
 """
 
 from __future__ import annotations
