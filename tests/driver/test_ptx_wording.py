@@ -58,7 +58,7 @@ def test_reports_on_ptx_speak_ptx() -> None:
     ],
 )
 def test_a_number_is_asked_for_as_it_is_given(tmp_path: Path, register: str, hint: str) -> None:
-    body = f"{register} xor.b32 %r2, %r1, 5; setp.ne.u32 %p1, %r2, 3; @%p1 bra OUT; bar.sync 0; OUT: ret;"
+    body = f"{register} xor.b32 %r2, %r1, 5; setp.ne.u32 %p1, %r2, 3; @%p1 bra OUT; bar.sync 1, 64; OUT: ret;"
     (path := tmp_path / "k.ptx").write_text(module_text(body))
     (facts := tmp_path / "k.toml").write_text("[kernel.k]\nblock = [64]\n")
     (report,) = check_source(read_source(path), facts=read_facts(facts), scope=ScopeKind.ALL)
