@@ -208,9 +208,7 @@ class Tables:
     def vary_with(self, of: Callable[[int], int]) -> None:
         """What stores store varies with what ``of`` says by site. Of loops that are run once for all of their
         iterations these are not compared one by one."""
-        self.varies = lambda site: (
-            EVERY if site in self.any_iteration and of(site) & EACH_TIME else of(site)
-        )
+        self.varies = lambda site: EVERY if site in self.any_iteration and of(site) & EACH_TIME else of(site)
 
     def doubt(self, site: int, why: str) -> None:
         """An access need not be made, or not where its footprint says."""
