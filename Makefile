@@ -20,6 +20,7 @@ test: lint types floors unit
 
 lint: $(STAMP)
 	$(BIN)/ruff check syncverify tests benchmarks
+	$(BIN)/ruff format --check --quiet syncverify tests benchmarks
 
 types: $(STAMP)
 	$(BIN)/mypy

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Iterator, Mapping
 from contextlib import chdir
 from difflib import unified_diff
 from pathlib import Path
@@ -39,12 +40,12 @@ _SHORT = {
 }
 
 
-def rules_page() -> str:
-    """docs/rules.md: every rule with its reason, its examples and its fix."""
-    return "\n".join(_rules()) + "\n"
+def rules_page(root: Path) -> str:
+    """docs/rules.md: every rule with its reason, its examples and its fix. ``root``: of the repository."""
+    return "\n".join(_rules(cuda_examples(root))) + "\n"
 
 
-def _rules() -> Iterator[str]:
+def _rules(cuda: Mapping[str, tuple[str, str]]) -> Iterator[str]:
     yield "# Rules"
     yield ""
     yield "Generated from `syncverify/base/rules.py`, `syncverify/base/explanations.py` and"
@@ -72,8 +73,64 @@ def _rules() -> Iterator[str]:
                 yield "```"
                 yield kernel.rstrip("\n")
                 yield "```"
+        yield from _in_cuda(cuda.get(r.id))
         yield ""
         yield f"**Fix.** {e.fix}"
+
+
+def _in_cuda(shown: tuple[str, str] | None) -> Iterator[str]:
+    """A mistake in CUDA, as what changes against the right kernel."""
+    if shown is None:
+        return
+    where, changed = shown
+    yield from ("", f"In CUDA, right (`-`) and wrong (`+`), from `{where}`:", "", "```diff")
+    yield from changed.splitlines()
+    yield "```"
+
+
+def cuda_examples(root: Path) -> dict[str, tuple[str, str]]:
+    """By rule, where a CUDA kernel of the corpus breaks it, and its difference to the right one.
+
+    The tests refute each by that rule: pairs of corpus/ptx by their ``expect`` line, and the gallery.
+    """
+    found: dict[str, tuple[str, str]] = {}
+    for bad in sorted((root / "corpus" / "ptx").glob("*.bad.ptx")):
+        name = bad.name.removesuffix(".bad.ptx")
+        source = root / "corpus" / "ptx" / "sources" / f"{name}.cu"
+        rule = re.search(r"expect: refuted (SV\d+)", bad.read_text("utf-8"))
+        if rule is not None and source.exists():
+            text = source.read_text("utf-8")
+            changed = _difference(_chosen(text, False), _chosen(text, True))
+            found.setdefault(rule[1], (f"corpus/ptx/sources/{name}.cu", changed))
+    gallery = root / "corpus" / "gallery"
+    ring = (gallery / "ring.cu").read_text("utf-8")
+    for mistake in tomllib.loads((gallery / "mistakes.toml").read_text("utf-8"))["mistake"]:
+        changed = _difference(ring, ring.replace(mistake["old"], mistake["new"]))
+        found.setdefault(mistake["rule"], (f"corpus/gallery: {mistake['name']}", changed))
+    return found
+
+
+def _chosen(text: str, bad: bool) -> str:
+    """A source as the compiler sees it with ``BAD`` defined, or without."""
+    out: list[str] = []
+    keeps = [True]
+    for line in text.splitlines():
+        word = line.split()[:2]
+        if word[:1] in (["#ifdef"], ["#ifndef"]) and word[1:] == ["BAD"]:
+            keeps.append((word[0] == "#ifdef") is bad)
+        elif word[:1] == ["#else"] and len(keeps) > 1:
+            keeps[-1] = not keeps[-1]
+        elif word[:1] == ["#endif"] and len(keeps) > 1:
+            keeps.pop()
+        elif all(keeps) and not line.startswith("// BAD:"):
+            out.append(line)
+    return "\n".join(out)
+
+
+def _difference(right: str, wrong: str) -> str:
+    """The lines that differ, each with the one before and behind it."""
+    lines = list(unified_diff(right.splitlines(), wrong.splitlines(), n=1, lineterm=""))[2:]
+    return "\n".join("  ..." if line.startswith("@@") else line for line in lines).removeprefix("  ...\n")
 
 
 def hazards() -> str:
@@ -191,7 +248,7 @@ def pages(docs: Path) -> dict[Path, str]:
     path = docs / "model.md"
     model = replace_section(path.read_text("utf-8"), "hazards", hazards())
     return {
-        docs / "rules.md": rules_page(),
+        docs / "rules.md": rules_page(docs.parent),
         docs / "ptx_instructions.md": instructions_page(),
         path: replace_section(model, "contested", contested()),
     }

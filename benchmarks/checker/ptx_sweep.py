@@ -3,8 +3,9 @@
     python benchmarks/checker/ptx_sweep.py --count 20000 [--first 0] [--jobs 2] [--save DIR] [--out FILE]
 
 A seed names its program for ever. A third are right, a third have a planted mistake, a third random edits.
-Wrong are: proved, and an execution does harm; refuted, and none of 130 executions does. Both are written to
-``--save`` with their launch facts, shrunk by ``--shrink``. What is unknown is counted by its reason.
+Wrong are: proved, and an execution does harm; refuted, and none of 130 executions does; not replayed, and one
+does. They are written to ``--save`` with their launch facts, shrunk by ``--shrink``. What is unknown is
+counted by its reason.
 """
 
 from __future__ import annotations
@@ -63,7 +64,8 @@ def run_many(seeds: list[int]) -> list[Row]:
 
 
 def disagrees(row: Row) -> bool:
-    return row.kind in ("wrong proof", "no harm found") or row.kind.startswith(("crash", "cannot"))
+    found = ("wrong proof", "no harm found", "harm not replayed", "not replayed, none")
+    return row.kind in found or row.kind.startswith(("crash", "cannot"))
 
 
 def cause(reason: str) -> str:
@@ -84,6 +86,7 @@ def summary(rows: list[Row]) -> dict[str, Any]:
         "unknown by cause": dict(
             Counter(cause(r.reason) for r in rows if r.verdict == "unknown").most_common(30)
         ),
+        "seeds of unknown": [r.seed for r in rows if r.verdict == "unknown"],
         "disagreements": [vars(r) for r in rows if disagrees(r)],
         "seconds per program": round(sum(r.seconds for r in rows) / max(len(rows), 1), 3),
     }

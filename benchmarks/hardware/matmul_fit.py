@@ -35,7 +35,7 @@ from syncverify.matmul.cost import (  # noqa: E402
     microseconds,
     tile_name,
 )
-from syncverify.matmul.lower import stages_of  # noqa: E402
+from syncverify.matmul.lower import computed, stages_of  # noqa: E402
 
 SMS = 132
 NAMES = [f.name for f in fields(Coefficients) if f.name != "tiles"]
@@ -43,7 +43,8 @@ NAMES = [f.name for f in fields(Coefficients) if f.name != "tiles"]
 BOUNDS = {
     "clock": (1200.0, 2000.0), "products": (0.95, 1.6), "operands": (0.5, 2.0), "row": (0.1, 4.0),
     "crossing": (0.0, 2.5), "filled": (0.0, 6.0), "latency": (100.0, 4000.0), "idle": (0.0, 1.0),
-    "end": (100.0, 4000.0), "stored": (0.01, 0.2), "ragged": (0.0, 2.0), "beside": (0.05, 1.0),
+    "end": (100.0, 4000.0), "stored": (0.01, 0.2), "ragged": (0.0, 2.0), "turned": (0.0, 3.0),
+    "beside": (0.05, 1.0),
     "memory": (0.18, 0.5), "launch": (1.2, 4.0), "cluster_launch": (0.0, 2.0), "dependent": (0.0, 1.0),
     "long": (1.0, 1.1), "cluster": (0.95, 1.15), "one": (0.9, 1.3), "three": (0.9, 1.1),
     "pending": (0.85, 1.1), "split": (0.95, 1.2), "pace": (2.0, 8.0), "whole": (2.0, 8.0),
@@ -64,14 +65,18 @@ class Table:
         times, shape, self.tiles, self.titles = [], [], list[str](), list[str]()
         for number, row in enumerate(rows):
             m, n, k, layout = row["shape"]
-            problem = product(layout=layout)
-            facts = Facts.of(problem)
+            both = [
+                p and (p, Facts.of(p)) for p in (product(layout=layout), product(layout=layout).transposed)
+            ]
+            own = {s.title: s for s in (_read(x) for x in row.get("schedules", {}).values())}
             for title, us in row["us"].items():
-                schedule = known[layout].get(title)
+                schedule = own.get(title) or known[layout].get(title)
                 if schedule is None:
                     continue
-                stages = stages_of(problem, schedule)
-                found = counted(facts, schedule, stages, {"M": m, "N": n, "K": k}, SMS)
+                problem, facts = both[schedule.by_columns] or (None, None)
+                assert problem is not None and facts is not None
+                sizes = computed(schedule, {"M": m, "N": n, "K": k})
+                found = counted(facts, schedule, stages_of(problem, schedule), sizes, SMS)
                 counts.append([float(getattr(found, f.name)) for f in fields(Counts)])
                 times.append(us)
                 shape.append(number)
@@ -90,6 +95,12 @@ class Table:
         np.minimum.at(found, self.shape, self.times)
         result: Array = found[self.shape]
         return result
+
+
+def _read(given: dict[str, Any]) -> Schedule:
+    """A schedule from its fields."""
+    registers = given.get("registers")
+    return Schedule(**{**given, "registers": tuple(registers) if registers else None})
 
 
 def _titles(layout: str) -> dict[str, Schedule]:

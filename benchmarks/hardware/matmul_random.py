@@ -22,6 +22,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -142,7 +143,8 @@ def measure(torch: Any, shape: Shape, kernels: list[CompiledMatmul]) -> dict[str
         calls = [lambda i=i, f=kernel: f(a[i], b[i], out=c[i]) for i in range(sets)]
         graphs[title] = graph(torch, calls)
     us = alternated(torch, graphs)
-    row: dict[str, Any] = {"shape": shape, "cublas": us.pop("cublas"), "us": us}
+    schedules = {k.schedule.title: asdict(k.schedule) for k in kernels}
+    row: dict[str, Any] = {"shape": shape, "cublas": us.pop("cublas"), "us": us, "schedules": schedules}
     return {**row, "wrong": wrong} if wrong else row
 
 

@@ -213,9 +213,9 @@ class Accesses:
         buffer, values = self.shared[region.buffer], self._values()
         count, rows, _ = self._form(region)
         length = values.length(e)
-        if DTYPE_BYTES[buffer.dtype] != 2 or rows != 1 or count != 32 * length or length % 8:
+        if DTYPE_BYTES[buffer.dtype] != 2 or rows != 1 or count != 32 * length or length % 4:
             raise InputError(
-                f"{buffer.name}: stmatrix stores 16 rows of 16-bit elements, 16 columns at a time"
+                f"{buffer.name}: stmatrix stores 16 rows of 16-bit elements, 8 columns at a time"
             )
         units = _SWIZZLE_UNITS.get(buffer.swizzle, 1)
         first = self._index(self._offset(region) or Int(0))

@@ -281,13 +281,21 @@ template <int Units, int Size> __device__ __forceinline__ int swizzled(int eleme
 template <int Columns, int Units, int N, class T> __device__ __forceinline__ void store_matrix(T* tile, int first, int lane, const float (&v)[N]) {
   static_assert(N * 2 == Columns && sizeof(T) == 2, "two elements of 8 columns in each half of the rows");
 #pragma unroll
-  for (int k = 0; k < N; k += 8) {
+  for (int k = 0; k + 8 <= N; k += 8) {
     uint32 r[4];
 #pragma unroll
     for (int m = 0; m < 4; ++m) narrow2(r[m], v[k + 2 * m], v[k + 2 * m + 1], T());
     const int element = first + lane % 16 * Columns + k * 2 + lane / 16 * 8;
     asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};"
                  ::"r"(shared_address(tile + swizzled<Units, sizeof(T)>(element))), "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3]) : "memory");
+  }
+  if (N % 8) {  // the last eight columns
+    uint32 r[2];
+#pragma unroll
+    for (int m = 0; m < 2; ++m) narrow2(r[m], v[N - 4 + 2 * m], v[N - 3 + 2 * m], T());
+    const int element = first + lane % 16 * Columns + Columns - 8;
+    asm volatile("stmatrix.sync.aligned.m8n8.x2.shared.b16 [%0], {%1, %2};"
+                 ::"r"(shared_address(tile + swizzled<Units, sizeof(T)>(element))), "r"(r[0]), "r"(r[1]) : "memory");
   }
 }
 

@@ -4,7 +4,7 @@ The witness's schedule comes first, then others (``simulate.ptx.confirm``), on l
 refutation allow (``driver.drawn_launch``). What comes of it:
 
     harm is seen                                    refuted: replayed
-    executions end, and none of them does harm      unknown, with the finding; refuted for rules of ``ALONE``
+    executions end, and none of them does harm      unknown, with the finding as a warning
     the reader cannot execute it, or not so far     refuted, with the reason
     the strict policy asks for more than harm       the same
 
@@ -27,9 +27,6 @@ from syncverify.simulate.ptx import Harm, Place
 from syncverify.simulate.ptx.confirm import Confirmed, Limits, confirm
 from syncverify.simulate.ptx.witness import step_of
 
-#: Rules whose findings an address or a count alone shows, and why no execution has to.
-ALONE: dict[str, str] = {}
-
 
 def confirmed(report: KernelReport, module: Module, effort: ReplayEffort = REPLAY) -> KernelReport:
     """A report with what became of its witness on the second reader; other reports as they are."""
@@ -41,7 +38,7 @@ def confirmed(report: KernelReport, module: Module, effort: ReplayEffort = REPLA
     replay = _replayed(report, module, effort)
     report = replace(report, replay=replay, seconds=report.seconds + time.perf_counter() - start)
     first = next((d for d in report.diagnostics if d.severity is Severity.ERROR), None)
-    if replay.outcome is not Replayed.NOT_REPRODUCED or (first is not None and first.rule in ALONE):
+    if replay.outcome is not Replayed.NOT_REPRODUCED:
         return report
     if report.policy is Policy.STRICT:
         why = f"it decides contested points as the practical policy does, and sees no harm in {replay.detail}"
@@ -133,4 +130,4 @@ def _place(at: Place, module: Module) -> str:
     return f"{found} ({agent})" if found == code else f"{found} (line {at.line} of its PTX, {agent})"
 
 
-__all__ = ["ALONE", "confirmed"]
+__all__ = ["confirmed"]

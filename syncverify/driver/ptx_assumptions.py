@@ -41,6 +41,8 @@ def of_stores(program: Program) -> list[str]:
     found = [
         f"line {line}: where data says, an access is aligned and stays inside shared memory" for line in loose
     ]
+    leave = sorted({program.sites[s].span.line for s in program.stays})
+    found += [f"line {line}: barriers do not wait for threads that leave there" for line in leave]
     alike = sorted((program.module.span(program.body[k]).line, text) for k, text in program.rests_on)
     return [*found, *(f"line {line}: {text}" for line, text in alike)]
 

@@ -95,6 +95,7 @@ def compiled(k: CheckTask) -> tuple[Launch, Program]:
     """The launch as far as it is known, and the kernel's code."""
     assert k.facts.block is not None
     launch = launch_from(k.facts, k.facts.block, k.facts.cluster or (1, 1, 1), k.function)
+    launch = replace(launch, stays=k.policy is Policy.PRACTICAL)
     if not k.program:
         k.program.append(_program(k, k.function))
     return (launch if k.boxes is None else with_boxes(launch, k.boxes.facts())), k.program[0]

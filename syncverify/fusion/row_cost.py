@@ -42,9 +42,9 @@ class Facts:
     ``rows_in``: tensors that are read along rows, ``rows_out``: that are written, ``vectors``: that all rows
     share. ``bytes`` of an element of all rows read and written, ``bytes_in`` read. ``steps``: how often
     elements are gone through and read; ``reads``: loads of an element along rows, if each step loads again.
-    ``again``: operations of an element then, ``operations``: if it stays. ``kept``: registers that what was
-    made of it takes from step to step, ``loaded``: that what was loaded does. ``exchanges``: steps that end
-    in reductions; ``reductions``; ``taken``: elements that an index names.
+    ``again``: operations of an element then, ``operations``: if it stays. ``kept``: how many numbers of it
+    stay from step to step. ``exchanges``: steps that end in reductions; ``reductions``; ``taken``: elements
+    that an index names.
     """
 
     rows_in: int
@@ -58,7 +58,6 @@ class Facts:
     operations: int
     again: int
     kept: int
-    loaded: int
     exchanges: int
     reductions: int
     taken: int
@@ -75,8 +74,7 @@ class Facts:
         sizes = [DTYPE_BYTES[kinds[n].dtype] for n in along] + [DTYPE_BYTES[o.dtype] for o in out]
         cost = {i: 0 if flow.node(i).op in FREE else DEAR.get(flow.node(i).op, 1) for i in flow.live}
         wide = [i for i in flow.live if flow.wide(i)]
-        reads = again = steps = 0
-        kept = (0, 0)
+        reads = again = steps = kept = 0
         for step in range(flow.steps):
             roots = [flow.node(i).args[0] for i in flow.reductions.get(step, [])]
             roots += [s for o in out if flow.depth[s := stored_node(fusion, o)] == step]
@@ -84,20 +82,21 @@ class Facts:
             loads = sum(fusion.node(i).op == "input" and fusion.node(i).name in along for i in needed)
             steps, reads = steps + (loads > 0), reads + loads
             again += sum(cost[i] for i in wide if i in needed)
-            kept = max(kept, _kept(flow, step), key=lambda k: (sum(k), k))
+            kept = max(kept, _kept(flow, step))
         operations = sum(cost[i] for i in wide)
         vectors = sum(t.dims == fusion.dims[-1:] for _, t in fusion.inputs)
         return Facts(
             len(along), len(out), vectors, sum(sizes), sum(sizes[: len(along)]) or 1, max(sizes, default=4),
-            steps, reads, operations, again, *kept, len(flow.reductions),
+            steps, reads, operations, again, kept, len(flow.reductions),
             sum(map(len, flow.reductions.values())), len(flow.taken),
         )  # fmt: skip
 
 
-def _kept(flow: Dataflow, step: int) -> tuple[int, int]:
-    """How much later steps need of what steps up to this one made, and loaded, along the row."""
+def _kept(flow: Dataflow, step: int) -> int:
+    """How much later steps need of what steps up to this one made or loaded, along the row."""
     found: set[int] = set()
-    work = [i for i in flow.live if flow.depth[i] > step]
+    ended = flow.reductions.get(step, [])  # what ends the step needs nothing later
+    work = [i for i in flow.live if flow.depth[i] > step and i not in ended]
     seen = set(work)
     while work:
         for a in flow.node(work.pop()).args:
@@ -108,9 +107,8 @@ def _kept(flow: Dataflow, step: int) -> tuple[int, int]:
                 continue
             seen.add(a)
             work.append(a)
-    inputs = [i for i in found if flow.node(i).op == "input"]
-    loaded = sum(flow.node(i).name in flow.fusion.streamed for i in inputs)
-    return len(found) - len(inputs), loaded
+    shared = [i for i in found if flow.node(i).op == "input" and flow.node(i).name in flow.fusion.broadcast]
+    return len(found) - len(shared)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +116,11 @@ class Counts:
     """What a row takes under a schedule, and what a multiprocessor has under way.
 
     ``bytes`` of memory. ``under_way``: rows. ``warps`` of a row; ``threads`` of a multiprocessor. Of each
-    thread: ``accesses`` along the row in one step, ``elements`` of them; ``held``: numbers that stay,
-    ``packed``: elements as loaded; ``passes``: loads of all of them, ``vectors``: loads of operands.
+    thread: ``accesses`` along the row in one step, ``elements`` of them; ``held``: numbers that
+    registers hold at one time; ``passes``: loads of all of them, ``vectors``: loads of operands.
     ``operations``, ``converted`` elements. ``exchanges`` between warps, ``shuffles`` of a warp. ``left``:
-    registers of a thread. ``taken``. The rest are 0 or 1: elements have 16 bits (``narrow``), rows are read
-    ``again``, or ``streamed`` piece by piece; they are ``peeled``.
+    registers of a thread. ``taken``; ``tensors``. The rest are 0 or 1: rows are read ``again``, or
+    ``streamed`` piece by piece; they are ``peeled``.
     """
 
     bytes: float
@@ -132,7 +130,6 @@ class Counts:
     accesses: float
     elements: float
     held: float
-    packed: float
     passes: float
     vectors: float
     operations: float
@@ -141,10 +138,10 @@ class Counts:
     shuffles: float
     left: float
     taken: float
+    tensors: float
     again: float
     streamed: float
     peeled: float
-    narrow: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,10 +152,10 @@ class Coefficients:
     ``repeat``: of those of a later step. ``start``: instructions of a warp and row, ``access``: of an access,
     ``operation``, ``convert``: of an element. ``shuffle``: latency of one. ``barrier``: of an exchange
     between warps, ``part``: for each warp of it. ``piece``: instructions of streamed rows, for each access;
-    ``edges``: of a peeled row. ``registers``: that a number held takes, ``packed``: an element of 16 bits as
-    loaded, ``beside``: others; ``spill``: instructions for each one that a thread lacks. ``take``: latency of
-    an element that an index names. ``cached``: share of the bytes that later steps bring from memory where
-    the rows under way exceed ``level2`` bytes of L2. ``pace``: power of the norm.
+    ``edges``: of a peeled row. ``beside``: registers beside numbers that are held, ``tensor``: for each
+    tensor; ``spill``: instructions for each one that a thread lacks. ``take``: latency of an element that an
+    index names. ``cached``: share of the bytes that later steps bring from memory where the rows under way
+    exceed ``level2`` bytes of L2. ``pace``: power of the norm.
     """
 
     bandwidth: float
@@ -173,9 +170,8 @@ class Coefficients:
     part: float
     piece: float
     edges: float
-    registers: float
-    packed: float
     beside: float
+    tensor: float
     spill: float
     take: float
     cached: float
@@ -206,23 +202,24 @@ def counted(fusion: Fusion, facts: Facts, schedule: RowSchedule, width: int) -> 
     lanes = min(sharing, LANES)
     # what is read again is handled part by part
     part = min(accesses * vector, PIECE_BYTES * facts.rows_in // facts.bytes_in if pieces else GROUP)
-    if pieces:
-        held, packed = part * facts.rows_in, 0
-    elif again:
-        held, packed = 0, part * facts.rows_in
-    else:
-        held, packed = accesses * vector * facts.kept, accesses * vector * facts.loaded
+    held = part * facts.rows_in if again else accesses * vector * facts.kept
     return Counts(
         bytes=width * facts.bytes, under_way=blocks * rows, warps=sharing / LANES, threads=blocks * threads,
-        accesses=accesses, elements=accesses * vector, held=held, packed=packed,
+        accesses=accesses, elements=accesses * vector, held=held,
         passes=accesses * (reads + facts.rows_out), vectors=accesses * each,
         operations=accesses * vector * (facts.again if again else facts.operations),
         converted=accesses * vector * (reads + facts.rows_out + facts.vectors),
         exchanges=facts.exchanges if sharing > LANES else 0,
         shuffles=facts.reductions * (lanes.bit_length() - 1),
-        left=min(255, REGISTERS // (blocks * threads) // 8 * 8), taken=facts.taken, again=float(again),
-        streamed=float(pieces), peeled=float(peeled), narrow=float(facts.widest <= 2),
+        left=min(255, REGISTERS // (blocks * threads) // 8 * 8), taken=facts.taken,
+        tensors=facts.rows_in + facts.rows_out + facts.vectors, again=float(again),
+        streamed=float(pieces), peeled=float(peeled),
     )  # fmt: skip
+
+
+def wanted(c: Coefficients, x: Counts) -> float:
+    """Registers of a thread."""
+    return c.beside + c.tensor * x.tensors + x.held
 
 
 def cycles(c: Coefficients, x: Counts, steps: float, share: float) -> float:
@@ -232,8 +229,8 @@ def cycles(c: Coefficients, x: Counts, steps: float, share: float) -> float:
     away = x.under_way * x.bytes / c.level2
     beyond = away**4 / (1 + away**4) * x.again * (steps - 1) * share * c.cached
     memory = x.bytes * (1 + beyond) / c.bandwidth
-    wanted = c.beside + c.registers * x.held + (c.registers + (c.packed - c.registers) * x.narrow) * x.packed
-    short = (abs(wanted - x.left) + (wanted - x.left)) / 2
+    over = wanted(c, x) - x.left
+    short = (abs(over) + over) / 2
     issue = c.start + x.exchanges * c.part * x.warps
     issue = issue + (x.passes + x.vectors) * c.access + x.operations * c.operation + x.converted * c.convert
     issue = issue + x.streamed * x.accesses * c.piece + x.peeled * c.edges
@@ -247,9 +244,9 @@ def cycles(c: Coefficients, x: Counts, steps: float, share: float) -> float:
 
 #: Fitted to an H200 (docs/fusion.md).
 H200 = Coefficients(
-    bandwidth=18.96, latency=529.4, repeat=100, start=1, access=3.251, operation=0.6997, convert=0.01666,
-    shuffle=10, barrier=5.961, part=3.853, piece=5.394, edges=1, registers=1.452, packed=0.4375, beside=4,
-    spill=20, take=706, cached=1, level2=4.659e+05, pace=1.5,
+    bandwidth=18.94, latency=527.3, repeat=100, start=1, access=5.182, operation=0.58, convert=0.01,
+    shuffle=10, barrier=1, part=3.605, piece=7.769, edges=1, beside=12, tensor=2, spill=37.53, take=579.1,
+    cached=1, level2=4.476e+05, pace=1.5,
 )  # fmt: skip
 
 
@@ -269,6 +266,11 @@ class Model:
         facts = self._facts[in_pieces(schedule)]
         x = counted(self.fusion, facts, schedule, width)
         return cycles(self.coefficients, x, facts.steps, share(facts))
+
+    def short(self, schedule: RowSchedule, width: int) -> float:
+        """Registers that a thread lacks for what it holds: what that costs is hard to foretell."""
+        x = counted(self.fusion, self._facts[in_pieces(schedule)], schedule, width)
+        return max(0.0, wanted(self.coefficients, x) - x.left)
 
 
 def share(facts: Facts) -> float:

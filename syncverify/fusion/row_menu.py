@@ -48,13 +48,14 @@ def chosen(fusion: Fusion, schedule: RowSchedule, width: int) -> RowSchedule:
 
 
 def ranked(fusion: Fusion, width: int) -> list[RowSchedule]:
-    """The menu by the time that the model gives; what no kernel can do is left out."""
+    """The menu by the time that the model gives, first what registers hold; what no kernel can do is left
+    out."""
     model, timed = Model(fusion), []
     for number, s in enumerate(menu(fusion, width)):
         fitted = done(fusion, s, width)
         if fitted is not None:
-            timed.append((model.predicted(fitted, width), number, s))
-    return [s for _, _, s in sorted(timed)]
+            timed.append((model.short(fitted, width), model.predicted(fitted, width), number, s))
+    return [s for *_, s in sorted(timed)]
 
 
 def done(fusion: Fusion, schedule: RowSchedule, width: int) -> RowSchedule | None:

@@ -31,7 +31,7 @@ from syncverify.base.cache_dir import digest
 from syncverify.base.diagnostics import Policy
 from syncverify.base.nvrtc import version as nvrtc_version
 from syncverify.base.source import InputError
-from syncverify.codegen.cache import tool_fingerprint
+from syncverify.codegen.cache import Cache, tool_fingerprint
 from syncverify.fusion import Fusion, RowSchedule, Schedule
 from syncverify.gate import compiler, fusions, matmul
 from syncverify.matmul.problem import Problem
@@ -119,21 +119,26 @@ class Provers:
     )
     _workers: list[_Worker] = field(default_factory=list, repr=False)
 
-    def warm(self, count: int | None = None) -> bool:
-        """Begins the processes, so that they are there when a kernel comes; False where there are none."""
-        while self.jobs > 1 and len(self._workers) < min(self.jobs, count or self.jobs):
+    def warm(self, count: int) -> None:
+        """Begins processes until there are so many, or as many as there may be."""
+        while self.jobs > 1 and len(self._workers) < min(self.jobs, count):
             self._workers.append(_Worker(self._queue))
-        return bool(self._workers)
 
     def start(self, kernels: Iterable[Ahead]) -> None:
         """Hands kernels to workers, each once, and returns."""
         if self.jobs < 2:
             return
+        count = 0
         for one in kernels:
             if one.key not in self._begun:
                 done = self._begun[one.key] = threading.Event()
-                self._queue.put((one, done))
-        self.warm(len(self._begun))
+                if Cache.default().read(_answered(one)) is None:
+                    self._queue.put((one, done))
+                    count += 1
+                else:  # another process has asked for it
+                    done.set()
+        if count:
+            self.warm(len(self._workers) + count)
 
     def wait(self, kernels: Iterable[Ahead]) -> None:
         """Returns when all of these that were started are proved, or given up."""
@@ -158,6 +163,11 @@ def prove_ahead(kernels: Sequence[Ahead], jobs: int | None = None) -> None:
     own = provers() if jobs is None else Provers(jobs)
     own.start(kernels)
     own.wait(kernels)
+
+
+def _answered(one: Ahead) -> str:
+    """The name of the file that says that a worker has proved a kernel, or has found no proof in time."""
+    return digest(str((one.key, one.proof_seconds, *_tools()))) + ".ahead"
 
 
 def _cores() -> int:
@@ -202,6 +212,8 @@ class _Worker:
             one, done = self._queue.get()
             try:
                 answer = self._answer(one)
+                if answer["tools"] == _tools():
+                    Cache.default().write(_answered(one), b"")
                 if not answer["proved"]:
                     log.info("%s is not proved ahead: %s", one.kernel.name, answer["why"])
                 elif answer["tools"] != _tools():

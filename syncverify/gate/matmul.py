@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from syncverify.ir.nodes import DTYPE_BYTES, Kernel
 from syncverify.matmul import split
 from syncverify.matmul.choices import file_name, remembered
 from syncverify.matmul.choose import choose, ranked
-from syncverify.matmul.lower import launch_values, whole
+from syncverify.matmul.lower import computed, launch_values, whole
 from syncverify.matmul.pipeline import build
 from syncverify.matmul.problem import Problem
 from syncverify.matmul.schedule import K_SPAN, Schedule
@@ -30,6 +30,9 @@ _ALIGN = 16  # of every array's start, in bytes
 _INDEX_LIMIT = 2**31
 #: Schedules that are tried in the place of one that no check decides.
 MOST_OTHERS = 3
+#: Names that factors have where they change places.
+OTHER = {"a": "b", "b": "a"}
+T = TypeVar("T")
 #: Sizes and a number of multiprocessors.
 Point = tuple[tuple[str, int], ...]
 
@@ -53,7 +56,7 @@ class CompiledMatmul:
     def program(self, vector: int = 2) -> Program:
         """The kernel whose epilogue accesses ``vector`` elements at once."""
         if vector not in self._programs:
-            kernel = build(self.problem, self.schedule, self.policy, vector)
+            kernel = build(self._computed, self.schedule, self.policy, vector)
             each = self.each_launch and self.schedule.proved_by_launch
             self._programs[vector] = Program(
                 kernel,
@@ -66,6 +69,17 @@ class CompiledMatmul:
         return self._programs[vector]
 
     @property
+    def _computed(self) -> Problem:
+        """The problem as the kernel has it: of tiles by columns, that of the transposes."""
+        return self.problem.computed(self.schedule.by_columns)
+
+    def _named(self, given: Mapping[str, T]) -> dict[str, T]:
+        """Arrays, or what stands for them, by the names that the kernel has for them."""
+        if not self.schedule.by_columns:
+            return dict(given)
+        return {OTHER.get(name, name): x for name, x in given.items()}
+
+    @property
     def ir(self) -> Kernel:
         return self.program().kernel
 
@@ -76,8 +90,8 @@ class CompiledMatmul:
 
     def launch_values(self, sizes: Mapping[str, int], multiprocessors: int = H200_SMS) -> dict[str, int]:
         """The kernel's parameters for given M, N, K on a machine with that many SMs."""
-        steps = whole(self.problem, self.schedule)
-        return launch_values(self.schedule, sizes, multiprocessors, self._bk, steps)
+        steps = whole(self._computed, self.schedule)
+        return launch_values(self.schedule, computed(self.schedule, sizes), multiprocessors, self._bk, steps)
 
     @property
     def _bk(self) -> int:
@@ -110,10 +124,10 @@ class CompiledMatmul:
             program.require_proof(values)
         if device is None:
             kept = {name: _zeros(size) for name, size in self._workspaces(values).items()}
-            run_on_host(program, {**arrays, **kept}, results, values)
+            run_on_host(program, self._named({**arrays, **kept}), results, values)
         else:
             on = current_stream(arrays["a"]) if stream is None else stream
-            places = {n: x.address for n, x in {**arrays, **results}.items()}
+            places = self._named({n: x.address for n, x in {**arrays, **results}.items()})
             places |= workspaces(device, on, self.schedule.sums, self._workspaces(values))
             launch(program, places, values, device, on)
         return self._owners(results)
@@ -135,7 +149,7 @@ class CompiledMatmul:
         program = self._program(sizes)
         values = self.launch_values(sizes, multiprocessors)
         program.require_proof(values)
-        given = {name: x.owner for name, x in {**arrays, **results}.items()}
+        given = self._named({name: x.owner for name, x in {**arrays, **results}.items()})
         found = simulate.run(program.kernel, values, given)
         shape = (sizes["M"], sizes["N"])
         return tuple(found[o.name].reshape(shape) for o in self.problem.epilogue.outputs)
@@ -145,7 +159,7 @@ class CompiledMatmul:
         self._program(sizes).require_proof(self.launch_values(sizes, multiprocessors))
 
     def _program(self, sizes: Mapping[str, int]) -> Program:
-        return self.program(2 if sizes["N"] % 2 == 0 else 1)
+        return self.program(2 if sizes["N"] % 2 == 0 and not self.schedule.by_columns else 1)
 
     def _workspaces(self, values: Mapping[str, int]) -> dict[str, int]:
         """Bytes of what blocks pass partial sums through."""

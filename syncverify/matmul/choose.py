@@ -20,7 +20,7 @@ from syncverify.matmul.cost import (
     steps_of,
     tile_name,
 )
-from syncverify.matmul.lower import stages_of
+from syncverify.matmul.lower import computed, stages_of
 from syncverify.matmul.problem import Problem
 from syncverify.matmul.schedule import Schedule
 
@@ -41,6 +41,15 @@ SPLITS: tuple[tuple[Literal["pairs", "one"], int], ...] = (
     *(("pairs", q) for q in (2, 3, 4)), *(("one", q) for q in (2, 3, 4, 5, 6, 8, 11, 13)),
 )  # fmt: skip
 SHORTEST = 4
+#: Tiles whose width is fitted to the columns: rows, multiplying warpgroups, registers, blocks of an SM, and
+#: the widest. So many of them side by side at most.
+FITTED: tuple[tuple[int, int, tuple[int, int] | None, int, int], ...] = (
+    (128, 2, TWO, 1, 256), (256, 2, TWO, 1, 192), (192, 3, THREE, 1, 192), (64, 1, None, 1, 256),
+    (64, 1, None, 2, 128), (128, 1, HALF, 2, 128),
+)  # fmt: skip
+MOST_FITTING = 5
+#: The narrowest of several side by side.
+LEAST_FITTED = 40
 #: Tiles for which a proof that blocks share one of them behind whole ones takes long, and how many blocks
 #: may share one at most: behind whole ones; clusters, by their multiplying warpgroups.
 SLOW = {(128, 192), (128, 64)}
@@ -74,14 +83,25 @@ def forms(problem: Problem) -> list[Schedule]:
     return [f.schedule for staged in (True, False) for f in _forms(*_key(problem, staged))]
 
 
+def fitted_forms(problem: Problem, sizes: Mapping[str, int], multiprocessors: int = 132) -> list[Schedule]:
+    """Those of the menu for given sizes whose tiles are fitted to them."""
+    standard = set(forms(problem))
+    return [s for s in menu(problem, sizes, multiprocessors) if s not in standard]
+
+
 def ranked(
     problem: Problem, sizes: Mapping[str, int], multiprocessors: int, card: Card | None = None
 ) -> list[Schedule]:
     """The menu by the time that the model gives for the card, or this machine's; dependent launches where
     they are short."""
-    facts, c = Facts.of(problem), (card or here()).coefficients
+    c = (card or here()).coefficients
+    facts = {kind: Facts.of(p) for kind, p in _kinds(problem)}
     timed = [
-        (_time(c, facts, f, sizes, multiprocessors), n, f.schedule)
+        (
+            _time(c, facts[f.schedule.by_columns], f, computed(f.schedule, sizes), multiprocessors),
+            n,
+            f.schedule,
+        )
         for n, f in enumerate(_forms_for(problem, sizes, multiprocessors))
     ]
     return [replace(s, dependent=time < LONG) for time, _, s in sorted(timed)]
@@ -105,8 +125,10 @@ def predicted(
     card: Card | None = None,
 ) -> float:
     """Microseconds that the model gives a launch."""
+    problem = problem.computed(schedule.by_columns)
     form = _Form(schedule, stages_of(problem, schedule), tile_name(schedule))
-    return _time((card or here()).coefficients, Facts.of(problem), form, sizes, multiprocessors)
+    coefficients, sizes = (card or here()).coefficients, computed(schedule, sizes)
+    return _time(coefficients, Facts.of(problem), form, sizes, multiprocessors)
 
 
 def candidates(
@@ -128,17 +150,20 @@ def candidates(
 def possible(problem: Problem, schedule: Schedule) -> bool:
     """Whether the problem can be computed so."""
     try:
+        problem = problem.computed(schedule.by_columns)
         schedule.check(len(problem.rights))
-        schedule.fitted_stages(schedule.staging(problem.output_sizes), len(problem.rights))
+        schedule.fitted_stages(schedule.staging(problem.output_sizes), len(problem.rights), not problem.b_t)
     except InputError:
         return False
-    return (problem.b_t or schedule.tile_n % 64 == 0) and not (problem.prologue and schedule.pending)
+    return not (problem.prologue and schedule.pending)
 
 
 def proved_soon(schedule: Schedule) -> bool:
     """Whether a split is proved for every size in seconds: not where neighbours share their only tiles, nor
     where blocks share one tile of some sizes, or many do, behind whole ones. Clusters share one tile, few of
-    them."""
+    them, and none by columns."""
+    if schedule.by_columns and (schedule.cluster > 1 or schedule.persistent):
+        return False
     if schedule.cluster > 1:
         alone = schedule.shares == "one" and not schedule.persistent
         return alone and schedule.split_k <= MOST_CLUSTERS[schedule.consumers]
@@ -160,9 +185,28 @@ def _time(
 
 
 def _forms_for(problem: Problem, sizes: Mapping[str, int], multiprocessors: int) -> list[_Form]:
-    staged = not sizes["N"] % (16 // min(problem.output_sizes))
-    every = _forms(*_key(problem, staged))
-    return [f for f in every if _suits(f.schedule, problem, sizes, multiprocessors)]
+    found: list[_Form] = []
+    for by_columns, p in _kinds(problem):
+        own = {**sizes, "M": sizes["N"], "N": sizes["M"]} if by_columns else sizes
+        staged = not own["M" if by_columns else "N"] % (16 // min(p.output_sizes))
+        if by_columns and not staged:
+            continue
+        every = _forms(*_key(p, staged), fitting(own["N"]), by_columns)
+        found += [f for f in every if _suits(f.schedule, p, own, multiprocessors)]
+    return found
+
+
+def _kinds(problem: Problem) -> list[tuple[bool, Problem]]:
+    """The problem, and where it can be computed so, that of the transposes (True)."""
+    other = problem.transposed
+    return [(False, problem), *([(True, other)] if other is not None else [])]
+
+
+def fitting(columns: int) -> tuple[int, ...]:
+    """Widths of tiles, a few of which cover so many columns almost without a rest."""
+    by_count = {count: -(-columns // (count * 8)) * 8 for count in range(1, MOST_FITTING + 1)}
+    found = {n for count, n in by_count.items() if n <= 256 and (count == 1 or n >= LEAST_FITTED)}
+    return tuple(sorted(found))
 
 
 def _suits(s: Schedule, problem: Problem, sizes: Mapping[str, int], multiprocessors: int) -> bool:
@@ -195,24 +239,41 @@ def _key(problem: Problem, staged: bool) -> _Key:
     return problem.b_t, problem.prologue is not None, outputs, len(problem.rights), staged
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=256)
 def _forms(
-    b_t: bool, prologue: bool, outputs: tuple[int, ...], rights: int, staged: bool
-) -> tuple[_Form, ...]:
-    """Every form that such problems allow."""
-    return tuple(_made(b_t, prologue, list(outputs), rights, staged))
+    b_t: bool, prologue: bool, outputs: tuple[int, ...], rights: int, staged: bool,
+    widths: tuple[int, ...] = (), by_columns: bool = False,
+) -> tuple[_Form, ...]:  # fmt: skip
+    """Every form that such problems allow; ``widths``: of tiles beside those of the menu, or by columns of
+    all."""
+    return tuple(_made(b_t, prologue, list(outputs), rights, staged, widths, by_columns))
 
 
-def _made(b_t: bool, prologue: bool, outputs: list[int], rights: int, staged: bool) -> Iterator[_Form]:
-    for m, wide, consumers, registers, resident in TILES:
-        n = wide // rights  # two products share the columns of a tile
-        if n % 16 or (not b_t and n % 64):
+def _tiles(rights: int, widths: tuple[int, ...], by_columns: bool) -> Iterator[Schedule]:
+    """Tiles of the menu, and those of the given widths."""
+    for m, wide, consumers, registers, resident in () if by_columns else TILES:
+        # two products share the columns of a tile
+        yield Schedule(m, wide // rights, consumers, registers=registers, resident=resident)
+    known = {(t[0], t[1] // rights, t[2], t[4]) for t in TILES} if not by_columns else set()
+    for m, consumers, registers, resident, most in FITTED if rights == 1 else ():
+        for n in widths:
+            if n <= most and (m, n, consumers, resident) not in known:
+                own = None if (m, consumers) == (128, 2) and n <= 64 else registers
+                yield Schedule(m, n, consumers, registers=own, resident=resident, by_columns=by_columns)
+
+
+def _made(
+    b_t: bool, prologue: bool, outputs: list[int], rights: int, staged: bool, widths: tuple[int, ...],
+    by_columns: bool,
+) -> Iterator[_Form]:  # fmt: skip
+    for tile in _tiles(rights, widths, by_columns):
+        if tile.tile_n % 8 or (rights > 1 and tile.tile_n % (16 if b_t else 64)):
             continue
-        tile = Schedule(m, n, consumers, registers=registers, resident=resident)
+        resident = tile.resident
         for whole in _whole(tile, prologue):
             shared = _splits(whole) if resident == 1 and rights == 1 else ()
             for s in (whole, *shared):
-                form = _stored(s, outputs, rights, staged)
+                form = _stored(s, outputs, rights, staged, not b_t)
                 if form is not None:
                     yield form
 
@@ -236,13 +297,13 @@ def _splits(whole: Schedule) -> Iterator[Schedule]:
             yield s
 
 
-def _stored(s: Schedule, outputs: list[int], rights: int, staged: bool) -> _Form | None:
+def _stored(s: Schedule, outputs: list[int], rights: int, staged: bool, along_n: bool) -> _Form | None:
     """By tensor copies where rows allow them and shared memory has the room, else directly."""
-    for store in ("tma", "direct") if staged else ("direct",):
+    for store in ("tma",) if s.by_columns else ("tma", "direct") if staged else ("direct",):
         form = replace(s, store="tma" if store == "tma" else "direct")
         try:
             form.check(rights)
-            stages = form.fitted_stages(form.staging(outputs), rights)
+            stages = form.fitted_stages(form.staging(outputs), rights, along_n)
         except InputError:
             continue
         return _Form(form, stages, tile_name(form))

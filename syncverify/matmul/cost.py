@@ -33,7 +33,8 @@ DIRECT = 2.0
 @dataclass(frozen=True, slots=True)
 class Facts:
     """What of a problem the time depends on. ``size``: bytes of an element of a factor as it is multiplied;
-    ``rights``: right factors; ``read``, ``written``: bytes beside factors for each element of C."""
+    ``rights``: right factors; ``read``, ``written``: bytes beside factors for each element of C;
+    ``by_columns``: whether C is stored so."""
 
     a_t: bool
     b_t: bool
@@ -42,13 +43,16 @@ class Facts:
     rights: int
     read: int
     written: int
+    by_columns: bool
 
     @staticmethod
     def of(problem: Problem) -> Facts:
         read = sum(DTYPE_BYTES[t.dtype] for _, t in problem.others if len(t.dims) == 2)
         stored = DTYPE_BYTES[problem.types["a"]]
         rights, written = len(problem.rights), sum(problem.output_sizes)
-        return Facts(problem.a_t, problem.b_t, problem.size, stored, rights, read, written)
+        return Facts(
+            problem.a_t, problem.b_t, problem.size, stored, rights, read, written, problem.by_columns
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +67,8 @@ class Counts:
     ``rows`` of 128 bytes from L2, ``crossing`` of them that lie across lines; ``filled``, rows of shared
     memory. ``area``: elements of a tile that are stored; ``ragged``: how far rows of C cross lines.
     ``others``: partial sums that a block adds; ``sums``: elements of them. ``bytes`` of memory.
-    The rest are 0 or 1: of a split, a cluster, one or three multiplying warpgroups, a group in flight, a
-    dependent launch, one that is long.
+    The rest are 0 or 1: C is stored by columns (``turned``); of a split, a cluster, one or three multiplying
+    warpgroups, a group in flight, a dependent launch, one that is long.
     """
 
     steps: float
@@ -87,6 +91,7 @@ class Counts:
     others: float
     sums: float
     bytes: float
+    turned: float
     split: float
     cluster: float
     one: float
@@ -105,6 +110,7 @@ class Coefficients:
     is written to shared memory. ``latency`` of a load, over as many stages as there are. ``idle``: the power
     of the share of busy SMs by which loads become faster where others are idle. ``end``, ``stored``: for the
     end of a tile, and for each of its elements; ``ragged``: how much more where rows of C cross lines;
+    ``turned``: how much more where C is stored by columns;
     ``beside``: what is left of the end of a tile beside the products of another block. ``restart``,
     ``cluster_restart``: of a block, of one in a cluster, behind others. ``hand_over``, ``each``, ``sum``: of
     partial sums, at all, for each of them, for each element. ``memory``: microseconds for 10^6 bytes.
@@ -125,6 +131,7 @@ class Coefficients:
     end: float
     stored: float
     ragged: float
+    turned: float
     beside: float
     restart: float
     cluster_restart: float
@@ -147,8 +154,10 @@ class Coefficients:
 
 
 def tile_name(schedule: Schedule) -> str:
-    """Tiles of one name have one factor."""
-    name = f"{schedule.tile_m}x{schedule.tile_n}/{schedule.consumers}"
+    """Tiles of one name have one factor: those of nearly as many columns."""
+    least, most = (32, 256) if schedule.tile_m == 64 else (64, 256)
+    columns = min(max(round(schedule.tile_n / 32) * 32, least), most)
+    name = f"{schedule.tile_m}x{columns}/{schedule.consumers}"
     return name if schedule.resident == 1 else f"{name}x{schedule.resident}"
 
 
@@ -181,6 +190,9 @@ def counted(
     # rows that a block's tiles hold on average: what lies outside does not come from memory
     rows_a = m / (down * sharing_b) / sharing_a
     rows_b = n / (across * sharing_a) / sharing_b * facts.rights
+    wide = schedule.columns(not facts.b_t)
+    if wide > schedule.tile_n:
+        rows_b = min(wide, n)  # neighbours bring a panel twice
     lines_a = crossing((m if facts.a_t else k) * facts.stored)
     lines_b = crossing((k if facts.b_t else n) * facts.size)
     q, others = schedule.split_k, 0
@@ -210,10 +222,12 @@ def counted(
         steps, stages, turns, at_once, busy, last, at_last, busy_last, ends, restarts,
         schedule.tile_m * columns * (K_SPAN // 2) / MULTIPLY_ADDS,
         schedule.tile_m // 64 * 4 * (64 * 32 + columns * 32) / SHARED_BYTES,
-        rows_a + rows_b, rows_a * lines_a + rows_b * lines_b, schedule.tile_m + columns,
+        rows_a + rows_b, rows_a * lines_a + rows_b * lines_b, schedule.tile_m + wide * facts.rights,
         schedule.tile_m * schedule.tile_n * (facts.read + facts.written) / 2 * direct,
-        crossing(n * facts.written), others, schedule.tile_m * columns * (1 + others) if others else 0, moved,
-        q > 1, cluster > 1, schedule.consumers == 1, schedule.consumers == 3, schedule.pending,
+        crossing((m if facts.by_columns else n) * facts.written), others,
+        schedule.tile_m * columns * (1 + others) if others else 0, moved,
+        facts.by_columns, q > 1, cluster > 1, schedule.consumers == 1, schedule.consumers == 3,
+        schedule.pending,
         schedule.dependent, schedule.dependent and least > LONG,
     )  # fmt: skip
 
@@ -249,7 +263,7 @@ def microseconds(c: Coefficients, x: Counts, tile: float) -> float:
         found: float = (own + late) ** (1 / c.pace)
         return found
 
-    end = c.end + c.stored * x.area * (1 + c.ragged * x.ragged)
+    end = c.end + c.stored * x.area * (1 + c.ragged * x.ragged) * (1 + c.turned * x.turned)
     cycles = x.turns * x.steps * step(x.at_once, x.busy) + x.ends * end * (1 + (x.at_once - 1) * c.beside)
     ends = 1 + (x.at_last - 1) * c.beside
     cycles = cycles + x.last * (x.steps * step(x.at_last + 1 - x.last, x.busy_last + 1 - x.last) + end * ends)

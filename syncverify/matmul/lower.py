@@ -40,7 +40,7 @@ from syncverify.matmul.problem import FACTOR, Problem
 from syncverify.matmul.schedule import K_SPAN, Schedule
 from syncverify.matmul.storing import epilogue, lane_row, output_map, plus
 
-Swizzle = Literal["32B", "64B", "128B"]
+Swizzle = Literal["none", "32B", "64B", "128B"]
 
 FULL = "full"
 A_FRAG = "a_frag"
@@ -54,11 +54,13 @@ DERIVED = ("steps", "tiles_m", "tiles_n", "turns", "share", "each", "more", "tea
 def lower(problem: Problem, schedule: Schedule, vector: int = 2) -> Kernel:
     """The kernel without synchronization; ``vector``: elements per access of the epilogue (1 or 2)."""
     schedule.check(len(problem.rights))
-    if not problem.b_t and schedule.tile_n % PANEL:
-        raise InputError(f"{problem.name}: layout {problem.layout} needs a tile_n of whole panels of {PANEL}")
     if problem.prologue is not None and schedule.pending:
         raise InputError(f"{problem.name}: with a prologue no group stays in flight: pending=0")
-    bk = K_SPAN // DTYPE_BYTES[problem.dtype]
+    if problem.by_columns:
+        vector = 1  # neighbours of a thread's share are rows apart
+    if problem.by_columns != schedule.by_columns:
+        raise InputError(f"{problem.name}: a schedule by columns is for results that are stored by columns")
+    bk, wide = K_SPAN // DTYPE_BYTES[problem.dtype], schedule.columns(not problem.b_t)
     staged = problem.epilogue.outputs if schedule.store == "tma" else ()
     schedule.staging(problem.output_sizes)
     width = schedule.width(max(problem.output_sizes))
@@ -107,19 +109,16 @@ def lower(problem: Problem, schedule: Schedule, vector: int = 2) -> Kernel:
                 TensorMap(
                     f"{b}_map",
                     b,
-                    _box(not problem.b_t, schedule.tile_n, schedule.sharing_b, bk),
+                    _box(not problem.b_t, wide, schedule.sharing_b, bk),
                     "128B",
                 )
                 for b in problem.rights
             ),
-            *(TensorMap(output_map(o.name), o.name, (schedule.rows, width), _rows(o, width)) for o in staged),
+            *(_output_map(o, schedule, width) for o in staged),
         ),
         shared=(
             _buffer(A_TILE, problem.types["a"], schedule.tile_m, bk, problem.a_t, _swizzle(problem)),
-            *(
-                _buffer(f"{b}_tile", problem.dtype, schedule.tile_n, bk, not problem.b_t)
-                for b in problem.rights
-            ),
+            *(_buffer(f"{b}_tile", problem.dtype, wide, bk, not problem.b_t) for b in problem.rights),
             *(_staging(o, schedule, width) for o in staged),
             *((stream.buffer(schedule),) if schedule.streams else ()),
         ),
@@ -156,9 +155,17 @@ def _grid(schedule: Schedule) -> tuple[Expr, Expr, Expr]:
     return Var("blocks"), Int(1), Int(1)
 
 
+def computed(schedule: Schedule, sizes: Mapping[str, int]) -> dict[str, int]:
+    """The sizes as the kernel has them: of tiles by columns, M and N have changed places."""
+    if not schedule.by_columns:
+        return dict(sizes)
+    return {**sizes, "M": sizes["N"], "N": sizes["M"]}
+
+
 def stages_of(problem: Problem, schedule: Schedule) -> int:
     """Slots of the ring of loads."""
-    return schedule.fitted_stages(schedule.staging(problem.output_sizes), len(problem.rights))
+    staging = schedule.staging(problem.output_sizes)
+    return schedule.fitted_stages(staging, len(problem.rights), not problem.b_t)
 
 
 def whole(problem: Problem, schedule: Schedule) -> tuple[int, int]:
@@ -217,7 +224,7 @@ def default_sizes(problem: Problem, schedule: Schedule) -> dict[str, int]:
         down, steps = 5, max(stages + 1, *schedule.whole(stages))
     return {
         "M": schedule.tile_m * down - 8,
-        "N": schedule.tile_n * across - 8,
+        "N": schedule.tile_n * across - max(8, 16 // min(problem.output_sizes)),
         "K": bk * steps - max(8, *(_unit(t) for t in problem.types.values())),
     }
 
@@ -231,7 +238,8 @@ def _facts(problem: Problem, schedule: Schedule, vector: int) -> tuple[Expr, ...
     facts: list[Expr] = [Var(d) >= 1 for d in ("M", "N", "K")]
     facts += [(Var(d) % inner[d]).eq(0) for d in sorted(inner)]
     if schedule.store == "tma":
-        facts.append((Var("N") % (16 // min(problem.output_sizes))).eq(0))
+        contiguous = "M" if problem.by_columns else "N"
+        facts.append((Var(contiguous) % (16 // min(problem.output_sizes))).eq(0))
     elif vector > 1 and "N" not in inner:
         facts.append((Var("N") % vector).eq(0))
     facts += [Var(x) >= 1 for x in ("steps", "tiles_m", "tiles_n", "blocks")]
@@ -276,14 +284,25 @@ def _buffer(name: str, dtype: str, rows: int, bk: int, along_mn: bool, swizzle: 
 
 def _staging(output: Output, schedule: Schedule, width: int) -> Shared:
     """A part of a warpgroup's share of an output, for each warpgroup."""
+    if schedule.by_columns:
+        panels = (Int(schedule.consumers), Int(schedule.rows // PANEL), Int(width), Int(PANEL))
+        return Shared(f"{output.name}_tile", output.dtype, panels, 1024, None, "128B")
     shape = (Int(schedule.consumers), Int(schedule.rows), Int(width))
     return Shared(f"{output.name}_tile", output.dtype, shape, 1024, None, _rows(output, width))
+
+
+def _output_map(output: Output, schedule: Schedule, width: int) -> TensorMap:
+    """What one copy stores: rows of a warpgroup, or of tiles by columns a panel of 64 columns."""
+    name = output_map(output.name)
+    if schedule.by_columns:
+        return TensorMap(name, output.name, (width, PANEL), "128B")
+    return TensorMap(name, output.name, (schedule.rows, width), _rows(output, width))
 
 
 def _rows(output: Output, width: int) -> Swizzle:
     """The swizzle of rows of so many elements: beside a wider output those of a part are shorter."""
     found: dict[int, Swizzle] = {32: "32B", 64: "64B", 128: "128B"}
-    return found[width * DTYPE_BYTES[output.dtype]]
+    return found.get(width * DTYPE_BYTES[output.dtype], "none")
 
 
 def _tile(schedule: Schedule) -> list[Stmt]:
@@ -315,12 +334,12 @@ def _ranked(e: Expr, cluster: int) -> Expr:
 def _main_loop(problem: Problem, schedule: Schedule, bk: int) -> Stmt:
     splits = schedule.split_k > 1
     k = (Var("skip") + Var("k")) * bk if splits else Var("k") * bk
-    bar = BarrierRef(FULL, Int(0))
+    bar, wide = BarrierRef(FULL, Int(0)), schedule.columns(not problem.b_t)
     body: list[Stmt] = []
     for map_name, tile, at, extent, along_mn, c in (
         (A_MAP, A_TILE, Var("row"), schedule.tile_m, problem.a_t, schedule.sharing_a),
         *(
-            (f"{b}_map", f"{b}_tile", Var("col"), schedule.tile_n, not problem.b_t, schedule.sharing_b)
+            (f"{b}_map", f"{b}_tile", Var("col"), wide, not problem.b_t, schedule.sharing_b)
             for b in problem.rights
         ),
     ):

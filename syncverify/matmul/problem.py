@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from syncverify.base.source import InputError
 from syncverify.fusion.functions import FUNCTIONS
@@ -27,7 +27,8 @@ class Problem:
     ``layout``: for A and B, ``K`` if the dimension that they share is contiguous, else ``M`` and ``N``: A is
     stored as (M, K) or (K, M), B as (N, K) or (K, N). Factors of 8 or 32 bits are stored as KK only; tf32
     ones are f32 in memory. ``prologue``: an elementwise fusion over (M, K) of the one input ``a``, which
-    makes A of what memory holds; A then comes from registers.
+    makes A of what memory holds; A then comes from registers. ``by_columns``: memory holds C column by
+    column, as (N, M); then the epilogue has no other inputs, and asks for no places.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Problem:
     layout: str
     epilogue: Fusion
     prologue: Fusion | None = None
+    by_columns: bool = False
 
     def __post_init__(self) -> None:
         for what, f in (("an epilogue", self.epilogue), ("a prologue", self.prologue)):
@@ -63,6 +65,10 @@ class Problem:
             )
         if self.prologue is not None:
             self._check_prologue(self.prologue)
+        if self.by_columns and not self._plain:
+            raise InputError(
+                f"{self.name}: C is stored by columns where 16-bit results are made of one product alone"
+            )
         object.__setattr__(self, "epilogue", renamed(self.epilogue, (PRODUCT, SECOND)))
 
     def _check_prologue(self, f: Fusion) -> None:
@@ -86,6 +92,27 @@ class Problem:
         for op in (f.node(i).op for i in f.order()):
             if op not in FUNCTIONS and op not in {"input", "const", *more}:
                 raise InputError(f"{self.name}: {what} is elementwise; {op} is for fusions without products")
+
+    @property
+    def _plain(self) -> bool:
+        """Whether 16-bit results are made of one product alone."""
+        alone = not self.others and self.prologue is None and len(self.rights) == 1
+        return alone and not self.placed and set(self.output_sizes) == {2}
+
+    @property
+    def transposed(self) -> Problem | None:
+        """The same results as the transpose of the transposed factors' product, where that is computed."""
+        if not self._plain:
+            return None
+        layout = ("K" if self.b_t else "M") + ("N" if self.a_t else "K")
+        return replace(self, layout=layout, by_columns=not self.by_columns)
+
+    def computed(self, by_columns: bool) -> Problem:
+        """The problem as a kernel has it: of tiles by columns, that of the transposes."""
+        found = self.transposed if by_columns else self
+        if found is None:
+            raise InputError(f"{self.name}: by_columns is for 16-bit results of one product alone")
+        return found
 
     @property
     def placed(self) -> bool:
@@ -151,7 +178,8 @@ class Problem:
         b = ("N", "K") if self.b_t else ("K", "N")
         others = {n: t.dims for n, t in self.others}
         factors = {"a": a, **dict.fromkeys(self.rights, b)}
-        return {**factors, **others, **{o.name: DIMS for o in self.epilogue.outputs}}
+        stored = DIMS[::-1] if self.by_columns else DIMS
+        return {**factors, **others, **{o.name: stored for o in self.epilogue.outputs}}
 
 
 def product(dtype: str = "bf16", layout: str = "KK", name: str = "matmul", out: str = "") -> Problem:

@@ -20,6 +20,10 @@ LEAST_ROW = 32
 WARPGROUP = 128
 #: Registers of an SM, and those that a thread needs beside its accumulators.
 FILE, BESIDE = 65536, 26
+#: Rows of C that tiles by columns stage at one time, at least and at most.
+LEAST_STAGED, MOST_STAGED = 16, 104
+#: Partial sums of a thread that are handed over at one time: multiples of 16 bytes, the best first.
+DEPTHS = (32, 16, 28, 24, 20, 36)
 #: Multiprocessors that rows of tiles are grouped for.
 SMS = 132
 
@@ -46,7 +50,8 @@ class Schedule:
     blocks begin and end ``any``where inside its tiles. ``sums``: these add partial sums in order
     (``ordered``), or as they come (``any``). ``dependent``: blocks set their barriers up while the grid
     before still runs (programmatic dependent launch). ``resident``: blocks that an SM holds at one time, so
-    that one stores while another multiplies.
+    that one stores while another multiplies. ``by_columns``: A and B change places, so that tiles are those
+    of C's transpose: ``tile_m`` of its columns by ``tile_n`` of its rows, of which a few fill a tile.
     """
 
     tile_m: int = 128
@@ -68,6 +73,7 @@ class Schedule:
     sums: Literal["ordered", "any"] = "ordered"
     dependent: bool = False
     resident: int = 1
+    by_columns: bool = False
 
     @property
     def title(self) -> str:
@@ -75,7 +81,7 @@ class Schedule:
         anyhow = (self.sums == "any" and self.split_k > 1) or (self.pingpong and self.laps == "any")
         marks = {
             "p": self.persistent, "t": self.store == "tma", "c": self.cluster == 2, "q": self.cluster == 4,
-            "b": self.beside and self.cluster > 1, "o": self.pingpong,
+            "r": self.by_columns, "b": self.beside and self.cluster > 1, "o": self.pingpong,
             "odd": self.pingpong and self.laps == "odd",
             "d": self.dependent, "+": self.pending > 0, "w": self.arrive == "warpgroup",
             f"g{self.group}": self.group > 0, f"s{self.stages}": self.stages > 0,
@@ -90,9 +96,7 @@ class Schedule:
         check_fields(self)
         _require(1 <= self.consumers <= 3, "consumers must be 1 to 3")
         _require(self.tile_m % (64 * self.sharing) == 0, "tile_m must be 64 rows or more for each consumer")
-        _require(
-            self.tile_n % 16 == 0 and 16 <= self.tile_n <= 256, "tile_n must be a multiple of 16 up to 256"
-        )
+        _require(self.tile_n % 8 == 0 and 8 <= self.tile_n <= 256, "tile_n must be a multiple of 8 up to 256")
         _require(self.tile_m <= 256, "tile_m must be at most 256")
         _require(self.stages == 0 or 2 <= self.stages <= 16, "stages must be 2 to 16, or 0 to choose them")
         _require(self.cluster in (1, 2, 4), "cluster must be 1, 2 or 4")
@@ -109,7 +113,7 @@ class Schedule:
             _require(
                 not (self.persistent and self.streams), "runs go through many tiles anyway: not persistent"
             )
-            _require(self.tile_n % 32 == 0, "split_k needs a tile_n of whole parts of 32 columns")
+            _require(self.depth > 0, "split_k needs sums of a thread that are cut into equal parts")
             _require(self.sums == "ordered" or self.shares == "any", "sums=any is for shares=any")
             most = 16 // self.cluster
             _require(self.streams or self.split_k <= most, "a row of the grid has at most 16 blocks")
@@ -172,10 +176,27 @@ class Schedule:
     def accumulators(self) -> int:
         return self.rows * self.tile_n // WARPGROUP
 
+    @property
+    def depth(self) -> int:
+        """Partial sums of a thread that are read or written at one time; 0 if there is no such number."""
+        return next((d for d in DEPTHS if self.accumulators % d == 0), 0)
+
     def width(self, size: int) -> int:
-        """Columns of a part of a tile that is staged at one time: rows of the swizzle, or half ones."""
+        """Columns of a part of a tile that is staged at one time: rows of the swizzle, or half ones, or rows
+        without a swizzle; of tiles by columns, whose parts are rows of C, as many as divide the tile."""
+        if self.by_columns:
+            return max(w for w in range(8, MOST_STAGED + 1, 8) if self.tile_n % w == 0)
         whole = K_SPAN // size
+        if self.tile_n % (whole // 2):
+            return self._unswizzled
         return whole if self.tile_n % whole == 0 else whole // 2
+
+    @property
+    def _unswizzled(self) -> int:
+        """Columns of a part whose rows need no swizzle: of an odd number of eights, so that rows below each
+        other begin in other banks."""
+        odd = [w for w in range(8, self.tile_n + 1, 16) if self.tile_n % w == 0]
+        return max([w for w in odd if LEAST_STAGED < w <= MOST_STAGED], default=max(odd, default=8))
 
     def parts(self, size: int) -> int:
         """Parts of a tile's columns that go through a staging buffer in turn."""
@@ -193,19 +214,27 @@ class Schedule:
         most = max(sizes)
         width = self.width(most)
         _require(
-            self.tile_n % width == 0 and width * min(sizes) >= LEAST_ROW,
+            not self.by_columns or width >= min(LEAST_STAGED, self.tile_n),
+            f"by_columns stages parts of {LEAST_STAGED} rows or more",
+        )
+        _require(
+            self.by_columns or (self.tile_n % width == 0 and width * min(sizes) >= LEAST_ROW),
             f"store=tma needs a tile_n of whole rows of {K_SPAN} bytes, or of {K_SPAN // 2}",
         )
         return sum(sizes) * self.consumers * self.rows * width * self.store_slots(most)
 
-    def fitted_stages(self, staging: int = 0, products: int = 1) -> int:
+    def columns(self, along_n: bool) -> int:
+        """Columns of B that a step brings: whole panels of 64 where memory runs along N."""
+        return -(-self.tile_n // 64) * 64 if along_n else self.tile_n
+
+    def fitted_stages(self, staging: int = 0, products: int = 1, along_n: bool = False) -> int:
         """The stages: chosen, beside so many bytes of staging buffers, where that is left open.
 
-        ``products``: right factors whose tiles a slot holds.
+        ``products``: right factors whose tiles a slot holds; ``along_n``: whether their memory runs so.
         """
         if self.stages:
             return self.stages
-        slot = (self.tile_m + self.tile_n * products) * K_SPAN
+        slot = (self.tile_m + self.columns(along_n) * products) * K_SPAN
         # an SM keeps so much beside what each of its blocks asks for
         own = (SHARED_LIMIT + BLOCK_OWN) // self.resident - BLOCK_OWN
         found = min(8, (own - RESERVED - staging) // slot)

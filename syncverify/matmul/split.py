@@ -214,25 +214,20 @@ def _ranked(schedule: Schedule, at: Expr) -> Expr:
 
 def _sums(schedule: Schedule, whose: Expr, product: int, products: int) -> GlobalRegion:
     """A thread's partial sums of part ``p`` of its warpgroup's share of one product."""
-    depth, each = _depth(schedule), schedule.rows * schedule.tile_n
+    depth, each = schedule.depth, schedule.rows * schedule.tile_n
     first = (_ranked(schedule, whose) * schedule.consumers + Var("wg")) * (each * products)
     at = (first + product * each if product else first) + Var("p") * (depth * WARPGROUP) + _THREAD * _UNIT
     return GlobalRegion(SUMS, at, Int(_UNIT), Int(depth // _UNIT), Int(WARPGROUP * _UNIT))
 
 
-def _depth(schedule: Schedule) -> int:
-    """Sums of a thread that are read or written at once."""
-    return 32 if schedule.accumulators % 32 == 0 else 16
-
-
 def _parts(schedule: Schedule, body: Sequence[Stmt]) -> For:
-    parts = schedule.accumulators // _depth(schedule)
+    parts = schedule.accumulators // schedule.depth
     return For("p", Int(0), Int(parts), Int(1), tuple(body), unroll=parts)
 
 
 def left(schedule: Schedule, accumulators: Sequence[str]) -> Stmt:
     """The partial sums of a block that does not finish the tile."""
-    depth, body = _depth(schedule), list[Stmt]()
+    depth, body = schedule.depth, list[Stmt]()
     for k, name in enumerate(accumulators):
         value = _numbered("part", k)
         to = _sums(schedule, Var("ours"), k, len(accumulators))
@@ -242,7 +237,7 @@ def left(schedule: Schedule, accumulators: Sequence[str]) -> Stmt:
 
 def added(schedule: Schedule, accumulators: Sequence[str]) -> Stmt:
     """What others left is added to the accumulators, the nearest block's first."""
-    depth, body = _depth(schedule), list[Stmt]()
+    depth, body = schedule.depth, list[Stmt]()
     for k, name in enumerate(accumulators):
         own, others, both = (_numbered(name, k) for name in ("own", "sum", "both"))
         at = Var("p") * depth

@@ -20,6 +20,9 @@ from syncverify.matmul.epilogue import arithmetic, loads, places, register, resu
 from syncverify.matmul.problem import Problem
 from syncverify.matmul.schedule import Schedule
 
+#: Columns of C in a row of 128 bytes, where memory holds C's transpose.
+PANEL = 64
+
 
 def epilogue(problem: Problem, schedule: Schedule, vector: int) -> list[Stmt]:
     """Every thread stores its share of the accumulators, two neighbours of a row at a time.
@@ -27,7 +30,7 @@ def epilogue(problem: Problem, schedule: Schedule, vector: int) -> list[Stmt]:
     Inputs are read at the nearest place inside, whatever is stored: no branch parts one read from the next.
     """
     if schedule.store == "tma":
-        return [_parts(problem, schedule)]
+        return [_by_columns(problem, schedule) if problem.by_columns else _parts(problem, schedule)]
     result: list[Stmt] = []
     nearest = bool(problem.others)
     along = any("N" in t.dims for _, t in problem.others)
@@ -44,7 +47,7 @@ def epilogue(problem: Problem, schedule: Schedule, vector: int) -> list[Stmt]:
                 *arithmetic(problem.epilogue, places(Var("r"), Var("c"), vector)),
                 If(
                     Binary("and", Var("r") < Var("M"), Var("c") < Var("N")),
-                    tuple(stores(problem.epilogue, Var("r"), Var("c"), vector)),
+                    tuple(stores(problem.epilogue, Var("r"), Var("c"), vector, problem.by_columns)),
                 ),
             ]
         row: list[Stmt] = [Let("r", own_row(schedule) + plus(lane_row(), block * 64))]
@@ -118,6 +121,31 @@ def _matrices(problem: Problem, schedule: Schedule) -> Stmt:
             for o, value in results(problem.epilogue)
         ]
     return For("p", Int(0), Int(parts), Int(1), (*body, *_copies(problem, schedule, width)), unroll=parts)
+
+
+def _by_columns(problem: Problem, schedule: Schedule) -> Stmt:
+    """Parts of a tile of C's transpose, each some rows of C: panels of 64 columns, written one by one."""
+    width = schedule.width(2)
+    parts = schedule.tile_n // width
+    body: list[Stmt] = []
+    for block in range(schedule.rows // PANEL):
+        inner: list[Stmt] = []
+        for e in range(2):
+            number = Var("p") * (width // 8) + Var("j")
+            inner += _products(problem, schedule, plus(share(schedule, block, number), e), 1)
+            inner += arithmetic(problem.epilogue)
+            place = (Var("j") * 8 + Var("lane") % 4 * 2 + e) * PANEL + lane_row()
+            inner += [
+                StShared(Region(f"{o.name}_tile", (Var("wg"), Int(block)), place, Int(1)), value)
+                for o, value in results(problem.epilogue)
+            ]
+        columns = For("j", Int(0), Int(width // 8), Int(1), tuple(inner), unroll=width // 8)
+        body.append(For("h", Int(0), Int(2), Int(1), (columns,), unroll=2))
+    for o in problem.epilogue.outputs:
+        for block in range(schedule.rows // PANEL):
+            at = (Var("col") + Var("p") * width, plus(own_row(schedule), block * PANEL))
+            body.append(TmaStore(output_map(o.name), at, Region(f"{o.name}_tile", (Var("wg"), Int(block)))))
+    return For("p", Int(0), Int(parts), Int(1), tuple(body), unroll=parts)
 
 
 def _copies(problem: Problem, schedule: Schedule, width: int) -> list[Stmt]:

@@ -10,7 +10,7 @@ import json
 from typing import Any
 
 from syncverify.base.diagnostics import KernelReport, Step, StepKind
-from syncverify.report.base import Report, replay_text, rests_on, scope_text
+from syncverify.report.base import Report, one_line, replay_text, rests_on, scope_text
 from syncverify.report.schedule_view import view_of
 
 #: One step takes this many microseconds on the time axis, which shows order, not time.
@@ -31,6 +31,7 @@ def render(report: Report) -> str:
             "verdict": str(k.verdict),
             "scope": scope_text(k),
             "rests_on": rests_on(k),
+            "findings": [f"{d.rule}: {one_line(d)}" for d in k.diagnostics],
             "replay": replay_text(k),
         }
         for k in report.kernels

@@ -101,8 +101,8 @@ class Backend:
         from torch._inductor import compile_fx
 
         plain = getattr(compile_fx, "min_cut_rematerialization_partition", None)
-        warm = getattr(self.runner, "warm", None)
-        if plain is None or self.use == NEVER or warm is None or not warm():
+        spare = getattr(self.runner, "spare", None)
+        if plain is None or self.use == NEVER or spare is None or not spare():
             yield
             return
 

@@ -101,9 +101,9 @@ class GateRunner:
         """Begins to prove what will be needed, in processes side by side."""
         provers().start(self._ahead(kernels, device))
 
-    def warm(self) -> bool:
-        """Begins the processes that prove; False where no core is to spare for them."""
-        return provers().warm()
+    def spare(self) -> bool:
+        """Whether there is a core for processes that prove."""
+        return provers().jobs > 1
 
     def settled(self, kernels: Sequence[tuple[Fusion | Problem, Sizes]], device: torch.device) -> None:
         """Returns when what was begun of these is proved, or given up."""

@@ -85,3 +85,46 @@ def test_a_guard_by_a_size_costs_no_case_for_each_thread(tmp_path: Path) -> None
     (found,) = check_file(str(tmp_path / "k.ptx"))
     assert found.verdict is Verdict.PROVED
     assert found.stats["events"] < 1000  # 32 warps, a few events each
+
+
+LEAVE = "setp.ge.u32 %p3, %r1, %r9; @%p3 bra Y; {0} Y:"
+
+
+@pytest.mark.parametrize(
+    ("body", "verdict"),
+    [
+        # who leaves ahead of all accesses takes accesses away, and no order
+        (LEAVE.format(STORE + BAR + NEXT), Verdict.PROVED),
+        (LEAVE.format(STORE + NEXT), Verdict.REFUTED),
+        # data decides
+        ("ld.global.u32 %r6, [%rd3]; setp.gt.s32 %p3, %r6, 9; @%p3 bra Y; " + STORE + BAR + NEXT + " Y:",
+         Verdict.PROVED),
+    ],
+)  # fmt: skip
+def test_early_returns(tmp_path: Path, body: str, verdict: Verdict) -> None:
+    (tmp_path / "k.ptx").write_text(KERNEL.format(threads=256, body=body.replace("; ", ";\n")))
+    (found,) = check_file(str(tmp_path / "k.ptx"))
+    assert found.verdict is verdict, (found.reason, found.diagnostics)
+    said = [x for x in found.assumptions if "barriers do not wait for threads that leave there" in x]
+    assert verdict is Verdict.REFUTED or said
+
+
+@pytest.mark.parametrize(
+    "inside",
+    [
+        "bar.sync 1, 256; ",  # a count waits for those that left
+        "bar.sync 0; ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r20}, [%r3]; bar.sync 0; ",  # a whole warp
+    ],
+)
+def test_who_needs_all_threads_asks_who_leaves(tmp_path: Path, inside: str) -> None:
+    body = LEAVE.format(STORE + " " + inside)
+    (tmp_path / "k.ptx").write_text(KERNEL.format(threads=256, body=body.replace("; ", ";\n")))
+    (found,) = check_file(str(tmp_path / "k.ptx"))
+    assert found.verdict is not Verdict.PROVED
+
+
+def test_who_has_stored_before_leaving_counts(tmp_path: Path) -> None:
+    body = STORE + " " + LEAVE.format(BAR + NEXT)
+    (tmp_path / "k.ptx").write_text(KERNEL.format(threads=256, body=body.replace("; ", ";\n")))
+    (found,) = check_file(str(tmp_path / "k.ptx"))
+    assert found.verdict is not Verdict.PROVED

@@ -35,9 +35,10 @@ def test_what_was_proved_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.fixture
-def proving(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def proving(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
     """Names of kernels in the order in which workers got them; the processes only answer."""
     seen: list[str] = []
+    monkeypatch.setenv("SYNCVERIFY_CACHE", str(tmp_path))
 
     def answer(self: Any, kernel: Ahead) -> dict[str, Any]:
         seen.append(kernel.kernel.name)
@@ -66,6 +67,17 @@ def test_a_worker_that_fails_says_so_and_goes_on(
     assert sorted(proving) == ["broken", "good", "unknown"]
     assert "broken could not be proved ahead: BrokenPipeError" in caplog.text
     assert "unknown is not proved ahead: no proof" in caplog.text and "good" not in caplog.text
+
+
+def test_another_process_asks_no_worker_again(proving: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    prove_ahead([one("first"), one("unknown")], jobs=2)
+    later = Provers(2)
+    later.start([one("first"), one("unknown")])
+    later.wait([one("first"), one("unknown")])
+    assert sorted(proving) == ["first", "unknown"] and not later._workers
+    monkeypatch.setattr(ahead, "_tools", lambda: ["another NVRTC", "another checker"])
+    prove_ahead([one("first")], jobs=2)
+    assert sorted(proving) == ["first", "first", "unknown"]
 
 
 def test_proofs_of_other_tools_are_told(

@@ -36,6 +36,7 @@ def test_a_mistake_is_shown_at_its_place(mistake: dict[str, Any], tmp_path: Path
     report = _check(path)
     assert report.verdict is Verdict.REFUTED
     first = next(d for d in report.diagnostics if d.severity is Severity.ERROR)
+    assert first.rule == mistake["rule"]
     named = {first.span.line} | ({first.repair.span.line} if first.repair else set())
     shown = [text.splitlines()[n - 1] for n in named]
     assert any(part in line for part in mistake["lines"] for line in shown), (first.message, shown)

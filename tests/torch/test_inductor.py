@@ -277,7 +277,7 @@ def test_the_backward_pass_is_begun_while_the_forward_pass_is_compiled() -> None
     begun: list[int] = []
 
     class Begins(sv.ReferenceRunner):
-        def warm(self) -> bool:
+        def spare(self) -> bool:
             return True
 
         def ahead(self, kernels: Any, device: Any) -> None:

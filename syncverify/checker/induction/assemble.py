@@ -61,6 +61,8 @@ class Made:
     ring: Mapping[Residue, int] | None = None
     parities: Mapping[Residue, int] | None = None
     accesses: list[tuple[Kind, Access]] = field(default_factory=list)
+    remote: bool = False  # at another block's barrier
+    wide: bool = False  # of cluster scope
 
 
 @dataclass(slots=True)
@@ -89,6 +91,8 @@ class Assembly:
             self.whole[c.cta, c.warp] = self.whole.get((c.cta, c.warp), 0) | c.lanes
         for number, part in enumerate(self.parts):
             self.operations(number, part)
+            if self.info.ctas > 1 and not _leaves_together(part):
+                raise NotReadError("a block of a cluster may leave while others still reach its memory")
         every = [m for p in self.parts for some in p.made.values() for m in some]
         self.barriers(every)
         accesses = [a for m in every for _, a in m.accesses]
@@ -162,7 +166,7 @@ class Assembly:
         times: dict[tuple[str, int], int] = {}
         for region, spot in spots(part.text):
             made: list[Made] = []
-            for p in region.pieces:
+            for p in _met(region.pieces):
                 kth = times[spot.where, p.site] = times.get((spot.where, p.site), 0) + 1
                 here = replace(spot, key=(spot.where, p.site, kth))
                 made += self.made(number, part, p, here)
@@ -192,12 +196,14 @@ class Assembly:
                 flags = same(5)
                 if flags & _STRANGE:
                     raise NotReadError("an arrival that keeps its token, drops or does not complete")
-                self.reaches(c, mine.ring, flags)
+                mine.remote = any(info.barriers[b].cta != c.cta for b in mine.ring.values())
+                mine.wide = bool(flags & Flag.CLUSTER)
                 op = replace(op, count=same(3), bytes=max(same(4), 0), synchronizes=not flags & Flag.RELAXED)
             if ev == Ev.EXPECT_TX:
                 op = replace(op, bytes=same(3))
             if ev == Ev.WAIT:
                 mine.parities = {r: e[3] for r, e in events.items()}
+                mine.wide = bool(same(4) & Flag.CLUSTER)
                 op = replace(op, synchronizes=not same(4) & Flag.RELAXED)
             mine.op = op
             yield mine
@@ -281,6 +287,18 @@ class Assembly:
             kind = k.Kind.SYNC if ev == Ev.BARRIER_SYNC else k.Kind.JOIN
             mine.op = replace(blank, kind=kind, ring=name, index=_turn(spot), count=count)
             yield mine
+        elif ev == Ev.CLUSTER_ARRIVE:
+            name = f"cluster at {_shown(spot)}"
+            count = sum(lanes.bit_count() for lanes in self.whole.values())
+            self.rings[name] = k.Ring(num(1), count, named=True, barrier="cluster")
+            relaxed = bool(same(2) & Flag.RELAXED)
+            mine.op = replace(
+                blank, kind=k.Kind.SYNC, ring=name, index=_turn(spot), count=count, synchronizes=not relaxed
+            )
+            yield mine
+        elif ev == Ev.INIT_FENCE:
+            if info.ctas > 1:  # in one block it orders nothing that barriers do not
+                yield replace(mine, op=replace(blank, kind=k.Kind.INIT_FENCE))
         elif ev == Ev.WARP_SYNC:
             if same(2) & _WHOLE != self.whole[c.cta, c.warp]:
                 raise NotReadError("a part of a warp meets")
@@ -307,11 +325,6 @@ class Assembly:
         )
         op = replace(blank, kind=k.Kind.SYNC, ring=name, index=_turn(spot), count=32)
         return Made(op, spot, number, p)
-
-    def reaches(self, c: ThreadClass, ring: Mapping[Residue, int], flags: int) -> None:
-        """An arrival at another block's barrier has to have cluster scope."""
-        if any(self.info.barriers[b].cta != c.cta for b in ring.values()) and not flags & Flag.CLUSTER:
-            raise NotReadError("an arrival at another block's barrier with the scope of its own")
 
     def first_thread(self, c: ThreadClass) -> int:
         """The number of a warp's first lane: blocks begin at whole warpgroups."""
@@ -392,6 +405,11 @@ class Assembly:
             m.op = replace(m.op, ring=names[order], index=self.index(m, x, order))
             if m.parities is not None:
                 m.op = self.waited(m, len(order))
+
+        for m, _ in found:
+            near = m.op.ring and any(w.parities and not w.wide and w.op.ring == m.op.ring for w, _ in found)
+            if m.remote and (near or not m.wide):
+                m.op = replace(m.op, narrow=True)
 
     def index(self, m: Made, x: Moves, order: tuple[int, ...]) -> Term:
         spot, depth = m.spot, len(order)
@@ -546,6 +564,35 @@ def _joined(some: Sequence[Any]) -> Any:
         pieces = tuple(sorted({p for op in some for p in op.touches[i].pieces or ()}))
         touches.append(replace(t, pieces=pieces))
     return replace(first, touches=tuple(touches))
+
+
+def _leaves_together(part: Part) -> bool:
+    """Whether the last thing that a class does, under no condition, is to meet all of the cluster."""
+    last = part.text[-1] if part.text else None
+    if not isinstance(last, TextRegion):
+        return False
+    made = part.made[id(last)]
+    return bool(made) and made[-1].op.ring.startswith("cluster at") and not made[-1].op.guard
+
+
+def _met(pieces: Sequence[Piece]) -> Iterator[Piece]:
+    """The pieces without waits at the cluster's barrier, each of which has to follow its arrival at once."""
+    waits: Piece | None = None
+    for p in pieces:
+        (kind, *_), *more = p.events.values()
+        del more
+        if (kind == Ev.CLUSTER_WAIT) != (waits is not None):
+            raise NotReadError("the cluster's barrier is not waited for where it is arrived at")
+        if kind == Ev.CLUSTER_WAIT:
+            assert waits is not None
+            if waits.guards != p.guards or any(e[2] & Flag.RELAXED for e in p.events.values()):
+                raise NotReadError("a wait at the cluster's barrier of another kind than its arrival")
+            waits = None
+            continue
+        waits = p if kind == Ev.CLUSTER_ARRIVE else None
+        yield p
+    if waits is not None:
+        raise NotReadError("the cluster's barrier is not waited for where it is arrived at")
 
 
 def _with_uses(made: list[Made]) -> list[Made]:

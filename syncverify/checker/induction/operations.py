@@ -12,7 +12,7 @@ from syncverify.model.events import Ev, Event
 #: Events that order nothing between threads and touch no shared memory. A fence only ever adds order.
 SILENT = frozenset(
     {
-        Ev.FENCE, Ev.INIT_FENCE, Ev.WGMMA_FENCE, Ev.FRAG_READ, Ev.FRAG_WRITE, Ev.GRID_WAIT, Ev.GRID_LAUNCH,
+        Ev.FENCE, Ev.WGMMA_FENCE, Ev.FRAG_READ, Ev.FRAG_WRITE, Ev.GRID_WAIT, Ev.GRID_LAUNCH,
     }
 )  # fmt: skip
 

@@ -185,14 +185,18 @@ def shared_barriers(g: Graph) -> None:
 def _order(g: Graph, rings: list[str], role: int) -> tuple[object, ...]:
     """The sites of a role at some rings: their order, loops and conditions."""
     sites = [s for s in g.sites if s.role == role and s.op.ring in rings]
-    segments = sorted({s.position.segment for s in sites})
+    # straight code is told apart by its order alone
+    moving = [s for s in sites if s.position.tiles or s.position.loops]
+    segments = sorted({s.position.segment for s in moving})
     inner = {x: sorted({s.position.inner for s in sites if s.position.segment == x}) for x in segments}
     found: list[object] = []
     for s in sites:
         at = s.position
         if s.op.kind is not Kind.SYNC:
             found.append("joins")
-        place = (segments.index(at.segment), at.tiles, inner[at.segment].index(at.inner), at.loops)
+        place: tuple[object, ...] = ()
+        if s in moving:
+            place = (segments.index(at.segment), at.tiles, inner[at.segment].index(at.inner), at.loops)
         tiles = g.p.roles[role].body[at.segment // 2]
         dealt = (tiles.first, tiles.stride, tiles.count) if isinstance(tiles, Tiles) else None
         found.append((s.op.ring, s.op.index, place, dealt if at.tiles else None, s.domain))

@@ -240,14 +240,21 @@ class Graph:
         """When the path is one of edges that meets the demand, and where it ends."""
         needs: list[Term] = []
         reach, here = Level.THREAD, start
+        # whether the path is still at its first thread, and whether a fence there has released its inits
+        own, released = True, False
         bridged = not demand.bridge or (
             demand.by_use and self.policy is Policy.PRACTICAL and self._used(start, path)
         )
         for k, (how, step) in enumerate(path):
             if not 0 <= step.site < len(self.sites):
                 raise RejectedError("no such site")
-            more, reach = self.hop(here, step, how, reach, k == 0, demand.causal)
+            if demand.causal and not self.hands_on(start, here, how):
+                raise RejectedError("a release of block scope shows another block no generic accesses")
+            causal = demand.causal and not (own and released and self._meets(here, step, how))
+            more, reach = self.hop(here, step, how, reach, k == 0, causal)
             needs += more
+            own &= isinstance(how, Program | Same)
+            released |= own and self._releases(start, step)
             fence = self.sites[step.site].op.kind is Kind.FENCE and step.half is Half.OUT
             # strictly, a fence bridges what its own thread did
             bridged |= fence and (reach is Level.THREAD or self.policy is Policy.PRACTICAL)
@@ -257,6 +264,20 @@ class Graph:
         if not bridged:
             raise RejectedError("no proxy fence on the path")
         return needs, here
+
+    def hands_on(self, start: Step, a: Step, how: How) -> bool:
+        """Whether an arrival that the path leaves may make the start's accesses visible (contested: K4)."""
+        practical = self.policy is Policy.PRACTICAL and start.half is Half.DONE
+        return practical or not (isinstance(how, Turn) and self.sites[a.site].op.narrow)
+
+    def _meets(self, a: Step, b: Step, how: How) -> bool:
+        x, y = self.sites[a.site].op, self.sites[b.site].op
+        both = x.kind is Kind.SYNC and y.kind is Kind.SYNC and x.ring == y.ring
+        return isinstance(how, Turn) and both and self.p.rings[x.ring].visible
+
+    def _releases(self, start: Step, step: Step) -> bool:
+        kinds = self.sites[start.site].op.kind, self.sites[step.site].op.kind
+        return kinds == (Kind.INIT, Kind.INIT_FENCE) and step.half is Half.OUT
 
     def _used(self, start: Step, path: Path) -> bool:
         """Whether the path begins at the first use of what the accesses of ``start`` read (contested: K1)."""

@@ -41,6 +41,7 @@ class Kind(Enum):
     USE = "use"  # the first use of the values that the accesses of the same ``label`` read
     FENCE = "fence"  # proxy fence between generic and async accesses to shared memory
     INIT = "init"
+    INIT_FENCE = "init fence"  # releases its thread's inits to its relaxed arrivals at execution barriers
     INVAL = "inval"
     REGISTERS = "registers"  # setmaxnreg: from here on a thread has ``count`` registers
     NOTHING = "nothing"
@@ -86,7 +87,8 @@ class Op:
     ``index``: of the ring; its slot is ``index mod depth``. ``parity``: a wait names the parity
     ``(index div depth + parity) mod 2``. ``count``: arrivals of one thread; threads that an execution barrier
     waits for; groups that a drain leaves pending; registers. ``bytes``: announced or copied by one thread.
-    ``guard``: constraints under which it is executed. ``synchronizes``: false for relaxed ends.
+    ``guard``: constraints under which it is executed. ``synchronizes``: false for relaxed ends. ``narrow``: a
+    release of block scope at another block's barrier, which hands on completed asynchronous accesses at most.
     ``label``: what a use belongs to, or the warp-collective instruction that several roles execute together.
     """
 
@@ -100,6 +102,7 @@ class Op:
     touches: tuple[Touch, ...] = ()
     guard: tuple[Term, ...] = ()
     synchronizes: bool = True
+    narrow: bool = False
     label: str = ""
     span: Span = field(default=UNKNOWN_SPAN, compare=False)
 

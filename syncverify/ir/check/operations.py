@@ -21,6 +21,8 @@ MAP_FIELDS = (
 #: K of one wgmma by operand type: 32 bytes of K (PTX ISA, wgmma.mma_async shapes).
 WGMMA_K = {"f16": 16, "bf16": 16, "tf32": 8, "f32": 8, "e4m3": 32, "e5m2": 32, "i8": 32, "u8": 32}
 WGMMA_ACC = {"f32", "f16", "i32"}
+#: Elements of a row of 128 bytes of 16-bit operands whose memory runs along M or N.
+PANEL = 64
 #: Orders that each access may carry (PTX ISA, ld, st, atom, multimem).
 LOADS = {"weak", "relaxed", "acquire"}
 STORES = {"weak", "relaxed", "release"}
@@ -243,7 +245,9 @@ def _wgmma(c: Checks, s: nodes.Wgmma) -> None:
         return
     k = elements // m
     right = _elements(b, s.b)
-    if right is not None and right != k * n:
+    # where memory runs along N, it is cut into panels, of the last of which a part may be multiplied
+    held = n if s.b_t else -(-n // PANEL) * PANEL
+    if right is not None and right not in (k * n, k * held):
         c.error(f"B of wgmma.mma holds {right} elements, but K is {k} and N is {n}", s.span)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from syncverify.base.source import InputError
 from syncverify.ir import nodes as n
+from syncverify.ir.expr import Int
 from syncverify.simulate.ir.device import Cta
 from syncverify.simulate.ir.numeric_memory import evaluated, register, store
 from syncverify.simulate.ir.numeric_ops import SPANS, WARPGROUP, handles, num
@@ -56,14 +57,17 @@ def wgmma(run: _Launch, a: Agent, s: n.Wgmma) -> None:
 def _operand(run: _Launch, a: Agent, r: n.Region, rows: int, along: bool, s: n.Wgmma) -> Array:
     """An operand in shared memory, ``rows`` along M or N by K. ``along``: its memory runs along M or N."""
     found = widen(run.memory.region(r, a.cta, a.env, s.span).read(a.lanes)[-1])
-    if found.size % rows:
-        raise InputError(f"wgmma: {found.size} elements of {r.buffer} are no {rows} rows", s.span)
+    buffer = run.shared[r.buffer]
+    span = SPANS[buffer.swizzle] // n.DTYPE_BYTES[buffer.dtype] or rows
+    width = span if buffer.shape[-1] == Int(span) else min(rows, span)
+    # of the last panel a part may be multiplied
+    held = -(-rows // width) * width if along else rows
+    if found.size % held:
+        raise InputError(f"wgmma: {found.size} elements of {r.buffer} are no {held} rows", s.span)
     if not along:
         return found.reshape(rows, -1)
-    buffer = run.shared[r.buffer]
-    width = min(rows, SPANS[buffer.swizzle] // n.DTYPE_BYTES[buffer.dtype] or rows)
-    panels = found.reshape(rows // width, -1, width)
-    return panels.transpose(0, 2, 1).reshape(rows, -1)
+    panels = found.reshape(held // width, -1, width)
+    return panels.transpose(0, 2, 1).reshape(held, -1)[:rows]
 
 
 @handles(n.WgmmaWait)

@@ -5,6 +5,8 @@ happens-before. ``know[1]`` and ``know[2]`` are what a proxy fence has made visi
 shared and in global memory: a generic access that lies in them may be followed by one of the async proxy.
 ``know[3]`` is happens-before if every synchronization had the widest scope: what arrivals and waits of scope
 cta bring from other blocks stands there alone. One operation of the async proxy may follow another by it.
+``know[4]`` is happens-before of reads alone, where it is more: who knows that a wgmma is complete knows that
+all four warps have issued it, after what they have read. The ISA does not say so; what ships relies on it.
 
 A component of an asynchronous operation is used again by a thread that knows of its completion: the new
 operation then happens after the old one, so that who knows of the new knows of the old.
@@ -23,8 +25,8 @@ Clock = npt.NDArray[np.int32]
 Stamp = tuple[int, int]
 Rows = Any  # a slice or an array of thread numbers
 
-HAPPENS_BEFORE, ASYNC_SHARED, ASYNC_GLOBAL, OF_ANY_SCOPE = 0, 1, 2, 3
-ROWS = 4
+HAPPENS_BEFORE, ASYNC_SHARED, ASYNC_GLOBAL, OF_ANY_SCOPE, READS = 0, 1, 2, 3, 4
+ROWS = 5
 
 
 @dataclass(slots=True)
@@ -136,6 +138,17 @@ class Clocks:
         """The threads know of an operation's completion; its component may have been used again since."""
         for row in (HAPPENS_BEFORE, OF_ANY_SCOPE):
             self.know[row, rows, agent] = np.maximum(self.know[row, rows, agent], epoch)
+
+    def handed(self, rows: Rows) -> npt.NDArray[np.int32]:
+        """What these threads have read by now, and know of reads, as a row; later reads are not covered."""
+        out = np.maximum(self.know[HAPPENS_BEFORE, rows], self.know[READS, rows]).max(axis=0)
+        self.tick(rows)
+        return out
+
+    def know_reads(self, rows: Rows, row: npt.NDArray[np.int32]) -> None:
+        """The threads know of the reads of a row."""
+        n = len(row)
+        self.know[READS, rows, :n] = np.maximum(self.know[READS, rows, :n], row)
 
     def stamp(self, agent: int) -> Stamp:
         """A component and its epoch now: what stands for one operation for ever."""

@@ -189,6 +189,7 @@ class Product:
     stamp: Stamp
     adds: bool  # scale-d
     issued: set[int] = field(default_factory=set)
+    handed: dict[int, Any] = field(default_factory=dict)  # by warp: what it had read when it issued this
     parts: dict[int, Operation] = field(default_factory=dict)  # by warp
     results: dict[int, Any] = field(default_factory=dict)
 
@@ -263,6 +264,8 @@ def _wait(f: Fragment, left: int) -> Next:
             apply(f)
             rows = slice(warp.first_thread, warp.first_thread + warp.count)
             m.clocks.learn(rows, *product.stamp)
+            for reads in product.handed.values():
+                m.clocks.know_reads(rows, reads)
             if m.clocks.epoch[product.agent] == product.stamp[1]:
                 m.clocks.done[product.agent] = True
         del groups[: len(done)]
@@ -388,6 +391,8 @@ def _multiply(c: Context, i: Instr) -> Callable[[Fragment], Next]:
         if product.adds != bool(factors[0]):
             raise m.undefined(f, "warps of one warpgroup give different values of scale-d", _SECTION)
         product.issued.add(warp.number)
+        own = slice(warp.first_thread, warp.first_thread + warp.count)
+        product.handed[warp.number] = m.clocks.handed(own)
         _start(m, f, product, descriptors, factors[0])
         warp.matrix_open.append(number)
         for s in slots:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from syncverify.simulate.ptx.clocks import READS
 from syncverify.simulate.ptx.syntax import Instr
 from syncverify.simulate.ptx.types import LANES, Lanes
 
@@ -151,6 +152,6 @@ def has_arrived(m: Machine, thread: int, epoch: int, line: int, know: Any) -> bo
         if load is None or load.epochs[lane] != epoch:
             continue
         arrived = int(load.arrived[lane])
-        if not arrived or int(know[0][thread]) < arrived:
+        if not arrived or max(int(know[0][thread]), int(know[READS][thread])) < arrived:
             return False
     return True

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from syncverify.simulate.ptx.clocks import HAPPENS_BEFORE, OF_ANY_SCOPE, Clocks
+from syncverify.simulate.ptx.clocks import HAPPENS_BEFORE, OF_ANY_SCOPE, READS, Clocks
 from syncverify.simulate.ptx.types import Lanes
 
 Index = Any  # a slice or an array of granules
@@ -57,17 +57,23 @@ class Shadow:
 
     # -- what is known ------------------------------------------------------------------------------------
 
-    def _unknown(self, packed: Lanes, rows: Any, know: Any, asynchronous: bool) -> tuple[Lanes, Lanes | None]:
-        """Which of these accesses are not ordered before, and which are not bridged."""
+    def _unknown(
+        self, packed: Lanes, rows: Any, know: Any, asynchronous: bool, reads: bool = False
+    ) -> tuple[Lanes, Lanes | None]:
+        """Which of these accesses are not ordered before, and which are not bridged. ``reads``: all are."""
         agent, epoch = packed >> 32, packed & _LOW
         if know is None:
             row = self.clocks.know
             bad = row[0][rows, agent] < epoch
+            if reads:
+                bad = bad & (row[READS][rows, agent] < epoch)
             if asynchronous:
                 bad = bad & (self.clocks.generic[agent] | (row[OF_ANY_SCOPE][rows, agent] < epoch))
             stale = row[self.proxy][rows, agent] < epoch if asynchronous else None
         else:
             bad = know[0][agent] < epoch
+            if reads:
+                bad = bad & (know[READS][agent] < epoch)
             if asynchronous:
                 bad = bad & (self.clocks.generic[agent] | (know[OF_ANY_SCOPE][agent] < epoch))
             stale = know[self.proxy][agent] < epoch if asynchronous else None
@@ -99,7 +105,7 @@ class Shadow:
         what: str,
         unchanged: Callable[[], Lanes] | None = None,
     ) -> Conflict | None:
-        bad, stale = self._unknown(packed, rows, know, asynchronous)
+        bad, stale = self._unknown(packed, rows, know, asynchronous, what == "read")
         if unchanged is not None and np.count_nonzero(bad):
             bad = bad & ~(unchanged() & (packed >> 32 < self.clocks.threads))
         if strong and np.count_nonzero(bad):
@@ -139,7 +145,7 @@ class Shadow:
             for agent, (epoch, line, how) in self.several[int(flat[position])].items():
                 seen = self.clocks.know[:, row, agent] if know is None else know[:, agent]
                 by = OF_ANY_SCOPE if asynchronous and not self.clocks.generic[agent] else HAPPENS_BEFORE
-                if seen[by] < epoch:
+                if seen[by] < epoch and seen[READS] < epoch:
                     if strong and how and row is not None:
                         one = np.array([agent])
                         if self._allowed(np.array([how]), strong, one, np.array([row]))[0]:

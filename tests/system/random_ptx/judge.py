@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import syncverify
+from syncverify.base.reason import Cause, has
 from syncverify.base.source import InputError
 from syncverify.simulate.ptx import CannotExecute, Harm, Launch, buffer, sample
 from syncverify.simulate.ptx.syntax import parse
@@ -31,7 +32,10 @@ class Judged:
 
 
 def verdict(p: Program, seconds: float = 20.0) -> tuple[str, str]:
-    """The checker's verdict on a program with its launch facts, and its first finding or reason."""
+    """The checker's verdict on a program with its launch facts, and its first finding or reason.
+
+    ``not replayed``: it would be refuted, and the replay sees no harm.
+    """
     try:
         (report,) = syncverify.check(p.text, facts={"kernel": {"k": p.facts}}, scope="exact", timeout=seconds)
     except InputError as e:
@@ -42,6 +46,8 @@ def verdict(p: Program, seconds: float = 20.0) -> tuple[str, str]:
         if found is not None
         else str(report.reason or "")
     )
+    if has(report.reason, Cause.NOT_REPLAYED):
+        return "not replayed", shown
     return str(report.verdict), shown
 
 
@@ -78,7 +84,7 @@ def judge(p: Program, seconds: float = 20.0) -> Judged:
     if said == "error":
         return Judged(said, why, None, "error")
     harm, how = executed(p, range(SEEDS))
-    if said == "refuted" and harm is None and how == "none":
+    if said in ("refuted", "not replayed") and harm is None and how == "none":
         harm, how = executed(p, range(SEEDS, MORE))
     if how.startswith("cannot"):
         kind = how
@@ -86,6 +92,8 @@ def judge(p: Program, seconds: float = 20.0) -> Judged:
         kind = "outside of global memory"  # which the checker does not follow
     elif said == "proved":
         kind = "agree" if how == "none" else "wrong proof" if harm is not None else "no end"
+    elif said == "not replayed":
+        kind = "harm not replayed" if harm is not None else "not replayed, none"
     elif said == "refuted":
         kind = "agree" if harm is not None else "no end" if how == "limit" else "no harm found"
     else:

@@ -290,11 +290,16 @@ def on_init(run: Run, t: LaneClass, event: Event) -> int:
 
 
 def _other_inits(run: Run, s: Barrier) -> list[tuple[int, str]]:
-    """Where the barriers beside one are initialized: the one before it and the one behind it, by number."""
-    known = [o for o in run.barriers.values() if o.init_site >= 0 and o.index != s.index]
-    before = max((o for o in known if o.index < s.index), key=lambda o: o.index, default=None)
-    behind = min((o for o in known if o.index > s.index), key=lambda o: o.index, default=None)
-    sites = dict.fromkeys(o.init_site for o in (before, behind) if o is not None)
+    """Where the barriers beside one are initialized: the next ones below it and above it in shared memory."""
+    place = run.info.barriers[s.index]
+    known = {
+        run.info.barriers[o.index].offset: o.init_site
+        for o in run.barriers.values()
+        if o.init_site >= 0 and run.info.barriers[o.index].cta == place.cta
+    }
+    below = max((at for at in known if at < place.offset), default=None)
+    above = min((at for at in known if at > place.offset), default=None)
+    sites = dict.fromkeys(known[at] for at in (below, above) if at is not None)
     return [(site, "others are initialized here, this one nowhere") for site in sites]
 
 

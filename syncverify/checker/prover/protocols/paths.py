@@ -256,14 +256,15 @@ class PathSearch:
         samples, demand = self.steps.samples, self.goal.demand
         full = (1 << len(samples)) - 1
         front: list[tuple[Step, Hops, int, bool, Level]] = [
-            (self.goal.start, (), full, not demand.bridge, Level.THREAD)
+            (self.goal.start, (), full, not demand.bridge and not self._inits(), Level.THREAD)
         ]
         best: dict[tuple[int, Half, bool, Level], list[tuple[int, int] | None]] = {}
         results: list[Found] = []
         for _ in range(ROUNDS):
             nxt: list[tuple[Step, Hops, int, bool, Level]] = []
             for here, hops, covered, bridged, reach in front:
-                if bridged and reach >= demand.level and here.half is not Half.DONE:
+                ready = bridged or not demand.bridge
+                if ready and reach >= demand.level and here.half is not Half.DONE:
                     for end in self._ends(here):
                         m = self._covers(here, end, covered)
                         if m:
@@ -280,11 +281,12 @@ class PathSearch:
                         return
                     results.append(Found(hops, None, covered.bit_count()))
                 for how, b in self._next(here, hops, bridged):
-                    found = self._follow(here, b, how, reach, not hops, covered)
+                    found = self._follow(here, b, how, reach, hops, covered)
                     if found is None:
                         continue
                     m, far = found
-                    fence = self.g.sites[b.site].op.kind is Kind.FENCE
+                    fences = Kind.INIT_FENCE if self._inits() else Kind.FENCE
+                    fence = self.g.sites[b.site].op.kind is fences
                     near = far is Level.THREAD or self.g.policy is Policy.PRACTICAL
                     now = bridged or (fence and near) or (not hops and self._used(b))
                     key = (b.site, b.half, now, far)
@@ -303,6 +305,15 @@ class PathSearch:
             if not front:
                 break
         yield from self._ranked(results)
+
+    def _inits(self) -> bool:
+        """Whether the path starts at an init, which a fence of its own may release."""
+        return self.g.sites[self.goal.start.site].op.kind is Kind.INIT
+
+    def _causal(self, a: Step, b: Step, how: How, hops: Hops) -> bool:
+        own = self._inits() and all(isinstance(h, Program | Same) for h, _ in hops)
+        fenced = own and any(self.g.sites[s.site].op.kind is Kind.INIT_FENCE for _, s in hops)
+        return self.goal.demand.causal and not (fenced and self.g._meets(a, b, how))
 
     def _arrived(self, here: Step) -> bool:
         return here.site in self.goal.sites and here.half is self.goal.half
@@ -337,7 +348,7 @@ class PathSearch:
         return m
 
     def _follow(
-        self, a: Step, b: Step, how: How, reach: Level, first: bool, covered: int
+        self, a: Step, b: Step, how: How, reach: Level, hops: Hops, covered: int
     ) -> tuple[int, Level] | None:
         """The samples in which a hop holds, and whom it reaches."""
         m = 0
@@ -349,8 +360,10 @@ class PathSearch:
                 wide = Level.WARP if self.g.policy is Policy.STRICT else Level.WARPGROUP
                 reach = max(reach, wide)
         elif not isinstance(how, Program):
+            if self.goal.demand.causal and not self.g.hands_on(self.goal.start, a, how):
+                return None
             try:
-                needs, reach = self.g.hop(a, b, how, reach, first, self.goal.demand.causal)
+                needs, reach = self.g.hop(a, b, how, reach, not hops, self._causal(a, b, how, hops))
             except RejectedError:
                 return None
             for q, e in enumerate(self.steps.samples):
@@ -438,8 +451,10 @@ class PathSearch:
             return True
         if kind in (Kind.EXPECT, Kind.COPY):
             return not causal
+        if kind is Kind.INIT_FENCE:
+            return self._inits() and not bridged
         if kind is Kind.FENCE:
-            return not bridged
+            return not bridged and not self._inits()
         return kind is Kind.USE and not bridged and not hops
 
     def _drains(self, step: Step) -> Iterator[tuple[How, Step]]:

@@ -16,6 +16,7 @@ from syncverify.checker.kernel.protocol import Protocol, malformed
 from syncverify.checker.kernel.ranks import growing
 from syncverify.checker.kernel.trees import Tree
 from syncverify.checker.prover.protocols import accounts
+from syncverify.checker.prover.protocols.alike import Alike
 from syncverify.checker.prover.protocols.claims import NotFoundError, claims
 from syncverify.checker.prover.protocols.rank_search import ranks
 from syncverify.checker.prover.protocols.search import Search
@@ -88,9 +89,15 @@ def search(p: Protocol, policy: Policy = Policy.PRACTICAL, seed: int = 1, many: 
             for what in accounts.kinds(s, ring):
                 trees |= tree(turns(ring, what))
         rank = ranks(s)
+        alike = Alike.of(p, s.g)
         for o in (*owed(s.g, end), *growing(s.g, rank)):
-            if not impossible(o.premises):
-                trees |= tree(of(o))
+            if impossible(o.premises):
+                continue
+            known = alike.tree(o)
+            if known is None:
+                known = tree(of(o))[o.key]
+                alike.keep(o, known)
+            trees[o.key] = known
     except RejectedError as e:
         raise NotFoundError(str(e)) from None
     return Proof(shift, end, rank, trees)

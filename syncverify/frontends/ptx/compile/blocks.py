@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 from syncverify.frontends.ptx.analysis.block_groups import MEMBER, TEAM
+from syncverify.frontends.ptx.analysis.early_returns import early_returns
 from syncverify.frontends.ptx.analysis.iteration_havoc import (
     KEPT,
     TURN,
@@ -308,9 +311,20 @@ class Writer(Effects):
         try:
             return agreed(r, v, f"the branch at line {self.body[k].line} of the PTX")
         except (Disagreement, Opaque):
+            if isinstance(v, Unknown) and r[CONTEXT].tables.stays and k in self.early:
+                self.p.stays.add(self._site(k))
+                return self.early[k]
             if k in self.sides and self.quiet.merged(r, v, k, self.sides[k]):
                 return None
             raise
+
+    @cached_property
+    def early(self) -> Mapping[int, int]:
+        """Branches past which threads leave ahead of all events: what the guard holds where one stays."""
+        p = self.p
+        if p.moves or p.handing is not None:
+            return {}
+        return early_returns(self.flow, {*p.decoded, *p.touches})
 
     def _trusted(self, r: Registers, v: Any, k: int) -> Any:
         """The same where one side leads to where an assertion has failed, which nobody takes."""

@@ -35,6 +35,7 @@ SHARED = (
     "equal_value",
     "data_addressed",
     "trusted",
+    "stays",
 )
 
 
@@ -58,15 +59,17 @@ class Program(Plan):
 
     def forget_stores(self) -> None:
         """What stores were seen to store is known of one launch; a new one has not begun."""
-        for found in (self.one_value, self.equal_value, self.stored, self.data_addressed, self.trusted):
+        for found in (self.one_value, self.equal_value, self.stored, self.data_addressed):
             found.clear()
+        self.trusted.clear()
+        self.stays.clear()
         self.one_value.update(self.plain)
         self.equal_value.update(site for site, numbers in self.plain.items() if numbers)
 
     @contextmanager
     def stores_kept(self) -> Iterator[None]:
         """While other launches are looked at, what this one stores is put aside."""
-        told = (self.one_value, self.equal_value, self.data_addressed, self.trusted)
+        told = (self.one_value, self.equal_value, self.data_addressed, self.trusted, self.stays)
         kept = [(found, copy(found)) for found in told]
         stored = dict(self.stored)
         try:

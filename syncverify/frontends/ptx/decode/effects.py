@@ -28,6 +28,7 @@ class Opaque(Exception):  # noqa: N818 -- becomes an UNKNOWN event
         super().__init__(text)
         self.reason = text
         self.unwritten = unwritten
+        self.address = False  # of shared memory
 
 
 class Context(Protocol):

@@ -111,7 +111,8 @@ def access_events(a: Access, ctx: Context, site: int, address: Value, values: Se
         lanes = [x for x in apart if x is not None]
         return [x for some in lanes for x in access_events(a, some, site, address, values, handle, True)]
     except Opaque as e:
-        if a.space != "shared":
+        e.address = a.space == "shared"
+        if a.space != "shared" or e.unwritten:
             raise
         if not ctx.anywhere(site, address, e.reason, 8 * a.size if len(a.elements) == 1 else 0):
             return []

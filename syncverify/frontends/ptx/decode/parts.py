@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
-from syncverify.frontends.ptx.decode.effects import SHARED_BASE, Context, Effect, Emit, Unsupported, Value
+from syncverify.frontends.ptx.decode.effects import (
+    SHARED_BASE,
+    Context,
+    Effect,
+    Emit,
+    Opaque,
+    Unsupported,
+    Value,
+)
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Mem, Operand, Pair, Reg, Sink, Vector
 from syncverify.ir.footprints import Range, footprint
 from syncverify.model.events import Ev, Event, Flag, Footprint
@@ -105,14 +114,26 @@ def immediate(o: Operand) -> int | None:
 
 def place(ctx: Context, value: Value, space: str, what: str) -> tuple[int, int]:
     """(CTA, byte offset) of an address that all lanes share; lanes that differ split the class."""
-    return ctx.shared(value if type(value) is int else ctx.number(value, what), space, what)
+    with of_address():
+        return ctx.shared(value if type(value) is int else ctx.number(value, what), space, what)
+
+
+@contextmanager
+def of_address() -> Iterator[None]:
+    """What has no number within is an address of shared memory."""
+    try:
+        yield
+    except Opaque as e:
+        e.address = True
+        raise
 
 
 def places(ctx: Context, value: Value, space: str, what: str) -> tuple[int, int | tuple[int, ...]]:
     """The CTA, and the byte offset: one for all lanes, or one per lane. Lanes of different CTAs split."""
     if type(value) is int:
         return ctx.shared(value, space, what)
-    addresses = ctx.each(value, what)
+    with of_address():
+        addresses = ctx.each(value, what)
     if addresses.count(addresses[0]) == len(addresses):
         return ctx.shared(addresses[0], space, what)
     found = [ctx.shared(a, space, what) for a in addresses]

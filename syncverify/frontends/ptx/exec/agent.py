@@ -77,7 +77,7 @@ class PtxAgent:
         except Disagreement as d:
             raise LaneSplit(self.cls, d.masks) from None
         except Opaque as e:
-            return self._stop(e.reason)
+            return self._astray(e.reason) if e.unwritten and e.address else self._stop(e.reason)
         return self._stop(f"no event within {MAX_JUMPS} steps")
 
     @staticmethod
@@ -204,6 +204,13 @@ class PtxAgent:
         event = (Ev.UNKNOWN, site, Undefined(where) if reason == BY_WORD else where)
         self.r[PC], self.r[QUEUE] = QUEUED, (QUEUED, event)
         return event
+
+    def _astray(self, reason: str) -> Event:
+        """An access at an address that nobody has made: it lies anywhere. The agent ends there."""
+        label = self.r[PC]
+        site = self.program.site((label - START) // 8) if START <= label else 0
+        self.r[PC], self.r[QUEUE] = ENDED, ()
+        return Ev.FAULT, site, "SV114", f"{reason}: it may lie anywhere"
 
     def narrowed(self, cls: int, class_id: int, context: ClassContext) -> PtxAgent:
         """A copy at the same point that stands for some of the lanes only."""

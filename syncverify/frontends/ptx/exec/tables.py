@@ -164,6 +164,7 @@ class Tables:
     any_iteration: set[int] = field(default_factory=set)  # sites that stand for all iterations of a loop
     doubts: dict[int, set[Cause]] = field(default_factory=dict)  # the causes of all that was said of a site
     sure: bool = False  # such accesses are left out
+    stays: bool = False  # who may leave ahead of all events is taken to stay
     granted: frozenset[int] = frozenset()  # but for those of these sites
     widths: set[int] = field(default_factory=set)  # of accesses anywhere in shared memory
     data_addressed: set[int] = field(default_factory=set)  # sites of those
@@ -207,9 +208,7 @@ class Tables:
     def vary_with(self, of: Callable[[int], int]) -> None:
         """What stores store varies with what ``of`` says by site. Of loops that are run once for all of their
         iterations these are not compared one by one."""
-        self.varies = lambda site: (
-            EVERY if site in self.any_iteration and of(site) & EACH_TIME else of(site)
-        )
+        self.varies = lambda site: EVERY if site in self.any_iteration and of(site) & EACH_TIME else of(site)
 
     def doubt(self, site: int, why: str) -> None:
         """An access need not be made, or not where its footprint says."""

@@ -31,7 +31,7 @@ BODY = """
     setp.eq.u32 %p3, %r2, 9;
     CHOOSE
     @%p3 bra OUT;
-    bar.sync 0;
+    bar.sync 1, 64;
     OUT: ret;
 """
 

@@ -1,0 +1,163 @@
+"""Trees for obligations that are as others, but for which of several like roles they are about.
+
+Warps of one kind, and blocks of a cluster, do the same. A tree that was found for one of them is tried for
+the others, with the sites of like roles in the place of its own. The kernel decides whether it holds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass, field, replace
+from itertools import islice, product
+from typing import Any
+
+from syncverify.checker.kernel.accept import always
+from syncverify.checker.kernel.hops import Drained, Graph, Step
+from syncverify.checker.kernel.linear import RejectedError, Term
+from syncverify.checker.kernel.obligations import Owed
+from syncverify.checker.kernel.proof import Along
+from syncverify.checker.kernel.protocol import Kind, Protocol
+from syncverify.checker.kernel.trees import Leaf, Tree, check
+
+#: Ways of renaming roles that are tried for one tree, and trees that are kept for one kind of obligation.
+MOST_WAYS, MOST_TREES = 16, 4
+
+
+@dataclass(slots=True)
+class Alike:
+    """``core``: the sites of each role without inits; ``family``: roles whose cores are alike."""
+
+    p: Protocol
+    g: Graph
+    core: list[list[int]] = field(default_factory=list)
+    family: list[int] = field(default_factory=list)
+    found: dict[Hashable, list[tuple[tuple[int, ...], Tree]]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, p: Protocol, g: Graph) -> Alike:
+        made = cls(p, g)
+        kinds: dict[Hashable, int] = {}
+        for r in range(len(p.roles)):
+            sites = [i for i, s in enumerate(g.sites) if s.role == r and s.op.kind is not Kind.INIT]
+            made.core.append(sites)
+            made.family.append(kinds.setdefault(tuple(made.like(i) for i in sites), len(kinds)))
+        return made
+
+    def like(self, i: int) -> Hashable:
+        """What a site has in common with those of like roles."""
+        s = self.g.sites[i]
+        op, ring = s.op, self.p.rings.get(s.op.ring)
+        barrier = None if ring is None else (ring.depth, ring.count, ring.named, ring.level, ring.visible)
+        plain = replace(op, ring="", touches=(), label="")
+        at = s.position
+        return plain, barrier, len(op.touches), bool(op.label), s.domain, (at.tiles, at.loops)
+
+    def key(self, o: Owed) -> Hashable:
+        """Obligations of one key may have like trees."""
+        places = tuple(self.place(i) for i in o.sites)
+        same = len({self.g.sites[i].role for i in o.sites})
+        return (
+            o.rule,
+            re.sub(r"\d+(?=[ .]|$)", "#", o.key),
+            re.findall(r"\.(\d+)", o.key).__str__(),
+            places,
+            same,
+        )
+
+    def place(self, i: int) -> Hashable:
+        role, op = self.g.sites[i].role, self.g.sites[i].op
+        if op.kind is Kind.INIT:
+            return self.family[role], "init", op.count
+        return self.family[role], (self.core[role].index(i) if i in self.core[role] else -1 - i)
+
+    def tree(self, o: Owed) -> Tree | None:
+        """A tree of a like obligation that meets this one, if there is one."""
+        premises = [*always(self.p), *o.premises]
+        scope = self.p.parameters | {"u", "n", "u'", "n'"}
+
+        def needs(x: Any, _: list[Term], names: frozenset[str]) -> Any:
+            return o.goal.needs(x, names)
+
+        for sites, tree in self.found.get(self.key(o), ()):
+            for way in islice(self.ways(sites, o.sites, tree), MOST_WAYS):
+                new: Tree = renamed(tree, way)
+                try:
+                    check(self.p, premises, new, needs, scope)
+                except (RejectedError, KeyError):
+                    continue
+                return new
+        return None
+
+    def keep(self, o: Owed, tree: Tree) -> None:
+        kept = self.found.setdefault(self.key(o), [])
+        if len(kept) < MOST_TREES:
+            kept.append((o.sites, tree))
+
+    def ways(self, old: tuple[int, ...], new: tuple[int, ...], tree: Tree) -> Iterator[Callable[[int], int]]:
+        """Maps of sites: the obligation's own as they are, those of other roles to like ones."""
+        roles: dict[int, int] = {}
+        exact = dict(zip(old, new, strict=True))
+        for a, b in exact.items():
+            x, y = self.g.sites[a].role, self.g.sites[b].role
+            if roles.setdefault(x, y) != y:
+                return
+        used = sorted({self.g.sites[i].role for i in sites_of(tree)} - roles.keys())
+        choices = []
+        for r in used:
+            like = [x for x in range(len(self.family)) if self.family[x] == self.family[r]]
+            choices.append(sorted(like, key=lambda x, r=r: x != r))  # type: ignore[misc]
+        for some in product(*choices):
+            every = roles | dict(zip(used, some, strict=True))
+
+            def way(i: int, every: dict[int, int] = every) -> int:
+                if i in exact:
+                    return exact[i]
+                r = self.g.sites[i].role
+                core = self.core[r]
+                return self.core[every[r]][core.index(i)] if i in core else i
+
+            yield way
+
+
+def renamed(t: Any, way: Callable[[int], int]) -> Any:
+    """A tree with other sites in its paths."""
+    if isinstance(t, Leaf):
+        if not isinstance(t.payload, Along):
+            return t
+
+        def step(s: Step) -> Step:
+            return replace(s, site=way(s.site))
+
+        path = []
+        for how, s in t.payload.path:
+            if isinstance(how, Drained):
+                twin = None if how.twin is None else way(how.twin)
+                how = replace(how, commits=tuple(map(step, how.commits)), twin=twin)
+            path.append((how, step(s)))
+        return replace(t, payload=replace(t.payload, path=tuple(path)))
+    kids = {f: renamed(getattr(t, f), way) for f in ("yes", "no", "kid") if hasattr(t, f)}
+    if hasattr(t, "kids"):
+        kids["kids"] = tuple(renamed(k, way) for k in t.kids)
+    return replace(t, **kids) if kids else t
+
+
+def sites_of(t: Any) -> Iterator[int]:
+    """The sites on the paths of a tree."""
+    if isinstance(t, Leaf):
+        if isinstance(t.payload, Along):
+            for how, s in t.payload.path:
+                yield s.site
+                if isinstance(how, Drained):
+                    yield from (c.site for c in how.commits)
+                    if how.twin is not None:
+                        yield how.twin
+        return
+    for f in ("yes", "no", "kid"):
+        if hasattr(t, f):
+            yield from sites_of(getattr(t, f))
+    for k in getattr(t, "kids", ()):
+        yield from sites_of(k)
+
+
+__all__ = ["Alike"]
