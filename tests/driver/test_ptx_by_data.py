@@ -71,7 +71,8 @@ GUARDED = """.version 8.0
   mov.u32 %r1, %tid.x; mov.u32 %r8, %ctaid.x; shl.b32 %r8, %r8, 8; add.u32 %r7, %r8, %r1;
   setp.ge.s32 %p1, %r7, %r9;
   mul.wide.u32 %d2, %r7, 4; add.s64 %d2, %d1, %d2;
-  shl.b32 %r2, %r1, 2; mov.u32 %r3, c; add.u32 %r3, %r3, %r2; xor.b32 %r5, %r2, 128; mov.u32 %r6, c; add.u32 %r5, %r5, %r6;
+  shl.b32 %r2, %r1, 2; mov.u32 %r3, c; add.u32 %r3, %r3, %r2;
+  xor.b32 %r5, %r2, 128; mov.u32 %r6, c; add.u32 %r5, %r5, %r6;
   mov.u32 %r4, 0;
   @%p1 bra ZERO;
   ld.global.u32 %r4, [%d2];
