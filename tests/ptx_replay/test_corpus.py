@@ -46,6 +46,7 @@ BEYOND = {
     "packed_atomics.bad.ptx": _LAST,
     "relaxed_word.good.ptx": "no load of the IR is strong",
     "token_of_another_barrier.bad.ptx": "the simulator does not ask whose token it is",
+    "value_of_the_turn.good.ptx": "statements hold no values that two stores share",
     "wgmma_operands.bad.ptx": "the simulator does not compare the operands of the four warps",
 }
 

@@ -8,6 +8,7 @@ from syncverify.frontends.ptx.isa.rows import Row
 from syncverify.frontends.ptx.syntax.types import kind, width
 
 _FLOATS = ("f16", "f32")
+_PREFETCHES = frozenset({"L2::64B", "L2::128B", "L2::256B"})
 
 
 def possible(row: Row, slots: Mapping[str, str], mods: Sequence[str]) -> bool:
@@ -15,6 +16,9 @@ def possible(row: Row, slots: Mapping[str, str], mods: Sequence[str]) -> bool:
     if "VEC" in slots and "T" in slots and mods.index(slots["T"]) != mods.index(slots["VEC"]) + 1:
         return False  # a vector's length stands before its type
     match row.opcode:
+        case "ld" | "st" if any(m.startswith("L1::") or m in _PREFETCHES for m in mods):
+            # PTX ISA, ld, st: eviction priorities and prefetch sizes are for global and generic addresses.
+            return not any(m.split("::")[0] in ("shared", "param", "local", "const") for m in mods)
         case "cvt" if "sat" in slots:
             floats = {kind(slots["D"]), kind(slots["S"])} - {"s", "u"}
             return bool(floats) or _narrows(slots["D"], slots["S"])

@@ -140,3 +140,10 @@ def test_instructions_are_looked_up_by_name() -> None:
 def test_only_what_has_a_range_to_keep_saturates(line: str, known: bool) -> None:
     f = function(line)
     assert isinstance(match(f.body[0], f.registers), Problem) != known
+
+
+@pytest.mark.parametrize("space", ["", ".global", ".shared", ".local", ".const"])
+@pytest.mark.parametrize("hint", [".L1::evict_last", ".L2::128B"])
+def test_hints_of_caches_are_for_global_memory(space: str, hint: str) -> None:
+    f = function(f"ld{space}{hint}.u32 %r1, [%d1];")
+    assert isinstance(match(f.body[0], f.registers), Problem) == (space not in ("", ".global"))
