@@ -80,11 +80,12 @@ def drawn_launch(
     first = ctas * _cluster(system, prod(grid) // ctas, number)
     blocks = range(first, first + system.info.ctas * system.info.clusters)
     chosen = [places.coordinates(places.block_of(*divmod(n, ctas))) for n in blocks]
-    dynamic = None if facts.dynamic_smem is None else _number(facts.dynamic_smem, values)
-    declared = [v for v in (*module.variables, *function.variables) if v.space == "shared"]
-    static = sum(v.size + v.align for v in declared)
-    if dynamic is None:  # as much as there is where some array has no size, else none
-        dynamic = max(_SHARED - static, 0) // 1024 * 1024 if any(not v.size for v in declared) else 0
+    shared = [v for v in (*module.variables, *function.variables) if v.space == "shared"]
+    most = max(_SHARED - sum(v.size + v.align for v in shared), 0) // 1024 * 1024
+    if facts.dynamic_smem is not None:
+        dynamic = _number(facts.dynamic_smem, values)
+    else:  # as much as there is, for a kernel that names some; others have none
+        dynamic = most if any(v.extern or not v.size for v in shared) else 0
     return Launch(
         block=block,
         grid=grid,

@@ -218,7 +218,7 @@ class Schedule:
             f"by_columns stages parts of {LEAST_STAGED} rows or more",
         )
         _require(
-            self.by_columns or (self.tile_n % width == 0 and width * min(sizes) >= LEAST_ROW),
+            self.by_columns or (width * min(sizes) >= LEAST_ROW and all(width * x % 16 == 0 for x in sizes)),
             f"store=tma needs a tile_n of whole rows of {K_SPAN} bytes, or of {K_SPAN // 2}",
         )
         return sum(sizes) * self.consumers * self.rows * width * self.store_slots(most)

@@ -163,6 +163,26 @@ OVER:
     assert report.replay.outcome is Replayed.REPRODUCED
 
 
+def test_a_kernel_without_dynamic_memory_has_none() -> None:
+    """A bulk store reads beyond the last variable."""
+    text = """.version 8.0
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 p)
+{
+  .reg .b64 %d<2>; .shared .align 128 .b8 tile[512];
+  ld.param.u64 %d1, [p];
+  cp.async.bulk.global.shared::cta.bulk_group [%d1], [tile], 1024;
+  cp.async.bulk.commit_group;
+  cp.async.bulk.wait_group 0;
+  ret;
+}
+"""
+    (report,) = syncverify.check(text, facts={"grid": [1], "block": [1], "params": {"0": {"ptr": "A"}}})
+    assert report.replay is not None
+    assert report.replay.outcome is Replayed.REPRODUCED
+
+
 GOOD = sorted((CORPUS / "ptx").glob("*.good.ptx"))
 
 

@@ -58,3 +58,38 @@ def test_an_access_where_data_says_so(first: str, inside: str, expected: Verdict
 def test_what_lies_in_shared_memory_may_exclude_it() -> None:
     """Nobody knows what the word holds that decides: it may never be 7."""
     assert verdict(OWN, OTHERS, "shared", "c+512") is not Verdict.REFUTED
+
+
+#: A row with an edge: threads behind it store zeros, and write nothing back.
+GUARDED = """.version 8.0
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 p, .param .u32 n)
+.reqntid 256
+{{ .reg .pred %p<9>; .reg .b32 %r<20>; .reg .b64 %d<9>; .shared .align 4 .b8 c[1024];
+  ld.param.u64 %d1, [p]; ld.param.u32 %r9, [n];
+  mov.u32 %r1, %tid.x; mov.u32 %r8, %ctaid.x; shl.b32 %r8, %r8, 8; add.u32 %r7, %r8, %r1;
+  setp.ge.s32 %p1, %r7, %r9;
+  mul.wide.u32 %d2, %r7, 4; add.s64 %d2, %d1, %d2;
+  shl.b32 %r2, %r1, 2; mov.u32 %r3, c; add.u32 %r3, %r3, %r2;
+  xor.b32 %r5, %r2, 128; mov.u32 %r6, c; add.u32 %r5, %r5, %r6;
+  mov.u32 %r4, 0;
+  @%p1 bra ZERO;
+  ld.global.u32 %r4, [%d2];
+ZERO:
+  st.shared.u32 [%r3], %r4;
+  {meet}
+  @%p1 bra OVER;
+  ld.shared.u32 %r4, [%r5];
+  st.global.u32 [%d2], %r4;
+OVER:
+  ret;
+}}
+"""  # fmt: skip
+
+
+@pytest.mark.parametrize(("meet", "expected"), [("bar.sync 0;", Verdict.PROVED), ("", Verdict.REFUTED)])
+def test_a_guard_by_an_open_size_up_to_the_end(meet: str, expected: Verdict) -> None:
+    """Neither the grid nor the size is given; what is written to global memory has no events."""
+    (report,) = syncverify.check(GUARDED.format(meet=meet))
+    assert report.verdict is expected

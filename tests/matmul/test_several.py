@@ -68,7 +68,10 @@ def test_rows_of_the_widest_fill_a_part() -> None:
     Schedule(128, 32, stages=2, store="tma").staging([2, 4])
     assert Schedule(128, 32, stages=2, store="tma").staging([2, 1]) == 2 * 64 * (64 + 32)
     with pytest.raises(InputError, match="tile_n of whole rows of 128 bytes"):
-        Schedule(128, 48, stages=2, store="tma").staging([2])
+        Schedule(128, 24, stages=2, store="tma").staging([2, 1])
+    with pytest.raises(InputError, match="tile_n of whole rows of 128 bytes"):
+        Schedule(128, 80, stages=2, store="tma").staging([2, 1])
+    assert Schedule(128, 48, stages=2, store="tma").staging([2]) == 2 * 64 * 24 * 2 * 2
     assert Schedule(128, 64, store="tma").staging([2, 4]) == 2 * 64 * (64 + 128) * 2
 
 

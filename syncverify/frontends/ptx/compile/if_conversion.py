@@ -18,6 +18,8 @@ from syncverify.base.reason import Reason
 from syncverify.frontends.ptx.compile.plan import Plan
 from syncverify.frontends.ptx.compile.state import (
     CONTEXT,
+    ENDED,
+    LEAVE,
     MASK,
     PARTED,
     PC,
@@ -30,6 +32,7 @@ from syncverify.frontends.ptx.compile.state import (
 from syncverify.frontends.ptx.decode.effects import Opaque
 from syncverify.frontends.ptx.decode.memory import Access
 from syncverify.frontends.ptx.flow.control_flow import Flow
+from syncverify.frontends.ptx.syntax.nodes import Instr
 from syncverify.frontends.ptx.syntax.operands import results
 from syncverify.frontends.ptx.values.register_values import INTS, PerLane, Unknown, lanes_of, per_lane
 from syncverify.model.events import Ev, Event
@@ -47,9 +50,10 @@ MOST_BLOCKS, MOST_NESTED = 20_000, 48
 @dataclass(frozen=True, slots=True)
 class Region:
     """What lies between a branch and its join: where control goes on, the slots written, the joins inside.
-    ``sites``: of accesses to shared memory; with any, the region is not quiet, but no more happens there."""
+    ``sites``: of accesses to shared memory; with any, the region is not quiet, but no more happens there.
+    ``join``: a label, or None where both sides come to the end of the kernel."""
 
-    join: int
+    join: int | None
     slots: tuple[int, ...]
     blocks: frozenset[int]
     sites: frozenset[int]
@@ -78,8 +82,7 @@ class IfConversion:
 
     def _region(self, block: int) -> Region | None:
         join = self.flow.join(block)
-        if join >= self.flow.end:
-            return None
+        ends = join >= self.flow.end
         blocks = self.flow.between(block)
         names = {"%carry"}
         sites: set[int] = set()
@@ -90,21 +93,28 @@ class IfConversion:
                 i = self.plan.body[j]
                 if type(self.plan.decoded.get(j)) is Access and j not in self.plan.touches:
                     sites.add(self.plan.site(j))
-                elif j in self.plan.decoded or j in self.plan.touches or i.op in _LOUD:
+                elif j in self.plan.decoded or j in self.plan.touches:
+                    return None
+                elif i.op in _LOUD and not _unseen(i) and not (ends and i.op == "ret" and i.guard is None):
                     return None
                 names.update(results(i))
+        if ends and (not sites or block in blocks):
+            return None
         slots = sorted(self.plan.slots[x] for x in names if x in self.plan.slots)
-        return Region(self.target(join), tuple(slots), frozenset(blocks), frozenset(sites))
+        at = None if ends else self.target(join)
+        if at is not None and sites and block not in blocks and _is_end(at):
+            at = None
+        return Region(at, tuple(slots), frozenset(blocks), frozenset(sites))
 
     def merged(self, r: Registers, v: Any, k: int, sides: tuple[int, int]) -> bool:
         """Goes on at the join of a branch on ``v`` with what each lane's side writes, if that can be told."""
         region = self.region(k)
-        if self.flow.block_of[k] in self.havocked and region is not None:
+        if self.flow.block_of[k] in self.havocked and region is not None and region.join is not None:
             r[PC] = region.join  # its sides are run one by one
             return True
         if region is None or any(join in region.blocks for join, _ in r[PARTED]):
             return False
-        if region.sites:
+        if region.sites or region.join is None:
             return self._perhaps(r, v, k, region, sides)
         if isinstance(v, Unknown):
             for s in region.slots:
@@ -116,7 +126,7 @@ class IfConversion:
         before = r[:]
         self.depth += 1
         try:
-            return self._both(r, v, region, sides)
+            return self._both(r, v, region, region.join, sides)
         except (Disagreement, Opaque):
             r[:] = before
             return False
@@ -143,6 +153,7 @@ class IfConversion:
                 events = self._of_a_loop(r, v, region)
             else:
                 events = [e for side in sides for e in self._events(r, side, region.join)]
+            after = r[PC] if region.join is None else region.join
         except (Disagreement, Opaque):
             r[:] = before
             return False
@@ -157,15 +168,15 @@ class IfConversion:
         events = [e for e in events if not tables.sure or e[1] in tables.granted]
         for s in region.slots:
             r[s] = v.derived()
-        r[PC], r[QUEUE] = (QUEUED, (region.join, *events)) if events else (region.join, ())
+        r[PC], r[QUEUE] = (QUEUED, (after, *events)) if events else (after, ())
         return True
 
-    def _events(self, r: Registers, side: int, join: int) -> list[Event]:
-        """The events of one side."""
+    def _events(self, r: Registers, side: int, join: int | None) -> list[Event]:
+        """The events of one side, up to its join or the kernel's end."""
         found: list[Event] = []
         r[PC] = side
         for _ in range(MOST_BLOCKS):
-            if r[PC] == join:
+            if r[PC] == join or (join is None and _is_end(r[PC])):
                 return found
             event = self.run(r[PC], r)
             if event is None:
@@ -206,7 +217,7 @@ class IfConversion:
         own = self.flow.block_of[(label >> 3) - 1] == block
         return own and (label == first or label & 7 != START & 7)
 
-    def _both(self, r: Registers, v: PerLane, region: Region, sides: tuple[int, int]) -> bool:
+    def _both(self, r: Registers, v: PerLane, region: Region, join: int, sides: tuple[int, int]) -> bool:
         taken = sum(1 << i for i, x in enumerate(v.lanes) if x.__class__ in INTS and x)
         other = sum(1 << i for i, x in enumerate(v.lanes) if x.__class__ in INTS and not x)
         missing = r[MASK] & ~(taken | other)
@@ -219,9 +230,9 @@ class IfConversion:
                 r[s] = old
             r[PC], r[MASK] = side, lanes
             if lanes:
-                self._through(r, region.join)
+                self._through(r, join)
             found.append([r[s] for s in region.slots])
-        r[PC], r[MASK] = region.join, mask
+        r[PC], r[MASK] = join, mask
         for s, a, b in zip(region.slots, *found, strict=True):
             if a is b and not missing:
                 continue
@@ -237,6 +248,16 @@ class IfConversion:
             if self.run(r[PC], r) is not None:
                 break
         raise Opaque("a loop of lanes that parted does not end")
+
+
+def _is_end(label: int) -> bool:
+    """Whether the kernel ends at a label: nothing follows but the exit."""
+    return label == ENDED or (label >= START and label & 7 == LEAVE & 7)
+
+
+def _unseen(i: Instr) -> bool:
+    """Whether an instruction without an effect writes global memory alone, which no agent keeps."""
+    return i.op in ("st", "red", "atom") and "global" in i.mods
 
 
 def _nobody(value: Any) -> Unknown:
