@@ -307,7 +307,7 @@ class Uniformity:
         alone, if the others lead to the instruction only past the branch again."""
         here = self.flow.block_of[k]
         found = 0
-        for b in self._deciding(here):
+        for b in self._deciding(here) | (self.divergence.spins & {here}):
             self._solve(self._guards(b))
             guard = self._guarded(b)
             again = guard & TIME or b == here or self.divergence.irreducible

@@ -17,6 +17,7 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
 from syncverify.frontends.ptx.flow.graph import dominators, with_exits
+from syncverify.frontends.ptx.flow.spin_blocks import spin_blocks
 
 if TYPE_CHECKING:
     from syncverify.frontends.ptx.flow.control_flow import Flow
@@ -47,8 +48,15 @@ class Divergence:
 
     @cached_property
     def branches(self) -> list[int]:
-        """The blocks that end with a branch of several sides."""
-        return [n for n in sorted(self.flow.reached) if len(set(self.flow.blocks[n].succ)) > 1]
+        """The blocks that end with a branch of several sides, but for spins that part nobody."""
+        return [
+            n for n in sorted(self.flow.reached - self.spins) if len(set(self.flow.blocks[n].succ)) > 1
+        ]
+
+    @cached_property
+    def spins(self) -> frozenset[int]:
+        """The blocks whose jumps to themselves change nothing."""
+        return spin_blocks(self.flow)
 
     @cached_property
     def joined_by(self) -> Mapping[int, tuple[int, ...]]:
@@ -93,7 +101,13 @@ class Divergence:
         end = len(inside)
         head = next(b for b, n in self._heads.items() if n == loop)
         succ = [
-            list(dict.fromkeys(end if s == head else number.get(s, end) for s in self.flow.blocks[b].succ))
+            list(
+                dict.fromkeys(
+                    end if s == head else number.get(s, end)
+                    for s in self.flow.blocks[b].succ
+                    if s != b or b not in self.spins
+                )
+            )
             for b in inside
         ] + [[]]
         pred: list[list[int]] = [[] for _ in succ]
