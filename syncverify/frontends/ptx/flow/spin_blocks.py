@@ -1,11 +1,12 @@
-"""Blocks that spin and begin a loop at once: how often they spin changes no register that is read behind them.
+"""Blocks that spin and begin a loop at once: how often they spin changes no register that is read later.
 
-A compiler lets the head of a loop and the spin on an mbarrier that follows be one block, which jumps to itself:
+A compiler lets the head of a loop and the spin on an mbarrier behind it be one block, which jumps to itself:
 
     LOOP:  shl.b32 %addr, %slot, 3;  mbarrier.try_wait... %p, [%addr];  @!%p bra LOOP;  ...;  @%q bra LOOP;
 
 Both jumps lead to one block, so that the spin looks like an iteration of the loop. It is none for data flow:
-each turn computes the same from what the loop hands on. Threads that spin differently often do not part there.
+each turn computes the same from what the loop hands on. Threads that spin more or less often do not part
+there.
 """
 
 from __future__ import annotations
