@@ -49,9 +49,7 @@ class Divergence:
     @cached_property
     def branches(self) -> list[int]:
         """The blocks that end with a branch of several sides, but for spins that part nobody."""
-        return [
-            n for n in sorted(self.flow.reached - self.spins) if len(set(self.flow.blocks[n].succ)) > 1
-        ]
+        return [n for n in sorted(self.flow.reached - self.spins) if len(set(self.flow.blocks[n].succ)) > 1]
 
     @cached_property
     def spins(self) -> frozenset[int]:

@@ -116,6 +116,6 @@ PARTS = """.func (.param .b32 back) parts(.param .b32 given)
 
 @pytest.mark.parametrize(("text", "name"), [(RECURSIVE, "again"), (PARTS, "parts")])
 def test_what_does_not_fit_is_not_proved(text: str, name: str) -> None:
-    """Recursion stays unknown; what a part of a parameter holds is data here, and an execution shows the harm."""
+    """Recursion stays unknown. A part of a parameter is data here, and an execution shows the harm."""
     found = verdict(text, call("%r1", "%r2", name=name) + STORE)
     assert found is (Verdict.UNKNOWN if name == "again" else Verdict.REFUTED)
