@@ -261,8 +261,17 @@ class Uniformity:
         for b, x in some:
             for at in {b, here}:
                 found = _join(found, self._used(x, at), self._width(name))
-        more = TIME | _union([self._guarded(b) for b in self.divergence.joined_by.get(here, ())])
+        parted = [b for b in self.divergence.joined_by.get(here, ()) if self._brings_several(b, here, some)]
+        more = TIME | _union([self._guarded(b) for b in parted])
         return found | more if isinstance(found, int) else tuple([x | more for x in found])
+
+    def _brings_several(self, branch: int, here: int, merged: Sequence[tuple[int, int]]) -> bool:
+        """Whether threads that part at a branch may come to a merge with different versions: a branch around
+        what does not write the register brings one, by both of its sides."""
+        sides = set(self.flow.blocks[branch].succ)
+        after = {branch} if here in sides else set[int]()
+        after.update(*(self._reachable(side, here) for side in sides - {here}))
+        return len({x for b, x in merged if b in after}) > 1
 
     def _used(self, v: int, block: int) -> _Bits:
         """What a version varies with where a block reads it: also with the branches by which threads left
