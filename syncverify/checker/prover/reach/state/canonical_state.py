@@ -78,7 +78,7 @@ FIELD_COVERAGE: dict[type, tuple[str, str]] = {
         "fresh over position issue parts",
     ),
     Generation: ("m con previous waiting", "sites pasts"),
-    Named: ("auto column gen red partial ahead", "last mask"),
+    Named: ("auto column gen red partial ahead collective", "last mask"),
     Cluster: ("auto column gen last", ""),
     Request: ("cta group number sites registers need inc pasts times", "site position"),
     Location: ("value writes waiting spins", ""),
@@ -338,6 +338,7 @@ class CanonicalState(Thresholds):
         partial = tuple((w, self.generation(g)) for w, g in sorted(n.partial.items()))
         state = (
             n.red,
+            n.collective,
             a.threads,
             a.whole,
             frozenset(a.arrived.items()),

@@ -209,7 +209,7 @@ class _Copy:
         partial = {w: self.generation(g) for w, g in n.partial.items()}
         ahead = [self.threads[id(t)] for t in n.ahead]
         gen, last = self.generation(n.gen), self.matrix(n.last)
-        return Named(auto, n.column, gen, last, n.red, partial, ahead, n.mask)
+        return Named(auto, n.column, gen, last, n.red, partial, ahead, n.mask, n.collective)
 
     def cluster(self, c: Cluster) -> Cluster:
         auto = ClusterBarrier(set(c.auto.expected), c.auto.generation, set(c.auto.arrived))
