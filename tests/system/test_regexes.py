@@ -13,8 +13,8 @@ import pytest
 
 import syncverify
 
-# Examples run when imported; torch is an extra.
-_NOT_IMPORTED = ("syncverify.examples", "syncverify.torch")
+# Examples run when imported; torch and the language server are extras.
+_NOT_IMPORTED = ("syncverify.examples", "syncverify.torch", "syncverify.lsp")
 _SINGLE = {constants.LITERAL, constants.NOT_LITERAL, constants.IN, constants.ANY}
 
 
