@@ -48,6 +48,8 @@ if TYPE_CHECKING:
 Term = tuple[object, ...]
 #: Instructions that are looked at for one step, versions between them, and outcomes.
 _MOST, _OUTCOMES = 96, 1 << 10
+#: Nodes of a term, written out, that two terms are compared up to.
+_NODES = 4_000
 _COMMUTATIVE = frozenset({"add", "mul", "min", "max", "and", "or", "xor"})
 _FLOATS = ("f", "bf")
 #: The outcomes of a comparison of floats in which a predicate holds: less, equal, greater, unordered.
@@ -213,6 +215,16 @@ def _choice(u: Uniformity, v: int) -> tuple[str, bool, int, int] | None:
     return last.guard.name, True, found[True], found[False]
 
 
+def _written_out(term: object, known: dict[int, int]) -> int:
+    """How many nodes a term has where each part that is shared is written out as often as it is used."""
+    if not isinstance(term, tuple):
+        return 1
+    found = known.get(id(term))
+    if found is None:
+        found = known[id(term)] = 1 + sum(_written_out(x, known) for x in term)
+    return found
+
+
 class _Tree:
     """What a step computes, of one choice of leaves."""
 
@@ -231,6 +243,8 @@ class _Tree:
         if v in self.leaves:
             return None
         term = self.term(v)
+        if _written_out(term, {}) > _NODES:
+            return None
         other = _swapped(term)
         if not _mentions(term, "other") or self._size > _MOST:
             return None

@@ -230,3 +230,11 @@ def test_random_steps_beside_computing_them() -> None:
         missed += sum(not claimed and not may for claimed, may in zip(free, strictly, strict=True))
     assert shown > 60
     assert missed < shown / 4  # comparisons that another one decides
+
+
+def test_a_value_that_is_doubled_often_is_not_written_out(tmp_path: Path) -> None:
+    """Sums of sums: as a tree the term has 2 ** 60 nodes, and nothing is said of it."""
+    text = HEAD.format(body="add.s32 %a, %v, %w; mov.b32 %b, %i;" + "add.s32 %a, %a, %a;" * 60)
+    flow = Flow(parse(text, "k.ptx").entries[0])
+    store = next(k for k, i in enumerate(flow.body) if i.op == "st")
+    assert Uniformity(flow, (32, 1, 1)).stored(store)
