@@ -93,3 +93,39 @@ def test_a_guard_by_an_open_size_up_to_the_end(meet: str, expected: Verdict) -> 
     """Neither the grid nor the size is given; what is written to global memory has no events."""
     (report,) = syncverify.check(GUARDED.format(meet=meet))
     assert report.verdict is expected
+
+
+#: One side moves the address that both sides store through.
+TWO_SIDES = """.version 8.0
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u32 n)
+.reqntid 64
+{{ .reg .pred %p<9>; .reg .b32 %r<20>; .shared .align 4 .b8 c[4096];
+  ld.param.u32 %r9, [n];
+  mov.u32 %r1, %tid.x;
+  setp.lt.u32 %p1, %r1, %r9;
+  shl.b32 %r2, %r1, 2;
+  mov.u32 %r3, c;
+  {own}
+  @{sign}%p1 bra MOVED;
+  st.shared.u32 [%r3], %r1;
+  bra MEET;
+MOVED:
+  add.u32 %r3, %r3, %r2;
+  add.u32 %r3, %r3, 2048;
+  st.shared.u32 [%r3], %r1;
+MEET:
+  bar.sync 0;
+  ret;
+}}
+"""
+
+
+@pytest.mark.parametrize("sign", ["", "!"])
+@pytest.mark.parametrize(
+    ("own", "expected"), [("", Verdict.REFUTED), ("add.u32 %r3, %r3, %r2;", Verdict.PROVED)]
+)
+def test_neither_side_sees_what_the_other_writes(sign: str, own: str, expected: Verdict) -> None:
+    (report,) = syncverify.check(TWO_SIDES.format(sign=sign, own=own))
+    assert report.verdict is expected

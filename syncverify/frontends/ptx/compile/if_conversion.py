@@ -93,7 +93,7 @@ class IfConversion:
                 i = self.plan.body[j]
                 if type(self.plan.decoded.get(j)) is Access and j not in self.plan.touches:
                     sites.add(self.plan.site(j))
-                elif j in self.plan.decoded or j in self.plan.touches:
+                elif j in self.plan.decoded or j in self.plan.touches or j in self.plan.takes:
                     return None
                 elif i.op in _LOUD and not _unseen(i) and not (ends and i.op == "ret" and i.guard is None):
                     return None
@@ -152,7 +152,11 @@ class IfConversion:
             if self.flow.block_of[k] in region.blocks:
                 events = self._of_a_loop(r, v, region)
             else:
-                events = [e for side in sides for e in self._events(r, side, region.join)]
+                events = []
+                for side in sides:
+                    for s in region.slots:
+                        r[s] = before[s]  # neither side sees what the other has written
+                    events += self._events(r, side, region.join)
             after = r[PC] if region.join is None else region.join
         except (Disagreement, Opaque):
             r[:] = before
