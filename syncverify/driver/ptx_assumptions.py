@@ -64,7 +64,7 @@ def of_stops(program: Program, stopped: Mapping[int, str]) -> list[str]:
 
 
 def of_teams(facts: PtxFacts, program: Program, restores: bool) -> list[str]:
-    """What a proof takes for granted where any block group stands for all; ``restores``: flags are left as
+    """What a proof takes for granted where any block group represents all; ``restores``: flags are left as
     they are found."""
     if program.teams is None:
         return []

@@ -303,7 +303,7 @@ def _judged(k: CheckTask, system: PtxSystem) -> Outcome:
 
 
 def _harms(outcome: Outcome) -> list[Span]:
-    """Where an outcome's errors stand, the first of which stands for all."""
+    """Where an outcome's errors stand, the first of which represents all."""
     return [d.span for d in outcome.diagnostics if d.severity is Severity.ERROR]
 
 

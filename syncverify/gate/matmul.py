@@ -74,7 +74,7 @@ class CompiledMatmul:
         return self.problem.computed(self.schedule.by_columns)
 
     def _named(self, given: Mapping[str, T]) -> dict[str, T]:
-        """Arrays, or what stands for them, by the names that the kernel has for them."""
+        """Arrays, or what represents them, by the names that the kernel has for them."""
         if not self.schedule.by_columns:
             return dict(given)
         return {OTHER.get(name, name): x for name, x in given.items()}

@@ -1,7 +1,7 @@
 """Events: the only thing the checker sees of a kernel, and the protocol of the agents that emit them.
 
 An event is a tuple ``(Ev.X, site, ...)``. A *class* is a set of lanes of one warp that do the same;
-one event of a class with n lanes stands for n lane events (n arrivals, n copies). ``site`` indexes
+one event of a class with n lanes represents n lane events (n arrivals, n copies). ``site`` indexes
 ``System.sites``; ``fp`` indexes ``System.footprints``; ``bar`` indexes ``System.barriers``.
 """
 

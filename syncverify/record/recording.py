@@ -115,7 +115,7 @@ def write(
 
 
 def _texts(text: str, launches: list[Launch], journal: Journal) -> tuple[Counter[str], str]:
-    """The launch files of a kernel, each with how many launches it stands for; or why there are none."""
+    """The launch files of a kernel, each with how many launches it represents; or why there are none."""
     found = Counter[str]()
     kernel = launches[0].kernel
     try:

@@ -41,7 +41,7 @@ def launch_file(launch: Launch, entry: Function, maps: dict[bytes, TensorMap]) -
 
 
 def opened(texts: Mapping[str, int]) -> dict[str, int]:
-    """Launch files of one kernel, with how many launches each stands for, as few that leave out what differs:
+    """Launch files of one kernel, with how many launches each represents, as few that leave out what differs:
     the grid, and parameters that are numbers. Those that differ in more stay apart."""
     alike: dict[tuple[str, ...], list[str]] = {}
     for text in texts:

@@ -213,7 +213,7 @@ def _position(order: int, s: Step, text: str) -> dict[str, Any]:
 
 
 def _blocked(b: Blocked, order: int, *, named: bool) -> dict[str, Any]:
-    """Where an agent stands for ever: the step that matters."""
+    """Where an agent represents ever: the step that matters."""
     text = f"{f'[{b.agent}] ' if named else ''}waits for ever on {b.waits_on}: {b.why}"
     place = _location(b.span, text) if b.span.line else {"message": {"text": text}}
     return {"executionOrder": order, "importance": "essential", "location": place}

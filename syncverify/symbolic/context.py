@@ -503,7 +503,7 @@ def _only(sums: set[Sum]) -> int | None:
 
 
 def lanes(value: Any) -> tuple[Any, ...]:
-    """The values of the lanes; one value stands for all."""
+    """The values of the lanes; one value represents all."""
     return value if isinstance(value, tuple) else (value,)
 
 

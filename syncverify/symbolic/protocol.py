@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from syncverify.model.events import Agent, System
 from syncverify.symbolic.context import NotConcrete as NotConcrete
 
-#: The size that stands for the number of a block group; and that of one of its clusters, of any block group.
+#: The size that represents the number of a block group; and that of one of its clusters, of any block group.
 TEAM = "block.team"
 MEMBER = "block.member"
 

@@ -23,7 +23,7 @@ def replace(
     moved: dict[Node, Node],
     copies: Mapping[Node, Node] | None = None,
 ) -> None:
-    """Puts an operator into the place of a group. ``moved``: what stands for the results of earlier ones.
+    """Puts an operator into the place of a group. ``moved``: what represents the results of earlier ones.
 
     ``copies``: what became of the nodes in a graph other than their own.
     """

@@ -8,21 +8,7 @@ from syncverify.api import check
 from syncverify.base.diagnostics import Severity
 from syncverify.base.source import InputError, Span
 from syncverify.lsp.findings import marks, of_error, still_fits
-
-KERNEL = """kernel k {
-  launch grid [1] block [64]
-  mbarrier done
-  if tid == 0 {
-    mbarrier.init done, 33
-  }
-  bar.sync 0
-  if warp == 0 {
-    mbarrier.arrive done
-  } else {
-    mbarrier.wait done, 0
-  }
-}
-"""
+from tests.driver.test_text_edits import IR as KERNEL
 
 
 def test_an_error_is_marked_with_its_checked_edit(tmp_path: Path) -> None:

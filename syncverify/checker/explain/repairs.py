@@ -153,7 +153,7 @@ def repair(system: System, found: Diagnostic, judge: Callable[[System, int, bool
     """The first edit with which ``system`` is proved, or None.
 
     ``found``: the finding to mend. ``judge`` checks a system within a number of events: an edit may make a
-    kernel that goes round for ever. Its last argument: whether a hang is followed on, past who is blocked.
+    kernel that loops for ever. Its last argument: whether a hang is followed on, past who is blocked.
     """
     start = time.thread_time()
     survey = _Survey()

@@ -34,7 +34,7 @@ def merge_stores(
     info: SystemInfo, shadows: dict[int, Shadow], records: list[Record], late: bool = False
 ) -> None:
     """Joins records of one class and kind, apart for each memory, and for rows of A that other warps
-    multiply; each record then stands for the newest. ``late``: they are not entered yet."""
+    multiply; each record then represents the newest. ``late``: they are not entered yet."""
     kinds: dict[tuple[int, bool], dict[int, Record]] = {}
     for r in records:
         kinds.setdefault((info.footprints[r.fp].memory, r.strict_rows_only), {})[r.fp] = r

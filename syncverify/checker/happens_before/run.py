@@ -41,7 +41,7 @@ class TooManyEvents(Exception):  # noqa: N818 -- ends a run, caught by the calle
 
 
 class Livelock(TooManyEvents):
-    """A class goes round a loop in which nothing changes, and nobody else runs."""
+    """A class repeats a loop in which nothing changes, and nobody else runs."""
 
     def __init__(self, site: int) -> None:
         super().__init__("a loop never ends: nothing changes from one iteration to the next")
@@ -295,7 +295,7 @@ class Run:
         return result
 
     def watch(self, t: LaneClass, event: Event) -> None:
-        """Ends a run that goes round without end; ``event`` is the next one of ``t``."""
+        """Ends a run that repeats a loop without end; ``event`` is the next one of ``t``."""
         if t is not self.walker:
             self.walker, self.in_a_row, self.standing = t, 0, ()
         self.in_a_row += 1

@@ -50,7 +50,7 @@ class Record:
     position: int = 0  # index in the trace of its instruction
     issue: int = -1  # index of the asynchronous operation
     turn: int = 0  # of a store whose value depends on it: how often its class had executed it
-    parts: tuple[Record, ...] = ()  # accesses that it stands for: see ``groups``
+    parts: tuple[Record, ...] = ()  # accesses that it represents: see ``groups``
 
     @property
     def key(self) -> Key:
@@ -211,7 +211,7 @@ class Shadow:
 
 
 def _succeed(reads: dict[Key, Record], key: Key, old: Record, record: Record) -> None:
-    """A read takes the place of an earlier one, which is kept if it stands for more."""
+    """A read takes the place of an earlier one, which is kept if it represents more."""
     if old.tag != record.tag:
         # Copies from one source that complete on different barriers do not stand for each other.
         reads[(*key[:2], -(1 << 40) - old.tag)] = old

@@ -140,7 +140,7 @@ class Reader:
         return total
 
     def named(self, name: str, own: Mapping[str, Any]) -> Any:
-        """What a name in a form stands for: a counter, or a size at the start."""
+        """What a name in a form represents: a counter, or a size at the start."""
         if name.startswith("$"):
             back = {x: a for a, x in self.names.items()}
             if name[1:] not in back:

@@ -1,6 +1,6 @@
 """The language of protocols: roles that execute loops, and operations on rings of barriers and slots.
 
-A protocol stands for one program at every value of its parameters. An operation at a place of the code is a
+A protocol represents one program at every value of its parameters. An operation at a place of the code is a
 *site*; its executions are the *events* ``(site, u, n)``, where ``u`` counts the tiles that the role has begun
 and ``n`` is the counter of the loop it is in. See ``docs/kernel.md``.
 """

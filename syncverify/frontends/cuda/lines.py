@@ -49,7 +49,7 @@ def author_lines(ptx: str, file: str, foreign: Sequence[str]) -> str:
         parent: _Place = (numbers[3], numbers[4], numbers[5])
         parents[at] = (match["function"].strip(), parent) if parent[1] else None
         shown = authors(at)
-        # line 0 stands for code that no line asked for: it stays with the line before
+        # line 0 represents code that no line asked for: it stays with the line before
         if shown is None or shown[1] == 0:
             return ""
         text = f"{match['indent']}.loc {shown[0]} {shown[1]} {shown[2]}"

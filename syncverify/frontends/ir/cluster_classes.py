@@ -2,7 +2,7 @@
 
 What a block's control sees of its place is gathered as *features*: expressions over the block's builtins
 alone whose values decide everything that control, shared addresses, counts and parities depend on.
-Clusters with equal features run alike, so one of them stands for all.
+Clusters with equal features run alike, so one of them represents all.
 """
 
 from __future__ import annotations
@@ -245,7 +245,7 @@ def _resolve(e: Expr, known: Mapping[str, Expr]) -> Expr:
 
 
 def _divisors(e: Expr) -> Iterator[Expr]:
-    """Where divisors that depend on the block are zero: such a block stops, and stands for no other."""
+    """Where divisors that depend on the block are zero: such a block stops, and represents no other."""
     for c in children(e):
         yield from _divisors(c)
     if isinstance(e, Binary) and e.op in ("//", "%") and _depends(e.right):

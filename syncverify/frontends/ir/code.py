@@ -94,7 +94,7 @@ class Program:
         space: SymbolicContext | None = None,
     ) -> None:
         self.kernel = kernel
-        self.symbols = tuple(symbols)  # parameters held in registers, by whatever stands for them
+        self.symbols = tuple(symbols)  # parameters held in registers, by whatever represents them
         self.space = space  # where those are terms
         self.tables = tables
         self.ops = DataOps(tables)

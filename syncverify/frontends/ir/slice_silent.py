@@ -197,7 +197,7 @@ class _Kept:
         return tuple(reversed(out))
 
     def instead(self, s: n.If | n.For, live: frozenset[str], fenced: bool) -> list[n.Stmt] | None:
-        """What stands for a quiet statement; None if it must stay.
+        """What represents a quiet statement; None if it must stay.
 
         Where a fence ends the reads before anyone is told, that a value is used meanwhile says nothing (K1);
         nor does it where the register was given another value since the read.
@@ -280,7 +280,7 @@ def _positive(e: Expr) -> bool:
 
 
 def _handed(s: n.If | n.For, live: frozenset[str], values: frozenset[str]) -> list[n.LdGlobal] | None:
-    """What stands for a statement: loads of the data that it hands on, of which nothing is known either.
+    """What represents a statement: loads of the data that it hands on, of which nothing is known either.
 
     None if it hands on an integer, or a register that it may leave with what was read from shared memory.
     """

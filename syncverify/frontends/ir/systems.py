@@ -324,7 +324,7 @@ class IrSystem:
     grid: Grid
     cluster: int
     electing: set[tuple[int, int]] = field(default_factory=set)  # (CTA, warp) that discovery saw elect
-    symbols: Mapping[str, Any] = field(default_factory=dict)  # what stands for parameters without a number
+    symbols: Mapping[str, Any] = field(default_factory=dict)  # what represents parameters without a number
     places: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)  # by CTA: where its block is
 
     @classmethod

@@ -60,7 +60,7 @@ class Tables:
     relay: tuple[tuple[int, int], ...] = ()  # where flags lie that blocks hand on from each to the next
     windows: list[tuple[int, int, int]] = field(default_factory=list)  # tensor, CTA, bytes per block
     moved: FootprintPartition | None = None  # the same, as the checker sees them
-    team: bool = False  # the blocks are a block group that stands for all of a grid
+    team: bool = False  # the blocks are a block group that represents all of a grid
     alone: bool = False  # there is no other
     strides: dict[int, int] = field(default_factory=dict)  # by tensor: bytes from team to team
     anyone: Strides | None = None  # the system is any cluster of such a block group

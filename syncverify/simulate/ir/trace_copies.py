@@ -349,7 +349,7 @@ def proxy_fence(tr: Tracer, s: n.FenceProxyAsync, t: Thread) -> None:
 
 
 def virtual(tr: Tracer, text: str) -> int:
-    """A bit of knowledge that stands for an event, not for bytes."""
+    """A bit of knowledge that represents an event, not for bytes."""
     p = tr.ctx.program
     bit = len(p.accesses)
     p.accesses.append(Access(bit, tr.number, Kind.GW, VIRTUAL, (), None, tr.span, text))

@@ -31,7 +31,7 @@ ROWS = 5
 
 @dataclass(slots=True)
 class Slot:
-    """What a component of an asynchronous operation stands for. ``generic``: by the generic proxy."""
+    """What a component of an asynchronous operation represents. ``generic``: by the generic proxy."""
 
     line: int
     block: int
@@ -151,7 +151,7 @@ class Clocks:
         self.know[READS, rows, :n] = np.maximum(self.know[READS, rows, :n], row)
 
     def stamp(self, agent: int) -> Stamp:
-        """A component and its epoch now: what stands for one operation for ever."""
+        """A component and its epoch now: what represents one operation for ever."""
         return agent, int(self.epoch[agent])
 
     def bridge(self, rows: Rows, shared: bool, outside: bool) -> None:

@@ -18,7 +18,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A line of the PTX text and the thread that executed it; a lane of -1 stands for all."""
+    """A line of the PTX text and the thread that executed it; a lane of -1 represents all."""
 
     line: int
     block: int

@@ -73,7 +73,7 @@ class Machine:
         self.fenced_inits: dict[int, set[int]] = {}
         self.own_inits: dict[int, set[int]] = {}
         self.sc_order: dict[str, Clock] = {}
-        self.before = -1  # the agent that stands for the grid before, where that may still run
+        self.before = -1  # the agent that represents the grid before, where that may still run
         if launch.dependent:
             self.before = self.clocks.outsider(Slot(0, 0, 0, -1, "the grid before's", True))
             self.settled = np.zeros(self.memory.size, bool)

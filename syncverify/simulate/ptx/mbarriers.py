@@ -40,7 +40,7 @@ class MBarrier:
     at: int
     expected: int
     pending: int
-    init: int  # the agent that stands for its initialization
+    init: int  # the agent that represents its initialization
     tx: int = 0
     phase: int = 0
     number: int = 0

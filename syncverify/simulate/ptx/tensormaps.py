@@ -1,7 +1,7 @@
 """Tensor maps: 128 bytes of a form of this machine's own, and the bytes that a box of one is.
 
 A map is opaque to a kernel; ``tensormap.replace`` edits it by the names of its fields. Only tiled maps.
-A map of rank 0 stands for one of which only the bytes of a box are known.
+A map of rank 0 represents one of which only the bytes of a box are known.
 """
 
 from __future__ import annotations

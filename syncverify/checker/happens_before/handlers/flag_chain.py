@@ -1,6 +1,6 @@
 """Blocks that hand on flags: each waits for the one before it, and lets the next go on. See docs/symbolic.md.
 
-A system of two blocks, the second after the first, stands for any two of a grid: the second acquires what the
+A system of two blocks, the second after the first, represents any two of a grid: the second acquires what the
 first has released, for the blocks between them hand it on. So each block must let the next go on just once,
 after it has waited itself, with all that it was handed. Either all use one flag, which counts blocks, or each
 has one of its own.
@@ -85,7 +85,7 @@ def on_spin(run: Run, t: LaneClass, event: Event) -> int:
 
 
 def _before(run: Run, fp: int, compare: str, value: BlockRelative, site: int) -> global_memory.Write:
-    """The signal of the first block that stands for the one that ends a spin of the second.
+    """The signal of the first block that represents the one that ends a spin of the second.
 
     One flag counts blocks; or the block before has let go by a flag of its own, which is the first's, moved.
     """

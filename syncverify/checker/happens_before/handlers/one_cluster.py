@@ -1,7 +1,7 @@
 """One cluster of a block group that shares global memory, alone: see docs/symbolic.md, "Members of a block
 group".
 
-It stands for the clusters at its place in any block group, whatever those before it have done. Its spins pass
+It represents the clusters at its place in any block group, whatever those before it have done. Its spins pass
 at once, and what they acquire is kept as columns of the clocks: which spin it came of, and of which row. What
 it does with flags, and where it reaches tracked memory, is on record, to be put together with the records of
 the others (``together``).

@@ -63,7 +63,7 @@ def _unsettled(run: Follower, kept: Iterable[tuple[int, int, Touch]]) -> Iterato
 
 
 def _latest(kept: list[tuple[int, int, Touch]]) -> list[tuple[int, int, Touch]]:
-    """Without reads and atomics that a later one of the same bytes by the same class stands for."""
+    """Without reads and atomics that a later one of the same bytes by the same class represents."""
     newest: dict[Hashable, Touch] = {}
     out = []
     for lo, hi, t in reversed(kept):

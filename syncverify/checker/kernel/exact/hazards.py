@@ -1,7 +1,7 @@
 """Accesses to shared memory in one run, pair by pair: each rests on a row of ``model/ordering.py``.
 
 Every access is kept, by its bytes; nothing is forgotten but what a later write over the same bytes, ordered
-after it, stands for.
+after it, represents.
 """
 
 from __future__ import annotations

@@ -118,7 +118,7 @@ def each_cluster_alone(
 
 
 def any_group(kernel: Kernel, values: Mapping[str, int], policy: Policy) -> ParametricResult:
-    """Whether a launch is right whose blocks share global memory in block groups, any of which stands for
+    """Whether a launch is right whose blocks share global memory in block groups, any of which represents
     all; a
     verdict is a proof, or unknown."""
     problem = problem_of(kernel, values, lambda _: Verdict.UNKNOWN)

@@ -23,7 +23,7 @@ def solution(columns: Sequence[Sequence[int]], right: Sequence[int]) -> dict[int
     for r in range(rows):
         row = [c[r] for c in columns] + [right[r]]
         table.append([-x for x in row] if row[-1] < 0 else row)
-    scale = [1] * rows  # row r stands for table[r] / scale[r]
+    scale = [1] * rows  # row r represents table[r] / scale[r]
     goal = [sum(table[r][j] for r in range(rows)) for j in range(n + 1)]
     basis = [-1] * rows
     for turn in range(MOST):

@@ -79,7 +79,7 @@ class SymmetryAbandoned(NotConcrete):
 
 @dataclass(frozen=True, slots=True)
 class AbstractCounterexample:
-    """A failing run: what is known of the sizes there, and why. Not ``certain``: a state that stands for it
+    """A failing run: what is known of the sizes there, and why. Not ``certain``: a state that represents it
     fails, which knows less or is at other places of a ring."""
 
     path: PathCondition

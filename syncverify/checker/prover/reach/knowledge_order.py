@@ -154,7 +154,7 @@ class KnowledgeAbstraction:
 def access_embedding(
     mine: KnowledgeAbstraction, other: KnowledgeAbstraction, partly: bool = False
 ) -> set[tuple[int, int]] | None:
-    """For each access of the other state the one of mine that stands for it, byte by byte; None if one has
+    """For each access of the other state the one of mine that represents it, byte by byte; None if one has
     none. ``partly``: as far as there are such."""
     if mine.pieces == other.pieces and [n for n, _ in mine.records] == [n for n, _ in other.records]:
         return {(i, i) for i in range(len(mine.records))}
@@ -233,7 +233,7 @@ def weaken(
 
     Times that fewer are to know of are put off; of other columns the entries are lowered. What a class did is
     known in order: where less of one thing would be less of others too, that both know, it stays known (who
-    stands for the run may know what the other did not, for that one is followed as well).
+    represents the run may know what the other did not, for that one is followed as well).
     """
     loose = ThresholdAbstraction(run, everything=True)
     if not loose.compute() or loose.key != less.key:

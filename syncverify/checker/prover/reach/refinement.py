@@ -36,7 +36,7 @@ class OrderRegisterRequests(Exception):  # noqa: N818 -- control flow: begin aga
 
 
 class Unweaken(Exception):  # noqa: N818 -- control flow: begin again without
-    """A state that was made to know less meets a failure that it might not have met. ``warns``: one that
+    """A weakened state meets a failure that it might not have met. ``warns``: one that
     only strict mode asks for."""
 
     def __init__(self, warns: bool = False) -> None:

@@ -67,7 +67,7 @@ class NodeProcessing(RingDetection):
 
     policy: Policy
     last_node_with_new_key: int = 0  # the last node whose key was a new one
-    may_weaken: bool = True  # states may be made to know less
+    may_weaken: bool = True  # states may be weakened
     exact_prefix: int = 0  # but not the first ones
     forgets_tile_history: bool = (
         True  # where iterations are distributed round-robin, traces of where tiles began are forgotten
@@ -137,7 +137,7 @@ class NodeProcessing(RingDetection):
         return nodes > most * (min(at_most.LONGER, self.limits.extension_factor) if longer else 1)
 
     def enqueue(self, state: SymbolicState) -> None:
-        """Keeps a state for later; those that were made to know less come first, for they stand for others,
+        """Keeps a state for later; weakened ones come first, for they represent others,
         and then those of the smallest sizes."""
         self.space.path = state.path
         total: Any = 0
@@ -151,7 +151,7 @@ class NodeProcessing(RingDetection):
         if least is None:
             least = -(1 << 62)
         number = next(self._numbers)
-        # round a ring the newest comes first: the state that all laps come to stands for those before it
+        # round a ring the newest comes first: the state that all laps come to represents those before it
         order = -number if self.uses_symmetry or self.seeks else least
         heappush(self.worklist, (not state.was_weakened, order, number, state))
 
@@ -362,7 +362,7 @@ class NodeProcessing(RingDetection):
         return self.ring_loops.extrapolate_iteration(before, view, state.path, o, asker)
 
     def already_subsumes(self, state: SymbolicState, rows: list[Sum], like: ReachedState) -> bool:
-        """Whether a state stands for all registers of an earlier one already, which was not widened often."""
+        """Whether a state represents all registers of an earlier one already, which was not widened often."""
         if not self.space.has_round_robin:
             return False
         often = at_most.OFTEN_WIDENED * (at_most.OF_SUMS if self.space.has_prefix_sums else 1)
@@ -405,7 +405,7 @@ class NodeProcessing(RingDetection):
         return True
 
     def covered_by_later(self, state: SymbolicState) -> bool:
-        """Whether an answer needs not be followed, for a later node stands for all of the one that asked."""
+        """Whether an answer needs not be followed, for a later node represents all of the one that asked."""
         asked = (
             self.split_nodes.get(state.parent) if self.uses_symmetry and state.answer is not None else None
         )
@@ -421,7 +421,7 @@ class NodeProcessing(RingDetection):
         return False
 
     def subsumes(self, seen: ReachedState, for_: ReachedState) -> bool:
-        """Whether a node stands for all of another one with its key."""
+        """Whether a node represents all of another one with its key."""
         view, known = for_.view, for_.known
         both = together(seen.view.rows, seen.view.at, view.rows, view.at, self.kinds)
         if both is None or not both.covers or not knowledge_subsumes(seen, for_.weakened, known):

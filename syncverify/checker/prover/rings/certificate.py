@@ -19,7 +19,7 @@ Path = tuple[Step, ...]
 class Certificate:
     """``paths``: for each obligation, in the order of ``rules.obligations``, the paths that cover it.
 
-    None stands for one whose alternative is taken. ``ranks``: of every operation, and of its completion.
+    None represents one whose alternative is taken. ``ranks``: of every operation, and of its completion.
     """
 
     turns: Turns

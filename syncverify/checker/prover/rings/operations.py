@@ -93,7 +93,7 @@ class Lanes:
         return found.pop()
 
     def any_of(self, mask: frozenset[int]) -> frozenset[int]:
-        """The lanes that may be meant: the elected one stands for all that guards do not tell from it."""
+        """The lanes that may be meant: the elected one represents all that guards do not tell from it."""
         if not self.elected:
             return mask
         return mask | {x for x in range(32) if self.conditions[x] == self.conditions[self.chosen]}

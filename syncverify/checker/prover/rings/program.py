@@ -1,6 +1,6 @@
 """A kernel as a few agents, each a list of loops whose operations touch slots ``index mod depth``.
 
-An *operation* stands for its executions at all values of one counter in a domain of linear constraints.
+An *operation* represents its executions at all values of one counter in a domain of linear constraints.
 Warps that do the same are one *kind*; some of its warps stand for all of them. What cannot be written
 this way raises ``OutsideError``.
 """

@@ -55,7 +55,7 @@ _COLLECTIVE = ("mma", "mma_commit", "mma_drain")
 
 @dataclass(slots=True)
 class Names:
-    """Names of parameters in a protocol; an expression that stands for a number of its own has one too."""
+    """Names of parameters in a protocol; an expression that represents a number of its own has one too."""
 
     given: dict[str, str] = field(default_factory=dict)
 
@@ -72,7 +72,7 @@ class Names:
         return self.given[x]
 
     def back(self, t: Term) -> Lin | None:
-        """The form of the kernel's parameters that a term stands for."""
+        """The form of the kernel's parameters that a term represents."""
         names = {v: x for x, v in self.given.items()}
         if t.functions() or not t.names() <= set(names):
             return None
@@ -304,7 +304,7 @@ def _ring(ring: Ring) -> str:
 
 
 def _with_pieces(op: Op, w: Lanes, lanes: frozenset[int]) -> Op:
-    """The bytes of these lanes alone; an elected lane stands for all that could be elected."""
+    """The bytes of these lanes alone; an elected lane represents all that could be elected."""
     if not op.touches:
         return op
     touches = []

@@ -1,7 +1,7 @@
 """Sizes that an outer loop's turns havocked: trip counts of the loops inside, which the outer loop keeps.
 
 In ``for tile { for k < K }`` the states of a run differ in what K is modulo the ring. A proof in which every
-turn takes any K, the n-th the same for all agents, stands for the kernel too, and its states soon repeat.
+turn takes any K, the n-th the same for all agents, represents the kernel too, and its states soon repeat.
 """
 
 from __future__ import annotations

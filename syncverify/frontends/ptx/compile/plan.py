@@ -59,7 +59,7 @@ class Plan:
     ``apart``: pointers of different parameters lead to different memory. ``numbers``: places of parameters,
     ``name+offset``, that hold no pointer. ``holds``: the launch file says what lies in some global memory.
     ``words``: what is loaded from memory that the kernel does not write may be a size without a number.
-    ``teams``: blocks share global memory in block groups, any of which stands for all. ``contents``: what
+    ``teams``: blocks share global memory in block groups, any of which represents all. ``contents``: what
     lies in shared memory may steer; else it is data. ``followed``: plain accesses to global memory are, where
     something is released, and nothing waits for it. ``dependent``: the grid before may still run. ``inputs``:
     places of parameters that lead to nothing which it writes.

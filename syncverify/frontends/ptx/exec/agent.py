@@ -213,7 +213,7 @@ class PtxAgent:
         return Ev.FAULT, site, "SV114", f"{reason}: it may lie anywhere"
 
     def narrowed(self, cls: int, class_id: int, context: ClassContext) -> PtxAgent:
-        """A copy at the same point that stands for some of the lanes only."""
+        """A copy at the same point that represents some of the lanes only."""
         agent = self.fork()
         agent.cls = cls
         agent.r[CLASS], agent.r[CONTEXT], agent.r[MASK] = class_id, context, context.mask

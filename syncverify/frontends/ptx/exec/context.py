@@ -44,7 +44,7 @@ class ClassContext:
         self.shared_end = tables.shared_end
         self.footprints: Sequence[Footprint] = tables.footprint_table
         self._parts: dict[int, ClassContext] = {}
-        self.partial = False  # it stands for some lanes of a class, those for which a guard holds
+        self.partial = False  # it represents some lanes of a class, those for which a guard holds
 
     # ------------------------------------------------------------ effects.Context
 

@@ -108,7 +108,7 @@ def open_systems(
     apart: bool = False,
     alone: bool = False,
 ) -> Callable[[Mapping[str, Any], SymbolicContext], list[PtxSystem]]:
-    """Makes the systems for what stands for each size: a number or a term. ``asked``: takes up questions
+    """Makes the systems for what represents each size: a number or a term. ``asked``: takes up questions
     that have one answer for all agents (``Tables.asked``). ``apart``: each class has code of
     its own. ``alone``: clusters of a block group each by itself."""
     elected = list(elected)

@@ -84,7 +84,7 @@ class RingDetection:
         self, there: ReachedState, view: StateView, earlier: list[ReachedState], same: list[ReachedState]
     ) -> ReachedState:
         """Takes note of what registers are at all places, once a state is at the place of another one again:
-        what it is widened with, and stands for all of ``same`` then. Raises RegistersNotPeriodic."""
+        what it is widened with, and represents all of ``same`` then. Raises RegistersNotPeriodic."""
         last = same[-1]
         if not self.kinds.closed_orbit(there.view.rows, view.rows, last.view.rows):
             raise RegistersNotPeriodic

@@ -122,7 +122,7 @@ class RegisterRoles:
 
     def refine(self, e: SymmetryBroken) -> bool:
         """Whether there is a reason to try again: registers that count; or those that were other numbers at
-        one place, first those that were it often: one that goes round may begin with another."""
+        one place, first those that were it often: one that takes turns may begin with another."""
         most = max(self.varying_counts.values(), default=0)
         often = {register for register, times in self.varying_counts.items() if RARELY * times >= most}
         for found in (e.counters, often, self.varying_counts.keys()):

@@ -1,4 +1,4 @@
-"""The rotations that a state stands for: agents at other places of a ring, in lockstep with those followed.
+"""The rotations that a state represents: agents at other places of a ring, in lockstep with those followed.
 
 What is on record (clocks, barriers, shadow memory) is kept once, at place 0: the slot that the next copy will
 fill. Agents stand some places further on, at several at once. Each must come to the same branch as the

@@ -76,7 +76,7 @@ class Ring:
         return tuple([tuple([of[b].offset for b in g]) for g in {*self.groups.values()} if of[g[0]].cta == 0])
 
     def barrier(self, b: int, by: int) -> int:
-        """The barrier that stands for one, so many places further on."""
+        """The barrier that represents one, so many places further on."""
         slot = self.barriers.get(b)
         return b if slot is None else self.groups[b][(slot + by) % self.size]
 
@@ -113,7 +113,7 @@ class Ring:
         return found
 
     def footprint(self, fp: int, by: int) -> int:
-        """The footprint that stands for one; equal bytes have one number."""
+        """The footprint that represents one; equal bytes have one number."""
         found = self._moved.get((fp, by % self.size)) if fp >= 0 else fp
         if found is None:
             found = self._moved[fp, by % self.size] = self._number(self._there(fp, by))
@@ -156,7 +156,7 @@ class Ring:
         return found
 
     def event(self, event: Event, by: int) -> Event:
-        """The event that stands for one."""
+        """The event that represents one."""
         if event[0] in TOKENS:  # tokens cannot be compared
             return self._event(event, by)
         key = event, by % self.places

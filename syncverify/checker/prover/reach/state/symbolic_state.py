@@ -1,4 +1,4 @@
-"""A run together with what is known of the sizes, and the register values that it stands for."""
+"""A run together with what is known of the sizes, and the register values that it represents."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class SymbolicState:
     deferred_failures: tuple[Failure, ...] = ()  # failures that only the end may show to be harmless
     traced: int = 0  # events of its run when it was taken up
     deferred_since: dict[int, int] | None = None  # who let others go first, after which step; None: nobody
-    was_weakened: bool = False  # it comes from a state that was made to know less
+    was_weakened: bool = False  # it comes from a weakened state
     cluster: int = 0  # which of those that run one after the other was last seen
     rotations: RotatedAgents | None = None  # agents at other places of a ring, for which it stands too
     # who has asked what is open, and lets others ask first
