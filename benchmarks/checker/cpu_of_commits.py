@@ -2,9 +2,10 @@
 
     python benchmarks/checker/cpu_of_commits.py COMMIT [COMMIT ...] [--kernels 40] [--write FILE]
 
-The sample is every n-th real kernel with its exact facts, each checked in a process of its own, and each folder of the
-corpus of the first commit, checked in one process. Each item is checked at all commits before the next item begins, in an
-order that alternates. The figure is the ratio of summed user time to the first commit's, and the median of ratios.
+The sample is every n-th real kernel with its exact facts, each checked in a process of its own, and each
+folder of the corpus of the first commit, checked in one process. Each item is checked at all commits before
+the next item begins, in an order that alternates. Printed: the ratio of summed user time to that of
+the first commit, and the median of ratios.
 """
 
 from __future__ import annotations
@@ -102,9 +103,9 @@ def main() -> None:
         rows = measure(given.commits, given.kernels, Path(place))
     first = given.commits[0]
     for commit in given.commits:
-        total = sum(r["user"][commit] for r in rows) / sum(r["user"][first] for r in rows)
+        spent, before = (sum(r["user"][c] for r in rows) for c in (commit, first))
         middle = median(r["user"][commit] / r["user"][first] for r in rows)
-        print(f"{commit}: {sum(r['user'][commit] for r in rows):.1f} s, {total:.3f} of {first}, median {middle:.3f}")
+        print(f"{commit}: {spent:.1f} s, {spent / before:.3f} of {first}, median {middle:.3f}")
     print(f"{sum(r['same'] for r in rows)} of {len(rows)} items with equal verdicts")
     if given.write:
         given.write.write_text(json.dumps(rows, indent=1) + "\n", "utf-8")
