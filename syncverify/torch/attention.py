@@ -19,6 +19,7 @@ import torch
 from torch.fx import GraphModule, Node
 from torch.fx.node import map_arg
 
+from syncverify.torch.choice import SlowerError, real
 from syncverify.torch.dims import extent
 
 log = logging.getLogger("syncverify.torch")
@@ -30,7 +31,8 @@ _FUNCTIONS = {
     torch.arange, torch.ones, torch.zeros, torch.full, torch.tril, torch.triu, torch.where,
     torch.logical_and, torch.logical_or, torch.logical_not, torch.le, torch.lt, torch.ge, torch.gt, torch.eq,
     torch.ne, torch.add, torch.sub, torch.mul, torch.abs, torch.unsqueeze, torch.broadcast_to, operator.add,
-    operator.sub, operator.mul, operator.neg, operator.le, operator.lt, operator.ge, operator.gt, operator.eq, operator.ne,
+    operator.sub, operator.mul, operator.neg, operator.le, operator.lt, operator.ge, operator.gt,
+    operator.eq, operator.ne,
     operator.and_, operator.or_, operator.invert, operator.floordiv, operator.getitem,
 }  # fmt: skip
 _METHODS = {
@@ -166,7 +168,13 @@ def _said(mask: Node, arguments: Mapping[str, Any]) -> str | None:
     made_of = _constant(mask)
     if made_of is None or max(_elements(n) for n in made_of) > _MOST:
         return None
-    return says(_made(made_of), query.shape[-2], key.shape[-2])
+    try:
+        made = _made(made_of)
+    except SlowerError as e:
+        log.info("a mask that could not be made: %s", e)
+        return None
+    with real(made.device):
+        return says(made, query.shape[-2], key.shape[-2])
 
 
 def says(mask: torch.Tensor, queries: int, keys: int) -> str | None:
@@ -242,11 +250,9 @@ def _only_read(nodes: Iterable[Node]) -> bool:
 
 
 def _made(nodes: list[Node]) -> torch.Tensor:
-    """The tensor that the last of some nodes is."""
-    from torch._subclasses.fake_tensor import unset_fake_temporarily
-
+    """The tensor that the last of some nodes is; SlowerError where it cannot be made."""
     made: dict[Node, Any] = {}
-    with unset_fake_temporarily(), torch.no_grad(), torch._C._DisablePythonDispatcher():
+    with real(_value(nodes[-1]).device):
         for node in nodes:
             args, kwargs = (map_arg(given, made.__getitem__) for given in (node.args, node.kwargs))
             if node.op == "call_method":
