@@ -12,7 +12,7 @@ from syncverify.model.events import Agent, System
 from syncverify.symbolic.context import NotConcrete as NotConcrete
 
 #: The size that represents the number of a block group; and that of one of its clusters, of any block group.
-TEAM = "block.team"
+BLOCK_GROUP = "block.group"
 MEMBER = "block.member"
 
 

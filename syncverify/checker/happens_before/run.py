@@ -27,7 +27,7 @@ DONE, RETRY, PARKED, YIELD = range(4)
 #: Events that a run goes on for after harm was found: all of a kernel that ends, little of one that does not.
 AFTER_HARM = 100_000
 #: What the lanes of a block wait for that is not running yet, where blocks hand on flags.
-LATER = ("relay",)
+LATER = ("later cluster",)
 #: Events of one class in a row after which it is looked at whether it does the same for ever.
 MANY_IN_A_ROW = 4096
 #: A class looks at the time after so many of its events and one.
@@ -222,7 +222,7 @@ class Run:
         self.failures: dict[tuple[object, ...], Failure] = {}
         self.trace: list[tuple[int, Event]] = []
         #: where blocks hand on flags, what each has done with one, by address and CTA
-        self.relays: dict[tuple[int, int], Any] = {}
+        self.flag_chains: dict[tuple[int, int], Any] = {}
         #: of one cluster of a block group alone, what it does with flags, and its accesses to tracked memory
         self.ledger: list[Any] = []
         self.reached: dict[Any, Record] = {}

@@ -144,10 +144,10 @@ class Shadow:
                 at = s.hi
             i += 1
 
-    def write(self, lo: int, hi: int, record: Record, beside: bool = False) -> None:
+    def write(self, lo: int, hi: int, record: Record, same_value: bool = False) -> None:
         """``record`` becomes the last write of ``lo..hi``; what it replaces is forgotten, unless it is an
-        atomic, or lies ``beside`` a write of the same value."""
-        if record.atomic or beside:
+        atomic, or lies ``same_value`` a write of the same value."""
+        if record.atomic or same_value:
             self._amend(lo, hi, record)
             return
         i = bisect_left(self._los, lo)

@@ -9,8 +9,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from syncverify.checker.induction.read import LoopText, Piece, Residue, Text, TilesText, Trip
-from syncverify.checker.induction.read import Region as TextRegion
+from syncverify.checker.induction.read import LoopText, Piece, Residue, StraightText, Text, TilesText, Trip
 from syncverify.checker.induction.slots import (
     FIXED,
     STEPS,
@@ -478,11 +477,11 @@ class Assembly:
     # ---------------------------------------------------------------- roles
 
     def body(self, part: Part) -> tuple[k.Block | k.Loop | k.Tiles, ...]:
-        def block(r: TextRegion) -> k.Block:
+        def block(r: StraightText) -> k.Block:
             return tuple(m.op for m in part.made[id(r)])
 
-        def inner(x: TextRegion | LoopText) -> k.Block | k.Loop:
-            return block(x) if isinstance(x, TextRegion) else k.Loop(x.lo, x.hi, block(x.body))
+        def inner(x: StraightText | LoopText) -> k.Block | k.Loop:
+            return block(x) if isinstance(x, StraightText) else k.Loop(x.lo, x.hi, block(x.body))
 
         out: list[k.Block | k.Loop | k.Tiles] = []
         for x in part.text:
@@ -569,7 +568,7 @@ def _joined(some: Sequence[Any]) -> Any:
 def _leaves_together(part: Part) -> bool:
     """Whether the last thing that a class does, under no condition, is to meet all of the cluster."""
     last = part.text[-1] if part.text else None
-    if not isinstance(last, TextRegion):
+    if not isinstance(last, StraightText):
         return False
     made = part.made[id(last)]
     return bool(made) and made[-1].op.ring.startswith("cluster at") and not made[-1].op.guard
@@ -630,16 +629,16 @@ def _turn(spot: Spot) -> Term:
     return spot.tile if spot.where == "tile" else ZERO
 
 
-def spots(text: Text) -> Iterator[tuple[TextRegion, Spot]]:
+def spots(text: Text) -> Iterator[tuple[StraightText, Spot]]:
     """Every region of a text with what counts there."""
     for x in text:
-        if isinstance(x, TextRegion):
+        if isinstance(x, StraightText):
             yield x, Spot("straight", x.steps, ZERO, ZERO, False, ())
         elif isinstance(x, LoopText):
             yield x.body, Spot("loop", x.body.steps, ZERO, x.lo, False, ())
         else:
             for y in x.body:
-                if isinstance(y, TextRegion):
+                if isinstance(y, StraightText):
                     yield y, Spot("tile", y.steps, k.U, ZERO, True, ())
                 else:
                     yield y.body, Spot("loop", y.body.steps, k.U, y.lo, True, ())

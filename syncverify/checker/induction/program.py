@@ -9,8 +9,7 @@ from typing import Protocol as Interface
 
 from syncverify.checker.induction.assemble import Assembly, Part
 from syncverify.checker.induction.claims import Claim
-from syncverify.checker.induction.read import LoopText, Piece, Reader, Text, TilesText
-from syncverify.checker.induction.read import Region as TextRegion
+from syncverify.checker.induction.read import LoopText, Piece, Reader, StraightText, Text, TilesText
 from syncverify.checker.induction.stepping import NotReadError, SizeCaseError
 from syncverify.checker.kernel.linear import Term, num, var
 from syncverify.checker.kernel.protocol import Protocol
@@ -96,10 +95,10 @@ def _protocol(
         return system.agents()[i]
 
     parts: list[Part] = []
-    told: list[Claim] = []
+    claimed: list[Claim] = []
     for i, cls in enumerate(system.info.classes):
         text = claim = None
-        for claim in told[-3:][::-1]:
+        for claim in claimed[-3:][::-1]:
             # agents of one code mostly do the same: what was claimed of others is tried first
             try:
                 text = Reader(space, root, claim, names=names).read(agents(i))
@@ -112,21 +111,21 @@ def _protocol(
             claim = claims.claim(i)
             text = Reader(space, root, claim, names=names).read(agents(i))
         assert claim is not None
-        told.append(claim)
+        claimed.append(claim)
         parts.append(Part(cls, text, (claim.steps, claim.tiles)))
     used = {x for p in parts for t in _terms(p.text) for x in t.names()} & set(names.values())
     made = Assembly(system.info, frozenset(used), facts(root, names, used), parts)
-    return made.protocol(), told
+    return made.protocol(), claimed
 
 
 def _terms(text: Text) -> list[Term]:
     out: list[Term] = []
 
-    def region(r: TextRegion) -> None:
+    def region(r: StraightText) -> None:
         out.extend((r.steps, r.tile, *(g for p in r.pieces for g in p.guards)))
 
-    def visit(x: TextRegion | LoopText) -> None:
-        if isinstance(x, TextRegion):
+    def visit(x: StraightText | LoopText) -> None:
+        if isinstance(x, StraightText):
             region(x)
         else:
             out.extend((x.lo, x.hi))
