@@ -168,8 +168,8 @@ class Run:
         #: what is over is known of barriers that say so, not of those who contributed: fails more often
         self.weak_completion_knowledge = False
         self.records_observers = True  # it is asked who has looked at which phase
-        self.refined_comparison = False  # states are compared further: see ``explore.loose``
-        # accesses that nothing can distinguish become one: see ``groups``
+        self.refined_comparison = False  # states are compared further: see ``knowledge_order``
+        # accesses that nothing can distinguish become one: see ``access_merging``
         self.merges_equivalent_accesses = False
         # a contribution waits for the phase before it, though nothing makes it
         self.waits_for_previous_phase = False
@@ -230,7 +230,7 @@ class Run:
         #: often it was executed
         self.turns: dict[tuple[int, int], int] = {}
         self.running_cluster = 0  # the cluster that runs, where they run one after the other
-        #: a ring, and how many places agents stand further on in it than what is on record: ``explore.ring``
+        #: a ring, and how many places agents stand further on in it than what is on record (``reach.ring``)
         self.rotation: tuple[Any, int] | None = None
         self.ready: deque[LaneClass] = deque(self.threads)
         self.live: dict[tuple[int, int], int] = {}

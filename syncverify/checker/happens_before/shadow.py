@@ -50,7 +50,7 @@ class Record:
     position: int = 0  # index in the trace of its instruction
     issue: int = -1  # index of the asynchronous operation
     turn: int = 0  # of a store whose value depends on it: how often its class had executed it
-    parts: tuple[Record, ...] = ()  # accesses that it represents: see ``groups``
+    parts: tuple[Record, ...] = ()  # accesses that it represents: see ``access_merging``
 
     @property
     def key(self) -> Key:

@@ -1,6 +1,6 @@
 """What each statement emits: its operands, and how their values become events and faults.
 
-Control flow, integer registers and value registers are ``execute_code``'s; this file knows the rest.
+Control flow, integer registers and value registers are ``code``'s; this file knows the rest.
 An ``Op`` is a pure function of its operands and of the class's place, so its events are memoized.
 """
 

@@ -305,7 +305,7 @@ class IrAgent:
         self.r[slot] = self.code.vecs.register(value) if isinstance(value, tuple) else value
 
     def normalize(self) -> Hashable:
-        """The snapshot without what no later event depends on; see ``execute_normal``."""
+        """The snapshot without what no later event depends on; see ``agent_canonical``."""
         r = self.r
         pc = r[PC] if r[PC] != QUEUED else r[QUEUE][0]
         kept = self.code.kept(pc)

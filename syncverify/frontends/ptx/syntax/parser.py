@@ -1,6 +1,6 @@
 """Text to ``nodes.Module``: one pass over the statements.
 
-Operands are looked up by their text (``parser_operands.Scope``), opcodes too, so that what repeats costs a
+Operands are looked up by their text (``operand_parser.Scope``), opcodes too, so that what repeats costs a
 dictionary access. Branch targets are filled in at the end of their function.
 """
 
