@@ -36,8 +36,6 @@ from syncverify.ir.nodes import Kernel
 
 #: What a proof of a protocol leaves to the checker.
 BESIDES = ("fragments of the tensor core, register pools, places in global memory",)
-#: And one whose protocol was read from the events of agents.
-BESIDES_EVENTS = ("fragments and operands of the tensor core, dependent launches, places in global memory",)
 
 
 def asked(
@@ -97,7 +95,7 @@ def _told(r: KernelReport, shown: list[Shown], find: Callable[[], object]) -> Ke
     except NotFoundError as e:
         return replace(r, acceptance=Acceptance(reason=f"no proof of its protocol was found: {e}"))
     words = tuple(dict.fromkeys(w for s in shown for w in s.words()))
-    return replace(r, acceptance=Acceptance(True, None, words, BESIDES_EVENTS))
+    return replace(r, acceptance=Acceptance(True, None, words))
 
 
 def _by_events(source: SourceFile, facts: LaunchFacts, r: KernelReport) -> KernelReport | None:

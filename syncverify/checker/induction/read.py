@@ -9,15 +9,15 @@ protocol").
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from syncverify.checker.induction.claims import Claim, Form, G, H, Header, K, Lanes, P
-from syncverify.checker.induction.operations import essence
+from syncverify.checker.induction.operations import essence, operand_key, own
 from syncverify.checker.induction.stepping import Decision, Leaf, NotReadError, SizeCaseError, leaves, resolve
 from syncverify.checker.kernel.linear import ZERO, Term, apply, num, var
 from syncverify.checker.kernel.protocol import N, U
-from syncverify.model.events import Event
+from syncverify.model.events import Ev, Event
 from syncverify.symbolic.context import AffineTerm as Value
 from syncverify.symbolic.context import SymbolicContext
 from syncverify.symbolic.inequalities import Parts, negated
@@ -38,11 +38,21 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """Straight code. ``steps``, ``tile``: what the counters are there, as terms of a protocol."""
+    """Straight code. ``steps``, ``tile``: what the counters are there, as terms of a protocol.
+
+    ``ways``: on each way through it, what a thread owes something for by itself; behind a loop that asks
+    behind its body also that of its last turn. ``products``: what each wgmma tells, on which ways.
+    """
 
     pieces: tuple[Piece, ...]
     steps: Term
     tile: Term
+    ways: tuple[tuple[Event, ...], ...] = ()
+    products: frozenset[Any] = frozenset()
+
+    @property
+    def matters(self) -> bool:
+        return bool(self.pieces) or any(self.ways)
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +268,7 @@ class Reader:
                 out.append(loop)
             target = self.target(here)
             out.append(self.region(here, steps, tile, steps))
-        return tuple(x for x in out if not isinstance(x, Region) or x.pieces)
+        return tuple(x for x in out if not isinstance(x, Region) or x.matters)
 
     def target(self, here: Mapping[Residue, list[Leaf]]) -> int | None:
         """Where all ways lead. SizeCaseError where sizes alone decide between several."""
@@ -408,7 +418,7 @@ class Reader:
         for r, some in exits.items():
             for leaf in some:
                 rest = self.without(leaf, body, r, steps, tile, before)
-                after.setdefault((r[0] + 1, r[1]), []).append(replace(leaf, events=rest))
+                after.setdefault((r[0] + 1, r[1]), []).append(leaf.cut(rest))
         return body, after
 
     def without(
@@ -535,7 +545,7 @@ class Reader:
             told_trips,
             full,
             self.function,
-            tuple(x for x in body if not isinstance(x, Region) or x.pieces),
+            tuple(x for x in body if not isinstance(x, Region) or x.matters),
         )
         return text_, after, apply(self.function, count), count
 
@@ -585,6 +595,8 @@ class Reader:
                     exits.setdefault((r, q), []).append(leaf)
         high = self.bound(bodies, exits, N, U, start, inner.late)
         trip = high - start
+        if inner.late and counted and trip != var("%K") and next(iter(trips)) != (Trip((), trip),):
+            raise NotReadError("a trip count that does not say when the loop ends")
         if trip == var("%K"):
             if not counted:
                 raise NotReadError("trip counts of tiles that differ by residue")
@@ -632,7 +644,7 @@ class Reader:
         for r, some in ends.items():
             for leaf in some:
                 rest = self.without(leaf, last, r, stop, U, stop)
-                after.setdefault((r[0], r[1] + 1), []).append(replace(leaf, events=rest))
+                after.setdefault((r[0], r[1] + 1), []).append(leaf.cut(rest))
         return last, after
 
     # ---------------------------------------------------------------- regions
@@ -681,7 +693,33 @@ class Reader:
                 there = key in keys
                 if there != all(x is True for x in sure) or (not there and not any(x is False for x in sure)):
                     raise NotReadError("under what conditions an operation is executed is not known")
-        return Region(tuple(pieces), steps, tile)
+        ways = dict.fromkeys(own(leaf.all) for _, leaf, _ in every)
+        products = self.products(every, steps, tile, before)
+        return Region(tuple(pieces), steps, tile, tuple(ways), products)
+
+    def products(
+        self, every: Sequence[tuple[Residue, Leaf, Any]], steps: Term, tile: Term, before: Term
+    ) -> frozenset[Any]:
+        """What each wgmma tells besides its bytes: one number, or by residue and by what was asked before."""
+        found: dict[tuple[int, int], dict[Any, int]] = {}
+        for number, (r, leaf, _) in enumerate(every):
+            times: dict[int, int] = {}
+            for e in leaf.all:
+                if e[0] == Ev.WGMMA:
+                    times[e[1]] = times.get(e[1], 0) + 1
+                    found.setdefault((e[1], times[e[1]]), {})[r, number] = operand_key(e)
+        out: set[Any] = set()
+        for key, some in found.items():
+            if len(set(some.values())) == 1:
+                out.add((key, next(iter(some.values()))))
+                continue
+            for (r, number), x in some.items():
+                asked = []
+                for d in every[number][1].decisions:
+                    c, parts = (d.c, d.parts) if d.yes else (-d.c - 1, negated(d.parts))
+                    asked.append(self.counted(c, parts, r, steps, tile, before))
+                out.add((key, r, tuple(asked), x))
+        return frozenset(out)
 
     def guards(
         self, inside: Sequence[tuple[Residue, Leaf]], every: Sequence[tuple[Residue, Leaf, Any]],
@@ -716,7 +754,7 @@ def _kind(value: Any) -> Any:
     if isinstance(value, int | Value):
         return "number"
     if isinstance(value, tuple):
-        return ("lanes", len(value))
+        return ("lanes", *map(_kind, value))
     return value
 
 

@@ -98,6 +98,7 @@ class Graph:
         self.flows: tuple[Flow, ...]
         self.sites, self.flows = places(p)
         self.warps = [frozenset(t // p.warp for t in r.threads) for r in p.roles]
+        self.groups = [frozenset(w // 4 for w in some) for some in self.warps]
         self.on: dict[str, list[int]] = {}
         for i, s in enumerate(self.sites):
             self.on.setdefault(s.op.ring, []).append(i)
@@ -260,8 +261,9 @@ class Graph:
             own &= isinstance(how, Program | Same)
             released |= own and self._releases(start, step)
             fence = self.sites[step.site].op.kind is Kind.FENCE and step.half is Half.OUT
-            # strictly, a fence bridges what its own thread did
-            bridged |= fence and (reach is Level.THREAD or self.policy is Policy.PRACTICAL)
+            # strictly, a fence bridges what its own thread did; one of a block's memory, what happened there
+            near = own if self.sites[step.site].op.narrow else self.policy is Policy.PRACTICAL
+            bridged |= fence and (reach is Level.THREAD or near)
             here = step
         if reach < demand.level:
             raise RejectedError("the path does not lead from every thread to every thread")

@@ -480,7 +480,11 @@ class PathSearch:
         twins = [i]
         if op.group is Group.WGMMA and op.label:
             twins += [
-                k for k, y in enumerate(g.sites) if k != i and y.op.label == op.label and y.op.kind is op.kind
+                k
+                for k, y in enumerate(g.sites)
+                if k != i
+                and (y.op.label, y.op.kind) == (op.label, op.kind)
+                and g.warps[y.role] == g.warps[g.sites[i].role]
             ]
         for twin in twins:
             role = g.sites[twin].role
