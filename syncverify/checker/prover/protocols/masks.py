@@ -91,14 +91,15 @@ class Masks:
         if p.segment != q.segment:
             order = -1 if p.segment < q.segment else 0
         else:
-            order = self._lexicographic(a.n, b.n, p.loops, q.loops, order)
+            order = self._before(a.n if p.loops else ZERO, b.n if q.loops else ZERO, order)
             if p.inner != q.inner:
                 order = -1 if p.inner < q.inner else 0
-            order = self._lexicographic(a.u, b.u, p.tiles, q.tiles, order)
+            order = self._before(a.u if p.tiles else ZERO, b.u if q.tiles else ZERO, order)
         return order & self.inside(b.site, b.u, b.n) if order else 0
 
-    def _lexicographic(self, a: Term, b: Term, counted: bool, also: bool, rest: int) -> int:
-        x, y = self.number(a if counted else ZERO), self.number(b if also else ZERO)
+    def _before(self, a: Term, b: Term, rest: int) -> int:
+        """Where one term is less than another, or equal where ``rest`` decides."""
+        x, y = self.number(a), self.number(b)
         return rest if x == y else self.below(x, y) | (self.equal(x, y) & rest)
 
     def no_later(self, a: tuple[int, int], b: tuple[int, int]) -> int:
