@@ -199,8 +199,8 @@ class Search:
         for args in arguments.values():
             bare = sorted({Term(a.parts) for a in args if a.parts and a not in self.tops}, key=repr)
             rest += [b - a - 1 for a in bare for b in bare if a != b and self._open(premises, b - a - 1)]
-        dealt = any(k > 1 for args in arguments.values() for a in args for k in a.parts.values())
-        return list(dict.fromkeys([*first, *rest] if dealt else [*rest, *first]))[:6]
+        has_strides = any(k > 1 for args in arguments.values() for a in args for k in a.parts.values())
+        return list(dict.fromkeys([*first, *rest] if has_strides else [*rest, *first]))[:6]
 
     @staticmethod
     def _open(premises: list[Term], c: Term) -> bool:
