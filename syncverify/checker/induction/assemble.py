@@ -9,8 +9,9 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from syncverify.checker.induction.read import LoopText, Piece, Residue, Text, TilesText, Trip
-from syncverify.checker.induction.read import Region as TextRegion
+from syncverify.base.diagnostics import Policy
+from syncverify.checker.induction.alone import Alone, waits_for_grid
+from syncverify.checker.induction.read import LoopText, Piece, Residue, StraightText, Text, TilesText, Trip
 from syncverify.checker.induction.slots import (
     FIXED,
     STEPS,
@@ -26,6 +27,7 @@ from syncverify.checker.induction.slots import (
 from syncverify.checker.induction.stepping import NotReadError
 from syncverify.checker.kernel import protocol as k
 from syncverify.checker.kernel.linear import ZERO, Term, apply, equal, num, var
+from syncverify.model.automata.register_pool import legal
 from syncverify.model.events import NEVER, NO_ARRIVAL_NEEDED, Ev, Event, Flag, SystemInfo, ThreadClass
 from syncverify.model.proxies import Access as Kind
 from syncverify.model.proxies import Space
@@ -34,6 +36,8 @@ _MBARRIER = {
     Ev.INIT: k.Kind.INIT, Ev.INVAL: k.Kind.INVAL, Ev.ARRIVE: k.Kind.ARRIVE, Ev.EXPECT_TX: k.Kind.EXPECT,
     Ev.WAIT: k.Kind.WAIT,
 }  # fmt: skip
+#: Which argument is the place in global memory; -1: nobody else looks at it.
+_TO_GLOBAL = {Ev.BULK_LOAD: 3, Ev.BULK_STORE: 3, Ev.CP_ASYNC: 3}
 _STRANGE = Flag.DROP | Flag.NO_COMPLETE | Flag.TOKEN
 _WHOLE = 0xFFFF_FFFF
 
@@ -81,14 +85,19 @@ class Assembly:
     parameters: frozenset[str]
     facts: tuple[Term, ...]
     parts: list[Part]
+    policy: Policy = Policy.PRACTICAL
     rings: dict[str, k.Ring] = field(default_factory=dict)
     orders: list[tuple[str, tuple[int, ...]]] = field(default_factory=list)
     whole: dict[tuple[int, int], int] = field(default_factory=dict)  # lanes of a warp
     depths: dict[str, int] = field(default_factory=dict)  # names of numbers of slots
 
     def protocol(self) -> k.Protocol:
+        if self.info.tracks_global or self.info.clusters > 1 or self.info.flag_chain:
+            raise NotReadError("blocks that synchronize through global memory")
         for c in (p.cls for p in self.parts):
             self.whole[c.cta, c.warp] = self.whole.get((c.cta, c.warp), 0) | c.lanes
+        self.alone()
+        warpgroups(self.info, self.parts)
         for number, part in enumerate(self.parts):
             self.operations(number, part)
             if self.info.ctas > 1 and not _leaves_together(part):
@@ -109,6 +118,13 @@ class Assembly:
             roles, self.rings, buffers, self.parameters | set(self.depths), facts,
             tuple(functions), schemas=self.schemas(), registers=self.pool(),
         )  # fmt: skip
+
+    def alone(self) -> None:
+        """What each thread owes by itself."""
+        texts = [p.text for p in self.parts]
+        walk = Alone(self.policy, self.info.has_to_wait or waits_for_grid(texts))
+        for text in texts:
+            walk.text(text)
 
     def depth(self, slots: int) -> Term:
         """A number of slots has a name, so that proofs need not count them."""
@@ -187,6 +203,8 @@ class Assembly:
         span = info.sites[p.site].span
         blank = k.Op(k.Kind.NOTHING, guard=p.guards, span=span)
         mine = Made(blank, spot, number, p)
+        if ev in _TO_GLOBAL and same(_TO_GLOBAL[ev]) >= 0:
+            raise NotReadError("a place in global memory")
         if ev in _MBARRIER:
             mine.ring = {r: e[2] for r, e in events.items()}
             op = replace(blank, kind=_MBARRIER[ev])
@@ -216,7 +234,12 @@ class Assembly:
                 if len(sizes) != 1 or len({len(e[2]) for e in events.values()}) != 1:
                     raise NotReadError("copies of different sizes from turn to turn")
                 copy.op = replace(copy.op, bytes=sizes.pop())
-                copy.accesses = [(Kind.ASYNC_WRITE, self.access(c, {r: t[0] for r, t in targets.items()}))]
+                # the bytes are where the barrier is, which somebody there has initialized
+                (block, *more) = {info.barriers[t[1]].cta for t in targets.values()}
+                if more:
+                    raise NotReadError("copies to different blocks from turn to turn")
+                written = self.access(c, {r: t[0] for r, t in targets.items()}, block)
+                copy.accesses = [(Kind.ASYNC_WRITE, written)]
                 yield copy
         elif ev == Ev.BULK_STORE:
             mine.op = replace(blank, kind=k.Kind.ASYNC, group=k.Group.BULK)
@@ -236,9 +259,11 @@ class Assembly:
             mine.op = replace(blank, kind=k.Kind.ASYNC, group=k.Group.CP_ASYNC)
             mine.accesses = [(Kind.CPASYNC_WRITE, self.access(c, {r: e[2] for r, e in events.items()}))]
             yield mine
-        elif ev in (Ev.WGMMA, Ev.WGMMA_COMMIT, Ev.WGMMA_WAIT):
+        elif ev in (Ev.WGMMA_FENCE, Ev.WGMMA, Ev.WGMMA_COMMIT, Ev.WGMMA_WAIT):
             if self.whole[c.cta, c.warp] != c.lanes:
                 yield self.warp(number, p, spot, blank, "wgmma", False)
+            if ev == Ev.WGMMA_FENCE:
+                return
             kind = {Ev.WGMMA: k.Kind.ASYNC, Ev.WGMMA_COMMIT: k.Kind.COMMIT, Ev.WGMMA_WAIT: k.Kind.DRAIN}[
                 Ev(ev)
             ]
@@ -247,7 +272,8 @@ class Assembly:
                 mine.op = replace(mine.op, count=same(2))
             if ev == Ev.WGMMA:
                 mine.op = replace(mine.op, label=f"wgmma {spot.key}")
-                for i in (2, 3):
+                # strictly, a warp reads the rows of A of the other warps too (K8)
+                for i in (2, 3) if self.policy is Policy.PRACTICAL else (2, 3, 4):
                     if any((e[i] < 0) != (first[i] < 0) for e in events.values()):
                         raise NotReadError("a wgmma whose operands change their kind")
                     if first[i] >= 0:
@@ -273,7 +299,8 @@ class Assembly:
             yield mine
         elif ev == Ev.PROXY_FENCE:
             if same(2) & Space.SHARED_CTA and not same(3):
-                mine.op = replace(blank, kind=k.Kind.FENCE)
+                short = info.ctas > 1 and not same(2) & Space.SHARED_CLUSTER
+                mine.op = replace(blank, kind=k.Kind.FENCE, narrow=short)
                 yield mine
         elif ev == Ev.BARRIER_SYNC or ev == Ev.BARRIER_ARRIVE:
             ids, flags = same(2), same(4)
@@ -304,11 +331,16 @@ class Assembly:
                 raise NotReadError("a part of a warp meets")
             yield self.warp(number, p, spot, blank, "warp", True)
         elif ev in (Ev.ELECT, Ev.COLLECTIVE):
+            if c.lanes & ~same(2):
+                raise NotReadError("a lane outside the mask of a collective instruction")
             if same(2) & _WHOLE & ~c.lanes:
                 if same(2) & _WHOLE != self.whole[c.cta, c.warp]:
                     raise NotReadError("a collective instruction of a part of a warp")
                 yield self.warp(number, p, spot, blank, "collective", False)
         elif ev == Ev.SETMAXNREG:
+            held = info.registers or 0
+            if not legal(same(3)) or (same(3) < held if same(2) else same(3) > held):
+                raise NotReadError(f"setmaxnreg {same(3)} by a warpgroup that holds {held}")
             mine.op = replace(blank, kind=k.Kind.REGISTERS, count=same(3))
             yield mine
         else:
@@ -330,8 +362,8 @@ class Assembly:
         """The number of a warp's first lane: blocks begin at whole warpgroups."""
         return c.cta * -(-self.info.threads // 128) * 128 + 32 * c.warp
 
-    def access(self, c: ThreadClass, fps: Mapping[Residue, int]) -> Access:
-        """The bytes of an access, of each thread."""
+    def access(self, c: ThreadClass, fps: Mapping[Residue, int], block: int | None = None) -> Access:
+        """The bytes of an access, of each thread. ``block``: whose they are, its own unless said."""
         by: dict[Residue, Bytes] = {}
         memory: set[int] = set()
         base = self.first_thread(c)
@@ -351,8 +383,8 @@ class Assembly:
                     raise NotReadError("an access of no bytes")
                 known[fp] = Bytes(tuple(sorted(pieces)))
             by[r] = known[fp]
-        if len(memory) != 1 or min(memory) < 0:
-            raise NotReadError("an access to several memories")
+        if memory != {c.cta if block is None else block}:
+            raise NotReadError("an access to the memory of another block")
         return Access(memory.pop(), by)
 
     # ---------------------------------------------------------------- rings
@@ -478,11 +510,11 @@ class Assembly:
     # ---------------------------------------------------------------- roles
 
     def body(self, part: Part) -> tuple[k.Block | k.Loop | k.Tiles, ...]:
-        def block(r: TextRegion) -> k.Block:
+        def block(r: StraightText) -> k.Block:
             return tuple(m.op for m in part.made[id(r)])
 
-        def inner(x: TextRegion | LoopText) -> k.Block | k.Loop:
-            return block(x) if isinstance(x, TextRegion) else k.Loop(x.lo, x.hi, block(x.body))
+        def inner(x: StraightText | LoopText) -> k.Block | k.Loop:
+            return block(x) if isinstance(x, StraightText) else k.Loop(x.lo, x.hi, block(x.body))
 
         out: list[k.Block | k.Loop | k.Tiles] = []
         for x in part.text:
@@ -532,8 +564,6 @@ def _renamed(x: Any, old: set[str], suffix: str, rings: dict[str, k.Ring]) -> An
         return tuple(_renamed(y, old, suffix, rings) for y in x)
     if isinstance(x, k.Loop | k.Tiles):
         return replace(x, body=_renamed(x.body, old, suffix, rings))
-    if x.label.startswith("wgmma"):
-        x = replace(x, label=x.label + suffix)
     if x.ring in old:
         ring = rings[x.ring]
         rings[x.ring + suffix] = replace(ring, barrier=ring.barrier + suffix)
@@ -566,10 +596,55 @@ def _joined(some: Sequence[Any]) -> Any:
     return replace(first, touches=tuple(touches))
 
 
+def warpgroups(info: SystemInfo, parts: Sequence[Part]) -> None:
+    """Accepts that what the warps of a warpgroup execute as one, all four execute alike: every wgmma and
+    setmaxnreg (PTX ISA).
+    """
+    groups: dict[tuple[int, int], list[Part]] = {}
+    for p in parts:
+        groups.setdefault((p.cls.cta, p.cls.warp // 4), []).append(p)
+    for some in groups.values():
+        shapes = [(_collective(p.text), p.moduli if _collective(p.text) else None) for p in some]
+        if any(x for x, _ in shapes) and len({p.cls.warp for p in some}) != 4:
+            raise NotReadError("an instruction of a warpgroup that has fewer than four warps")
+        if any(x != shapes[0] for x in shapes):
+            raise NotReadError("warps of a warpgroup execute different wgmmas or setmaxnregs")
+
+
+_OF_WARPGROUPS = frozenset({Ev.WGMMA_FENCE, Ev.WGMMA, Ev.WGMMA_COMMIT, Ev.WGMMA_WAIT, Ev.SETMAXNREG})
+
+
+def _collective(text: Text) -> tuple[Any, ...]:
+    """What a class does that its warpgroup executes as one, and in which loops."""
+
+    def region(r: StraightText) -> tuple[Any, ...]:
+        found = []
+        for p in r.pieces:
+            events = sorted((r, e[0], e[3] if e[0] == Ev.WGMMA else e[2:]) for r, e in p.events.items())
+            if events[0][1] in _OF_WARPGROUPS:
+                found.append((p.site, p.guards, tuple(events)))
+        return (r.steps, r.tile, r.products, *found) if found else ()
+
+    def inner(x: StraightText | LoopText) -> tuple[Any, ...]:
+        if isinstance(x, StraightText):
+            return region(x)
+        body = region(x.body)
+        return (x.lo, x.hi, body) if body else ()
+
+    out: list[Any] = []
+    for x in text:
+        if isinstance(x, TilesText):
+            body = tuple(y for y in map(inner, x.body) if y)
+            out += [(x.count, x.trips, x.function, body)] if body else []
+        else:
+            out += [y for y in (inner(x),) if y]
+    return tuple(out)
+
+
 def _leaves_together(part: Part) -> bool:
     """Whether the last thing that a class does, under no condition, is to meet all of the cluster."""
     last = part.text[-1] if part.text else None
-    if not isinstance(last, TextRegion):
+    if not isinstance(last, StraightText):
         return False
     made = part.made[id(last)]
     return bool(made) and made[-1].op.ring.startswith("cluster at") and not made[-1].op.guard
@@ -630,16 +705,16 @@ def _turn(spot: Spot) -> Term:
     return spot.tile if spot.where == "tile" else ZERO
 
 
-def spots(text: Text) -> Iterator[tuple[TextRegion, Spot]]:
+def spots(text: Text) -> Iterator[tuple[StraightText, Spot]]:
     """Every region of a text with what counts there."""
     for x in text:
-        if isinstance(x, TextRegion):
+        if isinstance(x, StraightText):
             yield x, Spot("straight", x.steps, ZERO, ZERO, False, ())
         elif isinstance(x, LoopText):
             yield x.body, Spot("loop", x.body.steps, ZERO, x.lo, False, ())
         else:
             for y in x.body:
-                if isinstance(y, TextRegion):
+                if isinstance(y, StraightText):
                     yield y, Spot("tile", y.steps, k.U, ZERO, True, ())
                 else:
                     yield y.body, Spot("loop", y.body.steps, k.U, y.lo, True, ())

@@ -221,14 +221,14 @@ def on_wgmma_fence(run: Run, t: LaneClass, event: Event) -> int:
 
 def on_wgmma(run: Run, t: LaneClass, event: Event) -> int:
     """An asynchronous matrix product: reads through the async proxy, owns its registers until a wait."""
-    _, site, acc, fp_a, frag_a, fp_b, accumulates, others, *told = event
+    _, site, acc, fp_a, frag_a, fp_b, accumulates, others, *declared = event
     if meet(run, t, event) == RETRY:
         return RETRY
     number = t.mma.issue()
     past = t.clock.past()
     t.issues.append(past)
-    shown = run.merges_equivalent_accesses and not told  # by data flow
-    _same_operands(run, t, number, site, () if shown else (fp_b, int(accumulates), *told))
+    shown = run.merges_equivalent_accesses and not declared  # by data flow
+    _same_operands(run, t, number, site, () if shown else (fp_b, int(accumulates), *declared))
     before_it, t.last_mma = t.last_mma, site
     tag = column(run, t, "mma")
     records = tuple(
