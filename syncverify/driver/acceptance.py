@@ -66,7 +66,7 @@ def _by_protocol(kernel: Kernel, r: KernelReport) -> KernelReport | None:
     given = dict(r.scope.values)
     if not stage_parameters(kernel):
         shown: list[Shown] = []
-        return _told(
+        return _judged(
             r, shown, lambda: shown.extend(by_induction(problem_of(kernel, given, _exactly), r.policy))
         )
     try:
@@ -86,7 +86,7 @@ def _exactly(_: Mapping[str, int]) -> Verdict:
     return Verdict.UNKNOWN
 
 
-def _told(r: KernelReport, shown: list[Shown], find: Callable[[], object]) -> KernelReport:
+def _judged(r: KernelReport, shown: list[Shown], find: Callable[[], object]) -> KernelReport:
     """The report with what the kernel says of the protocols that are found."""
     try:
         find()
@@ -127,7 +127,7 @@ def _by_events(source: SourceFile, facts: LaunchFacts, r: KernelReport) -> Kerne
         return replace(
             r, acceptance=Acceptance(reason=f"it is not read as a protocol, or has no proof: {why}")
         )
-    return _told(r, shown, lambda: None)
+    return _judged(r, shown, lambda: None)
 
 
 def _by_judge(

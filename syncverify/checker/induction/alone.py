@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from syncverify.base.diagnostics import Policy
-from syncverify.checker.induction.read import LoopText, Region, Text, TilesText
+from syncverify.checker.induction.read import LoopText, StraightText, Text, TilesText
 from syncverify.checker.induction.stepping import NotReadError
 from syncverify.model.events import Ev, Event
 
@@ -91,7 +91,7 @@ class Alone:
             raise NotReadError("global memory is accessed before the grid before is known to have ended")
         return s
 
-    def region(self, s: State, r: Region) -> State:
+    def region(self, s: State, r: StraightText) -> State:
         ends = []
         for way in r.ways:
             end = s
@@ -103,12 +103,16 @@ class Alone:
             out = out.joined(end)
         return out
 
-    def again(self, s: State, body: Sequence[Region | LoopText]) -> State:
+    def again(self, s: State, body: Sequence[StraightText | LoopText]) -> State:
         """Any number of times."""
         while True:
             end = s
             for part in body:
-                end = self.region(end, part) if isinstance(part, Region) else self.again(end, (part.body,))
+                end = (
+                    self.region(end, part)
+                    if isinstance(part, StraightText)
+                    else self.again(end, (part.body,))
+                )
             end = s.joined(end)
             if end == s:
                 return s
@@ -118,7 +122,7 @@ class Alone:
         """NotReadError where a thread may break an obligation of its own."""
         s = State({})
         for part in text:
-            if isinstance(part, Region):
+            if isinstance(part, StraightText):
                 s = self.region(s, part)
             else:
                 s = self.again(s, part.body if isinstance(part, TilesText) else (part.body,))
@@ -129,8 +133,8 @@ def waits_for_grid(texts: Iterable[Text]) -> bool:
     return any(e[0] == Ev.GRID_WAIT for text in texts for r in regions(text) for way in r.ways for e in way)
 
 
-def regions(text: Text) -> Iterable[Region]:
+def regions(text: Text) -> Iterable[StraightText]:
     """All straight code of a text."""
     for part in text:
         for x in part.body if isinstance(part, TilesText) else (part,):
-            yield x if isinstance(x, Region) else x.body
+            yield x if isinstance(x, StraightText) else x.body

@@ -11,8 +11,7 @@ from typing import Any
 
 from syncverify.base.diagnostics import Policy
 from syncverify.checker.induction.alone import Alone, waits_for_grid
-from syncverify.checker.induction.read import LoopText, Piece, Residue, Text, TilesText, Trip
-from syncverify.checker.induction.read import Region as TextRegion
+from syncverify.checker.induction.read import LoopText, Piece, Residue, StraightText, Text, TilesText, Trip
 from syncverify.checker.induction.slots import (
     FIXED,
     STEPS,
@@ -510,11 +509,11 @@ class Assembly:
     # ---------------------------------------------------------------- roles
 
     def body(self, part: Part) -> tuple[k.Block | k.Loop | k.Tiles, ...]:
-        def block(r: TextRegion) -> k.Block:
+        def block(r: StraightText) -> k.Block:
             return tuple(m.op for m in part.made[id(r)])
 
-        def inner(x: TextRegion | LoopText) -> k.Block | k.Loop:
-            return block(x) if isinstance(x, TextRegion) else k.Loop(x.lo, x.hi, block(x.body))
+        def inner(x: StraightText | LoopText) -> k.Block | k.Loop:
+            return block(x) if isinstance(x, StraightText) else k.Loop(x.lo, x.hi, block(x.body))
 
         out: list[k.Block | k.Loop | k.Tiles] = []
         for x in part.text:
@@ -622,7 +621,7 @@ _OF_WARPGROUPS = frozenset({Ev.WGMMA_FENCE, Ev.WGMMA, Ev.WGMMA_COMMIT, Ev.WGMMA_
 def _collective(text: Text) -> tuple[Any, ...]:
     """What a class does that its warpgroup executes as one, and in which loops."""
 
-    def region(r: TextRegion) -> tuple[Any, ...]:
+    def region(r: StraightText) -> tuple[Any, ...]:
         found = []
         for p in r.pieces:
             events = sorted((r, e[0], e[3] if e[0] == Ev.WGMMA else e[2:]) for r, e in p.events.items())
@@ -630,8 +629,8 @@ def _collective(text: Text) -> tuple[Any, ...]:
                 found.append((p.site, p.guards, tuple(events)))
         return (r.steps, r.tile, r.products, *found) if found else ()
 
-    def inner(x: TextRegion | LoopText) -> tuple[Any, ...]:
-        if isinstance(x, TextRegion):
+    def inner(x: StraightText | LoopText) -> tuple[Any, ...]:
+        if isinstance(x, StraightText):
             return region(x)
         body = region(x.body)
         return (x.lo, x.hi, body) if body else ()
@@ -649,7 +648,7 @@ def _collective(text: Text) -> tuple[Any, ...]:
 def _leaves_together(part: Part) -> bool:
     """Whether the last thing that a class does, under no condition, is to meet all of the cluster."""
     last = part.text[-1] if part.text else None
-    if not isinstance(last, TextRegion):
+    if not isinstance(last, StraightText):
         return False
     made = part.made[id(last)]
     return bool(made) and made[-1].op.ring.startswith("cluster at") and not made[-1].op.guard
@@ -710,16 +709,16 @@ def _turn(spot: Spot) -> Term:
     return spot.tile if spot.where == "tile" else ZERO
 
 
-def spots(text: Text) -> Iterator[tuple[TextRegion, Spot]]:
+def spots(text: Text) -> Iterator[tuple[StraightText, Spot]]:
     """Every region of a text with what counts there."""
     for x in text:
-        if isinstance(x, TextRegion):
+        if isinstance(x, StraightText):
             yield x, Spot("straight", x.steps, ZERO, ZERO, False, ())
         elif isinstance(x, LoopText):
             yield x.body, Spot("loop", x.body.steps, ZERO, x.lo, False, ())
         else:
             for y in x.body:
-                if isinstance(y, TextRegion):
+                if isinstance(y, StraightText):
                     yield y, Spot("tile", y.steps, k.U, ZERO, True, ())
                 else:
                     yield y.body, Spot("loop", y.body.steps, k.U, y.lo, True, ())

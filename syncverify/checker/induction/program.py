@@ -11,8 +11,7 @@ from typing import Protocol as Interface
 from syncverify.base.diagnostics import Policy
 from syncverify.checker.induction.assemble import Assembly, Part
 from syncverify.checker.induction.claims import Claim
-from syncverify.checker.induction.read import LoopText, Piece, Reader, Text, TilesText
-from syncverify.checker.induction.read import Region as TextRegion
+from syncverify.checker.induction.read import LoopText, Piece, Reader, StraightText, Text, TilesText
 from syncverify.checker.induction.stepping import NotReadError, SizeCaseError
 from syncverify.checker.kernel.linear import Term, num, var
 from syncverify.checker.kernel.protocol import Protocol
@@ -114,10 +113,10 @@ def protocol_of(
 
 def _protocol(start: _Start, system: Any, claims: Claims) -> tuple[Protocol, list[Claim]]:
     parts: list[Part] = []
-    told: list[Claim] = []
+    claimed: list[Claim] = []
     for i, cls in enumerate(system.info.classes):
         text = claim = None
-        for claim in told[-3:][::-1]:
+        for claim in claimed[-3:][::-1]:
             # agents of one code mostly do the same: what was claimed of others is tried first
             try:
                 text = start.read(system, i, claim)
@@ -130,22 +129,22 @@ def _protocol(start: _Start, system: Any, claims: Claims) -> tuple[Protocol, lis
             claim = claims.claim(i)
             text = start.read(system, i, claim)
         assert claim is not None
-        told.append(claim)
+        claimed.append(claim)
         parts.append(Part(cls, text, (claim.steps, claim.tiles)))
     used = {x for p in parts for t in _terms(p.text) for x in t.names()} & set(start.names.values())
     known = facts(start.root, start.names, used)
     made = Assembly(system.info, frozenset(used), known, parts, start.policy)
-    return made.protocol(), told
+    return made.protocol(), claimed
 
 
 def _terms(text: Text) -> list[Term]:
     out: list[Term] = []
 
-    def region(r: TextRegion) -> None:
+    def region(r: StraightText) -> None:
         out.extend((r.steps, r.tile, *(g for p in r.pieces for g in p.guards)))
 
-    def visit(x: TextRegion | LoopText) -> None:
-        if isinstance(x, TextRegion):
+    def visit(x: StraightText | LoopText) -> None:
+        if isinstance(x, StraightText):
             region(x)
         else:
             out.extend((x.lo, x.hi))

@@ -37,7 +37,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Region:
+class StraightText:
     """Straight code. ``steps``, ``tile``: what the counters are there, as terms of a protocol.
 
     ``ways``: on each way through it, what a thread owes something for by itself; behind a loop that asks
@@ -61,7 +61,7 @@ class LoopText:
 
     lo: Term
     hi: Term
-    body: Region
+    body: StraightText
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +80,10 @@ class TilesText:
     trips: tuple[Trip, ...]
     full: bool  # no tile is empty
     function: str
-    body: tuple[Region | LoopText, ...]
+    body: tuple[StraightText | LoopText, ...]
 
 
-Text = tuple[Region | LoopText | TilesText, ...]
+Text = tuple[StraightText | LoopText | TilesText, ...]
 
 
 @dataclass(slots=True)
@@ -251,7 +251,7 @@ class Reader:
         if getattr(agent, "shares", False):
             raise NotReadError("what threads store in shared memory may steer others")
         start = Leaf(agent, self.root.fork())
-        out: list[Region | LoopText | TilesText] = []
+        out: list[StraightText | LoopText | TilesText] = []
         found = leaves(self.space, start, self.headers.keys())
         here: dict[Residue, list[Leaf]] = {(0, 0): found}
         steps, tile = ZERO, ZERO
@@ -268,7 +268,7 @@ class Reader:
                 out.append(loop)
             target = self.target(here)
             out.append(self.region(here, steps, tile, steps))
-        return tuple(x for x in out if not isinstance(x, Region) or x.matters)
+        return tuple(x for x in out if not isinstance(x, StraightText) or x.matters)
 
     def target(self, here: Mapping[Residue, list[Leaf]]) -> int | None:
         """Where all ways lead. SizeCaseError where sizes alone decide between several."""
@@ -363,12 +363,12 @@ class Reader:
         return ends.pop()
 
     def deciding(
-        self, goes: Mapping[Residue, list[Leaf]], ends: Mapping[Residue, list[Leaf]], steps: Term, tile: Term,
-        before: Term,
+        self, continuing: Mapping[Residue, list[Leaf]], ends: Mapping[Residue, list[Leaf]], steps: Term,
+        tile: Term, before: Term,
     ) -> list[Term]:  # fmt: skip
         """Comparisons that are true on all ways that go on, and false on all others."""
         asked: dict[Term, None] = {}
-        for side, yes in ((goes, True), (ends, False)):
+        for side, yes in ((continuing, True), (ends, False)):
             for r, some in side.items():
                 for leaf in some:
                     for d in leaf.decisions:
@@ -382,7 +382,7 @@ class Reader:
             for q in asked
             if all(
                 self.holds(leaf, q, r, steps, tile, before) is yes
-                for side, yes in ((goes, True), (ends, False))
+                for side, yes in ((continuing, True), (ends, False))
                 for r, some in side.items()
                 for leaf in some
             )
@@ -411,7 +411,7 @@ class Reader:
     def parted(
         self, bodies: Mapping[Residue, list[Leaf]], exits: dict[Residue, list[Leaf]], steps: Term, tile: Term,
         before: Term,
-    ) -> tuple[Region, dict[Residue, list[Leaf]]]:  # fmt: skip
+    ) -> tuple[StraightText, dict[Residue, list[Leaf]]]:  # fmt: skip
         """The body of a loop that asks behind it, and the ways out without the body before them."""
         body = self.region(bodies, steps, tile, before)
         after: dict[Residue, list[Leaf]] = {}
@@ -422,7 +422,7 @@ class Reader:
         return body, after
 
     def without(
-        self, leaf: Leaf, body: Region, r: Residue, steps: Term, tile: Term, before: Term
+        self, leaf: Leaf, body: StraightText, r: Residue, steps: Term, tile: Term, before: Term
     ) -> tuple[Event, ...]:
         """The events of a leaf behind those of a body, which must come first."""
         wanted = [e for p in body.pieces for e in self.present(leaf, p, r, steps, tile, before)]
@@ -500,7 +500,7 @@ class Reader:
         first = self.region(heads, start, U, start)
         full = True
         for at, some in heads.items():
-            told = []
+            with_trips = []
             for leaf in some:
                 n, u = h * m + at[0], g * mu + at[1]
                 k = self.trip(leaf, inner, at, n)
@@ -510,19 +510,19 @@ class Reader:
                 full &= sure
                 if inner.late and k is not None and not sure:
                     raise NotReadError("a tile may be empty")
-                told.append((leaf, k))
-            trips[self.trips(told, at, start)] = None
-        loop, told_trips, posts = self.inside(inner, start, trips)
-        if len(told_trips) == 1 and not told_trips[0].guards and self.positive(told_trips[0].steps):
+                with_trips.append((leaf, k))
+            trips[self.trips(with_trips, at, start)] = None
+        loop, inner_trips, posts = self.inside(inner, start, trips)
+        if len(inner_trips) == 1 and not inner_trips[0].guards and self.positive(inner_trips[0].steps):
             full = True
         stop = apply(self.function, U + 1)
-        goes: dict[Residue, list[Leaf]] = {}
+        continuing: dict[Residue, list[Leaf]] = {}
         for r, some in posts.items():
             for leaf in some:
                 if leaf.target == header.place:
                     n, u = h * m + r[0], g * mu + r[1]
                     self.arrive(leaf, header, n, u + 1, n)
-                    goes.setdefault(r, []).append(leaf)
+                    continuing.setdefault(r, []).append(leaf)
                 else:
                     ends.setdefault(r, []).append(leaf)
         late = bool(posts) and any(x.target != header.place for some in posts.values() for x in some)
@@ -530,22 +530,22 @@ class Reader:
             behind = {r: [x for x in some if x in posts.get(r, [])] for r, some in ends.items()}
             if behind != ends:
                 raise NotReadError("tiles end in two ways")
-            count = self.bound_of_tiles(goes, ends, stop, 2)
-            last, after = self.parted_tiles(goes, ends, stop)
+            count = self.bound_of_tiles(continuing, ends, stop, 2)
+            last, after = self.parted_tiles(continuing, ends, stop)
             self.entered(here, count - 1)
         else:
             count = self.bound_of_tiles(heads, ends, start, 1)
-            last, after = self.region(goes, stop, U, stop), ends
+            last, after = self.region(continuing, stop, U, stop), ends
             self.entered(here, count)
         if count.names() & {"u", "n", "%K"}:
             raise NotReadError("the number of tiles depends on the tile")
         body = (first, loop, last)
         text_ = TilesText(
             count,
-            told_trips,
+            inner_trips,
             full,
             self.function,
-            tuple(x for x in body if not isinstance(x, Region) or x.matters),
+            tuple(x for x in body if not isinstance(x, StraightText) or x.matters),
         )
         return text_, after, apply(self.function, count), count
 
@@ -563,9 +563,9 @@ class Reader:
             return value - rest
         return None
 
-    def trips(self, told: Sequence[tuple[Leaf, Any]], r: Residue, start: Term) -> tuple[Trip, ...]:
+    def trips(self, with_trips: Sequence[tuple[Leaf, Any]], r: Residue, start: Term) -> tuple[Trip, ...]:
         out = []
-        for leaf, k in told:
+        for leaf, k in with_trips:
             if k is None:
                 return ()
             guards = tuple(
@@ -627,19 +627,23 @@ class Reader:
         return path.decide(*path.resolve(*self.space.of(total))) is True
 
     def bound_of_tiles(
-        self, goes: Mapping[Residue, list[Leaf]], ends: Mapping[Residue, list[Leaf]], steps: Term, ahead: int
+        self,
+        continuing: Mapping[Residue, list[Leaf]],
+        ends: Mapping[Residue, list[Leaf]],
+        steps: Term,
+        ahead: int,
     ) -> Term:
-        some = {q + U + ahead for q in self.deciding(goes, ends, steps, U, steps)}
+        some = {q + U + ahead for q in self.deciding(continuing, ends, steps, U, steps)}
         some = {t for t in some if not t.names() & {"u", "n", "%K"} and not t.functions()}
         if len(some) != 1:
             raise NotReadError("what decides whether there is a further tile is not one comparison")
         return some.pop()
 
     def parted_tiles(
-        self, goes: Mapping[Residue, list[Leaf]], ends: Mapping[Residue, list[Leaf]], stop: Term
-    ) -> tuple[Region, dict[Residue, list[Leaf]]]:
+        self, continuing: Mapping[Residue, list[Leaf]], ends: Mapping[Residue, list[Leaf]], stop: Term
+    ) -> tuple[StraightText, dict[Residue, list[Leaf]]]:
         """What follows the loop of each tile, and what follows the last one."""
-        last = self.region(goes, stop, U, stop)
+        last = self.region(continuing, stop, U, stop)
         after: dict[Residue, list[Leaf]] = {}
         for r, some in ends.items():
             for leaf in some:
@@ -649,7 +653,9 @@ class Reader:
 
     # ---------------------------------------------------------------- regions
 
-    def region(self, here: Mapping[Residue, list[Leaf]], steps: Term, tile: Term, before: Term) -> Region:
+    def region(
+        self, here: Mapping[Residue, list[Leaf]], steps: Term, tile: Term, before: Term
+    ) -> StraightText:
         """The operations of a stretch of code, from all ways through it at all residues."""
         events: dict[_Key, dict[Residue, Event]] = {}
         where: dict[_Key, list[tuple[Residue, Leaf]]] = {}
@@ -678,7 +684,7 @@ class Reader:
         self.executed(every, pieces, steps, tile, before)
         ways = dict.fromkeys(own(leaf.all) for _, leaf, _ in every)
         products = self.products(every, steps, tile, before)
-        return Region(tuple(pieces.values()), steps, tile, tuple(ways), products)
+        return StraightText(tuple(pieces.values()), steps, tile, tuple(ways), products)
 
     def executed(
         self, every: Sequence[_Way], pieces: Mapping[_Key, Piece], steps: Term, tile: Term, before: Term
@@ -719,7 +725,7 @@ class Reader:
     ) -> tuple[Term, ...]:  # fmt: skip
         """What is answered wherever an operation is executed, and not wherever it is not."""
 
-        def told(r: Residue, decisions: Iterable[Decision]) -> dict[Term, None]:
+        def conditions(r: Residue, decisions: Iterable[Decision]) -> dict[Term, None]:
             out: dict[Term, None] = {}
             for d in decisions:
                 c, parts = (d.c, d.parts) if d.yes else (-d.c - 1, negated(d.parts))
@@ -731,7 +737,7 @@ class Reader:
 
         found: dict[Term, None] = {}
         for r, leaf in inside:
-            found |= told(r, leaf.decisions)
+            found |= conditions(r, leaf.decisions)
 
         def holds(r: Residue, leaf: Leaf, g: Term) -> bool | None:
             return self.holds(leaf, g, r, steps, tile, before)

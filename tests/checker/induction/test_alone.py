@@ -8,7 +8,7 @@ import pytest
 
 from syncverify.base.diagnostics import Policy
 from syncverify.checker.induction.alone import Alone
-from syncverify.checker.induction.read import LoopText, Region
+from syncverify.checker.induction.read import LoopText, StraightText
 from syncverify.checker.induction.stepping import NotReadError
 from syncverify.checker.kernel.linear import ZERO, num
 from syncverify.checker.prover.rings.by_induction import protocols
@@ -25,11 +25,11 @@ def wait(n: int) -> Event:
     return (Ev.WGMMA_WAIT, n)
 
 
-def code(*ways: tuple[Event, ...]) -> Region:
-    return Region((), ZERO, ZERO, ways)
+def code(*ways: tuple[Event, ...]) -> StraightText:
+    return StraightText((), ZERO, ZERO, ways)
 
 
-def right(*text: Region | LoopText, policy: Policy = Policy.PRACTICAL, waits: bool = False) -> bool:
+def right(*text: StraightText | LoopText, policy: Policy = Policy.PRACTICAL, waits: bool = False) -> bool:
     try:
         Alone(policy, waits).text(text)
     except NotReadError:

@@ -222,13 +222,13 @@ def on_wgmma_fence(run: Run, t: LaneClass, event: Event) -> int:
 
 def on_wgmma(run: Run, t: LaneClass, event: Event) -> int:
     """An asynchronous matrix product: reads through the async proxy, owns its registers until a wait."""
-    _, site, acc, fp_a, frag_a, fp_b, accumulates, others, *told = event
+    _, site, acc, fp_a, frag_a, fp_b, accumulates, others, *declared = event
     if meet(run, t, event) == RETRY:
         return RETRY
     number = t.mma.issue()
     past = t.clock.past()
     t.issues.append(past)
-    _same_operands(run, t, number, site, told[0] if told else -2 - 2 * fp_b - int(accumulates))
+    _same_operands(run, t, number, site, declared[0] if declared else -2 - 2 * fp_b - int(accumulates))
     before_it, t.last_mma = t.last_mma, site
     tag = column(run, t, "mma")
     records = tuple(

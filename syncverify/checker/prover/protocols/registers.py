@@ -180,8 +180,8 @@ class Sampler:
             else:
                 made = self.numbered(values)
                 if made is not None and len(made[2]) > self.which:
-                    told = {f"${names[a]}": values[name] for name, a in free.items() if a in names}
-                    self.found.append((told, made[0], made[1], made[2][self.which]))
+                    sizes = {f"${names[a]}": values[name] for name, a in free.items() if a in names}
+                    self.found.append((sizes, made[0], made[1], made[2][self.which]))
             if len(self.found) >= RUNS:
                 break
         space.path = root
@@ -238,12 +238,16 @@ def _filled(claim: Claim) -> Claim:
                 old = every[r].get(s)
                 if (old is None or old.any) and table and r in table:
                     every[r][s] = Form(table[r], ())
-            told = {r: every[r][s] for r in residues if s in every[r]}
-            if told and len(told) < len(residues) and len({f.parts for f in told.values()}) == 1:
+            with_form = {r: every[r][s] for r in residues if s in every[r]}
+            if (
+                with_form
+                and len(with_form) < len(residues)
+                and len({f.parts for f in with_form.values()}) == 1
+            ):
                 # one sum for all: its number goes on with the residue
-                first = next(iter(told))
-                for r in residues if told[first].parts else ():
-                    every[r].setdefault(s, _moved(told[first], first, r, claim))
+                first = next(iter(with_form))
+                for r in residues if with_form[first].parts else ():
+                    every[r].setdefault(s, _moved(with_form[first], first, r, claim))
         headers.append(replace(h, forms=every))
     return replace(claim, headers=tuple(headers))
 

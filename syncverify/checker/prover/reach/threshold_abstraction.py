@@ -75,7 +75,7 @@ class ThresholdAbstraction(CanonicalState):
         self.of_requests: list[int] = []  # their rows, by number
         self.asks = False
         self.effect_thresholds: tuple[dict[Place, int], ...] = ({}, {}, {})  # by kind: thresholds of ledgers
-        self.team: tuple[npt.NDArray[np.uint8], ...] = ()  # of each kind which rows have reached which
+        self.effect_log: tuple[npt.NDArray[np.uint8], ...] = ()  # of each kind which rows have reached which
         self.ledgers: list[Matrix] = []  # what is asked for these only
         self.monotone_counters: list[int] = []  # numbers of which more is worse
         self.matrices: list[Matrix] = []  # whole matrices, in order; then single rows
@@ -106,8 +106,8 @@ class ThresholdAbstraction(CanonicalState):
         self.memory()
         for t in self.run.threads:
             self.bulk(t)
-        self.team = self.effect_log_bits()
-        self.key = key, self.order_of_requests(), tuple([m.shape for m in self.team])
+        self.effect_log = self.effect_log_bits()
+        self.key = key, self.order_of_requests(), tuple([m.shape for m in self.effect_log])
         return not self.too_many_open_groups
 
     def effect_log_bits(self) -> tuple[npt.NDArray[np.uint8], ...]:
@@ -466,8 +466,8 @@ class ThresholdAbstraction(CanonicalState):
         """Whether only reports ask where in the source an access is: where nothing was met of it that hides
         a later failure there. Copies to global memory that a warp starts as one are determined by it, and
         stores of equal values; the init of a barrier is no such store."""
-        told = not r.kind.asynchronous and r.barrier < 0
-        if told or self.run.info.footprints[r.fp].memory == GLOBAL_MEMORY:
+        is_generic = not r.kind.asynchronous and r.barrier < 0
+        if is_generic or self.run.info.footprints[r.fp].memory == GLOBAL_MEMORY:
             return False
         return self.sites_of_reported_pairs.isdisjoint([p.site for p in r.parts or (r,)])
 

@@ -33,7 +33,7 @@ def supports_rotation(run: Run, ring: Ring) -> bool:
     if any(f.barrier in ring.barriers or is_deferred(f) for f in run.failures.values()):
         return False
     if (
-        run.relays
+        run.flag_chains
         or run.locations
         or run.info.clusters_run_sequentially
         or run.info.clusters > 1
