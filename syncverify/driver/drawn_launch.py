@@ -37,7 +37,7 @@ _SIZES = (
 #: How many draws differ.
 DRAWS = len(_SIZES)
 #: How many words in memory are constants that the kernel compares with, by draw.
-_TOLD = (0.5, 1.0, 0.0)
+_CONSTANTS = (0.5, 1.0, 0.0)
 _LOW = 0xFFFFFFFF
 #: Bytes behind a pointer of which nothing is said, and the most that a tensor gets.
 _MEMORY, _TENSOR = 1 << 16, 1 << 20
@@ -64,7 +64,7 @@ class _Draw:
     random: np.random.Generator
     misaligns: bool  # pointers are as aligned as is known, and no more
     words: np.ndarray[tuple[int], np.dtype[np.uint32]]  # that the kernel compares with
-    told: float  # how many of the words in memory are such
+    constants: float  # how many of the words in memory are such
     zeros: bool  # flags and counters, which are zero at launch, may lie in memory
     mixed: bool = False  # memory holds words that kernels tell apart
     number: int = 0  # of the draw
@@ -103,7 +103,7 @@ def _launch(source: _Source, number: int, *, mixed: bool) -> Launch:
         np.random.default_rng(number),
         number % 2 == 1,
         _compared(function, prod(_grid(facts, values))),
-        _TOLD[number % DRAWS],
+        _CONSTANTS[number % DRAWS],
         system.info.tracks_global,
         mixed,
         number,
@@ -250,8 +250,8 @@ def _memory(draw: _Draw, leaf: Leaf, place: str) -> Buffer:
     places: dict[int, Buffer | TensorMap | AnyMap] = {}
     size = max([_MEMORY, *(part.end for part in leaf.holds)])
     words = draw.random.integers(0, 1 << 10, size // 4 + 1).astype(np.uint32)
-    told = draw.random.random(words.size) < draw.told
-    words[told] = draw.random.choice(draw.words, int(told.sum()))
+    is_constant = draw.random.random(words.size) < draw.constants
+    words[is_constant] = draw.random.choice(draw.words, int(is_constant.sum()))
     if draw.mixed:
         words = _words(draw, words.size)
     elif draw.zeros:
