@@ -105,6 +105,7 @@ def _finding(k: KernelReport, d: Diagnostic) -> dict[str, Any]:
         "line": line,
         "labels": [{"file": r.span.file, "line": r.span.line, "text": r.text} for r in d.related],
         "fix": d.fix,
+        "cause": None if d.cause is None else str(d.cause),
         "repair": None
         if d.repair is None
         else {

@@ -114,7 +114,7 @@
         box.append(element("pre", { class: "diff" }, ...rows.map(([sign, x]) =>
           element("span", { class: sign === "-" ? "gone" : "come" }, `${sign} ${x}\n`))));
       }
-    } else if (f.fix) box.append(element("p", { class: "fix" }, element("b", {}, "Fix: "), f.fix));
+    } else if (f.fix) box.append(element("p", { class: "fix" }, element("b", {}, f.cause ? `Fix (${f.cause}): ` : "Fix: "), f.fix));
     if (f.contested) box.append(element("p", { class: "faint" }, `contested ${f.contested}`));
     return box;
   }
