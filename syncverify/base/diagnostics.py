@@ -308,7 +308,7 @@ class KernelReport:
     witness: Witness | None = None
     diagnostics: tuple[Diagnostic, ...] = ()
     stats: Mapping[str, Any] = field(default_factory=dict)
-    #: the proof for sizes itself (``sizes.Sized``), from which a certificate is written; no format shows it
+    #: the proof for sizes (``ParametricResult``), from which a certificate is written; no format shows it
     proof: Any = field(default=None, compare=False, repr=False)
     acceptance: Acceptance = Acceptance(reason=NOT_ASKED)
     #: the proof that the kernel accepted, from which a certificate is written; no format shows it

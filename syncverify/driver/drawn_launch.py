@@ -37,7 +37,7 @@ _SIZES = (
 #: How many draws differ.
 DRAWS = len(_SIZES)
 #: How many words in memory are constants that the kernel compares with, by draw.
-_TOLD = (0.5, 1.0, 0.0)
+_CONSTANTS = (0.5, 1.0, 0.0)
 _LOW = 0xFFFFFFFF
 #: Bytes behind a pointer of which nothing is said, and the most that a tensor gets.
 _MEMORY, _TENSOR = 1 << 16, 1 << 20
@@ -61,7 +61,7 @@ class _Draw:
     random: np.random.Generator
     misaligns: bool  # pointers are as aligned as is known, and no more
     words: np.ndarray[tuple[int], np.dtype[np.uint32]]  # that the kernel compares with
-    told: float  # how many of the words in memory are such
+    constants: float  # how many of the words in memory are such
     zeros: bool  # flags and counters, which are zero at launch, may lie in memory
     buffers: dict[str, Buffer] = field(default_factory=dict)
 
@@ -72,7 +72,7 @@ def drawn_launch(
     """The launch of a refuted system, with what its facts leave open drawn for the ``number``-th time."""
     values = _values(facts, _SIZES[number % DRAWS])
     draw = _Draw(facts, system.launch.maps, values, np.random.default_rng(number), number % 2 == 1,
-                 _compared(function), _TOLD[number % DRAWS], system.info.tracks_global)  # fmt: skip
+                 _compared(function), _CONSTANTS[number % DRAWS], system.info.tracks_global)  # fmt: skip
     leads = pointers(function)
     params = [_parameter(draw, i, v, leads) for i, v in enumerate(function.params)]
     grid, block, cluster = _grid(facts, values), system.launch.block, system.launch.cluster
@@ -214,8 +214,8 @@ def _memory(draw: _Draw, leaf: Leaf, place: str) -> Buffer:
     places: dict[int, Buffer | TensorMap | AnyMap] = {}
     size = max([_MEMORY, *(part.end for part in leaf.holds)])
     words = draw.random.integers(0, 1 << 10, size // 4 + 1).astype(np.uint32)
-    told = draw.random.random(words.size) < draw.told
-    words[told] = draw.random.choice(draw.words, int(told.sum()))
+    is_constant = draw.random.random(words.size) < draw.constants
+    words[is_constant] = draw.random.choice(draw.words, int(is_constant.sum()))
     if draw.zeros:
         words[:] = 0
     raw = words.view(np.uint8)

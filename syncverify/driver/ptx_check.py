@@ -16,7 +16,14 @@ from syncverify.base.reason import Cause, Reason, caused, causes_of, has, made_o
 from syncverify.base.source import InputError
 from syncverify.checker.outcome import Outcome
 from syncverify.checker.prover.strategy import CAUSES, MAX_CHOICES, MOST_EXACT, Step
-from syncverify.driver.ptx_assumptions import of_common, of_stops, of_stores, of_teams, of_warnings, of_words
+from syncverify.driver.ptx_assumptions import (
+    of_block_groups,
+    of_common,
+    of_stops,
+    of_stores,
+    of_warnings,
+    of_words,
+)
 from syncverify.driver.ptx_block import of_bound, with_fewer_threads
 from syncverify.driver.ptx_systems import outcomes, question_of
 from syncverify.driver.ptx_task import (
@@ -26,7 +33,7 @@ from syncverify.driver.ptx_task import (
     Prove,
     compiled,
     elected,
-    in_teams,
+    in_block_groups,
     inferred,
     narrowed,
     unknown,
@@ -176,10 +183,10 @@ def _checked(k: CheckTask) -> tuple[CheckTask, KernelReport]:
     """The kernel and its report for the launch, if need be with what lies in shared memory as data."""
     report = _check(k)
     if report.verdict is Verdict.UNKNOWN and causes_of(report.reason) & CAUSES[Step.CONTENTS_AS_DATA]:
-        loose = replace(k, shared_contents=False, program=[], assumptions=[])
-        again = _check(loose)
+        as_data = replace(k, shared_contents=False, program=[], assumptions=[])
+        again = _check(as_data)
         if again.verdict is not Verdict.UNKNOWN:
-            return loose, again
+            return as_data, again
     return k, report
 
 
@@ -221,8 +228,8 @@ def _every_size(k: CheckTask, report: KernelReport) -> KernelReport:
     if found.reason != report.reason:
         first = Reason(f"{reason}; {report.reason}", parts=(reason, report.reason or ""))
     suspect = report.suspect if report.suspect is not None else next(iter(k.suspects), None)
-    told = replace(report, reason=first, diagnostics=(note, *report.diagnostics), suspect=suspect)
-    return _smallest(k, told)
+    noted = replace(report, reason=first, diagnostics=(note, *report.diagnostics), suspect=suspect)
+    return _smallest(k, noted)
 
 
 def _with_words(k: CheckTask, report: KernelReport) -> tuple[CheckTask, Any]:
@@ -236,10 +243,10 @@ def _with_words(k: CheckTask, report: KernelReport) -> tuple[CheckTask, Any]:
             return words, again
     causes = causes_of(report.reason if found is None else found.reason)
     if k.shared_contents and causes & CAUSES[Step.CONTENTS_AS_DATA]:
-        loose = replace(k, shared_contents=False, program=[], assumptions=[])
-        again = _tried(loose)
+        as_data = replace(k, shared_contents=False, program=[], assumptions=[])
+        again = _tried(as_data)
         if again is not None and again.verdict is not Verdict.UNKNOWN:
-            return loose, again
+            return as_data, again
     return k, found
 
 
@@ -276,9 +283,9 @@ def _proof(k: CheckTask, prove: Prove) -> Any:
     program = narrowed(k, launch, whole)
     clusters = 1
     if program.handing is not None:
-        program = in_teams(k, program)
-        assert program.teams is not None
-        clusters = program.teams.size // launch.ctas
+        program = in_block_groups(k, program)
+        assert program.block_groups is not None
+        clusters = program.block_groups.size // launch.ctas
     program = program.for_sizes
     sizes = open_sizes(k.facts, program)
     if not (sizes or program.words):
@@ -331,7 +338,7 @@ def _proof(k: CheckTask, prove: Prove) -> Any:
     k.assumptions += [*of_stores(program), *of_common(k.facts, program, steered)]
     k.assumptions += of_stops(program, stopped)
     if last is not None:
-        k.assumptions += of_teams(k.facts, program, last.restores)
+        k.assumptions += of_block_groups(k.facts, program, last.restores)
     return last
 
 

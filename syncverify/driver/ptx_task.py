@@ -10,14 +10,14 @@ from syncverify.base.diagnostics import Diagnostic, KernelReport, Policy, Severi
 from syncverify.base.source import Span
 from syncverify.checker.outcome import Outcome
 from syncverify.driver.ptx_assumptions import holds, numbers, pointers_apart, unwritten
-from syncverify.frontends.ptx.analysis.block_groups import Teams
+from syncverify.frontends.ptx.analysis.block_groups import BlockGroups
 from syncverify.frontends.ptx.analysis.if_convert_atomics import predicated
 from syncverify.frontends.ptx.analysis.spin_bounds import bounds_first
 from syncverify.frontends.ptx.compile.program import Program
 from syncverify.frontends.ptx.decode.effects import MapFacts
 from syncverify.frontends.ptx.exec.concrete_launch import Launch
 from syncverify.frontends.ptx.exec.system import PtxSystem, elected_lanes
-from syncverify.frontends.ptx.launch.block_group_detection import teams_of
+from syncverify.frontends.ptx.launch.block_group_detection import detect_block_groups
 from syncverify.frontends.ptx.launch.concretize import launch_from
 from syncverify.frontends.ptx.launch.facts import PtxFacts
 from syncverify.frontends.ptx.launch.launch_constants import specialise
@@ -97,14 +97,14 @@ def compiled(k: CheckTask) -> tuple[Launch, Program]:
     return (launch if k.boxes is None else with_boxes(launch, k.boxes.facts())), k.program[0]
 
 
-def _program(k: CheckTask, function: Function, teams: Teams | None = None) -> Program:
+def _program(k: CheckTask, function: Function, block_groups: BlockGroups | None = None) -> Program:
     apart, ints = pointers_apart(k.facts), numbers(k.facts, k.function)
     more = (
         apart,
         ints,
         holds(k.facts),
         k.loads_as_symbols,
-        teams,
+        block_groups,
         k.shared_contents,
         k.tracks_plain_global,
         k.facts.dependent,
@@ -123,9 +123,11 @@ def narrowed(k: CheckTask, launch: Launch, whole: Program) -> Program:
     return whole if function.body == whole.function.body else _program(k, function)
 
 
-def in_teams(k: CheckTask, program: Program) -> Program:
+def in_block_groups(k: CheckTask, program: Program) -> Program:
     """The code of blocks that share global memory in block groups. Raises NotConcrete where they do not."""
-    return _program(k, program.function, teams_of(program, k.facts.cluster or (1, 1, 1), k.facts.grid))
+    return _program(
+        k, program.function, detect_block_groups(program, k.facts.cluster or (1, 1, 1), k.facts.grid)
+    )
 
 
 def with_boxes(launch: Launch, boxes: Mapping[str, MapFacts]) -> Launch:

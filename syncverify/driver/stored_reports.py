@@ -50,21 +50,21 @@ def tool_digest() -> str:
     root = Path(__file__).resolve().parents[1]
     solver = find_spec("z3")
     changed = Path(solver.origin).stat().st_mtime_ns if solver is not None and solver.origin else 0
-    told = hashlib.sha256(f"{sys.version} {changed}".encode())
+    digest = hashlib.sha256(f"{sys.version} {changed}".encode())
     for path in sorted(root.rglob("*")):
         if path.suffix in (".py", ".lark", ".h", ".cuh", ".syncir"):
             at = path.stat()
-            told.update(f"{path.relative_to(root)} {at.st_size} {at.st_mtime_ns}\n".encode())
-    return told.hexdigest()
+            digest.update(f"{path.relative_to(root)} {at.st_size} {at.st_mtime_ns}\n".encode())
+    return digest.hexdigest()
 
 
 def key(data: bytes, parts: Mapping[str, object], headers: Iterable[bytes] = ()) -> str:
     """The name of an entry: of an input, its headers and everything else that decides its reports."""
-    told = hashlib.sha256(tool_digest().encode())
+    digest = hashlib.sha256(tool_digest().encode())
     for piece in (data, *headers):
-        told.update(hashlib.sha256(piece).digest())
-    told.update(repr(sorted((k, repr(v)) for k, v in parts.items())).encode())
-    return told.hexdigest()
+        digest.update(hashlib.sha256(piece).digest())
+    digest.update(repr(sorted((k, repr(v)) for k, v in parts.items())).encode())
+    return digest.hexdigest()
 
 
 def headers(path: Path, data: bytes, folders: Sequence[str]) -> list[bytes] | None:
@@ -79,14 +79,14 @@ def included(path: Path, data: bytes, folders: Sequence[str]) -> dict[Path, byte
     found: dict[Path, bytes] = {}
     work = [(path.parent, data)]
     while work:
-        beside, text = work.pop()
+        here, text = work.pop()
         if b"__has_include" in text:
             return None
         for quoted, angled, other in _INCLUDE.findall(text):
             if other:
                 return None  # a macro says which
             name = os.fsdecode(quoted or angled)
-            for folder in (beside, *map(Path, folders)):
+            for folder in (here, *map(Path, folders)):
                 there = (folder / name).resolve()
                 if there in found:
                     break

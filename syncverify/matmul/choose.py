@@ -280,13 +280,17 @@ def _made(
 
 def _whole(tile: Schedule, prologue: bool) -> Iterator[Schedule]:
     """Whole tiles: alone, in clusters above or beside each other, each also persistent."""
-    for cluster, beside in ((1, False), (2, False), (2, True)):
+    for cluster, adjacent in ((1, False), (2, False), (2, True)):
         for persistent in (False, True):
             # one group in flight pays where one warpgroup multiplies alone; its proofs in clusters take long
             alone = tile.consumers == 1 and tile.resident == 1 and not (cluster > 1 and persistent)
             pending: Literal[0, 1] = 1 if alone and not prologue else 0
             yield replace(
-                tile, cluster=1 if cluster == 1 else 2, beside=beside, persistent=persistent, pending=pending
+                tile,
+                cluster=1 if cluster == 1 else 2,
+                beside=adjacent,
+                persistent=persistent,
+                pending=pending,
             )
 
 

@@ -198,8 +198,8 @@ def _snippet(
     yield paint(f"{span.line:>{width}} |", "blue") + f" {source}".rstrip()
     marks = mark * max(end - start, 1)
     for i, text in enumerate(_once(texts)):
-        beside = marks if i == 0 else " " * len(marks)
-        yield bar + " " * start + paint(f"{beside} {text}" if text else marks, color)
+        margin = marks if i == 0 else " " * len(marks)
+        yield bar + " " * start + paint(f"{margin} {text}" if text else marks, color)
 
 
 def _once(texts: Sequence[str]) -> list[str]:

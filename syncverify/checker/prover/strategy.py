@@ -77,7 +77,7 @@ class Effort:
     small: bool = True
     refutes: bool = True
 
-    def team(self, clusters: int) -> ExplorationBudget | None:
+    def block_group(self, clusters: int) -> ExplorationBudget | None:
         """What the look at block groups of so many clusters may cost."""
         return {2: self.two, 3: self.three}.get(clusters, self.more)
 
@@ -102,17 +102,17 @@ class Entry(StrEnum):
     """Who asks for a verdict."""
 
     IR = "ir"  # a kernel of the IR: check, the API, certificates, the gate's first stage
-    IR_TEAM_LAUNCH = "ir-team-launch"  # one launch of blocks that share global memory in block groups
+    IR_GROUP_LAUNCH = "ir-group-launch"  # one launch of blocks that share global memory in block groups
     PTX = "ptx"  # PTX or CUDA: check, the API, certificates
     GATE_FIRST = "gate-first"  # the gate's second stage: a right kernel needs no more than this
     GATE = "gate"  # and what is looked at once the usual sizes are proved
 
 
-_TEAMS = ExplorationBudget(
+_GROUPS = ExplorationBudget(
     events=600_000, max_nodes=3_000, max_unconfirmed_failures=0, branch_when_nobody_else_can_run=True
 )
-_THREE = replace(_TEAMS, events=1_500_000, max_nodes=8_000)
-_MORE = replace(_TEAMS, events=100_000, max_nodes=500)
+_THREE = replace(_GROUPS, events=1_500_000, max_nodes=8_000)
+_MORE = replace(_GROUPS, events=100_000, max_nodes=500)
 #: The first attempt asks only when no agent can go on: states mostly repeat soonest then.
 _FIRST = ExplorationBudget(
     events=200_000,
@@ -154,25 +154,25 @@ _GATE_FIRST = replace(
     branch_when_nobody_else_can_run=True,
     extension_factor=4,
 )
-_GATE_TEAMS = ExplorationBudget(
+_GATE_GROUPS = ExplorationBudget(
     events=2_000_000, max_nodes=6_000, max_unconfirmed_failures=0, branch_when_nobody_else_can_run=True
 )
 _GATE_LAUNCH = Budget(max_events=4_000_000)
 #: One run, of any length.
-_TEAM_LAUNCH = replace(_TEAMS, events=3_000_000, max_events_per_run=3_000_000, max_nodes=500)
+_GROUP_LAUNCH = replace(_GROUPS, events=3_000_000, max_events_per_run=3_000_000, max_nodes=500)
 
 EFFORTS: dict[Entry, Effort] = {
-    Entry.IR: Effort(first=_FIRST, for_barrier=40, each=_TEAMS, two=_TEAMS, three=_THREE, more=_MORE),
-    Entry.IR_TEAM_LAUNCH: Effort(first=_TEAM_LAUNCH, rest=None, small=False),
+    Entry.IR: Effort(first=_FIRST, for_barrier=40, each=_GROUPS, two=_GROUPS, three=_THREE, more=_MORE),
+    Entry.IR_GROUP_LAUNCH: Effort(first=_GROUP_LAUNCH, rest=None, small=False),
     Entry.PTX: Effort(
-        first=_PTX_FIRST, rest=_PTX, each=_TEAMS, two=_TEAMS, three=_THREE, more=_MORE, small=False
+        first=_PTX_FIRST, rest=_PTX, each=_GROUPS, two=_GROUPS, three=_THREE, more=_MORE, small=False
     ),
     Entry.GATE_FIRST: Effort(
         _GATE_LAUNCH,
         _GATE_FIRST,
         None,
-        each=_TEAMS,
-        two=_GATE_TEAMS,
+        each=_GROUPS,
+        two=_GATE_GROUPS,
         three=_THREE,
         more=_MORE,
         small=False,

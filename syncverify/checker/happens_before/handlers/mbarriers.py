@@ -113,7 +113,7 @@ class Barrier:
     final_waits: dict[int, int] = field(default_factory=dict)  # who waited for it, when
     last_tx: int = -1  # newest phase with bytes
     lanes: dict[int, int] = field(default_factory=dict)  # class -> arrivals per event
-    flip: int = 0  # 1: agents name the parities of its phases the other way round; see ``explore.ring``
+    flip: int = 0  # 1: agents name the parities of its phases the other way round; see ``prover.reach.ring``
 
 
 def barrier(run: Run, b: int) -> Barrier:

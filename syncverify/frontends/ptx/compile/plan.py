@@ -11,7 +11,7 @@ from syncverify.base.kernel_names import base_name
 from syncverify.base.source import Span
 from syncverify.frontends.ptx.analysis.access_runs import joined
 from syncverify.frontends.ptx.analysis.atomic_counters import adds_one, counting, loads_word, unwritten
-from syncverify.frontends.ptx.analysis.block_groups import Teams, without_address
+from syncverify.frontends.ptx.analysis.block_groups import BlockGroups, without_address
 from syncverify.frontends.ptx.analysis.collectives import Collectives, is_collective
 from syncverify.frontends.ptx.analysis.conditional_lengths import Lengths, chosen_lengths
 from syncverify.frontends.ptx.analysis.copy_addresses import copy_addresses, misplaced
@@ -59,7 +59,7 @@ class Plan:
     ``apart``: pointers of different parameters lead to different memory. ``numbers``: places of parameters,
     ``name+offset``, that hold no pointer. ``holds``: the launch file says what lies in some global memory.
     ``words``: what is loaded from memory that the kernel does not write may be a size without a number.
-    ``teams``: blocks share global memory in block groups, any of which represents all. ``contents``: what
+    ``block_groups``: blocks share global memory in groups, any of which represents all. ``contents``: what
     lies in shared memory may steer; else it is data. ``followed``: plain accesses to global memory are, where
     something is released, and nothing waits for it. ``dependent``: the grid before may still run. ``inputs``:
     places of parameters that lead to nothing which it writes.
@@ -73,7 +73,7 @@ class Plan:
         numbers: frozenset[str] = frozenset(),
         holds: bool = False,
         words: bool = False,
-        teams: Teams | None = None,
+        block_groups: BlockGroups | None = None,
         contents: bool = True,
         followed: bool = False,
         dependent: bool = False,
@@ -91,7 +91,7 @@ class Plan:
         self.apart = apart
         self.dependent = dependent
         self.inputs = inputs
-        self.teams = teams
+        self.block_groups = block_groups
         self.numbers = numbers
         self.spins = self.flow.spins
         self.decoded: dict[int, Decoded] = {}
@@ -196,8 +196,8 @@ class Plan:
                 self.decoded[locks[k]] = free_effect(self.body[locks[k]])
         self._refuse_matrices()
         self.decoded = dict(sorted(self.decoded.items()))
-        if self.teams is not None:
-            self._leave_out(self.teams)
+        if self.block_groups is not None:
+            self._leave_out(self.block_groups)
 
     def _what_is_followed(self) -> Slice:
         """The instructions that matter; and what registers and collectives bring where they are used."""
@@ -227,10 +227,10 @@ class Plan:
         effects = {k: _as_effect(e) for k, e in self.decoded.items()}
         return slice_of(self.flow, effects, asked, holds=self.reads, takes=self.takes, contents=self.contents)
 
-    def _leave_out(self, teams: Teams) -> None:
+    def _leave_out(self, block_groups: BlockGroups) -> None:
         """Leaves nothing of accesses whose place in global memory does not matter but what else they do."""
-        self.decoded = dict(sorted({**self.decoded, **teams.more}.items()))
-        for k in teams.quiet & self.decoded.keys():
+        self.decoded = dict(sorted({**self.decoded, **block_groups.more}.items()))
+        for k in block_groups.quiet & self.decoded.keys():
             e = self.decoded[k]
             if isinstance(e, Effect):
                 self.decoded[k] = without_address(self.body[k], e)
@@ -382,7 +382,11 @@ class Plan:
     @cached_property
     def lengths(self) -> Lengths:
         """How long loops inside others go on, where blocks in block groups choose it in each turn."""
-        return chosen_lengths(self.flow, self.slice, self.decoded) if self.teams is not None else Lengths()
+        return (
+            chosen_lengths(self.flow, self.slice, self.decoded)
+            if self.block_groups is not None
+            else Lengths()
+        )
 
     @cached_property
     def renewals(self) -> dict[int, HavocLoop]:
@@ -394,7 +398,7 @@ class Plan:
     def _round_robin(self, x: HavocLoop) -> RoundRobinLoop | None:
         """How the turns of a loop are distributed round-robin, if they are."""
         deal = x.deal
-        if deal is None or self.teams is not None or deal.counter not in self.slots:
+        if deal is None or self.block_groups is not None or deal.counter not in self.slots:
             return None
         if deal.step:
             return deal if deal.step in self.slots else None

@@ -69,8 +69,8 @@ class Program(Plan):
     @contextmanager
     def stores_kept(self) -> Iterator[None]:
         """While other launches are looked at, what this one stores is put aside."""
-        told = (self.one_value, self.equal_value, self.data_addressed, self.trusted, self.stays)
-        kept = [(found, copy(found)) for found in told]
+        sets = (self.one_value, self.equal_value, self.data_addressed, self.trusted, self.stays)
+        kept = [(found, copy(found)) for found in sets]
         stored = dict(self.stored)
         try:
             yield
@@ -172,7 +172,7 @@ class Program(Plan):
     @cached_property
     def predicates(self) -> frozenset[int]:
         """Where blocks in block groups hold predicates."""
-        types = self.function.registers if self.teams is not None else {}
+        types = self.function.registers if self.block_groups is not None else {}
         numbers = self.lengths.predicates if self.sized else ()
         return frozenset(
             s for name, s in self.slots.items() if types.get(name) == "pred" and name not in numbers
@@ -181,7 +181,7 @@ class Program(Plan):
     @cached_property
     def steady(self) -> frozenset[int]:
         """Where blocks in block groups hold what no loop changes."""
-        if self.teams is None:
+        if self.block_groups is None:
             return frozenset()
         turning = {
             name

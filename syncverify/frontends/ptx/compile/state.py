@@ -22,7 +22,7 @@ LEAVE = 12
 #: Slots that count an agent's takes of an atomic's numbers begin with this.
 TAKE = "%take"
 #: What the agent is given that may be a size without a number.
-SIZED = ("param ", "%ctaid", "%nctaid", "%clusterid", "%nclusterid", "%team", "%member")
+SIZED = ("param ", "%ctaid", "%nctaid", "%clusterid", "%nclusterid", "%block_group", "%member")
 #: State spaces that an instruction may name.
 SPACES = frozenset({"param", "local", "global", "const", "shared"})
 

@@ -147,7 +147,7 @@ class ClassContext:
         return None if found is None else found[0]
 
     def _placed(self, value: Value) -> tuple[tuple[int, ...], int] | None:
-        """Each lane's global address, and in a block group by how much it moves from team to team."""
+        """Each lane's global address, and in a block group by how much it moves from group to group."""
         what = "the address of an access to global memory"
         try:
             if self.tables.places is not None and _sized(value, self.lanes):

@@ -73,7 +73,7 @@ class PtxSystem:
               asked: dict[Any, str] | None = None, clusters: int = 1) -> PtxSystem:  # fmt: skip
         """``like``: a system of the same launch, whose tables are used on. ``clusters``: how many run
         together, from ``cluster`` on. Raises NotConcrete for open sizes where blocks hand data over."""
-        if program.handing is not None and launch.space is not None and launch.team is None:
+        if program.handing is not None and launch.space is not None and launch.block_group is None:
             raise NotConcrete("what is handed over through global memory is compared in numbers")
         if like is None:
             laid = layout(program.module, program.function, launch.dynamic)
@@ -99,7 +99,7 @@ class PtxSystem:
             tables.map_place, tables.images = launch.map_place, launch.images
             tables.space, tables.locks = launch.space, Locks(launch.rows)
             tables.tickets = launch.tickets if launch.space is None else None
-            tables.places = launch.team
+            tables.places = launch.block_group
         else:
             tables = like.tables
             laid = tables.layout
@@ -137,8 +137,8 @@ class PtxSystem:
             strict_copies=copies_need_fence(program.module.target),
             ends_barriers=any(i.op == "mbarrier" and "inval" in i.mods for i in program.body),
             clusters=clusters,
-            cooperative=clusters > 1 and launch.team is None,  # so few are resident at once
-            clusters_run_sequentially=launch.team is not None,
+            cooperative=clusters > 1 and launch.block_group is None,  # so few are resident at once
+            clusters_run_sequentially=launch.block_group is not None,
         )
         system = cls(
             info,

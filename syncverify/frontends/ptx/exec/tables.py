@@ -288,7 +288,14 @@ class Tables:
             if box != facts.box:  # of maps at several places one may be meant, or another
                 text = f"which of the kernel's tensor maps is meant depends on {address.why}"
                 raise Opaque(Reason(text, parts=(address.why,)))
-        if known.box is None and isinstance(address, int | SymbolicWord | Address):
+        if facts.box is not None and known.box not in (None, facts.box):
+            raise Opaque(
+                f"the kernel makes a map with another box of {known.name}, of which {known.box} is known"
+            )
+        if facts.box is None or known.box is not None:  # what is known of the box stays
+            partly = facts.partly and known.box is None
+            facts = replace(known, rank=facts.rank or known.rank, unfit=facts.unfit, partly=partly)
+        if isinstance(address, int | SymbolicWord | Address):
             self._maps[self._map_key(address)] = (number, replace(facts, name=known.name))
 
     def facts_of(self, number: int) -> MapFacts:
