@@ -24,8 +24,8 @@ def concerned(changed: Iterable[str], folders: Sequence[str]) -> tuple[str, ...]
     headers: set[Path] = set()
     for name in changed:
         if name.endswith(LAUNCH):
-            beside = name.removesuffix(LAUNCH)
-            found |= dict.fromkeys(_inputs_of(Path(beside)))
+            kernel = name.removesuffix(LAUNCH)
+            found |= dict.fromkeys(_inputs_of(Path(kernel)))
         elif Path(name).suffix in HEADERS:
             headers.add(Path(name).resolve())
         else:

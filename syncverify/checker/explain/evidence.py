@@ -47,8 +47,8 @@ def _account(run: Run, f: Failure) -> Iterator[Place]:
     if f.rule == "SV202" and len(s.arrivals) == 1:
         text = f"arrivals in a phase from here: {sum(s.lanes.values())}"
         yield from ((site, text) for site in s.arrivals)
-    told = f.rule in _BYTES or s.bytes_completed
-    if s.bytes_expected == s.bytes_completed or not told:
+    of_bytes = f.rule in _BYTES or s.bytes_completed
+    if s.bytes_expected == s.bytes_completed or not of_bytes:
         return
     copies: dict[int, int] = {}
     for op in run.asyncs:
@@ -75,8 +75,8 @@ def _participants(run: Run, cta: int) -> Iterator[Place]:
             sites.setdefault(event[2], {})[event[1]] = None
     for number, came in warps.items():
         if counts[number] != {32 * len(came)}:
-            told = " and ".join(str(n) for n in sorted(counts[number]))
-            text = f"barrier {number} is for {told} threads, and {32 * len(came)} come to it in all"
+            counted = " and ".join(str(n) for n in sorted(counts[number]))
+            text = f"barrier {number} is for {counted} threads, and {32 * len(came)} come to it in all"
             yield from ((site, text) for site in list(sites[number])[:_MOST])
 
 

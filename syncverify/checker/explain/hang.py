@@ -247,8 +247,8 @@ def _wait_rule(run: Run, s: Stuck) -> tuple[str, int, str]:
         return "SV212", expect, "; its bytes are announced, but no path issues a copy on this barrier"
     copies = [op.site for op in run.asyncs if any(barrier == b.index for barrier, _, _ in op.targets)]
     if s.outstanding < 0 and copies:
-        told = "; its copies bring bytes that nobody announces"
-        return "SV203", copies[-1], told
+        why = "; its copies bring bytes that nobody announces"
+        return "SV203", copies[-1], why
     lanes = sum(b.lanes.values())
     if s.got and lanes < count:
         return "SV202", site, f"; {lanes} threads ever arrive on it, its count is {count}"
