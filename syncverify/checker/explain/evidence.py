@@ -23,6 +23,11 @@ _BETWEEN = frozenset({"SV209", "SV402"})
 #: Places of one kind that are shown.
 _MOST = 2
 
+#: Events that wait for others.
+_WAITS = frozenset(
+    {Ev.WAIT, Ev.WAIT_TOKEN, Ev.POLL, Ev.BARRIER_SYNC, Ev.WGMMA_WAIT, Ev.CP_WAIT, Ev.BULK_WAIT}
+)
+
 Place = tuple[int, str]
 
 
@@ -81,10 +86,11 @@ def _participants(run: Run, cta: int) -> Iterator[Place]:
 
 
 def _before(run: Run, f: Failure) -> Iterator[Place]:
-    """The event before, of the same threads, at another place."""
-    mine = (event[1] for who, event in reversed(run.trace[: f.position]) if who == f.cls)
-    site = next((x for x in mine if x >= 0 and x != f.site), -1)
-    yield site, "after this, and before the operation that is shown"
+    """What the same threads waited for last before it, or else the event before."""
+    before = [e for who, e in run.trace[: f.position] if who == f.cls and e[1] >= 0 and e[1] != f.site]
+    waits = [e for e in before if e[0] in _WAITS]
+    last = (waits or before)[-1:]
+    yield from ((e[1], "after this, and before the operation that is shown") for e in last)
 
 
 __all__ = ["evidence"]

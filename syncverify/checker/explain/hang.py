@@ -191,13 +191,16 @@ def passed_by(run: Run, s: Stuck, waiting: list[Stuck], end: int) -> list[tuple[
             continue
         events = [event for who, event in run.trace[:end] if who == t.cls]
         met = [e[1] for e in events if e[0] in _BARRIERS]
-        found = [(met[-1], f"{t.info.name}, which is missing, was here last at a barrier")] if met else []
+        last = list(dict.fromkeys(reversed(met)))[:_LAST]
+        found = [(site, f"{t.info.name}, which is missing, was last at barriers here") for site in last]
         if o is None and events:
             found.append((events[-1][1], "and it leaves from here"))
         return [(site, text) for site, text in found if site != s.site]
     return []
 
 
+#: Barriers that are shown of a class that is missing at one.
+_LAST = 2
 #: Events at barriers of threads.
 _BARRIERS = (Ev.BARRIER_SYNC, Ev.BARRIER_ARRIVE)
 
