@@ -281,8 +281,8 @@ def _words(draw: _Draw, count: int) -> np.ndarray[tuple[int], np.dtype[np.uint32
     """The words of a buffer: zeros, another one for all, one for each, or one for each warp."""
     kind = (draw.number + len(draw.buffers)) % _KINDS
     if kind < 2:
-        told = draw.words[draw.number // _KINDS % len(draw.words)]
-        return np.full(count, told if kind else 0, np.uint32)
+        constant = draw.words[draw.number // _KINDS % len(draw.words)]
+        return np.full(count, constant if kind else 0, np.uint32)
     some = draw.random.choice(np.concatenate([draw.words, draw.words + 1, draw.words - 1, _APART]), count)
     return some if kind == 2 else np.repeat(some, _WARP)[:count]
 
