@@ -36,8 +36,6 @@ from syncverify.ir.nodes import Kernel
 
 #: What a proof of a protocol leaves to the checker.
 BESIDES = ("fragments of the tensor core, register pools, places in global memory",)
-#: And one whose protocol was read from the events of agents.
-BESIDES_EVENTS = ("fragments and operands of the tensor core, dependent launches, places in global memory",)
 
 
 def asked(
@@ -68,7 +66,7 @@ def _by_protocol(kernel: Kernel, r: KernelReport) -> KernelReport | None:
     given = dict(r.scope.values)
     if not stage_parameters(kernel):
         shown: list[Shown] = []
-        return _told(
+        return _judged(
             r, shown, lambda: shown.extend(by_induction(problem_of(kernel, given, _exactly), r.policy))
         )
     try:
@@ -88,7 +86,7 @@ def _exactly(_: Mapping[str, int]) -> Verdict:
     return Verdict.UNKNOWN
 
 
-def _told(r: KernelReport, shown: list[Shown], find: Callable[[], object]) -> KernelReport:
+def _judged(r: KernelReport, shown: list[Shown], find: Callable[[], object]) -> KernelReport:
     """The report with what the kernel says of the protocols that are found."""
     try:
         find()
@@ -97,7 +95,7 @@ def _told(r: KernelReport, shown: list[Shown], find: Callable[[], object]) -> Ke
     except NotFoundError as e:
         return replace(r, acceptance=Acceptance(reason=f"no proof of its protocol was found: {e}"))
     words = tuple(dict.fromkeys(w for s in shown for w in s.words()))
-    return replace(r, acceptance=Acceptance(True, None, words, BESIDES_EVENTS))
+    return replace(r, acceptance=Acceptance(True, None, words))
 
 
 def _by_events(source: SourceFile, facts: LaunchFacts, r: KernelReport) -> KernelReport | None:
@@ -129,7 +127,7 @@ def _by_events(source: SourceFile, facts: LaunchFacts, r: KernelReport) -> Kerne
         return replace(
             r, acceptance=Acceptance(reason=f"it is not read as a protocol, or has no proof: {why}")
         )
-    return _told(r, shown, lambda: None)
+    return _judged(r, shown, lambda: None)
 
 
 def _by_judge(

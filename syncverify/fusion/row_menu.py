@@ -23,7 +23,7 @@ MEASURED = frozenset({1024, 2048, 4096, 8192, 16384, 32768})
 #: Warps of a row; elements of a row that a thread holds, at most and at least; threads of a multiprocessor.
 WARPS, HELD, LEAST, THREADS, MOST_BLOCKS = (1, 2, 4, 8, 16, 32), 64, 4, 2048, 16
 #: Rows of a block of one warp each, and blocks of a multiprocessor.
-BESIDE = (
+ROWS_AND_BLOCKS = (
     (16, 2), (16, 3), (16, 4), (8, 2), (8, 3), (8, 4), (8, 5), (8, 6), (8, 7), (8, 8),
     (4, 4), (4, 6), (4, 8), (4, 10), (4, 12), (4, 14), (4, 16), (2, 8), (2, 12), (2, 16),
 )  # fmt: skip
@@ -103,7 +103,7 @@ def _made(width: int, size: int) -> Iterator[RowSchedule]:
         if held > HELD or (held < LEAST and warps > 1):
             continue
         if warps == 1:
-            for rows, blocks in BESIDE:
+            for rows, blocks in ROWS_AND_BLOCKS:
                 yield replace(plain, warps=1, rows=rows, blocks_per_sm=blocks, lanes=32, reread="no")
             for lanes in LANES:
                 if width <= lanes * HELD // 2:

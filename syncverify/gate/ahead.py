@@ -61,8 +61,8 @@ class Ahead:
     @cached_property
     def key(self) -> str:
         """The same for the same kernel and sizes."""
-        told = kernel_signature(self.kernel)
-        return digest(str((told, sorted(self.sizes.items()), self.policy.value, self.multiprocessors)))
+        signature = kernel_signature(self.kernel)
+        return digest(str((signature, sorted(self.sizes.items()), self.policy.value, self.multiprocessors)))
 
 
 def signature(fusion: Fusion) -> str:

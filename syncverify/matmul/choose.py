@@ -253,7 +253,7 @@ def _made(
 
 def _whole(tile: Schedule, prologue: bool) -> Iterator[Schedule]:
     """Whole tiles: alone, in clusters above or beside each other, each also persistent."""
-    for cluster, beside in ((1, False), (2, False), (2, True)):
+    for cluster, adjacent in ((1, False), (2, False), (2, True)):
         for persistent in (False, True):
             # one group in flight pays where one warpgroup multiplies alone; its proofs in clusters take long,
             # persistent ones or by columns
@@ -261,7 +261,11 @@ def _whole(tile: Schedule, prologue: bool) -> Iterator[Schedule]:
             alone = alone and not (cluster > 1 and (persistent or tile.by_columns))
             pending: Literal[0, 1] = 1 if alone and not prologue else 0
             yield replace(
-                tile, cluster=1 if cluster == 1 else 2, beside=beside, persistent=persistent, pending=pending
+                tile,
+                cluster=1 if cluster == 1 else 2,
+                beside=adjacent,
+                persistent=persistent,
+                pending=pending,
             )
 
 

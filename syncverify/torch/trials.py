@@ -86,7 +86,7 @@ def faster(module: GraphModule, candidates: Sequence[Candidate], runner: Runner)
                 c.region.note(failed.get(key, "it could not be timed"))
                 continue
             taken = place in times.taken
-            c.region.note(("" if taken else "not faster: ") + times.told(place))
+            c.region.note(("" if taken else "not faster: ") + times.summary(place))
             if taken:
                 found.append(c)
     return found

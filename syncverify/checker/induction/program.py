@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 from typing import Protocol as Interface
 
+from syncverify.base.diagnostics import Policy
 from syncverify.checker.induction.assemble import Assembly, Part
 from syncverify.checker.induction.claims import Claim
-from syncverify.checker.induction.read import LoopText, Piece, Reader, Text, TilesText
-from syncverify.checker.induction.read import Region as TextRegion
+from syncverify.checker.induction.read import LoopText, Piece, Reader, StraightText, Text, TilesText
 from syncverify.checker.induction.stepping import NotReadError, SizeCaseError
 from syncverify.checker.kernel.linear import Term, num, var
 from syncverify.checker.kernel.protocol import Protocol
@@ -36,15 +37,19 @@ class Claims(Interface):
     def refine(self, split: LaneSplit) -> None: ...
 
 
+def cleaned(name: str) -> str:
+    """A symbol's name as one of a parameter."""
+    plain = re.sub(r"[^A-Za-z0-9_.]", "_", name)
+    return plain if re.match(r"[A-Za-z_]", plain) and plain not in _TAKEN else "_" + plain
+
+
 def parameters(space: SymbolicContext, root: PathCondition) -> dict[int, str]:
     """The atoms that sizes are made of at the start, by name."""
     names: dict[int, str] = {}
     for a in range(len(space.symbols)):
         if a in root.defs:
             continue
-        plain = re.sub(r"[^A-Za-z0-9_.]", "_", space.symbols[a].name)
-        if not re.match(r"[A-Za-z_]", plain) or plain in _TAKEN:
-            plain = "_" + plain
+        plain = cleaned(space.symbols[a].name)
         while plain in names.values():
             plain += "_"
         names[a] = plain
@@ -71,16 +76,38 @@ def facts(root: PathCondition, names: dict[int, str], used: set[str]) -> tuple[T
     return tuple(dict.fromkeys(out))
 
 
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """Where all agents of a system start. ``names``: of the sizes there."""
+
+    space: SymbolicContext
+    root: PathCondition
+    names: dict[int, str]
+    policy: Policy
+
+    def agent(self, system: Any, i: int) -> Any:
+        self.space.path = self.root
+        return system.agents()[i]
+
+    def read(self, system: Any, i: int, claim: Claim) -> Text:
+        agent = self.agent(system, i)
+        return Reader(self.space, self.root, claim, names=self.names).read(agent)
+
+
 def protocol_of(
-    space: SymbolicContext, root: PathCondition, system: Any, claims: Claims
+    space: SymbolicContext,
+    root: PathCondition,
+    system: Any,
+    claims: Claims,
+    policy: Policy = Policy.PRACTICAL,
 ) -> tuple[Protocol, list[Claim]]:
     """The protocol of one system on one path; NotReadError with the reason where it is none."""
-    names = parameters(space, root)
-    claims.ready(space, root, names, 1)
+    start = _Start(space, root, parameters(space, root), policy)
+    claims.ready(space, root, start.names, 1)
     for _ in range(MOST_SPLITS):
         space.path = root
         try:
-            return _protocol(space, root, system, claims, names)
+            return _protocol(start, system, claims)
         except LaneSplit as split:
             space.path = root
             system = system.refined(split)
@@ -88,21 +115,15 @@ def protocol_of(
     raise ValueError("lane classes kept splitting")
 
 
-def _protocol(
-    space: SymbolicContext, root: PathCondition, system: Any, claims: Claims, names: dict[int, str]
-) -> tuple[Protocol, list[Claim]]:
-    def agents(i: int) -> Any:
-        space.path = root
-        return system.agents()[i]
-
+def _protocol(start: _Start, system: Any, claims: Claims) -> tuple[Protocol, list[Claim]]:
     parts: list[Part] = []
-    told: list[Claim] = []
+    claimed: list[Claim] = []
     for i, cls in enumerate(system.info.classes):
         text = claim = None
-        for claim in told[-3:][::-1]:
+        for claim in claimed[-3:][::-1]:
             # agents of one code mostly do the same: what was claimed of others is tried first
             try:
-                text = Reader(space, root, claim, names=names).read(agents(i))
+                text = start.read(system, i, claim)
                 break
             except SizeCaseError:
                 raise
@@ -110,23 +131,24 @@ def _protocol(
                 continue
         if text is None:
             claim = claims.claim(i)
-            text = Reader(space, root, claim, names=names).read(agents(i))
+            text = start.read(system, i, claim)
         assert claim is not None
-        told.append(claim)
+        claimed.append(claim)
         parts.append(Part(cls, text, (claim.steps, claim.tiles)))
-    used = {x for p in parts for t in _terms(p.text) for x in t.names()} & set(names.values())
-    made = Assembly(system.info, frozenset(used), facts(root, names, used), parts)
-    return made.protocol(), told
+    used = {x for p in parts for t in _terms(p.text) for x in t.names()} & set(start.names.values())
+    known = facts(start.root, start.names, used)
+    made = Assembly(system.info, frozenset(used), known, parts, start.policy)
+    return made.protocol(), claimed
 
 
 def _terms(text: Text) -> list[Term]:
     out: list[Term] = []
 
-    def region(r: TextRegion) -> None:
+    def region(r: StraightText) -> None:
         out.extend((r.steps, r.tile, *(g for p in r.pieces for g in p.guards)))
 
-    def visit(x: TextRegion | LoopText) -> None:
-        if isinstance(x, TextRegion):
+    def visit(x: StraightText | LoopText) -> None:
+        if isinstance(x, StraightText):
             region(x)
         else:
             out.extend((x.lo, x.hi))

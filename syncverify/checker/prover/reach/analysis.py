@@ -27,7 +27,7 @@ from syncverify.checker.happens_before.handlers.waits import classify
 from syncverify.checker.happens_before.run import YIELD, LaneClass, Livelock, Run, TooManyEvents
 from syncverify.checker.happens_before.vector_clocks import Columns
 from syncverify.checker.outcome import Budget
-from syncverify.checker.prover.budget import OF_SUMS, BudgetExceeded, ExplorationBudget
+from syncverify.checker.prover.budget import PREFIX_SUM_NODES_FACTOR, BudgetExceeded, ExplorationBudget
 from syncverify.checker.prover.modular.compose import ClusterSummary
 from syncverify.checker.prover.reach.graph import NodeStatus
 from syncverify.checker.prover.reach.knowledge_order import (
@@ -210,8 +210,8 @@ class ReachabilityAnalysis(NodeProcessing):
 
     def charge_budget(self, more: int) -> None:
         """Raises BudgetExceeded where the events, with ``more`` of the run that is followed, are too many."""
-        deals = self.space.round_robin
-        times = OF_SUMS if deals is not None and deals.by_prefix_sum else 1
+        round_robin = self.space.round_robin
+        times = PREFIX_SUM_NODES_FACTOR if round_robin is not None and round_robin.by_prefix_sum else 1
         check_time()
         if not self.repeats and self.events + more > times * self.limits.first_cover_within_events:
             raise BudgetExceeded(
@@ -386,12 +386,12 @@ class ReachabilityAnalysis(NodeProcessing):
         if not (run.weak_completion_knowledge or moved):
             self.failures_of_exact_states |= failures.keys()
         new = list(failures.items())[state.failures_seen :] if run.weak_completion_knowledge or moved else []
-        lesser = (
+        strict_only = (
             (k in self.failures_of_exact_states and is_strict_only_pair(run, f)) or always_a_warning(run, f)
             for k, f in new
         )
         warns = practical and all(is_strict_only_pair(run, f) or always_a_warning(run, f) for _, f in new)
-        harmless = not new or (practical and all(lesser))
+        harmless = not new or (practical and all(strict_only))
         if not harmless and not warns:
             self.first_candidate = self.first_candidate or AbstractCounterexample(
                 state.path.fork(), new[0][1].message, concrete=False

@@ -57,9 +57,9 @@ def starts(
     return out
 
 
-def protocols(problem: Problem) -> list[Protocol]:
-    """The protocols that together stand for every launch; NotReadError with the reason where there are
-    none.
+def protocols(problem: Problem, policy: Policy = Policy.PRACTICAL) -> list[Protocol]:
+    """The protocols that together stand for every launch, each once; NotReadError with the reason where there
+    are none. Clusters that hand on through global memory alone are protocols of their own.
     """
     space = SymbolicContext()
     sizes = {
@@ -75,16 +75,16 @@ def protocols(problem: Problem) -> list[Protocol]:
     try:
         for path, systems in starts(problem, space, sizes):
             for i, system in enumerate(systems):
-                out += _cases(space, path, system, partial(Sampler, numbered, i))
+                out += _cases(space, path, system, partial(Sampler, numbered, i), policy)
     except (NotConcrete, InputError) as e:
         raise NotReadError(str(e)) from None
     if not out:
         raise NotReadError("no size meets the facts")
-    return out
+    return [p for i, p in enumerate(out) if p not in out[:i]]
 
 
 def _cases(
-    space: SymbolicContext, root: PathCondition, system: Any, sampler: Callable[[], Sampler]
+    space: SymbolicContext, root: PathCondition, system: Any, sampler: Callable[[], Sampler], policy: Policy
 ) -> list[Protocol]:
     """The protocols of one system: one for each case of the sizes that its agents distinguish."""
     out: list[Protocol] = []
@@ -94,7 +94,7 @@ def _cases(
         if len(work) + len(out) > MOST_CASES:
             raise NotReadError("too many cases of the sizes")
         try:
-            out.append(protocol_of(space, path.fork(), system, sampler())[0])
+            out.append(protocol_of(space, path.fork(), system, sampler(), policy)[0])
         except SizeCaseError as e:
             for c, parts in ((e.c, e.parts), (-e.c - 1, negated(e.parts))):
                 case = path.fork()
@@ -110,7 +110,9 @@ def by_induction(problem: Problem, policy: Policy) -> list[Shown]:
     found.
     """
     return [
-        Shown(p, found.proof, found.accepted) for p in protocols(problem) for found in (prove(p, policy),)
+        Shown(p, found.proof, found.accepted)
+        for p in protocols(problem, policy)
+        for found in (prove(p, policy),)
     ]
 
 
