@@ -13,8 +13,10 @@ import sympy
 import torch
 from torch.fx import GraphModule, Node
 
+from syncverify.fusion import Fusion
 from syncverify.fusion.graph import Output
 from syncverify.fusion.row_strides import known, pitch
+from syncverify.matmul.problem import Problem
 from syncverify.torch.dims import UnfitError, extent
 from syncverify.torch.layouts import ALIGNMENT, Layout, expressions, numbers, steps, views
 from syncverify.torch.region import value_of
@@ -29,6 +31,21 @@ _MOST_READY = 256
 #: Extents of dimensions; each result's shape, and strides where its rows lie apart; layouts of such tensors;
 #: the sizes that all this follows from.
 Computed = tuple[tuple[int, ...], list[tuple[list[int], list[int]]], dict[str, Layout], tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class Called:
+    """What a call needs of a translation. ``names``: of the kernel's tensors; ``dtypes``: of its results."""
+
+    fusion: Fusion
+    problem: Problem | None
+    names: tuple[str, ...]
+    dtypes: tuple[torch.dtype, ...]
+
+
+def called_of(translation: Translation) -> Called:
+    names, dtypes = tensor_names(translation), [value_of(n).dtype for n in translation.outputs]
+    return Called(translation.fusion, translation.problem, tuple(names), tuple(dtypes))
 
 
 @dataclass(frozen=True)
@@ -68,12 +85,19 @@ def shapes_of(translation: Translation, arguments: Sequence[Node]) -> Shapes:
     strided = tuple(apart for apart, _ in called)
     hints = _hinted(translation, dict(zip(dims, usual[0], strict=True)), usual[2])
     if not symbols:
-        return Shapes(dims, lambda _: usual, hints, True, strided)
+        return fixed(dims, usual, hints, strided)
     sources = [_source(s, arguments) for s in symbols]
     remembered = lru_cache(maxsize=256)(lambda *values: computed(values))
     return Shapes(
         dims, lambda given: remembered(*[source(given) for source in sources]), hints, strided=strided
     )
+
+
+def fixed(
+    dims: tuple[str, ...], computed: Computed, hint: dict[str, int], strided: tuple[bool, ...]
+) -> Shapes:
+    """Shapes that are the same in every call."""
+    return Shapes(dims, lambda _: computed, hint, True, strided)
 
 
 def _hinted(translation: Translation, sizes: dict[str, int], layouts: dict[str, Layout]) -> dict[str, int]:
@@ -156,18 +180,18 @@ class Fused:
     """
 
     def __init__(
-        self, translation: Translation, nodes: GraphModule, kernel: Kernel, shapes: Shapes,
-        inputs: Sequence[int], region: Region,
+        self, called: Called, nodes: GraphModule, kernel: Kernel, shapes: Shapes, inputs: Sequence[int],
+        region: Region,
     ) -> None:  # fmt: skip
         self.nodes = nodes
         self.region = region
         self._kernel = kernel
         self._shapes = shapes
         self._inputs = tuple(inputs)
-        self._outputs = tuple(value_of(n).dtype for n in translation.outputs)
-        self._fusion = translation.fusion
-        self._names = tensor_names(translation)
-        problem = translation.problem
+        self._outputs = called.dtypes
+        self._fusion = called.fusion
+        self._names = called.names
+        problem = called.problem
         self._turned = problem.turned if problem is not None else ()
         self._refused: set[tuple[int, ...]] = set()
         self._seen: dict[Any, tuple[dict[str, int], set[str]]] = {}
@@ -344,4 +368,4 @@ def prepare(kernel: Kernel, shapes: Shapes, device: torch.device, region: Region
     region.status = kernel.prepare(shapes.hint, device)
 
 
-__all__ = ["Fused", "Shapes", "prepare", "shapes_of", "stored"]
+__all__ = ["Called", "Fused", "Shapes", "called_of", "fixed", "prepare", "shapes_of", "stored"]
