@@ -139,9 +139,9 @@ def _made(c: Candidate, runner: Runner) -> Any:
     prepare(kernel, shapes, c.device, c.region)
     inputs = [c.arguments.index(n) for n in t.inputs]
     called, kinds = called_of(t), operators.kinds_of(c.arguments)
-    if shapes.static and isinstance(runner, GateRunner):
-        kept.keep(c.name, kept.Kept.of(called, c.nodes, shapes, inputs, c.region, kinds, c.device, runner))
     fused = Fused(called, c.nodes, kernel, shapes, inputs, c.region)
+    if shapes.static and isinstance(runner, GateRunner):
+        kept.keep(c.name, kept.Kept.of(fused, kinds, c.device, runner))
     return operators.make(c.name, fused, kinds, runner)
 
 

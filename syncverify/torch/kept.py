@@ -24,14 +24,14 @@ from syncverify.base.cache_dir import Store, default_root, digest
 from syncverify.base.diagnostics import Policy
 from syncverify.codegen.cache import tool_fingerprint
 from syncverify.torch import operators
-from syncverify.torch.call import Called, Computed, Fused, Shapes, fixed, prepare
+from syncverify.torch.call import Called, Computed, Fused, fixed, prepare
 from syncverify.torch.dims import UnfitError
 from syncverify.torch.report import Region
 from syncverify.torch.runners import GateRunner, RefusedError, shared_runner
 
 log = logging.getLogger("syncverify.torch")
 
-#: The file whose content changes when the directory is made anew: caches of others forget what was in it.
+#: The file whose content changes when the directory is made again: caches of others forget what was in it.
 _AGE = "age"
 
 
@@ -53,14 +53,12 @@ class Kept:
     proof_seconds: float
 
     @staticmethod
-    def of(
-        called: Called, nodes: GraphModule, shapes: Shapes, inputs: Sequence[int], region: Region,
-        kinds: Sequence[str], device: torch.device, runner: GateRunner,
-    ) -> Kept:  # fmt: skip
+    def of(fused: Fused, kinds: Sequence[str], device: torch.device, runner: GateRunner) -> Kept:
         """Of an operator of this process."""
+        shapes = fused.shapes
         return Kept(
-            called, nodes, shapes.dims, shapes.compute(()), shapes.hint, shapes.strided, tuple(inputs),
-            region, tuple(kinds), device, runner.policy, runner.proof_seconds,
+            fused.called, fused.nodes, shapes.dims, shapes.compute(()), shapes.hint, shapes.strided,
+            fused.inputs, fused.region, tuple(kinds), device, runner.policy, runner.proof_seconds,
         )  # fmt: skip
 
     def make(self, name: str) -> None:
