@@ -206,7 +206,7 @@ def test_a_wrong_claim_is_refused_or_makes_no_difference() -> None:
         ((path, (system,)),) = starts(problem, space, sizes)
         claims = Changed(Sampler(numbered, 0), random.Random(seed))  # type: ignore[arg-type]
         try:
-            found, _ = protocol_of(space, path, system, claims)
+            found = protocol_of(space, path, system, claims).protocol
         except (NotReadError, NotConcrete):
             refused += 1
             continue
