@@ -15,6 +15,7 @@ from syncverify.checker.kernel import Accepted, Proof, Protocol
 from syncverify.checker.open_launches import starts, symbols
 from syncverify.checker.prover.parametric.concrete_checks import Problem
 from syncverify.checker.prover.protocols import NotFoundError, prove
+from syncverify.checker.prover.protocols.prove import Proved
 from syncverify.checker.prover.protocols.registers import Sampler
 from syncverify.checker.prover.protocols.words import invariants
 from syncverify.symbolic.context import NotConcrete, SymbolicContext
@@ -68,10 +69,15 @@ class KernelProof:
 
 
 def protocols(problem: Problem, policy: Policy = Policy.PRACTICAL) -> list[Protocol]:
-    """The protocols that together represent every launch; NotReadError with the reason where there are
-    none.
+    """The protocols that together stand for every launch, each once; NotReadError with the reason where there
+    are none. Clusters that hand on through global memory alone are protocols of their own.
     """
-    return [x.protocol for system in readings(problem, policy) for x in leaves(system)]
+    return unique([x.protocol for system in readings(problem, policy) for x in leaves(system)])
+
+
+def unique(some: Sequence[Protocol]) -> list[Protocol]:
+    """Each protocol once."""
+    return [p for i, p in enumerate(some) if p not in some[:i]]
 
 
 def leaves(cases: Cases | None) -> Iterator[Any]:
@@ -140,21 +146,30 @@ class _System:
 
 
 def by_induction(problem: Problem, policy: Policy) -> list[Shown]:
-    """Proofs for every size. NotReadError where the kernel is no protocol, NotFoundError where no proof was
-    found.
+    """Proofs for every size, of each protocol once. NotReadError where the kernel is no protocol,
+    NotFoundError where no proof was found.
     """
-    return [x for system in shown_cases(problem, policy) for x in leaves(system)]
+    found: list[Shown] = [x for system in shown_cases(problem, policy) for x in leaves(system)]
+    return [x for i, x in enumerate(found) if x.protocol not in [y.protocol for y in found[:i]]]
 
 
 def shown_cases(problem: Problem, policy: Policy) -> list[Cases]:
     """The same, by systems and cases of the sizes."""
+    known: list[tuple[Protocol, Proved]] = []
+
+    def proved(p: Protocol) -> Proved:
+        found = next((x for q, x in known if q == p), None)
+        if found is None:
+            found = prove(p, policy)
+            known.append((p, found))
+        return found
 
     def shown(x: Cases | None) -> Cases | None:
         if isinstance(x, Parted):
             return Parted(x.c, x.parts, shown(x.yes), shown(x.no))
         if not isinstance(x, Reading):
             return x
-        found = prove(x.protocol, policy)
+        found = proved(x.protocol)
         return Shown(x, found.proof, found.accepted)
 
     return [y for x in readings(problem, policy) for y in (shown(x),) if y is not None]
