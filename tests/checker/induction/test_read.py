@@ -78,6 +78,10 @@ RING = """kernel ring {
 }
 """
 MISTAKES = {
+    "one slot is released twice, the others not": (
+        "arrive empty[i % 3]",
+        "arrive empty[i % 3 * 2]",
+    ),
     "the producer waits for the other parity": ("empty[stage], phase ^ 1", "empty[stage], phase"),
     "the consumer waits for the other parity": ("(i // 3) % 2", "(i // 3 + 1) % 2"),
     "no release": ("      mbarrier.arrive empty[i % 3]\n", ""),
