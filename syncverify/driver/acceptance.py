@@ -17,7 +17,7 @@ from syncverify.checker.kernel import Accepted
 from syncverify.checker.prover.parametric.concrete_checks import Problem
 from syncverify.checker.prover.parametric.result import ParametricResult
 from syncverify.checker.prover.parametric.strategy import problem_of
-from syncverify.checker.prover.rings.by_induction import Cases, KernelProof, NotReadError, shown_cases
+from syncverify.checker.prover.rings.by_induction import Cases, InductionProof, NotReadError, shown_cases
 from syncverify.checker.prover.rings.cases import (
     NotFoundError,
     OutsideError,
@@ -66,7 +66,7 @@ def _by_protocol(kernel: Kernel, r: KernelReport) -> KernelReport | None:
     given = dict(r.scope.values)
     if not stage_parameters(kernel):
         return _read(
-            r, lambda: KernelProof((tuple(shown_cases(problem_of(kernel, given, _exactly), r.policy)),))
+            r, lambda: InductionProof((tuple(shown_cases(problem_of(kernel, given, _exactly), r.policy)),))
         )
     try:
         proof = prove_kernel(kernel, given, r.policy)
@@ -85,7 +85,7 @@ def _exactly(_: Mapping[str, int]) -> Verdict:
     return Verdict.UNKNOWN
 
 
-def _read(r: KernelReport, find: Callable[[], KernelProof]) -> KernelReport:
+def _read(r: KernelReport, find: Callable[[], InductionProof]) -> KernelReport:
     """The report with what the kernel says of the protocols that are found."""
     try:
         found = find()
@@ -128,7 +128,7 @@ def _by_events(
         return replace(
             r, acceptance=Acceptance(reason=f"it is not read as a protocol, or has no proof: {why}")
         )
-    return _read(r, lambda: KernelProof(tuple(shown)))
+    return _read(r, lambda: InductionProof(tuple(shown)))
 
 
 def _by_judge(

@@ -54,14 +54,26 @@ def recheck(text: str, file: str, source: Any, facts: LaunchFacts) -> list[Reche
     return done
 
 
-def _head(entry: Any, where: str) -> tuple[str, str, Policy, dict[str, int], Any]:
+@dataclass(frozen=True, slots=True)
+class CertifiedKernel:
+    """What a certificate says of one kernel."""
+
+    name: str
+    text: str
+    policy: Policy
+    given: dict[str, int]
+    proof: Any
+    where: str
+
+
+def _head(entry: Any, where: str) -> CertifiedKernel:
     name, text, policy, values, proof = take(entry, where, "kernel", "text", "policy", "values", "proof")
     if policy not in [str(p) for p in Policy]:
         raise RejectedError(f"{where}.policy", f"{policy!r} is no policy")
     if not isinstance(values, dict):
         raise RejectedError(f"{where}.values", "not an object")
     given = {k: number(v, f"{where}.values.{k}") for k, v in values.items()}
-    return name, text, Policy(policy), given, proof
+    return CertifiedKernel(name, text, Policy(policy), given, proof, f"{where}.proof")
 
 
 def _of_ir(entry: Any, where: str, source: Any, facts: LaunchFacts) -> Rechecked:
@@ -69,16 +81,16 @@ def _of_ir(entry: Any, where: str, source: Any, facts: LaunchFacts) -> Rechecked
     from syncverify.ir.check.well_formed import verify
     from syncverify.ir.text.printer import print_kernel
 
-    name, text, policy, given, proof = _head(entry, where)
-    kernel = next((facts.apply(k)[0] for k in source.kernels if k.name == name), None)
+    e = _head(entry, where)
+    kernel = next((facts.apply(k)[0] for k in source.kernels if k.name == e.name), None)
     if kernel is None:
-        raise RejectedError(f"{where}.kernel", f"there is no kernel {name!r}")
+        raise RejectedError(f"{where}.kernel", f"there is no kernel {e.name!r}")
     verify(kernel)
-    if text != text_hash(print_kernel(kernel)):
+    if e.text != text_hash(print_kernel(kernel)):
         raise RejectedError(f"{where}.text", "the certificate is of another text")
-    met = of_kernel(kernel, given, policy, proof, f"{where}.proof")
-    scope = ScopeKind.PARTIAL if given else ScopeKind.ALL
-    return Rechecked(name, policy, scope, given, KIND, met)
+    met = of_kernel(kernel, e.given, e.policy, e.proof, e.where)
+    scope = ScopeKind.PARTIAL if e.given else ScopeKind.ALL
+    return Rechecked(e.name, e.policy, scope, e.given, KIND, met)
 
 
 def of_kernel(kernel: Any, given: Mapping[str, int], policy: Policy, proof: Any, where: str) -> Met:
@@ -96,42 +108,34 @@ def of_kernel(kernel: Any, given: Mapping[str, int], policy: Policy, proof: Any,
 
 
 def _of_ptx(entry: Any, where: str, source: Any, facts: LaunchFacts) -> Rechecked:
-    name, text, policy, given, proof = _head(entry, where)
-    if name not in [f.name for f in source.module.entries]:
-        raise RejectedError(f"{where}.kernel", f"there is no kernel {name!r}")
-    if text != source.hash:
+    e = _head(entry, where)
+    if e.name not in [f.name for f in source.module.entries]:
+        raise RejectedError(f"{where}.kernel", f"there is no kernel {e.name!r}")
+    if e.text != source.hash:
         raise RejectedError(f"{where}.text", "the certificate is of another text")
-    scope, values, met = of_entry(source.module, name, facts, given, policy, proof, f"{where}.proof")
-    return Rechecked(name, policy, scope, values, KIND, met)
+    scope, values, met = of_entry(source.module, facts, e)
+    return Rechecked(e.name, e.policy, scope, values, KIND, met)
 
 
-def of_entry(
-    module: Any,
-    name: str,
-    facts: LaunchFacts,
-    given: Mapping[str, int],
-    policy: Policy,
-    proof: Any,
-    where: str,
-) -> tuple[ScopeKind, Mapping[str, int], Met]:
+def of_entry(module: Any, facts: LaunchFacts, e: CertifiedKernel) -> tuple[ScopeKind, Mapping[str, int], Met]:
     """Follows a proof of an entry of a PTX module, as the front end's check poses it."""
     from syncverify.driver.outcomes import merge
     from syncverify.driver.ptx_check import check_module
     from syncverify.driver.ptx_task import Checker
     from syncverify.ir.consistency import NoLaunchError
 
-    follower = Follower(proof, policy, where)
+    follower = Follower(e.proof, e.policy, e.where)
     checker = Checker(_undecided, merge, follower.posed, again=False)
     try:
         (report,) = check_module(
-            module, facts, policy, checker, kernel=name, values=given, scope=ScopeKind.ALL
+            module, facts, e.policy, checker, kernel=e.name, values=e.given, scope=ScopeKind.ALL
         )
     except NoLaunchError:  # the launch file is wrong, not the certificate
         raise
-    except InputError as e:
-        raise RejectedError(where, e.message) from None
+    except InputError as wrong:
+        raise RejectedError(e.where, wrong.message) from None
     if report.verdict is not Verdict.PROVED or report.scope.kind is ScopeKind.EXACT:
-        raise RejectedError(where, f"it does not follow: {report.reason or report.verdict}")
+        raise RejectedError(e.where, f"it does not follow: {report.reason or report.verdict}")
     return report.scope.kind, report.scope.values, follower.end()
 
 
@@ -202,8 +206,8 @@ class Follower:
 
         one.space.path = path
         try:
-            told = claims_text.read(claimed)
-            protocol = protocol_by(one.space, path.fork(), one.system, told, self.policy)
+            claims = claims_text.read(claimed)
+            protocol = protocol_by(one.space, path.fork(), one.system, claims, self.policy)
             given = {"format": FORMAT, **proof} if type(proof) is dict and "format" not in proof else proof
             answer = accept(protocol, read(given), self.policy)
         except (NotReadError, NotConcrete) as e:

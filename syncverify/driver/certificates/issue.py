@@ -23,7 +23,7 @@ from syncverify.checker.prover.budget import without_members, without_rotations
 from syncverify.checker.prover.parametric import enumerate_launches
 from syncverify.checker.prover.parametric.strategy import ParametricResult, Problem, all_sizes, problem_of
 from syncverify.checker.prover.rings import decide_stages, validate
-from syncverify.checker.prover.rings.by_induction import KernelProof
+from syncverify.checker.prover.rings.by_induction import InductionProof
 from syncverify.checker.prover.rings.cases import accept_kernel, from_plain, to_plain
 from syncverify.checker.prover.rings.certificate import form, from_dict, plain_form
 from syncverify.checker.prover.rings.decide import Stages, every_choice, with_fixed, with_values
@@ -57,7 +57,7 @@ def certify(kernel: Kernel, report: KernelReport) -> dict[str, Any]:
         raise InputError(f"kernel {kernel.name} is {report.verdict}: there is no proof", kernel.span)
     values = dict(report.scope.values)
     try:
-        if isinstance(report.protocol, KernelProof):
+        if isinstance(report.protocol, InductionProof):
             proof = protocols.written(report.protocol.problems)
         elif report.protocol is not None:
             rest = certify(kernel, replace(report, protocol=None))["proof"]

@@ -195,7 +195,8 @@ def _entry(entry: Any, where: str, module: Module, source_hash: str, facts: Laun
     given = {k: number(v, f"{where}.values.{k}") for k, v in values.items()}
     at = f"{where}.proof"
     if isinstance(proof, dict) and proof.get("kind") == by_kernel.KIND:
-        scope, bound, met = by_kernel.of_entry(module, name, facts, given, Policy(policy), proof, at)
+        e = by_kernel.CertifiedKernel(name, text, Policy(policy), given, proof, at)
+        scope, bound, met = by_kernel.of_entry(module, facts, e)
         return Rechecked(name, Policy(policy), scope, bound, by_kernel.KIND, met)
     kind, parts = take(proof, at, "kind", "parts")
     if kind != "ptx":

@@ -43,7 +43,7 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
-class Parted:
+class SizeCases:
     """Sizes in two cases: ``c`` plus a sum of sizes with factors is at least 0, or below. None: no launch."""
 
     c: int
@@ -53,11 +53,11 @@ class Parted:
 
 
 #: What is read or shown of one system: of all its launches, or by cases.
-Cases = Reading | Shown | Parted
+Cases = Reading | Shown | SizeCases
 
 
 @dataclass(frozen=True, slots=True)
-class KernelProof:
+class InductionProof:
     """What was shown of a kernel: for each problem that it poses, the cases of each system."""
 
     problems: tuple[tuple[Cases, ...], ...]
@@ -82,7 +82,7 @@ def unique(some: Sequence[Protocol]) -> list[Protocol]:
 
 def leaves(cases: Cases | None) -> Iterator[Any]:
     """The readings, or what was shown of them, of all cases."""
-    if isinstance(cases, Parted):
+    if isinstance(cases, SizeCases):
         yield from leaves(cases.yes)
         yield from leaves(cases.no)
     elif cases is not None:
@@ -141,8 +141,8 @@ class _System:
                 self.space.path = case
                 case.assume_branch(c, parts)
                 sides.append(case)
-            told = tuple((names[a], k) for a, k in e.parts)
-            return Parted(e.c, told, self.cases(sides[0]), self.cases(sides[1]))
+            named = tuple((names[a], k) for a, k in e.parts)
+            return SizeCases(e.c, named, self.cases(sides[0]), self.cases(sides[1]))
 
 
 def by_induction(problem: Problem, policy: Policy) -> list[Shown]:
@@ -165,8 +165,8 @@ def shown_cases(problem: Problem, policy: Policy) -> list[Cases]:
         return found
 
     def shown(x: Cases | None) -> Cases | None:
-        if isinstance(x, Parted):
-            return Parted(x.c, x.parts, shown(x.yes), shown(x.no))
+        if isinstance(x, SizeCases):
+            return SizeCases(x.c, x.parts, shown(x.yes), shown(x.no))
         if not isinstance(x, Reading):
             return x
         found = proved(x.protocol)
@@ -177,10 +177,10 @@ def shown_cases(problem: Problem, policy: Policy) -> list[Cases]:
 
 __all__ = [
     "Cases",
-    "KernelProof",
+    "InductionProof",
     "NotFoundError",
     "NotReadError",
-    "Parted",
+    "SizeCases",
     "Shown",
     "by_induction",
     "protocols",
