@@ -7,7 +7,7 @@ Clusters with equal features run alike, so one of them represents all.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import gcd, prod
 from typing import TYPE_CHECKING, Any
@@ -277,7 +277,11 @@ def _range(e: Expr, ranges: Mapping[str, Interval]) -> Interval | None:
     parts = [_range(c, ranges) for c in children(e)]
     if any(p is None for p in parts):
         return None
-    known = [p for p in parts if p is not None]
+    return _bounds(e, [p for p in parts if p is not None])
+
+
+def _bounds(e: Expr, known: Sequence[Interval]) -> Interval | None:
+    """Bounds of an operation by those of its operands."""
     match e:
         case Unary("-", _):
             return -known[0][1], -known[0][0]
