@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,35 @@ def named_files(page: str) -> set[str]:
     )
 
 
+#: Rooms of the package. Names below `torch` are those of PyTorch.
+ROOMS = {x.name for x in (ROOT / "syncverify").iterdir() if (x / "__init__.py").exists()} - {"torch"}
+
+
+def named_objects(page: str) -> set[str]:
+    """Modules, classes and functions that a page names by a path that begins with a room of the package."""
+    dotted = re.findall(r"`((?:syncverify\.)?[a-z_]+(?:\.\w+)+)(?:\([^`]*\))?`", page)
+    names = {name.removeprefix("syncverify.") for name in dotted if not name.endswith(".py")}
+    return {name for name in names if name.split(".")[0] in ROOMS}
+
+
+def exists(name: str) -> bool:
+    """Whether a dotted name below the package leads to something."""
+    parts = name.split(".")
+    for k in range(len(parts), 0, -1):
+        try:
+            found: object = import_module(".".join(["syncverify", *parts[:k]]))
+        except ImportError:
+            continue
+        for part in parts[k:]:
+            if part in getattr(found, "__annotations__", {}):
+                return True
+            if not hasattr(found, part):
+                return False
+            found = getattr(found, part)
+        return True
+    return False
+
+
 def test_sentences_are_counted_as_a_reader_does() -> None:
     page = (
         "# Head of a page\n\n"
@@ -84,6 +114,22 @@ def test_no_page_has_more_long_sentences_than_before() -> None:
 def test_files_that_a_page_names_exist(page: Path) -> None:
     missing = {name for name in named_files(page.read_text("utf-8")) if not (ROOT / name).exists()}
     assert missing == set()
+
+
+def test_a_name_that_leads_nowhere_is_found() -> None:
+    assert named_objects("`checker.exact_check.check(x)`, `a.b`, `ir.no_such.thing`") == {
+        "checker.exact_check.check",
+        "ir.no_such.thing",
+    }
+    assert exists("checker.exact_check.check") and not exists("ir.no_such.thing")
+    assert exists("base.diagnostics.Severity.ERROR") and not exists("base.diagnostics.Severity.GRAVE")
+
+
+@pytest.mark.parametrize(
+    "page", [p for p in PAGES if "decisions" not in p.parts], ids=lambda p: p.relative_to(ROOT).as_posix()
+)
+def test_what_a_page_names_is_in_the_code(page: Path) -> None:
+    assert {name for name in named_objects(page.read_text("utf-8")) if not exists(name)} == set()
 
 
 if __name__ == "__main__":
