@@ -338,9 +338,8 @@ class Assembly:
                     raise NotReadError("a collective instruction of a part of a warp")
                 yield self.warp(number, p, spot, blank, "collective", False)
         elif ev == Ev.SETMAXNREG:
-            held = info.registers or 0
-            if not legal(same(3)) or (same(3) < held if same(2) else same(3) > held):
-                raise NotReadError(f"setmaxnreg {same(3)} by a warpgroup that holds {held}")
+            if not legal_request(info.registers or 0, same(3), same(2)):
+                raise NotReadError(f"setmaxnreg {same(3)} by a warpgroup that holds {info.registers}")
             mine.op = replace(blank, kind=k.Kind.REGISTERS, count=same(3))
             yield mine
         else:
@@ -609,6 +608,11 @@ def warpgroups(info: SystemInfo, parts: Sequence[Part]) -> None:
             raise NotReadError("an instruction of a warpgroup that has fewer than four warps")
         if any(x != shapes[0] for x in shapes):
             raise NotReadError("warps of a warpgroup execute different wgmmas or setmaxnregs")
+
+
+def legal_request(held: int, wanted: int, increases: int) -> bool:
+    """Whether setmaxnreg may ask for so many registers by a thread that has so many (PTX ISA: setmaxnreg)."""
+    return legal(wanted) and (wanted >= held if increases else wanted <= held)
 
 
 _OF_WARPGROUPS = frozenset({Ev.WGMMA_FENCE, Ev.WGMMA, Ev.WGMMA_COMMIT, Ev.WGMMA_WAIT, Ev.SETMAXNREG})
