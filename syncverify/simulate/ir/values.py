@@ -177,8 +177,8 @@ def _pairs(values: Any) -> Any:
     return np.stack([-x[:, 1::2], x[:, ::2]], axis=-1).reshape(x.shape)
 
 
-def _philox(seed: Any, offset: Any, first: Any, count: Any, rows: Any, pitch: Any) -> Any:
-    return uniform(first + _iota(count, rows, pitch), seed, offset)
+def _philox(seed: Any, offset: Any, first: Any, *shape: Any) -> Any:
+    return uniform(first + _iota(*shape), seed, offset)
 
 
 def _iota(count: Any, rows: Any, pitch: Any) -> Any:
