@@ -93,7 +93,8 @@ class Ev(IntEnum):
     WGMMA_FENCE = 60
     WGMMA = 61  # acc fragment, fp of A (-1), A fragment (-1), fp of B, 1 if it accumulates, see below
     # ... and the fp of the rows of A that other warps multiply (-1), which only strict mode takes as read,
-    # and a number for its descriptors and scale-d, unless a warpgroup's threads are known to name the same
+    # and, unless a warpgroup's threads are known to name the same matrices, the fp of all rows of A (-1) and
+    # a number for what else its descriptors say
     WGMMA_COMMIT = 62
     WGMMA_WAIT = 63  # groups that may stay pending
     FRAG_READ = 64  # fragment

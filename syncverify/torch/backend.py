@@ -15,6 +15,7 @@ from torch.fx import GraphModule, Node
 from syncverify.base.source import InputError
 from syncverify.gate.proof_time import checked as checked_seconds
 from syncverify.torch import table
+from syncverify.torch.attention import mend
 from syncverify.torch.candidate import (
     Candidate,
     begin_proofs,
@@ -68,6 +69,7 @@ class Backend:
         from torch._functorch import config
         from torch._inductor.compile_fx import compile_fx
 
+        mend(module)
         if isinstance(self.runner, ProvingRunner):
             return self._prove(module, inputs)
         # that cache keeps graphs by what they compute, and knows of no backend

@@ -116,7 +116,7 @@ class LaneClass:
     met: int = 0  # time of the event at which this class joined a warp-wide meeting
     meeting: bool = False
     issues: list[Matrix] = field(default_factory=list)  # E at each wgmma's issue
-    operands: list[int] = field(default_factory=list)  # a number for the operands of each
+    operands: list[tuple[int, ...]] = field(default_factory=list)  # what each names, where that may differ
     products: list[Record] = field(default_factory=list)  # reads of wgmmas before their commit,
     stores: list[Record] = field(default_factory=list)  # and stores in a row, that will be joined
     last_bulk: int = -1  # site of the newest bulk store

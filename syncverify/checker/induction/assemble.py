@@ -11,6 +11,7 @@ from typing import Any
 
 from syncverify.base.diagnostics import Policy
 from syncverify.checker.induction.alone import Alone, waits_for_grid
+from syncverify.checker.induction.flags import Flags, collected
 from syncverify.checker.induction.read import LoopText, Piece, Residue, StraightText, Text, TilesText, Trip
 from syncverify.checker.induction.slots import (
     FIXED,
@@ -28,7 +29,16 @@ from syncverify.checker.induction.stepping import NotReadError
 from syncverify.checker.kernel import protocol as k
 from syncverify.checker.kernel.linear import ZERO, Term, apply, equal, num, var
 from syncverify.model.automata.register_pool import legal
-from syncverify.model.events import NEVER, NO_ARRIVAL_NEEDED, Ev, Event, Flag, SystemInfo, ThreadClass
+from syncverify.model.events import (
+    GLOBAL_MEMORY,
+    NEVER,
+    NO_ARRIVAL_NEEDED,
+    Ev,
+    Event,
+    Flag,
+    SystemInfo,
+    ThreadClass,
+)
 from syncverify.model.proxies import Access as Kind
 from syncverify.model.proxies import Space
 
@@ -90,10 +100,12 @@ class Assembly:
     orders: list[tuple[str, tuple[int, ...]]] = field(default_factory=list)
     whole: dict[tuple[int, int], int] = field(default_factory=dict)  # lanes of a warp
     depths: dict[str, int] = field(default_factory=dict)  # names of numbers of slots
+    flags: Flags = field(init=False)
 
     def protocol(self) -> k.Protocol:
-        if self.info.tracks_global or self.info.clusters > 1 or self.info.flag_chain:
-            raise NotReadError("blocks that synchronize through global memory")
+        if self.info.flag_chain or self.info.modular_cluster is not None:
+            raise NotReadError("blocks of a grid that hand on to the next")
+        self.flags = collected(self.info, self.met())
         for c in (p.cls for p in self.parts):
             self.whole[c.cta, c.warp] = self.whole.get((c.cta, c.warp), 0) | c.lanes
         self.alone()
@@ -102,6 +114,7 @@ class Assembly:
             self.operations(number, part)
             if self.info.ctas > 1 and not _leaves_together(part):
                 raise NotReadError("a block of a cluster may leave while others still reach its memory")
+        self.flags.in_order()
         every = [m for p in self.parts for some in p.made.values() for m in some]
         self.barriers(every)
         accesses = [a for m in every for _, a in m.accesses]
@@ -118,6 +131,17 @@ class Assembly:
             roles, self.rings, buffers, self.parameters | set(self.depths), facts,
             tuple(functions), schemas=self.schemas(), registers=self.pool(),
         )  # fmt: skip
+
+    @property
+    def blocks(self) -> int:
+        return self.info.ctas * self.info.clusters
+
+    def met(self) -> Iterator[tuple[ThreadClass, Event, Any, str]]:
+        """Every event, with its class, guards and what it stands in."""
+        for part in self.parts:
+            for region, spot in spots(part.text):
+                for p in region.pieces:
+                    yield from ((part.cls, e, p.guards, spot.where) for e in dict.fromkeys(p.events.values()))
 
     def alone(self) -> None:
         """What each thread owes by itself."""
@@ -160,9 +184,9 @@ class Assembly:
     def pool(self) -> k.Registers | None:
         if self.info.registers is None:
             return None
-        if self.info.ctas > 1 and len({self.asked_by(cta) for cta in range(self.info.ctas)}) > 1:
+        if len({self.asked_by(cta) for cta in range(self.blocks)}) > 1:
             raise NotReadError("blocks that move different numbers of registers")
-        return k.Registers(self.info.registers, self.info.registers * self.info.threads * self.info.ctas)
+        return k.Registers(self.info.registers, self.info.registers * self.info.threads * self.blocks)
 
     def asked_by(self, cta: int) -> tuple[tuple[int, int, tuple[int, ...]], ...]:
         """What the threads of a block do to their numbers of registers: of all blocks the same."""
@@ -315,9 +339,10 @@ class Assembly:
             mine.op = replace(blank, kind=kind, ring=name, index=_turn(spot), count=count)
             yield mine
         elif ev == Ev.CLUSTER_ARRIVE:
-            name = f"cluster at {_shown(spot)}"
-            count = sum(lanes.bit_count() for lanes in self.whole.values())
-            self.rings[name] = k.Ring(num(1), count, named=True, barrier="cluster")
+            own = c.cta // info.ctas
+            name = f"cluster at {_shown(spot)}" + (f" of cluster {own}" if info.clusters > 1 else "")
+            count = sum(x.bit_count() for (cta, _), x in self.whole.items() if cta // info.ctas == own)
+            self.rings[name] = k.Ring(num(1), count, named=True, barrier=f"cluster {own}")
             relaxed = bool(same(2) & Flag.RELAXED)
             mine.op = replace(
                 blank, kind=k.Kind.SYNC, ring=name, index=_turn(spot), count=count, synchronizes=not relaxed
@@ -337,14 +362,50 @@ class Assembly:
                 if same(2) & _WHOLE != self.whole[c.cta, c.warp]:
                     raise NotReadError("a collective instruction of a part of a warp")
                 yield self.warp(number, p, spot, blank, "collective", False)
+        elif ev in (Ev.SPIN, Ev.GLOBAL_ATOMIC, Ev.GLOBAL_WRITE, Ev.GLOBAL_READ):
+            if len(set(events.values())) != 1 or first[2] < 0:
+                raise NotReadError(
+                    "an access that synchronizes at a place of global memory that is not known"
+                )
+            mine.op = self.handed_on(c, first, spot, blank)
+            if mine.op.kind is k.Kind.ACCESS:
+                does = Kind.GENERIC_READ if ev == Ev.GLOBAL_READ else Kind.GENERIC_WRITE
+                mine.accesses = [(does, self.access(c, {r: e[2] for r, e in events.items()}, GLOBAL_MEMORY))]
+            if mine.op.kind is not k.Kind.NOTHING:
+                yield mine
         elif ev == Ev.SETMAXNREG:
-            held = info.registers or 0
-            if not legal(same(3)) or (same(3) < held if same(2) else same(3) > held):
-                raise NotReadError(f"setmaxnreg {same(3)} by a warpgroup that holds {held}")
+            if not legal_request(info.registers or 0, same(3), same(2)):
+                raise NotReadError(f"setmaxnreg {same(3)} by a warpgroup that holds {info.registers}")
             mine.op = replace(blank, kind=k.Kind.REGISTERS, count=same(3))
             yield mine
         else:
             raise NotReadError(f"{Ev(ev).name} is no operation of a protocol")
+
+    def handed_on(self, c: ThreadClass, e: Event, spot: Spot, blank: k.Op) -> k.Op:
+        """What an access to global memory that other blocks reach is to a protocol."""
+        flags = self.flags
+        if e[0] == Ev.GLOBAL_ATOMIC:
+            word, count, releases = flags.adds(c, e, spot.where)
+            return replace(
+                blank, kind=k.Kind.ARRIVE, ring=self.flag(word), count=count, synchronizes=releases
+            )
+        if e[0] == Ev.SPIN:
+            word = flags.passes(c, e)
+            return replace(
+                blank, kind=k.Kind.WAIT, ring=self.flag(word), synchronizes=bool(e[3] & Flag.ACQUIRE)
+            )
+        if flags.word(e[2]) is None:
+            return replace(blank, kind=k.Kind.ACCESS)
+        if e[0] != Ev.GLOBAL_WRITE:
+            raise NotReadError("a word that blocks wait for is read")
+        flags.ends(c, e, blank.guard)
+        return blank
+
+    def flag(self, word: tuple[int, int]) -> str:
+        """The ring of a word of global memory."""
+        name = f"word {word[0]} of global memory"
+        self.rings[name] = k.Ring(num(1), self.flags.counts[word])
+        return name
 
     def warp(self, number: int, p: Piece, spot: Spot, blank: k.Op, barrier: str, visible: bool) -> Made:
         """All lanes of a warp come together."""
@@ -426,7 +487,7 @@ class Assembly:
                 if len(order) > 1
                 else self.info.barriers[order[0]].name
             )
-            if self.info.ctas > 1:
+            if self.blocks > 1:
                 name += f" of block {self.info.barriers[order[0]].cta}"
             while name in self.rings:
                 name += "+"
@@ -549,7 +610,7 @@ class Assembly:
 
     def role(self, some: Sequence[ThreadClass], body: Any) -> k.Role:
         threads = sorted(self.first_thread(c) + x for c in some for x in range(32) if c.lanes >> x & 1)
-        block = "" if self.info.ctas == 1 else f"block {some[0].cta} "
+        block = "" if self.blocks == 1 else f"block {some[0].cta} "
         shown = ", ".join(str(c.warp) for c in some)
         count = some[0].lanes.bit_count()
         name = f"{block}warp{'s' if len(some) > 1 else ''} {shown}" + (
@@ -609,6 +670,11 @@ def warpgroups(info: SystemInfo, parts: Sequence[Part]) -> None:
             raise NotReadError("an instruction of a warpgroup that has fewer than four warps")
         if any(x != shapes[0] for x in shapes):
             raise NotReadError("warps of a warpgroup execute different wgmmas or setmaxnregs")
+
+
+def legal_request(held: int, wanted: int, increases: int) -> bool:
+    """Whether setmaxnreg may ask for so many registers by a thread that has so many (PTX ISA: setmaxnreg)."""
+    return legal(wanted) and (wanted >= held if increases else wanted <= held)
 
 
 _OF_WARPGROUPS = frozenset({Ev.WGMMA_FENCE, Ev.WGMMA, Ev.WGMMA_COMMIT, Ev.WGMMA_WAIT, Ev.SETMAXNREG})

@@ -18,7 +18,7 @@ SILENT = frozenset(
 )  # fmt: skip
 #: Accesses to global memory.
 _GLOBAL = frozenset(
-    {Ev.BULK_LOAD, Ev.BULK_STORE, Ev.CP_ASYNC, Ev.GLOBAL_READ, Ev.GLOBAL_WRITE, Ev.GLOBAL_ATOMIC}
+    {Ev.BULK_LOAD, Ev.BULK_STORE, Ev.CP_ASYNC, Ev.GLOBAL_READ, Ev.GLOBAL_WRITE, Ev.GLOBAL_ATOMIC, Ev.SPIN}
 )
 #: What a thread owes something for by itself (``alone``).
 _OWN = _GLOBAL | {

@@ -37,15 +37,19 @@ class Claims(Interface):
     def refine(self, split: LaneSplit) -> None: ...
 
 
+def cleaned(name: str) -> str:
+    """A symbol's name as one of a parameter."""
+    plain = re.sub(r"[^A-Za-z0-9_.]", "_", name)
+    return plain if re.match(r"[A-Za-z_]", plain) and plain not in _TAKEN else "_" + plain
+
+
 def parameters(space: SymbolicContext, root: PathCondition) -> dict[int, str]:
     """The atoms that sizes are made of at the start, by name."""
     names: dict[int, str] = {}
     for a in range(len(space.symbols)):
         if a in root.defs:
             continue
-        plain = re.sub(r"[^A-Za-z0-9_.]", "_", space.symbols[a].name)
-        if not re.match(r"[A-Za-z_]", plain) or plain in _TAKEN:
-            plain = "_" + plain
+        plain = cleaned(space.symbols[a].name)
         while plain in names.values():
             plain += "_"
         names[a] = plain

@@ -657,14 +657,13 @@ class Reader:
         self, here: Mapping[Residue, list[Leaf]], steps: Term, tile: Term, before: Term
     ) -> StraightText:
         """The operations of a stretch of code, from all ways through it at all residues."""
-        order: list[tuple[int, int]] = []
-        events: dict[tuple[int, int], dict[Residue, Event]] = {}
-        where: dict[tuple[int, int], list[tuple[Residue, Leaf]]] = {}
-        every: list[tuple[Residue, Leaf, list[tuple[int, int]]]] = []
+        events: dict[_Key, dict[Residue, Event]] = {}
+        where: dict[_Key, list[tuple[Residue, Leaf]]] = {}
+        every: list[_Way] = []
         for r, some in sorted(here.items()):
             for leaf in some:
                 times: dict[int, int] = {}
-                keys: list[tuple[int, int]] = []
+                keys: list[_Key] = []
                 for e in leaf.events:
                     kept = essence(e)
                     if kept is None:
@@ -672,40 +671,33 @@ class Reader:
                     times[e[1]] = times.get(e[1], 0) + 1
                     key = (e[1], times[e[1]])
                     keys.append(key)
-                    if events.setdefault(key, {}).setdefault(r, kept) != kept:
-                        raise NotReadError("an operation that differs from way to way")
+                    alike(events.setdefault(key, {}).setdefault(r, kept), kept)
                     where.setdefault(key, []).append((r, leaf))
                 every.append((r, leaf, keys))
-        for _, _, keys in sorted(every, key=lambda x: -len(x[2])):
-            at = 0
-            for key in keys:
-                if key in order:
-                    if order.index(key) < at:
-                        raise NotReadError("operations in different orders")
-                    at = order.index(key) + 1
-                else:
-                    order.insert(at, key)
-                    at += 1
-        pieces: list[Piece] = []
-        for key in order:
+        pieces: dict[_Key, Piece] = {}
+        for key in ordered(every):
             inside = where[key]
             guards: tuple[Term, ...] = ()
             if len(inside) != len(every):
                 guards = self.guards(inside, every, key, steps, tile, before)
-            pieces.append(Piece(key[0], events[key], guards))
+            pieces[key] = Piece(key[0], events[key], guards)
+        self.executed(every, pieces, steps, tile, before)
+        ways = dict.fromkeys(own(leaf.all) for _, leaf, _ in every)
+        products = self.products(every, steps, tile, before)
+        return StraightText(tuple(pieces.values()), steps, tile, tuple(ways), products)
+
+    def executed(
+        self, every: Sequence[_Way], pieces: Mapping[_Key, Piece], steps: Term, tile: Term, before: Term
+    ) -> None:
+        """Accepts that each operation is executed on the ways on which its guards hold, and no others."""
         for r, leaf, keys in every:
-            for key, piece in zip(order, pieces, strict=True):
+            for key, piece in pieces.items():
                 sure = [self.known(leaf, g, r, steps, tile, before) for g in piece.guards]
                 there = key in keys
                 if there != all(x is True for x in sure) or (not there and not any(x is False for x in sure)):
                     raise NotReadError("under what conditions an operation is executed is not known")
-        ways = dict.fromkeys(own(leaf.all) for _, leaf, _ in every)
-        products = self.products(every, steps, tile, before)
-        return StraightText(tuple(pieces), steps, tile, tuple(ways), products)
 
-    def products(
-        self, every: Sequence[tuple[Residue, Leaf, Any]], steps: Term, tile: Term, before: Term
-    ) -> frozenset[Any]:
+    def products(self, every: Sequence[_Way], steps: Term, tile: Term, before: Term) -> frozenset[Any]:
         """What each wgmma tells besides its bytes: one number, or by residue and by what was asked before."""
         found: dict[tuple[int, int], dict[Any, int]] = {}
         for number, (r, leaf, _) in enumerate(every):
@@ -754,6 +746,33 @@ class Reader:
         outside = [(r, leaf) for r, leaf, keys in every if key not in keys]
         needed = [g for g in common if any(holds(r, leaf, g) is False for r, leaf in outside)]
         return tuple(sorted(needed, key=str))
+
+
+#: An operation of a region: its site, and which of its executions on one way.
+_Key = tuple[int, int]
+_Way = tuple[Residue, Leaf, list[_Key]]
+
+
+def alike(old: Event, new: Event) -> None:
+    """Accepts that an operation does the same on all ways at one residue."""
+    if old != new:
+        raise NotReadError("an operation that differs from way to way")
+
+
+def ordered(every: Iterable[_Way]) -> list[_Key]:
+    """The operations of all ways, in an order that each way has."""
+    order: list[_Key] = []
+    for _, _, keys in sorted(every, key=lambda x: -len(x[2])):
+        at = 0
+        for key in keys:
+            if key in order:
+                if order.index(key) < at:
+                    raise NotReadError("operations in different orders")
+                at = order.index(key) + 1
+            else:
+                order.insert(at, key)
+                at += 1
+    return order
 
 
 def _kind(value: Any) -> Any:

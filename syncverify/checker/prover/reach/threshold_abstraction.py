@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from syncverify.checker.happens_before.handlers.async_operations import uncompared_operands
 from syncverify.checker.happens_before.handlers.execution_barriers import Generation, Named
 from syncverify.checker.happens_before.handlers.mbarriers import (
     Barrier,
@@ -291,7 +292,8 @@ class ThresholdAbstraction(CanonicalState):
         pasts = len(t.issues[base:])
         left = tuple(x - base for x in committed)
         touched = tuple((f, state[1]) for f, state in fragments)
-        return (t.mma.issued - base, left, waited, base > 0, pasts, touched, open_accesses(t.products))
+        entered = (open_accesses(t.products), uncompared_operands(self.run, t))
+        return (t.mma.issued - base, left, waited, base > 0, pasts, touched, entered)
 
     def bulk(self, t: LaneClass) -> None:
         """Groups of copies, once all other thresholds are known."""

@@ -58,8 +58,8 @@ def starts(
 
 
 def protocols(problem: Problem, policy: Policy = Policy.PRACTICAL) -> list[Protocol]:
-    """The protocols that together stand for every launch; NotReadError with the reason where there are
-    none.
+    """The protocols that together stand for every launch, each once; NotReadError with the reason where there
+    are none. Clusters that hand on through global memory alone are protocols of their own.
     """
     space = SymbolicContext()
     sizes = {
@@ -80,7 +80,7 @@ def protocols(problem: Problem, policy: Policy = Policy.PRACTICAL) -> list[Proto
         raise NotReadError(str(e)) from None
     if not out:
         raise NotReadError("no size meets the facts")
-    return out
+    return [p for i, p in enumerate(out) if p not in out[:i]]
 
 
 def _cases(

@@ -130,6 +130,7 @@ class _Copy:
             polled=dict(t.polled),
             seen=dict(t.seen),
             issues=list(t.issues),
+            operands=list(t.operands),
             products=list(t.products),
             stores=list(t.stores),
         )
