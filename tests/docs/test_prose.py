@@ -132,6 +132,18 @@ def test_what_a_page_names_is_in_the_code(page: Path) -> None:
     assert {name for name in named_objects(page.read_text("utf-8")) if not exists(name)} == set()
 
 
+VERDICT = (ROOT / "docs" / "verdict.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    "step", re.findall(r"^\d+\. \*\*(.*?)\*\* (.*?)(?=^\d+\. |\Z)", VERDICT, re.M | re.S)
+)
+def test_each_sentence_of_how_a_verdict_comes_about_names_a_function(step: tuple[str, str]) -> None:
+    for sentence in re.split(r"(?<=\.)\s+(?=[A-Z])", step[1].strip()):
+        if "(theory.md)" not in sentence:
+            assert any(exists(name) and "." in name for name in named_objects(sentence)), sentence
+
+
 if __name__ == "__main__":
     before = tomllib.loads(BASELINE.read_text("utf-8")) if BASELINE.exists() else {}
     lines = ["# Sentences of more than 40 words, by page: see test_prose.py. The numbers may only fall."]
