@@ -230,7 +230,7 @@ def check(
             say(f"stale in {baseline_}: {entry.file}: {entry.kernel}: {entry.rule} is gone (write it again)")
     kernels = tuple(shown(r, chosen, hidden) for r in found.reports)
     report = Report(Policy(policy), kernels, paths, tuple(found.errors))
-    _render(report, outputs, color, drawn)
+    _render(report, outputs, color, drawn=drawn)
     if counted:
         say(statistics(report, found.inputs, found.stored))
     if interrupted:
@@ -248,7 +248,7 @@ def _reject_unmatched(found: Run, kernel: str | None, facts: LaunchFacts | None)
         _check_tables(found, facts)
 
 
-def _render(report: Report, outputs: Sequence[tuple[str, str | None]], color: str, drawn: bool) -> None:
+def _render(report: Report, outputs: Sequence[tuple[str, str | None]], color: str, *, drawn: bool) -> None:
     """Writes the report in each format to its place."""
     for form, file in outputs:
         if report.kernels or form != "text":

@@ -58,7 +58,7 @@ def open_systems(
     launch = _OpenLaunch.of(kernel, values, sizes, space, block_group)
     flags = flag_tensors(kernel)
     if block_group:
-        yield from launch.block_groups(block_group, alone)
+        yield from launch.block_groups(block_group, alone=alone)
     elif not synchronizes_globally(kernel):
         yield from launch.two_of_a_chain(flags) if flags else launch.any_cluster(len(sizes))
     elif not flags or launch.grid.ctas > 1:
@@ -130,7 +130,7 @@ class _OpenLaunch:
             laid.moved = Moved(laid, self.space, blocks)
             yield from self.systems_at(self.program(laid), placed(self.space, blocks))
 
-    def block_groups(self, block_group: int, alone: bool) -> Iterator[IrSystem]:
+    def block_groups(self, block_group: int, *, alone: bool) -> Iterator[IrSystem]:
         """One block group that represents all, or each of its clusters ``alone``."""
         clusters = block_group // self.grid.ctas
         rows = in_rows(self.kernel) > 0
