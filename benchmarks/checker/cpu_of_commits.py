@@ -26,7 +26,7 @@ sys.path.insert(0, str(ROOT))
 from tests.system.real.cache import kernels  # noqa: E402
 
 #: Folders of the corpus: those that one commit checks in about a minute.
-FOLDERS = ("hardware", "idioms", "ptx", "theory", "two_async_warps")
+FOLDERS = ("hardware", "ptx", "theory", "two_async_warps")
 SECONDS = 120
 
 
