@@ -83,12 +83,8 @@ class CheckTask:
 
 
 def place_of(module: Module, entry: Function) -> Span:
-    """Where an entry begins: of a CUDA source the first line of its code that is known."""
-    path = module.path
-    if path not in module.files.values():
-        return Span(path, entry.line)
-    places = (p for i in entry.body for p in module.places(i) if p.file == path)
-    return next(places, Span(path))
+    """Where an entry begins."""
+    return module.entry_place(entry)
 
 
 def compiled(k: CheckTask) -> tuple[Launch, Program]:

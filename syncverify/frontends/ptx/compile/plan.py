@@ -407,6 +407,11 @@ class Plan:
         return deal if quiet else replace(deal, early=None)
 
     @cached_property
+    def begins(self) -> Span:
+        """Where the kernel begins."""
+        return self.module.entry_place(self.function)
+
+    @cached_property
     def hesitant(self) -> frozenset[int]:
         """Where it is asked whether there is a further turn, of loops whose iterations are distributed
         round-robin.
@@ -437,7 +442,8 @@ class Plan:
             callers = self.module.places(i)[1:]
             span = self.module.span(i)
             line = 0 if span == Span(self.module.path, i.line) else i.line
-            site = Site(span, instruction_text(i), callers, self.module.wrapped(i), line)
+            operand = self.module.barrier_names.get(i.line, "")
+            site = Site(span, instruction_text(i), callers, self.module.wrapped(i), line, operand)
             self.sites.append(site)
         return found
 

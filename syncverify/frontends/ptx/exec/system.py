@@ -123,6 +123,7 @@ class PtxSystem:
             maps=tables.map_names,
             elected_lane=elected,
             source_hash=source_hash,
+            entry=program.begins,
             smem_names=list(laid.names),
             varies=tables.varies,
             skips=program.skips,

@@ -219,18 +219,19 @@ class Tables:
         found = self._barriers.get((cta, offset))
         if found is None:
             found = self._barriers[cta, offset] = len(self.barriers)
-            self.barriers.append(BarrierInfo(cta, offset, self._barrier_name(offset)))
+            self.barriers.append(BarrierInfo(cta, offset, *self._barrier_name(offset)))
         return found
 
-    def _barrier_name(self, offset: int) -> str:
+    def _barrier_name(self, offset: int) -> tuple[str, bool]:
+        """The name of a barrier, and whether it only says where the barrier lies."""
         for lo, hi, name in self.layout.names:
             if lo <= offset < hi:
                 if hi - lo == 8:
-                    return name
+                    return name, False
                 if hi - lo <= 256 and (offset - lo) % 8 == 0:
-                    return f"{name}[{(offset - lo) // 8}]"
-                return f"{name}+{offset - lo}"
-        return f"mbarrier at {offset}"
+                    return f"{name}[{(offset - lo) // 8}]", False
+                return f"{name}+{offset - lo}", True
+        return f"mbarrier at {offset}", True
 
     def fragment(self, name: str) -> int:
         found = self._fragments.get(name)
