@@ -26,7 +26,9 @@ def bare(report: KernelReport, replays: bool = False) -> KernelReport:
     replay = report.replay
     if replays and report.refuted_facts is not None and report.verdict is Verdict.REFUTED:
         replay = Replay(Replayed.IMPOSSIBLE, "the check was ended before")
-    return replace(report, refuted_system=None, refuted_facts=None, suspect=None, replay=replay)
+    return replace(
+        report, refuted_system=None, refuted_facts=None, suspect=None, undecided=None, replay=replay
+    )
 
 
 def explained(report: KernelReport, policy: Policy) -> KernelReport:
