@@ -294,10 +294,10 @@ class Matmul:
         refuse(p, sizes, wanted, given.get("stream"))
         m, n, k = (wanted[d] for d in ("M", "N", "K"))
         factors = {name: given[name] for name in p.rights[1:] if name in given}
-        given |= {name: padded(x, (k, n), p.b_t) for name, x in factors.items()}
+        given |= {name: padded(x, (k, n), turned=p.b_t) for name, x in factors.items()}
         plain = (m, n) == (sizes["M"], sizes["N"])
         out = None if plain else given.pop("out", None)
-        result = self(padded(a, (m, k), p.a_t), padded(b, (k, n), p.b_t), **given)
+        result = self(padded(a, (m, k), turned=p.a_t), padded(b, (k, n), turned=p.b_t), **given)
         return result if plain else without_rest(result, sizes["M"], sizes["N"], out)
 
 

@@ -30,7 +30,7 @@ def padded_sizes(problem: Problem, sizes: Mapping[str, int]) -> dict[str, int]:
     return found
 
 
-def padded(array: Any, shape: tuple[int, int], turned: bool) -> Any:
+def padded(array: Any, shape: tuple[int, int], *, turned: bool) -> Any:
     """A copy of a matrix in a larger one, with zeros behind it; ``turned``: memory runs along columns."""
     source = array.T if turned else array
     rows, columns = shape[::-1] if turned else shape

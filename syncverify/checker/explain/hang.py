@@ -249,7 +249,7 @@ def _wait_rule(run: Run, s: Stuck) -> tuple[str, int, str]:
         expect = next(iter(b.expect_sites), s.site)
         return "SV212", expect, "; its bytes are announced, but no path issues a copy on this barrier"
     copies = [op.site for op in run.asyncs if any(barrier == b.index for barrier, _, _ in op.targets)]
-    if s.outstanding < 0 and copies:
+    if s.outstanding < 0 and copies and not b.expect_sites:
         why = "; its copies bring bytes that nobody announces"
         return "SV203", copies[-1], why
     lanes = sum(b.lanes.values())
