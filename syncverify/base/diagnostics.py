@@ -319,6 +319,8 @@ class KernelReport:
     refuted_facts: Any = field(default=None, compare=False, repr=False)
     #: of an undecided kernel of PTX, the report that holds if an execution does the harm
     suspect: Any = field(default=None, compare=False, repr=False)
+    #: of an undecided kernel of PTX, the task: ``driver.sought`` executes it on inputs that are drawn
+    undecided: Any = field(default=None, compare=False, repr=False)
     #: repairs of its first error that count once an edit of the text was checked; no format shows them
     untold_repairs: tuple[Repair, ...] = field(default=(), compare=False, repr=False)
     #: of a refuted kernel, or one that would be, what became of its witness; None: nobody replayed it

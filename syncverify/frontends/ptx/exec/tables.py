@@ -169,6 +169,8 @@ class Tables:
     widths: set[int] = field(default_factory=set)  # of accesses anywhere in shared memory
     data_addressed: set[int] = field(default_factory=set)  # sites of those
     certain: bool = True  # all accesses must be certain
+    any_data: bool = False  # what memory holds may be any word
+    threads: int = 0  # of a block
     #: what registers vary with where the block of a site reads them, or anywhere
     spread: Callable[[Iterable[str], int | None], int] = field(default=lambda names, site: EVERY)
     varies: Callable[[int], int] = field(default=lambda site: EVERY)  # the same of what stores store, by site
