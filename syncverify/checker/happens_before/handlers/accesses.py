@@ -144,7 +144,7 @@ def _overwrite(
 
 def _may_store_together(run: Run, t: LaneClass, first: Record, second: Record) -> bool:
     """Whether two classes may execute one store at the same time: with one value that is taken for no race,
-    and the second store does not stand for the first."""
+    and the second store does not represent the first."""
     return (
         first.site == second.site
         and first.cls != second.cls
