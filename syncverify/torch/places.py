@@ -1,8 +1,8 @@
 """Masks as inequalities between the places of queries and keys: what they say at sizes that are symbols.
 
 A mask that cannot be made, because its sizes are symbols, is read instead. Numbers of places are sums of the
-places of axes and a number: ``arange(n)[:, None] + 2`` is ``q + 2``. A comparison of two is an inequality, and
-``&`` joins inequalities. Example: ``arange(n) < arange(n)[:, None] + 1`` is ``k - q <= 0``, which is causal.
+places of axes and a number: ``arange(n)[:, None] + 2`` is ``q + 2``. A comparison of two is an inequality,
+and ``&`` joins inequalities. Example: ``arange(n) < arange(n)[:, None] + 1`` is ``k - q <= 0``: causal.
 """
 
 from __future__ import annotations
