@@ -5,7 +5,8 @@ One write over a whole tile replaces all segments under it, so the cost stays li
 An atomic replaces nothing: the next one need not follow it, so it does not stand for what it follows itself.
 Example: a thread stores 0 and counts. Another count may come beside the first one, but not beside the
 store. So under an atomic earlier writes stay on record beside the reads, until a plain write. The same holds
-under a store of a value that another thread may store at the same time.
+under a store of a value that another thread may store at the same time, also for what came before it by other
+instructions, as long as some class does not know of that.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class Record:
     over: Record | None = None  # the write that this one replaced
     position: int = 0  # index in the trace of its instruction
     issue: int = -1  # index of the asynchronous operation
-    turn: int = 0  # of a store whose value depends on it: how often its class had executed it
+    execution: int = 0  # of a store whose value depends on it: how often its class had executed it
     parts: tuple[Record, ...] = ()  # accesses that it represents: see ``access_merging``
 
     @property
@@ -63,13 +64,14 @@ class Record:
             self.kind, self.cls, time, self.fp, self.site, self.column, self.tag, tag_value, self.used,
             self.atomic, self.scope, self.barrier, self.strict_rows_only, self.lane_free, self.fresh,
             self.over,
-            self.position, self.issue, self.turn, self.parts,
+            self.position, self.issue, self.execution, self.parts,
         )  # fmt: skip
 
     @property
     def written(self) -> Key:
         """By what a segment holds it, if it is a write under a later one that need not follow it."""
-        return self.cls, self.kind + 64 * self.atomic + 128 * (self.scope + 1), self.fp
+        site = 0 if self.atomic else (self.site + 1) << 16
+        return self.cls, self.kind + 64 * self.atomic + 128 * (self.scope + 1) + site, self.fp
 
     def elsewhere(self, fp: int, tag: int, barrier: int, parts: tuple[Record, ...]) -> Record:
         """A copy that accesses other bytes."""
@@ -77,7 +79,7 @@ class Record:
             self.kind, self.cls, self.time, fp, self.site, self.column, tag, self.tag_value, self.used,
             self.atomic, self.scope, barrier, self.strict_rows_only, self.lane_free, self.fresh,
             self.over,
-            self.position, self.issue, self.turn, parts,
+            self.position, self.issue, self.execution, parts,
         )  # fmt: skip
 
 
