@@ -39,6 +39,7 @@ class Context(Protocol):
     warp: int
     lanes: tuple[int, ...]  # of the class, ascending
     warp_lanes: int  # mask of the lanes that the warp has at all
+    shared_start: int  # byte offset of the first shared variable that the kernel names
     shared_end: int  # byte offset at which the CTA's shared memory ends
 
     def number(self, value: Value, what: str) -> int:
@@ -111,13 +112,19 @@ class Context(Protocol):
 @dataclass(frozen=True, slots=True)
 class MapFacts:
     """A tensor map: box in elements (innermost first), element bytes, swizzle in bytes (0: none).
-    ``bytes`` of a whole box; None where not known."""
+    ``bytes`` of a whole box; None where not known. ``rank``: of the tensor, where the box is not known."""
 
     name: str
     box: tuple[int, ...] | None
     element: int | None
     swizzle: int
     bytes: int | None
+    rank: int = 0
+
+    @property
+    def dimensions(self) -> int:
+        """Of the tensor; 0 where not known."""
+        return self.rank if self.box is None else len(self.box)
 
 
 Emit = Callable[[Context, int, Sequence[Value]], Sequence[Event]]

@@ -13,6 +13,7 @@ from syncverify.frontends.ptx.decode.parts import (
     OWN,
     Decoded,
     effect,
+    fault,
     immediate,
     malformed,
     multicasts,
@@ -30,6 +31,9 @@ _ALIGN = 128
 #: Bytes of an element by the value of ``.elemtype``, and of a swizzle by ``.swizzle_mode`` (PTX ISA,
 #: tensormap.replace, new_val validity).
 _ELEMENTS: dict[int | None, int] = dict(enumerate((1, 2, 4, 4, 8, 8, 2, 4, 4, 8, 2, 4, 4)))
+#: The largest value of a field, and the largest number of a dimension (PTX ISA, tensormap.replace).
+_MOST = {"rank": 4, "elemtype": 15, "interleave_layout": 2, "swizzle_mode": 4, "fill_mode": 1}
+_DIMENSIONS = {"box_dim": 4, "global_dim": 4, "global_stride": 3, "element_stride": 4}
 _SWIZZLE_MODES: dict[int | None, int] = {0: 0, 1: 32, 2: 64, 3: 128}
 
 
@@ -41,19 +45,33 @@ def decode_tensor(instr: Instr) -> Decoded:
     if ways == ["global", "shared::cta"]:
         if len(ops) < 2 or not isinstance(ops[0], Mem) or not isinstance(ops[1], Mem):
             return malformed(instr)
-        return _store(ops[0], ops[1], int(instr.mods[0] == "reduce"))
+        return _store(ops[0], ops[1], int(instr.mods[0] == "reduce"), _dimensions(instr))
     if ways[0] in ("shared::cta", "shared::cluster") and ways[1] == "global" and len(ops) >= 3:
         to, source, bar = ops[:3]
         if isinstance(to, Mem) and isinstance(source, Mem) and isinstance(bar, Mem):
             rest = [o for o in ops[3:] if not isinstance(o, Vector)]  # without the offsets of im2col
             multicast = multicasts(instr.mods)
             if not multicast or rest:
-                return _load(to, source, bar, rest[:1] if multicast else (), destination(ways[0]))
+                form = destination(ways[0]), _dimensions(instr)
+                return _load((to, source, bar), rest[:1] if multicast else (), *form)
     return malformed(instr)
 
 
-def _box(ctx: Context, value: Value) -> int:
+def _dimensions(instr: Instr) -> int:
+    """Of the tensor that a tiled copy names; 0 for other forms, whose boxes count otherwise."""
+    other = any(m.startswith(("im2col", "tile::")) for m in instr.mods)
+    named = next((m for m in instr.mods if m in ("1d", "2d", "3d", "4d", "5d")), "0")
+    return 0 if other else int(named[0])
+
+
+def _box(ctx: Context, value: Value, site: int, dimensions: int, faults: list[Event]) -> int:
+    """Bytes of a map's box; adds a fault where a copy of so many dimensions names a map of another rank."""
     facts = ctx.tensor_map(value)
+    if dimensions and facts.dimensions not in (0, dimensions):
+        # PTX ISA, cp.async.bulk.tensor: .dim is the dimension of the tensor that tensorMap describes.
+        name = facts.name.removeprefix("tensor map ") or "that the kernel edits"
+        text = f"the copy names {dimensions} dimensions, and tensor map {name} has {facts.dimensions}"
+        faults.append(fault(site, "SV701", text))
     if facts.bytes is None:
         name = facts.name.removeprefix("tensor map ")
         raise Opaque(
@@ -62,12 +80,13 @@ def _box(ctx: Context, value: Value) -> int:
     return facts.bytes
 
 
-def _load(to: Mem, source: Mem, bar: Mem, mask: Sequence[Operand], space: str) -> Decoded:
+def _load(ends: tuple[Mem, Mem, Mem], mask: Sequence[Operand], space: str, dimensions: int) -> Decoded:
+    to, source, bar = ends
     n = len(source.coords)
 
     def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
         faults: list[Event] = []
-        size = _box(ctx, v[1])
+        size = _box(ctx, v[1], site, dimensions, faults)
         here = region(ctx, site, faults, v[0], space, size, _ALIGN, "the destination")
         found = targets(ctx, site, faults, here, v[2], v[3] if mask else None, size, space)
         if not found:
@@ -79,10 +98,10 @@ def _load(to: Mem, source: Mem, bar: Mem, mask: Sequence[Operand], space: str) -
     return effect(emit, (to, _address(source), bar, *mask, *source.coords))
 
 
-def _store(to: Mem, source: Mem, reduces: int) -> Decoded:
+def _store(to: Mem, source: Mem, reduces: int, dimensions: int) -> Decoded:
     def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
         faults: list[Event] = []
-        size = _box(ctx, v[0])
+        size = _box(ctx, v[0], site, dimensions, faults)
         here = region(ctx, site, faults, v[1], "shared", size, _ALIGN, "the source")
         own_source(ctx, site, faults, here)
         number = ctx.map_index(v[0])
@@ -102,7 +121,7 @@ def decode_tensormap(instr: Instr, function: Function) -> Decoded:
     ops = instr.operands
     match instr.mods[0] if instr.mods else "":
         case "replace" if ops and isinstance(ops[0], Mem):
-            return _replace(instr, ops[0])
+            return _replace(instr, ops[0], _invalid(instr, function))
         case "cp_fenceproxy" if len(ops) == 3 and isinstance(ops[0], Mem) and isinstance(ops[1], Mem):
             if immediate(ops[2]) != MAP_BYTES:
                 return malformed(instr)
@@ -145,7 +164,7 @@ def built_map(instr: Instr, function: Function) -> MapFacts | None:
     element = _ELEMENTS[kind]
     box = tuple(one.get(("box_dim", n)) or 0 for n in range(rank + 1))
     if not all(box):
-        return None
+        return MapFacts("", None, None, 0, None, rank + 1)
     return MapFacts("", box, element, _SWIZZLE_MODES[swizzle], prod(box) * element)
 
 
@@ -159,11 +178,24 @@ def _constant(o: Operand, function: Function) -> int | None:
     return None
 
 
-def _replace(instr: Instr, at: Mem) -> Decoded:
+def _invalid(instr: Instr, function: Function) -> str:
+    """What is wrong with the number that a field of a map is set to, or with that of its dimension."""
+    name = next((m for m in instr.mods if m in _MOST or m in _DIMENSIONS), "")
+    value = _constant(instr.operands[-1], function) if name in _MOST else None
+    if value is not None and not 0 <= value <= _MOST[name]:
+        return f"{value} is no {name} of a tensor map: 0 to {_MOST[name]} are"
+    number = _constant(instr.operands[1], function) if name in _DIMENSIONS else None
+    if number is not None and not 0 <= number <= _DIMENSIONS[name]:
+        return f"a tensor map has no {name} {number}: 0 to {_DIMENSIONS[name]} are"
+    return ""
+
+
+def _replace(instr: Instr, at: Mem, invalid: str) -> Decoded:
     if "global" in instr.mods:
 
         def edit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
-            return ((Ev.MAP_REPLACE, site, ctx.map_index(v[0]), 0),)
+            wrong = [fault(site, "SV701", invalid)] if invalid else []
+            return (*wrong, (Ev.MAP_REPLACE, site, ctx.map_index(v[0]), 0))
 
         return effect(edit, (_address(at),))
     if window(instr.mods) == "generic":
@@ -171,7 +203,7 @@ def _replace(instr: Instr, at: Mem) -> Decoded:
 
     def write(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
         # PTX ISA, tensormap.replace: a weak write of the whole object.
-        faults: list[Event] = []
+        faults = [fault(site, "SV701", invalid)] if invalid else []
         here = region(ctx, site, faults, v[0], OWN, MAP_BYTES, MAP_BYTES, "the tensor map")
         return [*faults, (Ev.WRITE, site, here.footprint(ctx))]
 

@@ -57,6 +57,7 @@ class Layout:
     params: Mapping[str, int]
     globals: Mapping[str, int]
     names: tuple[tuple[int, int, str], ...]  # of shared bytes
+    start: int  # of the first shared variable that the kernel names
     end: int  # of static and dynamic shared memory
     static: int  # bytes of static shared memory
 
@@ -100,7 +101,8 @@ def layout(module: Module, function: Function, dynamic: int | None) -> Layout:
     places = {
         v.name: _GLOBALS + (i << 32) for i, v in enumerate(everything) if v.space in ("global", "const")
     }
-    return Layout(shared, local, params, places, tuple(sorted(names)), end, static)
+    start = min(shared.values(), default=SHARED_BASE)
+    return Layout(shared, local, params, places, tuple(sorted(names)), start, end, static)
 
 
 def parameter_offsets(function: Function) -> dict[str, int]:
@@ -282,7 +284,9 @@ class Tables:
     def define_map(self, address: Any, facts: MapFacts) -> None:
         """Facts of a map that the kernel builds; given ones win."""
         number, known = self.map_at(address)
-        if isinstance(address, Unknown) and not isinstance(address, Address):
+        if facts.box is None:  # its rank alone is edited to a number
+            facts = replace(known, rank=facts.rank)
+        elif isinstance(address, Unknown) and not isinstance(address, Address):
             box = self._nowhere.setdefault(number, facts.box)
             if box != facts.box:  # of maps at several places one may be meant, or another
                 text = f"which of the kernel's tensor maps is meant depends on {address.why}"
