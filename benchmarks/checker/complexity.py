@@ -15,6 +15,7 @@ import subprocess
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
+from signal import SIG_DFL, SIGPIPE, signal
 
 ROOT = Path(__file__).parents[2]
 _ONCE = (
@@ -82,4 +83,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    signal(SIGPIPE, SIG_DFL)  # `| head` closes the pipe
     main()

@@ -10,6 +10,7 @@ import ast
 import sys
 from collections import defaultdict
 from pathlib import Path
+from signal import SIG_DFL, SIGPIPE, signal
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from benchmarks.checker.complexity import sources
@@ -35,4 +36,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    signal(SIGPIPE, SIG_DFL)  # `| head` closes the pipe
     main()

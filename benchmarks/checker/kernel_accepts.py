@@ -1,141 +1,333 @@
-"""Which kernels the trusted kernel accepts for every size: of the product menu, and files of the corpus.
+"""Which kernels the trusted kernel accepts, and what stands in the way of the others, with counts.
 
-    python -m benchmarks.checker.kernel_accepts --menu [--of 1] [--stages ir,ptx] [--jobs 2] [--out FILE]
-    python -m benchmarks.checker.kernel_accepts corpus/good/*.syncir [--jobs 2]
+    python -m benchmarks.checker.kernel_accepts menu-ir [menu-ptx fusion-ir fusion-ptx corpus real exact] \
+        [--every 1] [--match TEXT] [--shard 0/2] [--seconds 60] [--out FILE]
+    python -m benchmarks.checker.kernel_accepts --table [--out FILE]     # the table of what was measured
 
-Each kernel is read and proved in a child process that may take so many seconds of processor time. A file is
-asked about each kernel in it. Nothing is said of what the search says: only of the kernel.
+``menu``: products that ``matmul.choose`` may take; one form of each kind unless ``--whole``. ``fusion``:
+every kernel of the cases of ``fusion_more.py``. ``corpus``: its good files, launches by their certificates.
+``real``: kernels of the real cache that are proved for every size; ``exact``: at their exact sizes.
+
+Each is read and proved in a fork that may take so many seconds of processor time. Nothing is said of what the
+search says, but of ``corpus`` and ``exact``, which go through it.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+import re
 import resource
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.checker import matmul_every_size as sizes
+from benchmarks.compiler import sync_counts
 from syncverify.base.diagnostics import Policy, ScopeKind, Verdict
+from syncverify.base.nvrtc import compile_kernel
+from syncverify.base.source import InputError
 from syncverify.checker.prover.parametric.concrete_checks import Problem
 from syncverify.checker.prover.parametric.strategy import problem_of
-from syncverify.checker.prover.rings.by_induction import NotFoundError, NotReadError, by_induction
+from syncverify.checker.prover.protocols import prove
+from syncverify.checker.prover.rings.by_induction import NotFoundError, NotReadError, protocols
+from syncverify.codegen.cache import Cache
+from syncverify.codegen.cuda import emit
+from syncverify.codegen.names import entry_name
+from syncverify.driver.acceptance import asked
+from syncverify.driver.files import check_source, read_source
+from syncverify.driver.ptx_check import Checker, check_module, kernel_task, reports_of
+from syncverify.driver.verdicts import merge, run_system
+from syncverify.frontends.launch_facts import NO_FACTS, LaunchFacts, read_facts
+from syncverify.frontends.ptx.syntax.parser import parse
+from syncverify.gate.matmul import CompiledMatmul
+from syncverify.gate.ptx_check import launch_facts
+from syncverify.ir.nodes import Kernel
+from syncverify.matmul import product
+from tests.system.real.cache import Kernel as RealKernel
+from tests.system.real.cache import kernels as real_kernels
+
+ROOT = Path(__file__).resolve().parents[2]
+RESULTS = ROOT / "benchmarks" / "results" / "kernel_accepts.json"
+#: What may be asked about, in the order of the table.
+GROUPS = ("menu-ir", "menu-ptx", "fusion-ir", "fusion-ptx", "corpus", "real", "exact")
+SECONDS = 60
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Item:
+    """Something to ask about: ``rows`` are made in a fork. ``weight``: how many forms it is one of."""
+
+    label: str
+    rows: Callable[[], list[Row]]
+    weight: int = 1
 
 
 class _PosedError(Exception):
     """Carries a problem out of the check that poses it."""
 
 
-def of_menu(name: str, stage: str) -> Problem:
-    """The problem of a product for every size, as IR or as PTX."""
-    from benchmarks.checker.matmul_every_size import SCHEDULES
-    from benchmarks.checker.matmul_every_size import of_menu as menu
-    from syncverify.codegen.cache import Cache
-    from syncverify.codegen.names import entry_name
-    from syncverify.driver.ptx_check import Checker, check_module
-    from syncverify.driver.verdicts import merge, run_system
-    from syncverify.frontends.ptx.syntax.parser import parse
-    from syncverify.gate.matmul import CompiledMatmul
-    from syncverify.gate.ptx_check import launch_facts
-    from syncverify.matmul import product
+# -------------------------------------------------------------------- problems
 
+
+def of_ptx(text: str, facts: LaunchFacts, name: str) -> Problem | None:
+    """The problem of an entry of PTX for every size, if it has one."""
+    found: list[Problem] = []
+
+    def posed(sizes: Any, given: Any, systems: Any, exact: Any, *rest: Any) -> Any:
+        found.append(Problem(sizes, given, systems, exact, modular_systems=rest[-1]))
+        raise _PosedError
+
+    try:
+        check_module(
+            parse(text, f"{name}.ptx"), facts, Policy.PRACTICAL, Checker(run_system, merge, posed),
+            kernel=name, values=None, source_hash="", scope=ScopeKind.ALL, infer=False,
+        )  # fmt: skip
+    except _PosedError:
+        pass
+    return found[0] if found else None
+
+
+def of_kernel(kernel: Kernel, stage: str, ptx: Callable[[], str]) -> list[Row]:
+    if stage == "ir":
+        return [answer(problem_of(kernel, {}, lambda _: Verdict.UNKNOWN))]
+    return [answer(of_ptx(ptx(), launch_facts(kernel), entry_name(kernel.name)))]
+
+
+def of_menu(name: str, stage: str) -> Problem | None:
+    """The problem of a product of the menu for every size, as IR or as PTX."""
     with tempfile.TemporaryDirectory() as folder:
-        made = CompiledMatmul(product(), (SCHEDULES | menu())[name], cache=Cache(Path(folder))).program()
+        schedule = (sizes.SCHEDULES | sizes.of_menu())[name]
+        made = CompiledMatmul(product(), schedule, cache=Cache(Path(folder))).program()
         if stage == "ir":
             return problem_of(made.kernel, {}, lambda _: Verdict.UNKNOWN)
-        found: list[Problem] = []
-
-        def posed(sizes: Any, facts: Any, systems: Any, exact: Any, *rest: Any) -> Any:
-            found.append(Problem(sizes, facts, systems, exact, modular_systems=rest[-1]))
-            raise _PosedError
-
-        try:
-            check_module(
-                parse(made.ptx, "product.ptx"), launch_facts(made.kernel), Policy.PRACTICAL,
-                Checker(run_system, merge, posed), kernel=entry_name(made.kernel.name), values=None,
-                source_hash="", scope=ScopeKind.ALL, infer=False,
-            )  # fmt: skip
-        except _PosedError:
-            pass
-        return found[0]
+        return of_ptx(made.ptx, launch_facts(made.kernel), entry_name(made.kernel.name))
 
 
-def of_file(path: str) -> Iterator[tuple[str, Problem]]:
-    """The problems of a file's kernels."""
-    from syncverify.ir.text.parser import parse
+def of_real(kernel: RealKernel) -> list[Row]:
+    """A real kernel for every size, as ``check --require kernel`` asks about it."""
+    source, facts = read_source(kernel.ptx), read_facts(kernel.facts("all"))
+    found: list[Row] = []
 
-    for k in parse(Path(path).read_text("utf-8"), path):
-        yield k.name, problem_of(k, {}, lambda _: Verdict.UNKNOWN)
+    def prove_it(sizes: Any, given: Any, systems: Any, exact: Any, *rest: Any) -> Any:
+        found.append(answer(Problem(sizes, given, systems, exact, modular_systems=rest[-1])))
+        raise _PosedError
 
-
-def answer(problem: Problem) -> dict[str, Any]:
-    begun = time.process_time()
+    assert source.module is not None
+    (entry,) = source.module.entries
+    checker = Checker(run_system, merge, prove_it)
+    task = kernel_task(source.module, entry, facts, Policy.PRACTICAL, checker, {}, source.hash, True)
     try:
-        found = by_induction(problem, Policy.PRACTICAL)
+        list(reports_of(task, ScopeKind.ALL))
+    except _PosedError:
+        pass
+    return found or [answer(None)]
+
+
+def of_check(path: Path, facts: LaunchFacts, scope: ScopeKind) -> list[Row]:
+    """What `check --require kernel` says of each kernel of a file."""
+    source = read_source(path)
+    out: list[Row] = []
+    reports = check_source(source, facts=facts, scope=scope, replay=False)
+    for r in reports:
+        begun = time.process_time()
+        if r.verdict is not Verdict.PROVED:
+            out.append({"answer": f"not proved: {r.verdict.value}", "why": r.reason or ""})
+            continue
+        (told,) = asked(source, facts, {}, [r])
+        seconds = round(time.process_time() - begun, 2)
+        good = told.acceptance.kernel
+        reason = "" if good else told.acceptance.reason or ""
+        out.append({"answer": "accepted" if good else "not accepted", "why": reason, "seconds": seconds})
+    return out
+
+
+def answer(problem: Problem | None) -> Row:
+    """Whether the kernel accepts proofs of all protocols of a problem; where it took how long."""
+    if problem is None:
+        return {"answer": "no problem", "why": "no problem for every size is posed"}
+    begun = read = time.process_time()
+    row: Row
+    try:
+        found = protocols(problem)
+        read = time.process_time()
+        proofs = [prove(p, Policy.PRACTICAL) for p in found]
+        row = {"answer": "accepted", "obligations": sum(x.accepted.obligations for x in proofs)}
     except NotReadError as e:
-        return {"answer": "not read", "why": str(e), "seconds": round(time.process_time() - begun, 2)}
+        row = {"answer": "not read", "why": str(e)}
     except NotFoundError as e:
-        return {"answer": "no proof", "why": str(e), "seconds": round(time.process_time() - begun, 2)}
-    owed = sum(s.accepted.obligations for s in found)
-    return {"answer": "accepted", "obligations": owed, "seconds": round(time.process_time() - begun, 2)}
+        row = {"answer": "no proof", "why": str(e)}
+    end = time.process_time()
+    return row | {"reading": round(read - begun, 2), "seconds": round(end - begun, 2)}
 
 
-def child(what: list[str]) -> list[dict[str, Any]]:
-    if what[0] == "menu":
-        return [answer(of_menu(what[1], what[2]))]
-    return [{"kernel": name, **answer(p)} for name, p in of_file(what[1])]
+# -------------------------------------------------------------------- what is asked about
 
 
-def limited(what: list[str], seconds: int) -> list[dict[str, Any]]:
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.checker.kernel_accepts", "--child", *what],
-        capture_output=True, text=True,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds)),
-    )  # fmt: skip
-    if done.returncode:
-        error = done.stderr.strip().splitlines()[-1:] or ["?"]
-        return [{"answer": "limit" if done.returncode < 0 else "error", "why": error[0][:200]}]
-    return list(json.loads(done.stdout))
+def menu(stage: str, whole: bool) -> Iterator[Item]:
+    """One form of each kind, from the middle of those that are alike; or all forms."""
+    kinds: dict[Any, list[str]] = {}
+    for name, s in sizes.of_menu().items():
+        key = (s.persistent, s.pingpong, s.cluster, s.split_k, s.store, s.pending, s.dependent, s.shares)
+        kinds.setdefault(name if whole else key, []).append(name)
+    for names in kinds.values():
+        one = names[len(names) // 2]
+        yield Item(one, lambda n=one: [answer(of_menu(n, stage))], len(names))  # type: ignore[misc]
+
+
+def fusions(stage: str) -> Iterator[Item]:
+    for name, make in sync_counts.compiled():
+        kernel = make()
+
+        def rows(k: Kernel = kernel) -> list[Row]:
+            return of_kernel(k, stage, lambda: compile_kernel(emit(k), k.name)[0])
+
+        yield Item(name, rows)
+
+
+def corpus() -> Iterator[Item]:
+    """Good files; launches with their launch files, kernels with open sizes for every size."""
+    for path in sorted((ROOT / "corpus").rglob("*.good.*")):
+        if path.suffix not in (".syncir", ".ptx"):
+            continue
+        facts = path.with_name(path.name + ".launch.toml")
+
+        def rows(p: Path = path, f: Path = facts) -> list[Row]:
+            return of_check(p, read_facts(f) if f.exists() else NO_FACTS, ScopeKind.ALL)
+
+        yield Item(str(path.relative_to(ROOT / "corpus")), rows)
+
+
+def real(scope: str) -> Iterator[Item]:
+    kept = json.loads((ROOT / "benchmarks" / "results" / "real.json").read_text())
+    for k in real_kernels():
+        row = kept.get(k.label, {}).get(scope, {})
+        if row.get("verdict") != "proved" or row.get("scope") != scope:
+            continue
+        if scope == "all":
+            yield Item(k.label, lambda k=k: of_real(k))  # type: ignore[misc]
+        else:
+            yield Item(
+                k.label,
+                lambda k=k: of_check(k.ptx, read_facts(k.facts("exact")), ScopeKind.EXACT),  # type: ignore[misc]
+            )
+
+
+def items(group: str, whole: bool) -> Iterator[Item]:
+    what, _, stage = group.partition("-")
+    match what:
+        case "menu":
+            yield from menu(stage, whole)
+        case "fusion":
+            yield from fusions(stage)
+        case "corpus":
+            yield from corpus()
+        case "real":
+            yield from real("all")
+        case _:
+            yield from real("exact")
+
+
+# -------------------------------------------------------------------- asking
+
+
+def forked(item: Item, seconds: int) -> list[Row]:
+    """The rows, made in a fork that may take so long."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(read)
+        os.nice(5)
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
+        resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
+        try:
+            rows = item.rows()
+        except Exception as e:
+            why = e.message if isinstance(e, InputError) else f"{type(e).__name__}: {e}"
+            rows = [{"answer": "error", "why": why}]
+        with os.fdopen(write, "w") as pipe:
+            json.dump(rows, pipe)
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as pipe:
+        said = pipe.read()
+    os.waitpid(child, 0)
+    return list(json.loads(said)) if said else [{"answer": "limit", "why": f"more than {seconds} s"}]
+
+
+def commit() -> str:
+    git = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True)
+    return git.stdout.strip()
+
+
+# -------------------------------------------------------------------- the table
+
+
+def cause(row: Row) -> str:
+    """Why, so that equal causes group: without numbers and names."""
+    text = re.sub(r"'[^']*'|`[^`]*`|%\w+", "..", str(row.get("why", "")))
+    text = re.sub(r"^(?:\S+ )?\S*[\w.+-]+:\d+: ", "", text)
+    return re.sub(r"-?\b(?:0x)?\d+\w*", "#", text)[:140]
+
+
+def table(kept: dict[str, dict[str, Any]]) -> str:
+    """Shares by group, then causes with counts."""
+    lines = ["| group | accepted | of | median s | most s | at |", "|---|---|---|---|---|---|"]
+    causes: list[str] = []
+    for group in (g for g in GROUPS if g in kept):
+        found = [(r, e["weight"]) for e in kept[group].values() for r in e["rows"]]
+        total = sum(w for _, w in found)
+        good = sum(w for r, w in found if r["answer"] == "accepted")
+        took = sorted(r["seconds"] for r, _ in found if r["answer"] == "accepted" and "seconds" in r)
+        said = (f"{took[len(took) // 2]:.1f}", f"{took[-1]:.1f}") if took else ("", "")
+        at = Counter(e["at"] for e in kept[group].values()).most_common(1)[0][0]
+        lines.append(f"| {group} | {good} | {total} | {said[0]} | {said[1]} | {at} |")
+        counts: Counter[str] = Counter()
+        for r, w in found:
+            if r["answer"] != "accepted":
+                counts[f"{r['answer']}: {cause(r)}"] += w
+        causes += [f"| {group} | {n} | {what} |".replace("\n", " ") for what, n in counts.most_common()]
+    return "\n".join([*lines, "", "| group | kernels | cause |", "|---|---|---|", *causes]) + "\n"
+
+
+def load(path: Path) -> dict[str, dict[str, Any]]:
+    return json.loads(path.read_text()) if path.exists() else {}
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("files", nargs="*")
-    parser.add_argument("--menu", action="store_true")
-    parser.add_argument("--only", default="", help="names of schedules, separated by semicolons")
-    parser.add_argument("--of", type=int, default=1, help="every so many forms of the menu")
-    parser.add_argument("--stages", default="ir")
-    parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--seconds", type=int, default=120)
-    parser.add_argument("--out", type=Path)
-    parser.add_argument("--child", nargs="+")
+    parser.add_argument("groups", nargs="*", choices=[*GROUPS, []])
+    parser.add_argument("--every", type=int, default=1, help="every so many of a group")
+    parser.add_argument("--match", default="")
+    parser.add_argument("--shard", default="0/1")
+    parser.add_argument("--whole", action="store_true", help="all forms of the menu")
+    parser.add_argument("--seconds", type=int, default=SECONDS)
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--table", action="store_true")
     args = parser.parse_args()
-    if args.child:
-        sys.stdout.write(json.dumps(child(args.child)))
+    if args.table:
+        sys.stdout.write(table(load(args.out)))
         return 0
-    asked: list[list[str]] = [["file", f] for f in args.files]
-    if args.menu or args.only:
-        from benchmarks.checker.matmul_every_size import of_menu as menu
-
-        names = args.only.split(";") if args.only else [*menu()][:: args.of]
-        asked += [["menu", n, s] for n in names for s in args.stages.split(",")]
-    rows: dict[str, list[dict[str, Any]]] = {}
-    counts: Counter[str] = Counter()
-    with ThreadPoolExecutor(args.jobs) as pool:
-        for what, found in zip(asked, pool.map(lambda w: limited(w, args.seconds), asked), strict=True):
-            rows[" ".join(what[1:])] = found
-            counts.update(x["answer"] for x in found)
-            sys.stdout.write(f"{' '.join(what[1:])}: {found}\n")
+    this, shards = (int(x) for x in args.shard.split("/"))
+    for group in args.groups:
+        for k, item in enumerate(items(group, args.whole)):
+            if args.match not in item.label or k % args.every or k // args.every % shards != this:
+                continue
+            rows = forked(item, args.seconds)
+            sys.stdout.write(f"{group} {item.label} ({item.weight}): {rows}\n")
             sys.stdout.flush()
-    sys.stdout.write(f"{dict(counts)}\n")
-    if args.out:
-        args.out.write_text(json.dumps(rows, indent=1) + "\n")
+            kept = load(args.out)  # another shard may have added to it
+            kept.setdefault(group, {})[item.label] = {"weight": item.weight, "at": commit(), "rows": rows}
+            args.out.write_text(json.dumps(kept, indent=1) + "\n")
+    sys.stdout.write(table(load(args.out)))
     return 0
 
 

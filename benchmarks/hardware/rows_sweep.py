@@ -16,7 +16,7 @@ from typing import Any
 
 LANES, THREADS_PER_SM, REGISTERS = 32, 2048, 65536
 #: Accesses of one thread to a row, and registers beside those that hold it.
-ACCESSES, BESIDE = range(1, 9), 22
+ACCESSES, OTHER_REGISTERS = range(1, 9), 22
 #: Fusions of one elementwise pass, and those that read a row once.
 TILES, ONCE = ("bias+gelu", "swiglu", "pointwise8"), ("row_sum",)
 
@@ -52,7 +52,7 @@ def _rows(case: str, width: int, vector: int) -> Iterator[str]:
         if accesses not in ACCESSES:
             continue
         most = min(16, THREADS_PER_SM // threads)
-        held = BESIDE + accesses * vector * several
+        held = OTHER_REGISTERS + accesses * vector * several
         fitting = max(1, min(most, REGISTERS // (held * threads)))
         for blocks in sorted({fitting, max(1, fitting * 3 // 4)}, reverse=True):
             yield f"warps={warps} blocks_per_sm={blocks}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import cache
 from importlib.resources import files
 from math import gcd
 
@@ -26,11 +27,6 @@ _CTYPES = {
     "tf32": "float",
 }  # fmt: skip
 _INTEGERS = {"i32": "int", "u32": "unsigned int", "i64": "long long", "u64": "unsigned long long"}
-#: Headers of functions that few kernels call.
-_MORE = {
-    r"\bload(_rows)?_(streaming|past|kept|again|last|held|over)\b": "loads.cuh",
-    r"\b(divide_fast|sigmoid)\b": "division.cuh",
-}
 _UNITS = {"threads": "tid", "warps": "warp", "warpgroups": "wg"}
 
 
@@ -39,8 +35,16 @@ def helpers() -> str:
     return _text("helpers.cuh")
 
 
+@cache
 def _text(name: str) -> str:
     return files("syncverify.codegen").joinpath(name).read_text()
+
+
+@cache
+def _headers() -> dict[str, str]:
+    """Headers that few kernels need, by the functions of theirs that kernels call."""
+    loads = "|".join(re.findall(r"^SYNCVERIFY_LOADS\((\w+)\)", _text("loads.cuh"), re.M))
+    return {rf"\bload(_rows)?_({loads})\b": "loads.cuh", r"\b(divide_fast|sigmoid)\b": "division.cuh"}
 
 
 def emit(kernel: Kernel, blocks_per_sm: int = 1, hint: Hint = "normal") -> str:
@@ -50,7 +54,7 @@ def emit(kernel: Kernel, blocks_per_sm: int = 1, hint: Hint = "normal") -> str:
     """
     parts = [*mma.functions(kernel), *_Emitter(kernel, hint).kernel(blocks_per_sm)]
     text = "\n".join(parts)
-    more = "".join(_text(name) for function, name in _MORE.items() if re.search(function, text))
+    more = "".join(_text(name) for function, name in _headers().items() if re.search(function, text))
     return helpers() + asynchronous.helpers(kernel) + more + "\n" + text + "\n"
 
 

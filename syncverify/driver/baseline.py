@@ -51,8 +51,8 @@ def unknown_entry(k: KernelReport) -> Entry:
 
 def _entry(k: KernelReport, file: str, rule: str, text: str) -> Entry:
     shown = os.path.relpath(file).replace(os.sep, "/") if os.path.exists(file) else file
-    told = json.dumps([shown, k.name, rule, text])
-    return Entry(shown, k.name, rule, hashlib.sha256(told.encode()).hexdigest()[:32])
+    described = json.dumps([shown, k.name, rule, text])
+    return Entry(shown, k.name, rule, hashlib.sha256(described.encode()).hexdigest()[:32])
 
 
 def entries(reports: Iterable[KernelReport], lines: Lines) -> Counter[Entry]:

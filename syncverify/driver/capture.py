@@ -60,14 +60,14 @@ def captured(
 def _ended(best: KernelReport, nothing: KernelReport, why: Reason, span: Span) -> KernelReport:
     """The best report when a guard ended the check."""
     option = _OPTIONS.get(why.kind, "")
-    told = f"the check was ended: {why}" + (f" ({option} allows more)" if option else "")
+    message = f"the check was ended: {why}" + (f" ({option} allows more)" if option else "")
     if best.verdict is not Verdict.UNKNOWN:
         note = Diagnostic(BUDGET, Severity.NOTE, f"no more was looked for: {why}", span)
         return replace(best, diagnostics=(*best.diagnostics, note))
     first = best is nothing
-    text = told if first else f"{told}; until then: {best.reason}"
+    text = message if first else f"{message}; until then: {best.reason}"
     reason = Reason(text, why.kind, parts=(why, *([] if first else [best.reason or ""])))
-    warning = Diagnostic(BUDGET, Severity.WARNING, told, span)
+    warning = Diagnostic(BUDGET, Severity.WARNING, message, span)
     found = () if first else best.diagnostics
     return replace(best, reason=reason, diagnostics=(warning, *found))
 

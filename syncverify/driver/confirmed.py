@@ -43,9 +43,10 @@ def confirmed(report: KernelReport, module: Module, effort: ReplayEffort = REPLA
     if report.policy is Policy.STRICT:
         why = f"it decides contested points as the practical policy does, and sees no harm in {replay.detail}"
         return replace(report, replay=Replay(Replayed.IMPOSSIBLE, why))
-    told = "" if first is None else f": {first.message}"
+    finding = "" if first is None else f": {first.message}"
     reason = Reason(
-        f"the second reader executes the kernel and sees no harm ({replay.detail}){told}", Cause.NOT_REPLAYED
+        f"the second reader executes the kernel and sees no harm ({replay.detail}){finding}",
+        Cause.NOT_REPLAYED,
     )
     softer = tuple(
         replace(d, severity=Severity.WARNING) if d.severity is Severity.ERROR else d
@@ -104,7 +105,7 @@ def _replayed(report: KernelReport, module: Module, effort: ReplayEffort) -> Rep
         what = f"{type(e).__name__}: {e}"
         return Replay(Replayed.IMPOSSIBLE, f"a fault of the reader, please report it ({what})")
     if found.harm is not None:
-        return Replay(Replayed.REPRODUCED, f"{_told(found.harm, module)}, under {found.how}")
+        return Replay(Replayed.REPRODUCED, f"{_described(found.harm, module)}, under {found.how}")
     return _nothing_seen(found)
 
 
@@ -114,7 +115,7 @@ def _nothing_seen(found: Confirmed) -> Replay:
     return Replay(Replayed.IMPOSSIBLE, found.why)
 
 
-def _told(harm: Harm, module: Module) -> str:
+def _described(harm: Harm, module: Module) -> str:
     """Harm in the words of the report: agents as in witnesses, places as the author sees them."""
     other = "" if harm.other is None or not harm.other.line else f", against {_place(harm.other, module)}"
     section = f" (PTX ISA, {harm.section})" if harm.section else ""

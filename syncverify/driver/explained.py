@@ -5,9 +5,17 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
-from syncverify.base.diagnostics import KernelReport, Label, Policy, Replay, Replayed, Severity, Verdict
+from syncverify.base.diagnostics import (
+    KernelReport,
+    Policy,
+    Replay,
+    Replayed,
+    Severity,
+    Verdict,
+)
 from syncverify.checker.explain.repairs import repair
 from syncverify.checker.outcome import Budget
+from syncverify.driver.shown_repairs import with_repair
 from syncverify.driver.verdicts import run_system
 
 
@@ -16,7 +24,9 @@ def bare(report: KernelReport, replays: bool = False) -> KernelReport:
     replay = report.replay
     if replays and report.refuted_facts is not None and report.verdict is Verdict.REFUTED:
         replay = Replay(Replayed.IMPOSSIBLE, "the check was ended before")
-    return replace(report, refuted_system=None, refuted_facts=None, suspect=None, replay=replay)
+    return replace(
+        report, refuted_system=None, refuted_facts=None, suspect=None, undecided=None, replay=replay
+    )
 
 
 def explained(report: KernelReport, policy: Policy) -> KernelReport:
@@ -27,18 +37,14 @@ def explained(report: KernelReport, policy: Policy) -> KernelReport:
     errors = [i for i, d in enumerate(report.diagnostics) if d.severity is Severity.ERROR]
     if not errors:
         return report
-    found = list(report.diagnostics)
-    first = found[errors[0]]
+    first = report.diagnostics[errors[0]]
     start = time.perf_counter()
-    mended = repair(system, first, lambda s, most, on: run_system(s, policy, _budget(most, on)))
+    tried = repair(system, first, lambda s, most, on: run_system(s, policy, _budget(most, on)))
     report = replace(report, seconds=report.seconds + time.perf_counter() - start)
+    mended = tried.repair
     if mended is None:
-        return report
-    related = first.related
-    if mended.span != first.span:
-        related = (Label(mended.span, f"change this: {mended.text}"), *related)
-    found[errors[0]] = replace(first, repair=mended, related=related)
-    return replace(report, diagnostics=tuple(found))
+        return replace(report, untold_repairs=tried.untold)
+    return with_repair(report, errors[0], mended)
 
 
 def _budget(most: int, follows: bool) -> Budget:

@@ -75,7 +75,7 @@ def check_kernel(
         outcomes = [undecided(reason, kernel.span)]
     else:
         check_assumes(kernel, bound)
-        found = _any_team(kernel, bound, policy)
+        found = _any_block_group(kernel, bound, policy)
         if found is not None:
             granted = _assumed(kernel, found)
             outcomes = [Outcome(found.verdict, found.diagnostics, stats=found.stats)]
@@ -153,11 +153,11 @@ def _every_size(
     )
 
 
-def _any_team(kernel: Kernel, values: Mapping[str, int], policy: Policy) -> ParametricResult | None:
+def _any_block_group(kernel: Kernel, values: Mapping[str, int], policy: Policy) -> ParametricResult | None:
     """A proof of a launch of many clusters, if they share global memory in block groups that one can stand
     for.
     """
-    if not block_groups.team_size(kernel) or Grid.of(kernel, values).clusters <= MAX_CLUSTERS:
+    if not block_groups.group_size(kernel) or Grid.of(kernel, values).clusters <= MAX_CLUSTERS:
         return None
     found = any_group(kernel, values, policy)
     return found if found.verdict is Verdict.PROVED else None

@@ -24,9 +24,9 @@ def prover(entry: Entry) -> Prove:
     ) -> Any:
         from syncverify.checker.prover.parametric.strategy import Problem, decide
 
-        teams = clusters if clusters > 1 else 0
-        problem = Problem(sizes, facts, systems, exact, modular_systems=alone if teams else None)
-        return decide(problem, policy, EFFORTS[entry], teams)
+        block_groups = clusters if clusters > 1 else 0
+        problem = Problem(sizes, facts, systems, exact, modular_systems=alone if block_groups else None)
+        return decide(problem, policy, EFFORTS[entry], block_groups)
 
     return prove
 

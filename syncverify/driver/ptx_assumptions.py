@@ -37,9 +37,10 @@ def of_hand_over(program: Program, clusters: int | None) -> list[str]:
 
 def of_stores(program: Program) -> list[str]:
     """Accesses whose place is data; and what shows that lanes store one value."""
-    loose = sorted({program.sites[s].span.line for s in program.data_addressed})
+    data_lines = sorted({program.sites[s].span.line for s in program.data_addressed})
     found = [
-        f"line {line}: where data says, an access is aligned and stays inside shared memory" for line in loose
+        f"line {line}: where data says, an access is aligned and stays inside shared memory"
+        for line in data_lines
     ]
     leave = sorted({program.sites[s].span.line for s in program.stays})
     found += [f"line {line}: barriers do not wait for threads that leave there" for line in leave]
@@ -63,14 +64,14 @@ def of_stops(program: Program, stopped: Mapping[int, str]) -> list[str]:
     return [f"line {line}: {text}" for line, text in sorted(found.items())]
 
 
-def of_teams(facts: PtxFacts, program: Program, restores: bool) -> list[str]:
+def of_block_groups(facts: PtxFacts, program: Program, restores: bool) -> list[str]:
     """What a proof takes for granted where any block group represents all; ``restores``: flags are left as
     they are found."""
-    if program.teams is None:
+    if program.block_groups is None:
         return []
     index = {p.name: i for i, p in enumerate(program.function.params)}
     names = set()
-    for x in program.teams.written:
+    for x in program.block_groups.written:
         parameter, placed, offset = x.partition("+")
         if parameter in index:
             size = 8 if placed else program.function.params[index[parameter]].size

@@ -16,7 +16,15 @@ from syncverify.base.reason import Cause, Reason, caused, causes_of, has, made_o
 from syncverify.base.source import InputError
 from syncverify.checker.outcome import Outcome
 from syncverify.checker.prover.strategy import CAUSES, MAX_CHOICES, MOST_EXACT, Step
-from syncverify.driver.ptx_assumptions import of_common, of_stops, of_stores, of_teams, of_warnings, of_words
+from syncverify.driver.ptx_assumptions import (
+    of_block_groups,
+    of_common,
+    of_overlaps,
+    of_stops,
+    of_stores,
+    of_warnings,
+    of_words,
+)
 from syncverify.driver.ptx_block import of_bound, with_fewer_threads
 from syncverify.driver.ptx_systems import outcomes, question_of
 from syncverify.driver.ptx_task import (
@@ -26,13 +34,14 @@ from syncverify.driver.ptx_task import (
     Prove,
     compiled,
     elected,
-    in_teams,
+    in_block_groups,
     inferred,
     narrowed,
     unknown,
 )
 from syncverify.driver.size_proposals import Bounds, proposed
 from syncverify.frontends.launch_facts import LaunchFacts
+from syncverify.frontends.ptx.analysis.counted_blocks import steering_counts, unfenced_count
 from syncverify.frontends.ptx.flow.inline_calls import inlined
 from syncverify.frontends.ptx.isa.validate import checked
 from syncverify.frontends.ptx.launch.concretize import covered, numbers_of, sizes_at
@@ -176,10 +185,10 @@ def _checked(k: CheckTask) -> tuple[CheckTask, KernelReport]:
     """The kernel and its report for the launch, if need be with what lies in shared memory as data."""
     report = _check(k)
     if report.verdict is Verdict.UNKNOWN and causes_of(report.reason) & CAUSES[Step.CONTENTS_AS_DATA]:
-        loose = replace(k, shared_contents=False, program=[], assumptions=[])
-        again = _check(loose)
+        as_data = replace(k, shared_contents=False, program=[], assumptions=[])
+        again = _check(as_data)
         if again.verdict is not Verdict.UNKNOWN:
-            return loose, again
+            return as_data, again
     return k, report
 
 
@@ -221,8 +230,8 @@ def _every_size(k: CheckTask, report: KernelReport) -> KernelReport:
     if found.reason != report.reason:
         first = Reason(f"{reason}; {report.reason}", parts=(reason, report.reason or ""))
     suspect = report.suspect if report.suspect is not None else next(iter(k.suspects), None)
-    told = replace(report, reason=first, diagnostics=(note, *report.diagnostics), suspect=suspect)
-    return _smallest(k, told)
+    noted = replace(report, reason=first, diagnostics=(note, *report.diagnostics), suspect=suspect)
+    return _smallest(k, noted)
 
 
 def _with_words(k: CheckTask, report: KernelReport) -> tuple[CheckTask, Any]:
@@ -236,11 +245,25 @@ def _with_words(k: CheckTask, report: KernelReport) -> tuple[CheckTask, Any]:
             return words, again
     causes = causes_of(report.reason if found is None else found.reason)
     if k.shared_contents and causes & CAUSES[Step.CONTENTS_AS_DATA]:
-        loose = replace(k, shared_contents=False, program=[], assumptions=[])
-        again = _tried(loose)
+        as_data = replace(k, shared_contents=False, program=[], assumptions=[])
+        again = _tried(as_data)
         if again is not None and again.verdict is not Verdict.UNKNOWN:
-            return loose, again
+            return as_data, again
+    if causes & CAUSES[Step.DATA_AS_WORDS]:
+        words = replace(k, loads_as_symbols=True, data_as_words=True, program=[], assumptions=[])
+        again = _tried(words)
+        if again is not None and again.verdict is Verdict.PROVED and _counts_are_fenced(words):
+            return words, again
     return k, found
+
+
+def _counts_are_fenced(k: CheckTask) -> bool:
+    """Whether blocks that count themselves publish what they wrote before; what is read there is assumed to
+    be theirs."""
+    p = k.program[0]
+    k.assumptions += of_overlaps(k.facts, p)
+    counts = steering_counts(p.flow, p.slice.registers)
+    return unfenced_count(p.flow, counts, p.origins) is None
 
 
 def _any_grid(k: CheckTask) -> CheckTask | None:
@@ -276,12 +299,12 @@ def _proof(k: CheckTask, prove: Prove) -> Any:
     program = narrowed(k, launch, whole)
     clusters = 1
     if program.handing is not None:
-        program = in_teams(k, program)
-        assert program.teams is not None
-        clusters = program.teams.size // launch.ctas
+        program = in_block_groups(k, program)
+        assert program.block_groups is not None
+        clusters = program.block_groups.size // launch.ctas
     program = program.for_sizes
     sizes = open_sizes(k.facts, program)
-    if not (sizes or program.words):
+    if not (sizes or program.words or program.any_data):
         return None
     k.assumptions += of_words(k.facts, program)
     if k.boxes is not None and copies_tensors(program):
@@ -331,7 +354,7 @@ def _proof(k: CheckTask, prove: Prove) -> Any:
     k.assumptions += [*of_stores(program), *of_common(k.facts, program, steered)]
     k.assumptions += of_stops(program, stopped)
     if last is not None:
-        k.assumptions += of_teams(k.facts, program, last.restores)
+        k.assumptions += of_block_groups(k.facts, program, last.restores)
     return last
 
 
@@ -427,6 +450,7 @@ def _report(k: CheckTask, outcome: Outcome, seconds: float) -> KernelReport:
         stats=outcome.stats,
         refuted_system=outcome.system,
         refuted_facts=k.facts if outcome.verdict is Verdict.REFUTED else None,
+        undecided=k if outcome.verdict is Verdict.UNKNOWN else None,
     )
 
 

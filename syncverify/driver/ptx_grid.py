@@ -37,7 +37,7 @@ def together(program: Program, clusters: int | None, span: Span, fresh: Callable
     why = ""
     if not whole:
         try:
-            found = list(_teams(program, clusters, fresh))
+            found = list(_block_groups(program, clusters, fresh))
         except NotDetermined as found_out:
             why = f" ({found_out})"
         else:
@@ -50,11 +50,13 @@ def together(program: Program, clusters: int | None, span: Span, fresh: Callable
         return
     reason = outcome.reason if outcome.verdict is Verdict.UNKNOWN else None
     most = f"{where} and the grid has {clusters} clusters; at most {MAX_TOGETHER} are run together{why}"
-    told = most if reason is None else Reason(f"{most}; {reason}", parts=(reason,))
-    yield undecided(caused(told, Cause.BUDGET), span)
+    why_open = most if reason is None else Reason(f"{most}; {reason}", parts=(reason,))
+    yield undecided(caused(why_open, Cause.BUDGET), span)
 
 
-def _teams(program: Program, clusters: int, fresh: Callable[[int, int], PtxSystem]) -> Iterator[PtxSystem]:
+def _block_groups(
+    program: Program, clusters: int, fresh: Callable[[int, int], PtxSystem]
+) -> Iterator[PtxSystem]:
     """A system for each kind of block group. Raises NotDetermined."""
     if clusters > MAX_TRACED:
         raise NotDetermined(f"at most {MAX_TRACED} are compared")
@@ -64,8 +66,8 @@ def _teams(program: Program, clusters: int, fresh: Callable[[int, int], PtxSyste
     traces = [traced(first.at(c)) for c in range(clusters)]
     if first.tables.unplaced:
         raise NotDetermined(first.tables.unplaced[0])
-    for team in group_classes(traces, MAX_TOGETHER):
-        system = fresh(len(team), team[0])
+    for block_group in group_classes(traces, MAX_TOGETHER):
+        system = fresh(len(block_group), block_group[0])
         system.info.cooperative = False  # others of the grid may have taken their places
         yield system
 

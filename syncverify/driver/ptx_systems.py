@@ -82,8 +82,8 @@ def outcomes(k: CheckTask) -> Iterator[Outcome]:
 
 def question_of(reasons: Iterable[str | None], asked: Mapping[Any, str]) -> Any:
     """The question to answer next: one that the reason of a run without a verdict names."""
-    told = list(reasons)
-    found = (q for q, why in asked.items() if any(made_of(reason, why) for reason in told))
+    given = list(reasons)
+    found = (q for q, why in asked.items() if any(made_of(reason, why) for reason in given))
     return next(found, next(iter(asked)))
 
 
@@ -344,8 +344,10 @@ def _by_one_access(k: CheckTask, system: PtxSystem) -> Outcome | None:
         here = system.info.sites[site].span
         others = {label.span for label in first.related} | {first.span}
         if here in others and others - {here}:
-            told = replace(first, message=f"{first.message}; {why}")
-            return replace(outcome, diagnostics=tuple(told if d is first else d for d in outcome.diagnostics))
+            extended = replace(first, message=f"{first.message}; {why}")
+            return replace(
+                outcome, diagnostics=tuple(extended if d is first else d for d in outcome.diagnostics)
+            )
     return None
 
 

@@ -10,14 +10,14 @@ from syncverify.base.diagnostics import Diagnostic, KernelReport, Policy, Severi
 from syncverify.base.source import Span
 from syncverify.checker.outcome import Outcome
 from syncverify.driver.ptx_assumptions import holds, numbers, pointers_apart, unwritten
-from syncverify.frontends.ptx.analysis.block_groups import Teams
+from syncverify.frontends.ptx.analysis.block_groups import BlockGroups
 from syncverify.frontends.ptx.analysis.if_convert_atomics import predicated
 from syncverify.frontends.ptx.analysis.spin_bounds import bounds_first
 from syncverify.frontends.ptx.compile.program import Program
 from syncverify.frontends.ptx.decode.effects import MapFacts
 from syncverify.frontends.ptx.exec.concrete_launch import Launch
 from syncverify.frontends.ptx.exec.system import PtxSystem, elected_lanes
-from syncverify.frontends.ptx.launch.block_group_detection import teams_of
+from syncverify.frontends.ptx.launch.block_group_detection import detect_block_groups
 from syncverify.frontends.ptx.launch.concretize import launch_from
 from syncverify.frontends.ptx.launch.facts import PtxFacts
 from syncverify.frontends.ptx.launch.launch_constants import specialise
@@ -71,6 +71,9 @@ class CheckTask:
     program: list[Program] = field(default_factory=list)  # the kernel compiled, once it is
     loads_as_symbols: bool = False  # what is loaded and has no number is a size
     shared_contents: bool = True  # what lies in shared memory may steer; else it is data
+    data_as_words: bool = (
+        False  # what shared memory holds, and what decides, is any word that threads agree on
+    )
     tracks_plain_global: bool = False  # plain accesses to global memory are, though nobody waits there
     #: of some sizes, reports that hold if an execution does the harm
     suspects: list[KernelReport] = field(default_factory=list)
@@ -83,12 +86,8 @@ class CheckTask:
 
 
 def place_of(module: Module, entry: Function) -> Span:
-    """Where an entry begins: of a CUDA source the first line of its code that is known."""
-    path = module.path
-    if path not in module.files.values():
-        return Span(path, entry.line)
-    places = (p for i in entry.body for p in module.places(i) if p.file == path)
-    return next(places, Span(path))
+    """Where an entry begins."""
+    return module.entry_place(entry)
 
 
 def compiled(k: CheckTask) -> tuple[Launch, Program]:
@@ -101,24 +100,24 @@ def compiled(k: CheckTask) -> tuple[Launch, Program]:
     return (launch if k.boxes is None else with_boxes(launch, k.boxes.facts())), k.program[0]
 
 
-def _program(k: CheckTask, function: Function, teams: Teams | None = None) -> Program:
+def _program(k: CheckTask, function: Function, block_groups: BlockGroups | None = None) -> Program:
     apart, ints = pointers_apart(k.facts), numbers(k.facts, k.function)
     more = (
         apart,
         ints,
         holds(k.facts),
         k.loads_as_symbols,
-        teams,
+        block_groups,
         k.shared_contents,
         k.tracks_plain_global,
         k.facts.dependent,
     )
     inputs = unwritten(k.facts, k.function)
-    found = Program(k.module, function, *more, inputs)
+    found = Program(k.module, function, *more, inputs, any_data=k.data_as_words)
     plain = predicated(function, found.takes)
     if found.handing is not None and found.handing.spins:
         plain = bounds_first(function, found.flow, found.handing.spins.values())
-    return found if plain is function else Program(k.module, plain, *more, inputs)
+    return found if plain is function else Program(k.module, plain, *more, inputs, any_data=k.data_as_words)
 
 
 def narrowed(k: CheckTask, launch: Launch, whole: Program) -> Program:
@@ -127,9 +126,11 @@ def narrowed(k: CheckTask, launch: Launch, whole: Program) -> Program:
     return whole if function.body == whole.function.body else _program(k, function)
 
 
-def in_teams(k: CheckTask, program: Program) -> Program:
+def in_block_groups(k: CheckTask, program: Program) -> Program:
     """The code of blocks that share global memory in block groups. Raises NotConcrete where they do not."""
-    return _program(k, program.function, teams_of(program, k.facts.cluster or (1, 1, 1), k.facts.grid))
+    return _program(
+        k, program.function, detect_block_groups(program, k.facts.cluster or (1, 1, 1), k.facts.grid)
+    )
 
 
 def with_boxes(launch: Launch, boxes: Mapping[str, MapFacts]) -> Launch:

@@ -35,7 +35,7 @@ _CLASSES: dict[str, Any] = {
     for name, x in vars(module).items()
     if isinstance(x, type) and (is_dataclass(x) or (issubclass(x, StrEnum) and x is not StrEnum))
 }
-_SKIPPED = frozenset({"proof", "protocol", "refuted_facts", "refuted_system", "suspect"})
+_SKIPPED = frozenset({"proof", "protocol", "refuted_facts", "refuted_system", "suspect", "untold_repairs"})
 _INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>|(\S))', re.MULTILINE)
 
 
@@ -50,37 +50,43 @@ def tool_digest() -> str:
     root = Path(__file__).resolve().parents[1]
     solver = find_spec("z3")
     changed = Path(solver.origin).stat().st_mtime_ns if solver is not None and solver.origin else 0
-    told = hashlib.sha256(f"{sys.version} {changed}".encode())
+    digest = hashlib.sha256(f"{sys.version} {changed}".encode())
     for path in sorted(root.rglob("*")):
         if path.suffix in (".py", ".lark", ".h", ".cuh", ".syncir"):
             at = path.stat()
-            told.update(f"{path.relative_to(root)} {at.st_size} {at.st_mtime_ns}\n".encode())
-    return told.hexdigest()
+            digest.update(f"{path.relative_to(root)} {at.st_size} {at.st_mtime_ns}\n".encode())
+    return digest.hexdigest()
 
 
 def key(data: bytes, parts: Mapping[str, object], headers: Iterable[bytes] = ()) -> str:
     """The name of an entry: of an input, its headers and everything else that decides its reports."""
-    told = hashlib.sha256(tool_digest().encode())
+    digest = hashlib.sha256(tool_digest().encode())
     for piece in (data, *headers):
-        told.update(hashlib.sha256(piece).digest())
-    told.update(repr(sorted((k, repr(v)) for k, v in parts.items())).encode())
-    return told.hexdigest()
+        digest.update(hashlib.sha256(piece).digest())
+    digest.update(repr(sorted((k, repr(v)) for k, v in parts.items())).encode())
+    return digest.hexdigest()
 
 
 def headers(path: Path, data: bytes, folders: Sequence[str]) -> list[bytes] | None:
+    """The headers of a source by their places, for ``key``; None where they cannot be told."""
+    found = included(path, data, folders)
+    return None if found is None else [os.fsencode(p) + b"\n" + found[p] for p in sorted(found)]
+
+
+def included(path: Path, data: bytes, folders: Sequence[str]) -> dict[Path, bytes] | None:
     """The contents of all headers that a source may include and that lie beside it or in the folders; None
     where they cannot be told from its text. Headers of the toolchain are the toolchain's."""
     found: dict[Path, bytes] = {}
     work = [(path.parent, data)]
     while work:
-        beside, text = work.pop()
+        here, text = work.pop()
         if b"__has_include" in text:
             return None
         for quoted, angled, other in _INCLUDE.findall(text):
             if other:
                 return None  # a macro says which
             name = os.fsdecode(quoted or angled)
-            for folder in (beside, *map(Path, folders)):
+            for folder in (here, *map(Path, folders)):
                 there = (folder / name).resolve()
                 if there in found:
                     break
@@ -88,7 +94,7 @@ def headers(path: Path, data: bytes, folders: Sequence[str]) -> list[bytes] | No
                     found[there] = there.read_bytes()
                     work.append((there.parent, found[there]))
                     break
-    return [os.fsencode(p) + b"\n" + found[p] for p in sorted(found)]
+    return found
 
 
 def kept(reports: Iterable[KernelReport]) -> bool:
@@ -164,4 +170,4 @@ def _made(x: Any) -> Any:
     return made(x["is"]) if issubclass(made, StrEnum) else made(**{k: _made(v) for k, v in x.items()})
 
 
-__all__ = ["dumped", "headers", "kept", "key", "pruned", "restored", "store", "tool_digest"]
+__all__ = ["dumped", "headers", "included", "kept", "key", "pruned", "restored", "store", "tool_digest"]

@@ -420,15 +420,15 @@ def launch_parameters(
 ) -> dict[str, int]:
     """The parameters of a kernel whose blocks have so many columns, and whose tiles so many rows."""
     *batch, down, inner = dims
-    beside = -(-sizes[inner] // columns)
+    column_blocks = -(-sizes[inner] // columns)
     which = prod(sizes[d] for d in batch)
     tiles, rest = divmod(sizes[down], tile)
-    values = {**sizes, "each": tiles, "rest": rest, "columns": beside, "blocks": beside * which}
+    values = {**sizes, "each": tiles, "rest": rest, "columns": column_blocks, "blocks": column_blocks * which}
     if partial:
-        strips = max(1, min(tiles, blocks // (beside * which)))
+        strips = max(1, min(tiles, blocks // (column_blocks * which)))
         values |= {
             "each": tiles // strips, "more": tiles % strips, "strips": strips,
-            "blocks": beside * which * strips,
+            "blocks": column_blocks * which * strips,
         }  # fmt: skip
     return values
 

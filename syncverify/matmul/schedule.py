@@ -19,7 +19,7 @@ K_SPAN = 128
 LEAST_ROW = 32
 WARPGROUP = 128
 #: Registers of an SM, and those that a thread needs beside its accumulators.
-FILE, BESIDE = 65536, 26
+FILE, OTHER_REGISTERS = 65536, 26
 #: Rows of C that tiles by columns stage at one time, at least and at most.
 LEAST_STAGED, MOST_STAGED = 16, 104
 #: Partial sums of a thread that are handed over at one time: multiples of 16 bytes, the best first.
@@ -119,7 +119,7 @@ class Schedule:
             _require(self.streams or self.split_k <= most, "a row of the grid has at most 16 blocks")
         _require(1 <= self.resident <= 4, "resident must be 1 to 4")
         own = min(255, FILE // (self.threads * self.resident))
-        most = (self.registers[1] if self.registers else own) - BESIDE
+        most = (self.registers[1] if self.registers else own) - OTHER_REGISTERS
         _require(
             self.accumulators * products <= most,
             f"a thread has no registers for that many accumulators: {self.accumulators * products} > {most}",

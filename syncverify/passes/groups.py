@@ -148,14 +148,14 @@ def _wait(trace: Trace, i: int, j: int, a: Touch, b: Touch, commit: type) -> tup
     commits = [k for k, s in enumerate(between) if isinstance(s.stmt, commit) and s.warps >= a.warps]
     first = commits[0] if commits else -1
     both = a.warps | b.warps
-    tells = [
+    known = [
         k
         for k, s in enumerate(between)
         if k > first and s.warps >= both and isinstance(s.stmt, BarrierSync if len(both) > 1 else _SYNCS)
     ]
-    if not tells:
+    if not known:
         return (b.path, a.path), len(commits) - 1
-    last = tells[-1]
+    last = known[-1]
     return (between[last].path, a.path), sum(first < k < last for k in commits)
 
 

@@ -351,8 +351,8 @@ def _notified(found: list[tuple[Ring, tuple[Edge, ...]]], ring: Ring, source: in
         return
     for r, es in found:
         for j, there in enumerate(r.segments):
-            goes_on = there.home == here.home and _warps(here) <= _warps(there)
-            if goes_on and (r, j) != (ring, source) and not _arrives_later(there):
+            reaches = there.home == here.home and _warps(here) <= _warps(there)
+            if reaches and (r, j) != (ring, source) and not _arrives_later(there):
                 rounds = 0 if _before(here, there) else 1
                 yield from (_over(r, e, rounds) for e in es if e.source == j)
 

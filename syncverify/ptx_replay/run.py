@@ -40,11 +40,11 @@ def is_poll(step: Step) -> bool:
     return ".try_wait" in step.op or ".test_wait" in step.op
 
 
-def with_final_classes(system: PtxSystem, told: Answers) -> tuple[PtxSystem, list[list[Event]]]:
+def with_final_classes(system: PtxSystem, answers: Answers) -> tuple[PtxSystem, list[list[Event]]]:
     """The system with classes whose lanes agree throughout, and the events of each.
 
-    The token of an arrival is its number among the class's tokens. A poll that steers is answered as
-    ``told``: if it fails it is left out, else it is a wait. A poll that stays does not change what follows.
+    The token of an arrival is its number among the class's tokens. A poll that steers has the result in
+    ``answers``: if it fails it is left out, else it waits. A poll that stays does not change what follows.
     Raises Unfit for classes that do not end.
     """
     for _ in range(MOST_SPLITS):
@@ -52,18 +52,18 @@ def with_final_classes(system: PtxSystem, told: Answers) -> tuple[PtxSystem, lis
             if system.program.steers:
                 with suppress(Unfit):
                     return system, executed(system)
-            return system, _sequences(system, {place: deque(a) for place, a in told.items()})
+            return system, _sequences(system, {place: deque(a) for place, a in answers.items()})
         except LaneSplit as split:
             system = system.refined(split)
     raise Unfit("the lanes of its warps disagree too often")
 
 
-def _sequences(system: PtxSystem, told: Answers) -> list[list[Event]]:
+def _sequences(system: PtxSystem, given: Answers) -> list[list[Event]]:
     agents, info = system.agents(), system.info
 
     def answer(i: int, poll: Event) -> bool:
         site = info.sites[poll[1]]
-        left = told.get((info.classes[i].name, site.span.line, site.text))
+        left = given.get((info.classes[i].name, site.span.line, site.text))
         return left.popleft() if left else True
 
     found: list[list[Event]] = [[] for _ in agents]

@@ -36,8 +36,8 @@ class PtxFiles:
         with the same cubin; else the one text in the folders that has such an entry."""
         if image is not None and (text := image.ptx) is not None:
             return text, ""
-        beside = self._read()
-        if image is not None and (path := beside.get(_digest(image.data))) is not None:
+        stored = self._read()
+        if image is not None and (path := stored.get(_digest(image.data))) is not None:
             return self._text(path), ""
         texts = {t for path in self._all if has_entry(t := self._text(path), kernel)}
         if len(texts) == 1:

@@ -47,10 +47,10 @@ def _case(suite: ET.Element, k: KernelReport) -> None:
         suite, "testcase", name=_clean(k.name), classname=_clean(k.file), time=f"{k.seconds:.3f}"
     )
     properties = ET.SubElement(case, "properties")
-    told = [("scope", scope_text(k)), *(("assumption", a) for a in rests_on(k))]
+    entries = [("scope", scope_text(k)), *(("assumption", a) for a in rests_on(k))]
     if (replay := replay_text(k)) is not None:
-        told.append(("replay", replay))
-    for name, value in told:
+        entries.append(("replay", replay))
+    for name, value in entries:
         ET.SubElement(properties, "property", name=name, value=_clean(value))
     lines = [_line(k, i) for i in range(len(k.diagnostics))]
     if k.verdict is Verdict.PROVED:

@@ -9,7 +9,6 @@ from itertools import groupby
 
 from syncverify.base.contested import CONTESTED
 from syncverify.base.diagnostics import (
-    NOT_ASKED,
     Blocked,
     Claim,
     Diagnostic,
@@ -23,6 +22,7 @@ from syncverify.base.diagnostics import (
 from syncverify.base.source import Span
 from syncverify.report.base import (
     Report,
+    acceptance,
     counted,
     kernel_names,
     replay_text,
@@ -95,21 +95,10 @@ def _kernel(k: KernelReport, name: str, witness_path: str | None, paint: Paint) 
         yield f"  assumed: {text}"
     if len(k.assumptions) > SHOWN_ASSUMPTIONS:
         yield f"  and {len(k.assumptions) - SHOWN_ASSUMPTIONS} more (--format json lists them)"
-    yield from _acceptance(k)
+    yield from (f"  {line}" for line in acceptance(k))
     if (replay := replay_text(k)) is not None:
         yield f"  {replay}"
     yield ""
-
-
-def _acceptance(k: KernelReport) -> Iterator[str]:
-    """Who accepted a proof, where that was asked."""
-    a = k.acceptance
-    if k.accepted_by == "kernel":
-        yield "  accepted by the kernel"
-        yield from (f"    {text}" for text in a.invariants)
-        yield from (f"  by the search alone: {text}" for text in a.besides)
-    elif k.accepted_by == "search" and a.reason != NOT_ASKED:
-        yield f"  proved by the search, not accepted by the kernel: {a.reason}"
 
 
 # ---------------------------------------------------------------- one finding
@@ -124,17 +113,22 @@ def _diagnostic(d: Diagnostic, paint: Paint) -> Iterator[str]:
         yield " " * width + paint("--> ", "blue") + str(d.span)
         here = [label.text for label in d.related if label.span == d.span]
         yield from _snippet(d.span, here or [""], "^", color, width, paint)
-    elsewhere = [label for label in d.related if label.span != d.span or not d.span.line]
+    elsewhere = [x for x in d.related if (x.span != d.span or not d.span.line) and not x.detail]
     for span, group in groupby(elsewhere, key=lambda label: label.span):
         yield from _related(span, [label.text for label in group], d.span.file, width, paint)
-    if d.fix is not None or d.contested is not None or d.repair is not None:
+    for label in d.related:
+        if label.detail:
+            yield bar
+            yield " " * width + paint(" = ", "blue") + f"{label.text} ({label.span})"
+    if (d.fix, d.contested, d.repair, d.cause) != (None,) * 4:
         yield bar
     if d.repair is not None:
         yield from _noted(width, f"fix ({d.repair.mistake}), checked", _repair(d), paint)
         if d.repair.edit is not None:
             yield from _changed(d.repair.edit, width, paint)
-    elif d.fix is not None:
-        yield from _noted(width, "help", d.fix, paint)
+    elif d.fix is not None or d.cause is not None:
+        about = "help" if d.cause is None else f"help ({d.cause})"
+        yield from _noted(width, about, d.fix or "see `syncverify explain " + d.rule + "`", paint)
     if d.contested is not None:
         yield from _noted(width, "contested", _contested(d.contested), paint)
 
@@ -193,8 +187,8 @@ def _snippet(
     yield paint(f"{span.line:>{width}} |", "blue") + f" {source}".rstrip()
     marks = mark * max(end - start, 1)
     for i, text in enumerate(_once(texts)):
-        beside = marks if i == 0 else " " * len(marks)
-        yield bar + " " * start + paint(f"{beside} {text}" if text else marks, color)
+        margin = marks if i == 0 else " " * len(marks)
+        yield bar + " " * start + paint(f"{margin} {text}" if text else marks, color)
 
 
 def _once(texts: Sequence[str]) -> list[str]:

@@ -1,6 +1,6 @@
 """What agents and systems offer so that they can be explored with sizes that have no number.
 
-Such a size is a ``terms.Term``; the interface here is that of any front end.
+Such a size is a ``AffineTerm``; the interface here is that of any front end.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from syncverify.model.events import Agent, System
 from syncverify.symbolic.context import NotConcrete as NotConcrete
 
 #: The size that represents the number of a block group; and that of one of its clusters, of any block group.
-TEAM = "block.team"
+BLOCK_GROUP = "block.group"
 MEMBER = "block.member"
 
 
 class SymbolicAgent(Agent, Protocol):
     """An agent whose registers may be looked at and replaced, and whose sizes may be terms.
 
-    Registers hold ints, ``terms.Term``, tuples of these (one per lane), or anything hashable but numbers.
-    ``step`` may let pass: ``LaneSplit``; ``terms.Interrupted`` (an open question: the agent is then back at a
+    Registers hold ints, ``AffineTerm``, tuples of these (one per lane), or anything hashable but numbers.
+    ``step`` may raise: ``LaneSplit``; ``NeedsDecision`` (an undecided branch: the agent is then back at a
     point from which the same ``step(answer)`` goes on, at best the latest such point, and shared data is as
-    it was); ``terms.NotConcrete`` (this path cannot be followed, with the reason). Events hold no terms: a
+    it was); ``NotConcrete`` (this path cannot be followed, with the reason). Events hold no terms: a
     value that reaches one goes through ``SymbolicContext.number``, and no memo may keep what was decided for
     a term.
 

@@ -75,7 +75,7 @@ class Times:
     def hopeless(self) -> bool:
         return self.least > (1 - _GAIN) * self.inductor
 
-    def told(self, place: int) -> str:
+    def summary(self, place: int) -> str:
         """What was found of a region."""
         code = f"{self.inductor:.1f} us of Inductor's code"
         mine = {k: us for k, us in self.others.items() if str(place) in k.split(",")}

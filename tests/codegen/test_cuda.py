@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import get_args
 
 import pytest
 
@@ -10,6 +11,8 @@ from syncverify import gate
 from syncverify.base.diagnostics import Policy
 from syncverify.base.nvrtc import compile_source
 from syncverify.base.source import InputError
+from syncverify.codegen import cuda
+from syncverify.codegen.accesses import _LOADED, CacheHint
 from syncverify.codegen.cuda import emit, helpers
 from syncverify.codegen.expressions import Names, Values, index, value
 from syncverify.examples import fusions as examples
@@ -18,6 +21,16 @@ from syncverify.fusion.pipeline import build
 from syncverify.fusion.plan import plan_of
 from syncverify.ir.expr import Binary, Call, Expr, Float, Int, Var, evaluate
 from syncverify.ir.text.parser import parse
+
+
+def test_the_header_of_loads_has_a_function_for_each_cache_hint() -> None:
+    declared = re.findall(r"^SYNCVERIFY_LOADS\((\w+)\)", cuda._text("loads.cuh"), re.M)
+    assert {f"_{name}" for name in declared} >= set(_LOADED.values())
+    assert set(_LOADED) <= set(get_args(CacheHint))
+    (loads, _) = cuda._headers()
+    assert all(re.search(loads, f"load{hint}(x, y);") for hint in _LOADED.values())
+    assert re.search(loads, "load_rows_past<8>(x)") and not re.search(loads, "load_rows<8>(x)")
+
 
 SETTINGS = [
     ("mul", ""), ("mul", "store=tma mode=pipelined"), ("scale_add", "async_warps=3"),

@@ -167,6 +167,7 @@ def test_json_is_the_contract(report: Report) -> None:
         "line": 4,
         "column": 3,
         "related": [{"file": "ring.syncir", "line": 5, "text": "comes only after the wait"}],
+        "cause": None,
         "fix": "arrive before the wait,\nor start with parity 1",
         "repair": None,
     }
@@ -259,6 +260,26 @@ def test_markdown_has_a_row_for_each_kernel(report: Report) -> None:
     page = markdown.render(report)
     assert sum(line.startswith(("| ✅", "| ❌", "| ❔")) for line in page.splitlines()) == len(report.kernels)
     assert "<never>" not in page.split("```")[0]
+
+
+def closed(schema: Any) -> Any:
+    """A schema that knows all fields: another one is an error. Readers of the published one ignore it."""
+    if isinstance(schema, list):
+        return [closed(x) for x in schema]
+    if not isinstance(schema, dict):
+        return schema
+    inside = {key: closed(value) for key, value in schema.items()}
+    return {"additionalProperties": False, **inside} if "properties" in schema else inside
+
+
+def test_every_field_of_the_json_stands_in_the_published_schema(report: Report, tmp_path: Path) -> None:
+    schema = closed(json.loads((ROOT / "docs" / "reference" / "report.schema.json").read_text("utf-8")))
+    kernels = (*report.kernels, early_release(tmp_path), wrong_parity(tmp_path))
+    data = json.loads(json_report.render(replace(report, kernels=kernels)))
+    jsonschema.validate(data, schema)
+    data["kernels"][0]["diagnostics"][0]["unheard_of"] = None
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(data, schema)
 
 
 def test_json_meets_its_published_schema(report: Report, tmp_path: Path) -> None:

@@ -21,14 +21,16 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").r
 
 
 def names_of(tree: ast.AST) -> Iterator[str]:
-    """Names that a module gives to classes, functions, fields and attributes."""
+    """Names that a module gives to classes, functions, parameters, variables and attributes."""
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             yield node.name
+        elif isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
         elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
             yield node.attr
-        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            yield node.target.id
 
 
 def words_of(name: str) -> set[str]:
@@ -49,8 +51,10 @@ def private_words(text: str) -> list[str]:
 
 
 def test_a_private_name_and_a_private_word_are_found() -> None:
-    source = "class Settling:\n    looked: int\n    def _dealt_out(self):\n        self.lookedup = 1\n"
-    assert private_names(source) == {"Settling", "looked", "_dealt_out"}
+    source = (
+        "class Settling:\n    looked: int\n    def _dealt_out(self, anew):\n        lookedup = told = 1\n"
+    )
+    assert private_names(source) == {"Settling", "looked", "_dealt_out", "anew", "told"}
     text = "All begins anew;\nstates that are told\n  apart. Akin, and it liked that."
     assert private_words(text) == ["anew", "told apart"]
 

@@ -21,7 +21,7 @@ from syncverify.model.events import Ev, LaneSplit, System
 #: Failures that are undefined behaviour at once: a witness ends there.
 ILLEGAL = frozenset({Obligation.UB, Obligation.OVERFLOW, Obligation.O5})
 FEWEST_SCHEDULES = 4
-FEWEST_BESIDE = 2  # where another mistake refutes the kernel anyway
+FEWEST_WITH_OTHERS = 2  # where another mistake refutes the kernel anyway
 #: Mistakes that no order of the barriers mends: a fence that is missing, work in flight at the end.
 APART = FENCE | {"SV211"}
 #: Classes of several lanes that are taken apart when no schedule of whole classes does harm.
@@ -126,7 +126,9 @@ def search_schedule(
         return [h for h in r.harms() if mistake_key(r, h) not in anyway]
 
     events = len(model.trace) + 1
-    most = FEWEST_BESIDE if stay else max(FEWEST_SCHEDULES, min(budget.schedules, budget.steps // events))
+    most = (
+        FEWEST_WITH_OTHERS if stay else max(FEWEST_SCHEDULES, min(budget.schedules, budget.steps // events))
+    )
     for i in range(most):
         rng = Random(budget.seed * 1000 + i)
         run = fresh(model, budget)

@@ -38,7 +38,7 @@ def merge_stores(
     kinds: dict[tuple[int, bool], dict[int, Record]] = {}
     for r in records:
         kinds.setdefault((info.footprints[r.fp].memory, r.strict_rows_only), {})[r.fp] = r
-    for (memory, beside), by_footprint in kinds.items():
+    for (memory, strict_only), by_footprint in kinds.items():
         parts = list(by_footprint.values())
         if len(parts) < 2 or (parts[0].kind.writes and _overlap(info, parts)):
             for lo, hi in entered(info, parts[0]) if late else ():
@@ -49,7 +49,7 @@ def merge_stores(
         stand = tuple([r.at(last.time, last.tag_value) for r in parts])
         fp = joined_footprint(info, parts)
         new = Record(last.kind, last.cls, last.time, fp, parts[0].site, tag=last.tag)
-        new.tag_value, new.lane_free, new.strict_rows_only = last.tag_value, last.lane_free, beside
+        new.tag_value, new.lane_free, new.strict_rows_only = last.tag_value, last.lane_free, strict_only
         new.position, new.issue, new.parts = last.position, last.issue, stand
         if late:
             for lo, hi in entered(info, new):

@@ -279,13 +279,13 @@ def _pool(run: Run, cta: int, groups: dict[int, list[Request]]) -> None:
     every = [r for rs in groups.values() for r in rs]
     takes = {g: [r for r in rs if r.need > 0] for g, rs in groups.items()}
     pool = 0  # the launch gives every thread its registers; nothing is left over
-    looked = 0
+    sets_compared = 0
     chosen = [g for g in takes if takes[g]]
     for size in range(1, len(chosen) + 1):
         for some in combinations(chosen, size):
             for x in product(*(takes[g] for g in some)):
-                looked += 1
-                if looked > MOST_SETS:
+                sets_compared += 1
+                if sets_compared > MOST_SETS:
                     text = f"more than {MOST_SETS} sets of setmaxnreg requests to compare"
                     raise Unmodelled(text, x[0].site)
                 if any(_before(a, b) or _before(b, a) for a, b in combinations(x, 2)):

@@ -21,18 +21,18 @@ def report_race(
     run: Run, t: LaneClass, first: Record, second: Record, row: Ordering, ordered: bool, lo: int, hi: int
 ) -> None:
     """A pair of accesses to ``lo..hi`` that is not ordered, or not bridged, becomes a failure."""
-    beside = first.strict_rows_only or second.strict_rows_only
-    pair = (-1 - first.site if beside else first.site, second.site, False)
+    strict_rows = first.strict_rows_only or second.strict_rows_only
+    pair = (-1 - first.site if strict_rows else first.site, second.site, False)
     alike = _one_value(run, first, second, lo, hi)
     note = (-1 - first.site, -1 - second.site, False)  # met as a note, which hides no mistake
     if pair in run.judged or (alike and note in run.judged and not narrow_scope(t, first)):
         return
     finding = _classified(run, t, first, second, row, ordered, lo, hi)
-    if finding.strict_only and not beside:
+    if finding.strict_only and not strict_rows:
         pair = (first.site, -1 - second.site, False)  # met as a warning, which hides no error
         if pair in run.judged:
             return
-    if beside:
+    if strict_rows:
         condition = "each warp reads no more than its own 16 rows of A"
         finding = replace(
             finding, severity=Severity.WARNING, contested="K8", strict_only=True, condition=condition,

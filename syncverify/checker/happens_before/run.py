@@ -27,7 +27,7 @@ DONE, RETRY, PARKED, YIELD = range(4)
 #: Events that a run goes on for after harm was found: all of a kernel that ends, little of one that does not.
 AFTER_HARM = 100_000
 #: What the lanes of a block wait for that is not running yet, where blocks hand on flags.
-LATER = ("relay",)
+LATER = ("later cluster",)
 #: Events of one class in a row after which it is looked at whether it does the same for ever.
 MANY_IN_A_ROW = 4096
 #: A class looks at the time after so many of its events and one.
@@ -116,7 +116,7 @@ class LaneClass:
     met: int = 0  # time of the event at which this class joined a warp-wide meeting
     meeting: bool = False
     issues: list[Matrix] = field(default_factory=list)  # E at each wgmma's issue
-    operands: list[int] = field(default_factory=list)  # a number for the operands of each
+    operands: list[tuple[int, ...]] = field(default_factory=list)  # what each names, where that may differ
     products: list[Record] = field(default_factory=list)  # reads of wgmmas before their commit,
     stores: list[Record] = field(default_factory=list)  # and stores in a row, that will be joined
     last_bulk: int = -1  # site of the newest bulk store
@@ -168,8 +168,8 @@ class Run:
         #: what is over is known of barriers that say so, not of those who contributed: fails more often
         self.weak_completion_knowledge = False
         self.records_observers = True  # it is asked who has looked at which phase
-        self.refined_comparison = False  # states are compared further: see ``explore.loose``
-        # accesses that nothing can distinguish become one: see ``groups``
+        self.refined_comparison = False  # states are compared further: see ``knowledge_order``
+        # accesses that nothing can distinguish become one: see ``access_merging``
         self.merges_equivalent_accesses = False
         # a contribution waits for the phase before it, though nothing makes it
         self.waits_for_previous_phase = False
@@ -222,7 +222,7 @@ class Run:
         self.failures: dict[tuple[object, ...], Failure] = {}
         self.trace: list[tuple[int, Event]] = []
         #: where blocks hand on flags, what each has done with one, by address and CTA
-        self.relays: dict[tuple[int, int], Any] = {}
+        self.flag_chains: dict[tuple[int, int], Any] = {}
         #: of one cluster of a block group alone, what it does with flags, and its accesses to tracked memory
         self.ledger: list[Any] = []
         self.reached: dict[Any, Record] = {}
@@ -230,7 +230,7 @@ class Run:
         #: often it was executed
         self.turns: dict[tuple[int, int], int] = {}
         self.running_cluster = 0  # the cluster that runs, where they run one after the other
-        #: a ring, and how many places agents stand further on in it than what is on record: ``explore.ring``
+        #: a ring, and how many places agents stand further on in it than what is on record (``reach.ring``)
         self.rotation: tuple[Any, int] | None = None
         self.ready: deque[LaneClass] = deque(self.threads)
         self.live: dict[tuple[int, int], int] = {}

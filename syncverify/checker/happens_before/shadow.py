@@ -50,7 +50,7 @@ class Record:
     position: int = 0  # index in the trace of its instruction
     issue: int = -1  # index of the asynchronous operation
     turn: int = 0  # of a store whose value depends on it: how often its class had executed it
-    parts: tuple[Record, ...] = ()  # accesses that it represents: see ``groups``
+    parts: tuple[Record, ...] = ()  # accesses that it represents: see ``access_merging``
 
     @property
     def key(self) -> Key:
@@ -144,10 +144,10 @@ class Shadow:
                 at = s.hi
             i += 1
 
-    def write(self, lo: int, hi: int, record: Record, beside: bool = False) -> None:
+    def write(self, lo: int, hi: int, record: Record, same_value: bool = False) -> None:
         """``record`` becomes the last write of ``lo..hi``; what it replaces is forgotten, unless it is an
-        atomic, or lies ``beside`` a write of the same value."""
-        if record.atomic or beside:
+        atomic, or lies ``same_value`` a write of the same value."""
+        if record.atomic or same_value:
             self._amend(lo, hi, record)
             return
         i = bisect_left(self._los, lo)

@@ -9,8 +9,10 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from syncverify.checker.induction.read import LoopText, Piece, Residue, Text, TilesText, Trip
-from syncverify.checker.induction.read import Region as TextRegion
+from syncverify.base.diagnostics import Policy
+from syncverify.checker.induction.alone import Alone, waits_for_grid
+from syncverify.checker.induction.flags import Flags, collected
+from syncverify.checker.induction.read import LoopText, Piece, Residue, StraightText, Text, TilesText, Trip
 from syncverify.checker.induction.slots import (
     FIXED,
     STEPS,
@@ -26,7 +28,17 @@ from syncverify.checker.induction.slots import (
 from syncverify.checker.induction.stepping import NotReadError
 from syncverify.checker.kernel import protocol as k
 from syncverify.checker.kernel.linear import ZERO, Term, apply, equal, num, var
-from syncverify.model.events import NEVER, NO_ARRIVAL_NEEDED, Ev, Event, Flag, SystemInfo, ThreadClass
+from syncverify.model.automata.register_pool import legal
+from syncverify.model.events import (
+    GLOBAL_MEMORY,
+    NEVER,
+    NO_ARRIVAL_NEEDED,
+    Ev,
+    Event,
+    Flag,
+    SystemInfo,
+    ThreadClass,
+)
 from syncverify.model.proxies import Access as Kind
 from syncverify.model.proxies import Space
 
@@ -34,6 +46,8 @@ _MBARRIER = {
     Ev.INIT: k.Kind.INIT, Ev.INVAL: k.Kind.INVAL, Ev.ARRIVE: k.Kind.ARRIVE, Ev.EXPECT_TX: k.Kind.EXPECT,
     Ev.WAIT: k.Kind.WAIT,
 }  # fmt: skip
+#: Which argument is the place in global memory; -1: nobody else looks at it.
+_TO_GLOBAL = {Ev.BULK_LOAD: 3, Ev.BULK_STORE: 3, Ev.CP_ASYNC: 3}
 _STRANGE = Flag.DROP | Flag.NO_COMPLETE | Flag.TOKEN
 _WHOLE = 0xFFFF_FFFF
 
@@ -81,18 +95,26 @@ class Assembly:
     parameters: frozenset[str]
     facts: tuple[Term, ...]
     parts: list[Part]
+    policy: Policy = Policy.PRACTICAL
     rings: dict[str, k.Ring] = field(default_factory=dict)
     orders: list[tuple[str, tuple[int, ...]]] = field(default_factory=list)
     whole: dict[tuple[int, int], int] = field(default_factory=dict)  # lanes of a warp
     depths: dict[str, int] = field(default_factory=dict)  # names of numbers of slots
+    flags: Flags = field(init=False)
 
     def protocol(self) -> k.Protocol:
+        if self.info.flag_chain or self.info.modular_cluster is not None:
+            raise NotReadError("blocks of a grid that hand on to the next")
+        self.flags = collected(self.info, self.met())
         for c in (p.cls for p in self.parts):
             self.whole[c.cta, c.warp] = self.whole.get((c.cta, c.warp), 0) | c.lanes
+        self.alone()
+        warpgroups(self.info, self.parts)
         for number, part in enumerate(self.parts):
             self.operations(number, part)
             if self.info.ctas > 1 and not _leaves_together(part):
                 raise NotReadError("a block of a cluster may leave while others still reach its memory")
+        self.flags.in_order()
         every = [m for p in self.parts for some in p.made.values() for m in some]
         self.barriers(every)
         accesses = [a for m in every for _, a in m.accesses]
@@ -109,6 +131,24 @@ class Assembly:
             roles, self.rings, buffers, self.parameters | set(self.depths), facts,
             tuple(functions), schemas=self.schemas(), registers=self.pool(),
         )  # fmt: skip
+
+    @property
+    def blocks(self) -> int:
+        return self.info.ctas * self.info.clusters
+
+    def met(self) -> Iterator[tuple[ThreadClass, Event, Any, str]]:
+        """Every event, with its class, guards and what it stands in."""
+        for part in self.parts:
+            for region, spot in spots(part.text):
+                for p in region.pieces:
+                    yield from ((part.cls, e, p.guards, spot.where) for e in dict.fromkeys(p.events.values()))
+
+    def alone(self) -> None:
+        """What each thread owes by itself."""
+        texts = [p.text for p in self.parts]
+        walk = Alone(self.policy, self.info.has_to_wait or waits_for_grid(texts))
+        for text in texts:
+            walk.text(text)
 
     def depth(self, slots: int) -> Term:
         """A number of slots has a name, so that proofs need not count them."""
@@ -144,9 +184,9 @@ class Assembly:
     def pool(self) -> k.Registers | None:
         if self.info.registers is None:
             return None
-        if self.info.ctas > 1 and len({self.asked_by(cta) for cta in range(self.info.ctas)}) > 1:
+        if len({self.asked_by(cta) for cta in range(self.blocks)}) > 1:
             raise NotReadError("blocks that move different numbers of registers")
-        return k.Registers(self.info.registers, self.info.registers * self.info.threads * self.info.ctas)
+        return k.Registers(self.info.registers, self.info.registers * self.info.threads * self.blocks)
 
     def asked_by(self, cta: int) -> tuple[tuple[int, int, tuple[int, ...]], ...]:
         """What the threads of a block do to their numbers of registers: of all blocks the same."""
@@ -187,6 +227,8 @@ class Assembly:
         span = info.sites[p.site].span
         blank = k.Op(k.Kind.NOTHING, guard=p.guards, span=span)
         mine = Made(blank, spot, number, p)
+        if ev in _TO_GLOBAL and same(_TO_GLOBAL[ev]) >= 0:
+            raise NotReadError("a place in global memory")
         if ev in _MBARRIER:
             mine.ring = {r: e[2] for r, e in events.items()}
             op = replace(blank, kind=_MBARRIER[ev])
@@ -216,7 +258,12 @@ class Assembly:
                 if len(sizes) != 1 or len({len(e[2]) for e in events.values()}) != 1:
                     raise NotReadError("copies of different sizes from turn to turn")
                 copy.op = replace(copy.op, bytes=sizes.pop())
-                copy.accesses = [(Kind.ASYNC_WRITE, self.access(c, {r: t[0] for r, t in targets.items()}))]
+                # the bytes are where the barrier is, which somebody there has initialized
+                (block, *more) = {info.barriers[t[1]].cta for t in targets.values()}
+                if more:
+                    raise NotReadError("copies to different blocks from turn to turn")
+                written = self.access(c, {r: t[0] for r, t in targets.items()}, block)
+                copy.accesses = [(Kind.ASYNC_WRITE, written)]
                 yield copy
         elif ev == Ev.BULK_STORE:
             mine.op = replace(blank, kind=k.Kind.ASYNC, group=k.Group.BULK)
@@ -236,9 +283,11 @@ class Assembly:
             mine.op = replace(blank, kind=k.Kind.ASYNC, group=k.Group.CP_ASYNC)
             mine.accesses = [(Kind.CPASYNC_WRITE, self.access(c, {r: e[2] for r, e in events.items()}))]
             yield mine
-        elif ev in (Ev.WGMMA, Ev.WGMMA_COMMIT, Ev.WGMMA_WAIT):
+        elif ev in (Ev.WGMMA_FENCE, Ev.WGMMA, Ev.WGMMA_COMMIT, Ev.WGMMA_WAIT):
             if self.whole[c.cta, c.warp] != c.lanes:
                 yield self.warp(number, p, spot, blank, "wgmma", False)
+            if ev == Ev.WGMMA_FENCE:
+                return
             kind = {Ev.WGMMA: k.Kind.ASYNC, Ev.WGMMA_COMMIT: k.Kind.COMMIT, Ev.WGMMA_WAIT: k.Kind.DRAIN}[
                 Ev(ev)
             ]
@@ -247,7 +296,8 @@ class Assembly:
                 mine.op = replace(mine.op, count=same(2))
             if ev == Ev.WGMMA:
                 mine.op = replace(mine.op, label=f"wgmma {spot.key}")
-                for i in (2, 3):
+                # strictly, a warp reads the rows of A of the other warps too (K8)
+                for i in (2, 3) if self.policy is Policy.PRACTICAL else (2, 3, 4):
                     if any((e[i] < 0) != (first[i] < 0) for e in events.values()):
                         raise NotReadError("a wgmma whose operands change their kind")
                     if first[i] >= 0:
@@ -273,7 +323,8 @@ class Assembly:
             yield mine
         elif ev == Ev.PROXY_FENCE:
             if same(2) & Space.SHARED_CTA and not same(3):
-                mine.op = replace(blank, kind=k.Kind.FENCE)
+                short = info.ctas > 1 and not same(2) & Space.SHARED_CLUSTER
+                mine.op = replace(blank, kind=k.Kind.FENCE, narrow=short)
                 yield mine
         elif ev == Ev.BARRIER_SYNC or ev == Ev.BARRIER_ARRIVE:
             ids, flags = same(2), same(4)
@@ -288,9 +339,10 @@ class Assembly:
             mine.op = replace(blank, kind=kind, ring=name, index=_turn(spot), count=count)
             yield mine
         elif ev == Ev.CLUSTER_ARRIVE:
-            name = f"cluster at {_shown(spot)}"
-            count = sum(lanes.bit_count() for lanes in self.whole.values())
-            self.rings[name] = k.Ring(num(1), count, named=True, barrier="cluster")
+            own = c.cta // info.ctas
+            name = f"cluster at {_shown(spot)}" + (f" of cluster {own}" if info.clusters > 1 else "")
+            count = sum(x.bit_count() for (cta, _), x in self.whole.items() if cta // info.ctas == own)
+            self.rings[name] = k.Ring(num(1), count, named=True, barrier=f"cluster {own}")
             relaxed = bool(same(2) & Flag.RELAXED)
             mine.op = replace(
                 blank, kind=k.Kind.SYNC, ring=name, index=_turn(spot), count=count, synchronizes=not relaxed
@@ -304,15 +356,56 @@ class Assembly:
                 raise NotReadError("a part of a warp meets")
             yield self.warp(number, p, spot, blank, "warp", True)
         elif ev in (Ev.ELECT, Ev.COLLECTIVE):
+            if c.lanes & ~same(2):
+                raise NotReadError("a lane outside the mask of a collective instruction")
             if same(2) & _WHOLE & ~c.lanes:
                 if same(2) & _WHOLE != self.whole[c.cta, c.warp]:
                     raise NotReadError("a collective instruction of a part of a warp")
                 yield self.warp(number, p, spot, blank, "collective", False)
+        elif ev in (Ev.SPIN, Ev.GLOBAL_ATOMIC, Ev.GLOBAL_WRITE, Ev.GLOBAL_READ):
+            if len(set(events.values())) != 1 or first[2] < 0:
+                raise NotReadError(
+                    "an access that synchronizes at a place of global memory that is not known"
+                )
+            mine.op = self.handed_on(c, first, spot, blank)
+            if mine.op.kind is k.Kind.ACCESS:
+                does = Kind.GENERIC_READ if ev == Ev.GLOBAL_READ else Kind.GENERIC_WRITE
+                mine.accesses = [(does, self.access(c, {r: e[2] for r, e in events.items()}, GLOBAL_MEMORY))]
+            if mine.op.kind is not k.Kind.NOTHING:
+                yield mine
         elif ev == Ev.SETMAXNREG:
+            if not legal_request(info.registers or 0, same(3), same(2)):
+                raise NotReadError(f"setmaxnreg {same(3)} by a warpgroup that holds {info.registers}")
             mine.op = replace(blank, kind=k.Kind.REGISTERS, count=same(3))
             yield mine
         else:
             raise NotReadError(f"{Ev(ev).name} is no operation of a protocol")
+
+    def handed_on(self, c: ThreadClass, e: Event, spot: Spot, blank: k.Op) -> k.Op:
+        """What an access to global memory that other blocks reach is to a protocol."""
+        flags = self.flags
+        if e[0] == Ev.GLOBAL_ATOMIC:
+            word, count, releases = flags.adds(c, e, spot.where)
+            return replace(
+                blank, kind=k.Kind.ARRIVE, ring=self.flag(word), count=count, synchronizes=releases
+            )
+        if e[0] == Ev.SPIN:
+            word = flags.passes(c, e)
+            return replace(
+                blank, kind=k.Kind.WAIT, ring=self.flag(word), synchronizes=bool(e[3] & Flag.ACQUIRE)
+            )
+        if flags.word(e[2]) is None:
+            return replace(blank, kind=k.Kind.ACCESS)
+        if e[0] != Ev.GLOBAL_WRITE:
+            raise NotReadError("a word that blocks wait for is read")
+        flags.ends(c, e, blank.guard)
+        return blank
+
+    def flag(self, word: tuple[int, int]) -> str:
+        """The ring of a word of global memory."""
+        name = f"word {word[0]} of global memory"
+        self.rings[name] = k.Ring(num(1), self.flags.counts[word])
+        return name
 
     def warp(self, number: int, p: Piece, spot: Spot, blank: k.Op, barrier: str, visible: bool) -> Made:
         """All lanes of a warp come together."""
@@ -330,8 +423,8 @@ class Assembly:
         """The number of a warp's first lane: blocks begin at whole warpgroups."""
         return c.cta * -(-self.info.threads // 128) * 128 + 32 * c.warp
 
-    def access(self, c: ThreadClass, fps: Mapping[Residue, int]) -> Access:
-        """The bytes of an access, of each thread."""
+    def access(self, c: ThreadClass, fps: Mapping[Residue, int], block: int | None = None) -> Access:
+        """The bytes of an access, of each thread. ``block``: whose they are, its own unless said."""
         by: dict[Residue, Bytes] = {}
         memory: set[int] = set()
         base = self.first_thread(c)
@@ -351,8 +444,8 @@ class Assembly:
                     raise NotReadError("an access of no bytes")
                 known[fp] = Bytes(tuple(sorted(pieces)))
             by[r] = known[fp]
-        if len(memory) != 1 or min(memory) < 0:
-            raise NotReadError("an access to several memories")
+        if memory != {c.cta if block is None else block}:
+            raise NotReadError("an access to the memory of another block")
         return Access(memory.pop(), by)
 
     # ---------------------------------------------------------------- rings
@@ -394,7 +487,7 @@ class Assembly:
                 if len(order) > 1
                 else self.info.barriers[order[0]].name
             )
-            if self.info.ctas > 1:
+            if self.blocks > 1:
                 name += f" of block {self.info.barriers[order[0]].cta}"
             while name in self.rings:
                 name += "+"
@@ -478,11 +571,11 @@ class Assembly:
     # ---------------------------------------------------------------- roles
 
     def body(self, part: Part) -> tuple[k.Block | k.Loop | k.Tiles, ...]:
-        def block(r: TextRegion) -> k.Block:
+        def block(r: StraightText) -> k.Block:
             return tuple(m.op for m in part.made[id(r)])
 
-        def inner(x: TextRegion | LoopText) -> k.Block | k.Loop:
-            return block(x) if isinstance(x, TextRegion) else k.Loop(x.lo, x.hi, block(x.body))
+        def inner(x: StraightText | LoopText) -> k.Block | k.Loop:
+            return block(x) if isinstance(x, StraightText) else k.Loop(x.lo, x.hi, block(x.body))
 
         out: list[k.Block | k.Loop | k.Tiles] = []
         for x in part.text:
@@ -517,7 +610,7 @@ class Assembly:
 
     def role(self, some: Sequence[ThreadClass], body: Any) -> k.Role:
         threads = sorted(self.first_thread(c) + x for c in some for x in range(32) if c.lanes >> x & 1)
-        block = "" if self.info.ctas == 1 else f"block {some[0].cta} "
+        block = "" if self.blocks == 1 else f"block {some[0].cta} "
         shown = ", ".join(str(c.warp) for c in some)
         count = some[0].lanes.bit_count()
         name = f"{block}warp{'s' if len(some) > 1 else ''} {shown}" + (
@@ -532,8 +625,6 @@ def _renamed(x: Any, old: set[str], suffix: str, rings: dict[str, k.Ring]) -> An
         return tuple(_renamed(y, old, suffix, rings) for y in x)
     if isinstance(x, k.Loop | k.Tiles):
         return replace(x, body=_renamed(x.body, old, suffix, rings))
-    if x.label.startswith("wgmma"):
-        x = replace(x, label=x.label + suffix)
     if x.ring in old:
         ring = rings[x.ring]
         rings[x.ring + suffix] = replace(ring, barrier=ring.barrier + suffix)
@@ -566,10 +657,60 @@ def _joined(some: Sequence[Any]) -> Any:
     return replace(first, touches=tuple(touches))
 
 
+def warpgroups(info: SystemInfo, parts: Sequence[Part]) -> None:
+    """Accepts that what the warps of a warpgroup execute as one, all four execute alike: every wgmma and
+    setmaxnreg (PTX ISA).
+    """
+    groups: dict[tuple[int, int], list[Part]] = {}
+    for p in parts:
+        groups.setdefault((p.cls.cta, p.cls.warp // 4), []).append(p)
+    for some in groups.values():
+        shapes = [(_collective(p.text), p.moduli if _collective(p.text) else None) for p in some]
+        if any(x for x, _ in shapes) and len({p.cls.warp for p in some}) != 4:
+            raise NotReadError("an instruction of a warpgroup that has fewer than four warps")
+        if any(x != shapes[0] for x in shapes):
+            raise NotReadError("warps of a warpgroup execute different wgmmas or setmaxnregs")
+
+
+def legal_request(held: int, wanted: int, increases: int) -> bool:
+    """Whether setmaxnreg may ask for so many registers by a thread that has so many (PTX ISA: setmaxnreg)."""
+    return legal(wanted) and (wanted >= held if increases else wanted <= held)
+
+
+_OF_WARPGROUPS = frozenset({Ev.WGMMA_FENCE, Ev.WGMMA, Ev.WGMMA_COMMIT, Ev.WGMMA_WAIT, Ev.SETMAXNREG})
+
+
+def _collective(text: Text) -> tuple[Any, ...]:
+    """What a class does that its warpgroup executes as one, and in which loops."""
+
+    def region(r: StraightText) -> tuple[Any, ...]:
+        found = []
+        for p in r.pieces:
+            events = sorted((r, e[0], e[3] if e[0] == Ev.WGMMA else e[2:]) for r, e in p.events.items())
+            if events[0][1] in _OF_WARPGROUPS:
+                found.append((p.site, p.guards, tuple(events)))
+        return (r.steps, r.tile, r.products, *found) if found else ()
+
+    def inner(x: StraightText | LoopText) -> tuple[Any, ...]:
+        if isinstance(x, StraightText):
+            return region(x)
+        body = region(x.body)
+        return (x.lo, x.hi, body) if body else ()
+
+    out: list[Any] = []
+    for x in text:
+        if isinstance(x, TilesText):
+            body = tuple(y for y in map(inner, x.body) if y)
+            out += [(x.count, x.trips, x.function, body)] if body else []
+        else:
+            out += [y for y in (inner(x),) if y]
+    return tuple(out)
+
+
 def _leaves_together(part: Part) -> bool:
     """Whether the last thing that a class does, under no condition, is to meet all of the cluster."""
     last = part.text[-1] if part.text else None
-    if not isinstance(last, TextRegion):
+    if not isinstance(last, StraightText):
         return False
     made = part.made[id(last)]
     return bool(made) and made[-1].op.ring.startswith("cluster at") and not made[-1].op.guard
@@ -579,8 +720,9 @@ def _met(pieces: Sequence[Piece]) -> Iterator[Piece]:
     """The pieces without waits at the cluster's barrier, each of which has to follow its arrival at once."""
     waits: Piece | None = None
     for p in pieces:
-        (kind, *_), *more = p.events.values()
-        del more
+        (kind, *more) = {e[0] for e in p.events.values()}
+        if more:
+            raise NotReadError("an operation that is another one in some turns")
         if (kind == Ev.CLUSTER_WAIT) != (waits is not None):
             raise NotReadError("the cluster's barrier is not waited for where it is arrived at")
         if kind == Ev.CLUSTER_WAIT:
@@ -630,16 +772,16 @@ def _turn(spot: Spot) -> Term:
     return spot.tile if spot.where == "tile" else ZERO
 
 
-def spots(text: Text) -> Iterator[tuple[TextRegion, Spot]]:
+def spots(text: Text) -> Iterator[tuple[StraightText, Spot]]:
     """Every region of a text with what counts there."""
     for x in text:
-        if isinstance(x, TextRegion):
+        if isinstance(x, StraightText):
             yield x, Spot("straight", x.steps, ZERO, ZERO, False, ())
         elif isinstance(x, LoopText):
             yield x.body, Spot("loop", x.body.steps, ZERO, x.lo, False, ())
         else:
             for y in x.body:
-                if isinstance(y, TextRegion):
+                if isinstance(y, StraightText):
                     yield y, Spot("tile", y.steps, k.U, ZERO, True, ())
                 else:
                     yield y.body, Spot("loop", y.body.steps, k.U, y.lo, True, ())

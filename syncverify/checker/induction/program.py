@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 from typing import Protocol as Interface
 
+from syncverify.base.diagnostics import Policy
 from syncverify.checker.induction.assemble import Assembly, Part
 from syncverify.checker.induction.claims import Claim
-from syncverify.checker.induction.read import LoopText, Piece, Reader, Text, TilesText
-from syncverify.checker.induction.read import Region as TextRegion
+from syncverify.checker.induction.read import LoopText, Piece, Reader, StraightText, Text, TilesText
 from syncverify.checker.induction.stepping import NotReadError, SizeCaseError
 from syncverify.checker.kernel.linear import Term, num, var
 from syncverify.checker.kernel.protocol import Protocol
@@ -36,15 +37,19 @@ class Claims(Interface):
     def refine(self, split: LaneSplit) -> None: ...
 
 
+def cleaned(name: str) -> str:
+    """A symbol's name as one of a parameter."""
+    plain = re.sub(r"[^A-Za-z0-9_.]", "_", name)
+    return plain if re.match(r"[A-Za-z_]", plain) and plain not in _TAKEN else "_" + plain
+
+
 def parameters(space: SymbolicContext, root: PathCondition) -> dict[int, str]:
     """The atoms that sizes are made of at the start, by name."""
     names: dict[int, str] = {}
     for a in range(len(space.symbols)):
         if a in root.defs:
             continue
-        plain = re.sub(r"[^A-Za-z0-9_.]", "_", space.symbols[a].name)
-        if not re.match(r"[A-Za-z_]", plain) or plain in _TAKEN:
-            plain = "_" + plain
+        plain = cleaned(space.symbols[a].name)
         while plain in names.values():
             plain += "_"
         names[a] = plain
@@ -71,62 +76,134 @@ def facts(root: PathCondition, names: dict[int, str], used: set[str]) -> tuple[T
     return tuple(dict.fromkeys(out))
 
 
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """Where all agents of a system start. ``names``: of the sizes there."""
+
+    space: SymbolicContext
+    root: PathCondition
+    names: dict[int, str]
+    policy: Policy
+
+    def agent(self, system: Any, i: int) -> Any:
+        self.space.path = self.root
+        return system.agents()[i]
+
+    def read(self, system: Any, i: int, claim: Claim) -> Text:
+        agent = self.agent(system, i)
+        return Reader(self.space, self.root, claim, names=self.names).read(agent)
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """What is claimed of each class of lanes of a system. ``splits``: classes that part, in order."""
+
+    claims: tuple[Claim, ...]
+    splits: tuple[tuple[int, tuple[int, ...]], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A protocol with what was claimed for it."""
+
+    protocol: Protocol
+    claimed: Claimed
+
+
 def protocol_of(
-    space: SymbolicContext, root: PathCondition, system: Any, claims: Claims
-) -> tuple[Protocol, list[Claim]]:
+    space: SymbolicContext,
+    root: PathCondition,
+    system: Any,
+    claims: Claims,
+    policy: Policy = Policy.PRACTICAL,
+) -> Reading:
     """The protocol of one system on one path; NotReadError with the reason where it is none."""
-    names = parameters(space, root)
-    claims.ready(space, root, names, 1)
+    start = _Start(space, root, parameters(space, root), policy)
+    claims.ready(space, root, start.names, 1)
+    splits: list[tuple[int, tuple[int, ...]]] = []
     for _ in range(MOST_SPLITS):
         space.path = root
         try:
-            return _protocol(space, root, system, claims, names)
+            found = _claimed(start, system, claims)
         except LaneSplit as split:
             space.path = root
             system = system.refined(split)
             claims.refine(split)
+            splits.append((split.cls, tuple(split.parts)))
+            continue
+        claimed = Claimed(tuple(c for c, _ in found), tuple(splits))
+        return Reading(_protocol(start, system, found), claimed)
     raise ValueError("lane classes kept splitting")
 
 
-def _protocol(
-    space: SymbolicContext, root: PathCondition, system: Any, claims: Claims, names: dict[int, str]
-) -> tuple[Protocol, list[Claim]]:
-    def agents(i: int) -> Any:
+def protocol_by(
+    space: SymbolicContext, root: PathCondition, system: Any, claimed: Claimed, policy: Policy
+) -> Protocol:
+    """The protocol of a system by such claims; NotReadError where they do not hold."""
+    start = _Start(space, root, parameters(space, root), policy)
+    for cls, parts in claimed.splits:
         space.path = root
-        return system.agents()[i]
+        system = _parted(system, cls, parts)
+    if len(claimed.claims) != len(system.info.classes):
+        raise NotReadError(f"claims of {len(claimed.claims)} classes of {len(system.info.classes)}")
+    try:
+        found = [(c, start.read(system, i, c)) for i, c in enumerate(claimed.claims)]
+    except LaneSplit as split:
+        raise NotReadError(f"lanes of class {split.cls} part") from None
+    return _protocol(start, system, found)
 
-    parts: list[Part] = []
-    told: list[Claim] = []
-    for i, cls in enumerate(system.info.classes):
-        text = claim = None
-        for claim in told[-3:][::-1]:
-            # agents of one code mostly do the same: what was claimed of others is tried first
+
+def _parted(system: Any, cls: int, parts: tuple[int, ...]) -> Any:
+    """The system with a class in parts, each lane in one of them."""
+    classes = system.info.classes
+    whole = 0
+    for part in parts:
+        if part <= 0 or part & whole:
+            raise NotReadError("lanes in two parts of a class")
+        whole |= part
+    if not 0 <= cls < len(classes) or whole != classes[cls].lanes or len(parts) < 2:
+        raise NotReadError("parts of no class")
+    return system.refined(LaneSplit(cls, parts))
+
+
+def _claimed(start: _Start, system: Any, claims: Claims) -> list[tuple[Claim, Text]]:
+    """A claim that holds for each class. Agents of one code mostly do the same: what holds of others is
+    tried first.
+    """
+    found: list[tuple[Claim, Text]] = []
+    for i in range(len(system.info.classes)):
+        for claim in [c for c, _ in found[-3:]][::-1]:
             try:
-                text = Reader(space, root, claim, names=names).read(agents(i))
+                found.append((claim, start.read(system, i, claim)))
                 break
             except SizeCaseError:
                 raise
             except (NotReadError, NotConcrete):
                 continue
-        if text is None:
+        else:
             claim = claims.claim(i)
-            text = Reader(space, root, claim, names=names).read(agents(i))
-        assert claim is not None
-        told.append(claim)
-        parts.append(Part(cls, text, (claim.steps, claim.tiles)))
-    used = {x for p in parts for t in _terms(p.text) for x in t.names()} & set(names.values())
-    made = Assembly(system.info, frozenset(used), facts(root, names, used), parts)
-    return made.protocol(), told
+            found.append((claim, start.read(system, i, claim)))
+    return found
+
+
+def _protocol(start: _Start, system: Any, found: Sequence[tuple[Claim, Text]]) -> Protocol:
+    parts = [
+        Part(cls, text, (claim.steps, claim.tiles))
+        for cls, (claim, text) in zip(system.info.classes, found, strict=True)
+    ]
+    used = {x for p in parts for t in _terms(p.text) for x in t.names()} & set(start.names.values())
+    known = facts(start.root, start.names, used)
+    return Assembly(system.info, frozenset(used), known, parts, start.policy).protocol()
 
 
 def _terms(text: Text) -> list[Term]:
     out: list[Term] = []
 
-    def region(r: TextRegion) -> None:
+    def region(r: StraightText) -> None:
         out.extend((r.steps, r.tile, *(g for p in r.pieces for g in p.guards)))
 
-    def visit(x: TextRegion | LoopText) -> None:
-        if isinstance(x, TextRegion):
+    def visit(x: StraightText | LoopText) -> None:
+        if isinstance(x, StraightText):
             region(x)
         else:
             out.extend((x.lo, x.hi))

@@ -9,15 +9,15 @@ protocol").
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from syncverify.checker.induction.claims import Claim, Form, G, H, Header, K, Lanes, P
-from syncverify.checker.induction.operations import essence
+from syncverify.checker.induction.operations import essence, operand_key, own
 from syncverify.checker.induction.stepping import Decision, Leaf, NotReadError, SizeCaseError, leaves, resolve
 from syncverify.checker.kernel.linear import ZERO, Term, apply, num, var
 from syncverify.checker.kernel.protocol import N, U
-from syncverify.model.events import Event
+from syncverify.model.events import Ev, Event
 from syncverify.symbolic.context import AffineTerm as Value
 from syncverify.symbolic.context import SymbolicContext
 from syncverify.symbolic.inequalities import Parts, negated
@@ -37,12 +37,22 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Region:
-    """Straight code. ``steps``, ``tile``: what the counters are there, as terms of a protocol."""
+class StraightText:
+    """Straight code. ``steps``, ``tile``: what the counters are there, as terms of a protocol.
+
+    ``ways``: on each way through it, what a thread owes something for by itself; behind a loop that asks
+    behind its body also that of its last turn. ``products``: what each wgmma tells, on which ways.
+    """
 
     pieces: tuple[Piece, ...]
     steps: Term
     tile: Term
+    ways: tuple[tuple[Event, ...], ...] = ()
+    products: frozenset[Any] = frozenset()
+
+    @property
+    def matters(self) -> bool:
+        return bool(self.pieces) or any(self.ways)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +61,7 @@ class LoopText:
 
     lo: Term
     hi: Term
-    body: Region
+    body: StraightText
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +80,10 @@ class TilesText:
     trips: tuple[Trip, ...]
     full: bool  # no tile is empty
     function: str
-    body: tuple[Region | LoopText, ...]
+    body: tuple[StraightText | LoopText, ...]
 
 
-Text = tuple[Region | LoopText | TilesText, ...]
+Text = tuple[StraightText | LoopText | TilesText, ...]
 
 
 @dataclass(slots=True)
@@ -241,7 +251,7 @@ class Reader:
         if getattr(agent, "shares", False):
             raise NotReadError("what threads store in shared memory may steer others")
         start = Leaf(agent, self.root.fork())
-        out: list[Region | LoopText | TilesText] = []
+        out: list[StraightText | LoopText | TilesText] = []
         found = leaves(self.space, start, self.headers.keys())
         here: dict[Residue, list[Leaf]] = {(0, 0): found}
         steps, tile = ZERO, ZERO
@@ -258,7 +268,7 @@ class Reader:
                 out.append(loop)
             target = self.target(here)
             out.append(self.region(here, steps, tile, steps))
-        return tuple(x for x in out if not isinstance(x, Region) or x.pieces)
+        return tuple(x for x in out if not isinstance(x, StraightText) or x.matters)
 
     def target(self, here: Mapping[Residue, list[Leaf]]) -> int | None:
         """Where all ways lead. SizeCaseError where sizes alone decide between several."""
@@ -353,12 +363,12 @@ class Reader:
         return ends.pop()
 
     def deciding(
-        self, goes: Mapping[Residue, list[Leaf]], ends: Mapping[Residue, list[Leaf]], steps: Term, tile: Term,
-        before: Term,
+        self, continuing: Mapping[Residue, list[Leaf]], ends: Mapping[Residue, list[Leaf]], steps: Term,
+        tile: Term, before: Term,
     ) -> list[Term]:  # fmt: skip
         """Comparisons that are true on all ways that go on, and false on all others."""
         asked: dict[Term, None] = {}
-        for side, yes in ((goes, True), (ends, False)):
+        for side, yes in ((continuing, True), (ends, False)):
             for r, some in side.items():
                 for leaf in some:
                     for d in leaf.decisions:
@@ -372,7 +382,7 @@ class Reader:
             for q in asked
             if all(
                 self.holds(leaf, q, r, steps, tile, before) is yes
-                for side, yes in ((goes, True), (ends, False))
+                for side, yes in ((continuing, True), (ends, False))
                 for r, some in side.items()
                 for leaf in some
             )
@@ -401,18 +411,18 @@ class Reader:
     def parted(
         self, bodies: Mapping[Residue, list[Leaf]], exits: dict[Residue, list[Leaf]], steps: Term, tile: Term,
         before: Term,
-    ) -> tuple[Region, dict[Residue, list[Leaf]]]:  # fmt: skip
+    ) -> tuple[StraightText, dict[Residue, list[Leaf]]]:  # fmt: skip
         """The body of a loop that asks behind it, and the ways out without the body before them."""
         body = self.region(bodies, steps, tile, before)
         after: dict[Residue, list[Leaf]] = {}
         for r, some in exits.items():
             for leaf in some:
                 rest = self.without(leaf, body, r, steps, tile, before)
-                after.setdefault((r[0] + 1, r[1]), []).append(replace(leaf, events=rest))
+                after.setdefault((r[0] + 1, r[1]), []).append(leaf.cut(rest))
         return body, after
 
     def without(
-        self, leaf: Leaf, body: Region, r: Residue, steps: Term, tile: Term, before: Term
+        self, leaf: Leaf, body: StraightText, r: Residue, steps: Term, tile: Term, before: Term
     ) -> tuple[Event, ...]:
         """The events of a leaf behind those of a body, which must come first."""
         wanted = [e for p in body.pieces for e in self.present(leaf, p, r, steps, tile, before)]
@@ -490,7 +500,7 @@ class Reader:
         first = self.region(heads, start, U, start)
         full = True
         for at, some in heads.items():
-            told = []
+            with_trips = []
             for leaf in some:
                 n, u = h * m + at[0], g * mu + at[1]
                 k = self.trip(leaf, inner, at, n)
@@ -500,19 +510,19 @@ class Reader:
                 full &= sure
                 if inner.late and k is not None and not sure:
                     raise NotReadError("a tile may be empty")
-                told.append((leaf, k))
-            trips[self.trips(told, at, start)] = None
-        loop, told_trips, posts = self.inside(inner, start, trips)
-        if len(told_trips) == 1 and not told_trips[0].guards and self.positive(told_trips[0].steps):
+                with_trips.append((leaf, k))
+            trips[self.trips(with_trips, at, start)] = None
+        loop, inner_trips, posts = self.inside(inner, start, trips)
+        if len(inner_trips) == 1 and not inner_trips[0].guards and self.positive(inner_trips[0].steps):
             full = True
         stop = apply(self.function, U + 1)
-        goes: dict[Residue, list[Leaf]] = {}
+        continuing: dict[Residue, list[Leaf]] = {}
         for r, some in posts.items():
             for leaf in some:
                 if leaf.target == header.place:
                     n, u = h * m + r[0], g * mu + r[1]
                     self.arrive(leaf, header, n, u + 1, n)
-                    goes.setdefault(r, []).append(leaf)
+                    continuing.setdefault(r, []).append(leaf)
                 else:
                     ends.setdefault(r, []).append(leaf)
         late = bool(posts) and any(x.target != header.place for some in posts.values() for x in some)
@@ -520,22 +530,22 @@ class Reader:
             behind = {r: [x for x in some if x in posts.get(r, [])] for r, some in ends.items()}
             if behind != ends:
                 raise NotReadError("tiles end in two ways")
-            count = self.bound_of_tiles(goes, ends, stop, 2)
-            last, after = self.parted_tiles(goes, ends, stop)
+            count = self.bound_of_tiles(continuing, ends, stop, 2)
+            last, after = self.parted_tiles(continuing, ends, stop)
             self.entered(here, count - 1)
         else:
             count = self.bound_of_tiles(heads, ends, start, 1)
-            last, after = self.region(goes, stop, U, stop), ends
+            last, after = self.region(continuing, stop, U, stop), ends
             self.entered(here, count)
         if count.names() & {"u", "n", "%K"}:
             raise NotReadError("the number of tiles depends on the tile")
         body = (first, loop, last)
         text_ = TilesText(
             count,
-            told_trips,
+            inner_trips,
             full,
             self.function,
-            tuple(x for x in body if not isinstance(x, Region) or x.pieces),
+            tuple(x for x in body if not isinstance(x, StraightText) or x.matters),
         )
         return text_, after, apply(self.function, count), count
 
@@ -553,9 +563,9 @@ class Reader:
             return value - rest
         return None
 
-    def trips(self, told: Sequence[tuple[Leaf, Any]], r: Residue, start: Term) -> tuple[Trip, ...]:
+    def trips(self, with_trips: Sequence[tuple[Leaf, Any]], r: Residue, start: Term) -> tuple[Trip, ...]:
         out = []
-        for leaf, k in told:
+        for leaf, k in with_trips:
             if k is None:
                 return ()
             guards = tuple(
@@ -585,6 +595,8 @@ class Reader:
                     exits.setdefault((r, q), []).append(leaf)
         high = self.bound(bodies, exits, N, U, start, inner.late)
         trip = high - start
+        if inner.late and counted and trip != var("%K") and next(iter(trips)) != (Trip((), trip),):
+            raise NotReadError("a trip count that does not say when the loop ends")
         if trip == var("%K"):
             if not counted:
                 raise NotReadError("trip counts of tiles that differ by residue")
@@ -615,38 +627,43 @@ class Reader:
         return path.decide(*path.resolve(*self.space.of(total))) is True
 
     def bound_of_tiles(
-        self, goes: Mapping[Residue, list[Leaf]], ends: Mapping[Residue, list[Leaf]], steps: Term, ahead: int
+        self,
+        continuing: Mapping[Residue, list[Leaf]],
+        ends: Mapping[Residue, list[Leaf]],
+        steps: Term,
+        ahead: int,
     ) -> Term:
-        some = {q + U + ahead for q in self.deciding(goes, ends, steps, U, steps)}
+        some = {q + U + ahead for q in self.deciding(continuing, ends, steps, U, steps)}
         some = {t for t in some if not t.names() & {"u", "n", "%K"} and not t.functions()}
         if len(some) != 1:
             raise NotReadError("what decides whether there is a further tile is not one comparison")
         return some.pop()
 
     def parted_tiles(
-        self, goes: Mapping[Residue, list[Leaf]], ends: Mapping[Residue, list[Leaf]], stop: Term
-    ) -> tuple[Region, dict[Residue, list[Leaf]]]:
+        self, continuing: Mapping[Residue, list[Leaf]], ends: Mapping[Residue, list[Leaf]], stop: Term
+    ) -> tuple[StraightText, dict[Residue, list[Leaf]]]:
         """What follows the loop of each tile, and what follows the last one."""
-        last = self.region(goes, stop, U, stop)
+        last = self.region(continuing, stop, U, stop)
         after: dict[Residue, list[Leaf]] = {}
         for r, some in ends.items():
             for leaf in some:
                 rest = self.without(leaf, last, r, stop, U, stop)
-                after.setdefault((r[0], r[1] + 1), []).append(replace(leaf, events=rest))
+                after.setdefault((r[0], r[1] + 1), []).append(leaf.cut(rest))
         return last, after
 
     # ---------------------------------------------------------------- regions
 
-    def region(self, here: Mapping[Residue, list[Leaf]], steps: Term, tile: Term, before: Term) -> Region:
+    def region(
+        self, here: Mapping[Residue, list[Leaf]], steps: Term, tile: Term, before: Term
+    ) -> StraightText:
         """The operations of a stretch of code, from all ways through it at all residues."""
-        order: list[tuple[int, int]] = []
-        events: dict[tuple[int, int], dict[Residue, Event]] = {}
-        where: dict[tuple[int, int], list[tuple[Residue, Leaf]]] = {}
-        every: list[tuple[Residue, Leaf, list[tuple[int, int]]]] = []
+        events: dict[_Key, dict[Residue, Event]] = {}
+        where: dict[_Key, list[tuple[Residue, Leaf]]] = {}
+        every: list[_Way] = []
         for r, some in sorted(here.items()):
             for leaf in some:
                 times: dict[int, int] = {}
-                keys: list[tuple[int, int]] = []
+                keys: list[_Key] = []
                 for e in leaf.events:
                     kept = essence(e)
                     if kept is None:
@@ -654,34 +671,53 @@ class Reader:
                     times[e[1]] = times.get(e[1], 0) + 1
                     key = (e[1], times[e[1]])
                     keys.append(key)
-                    if events.setdefault(key, {}).setdefault(r, kept) != kept:
-                        raise NotReadError("an operation that differs from way to way")
+                    alike(events.setdefault(key, {}).setdefault(r, kept), kept)
                     where.setdefault(key, []).append((r, leaf))
                 every.append((r, leaf, keys))
-        for _, _, keys in sorted(every, key=lambda x: -len(x[2])):
-            at = 0
-            for key in keys:
-                if key in order:
-                    if order.index(key) < at:
-                        raise NotReadError("operations in different orders")
-                    at = order.index(key) + 1
-                else:
-                    order.insert(at, key)
-                    at += 1
-        pieces: list[Piece] = []
-        for key in order:
+        pieces: dict[_Key, Piece] = {}
+        for key in ordered(every):
             inside = where[key]
             guards: tuple[Term, ...] = ()
             if len(inside) != len(every):
                 guards = self.guards(inside, every, key, steps, tile, before)
-            pieces.append(Piece(key[0], events[key], guards))
+            pieces[key] = Piece(key[0], events[key], guards)
+        self.executed(every, pieces, steps, tile, before)
+        ways = dict.fromkeys(own(leaf.all) for _, leaf, _ in every)
+        products = self.products(every, steps, tile, before)
+        return StraightText(tuple(pieces.values()), steps, tile, tuple(ways), products)
+
+    def executed(
+        self, every: Sequence[_Way], pieces: Mapping[_Key, Piece], steps: Term, tile: Term, before: Term
+    ) -> None:
+        """Accepts that each operation is executed on the ways on which its guards hold, and no others."""
         for r, leaf, keys in every:
-            for key, piece in zip(order, pieces, strict=True):
+            for key, piece in pieces.items():
                 sure = [self.known(leaf, g, r, steps, tile, before) for g in piece.guards]
                 there = key in keys
                 if there != all(x is True for x in sure) or (not there and not any(x is False for x in sure)):
                     raise NotReadError("under what conditions an operation is executed is not known")
-        return Region(tuple(pieces), steps, tile)
+
+    def products(self, every: Sequence[_Way], steps: Term, tile: Term, before: Term) -> frozenset[Any]:
+        """What each wgmma tells besides its bytes: one number, or by residue and by what was asked before."""
+        found: dict[tuple[int, int], dict[Any, int]] = {}
+        for number, (r, leaf, _) in enumerate(every):
+            times: dict[int, int] = {}
+            for e in leaf.all:
+                if e[0] == Ev.WGMMA:
+                    times[e[1]] = times.get(e[1], 0) + 1
+                    found.setdefault((e[1], times[e[1]]), {})[r, number] = operand_key(e)
+        out: set[Any] = set()
+        for key, some in found.items():
+            if len(set(some.values())) == 1:
+                out.add((key, next(iter(some.values()))))
+                continue
+            for (r, number), x in some.items():
+                asked = []
+                for d in every[number][1].decisions:
+                    c, parts = (d.c, d.parts) if d.yes else (-d.c - 1, negated(d.parts))
+                    asked.append(self.counted(c, parts, r, steps, tile, before))
+                out.add((key, r, tuple(asked), x))
+        return frozenset(out)
 
     def guards(
         self, inside: Sequence[tuple[Residue, Leaf]], every: Sequence[tuple[Residue, Leaf, Any]],
@@ -689,7 +725,7 @@ class Reader:
     ) -> tuple[Term, ...]:  # fmt: skip
         """What is answered wherever an operation is executed, and not wherever it is not."""
 
-        def told(r: Residue, decisions: Iterable[Decision]) -> dict[Term, None]:
+        def conditions(r: Residue, decisions: Iterable[Decision]) -> dict[Term, None]:
             out: dict[Term, None] = {}
             for d in decisions:
                 c, parts = (d.c, d.parts) if d.yes else (-d.c - 1, negated(d.parts))
@@ -701,7 +737,7 @@ class Reader:
 
         found: dict[Term, None] = {}
         for r, leaf in inside:
-            found |= told(r, leaf.decisions)
+            found |= conditions(r, leaf.decisions)
 
         def holds(r: Residue, leaf: Leaf, g: Term) -> bool | None:
             return self.holds(leaf, g, r, steps, tile, before)
@@ -712,11 +748,38 @@ class Reader:
         return tuple(sorted(needed, key=str))
 
 
+#: An operation of a region: its site, and which of its executions on one way.
+_Key = tuple[int, int]
+_Way = tuple[Residue, Leaf, list[_Key]]
+
+
+def alike(old: Event, new: Event) -> None:
+    """Accepts that an operation does the same on all ways at one residue."""
+    if old != new:
+        raise NotReadError("an operation that differs from way to way")
+
+
+def ordered(every: Iterable[_Way]) -> list[_Key]:
+    """The operations of all ways, in an order that each way has."""
+    order: list[_Key] = []
+    for _, _, keys in sorted(every, key=lambda x: -len(x[2])):
+        at = 0
+        for key in keys:
+            if key in order:
+                if order.index(key) < at:
+                    raise NotReadError("operations in different orders")
+                at = order.index(key) + 1
+            else:
+                order.insert(at, key)
+                at += 1
+    return order
+
+
 def _kind(value: Any) -> Any:
     if isinstance(value, int | Value):
         return "number"
     if isinstance(value, tuple):
-        return ("lanes", len(value))
+        return ("lanes", *map(_kind, value))
     return value
 
 

@@ -46,7 +46,10 @@ class Decision:
 
 @dataclass(slots=True)
 class Leaf:
-    """One way through the code: events, decisions, and where it leads: a header, or None at the end."""
+    """One way through the code: events, decisions, and where it leads: a header, or None at the end.
+
+    ``whole``: its events before those of a loop's last turn were cut off; None: none were.
+    """
 
     agent: Any
     path: PathCondition
@@ -55,6 +58,15 @@ class Leaf:
     target: int | None = None
     answer: int = 0
     moves: int = 0
+    whole: tuple[Event, ...] | None = None
+
+    @property
+    def all(self) -> tuple[Event, ...]:
+        return self.events if self.whole is None else self.whole
+
+    def cut(self, rest: tuple[Event, ...]) -> Leaf:
+        """The way with these of its events alone, the others being those of a loop's last turn."""
+        return replace(self, events=rest, whole=self.all)
 
 
 def resolve(space: SymbolicContext, agent: Any) -> None:

@@ -198,6 +198,6 @@ def _order(g: Graph, rings: list[str], role: int) -> tuple[object, ...]:
         if s in moving:
             place = (segments.index(at.segment), at.tiles, inner[at.segment].index(at.inner), at.loops)
         tiles = g.p.roles[role].body[at.segment // 2]
-        dealt = (tiles.first, tiles.stride, tiles.count) if isinstance(tiles, Tiles) else None
-        found.append((s.op.ring, s.op.index, place, dealt if at.tiles else None, s.domain))
+        round_robin = (tiles.first, tiles.stride, tiles.count) if isinstance(tiles, Tiles) else None
+        found.append((s.op.ring, s.op.index, place, round_robin if at.tiles else None, s.domain))
     return tuple(found)

@@ -98,11 +98,15 @@ class Graph:
         self.flows: tuple[Flow, ...]
         self.sites, self.flows = places(p)
         self.warps = [frozenset(t // p.warp for t in r.threads) for r in p.roles]
+        self.groups = [frozenset(w // 4 for w in some) for some in self.warps]
+        self.on: dict[str, list[int]] = {}
+        for i, s in enumerate(self.sites):
+            self.on.setdefault(s.op.ring, []).append(i)
 
     # ---------------------------------------------------------------- events
 
     def of(self, ring: str, kinds: Iterable[Kind]) -> list[int]:
-        return [i for i, s in enumerate(self.sites) if s.op.ring == ring and s.op.kind in kinds]
+        return [i for i in self.on.get(ring, ()) if self.sites[i].op.kind in kinds]
 
     def exists(self, step: Step) -> list[Term]:
         return exists(self.sites[step.site], step.u, step.n)
@@ -134,8 +138,9 @@ class Graph:
 
     def between(self, a: int, b: int) -> Level:
         """The level that holds every pair of a thread of one site and one of another."""
-        threads = {*self.threads(a), *self.threads(b)}
-        return Level.THREAD if len(threads) == 1 else max(Level.WARP, self.near(min(threads), max(threads)))
+        x, y = self.threads(a), self.threads(b)
+        low, high = min(*x, *y), max(*x, *y)
+        return Level.THREAD if low == high else max(Level.WARP, self.near(low, high))
 
     # ---------------------------------------------------------------- hops
 
@@ -256,8 +261,9 @@ class Graph:
             own &= isinstance(how, Program | Same)
             released |= own and self._releases(start, step)
             fence = self.sites[step.site].op.kind is Kind.FENCE and step.half is Half.OUT
-            # strictly, a fence bridges what its own thread did
-            bridged |= fence and (reach is Level.THREAD or self.policy is Policy.PRACTICAL)
+            # strictly, a fence bridges what its own thread did; one of a block's memory, what happened there
+            near = own if self.sites[step.site].op.narrow else self.policy is Policy.PRACTICAL
+            bridged |= fence and (reach is Level.THREAD or near)
             here = step
         if reach < demand.level:
             raise RejectedError("the path does not lead from every thread to every thread")

@@ -38,16 +38,18 @@ class Term:
         self.const = const
         self._hash: int | None = None
 
-    def __add__(self, other: Term | int) -> Term:
-        if isinstance(other, int):
-            return Term(self.parts, self.const + other)
+    def plus(self, other: Term, k: int) -> Term:
+        """This term and ``k`` times another."""
         parts = dict(self.parts)
-        for atom, k in other.parts.items():
-            parts[atom] = parts.get(atom, 0) + k
-        return Term(parts, self.const + other.const)
+        for atom, c in other.parts.items():
+            parts[atom] = parts.get(atom, 0) + c * k
+        return Term(parts, self.const + other.const * k)
+
+    def __add__(self, other: Term | int) -> Term:
+        return Term(self.parts, self.const + other) if isinstance(other, int) else self.plus(other, 1)
 
     def __sub__(self, other: Term | int) -> Term:
-        return self + (-other if isinstance(other, int) else other * -1)
+        return Term(self.parts, self.const - other) if isinstance(other, int) else self.plus(other, -1)
 
     def __mul__(self, k: int) -> Term:
         return Term({a: c * k for a, c in self.parts.items()}, self.const * k)
@@ -68,11 +70,8 @@ class Term:
         out = Term(None, self.const)
         for atom, k in self.parts.items():
             if isinstance(atom, Apply):
-                out = out + Term({Apply(atom.function, atom.argument.put(values)): k})
-            elif atom in values:
-                out = out + values[atom] * k
-            else:
-                out = out + Term({atom: k})
+                atom = Apply(atom.function, atom.argument.put(values))
+            out = out.plus(values[atom] if isinstance(atom, str) and atom in values else Term({atom: 1}), k)
         return out
 
     def names(self) -> set[str]:
@@ -115,7 +114,8 @@ ZERO = num(0)
 
 def equal(a: Term, b: Term) -> list[Term]:
     """The two constraints that make two terms equal."""
-    return [a - b, b - a]
+    apart = a - b
+    return [apart, -apart]
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ def follows(premises: Sequence[Term], goal: Term, by: Sum) -> None:
     for i, m in by.multipliers:
         if type(i) is not int or type(m) is not int or m < 0 or not 0 <= i < len(premises):
             raise RejectedError("a sum's multiplier is negative, or of no premise")
-        rest = rest - premises[i] * m
+        rest = rest.plus(premises[i], -m)
     if rest.parts or rest.const < 1 - by.divisor:
         raise RejectedError(f"{goal} >= 0 does not follow")
 

@@ -257,9 +257,9 @@ def _conflict(g: Graph, first: _Access, second: _Access, level: Level) -> Reache
 
 def overlap(g: Graph, i: int, x: Touch, k: int, y: Touch) -> Level | None:
     """How near the threads are that share bytes inside the slot, at most; None if no bytes are shared."""
-    whole = x.pieces is None or y.pieces is None
-    if whole:
-        return g.between(i, k)
+    most = g.between(i, k)
+    if x.pieces is None or y.pieces is None:
+        return most
     found: Level | None = None
     ranges = sorted([(*q, 0) for q in x.pieces or ()] + [(*q, 1) for q in y.pieces or ()])
     live: list[tuple[int, int, int, int]] = []
@@ -268,7 +268,7 @@ def overlap(g: Graph, i: int, x: Touch, k: int, y: Touch) -> Level | None:
         for q in live:
             if q[3] != r[3]:
                 found = max(found or Level.THREAD, g.near(q[2], r[2]))
-        if found is g.between(i, k):
+        if found is most:
             return found
         live.append(r)
     return found

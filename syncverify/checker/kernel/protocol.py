@@ -88,7 +88,8 @@ class Op:
     ``(index div depth + parity) mod 2``. ``count``: arrivals of one thread; threads that an execution barrier
     waits for; groups that a drain leaves pending; registers. ``bytes``: announced or copied by one thread.
     ``guard``: constraints under which it is executed. ``synchronizes``: false for relaxed ends. ``narrow``: a
-    release of block scope at another block's barrier, which hands on completed asynchronous accesses at most.
+    release of block scope at another block's barrier, which hands on completed asynchronous accesses at most;
+    a fence of a block's own memory, in a cluster.
     ``label``: what a use belongs to, or the warp-collective instruction that several roles execute together.
     """
 

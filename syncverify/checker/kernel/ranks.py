@@ -39,7 +39,7 @@ def asynchronous(g: Graph) -> list[int]:
 def growing(g: Graph, ranks: Ranks) -> Iterator[Owed]:
     """That the rank grows along each edge."""
     wanted = {(i, False) for i in range(len(g.sites))} | {(i, True) for i in asynchronous(g)}
-    if set(ranks) != wanted or len({len(r) for r in ranks.values()}) != 1:
+    if set(ranks) != wanted or len({len(r) for r in ranks.values()}) > 1:
         raise RejectedError("ranks of other sites, or of different lengths")
     for terms in ranks.values():
         for t in terms:
@@ -95,7 +95,12 @@ def _drains(g: Graph) -> Iterator[tuple[int, int, int, int, list[Term], Step, St
     for i, x in enumerate(g.sites):
         if x.op.kind is not Kind.ASYNC:
             continue
-        twins = [t for t, y in enumerate(g.sites) if t == i or (y.op.label and y.op.label == x.op.label)]
+        # warps of one warpgroup execute one wgmma, which is over when all have committed it
+        twins = [
+            t
+            for t, y in enumerate(g.sites)
+            if t == i or (y.op.label and y.op.label == x.op.label and g.groups[x.role] & g.groups[y.role])
+        ]
         for t in twins if x.op.group is Group.WGMMA else [i]:
             for k, y in enumerate(g.sites):
                 if y.op.kind is not Kind.DRAIN or y.op.group is not x.op.group or y.role != g.sites[t].role:

@@ -19,12 +19,12 @@ MOST_SIBLINGS = 1
 MOST_FORMS, FEW_FORMS = 6, 2
 #: Decisions after which an exploration gives up that compares states so, three times as many while no state
 #: is at a new point.
-MOST_LOOSE = 1_200
+MOST_WEAKENED_NODES = 1_200
 #: How many times more where roles distribute iterations round-robin between them: there is a state for each
 #: place and role.
-OF_DEALT = 4
+ROUND_ROBIN_NODES_FACTOR = 4
 #: And where stages go on by whole turns at once.
-OF_SUMS = 8
+PREFIX_SUM_NODES_FACTOR = 8
 #: Widenings after which a state that holds another is widened all the same, where iterations are distributed
 #: round-robin; where stages go on by whole turns, so many times more.
 OFTEN_WIDENED = 6
@@ -35,7 +35,7 @@ EARLY, FEW_LEFT = 150, 6
 #: Times the events where so few decisions have been made that it is too early: runs between them are long.
 LONG_RUNS = 2
 #: Times more decisions round a ring where tiles are shared.
-IN_A_TEAM = 6
+BLOCK_GROUP_NODES_FACTOR = 6
 #: And where a state for so many of them is left to follow: the newest comes first there, so more are left
 #: than elsewhere, but nearly all of them round a ring that leads nowhere.
 LONGER, HALF = 8, 2
@@ -107,7 +107,7 @@ class ExplorationBudget:
 def ring_node_limit(size: int, shared: bool = False) -> int:
     """Decisions after which an exploration goes on without a ring of so many slots; ``shared``: of a cluster
     of a block group, which may share its tiles with others in several ways."""
-    return (60 + 30 * size) * (IN_A_TEAM if shared else 1)
+    return (60 + 30 * size) * (BLOCK_GROUP_NODES_FACTOR if shared else 1)
 
 
 def worklist_is_small(left: int, nodes: int, most: int = FEW_LEFT) -> bool:

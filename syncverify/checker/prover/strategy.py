@@ -9,6 +9,7 @@ taken only where an earlier one left the verdict undecided for one of its ``caus
     contents-as-data  the same; what shared memory holds is data        its contents decided
     every-size        sizes as terms, all trip counts at once           a size is open
     loads-as-sizes    the same; loaded numbers are sizes too            loaded data decided
+    data-as-words     the same; what memory holds is any word           contents or data decided
     any-grid          the same for a grid of any extents                blocks differ, or loads decided
     small-sizes       the smallest sizes, to refute                     nothing was decided
     followed          plain accesses to global memory followed          blocks read what others write
@@ -34,6 +35,7 @@ class Step(StrEnum):
     CONTENTS_AS_DATA = "contents-as-data"
     EVERY_SIZE = "every-size"
     LOADS_AS_SIZES = "loads-as-sizes"
+    DATA_AS_WORDS = "data-as-words"
     ANY_GRID = "any-grid"
     SMALL_SIZES = "small-sizes"
     FOLLOWED = "followed"
@@ -43,6 +45,7 @@ class Step(StrEnum):
 CAUSES: dict[Step, frozenset[Cause]] = {
     Step.CONTENTS_AS_DATA: frozenset({Cause.SHARED_CONTENTS}),
     Step.LOADS_AS_SIZES: frozenset({Cause.GLOBAL_DATA}),
+    Step.DATA_AS_WORDS: frozenset({Cause.SHARED_CONTENTS, Cause.GLOBAL_DATA, Cause.DATA}),
     Step.ANY_GRID: frozenset({Cause.GRID_CASES, Cause.GLOBAL_DATA, Cause.SHARED_CONTENTS}),
 }
 #: Exact checks that a proof for every size may ask for.
@@ -77,7 +80,7 @@ class Effort:
     small: bool = True
     refutes: bool = True
 
-    def team(self, clusters: int) -> ExplorationBudget | None:
+    def block_group(self, clusters: int) -> ExplorationBudget | None:
         """What the look at block groups of so many clusters may cost."""
         return {2: self.two, 3: self.three}.get(clusters, self.more)
 
@@ -98,21 +101,25 @@ class ReplayEffort:
 REPLAY = ReplayEffort(steps=150_000, each=100_000, executions=40)
 
 
+#: The search for an input that does harm, where data leaves a kernel undecided: some two seconds.
+SEARCH = ReplayEffort(steps=60_000, each=20_000, executions=24)
+
+
 class Entry(StrEnum):
     """Who asks for a verdict."""
 
     IR = "ir"  # a kernel of the IR: check, the API, certificates, the gate's first stage
-    IR_TEAM_LAUNCH = "ir-team-launch"  # one launch of blocks that share global memory in block groups
+    IR_GROUP_LAUNCH = "ir-group-launch"  # one launch of blocks that share global memory in block groups
     PTX = "ptx"  # PTX or CUDA: check, the API, certificates
     GATE_FIRST = "gate-first"  # the gate's second stage: a right kernel needs no more than this
     GATE = "gate"  # and what is looked at once the usual sizes are proved
 
 
-_TEAMS = ExplorationBudget(
+_GROUPS = ExplorationBudget(
     events=600_000, max_nodes=3_000, max_unconfirmed_failures=0, branch_when_nobody_else_can_run=True
 )
-_THREE = replace(_TEAMS, events=1_500_000, max_nodes=8_000)
-_MORE = replace(_TEAMS, events=100_000, max_nodes=500)
+_THREE = replace(_GROUPS, events=1_500_000, max_nodes=8_000)
+_MORE = replace(_GROUPS, events=100_000, max_nodes=500)
 #: The first attempt asks only when no agent can go on: states mostly repeat soonest then.
 _FIRST = ExplorationBudget(
     events=200_000,
@@ -154,25 +161,25 @@ _GATE_FIRST = replace(
     branch_when_nobody_else_can_run=True,
     extension_factor=4,
 )
-_GATE_TEAMS = ExplorationBudget(
+_GATE_GROUPS = ExplorationBudget(
     events=2_000_000, max_nodes=6_000, max_unconfirmed_failures=0, branch_when_nobody_else_can_run=True
 )
 _GATE_LAUNCH = Budget(max_events=4_000_000)
 #: One run, of any length.
-_TEAM_LAUNCH = replace(_TEAMS, events=3_000_000, max_events_per_run=3_000_000, max_nodes=500)
+_GROUP_LAUNCH = replace(_GROUPS, events=3_000_000, max_events_per_run=3_000_000, max_nodes=500)
 
 EFFORTS: dict[Entry, Effort] = {
-    Entry.IR: Effort(first=_FIRST, for_barrier=40, each=_TEAMS, two=_TEAMS, three=_THREE, more=_MORE),
-    Entry.IR_TEAM_LAUNCH: Effort(first=_TEAM_LAUNCH, rest=None, small=False),
+    Entry.IR: Effort(first=_FIRST, for_barrier=40, each=_GROUPS, two=_GROUPS, three=_THREE, more=_MORE),
+    Entry.IR_GROUP_LAUNCH: Effort(first=_GROUP_LAUNCH, rest=None, small=False),
     Entry.PTX: Effort(
-        first=_PTX_FIRST, rest=_PTX, each=_TEAMS, two=_TEAMS, three=_THREE, more=_MORE, small=False
+        first=_PTX_FIRST, rest=_PTX, each=_GROUPS, two=_GROUPS, three=_THREE, more=_MORE, small=False
     ),
     Entry.GATE_FIRST: Effort(
         _GATE_LAUNCH,
         _GATE_FIRST,
         None,
-        each=_TEAMS,
-        two=_GATE_TEAMS,
+        each=_GROUPS,
+        two=_GATE_GROUPS,
         three=_THREE,
         more=_MORE,
         small=False,
@@ -187,6 +194,7 @@ __all__ = [
     "MAX_CHOICES",
     "MOST_EXACT",
     "REPLAY",
+    "SEARCH",
     "Effort",
     "Entry",
     "ReplayEffort",

@@ -72,9 +72,9 @@ def _node(g: ReachabilityGraph, n: Node, space: SymbolicContext) -> dict[str, An
             found = dict(n.substitution)
             made = [a for a, s in n.substitution if s != (0, ((a, 1),))]
             facts = affine_rows.needed(space, n.valuation, n.constraints)
-            told = affine_rows.order([*n.valuation, *facts])
-            pairs = affine_rows.products(space, [*made, *(a for a in told if a not in made)], names)
-            pairs = {a: f for a, f in pairs.items() if a in told and a not in names}
+            used_rows = affine_rows.order([*n.valuation, *facts])
+            pairs = affine_rows.products(space, [*made, *(a for a in used_rows if a not in made)], names)
+            pairs = {a: f for a, f in pairs.items() if a in used_rows and a not in names}
             new = [a for a in made if a not in pairs]
             atoms = [*new, *names, *pairs]
             return {

@@ -156,8 +156,8 @@ class _Replay:
         waiting: dict[tuple[int, bool | None], _Point] = {(-1, None): self.start(root, slack)}
         claimed = [n.get("by") for n in self.nodes if isinstance(n, dict) and n.get("is") == "covered"]
         self.covering = {by for by in claimed if isinstance(by, int)}
-        loose = (n for n in self.nodes if isinstance(n, dict) and "less" in n)
-        less = (n.get("by") if n["less"] is True else n["less"] for n in loose)
+        weakened = (n for n in self.nodes if isinstance(n, dict) and "less" in n)
+        less = (n.get("by") if n["less"] is True else n["less"] for n in weakened)
         self.knowing = {of for of in less if isinstance(of, int)}
         kept: dict[int, _Kept] = {}
         for i, node in enumerate(self.nodes):
@@ -290,9 +290,9 @@ class _Replay:
         self.clean(run, deferred_failures.confirmed_at_end(run, failures_under(run, self.policy)), at)
         return None
 
-    def comparable(self, run: Run, looked: int, at: str) -> None:
+    def comparable(self, run: Run, failures_seen: int, at: str) -> None:
         """Where states are compared by what they know, failures may not be lesser ones for what is not."""
-        if self.knowing and knowledge_order.masks_failure(run, looked, self.policy):
+        if self.knowing and knowledge_order.masks_failure(run, failures_seen, self.policy):
             raise RejectedError(at, "states are compared by what they know, which may hide a failure here")
 
     def clean(self, run: Run, failures: list[Failure], at: str) -> None:
@@ -362,12 +362,12 @@ class _Replay:
         if view is None:
             raise RejectedError(f"{at}.is", "a question where another was asked just before")
         if node.get("is") == "covered":
-            loosely_by = ["less"] if "less" in node else []
-            claimed = self.fields(node, "covered", at, "by", "as", *loosely_by)
+            weakened_by = ["less"] if "less" in node else []
+            claimed = self.fields(node, "covered", at, "by", "as", *weakened_by)
             target = kept.get(number(claimed["by"], f"{at}.by", 0))
             if target is None or not self.like(target, view, state, claimed, at):
                 raise RejectedError(f"{at}.by", "that node has another form")
-            if loosely_by or target.judged != self.form(point):
+            if weakened_by or target.judged != self.form(point):
                 self.fallback_reason = "the kernel distinguishes states that the checker does not"
             self.case_of(target.rows, target.path, view, state.path, claimed["as"], at)
             return []
@@ -499,13 +499,13 @@ class _Replay:
                 raise RejectedError(f"{at}.facts[{i}]", "each fact is about another sum, in lowest terms")
             plain.inequalities[parts] = c
             path.assume(c, parts)
-        told = [(c, parts) for parts, c in plain.inequalities.items()]
-        shown = set(affine_rows.order([*rows, *(s for s in told if any(a in pairs for a, _ in s[1]))]))
+        facts = [(c, parts) for parts, c in plain.inequalities.items()]
+        shown = set(affine_rows.order([*rows, *(s for s in facts if any(a in pairs for a, _ in s[1]))]))
         for a in reversed([*pairs]):
             shown |= set(pairs[a]) if a in shown else set()
         if not {*new, *pairs} <= shown:
             raise RejectedError(f"{at}.as", "unknowns that no register has")
-        if affine_rows.needed(space, rows, told) != told:
+        if affine_rows.needed(space, rows, facts) != facts:
             raise RejectedError(f"{at}.facts", "one of them says nothing that the others do not")
         found = {
             a: affine_rows.read(s, names, f"{at}.as[{i}]")

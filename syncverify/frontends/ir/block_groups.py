@@ -13,12 +13,12 @@ from syncverify.ir.evaluate import expressions, statements
 from syncverify.ir.expr import BUILTINS, Binary, Expr, Int, Var, names, walk
 
 
-def team_size(kernel: n.Kernel) -> int:
+def group_size(kernel: n.Kernel) -> int:
     """How many blocks a block group has, where blocks share global memory in block groups; 0 where they do
     not.
 
     It is told from what blocks divide their number by. A wrong number proves nothing wrong: places of a
-    team that others might reach are found where they are reached.
+    group that others might reach are found where they are reached.
     """
     if not synchronizes_globally(kernel):
         return 0
@@ -124,7 +124,7 @@ def assumed(kernel: n.Kernel, restores: bool) -> tuple[str, ...]:
     """What a proof for every size takes for granted where blocks share global memory in block groups;
     ``restores``:
     flags are left as they are found."""
-    if not team_size(kernel):
+    if not group_size(kernel):
         return ()
     spun = sorted({s.src.tensor for s in statements(kernel.body) if isinstance(s, n.SpinGlobal)})
     others = sorted(written(kernel) - tracked(kernel))
@@ -137,4 +137,4 @@ def assumed(kernel: n.Kernel, restores: bool) -> tuple[str, ...]:
     return tuple(out)
 
 
-__all__ = ["assumed", "in_rows", "position_from_block", "team_size", "tracked"]
+__all__ = ["assumed", "in_rows", "position_from_block", "group_size", "tracked"]

@@ -476,15 +476,15 @@ class Code(TurnText):
         self.has_decisions |= any(self._varies(operands[i]) for i in fixed)
         program = self.program
         memo: dict[Any, Event] = {}
-        team = op.places[0][1] if program.tables.team and op.places else -1
-        bends = [self.slots[x] for x in bent(operands) if team >= 0]
+        block_group = op.places[0][1] if program.tables.block_group and op.places else -1
+        bends = [self.slots[x] for x in bent(operands) if block_group >= 0]
 
         def slow(r: Registers, key: Any) -> Event | None:
             here = r[PC]
             values = [read(r) for read in readers]
             opened = symbolic(key)
             if op.ahead or op.places or any(map(symbolic, values)):
-                opened = team < 0 or not keeps(key, values, values[team], (r[i] for i in bends))
+                opened = block_group < 0 or not keeps(key, values, values[block_group], (r[i] for i in bends))
                 values = program.numbers(values, op)
             for i in fixed:
                 v = values[i]

@@ -435,7 +435,7 @@ class DataOps(Ops):
 
     def _from_block(self, op: Op, at: int) -> None:
         """Where blocks hand on flags, what one holds or is compared with is told from the block's number."""
-        if self.t.relay:
+        if self.t.flag_chain:
             op.ahead = at, op.add(Var("block"))
 
     def spin(self, s: n.SpinGlobal, site: int) -> Op:

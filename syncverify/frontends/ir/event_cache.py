@@ -31,13 +31,12 @@ def bent(exprs: Iterable[Expr]) -> frozenset[str]:
     return frozenset(found)
 
 
-def keeps(key: Any, values: Sequence[Any], team: Any, bends: Iterable[Any]) -> bool:
-    """Whether the event of a key may be kept. ``values``: of its operands; ``team``: the number of the block
-    group,
-    or of the cluster, by which the place moves; ``bends``: registers of names that are bent."""
-    if not isinstance(team, AffineTerm) or any(map(symbolic, bends)):
+def keeps(key: Any, values: Sequence[Any], block_group: Any, bends: Iterable[Any]) -> bool:
+    """Whether the event of a key may be kept. ``values``: of its operands; ``block_group``: the number of the
+    block group, or of the cluster, by which the place moves; ``bends``: registers of names that are bent."""
+    if not isinstance(block_group, AffineTerm) or any(map(symbolic, bends)):
         return False
-    return multiples((x for x in _flat((key, values)) if isinstance(x, AffineTerm)), team)
+    return multiples((x for x in _flat((key, values)) if isinstance(x, AffineTerm)), block_group)
 
 
 def _flat(value: Any) -> Iterator[Any]:

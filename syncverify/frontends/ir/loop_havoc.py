@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from syncverify.frontends.ir.code import Program
 
 #: Among how many roles iterations are distributed round-robin.
-DEALT = 2
+ROUND_ROBIN_ROLES = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class TurnText(CodeText):
         """
         if turning.round_robin:
             self._pause()
-        self._take(turning, str(DEALT - 1 if turning.round_robin else 1))
+        self._take(turning, str(ROUND_ROBIN_ROLES - 1 if turning.round_robin else 1))
 
     def _choose(self, name: str, e: Expr) -> str | None:
         """Text for what comparisons choose in this iteration, where that is one of a loop; else None."""
@@ -108,7 +108,12 @@ class TurnText(CodeText):
 def is_round_robin(s: n.For) -> bool:
     """Whether each role takes some iterations of a loop only: in ``for i in wg..turns step 2``."""
     first = names(s.lo)
-    return isinstance(s.step, Int) and s.step.value == DEALT and bool(first) and first <= {"wg", "warp"}
+    return (
+        isinstance(s.step, Int)
+        and s.step.value == ROUND_ROBIN_ROLES
+        and bool(first)
+        and first <= {"wg", "warp"}
+    )
 
 
 def _readers(s: n.For, sizes: set[str]) -> int:

@@ -1,6 +1,6 @@
 """What each statement emits: its operands, and how their values become events and faults.
 
-Control flow, integer registers and value registers are ``execute_code``'s; this file knows the rest.
+Control flow, integer registers and value registers are ``code``'s; this file knows the rest.
 An ``Op`` is a pure function of its operands and of the class's place, so its events are memoized.
 """
 
@@ -24,7 +24,7 @@ from syncverify.ir.footprints import (
 from syncverify.model.events import GLOBAL_MEMORY, TENSOR_SHIFT, Ev, Event, Flag
 from syncverify.model.proxies import Scope
 from syncverify.symbolic.context import NotConcrete
-from syncverify.symbolic.protocol import MEMBER, TEAM
+from syncverify.symbolic.protocol import BLOCK_GROUP, MEMBER
 
 SCOPES = {"cta": Scope.CTA, "cluster": Scope.CLUSTER, "gpu": Scope.GPU, "sys": Scope.SYS}
 #: Places and numbers of them beyond this are not looked at where global memory has windows.
@@ -241,13 +241,13 @@ class Ops:
         op.addresses |= sizes
         tensor, el = self.t.tensors[g.tensor]
         each = bool(self.t.of_each & names(g.start))
-        number = (MEMBER if each else TEAM) if self.t.team else "block"
-        moved = op.add(Var(number)) if self.t.relay or self.t.team else -1
+        number = (MEMBER if each else BLOCK_GROUP) if self.t.block_group else "block"
+        moved = op.add(Var(number)) if self.t.flag_chain or self.t.block_group else -1
         op.places = ((start, moved),) if moved >= 0 else ()
 
         def build(where: Where, v: Sequence[Value]) -> int:
             base, low = tensor << TENSOR_SHIFT, 0
-            if self.t.team:
+            if self.t.block_group:
                 base, low = base + self.t.ahead(_int(v[moved]) * el, each), -FARTHEST
             elif moved >= 0 and v[moved]:
                 base, low = self.t.window(tensor, where.cta, _int(v[moved]) * el), -FARTHEST
@@ -265,7 +265,7 @@ class Ops:
             alike = all(isinstance(v[i], int) for i in sizes)
             ranges = one(0) if alike else [one(j) for j in range(len(where.lanes))]
             found = footprint(GLOBAL_MEMORY, ranges, where.lanes)
-            if self.t.team:
+            if self.t.block_group:
                 self.t.keep_within(tensor, _int(v[moved]) * el, each, found)
             return self.t.footprints.add(found)
 

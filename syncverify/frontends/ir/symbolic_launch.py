@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from syncverify.checker.prover.modular.group_positions import any_member, members, one_team
+from syncverify.checker.prover.modular.group_positions import any_member, members, one_group
 from syncverify.checker.prover.modular.group_strides import Strides
-from syncverify.frontends.ir.block_groups import in_rows, position_from_block, team_size, tracked
+from syncverify.frontends.ir.block_groups import group_size, in_rows, position_from_block, tracked
 from syncverify.frontends.ir.cluster_classes import features, representatives
 from syncverify.frontends.ir.code import Program
 from syncverify.frontends.ir.flag_chain import Moved, flag_tensors, placed, two_blocks, written
@@ -22,7 +22,7 @@ from syncverify.ir.expr import Binary, Expr, Int, evaluate, names
 from syncverify.ir.launch_grid import Grid
 from syncverify.model.events import ANY, TENSOR_SHIFT
 from syncverify.symbolic.context import AffineTerm, NotConcrete, SymbolicContext
-from syncverify.symbolic.protocol import MEMBER, TEAM
+from syncverify.symbolic.protocol import BLOCK_GROUP, MEMBER
 
 #: Clusters of a grid with a number that are run one by one.
 MOST_BLOCKS = 8
@@ -52,13 +52,13 @@ def open_systems(
     that do not matter. ``alone``: clusters of a block group each by itself. Raises NotConcrete where numbers
     would matter.
     """
-    team = team_size(kernel)
-    kernel = with_flat_counters(sliced(kernel, tracked(kernel) if team else None))
+    block_group = group_size(kernel)
+    kernel = with_flat_counters(sliced(kernel, tracked(kernel) if block_group else None))
     _declarations(kernel, set(sizes))
     values = {**values, **{name: v for name, v in sizes.items() if isinstance(v, int)}}
     grid = Grid.of(kernel, values)
     flags = flag_tensors(kernel)
-    if not team and synchronizes_globally(kernel) and (not flags or grid.ctas > 1):
+    if not block_group and synchronizes_globally(kernel) and (not flags or grid.ctas > 1):
         raise NotConcrete("blocks synchronize through global memory")
     known = {name: v for name, v in values.items() if name not in sizes}
     symbols: dict[str, Any] = dict(sizes)
@@ -69,27 +69,27 @@ def open_systems(
         for name, value in [*zip((f"grid.{a}" for a in _AXES), across, strict=True), ("grid", total)]:
             del builtins[name]
             symbols[name] = value
-    placing = ("block", *(f"block.{a}" for a in _AXES), *([TEAM, MEMBER] if team else []))
+    placing = ("block", *(f"block.{a}" for a in _AXES), *([BLOCK_GROUP, MEMBER] if block_group else []))
     named = symbols | dict.fromkeys(placing)
     choice = elections(kernel, known, grid)
-    for blocks in two_blocks(across, space) if flags and not team else ():
+    for blocks in two_blocks(across, space) if flags and not block_group else ():
         laid = tables(kernel, values, len(blocks), True, written(kernel))
-        laid.relay = tuple(laid.range_of(name) for name in sorted(flags))
+        laid.flag_chain = tuple(laid.range_of(name) for name in sorted(flags))
         laid.moved = Moved(laid, space, blocks)
         program = Program(kernel, known | builtins, laid, named, space)
         here = placed(space, blocks)
         for lane in elected_lanes(program, grid, 0, choice, symbols, here):
             yield IrSystem.fresh(program, grid, dict(values), 0, lane, "", symbols, here)
-    if team:
-        clusters = team // grid.ctas
+    if block_group:
+        clusters = block_group // grid.ctas
         laid = tables(kernel, values, 1 if alone else clusters, True, tracked(kernel))
-        laid.team = True
+        laid.block_group = True
         anyone = alone and in_rows(kernel) > 0
         if anyone:
             laid.anyone, laid.of_each = Strides(clusters, _tensor_of), position_from_block(kernel)
-            each = [(ANY, any_member(team, grid.ctas, space))]
+            each = [(ANY, any_member(block_group, grid.ctas, space))]
         else:
-            here, laid.alone = one_team(across, team, space, in_rows(kernel) > 0)
+            here, laid.alone = one_group(across, block_group, space, in_rows(kernel) > 0)
             each = list(enumerate(members(here, grid.ctas) if alone else [here]))
         program = Program(kernel, known | builtins, laid, named, space)
         for i, some in each:

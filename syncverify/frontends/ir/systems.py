@@ -77,7 +77,7 @@ def _systems(
     tracks = synchronizes_globally(kernel)
     together = tracks and grid.clusters <= MAX_CLUSTERS
     if (spins(kernel) or mixes_atomics(kernel)) and not together:
-        yield from _teams(kernel, known, grid, source_hash)
+        yield from _block_groups(kernel, known, grid, source_hash)
         return
     program = Program(
         kernel, known | grid.sizes(), tables(kernel, known, grid.clusters if together else 1, tracks)
@@ -93,7 +93,7 @@ def _systems(
             yield IrSystem.fresh(program, grid, known, cluster, lane, source_hash)
 
 
-def _teams(
+def _block_groups(
     kernel: n.Kernel, known: Mapping[str, int], grid: Grid, source_hash: str
 ) -> Iterator[IrSystem | Unanalysable]:
     """A system for each kind of block group where a grid's clusters share global memory in small groups."""
@@ -113,10 +113,12 @@ def _teams(
         for lane in lanes:
             first = IrSystem.fresh(alone, grid, known, 0, lane, source_hash)
             traces = [traced(first.at(c)) for c in range(grid.clusters)]
-            for team in group_classes(traces, MAX_CLUSTERS):
-                if elected_lanes(alone, grid, team[0], choice) != lanes:
+            for block_group in group_classes(traces, MAX_CLUSTERS):
+                if elected_lanes(alone, grid, block_group[0], choice) != lanes:
                     raise NotDetermined("how lanes are split into classes depends on the block")
-                yield IrSystem.fresh(program(len(team)), grid, known, team[0], lane, source_hash)
+                yield IrSystem.fresh(
+                    program(len(block_group)), grid, known, block_group[0], lane, source_hash
+                )
     except NotDetermined as reason:
         yield Unanalysable(f"{start}: {reason}", kernel.span)
 
@@ -219,7 +221,7 @@ class IrAgent:
     def loop_invariant_registers(self) -> frozenset[int]:
         """Registers of blocks in block groups that no loop changes: they say who shares what with whom."""
         program, slots = self.code.program, self.code.slots
-        names = steady(program.kernel.body) if program.tables.team else frozenset[str]()
+        names = steady(program.kernel.body) if program.tables.block_group else frozenset[str]()
         return frozenset(slots[name] for name in names if name in slots)
 
     @property
@@ -303,7 +305,7 @@ class IrAgent:
         self.r[slot] = self.code.vecs.register(value) if isinstance(value, tuple) else value
 
     def normalize(self) -> Hashable:
-        """The snapshot without what no later event depends on; see ``execute_normal``."""
+        """The snapshot without what no later event depends on; see ``agent_canonical``."""
         r = self.r
         pc = r[PC] if r[PC] != QUEUED else r[QUEUE][0]
         kept = self.code.kept(pc)
@@ -357,11 +359,12 @@ class IrSystem:
             elected_lane=elected,
             cooperative=kernel.launch.cooperative,
             source_hash=source_hash,
+            entry=kernel.span,
             smem_names=t.smem_names,
             tracks_global=t.tracks_global,
-            flag_chain=t.relay,
+            flag_chain=t.flag_chain,
             footprint_partition=t.moved,
-            clusters_run_sequentially=bool(t.relay) or t.team,
+            clusters_run_sequentially=bool(t.flag_chain) or t.block_group,
             edits_maps=any(isinstance(s, n.TensormapReplace) for s in statements(kernel.body)),
             ends_barriers=any(isinstance(s, n.MbarrierInval) for s in statements(kernel.body)),
             dependent_launch=kernel.launch.dependent

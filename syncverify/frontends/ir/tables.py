@@ -57,12 +57,12 @@ class Tables:
     _bases: dict[str, int] = field(default_factory=dict)
     _per_cta: int = 0
     untracked: frozenset[int] = frozenset()  # tensors that are left alone even so
-    relay: tuple[tuple[int, int], ...] = ()  # where flags lie that blocks hand on from each to the next
+    flag_chain: tuple[tuple[int, int], ...] = ()  # where flags lie that blocks hand on from each to the next
     windows: list[tuple[int, int, int]] = field(default_factory=list)  # tensor, CTA, bytes per block
     moved: FootprintPartition | None = None  # the same, as the checker sees them
-    team: bool = False  # the blocks are a block group that represents all of a grid
+    block_group: bool = False  # the blocks are a block group that represents all of a grid
     alone: bool = False  # there is no other
-    strides: dict[int, int] = field(default_factory=dict)  # by tensor: bytes from team to team
+    strides: dict[int, int] = field(default_factory=dict)  # by tensor: bytes from group to group
     anyone: Strides | None = None  # the system is any cluster of such a block group
     of_each: frozenset[str] = frozenset()  # what is then told from which cluster it is
 
@@ -90,7 +90,7 @@ class Tables:
 
     def keep_within(self, tensor: int, step: int, each: bool, reached: Footprint) -> None:
         """Raises NotConcrete where a block group may reach what is another's: all that it reaches of a tensor
-        lies within as many bytes as places move by from team to team."""
+        lies within as many bytes as places move by from group to group."""
         base = tensor << TENSOR_SHIFT
         if self.anyone is not None:
             self.anyone.keep(base, step, each, reached.intervals)

@@ -1,4 +1,4 @@
-"""The walk over a kernel that checks names, kinds and scopes; ``verify_ops`` adds a rule per operation."""
+"""The walk over a kernel that checks names, kinds and scopes; ``operations`` adds a rule per operation."""
 
 from __future__ import annotations
 

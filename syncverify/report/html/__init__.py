@@ -19,6 +19,7 @@ from syncverify.base.source import Span
 from syncverify.report import text
 from syncverify.report.base import (
     Report,
+    acceptance,
     counted,
     kernel_names,
     place,
@@ -86,6 +87,7 @@ def _kernel(report: Report, index: int, k: KernelReport, name: str) -> dict[str,
         "values": values_text(k.scope.named_values),
         "assume": list(k.scope.assume),
         "assumptions": list(k.assumptions),
+        "acceptance": acceptance(k),
         "replay": replay_text(k),
         "findings": [_finding(k, d) for d in k.diagnostics],
         "witness": None if k.witness is None else _witness(k.witness),
@@ -103,13 +105,17 @@ def _finding(k: KernelReport, d: Diagnostic) -> dict[str, Any]:
         "message": d.message,
         "file": file,
         "line": line,
-        "labels": [{"file": r.span.file, "line": r.span.line, "text": r.text} for r in d.related],
+        "labels": [
+            {"file": r.span.file, "line": r.span.line, "text": r.text, "detail": r.detail} for r in d.related
+        ],
         "fix": d.fix,
+        "cause": None if d.cause is None else str(d.cause),
         "repair": None
         if d.repair is None
         else {
             "mistake": str(d.repair.mistake),
             "text": d.repair.text,
+            "at": d.repair.span.line,
             "line": d.repair.edit.line if d.repair.edit else 0,
             "old": list(d.repair.edit.old) if d.repair.edit else [],
             "new": list(d.repair.edit.new) if d.repair.edit else [],

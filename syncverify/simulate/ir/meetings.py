@@ -71,8 +71,8 @@ class Meetings(Mbarriers):
     ) -> bool:
         """Arrives at a barrier of this CTA; False if the group blocks there."""
         n = s.named.get(key, fresh)
-        told = (0, 0) if key[3] & NO_MEMORY else (s.H[g] | s.O[g], s.A[g] | s.AO[g])
-        mine = (g, *told, s.node[g])
+        published = (0, 0) if key[3] & NO_MEMORY else (s.H[g] | s.O[g], s.A[g] | s.AO[g])
+        mine = (g, *published, s.node[g])
         waiting = n.waiting | (1 << g if blocks else 0)
         brought = tuple(sorted((*n.brought, mine)))
         s.named[key] = replace(n, arrived=n.arrived | 1 << g, waiting=waiting, brought=brought)

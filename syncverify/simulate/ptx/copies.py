@@ -527,8 +527,8 @@ def _land(
                     _SECTION,
                 )
             if not left[0]:
-                object_.told(only(wrote))
-                object_.told(only(read))
+                object_.acquire(only(wrote))
+                object_.acquire(only(read))
                 _over(m, wrote)
                 reads[0] -= 1
                 if not reads[0]:

@@ -50,7 +50,7 @@ class MBarrier:
     complete_near: Clock | None = None
     used: Lanes = field(default_factory=lambda: np.zeros(0, np.int32))  # by thread: epoch of its last use
 
-    def told(self, clock: Clock, near: Clock | None = None) -> None:
+    def acquire(self, clock: Clock, near: Clock | None = None) -> None:
         """Something arrives with what it knows; ``near``: what waits of scope cta learn of it, if less."""
         self.clock = merged(self.clock, clock)
         self.near = merged(self.near, clock if near is None else near)
@@ -161,10 +161,10 @@ def arrive(
     barrier.pending -= count
     if clock is not None:
         if f.warp.block is barrier.block:
-            barrier.told(clock)
+            barrier.acquire(clock)
         else:
             narrow = too_narrow(clock)
-            barrier.told(clock if scope >= SCOPES["cluster"] else narrow, narrow)
+            barrier.acquire(clock if scope >= SCOPES["cluster"] else narrow, narrow)
     m.version += 1
     settle_phase(m, barrier)
 

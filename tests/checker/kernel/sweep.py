@@ -97,12 +97,13 @@ def proofs(families: list[str]) -> dict[str, tuple[Protocol, Proof]]:
 
 
 def transplanted(
-    seed: int, many: int, good: dict[str, tuple[Protocol, Proof]], seconds: float = 1e9, ok: Accept = kernel
-) -> Counts:
+    seed: int, many: int, good: dict[str, tuple[Protocol, Proof]], seconds: float = 1e9, ok: Accept = kernel,
+    until: int = 10**9,
+) -> Counts:  # fmt: skip
     """A proof of the right protocol, handed in for a mutant."""
     r, c = random.Random(seed), Counts()
     more = _until(seconds, many)
-    while more(c):
+    while more(c) and len(c.mistakes) < until:
         name = r.choice(list(good))
         p, proof = good[name]
         p, what = mutated(r, p, r.choice((1, 1, 2)), keep=True)
@@ -119,12 +120,13 @@ def transplanted(
 
 
 def corruptions(
-    seed: int, many: int, good: dict[str, tuple[Protocol, Proof]], seconds: float = 1e9, ok: Accept = kernel
-) -> Counts:
+    seed: int, many: int, good: dict[str, tuple[Protocol, Proof]], seconds: float = 1e9, ok: Accept = kernel,
+    until: int = 10**9,
+) -> Counts:  # fmt: skip
     """A proof with one datum changed, half of the time for a mutant."""
     r, c = random.Random(seed), Counts()
     more = _until(seconds, many)
-    while more(c):
+    while more(c) and len(c.mistakes) < until:
         name = r.choice(list(good))
         p, proof = good[name]
         what: list[str] = []

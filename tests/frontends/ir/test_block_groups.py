@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from syncverify.base.diagnostics import KernelReport, Policy, ScopeKind, Verdict
-from syncverify.checker.prover.modular.block_groups import Trace, shape, teams, traced
+from syncverify.checker.prover.modular.block_groups import Trace, partition, shape, traced
 from syncverify.driver.ir import check_kernel
 from syncverify.frontends.ir.systems import IrSystem, systems
 from syncverify.ir.text.parser import parse
@@ -160,9 +160,9 @@ def _trace(*places: tuple[int, int], written: bool = True) -> Trace:
 
 
 def test_clusters_that_only_read_the_same_bytes_are_apart() -> None:
-    assert teams([_trace((0, 8), written=False), _trace((4, 12), written=False)]) == [(0,), (1,)]
-    assert teams([_trace((0, 8), written=False), _trace((4, 12))]) == [(0, 1)]
-    assert teams([_trace((0, 8)), _trace((8, 16))]) == [(0,), (1,)]
+    assert partition([_trace((0, 8), written=False), _trace((4, 12), written=False)]) == [(0,), (1,)]
+    assert partition([_trace((0, 8), written=False), _trace((4, 12))]) == [(0, 1)]
+    assert partition([_trace((0, 8)), _trace((8, 16))]) == [(0,), (1,)]
 
 
 def test_shapes_tell_how_accesses_meet() -> None:

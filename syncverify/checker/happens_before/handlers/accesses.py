@@ -126,20 +126,20 @@ def _overwrite(
     run: Run, t: LaneClass, record: Record, shadow: Shadow, lo: int, hi: int, clean: set[Record]
 ) -> None:
     """Judges a write of ``lo..hi`` against all accesses there, then enters it."""
-    beside = False
+    same_store = False
     for s in shadow.overlapping(lo, hi):
         a, b = max(s.lo, lo), min(s.hi, hi)
         w = s.write
         if w is not None:
             record.over = w
-            beside = beside or _may_store_together(run, t, w, record)
+            same_store = same_store or _may_store_together(run, t, w, record)
             if w not in clean and judge(run, t, w, record, a, b):
                 clean.add(w)
         for r in s.reads.values():
-            beside = beside or _may_store_together(run, t, r, record)
+            same_store = same_store or _may_store_together(run, t, r, record)
             if r not in clean and judge(run, t, r, record, a, b):
                 clean.add(r)
-    shadow.write(lo, hi, record, beside)
+    shadow.write(lo, hi, record, same_store)
 
 
 def _may_store_together(run: Run, t: LaneClass, first: Record, second: Record) -> bool:

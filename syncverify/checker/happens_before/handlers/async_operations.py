@@ -19,7 +19,6 @@ from syncverify.checker.happens_before.run import (
     AsyncOperation,
     LaneClass,
     Run,
-    Unmodelled,
     before,
 )
 from syncverify.checker.happens_before.shadow import IN_FLIGHT, Record
@@ -222,13 +221,14 @@ def on_wgmma_fence(run: Run, t: LaneClass, event: Event) -> int:
 
 def on_wgmma(run: Run, t: LaneClass, event: Event) -> int:
     """An asynchronous matrix product: reads through the async proxy, owns its registers until a wait."""
-    _, site, acc, fp_a, frag_a, fp_b, accumulates, others, *told = event
+    _, site, acc, fp_a, frag_a, fp_b, accumulates, others, *declared = event
     if meet(run, t, event) == RETRY:
         return RETRY
     number = t.mma.issue()
     past = t.clock.past()
     t.issues.append(past)
-    _same_operands(run, t, number, site, told[0] if told else -2 - 2 * fp_b - int(accumulates))
+    shown = run.merges_equivalent_accesses and not declared  # by data flow
+    _same_operands(run, t, number, site, () if shown else (fp_b, int(accumulates), *declared))
     before_it, t.last_mma = t.last_mma, site
     tag = column(run, t, "mma")
     records = tuple(
@@ -274,13 +274,9 @@ def on_wgmma(run: Run, t: LaneClass, event: Event) -> int:
     return DONE
 
 
-def _same_operands(run: Run, t: LaneClass, number: int, site: int, operands: int) -> None:
+def _same_operands(run: Run, t: LaneClass, number: int, site: int, operands: tuple[int, ...]) -> None:
     """The threads of a warpgroup execute one wgmma with the same descriptors, and add to the accumulator or
     not alike (PTX ISA: wgmma.mma_async)."""
-    if run.merges_equivalent_accesses:
-        if operands > 0:
-            raise Unmodelled("the descriptors of a wgmma are not shown to be one for its warpgroup", site)
-        return
     t.operands.append(operands)
     for c in run.warpgroups[t.cls]:
         o = run.threads[c]
@@ -294,6 +290,13 @@ def _same_operands(run: Run, t: LaneClass, number: int, site: int, operands: int
                 fix="make them of values that are the same in all four warps, by shfl.sync.idx for example",
             )
             return
+
+
+def uncompared_operands(run: Run, t: LaneClass) -> tuple[tuple[int, ...], ...]:
+    """What the wgmmas of a class name that some other class of its warpgroup has yet to execute."""
+    others = [run.threads[c] for c in run.warpgroups[t.cls] if c != t.cls]
+    left = [len(o.operands) for o in others if not o.done]
+    return tuple(t.operands[min(left) :]) if left else ()
 
 
 def on_wgmma_commit(run: Run, t: LaneClass, event: Event) -> int:

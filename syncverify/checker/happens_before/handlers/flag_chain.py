@@ -56,7 +56,7 @@ def of(run: Run, fp: int) -> tuple[int, ...]:
 def chain_states(run: Run, cta: int, flag: int) -> Iterator[tuple[int, ChainState]]:
     """What a block has done with the flags of one tensor."""
     (memory,) = (r for r in run.info.flag_chain if r[0] <= flag < r[1])
-    for (where, block), leg in run.relays.items():
+    for (where, block), leg in run.flag_chains.items():
         if block == cta and memory[0] <= where < memory[1]:
             yield where, leg
 
@@ -68,7 +68,7 @@ def on_spin(run: Run, t: LaneClass, event: Event) -> int:
     _, site, fp, flags, scope, compare, value = event
     global_memory.early(run, t, site, reads=True)
     flag, cta = _single(run, fp, site), t.info.cta
-    mine = run.relays.get((flag, cta), ChainState())
+    mine = run.flag_chains.get((flag, cta), ChainState())
     if mine.write is not None:
         raise Unmodelled("a block that waits after it has let the next one go on", site)
     if not isinstance(value, BlockRelative):
@@ -80,7 +80,7 @@ def on_spin(run: Run, t: LaneClass, event: Event) -> int:
     if before is not None:
         np.maximum(t.clock.m[E], before.past, out=t.clock.m[E])
         global_memory.acquire(run, t, before, scope, site, flags)
-    run.relays[flag, cta] = mine.spun(t, before)
+    run.flag_chains[flag, cta] = mine.spun(t, before)
     return DONE
 
 
@@ -94,9 +94,9 @@ def _before(run: Run, fp: int, compare: str, value: BlockRelative, site: int) ->
     if counted and flag in gone and gone[flag][1][1].by == 1 and _apart(run, fp, gone):
         return gone[flag][0]
     for at, (write, (left, _)) in gone.items() if len(gone) == 1 else ():
-        tells = (counted and left.by == 1) or _distinguishes(left, compare, value.number)
+        identifies = (counted and left.by == 1) or _distinguishes(left, compare, value.number)
         if (
-            tells
+            identifies
             and run.info.footprint_partition is not None
             and run.info.footprint_partition.before(at, flag)
         ):
@@ -159,7 +159,7 @@ def release_next(
 ) -> None:
     """A block lets the next one go on: once, after its own turn has come, with all that it was handed."""
     flag, cta = _single(run, fp, site), t.info.cta
-    mine = run.relays.get((flag, cta), ChainState())
+    mine = run.flag_chains.get((flag, cta), ChainState())
     if mine.write is not None or t.n != 1:
         raise Unmodelled("a block that lets the next one go on more than once", site)
     t.syncs.append(t.time)
@@ -186,7 +186,7 @@ def release_next(
             "a block that does not release to the next one all that the blocks before it wrote", site
         )
     write = global_memory.Write(t.cls, t.time, None, None, past, site, 1, full, wide)
-    run.relays[flag, cta] = replace(mine, write=write, left=left)
+    run.flag_chains[flag, cta] = replace(mine, write=write, left=left)
 
 
 def _covers(full: Matrix, handed: global_memory.Write | None) -> bool:

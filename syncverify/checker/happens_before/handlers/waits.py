@@ -34,11 +34,11 @@ def on_wait_token(run: Run, t: LaneClass, event: Event) -> int:
     if not use(run, t, s, site):
         return DONE
     if (origin := barrier_of(token)) != b:
-        told = "this token is of no arrival" if origin < 0 else f"this token is of {name(run, origin)}"
+        origin_text = "this token is of no arrival" if origin < 0 else f"this token is of {name(run, origin)}"
         run.report(
             Obligation.UB,
             "SV201",
-            f"{told}: it says nothing of {name(run, b)}",
+            f"{origin_text}: it says nothing of {name(run, b)}",
             t,
             site,
             barrier=b,

@@ -176,7 +176,7 @@ class Operations(Mbarriers, Meetings):
         fp_b: int,
         adds: int,
         others: int,
-        told: int = 0,
+        *declared: int,
     ) -> bool:
         if not self.together(a, 0, memory=False):
             return False

@@ -114,7 +114,7 @@ def _passed(agent: Agent, poll: Event) -> Event:
     return event
 
 
-def teams(traces: Sequence[Trace]) -> list[tuple[int, ...]]:
+def partition(traces: Sequence[Trace]) -> list[tuple[int, ...]]:
     """Clusters by number, those that may share data together."""
     parent = list(range(len(traces)))
 
@@ -156,10 +156,10 @@ def _stretches(
         yield group
 
 
-def shape(team: Sequence[Trace]) -> Hashable:
+def shape(block_group: Sequence[Trace]) -> Hashable:
     """What block groups that are alike have in common."""
     # a footprint may come in traces of several clusters: it is the same memory there
-    starts, ends = _places(f for t in team for f in t.footprints)
+    starts, ends = _places(f for t in block_group for f in t.footprints)
     numbers: dict[int, int] = {}
 
     def moved(lo: int, hi: int) -> tuple[int, int, int]:
@@ -171,7 +171,7 @@ def shape(team: Sequence[Trace]) -> Hashable:
         lanes = tuple((*moved(lo, hi), lane) for lo, hi, lane in f.lanes)
         return tuple(moved(lo, hi) for lo, hi in f.intervals), lanes, f.overlap
 
-    return tuple((t.events, tuple(form(f) for f in t.footprints)) for t in team)
+    return tuple((t.events, tuple(form(f) for f in t.footprints)) for t in block_group)
 
 
 def _places(footprints: Iterable[Footprint]) -> tuple[list[int], list[int]]:
@@ -182,15 +182,17 @@ def _places(footprints: Iterable[Footprint]) -> tuple[list[int], list[int]]:
 
 
 def group_classes(traces: Sequence[Trace], most: int) -> list[tuple[int, ...]]:
-    """A team of each kind, all of clusters in a row. Raises NotDetermined where block groups are
+    """A group of each kind, all of clusters in a row. Raises NotDetermined where block groups are
     too large.
     """
     kinds: dict[Hashable, tuple[int, ...]] = {}
-    for team in teams(traces):
-        if len(team) > most or team[-1] - team[0] + 1 != len(team):
-            raise NotDetermined(f"{len(team)} clusters share data, at most {most} in a row are run together")
-        kinds.setdefault(shape([traces[c] for c in team]), team)
+    for block_group in partition(traces):
+        if len(block_group) > most or block_group[-1] - block_group[0] + 1 != len(block_group):
+            raise NotDetermined(
+                f"{len(block_group)} clusters share data, at most {most} in a row are run together"
+            )
+        kinds.setdefault(shape([traces[c] for c in block_group]), block_group)
     return list(kinds.values())
 
 
-__all__ = ["NotDetermined", "Trace", "group_classes", "shape", "teams", "traced"]
+__all__ = ["NotDetermined", "Trace", "group_classes", "shape", "partition", "traced"]

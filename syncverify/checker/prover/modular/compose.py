@@ -262,9 +262,9 @@ def _meeting(some: Sequence[Access], others: Sequence[Access]) -> Iterator[tuple
     found: set[tuple[int, int]] = set()
     open_: tuple[list[tuple[int, int]], list[tuple[int, int]]] = ([], [])  # ends, and whose
     for c, d, side, i in sorted(starts):
-        beside = open_[1 - side]
-        beside[:] = [x for x in beside if x[0] > c]
-        found.update((j, i) if side else (i, j) for _, j in beside)
+        opposite = open_[1 - side]
+        opposite[:] = [x for x in opposite if x[0] > c]
+        found.update((j, i) if side else (i, j) for _, j in opposite)
         open_[side].append((d, i))
     yield from sorted(found, key=lambda pair: pair[::-1])
 

@@ -25,7 +25,6 @@ from syncverify.checker.prover.reach.analysis import (
     ExplorationBudget,
     ReachabilityAnalysis,
     SymmetryAbandoned,
-    split_on_preconditions,
 )
 from syncverify.checker.prover.reach.graph import NodeStatus
 from syncverify.checker.prover.reach.refinement import UseRoundRobinRing
@@ -34,6 +33,7 @@ from syncverify.ir.expr import Expr, evaluate
 from syncverify.model.events import LaneSplit
 from syncverify.symbolic.context import NotConcrete, SymbolicContext
 from syncverify.symbolic.path_condition import PathCondition
+from syncverify.symbolic.preconditions import split_on_preconditions
 from syncverify.symbolic.protocol import SymbolicSystem
 from syncverify.symbolic.round_robin import split_on_lap_length
 
@@ -80,12 +80,12 @@ class Attempt:
             several = len(numbers) if self.space.presplit and any(open_) else 0
             with in_child_process(lambda: self.each_alone(numbers), several) as answer:
                 refuted = self.all_of(items if answer is None else [x for x in items if x[1]])
-                told = answer() if answer is not None and refuted is None else ()
-            if told is None:
+                proofs = answer() if answer is not None and refuted is None else ()
+            if proofs is None:
                 refuted = self.all_of(numbers)
             if refuted is not None:
                 return ParametricResult(Verdict.REFUTED, values=refuted, stats=self.stats())
-            self.proofs += told or ()
+            self.proofs += proofs or ()
             self.reason = self.reason or always_stopped(self.proofs, self.numbers)
         except (NotConcrete, Unmodelled) as e:
             self.reason = reason_of(e)

@@ -21,7 +21,7 @@ MOST_SMALL = 120
 #: Those of them that are made while an exploration goes on.
 MOST_EARLY = 30
 #: Sizes that are looked at for them, most of which some fact may exclude.
-MOST_LOOKED = 4_000
+MOST_ENUMERATED = 4_000
 #: Exact checks of sizes just below those that a refutation was found for, and the sum of their sizes.
 MOST_BELOW, MOST_BELOW_TOTAL = 60, 6_000
 #: Begins the keys of quotients that paths know by what was asked of them only: how often loops turn.
@@ -149,17 +149,17 @@ class ConcreteChecks:
         steering = sorted(self.asked & set(self.problem.sizes)) or sorted(self.problem.sizes)
         low = sum(map(self.lowest, steering))
         last = low + 65 if found is None else min(low + 65, sum(abs(found[x]) for x in steering))
-        tried = looked = 0
+        tried = enumerated = 0
         total = low
-        while total < last and tried < most and looked < MOST_LOOKED:
+        while total < last and tried < most and enumerated < MOST_ENUMERATED:
             for values in self.of_sum(total, steering, found):
-                looked += 1
+                enumerated += 1
                 if values is None:
                     continue
                 tried += 1
                 if self.check(values) is Verdict.REFUTED:
                     return values
-                if tried >= most or looked >= MOST_LOOKED:
+                if tried >= most or enumerated >= MOST_ENUMERATED:
                     break
             total += 1
         return found if found is None else self.shrink(found, steering, total)
@@ -167,12 +167,12 @@ class ConcreteChecks:
     def negative_sizes(self) -> dict[str, int] | None:
         """Small sizes, some of them negative, that the exact check refutes."""
         steering = sorted(self.asked & set(self.problem.sizes)) or sorted(self.problem.sizes)
-        tried = looked = 0
+        tried = enumerated = 0
         for total in range(1, MOST_EARLY):
             for amounts in _splits(total, len(steering)):
                 for signs in product(*((-1, 1) if n else (1,) for n in amounts)):
-                    looked += 1
-                    if tried >= MOST_EARLY or looked >= MOST_LOOKED:
+                    enumerated += 1
+                    if tried >= MOST_EARLY or enumerated >= MOST_ENUMERATED:
                         return None
                     chosen = {x: n * sign for x, n, sign in zip(steering, amounts, signs, strict=True)}
                     values = {x: self.problem.defaults.get(x, 1) for x in self.problem.sizes} | chosen
@@ -187,14 +187,14 @@ class ConcreteChecks:
 
     def shrink(self, found: dict[str, int], steering: list[str], low: int) -> dict[str, int]:
         """The smallest sizes among those just below what is found, down to a sum."""
-        tried = looked = 0
+        tried = enumerated = 0
         total = sum(abs(found[x]) for x in steering)
         most = min(MOST_BELOW, MOST_BELOW_TOTAL // max(total, 1))
         while total > low:
             total -= 1
             for values in self.of_sum(total, steering, found):
-                looked += 1
-                if tried >= most or looked >= MOST_LOOKED:
+                enumerated += 1
+                if tried >= most or enumerated >= MOST_ENUMERATED:
                     return found
                 if values is None:
                     continue

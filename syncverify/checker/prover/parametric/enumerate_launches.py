@@ -16,7 +16,7 @@ from syncverify.ir import nodes as n
 from syncverify.ir.expr import Binary, Expr, Int, Var, names
 
 #: Launches that are checked one by one, and values that are looked at to find them.
-MOST_LAUNCHES, MOST_LOOKED = 10, 4_096
+MOST_LAUNCHES, MOST_ENUMERATED = 10, 4_096
 
 _TYPES = {
     "i32": (-(2**31), 2**31 - 1),
@@ -37,7 +37,7 @@ def launches(kernel: n.Kernel, given: Mapping[str, int]) -> list[dict[str, int]]
     open_ = [p for p in kernel.params if p.name not in given]
     idle = {p.name: p.default if p.default is not None else 1 for p in open_ if p.name not in read}
     ranges = {p.name: _range(p, facts) for p in open_ if p.name in read}
-    if prod(r.stop - r.start for r in ranges.values()) > MOST_LOOKED:
+    if prod(r.stop - r.start for r in ranges.values()) > MOST_ENUMERATED:
         return None
     choices = (dict(zip(ranges, some, strict=True)) for some in product(*ranges.values()))
     every = (v for v in choices if all(true_of(f, {**given, **idle, **v}) for f in facts))

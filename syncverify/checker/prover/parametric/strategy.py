@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any
 
 from syncverify.base.diagnostics import Policy, Verdict
 from syncverify.base.reason import Cause, Reason
@@ -18,19 +17,15 @@ from syncverify.checker.prover.parametric.concrete_checks import (
     MOST_EARLY,
     ConcreteChecks,
     Problem,
-    Ranges,
-    true_of,
 )
 from syncverify.checker.prover.parametric.result import ParametricResult
 from syncverify.checker.prover.reach.analysis import ExplorationBudget
 from syncverify.checker.prover.strategy import EFFORTS, Effort, Entry
-from syncverify.frontends.ir.block_groups import in_rows, team_size
-from syncverify.frontends.ir.symbolic_launch import launch_facts, open_systems
-from syncverify.ir import solver
-from syncverify.ir.expr import Binary, Expr, Int, Var
+from syncverify.frontends.ir.block_groups import group_size
+from syncverify.frontends.ir.open_kernel import open_kernel
+from syncverify.ir.expr import Int
 from syncverify.ir.nodes import Kernel
 from syncverify.symbolic.context import SymbolicContext
-from syncverify.symbolic.protocol import SymbolicSystem
 from syncverify.symbolic.round_robin import PresplitQuestion, RoundRobin
 
 #: How often an exploration restarts with what was asked of a size too late; what ends takes three.
@@ -40,13 +35,6 @@ ROUND_ROBIN_DIVISOR = 4
 #: And those with one value for all iterations: the first this part, the second, in which agents ask when no
 #: other can go on, that.
 FIRST_PASS_DIVISOR, SECOND_PASS_DIVISOR = 16, 2
-
-_TYPES = {
-    "i32": (-(2**31), 2**31 - 1),
-    "u32": (0, 2**32 - 1),
-    "i64": (-(2**63), 2**63 - 1),
-    "u64": (0, 2**64 - 1),
-}
 
 
 def all_sizes(
@@ -61,9 +49,9 @@ def all_sizes(
     ``exact`` is the exact check of the kernel; it has the last word on every refutation.
     """
     problem = problem_of(kernel, given, exact)
-    team = team_size(kernel)
+    block_group = group_size(kernel)
     barriers = sum(b.count.value for b in kernel.barriers if isinstance(b.count, Int))
-    return decide(problem, policy, effort, team // kernel.launch.ctas if team else 0, barriers)
+    return decide(problem, policy, effort, block_group // kernel.launch.ctas if block_group else 0, barriers)
 
 
 def decide(
@@ -77,7 +65,7 @@ def decide(
     if not effort.refutes:
         problem = replace(problem, exact=lambda values: Verdict.UNKNOWN)
     if clusters:
-        most = effort.team(clusters)
+        most = effort.block_group(clusters)
         if most is None:
             why = Reason("no proof for any block group was found", Cause.NO_PROOF)
             return ParametricResult(Verdict.UNKNOWN, reason=why)
@@ -122,47 +110,15 @@ def any_group(kernel: Kernel, values: Mapping[str, int], policy: Policy) -> Para
     all; a
     verdict is a proof, or unknown."""
     problem = problem_of(kernel, values, lambda _: Verdict.UNKNOWN)
-    return decide(problem, policy, EFFORTS[Entry.IR_TEAM_LAUNCH])
+    return decide(problem, policy, EFFORTS[Entry.IR_GROUP_LAUNCH])
 
 
 def problem_of(
     kernel: Kernel, given: Mapping[str, int], exact: Callable[[Mapping[str, int]], Verdict]
 ) -> Problem:
     """A kernel of the IR with the parameters that ``given`` does not fix left open."""
-    open_: Ranges = {p.name: _TYPES[p.dtype] for p in kernel.params if p.name not in given}
-    if team_size(kernel) and not in_rows(kernel):
-        open_ = unbounded(open_)
-    facts = (*kernel.assumes, *launch_facts(kernel))
-    defaults = {p.name: p.default for p in kernel.params if p.default is not None}
-    values = {p.name: defaults.get(p.name, 1) for p in kernel.params} | dict(given)
-    values = decided(values, facts, given) or values
-
-    def systems(sizes: Mapping[str, Any], space: SymbolicContext) -> Iterable[SymbolicSystem]:
-        return open_systems(kernel, values, sizes, space)
-
-    def each(sizes: Mapping[str, Any], space: SymbolicContext) -> Iterable[SymbolicSystem]:
-        return open_systems(kernel, values, sizes, space, alone=True)
-
-    return Problem(open_, facts, systems, exact, defaults, dict(given), each if team_size(kernel) else None)
-
-
-def unbounded(sizes: Ranges) -> Ranges:
-    """Ranges without an end, where blocks share global memory in block groups: what a size leaves of its end
-    would
-    distinguish states once it is dropped with its cluster."""
-    return {name: (low, None) for name, (low, _) in sizes.items()}
-
-
-def decided(
-    values: Mapping[str, int], facts: Iterable[Expr], given: Mapping[str, int]
-) -> dict[str, int] | None:
-    """Values that keep all facts, changed where they must be; None if none were found."""
-    facts = list(facts)
-    if all(true_of(f, values) for f in facts):
-        return dict(values)
-    known = [Binary("==", Var(k), Int(v)) for k, v in given.items()]
-    model = solver.model([*facts, *known])
-    return None if model is None else {**values, **{k: v for k, v in model.items() if k in values}}
+    k = open_kernel(kernel, given)
+    return Problem(k.sizes, k.facts, k.systems, exact, k.defaults, k.fixed, k.alone)
 
 
 def prove(
@@ -237,16 +193,20 @@ def _round_robin_attempt(
     """The look in which iterations are distributed round-robin, if some are and that leads somewhere; else
     one as any other.
     """
-    deals = RoundRobin() if symmetry_enabled.get() else None
-    attempt, found = _attempt(problem, policy, limits, True, numbers, small=False, deals=deals)
-    if deals is None or not deals.havocked_sizes:
+    round_robin = RoundRobin() if symmetry_enabled.get() else None
+    attempt, found = _attempt(problem, policy, limits, True, numbers, small=False, round_robin=round_robin)
+    if round_robin is None or not round_robin.havocked_sizes:
         return attempt, found
     if attempt.slots:
-        deals = RoundRobin(
-            attempt.slots, deals.havocked_sizes, deals.by_prefix_sum, deals.havocked_names, attempt.groups
+        round_robin = RoundRobin(
+            attempt.slots,
+            round_robin.havocked_sizes,
+            round_robin.by_prefix_sum,
+            round_robin.havocked_names,
+            attempt.groups,
         )
         attempt, found = _attempt(
-            problem, policy, limits, True, numbers, False, deals, attempt.space.presplit
+            problem, policy, limits, True, numbers, False, round_robin, attempt.space.presplit
         )
     if found.verdict is not Verdict.UNKNOWN:
         return attempt, found
@@ -260,23 +220,25 @@ def _attempt(
     forgets: bool,
     numbers: ConcreteChecks,
     small: bool,
-    deals: RoundRobin | None = None,
+    round_robin: RoundRobin | None = None,
     early: Iterable[PresplitQuestion] = (),
 ) -> tuple[Attempt, ParametricResult]:
     """One exploration of a problem; where it led nowhere round a ring, one without."""
     early = set(early)
     for _ in range(MAX_PRESPLIT_ROUNDS):
-        space = SymbolicContext(deals)
+        space = SymbolicContext(round_robin)
         space.presplit |= early
         attempt = Attempt(problem, policy, limits, forgets, numbers, space=space, small=small)
         found = attempt.run()
-        if space.split_too_late <= early or not (space.has_prefix_sums and deals is not None and deals.slots):
+        if space.split_too_late <= early or not (
+            space.has_prefix_sums and round_robin is not None and round_robin.slots
+        ):
             break
         early |= space.split_too_late
         least = {(name, c if k == 1 else -c - 1) for name, k, c in space.split_too_late if abs(k) == 1}
         # the steps before the first that asks are asked of next
-        early |= {(name, 1, c) for name, most in least for c in range(min(most, -deals.slots - 2), -1)}
-    if attempt.symmetry_failed and not (deals is not None and deals.havocked_sizes):
+        early |= {(name, 1, c) for name, most in least for c in range(min(most, -round_robin.slots - 2), -1)}
+    if attempt.symmetry_failed and not (round_robin is not None and round_robin.havocked_sizes):
         attempt = Attempt(problem, policy, limits, forgets, numbers, small=small)
         with without_rotations():
             found = attempt.run()

@@ -15,12 +15,19 @@ from syncverify.checker.kernel.hops import Drained, Graph, Half, How, Program, S
 from syncverify.checker.kernel.linear import ZERO, RejectedError, Term, apply, num, var
 from syncverify.checker.kernel.obligations import Reaches
 from syncverify.checker.kernel.protocol import Group, Kind, Level, Site, Tiles
+from syncverify.checker.prover.protocols.masks import Masks
 from syncverify.checker.prover.protocols.multipliers import entails
-from syncverify.checker.prover.protocols.sizes import Sample, executed, holds, shape, value
+from syncverify.checker.prover.protocols.sizes import Sample, shape, value
 
 #: Rounds and width of the search for one path.
 ROUNDS, WIDTH = 12, 80
 _UNDECIDED = Program(-1)
+#: Operations that program order may lead on to.
+_LEADS = frozenset(
+    {
+        Kind.ARRIVE, Kind.SYNC, Kind.JOIN, Kind.EXPECT, Kind.COPY, Kind.INIT_FENCE, Kind.FENCE, Kind.USE,
+    }
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +70,18 @@ class Steps:
     pool: frozenset[Named]
     premises: Sequence[Term] = ()
     virtual: dict[str, tuple[Introduction, int]] = field(default_factory=dict)
+    masks: Masks = field(init=False)
+    leading: dict[int, list[int]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.masks = Masks(self.g, self.samples)
+
+    def leads(self, role: int) -> list[int]:
+        """The sites of a role that program order may lead on to."""
+        if role not in self.leading:
+            some = enumerate(self.g.sites)
+            self.leading[role] = [k for k, y in some if y.role == role and y.op.kind in _LEADS]
+        return self.leading[role]
 
     # ---------------------------------------------------------------- tiles
 
@@ -78,9 +97,6 @@ class Steps:
         if (t.first, t.stride) == (0, 1):
             out += [x * r + w for x, w, r in self.pool if (w, r) != (0, 1)]
         return sorted(set(out), key=repr)
-
-    def inside(self, s: Site, u: Term, n: Term, e: Sample) -> bool:
-        return executed(s.domain)(e, value(u, e), value(n, e))
 
     def name(self, what: Introduction, first: int = 0, stride: int = 1) -> Term:
         """A virtual name for a counter of tiles, with its value in each sample; -99 where there is none."""
@@ -99,12 +115,13 @@ class Steps:
             e[name] = -99 if t is None or (t - first) % stride else (t - first) // stride
         return var(name)
 
-    def _in_tile(self, s: Site, n: Term) -> Iterator[Term]:
+    def _in_tile(self, i: int, n: Term) -> Iterator[Term]:
         """Counters u such that n lies in the loop of that tile."""
+        s = self.g.sites[i]
         t = self.tiles_of(s)
         some: list[Term] = []
         for u in self.counters(s):
-            hits = sum(self.inside(s, u, n, e) for e in self.samples)
+            hits = self.masks.inside(i, u, n).bit_count()
             if hits == len(self.samples):
                 yield u
                 return
@@ -141,7 +158,7 @@ class Steps:
         own = self.g.turn(i, var("u"), var("n")) if own is None else own
         a, b = own.parts.get("n", 0), own.parts.get("u", 0)
         if own.functions():
-            yield from self._at_tile_end(s, own, turn)
+            yield from self._at_tile_end(i, own, turn)
             return
         rest = Term({z: k for z, k in own.parts.items() if z not in ("n", "u")}, own.const)
         j = turn - rest
@@ -149,7 +166,7 @@ class Steps:
             n = _divided(j, a)
             if n is not None:
                 if s.position.tiles:
-                    yield from ((u, n) for u in self._in_tile(s, n))
+                    yield from ((u, n) for u in self._in_tile(i, n))
                 else:
                     yield ZERO, n
             elif a > 1 and not s.position.tiles:
@@ -180,13 +197,15 @@ class Steps:
     def _all_at(self, own: Term, u: Term, turn: Term) -> bool:
         return all(value(own, {**e, "u": value(u, e)}) == value(turn, e) for e in self.samples)
 
-    def _at_tile_end(self, s: Site, own: Term, turn: Term) -> Iterator[tuple[Term, Term]]:
+    def _at_tile_end(self, i: int, own: Term, turn: Term) -> Iterator[tuple[Term, Term]]:
         """For an index such as P(u + 1) - 1."""
+        s = self.g.sites[i]
         if not s.position.tiles or s.position.loops:
             return
         hit = False
         for u in self.counters(s):
-            here = [{**e, "u": value(u, e)} for e in self.samples if self.inside(s, u, ZERO, e)]
+            m = self.masks.inside(i, u, ZERO)
+            here = [{**e, "u": value(u, e)} for q, e in enumerate(self.samples) if m >> q & 1]
             if any(value(own, e) == value(turn, e) for e in here):
                 hit = True
                 yield u, ZERO
@@ -232,33 +251,20 @@ class PathSearch:
 
     steps: Steps
     goal: Reaches
+    behind: dict[Step, list[tuple[Step, Kind, int]]] = field(default_factory=dict)
 
     @property
     def g(self) -> Graph:
         return self.steps.g
 
-    def earlier(self, a: Step, b: Step, e: Sample) -> bool:
-        """Whether a is before b in program order, and b exists."""
-        g = self.g
-        if g.sites[a.site].role != g.sites[b.site].role:
-            return False
-        u, n = value(b.u, e), value(b.n, e)
-        x, y = g.sites[a.site].position, g.sites[b.site].position
-        first = (
-            x.segment, value(a.u, e) if x.tiles else 0, x.inner, value(a.n, e) if x.loops else 0, x.place,
-            a.half is not Half.IN,
-        )  # fmt: skip
-        then = (y.segment, u if y.tiles else 0, y.inner, n if y.loops else 0, y.place, b.half is not Half.IN)
-        return first < then and executed(g.sites[b.site].domain)(e, u, n)
-
     def found(self) -> Iterator[Found]:
         """Candidates; a path that covers all samples comes alone."""
-        samples, demand = self.steps.samples, self.goal.demand
+        samples, demand, masks = self.steps.samples, self.goal.demand, self.steps.masks
         full = (1 << len(samples)) - 1
         front: list[tuple[Step, Hops, int, bool, Level]] = [
             (self.goal.start, (), full, not demand.bridge and not self._inits(), Level.THREAD)
         ]
-        best: dict[tuple[int, Half, bool, Level], list[tuple[int, int] | None]] = {}
+        best: dict[tuple[int, Half, bool, Level], list[tuple[int, tuple[int, int]]]] = {}
         results: list[Found] = []
         for _ in range(ROUNDS):
             nxt: list[tuple[Step, Hops, int, bool, Level]] = []
@@ -280,31 +286,57 @@ class PathSearch:
                         yield Found(hops if it is None else None, it, len(samples))
                         return
                     results.append(Found(hops, None, covered.bit_count()))
-                for how, b in self._next(here, hops, bridged):
-                    found = self._follow(here, b, how, reach, hops, covered)
-                    if found is None:
-                        continue
-                    m, far = found
+                for how, b, m, far in self._onward(here, hops, covered, bridged, reach):
                     fences = Kind.INIT_FENCE if self._inits() else Kind.FENCE
                     fence = self.g.sites[b.site].op.kind is fences
                     near = far is Level.THREAD or self.g.policy is Policy.PRACTICAL
                     now = bridged or (fence and near) or (not hops and self._used(b))
-                    key = (b.site, b.half, now, far)
-                    at = [
-                        (value(b.u, e), value(b.n, e)) if m >> q & 1 else None for q, e in enumerate(samples)
-                    ]
-                    old = best.setdefault(key, [None] * len(samples))
-                    if not any(v is not None and (o is None or v < o) for v, o in zip(at, old, strict=True)):
+                    kept = best.setdefault((b.site, b.half, now, far), [])
+                    at = (masks.number(b.u), masks.number(b.n))
+                    open_ = m
+                    for mask, old in kept:  # what a step no later has been come to before is no news
+                        open_ &= ~(mask & masks.no_later(old, at))
+                        if not open_:
+                            break
+                    if not open_:
                         continue
-                    best[key] = [
-                        v if o is None or (v is not None and v < o) else o
-                        for v, o in zip(at, old, strict=True)
-                    ]
+                    kept.append((m, at))
                     nxt.append((b, (*hops, (how, b)), m, now, far))
             front = nxt[:WIDTH]
             if not front:
                 break
         yield from self._ranked(results)
+
+    def _onward(
+        self, here: Step, hops: Hops, covered: int, bridged: bool, reach: Level
+    ) -> Iterator[tuple[How, Step, int, Level]]:
+        """Hops from a step, with the samples in which they hold and whom they reach."""
+        for how, b in self._next(here, hops):
+            found = self._follow(here, b, how, reach, hops, covered)
+            if found is not None:
+                yield how, b, *found
+        if here.half is Half.DONE:
+            return
+        causal = self.goal.demand.causal
+        for b, kind, there in self._behind(here):
+            m = covered & there
+            if m and self._useful(kind, bridged, causal, hops):
+                yield _UNDECIDED, b, m, reach
+
+    def _behind(self, here: Step) -> list[tuple[Step, Kind, int]]:
+        """Steps soon after one in program order, with the samples in which they are."""
+        known = self.behind.get(here)
+        if known is None:
+            known = self.behind[here] = []
+            for k in self.steps.leads(self.g.sites[here.site].role):
+                y = self.g.sites[k]
+                into = Half.IN if y.op.kind in (Kind.SYNC, Kind.JOIN) else Half.OUT
+                for u, n in self.steps.after(here, k):
+                    b = Step(k, into, u, n)
+                    m = self.steps.masks.earlier(here, b)
+                    if m and b != here:
+                        known.append((b, y.op.kind, m))
+        return known
 
     def _inits(self) -> bool:
         """Whether the path starts at an init, which a fence of its own may release."""
@@ -339,40 +371,34 @@ class PathSearch:
         return out
 
     def _covers(self, here: Step, end: tuple[Step, bool], covered: int) -> int:
-        m = 0
-        for q, e in enumerate(self.steps.samples):
-            if covered >> q & 1 and self.earlier(here, end[0], e):
-                turn = self.goal.turn
-                if turn is None or value(self.g.turn(end[0].site, end[0].u, end[0].n), e) == value(turn, e):
-                    m |= 1 << q
-        return m
+        masks, (goal, _) = self.steps.masks, end
+        m = covered & masks.earlier(here, goal)
+        turn = self.goal.turn
+        if not m or turn is None:
+            return m
+        own = self.g.turn(goal.site, goal.u, goal.n)
+        return m & masks.equal(masks.number(own), masks.number(turn))
 
     def _follow(
         self, a: Step, b: Step, how: How, reach: Level, hops: Hops, covered: int
     ) -> tuple[int, Level] | None:
-        """The samples in which a hop holds, and whom it reaches."""
-        m = 0
-        chain = [a, b]
+        """The samples in which a hop that is no program order holds, and whom it reaches."""
+        masks, m = self.steps.masks, covered
         if isinstance(how, Drained):
             twin = a.site if how.twin is None else how.twin
-            chain = [Step(twin, Half.OUT, a.u, a.n), *how.commits, b]
+            for x, y in pairwise([Step(twin, Half.OUT, a.u, a.n), *how.commits, b]):
+                m &= masks.earlier(x, y)
             if self.g.sites[a.site].op.group is Group.WGMMA:
                 wide = Level.WARP if self.g.policy is Policy.STRICT else Level.WARPGROUP
                 reach = max(reach, wide)
-        elif not isinstance(how, Program):
-            if self.goal.demand.causal and not self.g.hands_on(self.goal.start, a, how):
-                return None
-            try:
-                needs, reach = self.g.hop(a, b, how, reach, not hops, self._causal(a, b, how, hops))
-            except RejectedError:
-                return None
-            for q, e in enumerate(self.steps.samples):
-                if covered >> q & 1 and holds(needs, e):
-                    m |= 1 << q
             return (m, reach) if m else None
-        for q, e in enumerate(self.steps.samples):
-            if covered >> q & 1 and all(self.earlier(x, y, e) for x, y in pairwise(chain)):
-                m |= 1 << q
+        if self.goal.demand.causal and not self.g.hands_on(self.goal.start, a, how):
+            return None
+        try:
+            needs, reach = self.g.hop(a, b, how, reach, not hops, self._causal(a, b, how, hops))
+        except RejectedError:
+            return None
+        m = masks.holds(needs, m)
         return (m, reach) if m else None
 
     def _ranked(self, results: list[Found]) -> Iterator[Found]:
@@ -415,7 +441,7 @@ class PathSearch:
                         return self.steps.virtual[x][0]
         return None
 
-    def _next(self, step: Step, hops: Hops, bridged: bool) -> Iterator[tuple[How, Step]]:
+    def _next(self, step: Step, hops: Hops) -> Iterator[tuple[How, Step]]:
         g, i = self.g, step.site
         op, half = g.sites[i].op, step.half
         causal = self.goal.demand.causal
@@ -434,16 +460,6 @@ class PathSearch:
                 yield from ((Turn(), Step(k, Half.OUT, u, n)) for u, n in self.steps.at_turn(k, turn))
         if half is Half.DONE and op.kind is Kind.ASYNC:
             yield from self._drains(step)
-        if half is Half.DONE:
-            return
-        for k, y in enumerate(g.sites):
-            if y.role != g.sites[i].role or not self._useful(y.op.kind, bridged, causal, hops):
-                continue
-            into = Half.IN if y.op.kind in (Kind.SYNC, Kind.JOIN) else Half.OUT
-            for u, n in self.steps.after(step, k):
-                b = Step(k, into, u, n)
-                if b != step:
-                    yield _UNDECIDED, b
 
     def _useful(self, kind: Kind, bridged: bool, causal: bool, hops: Hops) -> bool:
         """Whether program order to such an operation can lead anywhere."""
@@ -464,7 +480,11 @@ class PathSearch:
         twins = [i]
         if op.group is Group.WGMMA and op.label:
             twins += [
-                k for k, y in enumerate(g.sites) if k != i and y.op.label == op.label and y.op.kind is op.kind
+                k
+                for k, y in enumerate(g.sites)
+                if k != i
+                and (y.op.label, y.op.kind) == (op.label, op.kind)
+                and g.warps[y.role] == g.warps[g.sites[i].role]
             ]
         for twin in twins:
             role = g.sites[twin].role
@@ -486,9 +506,7 @@ class PathSearch:
                         for u, n in self.steps.after(c[-1], q)
                         if Step(q, Half.OUT, u, n) != c[-1]
                     ]
-                    chains = [
-                        c for c in chains if any(self.earlier(c[-2], c[-1], e) for e in self.steps.samples)
-                    ][:12]
+                    chains = [c for c in chains if self.steps.masks.earlier(c[-2], c[-1])][:12]
                 for c in chains:
                     for u, n in self.steps.after(c[-1], k):
                         how = Drained(tuple(c[1:]), (), None if twin == i else twin)

@@ -37,7 +37,7 @@ def ranks(search: Search) -> dict[Key, Rank]:
     why = "no ranks"
     for late in itertools.product((1, 0), repeat=min(len(bare), 6)):
         ends = {i for i, x in zip(bare, late, strict=False) if x}
-        heads = [_head(g, s, epochs[i], ends, search.base) for i, s in enumerate(g.sites)]
+        heads = [_head(g, i, epochs, ends, search.base) for i in range(len(g.sites))]
         try:
             return _Levels(search, heads).ranks()
         except NotFoundError as e:
@@ -71,8 +71,11 @@ def _epochs(g: Graph) -> list[int]:
     return out
 
 
-def _head(g: Graph, s: Site, epoch: int, ends: set[int], premises: Sequence[Term]) -> tuple[Term, ...]:
+def _head(
+    g: Graph, i: int, epochs: Sequence[int], ends: set[int], premises: Sequence[Term]
+) -> tuple[Term, ...]:
     """(epoch, step, tile, late) of a site."""
+    s, epoch = g.sites[i], epochs[i]
     if epoch % 2:
         return num(epoch), ZERO, ZERO, ZERO
     body, at = g.p.roles[s.role].body, s.position
@@ -91,7 +94,7 @@ def _head(g: Graph, s: Site, epoch: int, ends: set[int], premises: Sequence[Term
         elif behind:
             step, tile, late = ZERO, num(_FIRST), 0
         else:
-            step, tile, late = _in_loops(g, s, epoch, premises)
+            step, tile, late = _in_loops(g, s, epoch, epochs, premises)
     return num(epoch), step, tile, num(late)
 
 
@@ -162,10 +165,12 @@ def _offset(g: Graph, role: int, part: int) -> Term:
     return ZERO
 
 
-def _in_loops(g: Graph, s: Site, epoch: int, premises: Sequence[Term]) -> tuple[Term, Term, int]:
+def _in_loops(
+    g: Graph, s: Site, epoch: int, epochs: Sequence[int], premises: Sequence[Term]
+) -> tuple[Term, Term, int]:
     """Straight code stands where the loop before it ends, or where the first one begins."""
     part = s.position.segment // 2
-    stretches = _stretches(g, s.role, epoch, _epochs(g), premises)
+    stretches = _stretches(g, s.role, epoch, epochs, premises)
     counted = [x for x in stretches if not x.ahead]
     if not counted:
         return ZERO, num(_FIRST), 0  # it waits for nothing that loops do

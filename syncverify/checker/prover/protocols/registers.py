@@ -14,6 +14,7 @@ from typing import Any
 
 from syncverify.checker.induction.claims import ANY, Claim, Form, Header, Lanes
 from syncverify.checker.induction.operations import essence
+from syncverify.checker.induction.program import cleaned
 from syncverify.checker.induction.stepping import NO_CODE, NotReadError, resolve
 from syncverify.model.events import Ev, Event, LaneSplit
 from syncverify.symbolic.context import AffineTerm, SymbolicContext, SymbolSplit, UndecidedBranch
@@ -25,6 +26,14 @@ from syncverify.symbolic.path_condition import PathCondition
 MOST_MOVES, RUNS, MOST_PERIOD = 60_000, 7, 48
 #: Sizes are drawn up to this.
 LARGEST = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A register that is ``c`` plus multiples of what has no number in a run, such as a block's place."""
+
+    c: int
+    parts: tuple[tuple[str, int], ...]
 
 
 @dataclass(slots=True)
@@ -143,7 +152,10 @@ def trace(
 def _plain(space: SymbolicContext, value: Any) -> Any:
     if isinstance(value, tuple):
         return tuple(space.resolved(x) for x in value)
-    return space.resolved(value)
+    found = space.resolved(value)
+    if not isinstance(found, AffineTerm) or any(space.symbols[a].factors for a, _ in found.parts):
+        return found
+    return Placed(found.c, tuple((cleaned(space.symbols[a].name), k) for a, k in found.parts))
 
 
 @dataclass(slots=True)
@@ -180,8 +192,8 @@ class Sampler:
             else:
                 made = self.numbered(values)
                 if made is not None and len(made[2]) > self.which:
-                    told = {f"${names[a]}": values[name] for name, a in free.items() if a in names}
-                    self.found.append((told, made[0], made[1], made[2][self.which]))
+                    sizes = {f"${names[a]}": values[name] for name, a in free.items() if a in names}
+                    self.found.append((sizes, made[0], made[1], made[2][self.which]))
             if len(self.found) >= RUNS:
                 break
         space.path = root
@@ -238,12 +250,16 @@ def _filled(claim: Claim) -> Claim:
                 old = every[r].get(s)
                 if (old is None or old.any) and table and r in table:
                     every[r][s] = Form(table[r], ())
-            told = {r: every[r][s] for r in residues if s in every[r]}
-            if told and len(told) < len(residues) and len({f.parts for f in told.values()}) == 1:
+            with_form = {r: every[r][s] for r in residues if s in every[r]}
+            if (
+                with_form
+                and len(with_form) < len(residues)
+                and len({f.parts for f in with_form.values()}) == 1
+            ):
                 # one sum for all: its number goes on with the residue
-                first = next(iter(told))
-                for r in residues if told[first].parts else ():
-                    every[r].setdefault(s, _moved(told[first], first, r, claim))
+                first = next(iter(with_form))
+                for r in residues if with_form[first].parts else ():
+                    every[r].setdefault(s, _moved(with_form[first], first, r, claim))
         headers.append(replace(h, forms=every))
     return replace(claim, headers=tuple(headers))
 
@@ -394,10 +410,12 @@ def _together(
     inner: bool,
 ) -> dict[tuple[int, int], Form] | None:  # fmt: skip
     """One sum over the counters themselves, for all residues."""
-    values = [v.registers.get(slot) for _, v in visits]
-    if not all(isinstance(x, int) for x in values):
+    found = _numbers([v.registers.get(slot) for _, v in visits])
+    if found is None:
         return None
-    rows = [{"n": v.n, "u": v.u, **_row(run, v, atoms, tiles, inner)} for run, v in visits]
+    which, values, places = found
+    some = [visits[i] for i in which]
+    rows = [{"n": v.n, "u": v.u, **_row(run, v, atoms, tiles, inner)} for run, v in some]
     fit = _fit(rows, values)
     if fit is None:
         return None
@@ -412,8 +430,23 @@ def _together(
                 const += k * r[0 if name == "n" else 1]
             else:
                 given[name] = k
-        out[r] = Form(const, tuple(given.items()))
+        out[r] = Form(const, (*given.items(), *places))
     return out
+
+
+def _numbers(values: Sequence[Any]) -> tuple[list[int], list[int], tuple[tuple[str, int], ...]] | None:
+    """Which values say something, those without what has no number in runs, and what that is.
+
+    A run whose sizes leave one place alone has a number where others have a name: it is left out.
+    """
+    if not all(isinstance(x, int | Placed) for x in values):
+        return None
+    parts = {x.parts for x in values if isinstance(x, Placed)}
+    if len(parts) > 1:
+        return None
+    which = [i for i, x in enumerate(values) if isinstance(x, Placed) or not parts]
+    named = tuple((f"${name}", k) for some in parts for name, k in some)
+    return which, [x.c if isinstance(x, Placed) else x for x in (values[i] for i in which)], named
 
 
 def _fit(rows: list[dict[Any, int]], values: list[Any]) -> tuple[int, list[tuple[Any, int]]] | None:
@@ -457,11 +490,14 @@ def _form(
         if len(set(values)) == 1 and all(isinstance(x, int) for x in values[0]):
             return Lanes(values[0])
         return ANY
-    if not all(isinstance(x, int) for x in values):
+    found = _numbers(values)
+    if found is None:
         return ANY
-    rows = [{"h": v.n // m, "g": v.u // mu, **_row(run, v, atoms, tiles, inner)} for run, v in visits]
-    fit = _fit(rows, values)
-    return ANY if fit is None else Form(fit[0], tuple(fit[1]))
+    which, numbers, places = found
+    some = [visits[i] for i in which]
+    rows = [{"h": v.n // m, "g": v.u // mu, **_row(run, v, atoms, tiles, inner)} for run, v in some]
+    fit = _fit(rows, numbers)
+    return ANY if fit is None else Form(fit[0], (*fit[1], *places))
 
 
 def _solve(rows: list[list[int]], values: list[int]) -> tuple[int, list[int]] | None:

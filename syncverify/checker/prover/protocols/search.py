@@ -21,6 +21,7 @@ from syncverify.checker.kernel.protocol import N2, U2, N, Protocol, Tiles, U, ex
 from syncverify.checker.kernel.ranks import Higher
 from syncverify.checker.kernel.trees import Absurd, Instance, Leaf, Monotone, Residues, Split, Tile, Tree
 from syncverify.checker.prover.protocols.claims import NotFoundError
+from syncverify.checker.prover.protocols.masks import Masks
 from syncverify.checker.prover.protocols.multipliers import absurd, entails, shown
 from syncverify.checker.prover.protocols.paths import (
     Hops,
@@ -31,9 +32,9 @@ from syncverify.checker.prover.protocols.paths import (
     Steps,
 )
 from syncverify.checker.prover.protocols.sizes import (
+    Plan,
     Sample,
     all_events,
-    bounded,
     holds,
     samples,
     shape,
@@ -44,6 +45,8 @@ from syncverify.checker.prover.protocols.sizes import (
 MOST_NODES, DEEPEST = 300, 10
 #: Samples of one obligation.
 MOST_SAMPLES = 48
+#: Times the samples of one obligation that are found before some are drawn.
+ENOUGH = 8
 
 Wrap = Callable[[Tree], Tree]
 _Done = frozenset[object]
@@ -90,13 +93,15 @@ class Search:
     def meeting(self, given: Sequence[Term], limit: int = MOST_SAMPLES) -> list[Sample]:
         """Small sizes with counters that meet the premises."""
         named = {a for h in given for a in h.names()}
-        counters: list[str] = [v for v in ("j", "u", "n", "u'", "n'") if v in named]
+        plan = Plan.of(given, [v for v in ("j", "u", "n", "u'", "n'") if v in named])
         out: list[Sample] = []
         for e in self.sizes:
-            found = self._counters(given, counters, e)
+            found = self._counters(plan, e)
             if len(found) > 10:
                 found = self.rnd.sample(found, 10)
             out += found
+            if len(out) > ENOUGH * limit:
+                break
         if len(out) <= limit:
             return out
         out = self.rnd.sample(out, len(out))
@@ -106,44 +111,13 @@ class Search:
             : limit - len(kept)
         ]
 
-    def _counters(self, given: Sequence[Term], counters: list[str], e: Sample) -> list[Sample]:
+    def _counters(self, plan: Plan, e: Sample) -> list[Sample]:
+        if not all(c(e) >= 0 for c in plan.still):
+            return []
         tiles = max([1, *(value(c, e) for c in self.tops)])
         numbers = [x for x in e.values() if isinstance(x, int)]
         steps = max([e[f](tiles) for f in self.p.prefix] + [tiles, *numbers]) + 5
-        found: list[Sample] = []
-        known: list[tuple[list[tuple[int, Term]], list[Term]]] = []
-        seen = set(e)
-        for v in counters:
-            seen.add(v)
-            known.append(bounded([h for h in given if v in h.names() and h.names() <= seen], v))
-        if not holds((h for h in given if h.names() <= set(e)), e):
-            return found
-
-        def extend(k: int, env: Sample) -> None:
-            if len(found) > 60:
-                return
-            if k == len(counters):
-                found.append(dict(env))
-                return
-            v = counters[k]
-            low, high = 0, (tiles if v[0] == "u" else steps - 1)
-            for c, rest in known[k][0]:
-                at = value(rest, env)
-                if c > 0:
-                    low = max(low, -(at // c))
-                else:
-                    high = min(high, at // -c)
-            for x in range(low, high + 1):
-                env[v] = x
-                if holds(known[k][1], env):
-                    extend(k + 1, env)
-            env.pop(v, None)
-
-        extend(0, dict(e))
-        for f in found:
-            for v in ("u", "n", "u'", "n'", "j"):
-                f.setdefault(v, 0)
-        return found
+        return plan.solutions(e, tiles, steps)
 
     # ---------------------------------------------------------------- axioms
 
@@ -225,8 +199,8 @@ class Search:
         for args in arguments.values():
             bare = sorted({Term(a.parts) for a in args if a.parts and a not in self.tops}, key=repr)
             rest += [b - a - 1 for a in bare for b in bare if a != b and self._open(premises, b - a - 1)]
-        dealt = any(k > 1 for args in arguments.values() for a in args for k in a.parts.values())
-        return list(dict.fromkeys([*first, *rest] if dealt else [*rest, *first]))[:6]
+        has_strides = any(k > 1 for args in arguments.values() for a in args for k in a.parts.values())
+        return list(dict.fromkeys([*first, *rest] if has_strides else [*rest, *first]))[:6]
 
     @staticmethod
     def _open(premises: list[Term], c: Term) -> bool:
@@ -443,21 +417,20 @@ class Search:
 
     def covers(self, what: Candidate, some: list[Sample]) -> bool:
         """Whether the steps of a path are there, and in order, in all samples."""
-        search = PathSearch(Steps(self.g, some, frozenset()), what.goal)
-        for e in some:
-            here = what.goal.start
-            for how, b in what.hops:
-                chain = [here, b]
-                if isinstance(how, Drained):
-                    first = here.site if how.twin is None else how.twin
-                    chain = [Step(first, Half.OUT, here.u, here.n), *how.commits, b]
-                ordered = isinstance(how, Program | Drained)
-                for x, y in pairwise(chain):
-                    if ordered and not search.earlier(x, y, e):
-                        return False
-                    if not search.steps.inside(self.g.sites[y.site], y.u, y.n, e):
-                        return False
-                here = b
+        masks = Masks(self.g, some)
+        full = (1 << len(some)) - 1
+        here = what.goal.start
+        for how, b in what.hops:
+            chain = [here, b]
+            if isinstance(how, Drained):
+                first = here.site if how.twin is None else how.twin
+                chain = [Step(first, Half.OUT, here.u, here.n), *how.commits, b]
+            ordered = isinstance(how, Program | Drained)
+            for x, y in pairwise(chain):
+                met = masks.earlier(x, y) if ordered else masks.inside(y.site, y.u, y.n)
+                if met & full != full:
+                    return False
+            here = b
         return True
 
     # ---------------------------------------------------------------- choices
@@ -491,8 +464,9 @@ class Search:
         pool: frozenset[Named],
     ) -> Iterator[Candidate | Introduction]:
         found: list[tuple[float, bool, Candidate | Introduction]] = []
+        steps = Steps(self.g, [dict(e) for e in some], pool, premises)
         for goal, reverse in ways:
-            search = PathSearch(Steps(self.g, [dict(e) for e in some], pool, premises), goal)
+            search = PathSearch(steps, goal)
             for f in search.found():
                 if f.introduction is not None:
                     found.append((f.covers, True, f.introduction))

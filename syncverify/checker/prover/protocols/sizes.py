@@ -74,6 +74,68 @@ def bounded(constraints: Iterable[Term], v: str) -> tuple[list[tuple[int, Term]]
     return bounds, rest
 
 
+@dataclass(frozen=True, slots=True)
+class Level:
+    """How one counter is enumerated: what bounds it from below and above, and what it has to meet."""
+
+    name: str
+    low: tuple[tuple[int, Callable[[Sample], int]], ...]
+    high: tuple[tuple[int, Callable[[Sample], int]], ...]
+    rest: tuple[Callable[[Sample], int], ...]
+
+
+#: Values of counters in one sample that are looked at.
+MOST_SOLUTIONS = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Constraints, in the order in which counters get numbers. ``still``: those without counters."""
+
+    still: tuple[Callable[[Sample], int], ...]
+    levels: tuple[Level, ...]
+
+    @classmethod
+    def of(cls, given: Sequence[Term], counters: Sequence[str]) -> Plan:
+        names = [(h, h.names()) for h in given]
+        later, levels = set(counters), []
+        still = tuple(compiled(h) for h, some in names if not some & later)
+        for v in counters:
+            later.discard(v)
+            bounds, rest = bounded([h for h, some in names if v in some and not some & later], v)
+            low = tuple((c, compiled(t)) for c, t in bounds if c > 0)
+            high = tuple((-c, compiled(t)) for c, t in bounds if c < 0)
+            levels.append(Level(v, low, high, tuple(map(compiled, rest))))
+        return cls(still, tuple(levels))
+
+    def solutions(self, e: Sample, tiles: int, steps: int) -> list[Sample]:
+        """The first values of all counters that meet the constraints; others are 0."""
+        found: list[Sample] = []
+        levels = self.levels
+
+        def extend(k: int, env: Sample) -> None:
+            if k == len(levels):
+                found.append({"u": 0, "n": 0, "u'": 0, "n'": 0, "j": 0, **env})
+                return
+            level = levels[k]
+            v = level.name
+            low, high = 0, (tiles if v[0] == "u" else steps - 1)
+            for c, t in level.low:
+                low = max(low, -(t(env) // c))
+            for c, t in level.high:
+                high = min(high, t(env) // c)
+            for x in range(low, high + 1):
+                env[v] = x
+                if all(c(env) >= 0 for c in level.rest):
+                    extend(k + 1, env)
+                if len(found) > MOST_SOLUTIONS:
+                    break
+            env.pop(v, None)
+
+        extend(0, dict(e))
+        return found
+
+
 def prefix(steps: Sequence[int]) -> Callable[[int], int]:
     """The prefix sums of trip counts; below 0 the identity, behind the last constant."""
     table = [0, *itertools.accumulate(steps)]
@@ -126,6 +188,7 @@ def samples(p: Protocol, rnd: random.Random, many: int) -> list[Sample]:
                 found.append(e)
         if len(found) >= 3 * many:
             break
+    small_ones = len(found)
     wide = [bounds.range(n, s, 6 if n in s.tiles else 3 if n in s.depths else 9) for n in s.names]
     for _ in range(many * 40):
         if len(found) >= 4 * many:
@@ -133,7 +196,8 @@ def samples(p: Protocol, rnd: random.Random, many: int) -> list[Sample]:
         e = _sample(p, s, tuple(rnd.choice(r) for r in wide), rnd, 7)
         if e is not None:
             found.append(e)
-    return found
+    order = sorted(range(len(found)), key=lambda k: (k if k < small_ones else 3 * (k - small_ones), k))
+    return [found[k] for k in order]  # wide ones among the small ones, for not all are always looked at
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ differ, it is widened to a state that subsumes both. Otherwise both branches are
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from heapq import heappop
@@ -27,7 +27,7 @@ from syncverify.checker.happens_before.handlers.waits import classify
 from syncverify.checker.happens_before.run import YIELD, LaneClass, Livelock, Run, TooManyEvents
 from syncverify.checker.happens_before.vector_clocks import Columns
 from syncverify.checker.outcome import Budget
-from syncverify.checker.prover.budget import OF_SUMS, BudgetExceeded, ExplorationBudget
+from syncverify.checker.prover.budget import PREFIX_SUM_NODES_FACTOR, BudgetExceeded, ExplorationBudget
 from syncverify.checker.prover.modular.compose import ClusterSummary
 from syncverify.checker.prover.reach.graph import NodeStatus
 from syncverify.checker.prover.reach.knowledge_order import (
@@ -54,11 +54,9 @@ from syncverify.model.events import AssumedUnreachable, Ev, Event, Trap
 from syncverify.symbolic.context import (
     NeedsDecision,
     NotConcrete,
-    SymbolicContext,
     SymbolSplit,
     UndecidedBranch,
 )
-from syncverify.symbolic.inequalities import negated
 from syncverify.symbolic.path_condition import PathCondition
 from syncverify.symbolic.protocol import SymbolicSystem
 
@@ -210,8 +208,8 @@ class ReachabilityAnalysis(NodeProcessing):
 
     def charge_budget(self, more: int) -> None:
         """Raises BudgetExceeded where the events, with ``more`` of the run that is followed, are too many."""
-        deals = self.space.round_robin
-        times = OF_SUMS if deals is not None and deals.by_prefix_sum else 1
+        round_robin = self.space.round_robin
+        times = PREFIX_SUM_NODES_FACTOR if round_robin is not None and round_robin.by_prefix_sum else 1
         check_time()
         if not self.repeats and self.events + more > times * self.limits.first_cover_within_events:
             raise BudgetExceeded(
@@ -386,12 +384,12 @@ class ReachabilityAnalysis(NodeProcessing):
         if not (run.weak_completion_knowledge or moved):
             self.failures_of_exact_states |= failures.keys()
         new = list(failures.items())[state.failures_seen :] if run.weak_completion_knowledge or moved else []
-        lesser = (
+        strict_only = (
             (k in self.failures_of_exact_states and is_strict_only_pair(run, f)) or always_a_warning(run, f)
             for k, f in new
         )
         warns = practical and all(is_strict_only_pair(run, f) or always_a_warning(run, f) for _, f in new)
-        harmless = not new or (practical and all(lesser))
+        harmless = not new or (practical and all(strict_only))
         if not harmless and not warns:
             self.first_candidate = self.first_candidate or AbstractCounterexample(
                 state.path.fork(), new[0][1].message, concrete=False
@@ -489,34 +487,6 @@ def counts(f: Failure, policy: Policy) -> bool:
     return f.severity == Severity.ERROR or (policy == Policy.STRICT and f.strict_only)
 
 
-def split_on_preconditions(
-    space: SymbolicContext, path: PathCondition, facts: list[Callable[[], Any]]
-) -> list[PathCondition]:
-    """The paths on which all facts hold; a fact that is open is decided both ways."""
-    done: list[PathCondition] = []
-    work = [(path, 0)]
-    while work:
-        path, i = work.pop()
-        if i == len(facts):
-            done.append(path)
-            continue
-        space.path = path
-        try:
-            if facts[i]():
-                work.append((path, i + 1))
-        except ZeroDivisionError:
-            continue
-        except SymbolSplit as r:
-            path.substitute(r.atom, r.c, r.parts)
-            work.append((path, i))
-        except UndecidedBranch as o:
-            other = path.fork()
-            path.assume(o.c, o.parts)
-            other.assume(-o.c - 1, negated(o.parts))
-            work += [(p, i) for p in (other, path) if not p.dead]
-    return done
-
-
 __all__ = [
     "AbstractCounterexample",
     "BudgetExceeded",
@@ -525,5 +495,4 @@ __all__ = [
     "ReachabilityAnalysis",
     "SymmetryAbandoned",
     "counts",
-    "split_on_preconditions",
 ]

@@ -74,7 +74,7 @@ class KnowledgeAbstraction:
     records: tuple[tuple[Hashable, tuple[Place, ...]], ...]
     times: tuple[int, ...]  # of these
     accesses: int  # distinguishes what is on record, and where
-    team: tuple[npt.NDArray[np.uint8], ...] = ()  # what is asked for a cluster's account
+    effect_log: tuple[npt.NDArray[np.uint8], ...] = ()  # what is asked for a cluster's account
     warned: frozenset[Hashable] = frozenset()  # what strict mode alone asks and was met
 
     def simulates(self, other: KnowledgeAbstraction) -> bool:
@@ -87,7 +87,7 @@ class KnowledgeAbstraction:
             return False
         if not other.warned <= self.warned:
             return False  # reports would not say so
-        if any((a & ~b).any() for a, b in zip(self.team, other.team, strict=True)):
+        if any((a & ~b).any() for a, b in zip(self.effect_log, other.effect_log, strict=True)):
             return False
         if self.same_thresholds(other):
             return not any((a & ~b).any() for a, b in zip(self.bits, other.bits, strict=True))
@@ -196,30 +196,30 @@ def supports_knowledge_order(run: Run) -> bool:
 
 def abstract_knowledge(run: Run) -> KnowledgeAbstraction | None:
     """What a run knows; None where states are not compared so."""
-    loose = ThresholdAbstraction(run) if supports_knowledge_order(run) else None
-    return known(loose) if loose is not None and loose.compute() else None
+    thresholds = ThresholdAbstraction(run) if supports_knowledge_order(run) else None
+    return known(thresholds) if thresholds is not None and thresholds.compute() else None
 
 
-def known(loose: ThresholdAbstraction) -> KnowledgeAbstraction:
+def known(thresholds: ThresholdAbstraction) -> KnowledgeAbstraction:
     bits = []
     for kind in ALL:
-        entries = loose.entries(kind, [c for c, _ in loose.asked[kind]], waits=True)
-        values = np.array([v for _, v in loose.asked[kind]], dtype=np.int64)
+        entries = thresholds.entries(kind, [c for c, _ in thresholds.asked[kind]], waits=True)
+        values = np.array([v for _, v in thresholds.asked[kind]], dtype=np.int64)
         bits.append(np.packbits(entries >= values, axis=1))
     return KnowledgeAbstraction(
-        loose.key,
-        tuple(loose.monotone_counters),
-        tuple(map(len, loose.asked)),
+        thresholds.key,
+        tuple(thresholds.monotone_counters),
+        tuple(map(len, thresholds.asked)),
         tuple(bits),
-        tuple(loose.key_thresholds),
-        loose.optional_thresholds,
-        tuple(loose.waits),
-        loose.pieces,
-        tuple(loose.records),
-        tuple(r.time for r in loose.seen),
-        loose.accesses,
-        loose.team,
-        loose.warned,
+        tuple(thresholds.key_thresholds),
+        thresholds.optional_thresholds,
+        tuple(thresholds.waits),
+        thresholds.pieces,
+        tuple(thresholds.records),
+        tuple(r.time for r in thresholds.seen),
+        thresholds.accesses,
+        thresholds.effect_log,
+        thresholds.warned,
     )
 
 
@@ -235,16 +235,16 @@ def weaken(
     known in order: where less of one thing would be less of others too, that both know, it stays known (who
     represents the run may know what the other did not, for that one is followed as well).
     """
-    loose = ThresholdAbstraction(run, everything=True)
-    if not loose.compute() or loose.key != less.key:
+    thresholds = ThresholdAbstraction(run, everything=True)
+    if not thresholds.compute() or thresholds.key != less.key:
         return set()
-    mine = known(loose)
+    mine = known(thresholds)
     holders: dict[Place, list[int]] = {}
     records = access_embedding(less, mine, partly=True) or set()
     for _, j in records:
-        for place in loose.records[j][1]:
+        for place in thresholds.records[j][1]:
             holders.setdefault(place, []).append(j)
-    change = _Weakening(loose)
+    change = _Weakening(thresholds)
     todo: list[DroppedThreshold] = []
     lost: list[DroppedThreshold] = []
     reached: list[Reached] = []
@@ -258,10 +258,13 @@ def weaken(
             todo.append(((kind, int(here[k])), np.flatnonzero(bad[:width, k]).tolist()))
         for k in np.flatnonzero((then & ~now)[:width].any(axis=0)).tolist() if ring else ():
             lost.append(((kind, int(here[k])), np.flatnonzero((then & ~now)[:width, k]).tolist()))
-    lacks = orbit_weakenings_of(loose, groups, todo) if groups else set()
-    todo += extend_to_orbit(loose, groups, todo) if groups else []
+    lacks = orbit_weakenings_of(thresholds, groups, todo) if groups else set()
+    todo += extend_to_orbit(thresholds, groups, todo) if groups else []
     todo += (
-        [*orbit_of_access_weakening(loose, lost, holders), *orbit_of_barrier_weakening(loose, ring, lost)]
+        [
+            *orbit_of_access_weakening(thresholds, lost, holders),
+            *orbit_of_barrier_weakening(thresholds, ring, lost),
+        ]
         if lost
         else []
     )
@@ -278,10 +281,10 @@ def weaken(
     return lacks
 
 
-def masks_failure(run: Run, looked: int, policy: Policy) -> bool:
+def masks_failure(run: Run, failures_seen: int, policy: Policy) -> bool:
     """Whether failures, of which the first few were looked at, may hide that a run which knows more would
     meet another."""
-    new = list(run.failures.values())[looked:] if run.weak_completion_knowledge else []
+    new = list(run.failures.values())[failures_seen:] if run.weak_completion_knowledge else []
     delicate = any(map(deferred_failures.is_deferred, run.failures.values()))
     practical = policy is Policy.PRACTICAL
     return delicate or not all(
@@ -320,14 +323,14 @@ def independent_of_knowledge(f: Failure) -> bool:
 class _Weakening:
     """What makes a run know less: limits of its matrices, and times that are put off."""
 
-    def __init__(self, loose: ThresholdAbstraction) -> None:
-        self.run = loose.run
-        self.abstraction = loose
+    def __init__(self, thresholds: ThresholdAbstraction) -> None:
+        self.run = thresholds.run
+        self.abstraction = thresholds
         self.kept: dict[Place, Set[int]] = {}  # which rows reach a threshold, and may
         self.times: dict[tuple[int, int], int] = {}  # by class and by identity of the access
-        self.requests = loose.requests
-        self.whole = loose.matrices
-        self.single = loose.rows
+        self.requests = thresholds.requests
+        self.whole = thresholds.matrices
+        self.single = thresholds.rows
         self.limits: dict[int, Matrix] = {}  # by identity of the matrix
 
     def width(self, kind: int) -> int:

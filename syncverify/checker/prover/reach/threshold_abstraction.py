@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from syncverify.checker.happens_before.handlers.async_operations import uncompared_operands
 from syncverify.checker.happens_before.handlers.execution_barriers import Generation, Named
 from syncverify.checker.happens_before.handlers.mbarriers import (
     Barrier,
@@ -75,7 +76,7 @@ class ThresholdAbstraction(CanonicalState):
         self.of_requests: list[int] = []  # their rows, by number
         self.asks = False
         self.effect_thresholds: tuple[dict[Place, int], ...] = ({}, {}, {})  # by kind: thresholds of ledgers
-        self.team: tuple[npt.NDArray[np.uint8], ...] = ()  # of each kind which rows have reached which
+        self.effect_log: tuple[npt.NDArray[np.uint8], ...] = ()  # of each kind which rows have reached which
         self.ledgers: list[Matrix] = []  # what is asked for these only
         self.monotone_counters: list[int] = []  # numbers of which more is worse
         self.matrices: list[Matrix] = []  # whole matrices, in order; then single rows
@@ -106,8 +107,8 @@ class ThresholdAbstraction(CanonicalState):
         self.memory()
         for t in self.run.threads:
             self.bulk(t)
-        self.team = self.effect_log_bits()
-        self.key = key, self.order_of_requests(), tuple([m.shape for m in self.team])
+        self.effect_log = self.effect_log_bits()
+        self.key = key, self.order_of_requests(), tuple([m.shape for m in self.effect_log])
         return not self.too_many_open_groups
 
     def effect_log_bits(self) -> tuple[npt.NDArray[np.uint8], ...]:
@@ -291,7 +292,8 @@ class ThresholdAbstraction(CanonicalState):
         pasts = len(t.issues[base:])
         left = tuple(x - base for x in committed)
         touched = tuple((f, state[1]) for f, state in fragments)
-        return (t.mma.issued - base, left, waited, base > 0, pasts, touched, open_accesses(t.products))
+        entered = (open_accesses(t.products), uncompared_operands(self.run, t))
+        return (t.mma.issued - base, left, waited, base > 0, pasts, touched, entered)
 
     def bulk(self, t: LaneClass) -> None:
         """Groups of copies, once all other thresholds are known."""
@@ -466,8 +468,8 @@ class ThresholdAbstraction(CanonicalState):
         """Whether only reports ask where in the source an access is: where nothing was met of it that hides
         a later failure there. Copies to global memory that a warp starts as one are determined by it, and
         stores of equal values; the init of a barrier is no such store."""
-        told = not r.kind.asynchronous and r.barrier < 0
-        if told or self.run.info.footprints[r.fp].memory == GLOBAL_MEMORY:
+        is_generic = not r.kind.asynchronous and r.barrier < 0
+        if is_generic or self.run.info.footprints[r.fp].memory == GLOBAL_MEMORY:
             return False
         return self.sites_of_reported_pairs.isdisjoint([p.site for p in r.parts or (r,)])
 

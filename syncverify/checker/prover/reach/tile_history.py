@@ -150,28 +150,28 @@ def _lowered(
 
 
 def orbit_weakenings_of(
-    loose: ThresholdAbstraction, groups: Groups, missed: Iterable[DroppedThreshold]
+    thresholds: ThresholdAbstraction, groups: Groups, missed: Iterable[DroppedThreshold]
 ) -> set[OrbitWeakening]:
     """What of the ring last phases are to miss, wherever in it they are."""
-    slots = RingBarriers(loose.run, groups)
+    slots = RingBarriers(thresholds.run, groups)
     last = {id(m): (b, far) for b in slots.orbits for m, far in slots.last(b)}
     found: set[OrbitWeakening] = set()
     for (kind, number), rows in missed:
         for row in rows if kind == ORDER else ():
-            here = last.get(id(loose.matrices[row])) if row < len(loose.matrices) else None
-            to = slots.distance(here[0], *loose.value((kind, number))) if here is not None else None
+            here = last.get(id(thresholds.matrices[row])) if row < len(thresholds.matrices) else None
+            to = slots.distance(here[0], *thresholds.value((kind, number))) if here is not None else None
             if here is not None and to is not None:
                 found.add((slots.group[here[0]], here[1], *to))
     return found
 
 
 def extend_to_orbit(
-    loose: ThresholdAbstraction, groups: Groups, missed: Iterable[DroppedThreshold]
+    thresholds: ThresholdAbstraction, groups: Groups, missed: Iterable[DroppedThreshold]
 ) -> list[DroppedThreshold]:
     """What else is to be missed: by the last phases of other slots what one of them misses."""
-    slots = RingBarriers(loose.run, groups)
+    slots = RingBarriers(thresholds.run, groups)
     rows_of: dict[int, list[int]] = {}  # by identity of the matrix
-    for i, m in enumerate(loose.matrices):
+    for i, m in enumerate(thresholds.matrices):
         rows_of.setdefault(id(m), []).append(i)
     last = {id(m): (b, far) for b in slots.orbits for m, far in slots.last(b)}
     found: dict[Place, set[int]] = {}
@@ -179,10 +179,10 @@ def extend_to_orbit(
         width = SLICES[kind].stop - SLICES[kind].start
         for row in rows:
             i, k = divmod(row, width)
-            here = last.get(id(loose.matrices[i])) if i < len(loose.matrices) else None
+            here = last.get(id(thresholds.matrices[i])) if i < len(thresholds.matrices) else None
             for b in slots.orbits[here[0]][0] if here is not None else ():
                 by = slots.place(b) - slots.place(here[0]) if here is not None else 0
-                there = loose.asked[kind].get(slots.moved(*loose.value((kind, number)), by))
+                there = thresholds.asked[kind].get(slots.moved(*thresholds.value((kind, number)), by))
                 if there is None or not by:
                     continue
                 some = found.setdefault((kind, there), set())

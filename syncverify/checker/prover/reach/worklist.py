@@ -97,10 +97,10 @@ class NodeProcessing(RingDetection):
     @property
     def groups(self) -> Groups:
         """Barriers of the ring that tiles begin anywhere in, where iterations are distributed round-robin."""
-        deals = self.space.round_robin
+        round_robin = self.space.round_robin
         return (
-            deals.groups
-            if self.forgets_tile_history and self.space.has_round_robin and deals is not None
+            round_robin.groups
+            if self.forgets_tile_history and self.space.has_round_robin and round_robin is not None
             else ()
         )
 
@@ -113,8 +113,8 @@ class NodeProcessing(RingDetection):
     def limit_factor(self) -> int:
         """How many times as much as otherwise may be spent where iterations are distributed round-robin."""
         if self.space.has_prefix_sums:
-            return at_most.OF_SUMS
-        return at_most.OF_DEALT if self.space.has_round_robin else 1
+            return at_most.PREFIX_SUM_NODES_FACTOR
+        return at_most.ROUND_ROBIN_NODES_FACTOR if self.space.has_round_robin else 1
 
     def over_limit(self, spent: int, most: int) -> bool:
         """Whether a limit is reached; it is stretched while few states are left."""
@@ -196,7 +196,7 @@ class NodeProcessing(RingDetection):
             if self.over_limit(nodes, most):
                 raise BudgetExceeded(f"states do not repeat within {most} decisions")
             longer = 3 if self.is_converging or self.space.has_prefix_sums else 1
-            if self.used_knowledge_order and nodes > at_most.MOST_LOOSE * longer:
+            if self.used_knowledge_order and nodes > at_most.MOST_WEAKENED_NODES * longer:
                 raise Unweaken
             if self.soon:
                 self.look_soon(state.run)
@@ -339,25 +339,28 @@ class NodeProcessing(RingDetection):
     ) -> ReachedState | None:
         """Takes note of a step round a loop; where it is seen to be one of the first lap, what the next one
         comes to."""
-        before, deals = self.split_nodes.get(state.parent) if state.answer else None, self.space.round_robin
-        if before is None or before.node.branching_class != t.cls or deals is None:
+        before, round_robin = (
+            self.split_nodes.get(state.parent) if state.answer else None,
+            self.space.round_robin,
+        )
+        if before is None or before.node.branching_class != t.cls or round_robin is None:
             return None
         self.ring_loops.record_step(before, key, view)
         if state.widened or before.widenings or not before.node.branch_taken:
             return None
         first = self.split_nodes.get(before.node.parent)
-        return self.ring_loops.extrapolate_lap(first, before, view, state.path, o, 2 * deals.slots)
+        return self.ring_loops.extrapolate_lap(first, before, view, state.path, o, 2 * round_robin.slots)
 
     def extrapolate_loop_entry(
         self, state: SymbolicState, view: StateView, t: LaneClass, o: UndecidedBranch
     ) -> ReachedState | None:
         """Where a loop of whole laps is begun that was gone round before, what its next round comes to."""
-        before, deals = self.split_nodes.get(state.parent), self.space.round_robin
-        if before is None or state.widened or deals is None:
+        before, round_robin = self.split_nodes.get(state.parent), self.space.round_robin
+        if before is None or state.widened or round_robin is None:
             return None
         asker = t.cls, cast(Any, t.agent).place()
         if state.answer and self.back_edges.nodes.get(before.node.number) == asker:
-            self.ring_loops.record_iteration(before, view, asker, deals.slots)
+            self.ring_loops.record_iteration(before, view, asker, round_robin.slots)
             return None
         return self.ring_loops.extrapolate_iteration(before, view, state.path, o, asker)
 
@@ -365,7 +368,7 @@ class NodeProcessing(RingDetection):
         """Whether a state represents all registers of an earlier one already, which was not widened often."""
         if not self.space.has_round_robin:
             return False
-        often = at_most.OFTEN_WIDENED * (at_most.OF_SUMS if self.space.has_prefix_sums else 1)
+        often = at_most.OFTEN_WIDENED * (at_most.PREFIX_SUM_NODES_FACTOR if self.space.has_prefix_sums else 1)
         if like.widenings > often or like.known is None or state.rotations is not None:
             return False
         return is_subset(self.space, rows, state.path, list(like.view.rows.values()), like.path)

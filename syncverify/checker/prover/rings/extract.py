@@ -432,8 +432,8 @@ def _uniform_arrays(warps: list[_Warp], depths: Mapping[str, Lin]) -> None:
         for op in w.ops:
             if op.ring is None:
                 continue
-            loose = op.ring[1] is not None or (not op.index.terms and not depths[op.ring[0]].terms)
-            names_[op.ring[0]] = names_.get(op.ring[0], True) and loose
+            uniform = op.ring[1] is not None or (not op.index.terms and not depths[op.ring[0]].terms)
+            names_[op.ring[0]] = names_.get(op.ring[0], True) and uniform
     for w in warps:
         for i, op in enumerate(w.ops):
             if op.ring is None:

@@ -18,11 +18,11 @@ from syncverify.model.events import Footprint
 from syncverify.symbolic.context import AffineTerm, NotConcrete, SymbolicContext
 
 #: What agents hold the number of their block group by, and that of their cluster among all.
-TEAM, MEMBER = "%team", "%member"
+BLOCK_GROUP, MEMBER = "%block_group", "%member"
 
 
 @dataclass(frozen=True, slots=True)
-class Teams:
+class BlockGroups:
     """``size``: blocks of a block group; ``rows``: which is a row of the grid. ``quiet``: copies and accesses
     whose
     place in global memory is not compared. ``tracked``: those where it is; ``more`` of them, which nobody
@@ -44,13 +44,13 @@ class Places:
     group by so
     many bytes as lie between the places of two block groups, and all that one reaches there lies between.
 
-    ``base_of``: where the memory starts that an address lies in; ``alone``: there is no other team; ``team``:
-    its number at the start; ``number``: the same, as the agent holds it that runs."""
+    ``base_of``: where the memory starts that an address lies in; ``alone``: there is no other group;
+    ``at_launch``: its number at the start; ``number``: the same, as the agent holds it that runs."""
 
     space: SymbolicContext
     base_of: Callable[[int], int | None]
     alone: bool
-    team: Any
+    at_launch: Any
     number: Any = 0
     strides: dict[int, int] = field(default_factory=dict)
     member: Any = 0  # the number of the cluster, if that is any one of a block group
@@ -150,4 +150,4 @@ def without_address(i: Instr, effect: Effect) -> Effect:
     return replace(effect, emit=emit, operands=tuple(operands))
 
 
-__all__ = ["MEMBER", "TEAM", "Places", "Teams", "address_only", "sized", "without_address"]
+__all__ = ["MEMBER", "BLOCK_GROUP", "Places", "BlockGroups", "address_only", "sized", "without_address"]

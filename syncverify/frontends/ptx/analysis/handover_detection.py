@@ -319,15 +319,15 @@ def _alike(flow: Flow, loop: Collection[int], k: int, shared: Sequence[Instr]) -
         decides = x.guard is not None and x.guard.name in turned
         if decides or (not turned.isdisjoint(sources(x)) and not harmless(x)):
             return False
-    told = {r for x in shared if x.op == "ld" for r in results(x)}
+    loaded = {r for x in shared if x.op == "ld" for r in results(x)}
     before = any(x.op == "ld" for x in flow.body[:k] if any(x is y for y in shared))
     grown = True
     while grown:
-        more = {r for x in body if told.intersection(sources(x)) for r in results(x)}
-        grown = not more <= told
-        told |= more
+        more = {r for x in body if loaded.intersection(sources(x)) for r in results(x)}
+        grown = not more <= loaded
+        loaded |= more
     kept = {r for x in shared if x.op == "st" for o in x.operands[1:] for r in registers(o)}
-    return not before and not kept & told
+    return not before and not kept & loaded
 
 
 def _changing(body: Sequence[Instr], rest: Sequence[Instr]) -> set[str]:

@@ -20,7 +20,7 @@ from syncverify.symbolic.context import AffineTerm
 from syncverify.symbolic.round_robin import RoundRobin
 
 #: Among how many roles iterations are distributed round-robin.
-DEALT = 2
+ROUND_ROBIN_ROLES = 2
 #: Names of the slots that count an agent's turns, and that keep what a register held before the first.
 TURN, KEPT = "%turns", "%kept "
 
@@ -166,7 +166,9 @@ def _round_robin_of(
     where those inside
     do."""
     flow, loop = reader.flow, reader.loop
-    counters = [(b, x) for b in asked for x in reader.all_behind([b]) if reader.steps_of(x) == DEALT]
+    counters = [
+        (b, x) for b in asked for x in reader.all_behind([b]) if reader.steps_of(x) == ROUND_ROBIN_ROLES
+    ]
     steps = doubled_steps(flow, loop)
     if not counters and len(steps) == 1:
         ((counter, step),) = steps.items()
@@ -347,8 +349,8 @@ def entry_value(counter: Any, step: Any) -> int:
     if isinstance(by, AffineTerm):
         ahead = dict(at.space.of(at.space.resolved(at))[1]) if isinstance(at, AffineTerm) else {}
         a, k = by.space.of(by.space.resolved(by))[1][-1]
-        return int(DEALT * ahead.get(a, 0) // k)
-    return DEALT * at // by if isinstance(at, int) and isinstance(by, int) and by else 0
+        return int(ROUND_ROBIN_ROLES * ahead.get(a, 0) // k)
+    return ROUND_ROBIN_ROLES * at // by if isinstance(at, int) and isinstance(by, int) and by else 0
 
 
 def havocked(value: Any) -> bool:
@@ -356,12 +358,12 @@ def havocked(value: Any) -> bool:
     if not isinstance(value, SymbolicWord) or not isinstance(value.term, AffineTerm):
         return False
     space = value.term.space
-    deals = space.round_robin if space.has_prefix_sums else None
+    round_robin = space.round_robin if space.has_prefix_sums else None
     parts = space.of(space.resolved(value.term))[1]
     return (
-        deals is not None
+        round_robin is not None
         and bool(parts)
-        and all(space.symbols[space.parent_of(a)].name in deals.havocked_names for a, _ in parts)
+        and all(space.symbols[space.parent_of(a)].name in round_robin.havocked_names for a, _ in parts)
     )
 
 

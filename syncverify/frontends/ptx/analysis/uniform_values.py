@@ -127,10 +127,10 @@ class _Values:
         """Whether no sum may be one instruction with a product in one place, and not in another."""
         floats = kind(i.mods[-1]) == "f" or i.mods[-1].startswith("bf")
         free = floats and i.op in ("add", "sub", "mul", "mad") and _ROUNDED.isdisjoint(i.mods)
-        loose = any(isinstance(x, tuple) and x in self.unrounded for x in parts)
-        if free and (i.op == "mad" or (i.op != "mul" and loose)):
+        rounds_freely = any(isinstance(x, tuple) and x in self.unrounded for x in parts)
+        if free and (i.op == "mad" or (i.op != "mul" and rounds_freely)):
             return False
-        if (free and i.op == "mul") or (loose and i.op in _PASSES):
+        if (free and i.op == "mul") or (rounds_freely and i.op in _PASSES):
             self.unrounded.add(key)
         return True
 

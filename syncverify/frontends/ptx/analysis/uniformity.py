@@ -422,7 +422,7 @@ class Uniformity:
         if not isinstance(at, Mem) or not _STRONG.isdisjoint(i.mods) or "local" in i.mods:
             return EVERY
         space = next((m.split("::")[0] for m in i.mods if m.split("::")[0] in _SPACES), "generic")
-        if space == "param" and not (isinstance(at.base, Sym) and at.base.name in self._parameters):
+        if space == "param" and not self._of_parameter(at.base, k):
             return EVERY
         found = self._read(registers(at), k)
         if isinstance(at.base, Special):
@@ -433,6 +433,16 @@ class Uniformity:
             return found | TIME | BLOCK
         return found | TIME | (BLOCK if space == "generic" else 0)
 
+    def _of_parameter(self, base: object, k: int) -> bool:
+        """Whether an address is a kernel's parameter by name, or a register that one was moved into."""
+        if isinstance(base, Reg):
+            at = self.versions.writer[self.versions.read(base.name, k)]
+            i = self.body[at] if at >= 0 else None
+            if i is None or i.op != "mov" or i.guard is not None or len(i.operands) != 2:
+                return False
+            base = i.operands[1]
+        return isinstance(base, Sym) and base.name in self._parameters
+
     def _shuffled(self, k: int, i: Instr) -> _Bits:
         """PTX ISA, shfl.sync: ``c`` holds the clamp in bits 0..4, the mask of segments in bits 8..12."""
         mode = next((m for m in i.mods if m in ("up", "down", "bfly", "idx")), "")
@@ -440,12 +450,14 @@ class Uniformity:
         clamp = self.constant(ops[3], k) if len(ops) > 4 and "sync" in i.mods else None
         if clamp is None or not self.whole(ops[4], k) or not self.together(k):
             return self._read(sources(i), k) | LANES
-        value, lane = self._read(registers(ops[1]), k), self._read(registers(ops[2]), k)
+        bits, lane = self._operand(ops[1], 32, k), self._read(registers(ops[2]), k)
         segments = clamp >> 8 & LANES
-        if mode == "idx" and clamp & LANES == LANES:
-            return value & (~LANES | segments) | lane
-        if mode == "bfly" and clamp & LANES == LANES and self.constant(ops[2], k) is not None:
-            return value
+        if mode == "idx" and clamp & LANES == LANES:  # each bit is that of another lane
+            return tuple([x & (~LANES | segments) | lane for x in _spread(bits, 32)])
+        distance = self.constant(ops[2], k) if mode == "bfly" else None
+        if distance is not None and clamp & LANES == LANES and not distance & segments:
+            return bits  # across segments, lanes of the lower one keep their own
+        value = _union([bits])
         return value | lane | (LANES if value & LANES or lane else 0)
 
     def _computed(self, k: int, i: Instr, name: str) -> _Bits:

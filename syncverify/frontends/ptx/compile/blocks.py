@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
-from syncverify.frontends.ptx.analysis.block_groups import MEMBER, TEAM
+from syncverify.frontends.ptx.analysis.block_groups import BLOCK_GROUP, MEMBER
 from syncverify.frontends.ptx.analysis.early_returns import early_returns
 from syncverify.frontends.ptx.analysis.iteration_havoc import (
     KEPT,
@@ -32,6 +32,7 @@ from syncverify.frontends.ptx.compile.state import (
     LEAVE,
     MASK,
     PARTED,
+    PC,
     QUEUED,
     START,
     Disagreement,
@@ -316,7 +317,24 @@ class Writer(Effects):
                 return self.early[k]
             if k in self.sides and self.quiet.merged(r, v, k, self.sides[k]):
                 return None
+            if self._any_answer(r, v, k):
+                return None
             raise
+
+    def _any_answer(self, r: Registers, v: Any, k: int) -> bool:
+        """Lets a branch that data decides for the whole class go either way: its guard becomes any bit, of
+        which it is asked next."""
+        guard = self.body[k].guard
+        if v.__class__ is PerLane:
+            v = v.on(r[MASK])
+        if guard is None or not isinstance(v, Unknown) or v.source != "data":
+            return False
+        answer = r[CONTEXT].any_answer((guard.name,), self._site(k))
+        if answer is None:
+            return False
+        r[self.p.slot(guard.name)] = answer
+        r[PC] = 8 * k + DECIDE
+        return True
 
     @cached_property
     def early(self) -> Mapping[int, int]:
@@ -381,8 +399,10 @@ class Writer(Effects):
         first = {name: r[slots[KEPT + name]] for name in found.names}
         trips = [first[name] for name in found.inner_trip_counts if name in first]
         kept = [r[slots[name]] for name in found.own_bound]
-        teams = self.p.teams is not None
-        kept += [r[slots[x]] for x in (TEAM, MEMBER) if teams and x in slots]  # places are told from them
+        block_groups = self.p.block_groups is not None
+        kept += [
+            r[slots[x]] for x in (BLOCK_GROUP, MEMBER) if block_groups and x in slots
+        ]  # places are told from them
         pairs = False
         if found.deal is not None and round_robin_of(trips) is not None:
             if found.deal.step:
@@ -394,7 +414,7 @@ class Writer(Effects):
                 )
             else:
                 r[turn] = 0 if on is None else r[slots[found.deal.counter]] + on
-        new = renewed([*first.values()], trips, kept, r[turn], teams, pairs)
+        new = renewed([*first.values()], trips, kept, r[turn], block_groups, pairs)
         for name, value in zip(found.names, new, strict=True):
             r[slots[name]] = value
         r[turn] = r[turn] + 1
@@ -402,7 +422,7 @@ class Writer(Effects):
     def _pauses(self, r: Registers, label: int) -> bool:
         """Whether a class stops before it asks for a turn of its own, for others to go first."""
         p = self.p
-        if label not in p.hesitant or p.teams is not None:
+        if label not in p.hesitant or p.block_groups is not None:
             return False
         trips = [x for n in p.renewals.values() if n.deal for x in n.inner_trip_counts]
         # those of this turn may be numbers

@@ -7,11 +7,27 @@ from dataclasses import replace
 from typing import Any
 
 from syncverify.base.reason import Cause, Reason, caused
-from syncverify.frontends.ptx.analysis.block_groups import MEMBER, TEAM, address_only, sized
+from syncverify.frontends.ptx.analysis.block_groups import BLOCK_GROUP, MEMBER, address_only, sized
 from syncverify.frontends.ptx.analysis.collectives import at_branch, is_collective
 from syncverify.frontends.ptx.compile.loads import Values
-from syncverify.frontends.ptx.compile.runtime import elected, hand, overwritten, without_token
-from syncverify.frontends.ptx.compile.state import AFTER, CONTEXT, DECIDE, EVENT, Decoded, Registers
+from syncverify.frontends.ptx.compile.plan import BARRIERS
+from syncverify.frontends.ptx.compile.runtime import (
+    arrived,
+    elected,
+    hand,
+    overwritten,
+    reduced,
+    without_token,
+)
+from syncverify.frontends.ptx.compile.state import (
+    AFTER,
+    CONTEXT,
+    DECIDE,
+    EVENT,
+    SETTLED,
+    Decoded,
+    Registers,
+)
 from syncverify.frontends.ptx.decode.effects import Context, Effect, Unsupported
 from syncverify.frontends.ptx.decode.mbarrier import blocking
 from syncverify.frontends.ptx.decode.memory import Access
@@ -68,9 +84,12 @@ class Effects(Values):
         else:
             keyed += [self._operand(op) for op in found.operands]
             keyed += self._stored_by([self.expr.text(op) for op in self._fragments(i)])
-            keyed += self._team(k)
+            keyed += self._block_group(k)
             if self._is_block_poll(k):
                 self._missed_turn(k, i)
+            if self._brings(i):
+                self.space["A"] = arrived
+                self._text(f"A(r, {self._operand(i.operands[1])})")
             self._emit(k, found, site, keyed, after)
         self._open(after)
         self._answer(k, i, found)
@@ -113,12 +132,12 @@ class Effects(Values):
     def _answered(self, found: Decoded) -> bool:
         return isinstance(found, Effect)
 
-    def _team(self, k: int) -> list[str]:
+    def _block_group(self, k: int) -> list[str]:
         """The number of the block group, for an access to what its blocks share."""
-        teams = self.p.teams
-        if teams is None or k not in teams.tracked:
+        block_groups = self.p.block_groups
+        if block_groups is None or k not in block_groups.tracked:
             return []
-        return [f"r[{self.p.constant_slot(MEMBER if k in teams.each else TEAM)}]"]
+        return [f"r[{self.p.constant_slot(MEMBER if k in block_groups.each else BLOCK_GROUP)}]"]
 
     def _skip(self, k: int) -> int:
         return 8 * k + DECIDE
@@ -158,14 +177,17 @@ class Effects(Values):
         unasked = not (isinstance(e.answer, Reg) and e.answer.name in self.wanted)
         before = self._before(k)
 
-        teams, each = bool(self._team(k)), self.p.teams is not None and k in self.p.teams.each
+        block_groups, each = (
+            bool(self._block_group(k)),
+            self.p.block_groups is not None and k in self.p.block_groups.each,
+        )
         i, at = self.body[k], 1 + len(e.operands)
         first, values = at + 1, len(self._fragments(i))
         if i.op == "stmatrix":
             self._found_store(site, numbers=False)
 
         def slow(r: Registers, key: tuple[Any, ...]) -> Event | None:
-            if teams:
+            if block_groups:
                 r[CONTEXT].tables.places.note_unit(key[-1], each)
             if values:
                 place = (site, key[at], _blocks(key[1]))
@@ -216,8 +238,11 @@ class Effects(Values):
         keyed = ["r[2]", self._operand(a.address)]
         keyed.append("v" if i.guard is not None else "1")
         keyed += self._stored_by([self.expr.narrowed(op, 8 * a.size) for op in values])
-        keyed += self._team(k)
-        teams, each = bool(self._team(k)), self.p.teams is not None and k in self.p.teams.each
+        keyed += self._block_group(k)
+        block_groups, each = (
+            bool(self._block_group(k)),
+            self.p.block_groups is not None and k in self.p.block_groups.each,
+        )
         handle = self.p.read_handle(k)
         before = self._before(k)
         if a.code == Ev.WRITE:
@@ -226,7 +251,7 @@ class Effects(Values):
         def slow(r: Registers, key: tuple[Any, ...]) -> Event | None:
             _, address, active, *stored = key
             ctx = r[CONTEXT]
-            if teams:
+            if block_groups:
                 ctx.tables.places.note_unit(stored.pop(), each)
             part = ctx
             if active.__class__ not in INTS:
@@ -238,7 +263,7 @@ class Effects(Values):
             if part is not None:
                 events += access.events(part, site, address, stored, handle, part is not ctx)
             found = events[0] if len(events) == 1 and events[0][0] > Ev.UNKNOWN else events
-            if not any(map(sized, key)) or (teams and address_only(key)):
+            if not any(map(sized, key)) or (block_groups and address_only(key)):
                 memo[key] = found
             return hand(r, found, after)
 
@@ -311,7 +336,23 @@ class Effects(Values):
             for name in registers(op):
                 if name in self.wanted:
                     value = self._operand(i.operands[2]) if self._is_block_poll(k) else self._unknown(k)
-                    self._text(f"r[{self.p.slot(name)}] = {value}")
+                    self._text(f"r[{self.p.slot(name)}] = {self._reduced(k, i, value)}")
+        if self._brings(i):
+            self._goto(8 * k + SETTLED)
+            self._text("return None")
+            self._open(8 * k + SETTLED)
+
+    def _brings(self, i: Instr) -> bool:
+        """Whether an instruction is a barrier whose value steers, and may be any."""
+        return self.p.any_data and i.op in BARRIERS and bool(self.wanted.intersection(results(i)))
+
+    def _reduced(self, k: int, i: Instr, missing: str) -> str:
+        """What a barrier brings, where that may be any word."""
+        if not self._brings(i):
+            return missing
+        self.space["Q"] = reduced
+        how = "popc" if "popc" in i.mods else "pred"
+        return f"Q(r, {self._operand(i.operands[1])}, {how!r}, {missing})"
 
 
 def _stored(i: Instr) -> tuple[Operand, ...]:

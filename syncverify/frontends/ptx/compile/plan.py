@@ -11,10 +11,11 @@ from syncverify.base.kernel_names import base_name
 from syncverify.base.source import Span
 from syncverify.frontends.ptx.analysis.access_runs import joined
 from syncverify.frontends.ptx.analysis.atomic_counters import adds_one, counting, loads_word, unwritten
-from syncverify.frontends.ptx.analysis.block_groups import Teams, without_address
+from syncverify.frontends.ptx.analysis.block_groups import BlockGroups, without_address
 from syncverify.frontends.ptx.analysis.collectives import Collectives, is_collective
 from syncverify.frontends.ptx.analysis.conditional_lengths import Lengths, chosen_lengths
 from syncverify.frontends.ptx.analysis.copy_addresses import copy_addresses, misplaced
+from syncverify.frontends.ptx.analysis.counted_blocks import only_counts
 from syncverify.frontends.ptx.analysis.dependent_launch import early_accesses, reads_unwritten
 from syncverify.frontends.ptx.analysis.drop_global_effects import untracked
 from syncverify.frontends.ptx.analysis.external_releases import exchanged, released_unseen
@@ -47,7 +48,7 @@ from syncverify.frontends.ptx.decode.wmma import moves_matrix, stores_matrix
 from syncverify.frontends.ptx.flow.asserts import SILENT, called, stops
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.syntax.nodes import Function, Instr, Mem, Module, Reg
-from syncverify.frontends.ptx.syntax.operands import registers
+from syncverify.frontends.ptx.syntax.operands import registers, results
 from syncverify.frontends.ptx.syntax.printer import instruction_text
 from syncverify.frontends.ptx.syntax.types import width
 from syncverify.model.events import NEVER, NO_ARRIVAL_NEEDED, Ev, Site
@@ -59,10 +60,11 @@ class Plan:
     ``apart``: pointers of different parameters lead to different memory. ``numbers``: places of parameters,
     ``name+offset``, that hold no pointer. ``holds``: the launch file says what lies in some global memory.
     ``words``: what is loaded from memory that the kernel does not write may be a size without a number.
-    ``teams``: blocks share global memory in block groups, any of which represents all. ``contents``: what
+    ``block_groups``: blocks share global memory in groups, any of which represents all. ``contents``: what
     lies in shared memory may steer; else it is data. ``followed``: plain accesses to global memory are, where
     something is released, and nothing waits for it. ``dependent``: the grid before may still run. ``inputs``:
-    places of parameters that lead to nothing which it writes.
+    places of parameters that lead to nothing which it writes. ``any_data``: what shared memory holds, what
+    barriers bring and what decides for whole warps are words, any of which they may be.
     """
 
     def __init__(
@@ -73,11 +75,13 @@ class Plan:
         numbers: frozenset[str] = frozenset(),
         holds: bool = False,
         words: bool = False,
-        teams: Teams | None = None,
+        block_groups: BlockGroups | None = None,
         contents: bool = True,
         followed: bool = False,
         dependent: bool = False,
         inputs: frozenset[str] = frozenset(),
+        *,
+        any_data: bool = False,
     ) -> None:
         self.module = module
         self.function = function
@@ -88,10 +92,11 @@ class Plan:
         self.reads_only = all(SPACES & mods - {"global"} for mods in writers)
         self.holds = holds
         self.contents = contents
+        self.any_data = any_data
         self.apart = apart
         self.dependent = dependent
         self.inputs = inputs
-        self.teams = teams
+        self.block_groups = block_groups
         self.numbers = numbers
         self.spins = self.flow.spins
         self.decoded: dict[int, Decoded] = {}
@@ -102,6 +107,8 @@ class Plan:
         counts = counting(self.flow, self._generic, self.origins) if some else frozenset()
         #: what the kernel's blocks hand over through global memory; None: its accesses have no events
         self.handing = hand_over(self.flow, self._generic, apart, numbers, counts)
+        if any_data and self.handing is not None and self._only_counts(self.handing):
+            self.handing = None
         if followed and self.exchanges is not None:
             self.handing = self.exchanges
         #: a flag for other kernels: where it is released after bulk copies
@@ -196,8 +203,8 @@ class Plan:
                 self.decoded[locks[k]] = free_effect(self.body[locks[k]])
         self._refuse_matrices()
         self.decoded = dict(sorted(self.decoded.items()))
-        if self.teams is not None:
-            self._leave_out(self.teams)
+        if self.block_groups is not None:
+            self._leave_out(self.block_groups)
 
     def _what_is_followed(self) -> Slice:
         """The instructions that matter; and what registers and collectives bring where they are used."""
@@ -227,10 +234,10 @@ class Plan:
         effects = {k: _as_effect(e) for k, e in self.decoded.items()}
         return slice_of(self.flow, effects, asked, holds=self.reads, takes=self.takes, contents=self.contents)
 
-    def _leave_out(self, teams: Teams) -> None:
+    def _leave_out(self, block_groups: BlockGroups) -> None:
         """Leaves nothing of accesses whose place in global memory does not matter but what else they do."""
-        self.decoded = dict(sorted({**self.decoded, **teams.more}.items()))
-        for k in teams.quiet & self.decoded.keys():
+        self.decoded = dict(sorted({**self.decoded, **block_groups.more}.items()))
+        for k in block_groups.quiet & self.decoded.keys():
             e = self.decoded[k]
             if isinstance(e, Effect):
                 self.decoded[k] = without_address(self.body[k], e)
@@ -266,7 +273,7 @@ class Plan:
         self.constants: dict[int, set[str]] = {}  # what of the launch's sizes instructions read
         self.symbols: dict[str, int] = {}  # special registers, addresses and parameters that the code reads
         self.size = FIRST
-        self.steers = bool({"shared"} & self.slice.spaces)
+        self.steers = bool({"shared"} & self.slice.spaces) or (self.any_data and self._reduces())
         self.text = ""
         self.classes = 0  # numbered so far
         self.site_of: dict[int, int] = {}
@@ -278,6 +285,16 @@ class Plan:
         self.stays: set[int] = set()  # sites where threads may leave, and are taken not to
         self.trusted: set[int] = set()  # sites at which the kernel would stop itself, as is taken not to be
 
+    def _only_counts(self, handing: HandOver) -> bool:
+        """Whether nobody waits for others: blocks count themselves (``analysis.counted_blocks``)."""
+        waits = handing.spins or handing.polls or handing.locks or self.moves
+        return not waits and only_counts(self.flow, handing.consumers)
+
+    def _reduces(self) -> bool:
+        """Whether a barrier brings a value that steers."""
+        wanted = self.slice.registers
+        return any(i.op in BARRIERS and wanted.intersection(results(i)) for i in self.body)
+
     @cached_property
     def tails(self) -> dict[int, frozenset[int]]:
         """Blocks that do something, and whatever comes to the end after a barrier, or a collective of a
@@ -285,7 +302,7 @@ class Plan:
         found: dict[int, set[int]] = {}
         for k, i in enumerate(self.body):
             at = self.flow.block_of[k]
-            if (i.op in ("bar", "barrier") or is_collective(i)) and at in self.flow.reached:
+            if (i.op in BARRIERS or is_collective(i)) and at in self.flow.reached:
                 while 0 <= at < self.flow.end:
                     b = self.flow.blocks[at]
                     if any(j.op in _DOES for j in self.body[b.lo : b.hi]):
@@ -382,7 +399,11 @@ class Plan:
     @cached_property
     def lengths(self) -> Lengths:
         """How long loops inside others go on, where blocks in block groups choose it in each turn."""
-        return chosen_lengths(self.flow, self.slice, self.decoded) if self.teams is not None else Lengths()
+        return (
+            chosen_lengths(self.flow, self.slice, self.decoded)
+            if self.block_groups is not None
+            else Lengths()
+        )
 
     @cached_property
     def renewals(self) -> dict[int, HavocLoop]:
@@ -394,13 +415,18 @@ class Plan:
     def _round_robin(self, x: HavocLoop) -> RoundRobinLoop | None:
         """How the turns of a loop are distributed round-robin, if they are."""
         deal = x.deal
-        if deal is None or self.teams is not None or deal.counter not in self.slots:
+        if deal is None or self.block_groups is not None or deal.counter not in self.slots:
             return None
         if deal.step:
             return deal if deal.step in self.slots else None
         block = None if deal.early is None else self.flow.blocks[deal.early]
         quiet = block is not None and not any(k in self.decoded for k in range(block.lo, block.hi))
         return deal if quiet else replace(deal, early=None)
+
+    @cached_property
+    def begins(self) -> Span:
+        """Where the kernel begins."""
+        return self.module.entry_place(self.function)
 
     @cached_property
     def hesitant(self) -> frozenset[int]:
@@ -433,7 +459,8 @@ class Plan:
             callers = self.module.places(i)[1:]
             span = self.module.span(i)
             line = 0 if span == Span(self.module.path, i.line) else i.line
-            site = Site(span, instruction_text(i), callers, self.module.wrapped(i), line)
+            operand = self.module.barrier_names.get(i.line, "")
+            site = Site(span, instruction_text(i), callers, self.module.wrapped(i), line, operand)
             self.sites.append(site)
         return found
 
@@ -477,6 +504,8 @@ class Plan:
         return {s: width(types[name]) for s, name in held.items() if name in types}
 
 
+#: Execution barriers.
+BARRIERS = ("bar", "barrier")
 #: What others may notice, or an instruction waits for.
 _DOES = frozenset(
     "st atom red ld ldu bar barrier mbarrier cp wgmma ldmatrix stmatrix shfl vote redux match mma call "

@@ -18,7 +18,7 @@ from syncverify.frontends.ptx.analysis.iteration_havoc import KEPT, TURN
 from syncverify.frontends.ptx.analysis.slice import Slice
 from syncverify.frontends.ptx.compile.blocks import Writer
 from syncverify.frontends.ptx.compile.plan import Plan
-from syncverify.frontends.ptx.compile.state import AFTER, ENDED, START, TAKE, Run
+from syncverify.frontends.ptx.compile.state import AFTER, ENDED, SETTLED, START, TAKE, Run
 from syncverify.frontends.ptx.compile.wgmma_runs import together
 from syncverify.frontends.ptx.flow.control_flow import live_before
 from syncverify.frontends.ptx.syntax.operands import results, sources
@@ -69,8 +69,8 @@ class Program(Plan):
     @contextmanager
     def stores_kept(self) -> Iterator[None]:
         """While other launches are looked at, what this one stores is put aside."""
-        told = (self.one_value, self.equal_value, self.data_addressed, self.trusted, self.stays)
-        kept = [(found, copy(found)) for found in told]
+        sets = (self.one_value, self.equal_value, self.data_addressed, self.trusted, self.stays)
+        kept = [(found, copy(found)) for found in sets]
         stored = dict(self.stored)
         try:
             yield
@@ -172,7 +172,7 @@ class Program(Plan):
     @cached_property
     def predicates(self) -> frozenset[int]:
         """Where blocks in block groups hold predicates."""
-        types = self.function.registers if self.teams is not None else {}
+        types = self.function.registers if self.block_groups is not None else {}
         numbers = self.lengths.predicates if self.sized else ()
         return frozenset(
             s for name, s in self.slots.items() if types.get(name) == "pred" and name not in numbers
@@ -181,7 +181,7 @@ class Program(Plan):
     @cached_property
     def steady(self) -> frozenset[int]:
         """Where blocks in block groups hold what no loop changes."""
-        if self.teams is None:
+        if self.block_groups is None:
             return frozenset()
         turning = {
             name
@@ -211,7 +211,7 @@ class Program(Plan):
         for s in block.succ:
             if s < self.flow.end:
                 live |= before[s]
-        stop = k + 1 if kind == AFTER - START else k
+        stop = k + 1 if kind in (AFTER - START, SETTLED - START) else k
         for j in range(block.hi - 1, stop - 1, -1):
             if self.body[j].guard is None:
                 live -= set(self._writes(j))

@@ -112,19 +112,23 @@ class Context(Protocol):
 @dataclass(frozen=True, slots=True)
 class MapFacts:
     """A tensor map: box in elements (innermost first), element bytes, swizzle in bytes (0: none).
-    ``bytes`` of a whole box; None where not known. ``rank``: of the tensor, where the box is not known."""
+    ``bytes`` of a whole box; None where not known. ``rank``: dimensions, where the kernel sets them.
+    ``unfit``: why no copy may use what the kernel has made of it, empty if nothing is wrong. ``partly``: the
+    kernel sets some of what says how large the box is, and not all of it."""
 
     name: str
     box: tuple[int, ...] | None
     element: int | None
     swizzle: int
     bytes: int | None
-    rank: int = 0
+    rank: int | None = None
+    unfit: str = ""
+    partly: bool = False
 
     @property
-    def dimensions(self) -> int:
-        """Of the tensor; 0 where not known."""
-        return self.rank if self.box is None else len(self.box)
+    def dimensions(self) -> int | None:
+        """How many dimensions the tensor has, if that is known."""
+        return len(self.box) if self.rank is None and self.box is not None else self.rank
 
 
 Emit = Callable[[Context, int, Sequence[Value]], Sequence[Event]]

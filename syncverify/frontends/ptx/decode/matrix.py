@@ -30,6 +30,8 @@ _SHAPE = re.compile(r"m64n(\d+)k(\d+)")
 _M = 64
 #: Bits of a thread's number that tell the threads of one warpgroup apart.
 WARPGROUP = 127
+#: The bits of a matrix descriptor that hold where the matrix begins (PTX ISA: matrix descriptor format).
+ADDRESS = 0x3FFF
 #: A warp multiplies its own rows of A (PTX ISA, wgmma: Register Fragments). For A in shared memory the text
 #: says so nowhere, so in strict mode the other rows count as read too.
 _WARP_ROWS = 16
@@ -123,15 +125,17 @@ def products(some: Sequence[Matrices]) -> Effect:
             for m, b in zip(some, bits[: len(some)], strict=True)
         ]
         firsts = [*zip(some, bits[len(some) :], strict=True)] if a_shared else []
-        left, others = (
-            [_operand(ctx.cta, b, rows, m.a_bytes, m.a_transposed) for m, b in firsts] for rows in (own, rest)
+        left, others, whole = (
+            [_operand(ctx.cta, b, rows, m.a_bytes, m.a_transposed) for m, b in firsts]
+            for rows in (own, rest, (0, _M))
         )
         accumulate = int(ctx.number(v[0], "scale-d") != 0)
         fragment = ctx.fragment(held) if held is not None else -1
         a, b, c = (ctx.footprint(_all_of(x)) if x else -1 for x in (left, right, others))
         event: Event = (Ev.WGMMA, site, ctx.fragment(named), a, fragment, b, accumulate, c)
         if ctx.vary(names, site) & WARPGROUP:
-            event = (*event, 1 + crc32(repr((bits, accumulate)).encode()))
+            all_rows = ctx.footprint(_all_of(whole)) if whole else -1
+            event = (*event, all_rows, crc32(repr([x & ~ADDRESS for x in bits]).encode()))
         # else data flow shows that all threads of a warpgroup name the same
         return (*_outside(ctx, site, (*right, *left)), event)
 

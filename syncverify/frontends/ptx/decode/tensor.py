@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from math import prod
 
 from syncverify.base.reason import Cause, Reason
@@ -31,10 +32,20 @@ _ALIGN = 128
 #: Bytes of an element by the value of ``.elemtype``, and of a swizzle by ``.swizzle_mode`` (PTX ISA,
 #: tensormap.replace, new_val validity).
 _ELEMENTS: dict[int | None, int] = dict(enumerate((1, 2, 4, 4, 8, 8, 2, 4, 4, 8, 2, 4, 4)))
-#: The largest value of a field, and the largest number of a dimension (PTX ISA, tensormap.replace).
-_MOST = {"rank": 4, "elemtype": 15, "interleave_layout": 2, "swizzle_mode": 4, "fill_mode": 1}
-_DIMENSIONS = {"box_dim": 4, "global_dim": 4, "global_stride": 3, "element_stride": 4}
 _SWIZZLE_MODES: dict[int | None, int] = {0: 0, 1: 32, 2: 64, 3: 128}
+#: A field that is edited: its name, and of which dimension.
+Field = tuple[str, int]
+#: The least and the greatest value of a field, as it is written; what is not here may be anything.
+_ANY = (1 << 64) - 1
+_VALUES = {"rank": (0, 4), "box_dim": (1, 256), "element_stride": (1, 8), "fill_mode": (0, 1)}
+#: What says together how large a box is.
+_OF_THE_BOX = frozenset({"rank", "box_dim", "elemtype"})
+#: Dimensions that a field has (PTX ISA, tensormap.replace: ``ord`` of a tensor of at most 5).
+_ORDINALS = {"box_dim": 5, "global_dim": 5, "element_stride": 5, "global_stride": 4}
+#: Fields whose value is an immediate, and the values that are modelled.
+_MODES: dict[str, Collection[int | None]] = {
+    "elemtype": _ELEMENTS.keys(), "swizzle_mode": _SWIZZLE_MODES.keys(), "interleave_layout": (0,)
+}  # fmt: skip
 
 
 def decode_tensor(instr: Instr) -> Decoded:
@@ -45,48 +56,45 @@ def decode_tensor(instr: Instr) -> Decoded:
     if ways == ["global", "shared::cta"]:
         if len(ops) < 2 or not isinstance(ops[0], Mem) or not isinstance(ops[1], Mem):
             return malformed(instr)
-        return _store(ops[0], ops[1], int(instr.mods[0] == "reduce"), _dimensions(instr))
+        return _store(ops[0], ops[1], int(instr.mods[0] == "reduce"))
     if ways[0] in ("shared::cta", "shared::cluster") and ways[1] == "global" and len(ops) >= 3:
         to, source, bar = ops[:3]
         if isinstance(to, Mem) and isinstance(source, Mem) and isinstance(bar, Mem):
             rest = [o for o in ops[3:] if not isinstance(o, Vector)]  # without the offsets of im2col
             multicast = multicasts(instr.mods)
             if not multicast or rest:
-                form = destination(ways[0]), _dimensions(instr)
-                return _load((to, source, bar), rest[:1] if multicast else (), *form)
+                return _load(to, source, bar, rest[:1] if multicast else (), destination(ways[0]))
     return malformed(instr)
 
 
-def _dimensions(instr: Instr) -> int:
-    """Of the tensor that a tiled copy names; 0 for other forms, whose boxes count otherwise."""
-    other = any(m.startswith(("im2col", "tile::")) for m in instr.mods)
-    named = next((m for m in instr.mods if m in ("1d", "2d", "3d", "4d", "5d")), "0")
-    return 0 if other else int(named[0])
-
-
-def _box(ctx: Context, value: Value, site: int, dimensions: int, faults: list[Event]) -> int:
-    """Bytes of a map's box; adds a fault where a copy of so many dimensions names a map of another rank."""
+def _box(ctx: Context, site: int, faults: list[Event], value: Value, dimensions: int) -> int:
+    """Bytes of a copy's box. Adds a fault where the map is not one for copies of so many dimensions."""
     facts = ctx.tensor_map(value)
-    if dimensions and facts.dimensions not in (0, dimensions):
-        # PTX ISA, cp.async.bulk.tensor: .dim is the dimension of the tensor that tensorMap describes.
-        name = facts.name.removeprefix("tensor map ") or "that the kernel edits"
-        text = f"the copy names {dimensions} dimensions, and tensor map {name} has {facts.dimensions}"
+    name = facts.name.removeprefix("tensor map ")
+    if facts.dimensions not in (None, dimensions):
+        # PTX ISA, cp.async.bulk.tensor: .dim is the dimension of the tensor that the map describes.
+        text = f"a copy of {dimensions} dimensions by tensor map {name}, which has {facts.dimensions}"
         faults.append(fault(site, "SV701", text))
+    if facts.unfit:
+        faults.append(fault(site, "SV701", f"tensor map {name}: {facts.unfit}"))
+    if faults:
+        return facts.bytes or 0  # whatever is copied
+    if facts.partly:
+        why = "the kernel sets some of rank, elemtype and box_dim, and not all of them to constants"
+        raise Opaque(Reason(f"tensor map {name}: {why}: give its dtype and box", Cause.MISSING_BOX))
     if facts.bytes is None:
-        name = facts.name.removeprefix("tensor map ")
         raise Opaque(
             Reason(f"the box of tensor map {name} is not given: give its dtype and box", Cause.MISSING_BOX)
         )
     return facts.bytes
 
 
-def _load(ends: tuple[Mem, Mem, Mem], mask: Sequence[Operand], space: str, dimensions: int) -> Decoded:
-    to, source, bar = ends
+def _load(to: Mem, source: Mem, bar: Mem, mask: Sequence[Operand], space: str) -> Decoded:
     n = len(source.coords)
 
     def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
         faults: list[Event] = []
-        size = _box(ctx, v[1], site, dimensions, faults)
+        size = _box(ctx, site, faults, v[1], n)
         here = region(ctx, site, faults, v[0], space, size, _ALIGN, "the destination")
         found = targets(ctx, site, faults, here, v[2], v[3] if mask else None, size, space)
         if not found:
@@ -98,10 +106,10 @@ def _load(ends: tuple[Mem, Mem, Mem], mask: Sequence[Operand], space: str, dimen
     return effect(emit, (to, _address(source), bar, *mask, *source.coords))
 
 
-def _store(to: Mem, source: Mem, reduces: int, dimensions: int) -> Decoded:
+def _store(to: Mem, source: Mem, reduces: int) -> Decoded:
     def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
         faults: list[Event] = []
-        size = _box(ctx, v[0], site, dimensions, faults)
+        size = _box(ctx, site, faults, v[0], len(to.coords))
         here = region(ctx, site, faults, v[1], "shared", size, _ALIGN, "the source")
         own_source(ctx, site, faults, here)
         number = ctx.map_index(v[0])
@@ -121,7 +129,7 @@ def decode_tensormap(instr: Instr, function: Function) -> Decoded:
     ops = instr.operands
     match instr.mods[0] if instr.mods else "":
         case "replace" if ops and isinstance(ops[0], Mem):
-            return _replace(instr, ops[0], _invalid(instr, function))
+            return _replace(instr, ops[0], function)
         case "cp_fenceproxy" if len(ops) == 3 and isinstance(ops[0], Mem) and isinstance(ops[1], Mem):
             if immediate(ops[2]) != MAP_BYTES:
                 return malformed(instr)
@@ -135,13 +143,14 @@ def decode_tensormap(instr: Instr, function: Function) -> Decoded:
 def built_map(instr: Instr, function: Function) -> MapFacts | None:
     """What a ``tensormap.cp_fenceproxy`` publishes: the edits since the one before it, on all paths.
 
-    None where the box is not edited, or not to constants, or paths differ (PTX ISA, tensormap.replace).
+    What is not edited, or not to constants, or differently on several paths, is not known (PTX ISA,
+    tensormap.replace).
     """
     flow = Flow(function)
     at = next(k for k, i in enumerate(function.body) if i is instr)
-    fields: dict[tuple[str, int], set[int | None]] = {}
+    fields: dict[Field, set[int | None]] = {}
     seen: set[int] = set()
-    work = [(flow.block_of[at], at, frozenset[tuple[str, int]]())]
+    work = [(flow.block_of[at], at, frozenset[Field]())]
     while work:
         n, end, later = work.pop()
         for i in reversed(function.body[flow.blocks[n].lo : end]):
@@ -149,7 +158,7 @@ def built_map(instr: Instr, function: Function) -> MapFacts | None:
                 continue
             if i.mods[0] == "cp_fenceproxy":
                 break
-            name = i.mods[2], (immediate(i.operands[1]) if len(i.operands) > 2 else 0) or 0
+            name = _field(i)
             if name not in later:
                 fields.setdefault(name, set()).add(_constant(i.operands[-1], function))
                 later |= {name}
@@ -157,15 +166,44 @@ def built_map(instr: Instr, function: Function) -> MapFacts | None:
             work += [(p, flow.blocks[p].hi, later) for p in flow.blocks[n].pred if p not in seen]
             seen.update(flow.blocks[n].pred)
     one = {name: next(iter(values)) if len(values) == 1 else None for name, values in fields.items()}
+    return _as_built(one)
+
+
+def _as_built(one: Mapping[Field, int | None]) -> MapFacts | None:
+    """A map with these fields, of which the others are not known."""
     rank = one.get(("rank", 0))  # as written: one less
     kind, swizzle = one.get(("elemtype", 0)), one.get(("swizzle_mode", 0), 0)
-    if rank is None or kind not in _ELEMENTS or swizzle not in _SWIZZLE_MODES:
-        return None
-    element = _ELEMENTS[kind]
-    box = tuple(one.get(("box_dim", n)) or 0 for n in range(rank + 1))
-    if not all(box):
-        return MapFacts("", None, None, 0, None, rank + 1)
-    return MapFacts("", box, element, _SWIZZLE_MODES[swizzle], prod(box) * element)
+    dimensions = None if rank is None else rank + 1
+    element = _ELEMENTS.get(kind)
+    mode = _SWIZZLE_MODES.get(swizzle)
+    sides = [one.get(("box_dim", n)) for n in range(dimensions or 0)]
+    box = tuple(side for side in sides if side is not None)
+    unfit = _unfit(one, sides, element, mode)
+    if dimensions is None or element is None or mode is None or len(box) < dimensions:
+        partly = not _OF_THE_BOX.isdisjoint(name for name, _ in one)
+        return MapFacts("", None, None, 0, None, dimensions, unfit, partly) if partly or unfit else None
+    return MapFacts("", box, element, mode, prod(box) * element, dimensions, unfit)
+
+
+def _unfit(
+    one: Mapping[Field, int | None], sides: Sequence[int | None], element: int | None, swizzle: int | None
+) -> str:
+    """What is wrong with the fields of a map (PTX ISA, tensormap.replace; CUDA driver API,
+    cuTensorMapEncodeTiled)."""
+    for (name, n), value in one.items():
+        low, high = _VALUES.get(name, (0, _ANY))
+        if value is not None and not low <= value <= high:
+            return f"{name} {n} is {value}, not between {low} and {high}"
+        if value is not None and name == "global_stride" and value % 16:
+            return f"global_stride {n} is {value} bytes, no multiple of 16"
+    inner = sides[0] if sides else None
+    if inner is None or element is None:
+        return ""
+    if inner * element % 16:
+        return f"the inner side of the box is {inner * element} bytes, no multiple of 16"
+    if swizzle and inner * element > swizzle:
+        return f"the inner side of the box is {inner * element} bytes, more than the swizzle of {swizzle}"
+    return ""
 
 
 def _constant(o: Operand, function: Function) -> int | None:
@@ -178,24 +216,22 @@ def _constant(o: Operand, function: Function) -> int | None:
     return None
 
 
-def _invalid(instr: Instr, function: Function) -> str:
-    """What is wrong with the number that a field of a map is set to, or with that of its dimension."""
-    name = next((m for m in instr.mods if m in _MOST or m in _DIMENSIONS), "")
-    value = _constant(instr.operands[-1], function) if name in _MOST else None
-    if value is not None and not 0 <= value <= _MOST[name]:
-        return f"{value} is no {name} of a tensor map: 0 to {_MOST[name]} are"
-    number = _constant(instr.operands[1], function) if name in _DIMENSIONS else None
-    if number is not None and not 0 <= number <= _DIMENSIONS[name]:
-        return f"a tensor map has no {name} {number}: 0 to {_DIMENSIONS[name]} are"
-    return ""
+def _field(edit: Instr) -> Field:
+    """What an edit sets."""
+    return edit.mods[2], (immediate(edit.operands[1]) if len(edit.operands) > 2 else 0) or 0
 
 
-def _replace(instr: Instr, at: Mem, invalid: str) -> Decoded:
+def _replace(instr: Instr, at: Mem, function: Function) -> Decoded:
+    field, value = _field(instr), _constant(instr.operands[-1], function)
+    if not 0 <= field[1] < _ORDINALS.get(field[0], 1):
+        return malformed(instr)
+    if field[0] in _MODES and value not in _MODES[field[0]]:
+        return Unsupported(f"{instr.name}: a tensor map with {field[0]} {value} is not modelled")
     if "global" in instr.mods:
 
         def edit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
-            wrong = [fault(site, "SV701", invalid)] if invalid else []
-            return (*wrong, (Ev.MAP_REPLACE, site, ctx.map_index(v[0]), 0))
+            _edited(ctx, v[0], field, value)
+            return ((Ev.MAP_REPLACE, site, ctx.map_index(v[0]), 0),)
 
         return effect(edit, (_address(at),))
     if window(instr.mods) == "generic":
@@ -203,11 +239,33 @@ def _replace(instr: Instr, at: Mem, invalid: str) -> Decoded:
 
     def write(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
         # PTX ISA, tensormap.replace: a weak write of the whole object.
-        faults = [fault(site, "SV701", invalid)] if invalid else []
+        faults: list[Event] = []
         here = region(ctx, site, faults, v[0], OWN, MAP_BYTES, MAP_BYTES, "the tensor map")
         return [*faults, (Ev.WRITE, site, here.footprint(ctx))]
 
     return effect(write, (at,))
+
+
+def _edited(ctx: Context, at: Value, field: Field, value: int | None) -> None:
+    """An edit in place: what is known of the map has to stay what it is, for copies may have been made by it.
+
+    Raises Opaque where the edit makes another box of it.
+    """
+    known = ctx.tensor_map(at)
+    now: int | None
+    match field[0]:
+        case "rank":
+            now = None if known.dimensions is None else known.dimensions - 1
+        case "box_dim" if known.box is not None and field[1] < len(known.box):
+            now = known.box[field[1]]
+        case "elemtype" if known.element is not None:
+            now, value = known.element, _ELEMENTS.get(value)
+        case _:
+            now = None
+    if now is not None and now != value:
+        raise Opaque(f"{known.name} is edited in place: its {field[0]} is another one then")
+    if field[0] == "rank" and value is not None and known.rank is None:
+        ctx.define_map(at, replace(known, rank=value + 1))
 
 
 def _cp_fence(operands: Sequence[Operand], scope: int, facts: MapFacts | None) -> Decoded:

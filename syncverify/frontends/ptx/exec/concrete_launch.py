@@ -40,7 +40,7 @@ class Launch:
     extents: tuple[Any, Any, Any] | None = None  # the grid, where some extent has no number
     #: by CTA: its block, in the same case
     places: Mapping[int, tuple[Any, Any, Any]] = field(default_factory=dict)
-    team: Places | None = None  # the blocks are a block group that represents all: what they reach
+    block_group: Places | None = None  # the blocks are a block group that represents all: what they reach
     stays: bool = False  # threads that may leave ahead of all events are taken to stay (K22)
     sure: bool = False  # accesses that data decides on are left out
     granted: frozenset[int] = frozenset()  # but for those of these sites

@@ -19,7 +19,7 @@ _OF_BLOCKS = frozenset(
     {"%@cluster", "%dynamic_smem_size", "%total_smem_size", "%cluster_ctarank", "%cluster_nctarank"}
     | {"%cluster_nctaid", "%cluster_ctaid", "%is_explicit_cluster"}
 )
-_OF_GROUPS = ("%team", "%member")
+_OF_GROUPS = ("%block_group", "%member")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Specials:
         n = _AXES.index(axis) if axis and axis in _AXES else 0
         if base in _OF_WARPS:
             return self._of_warp(base, n, warp)
-        if base in _OF_BLOCKS or (base in _OF_GROUPS and self.launch.team is not None):
+        if base in _OF_BLOCKS or (base in _OF_GROUPS and self.launch.block_group is not None):
             return self._of_block(base, n, cta)
         return self._of_grid(base, n, cta)
 
@@ -88,10 +88,14 @@ class Specials:
                 return _unflatten(cta % launch.ctas, launch.cluster)[n]
             case "%is_explicit_cluster":
                 return int(launch.ctas > 1)
-            case "%team" if launch.team is not None:
-                return launch.team.team
-            case "%member" if launch.team is not None:
-                return launch.team.team if launch.team.anyone is None else launch.team.member
+            case "%block_group" if launch.block_group is not None:
+                return launch.block_group.at_launch
+            case "%member" if launch.block_group is not None:
+                return (
+                    launch.block_group.at_launch
+                    if launch.block_group.anyone is None
+                    else launch.block_group.member
+                )
         raise AssertionError(base)
 
     def _of_grid(self, base: str, n: int, cta: int) -> Any:

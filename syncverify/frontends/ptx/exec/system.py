@@ -73,7 +73,7 @@ class PtxSystem:
               asked: dict[Any, str] | None = None, clusters: int = 1) -> PtxSystem:  # fmt: skip
         """``like``: a system of the same launch, whose tables are used on. ``clusters``: how many run
         together, from ``cluster`` on. Raises NotConcrete for open sizes where blocks hand data over."""
-        if program.handing is not None and launch.space is not None and launch.team is None:
+        if program.handing is not None and launch.space is not None and launch.block_group is None:
             raise NotConcrete("what is handed over through global memory is compared in numbers")
         if like is None:
             laid = layout(program.module, program.function, launch.dynamic)
@@ -93,13 +93,15 @@ class PtxSystem:
             tables.data_addressed = program.data_addressed
             tables.vary_with(program.varies(launch.block))
             tables.spread = program.spread(launch.block)
-            tables.certain = program.steers or tables.tracks or program.moves
+            tables.any_data, tables.threads = program.any_data and launch.space is not None, launch.threads
+            kept = program.steers and not tables.any_data
+            tables.certain = kept or tables.tracks or program.moves
             tables.memory, tables.holds, tables.sure = launch.memory, program.holds, launch.sure
             tables.granted, tables.stays = launch.granted, launch.stays
             tables.map_place, tables.images = launch.map_place, launch.images
             tables.space, tables.locks = launch.space, Locks(launch.rows)
             tables.tickets = launch.tickets if launch.space is None else None
-            tables.places = launch.team
+            tables.places = launch.block_group
         else:
             tables = like.tables
             laid = tables.layout
@@ -123,6 +125,7 @@ class PtxSystem:
             maps=tables.map_names,
             elected_lane=elected,
             source_hash=source_hash,
+            entry=program.begins,
             smem_names=list(laid.names),
             varies=tables.varies,
             skips=program.skips,
@@ -136,8 +139,8 @@ class PtxSystem:
             strict_copies=copies_need_fence(program.module.target),
             ends_barriers=any(i.op == "mbarrier" and "inval" in i.mods for i in program.body),
             clusters=clusters,
-            cooperative=clusters > 1 and launch.team is None,  # so few are resident at once
-            clusters_run_sequentially=launch.team is not None,
+            cooperative=clusters > 1 and launch.block_group is None,  # so few are resident at once
+            clusters_run_sequentially=launch.block_group is not None,
         )
         system = cls(
             info,

@@ -171,6 +171,8 @@ class Tables:
     widths: set[int] = field(default_factory=set)  # of accesses anywhere in shared memory
     data_addressed: set[int] = field(default_factory=set)  # sites of those
     certain: bool = True  # all accesses must be certain
+    any_data: bool = False  # what memory holds may be any word
+    threads: int = 0  # of a block
     #: what registers vary with where the block of a site reads them, or anywhere
     spread: Callable[[Iterable[str], int | None], int] = field(default=lambda names, site: EVERY)
     varies: Callable[[int], int] = field(default=lambda site: EVERY)  # the same of what stores store, by site
@@ -221,18 +223,19 @@ class Tables:
         found = self._barriers.get((cta, offset))
         if found is None:
             found = self._barriers[cta, offset] = len(self.barriers)
-            self.barriers.append(BarrierInfo(cta, offset, self._barrier_name(offset)))
+            self.barriers.append(BarrierInfo(cta, offset, *self._barrier_name(offset)))
         return found
 
-    def _barrier_name(self, offset: int) -> str:
+    def _barrier_name(self, offset: int) -> tuple[str, bool]:
+        """The name of a barrier, and whether it only says where the barrier lies."""
         for lo, hi, name in self.layout.names:
             if lo <= offset < hi:
                 if hi - lo == 8:
-                    return name
+                    return name, False
                 if hi - lo <= 256 and (offset - lo) % 8 == 0:
-                    return f"{name}[{(offset - lo) // 8}]"
-                return f"{name}+{offset - lo}"
-        return f"mbarrier at {offset}"
+                    return f"{name}[{(offset - lo) // 8}]", False
+                return f"{name}+{offset - lo}", True
+        return f"mbarrier at {offset}", True
 
     def fragment(self, name: str) -> int:
         found = self._fragments.get(name)
@@ -284,14 +287,19 @@ class Tables:
     def define_map(self, address: Any, facts: MapFacts) -> None:
         """Facts of a map that the kernel builds; given ones win."""
         number, known = self.map_at(address)
-        if facts.box is None:  # its rank alone is edited to a number
-            facts = replace(known, rank=facts.rank)
-        elif isinstance(address, Unknown) and not isinstance(address, Address):
+        if isinstance(address, Unknown) and not isinstance(address, Address):
             box = self._nowhere.setdefault(number, facts.box)
             if box != facts.box:  # of maps at several places one may be meant, or another
                 text = f"which of the kernel's tensor maps is meant depends on {address.why}"
                 raise Opaque(Reason(text, parts=(address.why,)))
-        if known.box is None and isinstance(address, int | SymbolicWord | Address):
+        if facts.box is not None and known.box not in (None, facts.box):
+            raise Opaque(
+                f"the kernel makes a map with another box of {known.name}, of which {known.box} is known"
+            )
+        if facts.box is None or known.box is not None:  # what is known of the box stays
+            partly = facts.partly and known.box is None
+            facts = replace(known, rank=facts.rank or known.rank, unfit=facts.unfit, partly=partly)
+        if isinstance(address, int | SymbolicWord | Address):
             self._maps[self._map_key(address)] = (number, replace(facts, name=known.name))
 
     def facts_of(self, number: int) -> MapFacts:

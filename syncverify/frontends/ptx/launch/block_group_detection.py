@@ -2,7 +2,7 @@
 docs/symbolic.md.
 
 How many blocks a block group has, and which accesses to global memory matter. A wrong number proves nothing:
-places that others might reach are found where they are reached (``teams.Places``).
+places that others might reach are found where they are reached (``block_groups.Places``).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from math import prod
 from typing import Any
 
 from syncverify.checker.prover.modular.group_positions import MOST
-from syncverify.frontends.ptx.analysis.block_groups import Teams
+from syncverify.frontends.ptx.analysis.block_groups import BlockGroups
 from syncverify.frontends.ptx.analysis.handover_detection import global_operand
 from syncverify.frontends.ptx.analysis.pointer_provenance import ANYWHERE
 from syncverify.frontends.ptx.compile.program import Program
@@ -27,7 +27,7 @@ from syncverify.frontends.ptx.values.register_values import INTS, Unknown
 from syncverify.symbolic.context import NotConcrete
 
 #: Numbers of blocks that what the text makes of them is looked at for.
-_LOOKED = 6 * MOST
+_EXAMINED_BLOCKS = 6 * MOST
 _THROUGH = "blocks synchronize through global memory"
 #: Writes of which none is looked at.
 _PLAIN = frozenset({"writes", "copies to"})
@@ -36,7 +36,9 @@ _OF_EACH = frozenset({"%ctaid.x", "%clusterid.x"})
 _TOP = Unknown("a value that the block's number does not tell")
 
 
-def teams_of(program: Program, cluster: tuple[int, int, int], grid: tuple[Any, Any, Any]) -> Teams:
+def detect_block_groups(
+    program: Program, cluster: tuple[int, int, int], grid: tuple[Any, Any, Any]
+) -> BlockGroups:
     """What the text says of the block groups of a kernel, and its grid. Raises NotConcrete where it is none
     of this
     kind."""
@@ -47,7 +49,7 @@ def teams_of(program: Program, cluster: tuple[int, int, int], grid: tuple[Any, A
     if handing.polls or handing.locks:
         raise NotConcrete(f"{_THROUGH} by turns")
     row = in_rows(cluster, grid)
-    size = row or team_size(program, prod(cluster))
+    size = row or group_size(program, prod(cluster))
     if not size:
         raise NotConcrete(f"{_THROUGH}, in no block groups of one size")
     uses = dict(_uses(program))
@@ -78,7 +80,7 @@ def teams_of(program: Program, cluster: tuple[int, int, int], grid: tuple[Any, A
     boxes = (k for k, i in enumerate(program.body) if i.op == "cp" and "tensor" in i.mods)
     maps = frozenset(k for k in boxes if "prefetch" not in program.body[k].mods)
     stored = {x for x, found in kinds.items() if x not in shared and found & _PLAIN}
-    return Teams(
+    return BlockGroups(
         size,
         (frozenset(uses) - tracked) | maps,
         tracked,
@@ -216,7 +218,7 @@ def _maps_written(program: Program, maps: Iterable[int]) -> set[str]:
     return seen[True]
 
 
-def team_size(program: Program, ctas: int) -> int:
+def group_size(program: Program, ctas: int) -> int:
     """How many blocks a block group has, told from what the text divides a block's number by; 0: it is not
     told.
     """
@@ -233,7 +235,7 @@ def _periods(program: Program, ctas: int) -> Iterator[int]:
     times = Counter(name for i in program.body for name in results(i))
     r: list[Any] = [_TOP] * program.size
     series: dict[str, list[int]] = {}
-    for c in range(_LOOKED):
+    for c in range(_EXAMINED_BLOCKS):
         for name, number in (("%ctaid.x", c), ("%clusterid.x", c // ctas)):
             if name in program.slots:
                 r[program.slots[name]] = number
@@ -253,7 +255,7 @@ def _periods(program: Program, ctas: int) -> Iterator[int]:
                     series.pop(n, None)
     for name, found in series.items():
         wrap = 1 << width(program.function.registers[name])
-        if len(found) == _LOOKED and (unit := _period(found, wrap)):
+        if len(found) == _EXAMINED_BLOCKS and (unit := _period(found, wrap)):
             yield unit
 
 
@@ -264,4 +266,4 @@ def _period(found: list[int], wrap: int) -> int:
     return 0
 
 
-__all__ = ["team_size", "teams_of"]
+__all__ = ["group_size", "detect_block_groups"]

@@ -299,8 +299,8 @@ def ptx_facts(facts: LaunchFacts, function: Function, module: Module | None = No
     most_shared = MOST_SHARED if module is None else shared_bytes(module.target)
     fixed = sum(v.size for v in function.variables if v.space == "shared" and not v.extern)
     if isinstance(smem, int) and not 0 <= smem <= most_shared - fixed:
-        beside = f", beside {fixed} bytes of shared variables" if fixed else ""
-        fail(f"dynamic_smem: {smem} is not from 0 to {most_shared - fixed}{beside}")
+        and_fixed = f", beside {fixed} bytes of shared variables" if fixed else ""
+        fail(f"dynamic_smem: {smem} is not from 0 to {most_shared - fixed}{and_fixed}")
     found = PtxFacts(
         kernel=function.name,
         grid=(x, y, z),

@@ -8,7 +8,7 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from syncverify.checker.prover.modular.group_positions import any_member, members, one_team
+from syncverify.checker.prover.modular.group_positions import any_member, members, one_group
 from syncverify.checker.prover.modular.group_strides import Strides
 from syncverify.frontends.ptx.analysis.block_groups import Places
 from syncverify.frontends.ptx.compile.program import Program
@@ -25,7 +25,7 @@ from syncverify.frontends.ptx.values.symbolic_words import SymbolicWord, size
 from syncverify.ir.expr import Binary, Expr, Int, evaluate, names
 from syncverify.model.events import ANY
 from syncverify.symbolic.context import AffineTerm, NotConcrete, SymbolicContext
-from syncverify.symbolic.protocol import MEMBER, TEAM
+from syncverify.symbolic.protocol import BLOCK_GROUP, MEMBER
 
 _PLACES = ("%ctaid", "%clusterid")
 _EXTENTS = ("%nctaid", "%nclusterid")
@@ -49,11 +49,11 @@ def open_sizes(facts: PtxFacts, program: Program) -> dict[str, tuple[int, int | 
         if base in (*_PLACES, *_EXTENTS) and axis in _AXES:
             extent = facts.grid[_AXES.index(axis)]
             wanted |= names(extent) if isinstance(extent, Expr) else frozenset()
-    if program.teams is not None:  # a whole number of block groups
+    if program.block_groups is not None:  # a whole number of block groups
         across = frozenset[str]().union(*(names(e) for e in facts.grid if isinstance(e, Expr)))
         wanted |= across.union(*(names(c) for c in facts.constraints() if names(c) & across))
     found: dict[str, tuple[int, int | None]] = {name: known[name] for name in sorted(wanted) if name in known}
-    if program.teams is not None and not program.teams.rows:
+    if program.block_groups is not None and not program.block_groups.rows:
         # see ``sizes.unbounded``; numbers that may be negative stay what they are
         ends = {name: high if high is not None and high >> 31 else None for name, (_, high) in found.items()}
         found = {name: (low, ends[name]) for name, (low, _) in found.items()}
@@ -112,9 +112,11 @@ def open_systems(
     that have one answer for all agents (``Tables.asked``). ``apart``: each class has code of
     its own. ``alone``: clusters of a block group each by itself."""
     elected = list(elected)
-    looked = ReachabilityCache(program)
+    reachable = ReachabilityCache(program)
 
     def systems(sizes: Mapping[str, Any], space: SymbolicContext) -> list[PtxSystem]:
+        space.exact_words = program.any_data
+
         def value(e: Any) -> Any:
             if not isinstance(e, Expr):
                 return e
@@ -137,13 +139,13 @@ def open_systems(
             launch, parameter=parameter, bytes_of=_Bytes(launch.bytes_of, parameter), space=space
         )
         launches, clusters = [opened], 1
-        if program.teams is not None:
-            clusters = program.teams.size // launch.ctas
-            team, rows = program.teams.size, program.teams.rows
+        if program.block_groups is not None:
+            clusters = program.block_groups.size // launch.ctas
+            block_group, rows = program.block_groups.size, program.block_groups.rows
             if alone and rows:
-                launches = [_any_member(opened, extents, team, space)]
+                launches = [_any_member(opened, extents, block_group, space)]
             else:
-                whole = _one_team(opened, extents, team, space, rows)
+                whole = _one_group(opened, extents, block_group, space, rows)
                 each = members(whole.places, launch.ctas) if alone else [whole.places]
                 launches = [replace(whole, places=places) for places in each]
         elif read.intersection((*_PLACES, *_EXTENTS)):
@@ -163,7 +165,7 @@ def open_systems(
             x.agents()  # parts of sizes ask which they are: here, where answers part the paths
         if not apart:
             return found
-        out = [x.apart(looked.ways((len(found), i), space)) for i, x in enumerate(found)]
+        out = [x.apart(reachable.ways((len(found), i), space)) for i, x in enumerate(found)]
         for x in out:
             x.agents()
         return out
@@ -173,7 +175,7 @@ def open_systems(
 
 def modular_system(system: PtxSystem, number: int, clusters: int) -> PtxSystem:
     """The system of one cluster of a block group of several."""
-    places = system.launch.team
+    places = system.launch.block_group
     anyone = None if places is None else places.anyone
     number = number if anyone is None else ANY
     info = replace(
@@ -227,16 +229,16 @@ class _Bytes(dict[int, Any]):
         )
 
 
-def _one_team(launch: Launch, extents: list[Any], size_: int, space: SymbolicContext, rows: bool) -> Launch:
+def _one_group(launch: Launch, extents: list[Any], size_: int, space: SymbolicContext, rows: bool) -> Launch:
     """The launch of any block group of so many blocks, which may be one of the ``rows`` of the grid."""
     if any(e is None for e in extents):
         raise NotConcrete("blocks synchronize through global memory, in a grid that is not known")
-    blocks, alone = one_team(extents, size_, space, rows)
+    blocks, alone = one_group(extents, size_, space, rows)
     places = as_registers(blocks)
-    number = size(blocks[0][TEAM], 32)
+    number = size(blocks[0][BLOCK_GROUP], 32)
     a, b, c = (size(e, 32) for e in extents)
-    team = Places(space, launch.bytes_of.base_of, alone, number)  # type: ignore[attr-defined]
-    return replace(launch, extents=(a, b, c), places=places, team=team)
+    block_group = Places(space, launch.bytes_of.base_of, alone, number)  # type: ignore[attr-defined]
+    return replace(launch, extents=(a, b, c), places=places, block_group=block_group)
 
 
 def _any_member(launch: Launch, extents: list[Any], size_: int, space: SymbolicContext) -> Launch:
@@ -245,10 +247,10 @@ def _any_member(launch: Launch, extents: list[Any], size_: int, space: SymbolicC
         raise NotConcrete("blocks synchronize through global memory, in a grid that is not known")
     blocks = any_member(size_, launch.ctas, space)
     base_of = launch.bytes_of.base_of  # type: ignore[attr-defined]
-    number, member = (size(blocks[0][x], 32) for x in (TEAM, MEMBER))
+    number, member = (size(blocks[0][x], 32) for x in (BLOCK_GROUP, MEMBER))
     a, b, c = (size(e, 32) for e in extents)
-    team = Places(space, base_of, False, number, 0, {}, member, Strides(size_ // launch.ctas, base_of))
-    return replace(launch, extents=(a, b, c), places=as_registers(blocks), team=team)
+    block_group = Places(space, base_of, False, number, 0, {}, member, Strides(size_ // launch.ctas, base_of))
+    return replace(launch, extents=(a, b, c), places=as_registers(blocks), block_group=block_group)
 
 
 def as_registers(blocks: Mapping[int, Mapping[str, Any]]) -> dict[int, tuple[Any, Any, Any]]:

@@ -39,7 +39,7 @@ MOST_LAUNCHES, MOST_ANSWERS = 4, 4
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A box assumed; see ``infer_solve.Solved``. ``span``: of the announcement or the store."""
+    """A box assumed; see ``tensormap_box_solve.Solved``. ``span``: of the announcement or the store."""
 
     name: str
     bytes: int

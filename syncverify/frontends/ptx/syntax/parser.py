@@ -1,6 +1,6 @@
 """Text to ``nodes.Module``: one pass over the statements.
 
-Operands are looked up by their text (``parser_operands.Scope``), opcodes too, so that what repeats costs a
+Operands are looked up by their text (``operand_parser.Scope``), opcodes too, so that what repeats costs a
 dictionary access. Branch targets are filled in at the end of their function.
 """
 
@@ -80,7 +80,7 @@ class _Parser:
             opcodes: dict[str, tuple[str, tuple[str, ...], bool, int]] = {}
             loc: Loc = (0, 0, 0)
             callers: tuple[Loc, ...] = ()
-            told, after = 0, False  # callers named right before; whether an instruction came since
+            named_callers, after = 0, False  # callers named right before; whether an instruction came since
             for m in lexer.STATEMENT.finditer(text):
                 kind = m.lastindex
                 if kind == lexer.ARGUMENTS:
@@ -110,7 +110,7 @@ class _Parser:
                         raise Malformed(f"expected [address] as operand {address + 1} of {opcode}")
                     if len(operands) < _FEWEST.get(op, 0):
                         raise Malformed(f"{opcode} takes at least {_FEWEST[op]} operands")
-                    out.append(Instr(op, mods, operands, line, loc, guard, negated, callers, told))
+                    out.append(Instr(op, mods, operands, line, loc, guard, negated, callers, named_callers))
                     after = True
                     continue
                 start = m.start(kind or 0)
@@ -119,13 +119,13 @@ class _Parser:
                 if kind == lexer.LOC:
                     before = loc
                     loc, callers = self._loc(m[kind])
-                    told = told + 1 if callers[:1] == (before,) and not after else 0
+                    named_callers = named_callers + 1 if callers[:1] == (before,) and not after else 0
                     after = False
                 elif body is None:
                     self._outside(kind or 0, m, line)
                     if self.body is not None:
                         body, scope, out = self.body, self.body.scope, self.body.out
-                        loc, callers, told = (0, 0, 0), (), 0
+                        loc, callers, named_callers = (0, 0, 0), (), 0
                 elif kind == lexer.LABEL:
                     body.label(m[kind])
                 elif kind == lexer.OPEN:

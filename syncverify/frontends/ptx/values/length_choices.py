@@ -1,4 +1,4 @@
-"""How long loops go on, where a comparison chooses that among two values: see ``comparisons.chosen_lengths``.
+"""How long loops go on, where a comparison chooses among two values: ``conditional_lengths.chosen_lengths``.
 
 The predicate that decides is held as a number, 0 or more where it is true.
 """

@@ -11,7 +11,7 @@ import pytest
 from syncverify.base.diagnostics import ScopeKind, Verdict
 from syncverify.driver.certificates import certify, dumps, recheck
 from syncverify.driver.ir import check_kernel
-from syncverify.frontends.ir.block_groups import team_size
+from syncverify.frontends.ir.block_groups import group_size
 from syncverify.ir.text.parser import parse
 from tests.checker.prover.parametric.brute import assert_exact_alone, checked, fallback
 from tests.checker.prover.parametric.group_programs import SEEDS, kernel_of, proved
@@ -183,7 +183,7 @@ BAD = {
 @pytest.mark.parametrize("name", GOOD)
 def test_teams(name: str) -> None:
     (kernel,) = parse(GOOD[name], name)
-    assert team_size(kernel) == 3
+    assert group_size(kernel) == 3
     report = checked(GOOD[name], name)
     assert (report.verdict, report.scope.kind, fallback(report)) == (Verdict.PROVED, ScopeKind.ALL, None)
     left = ", and every launch leaves them so" if name in RESTORED else ""

@@ -13,7 +13,7 @@ import pytest
 from syncverify.base.diagnostics import Policy, ScopeKind, Verdict
 from syncverify.checker.prover.parametric.strategy import each_cluster_alone, problem_of
 from syncverify.driver.ir import check_kernel
-from syncverify.frontends.ir.block_groups import in_rows, team_size
+from syncverify.frontends.ir.block_groups import group_size, in_rows
 from syncverify.ir.nodes import Kernel
 from syncverify.ir.text.parser import parse
 from syncverify.simulate import ir
@@ -143,7 +143,7 @@ def _launches(kernel: Kernel) -> frozenset[Verdict]:
 @pytest.mark.parametrize("name", GOOD)
 def test_rows_are_proved_and_small_launches_are(name: str, n: int) -> None:
     kernel = _kernel(n, GOOD[name])
-    assert in_rows(kernel) == team_size(kernel) == n
+    assert in_rows(kernel) == group_size(kernel) == n
     assert _any_member(kernel) is Verdict.PROVED
     assert _launches(kernel) == {Verdict.PROVED}
     assert ir.sample(kernel, {"T": 2, "K": 1}, runs=20).harms == ()

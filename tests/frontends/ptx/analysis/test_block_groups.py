@@ -21,7 +21,7 @@ from syncverify.driver.ptx_check import check_module
 from syncverify.driver.ptx_task import Checker, CheckTask, compiled
 from syncverify.driver.verdicts import merge, run_system
 from syncverify.frontends.launch_facts import LaunchFacts
-from syncverify.frontends.ptx.launch.block_group_detection import team_size, teams_of
+from syncverify.frontends.ptx.launch.block_group_detection import detect_block_groups, group_size
 from syncverify.frontends.ptx.launch.facts import ptx_facts
 from syncverify.frontends.ptx.syntax.parser import parse
 from syncverify.symbolic.context import NotConcrete
@@ -288,7 +288,7 @@ def _kernel(text: str, facts: dict[str, Any]) -> Any:
 
 @pytest.mark.parametrize("name", GOOD)
 def test_the_text_says_how_many_blocks_a_team_has(name: str) -> None:
-    assert team_size(_kernel(GOOD[name], FACTS), 1) == 3
+    assert group_size(_kernel(GOOD[name], FACTS), 1) == 3
 
 
 @pytest.mark.parametrize(
@@ -304,12 +304,12 @@ def test_all_divisors_must_fit(divided: str, size: int) -> None:
     """``4`` beside ``3`` does not; another sum is no divisor; ``6`` is two block groups of 3."""
     more = f"{divided};\n    sub.u32 %r22, %r21, %r21;\n    add.u32 %r23, %r2, %r22;\n    "
     text = _team(head=_HEAD.replace("mul.wide.u32 %rd3, %r2", f"{more}mul.wide.u32 %rd3, %r23"))
-    assert team_size(_kernel(text, FACTS), 1) == size
+    assert group_size(_kernel(text, FACTS), 1) == size
 
 
 def test_what_is_compared() -> None:
     program = _kernel(GOOD["results at places that a size tells"], FACTS)
-    found = teams_of(program, (1, 1, 1), (None, 1, 1))
+    found = detect_block_groups(program, (1, 1, 1), (None, 1, 1))
     lines = {program.body[k].op for k in found.tracked}
     assert (found.size, lines, found.written) == (3, {"ld", "st", "red"}, ("k_out+0",))
     assert [program.body[k].op for k in found.quiet] == ["st"]
@@ -318,7 +318,7 @@ def test_what_is_compared() -> None:
 def test_atomics_beside_bulk_reductions_are_none() -> None:
     text = _team(_AHEAD, _ADDED + "    red.global.add.f32 [%rd6], %f1;\n")
     with pytest.raises(NotConcrete, match="atomics and bulk reductions"):
-        teams_of(_kernel(text, FACTS), (1, 1, 1), (None, 1, 1))
+        detect_block_groups(_kernel(text, FACTS), (1, 1, 1), (None, 1, 1))
 
 
 SEEDS = range(60)

@@ -78,6 +78,14 @@ LOAD = f"{TID} ld.param.u64 %rd1, [p]; mul.wide.u32 %rd4, %r1, 4; add.s64 %rd2, 
         (f"{LOAD} ld.global.nc.u32 %r2, [%rd2]; shfl.sync.idx.b32 %r3, %r2, 0, 31, -1;", "%r3", 0x60),
         (f"{LOAD} ld.global.nc.u32 %r2, [%rd2]; shfl.sync.idx.b32 %r3, %r2, 0, 6175, -1;", "%r3", 0x78),
         (f"{LOAD} ld.global.nc.u32 %r2, [%rd2]; shfl.sync.down.b32 %r3, %r2, 1, 31, -1;", "%r3", 0x7F),
+        # bit by bit: the number of a warpgroup out of that of a warp
+        (f"{TID} shr.u32 %r2, %r1, 5; shfl.sync.idx.b32 %r3, %r2, 0, 31, -1; and.b32 %r4, %r3, 2;",
+         "%r4", 0x40),
+        (f"{TID} shfl.sync.bfly.b32 %r3, %r1, 8, 31, -1; and.b32 %r4, %r3, 3;", "%r4", 3),
+        # across segments of 16 lanes the lower one keeps its own
+        (f"{TID} shfl.sync.bfly.b32 %r3, %r1, 24, 4127, -1; and.b32 %r4, %r3, 8;", "%r4", 0x7F),
+        # a parameter behind a register
+        ("mov.b64 %rd1, n; ld.param.u32 %r1, [%rd1];", "%r1", 0),
         (f"{LOAD} ld.global.nc.u32 %r2, [%rd2]; redux.sync.add.u32 %r3, %r2, -1;", "%r3", 0x60),
         (f"{LOAD} ld.global.nc.u32 %r2, [%rd2]; redux.sync.add.u32 %r3, %r2, 255;", "%r3", 0x7F),
     ],

@@ -33,7 +33,7 @@ def supports_rotation(run: Run, ring: Ring) -> bool:
     if any(f.barrier in ring.barriers or is_deferred(f) for f in run.failures.values()):
         return False
     if (
-        run.relays
+        run.flag_chains
         or run.locations
         or run.info.clusters_run_sequentially
         or run.info.clusters > 1
@@ -133,6 +133,9 @@ class _Rotation:
         t.release_fence = None if t.release_fence is None else self.row(t.release_fence)
         t.acquirable = None if t.acquirable is None else self.row(t.acquirable)
         t.issues = [self.row(m) for m in t.issues]
+        t.operands = [
+            (ring.footprint(o[0], by), o[1], ring.footprint(o[2], by), *o[3:]) if o else o for o in t.operands
+        ]
         t.polled = {ring.barrier(b, by): (self.row(m), flags) for b, (m, flags) in t.polled.items()}
         t.seen = {ring.barrier(b, by): n for b, n in t.seen.items()}
         if t.suspect is not None:

@@ -143,8 +143,8 @@ class RingDetection:
     @property
     def is_detecting(self) -> bool:
         """Whether a ring is looked for."""
-        deals = self.space.round_robin
-        known = self.space.has_round_robin and deals is not None and bool(deals.slots)
+        round_robin = self.space.round_robin
+        known = self.space.has_round_robin and round_robin is not None and bool(round_robin.slots)
         return self.turns and self.limits.branch_when_nobody_else_can_run and not known
 
     def restart_with(self, ring: Ring | None) -> None:

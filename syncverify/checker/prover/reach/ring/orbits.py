@@ -23,28 +23,28 @@ def _width(kind: int) -> int:
 
 
 def orbit_of_access_weakening(
-    loose: ThresholdAbstraction, lost: list[DroppedThreshold], holders: dict[Place, list[int]]
+    thresholds: ThresholdAbstraction, lost: list[DroppedThreshold], holders: dict[Place, list[int]]
 ) -> list[DroppedThreshold]:
     """What agents are to miss: of accesses that nothing but their bytes distinguishes what they miss of one
     of
     them."""
     orbits: dict[Hashable, list[int]] = {}
-    for j, (name, _) in enumerate(loose.records):
+    for j, (name, _) in enumerate(thresholds.records):
         orbits.setdefault(_but_bytes(name), []).append(j)
-    agents = {id(t.clock.m) for t in loose.run.threads}
+    agents = {id(t.clock.m) for t in thresholds.run.threads}
     found: dict[Place, set[int]] = {}
     for (kind, number), rows in lost:
         width = _width(kind)
         some = [
             row
             for row in rows
-            if row // width < len(loose.matrices) and id(loose.matrices[row // width]) in agents
+            if row // width < len(thresholds.matrices) and id(thresholds.matrices[row // width]) in agents
         ]
         for j in holders.get((kind, number), ()) if some else ():
-            name, places = loose.records[j]
+            name, places = thresholds.records[j]
             at = places.index((kind, number))
             for other in orbits[_but_bytes(name)]:
-                found.setdefault(loose.records[other][1][at], set()).update(some)
+                found.setdefault(thresholds.records[other][1][at], set()).update(some)
     return [(place, sorted(rows)) for place, rows in found.items()]
 
 
@@ -55,13 +55,13 @@ def _but_bytes(name: Hashable) -> Hashable:
 
 
 def orbit_of_barrier_weakening(
-    loose: ThresholdAbstraction, groups: Groups, lost: list[DroppedThreshold]
+    thresholds: ThresholdAbstraction, groups: Groups, lost: list[DroppedThreshold]
 ) -> list[DroppedThreshold]:
     """What barriers are to miss of those of their ring, and of who has waited for these: what one of them
     misses, as many slots further on."""
-    slots = RingWaits(loose.run, groups)
+    slots = RingWaits(thresholds.run, groups)
     parts = {id(m): (b, part) for b in slots.orbits for m, part in slots.parts(b)}
-    of_rows = [parts.get(id(m)) for m in loose.matrices]
+    of_rows = [parts.get(id(m)) for m in thresholds.matrices]
     rows_of: dict[tuple[int, int], list[int]] = {}
     for i, of in enumerate(of_rows):
         if of is not None:
@@ -76,8 +76,8 @@ def orbit_of_barrier_weakening(
     for b, part, kind, number, k in missed:
         for like in slots.orbits[b][0]:
             by = slots.place(like) - slots.place(b)
-            moved = slots.rotated_threshold(*loose.value((kind, number)), by) if by else None
-            there = None if moved is None else loose.asked[kind].get(moved)
+            moved = slots.rotated_threshold(*thresholds.value((kind, number)), by) if by else None
+            there = None if moved is None else thresholds.asked[kind].get(moved)
             if there is not None:
                 rows = rows_of.get((like, part), ())
                 found.setdefault((kind, there), set()).update(_width(kind) * i + k for i in rows)

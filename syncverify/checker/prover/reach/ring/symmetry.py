@@ -28,7 +28,7 @@ BARRIERS = {
 }  # fmt: skip
 FOOTPRINTS = {
     Ev.READ: (2,), Ev.WRITE: (2,), Ev.ATOMIC: (2,), Ev.CP_ASYNC: (2,), Ev.BULK_STORE: (2,),
-    Ev.BULK_COPY: (2, 3), Ev.ST_ASYNC: (2,), Ev.WGMMA: (3, 5, 7),
+    Ev.BULK_COPY: (2, 3), Ev.ST_ASYNC: (2,), Ev.WGMMA: (3, 5, 7, 8),
 }  # fmt: skip
 #: Events that name the parity of a phase.
 PARITIES = frozenset({Ev.WAIT, Ev.POLL})

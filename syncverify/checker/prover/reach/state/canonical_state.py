@@ -24,6 +24,7 @@ from typing import Any
 
 from syncverify.checker.happens_before import flag_state as flags
 from syncverify.checker.happens_before.handlers.accesses import product_after
+from syncverify.checker.happens_before.handlers.async_operations import uncompared_operands
 from syncverify.checker.happens_before.handlers.control import Request
 from syncverify.checker.happens_before.handlers.execution_barriers import Cluster, Generation, Named
 from syncverify.checker.happens_before.handlers.global_memory import Location, Spin, Write
@@ -58,8 +59,8 @@ FIELD_COVERAGE: dict[type, tuple[str, str]] = {
     LaneClass: (
         "cls agent clock time answer event parked blocked done waits_on bulk cp mma columns registers fences "
         "collectives fragments fenced release_fence release_scope acquirable polled setmaxnregs unsure "
-        "cluster_owed met meeting issues products stores exit_site",
-        "info n operands emitted meant asyncs launched proxy_fences syncs group_waits idle_waits "
+        "cluster_owed met meeting issues operands products stores exit_site",
+        "info n emitted meant asyncs launched proxy_fences syncs group_waits idle_waits "
         "release_site seen suspect last_bulk last_mma",
     ),
     Barrier: (
@@ -276,7 +277,8 @@ class CanonicalState(Thresholds):
             left = [x for x in t.mma.committed if x > base]
             out.append((t.mma.issued - base, tuple((x - base, self.number(column, x)) for x in left),
                         t.clock.knows(E, column, True) - base, base > 0, open_accesses(t.products),
-                        tuple(self.keep(m) for m in t.issues[base:])))  # fmt: skip
+                        tuple(self.keep(m) for m in t.issues[base:]),
+                        uncompared_operands(self.run, t)))  # fmt: skip
             out.append(
                 tuple((f, self.key_threshold(column, s[0]), s[1]) for f, s in sorted(t.fragments.items()))
             )

@@ -17,7 +17,7 @@ At = Callable[[int, int], Hashable]
 
 def thresholds(run: Run, asking: Sequence[Sequence[int]]) -> Iterator[tuple[int, int, int]]:
     """The times that later comparisons are with: columns, values and what asks (an index of ``asking``)."""
-    for leg in run.relays.values():
+    for leg in run.flag_chains.values():
         yield from ((cls, time, 0) for cls, time in leg.spins)
         if leg.write is None or leg.write.released is None:
             continue
@@ -35,5 +35,5 @@ def form(run: Run, at: At, keep: Callable[[Matrix | None], int]) -> Hashable:
             tuple(at(*spin) for spin in leg.spins),
             leg.write is not None and (leg.left, keep(leg.write.past), keep(leg.write.released)),
         )
-        for where, leg in sorted(run.relays.items())
+        for where, leg in sorted(run.flag_chains.items())
     )

@@ -21,7 +21,7 @@ from syncverify.symbolic.inequalities import Sum
 from syncverify.symbolic.loop_havoc import ITERATION
 from syncverify.symbolic.path_condition import PathCondition
 from syncverify.symbolic.phase_tokens import Token
-from syncverify.symbolic.protocol import TEAM, SymbolicAgent
+from syncverify.symbolic.protocol import BLOCK_GROUP, SymbolicAgent
 from syncverify.symbolic.quotients import RATIO, outlives_iteration
 
 #: Where a row comes from: ("register", class, slot, lane), ("size", name), and of each entry ("value", which)
@@ -249,7 +249,7 @@ class SymbolicState:
                 if slot in bits[of]:
                     shape.append((place, value))
                     continue
-                if slot in steady[of] and (isinstance(value, int) or self.of_team(value)):
+                if slot in steady[of] and (isinstance(value, int) or self.of_block_group(value)):
                     apart.append((place, self.path.space.of(value)))
                 coarse = slot in pending[of]
             else:  # an iteration that is yet to be taken, or a size that is read again
@@ -277,9 +277,9 @@ class SymbolicState:
         """What agents say of their registers, by class."""
         return {t.cls: getattr(t.agent, of, ()) for t in self.run.threads if not t.done}
 
-    def of_team(self, value: Any) -> bool:
+    def of_block_group(self, value: Any) -> bool:
         """Whether a value is told from the number of a block group alone."""
-        number = self.path.sizes.get(TEAM)
+        number = self.path.sizes.get(BLOCK_GROUP)
         return (
             isinstance(value, AffineTerm)
             and isinstance(number, AffineTerm)

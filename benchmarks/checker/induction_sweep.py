@@ -1,0 +1,48 @@
+"""Random mistakes in kernels of the IR and of PTX, read as protocols, against exact checks and simulation.
+
+    python -m benchmarks.checker.induction_sweep [--seconds 600] [--seed 1] [--strict] [--out FILE]
+
+The count that must be 0 is that of wrong ones accepted. A third of the time is for PTX.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from syncverify.base.diagnostics import Policy
+from tests.checker.induction.sweep import IR, Counts, swept, swept_ptx
+
+
+def _plain(c: Counts) -> dict[str, Any]:
+    causes = dict(c.causes.most_common(30))
+    return {
+        "tried": c.tried, "seconds": round(c.seconds), "answers": dict(c.answers), "causes": causes,
+        "wrong accepted": c.mistakes,
+    }  # fmt: skip
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=600)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--strict", action="store_true")
+    parser.add_argument("--out", type=Path)
+    args = parser.parse_args()
+    policy = Policy.STRICT if args.strict else Policy.PRACTICAL
+    found = {"ir": swept(args.seed, args.seconds * 2 / 3, IR, policy)}
+    if not args.strict:
+        found["ptx"] = swept_ptx(args.seed, args.seconds / 3)
+    for what, c in found.items():
+        sys.stdout.write(f"{what}: {c}\n")
+        sys.stdout.write("".join(f"  WRONG {m}\n" for m in c.mistakes))
+    if args.out:
+        args.out.write_text(json.dumps({w: _plain(c) for w, c in found.items()}, indent=1) + "\n")
+    return 1 if any(c.mistakes for c in found.values()) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,206 @@
+"""Each rule of the reading, how it is switched off, and a wrong kernel that only this rule keeps out.
+
+The table is for tests: nothing of it is in the reader. ``size`` refutes the kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from syncverify.checker.induction import assemble, read
+from syncverify.checker.kernel import hops
+from syncverify.model.events import Ev
+from tests.checker.induction.bases import IR
+from tests.checker.induction.test_clusters import MISTAKES as OF_PAIR
+from tests.checker.induction.test_clusters import PAIR
+from tests.checker.induction.test_read import CORPUS, RING
+
+RED = Path(__file__).parents[1] / "red"
+Patch = Callable[[pytest.MonkeyPatch], None]
+RELEASE = "      mbarrier.arrive empty[i % 3]\n"
+USED = "      st.global out[block * 64 + lane * 2 : 2], x\n"
+WAIT = "      mbarrier.wait full[i % 3], (i // 3) % 2\n"
+LOAD = "      ld.shared x, tile[i % 3][lane * 2 : 2]\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    off: Patch
+    kernel: str
+    size: dict[str, int] = field(default_factory=dict)
+    slow: bool = False
+
+
+def _ring(*changes: tuple[str, str]) -> str:
+    text = RING
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    return text
+
+
+def _epilogue(before: str, slot: str) -> str:
+    """The consumer reads what a third warp stores: slot 0 after a wait, slot 1 may not be read at all. No
+    claim says what ``c`` is after the loop.
+    """
+    text = _ring(
+        ("block [64]", "block [96]"),
+        ("  mbarrier full[3]\n", "  shared other : f32[2, 64]\n  mbarrier full[3]\n  mbarrier fin\n"),
+        ("      for s in 0..3 {\n", "      mbarrier.init fin, 32\n      for s in 0..3 {\n"),
+        ("    for i in 0..N {\n      mbarrier.wait full", "    let c = 1\n    for i in 0..N {\n"
+         "      c = c * 2 % 61\n      mbarrier.wait full"),
+    )  # fmt: skip
+    wait = "" if "wait" in before else "mbarrier.wait fin, 0\n"
+    read = f"    {wait}{before}\n    ld.shared y, other[{slot}][lane * 2 : 2]\n{USED.replace('x', 'y')}  }}\n"
+    third = (
+        "  role third warps 2..3 {\n    st.shared other[0][lane * 2 : 2], 1.0\n    mbarrier.arrive fin\n"
+        "    st.shared other[1][lane * 2 : 2], 1.0\n  }\n}\n"
+    )
+    return text.removesuffix("  }\n}\n") + read + third
+
+
+def _set(owner: Any, name: str, new: Any) -> Patch:
+    return lambda patch: patch.setattr(owner, name, new)
+
+
+def _nothing(*_: Any, **__: Any) -> None:
+    return None
+
+
+def _kept(self: Any, agent: Any, slot: Any, old: Any) -> Any:
+    return old
+
+
+def _any_offset(order: Any, cycle: Any) -> int:
+    return list(order).index(cycle[0])
+
+
+def _first_parity(self: Any, m: Any, depth: int) -> Any:
+    from dataclasses import replace
+
+    r = min(m.parities)
+    return replace(m.op, parity=m.parities[r] % 2)
+
+
+def _apart(accesses: Any, steps: Any) -> list[Any]:
+    """Each access in a buffer of its own: hazards between accesses are not looked at."""
+    from syncverify.checker.induction.slots import laid_out
+
+    out = []
+    for i, a in enumerate(accesses):
+        (region,) = laid_out([a], {0: steps[i]})
+        region.name += f" of access {i}"
+        out.append(region)
+    return out
+
+
+def _any_memory(real: Any) -> Any:
+    def access(self: Any, c: Any, fps: Any, block: int | None = None) -> Any:
+        return real(self, c, fps, self.info.footprints[next(iter(fps.values()))].memory)
+
+    return access
+
+
+def _without_waits(pieces: Iterable[Any]) -> Iterator[Any]:
+    return (p for p in pieces if next(iter(p.events.values()))[0] != Ev.CLUSTER_WAIT)
+
+
+def _one_function(self: Any) -> tuple[Any, ...]:
+    return ()
+
+
+def _any_comparison(real: Any) -> Any:
+    """Where several comparisons decide, or none does, the loop ends at the largest bound."""
+
+    def deciding(self: Any, goes: Any, ends: Any, *at: Any) -> list[Any]:
+        return list(real(self, goes, ends, *at) or real(self, goes, {}, *at)[:1])
+
+    return deciding
+
+
+SWITCHES: dict[str, Switch] = {
+    "registers are what the claim says of the next turn": Switch(
+        _set(read.Reader, "zero", lambda *_: True),
+        _ring(("        stage = stage + 1\n", "        stage = stage + 1\n        if i == 70 {\n"
+               "          phase = phase ^ 1\n        }\n")),
+        {"N": 75},
+    ),
+    "what no form fits may be any number": Switch(
+        _set(read.Reader, "unknown", _kept),
+        _ring(("    for i in 0..N {\n      mbarrier.wait full", "    let c = 1\n    for i in 0..N {\n"
+               "      c = c * 2 % 61\n      mbarrier.wait full"),
+              (RELEASE, f"      if c != 8 {{\n  {RELEASE}      }}\n")),
+        {"N": 9},
+    ),
+    "operations have guards that hold where they are executed": Switch(
+        _set(read.Reader, "executed", _nothing),
+        _epilogue("if c != 8 {\nmbarrier.wait fin, 0\n}", "0"),
+        {"N": 3},
+    ),
+    "an operation is the same on all ways": Switch(
+        _set(read, "alike", _nothing),
+        _epilogue("let s = 0\nif c == 8 {\ns = 1\n}", "s"),
+        {"N": 3},
+    ),
+    "parities follow turns": Switch(
+        _set(assemble.Assembly, "waited", _first_parity),
+        _ring(("(i // 3) % 2", "(i // 6) % 2")),
+        {"N": 5},
+    ),
+    "slots are gone through in one order": Switch(
+        _set(assemble, "offset", _any_offset),
+        _ring((WAIT, WAIT.replace("full[i % 3]", "full[2 * i % 3]")),
+              (LOAD, ""), (USED, ""),
+              (RELEASE, RELEASE.replace("empty[i % 3]", "empty[2 * i % 3]"))),
+        {"N": 2},
+    ),
+    "accesses to the same bytes share a buffer": Switch(
+        _set(assemble, "laid_out", _apart),
+        _ring((LOAD, LOAD.replace("i % 3", "(i + 1) % 3"))),
+        {"N": 5},
+    ),
+    "accesses are to the memory of the own block": Switch(
+        lambda patch: patch.setattr(assemble.Assembly, "access", _any_memory(assemble.Assembly.access)),
+        (RED / "remote_write_before_start.bad.syncir").read_text("utf-8"),
+    ),
+    "no access touches a barrier": Switch(
+        _set(assemble.Assembly, "no_barriers", _nothing),
+        (CORPUS / "more/staging_before_inval.bad.syncir").read_text("utf-8"),
+    ),
+    "four warps execute a wgmma": Switch(
+        _set(assemble, "warpgroups", _nothing),
+        (RED / "wgmma_of_three_warps.bad.syncir").read_text("utf-8"),
+    ),
+    "registers of the tensor core": Switch(
+        _set(assemble.Assembly, "alone", _nothing),
+        (CORPUS / "rulebook/E35_accumulator_read_in_flight.bad.syncir").read_text("utf-8"),
+    ),
+    "setmaxnreg goes in its own direction": Switch(
+        _set(assemble, "legal_request", lambda *_: True),
+        (CORPUS / "rulebook/E63_setmaxnreg_wrong_direction.bad.syncir").read_text("utf-8"),
+        slow=True,
+    ),
+    "blocks of a cluster leave together": Switch(
+        _set(assemble, "_leaves_together", lambda _: True),
+        PAIR.replace(*OF_PAIR["a block leaves early"]),
+    ),
+    "who arrives at the cluster's barrier waits for it": Switch(
+        _set(assemble, "_met", _without_waits),
+        PAIR.replace("  cluster.arrive.relaxed\n  cluster.wait\n", "  cluster.arrive.relaxed\n"),
+    ),
+    "a release of block scope hands on completions only": Switch(
+        _set(hops.Graph, "hands_on", lambda *_: True),
+        PAIR.replace(*OF_PAIR["generic reads are released at block scope"]),
+    ),
+    "tiles of all agents have as many steps": Switch(
+        _set(assemble.Assembly, "schemas", _one_function),
+        IR["tiles"].text.replace("    for i in 0..N {\n      mbarrier.wait full",
+                                 "    for i in 0..N + 1 {\n      mbarrier.wait full"),
+        {"N": 1, "T": 2},
+    ),
+}  # fmt: skip

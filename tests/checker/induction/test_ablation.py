@@ -1,0 +1,28 @@
+"""Without any one rule of the reading some wrong kernel is accepted; with all of them none is."""
+
+from __future__ import annotations
+
+import pytest
+
+from syncverify.base.diagnostics import Verdict
+from syncverify.driver.ir import check_kernel
+from syncverify.ir.text.parser import parse
+from tests.checker.induction.acceptance import of_text
+from tests.checker.induction.switches import SWITCHES
+
+#: These are tried in every run.
+QUICK = ("parities follow turns", "four warps execute a wgmma", "registers of the tensor core")
+
+
+@pytest.mark.parametrize(
+    "rule", [pytest.param(x, marks=[] if x in QUICK else pytest.mark.slow) for x in SWITCHES]
+)
+def test_a_rule_that_is_off_lets_a_wrong_kernel_in(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    switch = SWITCHES[rule]
+    (kernel,) = parse(switch.kernel, "wrong.syncir")
+    assert check_kernel(kernel, switch.size).verdict is Verdict.REFUTED
+    kept_out = of_text(switch.kernel)
+    assert not kept_out.accepted and kept_out.cause != "no kernel", kept_out
+    switch.off(monkeypatch)
+    let_in = of_text(switch.kernel)
+    assert let_in.accepted, let_in

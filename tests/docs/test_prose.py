@@ -1,0 +1,97 @@
+"""Pages can be read once: sentences are short, and what they name is there.
+
+``long_sentences.toml`` says how many sentences of a page have more than 40 words; a page not listed has none.
+``python -m tests.docs.test_prose`` writes lower numbers down, and never raises one.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+BASELINE = Path(__file__).with_name("long_sentences.toml")
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+MOST_WORDS = 40
+
+
+def paragraphs(page: str) -> list[str]:
+    """The running text of a page: no code, no tables, no headings; each item of a list by itself."""
+    page = re.sub(r"^(```|~~~).*?^\1\s*$", "", page, flags=re.S | re.M)
+    found: list[str] = []
+    open_: list[str] = []
+    for line in [*page.split("\n"), ""]:
+        code = line.startswith("    ") and not open_
+        ends = not line.strip() or line.startswith(("|", "#")) or code
+        if open_ and (ends or re.match(r"\s*([-*+]|\d+\.)\s", line)):
+            found.append(" ".join(open_))
+            open_ = []
+        if not ends:
+            open_.append(line.strip())
+    return found
+
+
+def sentences(page: str) -> list[str]:
+    """Sentences of the running text. A piece of code counts as a word, a link as its text."""
+    plain = (
+        re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", re.sub(r"`[^`]*`", "C", text)) for text in paragraphs(page)
+    )
+    return [s for text in plain for s in re.split(r"(?<=[.!?])[\"”)*]*\s+(?=[A-Z*`(\"\d])", text)]
+
+
+def long_sentences(page: str) -> list[str]:
+    """Sentences with more words than a reader keeps."""
+    return [s for s in sentences(page) if len(s.split()) > MOST_WORDS]
+
+
+def named_files(page: str) -> set[str]:
+    """Paths below ``tests``, ``benchmarks``, ``syncverify`` or ``corpus`` that a page names as code."""
+    code = " ".join(re.findall(r"`([^`\n]+)`", page))
+    return set(
+        re.findall(r"(?:tests|benchmarks|syncverify|corpus|docs)/[\w/.-]*\w\.(?:py|toml|json|md|cuh)\b", code)
+    )
+
+
+def test_sentences_are_counted_as_a_reader_does() -> None:
+    page = (
+        "# Head of a page\n\n"
+        + "word " * 40
+        + "end. A [link to](x.md) `a b c`.\n- One item\n- another\n\n| a | b |\n"
+    )
+    assert len(long_sentences(page)) == 1
+    assert sentences(page)[1:] == ["A link to C.", "- One item", "- another"]
+    assert long_sentences(page.replace("word ", "", 1)) == []
+
+
+def test_a_file_that_is_not_there_is_found() -> None:
+    assert named_files("`tests/a/test_b.py` and `python benchmarks/c.py --of X`") == {
+        "tests/a/test_b.py",
+        "benchmarks/c.py",
+    }
+
+
+def test_no_page_has_more_long_sentences_than_before() -> None:
+    most: dict[str, int] = tomllib.loads(BASELINE.read_text("utf-8"))
+    now = {str(p.relative_to(ROOT)): long_sentences(p.read_text("utf-8")) for p in PAGES}
+    grown = {page: found for page, found in now.items() if len(found) > most.get(page, 0)}
+    assert grown == {}, "divide them: at most 40 words, some 20 on average"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())
+def test_files_that_a_page_names_exist(page: Path) -> None:
+    missing = {name for name in named_files(page.read_text("utf-8")) if not (ROOT / name).exists()}
+    assert missing == set()
+
+
+if __name__ == "__main__":
+    before = tomllib.loads(BASELINE.read_text("utf-8")) if BASELINE.exists() else {}
+    lines = ["# Sentences of more than 40 words, by page: see test_prose.py. The numbers may only fall."]
+    for path in PAGES:
+        name = path.relative_to(ROOT).as_posix()
+        count = len(long_sentences(path.read_text("utf-8")))
+        count = min(count, before.get(name, count if not before else 0))
+        lines += [f'"{name}" = {count}'] if count else []
+    BASELINE.write_text("\n".join(lines) + "\n", "utf-8")
