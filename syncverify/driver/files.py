@@ -316,7 +316,7 @@ def _ptx_checks(source: SourceFile, facts: LaunchFacts, options: Options) -> Ite
             continue
 
         def task_of(f: Function, judge: Callable[[System, Policy], Outcome]) -> Task:
-            checker = Checker(judge, merge, prover(Entry.PTX))
+            checker = Checker(judge, merge, prover(Entry.PTX), early=True)
             return kernel_task(
                 module, f, facts, options.policy, checker, options.values, source.hash, options.infer
             )
