@@ -5,7 +5,8 @@ One write over a whole tile replaces all segments under it, so the cost stays li
 An atomic replaces nothing: the next one need not follow it, so it does not stand for what it follows itself.
 Example: a thread stores 0 and counts. Another count may come beside the first one, but not beside the
 store. So under an atomic earlier writes stay on record beside the reads, until a plain write. The same holds
-under a store of a value that another thread may store at the same time.
+under a store of a value that another thread may store at the same time, also for what came before it by other
+instructions, as long as some class does not know of that.
 """
 
 from __future__ import annotations
@@ -69,7 +70,8 @@ class Record:
     @property
     def written(self) -> Key:
         """By what a segment holds it, if it is a write under a later one that need not follow it."""
-        return self.cls, self.kind + 64 * self.atomic + 128 * (self.scope + 1), self.fp
+        site = 0 if self.atomic else (self.site + 1) << 16
+        return self.cls, self.kind + 64 * self.atomic + 128 * (self.scope + 1) + site, self.fp
 
     def elsewhere(self, fp: int, tag: int, barrier: int, parts: tuple[Record, ...]) -> Record:
         """A copy that accesses other bytes."""
