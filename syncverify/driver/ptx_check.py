@@ -199,7 +199,7 @@ def _every_size(k: CheckTask, report: KernelReport) -> KernelReport:
     if report.verdict is not Verdict.UNKNOWN or k.checker.prove is None or k.facts.block is None:
         return _smallest(k, report)
     start = time.perf_counter()
-    early = refuted_early(k, _at) if k.checker.early else None
+    early = refuted_early(k, _at)
     if early is not None and (wrong := _at(k, early)).verdict is Verdict.REFUTED:
         return replace(wrong, seconds=time.perf_counter() - start)
     k, found = _with_words(k, report)

@@ -11,13 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from syncverify.base.diagnostics import KernelReport, Policy, Severity, Verdict
+from syncverify.base.diagnostics import KernelReport, Severity, Verdict
 from syncverify.base.source import InputError
-from syncverify.checker.outcome import Budget, Outcome
 from syncverify.driver.ptx_task import CheckTask, compiled
-from syncverify.driver.verdicts import run_system
 from syncverify.frontends.ptx.launch.symbolic_launch import open_sizes
-from syncverify.model.events import System
 
 #: What all open sizes are set to: within the first lap of a ring, and beyond the end of most.
 NUMBERS = (2, 5)
@@ -25,8 +22,8 @@ NUMBERS = (2, 5)
 SMALLER = (1, 2)
 #: Rules that a launch breaks which its author rules out: places, sizes and counts that parameters give.
 CONTRACT = frozenset({"SV114", "SV301", "SV701"})
-#: Sizes of a kernel that is tried so, and events of each launch.
-MOST_SIZES, EVENTS = 6, 20_000
+#: Sizes of a kernel that is tried so.
+MOST_SIZES = 6
 
 Check = Callable[[CheckTask, Mapping[str, int]], KernelReport]
 
@@ -34,13 +31,16 @@ Check = Callable[[CheckTask, Mapping[str, int]], KernelReport]
 def refuted_early(k: CheckTask, check: Check) -> dict[str, int] | None:
     """Small numbers for the open sizes that refute the kernel; None if none were found.
 
-    ``check``: of the kernel with numbers for its open sizes.
+    ``check``: of the kernel with numbers for its open sizes, by the judge of small launches, if there is one.
     """
+    judge = k.checker.early
+    if judge is None:
+        return None
     sizes = open_sizes(k.facts, compiled(k)[1].for_sizes)
     ranges = {n: r for n, r in k.facts.symbols().items() if n in sizes and not n.startswith("grid.")}
     if not 0 < len(ranges) <= MOST_SIZES or k.facts.assume:
         return None
-    brief = replace(k, checker=replace(k.checker, judge=_judge, prove=None))
+    brief = replace(k, checker=replace(k.checker, judge=judge, prove=None))
 
     def wrong(values: Mapping[str, int]) -> bool:
         try:
@@ -59,10 +59,6 @@ def refuted_early(k: CheckTask, check: Check) -> dict[str, int] | None:
             values[name] = next((x for x in smaller if wrong({**values, name: x})), values[name])
         return values
     return None
-
-
-def _judge(system: System, policy: Policy) -> Outcome:
-    return run_system(system, policy, Budget(max_events=EVENTS))
 
 
 __all__ = ["refuted_early"]
