@@ -163,7 +163,7 @@ class Tables:
     unplaced: list[str] = field(default_factory=list)  # else: why addresses are not known
     #: by site, why an access need not be made, or not where its footprint says: nothing is refuted by it
     perhaps: dict[int, str] = field(default_factory=dict)
-    any_iteration: set[int] = field(default_factory=set)  # sites that stand for all iterations of a loop
+    any_iteration: set[int] = field(default_factory=set)  # sites that represent all iterations of a loop
     doubts: dict[int, set[Cause]] = field(default_factory=dict)  # the causes of all that was said of a site
     sure: bool = False  # such accesses are left out
     stays: bool = False  # who may leave ahead of all events is taken to stay
