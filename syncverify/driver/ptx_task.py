@@ -55,6 +55,7 @@ class Checker:
     merge: Merge
     prove: Prove | None = None  # for every size
     briefly: Prove | None = None  # the same by one look, where data is any word
+    early: Judge | None = None  # of a few small launches, which come before the search for every size
     again: bool = True  # what a proof takes for granted is looked at where it can be wrong
 
 
