@@ -149,7 +149,7 @@ def _overwrite(
 
 
 def _may_store_together(run: Run, t: LaneClass, first: Record, second: Record) -> bool:
-    """Whether a store leaves an earlier access on record, since it does not stand for it.
+    """Whether a store leaves an earlier access on record, since it does not represent it.
 
     Two classes may execute one store at the same time: with one value that is taken for no race. So a third
     class that executes it need not follow what the second one follows, unless all know of that.
