@@ -10,6 +10,7 @@ import pytest
 
 from syncverify.base.diagnostics import Diagnostic, Policy, Severity, Verdict
 from syncverify.base.source import InputError, Span
+from syncverify.checker import exact_check
 from syncverify.checker.exact_check import Outcome
 from syncverify.checker.outcome import Budget
 from syncverify.driver import ir as module
@@ -99,7 +100,7 @@ def test_a_system_is_split_until_it_settles(monkeypatch: pytest.MonkeyPatch) -> 
             raise LaneSplit(0, (1, 2))
         return _outcome(Verdict.PROVED)
 
-    monkeypatch.setattr(verdicts, "check", check)
+    monkeypatch.setattr(exact_check, "check", check)
     assert run_system(cast(System, _Splitting(5))).verdict is Verdict.PROVED
     endless = run_system(cast(System, _Splitting(verdicts.MAX_RESTARTS + 1)))
     assert endless.verdict is Verdict.UNKNOWN
