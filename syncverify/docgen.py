@@ -74,8 +74,19 @@ def _rules(cuda: Mapping[str, tuple[str, str]]) -> Iterator[str]:
                 yield kernel.rstrip("\n")
                 yield "```"
         yield from _in_cuda(cuda.get(r.id))
+        if r.id in WITHOUT_CUDA:
+            yield from ("", f"In CUDA: {WITHOUT_CUDA[r.id]}")
         yield ""
         yield f"**Fix.** {e.fix}"
+
+
+#: Rules that no kernel of CUDA breaks by itself, and why.
+WITHOUT_CUDA = {
+    "SV902": "any kernel may be undecided; the message names the launch value or the budget that is missing.",
+    "SV903": "the comment stands behind `//` on a line of the source, as in the kernel above.",
+    "SV906": "a fault of the tool, which no kernel should show.",
+    "SV907": "any kernel may take more than `--timeout` or `--max-memory` allow.",
+}
 
 
 def _in_cuda(shown: tuple[str, str] | None) -> Iterator[str]:
@@ -107,7 +118,16 @@ def cuda_examples(root: Path) -> dict[str, tuple[str, str]]:
     for mistake in tomllib.loads((gallery / "mistakes.toml").read_text("utf-8"))["mistake"]:
         changed = _difference(ring, ring.replace(mistake["old"], mistake["new"]))
         found.setdefault(mistake["rule"], (f"corpus/gallery: {mistake['name']}", changed))
+    text = (gallery / "rules.cu").read_text("utf-8")
+    good, wrong = _kernels(_chosen(text, bad=False)), _kernels(_chosen(text, bad=True))
+    for name in sorted(good.keys() - found.keys()):
+        found[name] = ("corpus/gallery/rules.cu", _difference(good[name], wrong[name]))
     return found
+
+
+def _kernels(text: str) -> dict[str, str]:
+    """The kernels of a source by name: each ends with the first line that is a closing brace."""
+    return {m[1]: m[0] for m in re.finditer(r"^extern \"C\" __global__ .*?(SV\d+)\(.*?^}", text, re.M | re.S)}
 
 
 def _chosen(text: str, bad: bool) -> str:

@@ -54,25 +54,39 @@ class ScopeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A further place that a diagnostic points at, with what happens there."""
+    """A further place that a diagnostic points at, with what happens there.
+
+    ``detail``: it says how, where the finding says what: text shows it in one line, without its source.
+    """
 
     span: Span
     text: str
+    detail: bool = False
 
 
 class Mistake(StrEnum):
-    """What kind of mistake a repair mends."""
+    """The class of a mistake: what kind of thing its author has to change."""
 
     PARITY = "wrong parity"
+    FIRST_PARITY = "wrong initial parity"
+    LATER_PARITY = "wrong parity of a peeled or strided use"
     COUNT = "count against arrivers"
     BYTES = "bytes against copies"
     MISSING_INIT = "missing init"
     MISSING_WAIT = "missing wait"
-    MISSING_ARRIVE = "missing arrive"
+    MISPLACED_WAIT = "misplaced wait"
     LAX_WAIT = "wait for too few groups"
-    MISSING_FENCE = "missing proxy fence"
-    MISSING_BARRIER = "missing barrier"
+    MISSING_ARRIVE = "missing release"
     EARLY_RELEASE = "early release"
+    MISSING_FENCE = "missing fence"
+    MISPLACED_FENCE = "misplaced fence"
+    MISSING_BARRIER = "missing barrier"
+    SECOND_PRODUCER = "second producer"
+    DIVERGENCE = "divergence"
+    LIFETIME = "use outside of a barrier's life"
+    SCOPE = "scope too narrow"
+    REGISTERS = "registers against the pool"
+    PLACE = "wrong place or size"
     SURPLUS = "one synchronization too many"
 
 
@@ -127,7 +141,8 @@ class Repair:
 class Diagnostic:
     """One finding. ``rule`` is an id of ``rules.RULES``; ``contested`` names a point of RULES.md F.
 
-    ``condition``: of a warning, what makes it right; a proof takes it for granted.
+    ``condition``: of a warning, what makes it right; a proof takes it for granted. ``cause``: of an error,
+    the class of the mistake behind it; that of ``repair``, which was checked, where there is one.
     """
 
     rule: str
@@ -139,6 +154,7 @@ class Diagnostic:
     related: tuple[Label, ...] = ()
     condition: str | None = None
     repair: Repair | None = None
+    cause: Mistake | None = None
 
 
 class StepKind(StrEnum):
@@ -303,6 +319,10 @@ class KernelReport:
     refuted_facts: Any = field(default=None, compare=False, repr=False)
     #: of an undecided kernel of PTX, the report that holds if an execution does the harm
     suspect: Any = field(default=None, compare=False, repr=False)
+    #: of an undecided kernel of PTX, the task: ``driver.sought`` executes it on inputs that are drawn
+    undecided: Any = field(default=None, compare=False, repr=False)
+    #: repairs of its first error that count once an edit of the text was checked; no format shows them
+    untold_repairs: tuple[Repair, ...] = field(default=(), compare=False, repr=False)
     #: of a refuted kernel, or one that would be, what became of its witness; None: nobody replayed it
     replay: Replay | None = None
 

@@ -119,6 +119,13 @@ def _configured(ctx: click.Context, _: click.Parameter, given: str | None) -> No
     metavar="MIB",
     help="Memory for each kernel, in MiB; 0: no end. [default: 3/4 of the machine's]",
 )
+@click.option(
+    "--changed",
+    "files_are",
+    flag_value="changed",
+    default="named",
+    help="FILEs are what changed: of launch files and headers, check the kernels they belong to.",
+)
 @click.option("--kind", type=click.Choice(["ptx", "syncir"]), help="What standard input is.")
 @click.option("--no-cache", is_flag=True, help="Check again what was checked before.")
 @click.option(
@@ -164,6 +171,7 @@ def check(
     no_replay: bool,
     timeout: float,
     max_memory: int | None,
+    files_are: str,
     kind: str | None,
     no_cache: bool,
     counted: bool,
@@ -179,6 +187,12 @@ def check(
     if not files:
         raise click.UsageError("Missing argument 'FILE...'.", ctx)
     outputs = _outputs(output, format_)
+    if files_are == "changed":
+        from syncverify.cli.changed import concerned
+
+        files = concerned(files, include)
+        if not files:
+            say("no kernel is concerned")
     inputs, unusable = items(files, kind)
     _keep(inputs, outputs, certificate, write_baseline)
     chosen, hidden = rules(select, "--select"), rules(ignore, "--ignore")

@@ -44,6 +44,9 @@ _MEMORY, _TENSOR = 1 << 16, 1 << 20
 #: Places behind a pointer at which tensor maps may lie.
 _BEHIND = range(0, 4096, 64)
 _TYPES = {1: "u8", 2: "u16", 4: "u32", 8: "u64"}
+_WARP = 32
+#: Kinds of contents of a buffer.
+_KINDS = 4
 _WORD, _MAP, _SHARED = 8, 128, 227 * 1024
 #: Alignment of memory of which nothing is said.
 _ALIGN = 16
@@ -63,6 +66,8 @@ class _Draw:
     words: np.ndarray[tuple[int], np.dtype[np.uint32]]  # that the kernel compares with
     constants: float  # how many of the words in memory are such
     zeros: bool  # flags and counters, which are zero at launch, may lie in memory
+    mixed: bool = False  # memory holds words that kernels tell apart
+    number: int = 0  # of the draw
     buffers: dict[str, Buffer] = field(default_factory=dict)
 
 
@@ -70,9 +75,39 @@ def drawn_launch(
     module: Module, function: Function, facts: PtxFacts, system: PtxSystem, number: int
 ) -> Launch:
     """The launch of a refuted system, with what its facts leave open drawn for the ``number``-th time."""
+    return _launch(_Source(module, function, facts, system), number, mixed=False)
+
+
+def drawn_input(
+    module: Module, function: Function, facts: PtxFacts, system: PtxSystem, number: int
+) -> Launch:
+    """The same with inputs that kernels tell apart: each buffer holds zeros, one constant, or several."""
+    return _launch(_Source(module, function, facts, system), number, mixed=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    module: Module
+    function: Function
+    facts: PtxFacts
+    system: PtxSystem
+
+
+def _launch(source: _Source, number: int, *, mixed: bool) -> Launch:
+    module, function, facts, system = source.module, source.function, source.facts, source.system
     values = _values(facts, _SIZES[number % DRAWS])
-    draw = _Draw(facts, system.launch.maps, values, np.random.default_rng(number), number % 2 == 1,
-                 _compared(function), _CONSTANTS[number % DRAWS], system.info.tracks_global)  # fmt: skip
+    draw = _Draw(
+        facts,
+        system.launch.maps,
+        values,
+        np.random.default_rng(number),
+        number % 2 == 1,
+        _compared(function, prod(_grid(facts, values))),
+        _CONSTANTS[number % DRAWS],
+        system.info.tracks_global,
+        mixed,
+        number,
+    )
     leads = pointers(function)
     params = [_parameter(draw, i, v, leads) for i, v in enumerate(function.params)]
     grid, block, cluster = _grid(facts, values), system.launch.block, system.launch.cluster
@@ -93,7 +128,7 @@ def drawn_launch(
         shared=dynamic,
         params=params,
         registers=system.launch.registers or 0,
-        watches=frozenset({"shared", "global" if system.info.tracks_global else "maps"}),
+        watches=frozenset({"shared", "global" if system.info.tracks_global and not mixed else "maps"}),
         variables=_variables(module, function, facts),
         chosen=chosen,
         boundless=True,
@@ -109,14 +144,15 @@ def _cluster(system: PtxSystem, clusters: int, number: int) -> int:
     return (system.cluster or 0, clusters - 1, clusters // 2)[number % 3]
 
 
-def _compared(function: Function) -> np.ndarray[tuple[int], np.dtype[np.uint32]]:
-    """The constants that a kernel compares with: what it loads may have to be one for harm to come."""
-    found = {0, 1}
+def _compared(function: Function, blocks: int) -> np.ndarray[tuple[int], np.dtype[np.uint32]]:
+    """The constants that a kernel compares with: what it loads may have to be one for harm to come. The last
+    number of so many ``blocks`` is one."""
+    found = {0, 1, blocks - 1}
     for i in function.body:
         if i.op in ("setp", "set"):
             found |= {x.value & _LOW for x in i.operands if isinstance(x, Imm)}
             found |= {x.bits & _LOW for x in i.operands if isinstance(x, FloatImm)}
-    return np.array(sorted(found), np.uint32)
+    return np.array(sorted(found, key=lambda x: (x != blocks - 1, x)), np.uint32)
 
 
 # ---------------------------------------------------------------- sizes
@@ -216,7 +252,9 @@ def _memory(draw: _Draw, leaf: Leaf, place: str) -> Buffer:
     words = draw.random.integers(0, 1 << 10, size // 4 + 1).astype(np.uint32)
     is_constant = draw.random.random(words.size) < draw.constants
     words[is_constant] = draw.random.choice(draw.words, int(is_constant.sum()))
-    if draw.zeros:
+    if draw.mixed:
+        words = _words(draw, words.size)
+    elif draw.zeros:
         words[:] = 0
     raw = words.view(np.uint8)
     for part in leaf.holds:
@@ -233,6 +271,20 @@ def _memory(draw: _Draw, leaf: Leaf, place: str) -> Buffer:
     found = Buffer(words, misalign, places, not leaf.written_before)
     draw.buffers[leaf.name or place] = found
     return found
+
+
+#: Words that kernels tell apart: small numbers, -1, and 1, -1 and 100 as floats.
+_APART = np.array([0, 0, 1, 2, 3, _LOW, 0x3F800000, 0xBF800000, 0x42C80000], np.uint32)
+
+
+def _words(draw: _Draw, count: int) -> np.ndarray[tuple[int], np.dtype[np.uint32]]:
+    """The words of a buffer: zeros, another one for all, one for each, or one for each warp."""
+    kind = (draw.number + len(draw.buffers)) % _KINDS
+    if kind < 2:
+        constant = draw.words[draw.number // _KINDS % len(draw.words)]
+        return np.full(count, constant if kind else 0, np.uint32)
+    some = draw.random.choice(np.concatenate([draw.words, draw.words + 1, draw.words - 1, _APART]), count)
+    return some if kind == 2 else np.repeat(some, _WARP)[:count]
 
 
 def _map(draw: _Draw, fact: MapFacts) -> TensorMap | AnyMap:
@@ -266,4 +318,4 @@ def _variables(
     return out
 
 
-__all__ = ["DRAWS", "NoLaunchError", "drawn_launch"]
+__all__ = ["DRAWS", "NoLaunchError", "drawn_input", "drawn_launch"]

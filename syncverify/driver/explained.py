@@ -5,7 +5,17 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
-from syncverify.base.diagnostics import KernelReport, Label, Policy, Replay, Replayed, Severity, Verdict
+from syncverify.base.diagnostics import (
+    Diagnostic,
+    KernelReport,
+    Label,
+    Policy,
+    Repair,
+    Replay,
+    Replayed,
+    Severity,
+    Verdict,
+)
 from syncverify.checker.explain.repairs import repair
 from syncverify.checker.outcome import Budget
 from syncverify.driver.verdicts import run_system
@@ -16,7 +26,9 @@ def bare(report: KernelReport, replays: bool = False) -> KernelReport:
     replay = report.replay
     if replays and report.refuted_facts is not None and report.verdict is Verdict.REFUTED:
         replay = Replay(Replayed.IMPOSSIBLE, "the check was ended before")
-    return replace(report, refuted_system=None, refuted_facts=None, suspect=None, replay=replay)
+    return replace(
+        report, refuted_system=None, refuted_facts=None, suspect=None, undecided=None, replay=replay
+    )
 
 
 def explained(report: KernelReport, policy: Policy) -> KernelReport:
@@ -27,18 +39,39 @@ def explained(report: KernelReport, policy: Policy) -> KernelReport:
     errors = [i for i, d in enumerate(report.diagnostics) if d.severity is Severity.ERROR]
     if not errors:
         return report
-    found = list(report.diagnostics)
-    first = found[errors[0]]
+    first = report.diagnostics[errors[0]]
     start = time.perf_counter()
-    mended = repair(system, first, lambda s, most, on: run_system(s, policy, _budget(most, on)))
+    tried = repair(system, first, lambda s, most, on: run_system(s, policy, _budget(most, on)))
     report = replace(report, seconds=report.seconds + time.perf_counter() - start)
+    mended = tried.repair
     if mended is None:
-        return report
-    related = first.related
-    if mended.span != first.span:
-        related = (Label(mended.span, f"change this: {mended.text}"), *related)
-    found[errors[0]] = replace(first, repair=mended, related=related)
+        return replace(report, untold_repairs=tried.untold)
+    return with_repair(report, errors[0], mended)
+
+
+def with_repair(report: KernelReport, at: int, mended: Repair) -> KernelReport:
+    """The report with a repair of its finding of that number."""
+    found = list(report.diagnostics)
+    first = found[at]
+    related = (*_change(first, mended), *first.related)
+    found[at] = replace(first, repair=mended, related=related, cause=mended.mistake)
+    return replace(report, diagnostics=tuple(found), untold_repairs=())
+
+
+def without_repair(report: KernelReport) -> KernelReport:
+    """The report without repairs of its findings."""
+    found = (
+        replace(d, repair=None, related=tuple(x for x in d.related if x not in _change(d, d.repair)))
+        if d.repair is not None
+        else d
+        for d in report.diagnostics
+    )
     return replace(report, diagnostics=tuple(found))
+
+
+def _change(first: Diagnostic, mended: Repair) -> tuple[Label, ...]:
+    """The place of a repair beside that of its finding."""
+    return () if mended.span == first.span else (Label(mended.span, f"change this: {mended.text}"),)
 
 
 def _budget(most: int, follows: bool) -> Budget:

@@ -247,6 +247,10 @@ def _explained(
 
         last = confirmed(last, module)
         yield bare(last)
+    if module is not None and last.undecided is not None and last.verdict is Verdict.UNKNOWN:
+        from syncverify.driver.sought import sought
+
+        last = sought(last, module)
     last = bare(explained(last, policy))
     yield last
     yield from follow(last)

@@ -19,6 +19,7 @@ from syncverify.checker.prover.strategy import CAUSES, MAX_CHOICES, MOST_EXACT, 
 from syncverify.driver.ptx_assumptions import (
     of_block_groups,
     of_common,
+    of_overlaps,
     of_stops,
     of_stores,
     of_warnings,
@@ -40,6 +41,7 @@ from syncverify.driver.ptx_task import (
 )
 from syncverify.driver.size_proposals import Bounds, proposed
 from syncverify.frontends.launch_facts import LaunchFacts
+from syncverify.frontends.ptx.analysis.counted_blocks import steering_counts, unfenced_count
 from syncverify.frontends.ptx.flow.inline_calls import inlined
 from syncverify.frontends.ptx.isa.validate import checked
 from syncverify.frontends.ptx.launch.concretize import covered, numbers_of, sizes_at
@@ -247,7 +249,21 @@ def _with_words(k: CheckTask, report: KernelReport) -> tuple[CheckTask, Any]:
         again = _tried(as_data)
         if again is not None and again.verdict is not Verdict.UNKNOWN:
             return as_data, again
+    if causes & CAUSES[Step.DATA_AS_WORDS]:
+        words = replace(k, loads_as_symbols=True, data_as_words=True, program=[], assumptions=[])
+        again = _tried(words)
+        if again is not None and again.verdict is Verdict.PROVED and _counts_are_fenced(words):
+            return words, again
     return k, found
+
+
+def _counts_are_fenced(k: CheckTask) -> bool:
+    """Whether blocks that count themselves publish what they wrote before; what is read there is assumed to
+    be theirs."""
+    p = k.program[0]
+    k.assumptions += of_overlaps(k.facts, p)
+    counts = steering_counts(p.flow, p.slice.registers)
+    return unfenced_count(p.flow, counts, p.origins) is None
 
 
 def _any_grid(k: CheckTask) -> CheckTask | None:
@@ -288,7 +304,7 @@ def _proof(k: CheckTask, prove: Prove) -> Any:
         clusters = program.block_groups.size // launch.ctas
     program = program.for_sizes
     sizes = open_sizes(k.facts, program)
-    if not (sizes or program.words):
+    if not (sizes or program.words or program.any_data):
         return None
     k.assumptions += of_words(k.facts, program)
     if k.boxes is not None and copies_tensors(program):
@@ -434,6 +450,7 @@ def _report(k: CheckTask, outcome: Outcome, seconds: float) -> KernelReport:
         stats=outcome.stats,
         refuted_system=outcome.system,
         refuted_facts=k.facts if outcome.verdict is Verdict.REFUTED else None,
+        undecided=k if outcome.verdict is Verdict.UNKNOWN else None,
     )
 
 

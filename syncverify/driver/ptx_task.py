@@ -71,6 +71,9 @@ class CheckTask:
     program: list[Program] = field(default_factory=list)  # the kernel compiled, once it is
     loads_as_symbols: bool = False  # what is loaded and has no number is a size
     shared_contents: bool = True  # what lies in shared memory may steer; else it is data
+    data_as_words: bool = (
+        False  # what shared memory holds, and what decides, is any word that threads agree on
+    )
     tracks_plain_global: bool = False  # plain accesses to global memory are, though nobody waits there
     #: of some sizes, reports that hold if an execution does the harm
     suspects: list[KernelReport] = field(default_factory=list)
@@ -83,12 +86,8 @@ class CheckTask:
 
 
 def place_of(module: Module, entry: Function) -> Span:
-    """Where an entry begins: of a CUDA source the first line of its code that is known."""
-    path = module.path
-    if path not in module.files.values():
-        return Span(path, entry.line)
-    places = (p for i in entry.body for p in module.places(i) if p.file == path)
-    return next(places, Span(path))
+    """Where an entry begins."""
+    return module.entry_place(entry)
 
 
 def compiled(k: CheckTask) -> tuple[Launch, Program]:
@@ -114,11 +113,11 @@ def _program(k: CheckTask, function: Function, block_groups: BlockGroups | None 
         k.facts.dependent,
     )
     inputs = unwritten(k.facts, k.function)
-    found = Program(k.module, function, *more, inputs)
+    found = Program(k.module, function, *more, inputs, any_data=k.data_as_words)
     plain = predicated(function, found.takes)
     if found.handing is not None and found.handing.spins:
         plain = bounds_first(function, found.flow, found.handing.spins.values())
-    return found if plain is function else Program(k.module, plain, *more, inputs)
+    return found if plain is function else Program(k.module, plain, *more, inputs, any_data=k.data_as_words)
 
 
 def narrowed(k: CheckTask, launch: Launch, whole: Program) -> Program:

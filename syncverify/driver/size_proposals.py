@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from syncverify.base.deadline import OutOfBudgetError, within
 from syncverify.base.diagnostics import Diagnostic, KernelReport, Severity, Verdict
 from syncverify.base.source import InputError, Span
+from syncverify.driver.explained import without_repair
 from syncverify.ir.expr import Binary, Expr, Int, Var
 
 RULE = "SV908"
@@ -60,14 +61,17 @@ def proposed(
     if report.verdict is not Verdict.REFUTED:
         return report
     for name, value in sizes.items():
-        if 0 <= value <= SMALL and (found := _proved(report, Bounds(name, value + 1), again)) is not None:
+        least = max(value + 1, 0)
+        if value <= SMALL and (found := _proved(report, Bounds(name, least), again)) is not None:
             bounds, proof = found
             text = f"with {bounds.text} the kernel is proved: only other numbers of {name} go wrong"
             rests = "; ".join(a for a in proof.assumptions if a not in report.assumptions)
             text += f" (assumed then: {rests})" if rests else ""
             fix = f"if no launch has others: {where.format(bounds.text)}"
             note = Diagnostic(RULE, Severity.NOTE, text, span, fix=fix)
-            return replace(report, diagnostics=(*report.diagnostics, note))
+            # An edit for these numbers would break the kernel for all others.
+            bare = without_repair(report)
+            return replace(bare, diagnostics=(*bare.diagnostics, note))
     return report
 
 

@@ -1,17 +1,20 @@
-"""The names of a kernel's parameters, from the CUDA source that it was compiled from.
+"""The names of a kernel's parameters and barriers, from the CUDA source that it was compiled from.
 
 PTX numbers them (``ring_param_2``). An entry's names are those of a definition with its name and its number
 of parameters. Of several (overloads, other namespaces) the one counts in whose lines most of the entry's
-instructions stand.
+instructions stand. Barriers are called what the call that initializes them calls them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from itertools import cycle
 from pathlib import Path
 
 from syncverify.base.kernel_names import base_name
+from syncverify.base.source import Span
+from syncverify.frontends.cuda.barrier_names import initialized
 from syncverify.frontends.cuda.parameter_names import Definition, definitions
 from syncverify.frontends.ptx.syntax.nodes import Function, Module
 
@@ -20,7 +23,27 @@ def with_source_names(module: Module, sources: Mapping[str, str]) -> Module:
     """The module with the names that parameters have in ``sources`` (texts by the paths of ``.file``)."""
     known = [(path, d) for path, text in sources.items() for d in definitions(text)]
     functions = tuple(_named(module, f, known) if f.entry else f for f in module.functions)
-    return replace(module, functions=functions)
+    return replace(module, functions=functions, barrier_names=_barrier_names(module, sources))
+
+
+def _barrier_names(module: Module, sources: Mapping[str, str]) -> dict[int, str]:
+    """What the sources call the barriers of each ``mbarrier.init``, by its line of PTX.
+
+    Calls on one line come turn by turn, also where a loop around them is unrolled.
+    """
+    places: dict[tuple[int, Span], list[int]] = {}
+    for n, f in enumerate(module.functions):
+        for i in f.body:
+            if i.op == "mbarrier" and i.mods[:1] == ("init",):
+                places.setdefault((n, module.span(i)), []).append(i.line)
+    texts = {path: text.split("\n") for path, text in sources.items()}
+    found: dict[int, str] = {}
+    for (_, span), inits in places.items():
+        lines = texts.get(span.file, ())
+        called = initialized(lines[span.line - 1]) if 0 < span.line <= len(lines) else []
+        if called and len(inits) % len(called) == 0:
+            found |= dict(zip(inits, cycle(called), strict=False))
+    return found
 
 
 def listed_sources(module: Module) -> dict[str, str]:

@@ -35,7 +35,7 @@ _CLASSES: dict[str, Any] = {
     for name, x in vars(module).items()
     if isinstance(x, type) and (is_dataclass(x) or (issubclass(x, StrEnum) and x is not StrEnum))
 }
-_SKIPPED = frozenset({"proof", "protocol", "refuted_facts", "refuted_system", "suspect"})
+_SKIPPED = frozenset({"proof", "protocol", "refuted_facts", "refuted_system", "suspect", "untold_repairs"})
 _INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>|(\S))', re.MULTILINE)
 
 
@@ -68,6 +68,12 @@ def key(data: bytes, parts: Mapping[str, object], headers: Iterable[bytes] = ())
 
 
 def headers(path: Path, data: bytes, folders: Sequence[str]) -> list[bytes] | None:
+    """The headers of a source by their places, for ``key``; None where they cannot be told."""
+    found = included(path, data, folders)
+    return None if found is None else [os.fsencode(p) + b"\n" + found[p] for p in sorted(found)]
+
+
+def included(path: Path, data: bytes, folders: Sequence[str]) -> dict[Path, bytes] | None:
     """The contents of all headers that a source may include and that lie beside it or in the folders; None
     where they cannot be told from its text. Headers of the toolchain are the toolchain's."""
     found: dict[Path, bytes] = {}
@@ -88,7 +94,7 @@ def headers(path: Path, data: bytes, folders: Sequence[str]) -> list[bytes] | No
                     found[there] = there.read_bytes()
                     work.append((there.parent, found[there]))
                     break
-    return [os.fsencode(p) + b"\n" + found[p] for p in sorted(found)]
+    return found
 
 
 def kept(reports: Iterable[KernelReport]) -> bool:
@@ -164,4 +170,4 @@ def _made(x: Any) -> Any:
     return made(x["is"]) if issubclass(made, StrEnum) else made(**{k: _made(v) for k, v in x.items()})
 
 
-__all__ = ["dumped", "headers", "kept", "key", "pruned", "restored", "store", "tool_digest"]
+__all__ = ["dumped", "headers", "included", "kept", "key", "pruned", "restored", "store", "tool_digest"]

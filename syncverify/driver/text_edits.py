@@ -9,12 +9,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from syncverify.base.deadline import OutOfBudgetError, within
-from syncverify.base.diagnostics import EditHint, EditKind, KernelReport, Severity, TextEdit, Verdict
+from syncverify.base.diagnostics import (
+    EditHint,
+    EditKind,
+    KernelReport,
+    Repair,
+    Severity,
+    TextEdit,
+    Verdict,
+)
 from syncverify.base.source import InputError
+from syncverify.driver.explained import with_repair
 
 #: Candidates that are tried, and the processor time for all of them, in seconds.
 MOST, SECONDS = 8, 10.0
@@ -42,23 +51,44 @@ def with_text(report: KernelReport, text: str, kind: str, proved: Callable[[str]
     if report.verdict is not Verdict.REFUTED or at is None:
         return report
     first = report.diagnostics[at]
-    mended = first.repair
-    if mended is None or mended.hint is None or mended.span.file != report.file or not mended.span.line:
-        return report
-    lines = text.split("\n")
-    if mended.span.line > len(lines):
-        return report
+    shown = _Text(report.file, text.split("\n"), kind)
+    proposed = report.untold_repairs if first.repair is None else (first.repair,)
+    most = MOST if first.repair is not None else MOST // 4
     try:
         with within(SECONDS):
-            for line, old, new in islice(candidates(mended.hint, lines, mended.span.line, kind), MOST):
-                if _is_proved("\n".join((*lines[: line - 1], *new, *lines[line - 1 + len(old) :])), proved):
-                    edit = TextEdit(report.file, line, old, new)
-                    changed = replace(first, repair=replace(mended, edit=edit))
-                    found = (*report.diagnostics[:at], changed, *report.diagnostics[at + 1 :])
-                    return replace(report, diagnostics=found)
+            for mended in proposed:
+                edit = _edit(mended, shown, proved, most)
+                if edit is not None:
+                    changed = replace(mended, edit=edit)
+                    if first.repair is None:
+                        return with_repair(report, at, changed)
+                    found = replace(first, repair=changed)
+                    return replace(
+                        report, diagnostics=(*report.diagnostics[:at], found, *report.diagnostics[at + 1 :])
+                    )
     except OutOfBudgetError:
         pass
     return report
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """A file: its path, its lines, and its kind (cu, ptx or syncir)."""
+
+    file: str
+    lines: list[str]
+    kind: str
+
+
+def _edit(mended: Repair, text: _Text, proved: Callable[[str], bool], most: int) -> TextEdit | None:
+    """The first of so many changes of the text for a repair with which the kernel is proved."""
+    here, lines = mended.span, text.lines
+    if mended.hint is None or here.file != text.file or not 0 < here.line <= len(lines):
+        return None
+    for line, old, new in islice(candidates(mended.hint, lines, here.line, text.kind), most):
+        if _is_proved("\n".join((*lines[: line - 1], *new, *lines[line - 1 + len(old) :])), proved):
+            return TextEdit(text.file, line, old, new)
+    return None
 
 
 def _is_proved(text: str, proved: Callable[[str], bool]) -> bool:

@@ -73,7 +73,7 @@ def _mark(file: str, lines: Sequence[str], d: Diagnostic) -> Mark:
     if d.repair is not None:
         message += f"\nfix ({d.repair.mistake}), checked: {d.repair.text} (line {d.repair.span.line})"
     elif d.fix is not None:
-        message += f"\nhelp: {d.fix}"
+        message += f"\nhelp{'' if d.cause is None else f' ({d.cause})'}: {d.fix}"
     found = replace(found, message=message, related=tuple(related))
     if d.repair is not None and d.repair.edit is not None and same_file(d.repair.edit.file, file):
         return replace(found, edit=d.repair.edit, mends=f"{d.repair.mistake}: {d.repair.text}")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum, IntFlag
 from typing import Any, Protocol
 
-from syncverify.base.source import Span
+from syncverify.base.source import UNKNOWN_SPAN, Span
 
 #: ``(Ev, site, *arguments)``; arguments are ints unless the code's comment says otherwise.
 Event = tuple[Any, ...]
@@ -172,6 +172,7 @@ class Site:
 
     ``wrapped``: the place of the operation itself where ``span`` is the call of a function that wraps it.
     ``code_line``: its line in the code that is executed, the PTX of a CUDA source, say; 0: ``span`` has it.
+    ``operand``: of an mbarrier's init, what the source calls the barrier; empty where that is not known.
     """
 
     span: Span
@@ -179,6 +180,7 @@ class Site:
     callers: tuple[Span, ...] = ()
     wrapped: Span | None = None
     code_line: int = 0
+    operand: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,11 +217,15 @@ def lane_ranges(mask: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class BarrierInfo:
-    """One mbarrier object: its CTA, byte offset in that CTA's shared memory, and its name in reports."""
+    """One mbarrier object: its CTA, byte offset in that CTA's shared memory, and its name in reports.
+
+    ``placed``: the name only says where it lies; its init may give it a better one.
+    """
 
     cta: int
     offset: int
     name: str
+    placed: bool = False
 
 
 #: Tensor ``t`` starts at ``t << TENSOR_SHIFT`` in the one global memory of footprints.
@@ -311,6 +317,7 @@ class SystemInfo:
     elected_lane: int = 0
     cooperative: bool = False
     source_hash: str = ""
+    entry: Span = UNKNOWN_SPAN  # where the kernel begins
     smem_names: list[tuple[int, int, str]] = field(default_factory=list)  # (lo, hi, buffer name) in every CTA
     tracks_global: bool = False
     edits_maps: bool = False  # tensor maps may be edited, so their uses matter

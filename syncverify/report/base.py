@@ -84,7 +84,7 @@ def one_line(d: Diagnostic) -> str:
     if d.repair is not None:
         text += f"; {d.repair.mistake}: {d.repair.text} (line {d.repair.span.line}; checked)"
     elif d.fix is not None:
-        text += f"; help: {d.fix}"
+        text += f"; help{'' if d.cause is None else f' ({d.cause})'}: {d.fix}"
     return " ".join(text.split())
 
 

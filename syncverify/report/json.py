@@ -63,6 +63,7 @@ def _diagnostic(k: KernelReport, d: Diagnostic) -> dict[str, Any]:
         "column": d.span.column or None,
         "related": [{"file": r.span.file, "line": r.span.line, "text": r.text} for r in d.related],
         "fix": d.fix,
+        "cause": None if d.cause is None else str(d.cause),
         "repair": None if d.repair is None else _repair(d.repair),
     }
 

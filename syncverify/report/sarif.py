@@ -130,6 +130,7 @@ def _result(k: KernelReport, d: Diagnostic, index: dict[str, int]) -> dict[str, 
         "partialFingerprints": {"syncverify/v1": fingerprint(k, d)},
         "properties": {
             "kernel": k.name,
+            "cause": None if d.cause is None else str(d.cause),
             "repair": None if d.repair is None else f"{d.repair.mistake}: {d.repair.text}",
             "contested": d.contested,
             "scope": scope_text(k),

@@ -15,8 +15,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-import networkx as nx
-
 from syncverify.base.diagnostics import BarrierState, Step, StepKind, Witness
 
 #: Steps that bring a phase nearer to its completion.
@@ -204,6 +202,8 @@ def _cycle(witness: Witness, lane_of: Mapping[str, int]) -> tuple[int, ...]:
 
     A lane waits for those that have contributed to its barrier before; none where that closes no circle.
     """
+    import networkx as nx  # only a hang needs it, and it takes a tenth of a second to load
+
     gives: dict[str, set[int]] = defaultdict(set)
     for s in witness.steps:
         issuer = _issuer(s.agent)

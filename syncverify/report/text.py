@@ -124,17 +124,22 @@ def _diagnostic(d: Diagnostic, paint: Paint) -> Iterator[str]:
         yield " " * width + paint("--> ", "blue") + str(d.span)
         here = [label.text for label in d.related if label.span == d.span]
         yield from _snippet(d.span, here or [""], "^", color, width, paint)
-    elsewhere = [label for label in d.related if label.span != d.span or not d.span.line]
+    elsewhere = [x for x in d.related if (x.span != d.span or not d.span.line) and not x.detail]
     for span, group in groupby(elsewhere, key=lambda label: label.span):
         yield from _related(span, [label.text for label in group], d.span.file, width, paint)
-    if d.fix is not None or d.contested is not None or d.repair is not None:
+    for label in d.related:
+        if label.detail:
+            yield bar
+            yield " " * width + paint(" = ", "blue") + f"{label.text} ({label.span})"
+    if (d.fix, d.contested, d.repair, d.cause) != (None,) * 4:
         yield bar
     if d.repair is not None:
         yield from _noted(width, f"fix ({d.repair.mistake}), checked", _repair(d), paint)
         if d.repair.edit is not None:
             yield from _changed(d.repair.edit, width, paint)
-    elif d.fix is not None:
-        yield from _noted(width, "help", d.fix, paint)
+    elif d.fix is not None or d.cause is not None:
+        about = "help" if d.cause is None else f"help ({d.cause})"
+        yield from _noted(width, about, d.fix or "see `syncverify explain " + d.rule + "`", paint)
     if d.contested is not None:
         yield from _noted(width, "contested", _contested(d.contested), paint)
 

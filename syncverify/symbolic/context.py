@@ -75,9 +75,10 @@ class Symbol:
 class SymbolicContext:
     """The symbols and terms of one exploration, and the ``path`` that it is on at present.
 
-    ``is_speculative``: open questions are answered somehow, and the answer kept (for a first attempt at what
-    lanes do). ``havocs``: ``fresh_per_iteration`` gives a new unknown for every iteration of a loop, instead
-    of the same one. ``round_robin``: iterations that roles share out are distinguished from others.
+    ``exact_words``: arithmetic on registers may wrap, and what would is no sum. ``is_speculative``: open
+    questions are answered somehow, and the answer kept (for a first attempt at what lanes do). ``havocs``:
+    ``fresh_per_iteration`` gives a new unknown for every iteration of a loop, instead of the same one.
+    ``round_robin``: iterations that roles share out are distinguished from others.
     """
 
     def __init__(self, round_robin: RoundRobin | None = None) -> None:
@@ -85,6 +86,7 @@ class SymbolicContext:
         self.symbols: list[Symbol] = []
         self.path = PathCondition(self)
         self.is_speculative = False
+        self.exact_words = False
         self.havocs = False
         self.havocked: set[str] = set()  # sizes that ``fresh_per_iteration`` was asked for
         self.root: PathCondition | None = None  # the path when agents start

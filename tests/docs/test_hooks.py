@@ -29,7 +29,8 @@ def test_hooks_call_commands_that_exist() -> None:
     entries = re.findall(r"^  entry: (.*)$", HOOKS, re.M)
     assert len(entries) == HOOKS.count("- id:") == 2
     for entry in entries:
-        assert _parse(f"{entry} FILE").params["jobs"] == 0
+        params = _parse(f"{entry} FILE").params
+        assert params["jobs"] == 0 and params["files_are"] == "changed"
 
 
 def test_the_cuda_hook_installs_what_the_extra_does() -> None:
@@ -38,11 +39,23 @@ def test_the_cuda_hook_installs_what_the_extra_does() -> None:
     assert re.findall(r'"([^"]+)"', installed) == project["optional-dependencies"]["gpu"]
 
 
-@pytest.mark.parametrize("suffix", ["syncir", "ptx", "cu"])
-def test_one_hook_takes_each_kind_of_file(suffix: str) -> None:
+@pytest.mark.parametrize(
+    ("suffix", "hooks"),
+    [
+        ("syncir", [True, False]),
+        ("ptx", [True, False]),
+        ("ptx.launch.toml", [True, False]),
+        ("launch.toml", [True, False]),
+        ("cu", [False, True]),
+        ("cuh", [False, True]),
+        ("h", [False, True]),
+        ("cu.launch.toml", [False, True]),
+        ("py", [False, False]),
+    ],
+)
+def test_each_kind_of_file_has_its_hook(suffix: str, hooks: list[bool]) -> None:
     patterns = re.findall(r"^  files: (.*)$", HOOKS, re.M)
-    assert sum(bool(re.search(p, f"kernels/a.{suffix}")) for p in patterns) == 1
-    assert not any(re.search(p, "a.cuh") for p in patterns)
+    assert [bool(re.search(p, f"kernels/a.{suffix}")) for p in patterns] == hooks
 
 
 def test_the_commands_of_the_page_are_understood() -> None:

@@ -46,7 +46,7 @@ def verdict(first: str, inside: str, space: str = "global", where: str = "%d2") 
     [
         (OWN, OTHERS, Verdict.REFUTED),  # some input lets a lane of the first warp read word 32
         (OWN, OWN, Verdict.PROVED),  # each lane has a word of its own
-        (OWN, "bar.warp.sync -1;" + OTHERS, Verdict.UNKNOWN),  # more than accesses hangs on the data
+        (OWN, "bar.warp.sync -1;" + OTHERS, Verdict.REFUTED),  # some input parts the warp
         ("", WORD, Verdict.UNKNOWN),  # data may choose one lane
         (OWN + "bar.sync 0;", OTHERS, Verdict.PROVED),
     ],

@@ -219,7 +219,7 @@ def test_a_file_without_entry_is_bad_input(check: Check) -> None:
     assert "no kernel" in said
 
 
-def test_what_goes_wrong_for_some_answer_only_is_unknown(check: Check) -> None:
+def test_what_goes_wrong_for_some_answer_needs_an_input_that_shows_it(check: Check) -> None:
     body = """
     ld.param.u64 %rd1, [k_n];
     ld.global.u64 %rd2, [%rd1];
@@ -230,9 +230,13 @@ def test_what_goes_wrong_for_some_answer_only_is_unknown(check: Check) -> None:
     @%p2 bar.sync 1, 64;
     END:
     ret;"""
-    status, (report,), _ = check(module_text(body, params=".param .u64 k_n"), "[kernel.k]\nblock = 64\n")
+    text, facts = module_text(body, params=".param .u64 k_n"), "[kernel.k]\nblock = 64\n"
+    status, (report,), _ = check(text, facts, "--no-replay")
     assert status == 3
     assert "whether this goes wrong depends on data" in report["reason"]
+    status, (report,), _ = check(text, facts)
+    assert status == 1
+    assert report["diagnostics"][0]["rule"] == "SV302"
 
 
 @pytest.mark.parametrize(

@@ -167,6 +167,7 @@ def test_json_is_the_contract(report: Report) -> None:
         "line": 4,
         "column": 3,
         "related": [{"file": "ring.syncir", "line": 5, "text": "comes only after the wait"}],
+        "cause": None,
         "fix": "arrive before the wait,\nor start with parity 1",
         "repair": None,
     }

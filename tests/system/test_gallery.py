@@ -1,4 +1,7 @@
-"""The gallery: 27 mistakes made in one CUDA ring, each shown where its author has to change something."""
+"""The gallery: 27 mistakes made in one CUDA ring, and kernels as their authors write them.
+
+Each is shown where its author has to change something.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from syncverify.base.diagnostics import Severity, Verdict
+from syncverify.base.diagnostics import ScopeKind, Severity, Verdict
 from syncverify.driver.files import check_source, read_source
 from syncverify.frontends.launch_facts import read_facts
 
@@ -41,3 +44,25 @@ def test_a_mistake_is_shown_at_its_place(mistake: dict[str, Any], tmp_path: Path
     shown = [text.splitlines()[n - 1] for n in named]
     assert any(part in line for part in mistake["lines"] for line in shown), (first.message, shown)
     assert (str(first.repair.mistake) if first.repair else "") == mistake["mistake"]
+    assert str(first.cause) == (mistake["mistake"] or mistake["cause"])
+
+
+AUTHORS: dict[str, dict[str, Any]] = tomllib.loads((GALLERY / "authors" / "expected.toml").read_text("utf-8"))
+
+
+@pytest.mark.parametrize("name", AUTHORS)
+def test_authors_see_the_lines_that_they_need(name: str) -> None:
+    expected = AUTHORS[name]
+    source = read_source(GALLERY / "authors" / f"{name}.cu")
+    (report,) = check_source(source, scope=ScopeKind.ALL, replay=False)
+    first = next(d for d in report.diagnostics if d.severity is Severity.ERROR)
+    assert (first.rule, str(first.cause)) == (expected["rule"], expected["cause"])
+    assert source.text is not None
+    lines = source.text.splitlines()
+    places = [first.span, *(label.span for label in first.related)]
+    shown = [lines[place.line - 1] for place in places if place.file == source.path]
+    assert all(any(part in line for line in shown) for part in expected["lines"]), (first.message, shown)
+    told = " ".join([first.message, *(label.text for label in first.related)])
+    assert all(part in told for part in expected["says"]), told
+    edit = first.repair.edit if first.repair is not None else None
+    assert [line.strip() for line in edit.new] == [expected["edit"]] if edit else "edit" not in expected

@@ -15,6 +15,7 @@ from syncverify.checker.happens_before.failure import Failure, Obligation
 from syncverify.checker.happens_before.handlers.global_memory import location
 from syncverify.checker.happens_before.handlers.mbarriers import Barrier
 from syncverify.checker.happens_before.run import LaneClass, Run
+from syncverify.model.events import Ev
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +123,8 @@ def hang_failure(run: Run, waiting: list[Stuck], end: int) -> Failure:
     where = s.what if s.phase is None else f"phase {s.phase} of {s.what}"
     message = f"{t.info.name} waits for ever for {where}: {s.why}{extra}"
     labels = [(s.site, text) for text in expectation(run, s, waiting)]
-    seen = {s.site}
+    labels += [*passed_by(run, s, waiting, end), *left_early(run, s)]
+    seen = {s.site, *(site for site, _ in labels)}
     for o in waiting:
         if o.cls != s.cls and o.site not in seen:
             seen.add(o.site)
@@ -158,6 +160,49 @@ def expectation(run: Run, s: Stuck, waiting: list[Stuck]) -> list[str]:
     if not could and s.cls in suppliers(run, s):
         could = [f"only {run.threads[s.cls].info.name} itself could still come, behind this wait"]
     return [f"{expected}: {s.why}", *(could or ["nobody comes any more in the rest of the kernel"])]
+
+
+def left_early(run: Run, s: Stuck) -> list[tuple[int, str]]:
+    """Warps that left before others of their block arrived, where as many arrivals are missing as they have
+    warps, or threads: the last that they did.
+    """
+    if s.kind != "wait":
+        return []
+    b: Barrier = run.barriers[s.waits_on[1]]
+    cta = run.info.barriers[b.index].cta
+    gone = {t.cls: t.info.warp for t in run.threads if t.info.cta == cta and t.done and t.cls not in b.lanes}
+    warps, missing = sorted(set(gone.values())), b.auto.pending
+    if not (s.got and missing and warps) or missing not in (len(warps), sum(run.threads[c].n for c in gone)):
+        return []
+    many = f"warps {', '.join(map(str, warps))}" if len(warps) > 1 else f"warp {warps[0]}"
+    last = [event[1] for who, event in run.trace if who in gone and event[0] != Ev.EXIT and event[1] >= 0]
+    return [(last[-1], f"{many}: from here to the end without an arrival")] if last else []
+
+
+def passed_by(run: Run, s: Stuck, waiting: list[Stuck], end: int) -> list[tuple[int, str]]:
+    """Where a class that is missing at a barrier of threads was at a barrier last, and where it left."""
+    if s.kind != "named":
+        return []
+    mine = run.threads[s.cls].info
+    there = {o.cls: o for o in waiting}
+    for t in run.threads:
+        o = there.get(t.cls)
+        if t.info.cta != mine.cta or t.info.warp in s.present or (o is not None and o.waits_on == s.waits_on):
+            continue
+        events = [event for who, event in run.trace[:end] if who == t.cls]
+        met = [e[1] for e in events if e[0] in _BARRIERS]
+        last = list(dict.fromkeys(reversed(met)))[:_LAST]
+        found = [(site, f"{t.info.name}, which is missing, was last at barriers here") for site in last]
+        if o is None and events:
+            found.append((events[-1][1], "and it leaves from here"))
+        return [(site, text) for site, text in found if site != s.site]
+    return []
+
+
+#: Barriers that are shown of a class that is missing at one.
+_LAST = 2
+#: Events at barriers of threads.
+_BARRIERS = (Ev.BARRIER_SYNC, Ev.BARRIER_ARRIVE)
 
 
 def _named(names: list[str]) -> str:
@@ -203,6 +248,10 @@ def _wait_rule(run: Run, s: Stuck) -> tuple[str, int, str]:
     if s.outstanding > 0 and b.copies == 0 and s.got:
         expect = next(iter(b.expect_sites), s.site)
         return "SV212", expect, "; its bytes are announced, but no path issues a copy on this barrier"
+    copies = [op.site for op in run.asyncs if any(barrier == b.index for barrier, _, _ in op.targets)]
+    if s.outstanding < 0 and copies:
+        why = "; its copies bring bytes that nobody announces"
+        return "SV203", copies[-1], why
     lanes = sum(b.lanes.values())
     if s.got and lanes < count:
         return "SV202", site, f"; {lanes} threads ever arrive on it, its count is {count}"

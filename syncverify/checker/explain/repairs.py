@@ -19,6 +19,7 @@ from itertools import islice
 from typing import Any
 
 from syncverify.base.diagnostics import Diagnostic, EditHint, EditKind, Mistake, Repair, Verdict
+from syncverify.base.reason import Cause, has
 from syncverify.base.source import Span
 from syncverify.checker.explain.edits import (
     ACCESSES,
@@ -55,6 +56,10 @@ MAX_TRIES = 120
 LONGER = 10_000
 #: No try begins later than this, in seconds of processor time.
 MAX_SECONDS = 5.0
+#: Classes that the rule says more exactly than an edit does.
+_SAID_BY_RULE = (Mistake.MISPLACED_FENCE, Mistake.MISPLACED_WAIT, Mistake.DIVERGENCE)
+#: Repairs that are handed on to be tried in the text.
+MOST_UNTOLD = 4
 
 
 # ---------------------------------------------------------------- what the agents did
@@ -149,8 +154,20 @@ class _Try:
     text: str
 
 
-def repair(system: System, found: Diagnostic, judge: Callable[[System, int, bool], Outcome]) -> Repair | None:
-    """The first edit with which ``system`` is proved, or None.
+@dataclass(frozen=True, slots=True)
+class Mended:
+    """What the search for a repair came to.
+
+    ``untold``: repairs that the events alone cannot confirm, since the kernel comes to a tensor map whose box
+    is not known yet. They count once their text was checked.
+    """
+
+    repair: Repair | None = None
+    untold: tuple[Repair, ...] = ()
+
+
+def repair(system: System, found: Diagnostic, judge: Callable[[System, int, bool], Outcome]) -> Mended:
+    """The first edit with which ``system`` is proved, if there is one.
 
     ``found``: the finding to mend. ``judge`` checks a system within a number of events: an edit may make a
     kernel that loops for ever. Its last argument: whether a hang is followed on, past who is blocked.
@@ -160,14 +177,19 @@ def repair(system: System, found: Diagnostic, judge: Callable[[System, int, bool
     judge(Changed(system, (survey,)), MAX_EVENTS, True)
     most, left = 2 * survey.events + LONGER, MAX_EVENTS
     named = {found.span, *(label.span for label in found.related)}
+    untold: list[Repair] = []
     for attempt in islice(_attempts(system.info, survey, named, found.rule), MAX_TRIES):
         if left <= 0 or time.thread_time() - start > MAX_SECONDS:
-            return None
+            break
         outcome = judge(Changed(system, (attempt.change,)), most, False)
         left -= outcome.stats.get("events", most if outcome.verdict is Verdict.UNKNOWN else survey.events)
+        mistake = found.cause if found.cause in _SAID_BY_RULE else attempt.mistake
+        proposed = Repair(mistake, attempt.place, attempt.text, _hint(attempt.change))
         if outcome.verdict is Verdict.PROVED:
-            return Repair(attempt.mistake, attempt.place, attempt.text, _hint(attempt.change))
-    return None
+            return Mended(proposed)
+        if has(outcome.reason, Cause.MISSING_BOX) and proposed.hint is not None:
+            untold.append(proposed)
+    return Mended(None, tuple(untold[:MOST_UNTOLD]))
 
 
 def _hint(change: Change) -> EditHint | None:
@@ -211,10 +233,10 @@ def _edits(info: SystemInfo, survey: _Survey, place: Span, rule: str) -> list[_T
     codes = set(survey.places[place])
     out: list[_Try] = []
     if codes & {*WAITS}:
-        out.append(_Try(Mistake.PARITY, OtherParity(place), place, "wait for the other parity here"))
+        out.append(_Try(Mistake.FIRST_PARITY, OtherParity(place), place, "wait for the other parity here"))
         for first, what in ((0, "n % 2"), (1, "(n + 1) % 2")):
             text = f"wait for parity {what} at use n of the barrier, counted from 0 by each waiter"
-            out.append(_Try(Mistake.PARITY, CountedParity(place, first), place, text))
+            out.append(_Try(Mistake.LATER_PARITY, CountedParity(place, first), place, text))
         out.append(_Try(Mistake.SURPLUS, DropAt(place, Ev.WAIT), place, "this wait is one too many"))
     if Ev.INIT in codes:
         out += _counts(survey, place)

@@ -7,10 +7,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from syncverify.base.diagnostics import Diagnostic, Label, Severity
+from syncverify.checker.explain.causes import cause
+from syncverify.checker.explain.evidence import evidence
 from syncverify.checker.happens_before.failure import Failure, Obligation
 from syncverify.checker.happens_before.handlers.mbarriers import Barrier, name
 from syncverify.checker.happens_before.race_findings import access, first_after, idle_wait, what
 from syncverify.checker.happens_before.run import Run
+from syncverify.checker.happens_before.shadow import Record
 from syncverify.model.events import Ev
 from syncverify.model.proxies import Access
 
@@ -225,12 +228,12 @@ def specialise_rule(run: Run, f: Failure) -> None:
 
 def _array(run: Run, b: int) -> str:
     """The name of the array that a barrier belongs to."""
-    return re.split(r"\W", run.info.barriers[b].name)[0]
+    return re.sub(r"\[[^\[\]]*\]$|\+\d+$", "", run.info.barriers[b].name)
 
 
 def dead_copies(run: Run, b: int | None) -> list[int]:
     """Copies on a barrier's array (None: on any) that stand in the source but that nobody ever executed."""
-    base = "" if b is None else rf"\b{_array(run, b)}\b"
+    base = "" if b is None else rf"\b{re.escape(_array(run, b))}\b"
     executed = {op.site for op in run.asyncs}
     return [
         i
@@ -278,6 +281,22 @@ def explain_surplus(run: Run, f: Failure, s: Barrier, lanes: int) -> None:
             (site, f"{run.threads[cls].info.name} arrives a second time here before the phase is over")
         )
     f.labels += [(site, f"{n} arrivals in all") for site, n in s.arrivals.items() if site != f.site]
+    f.labels += _groups(run, s)
+
+
+def _groups(run: Run, s: Barrier) -> list[tuple[int, str]]:
+    """Who arrives in one phase, if these are several warpgroups' worth that each make up the count."""
+    groups: dict[tuple[int, int], list[int]] = {}
+    for c, n in s.lanes.items():
+        if c >= 0:
+            info = run.threads[c].info
+            groups.setdefault((info.cta, info.warp // 4), []).append(n)
+    whole = {g: sum(ns) for g, ns in groups.items()}
+    if len(whole) < 2 or set(whole.values()) != {s.auto.count}:
+        return []
+    who = ", ".join(f"cta{cta}.warps {4 * g} to {4 * g + 3}" for cta, g in sorted(whole))
+    text = f"each of these arrives as often as the count says: {who}; one of them is to come"
+    return [(next(iter(s.arrivals)), text)]
 
 
 def _refine_race(run: Run, f: Failure) -> None:
@@ -294,11 +313,18 @@ def _refine_race(run: Run, f: Failure) -> None:
         return  # program order names it
     if f.rule in ("SV111", "SV104") and first.fresh and second.over is None:
         _swap(run, f, "SV110")
-    elif (
-        f.rule == "SV110" and not first.kind.asynchronous and _line(run, first.site) > _line(run, second.site)
-    ):
-        if first.over is not None or second.kind == first.kind:
-            _swap(run, f, "SV111")
+    elif f.rule == "SV110" and not first.kind.asynchronous and _meant_for_later(run, first, second):
+        _swap(run, f, "SV104" if second.kind == Access.ASYNC_READ else "SV111")
+
+
+def _meant_for_later(run: Run, write: Record, read: Record) -> bool:
+    """Whether a read without order means an older value: the write stands behind it, or had written before.
+
+    A statement in a loop that has written these bytes already, with no race then, is ahead by a turn.
+    """
+    if _line(run, write.site) > _line(run, read.site):
+        return write.over is not None or read.kind == write.kind
+    return write.over is not None and write.over.site == write.site
 
 
 def _swap(run: Run, f: Failure, rule: str) -> None:
@@ -353,9 +379,15 @@ def protocol_root(run: Run, failures: list[Failure], races: list[Failure]) -> Fa
     surplus = [
         f for f in failures if f.rule == "SV202" and f.obligation in (Obligation.O1, Obligation.OVERFLOW)
     ]
+    hang = next((f for f in failures if f.obligation == Obligation.O6), None)
     solid = [f for f in failures if f.obligation not in (Obligation.O6, Obligation.O7)]
+    if hang is not None:  # what only who was let through has met is no cause of the hang
+        solid = [f for f in solid if f.obligation != Obligation.O3 or f.position < hang.position]
     lapped = [f for f in solid if f.obligation == Obligation.O3]
     open_phase = [f for f in solid if f.obligation == Obligation.O4 and f.past is None]
+    unannounced = [f for f in failures if f.obligation == Obligation.O6 and f.rule == "SV203"]
+    if unannounced:
+        return unannounced[0]
     unheard = [f for f in races if _never_waited(run, f)]
     silent = {_array(run, _tag_barrier(run, f)) for f in unheard}
     if unheard and all(f.barrier >= 0 and _array(run, f.barrier) in silent for f in solid):
@@ -504,14 +536,17 @@ def warnings(failures: list[Failure], broken: bool) -> list[Failure]:
 def diagnostic(run: Run, f: Failure, severity: Severity | None = None) -> Diagnostic:
     """One failure as a finding."""
     sites = run.info.sites
-    labels = [Label(sites[s].span, text) for s, text in f.labels if s >= 0]
+    severity = severity or f.severity
+    more = evidence(run, f) if severity is Severity.ERROR else []
+    labels = [Label(sites[s].span, text) for s, text in (*f.labels, *more) if s >= 0]
+    if f.rule == "SV204" and severity is Severity.ERROR and run.info.entry.line:
+        labels.append(Label(run.info.entry, "the kernel begins here"))
     if f.first is not None and f.first.site != f.site:
         labels.append(Label(sites[f.first.site].span, access(run, f.first)))
         labels += [Label(span, "where that is called") for span in sites[f.first.site].callers]
     labels += [Label(span, "called from here") for span in sites[f.site].callers]
     if (inside := sites[f.site].wrapped) is not None:
-        labels.append(Label(inside, f"the operation: {sites[f.site].text}"))
-    severity = severity or f.severity
+        labels.append(Label(inside, f"the operation: {sites[f.site].text}", detail=True))
     follows = severity == Severity.NOTE  # from a mistake whose finding says how to mend it
     return Diagnostic(
         rule=f.rule,
@@ -522,6 +557,7 @@ def diagnostic(run: Run, f: Failure, severity: Severity | None = None) -> Diagno
         contested=f.contested,
         related=tuple(labels),
         condition=f.condition,
+        cause=cause(run, f) if severity is Severity.ERROR else None,
     )
 
 

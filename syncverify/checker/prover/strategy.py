@@ -9,6 +9,7 @@ taken only where an earlier one left the verdict undecided for one of its ``caus
     contents-as-data  the same; what shared memory holds is data        its contents decided
     every-size        sizes as terms, all trip counts at once           a size is open
     loads-as-sizes    the same; loaded numbers are sizes too            loaded data decided
+    data-as-words     the same; what memory holds is any word           contents or data decided
     any-grid          the same for a grid of any extents                blocks differ, or loads decided
     small-sizes       the smallest sizes, to refute                     nothing was decided
     followed          plain accesses to global memory followed          blocks read what others write
@@ -34,6 +35,7 @@ class Step(StrEnum):
     CONTENTS_AS_DATA = "contents-as-data"
     EVERY_SIZE = "every-size"
     LOADS_AS_SIZES = "loads-as-sizes"
+    DATA_AS_WORDS = "data-as-words"
     ANY_GRID = "any-grid"
     SMALL_SIZES = "small-sizes"
     FOLLOWED = "followed"
@@ -43,6 +45,7 @@ class Step(StrEnum):
 CAUSES: dict[Step, frozenset[Cause]] = {
     Step.CONTENTS_AS_DATA: frozenset({Cause.SHARED_CONTENTS}),
     Step.LOADS_AS_SIZES: frozenset({Cause.GLOBAL_DATA}),
+    Step.DATA_AS_WORDS: frozenset({Cause.SHARED_CONTENTS, Cause.GLOBAL_DATA, Cause.DATA}),
     Step.ANY_GRID: frozenset({Cause.GRID_CASES, Cause.GLOBAL_DATA, Cause.SHARED_CONTENTS}),
 }
 #: Exact checks that a proof for every size may ask for.
@@ -96,6 +99,10 @@ class ReplayEffort:
 
 #: The replay of a refutation of PTX: some five seconds of processor time where none of it shows harm.
 REPLAY = ReplayEffort(steps=150_000, each=100_000, executions=40)
+
+
+#: The search for an input that does harm, where data leaves a kernel undecided: some two seconds.
+SEARCH = ReplayEffort(steps=60_000, each=20_000, executions=24)
 
 
 class Entry(StrEnum):
@@ -187,6 +194,7 @@ __all__ = [
     "MAX_CHOICES",
     "MOST_EXACT",
     "REPLAY",
+    "SEARCH",
     "Effort",
     "Entry",
     "ReplayEffort",

@@ -359,6 +359,7 @@ class IrSystem:
             elected_lane=elected,
             cooperative=kernel.launch.cooperative,
             source_hash=source_hash,
+            entry=kernel.span,
             smem_names=t.smem_names,
             tracks_global=t.tracks_global,
             flag_chain=t.flag_chain,

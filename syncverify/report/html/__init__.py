@@ -103,13 +103,17 @@ def _finding(k: KernelReport, d: Diagnostic) -> dict[str, Any]:
         "message": d.message,
         "file": file,
         "line": line,
-        "labels": [{"file": r.span.file, "line": r.span.line, "text": r.text} for r in d.related],
+        "labels": [
+            {"file": r.span.file, "line": r.span.line, "text": r.text, "detail": r.detail} for r in d.related
+        ],
         "fix": d.fix,
+        "cause": None if d.cause is None else str(d.cause),
         "repair": None
         if d.repair is None
         else {
             "mistake": str(d.repair.mistake),
             "text": d.repair.text,
+            "at": d.repair.span.line,
             "line": d.repair.edit.line if d.repair.edit else 0,
             "old": list(d.repair.edit.old) if d.repair.edit else [],
             "new": list(d.repair.edit.new) if d.repair.edit else [],

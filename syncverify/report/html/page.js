@@ -100,7 +100,7 @@
   }
 
   function finding(f) {
-    const places = [{ file: f.file, line: f.line, text: "" }, ...f.labels];
+    const places = [{ file: f.file, line: f.line, text: "" }, ...f.labels.filter((l) => !l.detail)];
     const box = element("section", { class: `cause ${f.severity}` },
       element("p", {}, element("b", { class: f.severity }, `${f.severity} ${f.rule} ${f.name}`)),
       element("p", { class: "message" }, f.message));
@@ -108,18 +108,19 @@
       box.append(source(file, places.filter((p) => p.file === file)));
     }
     if (f.repair) {
-      box.append(element("p", { class: "fix" }, element("b", {}, `Fix (${f.repair.mistake}), checked: `), f.repair.text, ". With it this launch is proved."));
+      box.append(element("p", { class: "fix" }, element("b", {}, `Fix (${f.repair.mistake}), checked: `), f.repair.at === f.line ? "" : `line ${f.repair.at}: `, f.repair.text, ". With it this launch is proved."));
       if (f.repair.old.length + f.repair.new.length) {
         const rows = [...f.repair.old.map((x) => ["-", x]), ...f.repair.new.map((x) => ["+", x])];
         box.append(element("pre", { class: "diff" }, ...rows.map(([sign, x]) =>
           element("span", { class: sign === "-" ? "gone" : "come" }, `${sign} ${x}\n`))));
       }
-    } else if (f.fix) box.append(element("p", { class: "fix" }, element("b", {}, "Fix: "), f.fix));
+    } else if (f.fix) box.append(element("p", { class: "fix" }, element("b", {}, f.cause ? `Fix (${f.cause}): ` : "Fix: "), f.fix));
+    for (const l of f.labels.filter((l) => l.detail)) box.append(element("p", { class: "faint" }, `${l.text} (${l.file}:${l.line})`));
     if (f.contested) box.append(element("p", { class: "faint" }, `contested ${f.contested}`));
     return box;
   }
 
-  /** Lines of a file around some places, those marked, with their texts beside them. */
+  /** Lines of a file around some places, those marked, with their texts below them. */
   function source(file, places) {
     const lines = data.sources[file] || {};
     const wanted = new Set();
@@ -130,9 +131,10 @@
       if (last !== null && n > last + 1) table.append(element("tr", {}, element("td", { class: "number" }, "..."), element("td", {}, "")));
       last = n;
       const here = places.filter((p) => p.line === n);
-      const texts = [...new Set(here.map((p) => p.text).filter(Boolean))].join("; ");
+      const texts = [...new Set(here.map((p) => p.text).filter(Boolean))];
+      const indent = `padding-left: ${lines[n].length - lines[n].trimStart().length}ch`;
       table.append(element("tr", here.length ? { class: "here" } : {},
-        element("td", { class: "number" }, String(n)), element("td", {}, lines[n], texts ? element("span", { class: "label" }, `   ${texts}`) : null)));
+        element("td", { class: "number" }, String(n)), element("td", {}, lines[n], ...texts.map((text) => element("div", { class: "label", style: indent }, text)))));
     }
     return element("div", { class: "source", tabindex: "0" }, table);
   }

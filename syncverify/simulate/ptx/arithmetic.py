@@ -701,6 +701,10 @@ def _in_window(a: Lanes, space: str) -> Lanes:
     return window == np.uint64(_WINDOWS[space]) & _WINDOW_MASK
 
 
+#: The rank in an address that was made for a block which the cluster lacks: harm is done by its use alone.
+NO_BLOCK = np.uint32(0xFF)
+
+
 @builder("mapa")
 def _mapa(c: Context, i: Instr) -> Step:
     known(c, i, "shared::cluster")
@@ -712,11 +716,7 @@ def _mapa(c: Context, i: Instr) -> Step:
 
     def run(f: Fragment, on: Lanes) -> Next:
         blocks = len(f.warp.block.cluster.blocks)
-        r = f.R[rank]
-        if (r[on] >= blocks).any():
-            raise f.warp.machine.undefined(
-                f, f"mapa names block {int(r[on].max())} of a cluster of {blocks}", "mapa"
-            )
+        r = np.where(f.R[rank] < blocks, f.R[rank], NO_BLOCK)
         low = f.R[a] & np.array(((1 << bits) - 1) & ~0xFF000000, kind)
         write(f, low | (r.astype(kind) << kind(24)), on)
         return None

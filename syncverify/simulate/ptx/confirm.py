@@ -64,12 +64,14 @@ def confirm(
     limits: Limits,
     elected: int = 0,
     lines: frozenset[int] = frozenset(),
+    counts: Callable[[Harm], bool] | None = None,
 ) -> Confirmed:
     """Executes a kernel until harm of the claim is seen or the limits are spent.
 
     ``draw`` gives the launch of a number: what the facts leave open is drawn differently for each.
     ``elected``: the lane that elect.sync chooses, where it is one of its lanes. ``lines``: those of the
     finding; at others addresses in global memory do no harm, for what has been drawn may have made them.
+    ``counts``: whether harm counts, instead of the claim.
     """
     made: dict[int, tuple[Loaded, Launch]] = {}
     spent = ended = 0
@@ -88,7 +90,7 @@ def confirm(
         except CannotExecute as e:
             return Confirmed(None, "", ended, str(e))
         spent += result.steps
-        if result.harm is not None and _shows(claim, result.harm, lines):
+        if result.harm is not None and (counts(result.harm) if counts else _shows(claim, result.harm, lines)):
             return Confirmed(result.harm, how, ended)
         if result.limit:
             why = f"an execution does not end within {most:,} warp instructions"

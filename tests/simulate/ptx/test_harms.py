@@ -172,6 +172,16 @@ def test_a_block_that_may_not_run_yet_is_no_destination() -> None:
     assert harm_of(good.replace(MEET, "", 1), cluster=2) is Kind.UNDEFINED
 
 
+def test_an_address_in_a_block_that_the_cluster_lacks_harms_where_it_is_used() -> None:
+    good = REMOTE.format(meet=MEET)
+    far = "mov.u32 %r21, 5; mapa.shared::cluster.u32 %r22, %r6, %r21; {use}"
+    unused = good.replace(
+        "mov.u32 %r20, %cluster_ctarank;", far.format(use="mov.u32 %r20, %cluster_ctarank;"), 1
+    )
+    assert harm_of(unused, cluster=2) is None
+    assert harm_of(good.replace("xor.b32 %r21, %r20, 1;", "mov.u32 %r21, 5;", 1), cluster=2) is Kind.UNDEFINED
+
+
 @pytest.mark.parametrize(
     ("arrival", "wait", "harm"),
     [

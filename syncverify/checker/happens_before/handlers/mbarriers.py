@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,7 +14,7 @@ from syncverify.checker.happens_before.run import DONE, LaneClass, Run, before
 from syncverify.checker.happens_before.shadow import Record
 from syncverify.checker.happens_before.vector_clocks import Columns, E, H, Matrix, matrix
 from syncverify.model.automata.mbarrier import LIMIT, Mbarrier
-from syncverify.model.events import Event, Footprint
+from syncverify.model.events import BarrierInfo, Event, Footprint
 from syncverify.model.proxies import Access
 
 #: ``AsyncOperation.number`` of cp.async arrivals, unnumbered in witnesses: the form that counts; the net-zero
@@ -129,6 +130,18 @@ def name(run: Run, b: int) -> str:
     """The barrier's name in reports."""
     info = run.info.barriers[b]
     return info.name if run.info.ctas == 1 else f"{info.name} of cta{info.cta}"
+
+
+def _name_by_source(run: Run, b: int, site: int) -> None:
+    """Gives a barrier whose name only says where it lies the one that the source has at its init."""
+    info, called = run.info.barriers[b], run.info.sites[site].operand
+    if not info.placed or not called:
+        return
+    base = re.sub(r"\[[^\[\]]*\]$", "", called)
+    named = [o for o in run.info.barriers if o.cta == info.cta and not o.placed]
+    index = sum(o.name == called or re.sub(r"\[\d+\]$", "", o.name) == base for o in named)
+    one = base == called and not index
+    run.info.barriers[b] = BarrierInfo(info.cta, info.offset, called if one else f"{base}[{index}]")
 
 
 def use(run: Run, t: LaneClass, s: Barrier, site: int) -> bool:
@@ -281,6 +294,7 @@ def on_init(run: Run, t: LaneClass, event: Event) -> int:
         s.last_waited, s.last_tx, s.final_waits = -2, -1, {}
     s.phases = [Phase(run.columns)]
     s.init_cls, s.init_time, s.init_site, s.duplicate_inits = t.cls, t.time, site, ()
+    _name_by_source(run, b, site)
     s.inits += 1
     s.ready = set()
     s.last_use = {}

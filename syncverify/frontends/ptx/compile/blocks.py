@@ -32,6 +32,7 @@ from syncverify.frontends.ptx.compile.state import (
     LEAVE,
     MASK,
     PARTED,
+    PC,
     QUEUED,
     START,
     Disagreement,
@@ -316,7 +317,24 @@ class Writer(Effects):
                 return self.early[k]
             if k in self.sides and self.quiet.merged(r, v, k, self.sides[k]):
                 return None
+            if self._any_answer(r, v, k):
+                return None
             raise
+
+    def _any_answer(self, r: Registers, v: Any, k: int) -> bool:
+        """Lets a branch that data decides for the whole class go either way: its guard becomes any bit, of
+        which it is asked next."""
+        guard = self.body[k].guard
+        if v.__class__ is PerLane:
+            v = v.on(r[MASK])
+        if guard is None or not isinstance(v, Unknown) or v.source != "data":
+            return False
+        answer = r[CONTEXT].any_answer((guard.name,), self._site(k))
+        if answer is None:
+            return False
+        r[self.p.slot(guard.name)] = answer
+        r[PC] = 8 * k + DECIDE
+        return True
 
     @cached_property
     def early(self) -> Mapping[int, int]:

@@ -33,7 +33,7 @@ def _loaded(i: Instr) -> Cause:
 
 _ASSIGNED = re.compile(r"\br\[(\d+)\](?:, r\[(\d+)\])? = ")
 #: Helpers that write no slots but those that the text assigns to what they return, or put them back.
-_WRITE_NO_MORE = frozenset("B D ELECT G H L P R V W X".split())
+_WRITE_NO_MORE = frozenset("A B D ELECT G H L P Q R V W X".split())
 _HELPER = re.compile(r"\b([A-Z]+)\(r\b")
 #: Slots, and what takes their values from the list of all.
 Saved = tuple[tuple[int, ...], Callable[[Registers], tuple[Any, ...]]]

@@ -10,8 +10,24 @@ from syncverify.base.reason import Cause, Reason, caused
 from syncverify.frontends.ptx.analysis.block_groups import BLOCK_GROUP, MEMBER, address_only, sized
 from syncverify.frontends.ptx.analysis.collectives import at_branch, is_collective
 from syncverify.frontends.ptx.compile.loads import Values
-from syncverify.frontends.ptx.compile.runtime import elected, hand, overwritten, without_token
-from syncverify.frontends.ptx.compile.state import AFTER, CONTEXT, DECIDE, EVENT, Decoded, Registers
+from syncverify.frontends.ptx.compile.plan import BARRIERS
+from syncverify.frontends.ptx.compile.runtime import (
+    arrived,
+    elected,
+    hand,
+    overwritten,
+    reduced,
+    without_token,
+)
+from syncverify.frontends.ptx.compile.state import (
+    AFTER,
+    CONTEXT,
+    DECIDE,
+    EVENT,
+    SETTLED,
+    Decoded,
+    Registers,
+)
 from syncverify.frontends.ptx.decode.effects import Context, Effect, Unsupported
 from syncverify.frontends.ptx.decode.mbarrier import blocking
 from syncverify.frontends.ptx.decode.memory import Access
@@ -71,6 +87,9 @@ class Effects(Values):
             keyed += self._block_group(k)
             if self._is_block_poll(k):
                 self._missed_turn(k, i)
+            if self._brings(i):
+                self.space["A"] = arrived
+                self._text(f"A(r, {self._operand(i.operands[1])})")
             self._emit(k, found, site, keyed, after)
         self._open(after)
         self._answer(k, i, found)
@@ -317,7 +336,23 @@ class Effects(Values):
             for name in registers(op):
                 if name in self.wanted:
                     value = self._operand(i.operands[2]) if self._is_block_poll(k) else self._unknown(k)
-                    self._text(f"r[{self.p.slot(name)}] = {value}")
+                    self._text(f"r[{self.p.slot(name)}] = {self._reduced(k, i, value)}")
+        if self._brings(i):
+            self._goto(8 * k + SETTLED)
+            self._text("return None")
+            self._open(8 * k + SETTLED)
+
+    def _brings(self, i: Instr) -> bool:
+        """Whether an instruction is a barrier whose value steers, and may be any."""
+        return self.p.any_data and i.op in BARRIERS and bool(self.wanted.intersection(results(i)))
+
+    def _reduced(self, k: int, i: Instr, missing: str) -> str:
+        """What a barrier brings, where that may be any word."""
+        if not self._brings(i):
+            return missing
+        self.space["Q"] = reduced
+        how = "popc" if "popc" in i.mods else "pred"
+        return f"Q(r, {self._operand(i.operands[1])}, {how!r}, {missing})"
 
 
 def _stored(i: Instr) -> tuple[Operand, ...]:

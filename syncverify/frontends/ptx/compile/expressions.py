@@ -26,11 +26,12 @@ NAMES: Mapping[str, Any] = {
     "flipped": symbolic_words.flipped,
     "widened": symbolic_words.widened,
     "extended": symbolic_words.extended,
+    "float_test": symbolic_words.float_test,
     **{
         name: getattr(arith, name)
         for name in (
             "udiv urem sdiv srem shl shr sar shf bfe bfi prmt lop3 brev bfind mul_hi umin umax smin smax "
-            "popc clz sabs sad mul24 saturated clamped equal is_null float_test float_product select shfl "
+            "popc clz sabs sad mul24 saturated clamped equal is_null float_product select shfl "
             "vote match redux"
         ).split()
     },

@@ -16,6 +16,7 @@ from typing import Any
 
 from syncverify.base.reason import Reason
 from syncverify.frontends.ptx.compile.plan import Plan
+from syncverify.frontends.ptx.compile.runtime import overwritten
 from syncverify.frontends.ptx.compile.state import (
     CONTEXT,
     ENDED,
@@ -25,6 +26,7 @@ from syncverify.frontends.ptx.compile.state import (
     PC,
     QUEUE,
     QUEUED,
+    SHARED,
     START,
     Disagreement,
     Registers,
@@ -170,10 +172,18 @@ class IfConversion:
         for e in events:
             tables.doubt(e[1], why)
         events = [e for e in events if not tables.sure or e[1] in tables.granted]
+        self._forget(r, events)
         for s in region.slots:
             r[s] = v.derived()
         r[PC], r[QUEUE] = (QUEUED, (after, *events)) if events else (after, ())
         return True
+
+    @staticmethod
+    def _forget(r: Registers, events: list[Event]) -> None:
+        """Nobody knows whether the accesses are made: what they write holds something."""
+        if r[SHARED] is not None:
+            for e in events:
+                overwritten(r, e)
 
     def _events(self, r: Registers, side: int, join: int | None) -> list[Event]:
         """The events of one side, up to its join or the kernel's end."""

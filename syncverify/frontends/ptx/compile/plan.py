@@ -15,6 +15,7 @@ from syncverify.frontends.ptx.analysis.block_groups import BlockGroups, without_
 from syncverify.frontends.ptx.analysis.collectives import Collectives, is_collective
 from syncverify.frontends.ptx.analysis.conditional_lengths import Lengths, chosen_lengths
 from syncverify.frontends.ptx.analysis.copy_addresses import copy_addresses, misplaced
+from syncverify.frontends.ptx.analysis.counted_blocks import only_counts
 from syncverify.frontends.ptx.analysis.dependent_launch import early_accesses, reads_unwritten
 from syncverify.frontends.ptx.analysis.drop_global_effects import untracked
 from syncverify.frontends.ptx.analysis.external_releases import exchanged, released_unseen
@@ -47,7 +48,7 @@ from syncverify.frontends.ptx.decode.wmma import moves_matrix, stores_matrix
 from syncverify.frontends.ptx.flow.asserts import SILENT, called, stops
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.syntax.nodes import Function, Instr, Mem, Module, Reg
-from syncverify.frontends.ptx.syntax.operands import registers
+from syncverify.frontends.ptx.syntax.operands import registers, results
 from syncverify.frontends.ptx.syntax.printer import instruction_text
 from syncverify.frontends.ptx.syntax.types import width
 from syncverify.model.events import NEVER, NO_ARRIVAL_NEEDED, Ev, Site
@@ -62,7 +63,8 @@ class Plan:
     ``block_groups``: blocks share global memory in groups, any of which represents all. ``contents``: what
     lies in shared memory may steer; else it is data. ``followed``: plain accesses to global memory are, where
     something is released, and nothing waits for it. ``dependent``: the grid before may still run. ``inputs``:
-    places of parameters that lead to nothing which it writes.
+    places of parameters that lead to nothing which it writes. ``any_data``: what shared memory holds, what
+    barriers bring and what decides for whole warps are words, any of which they may be.
     """
 
     def __init__(
@@ -78,6 +80,8 @@ class Plan:
         followed: bool = False,
         dependent: bool = False,
         inputs: frozenset[str] = frozenset(),
+        *,
+        any_data: bool = False,
     ) -> None:
         self.module = module
         self.function = function
@@ -88,6 +92,7 @@ class Plan:
         self.reads_only = all(SPACES & mods - {"global"} for mods in writers)
         self.holds = holds
         self.contents = contents
+        self.any_data = any_data
         self.apart = apart
         self.dependent = dependent
         self.inputs = inputs
@@ -102,6 +107,8 @@ class Plan:
         counts = counting(self.flow, self._generic, self.origins) if some else frozenset()
         #: what the kernel's blocks hand over through global memory; None: its accesses have no events
         self.handing = hand_over(self.flow, self._generic, apart, numbers, counts)
+        if any_data and self.handing is not None and self._only_counts(self.handing):
+            self.handing = None
         if followed and self.exchanges is not None:
             self.handing = self.exchanges
         #: a flag for other kernels: where it is released after bulk copies
@@ -266,7 +273,7 @@ class Plan:
         self.constants: dict[int, set[str]] = {}  # what of the launch's sizes instructions read
         self.symbols: dict[str, int] = {}  # special registers, addresses and parameters that the code reads
         self.size = FIRST
-        self.steers = bool({"shared"} & self.slice.spaces)
+        self.steers = bool({"shared"} & self.slice.spaces) or (self.any_data and self._reduces())
         self.text = ""
         self.classes = 0  # numbered so far
         self.site_of: dict[int, int] = {}
@@ -278,6 +285,16 @@ class Plan:
         self.stays: set[int] = set()  # sites where threads may leave, and are taken not to
         self.trusted: set[int] = set()  # sites at which the kernel would stop itself, as is taken not to be
 
+    def _only_counts(self, handing: HandOver) -> bool:
+        """Whether nobody waits for others: blocks count themselves (``analysis.counted_blocks``)."""
+        waits = handing.spins or handing.polls or handing.locks or self.moves
+        return not waits and only_counts(self.flow, handing.consumers)
+
+    def _reduces(self) -> bool:
+        """Whether a barrier brings a value that steers."""
+        wanted = self.slice.registers
+        return any(i.op in BARRIERS and wanted.intersection(results(i)) for i in self.body)
+
     @cached_property
     def tails(self) -> dict[int, frozenset[int]]:
         """Blocks that do something, and whatever comes to the end after a barrier, or a collective of a
@@ -285,7 +302,7 @@ class Plan:
         found: dict[int, set[int]] = {}
         for k, i in enumerate(self.body):
             at = self.flow.block_of[k]
-            if (i.op in ("bar", "barrier") or is_collective(i)) and at in self.flow.reached:
+            if (i.op in BARRIERS or is_collective(i)) and at in self.flow.reached:
                 while 0 <= at < self.flow.end:
                     b = self.flow.blocks[at]
                     if any(j.op in _DOES for j in self.body[b.lo : b.hi]):
@@ -407,6 +424,11 @@ class Plan:
         return deal if quiet else replace(deal, early=None)
 
     @cached_property
+    def begins(self) -> Span:
+        """Where the kernel begins."""
+        return self.module.entry_place(self.function)
+
+    @cached_property
     def hesitant(self) -> frozenset[int]:
         """Where it is asked whether there is a further turn, of loops whose iterations are distributed
         round-robin.
@@ -437,7 +459,8 @@ class Plan:
             callers = self.module.places(i)[1:]
             span = self.module.span(i)
             line = 0 if span == Span(self.module.path, i.line) else i.line
-            site = Site(span, instruction_text(i), callers, self.module.wrapped(i), line)
+            operand = self.module.barrier_names.get(i.line, "")
+            site = Site(span, instruction_text(i), callers, self.module.wrapped(i), line, operand)
             self.sites.append(site)
         return found
 
@@ -481,6 +504,8 @@ class Plan:
         return {s: width(types[name]) for s, name in held.items() if name in types}
 
 
+#: Execution barriers.
+BARRIERS = ("bar", "barrier")
 #: What others may notice, or an instruction waits for.
 _DOES = frozenset(
     "st atom red ld ldu bar barrier mbarrier cp wgmma ldmatrix stmatrix shfl vote redux match mma call "

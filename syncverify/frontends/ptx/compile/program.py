@@ -18,7 +18,7 @@ from syncverify.frontends.ptx.analysis.iteration_havoc import KEPT, TURN
 from syncverify.frontends.ptx.analysis.slice import Slice
 from syncverify.frontends.ptx.compile.blocks import Writer
 from syncverify.frontends.ptx.compile.plan import Plan
-from syncverify.frontends.ptx.compile.state import AFTER, ENDED, START, TAKE, Run
+from syncverify.frontends.ptx.compile.state import AFTER, ENDED, SETTLED, START, TAKE, Run
 from syncverify.frontends.ptx.compile.wgmma_runs import together
 from syncverify.frontends.ptx.flow.control_flow import live_before
 from syncverify.frontends.ptx.syntax.operands import results, sources
@@ -211,7 +211,7 @@ class Program(Plan):
         for s in block.succ:
             if s < self.flow.end:
                 live |= before[s]
-        stop = k + 1 if kind == AFTER - START else k
+        stop = k + 1 if kind in (AFTER - START, SETTLED - START) else k
         for j in range(block.hi - 1, stop - 1, -1):
             if self.body[j].guard is None:
                 live -= set(self._writes(j))

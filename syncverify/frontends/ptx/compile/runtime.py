@@ -100,6 +100,16 @@ def load(r: Registers, space: str, address: Any, size: int, missing: Unknown) ->
     return r[CONTEXT].load(r, space, address, size, missing)
 
 
+def arrived(r: Registers, number: Any) -> None:
+    """Takes note of who comes to a barrier that brings a value."""
+    r[CONTEXT].arrived(r, number)
+
+
+def reduced(r: Registers, number: Any, how: str, missing: Unknown) -> Any:
+    """The value that a barrier brings."""
+    return r[CONTEXT].reduced(r, number, how, missing)
+
+
 def read_global(r: Registers, address: Any, size: int, missing: Unknown) -> Any:
     """The value of a load from global memory that the kernel does not write."""
     return r[CONTEXT].tables.behind(address, size, missing)

@@ -17,6 +17,8 @@ FIRST = 8
 QUEUED, ENDED = 0, 1
 #: Labels of instruction k are ``8 * k`` plus these.
 START, EVENT, AFTER, DECIDE = range(8, 12)
+#: And of an instruction whose answer has been taken, and is not asked for again.
+SETTLED = 13
 #: And of the last instruction of a block from which control runs to the end: its exit.
 LEAVE = 12
 #: Slots that count an agent's takes of an atomic's numbers begin with this.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count, pairwise
 from typing import Any
@@ -22,6 +22,8 @@ from syncverify.symbolic.phase_tokens import Token
 _SCOPES = {"cta": Scope.CTA, "cluster": Scope.CLUSTER, "gpu": Scope.GPU, "sys": Scope.SYS}
 _STRONG = frozenset({"volatile", "relaxed", "acquire", "release", "mmio"})
 LOCAL_WINDOW, PARAM_WINDOW = 2, 3
+#: Where what barriers bring is kept beside the bytes of a block's shared memory, out of their way.
+_REDUCTIONS = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +210,30 @@ class Bytes:
 
     def copy(self) -> Bytes:
         return Bytes(dict(self.cells))
+
+    def arrived(self, barrier: int, who: tuple[int, int]) -> None:
+        """A class, by its warp and lanes, has come to a barrier that brings a value."""
+        at = _REDUCTIONS + 64 * barrier
+        _, waiting = self.cells.get(at, (16, frozenset[tuple[int, int]]()))
+        self.cells[at] = 16, waiting | {who}
+
+    def brought(self, barrier: int, who: tuple[int, int], make: Callable[[], Any]) -> Any:
+        """What a barrier brings to a class that goes on: one value for all who had come to it.
+
+        Who goes on first makes it, for all of them have come by then; it is kept until the last has it.
+        """
+        at = _REDUCTIONS + 64 * barrier
+        value, left = at + 16, at + 32
+        cells = self.cells
+        if who in cells.get(at, (16, ()))[1]:
+            cells[value], cells[left] = (4, make()), cells.pop(at)
+        elif value not in cells or who not in cells[left][1]:
+            return make()
+        found, others = cells[value][1], cells[left][1] - {who}
+        cells[left] = 16, others
+        if not others:
+            del cells[value], cells[left]
+        return found
 
     def numbers(self) -> Iterator[tuple[int, int, Any]]:
         """Address, size and value of numbers, of sizes that have none, and of tokens."""

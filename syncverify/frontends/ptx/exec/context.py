@@ -272,10 +272,18 @@ class ClassContext:
         return lane, per_lane([int(i == lane) for i in range(WARP)])
 
     def load(self, r: list[Any], space: str, address: Value, size: int, missing: Unknown) -> Value:
+        if address.__class__ is PerLane and self.tables.any_data:
+            address = address.on(self.mask)
+        found = self._held(r, space, address, size, missing)
+        if found is missing and self.tables.any_data and address.__class__ is int:
+            return self._word(r, space, address, size, missing)
+        return found
+
+    def _held(self, r: list[Any], space: str, address: Value, size: int, missing: Unknown) -> Value:
         if isinstance(address, Unknown):
             return missing
         if address.__class__ is PerLane:
-            each = [self.load(r, space, a, size, missing) for a in address.lanes]
+            each = [self._held(r, space, a, size, missing) for a in address.lanes]
             return per_lane([lanes_of(v)[i] for i, v in enumerate(each)])
         if space == "generic":
             window, address = address >> WINDOW, address & (1 << WINDOW) - 1
@@ -288,6 +296,42 @@ class ClassContext:
             case "param":
                 return self.tables.parameter_at(address, size, missing)
         return missing
+
+    def _word(self, r: list[Any], space: str, address: int, size: int, missing: Unknown) -> Value:
+        """A word that lies in shared memory and may be any. Who reads it first names it for all others:
+        without a race they read the same until it is written again."""
+        inside = space == "shared" or (space == "generic" and address >> WINDOW == 1)
+        if not inside:
+            return missing
+        address &= (1 << WINDOW) - 1
+        found = self._any(8 * size)
+        self._contents(r, address).store(address & (1 << RANK) - 1, size, found)
+        return found
+
+    def _any(self, bits: int, most: int | None = None) -> SymbolicWord:
+        """Any word of a width, up to ``most``."""
+        assert self.tables.space is not None
+        found = self.tables.space.symbol("data", 0, (1 << bits) - 1 if most is None else most)
+        return SymbolicWord(found, bits)
+
+    def arrived(self, r: list[Any], number: Value) -> None:
+        """The class comes to a barrier whose value steers."""
+        if self.tables.any_data and number.__class__ in INTS and r[SHARED] is not None:
+            self._contents(r, self.cta << RANK).arrived(number, (self.warp, self.mask))
+
+    def reduced(self, r: list[Any], number: Value, how: str, missing: Unknown) -> Value:
+        """What ``bar.red`` brings: one word for all who met there, a number of threads or a bit."""
+        if not self.tables.any_data or number.__class__ not in INTS or r[SHARED] is None:
+            return missing
+        most = self.tables.threads if how == "popc" else 1
+        contents = self._contents(r, self.cta << RANK)
+        return contents.brought(number, (self.warp, self.mask), lambda: self._any(32, most))
+
+    def any_answer(self, names: Iterable[str], site: int) -> SymbolicWord | None:
+        """Any answer to what all lanes of a warp are known to decide alike; None where they are not."""
+        alone = not self.mask & (self.mask - 1)
+        agree_ = alone or not self.tables.spread(names, site) & LANES
+        return self._any(1) if self.tables.any_data and agree_ else None
 
     def store(self, r: list[Any], space: str, address: Value, size: int, value: Value, active: Value) -> None:
         if active.__class__ in INTS and not active:

@@ -93,7 +93,9 @@ class PtxSystem:
             tables.data_addressed = program.data_addressed
             tables.vary_with(program.varies(launch.block))
             tables.spread = program.spread(launch.block)
-            tables.certain = program.steers or tables.tracks or program.moves
+            tables.any_data, tables.threads = program.any_data and launch.space is not None, launch.threads
+            kept = program.steers and not tables.any_data
+            tables.certain = kept or tables.tracks or program.moves
             tables.memory, tables.holds, tables.sure = launch.memory, program.holds, launch.sure
             tables.granted, tables.stays = launch.granted, launch.stays
             tables.map_place, tables.images = launch.map_place, launch.images
@@ -123,6 +125,7 @@ class PtxSystem:
             maps=tables.map_names,
             elected_lane=elected,
             source_hash=source_hash,
+            entry=program.begins,
             smem_names=list(laid.names),
             varies=tables.varies,
             skips=program.skips,

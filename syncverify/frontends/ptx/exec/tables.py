@@ -169,6 +169,8 @@ class Tables:
     widths: set[int] = field(default_factory=set)  # of accesses anywhere in shared memory
     data_addressed: set[int] = field(default_factory=set)  # sites of those
     certain: bool = True  # all accesses must be certain
+    any_data: bool = False  # what memory holds may be any word
+    threads: int = 0  # of a block
     #: what registers vary with where the block of a site reads them, or anywhere
     spread: Callable[[Iterable[str], int | None], int] = field(default=lambda names, site: EVERY)
     varies: Callable[[int], int] = field(default=lambda site: EVERY)  # the same of what stores store, by site
@@ -219,18 +221,19 @@ class Tables:
         found = self._barriers.get((cta, offset))
         if found is None:
             found = self._barriers[cta, offset] = len(self.barriers)
-            self.barriers.append(BarrierInfo(cta, offset, self._barrier_name(offset)))
+            self.barriers.append(BarrierInfo(cta, offset, *self._barrier_name(offset)))
         return found
 
-    def _barrier_name(self, offset: int) -> str:
+    def _barrier_name(self, offset: int) -> tuple[str, bool]:
+        """The name of a barrier, and whether it only says where the barrier lies."""
         for lo, hi, name in self.layout.names:
             if lo <= offset < hi:
                 if hi - lo == 8:
-                    return name
+                    return name, False
                 if hi - lo <= 256 and (offset - lo) % 8 == 0:
-                    return f"{name}[{(offset - lo) // 8}]"
-                return f"{name}+{offset - lo}"
-        return f"mbarrier at {offset}"
+                    return f"{name}[{(offset - lo) // 8}]", False
+                return f"{name}+{offset - lo}", True
+        return f"mbarrier at {offset}", True
 
     def fragment(self, name: str) -> int:
         found = self._fragments.get(name)

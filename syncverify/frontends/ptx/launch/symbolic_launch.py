@@ -115,6 +115,8 @@ def open_systems(
     reachable = ReachabilityCache(program)
 
     def systems(sizes: Mapping[str, Any], space: SymbolicContext) -> list[PtxSystem]:
+        space.exact_words = program.any_data
+
         def value(e: Any) -> Any:
             if not isinstance(e, Expr):
                 return e

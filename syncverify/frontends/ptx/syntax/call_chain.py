@@ -4,7 +4,8 @@ Inline assembly usually stands in small functions: ``barrier_wait(b, p)`` holds 
 A mistake in its use is not there but where the function is called. So a report names the call.
 
 A function is a *wrapper* if its own lines hold at most two synchronizing operations and call nothing that
-holds any; or if they hold none and call one wrapper.
+holds any; or if they hold none and call one wrapper. A barrier of the block or of a number of threads counts
+only where the function touches no memory itself: a reduction with a barrier in it is no wrapper.
 """
 
 from __future__ import annotations
@@ -16,14 +17,22 @@ from syncverify.frontends.ptx.syntax.nodes import WRAPPED, Instr, Loc
 
 #: Synchronizing operations, by line, that a wrapper may hold: an operation and its commit.
 MOST_OPERATIONS = 2
+#: Barriers, which CUDA itself has, too, and accesses beside which they wrap nothing.
+BARRIERS, ACCESSES = frozenset({"bar"}), frozenset({"ld", "st", "atom", "red"})
 
 
 def wrappers(body: Iterable[Instr], inlined: Mapping[Loc, str]) -> frozenset[Loc]:
     """The places inside wrappers. ``inlined``: places inside inlined functions, by the function's label."""
     operations: dict[str, set[int]] = defaultdict(set)
     calls: dict[str, dict[int, str]] = defaultdict(dict)
+    body = tuple(body)
+    touching = {
+        inlined[i.loc] for i in body if i.op in ACCESSES and "param" not in i.mods and i.loc in inlined
+    }
     for i in body:
-        if i.op not in WRAPPED or i.loc not in inlined:
+        if i.op not in WRAPPED | BARRIERS or i.loc not in inlined:
+            continue
+        if i.op in BARRIERS and inlined[i.loc] in touching:
             continue
         inner = inlined[i.loc]
         operations[inner].add(i.loc[1])

@@ -190,6 +190,8 @@ class Module:
     shared_code: frozenset[Loc] = frozenset()
     #: places inside functions that only wrap an operation: ``call_chain.wrappers``
     wrappers: frozenset[Loc] = frozenset()
+    #: what the source calls the barriers that an ``mbarrier.init`` initializes, by its line of PTX
+    barrier_names: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def entries(self) -> tuple[Function, ...]:
@@ -224,6 +226,13 @@ class Module:
             known_own = [n for n in own if n < known]
             own = [n for n in known_own if frames[n] not in self.wrappers] or known_own or own
         return tuple(chain[n] for i, n in enumerate(own[:most]) if not i or n < known)
+
+    def entry_place(self, entry: Function) -> Span:
+        """Where an entry begins: of a CUDA source the first line of its code that is known."""
+        if self.path not in self.files.values():
+            return Span(self.path, entry.line)
+        places = (p for i in entry.body for p in self.places(i) if p.file == self.path)
+        return next(places, Span(self.path))
 
     def wrapped(self, instr: Instr) -> Span | None:
         """The place of an instruction inside its wrapper; None where ``places`` begins there."""

@@ -9,10 +9,18 @@ from __future__ import annotations
 
 from typing import Any
 
+from syncverify.frontends.ptx.values import arith
 from syncverify.frontends.ptx.values.arith import select, signed
 from syncverify.frontends.ptx.values.division_idioms import over, quotient_by, unscaled, within
 from syncverify.frontends.ptx.values.grid_stride_iterations import at_least
-from syncverify.frontends.ptx.values.register_values import INTS, PerLane, Unknown, is_choice, per_lane
+from syncverify.frontends.ptx.values.register_values import (
+    INTS,
+    PerLane,
+    Unknown,
+    is_choice,
+    lift,
+    per_lane,
+)
 from syncverify.symbolic.context import AffineTerm, SymbolicContext
 from syncverify.symbolic.round_robin import xor_bit
 
@@ -22,6 +30,8 @@ _RAW, _BIASED, _SIGNED = range(3)
 #: A factor that leaves the register for numbers of more bits than this is meant to, powers of two aside.
 FEW_BITS = 4
 WRAPPING = Unknown("a product that wraps")
+#: In explorations whose words are exact: bits that nobody can tell one by one.
+_MIXED = Unknown("data that is combined bit by bit")
 #: Fewer counts of a shift than this are distinguished.
 FEW_COUNTS = 64
 NO_WRAP = "32-bit and 64-bit arithmetic on open sizes does not wrap"
@@ -139,7 +149,8 @@ class SymbolicWord:
     def __mul__(self, o: Any) -> Any:
         if not known(o):
             return NotImplemented
-        if o.__class__ is int and o >> 16 > 0 and self.kind != _BIASED:
+        narrow = self.bits < 64 and _exact(self.term)  # a product that may wrap is none
+        if o.__class__ is int and o >> 16 > 0 and self.kind != _BIASED and not narrow:
             limit = (1 << self.bits - (self.kind == _SIGNED)) - 1
             return ScaledWord(self._value(), o, 0, self.bits, limit, self.kind)
         return size(self.term * self._plain(o), self.bits)
@@ -227,7 +238,7 @@ class SymbolicWord:
         if o.__class__ is bool:
             o = int(o)
         if o.__class__ is not int:
-            return self.number() & _int(o)
+            return _MIXED if _mixed(self, o) else self.number() & _int(o)
         bits = _WRAPS.get(o)
         if bits is not None:
             return wrapped(self.term, bits)
@@ -238,6 +249,8 @@ class SymbolicWord:
                 return wrapped(self.term - self.term % low, self.bits)
         if o and o & (o + 1) == 0:
             return size(self.term - over(self.term, o + 1) * (o + 1), self.bits)
+        if o and _mixed(self, o):
+            return _MIXED
         return size(self.term & o, self.bits)
 
     __rand__ = __and__
@@ -263,7 +276,7 @@ class SymbolicWord:
             found = xor_bit(self.term.space, self.term, o.term)
             if found is not None:
                 return size(found, self.bits)
-        return self.number() ^ _int(o)
+        return _MIXED if _mixed(self, o) else self.number() ^ _int(o)
 
     __rxor__ = __xor__
 
@@ -276,7 +289,7 @@ class SymbolicWord:
             if all(k % unit == 0 for _, k in term.parts):
                 low = term.c % unit
                 return size(term + ((low | o) - low), self.bits)
-        return self.number() | _int(o)
+        return _MIXED if _mixed(self, o) else self.number() | _int(o)
 
     __ror__ = __or__
 
@@ -434,11 +447,36 @@ def _reaches(term: AffineTerm, half: int) -> bool:
     """Whether a size may be an unsigned number of ``half`` or more; sums are taken not to wrap."""
     space = term.space
     _, high = space.bounds(term)
+    if space.exact_words:
+        return high is None or high >= half
     if (high is not None and high < half) or term.c or len(term.parts) > 1:
         return False
     ((a, k),) = term.parts
     most = space.symbols[a].high
     return k == 1 and most is not None and most >= half
+
+
+def float_test(test: str, a: Any, b: Any, w: int) -> Any:
+    """A comparison of floating-point numbers given by their bits: of exact words one answer for all who
+    compare the same."""
+    if a.__class__ is PerLane or b.__class__ is PerLane:
+        return lift(lambda x, y: float_test(test, x, y, w), a, b)
+    words = [x.term for x in (a, b) if isinstance(x, SymbolicWord)]
+    if not any(map(_exact, words)) or not (known(a) and known(b)):
+        return arith.float_test(test, a, b, w)
+    key = ("float test", test, *(x if x.__class__ in INTS else x.term for x in (a, b)), w)
+    return size(words[0].space.memory_symbol(key, 0, 1, "test"), 1)
+
+
+def _exact(term: Any) -> bool:
+    """Whether arithmetic on a term is not taken to fit its register."""
+    return isinstance(term, AffineTerm) and term.space.exact_words
+
+
+def _mixed(x: SymbolicWord, o: Any) -> bool:
+    """Whether the bits of two words are not told: one of them may be many numbers, in exact words."""
+    some = [w.term for w in (x, o) if isinstance(w, SymbolicWord) and _exact(w.term)]
+    return any(not _few(t) for t in some)
 
 
 def known(o: Any) -> bool:
@@ -484,6 +522,10 @@ def wrapped(term: Any, bits: int) -> Any:
         return int(term) & (1 << bits) - 1
     space = term.space
     unit = 1 << bits
+    if space.exact_words:
+        low, high = space.bounds(term)
+        inside = low is not None and high is not None and low >= -unit // 2 and high < unit
+        return size(term, bits) if inside else WRAPPING
     few = unit >> FEW_BITS
     if -few <= term.c < few and all(-few < k < few for _, k in term.parts):
         return SymbolicWord(term, bits)
@@ -522,6 +564,7 @@ __all__ = [
     "SymbolicWord",
     "below",
     "extended",
+    "float_test",
     "known",
     "size",
     "value_of",

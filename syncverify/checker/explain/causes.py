@@ -1,0 +1,109 @@
+"""The class of the mistake behind a finding: what kind of thing its author has to change.
+
+A rule says what breaks; most rules have one kind of cause. Of the others the run tells: a hang before
+anybody has moved is a wrong initial parity, bytes that do not add up are bytes, and so on. A class only
+chooses words; where a repair was found and checked, its class counts instead (``repairs``).
+"""
+
+from __future__ import annotations
+
+from syncverify.base.diagnostics import Mistake
+from syncverify.checker.happens_before.failure import Failure, Obligation
+from syncverify.checker.happens_before.handlers.mbarriers import Barrier
+from syncverify.checker.happens_before.run import Run
+from syncverify.model.events import Ev
+from syncverify.model.proxies import Access
+
+_BY_RULE = {
+    "SV101": Mistake.MISSING_FENCE,
+    "SV102": Mistake.MISPLACED_FENCE,
+    "SV103": Mistake.MISPLACED_FENCE,
+    "SV104": Mistake.MISSING_WAIT,
+    "SV105": Mistake.MISSING_FENCE,
+    "SV114": Mistake.PLACE,
+    "SV115": Mistake.SCOPE,
+    "SV201": Mistake.PARITY,
+    "SV202": Mistake.COUNT,
+    "SV203": Mistake.BYTES,
+    "SV205": Mistake.LIFETIME,
+    "SV206": Mistake.MISSING_WAIT,
+    "SV207": Mistake.MISSING_WAIT,
+    "SV208": Mistake.LIFETIME,
+    "SV209": Mistake.MISSING_WAIT,
+    "SV211": Mistake.MISSING_WAIT,
+    "SV212": Mistake.BYTES,
+    "SV301": Mistake.COUNT,
+    "SV302": Mistake.DIVERGENCE,
+    "SV303": Mistake.DIVERGENCE,
+    "SV304": Mistake.REGISTERS,
+    "SV401": Mistake.MISSING_WAIT,
+    "SV402": Mistake.MISSING_FENCE,
+    "SV403": Mistake.MISPLACED_WAIT,
+    "SV501": Mistake.MISSING_WAIT,
+    "SV502": Mistake.MISSING_FENCE,
+    "SV503": Mistake.MISSING_WAIT,
+    "SV504": Mistake.MISSING_BARRIER,
+    "SV701": Mistake.PLACE,
+}
+_COPIES = (Access.ASYNC_WRITE, Access.CPASYNC_WRITE)
+
+
+def cause(run: Run, f: Failure) -> Mistake | None:
+    """The class of a failure's mistake."""
+    if f.rule == "SV204":
+        s: Barrier | None = run.barriers.get(f.barrier)
+        return Mistake.MISSING_BARRIER if s is not None and s.inits else Mistake.MISSING_INIT
+    if f.rule == "SV201" and f.obligation is Obligation.O3:
+        return Mistake.MISSING_ARRIVE  # nobody waits for this waiter before the phase after its own
+    if f.rule == "SV210":
+        return _of_hang(run, f)
+    if f.rule in ("SV110", "SV111", "SV112"):
+        return _of_race(run, f)
+    if f.rule == "SV206" and f.barrier >= 0 and not _balanced(run.barriers[f.barrier]):
+        return Mistake.BYTES
+    return _BY_RULE.get(f.rule)
+
+
+def _balanced(s: Barrier) -> bool:
+    """Whether as many bytes were announced as came."""
+    return s.bytes_expected == s.bytes_completed
+
+
+def _of_hang(run: Run, f: Failure) -> Mistake:
+    """A phase that bytes or arrivals keep open, or one that the code does not mean."""
+    if f.barrier < 0:
+        return Mistake.MISSING_ARRIVE
+    s: Barrier = run.barriers[f.barrier]
+    if not s.arrivals:
+        return Mistake.MISSING_ARRIVE
+    return Mistake.FIRST_PARITY if f.phase == 0 else Mistake.LATER_PARITY
+
+
+def _of_race(run: Run, f: Failure) -> Mistake:
+    """Accesses without an order: what a copy or a wgmma has to do with, or threads alone."""
+    first, second = f.first, f.second
+    if first is None or second is None:
+        return Mistake.MISSING_BARRIER
+    if first.kind in _COPIES and second.kind in _COPIES:
+        return Mistake.SECOND_PRODUCER if first.cls != second.cls else Mistake.MISSING_WAIT
+    if first.kind.asynchronous:
+        return Mistake.MISSING_WAIT
+    if second.kind in _COPIES:
+        return (
+            Mistake.EARLY_RELEASE if _released_before(run, first.cls, first.time) else Mistake.MISSING_ARRIVE
+        )
+    return Mistake.MISSING_BARRIER
+
+
+def _released_before(run: Run, cls: int, time: int) -> bool:
+    """Whether a class arrives on an mbarrier before the access of that time, and on none behind it."""
+    times: list[int] = []
+    now = 0
+    for who, event in run.trace:
+        now += who == cls
+        if who == cls and event[0] == Ev.ARRIVE:
+            times.append(now)
+    return bool(times) and times[0] <= time
+
+
+__all__ = ["cause"]

@@ -1,0 +1,96 @@
+"""Further places that a finding shows: what its author compares to see the mistake.
+
+A phase that never completes has an init with its count, announcements of bytes, and copies; what lacks an
+order, or a fence, lies between two events of one thread. Places only help to read a finding: no verdict
+depends on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from syncverify.checker.happens_before.failure import Failure
+from syncverify.checker.happens_before.handlers.mbarriers import Barrier, name
+from syncverify.checker.happens_before.run import Run
+from syncverify.model.events import Ev
+
+#: Rules of phases whose arrivals or bytes do not add up.
+_ACCOUNTS = frozenset({"SV201", "SV202", "SV203", "SV206", "SV210", "SV212"})
+#: Those of bytes.
+_BYTES = frozenset({"SV203", "SV206", "SV212"})
+#: Rules of a missing operation that has to stand between the event before and the one that is shown.
+_BETWEEN = frozenset({"SV209", "SV402"})
+#: Places of one kind that are shown.
+_MOST = 2
+
+#: Events that wait for others.
+_WAITS = frozenset(
+    {Ev.WAIT, Ev.WAIT_TOKEN, Ev.POLL, Ev.BARRIER_SYNC, Ev.WGMMA_WAIT, Ev.CP_WAIT, Ev.BULK_WAIT}
+)
+
+Place = tuple[int, str]
+
+
+def evidence(run: Run, f: Failure) -> list[Place]:
+    """Sites, and what to see there, that a failure does not name yet."""
+    found: list[Place] = []
+    if f.barrier >= 0 and f.rule in _ACCOUNTS:
+        found += _account(run, f)
+    if f.rule == "SV301":
+        found += _participants(run, run.threads[f.cls].info.cta)
+    if f.rule in _BETWEEN:
+        found += _before(run, f)
+    said = {f.site, *(site for site, _ in f.labels)}
+    return [(site, text) for site, text in found if site >= 0 and site not in said]
+
+
+def _account(run: Run, f: Failure) -> Iterator[Place]:
+    """The count of a barrier, and who announces and who copies its bytes where the sums differ."""
+    s: Barrier = run.barriers[f.barrier]
+    if f.rule not in ("SV201", "SV210") or (s.arrivals and f.phase > 0):
+        yield s.init_site, f"{name(run, s.index)} is initialized here, with a count of {s.auto.count}"
+    if f.rule == "SV202" and len(s.arrivals) == 1:
+        text = f"arrivals in a phase from here: {sum(s.lanes.values())}"
+        yield from ((site, text) for site in s.arrivals)
+    of_bytes = f.rule in _BYTES or s.bytes_completed
+    if s.bytes_expected == s.bytes_completed or not of_bytes:
+        return
+    copies: dict[int, int] = {}
+    for op in run.asyncs:
+        for barrier, amount, _ in op.targets:
+            if barrier == f.barrier:
+                copies[op.site] = copies.get(op.site, 0) + amount * op.thread.n
+    yield from ((site, f"announces bytes on {name(run, s.index)}") for site in list(s.expect_sites)[:_MOST])
+    rest = "" if s.expect_sites else ", and nobody announces any"
+    yield from ((site, f"copies {n} bytes in all{rest}") for site, n in list(copies.items())[:_MOST])
+
+
+def _participants(run: Run, cta: int) -> Iterator[Place]:
+    """Barriers that are for fewer threads than come to them, or for more."""
+    warps: dict[int, set[int]] = {}
+    counts: dict[int, set[int]] = {}
+    sites: dict[int, dict[int, None]] = {}
+    for who, event in run.trace:
+        if who < 0 or event[0] not in (Ev.BARRIER_SYNC, Ev.BARRIER_ARRIVE):
+            continue
+        info = run.threads[who].info
+        if info.cta == cta and event[3]:
+            warps.setdefault(event[2], set()).add(info.warp)
+            counts.setdefault(event[2], set()).add(event[3])
+            sites.setdefault(event[2], {})[event[1]] = None
+    for number, came in warps.items():
+        if counts[number] != {32 * len(came)}:
+            counted = " and ".join(str(n) for n in sorted(counts[number]))
+            text = f"barrier {number} is for {counted} threads, and {32 * len(came)} come to it in all"
+            yield from ((site, text) for site in list(sites[number])[:_MOST])
+
+
+def _before(run: Run, f: Failure) -> Iterator[Place]:
+    """What the same threads waited for last before it, or else the event before."""
+    before = [e for who, e in run.trace[: f.position] if who == f.cls and e[1] >= 0 and e[1] != f.site]
+    waits = [e for e in before if e[0] in _WAITS]
+    last = (waits or before)[-1:]
+    yield from ((e[1], "after this, and before the operation that is shown") for e in last)
+
+
+__all__ = ["evidence"]

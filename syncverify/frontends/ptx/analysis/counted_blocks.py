@@ -1,0 +1,101 @@
+"""Blocks that count themselves by an atomic, the last of which reads what the others wrote.
+
+    part[b] = sum;  __threadfence();  k = atomicInc(counter);  if (k == last) sum of part[0..]
+
+No part of such a kernel waits, so its accesses to global memory have no events. What a thread wrote is
+visible to the block that counts last where a fence of the device stands between the write and the atomic,
+and, where another thread of the block counts, a barrier of the block. A kernel in which one of them is
+missing on some path is not decided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+from syncverify.frontends.ptx.analysis.pointer_provenance import ANYWHERE, Origins
+from syncverify.frontends.ptx.flow.control_flow import Flow
+from syncverify.frontends.ptx.syntax.nodes import Instr, Mem
+from syncverify.frontends.ptx.syntax.operands import results
+
+_WIDE = frozenset({"gl", "gpu", "sys"})
+_BARRIERS = ("bar", "barrier")
+
+
+def unfenced_count(flow: Flow, counts: Collection[int], origins: Origins) -> int | None:
+    """A write that may be read after one of the atomics ``counts``, whose results steer, and that is not
+    published before it; None if there is none."""
+    body = flow.body
+    reads = [k for k, i in enumerate(body) if i.op == "ld" and _global(i)]
+    for k, i in enumerate(body):
+        if i.op != "st" or not _global(i) or flow.block_of[k] not in flow.reached:
+            continue
+        where = origins.of(_place(i))
+        shared = [
+            r for r in reads if _meet(where, origins.of(_place(body[r]))) and _place(body[r]) != _place(i)
+        ]
+        if not any(_reaches(flow, a, r, lambda j: False) for r in shared for a in counts):
+            continue
+        for a in counts:
+            if _reaches(flow, k, a, lambda j: _is_fence(body[j])):
+                return k
+            own = flow.controllers()[flow.block_of[k]] == flow.controllers()[flow.block_of[a]]
+            alone = own and bool(flow.controllers()[flow.block_of[a]])
+            if not alone and _reaches(flow, k, a, lambda j: body[j].op in _BARRIERS):
+                return k
+    return None
+
+
+def steering_counts(flow: Flow, steers: Collection[str]) -> frozenset[int]:
+    """The atomics outside of shared memory that bring a value which steers."""
+    found = (k for k, i in enumerate(flow.body) if i.op == "atom" and _global(i))
+    return frozenset(k for k in found if not set(results(flow.body[k])).isdisjoint(steers))
+
+
+def only_counts(flow: Flow, consumers: Collection[int]) -> bool:
+    """Whether what decides by global memory are atomics, and loads behind a barrier that follows one."""
+    body = flow.body
+    counts = [k for k in consumers if body[k].op == "atom"]
+    bars = [k for k, i in enumerate(body) if i.op in _BARRIERS]
+    after = {b for b in bars if any(_reaches(flow, a, b, lambda j: False) for a in counts)}
+    loads = [k for k in consumers if k not in counts]
+    early = any(_reaches(flow, -1, k, lambda j: j in after) for k in loads)
+    return bool(counts) and all("acquire" not in body[k].mods for k in loads) and not early
+
+
+def _global(i: Instr) -> bool:
+    """Whether an access may be one of global memory."""
+    return not any(m.startswith(("shared", "local", "param", "const")) for m in i.mods)
+
+
+def _place(i: Instr) -> Mem:
+    return next(op for op in i.operands if isinstance(op, Mem))
+
+
+def _meet(some: frozenset[str], others: frozenset[str]) -> bool:
+    return bool(some & others) or ANYWHERE in some | others or not some or not others
+
+
+def _is_fence(i: Instr) -> bool:
+    strong = i.op == "membar" or (i.op == "fence" and "proxy" not in i.mods)
+    return strong and not _WIDE.isdisjoint(i.mods)
+
+
+def _reaches(flow: Flow, begin: int, end: int, stops: Callable[[int], bool]) -> bool:
+    """Whether some path leads from one instruction (-1: the entry) to another, past none that ``stops``."""
+    work, seen = [(flow.block_of[begin] if begin >= 0 else 0, begin + 1)], set[int]()
+    while work:
+        n, at = work.pop()
+        for j in range(at, flow.blocks[n].hi):
+            if j == end:
+                return True
+            if stops(j):
+                break
+        else:
+            for s in flow.blocks[n].succ:
+                if s < flow.end and s not in seen:
+                    seen.add(s)
+                    work.append((s, flow.blocks[s].lo))
+    return False
+
+
+__all__ = ["only_counts", "steering_counts", "unfenced_count"]

@@ -1,0 +1,57 @@
+"""Each error says what kind of mistake is behind it: for the bad example of each rule, that class."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from syncverify.base.diagnostics import Severity
+from syncverify.driver.files import check_source, read_source
+from syncverify.examples import __file__ as examples
+
+RULES = Path(examples).parent / "rules"
+CAUSES = {
+    "SV101": "missing fence",
+    "SV102": "misplaced fence",
+    "SV103": "misplaced fence",
+    "SV104": "missing wait",
+    "SV105": "missing fence",
+    "SV110": "missing wait",
+    "SV111": "missing barrier",
+    "SV112": "missing barrier",
+    "SV114": "wrong place or size",
+    "SV115": "scope too narrow",
+    "SV201": "wrong parity",
+    "SV202": "count against arrivers",
+    "SV203": "bytes against copies",
+    "SV204": "missing barrier",
+    "SV205": "use outside of a barrier's life",
+    "SV206": "early release",
+    "SV208": "use outside of a barrier's life",
+    "SV209": "missing wait",
+    "SV210": "wrong initial parity",
+    "SV211": "missing wait",
+    "SV212": "bytes against copies",
+    "SV301": "count against arrivers",
+    "SV302": "divergence",
+    "SV303": "divergence",
+    "SV304": "registers against the pool",
+    "SV401": "missing wait",
+    "SV402": "missing fence",
+    "SV403": "misplaced wait",
+    "SV501": "missing wait",
+    "SV502": "missing fence",
+    "SV503": "missing wait",
+    "SV504": "missing barrier",
+    "SV701": "wrong place or size",
+}
+
+
+@pytest.mark.parametrize("rule", CAUSES)
+def test_an_error_has_the_class_of_its_mistake(rule: str) -> None:
+    reports = check_source(read_source(RULES / f"{rule}.bad.syncir"))
+    errors = [d for r in reports for d in r.diagnostics if d.severity is Severity.ERROR]
+    assert all(d.cause is not None for d in errors)
+    assert [str(d.cause) for d in errors if d.rule == rule][:1] == [CAUSES[rule]]
+    assert all(d.cause is d.repair.mistake for d in errors if d.repair is not None)
