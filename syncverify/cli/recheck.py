@@ -8,11 +8,12 @@ import click
 
 from syncverify.base.diagnostics import ScopeKind
 from syncverify.base.source import InputError, Span, decode, read_bytes
+from syncverify.checker.kernel.exact.data import RejectedError
 from syncverify.cli import options
 from syncverify.cli.common import Exit
-from syncverify.driver.certificates import Rechecked, RejectedError
 from syncverify.driver.files import read_source
 from syncverify.driver.files import recheck as validate
+from syncverify.driver.rechecked import Rechecked
 from syncverify.frontends.launch_facts import facts_for
 
 _RELIED = "the parser, the model and the execution of its agents"
@@ -24,6 +25,7 @@ _FURTHER = {
     "each": "docs/symbolic.md (graphs of decisions; arithmetic of paths)",
     "few": "docs/theory.md (one run decides); which launches differ (docs/symbolic.md)",
     "protocol": "docs/kernel.md (the rings); docs/symbolic.md (fragments, places in global memory)",
+    "induction": "docs/kernel.md; no search was loaded",
     "ptx": "what the check assumes of the launch; docs/theory.md (one run decides), docs/symbolic.md (sizes)",
 }
 

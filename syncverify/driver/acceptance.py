@@ -17,7 +17,7 @@ from syncverify.checker.kernel import Accepted
 from syncverify.checker.prover.parametric.concrete_checks import Problem
 from syncverify.checker.prover.parametric.result import ParametricResult
 from syncverify.checker.prover.parametric.strategy import problem_of
-from syncverify.checker.prover.rings.by_induction import NotReadError, Shown, by_induction
+from syncverify.checker.prover.rings.by_induction import Cases, InductionProof, NotReadError, shown_cases
 from syncverify.checker.prover.rings.cases import (
     NotFoundError,
     OutsideError,
@@ -51,7 +51,7 @@ def asked(
         if r.name in kernels:
             found = _by_protocol(kernels[r.name], r)
         else:
-            found = _by_events(source, facts, r)
+            found = _by_events(source, facts, values, r)
         if found is None or not found.acceptance.kernel:
             before = "" if found is None else f"{found.acceptance.reason}; "
             found = _by_judge(source, facts, values, r, before)
@@ -65,9 +65,8 @@ def _by_protocol(kernel: Kernel, r: KernelReport) -> KernelReport | None:
         return None
     given = dict(r.scope.values)
     if not stage_parameters(kernel):
-        shown: list[Shown] = []
-        return _judged(
-            r, shown, lambda: shown.extend(by_induction(problem_of(kernel, given, _exactly), r.policy))
+        return _read(
+            r, lambda: InductionProof((tuple(shown_cases(problem_of(kernel, given, _exactly), r.policy)),))
         )
     try:
         proof = prove_kernel(kernel, given, r.policy)
@@ -86,30 +85,32 @@ def _exactly(_: Mapping[str, int]) -> Verdict:
     return Verdict.UNKNOWN
 
 
-def _judged(r: KernelReport, shown: list[Shown], find: Callable[[], object]) -> KernelReport:
+def _read(r: KernelReport, find: Callable[[], InductionProof]) -> KernelReport:
     """The report with what the kernel says of the protocols that are found."""
     try:
-        find()
+        found = find()
     except NotReadError as e:
         return replace(r, acceptance=Acceptance(reason=f"it is not read as a protocol: {e}"))
     except NotFoundError as e:
         return replace(r, acceptance=Acceptance(reason=f"no proof of its protocol was found: {e}"))
-    words = tuple(dict.fromkeys(w for s in shown for w in s.words()))
-    return replace(r, acceptance=Acceptance(True, None, words))
+    return replace(r, acceptance=Acceptance(True, None, found.words()), protocol=found)
 
 
-def _by_events(source: SourceFile, facts: LaunchFacts, r: KernelReport) -> KernelReport | None:
-    """A kernel of PTX for every size; None for a launch."""
-    if r.scope.kind is not ScopeKind.ALL or source.module is None:
+def _by_events(
+    source: SourceFile, facts: LaunchFacts, values: Mapping[str, int], r: KernelReport
+) -> KernelReport | None:
+    """A kernel of PTX for every size that is open; None for a launch."""
+    if r.scope.kind is ScopeKind.EXACT or source.module is None:
         return None
-    shown: list[Shown] = []
+    shown: list[tuple[Cases, ...]] = []
     failed: list[str] = []
 
     def prove(
         sizes: Any, given: Any, systems: Any, exact: Any, policy: Policy, _: int, alone: Any
     ) -> ParametricResult:
         try:
-            shown.extend(by_induction(Problem(sizes, given, systems, exact, modular_systems=alone), policy))
+            problem = Problem(sizes, given, systems, exact, modular_systems=alone)
+            shown.append(tuple(shown_cases(problem, policy)))
         except (NotReadError, NotFoundError) as e:
             failed.append(str(e))
             return ParametricResult(Verdict.UNKNOWN, reason=str(e))
@@ -119,15 +120,15 @@ def _by_events(source: SourceFile, facts: LaunchFacts, r: KernelReport) -> Kerne
     if f is None:
         return None
     task = kernel_task(
-        source.module, f, facts, r.policy, Checker(run_system, merge, prove), {}, source.hash, True
+        source.module, f, facts, r.policy, Checker(run_system, merge, prove), values, source.hash, True
     )
     found = list(reports_of(task, ScopeKind.ALL))[-1]
-    if failed or not shown or found.verdict is not Verdict.PROVED or found.scope.kind is not ScopeKind.ALL:
+    if failed or not shown or found.verdict is not Verdict.PROVED or found.scope != r.scope:
         why = failed[0] if failed else "its problem for every size is not posed"
         return replace(
             r, acceptance=Acceptance(reason=f"it is not read as a protocol, or has no proof: {why}")
         )
-    return _judged(r, shown, lambda: None)
+    return _read(r, lambda: InductionProof(tuple(shown)))
 
 
 def _by_judge(

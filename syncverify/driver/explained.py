@@ -6,11 +6,8 @@ import time
 from dataclasses import replace
 
 from syncverify.base.diagnostics import (
-    Diagnostic,
     KernelReport,
-    Label,
     Policy,
-    Repair,
     Replay,
     Replayed,
     Severity,
@@ -18,6 +15,7 @@ from syncverify.base.diagnostics import (
 )
 from syncverify.checker.explain.repairs import repair
 from syncverify.checker.outcome import Budget
+from syncverify.driver.shown_repairs import with_repair
 from syncverify.driver.verdicts import run_system
 
 
@@ -47,31 +45,6 @@ def explained(report: KernelReport, policy: Policy) -> KernelReport:
     if mended is None:
         return replace(report, untold_repairs=tried.untold)
     return with_repair(report, errors[0], mended)
-
-
-def with_repair(report: KernelReport, at: int, mended: Repair) -> KernelReport:
-    """The report with a repair of its finding of that number."""
-    found = list(report.diagnostics)
-    first = found[at]
-    related = (*_change(first, mended), *first.related)
-    found[at] = replace(first, repair=mended, related=related, cause=mended.mistake)
-    return replace(report, diagnostics=tuple(found), untold_repairs=())
-
-
-def without_repair(report: KernelReport) -> KernelReport:
-    """The report without repairs of its findings."""
-    found = (
-        replace(d, repair=None, related=tuple(x for x in d.related if x not in _change(d, d.repair)))
-        if d.repair is not None
-        else d
-        for d in report.diagnostics
-    )
-    return replace(report, diagnostics=tuple(found))
-
-
-def _change(first: Diagnostic, mended: Repair) -> tuple[Label, ...]:
-    """The place of a repair beside that of its finding."""
-    return () if mended.span == first.span else (Label(mended.span, f"change this: {mended.text}"),)
 
 
 def _budget(most: int, follows: bool) -> Budget:

@@ -21,14 +21,13 @@ from syncverify.base.suppressions import Suppression
 from syncverify.base.suppressions import apply as apply_suppressions
 from syncverify.base.suppressions import find as find_suppressions
 from syncverify.driver.capture import blank, captured
-from syncverify.driver.explained import bare, explained
 from syncverify.driver.verdicts import merge, run_system, text_hash
 from syncverify.frontends.launch_facts import NO_FACTS, LaunchFacts
 
 if TYPE_CHECKING:
     from syncverify.checker.outcome import Outcome
-    from syncverify.driver.certificates import Rechecked
     from syncverify.driver.ptx_check import Task
+    from syncverify.driver.rechecked import Rechecked
     from syncverify.frontends.cuda.to_ptx import CudaOptions
     from syncverify.frontends.ptx.syntax.nodes import Function, Module
     from syncverify.ir.nodes import Kernel
@@ -237,6 +236,8 @@ def _explained(
 
     Each of these may be cut off. ``module``: of the kernel; None where nothing is replayed.
     """
+    from syncverify.driver.explained import bare, explained
+
     last: KernelReport | None = None
     for last in checked():
         yield bare(last, module is not None)
@@ -443,13 +444,22 @@ def certificates(
     from syncverify.driver.prover import prover
 
     return [
-        ptx.certify(source.module, r.name, source.hash, facts, values, r.policy, prover(Entry.PTX))
+        ptx.by_kernel_alone(source, r, values)
+        if r.protocol is not None
+        else ptx.certify(source.module, r.name, source.hash, facts, values, r.policy, prover(Entry.PTX))
         for r in proved.values()
     ]
 
 
 def recheck(text: str, file: str, source: SourceFile, facts: LaunchFacts) -> list[Rechecked]:
-    """Validates certificates against the kernels of a source. Raises RejectedError, InputError."""
+    """Validates certificates against the kernels of a source. Raises RejectedError, InputError.
+
+    Those that the kernel accepts alone need no search code, and load none.
+    """
+    from syncverify.driver import by_kernel
+
+    if by_kernel.suffices(text, file):
+        return by_kernel.recheck(text, file, source, facts)
     if source.module is None:
         from syncverify.driver.certificates import recheck as validate
 

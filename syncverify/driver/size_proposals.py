@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from syncverify.base.deadline import OutOfBudgetError, within
 from syncverify.base.diagnostics import Diagnostic, KernelReport, Severity, Verdict
 from syncverify.base.source import InputError, Span
-from syncverify.driver.explained import without_repair
+from syncverify.driver.shown_repairs import without_repair
 from syncverify.ir.expr import Binary, Expr, Int, Var
 
 RULE = "SV908"

@@ -23,7 +23,7 @@ from syncverify.base.diagnostics import (
     Verdict,
 )
 from syncverify.base.source import InputError
-from syncverify.driver.explained import with_repair
+from syncverify.driver.shown_repairs import with_repair
 
 #: Candidates that are tried, and the processor time for all of them, in seconds.
 MOST, SECONDS = 8, 10.0

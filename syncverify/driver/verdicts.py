@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 
-from syncverify.base.diagnostics import Diagnostic, Policy, Severity, Verdict
+from syncverify.base.diagnostics import Policy, Verdict
 from syncverify.base.reason import Cause, caused
 from syncverify.base.source import Span
-from syncverify.checker.exact_check import Outcome, check
-from syncverify.checker.outcome import Budget
+from syncverify.checker.outcome import Budget, Outcome
+from syncverify.driver.outcomes import merge, text_hash, undecided
 from syncverify.model.events import LaneSplit, System, Unanalysable
 
 #: A class splits at most once per lane and reason; more restarts than this means an agent keeps asking.
 MAX_RESTARTS = 4096
-_RANK = {Verdict.REFUTED: 0, Verdict.UNKNOWN: 1, Verdict.PROVED: 2}
-_SEVERITY = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.NOTE: 2}
 
 
 def run_system(
@@ -26,6 +21,9 @@ def run_system(
     budget: Budget = Budget(),  # noqa: B008
 ) -> Outcome:
     """Checks one system; where the lanes of a class disagree, splits the class and starts again."""
+    # loaded where something is checked: who follows certificates alone needs none of it
+    from syncverify.checker.exact_check import check
+
     for _ in range(MAX_RESTARTS):
         try:
             outcome = check(system, policy, budget)
@@ -42,51 +40,4 @@ def outcome_of(system: System | Unanalysable, policy: Policy) -> Outcome:
     return run_system(system, policy)
 
 
-def undecided(reason: str, span: Span, rule: str = "SV902") -> Outcome:
-    """An outcome that says why there is no verdict."""
-    note = Diagnostic(rule, Severity.WARNING, reason, span)
-    return Outcome(Verdict.UNKNOWN, (note,), None, reason, {})
-
-
-def text_hash(text: str | bytes) -> str:
-    """The hash that ties a witness to the text it was found in."""
-    return hashlib.sha256(text.encode() if isinstance(text, str) else text).hexdigest()
-
-
-def merge(outcomes: Iterable[Outcome]) -> Outcome:
-    """One outcome for several systems: refuted if any is, else unknown if any is, else proved.
-
-    Findings of a refuted system come first and keep their order (root cause first); the same rule at
-    the same place is one finding, with the highest severity that any system gave it.
-    """
-    ranked = sorted(outcomes, key=lambda o: _RANK[o.verdict])
-    if not ranked:
-        return undecided("the launch has no block: its grid is empty", Span())
-    seen: dict[tuple[object, ...], Diagnostic] = {}
-    for d in (d for o in ranked for d in o.diagnostics):
-        key = (d.rule, d.span, d.contested)
-        if key not in seen or _SEVERITY[d.severity] < _SEVERITY[seen[key].severity]:
-            seen[key] = d
-    first = ranked[0]
-    return Outcome(
-        first.verdict,
-        tuple(seen.values()),
-        first.witness,
-        first.reason if first.verdict is Verdict.UNKNOWN else None,
-        _summed(ranked),
-        first.system,
-        next((o.suspect for o in ranked if o.suspect is not None), None),
-    )
-
-
-def _summed(outcomes: Iterable[Outcome]) -> dict[str, Any]:
-    """Numbers added up; anything else as the first system that has it says."""
-    total: dict[str, Any] = {"systems": 0}
-    for o in outcomes:
-        total["systems"] += 1
-        for key, value in o.stats.items():
-            if isinstance(value, int | float):
-                total[key] = total.get(key, 0) + value
-            else:
-                total.setdefault(key, value)
-    return total
+__all__ = ["merge", "outcome_of", "run_system", "text_hash", "undecided"]

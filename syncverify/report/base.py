@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from syncverify.base.diagnostics import (
+    NOT_ASKED,
     Diagnostic,
     KernelReport,
     Policy,
@@ -137,10 +138,23 @@ def replay_text(k: KernelReport) -> str | None:
     return f"{how[k.replay.outcome]}: {k.replay.detail}"
 
 
+def acceptance(k: KernelReport) -> list[str]:
+    """Who accepted a proof, where that was asked; then what was proved, in words."""
+    a = k.acceptance
+    if k.accepted_by == "kernel":
+        rest = [f"by the search alone: {text}" for text in a.besides]
+        return ["accepted by the kernel", *(f"  {text}" for text in a.invariants), *rest]
+    if k.accepted_by == "search" and a.reason != NOT_ASKED:
+        return [f"proved by the search, not accepted by the kernel: {a.reason}"]
+    return []
+
+
 def footnotes(k: KernelReport) -> list[str]:
-    """What belongs to a verdict besides its findings: what it rests on, and the replay of its witness."""
+    """What belongs to a verdict besides its findings: what it rests on, who accepted it, and the replay of
+    its witness.
+    """
     replay = replay_text(k)
-    return [*rests_on(k), *([] if replay is None else [replay])]
+    return [*rests_on(k), *acceptance(k), *([] if replay is None else [replay])]
 
 
 def kernel_names(kernels: Sequence[KernelReport]) -> list[str]:

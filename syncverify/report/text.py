@@ -9,7 +9,6 @@ from itertools import groupby
 
 from syncverify.base.contested import CONTESTED
 from syncverify.base.diagnostics import (
-    NOT_ASKED,
     Blocked,
     Claim,
     Diagnostic,
@@ -23,6 +22,7 @@ from syncverify.base.diagnostics import (
 from syncverify.base.source import Span
 from syncverify.report.base import (
     Report,
+    acceptance,
     counted,
     kernel_names,
     replay_text,
@@ -95,21 +95,10 @@ def _kernel(k: KernelReport, name: str, witness_path: str | None, paint: Paint) 
         yield f"  assumed: {text}"
     if len(k.assumptions) > SHOWN_ASSUMPTIONS:
         yield f"  and {len(k.assumptions) - SHOWN_ASSUMPTIONS} more (--format json lists them)"
-    yield from _acceptance(k)
+    yield from (f"  {line}" for line in acceptance(k))
     if (replay := replay_text(k)) is not None:
         yield f"  {replay}"
     yield ""
-
-
-def _acceptance(k: KernelReport) -> Iterator[str]:
-    """Who accepted a proof, where that was asked."""
-    a = k.acceptance
-    if k.accepted_by == "kernel":
-        yield "  accepted by the kernel"
-        yield from (f"    {text}" for text in a.invariants)
-        yield from (f"  by the search alone: {text}" for text in a.besides)
-    elif k.accepted_by == "search" and a.reason != NOT_ASKED:
-        yield f"  proved by the search, not accepted by the kernel: {a.reason}"
 
 
 # ---------------------------------------------------------------- one finding

@@ -720,8 +720,9 @@ def _met(pieces: Sequence[Piece]) -> Iterator[Piece]:
     """The pieces without waits at the cluster's barrier, each of which has to follow its arrival at once."""
     waits: Piece | None = None
     for p in pieces:
-        (kind, *_), *more = p.events.values()
-        del more
+        (kind, *more) = {e[0] for e in p.events.values()}
+        if more:
+            raise NotReadError("an operation that is another one in some turns")
         if (kind == Ev.CLUSTER_WAIT) != (waits is not None):
             raise NotReadError("the cluster's barrier is not waited for where it is arrived at")
         if kind == Ev.CLUSTER_WAIT:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 from typing import Protocol as Interface
@@ -105,54 +105,109 @@ class _Start:
         return Reader(self.space, self.root, claim, names=self.names, turns=self.turns).read(agent)
 
 
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """What is claimed of each class of lanes of a system. ``splits``: classes that part, in order."""
+
+    claims: tuple[Claim, ...]
+    splits: tuple[tuple[int, tuple[int, ...]], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A protocol with what was claimed for it."""
+
+    protocol: Protocol
+    claimed: Claimed
+
+
 def protocol_of(
     space: SymbolicContext,
     root: PathCondition,
     system: Any,
     claims: Claims,
     policy: Policy = Policy.PRACTICAL,
-) -> tuple[Protocol, list[Claim]]:
+) -> Reading:
     """The protocol of one system on one path; NotReadError with the reason where it is none."""
     start = _Start(space, root, parameters(space, root), policy)
     claims.ready(space, root, start.names, 1)
+    splits: list[tuple[int, tuple[int, ...]]] = []
     for _ in range(MOST_SPLITS):
         space.path = root
         try:
-            return _protocol(start, system, claims)
+            found = _claimed(start, system, claims)
         except LaneSplit as split:
             space.path = root
             system = system.refined(split)
             claims.refine(split)
+            splits.append((split.cls, tuple(split.parts)))
+            continue
+        claimed = Claimed(tuple(c for c, _ in found), tuple(splits))
+        return Reading(_protocol(start, system, found), claimed)
     raise ValueError("lane classes kept splitting")
 
 
-def _protocol(start: _Start, system: Any, claims: Claims) -> tuple[Protocol, list[Claim]]:
-    parts: list[Part] = []
-    claimed: list[Claim] = []
-    for i, cls in enumerate(system.info.classes):
-        text = claim = None
-        for claim in claimed[-3:][::-1]:
-            # agents of one code mostly do the same: what was claimed of others is tried first
+def protocol_by(
+    space: SymbolicContext, root: PathCondition, system: Any, claimed: Claimed, policy: Policy
+) -> Protocol:
+    """The protocol of a system by such claims; NotReadError where they do not hold."""
+    start = _Start(space, root, parameters(space, root), policy)
+    for cls, parts in claimed.splits:
+        space.path = root
+        system = _parted(system, cls, parts)
+    if len(claimed.claims) != len(system.info.classes):
+        raise NotReadError(f"claims of {len(claimed.claims)} classes of {len(system.info.classes)}")
+    try:
+        found = [(c, start.read(system, i, c)) for i, c in enumerate(claimed.claims)]
+    except LaneSplit as split:
+        raise NotReadError(f"lanes of class {split.cls} part") from None
+    return _protocol(start, system, found)
+
+
+def _parted(system: Any, cls: int, parts: tuple[int, ...]) -> Any:
+    """The system with a class in parts, each lane in one of them."""
+    classes = system.info.classes
+    whole = 0
+    for part in parts:
+        if part <= 0 or part & whole:
+            raise NotReadError("lanes in two parts of a class")
+        whole |= part
+    if not 0 <= cls < len(classes) or whole != classes[cls].lanes or len(parts) < 2:
+        raise NotReadError("parts of no class")
+    return system.refined(LaneSplit(cls, parts))
+
+
+def _claimed(start: _Start, system: Any, claims: Claims) -> list[tuple[Claim, Text]]:
+    """A claim that holds for each class. Agents of one code mostly do the same: what holds of others is
+    tried first.
+    """
+    found: list[tuple[Claim, Text]] = []
+    for i in range(len(system.info.classes)):
+        for claim in [c for c, _ in found[-3:]][::-1]:
             try:
-                text = start.read(system, i, claim)
+                found.append((claim, start.read(system, i, claim)))
                 break
             except SizeCaseError:
                 raise
             except (NotReadError, NotConcrete):
                 continue
-        if text is None:
+        else:
             claim = claims.claim(i)
-            text = start.read(system, i, claim)
-        assert claim is not None
-        claimed.append(claim)
-        parts.append(Part(cls, text, (claim.steps, claim.tiles)))
+            found.append((claim, start.read(system, i, claim)))
+    return found
+
+
+def _protocol(start: _Start, system: Any, found: Sequence[tuple[Claim, Text]]) -> Protocol:
+    parts = [
+        Part(cls, text, (claim.steps, claim.tiles))
+        for cls, (claim, text) in zip(system.info.classes, found, strict=True)
+    ]
     parts = [replace(p, text=tuple(_in_turns(x, start.turns) for x in p.text)) for p in parts]
     named = {x for p in parts for t in _terms(p.text) for x in t.names()}
     used = named & set(start.names.values())
     known = (*facts(start.root, start.names, used), *start.turns.facts(named, start.holds))
     used |= named & set(start.turns.names.values())
-    made = Assembly(system.info, frozenset(used), known, parts, start.policy)
-    return made.protocol(), claimed
+    return Assembly(system.info, frozenset(used), known, parts, start.policy).protocol()
 
 
 def _in_turns(x: Any, turns: Turns) -> Any:

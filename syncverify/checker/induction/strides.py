@@ -39,7 +39,11 @@ class Turns:
     names: dict[tuple[Term, Term], str] = field(default_factory=dict)
 
     def of(self, first: Term, step: Term) -> Term:
-        return var(self.names.setdefault((first, step), f"{TURNS}{len(self.names)}"))
+        """The name says what is asked, so that it is the same whenever a kernel is read."""
+        said = f"{TURNS}{first}_by_{step}"
+        for sign, word in (("-", "minus"), ("+", "plus"), ("*", "times"), (" ", "_")):
+            said = said.replace(sign, word)
+        return var(self.names.setdefault((first, step), said))
 
     def key(self, name: str) -> tuple[Term, Term]:
         return next(key for key, known in self.names.items() if known == name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from syncverify.base.diagnostics import KernelReport, Policy, ScopeKind, Verdict
@@ -13,10 +13,8 @@ from syncverify.checker.kernel.exact.data import (
     FORMAT,
     VERSION,
     RejectedError,
-    digest,
     listed,
     number,
-    read,
     sealed,
     take,
     write,
@@ -25,35 +23,21 @@ from syncverify.checker.prover.budget import without_members, without_rotations
 from syncverify.checker.prover.parametric import enumerate_launches
 from syncverify.checker.prover.parametric.strategy import ParametricResult, Problem, all_sizes, problem_of
 from syncverify.checker.prover.rings import decide_stages, validate
+from syncverify.checker.prover.rings.by_induction import InductionProof
 from syncverify.checker.prover.rings.cases import accept_kernel, from_plain, to_plain
 from syncverify.checker.prover.rings.certificate import form, from_dict, plain_form
 from syncverify.checker.prover.rings.decide import Stages, every_choice, with_fixed, with_values
 from syncverify.checker.prover.rings.program import Case
-from syncverify.driver.certificates import exact, graphs, sizes
-from syncverify.driver.certificates.met import Met
+from syncverify.driver import by_kernel
+from syncverify.driver.certificates import exact, graphs, protocols, sizes
+from syncverify.driver.certificates.met import Met, Rechecked
 from syncverify.driver.ir import check_assumes, launch_values
+from syncverify.driver.rechecked import entries, resealed
 from syncverify.driver.verdicts import text_hash
 from syncverify.frontends.ir.systems import systems
 from syncverify.ir.check.well_formed import verify
 from syncverify.ir.nodes import Kernel
 from syncverify.ir.text.printer import print_kernel
-
-
-@dataclass(frozen=True, slots=True)
-class Rechecked:
-    """A proof that holds: of what, and what it rests on."""
-
-    kernel: str
-    policy: Policy
-    scope: ScopeKind
-    values: Mapping[str, int]
-    kind: str
-    met: Met
-
-    @property
-    def judged(self) -> bool:
-        """Whether the kernel judged and accepted all of it."""
-        return not self.met.reasons
 
 
 def _never(values: Mapping[str, int]) -> Verdict:
@@ -73,7 +57,9 @@ def certify(kernel: Kernel, report: KernelReport) -> dict[str, Any]:
         raise InputError(f"kernel {kernel.name} is {report.verdict}: there is no proof", kernel.span)
     values = dict(report.scope.values)
     try:
-        if report.protocol is not None:
+        if isinstance(report.protocol, InductionProof):
+            proof = protocols.written(report.protocol.problems)
+        elif report.protocol is not None:
             rest = certify(kernel, replace(report, protocol=None))["proof"]
             proof = {"kind": "protocol", "rings": to_plain(report.protocol), "rest": rest}
         elif report.scope.kind is ScopeKind.EXACT or not kernel.params:
@@ -139,41 +125,6 @@ def dumps(certificates: list[dict[str, Any]]) -> str:
 
 # ------------------------------------------------------------------ validating
 
-#: Lists whose entries have digests of their own.
-_PARTS = ("kernels", "systems", "cases", "parts")
-
-
-def resealed(data: Any, inside: str = "") -> Any:
-    """The data with all digests computed again."""
-    if isinstance(data, list):
-        return [resealed(x, inside) for x in data]
-    if not isinstance(data, dict):
-        return data
-    out = {k: resealed(v, k if k in _PARTS else "") for k, v in data.items()}
-    return sealed(out) if inside or "format" in data else out
-
-
-def _unsealed(data: Any, where: str, inside: str = "") -> Any:
-    """The data without digests, each of which must be right."""
-    if isinstance(data, list):
-        return [_unsealed(x, f"{where}[{i}]", inside) for i, x in enumerate(data)]
-    if not isinstance(data, dict):
-        return data
-    out = {k: _unsealed(v, f"{where}.{k}" if where else k, k if k in _PARTS else "") for k, v in data.items()}
-    if inside or "format" in data:
-        if out.pop("digest", None) != digest(data):
-            raise RejectedError(where or "digest", "the digest is not that of the data")
-    return out
-
-
-def entries(text: str, file: str) -> list[Any]:
-    """What a file of certificates says of each kernel, its digests checked and left out."""
-    data = _unsealed(read(text, file), "")
-    _, _, found = take(data, "", "format", "version", "kernels")
-    if not listed(found, "kernels"):
-        raise RejectedError("kernels", "nothing is proved")
-    return list(found)
-
 
 def recheck(text: str, file: str, kernels: Mapping[str, Kernel]) -> list[Rechecked]:
     """Validates a file of certificates against the kernels, as launched, by name.
@@ -216,6 +167,8 @@ def _kernel(entry: Any, where: str, kernels: Mapping[str, Kernel]) -> Rechecked:
             met = _launches(kernel, given, Policy(policy), proof, at)
         elif kind == "protocol":
             met = _protocol(kernel, given, Policy(policy), proof, at)
+        elif kind == by_kernel.KIND:
+            met = by_kernel.of_kernel(kernel, given, Policy(policy), proof, at)
         else:
             raise RejectedError(f"{at}.kind", f"{kind!r} is no kind of proof")
     except InputError as e:

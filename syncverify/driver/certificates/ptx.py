@@ -17,11 +17,12 @@ from syncverify.checker.kernel.exact.data import RejectedError, listed, number, 
 from syncverify.checker.outcome import Outcome
 from syncverify.checker.prover.budget import without_rotations
 from syncverify.checker.prover.parametric.strategy import ParametricResult, Problem
-from syncverify.driver.certificates import exact, graphs, sizes
-from syncverify.driver.certificates.issue import Rechecked, entries
-from syncverify.driver.certificates.met import Met
+from syncverify.driver import by_kernel
+from syncverify.driver.certificates import exact, graphs, protocols, sizes
+from syncverify.driver.certificates.met import Met, Rechecked
 from syncverify.driver.ptx_check import check_module
 from syncverify.driver.ptx_task import Checker, Prove
+from syncverify.driver.rechecked import entries
 from syncverify.driver.verdicts import merge, run_system
 from syncverify.frontends.launch_facts import LaunchFacts
 from syncverify.frontends.ptx.syntax.nodes import Module
@@ -98,6 +99,13 @@ def certify(
     proof = {"kind": "ptx", "parts": [sealed(p) for p in recorder.parts]}
     head = {"kernel": name, "text": text, "policy": str(policy), "values": dict(values)}
     return sealed({**head, "proof": proof})
+
+
+def by_kernel_alone(source: Any, report: KernelReport, values: Mapping[str, int]) -> dict[str, Any]:
+    """The certificate of an entry of a source whose proof the kernel accepted."""
+    head = {"kernel": report.name, "text": source.hash, "policy": str(report.policy)}
+    proof = protocols.written(report.protocol.problems)
+    return sealed({**head, "values": dict(values), "proof": proof})
 
 
 def _checked(
@@ -186,6 +194,10 @@ def _entry(entry: Any, where: str, module: Module, source_hash: str, facts: Laun
         raise RejectedError(f"{where}.values", "not an object")
     given = {k: number(v, f"{where}.values.{k}") for k, v in values.items()}
     at = f"{where}.proof"
+    if isinstance(proof, dict) and proof.get("kind") == by_kernel.KIND:
+        e = by_kernel.CertifiedKernel(name, text, Policy(policy), given, proof, at)
+        scope, bound, met = by_kernel.of_entry(module, facts, e)
+        return Rechecked(name, Policy(policy), scope, bound, by_kernel.KIND, met)
     kind, parts = take(proof, at, "kind", "parts")
     if kind != "ptx":
         raise RejectedError(f"{at}.kind", f"{kind!r} is no proof of PTX")

@@ -19,6 +19,7 @@ from syncverify.base.source import Span
 from syncverify.report import text
 from syncverify.report.base import (
     Report,
+    acceptance,
     counted,
     kernel_names,
     place,
@@ -86,6 +87,7 @@ def _kernel(report: Report, index: int, k: KernelReport, name: str) -> dict[str,
         "values": values_text(k.scope.named_values),
         "assume": list(k.scope.assume),
         "assumptions": list(k.assumptions),
+        "acceptance": acceptance(k),
         "replay": replay_text(k),
         "findings": [_finding(k, d) for d in k.diagnostics],
         "witness": None if k.witness is None else _witness(k.witness),

@@ -85,6 +85,8 @@
     }
     const facts = [...k.assume.map((a) => `given: ${a}`), ...k.assumptions.map((a) => `assumed: ${a}`)];
     if (facts.length) at.append(element("h3", {}, "What this verdict assumes"), element("ul", {}, ...facts.map((f) => element("li", {}, f))));
+    const [by, ...shown] = k.acceptance;
+    if (by) at.append(element("h3", {}, by), element("ul", {}, ...shown.map((f) => element("li", {}, f.trim()))));
     if (k.replay) at.append(element("p", {}, k.replay));
     const copy = element("button", { type: "button", onclick: async () => {
       try { await navigator.clipboard.writeText(k.text); copy.textContent = "copied"; }

@@ -78,6 +78,10 @@ RING = """kernel ring {
 }
 """
 MISTAKES = {
+    "one slot is released twice, the others not": (
+        "arrive empty[i % 3]",
+        "arrive empty[i % 3 * 2]",
+    ),
     "the producer waits for the other parity": ("empty[stage], phase ^ 1", "empty[stage], phase"),
     "the consumer waits for the other parity": ("(i // 3) % 2", "(i // 3 + 1) % 2"),
     "no release": ("      mbarrier.arrive empty[i % 3]\n", ""),
@@ -206,7 +210,7 @@ def test_a_wrong_claim_is_refused_or_makes_no_difference() -> None:
         ((path, (system,)),) = starts(problem, space, sizes)
         claims = Changed(Sampler(numbered, 0), random.Random(seed))  # type: ignore[arg-type]
         try:
-            found, _ = protocol_of(space, path, system, claims)
+            found = protocol_of(space, path, system, claims).protocol
         except (NotReadError, NotConcrete):
             refused += 1
             continue

@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 
 from syncverify.base.diagnostics import Policy
+from syncverify.checker.induction.claims import ANY, KEPT, MOVES, Claim, Header
+from syncverify.checker.induction.claims_text import read, write
+from syncverify.checker.induction.program import Claimed
 from syncverify.checker.induction.strides import Turns
 from syncverify.checker.kernel.linear import var
 from syncverify.checker.prover.rings.by_induction import by_induction
@@ -45,7 +48,7 @@ MISTAKES = {
 
 def test_blocks_that_take_every_so_many_steps_are_accepted() -> None:
     found = by_induction(posed(STRIDED), Policy.PRACTICAL)
-    assert any("turns_0" in s.protocol.parameters for s in found)
+    assert any(x.startswith("turns_") for s in found for x in s.protocol.parameters)
 
 
 @pytest.mark.parametrize("what", MISTAKES)
@@ -53,6 +56,12 @@ def test_a_mistake_is_not_accepted(what: str) -> None:
     old, new = MISTAKES[what]
     assert old in STRIDED
     assert not accepted(posed(STRIDED.replace(old, new)))
+
+
+def test_certificates_keep_what_is_claimed() -> None:
+    forms = {(0, 0): {1: KEPT, 2: MOVES, 3: ANY}}
+    claimed = Claimed((Claim(1, 1, (Header(2, False, None, False, forms),)),))
+    assert read(write(claimed)) == claimed
 
 
 def test_a_question_about_a_later_turn_is_one_about_the_number_of_turns() -> None:

@@ -25,7 +25,6 @@ from syncverify.checker.prover.reach.analysis import (
     ExplorationBudget,
     ReachabilityAnalysis,
     SymmetryAbandoned,
-    split_on_preconditions,
 )
 from syncverify.checker.prover.reach.graph import NodeStatus
 from syncverify.checker.prover.reach.refinement import UseRoundRobinRing
@@ -34,6 +33,7 @@ from syncverify.ir.expr import Expr, evaluate
 from syncverify.model.events import LaneSplit
 from syncverify.symbolic.context import NotConcrete, SymbolicContext
 from syncverify.symbolic.path_condition import PathCondition
+from syncverify.symbolic.preconditions import split_on_preconditions
 from syncverify.symbolic.protocol import SymbolicSystem
 from syncverify.symbolic.round_robin import split_on_lap_length
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any
 
 from syncverify.base.diagnostics import Policy, Verdict
 from syncverify.base.reason import Cause, Reason
@@ -18,19 +17,15 @@ from syncverify.checker.prover.parametric.concrete_checks import (
     MOST_EARLY,
     ConcreteChecks,
     Problem,
-    Ranges,
-    true_of,
 )
 from syncverify.checker.prover.parametric.result import ParametricResult
 from syncverify.checker.prover.reach.analysis import ExplorationBudget
 from syncverify.checker.prover.strategy import EFFORTS, Effort, Entry
-from syncverify.frontends.ir.block_groups import group_size, in_rows
-from syncverify.frontends.ir.symbolic_launch import launch_facts, open_systems
-from syncverify.ir import solver
-from syncverify.ir.expr import Binary, Expr, Int, Var
+from syncverify.frontends.ir.block_groups import group_size
+from syncverify.frontends.ir.open_kernel import open_kernel
+from syncverify.ir.expr import Int
 from syncverify.ir.nodes import Kernel
 from syncverify.symbolic.context import SymbolicContext
-from syncverify.symbolic.protocol import SymbolicSystem
 from syncverify.symbolic.round_robin import PresplitQuestion, RoundRobin
 
 #: How often an exploration restarts with what was asked of a size too late; what ends takes three.
@@ -40,13 +35,6 @@ ROUND_ROBIN_DIVISOR = 4
 #: And those with one value for all iterations: the first this part, the second, in which agents ask when no
 #: other can go on, that.
 FIRST_PASS_DIVISOR, SECOND_PASS_DIVISOR = 16, 2
-
-_TYPES = {
-    "i32": (-(2**31), 2**31 - 1),
-    "u32": (0, 2**32 - 1),
-    "i64": (-(2**63), 2**63 - 1),
-    "u64": (0, 2**64 - 1),
-}
 
 
 def all_sizes(
@@ -129,40 +117,8 @@ def problem_of(
     kernel: Kernel, given: Mapping[str, int], exact: Callable[[Mapping[str, int]], Verdict]
 ) -> Problem:
     """A kernel of the IR with the parameters that ``given`` does not fix left open."""
-    open_: Ranges = {p.name: _TYPES[p.dtype] for p in kernel.params if p.name not in given}
-    if group_size(kernel) and not in_rows(kernel):
-        open_ = unbounded(open_)
-    facts = (*kernel.assumes, *launch_facts(kernel))
-    defaults = {p.name: p.default for p in kernel.params if p.default is not None}
-    values = {p.name: defaults.get(p.name, 1) for p in kernel.params} | dict(given)
-    values = decided(values, facts, given) or values
-
-    def systems(sizes: Mapping[str, Any], space: SymbolicContext) -> Iterable[SymbolicSystem]:
-        return open_systems(kernel, values, sizes, space)
-
-    def each(sizes: Mapping[str, Any], space: SymbolicContext) -> Iterable[SymbolicSystem]:
-        return open_systems(kernel, values, sizes, space, alone=True)
-
-    return Problem(open_, facts, systems, exact, defaults, dict(given), each if group_size(kernel) else None)
-
-
-def unbounded(sizes: Ranges) -> Ranges:
-    """Ranges without an end, where blocks share global memory in block groups: what a size leaves of its end
-    would
-    distinguish states once it is dropped with its cluster."""
-    return {name: (low, None) for name, (low, _) in sizes.items()}
-
-
-def decided(
-    values: Mapping[str, int], facts: Iterable[Expr], given: Mapping[str, int]
-) -> dict[str, int] | None:
-    """Values that keep all facts, changed where they must be; None if none were found."""
-    facts = list(facts)
-    if all(true_of(f, values) for f in facts):
-        return dict(values)
-    known = [Binary("==", Var(k), Int(v)) for k, v in given.items()]
-    model = solver.model([*facts, *known])
-    return None if model is None else {**values, **{k: v for k, v in model.items() if k in values}}
+    k = open_kernel(kernel, given)
+    return Problem(k.sizes, k.facts, k.systems, exact, k.defaults, k.fixed, k.alone)
 
 
 def prove(

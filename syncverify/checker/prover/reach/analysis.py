@@ -8,7 +8,7 @@ differ, it is widened to a state that subsumes both. Otherwise both branches are
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from heapq import heappop
@@ -54,11 +54,9 @@ from syncverify.model.events import AssumedUnreachable, Ev, Event, Trap
 from syncverify.symbolic.context import (
     NeedsDecision,
     NotConcrete,
-    SymbolicContext,
     SymbolSplit,
     UndecidedBranch,
 )
-from syncverify.symbolic.inequalities import negated
 from syncverify.symbolic.path_condition import PathCondition
 from syncverify.symbolic.protocol import SymbolicSystem
 
@@ -489,34 +487,6 @@ def counts(f: Failure, policy: Policy) -> bool:
     return f.severity == Severity.ERROR or (policy == Policy.STRICT and f.strict_only)
 
 
-def split_on_preconditions(
-    space: SymbolicContext, path: PathCondition, facts: list[Callable[[], Any]]
-) -> list[PathCondition]:
-    """The paths on which all facts hold; a fact that is open is decided both ways."""
-    done: list[PathCondition] = []
-    work = [(path, 0)]
-    while work:
-        path, i = work.pop()
-        if i == len(facts):
-            done.append(path)
-            continue
-        space.path = path
-        try:
-            if facts[i]():
-                work.append((path, i + 1))
-        except ZeroDivisionError:
-            continue
-        except SymbolSplit as r:
-            path.substitute(r.atom, r.c, r.parts)
-            work.append((path, i))
-        except UndecidedBranch as o:
-            other = path.fork()
-            path.assume(o.c, o.parts)
-            other.assume(-o.c - 1, negated(o.parts))
-            work += [(p, i) for p in (other, path) if not p.dead]
-    return done
-
-
 __all__ = [
     "AbstractCounterexample",
     "BudgetExceeded",
@@ -525,5 +495,4 @@ __all__ = [
     "ReachabilityAnalysis",
     "SymmetryAbandoned",
     "counts",
-    "split_on_preconditions",
 ]

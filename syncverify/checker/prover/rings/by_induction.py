@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from syncverify.base.diagnostics import Policy
 from syncverify.base.source import InputError
-from syncverify.checker.induction.program import protocol_of
+from syncverify.checker.induction.program import Reading, parameters, protocol_of
 from syncverify.checker.induction.stepping import NotReadError, SizeCaseError
 from syncverify.checker.kernel import Accepted, Proof, Protocol
+from syncverify.checker.open_launches import starts, symbols
 from syncverify.checker.prover.parametric.concrete_checks import Problem
 from syncverify.checker.prover.protocols import NotFoundError, prove
+from syncverify.checker.prover.protocols.prove import Proved
 from syncverify.checker.prover.protocols.registers import Sampler
 from syncverify.checker.prover.protocols.words import invariants
-from syncverify.checker.prover.reach.analysis import split_on_preconditions
-from syncverify.ir.expr import Expr, evaluate
 from syncverify.symbolic.context import NotConcrete, SymbolicContext
 from syncverify.symbolic.inequalities import negated
 from syncverify.symbolic.path_condition import PathCondition
@@ -28,92 +28,162 @@ MOST_CASES = 12
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """One protocol with a proof that the kernel accepts."""
+    """One protocol with a proof that the kernel accepts, and how it was read."""
 
-    protocol: Protocol
+    reading: Reading
     proof: Proof
     accepted: Accepted
+
+    @property
+    def protocol(self) -> Protocol:
+        return self.reading.protocol
 
     def words(self) -> tuple[str, ...]:
         return invariants(self.protocol, self.proof)
 
 
-def starts(
-    problem: Problem, space: SymbolicContext, sizes: Mapping[str, Any]
-) -> list[tuple[PathCondition, Sequence[Any]]]:
-    """The paths that the facts leave, with the systems that start on them."""
-    path = space.path
-    path.sizes.update(sizes)
-    out: list[tuple[PathCondition, Sequence[Any]]] = []
+@dataclass(frozen=True, slots=True)
+class SizeCases:
+    """Sizes in two cases: ``c`` plus a sum of sizes with factors is at least 0, or below. None: no launch."""
 
-    def holds(f: Expr) -> Callable[[], bool]:
-        return lambda: bool(evaluate(f, {**problem.fixed, **space.path.sizes}))
+    c: int
+    parts: tuple[tuple[str, int], ...]
+    yes: Cases | None
+    no: Cases | None
 
-    def build() -> bool:
-        out.append((space.path, list(problem.systems(dict(space.path.sizes), space))))
-        return True
 
-    split_on_preconditions(space, path, [*map(holds, problem.facts), build])
-    return out
+#: What is read or shown of one system: of all its launches, or by cases.
+Cases = Reading | Shown | SizeCases
+
+
+@dataclass(frozen=True, slots=True)
+class InductionProof:
+    """What was shown of a kernel: for each problem that it poses, the cases of each system."""
+
+    problems: tuple[tuple[Cases, ...], ...]
+
+    def words(self) -> tuple[str, ...]:
+        """The invariants that were proved, each once."""
+        some = (w for p in self.problems for system in p for x in leaves(system) for w in x.words())
+        return tuple(dict.fromkeys(some))
 
 
 def protocols(problem: Problem, policy: Policy = Policy.PRACTICAL) -> list[Protocol]:
     """The protocols that together stand for every launch, each once; NotReadError with the reason where there
     are none. Clusters that hand on through global memory alone are protocols of their own.
     """
+    return unique([x.protocol for system in readings(problem, policy) for x in leaves(system)])
+
+
+def unique(some: Sequence[Protocol]) -> list[Protocol]:
+    """Each protocol once."""
+    return [p for i, p in enumerate(some) if p not in some[:i]]
+
+
+def leaves(cases: Cases | None) -> Iterator[Any]:
+    """The readings, or what was shown of them, of all cases."""
+    if isinstance(cases, SizeCases):
+        yield from leaves(cases.yes)
+        yield from leaves(cases.no)
+    elif cases is not None:
+        yield cases
+
+
+def readings(problem: Problem, policy: Policy = Policy.PRACTICAL) -> list[Cases]:
+    """What is read of each system of every launch. NotReadError with the reason where it is no protocol."""
     space = SymbolicContext()
-    sizes = {
-        name: space.symbol(name, low, high, frozenset({name})) for name, (low, high) in problem.sizes.items()
-    }
 
     def numbered(values: Mapping[str, int]) -> tuple[SymbolicContext, PathCondition, Sequence[Any]] | None:
         other = SymbolicContext()
         found = starts(problem, other, values)
         return (other, *found[0]) if len(found) == 1 else None
 
-    out: list[Protocol] = []
+    out: list[Cases] = []
     try:
-        for path, systems in starts(problem, space, sizes):
+        for path, systems in starts(problem, space, symbols(problem, space)):
             for i, system in enumerate(systems):
-                out += _cases(space, path, system, partial(Sampler, numbered, i), policy)
+                one = _System(space, system, partial(Sampler, numbered, i), policy)
+                found = one.cases(path)
+                assert found is not None
+                out.append(found)
     except (NotConcrete, InputError) as e:
         raise NotReadError(str(e)) from None
     if not out:
         raise NotReadError("no size meets the facts")
-    return [p for i, p in enumerate(out) if p not in out[:i]]
-
-
-def _cases(
-    space: SymbolicContext, root: PathCondition, system: Any, sampler: Callable[[], Sampler], policy: Policy
-) -> list[Protocol]:
-    """The protocols of one system: one for each case of the sizes that its agents distinguish."""
-    out: list[Protocol] = []
-    work = [root]
-    while work:
-        path = work.pop()
-        if len(work) + len(out) > MOST_CASES:
-            raise NotReadError("too many cases of the sizes")
-        try:
-            out.append(protocol_of(space, path.fork(), system, sampler(), policy)[0])
-        except SizeCaseError as e:
-            for c, parts in ((e.c, e.parts), (-e.c - 1, negated(e.parts))):
-                case = path.fork()
-                space.path = case
-                case.assume_branch(c, parts)
-                if not case.dead:
-                    work.append(case)
     return out
 
 
+@dataclass(slots=True)
+class _System:
+    """One system, and how its agents' claims are found."""
+
+    space: SymbolicContext
+    system: Any
+    sampler: Callable[[], Sampler]
+    policy: Policy
+    many: int = 0
+
+    def cases(self, path: PathCondition) -> Cases | None:
+        """The readings on a path, one for each case of the sizes that agents distinguish."""
+        if path.dead:
+            return None
+        self.many += 1
+        if self.many > 2 * MOST_CASES:
+            raise NotReadError("too many cases of the sizes")
+        self.space.path = path
+        names = parameters(self.space, path)
+        try:
+            return protocol_of(self.space, path.fork(), self.system, self.sampler(), self.policy)
+        except SizeCaseError as e:
+            sides = []
+            for c, parts in ((e.c, e.parts), (-e.c - 1, negated(e.parts))):
+                case = path.fork()
+                self.space.path = case
+                case.assume_branch(c, parts)
+                sides.append(case)
+            named = tuple((names[a], k) for a, k in e.parts)
+            return SizeCases(e.c, named, self.cases(sides[0]), self.cases(sides[1]))
+
+
 def by_induction(problem: Problem, policy: Policy) -> list[Shown]:
-    """Proofs for every size. NotReadError where the kernel is no protocol, NotFoundError where no proof was
-    found.
+    """Proofs for every size, of each protocol once. NotReadError where the kernel is no protocol,
+    NotFoundError where no proof was found.
     """
-    return [
-        Shown(p, found.proof, found.accepted)
-        for p in protocols(problem, policy)
-        for found in (prove(p, policy),)
-    ]
+    found: list[Shown] = [x for system in shown_cases(problem, policy) for x in leaves(system)]
+    return [x for i, x in enumerate(found) if x.protocol not in [y.protocol for y in found[:i]]]
 
 
-__all__ = ["NotFoundError", "NotReadError", "Shown", "by_induction", "protocols", "starts"]
+def shown_cases(problem: Problem, policy: Policy) -> list[Cases]:
+    """The same, by systems and cases of the sizes."""
+    known: list[tuple[Protocol, Proved]] = []
+
+    def proved(p: Protocol) -> Proved:
+        found = next((x for q, x in known if q == p), None)
+        if found is None:
+            found = prove(p, policy)
+            known.append((p, found))
+        return found
+
+    def shown(x: Cases | None) -> Cases | None:
+        if isinstance(x, SizeCases):
+            return SizeCases(x.c, x.parts, shown(x.yes), shown(x.no))
+        if not isinstance(x, Reading):
+            return x
+        found = proved(x.protocol)
+        return Shown(x, found.proof, found.accepted)
+
+    return [y for x in readings(problem, policy) for y in (shown(x),) if y is not None]
+
+
+__all__ = [
+    "Cases",
+    "InductionProof",
+    "NotFoundError",
+    "NotReadError",
+    "SizeCases",
+    "Shown",
+    "by_induction",
+    "protocols",
+    "shown_cases",
+    "starts",
+]

@@ -1,0 +1,110 @@
+"""Claims about registers as plain data, in certificates: the grammar is in docs/proof_format.md.
+
+What is read is a claim like any other: the reading of the agents has to bear it out.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from syncverify.checker.induction.claims import ANY, KEPT, MOVES, Claim, Form, Header, Lanes
+from syncverify.checker.induction.program import Claimed
+
+#: Claims of a register in one word.
+_WORDS = {f.shape(): f for f in (ANY, KEPT, MOVES)}
+
+
+class MalformedClaimError(ValueError):
+    """Data that is no claim."""
+
+
+def write(claimed: Claimed) -> dict[str, Any]:
+    """The claims of all classes of lanes, each written once, and the splits of classes."""
+    table: list[Any] = []
+    of = []
+    for c in claimed.claims:
+        plain = _plain(c)
+        if plain not in table:
+            table.append(plain)
+        of.append(table.index(plain))
+    return {"splits": [[cls, list(parts)] for cls, parts in claimed.splits], "claims": table, "of": of}
+
+
+def _plain(claim: Claim) -> list[Any]:
+    headers = [
+        [h.place, h.tiles, h.outer, h.late, [[r, q, _forms(f)] for (r, q), f in sorted(h.forms.items())]]
+        for h in claim.headers
+    ]
+    return [claim.steps, claim.tiles, headers]
+
+
+def _forms(forms: dict[Any, Form]) -> list[Any]:
+    return [[list(slot) if isinstance(slot, tuple) else slot, _form(f)] for slot, f in forms.items()]
+
+
+def _form(f: Form) -> Any:
+    if f.any:
+        return f.shape()
+    if isinstance(f, Lanes):
+        return ["lanes", *f.lanes]
+    return [f.c, *([name, k] for name, k in f.parts)]
+
+
+def read(data: Any) -> Claimed:
+    """The claims that ``write`` wrote; MalformedClaimError for anything else."""
+    try:
+        return _read(data)
+    except (TypeError, ValueError, KeyError, IndexError, AttributeError) as e:
+        raise MalformedClaimError(str(e)) from None
+
+
+def _read(data: Any) -> Claimed:
+    if type(data) is not dict or set(data) != {"splits", "claims", "of"}:
+        raise MalformedClaimError("fields are missing, or there are others")
+    splits = tuple((_int(cls), tuple(_int(x) for x in _list(parts))) for cls, parts in _list(data["splits"]))
+    table = [_claim(c) for c in _list(data["claims"])]
+    return Claimed(tuple(table[_int(i)] for i in _list(data["of"])), splits)
+
+
+def _claim(x: Any) -> Claim:
+    steps, tiles, headers = _list(x)
+    if _int(steps) < 1 or _int(tiles) < 1:
+        raise MalformedClaimError("a period below 1")
+    return Claim(steps, tiles, tuple(_header(h) for h in _list(headers)))
+
+
+def _header(x: Any) -> Header:
+    place, tiles, outer, late, forms = _list(x)
+    if type(tiles) is not bool or type(late) is not bool:
+        raise MalformedClaimError("a truth value is expected")
+    of = {(_int(r), _int(q)): dict(_slot(s) for s in _list(some)) for r, q, some in _list(forms)}
+    return Header(_int(place), tiles, None if outer is None else _int(outer), late, of)
+
+
+def _slot(x: Any) -> tuple[Any, Form]:
+    slot, form = _list(x)
+    key: Any = tuple(slot) if type(slot) is list else _int(slot)
+    if type(form) is str:
+        return key, _WORDS[form]
+    if _list(form)[:1] == ["lanes"]:
+        return key, Lanes(tuple(_int(y) for y in form[1:]))
+    c, *parts = form
+    return key, Form(_int(c), tuple((_text(name), _int(k)) for name, k in parts))
+
+
+def _list(x: Any) -> list[Any]:
+    if type(x) is not list:
+        raise MalformedClaimError(f"a list is expected, not {x!r}"[:80])
+    return x
+
+
+def _int(x: Any) -> int:
+    if type(x) is not int:
+        raise MalformedClaimError(f"a number is expected, not {x!r}"[:80])
+    return x
+
+
+def _text(x: Any) -> str:
+    if type(x) is not str:
+        raise MalformedClaimError(f"a name is expected, not {x!r}"[:80])
+    return x

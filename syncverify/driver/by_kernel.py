@@ -1,0 +1,286 @@
+"""Certificates that the kernel accepts alone: claims about registers, and proofs of the protocols they give.
+
+The reader (``checker/induction``) and the kernel are all that decides. Nothing is searched and no search is
+loaded: import-linter and a test hold this module to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+from syncverify.base.diagnostics import Policy, ScopeKind, Verdict
+from syncverify.base.reason import Cause, caused
+from syncverify.base.source import InputError
+from syncverify.checker.induction import claims_text
+from syncverify.checker.induction.program import parameters, protocol_by
+from syncverify.checker.induction.stepping import NotReadError
+from syncverify.checker.kernel import Rejected, UnreadableError, accept, read
+from syncverify.checker.kernel.exact.data import RejectedError, listed, number, take
+from syncverify.checker.kernel.proof import FORMAT
+from syncverify.checker.open_launches import OpenLaunches, starts, symbols
+from syncverify.checker.outcome import Outcome
+from syncverify.driver.rechecked import Met, Rechecked, entries
+from syncverify.frontends.launch_facts import LaunchFacts
+from syncverify.model.events import System
+from syncverify.symbolic.context import NotConcrete, SymbolicContext
+from syncverify.symbolic.inequalities import negated
+from syncverify.symbolic.path_condition import PathCondition
+
+KIND = "induction"
+#: What a claim that means nothing may lead to.
+_MALFORMED = (
+    KeyError, IndexError, TypeError, ValueError, AttributeError, AssertionError, RecursionError,
+)  # fmt: skip
+
+
+def suffices(text: str, file: str) -> bool:
+    """Whether all certificates of a file are of this kind."""
+    kinds = [e.get("proof", {}).get("kind") for e in entries(text, file) if isinstance(e, dict)]
+    return bool(kinds) and all(k == KIND for k in kinds)
+
+
+def recheck(text: str, file: str, source: Any, facts: LaunchFacts) -> list[Rechecked]:
+    """Validates a file of such certificates against the kernels of a source (``files.SourceFile``).
+
+    Raises RejectedError where one proves nothing, InputError for a file that is none.
+    """
+    done = []
+    for i, entry in enumerate(entries(text, file)):
+        done.append((_of_ir if source.module is None else _of_ptx)(entry, f"kernels[{i}]", source, facts))
+    if len({r.kernel for r in done}) != len(done):
+        raise RejectedError("kernels", "a kernel is there twice")
+    return done
+
+
+@dataclass(frozen=True, slots=True)
+class CertifiedKernel:
+    """What a certificate says of one kernel."""
+
+    name: str
+    text: str
+    policy: Policy
+    given: dict[str, int]
+    proof: Any
+    where: str
+
+
+def _head(entry: Any, where: str) -> CertifiedKernel:
+    name, text, policy, values, proof = take(entry, where, "kernel", "text", "policy", "values", "proof")
+    if policy not in [str(p) for p in Policy]:
+        raise RejectedError(f"{where}.policy", f"{policy!r} is no policy")
+    if not isinstance(values, dict):
+        raise RejectedError(f"{where}.values", "not an object")
+    given = {k: number(v, f"{where}.values.{k}") for k, v in values.items()}
+    return CertifiedKernel(name, text, Policy(policy), given, proof, f"{where}.proof")
+
+
+def _of_ir(entry: Any, where: str, source: Any, facts: LaunchFacts) -> Rechecked:
+    from syncverify.driver.outcomes import text_hash
+    from syncverify.ir.check.well_formed import verify
+    from syncverify.ir.text.printer import print_kernel
+
+    e = _head(entry, where)
+    kernel = next((facts.apply(k)[0] for k in source.kernels if k.name == e.name), None)
+    if kernel is None:
+        raise RejectedError(f"{where}.kernel", f"there is no kernel {e.name!r}")
+    verify(kernel)
+    if e.text != text_hash(print_kernel(kernel)):
+        raise RejectedError(f"{where}.text", "the certificate is of another text")
+    met = of_kernel(kernel, e.given, e.policy, e.proof, e.where)
+    scope = ScopeKind.PARTIAL if e.given else ScopeKind.ALL
+    return Rechecked(e.name, e.policy, scope, e.given, KIND, met)
+
+
+def of_kernel(kernel: Any, given: Mapping[str, int], policy: Policy, proof: Any, where: str) -> Met:
+    """Follows a proof of a kernel of the IR."""
+    from syncverify.frontends.ir.open_kernel import open_kernel
+
+    if unknown := set(given) - {p.name for p in kernel.params}:
+        raise RejectedError(where, f"there is no parameter {min(unknown)!r}")
+    follower = Follower(proof, policy, where)
+    try:
+        follower.problem(open_kernel(kernel, given))
+    except InputError as e:
+        raise RejectedError(where, e.message) from None
+    return follower.end()
+
+
+def _of_ptx(entry: Any, where: str, source: Any, facts: LaunchFacts) -> Rechecked:
+    e = _head(entry, where)
+    if e.name not in [f.name for f in source.module.entries]:
+        raise RejectedError(f"{where}.kernel", f"there is no kernel {e.name!r}")
+    if e.text != source.hash:
+        raise RejectedError(f"{where}.text", "the certificate is of another text")
+    scope, values, met = of_entry(source.module, facts, e)
+    return Rechecked(e.name, e.policy, scope, values, KIND, met)
+
+
+def of_entry(module: Any, facts: LaunchFacts, e: CertifiedKernel) -> tuple[ScopeKind, Mapping[str, int], Met]:
+    """Follows a proof of an entry of a PTX module, as the front end's check poses it."""
+    from syncverify.driver.outcomes import merge
+    from syncverify.driver.ptx_check import check_module
+    from syncverify.driver.ptx_task import Checker
+    from syncverify.ir.consistency import NoLaunchError
+
+    follower = Follower(e.proof, e.policy, e.where)
+    checker = Checker(_undecided, merge, follower.posed, again=False)
+    try:
+        (report,) = check_module(
+            module, facts, e.policy, checker, kernel=e.name, values=e.given, scope=ScopeKind.ALL
+        )
+    except NoLaunchError:  # the launch file is wrong, not the certificate
+        raise
+    except InputError as wrong:
+        raise RejectedError(e.where, wrong.message) from None
+    if report.verdict is not Verdict.PROVED or report.scope.kind is ScopeKind.EXACT:
+        raise RejectedError(e.where, f"it does not follow: {report.reason or report.verdict}")
+    return report.scope.kind, report.scope.values, follower.end()
+
+
+def _undecided(_: System, __: Policy) -> Outcome:
+    """No launch of numbers is judged here."""
+    return Outcome(Verdict.UNKNOWN, (), None, caused("sizes are open", Cause.UNSUPPORTED), {})
+
+
+@dataclass(slots=True)
+class Follower:
+    """Follows the problems of a proof in their order."""
+
+    proof: Any
+    policy: Policy
+    where: str
+    met: Met = field(default_factory=Met)
+    taken: int = 0
+    problems: list[Any] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        kind, problems = take(self.proof, self.where, "kind", "problems")
+        if kind != KIND:
+            raise RejectedError(f"{self.where}.kind", f"{kind!r} is no proof for the kernel alone")
+        self.problems = listed(problems, f"{self.where}.problems")
+
+    def posed(self, sizes: Any, facts: Any, systems: Any, exact: Any, *_: Any) -> Any:
+        """What the check of a PTX entry asks for."""
+        self.problem(Posed(sizes, facts, systems))
+        return Found()
+
+    def problem(self, launches: OpenLaunches) -> None:
+        at = f"{self.where}.problems[{self.taken}]"
+        if self.taken >= len(self.problems):
+            raise RejectedError(self.where, "some sizes are left out")
+        cases = listed(self.problems[self.taken], at)
+        self.taken += 1
+        space = SymbolicContext()
+        try:
+            every = [
+                (path, system)
+                for path, systems in starts(launches, space, symbols(launches, space))
+                for system in systems
+            ]
+        except NotConcrete as e:
+            raise RejectedError(at, str(e)) from None
+        if len(every) != len(cases) or not every:
+            raise RejectedError(at, f"{len(cases)} systems, and the launch has {len(every)}")
+        for i, ((path, system), case) in enumerate(zip(every, cases, strict=True)):
+            self.case(_One(space, system, f"{at}[{i}]"), path, case)
+            self.met.add("systems")
+
+    def case(self, one: _One, path: PathCondition, data: Any) -> None:
+        """One case of the sizes of a system, and those inside it."""
+        match data:
+            case None if path.dead:
+                return
+            case ["parted", [c, *parts], yes, no]:
+                for side, part in zip(one.sides(path, c, parts), (yes, no), strict=True):
+                    self.case(one, side, part)
+            case ["proof", claimed, proof] if not path.dead:
+                self.leaf(one, path, claimed, proof)
+            case _:
+                raise RejectedError(one.where, "no proof of a case of the sizes, or one that no launch is of")
+
+    def leaf(self, one: _One, path: PathCondition, claimed: Any, proof: Any) -> None:
+        def refused(why: object) -> NoReturn:
+            raise RejectedError(one.where, str(why)) from None
+
+        one.space.path = path
+        try:
+            claims = claims_text.read(claimed)
+            protocol = protocol_by(one.space, path.fork(), one.system, claims, self.policy)
+            given = {"format": FORMAT, **proof} if type(proof) is dict and "format" not in proof else proof
+            answer = accept(protocol, read(given), self.policy)
+        except (NotReadError, NotConcrete) as e:
+            refused(f"it is not read as a protocol with these claims: {e}")
+        except (claims_text.MalformedClaimError, UnreadableError) as e:
+            refused(e)
+        except _MALFORMED as e:
+            refused(f"malformed claims: {e!r}")
+        if isinstance(answer, Rejected):
+            refused(answer)
+        self.met.add("obligations", answer.obligations)
+
+    def end(self) -> Met:
+        """What was met, once all problems were followed."""
+        if self.taken != len(self.problems):
+            raise RejectedError(f"{self.where}.problems", "more than the launch has")
+        return self.met
+
+
+@dataclass(frozen=True, slots=True)
+class _One:
+    """A system, and where its proof stands in the certificate."""
+
+    space: SymbolicContext
+    system: Any
+    where: str
+
+    def sides(self, path: PathCondition, c: Any, parts: list[Any]) -> list[PathCondition]:
+        """The paths on which a sum over sizes is at least 0, and below."""
+        self.space.path = path
+        atoms = {name: a for a, name in parameters(self.space, path).items()}
+        total: Any = number(c, self.where)
+        for part in parts:
+            name, k = listed(part, self.where)
+            if name not in atoms:
+                raise RejectedError(self.where, f"{name!r} is no size")
+            total = total + self.space.term(0, ((atoms[name], 1),)) * number(k, self.where)
+        out = []
+        const, terms = self.space.of(total)
+        for sum_ in ((const, terms), (-const - 1, negated(terms))):
+            side = path.fork()
+            self.space.path = side
+            side.assume_branch(*sum_)
+            out.append(side)
+        return out
+
+
+@dataclass(frozen=True, slots=True)
+class Posed:
+    """Open launches as the check of a PTX entry poses them."""
+
+    sizes: Mapping[str, tuple[int, int | None]]
+    facts: tuple[Any, ...]
+    systems: Callable[..., Any]
+    fixed: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """That every size is proved, in the form that the check of a PTX entry takes."""
+
+    verdict: Verdict = Verdict.PROVED
+    rounds: str | None = None
+    values: Mapping[str, int] = field(default_factory=dict)
+    reason: str | None = None
+    diagnostics: tuple[Any, ...] = ()
+    stats: Mapping[str, int] = field(default_factory=dict)
+    graphs: tuple[Any, ...] = ()
+    parts: tuple[Any, ...] = ()
+    alone: bool = False
+    restores: bool = False
+    stopped: Mapping[int, str] = field(default_factory=dict)
+    launches: tuple[Mapping[str, int], ...] = ()
+
+
+__all__ = ["KIND", "of_entry", "of_kernel", "recheck", "suffices"]

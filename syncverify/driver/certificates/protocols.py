@@ -1,0 +1,26 @@
+"""Proofs that the kernel accepts alone, written down: see ``driver.by_kernel``, which reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from syncverify.checker.induction import claims_text
+from syncverify.checker.kernel import write
+from syncverify.checker.prover.rings.by_induction import Cases, Shown, SizeCases
+from syncverify.driver.by_kernel import KIND
+
+
+def written(problems: Sequence[Sequence[Cases]]) -> dict[str, Any]:
+    """The proof of a kernel: for each problem that it poses, the cases of each system."""
+    return {"kind": KIND, "problems": [[_plain(x) for x in some] for some in problems]}
+
+
+def _plain(x: Cases | None) -> Any:
+    if isinstance(x, SizeCases):
+        return ["parted", [x.c, *(list(p) for p in x.parts)], _plain(x.yes), _plain(x.no)]
+    if isinstance(x, Shown):
+        # the certificate has a format and digests of its own
+        proof = {k: v for k, v in write(x.proof).items() if k != "format"}
+        return ["proof", claims_text.write(x.reading.claimed), proof]
+    return None

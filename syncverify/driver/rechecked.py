@@ -1,0 +1,82 @@
+"""Files of certificates: their entries with right digests, and what the recheck of one has met."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from syncverify.base.diagnostics import Policy, ScopeKind
+from syncverify.checker.kernel.exact.data import RejectedError, digest, listed, read, sealed, take
+
+
+@dataclass(slots=True)
+class Met:
+    """``counts``: of systems, nodes and events. ``reasons``: one for each system that the kernel does not
+    judge, whose obligations rest on the checker's handlers.
+    """
+
+    counts: dict[str, int] = field(default_factory=dict)
+    reasons: list[str] = field(default_factory=list)
+
+    def add(self, what: str, n: int = 1) -> None:
+        if n:
+            self.counts[what] = self.counts.get(what, 0) + n
+
+    def join(self, other: Met) -> None:
+        for what, n in other.counts.items():
+            self.add(what, n)
+        self.reasons += other.reasons
+
+
+@dataclass(frozen=True, slots=True)
+class Rechecked:
+    """A proof that holds: of what, and what it rests on."""
+
+    kernel: str
+    policy: Policy
+    scope: ScopeKind
+    values: Mapping[str, int]
+    kind: str
+    met: Met
+
+    @property
+    def judged(self) -> bool:
+        """Whether the kernel judged and accepted all of it."""
+        return not self.met.reasons
+
+
+#: Lists whose entries have digests of their own.
+_PARTS = ("kernels", "systems", "cases", "parts")
+
+
+def resealed(data: Any, inside: str = "") -> Any:
+    """The data with all digests computed again."""
+    if isinstance(data, list):
+        return [resealed(x, inside) for x in data]
+    if not isinstance(data, dict):
+        return data
+    out = {k: resealed(v, k if k in _PARTS else "") for k, v in data.items()}
+    return sealed(out) if inside or "format" in data else out
+
+
+def _unsealed(data: Any, where: str, inside: str = "") -> Any:
+    """The data without digests, each of which must be right."""
+    if isinstance(data, list):
+        return [_unsealed(x, f"{where}[{i}]", inside) for i, x in enumerate(data)]
+    if not isinstance(data, dict):
+        return data
+    out = {k: _unsealed(v, f"{where}.{k}" if where else k, k if k in _PARTS else "") for k, v in data.items()}
+    if inside or "format" in data:
+        if out.pop("digest", None) != digest(data):
+            raise RejectedError(where or "digest", "the digest is not that of the data")
+    return out
+
+
+def entries(text: str, file: str) -> list[Any]:
+    """What a file of certificates says of each kernel, its digests checked and left out."""
+    data = _unsealed(read(text, file), "")
+    _, _, found = take(data, "", "format", "version", "kernels")
+    if not listed(found, "kernels"):
+        raise RejectedError("kernels", "nothing is proved")
+    return list(found)

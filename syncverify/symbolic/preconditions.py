@@ -1,0 +1,38 @@
+"""The paths that preconditions leave of a launch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from syncverify.symbolic.context import SymbolicContext, SymbolSplit, UndecidedBranch
+from syncverify.symbolic.inequalities import negated
+from syncverify.symbolic.path_condition import PathCondition
+
+
+def split_on_preconditions(
+    space: SymbolicContext, path: PathCondition, facts: list[Callable[[], Any]]
+) -> list[PathCondition]:
+    """The paths on which all facts hold; a fact that is open is decided both ways."""
+    done: list[PathCondition] = []
+    work = [(path, 0)]
+    while work:
+        path, i = work.pop()
+        if i == len(facts):
+            done.append(path)
+            continue
+        space.path = path
+        try:
+            if facts[i]():
+                work.append((path, i + 1))
+        except ZeroDivisionError:
+            continue
+        except SymbolSplit as r:
+            path.substitute(r.atom, r.c, r.parts)
+            work.append((path, i))
+        except UndecidedBranch as o:
+            other = path.fork()
+            path.assume(o.c, o.parts)
+            other.assume(-o.c - 1, negated(o.parts))
+            work += [(p, i) for p in (other, path) if not p.dead]
+    return done

@@ -1,0 +1,137 @@
+"""Certificates that the kernel accepts alone: IR and PTX, wrong kernels, changed claims, and no search."""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from syncverify.base.diagnostics import KernelReport, ScopeKind
+from syncverify.checker.kernel.exact.data import RejectedError, write
+from syncverify.driver.acceptance import asked
+from syncverify.driver.by_kernel import suffices
+from syncverify.driver.certificates import dumps
+from syncverify.driver.files import certificates, check_source, read_text, recheck
+from syncverify.driver.rechecked import Rechecked, resealed
+from syncverify.driver.verdicts import text_hash
+from syncverify.frontends.launch_facts import NO_FACTS, LaunchFacts
+from syncverify.ir.text.parser import parse
+from syncverify.ir.text.printer import print_kernel
+from tests.checker.induction.bases import IR, PTX, PTX_FACTS
+from tests.checker.induction.test_read import MISTAKES, RING
+
+FACTS = LaunchFacts.of({"kernel": {"ring": dict(PTX_FACTS)}})
+
+
+def certificate(text: str, kind: str, facts: LaunchFacts) -> tuple[dict[str, Any], KernelReport]:
+    source = read_text(text, "ring", kind)
+    reports = check_source(source, facts=facts, scope=ScopeKind.ALL)
+    (report,) = asked(source, facts, {}, reports)
+    return json.loads(dumps(certificates(source, facts, {}, [report]))), report
+
+
+def follow(data: Any, text: str, kind: str = "syncir", facts: LaunchFacts = NO_FACTS) -> Rechecked:
+    (done,) = recheck(write(resealed(data)), "ring.json", read_text(text, "ring", kind), facts)
+    return done
+
+
+@pytest.fixture(scope="module")
+def of_ir() -> dict[str, Any]:
+    return certificate(RING, "syncir", NO_FACTS)[0]
+
+
+@pytest.fixture(scope="module")
+def of_ptx() -> dict[str, Any]:
+    return certificate(PTX, "ptx", FACTS)[0]
+
+
+def test_a_proof_of_the_ir_is_followed_by_the_kernel_alone(of_ir: dict[str, Any]) -> None:
+    assert suffices(write(of_ir), "ring.json")
+    done = follow(of_ir, RING)
+    assert done.judged and done.kind == "induction" and done.met.counts["obligations"] > 50
+
+
+def test_a_proof_of_ptx_is_followed_by_the_kernel_alone(of_ptx: dict[str, Any]) -> None:
+    assert suffices(write(of_ptx), "ring.json")
+    assert follow(of_ptx, PTX, "ptx", FACTS).judged
+    with pytest.raises(RejectedError, match="another text"):
+        follow(of_ptx, PTX.replace("mov.u32", "mov.b32", 1), "ptx", FACTS)
+
+
+@pytest.mark.parametrize("what", MISTAKES)
+def test_no_wrong_kernel_is_accepted_with_the_proof_of_the_right_one(
+    what: str, of_ir: dict[str, Any]
+) -> None:
+    wrong = RING.replace(*MISTAKES[what])
+    (kernel,) = parse(wrong, "ring")
+    data = copy.deepcopy(of_ir)
+    data["kernels"][0]["text"] = text_hash(print_kernel(kernel))
+    with pytest.raises(RejectedError):
+        follow(data, wrong)
+
+
+def test_cases_of_the_sizes_may_not_be_left_out() -> None:
+    text = IR["ring that may be empty"].text
+    data, report = certificate(text, "syncir", NO_FACTS)
+    assert report.acceptance.kernel and follow(data, text).judged
+    (case,) = data["kernels"][0]["proof"]["problems"][0]
+    assert case[0] == "parted"
+    for side in (2, 3):
+        less = copy.deepcopy(data)
+        less["kernels"][0]["proof"]["problems"][0][0][side] = None
+        with pytest.raises(RejectedError):
+            follow(less, text)
+    for problems in ([], [[]], [[case], [case]], [[case, case]]):
+        other = copy.deepcopy(data)
+        other["kernels"][0]["proof"]["problems"] = problems
+        with pytest.raises(RejectedError):
+            follow(other, text)
+
+
+def places(x: Any) -> Iterator[tuple[Any, Any]]:
+    """Every container in some data with each of its keys."""
+    if isinstance(x, dict | list):
+        for k in [*x] if isinstance(x, dict) else range(len(x)):
+            yield x, k
+            yield from places(x[k])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_changed_claims_are_rejected_or_hold(seed: int, of_ir: dict[str, Any]) -> None:
+    rng = random.Random(seed)
+    rejected = 0
+    for _ in range(12):
+        data = copy.deepcopy(of_ir)
+        claimed = data["kernels"][0]["proof"]["problems"][0][0][1]
+        where, key = rng.choice(list(places(claimed)))
+        old = where[key]
+        where[key] = old + rng.choice((-1, 1, 6)) if type(old) is int else rng.choice((None, [], 3, "N"))
+        try:
+            assert follow(data, RING).judged
+        except RejectedError:
+            rejected += 1
+    assert rejected > 3
+
+
+def test_no_search_is_loaded(of_ir: dict[str, Any], of_ptx: dict[str, Any], tmp_path: Path) -> None:
+    (tmp_path / "ring.json").write_text(write(of_ir), "utf-8")
+    (tmp_path / "ring.syncir").write_text(RING, "utf-8")
+    heavy = ("z3", *(f"syncverify.checker.{x}" for x in ("happens_before", "explain", "exact_check")))
+    rooms = tuple(f"syncverify.checker.prover.{x}" for x in ("parametric", "protocols", "reach", "rings"))
+    code = (
+        "import sys\nfrom syncverify.cli.main import run\n"
+        "print('exit', run(['recheck', 'ring.json', 'ring.syncir']))\n"
+        f"print([m for m in sys.modules if m.startswith({heavy + rooms})])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=True
+    )
+    *_, status, loaded = done.stdout.strip().splitlines()
+    assert (status, loaded) == ("exit 0", "[]"), done.stdout
