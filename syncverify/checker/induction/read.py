@@ -103,7 +103,7 @@ class Reader:
     turns: Turns = field(default_factory=Turns)  # of loops over registers that move by sizes
     strides: dict[str, Stride] = field(default_factory=dict)
     begins: dict[str, Any] = field(default_factory=dict)  # what such a register is where its loop begins
-    loose: set[tuple[int, Any]] = field(default_factory=set)  # registers that begin as no sum of sizes
+    unfollowed: set[tuple[int, Any]] = field(default_factory=set)  # registers that begin as no sum of sizes
     visited: set[int] = field(default_factory=set)  # headers that agents were started at
     asked: dict[Term, tuple[int, Parts]] = field(default_factory=dict)  # guards on numbers of turns
 
@@ -162,12 +162,12 @@ class Reader:
         """
         if not (form.kept or (form.moves and header.outer is None)):
             return False
-        if header.place not in self.visited and (header.place, slot) not in self.loose:
+        if header.place not in self.visited and (header.place, slot) not in self.unfollowed:
             try:
                 self.sizes(value)
             except (NotReadError, TypeError):
-                self.loose.add((header.place, slot))
-        return (header.place, slot) not in self.loose
+                self.unfollowed.add((header.place, slot))
+        return (header.place, slot) not in self.unfollowed
 
     def follow(self, leaf: Leaf, name: str, value: Any, *, keeps: bool) -> None:
         """Accepts a register that keeps its value, or moves by one sum of sizes, on one way to its header."""
