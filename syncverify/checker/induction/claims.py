@@ -43,8 +43,8 @@ class Lanes(Form):
 
 
 ANY = Form(0, (), True)
-MOVES = Form(0, (), True, True)
-KEPT = Form(0, (), True, False, True)
+MOVES = Form(0, (), any=True, moves=True)
+KEPT = Form(0, (), any=True, kept=True)
 
 
 @dataclass(frozen=True, slots=True)

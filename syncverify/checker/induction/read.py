@@ -9,7 +9,7 @@ protocol").
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from syncverify.checker.induction.claims import Claim, Form, G, H, Header, K, Lanes, P
@@ -103,7 +103,7 @@ class Reader:
     turns: Turns = field(default_factory=Turns)  # of loops over registers that move by sizes
     strides: dict[str, Stride] = field(default_factory=dict)
     begins: dict[str, Any] = field(default_factory=dict)  # what such a register is where its loop begins
-    loose: set[tuple[int, Any]] = field(default_factory=set)  # registers that begin as no sum of sizes
+    unfollowed: set[tuple[int, Any]] = field(default_factory=set)  # registers that begin as no sum of sizes
     visited: set[int] = field(default_factory=set)  # headers that agents were started at
     asked: dict[Term, tuple[int, Parts]] = field(default_factory=dict)  # guards on numbers of turns
 
@@ -162,12 +162,12 @@ class Reader:
         """
         if not (form.kept or (form.moves and header.outer is None)):
             return False
-        if header.place not in self.visited and (header.place, slot) not in self.loose:
+        if header.place not in self.visited and (header.place, slot) not in self.unfollowed:
             try:
                 self.sizes(value)
             except (NotReadError, TypeError):
-                self.loose.add((header.place, slot))
-        return (header.place, slot) not in self.loose
+                self.unfollowed.add((header.place, slot))
+        return (header.place, slot) not in self.unfollowed
 
     def follow(self, leaf: Leaf, name: str, value: Any, *, keeps: bool) -> None:
         """Accepts a register that keeps its value, or moves by one sum of sizes, on one way to its header."""
@@ -417,7 +417,7 @@ class Reader:
             raise NotReadError("a loop's end depends on its counter")
         if header.late:
             self.entered(here, high - steps - 1)
-            body, after = self.parted(bodies, exits, N, ZERO, steps)
+            body, after = self.parted(bodies, exits, N, ZERO, steps, high)
         else:
             self.entered(here, high - steps)
             body, after = self.region(bodies, N, ZERO, steps), exits
@@ -522,16 +522,30 @@ class Reader:
         return self.term(c, parts, steps, tile, before)
 
     def parted(
-        self, bodies: Mapping[Residue, list[Leaf]], exits: dict[Residue, list[Leaf]], steps: Term, tile: Term,
-        before: Term,
+        self, bodies: Mapping[Residue, list[Leaf]], exits: Mapping[Residue, list[Leaf]], steps: Term,
+        tile: Term, before: Term, end: Term,
     ) -> tuple[StraightText, dict[Residue, list[Leaf]]]:  # fmt: skip
-        """The body of a loop that asks behind it, and the ways out without the body before them."""
+        """The body of a loop that asks behind it, and the ways out without the body before them.
+
+        Where the last turn does something else, the body is that of the others, and the ways out are whole.
+        ``end``: of the counter.
+        """
         body = self.region(bodies, steps, tile, before)
+        counts_tiles = steps != N
+        by = (0, 1) if counts_tiles else (1, 0)
         after: dict[Residue, list[Leaf]] = {}
+        whole: dict[Residue, list[Leaf]] = {}
         for r, some in exits.items():
-            for leaf in some:
-                rest = self.without(leaf, body, r, steps, tile, before)
-                after.setdefault((r[0] + 1, r[1]), []).append(leaf.cut(rest))
+            at = (r[0] + by[0], r[1] + by[1])
+            whole[at] = list(some)
+        try:
+            for r, some in exits.items():
+                at = (r[0] + by[0], r[1] + by[1])
+                after[at] = [leaf.cut(self.without(leaf, body, r, steps, tile, before)) for leaf in some]
+        except NotReadError:
+            more = end - (tile if counts_tiles else steps) - 2
+            pieces = tuple(replace(p, guards=(*p.guards, more)) for p in body.pieces)
+            return replace(body, pieces=pieces), whole
         return body, after
 
     def without(
@@ -649,7 +663,7 @@ class Reader:
             if behind != ends:
                 raise NotReadError("tiles end in two ways")
             count = self.bound_of_tiles(continuing, ends, stop, 2)
-            last, after = self.parted_tiles(continuing, ends, stop)
+            last, after = self.parted(continuing, ends, stop, U, stop, count)
             self.entered(here, count - 1)
         else:
             count = self.bound_of_tiles(heads, ends, start, 1)
@@ -726,7 +740,7 @@ class Reader:
             if inner.late and not self.positive(trip):
                 raise NotReadError("a tile may be empty")
         if inner.late:
-            body, after = self.parted(bodies, exits, N, U, start)
+            body, after = self.parted(bodies, exits, N, U, start, apply(self.function, U + 1))
         else:
             body, after = self.region(bodies, N, U, start), exits
         stop = apply(self.function, U + 1)
@@ -757,18 +771,6 @@ class Reader:
         if len(some) != 1:
             raise NotReadError("what decides whether there is a further tile is not one comparison")
         return some.pop()
-
-    def parted_tiles(
-        self, continuing: Mapping[Residue, list[Leaf]], ends: Mapping[Residue, list[Leaf]], stop: Term
-    ) -> tuple[StraightText, dict[Residue, list[Leaf]]]:
-        """What follows the loop of each tile, and what follows the last one."""
-        last = self.region(continuing, stop, U, stop)
-        after: dict[Residue, list[Leaf]] = {}
-        for r, some in ends.items():
-            for leaf in some:
-                rest = self.without(leaf, last, r, stop, U, stop)
-                after.setdefault((r[0], r[1] + 1), []).append(leaf.cut(rest))
-        return last, after
 
     # ---------------------------------------------------------------- regions
 
