@@ -20,7 +20,8 @@ MISTAKES = {
     "a count off by one": ("empty[s], 32", "empty[s], 33"),
     "a slot is released early": (
         "      ld.shared x, tile[i % 3][lane * 2 : 2]\n",
-        "      if i < N - 1 {\n      mbarrier.arrive empty[i % 3]\n      }\n      ld.shared x, tile[i % 3][lane * 2 : 2]\n",
+        "      if i < N - 1 {\n      mbarrier.arrive empty[i % 3]\n      }\n"
+        "      ld.shared x, tile[i % 3][lane * 2 : 2]\n",
     ),
 }
 
