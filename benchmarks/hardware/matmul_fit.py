@@ -1,6 +1,7 @@
 """Fits a card's coefficients of the model of products (``matmul.cost``) to measured launches.
 
     python benchmarks/hardware/matmul_fit.py FILE [FILE ...] [--folds 3] [--start H200] [--out cards.txt]
+    python benchmarks/hardware/matmul_fit.py FILE [FILE ...] --trees syncverify/matmul/h200.trees
 
 FILEs are what ``matmul_random.py`` wrote. Residuals are logarithms of predicted by measured time; launches
 near the fastest of their shape count most, for only these are ever chosen. With ``--folds`` shapes are held
@@ -24,17 +25,13 @@ import numpy as np
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parents[1])]
 
+from benchmarks.hardware.boosting import Boosting  # noqa: E402
+from syncverify.base.boosted_trees import BoostedTrees  # noqa: E402
 from syncverify.matmul import Schedule, product  # noqa: E402
 from syncverify.matmul.cards import card_of  # noqa: E402
 from syncverify.matmul.choose import forms  # noqa: E402
-from syncverify.matmul.cost import (  # noqa: E402
-    Coefficients,
-    Counts,
-    Facts,
-    counted,
-    microseconds,
-    tile_name,
-)
+from syncverify.matmul.cost import Coefficients, Facts, microseconds, tile_name  # noqa: E402
+from syncverify.matmul.estimate import COLUMNS, Launch, columns, formula, table  # noqa: E402
 from syncverify.matmul.lower import computed, stages_of  # noqa: E402
 
 SMS = 132
@@ -61,32 +58,37 @@ class Table:
 
     def __init__(self, rows: Sequence[Row]) -> None:
         known = {x: _titles(x) for x in ("KK", "KN", "MK", "MN")}
-        counts: list[list[float]] = []
-        times, shape, self.tiles, self.titles = [], [], list[str](), list[str]()
+        times, shape, self.launches, self.titles = [], [], list[Launch](), list[str]()
         for number, row in enumerate(rows):
             m, n, k, layout = row["shape"]
             both = [
                 p and (p, Facts.of(p)) for p in (product(layout=layout), product(layout=layout).transposed)
             ]
-            own = {s.title: s for s in (_read(x) for x in row.get("schedules", {}).values())}
+            given = row.get("schedules", {})
+            own = {s.title: s for s in (_read(given[t]) for t in row["us"] if t in given)}
             for title, us in row["us"].items():
                 schedule = own.get(title) or known[layout].get(title)
                 if schedule is None:
                     continue
                 problem, facts = both[schedule.by_columns] or (None, None)
                 assert problem is not None and facts is not None
+                schedule = replace(schedule, dependent=False)  # as schedules are ranked
                 sizes = computed(schedule, {"M": m, "N": n, "K": k})
-                found = counted(facts, schedule, stages_of(problem, schedule), sizes, SMS)
-                counts.append([float(getattr(found, f.name)) for f in fields(Counts)])
+                self.launches.append(Launch(facts, schedule, stages_of(problem, schedule), sizes))
                 times.append(us)
                 shape.append(number)
-                self.tiles.append(tile_name(schedule))
                 self.titles.append(title)
-        self.counts, self.times, self.shape = np.array(counts).T, np.array(times), np.array(shape)
+        self.tiles = [tile_name(x.schedule) for x in self.launches]
+        self.counts, self.times, self.shape = table(self.launches, SMS), np.array(times), np.array(shape)
 
     def predicted(self, values: Sequence[float] | Array, tiles: Array) -> Array:
         c = Coefficients(**dict(zip(NAMES, values, strict=True)), tiles={})
-        found: Array = microseconds(c, Counts(*self.counts), tiles)  # type: ignore[arg-type, assignment]
+        found: Array = microseconds(c, self.counts, tiles)  # type: ignore[arg-type, assignment]
+        return found
+
+    def weight(self) -> Array:
+        """What is near the fastest of its shape counts most."""
+        found: Array = np.exp(-SLOWER * (self.times / self.best() - 1)) + LEAST
         return found
 
     def best(self) -> Array:
@@ -95,6 +97,11 @@ class Table:
         np.minimum.at(found, self.shape, self.times)
         result: Array = found[self.shape]
         return result
+
+
+def _rows(record: Row) -> list[Row]:
+    """The shapes of a file, each with the schedules that its launches name: its own, or those of the file."""
+    return [{"schedules": record.get("schedules", {}), **r} for r in record["rows"]]
 
 
 def _read(given: dict[str, Any]) -> Schedule:
@@ -113,7 +120,7 @@ def fitted(rows: Sequence[Row], start: Coefficients) -> Coefficients:
     from scipy.optimize import least_squares  # type: ignore[import-untyped, import-not-found, unused-ignore]
 
     table = Table(rows)
-    weight = np.sqrt(np.exp(-SLOWER * (table.times / table.best() - 1)) + LEAST)
+    weight = np.sqrt(table.weight())
     tiles = sorted(set(table.tiles))
     at = np.array([tiles.index(t) for t in table.tiles])
     scale = np.array([max(getattr(start, n), 1e-3) for n in NAMES])
@@ -138,11 +145,33 @@ def fitted(rows: Sequence[Row], start: Coefficients) -> Coefficients:
     return Coefficients(**values, tiles={**start.tiles, **shares})
 
 
-def told(c: Coefficients, rows: Sequence[Row], name: str, kinds: bool = False) -> None:
+#: The most that a launch may seem off.
+MOST_OFF = 0.7
+
+
+def boosted(rows: Sequence[Row], c: Coefficients) -> BoostedTrees:
+    """What the formula is off by, launch against launch of one shape: what all of them share is left out."""
+    x = Table(rows)
+    asked, time = _asked(x, c)
+    off, weight, count = np.log(x.times / time), x.weight(), x.shape.max() + 1
+    shared = np.bincount(x.shape, off * weight, count) / np.maximum(np.bincount(x.shape, weight, count), 1e-9)
+    return Boosting().fit(COLUMNS, asked, np.clip(off - shared[x.shape], -MOST_OFF, MOST_OFF), weight)
+
+
+def _asked(x: Table, c: Coefficients) -> tuple[Array, Array]:
+    """The columns of launches, and the formula's times."""
+    time = formula(c, x.launches, x.counts)
+    return columns(c, x.launches, x.counts, time), time
+
+
+def told(
+    c: Coefficients, rows: Sequence[Row], name: str, kinds: bool = False, trees: BoostedTrees | None = None
+) -> None:
     """How far off the model is, and how well it chooses."""
     table = Table(rows)
-    factors = np.array([c.tiles.get(t, 1.0) for t in table.tiles])
-    predicted = table.predicted([getattr(c, n) for n in NAMES], factors)
+    asked, predicted = _asked(table, c)
+    if trees is not None:
+        predicted = predicted * np.exp(trees(asked))
     off = np.abs(np.log(predicted / table.times))
     near = off[table.times < 1.25 * table.best()]
     regret, ratio, best = [], [], []
@@ -154,8 +183,9 @@ def told(c: Coefficients, rows: Sequence[Row], name: str, kinds: bool = False) -
         ratio.append(rows[number]["cublas"] / table.times[pick])
         best.append(rows[number]["cublas"] / fastest)
     print(
-        f"{name}: {len(regret)} shapes, {len(off)} launches, off by {np.median(off):.3f}, near the fastest "
-        f"{np.median(near):.3f} (medians); regret {mean(regret):.3f}, p90 {np.quantile(regret, 0.9):.3f}; "
+        f"{name}: {len(regret)} shapes, {len(off)} launches, worst {min(ratio):.3f}, "
+        f"off by {np.median(off):.3f}, near the fastest {np.median(near):.3f} (medians); "
+        f"regret {mean(regret):.3f}, p90 {np.quantile(regret, 0.9):.3f}; "
         f"cuBLAS / preferred {mean(ratio):.3f}, / fastest {mean(best):.3f}",
         flush=True,
     )
@@ -164,7 +194,7 @@ def told(c: Coefficients, rows: Sequence[Row], name: str, kinds: bool = False) -
     for kind, which in KINDS.items():
         some = [r for r in rows if which(*r["shape"][:3])]
         if some:
-            told(c, some, f"  {kind}")
+            told(c, some, f"  {kind}", trees=trees)
 
 
 KINDS = {
@@ -195,15 +225,34 @@ def text(c: Coefficients) -> str:
     return f"{named}\n        tiles={{\n{lines(c.tiles, chr(34) + chr(34) + ': ', 12)}\n        }},\n"
 
 
+def boost(rows: Sequence[Row], c: Coefficients, folds: int, out: Path) -> None:
+    """Trees for all rows into a file; first with shapes held out in turn."""
+    told(c, rows, "the formula alone")
+    turn = np.random.default_rng(0).permutation(len(rows)) % max(folds, 1)
+    for fold in range(folds):
+        kept = [r for r, f in zip(rows, turn, strict=True) if f != fold]
+        held = [r for r, f in zip(rows, turn, strict=True) if f == fold]
+        told(c, held, f"held out {fold + 1} of {folds}", kinds=True, trees=boosted(kept, c))
+    found = boosted(rows, c)
+    out.write_text(found.text(), encoding="utf-8")
+    told(c, rows, "all", trees=found)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("files", nargs="+", type=Path)
     parser.add_argument("--folds", type=int, default=3)
     parser.add_argument("--start", default="H200", help="the card whose coefficients are started from")
     parser.add_argument("--out", type=Path)
+    parser.add_argument(
+        "--trees", type=Path, help="the coefficients stay, and trees are fitted to their errors"
+    )
     o = parser.parse_args()
-    rows = [r for f in o.files for r in json.loads(f.read_text())["rows"] if r["us"]]
+    rows = [r for f in o.files for r in _rows(json.loads(f.read_text())) if r["us"]]
     start = card_of(o.start).coefficients
+    if o.trees:
+        boost(rows, start, o.folds, o.trees)
+        return
     for fold in range(o.folds):
         kept = [r for i, r in enumerate(rows) if i % o.folds != fold]
         held = [r for i, r in enumerate(rows) if i % o.folds == fold]

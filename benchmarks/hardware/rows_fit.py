@@ -1,11 +1,13 @@
 """Fits a card's coefficients of the model of rows (``fusion.row_cost``) to measured launches.
 
     python benchmarks/hardware/rows_fit.py FILE [FILE ...] [--folds 3]
+    python benchmarks/hardware/rows_fit.py FILE [FILE ...] --trees syncverify/fusion/h200_rows.trees
 
-FILEs are what ``rows_random.py --explore N`` wrote. Residuals are logarithms of predicted by measured time;
-launches near the fastest of their point count most, for only these are ever chosen. With ``--folds`` points
-are held out in turn first, and it is told how far off the model is there, and how much slower the schedule
-that it prefers is than the fastest measured one (regret). Needs SciPy.
+FILEs are what ``rows_random.py --explore N`` or ``rows_gather.py`` wrote. Residuals are logarithms of
+predicted by measured time; launches near the fastest of their point count most, for only these are ever
+chosen. With ``--trees`` the coefficients stay as they are, and trees are fitted to their errors. With
+``--folds`` points are held out in turn first, and it is told how far off the model is there, and how much
+slower the schedule that it prefers is than the fastest measured one (regret). Needs SciPy.
 """
 
 from __future__ import annotations
@@ -25,16 +27,10 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parents[1])]
 
 from benchmarks.compiler.fusion_cases import fusion_of  # noqa: E402
-from syncverify.fusion.row_cost import (  # noqa: E402
-    H200,
-    Coefficients,
-    Counts,
-    Facts,
-    counted,
-    cycles,
-    in_pieces,
-    share,
-)
+from benchmarks.hardware.boosting import Boosting  # noqa: E402
+from syncverify.base.boosted_trees import BoostedTrees  # noqa: E402
+from syncverify.fusion.row_cost import H200, Coefficients, cycles, share  # noqa: E402
+from syncverify.fusion.row_estimate import COLUMNS, Estimate, RowLaunch, columns, formula  # noqa: E402
 from syncverify.fusion.row_schedule import RowSchedule  # noqa: E402
 
 NAMES = [f.name for f in fields(Coefficients)]
@@ -59,27 +55,27 @@ class Table:
     """Launches as columns of counts, and their times."""
 
     def __init__(self, points: Sequence[dict[str, Any]]) -> None:
-        counts, more, times, point, self.names = [], [], [], [], list[str]()
+        more, times, point, self.names = [], [], [], list[str]()
+        self.launches: list[RowLaunch] = []
         for number, p in enumerate(points):
-            fusion = fusion_of(p["case"], p["dtype"])
-            both = Facts.of(fusion), Facts.of(fusion, True)
+            model = Estimate(fusion_of(p["case"], p["dtype"]))
             for name, given in p["schedules"].items():
                 if f"ours {name}" not in p["arms"]:
                     continue
                 schedule = RowSchedule(**{k: v for k, v in given.items() if k in SCHEDULE})
-                facts = both[in_pieces(schedule)]
-                x = counted(fusion, facts, schedule, p["width"])
-                counts.append([float(getattr(x, f.name)) for f in fields(Counts)])
-                more.append((facts.steps, share(facts), p["rows"] / SMS / CLOCK))
+                x = model.launch(schedule, p["width"])
+                self.launches.append(x)
+                more.append((x.facts.steps, share(x.facts), p["rows"] / SMS / CLOCK))
                 times.append(p["arms"][f"ours {name}"]["us"])
                 point.append(number)
                 self.names.append(name)
-        self.counts, self.more = np.array(counts).T, np.array(more).T
+        self.counts, _ = formula(H200, self.launches)
+        self.more = np.array(more).T
         self.times, self.point = np.array(times), np.array(point)
 
     def predicted(self, values: Sequence[float] | Array) -> Array:
         c = Coefficients(*values)
-        found: Array = cycles(c, Counts(*self.counts), self.more[0], self.more[1])  # type: ignore[arg-type, assignment]
+        found: Array = cycles(c, self.counts, self.more[0], self.more[1])  # type: ignore[arg-type, assignment]
         return found * self.more[2] + LAUNCH
 
     def best(self) -> Array:
@@ -120,10 +116,53 @@ def fitted(points: Sequence[dict[str, Any]], start: Coefficients) -> Coefficient
     return Coefficients(*(float(v) for v in found * scale))
 
 
-def told(c: Coefficients, points: Sequence[dict[str, Any]], name: str, worst: int = 0) -> None:
+#: Trees for rows: what a launch may seem off at most, and how they are made.
+MOST_OFF, TREES = 1.0, Boosting(trees=600, depth=5, rate=0.06, held=4.0)
+
+
+def boosted(points: Sequence[dict[str, Any]], c: Coefficients) -> BoostedTrees:
+    """What the formula is off by, launch against launch of one point: what all of them share is left out.
+    What seems near the fastest counts like what is."""
+    x = Table(points)
+    asked, time = _asked(x, c)
+    least = np.full(x.point.max() + 1, np.inf)
+    np.minimum.at(least, x.point, time)
+    slower = np.maximum(np.minimum(x.times / x.best(), time / least[x.point]) - 1, 0)
+    near = np.exp(-SLOWER * (x.times / x.best() - 1)) + LEAST
+    off = np.log(x.times / time)
+    shared = np.bincount(x.point, off * near) / np.maximum(np.bincount(x.point, near), 1e-9)
+    inside = np.clip(off - shared[x.point], -MOST_OFF, MOST_OFF)
+    return TREES.fit(COLUMNS, asked, inside, np.exp(-SLOWER * slower) + LEAST)
+
+
+def _asked(x: Table, c: Coefficients) -> tuple[Array, Array]:
+    """The columns of launches, and the formula's microseconds."""
+    _, time = formula(c, x.launches)
+    return columns(c, x.launches, x.counts, time), time * x.more[2] + LAUNCH
+
+
+def boost(points: Sequence[dict[str, Any]], folds: int, out: Path) -> None:
+    """Trees for all points into a file; first with points held out in turn."""
+    told(H200, points, "the formula alone")
+    turn = np.random.default_rng(0).permutation(len(points)) % max(folds, 1)
+    for fold in range(folds):
+        kept = [p for p, f in zip(points, turn, strict=True) if f != fold]
+        held = [p for p, f in zip(points, turn, strict=True) if f == fold]
+        told(H200, held, f"held out {fold + 1} of {folds}", 3, boosted(kept, H200))
+    found = boosted(points, H200)
+    out.write_text(found.text(), encoding="utf-8")
+    told(H200, points, "all", trees=found)
+
+
+def told(
+    c: Coefficients, points: Sequence[dict[str, Any]], name: str, worst: int = 0,
+    trees: BoostedTrees | None = None,
+) -> None:  # fmt: skip
     """How far off the model is, and how well it chooses."""
     table = Table(points)
-    guess = table.predicted([getattr(c, n) for n in NAMES])
+    asked, guess = _asked(table, c)
+    if trees is not None:
+        guess = guess * np.exp(trees(asked))
     off = np.abs(np.log(guess / table.times))
     near = off[table.times < 1.25 * table.best()]
     regret, ratio, best, rows = [], [], [], []
@@ -150,7 +189,8 @@ def told(c: Coefficients, points: Sequence[dict[str, Any]], name: str, worst: in
     print(
         f"{name}: {len(regret)} points, {len(off)} launches, off by {np.median(off):.3f}, near the fastest "
         f"{np.median(near):.3f} (medians); regret {mean(regret):.3f}, p90 {np.quantile(regret, 0.9):.3f}; "
-        f"peer / preferred {mean(ratio):.3f}, / fastest {mean(best):.3f}, worst {min(ratio):.3f}"
+        f"peer / preferred {mean(ratio or [1]):.3f}, / fastest {mean(best or [1]):.3f}, "
+        f"worst {min(ratio or [1]):.3f}"
     )
     for row in sorted(rows, reverse=True)[:worst]:
         regretted, case, dtype, width, preferred, fastest = row
@@ -162,8 +202,12 @@ def main() -> None:
     parser.add_argument("files", nargs="+", type=Path)
     parser.add_argument("--folds", type=int, default=3)
     parser.add_argument("--worst", type=int, default=12)
+    parser.add_argument("--trees", type=Path)
     o = parser.parse_args()
     points = [p for f in o.files for p in json.loads(f.read_text())["points"] if p.get("schedules")]
+    if o.trees:
+        boost(points, o.folds, o.trees)
+        return
     for fold in range(o.folds):
         kept = [p for i, p in enumerate(points) if i % o.folds != fold]
         held = [p for i, p in enumerate(points) if i % o.folds == fold]

@@ -1,19 +1,22 @@
 """Models of Hugging Face with random weights: ``backend="syncverify"`` beside Inductor, on a Hopper GPU.
 
     python benchmarks/hardware/torch_whole_models.py --out DIR [--models llama,gpt2] [--layers 4] \
-        [--mode reduce-overhead] [--beside 3] [--begin 120]
+        [--mode reduce-overhead] [--beside 3] [--begin 120] [--exact] [--cached]
 
 Each model has a process of its own, so many ``--beside`` each other; whoever times holds the GPU alone.
 Timing begins when all are compiled, or after ``--begin`` seconds. DIR/MODEL.json gets: loss and gradients
 beside eager torch, seconds to compile, milliseconds of a training step and of a forward pass (wall, medians,
 two rounds in alternation), what the GPU does in a step, and which regions became kernels, with times of their
-contexts. On a CPU (``--runner reference``) it compiles and compares only. Without transformers it says so and
-ends with status 0.
+contexts. ``--exact``: loss and gradients beside the same model in float64. ``--cached``: the backend by its
+name, which AOTAutograd's cache may know of: run twice, the second run shows what another process compiles,
+and no regions. On a CPU (``--runner reference``) it compiles and compares only. Without transformers it says
+so and ends with status 0.
 """
 
 from __future__ import annotations
 
 import argparse
+import copy
 import fcntl
 import importlib.util
 import json
@@ -65,6 +68,13 @@ MODELS: dict[str, tuple[str, str, dict[str, Any], tuple[int, int, int]]] = {
         {"hidden_size": 1024, "intermediate_size": 3584, "num_attention_heads": 16, "num_key_value_heads": 4,
          "num_local_experts": 8},
         (1024, 32000, 4),
+    ),
+    # a block of the shape of Llama 3 8B, and few words
+    "block": (
+        "LlamaConfig", "LlamaForCausalLM",
+        {"hidden_size": 4096, "intermediate_size": 14336, "num_attention_heads": 32, "num_key_value_heads": 8,
+         "num_hidden_layers": 1, "max_position_embeddings": 8192},
+        (8192, 1024, 1),
     ),
 }  # fmt: skip
 
@@ -125,12 +135,12 @@ def child(name: str, o: argparse.Namespace) -> None:
     length, batch = (length, batch) if device == "cuda" else (32, 1)
     layers = {"n_layer" if name == "gpt2" else "num_hidden_layers": o.layers}
     torch.manual_seed(0)
-    settings = getattr(transformers, config)(**own, **layers, vocab_size=words)
+    settings = getattr(transformers, config)(**{**layers, **own}, vocab_size=words)
     model = getattr(transformers, made)(settings).to(device).bfloat16().train()
     ids = torch.randint(0, words, (batch, length), device=device)
 
-    def step(f: Any) -> float:
-        model.zero_grad(set_to_none=True)
+    def step(f: Any, owner: Any = model) -> float:
+        owner.zero_grad(set_to_none=True)
         loss = f(input_ids=ids, labels=ids).loss
         loss.backward()
         return float(loss.detach())
@@ -139,18 +149,29 @@ def child(name: str, o: argparse.Namespace) -> None:
         with torch.no_grad():
             return float(f(input_ids=ids, labels=ids).loss)
 
-    def gradients() -> torch.Tensor:
-        return torch.cat([p.grad.float().flatten() for p in model.parameters() if p.grad is not None])
+    def gradients(owner: Any = model) -> torch.Tensor:
+        return torch.cat([p.grad.float().flatten() for p in owner.parameters() if p.grad is not None])
 
+    row: dict[str, Any] = {"model": name, "mode": o.mode, "torch": torch.__version__}
     with gpu(out):
         loss, reference = step(model), gradients()
+        if o.exact:
+            exact = copy.deepcopy(model).double()
+            exact.gradient_checkpointing_enable()
+            own_loss, own_gradients = loss, reference
+            loss, reference = step(exact, exact), gradients(exact)
+            del exact
+            row["eager"] = {
+                "loss_rel": abs(own_loss - loss) / abs(loss),
+                "grad_rel": float((own_gradients - reference).norm() / reference.norm()),
+            }
     backend = sv.make_backend({"runner": o.runner}, o.mode)
     mode = None if o.mode == "default" else o.mode
+    ours: Any = {"backend": "syncverify", "mode": mode} if o.cached else {"backend": backend}
     arms = {
         "inductor": torch.compile(model, backend="inductor", mode=mode),
-        "syncverify": torch.compile(model, backend=backend),
+        "syncverify": torch.compile(model, **ours),
     }
-    row: dict[str, Any] = {"model": name, "mode": o.mode, "torch": torch.__version__}
     for arm, f in arms.items():
         began = time.perf_counter()
         own_loss = step(f)
@@ -197,6 +218,8 @@ def main() -> None:
     parser.add_argument("--mode", default="default", help="default, reduce-overhead, max-autotune, ...")
     parser.add_argument("--runner", default="gate")
     parser.add_argument("--layers", type=int, default=4)
+    parser.add_argument("--exact", action="store_true")
+    parser.add_argument("--cached", action="store_true")
     parser.add_argument("--beside", type=int, default=1)
     parser.add_argument("--begin", type=float, default=1e9)
     parser.add_argument("--until", type=float, default=0.0, help=argparse.SUPPRESS)
@@ -215,6 +238,7 @@ def main() -> None:
     same = [
         f"--{k}={getattr(o, k)}" for k in ("out", "models", "mode", "runner", "layers", "beside", "until")
     ]
+    same += [f"--{k}" for k in ("exact", "cached") if getattr(o, k)]
     waiting = o.models.split(",")
     running: list[subprocess.Popen[bytes]] = []
     while waiting or running:

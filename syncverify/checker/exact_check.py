@@ -148,55 +148,73 @@ def _judge(run: Run, policy: Policy, budget: Budget, slack: int, starved: Run | 
         return Outcome(Verdict.UNKNOWN, reason=Reason("the run hangs", Cause.UNDECIDED))
     if run.hung:
         model = canonical(run.system, budget, slack, run.ignores_pool)[0]
-        end, waiting = len(run.trace), stuck(run)
-        run.met_alone = {w.cls for w in waiting if w.kind == "meet"}
-        run.max_events = min(run.max_events, end + AFTER_HARM)
-        with suppress(Unmodelled, TooManyEvents):  # let through, they may come to what nobody can follow
-            release_blocked(run, FORCED_RELEASES)
-        check_end(run)
-        hang = hang_failure(run, waiting, end)
+        hang = _let_through(run)
     failures = _judged(list(run.failures.values()), policy)
-    found: list[Diagnostic] = []
-    witness: Witness | None = None
-    undecided: list[Failure] = []
-    obligation: str | None = None
+
+    def tried(groups: list[Group]) -> list[tuple[Group, Witness | None]]:
+        return [(g, find_witness(model, g, hang, policy, budget, starved)) for g in groups]
+
     groups = group_by_root_cause(run, failures, hang)
-    pairs = [(g, find_witness(model, g, hang, policy, budget, starved)) for g in groups]
+    pairs = tried(groups)
+    undecided: list[Failure] = []
     harmless = [f for g in groups for f in _harmless(g)]
     if harmless:
         # What harms is wrong in any order: that is the mistake, beside an order that changes nothing.
         rest = [f for f in failures if f not in harmless]
-        again = group_by_root_cause(run, rest, hang, again=True)
-        instead = [(g, find_witness(model, g, hang, policy, budget, starved)) for g in again]
+        instead = tried(group_by_root_cause(run, rest, hang, again=True))
         if any(w is not None for _, w in instead):
             pairs, undecided = instead, harmless
-    for g, shown in pairs:
-        if shown is None:
-            undecided.append(g.root)
-            continue
-        root, others = g.root, g.consequences
-        if root.cause is not None:
-            root, others = root.cause, (root, *others)
-        obligation = obligation or root.obligation.name
-        found.append(diagnostic(run, root))
-        found += [diagnostic(run, f, Severity.NOTE) for f in distinct(others, root)[:MOST_NOTES]]
-        witness = witness or shown
+    return _outcome(run, failures, pairs, undecided)
+
+
+def _let_through(run: Run) -> Failure | None:
+    """What a run hangs on, once its blocked classes were let through to find mistakes of their own."""
+    end, waiting = len(run.trace), stuck(run)
+    run.met_alone = {w.cls for w in waiting if w.kind == "meet"}
+    run.max_events = min(run.max_events, end + AFTER_HARM)
+    with suppress(Unmodelled, TooManyEvents):  # let through, they may come to what nobody can follow
+        release_blocked(run, FORCED_RELEASES)
+    check_end(run)
+    return hang_failure(run, waiting, end)
+
+
+def _outcome(
+    run: Run,
+    failures: list[Failure],
+    pairs: list[tuple[Group, Witness | None]],
+    undecided: list[Failure],
+) -> Outcome:
+    """The verdict by what does harm, in order: mistakes with a witness, those without, and warnings."""
+    undecided = undecided + [g.root for g, shown in pairs if shown is None]
+    shown = [(g, w) for g, w in pairs if w is not None]
+    found = [d for g, _ in shown for d in _mistake(run, g)]
     found += [diagnostic(run, f, Severity.WARNING) for f in undecided]
     found += [diagnostic(run, f) for f in distinct(warnings(failures, bool(found)))]
-    stats: dict[str, Any] = {"obligation": obligation}
-    if witness is not None:
-        stats["exchange"] = between_blocks(run, [g.root for g, w in pairs if w is not None])
-        return Outcome(Verdict.REFUTED, tuple(found), witness, None, stats)
+    if shown:
+        roots = [g.root for g, _ in shown]
+        stats: dict[str, Any] = {
+            "obligation": _first_cause(roots[0]).obligation.name,
+            "exchange": between_blocks(run, roots),
+        }
+        return Outcome(Verdict.REFUTED, tuple(found), shown[0][1], None, stats)
     if undecided:
         f = undecided[0]
-        return Outcome(
-            Verdict.UNKNOWN,
-            tuple(found),
-            None,
-            Reason(
-                f"{run.info.sites[f.site].span}: {f.message}; no schedule that was tried does harm",
-                Cause.NO_PROOF,
-            ),
-            stats,
-        )
-    return Outcome(Verdict.PROVED, tuple(found), stats=stats)
+        text = f"{run.info.sites[f.site].span}: {f.message}; no schedule that was tried does harm"
+        reason = Reason(text, Cause.NO_PROOF)
+        return Outcome(Verdict.UNKNOWN, tuple(found), None, reason, {"obligation": None})
+    return Outcome(Verdict.PROVED, tuple(found), stats={"obligation": None})
+
+
+def _first_cause(root: Failure) -> Failure:
+    """The mistake that only a schedule brought out, if the root follows from one."""
+    return root if root.cause is None else root.cause
+
+
+def _mistake(run: Run, g: Group) -> list[Diagnostic]:
+    """An error, and notes of what follows from it."""
+    root = _first_cause(g.root)
+    others = g.consequences if root is g.root else (g.root, *g.consequences)
+    return [
+        diagnostic(run, root),
+        *(diagnostic(run, f, Severity.NOTE) for f in distinct(others, root)[:MOST_NOTES]),
+    ]

@@ -217,26 +217,20 @@ def check(
     with _terminable() as ended:
         interrupted = check_all(found, inputs, wanted, jobs, on_done, dask)
     progress.over()
-    if kernel is not None and found.names and not (found.reports or found.errors or interrupted):
-        found.reject(options.no_kernel(kernel, found.names))
-    if facts is not None and not found.errors and not interrupted:
-        _check_tables(found, facts)
+    if not interrupted:
+        _reject_unmatched(found, kernel, facts)
     paths = {} if witness_dir is None else dict(_write_witnesses(found, Path(witness_dir)))
-    if certificate is not None and not interrupted:
-        _write_certificate(found, [i.path for i in inputs], facts, values, Path(certificate))
-    if write_baseline is not None and not interrupted:
-        write(Path(write_baseline), baseline.written(found.reports, source_lines).encode())
     compared = baseline.compared(known, found.reports, source_lines)
     if not interrupted:
+        if certificate is not None:
+            _write_certificate(found, [i.path for i in inputs], facts, values, Path(certificate))
+        if write_baseline is not None:
+            write(Path(write_baseline), baseline.written(found.reports, source_lines).encode())
         for entry in compared.stale:
             say(f"stale in {baseline_}: {entry.file}: {entry.kernel}: {entry.rule} is gone (write it again)")
     kernels = tuple(shown(r, chosen, hidden) for r in found.reports)
     report = Report(Policy(policy), kernels, paths, tuple(found.errors))
-    for form, file in outputs:
-        if report.kernels or form != "text":
-            emit(_renderer(form, use_color(file, color), drawn)(report), file)
-            if form == "github":
-                _summarize(report)
+    _render(report, outputs, color, drawn=drawn)
     if counted:
         say(statistics(report, found.inputs, found.stored))
     if interrupted:
@@ -244,6 +238,23 @@ def check(
     if write_baseline is not None and not report.errors:
         return 0
     return status(report, Counting(on_unknown, Severity(fail_on), compared, asks))
+
+
+def _reject_unmatched(found: Run, kernel: str | None, facts: LaunchFacts | None) -> None:
+    """An error if a kernel that was asked for, or that the launch file names, was not found."""
+    if kernel is not None and found.names and not (found.reports or found.errors):
+        found.reject(options.no_kernel(kernel, found.names))
+    if facts is not None and not found.errors:
+        _check_tables(found, facts)
+
+
+def _render(report: Report, outputs: Sequence[tuple[str, str | None]], color: str, *, drawn: bool) -> None:
+    """Writes the report in each format to its place."""
+    for form, file in outputs:
+        if report.kernels or form != "text":
+            emit(_renderer(form, use_color(file, color), drawn)(report), file)
+            if form == "github":
+                _summarize(report)
 
 
 def _outputs(given: Sequence[str], format_: str) -> list[tuple[str, str | None]]:

@@ -273,6 +273,21 @@ class _Emitter(Accesses):
                 yield self._synchronization(stmt)
 
     def _synchronization(self, stmt: Stmt) -> str:
+        writers = (self._execution_barrier, self._on_mbarrier, self._fence, self._copy, self._group)
+        for write in writers:
+            text = write(stmt)
+            if text is not None:
+                return text
+        call = asynchronous.call(self.kernel_ir, stmt, self._operands())
+        if call is not None:
+            return call
+        kind = type(stmt).__name__
+        raise InputError(
+            f"kernel {self.kernel_ir.name}: no code generation for this form of {kind}", stmt.span
+        )
+
+    def _execution_barrier(self, stmt: Stmt) -> str | None:
+        """A barrier of threads, a warp or the registers of one."""
         match stmt:
             case n.BarrierSync(Int(0), None, red=False):
                 return "__syncthreads();"
@@ -285,6 +300,11 @@ class _Emitter(Accesses):
                 return "__syncwarp();" if mask is None else f"__syncwarp({self._index(mask)});"
             case n.SetMaxNReg(direction, Int(count)):
                 return f"setmaxnreg_{direction}<{count}>();"
+        return None
+
+    def _on_mbarrier(self, stmt: Stmt) -> str | None:
+        """An operation on an mbarrier."""
+        match stmt:
             case n.MbarrierInit(bar, count):
                 return f"mbarrier_init({self._bar(bar)}, {self._index(count)});"
             case n.MbarrierInval(bar):
@@ -300,6 +320,11 @@ class _Emitter(Accesses):
                 return f"mbarrier_expect_tx({self._bar(bar)}, {self._index(size)});"
             case n.MbarrierWait(bar, phase, False, "acquire", "cta"):
                 return f"mbarrier_wait({self._bar(bar)}, {self._index(phase)});"
+        return None
+
+    def _fence(self, stmt: Stmt) -> str | None:
+        """A fence."""
+        match stmt:
             case n.FenceMbarrierInit():
                 return "fence_mbarrier_init();"
             case n.FenceProxyAsync("all", None):
@@ -308,6 +333,11 @@ class _Emitter(Accesses):
                 return f"fence_proxy_async_{space}();"
             case n.Fence("acq_rel", "cta", False):
                 return "fence_acq_rel_cta();"
+        return None
+
+    def _copy(self, stmt: Stmt) -> str | None:
+        """A bulk or tensor copy."""
+        match stmt:
             case n.BulkLoad(dst, src, bar, None):
                 total = self._bytes(self.tensors[src.tensor], src.count)
                 operands = (self._shared_at(dst), self._copied_at(src), total, self._bar(bar))
@@ -329,6 +359,11 @@ class _Emitter(Accesses):
             case n.TmaStore(name, coords, src, None) if len(coords) in (2, 3):
                 place = ", ".join(self._index(c) for c in reversed(coords))
                 return f"tma_store({name}, {place}, {self._shared_at(src)});"
+        return None
+
+    def _group(self, stmt: Stmt) -> str | None:
+        """The fence of wgmmas; a commit of a group, or a wait for groups."""
+        match stmt:
             case n.WgmmaFence():
                 return "wgmma_fence();"
             case n.WgmmaCommit():
@@ -337,13 +372,7 @@ class _Emitter(Accesses):
                 return "bulk_commit();"
             case n.BulkWait(Int(pending), read):
                 return f"bulk_wait{'_read' if read else ''}<{pending}>();"
-        call = asynchronous.call(self.kernel_ir, stmt, self._operands())
-        if call is not None:
-            return call
-        kind = type(stmt).__name__
-        raise InputError(
-            f"kernel {self.kernel_ir.name}: no code generation for this form of {kind}", stmt.span
-        )
+        return None
 
 
 def _disjoint(a: n.Role, b: n.Role) -> bool:

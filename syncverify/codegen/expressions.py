@@ -113,6 +113,7 @@ def _index(e: Expr, names: Names) -> tuple[str, int]:
     ring = names.ring(e) if names.rings else None
     if ring is not None:
         return ring, _ATOM
+    found: tuple[str, int] | None = None
     match e:
         case Int(v):
             return (f"{v}" if abs(v) < 2**31 else f"{v}LL"), _ATOM if v >= 0 else _UNARY
@@ -127,17 +128,35 @@ def _index(e: Expr, names: Names) -> tuple[str, int]:
             return "!" + _at_least(_index(a, names), _UNARY), _UNARY
         case Unary("~", a):
             return "~" + _at_least(_index(a, names), _UNARY), _UNARY
-        case Binary("//" | "%" as op, a, b) if not (names.is_natural(a) and names.is_natural(b)):
-            function = "floor_div" if op == "//" else "floor_mod"
-            return f"{function}<{_type(e, names)}>({index(a, names)}, {index(b, names)})", _ATOM
-        case Binary("//" | "%" as op, a, b) if not isinstance(b, Int):
-            # unsigned division is the shorter code
-            function = "divide" if op == "//" else "remainder_of"
-            return f"{function}<{_type(e, names)}>({index(a, names)}, {index(b, names)})", _ATOM
+        case Binary("//" | "%" as op, a, b) if not (
+            names.is_natural(a) and names.is_natural(b) and isinstance(b, Int)
+        ):
+            return _division(op, a, b, names), _ATOM
         case Binary(op, a, b):
             return _infix(
                 {"//": "/", "and": "&&", "or": "||"}.get(op, op), _index(a, names), _index(b, names)
             )
+        case Call():
+            found = _index_call(e, names)
+    if found is None:
+        raise InputError(f"cannot write {e} as an integer expression of CUDA")
+    return found
+
+
+def _division(op: str, a: Expr, b: Expr, names: Names) -> str:
+    """A quotient or remainder that is not C's own: it floors, or it is unsigned, which is shorter code."""
+    natural = names.is_natural(a) and names.is_natural(b)
+    function = {
+        ("//", False): "floor_div",
+        ("%", False): "floor_mod",
+        ("//", True): "divide",
+        ("%", True): "remainder_of",
+    }[op, natural]
+    return f"{function}<{_type(Binary(op, a, b), names)}>({index(a, names)}, {index(b, names)})"
+
+
+def _index_call(e: Call, names: Names) -> tuple[str, int] | None:
+    match e:
         case Call("select", (c, a, b)):
             parts = (
                 _at_least(_index(c, names), 3),
@@ -155,7 +174,7 @@ def _index(e: Expr, names: Names) -> tuple[str, int]:
             return text, _ATOM
         case Call("abs", (a,)):
             return f"abs({index(a, names)})", _ATOM
-    raise InputError(f"cannot write {e} as an integer expression of CUDA")
+    return None
 
 
 def _type(e: Expr, names: Names) -> str:
@@ -235,6 +254,7 @@ def _float_of(e: Expr, values: Values) -> str:
 
 
 def _value(e: Expr, values: Values) -> tuple[str, int]:
+    found: tuple[str, int] | None = None
     match e:
         case Int(v):
             return f"{float(v)!r}f", _ATOM
@@ -244,9 +264,23 @@ def _value(e: Expr, values: Values) -> tuple[str, int]:
             if n not in values.lengths:  # an integer
                 return f"float({index(e, Names())})", _ATOM
             return (f"{n}[{values.at}]" if values.lengths[n] > 1 else f"{n}[0]"), _ATOM
-        case Unary("-", a) | Call("neg", (a,)) if values.integral(a):
+        case Call("neg", (a,)):
+            return _value(Unary("-", a), values)
+        case Unary() | Binary():
+            found = _operation(e, values)
+        case Call():
+            found = _choice(e, values) or _elements(e, values) or _function(e, values)
+    if found is None:
+        raise InputError(f"cannot write {e} as a value expression of CUDA")
+    return found
+
+
+def _operation(e: Expr, values: Values) -> tuple[str, int] | None:
+    """An operator and its operands; integers wrap."""
+    match e:
+        case Unary("-", a) if values.integral(a):
             return f"subtract_int(0, {value(a, values)})", _ATOM
-        case Unary("-", a) | Call("neg", (a,)):
+        case Unary("-", a):
             return "-" + _at_least(_value(a, values), _ATOM), _UNARY
         case Unary("~", a):
             return "~" + _at_least(_value(a, values), _ATOM), _UNARY
@@ -265,6 +299,12 @@ def _value(e: Expr, values: Values) -> tuple[str, int]:
             )
         case Binary(op, a, b) if op in _VALUE_OPS:
             return _infix(_VALUE_OPS[op], *_numbers(values, a, b))
+    return None
+
+
+def _choice(e: Expr, values: Values) -> tuple[str, int] | None:
+    """One of two values, or a value without its sign."""
+    match e:
         case Call("select", (c, a, b)):
             condition = _at_least(_value(c, values), 3)
             x, y = (_at_least(part, 3) for part in _numbers(values, a, b))
@@ -274,14 +314,18 @@ def _value(e: Expr, values: Values) -> tuple[str, int]:
             return f"{'least' if name == 'min' else 'most'}<int>({x}, {y})", _ATOM
         case Call("abs", (a,)) if values.integral(a):
             return f"abs({value(a, values)})", _ATOM
+    return None
+
+
+def _elements(e: Expr, values: Values) -> tuple[str, int] | None:
+    """Another type of a value, other elements of its register, or all of them in one."""
+    match e:
         case Call("cast.i32", (a,)):
             return (value(a, values) if values.integral(a) else f"int({value(a, values)})"), _ATOM
         case Call("pairs", (a,)) if values.length(a) % 2 == 0:
             k = values.at
             x = _at_least(_value(a, replace(values, at=f"({k} ^ 1)")), _ATOM)
             return f"({k} % 2 ? {x} : -{x})", _ATOM
-        case Call("relu", (a,)):
-            return f"max_nan({value(a, values)}, 0.0f)", _ATOM
         case Call("cast.f32", (a,)):
             return (f"float({value(a, values)})", _ATOM) if values.integral(a) else _value(a, values)
         case Call("reduce.add" | "reduce.max" | "reduce.min" as name, (a,)):
@@ -291,6 +335,14 @@ def _value(e: Expr, values: Values) -> tuple[str, int]:
             return "0.0f", _ATOM
         case Call("iota", (Int(count), Int(rows), Int(pitch))):
             return f"float(k / {count} * {pitch} + k % {count})" if rows > 1 else "float(k)", _ATOM
+    return None
+
+
+def _function(e: Expr, values: Values) -> tuple[str, int] | None:
+    """A function of floats, by the fastest form that is exact enough."""
+    match e:
+        case Call("relu", (a,)):
+            return f"max_nan({value(a, values)}, 0.0f)", _ATOM
         case Call("exp", (Binary("-", a, b),)) if values.bits <= _FAST["exp"][1]:
             # one multiply-add for each element, where b is the same for all
             return f"exp_fast({value(a, values)}, {value(b, values)})", _ATOM
@@ -298,7 +350,7 @@ def _value(e: Expr, values: Values) -> tuple[str, int]:
             fast, most = _FAST.get(name, ("", 0))
             function = fast if values.bits <= most else _FUNCTIONS[name]
             return f"{function}({', '.join(_float_of(a, values) for a in args)})", _ATOM
-    raise InputError(f"cannot write {e} as a value expression of CUDA")
+    return None
 
 
 def _float(v: float) -> str:

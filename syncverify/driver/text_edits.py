@@ -38,6 +38,9 @@ _FENCES = {
 }
 _BARRIERS = {"cu": "__syncthreads();", "ptx": "bar.sync 0;", "syncir": "bar.sync 0"}
 
+_LOOP = re.compile(r"\b(for|while|do)\b")
+_QUOTED = re.compile(r'"[^"]*"')
+
 #: Lines from one on, and what takes their place.
 _Change = tuple[int, tuple[str, ...], tuple[str, ...]]
 
@@ -101,6 +104,8 @@ def _is_proved(text: str, proved: Callable[[str], bool]) -> bool:
 def candidates(hint: EditHint, lines: Sequence[str], line: int, kind: str) -> Iterator[_Change]:
     """Changes of the lines that may do what a repair asks for at ``line`` (from 1), the likeliest first."""
     here = lines[line - 1]
+    if not _is_only(hint.kind, here, kind):
+        return
     indent = here[: len(here) - len(here.lstrip())]
     match hint.kind:
         case EditKind.OTHER_PARITY:
@@ -118,6 +123,17 @@ def candidates(hint: EditHint, lines: Sequence[str], line: int, kind: str) -> It
             for end in islice(_below(lines, line, indent, kind), FURTHEST):
                 old = tuple(lines[line - 1 : end])
                 yield line, old, (*old[1:], *fence, old[0])
+
+
+def _is_only(edit: EditKind, line: str, kind: str) -> bool:
+    """Whether an edit of a line changes the statement that is meant alone: what else stands there would be
+    moved or removed too, and a number may be one of a loop's."""
+    code = _QUOTED.sub('""', _code(line, kind))
+    if kind == "syncir":
+        return True
+    if edit in (EditKind.LATER, EditKind.REMOVE):
+        return code.count(";") == 1 and not {*"{}"} & {*code} and not _LOOP.search(code)
+    return edit is not EditKind.NUMBER or not _LOOP.search(code)
 
 
 def _end(lines: Sequence[str], line: int, kind: str) -> int:

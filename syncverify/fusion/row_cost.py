@@ -13,7 +13,6 @@ pace and the others delay it a little: the times are joined by a norm, (x^p + y^
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 from syncverify.fusion import online, row_schedule
 from syncverify.fusion.dataflow import Dataflow
@@ -250,32 +249,10 @@ H200 = Coefficients(
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Model:
-    """The model of one fusion on a card."""
-
-    fusion: Fusion
-    coefficients: Coefficients = H200
-
-    @cached_property
-    def _facts(self) -> tuple[Facts, Facts]:
-        return Facts.of(self.fusion), Facts.of(self.fusion, True)
-
-    def predicted(self, schedule: RowSchedule, width: int) -> float:
-        """Cycles of a multiprocessor for a row under a schedule that leaves nothing open."""
-        facts = self._facts[in_pieces(schedule)]
-        x = counted(self.fusion, facts, schedule, width)
-        return cycles(self.coefficients, x, facts.steps, share(facts))
-
-    def short(self, schedule: RowSchedule, width: int) -> float:
-        """Registers that a thread lacks for what it holds: what that costs is hard to foretell."""
-        x = counted(self.fusion, self._facts[in_pieces(schedule)], schedule, width)
-        return max(0.0, wanted(self.coefficients, x) - x.left)
-
-
 def share(facts: Facts) -> float:
     """Of the bytes of a row those that a later step reads."""
     return facts.rows_in / max(facts.rows_in + facts.rows_out, 1)
 
 
-__all__ = ["H200", "Coefficients", "Counts", "Facts", "Model", "counted", "cycles", "in_pieces", "share"]
+__all__ = ["H200", "Coefficients", "Counts", "Facts", "counted", "cycles", "in_pieces", "share",
+           "wanted"]  # fmt: skip

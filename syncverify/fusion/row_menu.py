@@ -5,6 +5,7 @@ The schedules of lengths that were measured one by one are in ``row_choices``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
@@ -13,7 +14,7 @@ from typing import Literal
 from syncverify.base.source import InputError
 from syncverify.fusion import row_choices, row_schedule, streamed
 from syncverify.fusion.graph import Fusion
-from syncverify.fusion.row_cost import Model
+from syncverify.fusion.row_estimate import Estimate, RowLaunch
 from syncverify.fusion.row_schedule import RowSchedule, row_bytes
 from syncverify.fusion.schedule import YesNo
 
@@ -22,9 +23,17 @@ MEASURED = frozenset({1024, 2048, 4096, 8192, 16384, 32768})
 #: Warps of a row; elements of a row that a thread holds, at most and at least; threads of a multiprocessor.
 WARPS, HELD, LEAST, THREADS, MOST_BLOCKS = (1, 2, 4, 8, 16, 32), 64, 4, 2048, 16
 #: Rows of a block of one warp each, and blocks of a multiprocessor.
-ROWS_AND_BLOCKS = ((8, 4), (8, 6), (8, 8), (4, 8), (4, 12), (4, 16), (2, 12), (2, 16))
-#: Lanes that share short rows. The shortest rows that may be gone through piece by piece, in bytes.
-LANES, PIECES_FROM, PIECE_WARPS = (8, 16), 16384, (4, 8, 16)
+ROWS_AND_BLOCKS = (
+    (16, 2), (16, 3), (16, 4), (8, 2), (8, 3), (8, 4), (8, 5), (8, 6), (8, 7), (8, 8),
+    (4, 4), (4, 6), (4, 8), (4, 10), (4, 12), (4, 14), (4, 16), (2, 8), (2, 12), (2, 16),
+)  # fmt: skip
+#: The same of two and of four warps each.
+SEVERAL = {2: ((4, 4), (4, 6), (4, 8), (2, 8), (2, 12), (2, 16)), 4: ((2, 4), (2, 6), (2, 8))}
+#: Lanes that share short rows, and blocks of a multiprocessor then. The shortest rows that may be gone
+#: through piece by piece, in bytes, and their warps.
+LANES, NARROW, PIECES_FROM, PIECE_WARPS = (8, 16), (4, 5, 6, 7, 8), 16384, (4, 8, 16)
+#: Blocks of a multiprocessor, as parts of the most that there may be.
+PARTS = (1, 0.875, 0.75, 0.625, 0.5, 0.375, 0.25)
 
 
 def applies(fusion: Fusion, schedule: RowSchedule, width: int) -> bool:
@@ -48,14 +57,20 @@ def chosen(fusion: Fusion, schedule: RowSchedule, width: int) -> RowSchedule:
 
 
 def ranked(fusion: Fusion, width: int) -> list[RowSchedule]:
-    """The menu by the time that the model gives, first what registers hold; what no kernel can do is left
-    out."""
-    model, timed = Model(fusion), []
-    for number, s in enumerate(menu(fusion, width)):
+    """The menu by the time that the model gives; what no kernel can do is left out."""
+    found = launches(fusion, width)
+    cycles = Estimate(fusion).cycles([x for _, x in found])
+    return [found[n][0] for _, n in sorted(zip(cycles.tolist(), range(len(found)), strict=True))]
+
+
+def launches(fusion: Fusion, width: int) -> list[tuple[RowSchedule, RowLaunch]]:
+    """The schedules of the menu that a kernel can have, each with what it is when nothing is left open."""
+    model, found = Estimate(fusion), []
+    for s in menu(fusion, width):
         fitted = done(fusion, s, width)
         if fitted is not None:
-            timed.append((model.short(fitted, width), model.predicted(fitted, width), number, s))
-    return [s for *_, s in sorted(timed)]
+            found.append((s, model.launch(fitted, width)))
+    return found
 
 
 def done(fusion: Fusion, schedule: RowSchedule, width: int) -> RowSchedule | None:
@@ -92,12 +107,14 @@ def _made(width: int, size: int) -> Iterator[RowSchedule]:
                 yield replace(plain, warps=1, rows=rows, blocks_per_sm=blocks, lanes=32, reread="no")
             for lanes in LANES:
                 if width <= lanes * HELD // 2:
-                    for blocks in (6, 8):
+                    for blocks in NARROW:
                         yield replace(plain, warps=1, rows=8, blocks_per_sm=blocks, lanes=lanes, reread="no")
             continue
         for blocks in _blocks(warps):
             for reread in rereads:
                 yield replace(plain, warps=warps, rows=1, blocks_per_sm=blocks, reread=reread)
+        for rows, blocks in SEVERAL.get(warps, ()):
+            yield replace(plain, warps=warps, rows=rows, blocks_per_sm=blocks, reread="no")
     for warps in PIECE_WARPS if size >= PIECES_FROM else ():
         for blocks in _blocks(warps):
             yield replace(plain, warps=warps, blocks_per_sm=blocks, stream="yes")
@@ -105,7 +122,7 @@ def _made(width: int, size: int) -> Iterator[RowSchedule]:
 
 def _blocks(warps: int) -> list[int]:
     most = min(MOST_BLOCKS, THREADS // (warps * 32))
-    return sorted({most, -(-most * 3 // 4), -(-most // 2), -(-most // 4)}, reverse=True)
+    return sorted({math.ceil(most * part) for part in PARTS}, reverse=True)
 
 
 __all__ = ["MEASURED", "applies", "chosen", "done", "menu", "ranked"]

@@ -14,6 +14,7 @@ import contextlib
 import ctypes
 import json
 import logging
+import math
 import os
 import pickle
 import queue
@@ -21,6 +22,7 @@ import struct
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -140,12 +142,20 @@ class Provers:
         if count:
             self.warm(len(self._workers) + count)
 
-    def wait(self, kernels: Iterable[Ahead]) -> None:
-        """Returns when all of these that were started are proved, or given up."""
-        for one in kernels:
-            done = self._begun.get(one.key)
-            if done is not None:
-                done.wait(_patience(one))
+    def wait(self, kernels: Iterable[Ahead], seconds: float = math.inf) -> list[bool]:
+        """Returns when all of these that were started are proved, or given up, or after some seconds.
+
+        Of each: whether there is nothing to wait for any more.
+        """
+        until = time.monotonic() + seconds
+        return [self._done(one, max(0.0, until - time.monotonic())) for one in kernels]
+
+    def _done(self, one: Ahead, seconds: float) -> bool:
+        done = self._begun.get(one.key)
+        if done is None:
+            return True
+        patience = _patience(one)
+        return done.wait(min(patience, seconds)) or seconds >= patience
 
 
 @lru_cache(maxsize=1)

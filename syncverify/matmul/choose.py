@@ -10,16 +10,8 @@ from typing import Any, Literal
 from syncverify.base.source import InputError
 from syncverify.matmul import split
 from syncverify.matmul.cards import Card, here
-from syncverify.matmul.cost import (
-    LONG,
-    Coefficients,
-    Facts,
-    clusters_of,
-    counted,
-    microseconds,
-    steps_of,
-    tile_name,
-)
+from syncverify.matmul.cost import LONG, Facts, clusters_of, steps_of
+from syncverify.matmul.estimate import Launch, estimated
 from syncverify.matmul.lower import computed, stages_of
 from syncverify.matmul.problem import Problem
 from syncverify.matmul.schedule import Schedule
@@ -54,8 +46,6 @@ LEAST_FITTED = 40
 #: may share one at most: behind whole ones; clusters, by their multiplying warpgroups.
 SLOW = {(128, 192), (128, 64)}
 MOST_BEHIND, MOST_CLUSTERS = 6, {1: 6, 2: 4, 3: 2}
-#: What the model has to promise of splits behind whole tiles: blocks at many places along K share less of L2.
-MARGIN = 1.03
 #: Fields of the schedules in front that are changed for tuning, by their place in the ranking.
 VARIATIONS: tuple[tuple[int, dict[str, Any]], ...] = (
     (0, {}), (1, {}), (2, {}), (0, {"pending": 1}), (3, {}), (0, {"group": 4}), (4, {}), (5, {}),
@@ -65,17 +55,16 @@ VARIATIONS: tuple[tuple[int, dict[str, Any]], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """A schedule of the menu, its slots of the ring, and the name of its tile."""
+    """A schedule of the menu, and its slots of the ring."""
 
     schedule: Schedule
     stages: int
-    tile: str
 
 
 def menu(problem: Problem, sizes: Mapping[str, int], multiprocessors: int = 132) -> list[Schedule]:
     """The schedules that the problem allows at those sizes: none that leaves half of its tiles empty, whole
     tiles persistent where there are several turns of them, shared ones where these leave SMs idle."""
-    return [f.schedule for f in _forms_for(problem, sizes, multiprocessors)]
+    return [x.schedule for x in launches(problem, sizes, multiprocessors)]
 
 
 def forms(problem: Problem) -> list[Schedule]:
@@ -94,17 +83,10 @@ def ranked(
 ) -> list[Schedule]:
     """The menu by the time that the model gives for the card, or this machine's; dependent launches where
     they are short."""
-    c = (card or here()).coefficients
-    facts = {kind: Facts.of(p) for kind, p in _kinds(problem)}
-    timed = [
-        (
-            _time(c, facts[f.schedule.by_columns], f, computed(f.schedule, sizes), multiprocessors),
-            n,
-            f.schedule,
-        )
-        for n, f in enumerate(_forms_for(problem, sizes, multiprocessors))
-    ]
-    return [replace(s, dependent=time < LONG) for time, _, s in sorted(timed)]
+    found = launches(problem, sizes, multiprocessors)
+    times = estimated(card or here(), found, multiprocessors)
+    order = sorted(zip(times.tolist(), range(len(found)), strict=True))
+    return [replace(found[n].schedule, dependent=time < LONG) for time, n in order]
 
 
 def choose(
@@ -125,10 +107,9 @@ def predicted(
     card: Card | None = None,
 ) -> float:
     """Microseconds that the model gives a launch."""
-    problem = problem.computed(schedule.by_columns)
-    form = _Form(schedule, stages_of(problem, schedule), tile_name(schedule))
-    coefficients, sizes = (card or here()).coefficients, computed(schedule, sizes)
-    return _time(coefficients, Facts.of(problem), form, sizes, multiprocessors)
+    problem, sizes = problem.computed(schedule.by_columns), computed(schedule, sizes)
+    launch = Launch(Facts.of(problem), schedule, stages_of(problem, schedule), sizes)
+    return float(estimated(card or here(), [launch], multiprocessors)[0])
 
 
 def candidates(
@@ -174,25 +155,17 @@ def proved_soon(schedule: Schedule) -> bool:
     return (schedule.tile_m, schedule.tile_n) not in SLOW and schedule.split_k <= MOST_BEHIND
 
 
-def _time(
-    c: Coefficients, facts: Facts, form: _Form, sizes: Mapping[str, int], multiprocessors: int
-) -> float:
-    s = form.schedule
-    found = microseconds(
-        c, counted(facts, s, form.stages, sizes, multiprocessors), c.tiles.get(form.tile, 1.0)
-    )
-    return found * MARGIN if s.split_k > 1 and s.persistent else found
-
-
-def _forms_for(problem: Problem, sizes: Mapping[str, int], multiprocessors: int) -> list[_Form]:
-    found: list[_Form] = []
+def launches(problem: Problem, sizes: Mapping[str, int], multiprocessors: int) -> list[Launch]:
+    """The launches of the menu at those sizes."""
+    found: list[Launch] = []
     for by_columns, p in _kinds(problem):
-        own = {**sizes, "M": sizes["N"], "N": sizes["M"]} if by_columns else sizes
+        own = {**sizes, "M": sizes["N"], "N": sizes["M"]} if by_columns else dict(sizes)
         staged = not own["M" if by_columns else "N"] % (16 // min(p.output_sizes))
         if by_columns and not staged:
             continue
-        every = _forms(*_key(p, staged), fitting(own["N"]), by_columns)
-        found += [f for f in every if _suits(f.schedule, p, own, multiprocessors)]
+        facts, every = Facts.of(p), _forms(*_key(p, staged), fitting(own["N"]), by_columns)
+        some = [f for f in every if _suits(f.schedule, p, own, multiprocessors)]
+        found += [Launch(facts, f.schedule, f.stages, own) for f in some]
     return found
 
 
@@ -282,8 +255,10 @@ def _whole(tile: Schedule, prologue: bool) -> Iterator[Schedule]:
     """Whole tiles: alone, in clusters above or beside each other, each also persistent."""
     for cluster, adjacent in ((1, False), (2, False), (2, True)):
         for persistent in (False, True):
-            # one group in flight pays where one warpgroup multiplies alone; its proofs in clusters take long
-            alone = tile.consumers == 1 and tile.resident == 1 and not (cluster > 1 and persistent)
+            # one group in flight pays where one warpgroup multiplies alone; its proofs in clusters take long,
+            # persistent ones or by columns
+            alone = tile.consumers == 1 and tile.resident == 1
+            alone = alone and not (cluster > 1 and (persistent or tile.by_columns))
             pending: Literal[0, 1] = 1 if alone and not prologue else 0
             yield replace(
                 tile,
@@ -310,7 +285,7 @@ def _stored(s: Schedule, outputs: list[int], rights: int, staged: bool, along_n:
             stages = form.fitted_stages(form.staging(outputs), rights, along_n)
         except InputError:
             continue
-        return _Form(form, stages, tile_name(form))
+        return _Form(form, stages)
     return None
 
 

@@ -17,14 +17,19 @@ MOST = 2**31 - 1
 
 
 def select_symbol(
-    space: SymbolicContext, name: str, keys: list[Any], arms: list[Any], turn: Any, real: Callable[[], Any]
+    space: SymbolicContext,
+    name: str,
+    keys: list[Any],
+    arms: list[Any],
+    iteration: Any,
+    real: Callable[[], Any],
 ) -> Any:
-    """What comparisons choose among some values in the ``turn``-th iteration of a loop, ``real`` by asking.
+    """What comparisons choose among some values in an ``iteration`` of a loop, ``real`` by asking.
 
     While forgetting, what is open is an unknown of that iteration instead, the same for all who compare and
     choose the same; of it is known that it is 1 or more, if all values are.
     """
-    key = space.path._key((name, *keys, *arms, turn))
+    key = space.path._key((name, *keys, *arms, iteration))
     sized = any(isinstance(k, AffineTerm) for k in keys) and not space.is_speculative
     if key not in space.path.memo and not sized:
         return real()

@@ -141,13 +141,13 @@ class SymbolicContext:
         """What was read from memory: one value for one key on this path. Keys may have terms in them."""
         return self.path.memo_symbol(key, lambda: self.symbol(name, low, high))
 
-    def fresh_per_iteration(self, name: str, turn: Any) -> Any:
-        """The size ``name`` in the ``turn``-th turn (a number or a term): the same for all who ask."""
+    def fresh_per_iteration(self, name: str, iteration: Any) -> Any:
+        """The size ``name`` in the ``iteration``-th turn (a number or a term): the same for all who ask."""
         self.havocked.add(name)
         root = self.root
         if not self.havocs or root is None:
             return self.path.sizes[name]
-        return self.path.memo_symbol((name, turn), lambda: self._copy(root.sizes[name]))
+        return self.path.memo_symbol((name, iteration), lambda: self._copy(root.sizes[name]))
 
     def fresh_copy(self, name: str) -> Any:
         """The same once more, for others who need not agree."""
@@ -399,9 +399,9 @@ class SymbolicContext:
         found = self.path.decide(c, parts)
         if found is not None:
             return found
-        turns = None if self.is_speculative else as_iteration_count(self, c, parts)
-        if turns is not None:
-            return self.at_least(turns)
+        count = None if self.is_speculative else as_iteration_count(self, c, parts)
+        if count is not None:
+            return self.at_least(count)
         if not self.is_speculative:
             self.branched_sizes.update(*(self._sources[a] for a, _ in parts))
             raise UndecidedBranch(c, parts)

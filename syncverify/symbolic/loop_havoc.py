@@ -22,11 +22,11 @@ def havoc_iteration(
     values: list[Any],
     trips: list[Any],
     kept: list[Any],
-    turn: Any,
+    iteration: Any,
     some: bool = False,
     pairs: bool = False,
 ) -> list[Any]:
-    """Values that do not change, in the ``turn``-th iteration of a loop: those that have to do with ``trips``
+    """Values that do not change, in an ``iteration`` of a loop: those that have to do with ``trips``
     over other unknowns in every iteration, the same for all who ask, of which as much is known as is now of
     theirs. The values themselves if ``kept`` ones have to do with them; ``some``: only those that do.
     ``pairs``: what counts twice as often as trips do is of this iteration and the next."""
@@ -52,8 +52,8 @@ def havoc_iteration(
                 space.at_least(space.term(c, ((a, k),)))
     if space.round_robin is not None:
         space.round_robin.havocked_names |= {space.symbols[space.parent_of(a)].name for a in near}
-    new = _twins(space, near, turn)
-    next_ = _twins(space, near, turn + 1) if pairs and counts_twice(space, values, trips) else new
+    new = _twins(space, near, iteration)
+    next_ = _twins(space, near, iteration + 1) if pairs and counts_twice(space, values, trips) else new
     once = _once(space, trips)
 
     def moved(v: Any) -> Any:
@@ -80,12 +80,12 @@ def _once(space: SymbolicContext, trips: list[Any]) -> dict[int, int]:
     return {a: k for v in trips for a, k in space.of(space.resolved(v))[1]}
 
 
-def _twins(space: SymbolicContext, near: set[int], turn: Any) -> dict[int, Any]:
+def _twins(space: SymbolicContext, near: set[int], iteration: Any) -> dict[int, Any]:
     """New unknowns for some symbols in an iteration, of which as much is known."""
     new: dict[int, Any] = {}
     made = False
     for a in sorted(near):
-        key = (ITERATION, space.term(0, ((a, 1),)), turn)
+        key = (ITERATION, space.term(0, ((a, 1),)), iteration)
         made |= space.path._key(key) not in space.path.memo
         new[a] = space.path.memo_symbol(key, partial(space.fresh_like, a))
     if made:

@@ -51,7 +51,7 @@ class SymbolicAgent(Agent, Protocol):
     def fork(self) -> SymbolicAgent:
         """An independent copy at the same point."""
 
-    def turns(self) -> Mapping[str, Any]:
+    def iterations(self) -> Mapping[str, Any]:
         """For each size that it takes by ``SymbolicContext.fresh_per_iteration``: the turn of its next
         request.
         """

@@ -30,11 +30,11 @@ def ratio(space: SymbolicContext, x: Any, step: Any) -> Any:
     a = _unit(space, step)
     if a is None:
         return None
-    turn, rest = divided(space, space.of(space.resolved(x)), a)
+    quotient, rest = divided(space, space.of(space.resolved(x)), a)
     found = _quotient(space, rest, a)
     if found is not None:
-        return turn + found
-    return None if turn.__class__ is int and turn == 0 else turn + space.quotient(rest, step)
+        return quotient + found
+    return None if quotient.__class__ is int and quotient == 0 else quotient + space.quotient(rest, step)
 
 
 def modulo(space: SymbolicContext, x: Any, step: Any) -> Any:
@@ -49,30 +49,30 @@ def as_iteration_count(space: SymbolicContext, c: int, parts: Parts) -> Any:
     if not asked and not any(space.symbols[a].widened for a, _ in parts):
         return None  # nobody has asked for a quotient, and nothing counts
     for a in _steps(space, parts):
-        turn, rest = divided(space, (c, parts), a)
+        quotient, rest = divided(space, (c, parts), a)
         if not space.of(rest)[1]:
             continue
-        counts = any(space.symbols[b].widened for b, _ in space.of(turn)[1])
+        counts = any(space.symbols[b].widened for b, _ in space.of(quotient)[1])
         if (counts or _known(space, rest, a)) and space.path.implies(-1, ((a, 1),)):
             found = _quotient(space, rest, a)
             if found is not None:
-                return turn + found
+                return quotient + found
     return None
 
 
 def divided(space: SymbolicContext, x: Sum, a: int) -> tuple[Any, Any]:
-    """``turn`` and ``rest`` of ``x == turn * a + rest``, all multiples of the symbol in the first."""
-    turn: Any = 0
+    """``quotient`` and ``rest`` of ``x == turn * a + rest``, all multiples of the symbol in the first."""
+    quotient: Any = 0
     rest: Any = x[0]
     for b, k in x[1]:
         pair = space.symbols[b].factors
         if b == a:
-            turn = turn + k
+            quotient = quotient + k
         elif pair is not None and a in pair:
-            turn = turn + space.term(0, ((pair[pair[0] == a], k),))
+            quotient = quotient + space.term(0, ((pair[pair[0] == a], k),))
         else:
             rest = rest + space.term(0, ((b, k),))
-    return turn, rest
+    return quotient, rest
 
 
 def _sizes(path: PathCondition) -> set[int]:
@@ -113,10 +113,10 @@ def _quotient(space: SymbolicContext, rest: Any, a: int) -> Any:
     sizes = _sizes(space.path)
     if not parts or a not in sizes or not sizes.issuperset(b for b, _ in parts):
         return None
-    x, turned = _canonical(space, rest)
+    x, canonical = _canonical(space, rest)
     key = (RATIO, x, space.term(0, ((a, 1),)))
     found = space.resolved(space.path.memo_symbol(key, lambda: _made(space, x, a)))
-    return -1 - found if turned else found
+    return -1 - found if canonical else found
 
 
 def _made(space: SymbolicContext, x: Any, a: int) -> Any:

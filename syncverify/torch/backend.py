@@ -28,6 +28,7 @@ from syncverify.torch.candidate import (
 from syncverify.torch.choice import ALWAYS, CHOICES, FASTER, NEVER, SlowerError, templates
 from syncverify.torch.dims import UnfitError
 from syncverify.torch.graphs import expand, sort
+from syncverify.torch.kept import cache_identity, compiled_before
 from syncverify.torch.losses import recomputed
 from syncverify.torch.partition import Partition, partition
 from syncverify.torch.region import is_constant, is_view
@@ -40,8 +41,9 @@ from syncverify.torch.runners import (
     RefusedError,
     Runner,
     SimulatorRunner,
+    shared_runner,
 )
-from syncverify.torch.trials import faster
+from syncverify.torch.trials import faster, promising
 
 log = logging.getLogger("syncverify.torch")
 
@@ -56,7 +58,8 @@ class Backend:
 
     ``runner`` makes the kernels. ``least`` is the number of operations from which on a group becomes one.
     ``use``: kernels that are faster than Inductor's code, always, or never. ``inductor``: settings of
-    Inductor. ``report`` grows with every graph that is compiled.
+    Inductor. ``report`` grows with every graph that is compiled. ``cached``: AOTAutograd may find
+    all of it on disk, of another process; then nothing is compiled, and nothing reported.
     """
 
     runner: Runner
@@ -64,6 +67,7 @@ class Backend:
     use: str = ALWAYS
     inductor: Mapping[str, Any] = field(default_factory=dict)
     report: Report = field(default_factory=Report)
+    cached: bool = False
 
     def __call__(self, module: GraphModule, inputs: Sequence[Any]) -> Any:
         from torch._functorch import config
@@ -72,12 +76,41 @@ class Backend:
         mend(module)
         if isinstance(self.runner, ProvingRunner):
             return self._prove(module, inputs)
-        # that cache keeps graphs by what they compute, and knows of no backend
-        with config.patch(enable_autograd_cache=False), recomputed(), self._foreseen():
+        # that cache keeps graphs by what they compute and by settings, of which a pass is one
+        patches, identity = dict(self.inductor), self._identity_for_caches(inputs)
+        if identity is not None:
+            patches["joint_custom_post_pass"] = identity
+            self._warm(identity, module, inputs)
+        kept = bool(config.enable_autograd_cache and identity is not None)
+        with config.patch(enable_autograd_cache=kept), recomputed(), self._foreseen():
             return compile_fx(
                 module, list(inputs), inner_compile=self._compile, decompositions=table.decompositions(),
-                config_patches=dict(self.inductor) or None,
+                config_patches=patches or None,
             )  # fmt: skip
+
+    def _warm(self, identity: Any, module: GraphModule, inputs: Sequence[Any]) -> None:
+        """Begins processes that prove, where there will be something to prove."""
+        warm = getattr(self.runner, "warm", None)
+        devices = {x.device for x in inputs if isinstance(x, torch.Tensor)}
+        if warm is None or self.use == NEVER or all(map(self.runner.why_not, devices)):
+            return
+        kinds = [(x.dtype, x.shape, x.stride()) if isinstance(x, torch.Tensor) else x for x in inputs]
+        if not compiled_before(identity, f"{module.code} {kinds}"):
+            warm()
+
+    def _identity_for_caches(self, inputs: Sequence[Any]) -> Any:
+        """A pass that does nothing, and tells caches which backend this is; None: they keep nothing of it.
+
+        Operators of sizes that are symbols cannot be made again by another process.
+        """
+        from torch._inductor import config
+
+        sizes = [n for x in inputs for n in (x.shape if isinstance(x, torch.Tensor) else (x,))]
+        if not self.cached or not all(isinstance(n, int) for n in sizes):
+            return None
+        if "joint_custom_post_pass" in self.inductor or config.joint_custom_post_pass is not None:
+            return None
+        return cache_identity(f"{self.runner} {self.least} {self.use}")
 
     def _prove(self, module: GraphModule, inputs: Sequence[Any]) -> Any:
         """Graphs of fake tensors, of which nothing is compiled but kernels: no GPU is needed."""
@@ -110,7 +143,7 @@ class Backend:
 
         def divided(*args: Any, **settings: Any) -> Any:
             forward, backward = plain(*args, **settings)
-            begin_proofs(grouped(backward, self.runner, self.least)[2], self.runner)
+            begin_proofs(self._wanted(backward), self.runner)
             return forward, backward
 
         compile_fx.min_cut_rematerialization_partition = divided
@@ -118,6 +151,11 @@ class Backend:
             yield
         finally:
             compile_fx.min_cut_rematerialization_partition = plain
+
+    def _wanted(self, module: GraphModule) -> list[Candidate]:
+        """The candidates whose proofs will be needed."""
+        module, _, candidates = grouped(module, self.runner, self.least, self.use == FASTER)
+        return promising(module, candidates, self.runner) if self.use == FASTER else candidates
 
     def _compile(self, module: GraphModule, inputs: Sequence[Any], **settings: Any) -> Any:
         """One graph, as Inductor's own compiler of it: forward, backward, or both."""
@@ -260,10 +298,6 @@ def _of_inductor(name: str) -> bool:
     return name in config.get_config_copy()
 
 
-#: One for the process and each number of seconds, so that functions share kernels.
-_default: dict[float, Runner] = {}
-
-
 def backend(
     module: GraphModule, inputs: Sequence[Any], *, options: Mapping[str, Any] | None = None,
     mode: str | None = None, **_: Any,
@@ -272,8 +306,10 @@ def backend(
     given = dict(options or {})
     if "runner" not in given:
         seconds = checked_seconds(given.pop("proof_seconds", PROOF_SECONDS))
-        given["runner"] = _default.setdefault(seconds, GateRunner(proof_seconds=seconds))
-    return make_backend(given, mode)(module, inputs)
+        given["runner"] = shared_runner(proof_seconds=seconds)
+    found = make_backend(given, mode)
+    found.cached = isinstance(found.runner, GateRunner)
+    return found(module, inputs)
 
 
 def explain(function: Callable[..., Any], *, runner: Runner | str = "gate", least: int = 2) -> Explained:

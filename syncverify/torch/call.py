@@ -13,8 +13,10 @@ import sympy
 import torch
 from torch.fx import GraphModule, Node
 
+from syncverify.fusion import Fusion
 from syncverify.fusion.graph import Output
 from syncverify.fusion.row_strides import known, pitch
+from syncverify.matmul.problem import Problem
 from syncverify.torch.dims import UnfitError, extent
 from syncverify.torch.layouts import ALIGNMENT, Layout, expressions, numbers, steps, views
 from syncverify.torch.region import value_of
@@ -29,6 +31,22 @@ _MOST_READY = 256
 #: Extents of dimensions; each result's shape, and strides where its rows lie apart; layouts of such tensors;
 #: the sizes that all this follows from.
 Computed = tuple[tuple[int, ...], list[tuple[list[int], list[int]]], dict[str, Layout], tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class Called:
+    """What a call needs of a translation. ``names``: of the kernel's tensors; ``dtypes``: of its results."""
+
+    fusion: Fusion
+    problem: Problem | None
+    names: tuple[str, ...]
+    dtypes: tuple[torch.dtype, ...]
+
+
+def called_of(translation: Translation) -> Called:
+    """What a call needs of it."""
+    names, dtypes = tensor_names(translation), [value_of(n).dtype for n in translation.outputs]
+    return Called(translation.fusion, translation.problem, tuple(names), tuple(dtypes))
 
 
 @dataclass(frozen=True)
@@ -68,12 +86,19 @@ def shapes_of(translation: Translation, arguments: Sequence[Node]) -> Shapes:
     strided = tuple(apart for apart, _ in called)
     hints = _hinted(translation, dict(zip(dims, usual[0], strict=True)), usual[2])
     if not symbols:
-        return Shapes(dims, lambda _: usual, hints, True, strided)
+        return fixed(dims, usual, hints, strided)
     sources = [_source(s, arguments) for s in symbols]
     remembered = lru_cache(maxsize=256)(lambda *values: computed(values))
     return Shapes(
         dims, lambda given: remembered(*[source(given) for source in sources]), hints, strided=strided
     )
+
+
+def fixed(
+    dims: tuple[str, ...], computed: Computed, hint: dict[str, int], strided: tuple[bool, ...]
+) -> Shapes:
+    """Shapes that are the same in every call."""
+    return Shapes(dims, lambda _: computed, hint, True, strided)
 
 
 def _hinted(translation: Translation, sizes: dict[str, int], layouts: dict[str, Layout]) -> dict[str, int]:
@@ -156,31 +181,32 @@ class Fused:
     """
 
     def __init__(
-        self, translation: Translation, nodes: GraphModule, kernel: Kernel, shapes: Shapes,
-        inputs: Sequence[int], region: Region,
+        self, called: Called, nodes: GraphModule, kernel: Kernel, shapes: Shapes, inputs: Sequence[int],
+        region: Region,
     ) -> None:  # fmt: skip
         self.nodes = nodes
         self.region = region
+        self.called = called
         self._kernel = kernel
-        self._shapes = shapes
-        self._inputs = tuple(inputs)
-        self._outputs = tuple(value_of(n).dtype for n in translation.outputs)
-        self._fusion = translation.fusion
-        self._names = tensor_names(translation)
-        problem = translation.problem
+        self.shapes = shapes
+        self.inputs = tuple(inputs)
+        self._outputs = called.dtypes
+        self._fusion = called.fusion
+        self._names = called.names
+        problem = called.problem
         self._turned = problem.turned if problem is not None else ()
         self._refused: set[tuple[int, ...]] = set()
         self._seen: dict[Any, tuple[dict[str, int], set[str]]] = {}
         self._ready: dict[tuple[Any, ...], Ready] = {}
         self._last: tuple[list[Any], Ready] | None = None
         takes = sum(n.op == "placeholder" for n in nodes.graph.nodes)
-        self._plain = self._inputs == tuple(range(takes))
+        self._plain = self.inputs == tuple(range(takes))
         self.count = len(self._outputs)
         self._single = self.count == 1
 
     def __call__(self, *given: Any) -> Any:
         """The results; one alone is no tuple."""
-        inputs = given if self._plain else [given[at] for at in self._inputs]
+        inputs = given if self._plain else [given[at] for at in self.inputs]
         last = self._last
         if last is not None and [x.stride() for x in inputs] == last[0]:
             # of sizes that never change, only where the tensors lie is left to see
@@ -188,7 +214,7 @@ class Fused:
             addresses = [x.data_ptr() for x in inputs]
             if torch.cuda.current_device() == ready.device and aligned(addresses):
                 return self._returned(ready(addresses))
-        computed = self._shapes.compute(given)
+        computed = self.shapes.compute(given)
         key = (computed[3], inputs[0].get_device(), *[x.stride() for x in inputs])
         found = self._ready.get(key)
         if found is not None and torch.cuda.current_device() == found.device:
@@ -201,7 +227,7 @@ class Fused:
         """Writes its one result into a tensor of Inductor's, of the shape and strides of a call's."""
         last = self._last
         if last is not None:
-            inputs = given if self._plain else [given[at] for at in self._inputs]
+            inputs = given if self._plain else [given[at] for at in self.inputs]
             addresses = [x.data_ptr() for x in (*inputs, out)]
             ready = last[1]
             here = torch.cuda.current_device() == ready.device
@@ -213,9 +239,9 @@ class Fused:
     @property
     def result(self) -> tuple[list[int], list[int], torch.dtype] | None:
         """Shape, strides and type of its result, where there is one and its sizes never change."""
-        if not self._single or not self._shapes.static:
+        if not self._single or not self.shapes.static:
             return None
-        ((shape, strides),) = self._shapes.compute(())[1]
+        ((shape, strides),) = self.shapes.compute(())[1]
         return shape, strides or list(torch.empty(shape, device="meta").stride()), self._outputs[0]
 
     def _returned(self, made: Sequence[Any]) -> Any:
@@ -223,12 +249,12 @@ class Fused:
 
     def fake(self, *given: Any) -> Any:
         """Results without elements, of the shapes and strides of a call's."""
-        if self._shapes.static:
-            kinds = [(s, strides or None) for s, strides in self._shapes.compute(())[1]]
+        if self.shapes.static:
+            kinds = [(s, strides or None) for s, strides in self.shapes.compute(())[1]]
         else:
-            own = zip(self.nodes(*given), self._shapes.strided, strict=True)
+            own = zip(self.nodes(*given), self.shapes.strided, strict=True)
             kinds = [(x.shape, x.stride() if strided else None) for x, strided in own]
-        device = given[self._inputs[0]].device
+        device = given[self.inputs[0]].device
         made = [
             torch.empty(s, dtype=dtype, device=device)
             if strides is None
@@ -247,7 +273,7 @@ class Fused:
     def _found(self, given: Sequence[Any], computed: Computed, key: tuple[Any, ...]) -> Sequence[Any]:
         """A call of which not everything is known yet, or whose inputs have to be copied."""
         sizes, shapes, layouts, _ = computed
-        device = given[self._inputs[0]].device
+        device = given[self.inputs[0]].device
         made = [
             torch.empty_strided(s, strides, dtype=dtype, device=device)
             if strides
@@ -258,7 +284,7 @@ class Fused:
             return self._by_torch(given, made)
         tensors: dict[str, tuple[Any, Layout]] = {}
         if layouts:
-            pairs = zip(self._names, (*(given[at] for at in self._inputs), *made), strict=True)
+            pairs = zip(self._names, (*(given[at] for at in self.inputs), *made), strict=True)
             tensors = {n: (x, layouts[n]) for n, x in pairs if n in layouts}
         named, apart = self._views(sizes, tensors)
         if not self._kernel.prepared(named, device) and _capturing(device):
@@ -266,7 +292,7 @@ class Fused:
             return self._by_torch(given, made)
         inputs = [
             stored(given[at], self._turned[k : k + 1] == (True,), name in apart)
-            for k, (at, name) in enumerate(zip(self._inputs, self._names, strict=False))
+            for k, (at, name) in enumerate(zip(self.inputs, self._names, strict=False))
         ]
         # a result whose rows no kernel can write where they belong is copied there
         outputs = [
@@ -281,7 +307,7 @@ class Fused:
             log.warning("%s is left to torch for %s: %s", self.region.name, named, e)
             return self._by_torch(given, made)
         places = [x.data_ptr() for x in inputs]
-        if places == [given[at].data_ptr() for at in self._inputs] and all(map(operator.is_, outputs, made)):
+        if places == [given[at].data_ptr() for at in self.inputs] and all(map(operator.is_, outputs, made)):
             self._keep(key, named, made)
         return [x if x is y else x.copy_(y) for x, y in zip(made, outputs, strict=True)]
 
@@ -296,7 +322,7 @@ class Fused:
         if len(self._ready) >= _MOST_READY:
             self._ready.clear()
         self._ready[key] = Ready(run, run.device, _maker(device), results)
-        if self._shapes.static:
+        if self.shapes.static:
             self._last = list(key[2:]), self._ready[key]
 
     def _views(
@@ -306,7 +332,7 @@ class Fused:
         places = tuple((x.stride(), x.data_ptr() % ALIGNMENT) for x, _ in tensors.values())
         found = self._seen.get((sizes, places))
         if found is None:
-            named = dict(zip(self._shapes.dims, sizes, strict=True))
+            named = dict(zip(self.shapes.dims, sizes, strict=True))
             found = views(self._fusion, named, tensors) if tensors else (named, set())
             self._seen[sizes, places] = found
         return found
@@ -344,4 +370,4 @@ def prepare(kernel: Kernel, shapes: Shapes, device: torch.device, region: Region
     region.status = kernel.prepare(shapes.hint, device)
 
 
-__all__ = ["Fused", "Shapes", "prepare", "shapes_of", "stored"]
+__all__ = ["Called", "Fused", "Shapes", "called_of", "fixed", "prepare", "shapes_of", "stored"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import math
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,15 +13,15 @@ import torch
 from torch.fx import Graph, GraphModule, Node
 
 from syncverify.base.source import InputError
-from syncverify.torch import operators
-from syncverify.torch.call import Fused, prepare, shapes_of
+from syncverify.torch import kept, operators
+from syncverify.torch.call import Fused, called_of, prepare, shapes_of
 from syncverify.torch.context import alone
 from syncverify.torch.dims import UnfitError
 from syncverify.torch.graphs import replace
 from syncverify.torch.partition import Found
 from syncverify.torch.region import value_of
 from syncverify.torch.report import Region
-from syncverify.torch.runners import RefusedError, Runner
+from syncverify.torch.runners import GateRunner, RefusedError, Runner
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,19 +71,17 @@ def operation(node: Node) -> str:
     return str(getattr(node.target, "__name__", node.target))
 
 
-def _kernels(candidates: Sequence[Candidate], runner: Runner) -> dict[torch.device, list[Any]]:
-    """What has to be proved for candidates, by device: each kernel with the sizes at hand, once."""
-    found: dict[str, tuple[torch.device, Any]] = {}
+def _kernels(candidates: Sequence[Candidate], runner: Runner) -> dict[torch.device, dict[str, Any]]:
+    """What has to be proved for candidates, by device and name: each kernel with the sizes at hand, once."""
+    kernels: dict[torch.device, dict[str, Any]] = {}
     for c in candidates:
-        if c.name not in found and operators.known(c.name, runner) is None and not runner.why_not(c.device):
+        own = kernels.setdefault(c.device, {})
+        if c.name not in own and operators.known(c.name, runner) is None and not runner.why_not(c.device):
             t = c.found.translation
             with contextlib.suppress(UnfitError):
                 hint = shapes_of(t, c.arguments).hint
                 if 0 not in hint.values():
-                    found[c.name] = c.device, (t.problem or t.fusion, hint)
-    kernels: dict[torch.device, list[Any]] = {}
-    for device, kernel in found.values():
-        kernels.setdefault(device, []).append(kernel)
+                    own[c.name] = t.problem or t.fusion, hint
     return kernels
 
 
@@ -90,21 +90,29 @@ def begin_proofs(candidates: Sequence[Candidate], runner: Runner) -> None:
     ahead = getattr(runner, "ahead", None)
     if ahead is not None:
         for device, kernels in _kernels(candidates, runner).items():
-            ahead(kernels, device)
+            ahead(list(kernels.values()), device)
 
 
-def prove_ahead(candidates: Sequence[Candidate], runner: Runner) -> None:
-    """Proves the kernels of candidates side by side, where the runner can; one that fails says so later."""
+def prove_ahead(candidates: Sequence[Candidate], runner: Runner, seconds: float = math.inf) -> set[str]:
+    """Proves the kernels of candidates side by side, where the runner can; one that fails says so later.
+
+    The names of those that are not proved, or given up, after some seconds.
+    """
     begin_proofs(candidates, runner)
     settled = getattr(runner, "settled", None)
+    late: set[str] = set()
     if settled is not None:
+        until = time.monotonic() + seconds
         for device, kernels in _kernels(candidates, runner).items():
-            settled(kernels, device)
+            left = max(0.0, until - time.monotonic())
+            found = settled(list(kernels.values()), device, left)
+            late |= {name for name, done in zip(kernels, found, strict=True) if not done}
+    return late
 
 
 def fit(c: Candidate, runner: Runner) -> bool:
     """True; RefusedError or UnfitError where no kernel can be."""
-    operators.check_arguments(c.arguments)
+    operators.kinds_of(c.arguments)
     reason = runner.why_not(c.device)
     if reason:
         raise RefusedError(reason)
@@ -130,8 +138,11 @@ def _made(c: Candidate, runner: Runner) -> Any:
         raise RefusedError(e.message) from e
     prepare(kernel, shapes, c.device, c.region)
     inputs = [c.arguments.index(n) for n in t.inputs]
-    fused = Fused(t, c.nodes, kernel, shapes, inputs, c.region)
-    return operators.make(c.name, fused, c.arguments, runner)
+    called, kinds = called_of(t), operators.kinds_of(c.arguments)
+    fused = Fused(called, c.nodes, kernel, shapes, inputs, c.region)
+    if shapes.static and isinstance(runner, GateRunner):
+        kept.keep(c.name, kept.Kept.of(fused, kinds, c.device, runner))
+    return operators.make(c.name, fused, kinds, runner)
 
 
 __all__ = ["Candidate", "begin_proofs", "candidate", "fit", "operation", "operator_of", "prove_ahead"]

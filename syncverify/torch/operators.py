@@ -1,16 +1,17 @@
 """Regions as operators of torch: Inductor compiles a graph around them, and plans memory and CUDA graphs.
 
 An operator has one name for one computation, one layout of its arguments and one runner, so that equal
-regions share it and Inductor's cache of graphs finds it again in another process.
+regions share it and Inductor's cache of graphs finds it again in another process. There a program may ask for
+an operator that this process has not made. ``makers`` are asked for it then (``kept.py``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch._ops import OpOverload
+from torch._ops import OpOverload, _OpNamespace
 from torch.fx import Graph, Node
 from torch.fx.node import map_arg
 
@@ -23,10 +24,38 @@ _NAMESPACE = "syncverify"
 #: Characters of a name: of what it computes, and of the digest that tells such apart.
 _WORDS, _DIGEST = 40, 16
 #: How programs call operators. It is part of names, because Inductor keeps programs on disk.
-_CALLS = "direct"
+_CALLS = "direct, by the operator"
 _LIBRARY = torch.library.Library(_NAMESPACE, "FRAGMENT")
 #: By name: the runner that an operator was made for, what runs it, and the operator.
 _MADE: dict[str, tuple[Runner, Fused, OpOverload]] = {}
+#: The names of these, and of one that is being made.
+_BEGUN: set[str] = set()
+#: What makes an operator that a program asks for by its name, where it can.
+makers: list[Callable[[str], None]] = []
+
+
+class _Operators(_OpNamespace):  # type: ignore[misc]
+    """``torch.ops.syncverify``, where operators are made when they are asked for."""
+
+    # packets say where they are from by this, as torch's own do
+    __module__ = _OpNamespace.__module__
+
+    def __getattr__(self, op_name: str) -> Any:
+        if not op_name.startswith("_"):
+            for make_one in makers:
+                make_one(op_name)
+        return vars(self).get(op_name) or super().__getattr__(op_name)
+
+
+def _takes_over() -> None:
+    """Puts it in the place of torch's own namespace, with what that has."""
+    namespace = _Operators(_NAMESPACE)
+    for name, found in vars(getattr(torch.ops, _NAMESPACE)).items():
+        setattr(namespace, name, found)
+    setattr(torch.ops, _NAMESPACE, namespace)
+
+
+_takes_over()
 
 
 def identity(graph: Graph, arguments: Sequence[Node], runner: Runner) -> str:
@@ -39,7 +68,8 @@ def identity(graph: Graph, arguments: Sequence[Node], runner: Runner) -> str:
         if n.op != "placeholder"
     ]
     given = [_described(n.meta.get("val")) for n in arguments]
-    return digest("\n".join([_CALLS, runner.name, *given, *lines]))[:_DIGEST]
+    own = f"{runner.name} {getattr(runner, 'policy', '')}"
+    return digest("\n".join([_CALLS, own, *given, *lines]))[:_DIGEST]
 
 
 def _described(x: Any) -> str:
@@ -69,17 +99,20 @@ def fused_of(name: str) -> Fused:
     return _MADE[name][1]
 
 
-def make(name: str, fused: Fused, arguments: Sequence[Node], runner: Runner) -> OpOverload:
-    """Registers the operator; it changes no argument, and its results are new tensors."""
-    takes = ", ".join(f"{_kind(n)} x{k}" for k, n in enumerate(arguments))
+def make(name: str, fused: Fused, kinds: Sequence[str], runner: Runner) -> OpOverload:
+    """Registers the operator, for arguments of such ``kinds``; it changes none, and its results are new."""
+    _BEGUN.add(name)
+    takes = ", ".join(f"{kind} x{k}" for k, kind in enumerate(kinds))
     gives = "Tensor" if fused.count == 1 else f"({', '.join(['Tensor'] * fused.count)})"
     _LIBRARY.define(
         f"{name}({takes}) -> {gives}", tags=(torch.Tag.needs_exact_strides, torch.Tag.pt2_compliant_tag)
     )
     _LIBRARY.impl(name, fused.__call__, "CompositeExplicitAutograd")
     torch.library.register_fake(f"{_NAMESPACE}::{name}", fused.fake, lib=_LIBRARY)
-    op: OpOverload = getattr(torch.ops.syncverify, name).default
+    packet = getattr(torch.ops.syncverify, name)
+    op: OpOverload = packet.default
     _MADE[name] = (runner, fused, op)
+    packet.into = fused.into
     _call_directly(name, fused, op)
     return op
 
@@ -93,14 +126,12 @@ def _call_directly(name: str, fused: Fused, op: OpOverload) -> None:
     if result is None:
         return
     from torch._inductor import config, ir, lowering
-    from torch._inductor.select_algorithm import extern_kernels
 
-    called = f"{_NAMESPACE}_{name}"
+    called = f"torch.ops.{_NAMESPACE}.{name}.into"
     try:
         through_dispatcher = lowering.fallback_handler(op, add_to_fallback_set=False)
     except (AttributeError, TypeError):
         return  # another version of torch: its programs call the operator
-    setattr(extern_kernels, called, fused.into)
     shape, strides, dtype = result
 
     def lowered(*arguments: Any) -> Any:
@@ -109,10 +140,20 @@ def _call_directly(name: str, fused: Fused, op: OpOverload) -> None:
         inputs = [ir.ExternKernel.realize_input(x) for x in arguments]
         layout = ir.FixedLayout(inputs[0].get_device(), dtype, shape, strides)
         return ir.TensorBox.create(
-            ir.ExternKernelOut(layout, inputs, python_kernel_name=f"extern_kernels.{called}", op_overload=op)
+            ir.ExternKernelOut(layout, inputs, python_kernel_name=called, op_overload=op)
         )
 
     lowering.register_lowering(op, type_promotion_kind=None)(lowered)
+
+
+def begun(name: str) -> bool:
+    """Whether there is an operator of that name in this process, or will be at once."""
+    return name in _BEGUN
+
+
+def kinds_of(arguments: Sequence[Node]) -> list[str]:
+    """The types of arguments; raises UnfitError for one that no operator takes."""
+    return [_kind(argument) for argument in arguments]
 
 
 def _kind(argument: Node) -> str:
@@ -124,10 +165,4 @@ def _kind(argument: Node) -> str:
     raise UnfitError("an argument that no operator takes")
 
 
-def check_arguments(arguments: Sequence[Node]) -> None:
-    """Raises UnfitError for arguments that no operator takes."""
-    for argument in arguments:
-        _kind(argument)
-
-
-__all__ = ["check_arguments", "fused_of", "identity", "known", "make", "name_of"]
+__all__ = ["begun", "fused_of", "identity", "kinds_of", "known", "make", "makers", "name_of"]

@@ -10,7 +10,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -105,13 +105,25 @@ class GateRunner:
         """Whether there is a core for processes that prove."""
         return provers().jobs > 1
 
-    def settled(self, kernels: Sequence[tuple[Fusion | Problem, Sizes]], device: torch.device) -> None:
-        """Returns when what was begun of these is proved, or given up."""
-        provers().wait(self._ahead(kernels, device))
+    def warm(self) -> None:
+        """Begins processes that prove, which take a while to be there."""
+        provers().warm(provers().jobs)
+
+    def settled(
+        self, kernels: Sequence[tuple[Fusion | Problem, Sizes]], device: torch.device, seconds: float
+    ) -> list[bool]:
+        """Whether each that was begun is proved, or given up: waits for it, for some seconds in all."""
+        return provers().wait(self._ahead(kernels, device), seconds)
 
     def _ahead(self, kernels: Sequence[tuple[Fusion | Problem, Sizes]], device: torch.device) -> list[Ahead]:
         count = driver.multiprocessors(device.index or 0)
         return [Ahead(k, dict(sizes), self.policy, count, self.proof_seconds) for k, sizes in kernels]
+
+
+@lru_cache(maxsize=16)
+def shared_runner(policy: Policy = Policy.PRACTICAL, proof_seconds: float = PROOF_SECONDS) -> GateRunner:
+    """One for the process, so that functions share kernels."""
+    return GateRunner(policy, proof_seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -493,5 +505,5 @@ def store(out: Any, result: Any) -> None:
 
 __all__ = [
     "GateRunner", "Kernel", "ProvingRunner", "ReferenceRunner", "RefusedError", "Runner", "SimulatorRunner",
-    "Sizes",
+    "Sizes", "shared_runner",
 ]  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -31,13 +32,22 @@ from syncverify.torch.context import Context, alone, contexts
 from syncverify.torch.dims import UnfitError
 from syncverify.torch.graphs import sort
 from syncverify.torch.runners import RefusedError, Runner
+from syncverify.torch.worth import LEAST, gain_of, time_of
 
 log = logging.getLogger("syncverify.torch")
+
+#: Seconds that trials of a graph may take: some, and some for each node, as Inductor takes for it.
+_SECONDS, _SECONDS_OF_A_NODE = 3.0, 0.006
+#: Seconds after which trials see again whether a proof has come.
+_SLICE = 0.2
 
 
 @dataclass
 class _Trial:
-    """A context that is timed, of candidates whose places in it count; all contexts alike share it."""
+    """A context that is timed, of candidates whose places in it count; all contexts alike share it.
+
+    ``why_not``: why it is not worth it.
+    """
 
     key: str
     context: Context
@@ -46,6 +56,7 @@ class _Trial:
     nodes: GraphModule
     times: Times | None = None
     plain: Run | None = None
+    why_not: str = ""
 
     @property
     def arguments(self) -> list[Any]:
@@ -61,23 +72,24 @@ class _Trial:
 
 def faster(module: GraphModule, candidates: Sequence[Candidate], runner: Runner) -> list[Candidate]:
     """The candidates with whose kernels their contexts are faster. The others' regions note why not."""
-    trials: dict[str, _Trial] = {}
-    placed: list[tuple[str, list[Candidate]]] = []
-    for context in contexts(module.graph, [c.found.group for c in candidates], templates()):
-        trial = _trial(module, context, [candidates[k] for k in context.members], runner)
-        trials.setdefault(trial.key, trial)
-        placed.append((trial.key, trial.members))
+    trials, placed = _trials(module, candidates, runner)
     for trial in trials.values():
         trial.times = remembered(trial.key, trial.device)
-    fresh = [t for t in trials.values() if t.times is None]
-    begin_proofs([c for t in trials.values() for c in t.wanted], runner)
-    failed: dict[str, str] = {}
+    failed = {t.key: t.why_not for t in trials.values() if t.times is None and t.why_not}
+    fresh = [t for t in trials.values() if t.times is None and not t.why_not]
+    known = [t for t in trials.values() if t.times is not None]
+    begin_proofs([c for t in (*fresh, *known) for c in t.wanted], runner)
+    left = _Budget(_SECONDS + _SECONDS_OF_A_NODE * len(module.graph.nodes))
     for trial in fresh:
-        _attempt(trial, failed, _time_plain)
-    fresh = [t for t in fresh if t.plain is not None]
-    prove_ahead([c for t in trials.values() if t.key not in failed for c in t.wanted], runner)
-    for trial in fresh:
-        _attempt(trial, failed, lambda t: _time_kernels(t, runner))
+        _attempt(trial, failed, left, _time_plain)
+        _with_proofs([trial], failed, left, runner)
+    prove_ahead([c for t in known for c in t.wanted], runner)
+    waiting = [t for t in fresh if t.plain is not None]
+    while waiting and left.seconds():
+        if not _with_proofs(waiting, failed, left, runner):
+            prove_ahead(waiting[0].members, runner, min(_SLICE, left.seconds()))
+        waiting = [t for t in waiting if t.plain is not None]
+    failed |= dict.fromkeys((t.key for t in waiting), "not tried: its proof was not there in time")
     found: list[Candidate] = []
     for key, members in placed:
         times = trials[key].times
@@ -92,7 +104,57 @@ def faster(module: GraphModule, candidates: Sequence[Candidate], runner: Runner)
     return found
 
 
-def _attempt(trial: _Trial, failed: dict[str, str], step: Callable[[_Trial], None]) -> None:
+def _with_proofs(trials: Sequence[_Trial], failed: dict[str, str], left: _Budget, runner: Runner) -> int:
+    """Times those whose kernels are proved, or given up, by now; how many these are."""
+    ready = [t for t in trials if t.plain is not None and not prove_ahead(t.members, runner, 0.0)]
+    for trial in ready:
+        _attempt(trial, failed, left, lambda t: _time_kernels(t, runner))
+    return len(ready)
+
+
+def promising(module: GraphModule, candidates: Sequence[Candidate], runner: Runner) -> list[Candidate]:
+    """The candidates that would be tried, those that may gain most first."""
+    trials, _ = _trials(module, candidates, runner)
+    return [c for t in trials.values() if not t.why_not for c in t.members]
+
+
+class _Budget:
+    """Seconds that trials of one graph may take."""
+
+    def __init__(self, seconds: float) -> None:
+        self._until = time.monotonic() + seconds
+
+    def seconds(self) -> float:
+        return max(0.0, self._until - time.monotonic())
+
+
+def _trials(
+    module: GraphModule, candidates: Sequence[Candidate], runner: Runner
+) -> tuple[dict[str, _Trial], list[tuple[str, list[Candidate]]]]:
+    """What is to be timed, by key, those first that may gain most; and the candidates of every context."""
+    trials: dict[str, _Trial] = {}
+    gains: dict[str, float] = {}
+    placed: list[tuple[str, list[Candidate]]] = []
+    for context in contexts(module.graph, [c.found.group for c in candidates], templates()):
+        trial = _trial(module, context, [candidates[k] for k in context.members], runner)
+        speed = bytes_per_us(trial.device)
+        gain = gain_of(context, [c.found.group for c in trial.members], speed)
+        gains[trial.key] = gains.get(trial.key, 0.0) + gain
+        trials.setdefault(trial.key, trial)
+        placed.append((trial.key, trial.members))
+    for key, gain in gains.items():
+        trial = trials[key]
+        whole = time_of(module.graph, bytes_per_us(trial.device))
+        if gain < LEAST * whole:
+            trial.why_not = f"not tried: it gains {gain:.1f} us of {whole:.0f} at best"
+    return {key: trials[key] for key in sorted(gains, key=lambda k: -gains[k])}, placed
+
+
+def _attempt(trial: _Trial, failed: dict[str, str], left: _Budget, step: Callable[[_Trial], None]) -> None:
+    if not left.seconds():
+        failed[trial.key] = "not tried: the time for trials was over"
+        trial.plain = None
+        return
     try:
         step(trial)
     except (SlowerError, UnfitError) as e:
@@ -159,4 +221,4 @@ def _with(trial: _Trial, ops: Mapping[int, Any]) -> Run:
     return compiled(nodes, trial.arguments, trial.device)
 
 
-__all__ = ["faster"]
+__all__ = ["faster", "promising"]

@@ -14,10 +14,17 @@ from pathlib import Path
 
 import pytest
 
+from tests.docs.test_prose import BASELINE, long_sentences
+
 ROOT = Path(__file__).parents[2]
 LISTS = tomllib.loads(Path(__file__).with_name("forbidden_words.toml").read_text("utf-8"))
 SOURCES = sorted((ROOT / "syncverify").rglob("*.py"))
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+#: All but the page that lists what names were.
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *(p for p in sorted((ROOT / "docs").rglob("*.md")) if p.name != "homonyms.md"),
+]
 
 
 def names_of(tree: ast.AST) -> Iterator[str]:
@@ -84,3 +91,10 @@ def test_two_classes_of_one_package_never_share_a_name() -> None:
         f"{k[0].relative_to(ROOT / 'syncverify')}: {k[1]}" for k, files in homes.items() if len(files) > 1
     }
     assert sorted(shared - set(LISTS["classes"]["left"])) == []
+
+
+def test_no_page_has_more_long_sentences_than_before() -> None:
+    most: dict[str, int] = tomllib.loads(BASELINE.read_text("utf-8"))
+    now = {str(p.relative_to(ROOT)): long_sentences(p.read_text("utf-8")) for p in PAGES}
+    grown = {page: found for page, found in now.items() if len(found) > most.get(page, 0)}
+    assert grown == {}, "divide them: at most 40 words, some 20 on average"

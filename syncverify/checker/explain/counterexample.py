@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container
+from dataclasses import dataclass
 from random import Random
 
 from syncverify.base.diagnostics import Claim, Policy, Severity, Witness
@@ -115,62 +116,102 @@ def search_schedule(
 ) -> Witness | None:
     """Directed schedules for the broken obligation, each continued in random orders until one does harm."""
     f = g.root
-    aims = [c for c in [f, *g.consequences] if c.past is not None]
-    anyway = {mistake_key(model, o) for o in model.errors() if o.rule in APART}
-    stay = independent_races(model, g, policy, budget)
-    anyway |= stay
-    weak: Witness | None = None  # shows harm only in what is in flight at the end
-    apart: Witness | None = None  # shows only what is wrong in any order
-
-    def new(r: Run) -> list[Failure]:
-        return [h for h in r.harms() if mistake_key(r, h) not in anyway]
-
-    events = len(model.trace) + 1
-    most = (
-        FEWEST_WITH_OTHERS if stay else max(FEWEST_SCHEDULES, min(budget.schedules, budget.steps // events))
-    )
-    for i in range(most):
-        rng = Random(budget.seed * 1000 + i)
-        run = fresh(model, budget)
-        # Every fourth schedule is random from the start.
-        aim = aims[i // 2 % len(aims)] if aims and i % 4 != 3 else None
-        starve = aim.cls if aim is not None and (aim.withheld or i % 2 == 0) else -1
-        if aim is not None and not run_directed(run, model, aim):
-            # what comes before it cannot be followed alone: it may still come late
-            run = fresh(model, budget)
-        try:
-            run_random(run, rng, starve, lambda r: bool(new(r)), min(budget.steps, 4 * events + 1000))
-            finish_if_over(run)
-        except (LaneSplit, Unmodelled, TooManyEvents):
-            continue  # this order leads where the checker cannot follow; others may do
-        harms = new(run)
-        if harms:
-            if _never_room(run, harms[0]):
-                f.cause = harms[0]
-            shown = build(run, claim_of(harms[0]), f.rule, f"{f.message}; then {harms[0].message}", policy)
-            if harms[0].rule != "SV211":
-                return shown
-            weak = weak or shown
-        elif run.hung and not run.pending and not run.enabled():
-            return build(run, Claim.HANG, f.rule, f.message, policy)
-        elif apart is None and (harms := run.harms()):
-            text = f"{f.message}; then {harms[0].message}"
-            apart = build(run, claim_of(harms[0]), f.rule, text, policy)
-    if weak is not None:
-        return weak
+    attempts = _Attempts.of(model, g, policy, budget)
+    shown = attempts.harm()
+    if shown is not None:
+        return shown
     if not split:
-        found = _with_lanes_apart(model, f, policy, budget, anyway)
+        found = _with_lanes_apart(model, f, policy, budget, attempts.known)
         if found is not None:
             return found
-    if (apart is not None or stay) and policy != Policy.STRICT:
+    if (attempts.in_any_order is not None or attempts.independent) and policy != Policy.STRICT:
         f.apart = True
-        return apart or build(model, claim_of(f), f.rule, f.message, policy)
+        return attempts.in_any_order or build(model, claim_of(f), f.rule, f.message, policy)
     if policy == Policy.STRICT and not split:
         run = fresh(model, budget)
         if f.past is not None:
             run_directed(run, model, f)
         return build(run, Claim.ORDER_VIOLATION, f.rule, f.message, policy)
     return None
+
+
+@dataclass(slots=True)
+class _Attempts:
+    """Schedules that are tried for one mistake.
+
+    ``aims``: the failures that say what must come first. ``independent``: races that the canonical run shows
+    anyway, ``known``: all mistakes that it shows. ``in_any_order``: a schedule that shows only such mistakes.
+    """
+
+    model: Run
+    root: Failure
+    aims: list[Failure]
+    policy: Policy
+    budget: Budget
+    independent: set[tuple[object, ...]]
+    known: set[tuple[object, ...]]
+    in_any_order: Witness | None = None
+
+    @classmethod
+    def of(cls, model: Run, g: Group, policy: Policy, budget: Budget) -> _Attempts:
+        """What is to be tried for a group of failures."""
+        aims = [c for c in [g.root, *g.consequences] if c.past is not None]
+        known = {mistake_key(model, o) for o in model.errors() if o.rule in APART}
+        independent = independent_races(model, g, policy, budget)
+        return cls(model, g.root, aims, policy, budget, independent, known | independent)
+
+    def harm(self) -> Witness | None:
+        """A schedule that does harm of its own; one that only leaves work in flight, if there is no other."""
+        events = len(self.model.trace) + 1
+        most = max(FEWEST_SCHEDULES, min(self.budget.schedules, self.budget.steps // events))
+        in_flight: Witness | None = None
+        for i in range(FEWEST_WITH_OTHERS if self.independent else most):
+            run = self.schedule(i, min(self.budget.steps, 4 * events + 1000))
+            if run is None:
+                continue
+            harms = self.new_harms(run)
+            if harms:
+                if _never_room(run, harms[0]):
+                    self.root.cause = harms[0]
+                shown = self.witness(run, harms[0])
+                if harms[0].rule != "SV211":
+                    return shown
+                in_flight = in_flight or shown
+            elif run.hung and not run.pending and not run.enabled():
+                return build(run, Claim.HANG, self.root.rule, self.root.message, self.policy)
+            elif self.in_any_order is None and (harms := run.harms()):
+                self.in_any_order = self.witness(run, harms[0])
+        return in_flight
+
+    def schedule(self, i: int, steps: int) -> Run | None:
+        """The i-th schedule, run to its end; None where the checker cannot follow it.
+
+        Every fourth one is random from the start. The others run what must come before an aim first, and
+        keep the aim's class back or not.
+        """
+        aim = self.aims[i // 2 % len(self.aims)] if self.aims and i % 4 != 3 else None
+        starve = aim.cls if aim is not None and (aim.withheld or i % 2 == 0) else -1
+        run = fresh(self.model, self.budget)
+        if aim is not None and not run_directed(run, self.model, aim):
+            # what comes before it cannot be followed alone: it may still come late
+            run = fresh(self.model, self.budget)
+        try:
+            run_random(
+                run, Random(self.budget.seed * 1000 + i), starve, lambda r: bool(self.new_harms(r)), steps
+            )
+            finish_if_over(run)
+        except (LaneSplit, Unmodelled, TooManyEvents):
+            return None  # this order leads where the checker cannot follow; others may do
+        return run
+
+    def new_harms(self, run: Run) -> list[Failure]:
+        """Harms of a run that the canonical run does not show."""
+        return [h for h in run.harms() if mistake_key(run, h) not in self.known]
+
+    def witness(self, run: Run, harm: Failure) -> Witness:
+        """The schedule as a witness of the mistake."""
+        text = f"{self.root.message}; then {harm.message}"
+        return build(run, claim_of(harm), self.root.rule, text, self.policy)
 
 
 def mistake_key(run: Run, f: Failure) -> tuple[object, ...]:

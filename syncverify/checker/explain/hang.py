@@ -7,7 +7,7 @@ somebody whose need nobody alive can meet, or a cycle.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from syncverify.checker.explain.witness import describe_wait
@@ -33,6 +33,7 @@ class Stuck:
     present: frozenset[int]  # warps, or classes, that are already there
     got: int = 0  # arrivals that the open phase has
     outstanding: int = 0  # bytes announced and not copied
+    announced: bool = False  # somebody announced bytes in the open phase
 
 
 def stuck(run: Run) -> list[Stuck]:
@@ -44,6 +45,7 @@ def stuck(run: Run) -> list[Stuck]:
         kind = t.waits_on[0] if t.waits_on else ""
         present: frozenset[int] = frozenset()
         got = outstanding = 0
+        announced = False
         if kind == "named":
             present = frozenset(run.named[t.info.cta, t.waits_on[1]].auto.marked)
         elif kind in ("wait", "token"):
@@ -51,9 +53,9 @@ def stuck(run: Run) -> list[Stuck]:
             present = frozenset(s.phases[0].arrived)
             got = s.auto.count - s.auto.pending
             outstanding = s.auto.tx
-        out.append(
-            Stuck(t.cls, kind, t.waits_on, t.event[1], t.time, what, phase, why, present, got, outstanding)
-        )
+            announced = bool(s.phases[0].expects)
+        found = Stuck(t.cls, kind, t.waits_on, t.event[1], t.time, what, phase, why, present)
+        out.append(replace(found, got=got, outstanding=outstanding, announced=announced))
     return out
 
 
@@ -249,7 +251,7 @@ def _wait_rule(run: Run, s: Stuck) -> tuple[str, int, str]:
         expect = next(iter(b.expect_sites), s.site)
         return "SV212", expect, "; its bytes are announced, but no path issues a copy on this barrier"
     copies = [op.site for op in run.asyncs if any(barrier == b.index for barrier, _, _ in op.targets)]
-    if s.outstanding < 0 and copies:
+    if s.outstanding < 0 and not s.announced and copies:
         why = "; its copies bring bytes that nobody announces"
         return "SV203", copies[-1], why
     lanes = sum(b.lanes.values())

@@ -165,7 +165,7 @@ def _one_value(run: Run, first: Record, second: Record, lo: int, hi: int) -> boo
     if site in info.equal_stores:
         return True
     mask = info.varies(site)
-    if mask & EACH_TIME and first.turn != second.turn:
+    if mask & EACH_TIME and first.execution != second.execution:
         return False
     a, b = run.threads[first.cls].info, run.threads[second.cls].info
     if mask & EACH_BLOCK and a.cta != b.cta:

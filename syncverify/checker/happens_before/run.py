@@ -228,7 +228,7 @@ class Run:
         self.reached: dict[Any, Record] = {}
         #: by site of a store whose value is one for all, but may be another each time, and by class: how
         #: often it was executed
-        self.turns: dict[tuple[int, int], int] = {}
+        self.executions: dict[tuple[int, int], int] = {}
         self.running_cluster = 0  # the cluster that runs, where they run one after the other
         #: a ring, and how many places agents stand further on in it than what is on record (``reach.ring``)
         self.rotation: tuple[Any, int] | None = None
@@ -336,13 +336,13 @@ class Run:
                     ready.append(t)
                     break
 
-    def turn_of(self, t: LaneClass, site: int) -> int:
+    def execution_of(self, t: LaneClass, site: int) -> int:
         """How often a class has executed a store before, if what it stores may depend on it."""
         varies = self.info.varies
         if varies is None or not varies(site) & EACH_TIME:
             return 0
-        found = self.turns.get((site, t.cls), 0)
-        self.turns[site, t.cls] = found + 1
+        found = self.executions.get((site, t.cls), 0)
+        self.executions[site, t.cls] = found + 1
         return found
 
     def gone(self, t: LaneClass) -> bool:

@@ -49,7 +49,7 @@ class Record:
     over: Record | None = None  # the write that this one replaced
     position: int = 0  # index in the trace of its instruction
     issue: int = -1  # index of the asynchronous operation
-    turn: int = 0  # of a store whose value depends on it: how often its class had executed it
+    execution: int = 0  # of a store whose value depends on it: how often its class had executed it
     parts: tuple[Record, ...] = ()  # accesses that it represents: see ``access_merging``
 
     @property
@@ -63,7 +63,7 @@ class Record:
             self.kind, self.cls, time, self.fp, self.site, self.column, self.tag, tag_value, self.used,
             self.atomic, self.scope, self.barrier, self.strict_rows_only, self.lane_free, self.fresh,
             self.over,
-            self.position, self.issue, self.turn, self.parts,
+            self.position, self.issue, self.execution, self.parts,
         )  # fmt: skip
 
     @property
@@ -77,7 +77,7 @@ class Record:
             self.kind, self.cls, self.time, fp, self.site, self.column, tag, self.tag_value, self.used,
             self.atomic, self.scope, barrier, self.strict_rows_only, self.lane_free, self.fresh,
             self.over,
-            self.position, self.issue, self.turn, parts,
+            self.position, self.issue, self.execution, parts,
         )  # fmt: skip
 
 

@@ -57,36 +57,43 @@ def _node(g: ReachabilityGraph, n: Node, space: SymbolicContext) -> dict[str, An
             }
             return asked if n.path is None else {**asked, "state": affine_rows.state(n.valuation, n.path)}
         case NodeStatus.COVERED:
-            target = g.nodes[n.target]
-            found = substitution(target.valuation, n.valuation)
-            assert found is not None
-            names = affine_rows.order(n.valuation)
-            return {
-                **out,
-                "by": n.target,
-                **({"less": True} if n.less >= 0 else {}),
-                "as": [affine_rows.plain(found[a], names) for a in affine_rows.order(target.valuation)],
-            }
+            return {**out, **_covered(n, g.nodes[n.target])}
         case NodeStatus.WIDENED:
-            names = affine_rows.order(affine_rows.replaced(dict(n.substitution), r) for r in n.valuation)
-            found = dict(n.substitution)
-            made = [a for a, s in n.substitution if s != (0, ((a, 1),))]
-            facts = affine_rows.needed(space, n.valuation, n.constraints)
-            used_rows = affine_rows.order([*n.valuation, *facts])
-            pairs = affine_rows.products(space, [*made, *(a for a in used_rows if a not in made)], names)
-            pairs = {a: f for a, f in pairs.items() if a in used_rows and a not in names}
-            new = [a for a in made if a not in pairs]
-            atoms = [*new, *names, *pairs]
-            return {
-                **out,
-                "registers": [affine_rows.plain(r, atoms) for r in n.valuation],
-                "facts": [affine_rows.plain(s, atoms) for s in facts],
-                "as": [affine_rows.plain(found[a], names) for a in new],
-                **({"less": n.less} if n.less >= 0 else {}),
-                **({"products": [sorted(map(atoms.index, f)) for f in pairs.values()]} if pairs else {}),
-            }
+            return {**out, **_widened(n, space)}
         case _:
             return {**out, "events": n.events}
+
+
+def _covered(n: Node, target: Node) -> dict[str, Any]:
+    """How the values of a node are among those of an earlier one."""
+    found = substitution(target.valuation, n.valuation)
+    assert found is not None
+    names = affine_rows.order(n.valuation)
+    return {
+        "by": n.target,
+        **({"less": True} if n.less >= 0 else {}),
+        "as": [affine_rows.plain(found[a], names) for a in affine_rows.order(target.valuation)],
+    }
+
+
+def _widened(n: Node, space: SymbolicContext) -> dict[str, Any]:
+    """What replaces a node: its registers, what is known of them, and its own values among them."""
+    names = affine_rows.order(affine_rows.replaced(dict(n.substitution), r) for r in n.valuation)
+    found = dict(n.substitution)
+    made = [a for a, s in n.substitution if s != (0, ((a, 1),))]
+    facts = affine_rows.needed(space, n.valuation, n.constraints)
+    used_rows = affine_rows.order([*n.valuation, *facts])
+    pairs = affine_rows.products(space, [*made, *(a for a in used_rows if a not in made)], names)
+    pairs = {a: f for a, f in pairs.items() if a in used_rows and a not in names}
+    new = [a for a in made if a not in pairs]
+    atoms = [*new, *names, *pairs]
+    return {
+        "registers": [affine_rows.plain(r, atoms) for r in n.valuation],
+        "facts": [affine_rows.plain(s, atoms) for s in facts],
+        "as": [affine_rows.plain(found[a], names) for a in new],
+        **({"less": n.less} if n.less >= 0 else {}),
+        **({"products": [sorted(map(atoms.index, f)) for f in pairs.values()]} if pairs else {}),
+    }
 
 
 __all__ = ["to_plain"]

@@ -231,7 +231,7 @@ class _Replay:
     # -------------------------------------------------------------- between two nodes
 
     def advance(self, point: _Point, at: str) -> tuple[LaneClass, UndecidedBranch] | None:
-        """Runs a state to its next open question, or to a clean end."""
+        """Runs a state to its next undecided branch, or to a clean end."""
         state = point.state
         self.space.path = state.path
         state.cached_canonical_state = None
@@ -242,9 +242,7 @@ class _Replay:
                 if state.defer_to_others(t):
                     break
                 try:
-                    back = self.fetch(point, t) if t.event is None else False
-                    if t.event is not None and t.event[0] in (Ev.POLL, Ev.POLL_TOKEN):
-                        classify(t, t.event)
+                    back = self.next_event(point, t)
                 except SymbolSplit as r:
                     state.path.substitute(r.atom, r.c, r.parts)
                     state.flush()
@@ -255,27 +253,8 @@ class _Replay:
                         break
                     run.ready.appendleft(t)
                     return t, o
-                event = t.event
-                if event is not None and self.knowing and knowledge_order.is_non_monotone_event(run, event):
-                    raise RejectedError(at, "states are compared without the last uses of barriers")
                 others = len(run.ready)
-                result = run.step(t)
-                if event is not None and event[0] == Ev.ARRIVE:
-                    t.answer = record_token(run, event, t.answer)
-                if len(run.failures) > state.failures_seen:
-                    self.comparable(run, state.failures_seen, at)
-                    state.failures_seen = len(run.failures)
-                    state.deferred_failures = tuple(
-                        f for f in failures_under(run, self.policy) if deferred_failures.is_deferred(f)
-                    )
-                    self.clean(
-                        run,
-                        [f for f in failures_under(run, self.policy) if not deferred_failures.is_deferred(f)],
-                        at,
-                    )
-                self.clean(
-                    run, [f for f in state.deferred_failures if deferred_failures.is_confirmed(run, f)], at
-                )
+                result = self.step(state, t, at)
                 if result == YIELD or (back and not t.done and not t.blocked):
                     run.ready.append(t)
                     break
@@ -289,6 +268,31 @@ class _Replay:
         self.comparable(run, state.failures_seen, at)
         self.clean(run, deferred_failures.confirmed_at_end(run, failures_under(run, self.policy)), at)
         return None
+
+    def next_event(self, point: _Point, t: LaneClass) -> bool:
+        """Fetches a class's next event, if it has none; whether the class has jumped back in its code."""
+        back = self.fetch(point, t) if t.event is None else False
+        if t.event is not None and t.event[0] in (Ev.POLL, Ev.POLL_TOKEN):
+            classify(t, t.event)
+        return back
+
+    def step(self, state: SymbolicState, t: LaneClass, at: str) -> int:
+        """Handles an event; RejectedError where it fails, or makes what was deferred certain."""
+        run, event = state.run, t.event
+        if event is not None and self.knowing and knowledge_order.is_non_monotone_event(run, event):
+            raise RejectedError(at, "states are compared without the last uses of barriers")
+        result = run.step(t)
+        if event is not None and event[0] == Ev.ARRIVE:
+            t.answer = record_token(run, event, t.answer)
+        if len(run.failures) > state.failures_seen:
+            self.comparable(run, state.failures_seen, at)
+            state.failures_seen = len(run.failures)
+            failures = failures_under(run, self.policy)
+            state.deferred_failures = tuple(f for f in failures if deferred_failures.is_deferred(f))
+            self.clean(run, [f for f in failures if not deferred_failures.is_deferred(f)], at)
+        confirmed = [f for f in state.deferred_failures if deferred_failures.is_confirmed(run, f)]
+        self.clean(run, confirmed, at)
+        return result
 
     def comparable(self, run: Run, failures_seen: int, at: str) -> None:
         """Where states are compared by what they know, failures may not be lesser ones for what is not."""

@@ -7,7 +7,7 @@ Clusters with equal features run alike, so one of them represents all.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import gcd, prod
 from typing import TYPE_CHECKING, Any
@@ -95,8 +95,8 @@ class _Features:
             starts = [e for e, _ in given if name not in names(e)]
             steps = [_step(e, name) for e, _ in given if name in names(e)]
             if len(starts) == 1 and None not in steps:
-                turns = Binary("*", Int(_unit(steps)), Var(_turn(name)))
-                known[name] = Binary("+", starts[0], turns) if steps else starts[0]
+                made = Binary("*", Int(_unit(steps)), Var(_turn(name)))
+                known[name] = Binary("+", starts[0], made) if steps else starts[0]
         for var, (lo, _, step) in self.control.loops.items():
             if any(_depends(_resolve(e, known)) for e in (lo, step)):
                 known[var] = Binary("+", lo, Binary("*", step, Var(_turn(var))))
@@ -130,8 +130,8 @@ class _Features:
             lo, hi, _ = (_range(_resolve(e, known), ranges) for e in bounds)
             if lo is not None and hi is not None:
                 ranges[var] = (lo[0], max(hi[1] - 1, lo[0]))
-                turns = _range(_resolve(self._trips(bounds), known), ranges)
-                ranges[_turn(var)] = (0, max(turns[1] - 1, 0)) if turns else (0, max(hi[1] - lo[0] - 1, 0))
+                trips = _range(_resolve(self._trips(bounds), known), ranges)
+                ranges[_turn(var)] = (0, max(trips[1] - 1, 0)) if trips else (0, max(hi[1] - lo[0] - 1, 0))
         for name in known.keys() & self.control.assigned.keys():
             drift = self._drift(name, ranges)
             if drift is not None:
@@ -277,7 +277,11 @@ def _range(e: Expr, ranges: Mapping[str, Interval]) -> Interval | None:
     parts = [_range(c, ranges) for c in children(e)]
     if any(p is None for p in parts):
         return None
-    known = [p for p in parts if p is not None]
+    return _bounds(e, [p for p in parts if p is not None])
+
+
+def _bounds(e: Expr, known: Sequence[Interval]) -> Interval | None:
+    """Bounds of an operation by those of its operands."""
     match e:
         case Unary("-", _):
             return -known[0][1], -known[0][0]

@@ -39,7 +39,7 @@ from syncverify.frontends.ir.code_text import (  # fmt: skip
 from syncverify.frontends.ir.data import DataOps
 from syncverify.frontends.ir.dispatch import operation
 from syncverify.frontends.ir.event_cache import bent, keeps
-from syncverify.frontends.ir.loop_havoc import TurnText
+from syncverify.frontends.ir.loop_havoc import IterationText
 from syncverify.frontends.ir.operations import Op, Where
 from syncverify.frontends.ir.tables import Tables
 from syncverify.ir import nodes as n
@@ -143,7 +143,7 @@ class Control:
     )  # inside which loops
 
 
-class Code(TurnText):
+class Code(IterationText):
     """The generated functions of one program, for classes of one lane or of several."""
 
     def __init__(self, program: Program, several: bool) -> None:
@@ -153,7 +153,7 @@ class Code(TurnText):
         for name in program.symbols:
             self._name(name)
         self.input_registers = frozenset(self.slots[x] for x in program.kernel_sizes)
-        self.turns, self.hesitant = {}, set()
+        self.iteration_slots, self.hesitant = {}, set()
         self.named_once = once_named(program.kernel.body) if program.space is not None else frozenset()
         #: registers whose values matter -> the slot of the reads that have yet to arrive in them, a bit each
         self.refilled, self.holders = refilled(program.kernel), awaited(program.kernel)

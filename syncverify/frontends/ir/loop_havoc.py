@@ -31,11 +31,11 @@ class IterationHavoc:
     first: int
 
 
-class TurnText(CodeText):
+class IterationText(CodeText):
     """Code that takes sizes again."""
 
     program: Program
-    turns: dict[str, int]  # sizes that loops havoc in every iteration -> the slot that counts
+    iteration_slots: dict[str, int]  # sizes that loops havoc in every iteration -> the slot that counts
     inside: list[str]  # variables of the loops around
     hesitant: set[int]  # blocks in which it is asked whether a role has a further iteration
 
@@ -49,8 +49,8 @@ class TurnText(CodeText):
         control = control_names(s.body, LANE_BUILTINS, chosen_ends(self.program.kernel))
         found = sorted((control - own) & set(self.program.kernel_sizes))
         for name in found:
-            if name not in self.turns:
-                self.turns[name] = self._slot()
+            if name not in self.iteration_slots:
+                self.iteration_slots[name] = self._slot()
         if not found or space.round_robin is None or not is_round_robin(s):
             return IterationHavoc(tuple(found), False, 0)
         space.round_robin.havocked_sizes.update(found)
@@ -77,14 +77,14 @@ class TurnText(CodeText):
         if space is None or found is None or not self.inside or name not in chosen_ends(self.program.kernel):
             return None
         key = CHOSEN + found.form
-        turn = self.turns.setdefault(key, -1)
-        if turn < 0:
-            turn = self.turns[key] = self._slot()
+        iteration = self.iteration_slots.setdefault(key, -1)
+        if iteration < 0:
+            iteration = self.iteration_slots[key] = self._slot()
         parts = (found.differences, found.values)
         keys, arms = (", ".join(self._value(x, decision=False) for x in part) for part in parts)
         again = self._constant(lambda *given: select_symbol(space, key, *given))
-        self._text(f"r[{turn}] = r[{turn}] + 1")
-        return f"{again}([{keys}], [{arms}], r[{turn}], lambda: {self._value(e, decision=False)})"
+        self._text(f"r[{iteration}] = r[{iteration}] + 1")
+        return f"{again}([{keys}], [{arms}], r[{iteration}], lambda: {self._value(e, decision=False)})"
 
     def _pause(self) -> None:
         label = self._label()
@@ -95,14 +95,18 @@ class TurnText(CodeText):
     def _take(self, turning: IterationHavoc, on: str, indent: str = "") -> None:
         """Takes the sizes of so many iterations further on."""
         for name in turning.names:
-            turn, slot, again = self.turns[name], self.slots[name], self._constant(self._again(name))
-            self._text(f"{indent}r[{turn}] = r[{turn}] + {on}")
-            self._text(f"{indent}r[{slot}] = {again}(r[{turn}])")
+            iteration, slot, again = (
+                self.iteration_slots[name],
+                self.slots[name],
+                self._constant(self._again(name)),
+            )
+            self._text(f"{indent}r[{iteration}] = r[{iteration}] + {on}")
+            self._text(f"{indent}r[{slot}] = {again}(r[{iteration}])")
 
     def _again(self, name: str) -> Callable[[Any], Any]:
         space = self.program.space
         assert space is not None
-        return lambda turn: space.fresh_per_iteration(name, turn)
+        return lambda iteration: space.fresh_per_iteration(name, iteration)
 
 
 def is_round_robin(s: n.For) -> bool:
@@ -129,4 +133,4 @@ def _readers(s: n.For, sizes: set[str]) -> int:
     )
 
 
-__all__ = ["IterationHavoc", "TurnText", "is_round_robin"]
+__all__ = ["IterationHavoc", "IterationText", "is_round_robin"]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from syncverify.checker.prover.modular.group_positions import any_member, members, one_group
@@ -16,7 +16,7 @@ from syncverify.frontends.ir.flatten_counters import with_flat_counters
 from syncverify.frontends.ir.lane_classes import elections
 from syncverify.frontends.ir.slice_silent import sliced
 from syncverify.frontends.ir.systems import IrSystem, elected_lanes
-from syncverify.frontends.ir.tables import synchronizes_globally, tables
+from syncverify.frontends.ir.tables import Tables, synchronizes_globally, tables
 from syncverify.ir import nodes as n
 from syncverify.ir.expr import Binary, Expr, Int, evaluate, names
 from syncverify.ir.launch_grid import Grid
@@ -55,70 +55,118 @@ def open_systems(
     block_group = group_size(kernel)
     kernel = with_flat_counters(sliced(kernel, tracked(kernel) if block_group else None))
     _declarations(kernel, set(sizes))
-    values = {**values, **{name: v for name, v in sizes.items() if isinstance(v, int)}}
-    grid = Grid.of(kernel, values)
+    launch = _OpenLaunch.of(kernel, values, sizes, space, block_group)
     flags = flag_tensors(kernel)
-    if not block_group and synchronizes_globally(kernel) and (not flags or grid.ctas > 1):
-        raise NotConcrete("blocks synchronize through global memory")
-    known = {name: v for name, v in values.items() if name not in sizes}
-    symbols: dict[str, Any] = dict(sizes)
-    builtins: dict[str, int] = dict(grid.sizes())
-    across: list[Any] = [evaluate(e, {**known, **sizes}) for e in kernel.launch.grid]
-    if any(isinstance(x, AffineTerm) for x in across):
-        total = across[0] * across[1] * across[2]
-        for name, value in [*zip((f"grid.{a}" for a in _AXES), across, strict=True), ("grid", total)]:
-            del builtins[name]
-            symbols[name] = value
-    placing = ("block", *(f"block.{a}" for a in _AXES), *([BLOCK_GROUP, MEMBER] if block_group else []))
-    named = symbols | dict.fromkeys(placing)
-    choice = elections(kernel, known, grid)
-    for blocks in two_blocks(across, space) if flags and not block_group else ():
-        laid = tables(kernel, values, len(blocks), True, written(kernel))
-        laid.flag_chain = tuple(laid.range_of(name) for name in sorted(flags))
-        laid.moved = Moved(laid, space, blocks)
-        program = Program(kernel, known | builtins, laid, named, space)
-        here = placed(space, blocks)
-        for lane in elected_lanes(program, grid, 0, choice, symbols, here):
-            yield IrSystem.fresh(program, grid, dict(values), 0, lane, "", symbols, here)
     if block_group:
-        clusters = block_group // grid.ctas
-        laid = tables(kernel, values, 1 if alone else clusters, True, tracked(kernel))
+        yield from launch.block_groups(block_group, alone=alone)
+    elif not synchronizes_globally(kernel):
+        yield from launch.two_of_a_chain(flags) if flags else launch.any_cluster(len(sizes))
+    elif not flags or launch.grid.ctas > 1:
+        raise NotConcrete("blocks synchronize through global memory")
+    else:
+        yield from launch.two_of_a_chain(flags)
+
+
+@dataclass(frozen=True)
+class _OpenLaunch:
+    """A kernel and its grid, some of whose sizes have no number.
+
+    ``across``: blocks along each axis, numbers or terms. ``known``: parameters with a number; ``builtins``
+    those of the grid. ``symbols``: what has none, by name; ``named``: with what says where a block is.
+    """
+
+    kernel: n.Kernel
+    values: dict[str, int]
+    space: SymbolicContext
+    grid: Grid
+    across: list[Any]
+    known: dict[str, int]
+    builtins: dict[str, int]
+    symbols: dict[str, Any]
+    named: dict[str, Any]
+
+    @classmethod
+    def of(
+        cls,
+        kernel: n.Kernel,
+        values: Mapping[str, int],
+        sizes: Mapping[str, Any],
+        space: SymbolicContext,
+        block_group: int,
+    ) -> _OpenLaunch:
+        """The launch for sizes that are terms or numbers."""
+        numbers = {**values, **{name: v for name, v in sizes.items() if isinstance(v, int)}}
+        grid = Grid.of(kernel, numbers)
+        known = {name: v for name, v in numbers.items() if name not in sizes}
+        symbols: dict[str, Any] = dict(sizes)
+        builtins: dict[str, int] = dict(grid.sizes())
+        across: list[Any] = [evaluate(e, {**known, **sizes}) for e in kernel.launch.grid]
+        if any(isinstance(x, AffineTerm) for x in across):
+            total = across[0] * across[1] * across[2]
+            for name, value in [*zip((f"grid.{a}" for a in _AXES), across, strict=True), ("grid", total)]:
+                del builtins[name]
+                symbols[name] = value
+        placing = ("block", *(f"block.{a}" for a in _AXES), *([BLOCK_GROUP, MEMBER] if block_group else []))
+        named = symbols | dict.fromkeys(placing)
+        return cls(kernel, numbers, space, grid, across, known, builtins, symbols, named)
+
+    def program(self, laid: Tables) -> Program:
+        """The code of all agents, with what it reaches laid out so."""
+        return Program(self.kernel, self.known | self.builtins, laid, self.named, self.space)
+
+    def systems_at(
+        self, program: Program, here: dict[int, dict[str, Any]], cluster: int = 0
+    ) -> Iterator[IrSystem]:
+        """One system for each choice of elected lane, of blocks that are ``here``."""
+        choice = elections(self.kernel, self.known, self.grid)
+        for lane in elected_lanes(program, self.grid, cluster, choice, self.symbols, here):
+            yield IrSystem.fresh(program, self.grid, dict(self.values), cluster, lane, "", self.symbols, here)
+
+    def two_of_a_chain(self, flags: Iterable[str]) -> Iterator[IrSystem]:
+        """Two blocks that represent all which hand on flags, each to the next."""
+        for blocks in two_blocks(self.across, self.space):
+            laid = tables(self.kernel, self.values, len(blocks), True, written(self.kernel))
+            laid.flag_chain = tuple(laid.range_of(name) for name in sorted(flags))
+            laid.moved = Moved(laid, self.space, blocks)
+            yield from self.systems_at(self.program(laid), placed(self.space, blocks))
+
+    def block_groups(self, block_group: int, *, alone: bool) -> Iterator[IrSystem]:
+        """One block group that represents all, or each of its clusters ``alone``."""
+        clusters = block_group // self.grid.ctas
+        rows = in_rows(self.kernel) > 0
+        laid = tables(self.kernel, self.values, 1 if alone else clusters, True, tracked(self.kernel))
         laid.block_group = True
-        anyone = alone and in_rows(kernel) > 0
-        if anyone:
-            laid.anyone, laid.of_each = Strides(clusters, _tensor_of), position_from_block(kernel)
-            each = [(ANY, any_member(block_group, grid.ctas, space))]
+        if alone and rows:
+            laid.anyone, laid.of_each = Strides(clusters, _tensor_of), position_from_block(self.kernel)
+            each = [(ANY, any_member(block_group, self.grid.ctas, self.space))]
         else:
-            here, laid.alone = one_group(across, block_group, space, in_rows(kernel) > 0)
-            each = list(enumerate(members(here, grid.ctas) if alone else [here]))
-        program = Program(kernel, known | builtins, laid, named, space)
+            here, laid.alone = one_group(self.across, block_group, self.space, rows)
+            each = list(enumerate(members(here, self.grid.ctas) if alone else [here]))
+        program = self.program(laid)
         for i, some in each:
-            for lane in elected_lanes(program, grid, 0, choice, symbols, some):
-                system = IrSystem.fresh(program, grid, dict(values), 0, lane, "", symbols, some)
-                if alone:
-                    info = replace(
-                        system.info,
-                        clusters_run_sequentially=False,
-                        modular_cluster=(i, clusters),
-                        group_footprint=laid.anyone,
-                    )
-                    system = replace(system, info=info)
-                yield system
-        return
-    if flags:
-        return
-    places: dict[int, dict[str, Any]] = {}
-    program = Program(kernel, known | builtins, tables(kernel, values, 1, False), named, space)
-    control = program.code(several_lanes=True).control
-    firsts: list[int] | None = [0]
-    if features(control, grid):
-        firsts = None if len(symbols) > len(sizes) else representatives(control, grid)
-        if firsts is None or len(firsts) > MOST_BLOCKS:
-            places = _anywhere(grid, across, space)
-    for cluster in [0] if places or firsts is None else firsts:
-        here = places or _placed(grid, cluster)
-        for lane in elected_lanes(program, grid, cluster, choice, symbols, here):
-            yield IrSystem.fresh(program, grid, dict(values), cluster, lane, "", symbols, here)
+            for system in self.systems_at(program, some):
+                yield _modular(system, (i, clusters), laid.anyone) if alone else system
+
+    def any_cluster(self, sizes: int) -> Iterator[IrSystem]:
+        """Clusters that do not share global memory: those whose control differs, or one at any place."""
+        program = self.program(tables(self.kernel, self.values, 1, False))
+        control = program.code(several_lanes=True).control
+        firsts: list[int] | None = [0]
+        places: dict[int, dict[str, Any]] = {}
+        if features(control, self.grid):
+            firsts = None if len(self.symbols) > sizes else representatives(control, self.grid)
+            if firsts is None or len(firsts) > MOST_BLOCKS:
+                places = _anywhere(self.grid, self.across, self.space)
+        for cluster in [0] if places or firsts is None else firsts:
+            yield from self.systems_at(program, places or _placed(self.grid, cluster), cluster)
+
+
+def _modular(system: IrSystem, member: tuple[int, int], footprint: Strides | None) -> IrSystem:
+    """A system of one cluster of a block group, whose proof is composed with those of the others."""
+    info = replace(
+        system.info, clusters_run_sequentially=False, modular_cluster=member, group_footprint=footprint
+    )
+    return replace(system, info=info)
 
 
 def _tensor_of(address: int) -> int:

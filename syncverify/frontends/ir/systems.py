@@ -244,14 +244,14 @@ class IrAgent:
     def per_cluster_symbols(self) -> dict[str, int]:
         """Where sizes are kept that some loop havocs in every turn."""
         slots = self.code.slots  # what comparisons choose is kept nowhere
-        return {name: slots[name] for name in self.code.turns if name in slots}
+        return {name: slots[name] for name in self.code.iteration_slots if name in slots}
 
-    def turns(self) -> dict[str, Any]:
+    def iterations(self) -> dict[str, Any]:
         """The next turn of each size that it havocs in every turn of some loop."""
         r = self.r
         pc = r[PC] if r[PC] != QUEUED else r[QUEUE][0]
         live = {slot for slot, _ in self.code.kept(pc)}
-        return {name: r[slot] + 1 for name, slot in self.code.turns.items() if slot in live}
+        return {name: r[slot] + 1 for name, slot in self.code.iteration_slots.items() if slot in live}
 
     def _parts(self, values: tuple[int, ...]) -> tuple[int, ...]:
         lanes, _ = self.code.program.classes[self.r[CLASS]]

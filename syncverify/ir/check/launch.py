@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from syncverify.base.source import Span
 from syncverify.ir import nodes
 from syncverify.ir.check.rules import (
@@ -36,36 +38,56 @@ def check(c: Checks) -> None:
     for fact in k.assumes:
         c.integer(fact, k.span)
     for t in k.tensors:
-        _dtype(c, t.dtype, t.span)
-        for e in t.shape:
-            c.integer(e, t.span)
-        if not t.shape:
-            c.error(f"tensor {t.name} has no dimension", t.span)
-        if any((n := constant(e)) is not None and n < 0 for e in t.shape):
-            c.error(f"the sizes of tensor {t.name} must not be negative", t.span)
+        _tensor(c, t)
     for m in k.maps:
         _map(c, m)
     for s in k.shared:
-        _dtype(c, s.dtype, s.span)
-        _swizzle(c, s.swizzle, s.span)
-        if not s.shape:
-            c.error(f"shared {s.name} has no dimension", s.span)
-        for e in (*s.shape, *([] if s.offset is None else [s.offset])):
-            _uniform(c, e, f"shared {s.name}", s.span)
-        if any((n := constant(e)) is not None and n < 1 for e in s.shape):
-            c.error(f"the sizes of shared {s.name} must be at least 1", s.span)
-        if s.align < 1 or s.align & (s.align - 1):
-            c.error(f"the alignment of shared {s.name} must be a power of two, not {s.align}", s.span)
+        _shared(c, s)
     for b in k.barriers:
-        for e in (b.count, *([] if b.offset is None else [b.offset])):
-            _uniform(c, e, f"mbarrier {b.name}", b.span)
-        count = constant(b.count)
-        if count is not None and count < 1:
-            c.error(f"the count of mbarrier {b.name} must be at least 1", b.span)
+        _barrier(c, b)
     for f in k.fragments:
-        _dtype(c, f.dtype, f.span)
-        if len(f.shape) != 2 or min(f.shape) < 1:
-            c.error(f"fragment {f.name} has two sizes, each at least 1", f.span)
+        _fragment(c, f)
+
+
+def _below(sizes: Iterable[Expr], least: int) -> bool:
+    """Whether some size is a number, and a smaller one."""
+    return any((size := constant(e)) is not None and size < least for e in sizes)
+
+
+def _tensor(c: Checks, t: nodes.Tensor) -> None:
+    _dtype(c, t.dtype, t.span)
+    for e in t.shape:
+        c.integer(e, t.span)
+    if not t.shape:
+        c.error(f"tensor {t.name} has no dimension", t.span)
+    if _below(t.shape, 0):
+        c.error(f"the sizes of tensor {t.name} must not be negative", t.span)
+
+
+def _shared(c: Checks, s: nodes.Shared) -> None:
+    _dtype(c, s.dtype, s.span)
+    _swizzle(c, s.swizzle, s.span)
+    if not s.shape:
+        c.error(f"shared {s.name} has no dimension", s.span)
+    for e in (*s.shape, *([] if s.offset is None else [s.offset])):
+        _uniform(c, e, f"shared {s.name}", s.span)
+    if _below(s.shape, 1):
+        c.error(f"the sizes of shared {s.name} must be at least 1", s.span)
+    if s.align < 1 or s.align & (s.align - 1):
+        c.error(f"the alignment of shared {s.name} must be a power of two, not {s.align}", s.span)
+
+
+def _barrier(c: Checks, b: nodes.Barrier) -> None:
+    for e in (b.count, *([] if b.offset is None else [b.offset])):
+        _uniform(c, e, f"mbarrier {b.name}", b.span)
+    if _below([b.count], 1):
+        c.error(f"the count of mbarrier {b.name} must be at least 1", b.span)
+
+
+def _fragment(c: Checks, f: nodes.Fragment) -> None:
+    _dtype(c, f.dtype, f.span)
+    if len(f.shape) != 2 or min(f.shape) < 1:
+        c.error(f"fragment {f.name} has two sizes, each at least 1", f.span)
 
 
 def _names(c: Checks) -> None:

@@ -89,26 +89,9 @@ class Meetings(Mbarriers):
         if n is None:
             return
         p = self.p
-        if key[0] == 1:
-            # All named lanes must execute it, those that left too (PTX ISA, bar.warp.sync): but hardware does
-            # not wait for these (measured).
-            team = [g for g in p.warp_groups[key[1], key[2]] if p.groups[g].lanes & key[3]]
-            free = not p.strict and not key[3] & NO_MEMORY
-            if not all(n.arrived >> g & 1 or (free and s.node[g] == END) for g in team):
-                return
-            there = n.arrived
-        else:
-            warps = {p.groups[g].warp for g in self.cta_groups[key[1]] if n.arrived >> g & 1}
-            full = n.again
-            there = 0
-            for w in warps:
-                if all(n.arrived >> g & 1 or s.node[g] == END for g in p.warp_groups[key[1], w]):
-                    full += 1
-                    there |= sum(1 << g for g in p.warp_groups[key[1], w] if n.arrived >> g & 1)
-            gone = [w for w in range(p.warps) if all(s.node[g] == END for g in p.warp_groups[key[1], w])]
-            # without a count, warps that have left are not waited for (Programming Guide; measured)
-            if full < (-(-n.threads // LANES) if n.threads else p.warps - len({*gone} - warps)):
-                return
+        there = self.warp_there(s, key, n) if key[0] == 1 else self.warps_there(s, key, n)
+        if there is None:
+            return
         h = a = 0
         this = s.rounds.get(key, 0)
         for g, x, y, node in n.brought:
@@ -127,6 +110,33 @@ class Meetings(Mbarriers):
                 self.join(s, g, h, a)
                 self.next(s, g)
                 work.append(g)
+
+    def warp_there(self, s: State, key: tuple[int, int, int, int], n: Named) -> int | None:
+        """Groups that a warp's barrier lets go; None while it waits.
+
+        All named lanes must execute it, those that left too (PTX ISA, bar.warp.sync): but hardware does not
+        wait for these (measured).
+        """
+        p = self.p
+        lanes = [g for g in p.warp_groups[key[1], key[2]] if p.groups[g].lanes & key[3]]
+        free = not p.strict and not key[3] & NO_MEMORY
+        come = all(n.arrived >> g & 1 or (free and s.node[g] == END) for g in lanes)
+        return n.arrived if come else None
+
+    def warps_there(self, s: State, key: tuple[int, int, int, int], n: Named) -> int | None:
+        """Groups of complete warps that a named barrier lets go; None while it waits for more warps."""
+        p = self.p
+        warps = {p.groups[g].warp for g in self.cta_groups[key[1]] if n.arrived >> g & 1}
+        full = n.again
+        there = 0
+        for w in warps:
+            if all(n.arrived >> g & 1 or s.node[g] == END for g in p.warp_groups[key[1], w]):
+                full += 1
+                there |= sum(1 << g for g in p.warp_groups[key[1], w] if n.arrived >> g & 1)
+        gone = [w for w in range(p.warps) if all(s.node[g] == END for g in p.warp_groups[key[1], w])]
+        # without a count, warps that have left are not waited for (Programming Guide; measured)
+        needed = -(-n.threads // LANES) if n.threads else p.warps - len({*gone} - warps)
+        return there if full >= needed else None
 
     def cluster_arrive(self, s: State, g: int, e: Event, work: list[int]) -> None:
         c = self.p.groups[g].cta // self.p.cluster_size

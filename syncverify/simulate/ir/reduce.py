@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from syncverify.simulate.ir.machine import Machine
-from syncverify.simulate.ir.program import Async, Op
+from syncverify.simulate.ir.program import Async, Event, Group, Op
 from syncverify.simulate.ir.state import END, NO_CLUSTER, State
 
 POLLS = (Op.POLL, Op.POLL_TOKEN)
@@ -94,47 +94,52 @@ class Reducer:
         e = events[0]
         if any(x.op is not e.op or x.bar != e.bar or x.key != e.key for x in events):
             return False
-        frozen = 0
-        for g in members:
-            frozen |= 1 << g
-        ahead = self.ahead(s, frozen, -1)
-        bar = e.bar
+        ahead = self.ahead(s, sum(1 << g for g in members), -1)
+        cta = self.p.groups[members[0]].cta
         if e.op is Op.BAR_SYNC or e.op is Op.BAR_ARRIVE:
-            return (self.p.groups[members[0]].cta, e.key) not in ahead.named and len(members) == 1
+            return (cta, e.key) not in ahead.named and len(members) == 1
         if e.op is Op.REGISTERS:
-            return self.p.groups[members[0]].cta not in ahead.pools
-        if bar < 0 or bar in ahead.others:
+            return cta not in ahead.pools
+        return e.bar >= 0 and self.stays_usable(s, e, cta, ahead) and self.commutes(s, events, ahead)
+
+    def stays_usable(self, s: State, e: Event, cta: int, ahead: Ahead) -> bool:
+        """Whether others only arrive on the event's mbarrier and wait there, and it stays alive."""
+        b = s.bars[e.bar]
+        if e.bar in ahead.others or (not b.alive and e.op is not Op.INIT):
             return False
-        b = s.bars[bar]
-        more = ahead.arrivals.get(bar, 0)
-        landing = bar in ahead.lands or self.flying(s, bar)
-        if not b.alive and e.op is not Op.INIT:
+        home = self.p.bars[e.bar].cta
+        if home != cta and all(ahead.ended >> g & 1 for g in self.m.cta_groups[home]):
             return False
-        if self.p.bars[bar].cta != self.p.groups[members[0]].cta:
-            owners = self.m.cta_groups[self.p.bars[bar].cta]
-            if all(ahead.ended >> g & 1 for g in owners):
-                return False
-        if (
-            self.p.strict
-            and not b.seen
-            and ((e.op in WAITS and more) or (e.op is Op.ARRIVE and bar in ahead.late))
-        ):
-            return False
+        first_look = (e.op in WAITS and ahead.arrivals.get(e.bar, 0)) or (
+            e.op is Op.ARRIVE and e.bar in ahead.late
+        )
+        return not (self.p.strict and not b.seen and first_look)
+
+    def commutes(self, s: State, events: list[Event], ahead: Ahead) -> bool:
+        """Whether an operation on an mbarrier has one result and effect, whatever others do before it."""
+        e, b = events[0], s.bars[events[0].bar]
+        more = ahead.arrivals.get(e.bar, 0)
+        landing = e.bar in ahead.lands or self.flying(s, e.bar)
+        stays_open = more < b.pending or (b.pending == 0 and not landing and not more)
         if e.op in POLLS:
             # The answer must not depend on when it is asked; both answers are tried where it may be true.
-            return len(members) == 1 and (more < b.pending or (b.pending == 0 and not landing and not more))
+            return len(events) == 1 and stays_open
         if e.op in WAITS:
-            return more < b.pending or (b.pending == 0 and not landing and not more)
+            return stays_open
         if e.op is Op.INIT or e.op is Op.EXPECT:
-            return not more and not landing and bar not in ahead.late
-        if e.op is Op.ARRIVE:
-            mine = sum(x.n * x.count for x in events)
-            if e.flags & {"drop", "no_complete"} or landing or more + mine > b.pending:
-                return False
-            if (bar in ahead.expects or any(x.bytes >= 0 for x in events)) and more:
-                return False
-            return more + mine < b.pending or bar not in ahead.late
-        return False
+            return not more and not landing and e.bar not in ahead.late
+        return e.op is Op.ARRIVE and not landing and self.arrival_commutes(events, b.pending, more, ahead)
+
+    def arrival_commutes(self, events: list[Event], pending: int, more: int, ahead: Ahead) -> bool:
+        """Whether an arrival counts in one phase, and completes it or not, whatever arrives before it."""
+        e = events[0]
+        mine = sum(x.n * x.count for x in events)
+        if e.flags & {"drop", "no_complete"} or more + mine > pending:
+            return False
+        brings_bytes = e.bar in ahead.expects or any(x.bytes >= 0 for x in events)
+        if brings_bytes and more:
+            return False
+        return more + mine < pending or e.bar not in ahead.late
 
     def flying(self, s: State, bar: int) -> bool:
         fly = s.fly
@@ -199,38 +204,48 @@ class Reducer:
                     out.others.add(a.bar)
             return True
         if op is Op.BAR_SYNC or op is Op.BAR_ARRIVE:
-            cta = self.p.groups[g].cta
-            key = (cta, e.key)
-            out.named.add(key)
-            if op is Op.BAR_ARRIVE or not (e.n == 0 or key in self.p.eager_bars):
-                return True
-            waiting = s.named.get((0, cta, e.key, 0))
-            already = waiting.arrived if waiting is not None else 0
-            need = self.m.cta_groups[cta] if e.n == 0 else self.users(cta, e.key)
-            return not any(frozen >> x & 1 and not already >> x & 1 and s.node[x] != END for x in need)
+            return self.named_barrier_passes(s, e, self.p.groups[g].cta, frozen, out)
         if op is Op.WARP_SYNC:
-            group = self.p.groups[g]
-            met = s.named.get((1, group.cta, group.warp, e.key))
-            arrived = met.arrived if met is not None else 0
-            return not any(
-                frozen >> x & 1 and not arrived >> x & 1 and self.p.groups[x].lanes & e.key
-                for x in self.p.warp_groups[group.cta, group.warp]
-            )
+            return self.warp_barrier_passes(s, e, self.p.groups[g], frozen)
         if op is Op.CLUSTER_WAIT:
-            c = self.p.groups[g].cta // self.p.cluster_size
-            state = s.cluster.get(c, NO_CLUSTER)
-            if state[1] >> g & 1:
-                return True
-            return not any(
-                frozen >> x & 1 and not state[0] >> x & 1
-                for x, y in enumerate(self.p.groups)
-                if y.cta // self.p.cluster_size == c
-            )
+            return self.cluster_barrier_passes(s, g, frozen)
         if op is Op.REGISTERS:
             out.pools.add(self.p.groups[g].cta)
         elif e.bar >= 0:
             out.others.add(e.bar)
         return True
+
+    def named_barrier_passes(self, s: State, e: Event, cta: int, frozen: int, out: Ahead) -> bool:
+        """Whether nobody whom a named barrier waits for is frozen."""
+        key = (cta, e.key)
+        out.named.add(key)
+        if e.op is Op.BAR_ARRIVE or not (e.n == 0 or key in self.p.eager_bars):
+            return True
+        waiting = s.named.get((0, cta, e.key, 0))
+        already = waiting.arrived if waiting is not None else 0
+        need = self.m.cta_groups[cta] if e.n == 0 else self.users(cta, e.key)
+        return not any(frozen >> x & 1 and not already >> x & 1 and s.node[x] != END for x in need)
+
+    def warp_barrier_passes(self, s: State, e: Event, group: Group, frozen: int) -> bool:
+        """Whether no lanes that a warp's barrier waits for are frozen."""
+        met = s.named.get((1, group.cta, group.warp, e.key))
+        arrived = met.arrived if met is not None else 0
+        return not any(
+            frozen >> x & 1 and not arrived >> x & 1 and self.p.groups[x].lanes & e.key
+            for x in self.p.warp_groups[group.cta, group.warp]
+        )
+
+    def cluster_barrier_passes(self, s: State, g: int, frozen: int) -> bool:
+        """Whether nobody of the cluster is frozen who has not arrived."""
+        c = self.p.groups[g].cta // self.p.cluster_size
+        state = s.cluster.get(c, NO_CLUSTER)
+        if state[1] >> g & 1:
+            return True
+        return not any(
+            frozen >> x & 1 and not state[0] >> x & 1
+            for x, y in enumerate(self.p.groups)
+            if y.cta // self.p.cluster_size == c
+        )
 
     def step(self, node: int) -> int:
         """The first event from here that others may notice."""

@@ -133,40 +133,68 @@ def value(e: Expr, registers: Mapping[str, Array], env: Mapping[str, Any], span:
 
 def _call(name: str, xs: list[Any], span: Span) -> Any:
     with np.errstate(all="ignore"):
-        if name in _UNARY and len(xs) == 1:
-            return _UNARY[name](_f32(xs[0]))
-        if name in _EXACT and len(xs) == 1:
-            return _EXACT[name](xs[0])
+        if len(xs) == 1:
+            if name in _UNARY:
+                return _UNARY[name](_f32(xs[0]))
+            if name in _EXACT:
+                return _EXACT[name](xs[0])
+            if name in _REDUCTIONS:
+                return _REDUCTIONS[name](np.atleast_2d(np.asarray(_f32(xs[0]))), axis=1, keepdims=True)
         if name in ("min", "max") and xs:
             pick = np.minimum if name == "min" else np.maximum
             return reduce(lambda a, b: pick(*_promoted(a, b)), xs)
-        if name == "pow" and len(xs) == 2:
-            return np.power(_f32(xs[0]), _f32(xs[1]))
-        if name == "fma" and len(xs) == 3:  # one rounding, as the instruction has
-            a, b, c = (np.asarray(_f32(x)).astype(np.float64) for x in xs)
-            return (a * b + c).astype(np.float32)
-        if name == "select" and len(xs) == 3:
-            a, b = _promoted(xs[1], xs[2])
-            r = np.where(np.asarray(xs[0]) != 0, a, b)
-            return r.astype(np.float32) if r.dtype == np.float64 else r
-        if name == "cdiv" and len(xs) == 2:
-            return -(-xs[0] // xs[1])
-        if name in _REDUCTIONS and len(xs) == 1:
-            x = np.atleast_2d(np.asarray(_f32(xs[0])))
-            return _REDUCTIONS[name](x, axis=1, keepdims=True)
-        if name == "pairs" and len(xs) == 1:
-            x = np.atleast_2d(np.asarray(xs[0]))
-            if x.shape[1] % 2:
-                raise InputError(f"pairs of {x.shape[1]} elements", span)
-            return np.stack([-x[:, 1::2], x[:, ::2]], axis=-1).reshape(x.shape)
-        if name == "philox" and len(xs) == 6:
-            count, rows, pitch = (int(x) for x in xs[3:])
-            steps = (np.arange(rows)[:, None] * pitch + np.arange(count)).reshape(1, -1)
-            return uniform(xs[2] + steps, xs[0], xs[1])
-        if name == "iota" and len(xs) == 3:
-            count, rows, pitch = (int(x) for x in xs)
-            return (np.arange(rows)[:, None] * pitch + np.arange(count)).reshape(1, -1)
+        if name == "pairs" and len(xs) == 1 and (odd := np.atleast_2d(np.asarray(xs[0])).shape[1]) % 2:
+            raise InputError(f"pairs of {odd} elements", span)
+        arguments, function = _FUNCTIONS.get(name, (-1, _pairs))
+        if arguments == len(xs):
+            return function(*xs)
     raise InputError(f"{name} with {len(xs)} arguments is not a function of values", span)
+
+
+def _pow(x: Any, y: Any) -> Any:
+    return np.power(_f32(x), _f32(y))
+
+
+def _fma(x: Any, y: Any, z: Any) -> Any:
+    """One rounding, as the instruction has."""
+    a, b, c = (np.asarray(_f32(v)).astype(np.float64) for v in (x, y, z))
+    return (a * b + c).astype(np.float32)
+
+
+def _select(condition: Any, x: Any, y: Any) -> Any:
+    a, b = _promoted(x, y)
+    r = np.where(np.asarray(condition) != 0, a, b)
+    return r.astype(np.float32) if r.dtype == np.float64 else r
+
+
+def _cdiv(x: Any, y: Any) -> Any:
+    return -(-x // y)
+
+
+def _pairs(values: Any) -> Any:
+    """Pairs of elements, turned by a right angle."""
+    x = np.atleast_2d(np.asarray(values))
+    return np.stack([-x[:, 1::2], x[:, ::2]], axis=-1).reshape(x.shape)
+
+
+def _philox(seed: Any, offset: Any, first: Any, *shape: Any) -> Any:
+    return uniform(first + _iota(*shape), seed, offset)
+
+
+def _iota(count: Any, rows: Any, pitch: Any) -> Any:
+    return (np.arange(int(rows))[:, None] * int(pitch) + np.arange(int(count))).reshape(1, -1)
+
+
+#: Functions of a fixed number of arguments.
+_FUNCTIONS: dict[str, tuple[int, Callable[..., Any]]] = {
+    "pow": (2, _pow),
+    "fma": (3, _fma),
+    "select": (3, _select),
+    "cdiv": (2, _cdiv),
+    "pairs": (1, _pairs),
+    "philox": (6, _philox),
+    "iota": (3, _iota),
+}
 
 
 def combine(op: str, old: Array, new: Array) -> Array:

@@ -96,88 +96,53 @@ def _align(at: int, to: int) -> int:
     return -(-at // max(to, 1)) * max(to, 1)
 
 
+@dataclass(eq=False)
+class _Buffers:
+    """The buffers that parameters, maps and variables lead to, by number."""
+
+    buffers: list[Buffer] = field(default_factory=list)
+    sizes: list[tuple[int, int]] = field(default_factory=list)
+    contents: list[np.ndarray[Any, Any]] = field(default_factory=list)
+    inside: list[tuple[int, Pointer]] = field(default_factory=list)  # buffer, and what lies in it
+
+    def number_of(self, x: Buffer) -> int:
+        """The number of a buffer, which is entered with all that it leads to if it is new."""
+        for i, known in enumerate(self.buffers):
+            if known is x:
+                return i
+        raw = np.ascontiguousarray(x.data).view(np.uint8).ravel()
+        self.buffers.append(x)
+        self.sizes.append((raw.size, x.misalign))
+        self.contents.append(raw)
+        number = len(self.buffers) - 1
+        self.inside.extend((number, self.pointer(at, y)) for at, y in x.places.items())
+        return number
+
+    def pointer(self, at: int, x: Buffer | TensorMap | AnyMap) -> Pointer:
+        """What lies at a byte and leads to ``x``."""
+        match x:
+            case AnyMap():
+                return Pointer(at, -1, x)
+            case TensorMap():
+                return Pointer(at, self.number_of(x.buffer), x)
+        return Pointer(at, self.number_of(x))
+
+
 def load(module: Module, kernel: str, launch: Launch, seed: int = 0) -> Loaded:
     """Compiles a kernel for a launch. ValueError if the launch does not fit the kernel."""
     function = next((f for f in module.functions if f.name == kernel and f.entry and f.body), None)
     if function is None:
         raise ValueError(f"the file has no kernel {kernel}")
     _fits(function, launch)
-    buffers: list[Buffer] = []
-    sizes: list[tuple[int, int]] = []
-    contents: list[np.ndarray[Any, Any]] = []
-    inside: list[tuple[int, Pointer]] = []
-
-    def number_of(x: Buffer) -> int:
-        for i, known in enumerate(buffers):
-            if known is x:
-                return i
-        raw = np.ascontiguousarray(x.data).view(np.uint8).ravel()
-        buffers.append(x)
-        sizes.append((raw.size, x.misalign))
-        contents.append(raw)
-        number = len(buffers) - 1
-        inside.extend((number, pointer_of(at, y)) for at, y in x.places.items())
-        return number
-
-    def pointer_of(at: int, x: Buffer | TensorMap | AnyMap) -> Pointer:
-        match x:
-            case AnyMap():
-                return Pointer(at, -1, x)
-            case TensorMap():
-                return Pointer(at, number_of(x.buffer), x)
-        return Pointer(at, number_of(x))
-
-    params, offsets, pointers = _parameters(function, launch, pointer_of)
+    buffers = _Buffers()
+    params, offsets, pointers = _parameters(function, launch, buffers.pointer)
     symbols = Symbols()
-    at = 0
-    dynamic: list[tuple[str, int]] = []
     reached, named = _reached(module, function)
-    # Of variables that nobody names no bytes are left: what lies behind the last one is out of bounds.
-    shared = [(v.name, v) for v in module.variables if v.space == "shared" and v.name in named]
-    for f in reached:
-        shared += [(f"{f.name}/{v.name}", v) for v in f.variables if v.space == "shared" and v.name in named]
-    for name, v in shared:
-        if v.extern or v.size == 0:
-            dynamic.append((name, v.align))
-            continue
-        at = _align(at, v.align)
-        symbols.places[name] = ("shared", at)
-        at += v.size
-    static = _align(at, max([16, *(a for _, a in dynamic)]))
-    for name, _ in dynamic:
-        symbols.places[name] = ("shared", static)
-    constants = bytearray()
-    names: dict[str, int] = {}
-    everything = [("", v) for v in module.variables]
-    for f in module.functions:
-        everything += [(f"{f.name}/", v) for v in f.variables]
-    for prefix, v in everything:
-        given = launch.variables.get(v.name)
-        data = np.zeros(v.size, np.uint8)
-        if v.init is not None:
-            data[: len(v.init)] = np.frombuffer(v.init, np.uint8)
-        if given is not None:
-            raw = np.ascontiguousarray(given).view(np.uint8).ravel()
-            data[: raw.size] = raw
-        if v.space == "global":
-            names[v.name] = number_of(Buffer(data))
-            symbols.places[prefix + v.name] = ("global", names[v.name])
-        elif v.space == "const":
-            start = _align(len(constants), v.align)
-            constants.extend(b"\0" * (start - len(constants)))
-            symbols.places[prefix + v.name] = ("const", start)
-            constants.extend(data.tobytes())
+    static = _place_shared(module, reached, named, symbols)
+    constants, names = _place_variables(module, launch, buffers, symbols)
     for i, f in enumerate(module.functions):
         symbols.functions[f.name] = i * _FUNCTION_STEP
-    # Bulk copies that refill shared memory ask whether earlier loads have arrived.
-    settles = any(
-        i.op == "cp"
-        and "bulk" in i.mods
-        and any(w.startswith("shared") for w in i.mods[:4])
-        and "prefetch" not in i.mods
-        for f in module.functions
-        for i in f.body
-    )
+    settles = _refills_shared(module)
     functions: dict[str, Compiled] = {}
     by_address: dict[int, Compiled] = {}
     for f in reached:
@@ -197,16 +162,85 @@ def load(module: Module, kernel: str, launch: Launch, seed: int = 0) -> Loaded:
         params=params,
         param_offsets=offsets,
         pointers=pointers,
-        inside=inside,
-        buffer_sizes=sizes,
-        buffer_bytes=contents,
-        buffers=buffers,
+        inside=buffers.inside,
+        buffer_sizes=buffers.sizes,
+        buffer_bytes=buffers.contents,
+        buffers=buffers.buffers,
         names=names,
         granule=_granule(bodies, launch),
         local_size=_align(locals_size, 16),
         settles=settles,
         copies_need_fence=not module.target.startswith(_SHIPS_WITHOUT_FENCE),
         max_registers=(function.directives.get("maxnreg") or (0,))[0],
+    )
+
+
+def _place_shared(module: Module, reached: list[Function], named: set[str], symbols: Symbols) -> int:
+    """Places the shared variables; the bytes of those that have a size.
+
+    Of variables that nobody names no bytes are left: what lies behind the last one is out of bounds.
+    """
+    shared = [(v.name, v) for v in module.variables if v.space == "shared" and v.name in named]
+    for f in reached:
+        shared += [(f"{f.name}/{v.name}", v) for v in f.variables if v.space == "shared" and v.name in named]
+    at = 0
+    dynamic: list[tuple[str, int]] = []
+    for name, v in shared:
+        if v.extern or v.size == 0:
+            dynamic.append((name, v.align))
+            continue
+        at = _align(at, v.align)
+        symbols.places[name] = ("shared", at)
+        at += v.size
+    static = _align(at, max([16, *(a for _, a in dynamic)]))
+    for name, _ in dynamic:
+        symbols.places[name] = ("shared", static)
+    return static
+
+
+def _place_variables(
+    module: Module, launch: Launch, buffers: _Buffers, symbols: Symbols
+) -> tuple[bytearray, dict[str, int]]:
+    """Places global variables, each a buffer, and constants; the bytes of these, and the buffers by name."""
+    constants = bytearray()
+    names: dict[str, int] = {}
+    everything = [("", v) for v in module.variables]
+    for f in module.functions:
+        everything += [(f"{f.name}/", v) for v in f.variables]
+    for prefix, v in everything:
+        data = _initial(v, launch)
+        if v.space == "global":
+            names[v.name] = buffers.number_of(Buffer(data))
+            symbols.places[prefix + v.name] = ("global", names[v.name])
+        elif v.space == "const":
+            start = _align(len(constants), v.align)
+            constants.extend(b"\0" * (start - len(constants)))
+            symbols.places[prefix + v.name] = ("const", start)
+            constants.extend(data.tobytes())
+    return constants, names
+
+
+def _initial(v: Variable, launch: Launch) -> np.ndarray[Any, Any]:
+    """A variable's bytes at launch: those that the launch gives over those of the text, zeros else."""
+    data = np.zeros(v.size, np.uint8)
+    if v.init is not None:
+        data[: len(v.init)] = np.frombuffer(v.init, np.uint8)
+    given = launch.variables.get(v.name)
+    if given is not None:
+        raw = np.ascontiguousarray(given).view(np.uint8).ravel()
+        data[: raw.size] = raw
+    return data
+
+
+def _refills_shared(module: Module) -> bool:
+    """Whether bulk copies write shared memory: these ask whether earlier loads have arrived."""
+    return any(
+        i.op == "cp"
+        and "bulk" in i.mods
+        and any(w.startswith("shared") for w in i.mods[:4])
+        and "prefetch" not in i.mods
+        for f in module.functions
+        for i in f.body
     )
 
 

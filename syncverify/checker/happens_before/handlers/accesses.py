@@ -465,7 +465,7 @@ def on_read(run: Run, t: LaneClass, event: Event) -> int:
 
 
 def on_write(run: Run, t: LaneClass, event: Event) -> int:
-    r = Record(GW, t.cls, t.time, event[2], event[1], turn=run.turn_of(t, event[1]))
+    r = Record(GW, t.cls, t.time, event[2], event[1], execution=run.execution_of(t, event[1]))
     access(run, t, r)
     touch_barriers(run, t, r)
     if run.merges_equivalent_accesses and access_merging.joinable(run.info, r):

@@ -144,7 +144,7 @@ class ReachabilityAnalysis(NodeProcessing):
                         self.kinds.monotone_registers |= monotone_registers_of(
                             self._seen.values(), e.ring.places
                         )
-                        self.ring, self.turns, self.kinds.size = e.ring, False, e.ring.size
+                        self.ring, self.seeks_ring, self.kinds.size = e.ring, False, e.ring.size
                     case Unweaken() if self.groups and not e.warns:
                         self.forgets_tile_history = False
                     case Unweaken():
@@ -288,8 +288,8 @@ class ReachabilityAnalysis(NodeProcessing):
                 failure = self.counterexample_of(state)
                 if failure is not None:
                     return failure
-                turns_back = fetched is Fetched.EVENT_BEHIND and not t.done and not t.blocked
-                if result == YIELD or turns_back:
+                jumps_back = fetched is Fetched.EVENT_BEHIND and not t.done and not t.blocked
+                if result == YIELD or jumps_back:
                     run.ready.append(t)
                     break
                 if len(run.ready) > others:

@@ -24,6 +24,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import product
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from syncverify.frontends.ptx.syntax.nodes import (
@@ -452,12 +453,22 @@ def _mentions(term: Term, what: str) -> bool:
 
 def _normal(term: Term) -> Term:
     """With the operands of commutative operations in one order."""
-    if term[0] in ("own", "other", "fixed", "holds"):
-        return term
-    parts = tuple(_normal(x) if isinstance(x, tuple) else x for x in term)
-    if term[0] == "commutes":
-        return (*parts[:2], *sorted(parts[2:], key=repr))
-    return (parts[0], *sorted(parts[1:], key=repr)) if term[0] in ("and", "or", "xor") else parts
+    return _ordered(term, {})[0]
+
+
+def _ordered(term: Term, known: dict[int, tuple[Term, str]]) -> tuple[Term, str]:
+    """The same and its text, by which operands are ordered. ``known``: of parts, which terms share."""
+    found = known.get(id(term))
+    if found is None:
+        if term[0] in ("own", "other", "fixed", "holds"):
+            found = term, repr(term)
+        else:
+            parts = [_ordered(x, known) if isinstance(x, tuple) else (x, repr(x)) for x in term]
+            start = {"commutes": 2, "and": 1, "or": 1, "xor": 1}.get(str(term[0]), len(parts))
+            parts[start:] = sorted(parts[start:], key=itemgetter(1))
+            found = tuple(x for x, _ in parts), f"({', '.join(text for _, text in parts)})"
+        known[id(term)] = found
+    return found
 
 
 def _asked(term: Term) -> Iterator[Term]:

@@ -400,13 +400,18 @@ def round_robin_of(values: Iterable[Any]) -> RoundRobin | None:
 
 
 def renewed(
-    values: list[Any], trips: list[Any], kept: list[Any], turn: Any, some: bool = False, pairs: bool = False
+    values: list[Any],
+    trips: list[Any],
+    kept: list[Any],
+    iteration: Any,
+    some: bool = False,
+    pairs: bool = False,
 ) -> list[Any]:
     """Registers as an iteration of a loop havocs them; see ``symbolic/loop_havoc.py``."""
     sizes = [v for v in values if isinstance(v, SymbolicWord)]
     if not any(isinstance(v, SymbolicWord) for v in trips):
         return values
-    now = turn.term if isinstance(turn, SymbolicWord) else turn
+    now = iteration.term if isinstance(iteration, SymbolicWord) else iteration
     all_, start, fixed = (
         [v.term for v in group if isinstance(v, SymbolicWord)] for group in (sizes, trips, kept)
     )

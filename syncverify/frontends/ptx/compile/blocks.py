@@ -391,7 +391,7 @@ class Writer(Effects):
         if found is None:
             return
         slots = self.p.slots
-        turn = slots[TURN]
+        iteration = slots[TURN]
         enters = any(r[slots[KEPT + name]].__class__ is Unknown for name in found.names)
         for name in found.names:
             if r[slots[KEPT + name]].__class__ is Unknown:
@@ -407,17 +407,17 @@ class Writer(Effects):
         if found.deal is not None and round_robin_of(trips) is not None:
             if found.deal.step:
                 pairs = True
-                r[turn] = (
+                r[iteration] = (
                     entry_value(r[slots[found.deal.counter]], r[slots[found.deal.step]])
                     if enters
-                    else r[turn] + 1
+                    else r[iteration] + 1
                 )
             else:
-                r[turn] = 0 if on is None else r[slots[found.deal.counter]] + on
-        new = renewed([*first.values()], trips, kept, r[turn], block_groups, pairs)
+                r[iteration] = 0 if on is None else r[slots[found.deal.counter]] + on
+        new = renewed([*first.values()], trips, kept, r[iteration], block_groups, pairs)
         for name, value in zip(found.names, new, strict=True):
             r[slots[name]] = value
-        r[turn] = r[turn] + 1
+        r[iteration] = r[iteration] + 1
 
     def _pauses(self, r: Registers, label: int) -> bool:
         """Whether a class stops before it asks for a turn of its own, for others to go first."""

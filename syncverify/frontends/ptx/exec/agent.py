@@ -179,12 +179,12 @@ class PtxAgent:
         """Whether it asks for a turn of its own where iterations are distributed round-robin."""
         return self.r[PC] in self.program.hesitant
 
-    def turns(self) -> dict[str, Any]:
+    def iterations(self) -> dict[str, Any]:
         """The next turn of a loop whose turns take sizes again."""
         if not self.program.again(self._pc()):
             return {}
-        turn = self.r[self.program.slots[TURN]]
-        now = turn.term if isinstance(turn, SymbolicWord) else turn
+        iteration = self.r[self.program.slots[TURN]]
+        now = iteration.term if isinstance(iteration, SymbolicWord) else iteration
         return {ITERATION: now, CHOICES: now} if self.program.lengths.chosen else {ITERATION: now}
 
     def _located(self, reason: str) -> str:

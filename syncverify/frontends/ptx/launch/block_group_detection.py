@@ -8,7 +8,7 @@ places that others might reach are found where they are reached (``block_groups.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from math import prod
 from typing import Any
 
@@ -39,9 +39,10 @@ _TOP = Unknown("a value that the block's number does not tell")
 def detect_block_groups(
     program: Program, cluster: tuple[int, int, int], grid: tuple[Any, Any, Any]
 ) -> BlockGroups:
-    """What the text says of the block groups of a kernel, and its grid. Raises NotConcrete where it is none
-    of this
-    kind."""
+    """What the text says of the block groups of a kernel, and its grid.
+
+    Raises NotConcrete where it is none of this kind.
+    """
     handing = program.handing
     assert handing is not None
     if not program.apart:
@@ -53,13 +54,36 @@ def detect_block_groups(
     if not size:
         raise NotConcrete(f"{_THROUGH}, in no block groups of one size")
     uses = dict(_uses(program))
-    groups = _groups(program, uses)
+    memories = _groups(program, uses)
     kinds: dict[str, set[str]] = {}
     for k, use in uses.items():
-        kinds.setdefault(groups[k], set()).add(use)
+        kinds.setdefault(memories[k], set()).add(use)
+    shared = _shared_memories(program, uses, memories, kinds)
+    tracked = frozenset(k for k in uses if memories[k] in shared)
+    boxes = (k for k, i in enumerate(program.body) if i.op == "cp" and "tensor" in i.mods)
+    maps = frozenset(k for k in boxes if "prefetch" not in program.body[k].mods)
+    stored = {x for x, found in kinds.items() if x not in shared and found & _PLAIN}
+    return BlockGroups(
+        size,
+        (frozenset(uses) - tracked) | maps,
+        tracked,
+        _followed(program, tracked - handing.accesses.keys() - handing.spins.keys()),
+        tuple(sorted(stored | _maps_written(program, maps))),
+        row > 0,
+        frozenset(k for k in tracked if row and _of_each(program, k)),
+    )
+
+
+def _shared_memories(
+    program: Program,
+    uses: Mapping[int, str],
+    memories: Mapping[int, str],
+    kinds: Mapping[str, set[str]],
+) -> set[str]:
+    """Memory through which the blocks of a group exchange data: by its uses, or by where stores lie."""
     by: dict[str, list[int]] = {}
     for k in uses:
-        by.setdefault(groups[k], []).append(k)
+        by.setdefault(memories[k], []).append(k)
     shared = {x for x, found in kinds.items() if _exchanged(found)}
     shared |= {
         x
@@ -69,26 +93,19 @@ def detect_block_groups(
     for x in shared:
         if {"combines", "reduces"} <= kinds[x]:
             raise NotConcrete("atomics and bulk reductions may meet in global memory")
-    tracked = frozenset(k for k in uses if groups[k] in shared)
+    return shared
+
+
+def _followed(program: Program, accesses: Iterable[int]) -> dict[int, GlobalAccess]:
+    """Plain accesses that get events because they are tracked."""
     more: dict[int, GlobalAccess] = {}
-    for k in tracked - handing.accesses.keys() - handing.spins.keys():
+    for k in accesses:
         i = program.body[k]
         found = decode_global(i, False) if space_of(i) == "global" else None
         if i.op != "cp" and found is None:
             raise NotConcrete(f"{_THROUGH}, by accesses that are not followed")
         more |= {} if found is None else {k: found}
-    boxes = (k for k, i in enumerate(program.body) if i.op == "cp" and "tensor" in i.mods)
-    maps = frozenset(k for k in boxes if "prefetch" not in program.body[k].mods)
-    stored = {x for x, found in kinds.items() if x not in shared and found & _PLAIN}
-    return BlockGroups(
-        size,
-        (frozenset(uses) - tracked) | maps,
-        tracked,
-        more,
-        tuple(sorted(stored | _maps_written(program, maps))),
-        row > 0,
-        frozenset(k for k in tracked if row and _of_each(program, k)),
-    )
+    return more
 
 
 def in_rows(cluster: tuple[int, int, int], grid: tuple[Any, Any, Any]) -> int:

@@ -68,9 +68,11 @@ class BoxFindings:
     ``room``: the most bytes that a copy can bring without reaching a destination, a barrier or the end of
     shared memory that is in use at the same time. ``sources``: stores of open boxes, (map, CTA, byte offset)
     to the bytes written there before. ``unsure``: phases could not be distinguished for certain.
+    ``certain``: equations without which nothing could have gone on, whatever else is unsure.
     """
 
     equations: dict[Equation, None] = field(default_factory=dict)
+    certain: dict[Equation, None] = field(default_factory=dict)
     room: dict[int, int] = field(default_factory=dict)
     places: dict[int, set[tuple[int, int]]] = field(default_factory=dict)  # of loads: (CTA, offset) by map
     others: dict[tuple[int, int], int] = field(default_factory=dict)  # where copies of known size go
@@ -156,6 +158,9 @@ class ByteCountRun:
         equation = Equation(_boxes(b.open), b.state.tx, b.expects)
         self.alike = self.alike + 1 if equation in self.found.equations else 0
         self.found.equations[equation] = None
+        # everybody is blocked: one of the phases that lack copies has to end with those that it has
+        if all(_boxes(x.open) == equation.boxes and x.state.tx == equation.bytes for x in lacking):
+            self.found.certain[equation] = None
         for c in b.open:
             self.found.places.setdefault(c.map, set()).add((c.cta, c.lo))
         b.open = []

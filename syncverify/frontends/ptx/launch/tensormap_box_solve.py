@@ -38,17 +38,21 @@ class Solution:
 def solve(found: BoxFindings, variables: Iterable[int] = ()) -> Solution:
     """The boxes that a run shows; ``variables``: byte offsets at which shared variables begin."""
     out = Solution()
-    _eliminate(found, out)
+    _eliminate(found.equations, out, forced=not found.unsure)
+    if found.unsure and not found.stuck:
+        certain = Solution()
+        _eliminate(found.certain, certain, forced=True)
+        out.boxes |= certain.boxes
     _fill(found, out, found.room, forced=not found.unsure)
     _fill(found, out, _neighbours(found, variables), forced=False)
     _stores(found, out)
     return out
 
 
-def _eliminate(found: BoxFindings, out: Solution) -> None:
+def _eliminate(equations: Iterable[Equation], out: Solution, *, forced: bool) -> None:
     """Gauss-Jordan over the equations, in the order in which their phases came."""
     rows: dict[int, tuple[dict[int, Fraction], Fraction, Equation]] = {}  # by pivot
-    for e in found.equations:
+    for e in equations:
         row = {m: Fraction(n) for m, n in e.boxes}
         rest = Fraction(e.bytes)
         last = e
@@ -71,7 +75,7 @@ def _eliminate(found: BoxFindings, out: Solution) -> None:
         rows[pivot] = (row, rest, e)
     for pivot, (row, rest, e) in rows.items():
         if len(row) == 1 and _possible(rest):
-            out.boxes[pivot] = Solved(int(rest), e.site, forced=not found.unsure)
+            out.boxes[pivot] = Solved(int(rest), e.site, forced=forced)
         elif len(row) == 1:
             out.conflicts.append((e.site, e.site))
 

@@ -32,11 +32,11 @@ def at_least(d: Any) -> bool:
     step = _step(d)
     if step is None or (space.bounds(space.term(0, ((step, 1),)))[0] or 0) < 1:
         return bool(d >= 0)
-    turn, rest = _split(space, d, step)
-    if rest.__class__ is int or not _counts(turn):
+    quotient, rest = _split(space, d, step)
+    if rest.__class__ is int or not _counts(quotient):
         return bool(d >= 0)
     found = _quotient(space, rest, step)
-    return bool(d >= 0 if found is None else turn + found >= 0)
+    return bool(d >= 0 if found is None else quotient + found >= 0)
 
 
 def _step(d: AffineTerm) -> int | None:
@@ -60,26 +60,26 @@ def _steps_in(space: SymbolicContext, a: int) -> tuple[int, int]:
 
 
 def _split(space: SymbolicContext, d: AffineTerm, step: int) -> tuple[Any, Any]:
-    """``turn`` and ``rest`` of ``d == turn * step + rest``."""
-    turn: Any = 0
+    """``quotient`` and ``rest`` of ``d == turn * step + rest``."""
+    quotient: Any = 0
     rest: Any = d.c
     for a, k in d.parts:
         factors = space.symbols[a].factors
         if a == step:
-            turn = turn + k
+            quotient = quotient + k
         elif factors is not None and step in factors:
             other = factors[0] if factors[1] == step else factors[1]
-            turn = turn + space.term(0, ((other, k),))
+            quotient = quotient + space.term(0, ((other, k),))
         else:
             rest = rest + space.term(0, ((a, k),))
-    return turn, rest
+    return quotient, rest
 
 
-def _counts(turn: Any) -> bool:
+def _counts(quotient: Any) -> bool:
     """Whether it is a number of iterations, and no place in the grid."""
-    if not isinstance(turn, AffineTerm):
+    if not isinstance(quotient, AffineTerm):
         return True
-    atoms = [turn.space.symbols[a] for a, _ in turn.parts]
+    atoms = [quotient.space.symbols[a] for a, _ in quotient.parts]
     return all(a.widened or a.name == QUOTIENT for a in atoms)
 
 

@@ -25,7 +25,7 @@ def ahead(a: Any, b: Any, strict: bool) -> Any:
     return size(x, 32) if isinstance(x, AffineTerm) else x
 
 
-def chosen(turn: Any, difference: Any, a: Any, b: Any) -> Any:
+def chosen(iteration: Any, difference: Any, a: Any, b: Any) -> Any:
     """One value where a difference is 0 or more, else the other; of sizes as an unknown of the turn."""
     given = (difference, a, b)
     sizes = [x for x in given if isinstance(x, SymbolicWord)]
@@ -33,7 +33,7 @@ def chosen(turn: Any, difference: Any, a: Any, b: Any) -> Any:
         return select(decided(difference), a, b)
     space = sizes[0].term.space
     by, *values = (space.resolved(x.term) if isinstance(x, SymbolicWord) else x for x in given)
-    now = turn.term if isinstance(turn, SymbolicWord) else turn
+    now = iteration.term if isinstance(iteration, SymbolicWord) else iteration
     found = conditional_lengths.select_symbol(
         space, CHOICES, [by], values, now, lambda: values[0 if by >= 0 else 1]
     )

@@ -37,7 +37,7 @@ class RingDetection:
     limits: ExplorationBudget
     graph: ReachabilityGraph = field(default_factory=ReachabilityGraph)
     repeats: bool = False  # some state was a case of another, or was widened
-    turns: bool = field(default_factory=at_most.symmetry_enabled.get)  # a ring is looked for
+    seeks_ring: bool = field(default_factory=at_most.symmetry_enabled.get)  # a ring is looked for
     ring: Ring | None = None  # states are compared from the slot on that is to be filled next
     kinds: RegisterRoles = field(default_factory=RegisterRoles)
     ended: bool = False  # some run has
@@ -60,7 +60,12 @@ class RingDetection:
     def seeks(self) -> bool:
         """Whether a ring is looked for: once a run has ended, and no state repeats yet, the longest run shows
         it soonest."""
-        return self.turns and self.limits.branch_when_nobody_else_can_run and self.ended and not self.repeats
+        return (
+            self.seeks_ring
+            and self.limits.branch_when_nobody_else_can_run
+            and self.ended
+            and not self.repeats
+        )
 
     def sequential_orbit_visit(self, view: StateView, same: list[ReachedState]) -> ReachedState | None:
         """Where states of one key have been at one place of the ring each, the one at this place, or if there
@@ -145,7 +150,7 @@ class RingDetection:
         """Whether a ring is looked for."""
         round_robin = self.space.round_robin
         known = self.space.has_round_robin and round_robin is not None and bool(round_robin.slots)
-        return self.turns and self.limits.branch_when_nobody_else_can_run and not known
+        return self.seeks_ring and self.limits.branch_when_nobody_else_can_run and not known
 
     def restart_with(self, ring: Ring | None) -> None:
         """Begins again with a ring. Raises UseRing, or UseRoundRobinRing where iterations are distributed

@@ -75,7 +75,7 @@ FIELD_COVERAGE: dict[type, tuple[str, str]] = {
     ),
     Record: (
         "kind cls time fp site column tag tag_value used atomic scope barrier strict_rows_only lane_free "
-        "turn",
+        "execution",
         "fresh over position issue parts",
     ),
     Generation: ("m con previous waiting", "sites pasts"),
@@ -110,7 +110,7 @@ class CanonicalState(Thresholds):
         super().__init__(run)
         self.of_groups: dict[tuple[int, int], Hashable] = {}
         self.newest: dict[int, int] = {}  # by site, how often the class that executed it most did so
-        for (site, _), n in run.turns.items():
+        for (site, _), n in run.executions.items():
             self.newest[site] = max(n, self.newest.get(site, 0))
 
     # ------------------------------------------------------------ the form
@@ -139,7 +139,7 @@ class CanonicalState(Thresholds):
             tensor_map_state.form(run, self.everywhere),
             tuple(
                 (site, cls, self.newest[site] - n)
-                for (site, cls), n in sorted(run.turns.items())
+                for (site, cls), n in sorted(run.executions.items())
                 if not run.threads[cls].done
             ),
             (flag_chain_state.form(run, self.key_threshold, self.keep), tuple(sorted(run.spun.items()))),
@@ -205,8 +205,9 @@ class CanonicalState(Thresholds):
             self.key_threshold(r.column, r.time, SEEN) if r.column >= 0 and not r.kind.asynchronous else None
         )
         time = r.cls if r.kind.asynchronous else self.key_threshold(r.cls, r.time, SEEN)
-        turn = self.newest[r.site] - r.turn if r.site in self.newest and r.kind.writes and not r.parts else 0
-        flags = (where, turn, r.atomic, r.lane_free, r.strict_rows_only, r.scope, r.barrier)
+        counts = r.site in self.newest and r.kind.writes and not r.parts
+        age = self.newest[r.site] - r.execution if counts else 0
+        flags = (where, age, r.atomic, r.lane_free, r.strict_rows_only, r.scope, r.barrier)
         tagged = self.name(r.tag) if r.tag >= 0 else None
         return (int(r.kind), time, r.fp, sites(r), tagged, tag, used, fence, flags)
 

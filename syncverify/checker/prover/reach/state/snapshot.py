@@ -35,7 +35,7 @@ SHARED = (
 #: Containers of things that do not change.
 FLAT = (
     "suspects narrow signals grid_waits early skipped_polls met_alone asyncs judged failures trace live "
-    "exits remote_uses spun flag_chains ledger reached landed turns"
+    "exits remote_uses spun flag_chains ledger reached landed executions"
 ).split()
 #: What is treated below, or must be empty between two steps.
 TREATED = (

@@ -193,7 +193,7 @@ class SymbolicState:
     def drop_dead_symbols(self, names: set[str]) -> None:
         """Forgets turns that nobody will ask for again, and sizes that iteration again."""
         path = self.path
-        turns, begins = self.current_iterations(), self.next_cluster_starts()
+        iterations, begins = self.current_iterations(), self.next_cluster_starts()
         if begins and path.space.havocs and not self.run.info.flag_chain:
             path.space.havocked.add(ITERATION)
             names = names | path.sizes.keys()
@@ -202,9 +202,9 @@ class SymbolicState:
         for key in list(path.memo):
             if begins and key[0] in names:
                 del path.memo[key]
-            elif key[0] in ("//", "%") or (key[0] in turns and _passed(key[-1], turns[key[0]])):
+            elif key[0] in ("//", "%") or (key[0] in iterations and _passed(key[-1], iterations[key[0]])):
                 del path.memo[key]
-            elif key[0] == ITERATION and ITERATION not in turns:
+            elif key[0] == ITERATION and ITERATION not in iterations:
                 del path.memo[key]
             elif key[0] == RATIO and not outlives_iteration(path, key):
                 del path.memo[key]
@@ -225,9 +225,9 @@ class SymbolicState:
         out: dict[str, list[Any]] = {}
         for t in self.run.threads:
             if not t.done and t.waits_on != LATER:
-                for name, turn in self.agent(t).turns().items():
-                    if name != ITERATION or not t.blocked or not isinstance(turn, int) or turn:
-                        out.setdefault(name, []).append(turn)
+                for name, iteration in self.agent(t).iterations().items():
+                    if name != ITERATION or not t.blocked or not isinstance(iteration, int) or iteration:
+                        out.setdefault(name, []).append(iteration)
         return out
 
     # ------------------------------------------------------------ rows
@@ -332,7 +332,7 @@ class SymbolicState:
     def _keys(self) -> Iterator[tuple[Hashable, dict[int, Any]]]:
         """Of each entry what tells it from others, and the parts of its key that are compared as rows are:
         terms, and the iterations of sizes, which are distinguished by how far they are ahead."""
-        first = {name: turns[0] for name, turns in self.current_iterations().items()}
+        first = {name: iterations[0] for name, iterations in self.current_iterations().items()}
         alike: Counter[Hashable] = Counter()
         for key in self.path.memo:
             parts = {i: part for i, part in enumerate(key) if isinstance(part, AffineTerm)}
@@ -405,9 +405,9 @@ def _atoms(value: AffineTerm) -> set[int]:
     return {a for a, _ in value.parts}
 
 
-def _passed(turn: Any, nexts: list[Any]) -> bool:
+def _passed(iteration: Any, nexts: list[Any]) -> bool:
     """Whether all agents are beyond an iteration."""
-    ahead = [n - turn for n in nexts]
+    ahead = [n - iteration for n in nexts]
     return all(isinstance(d, int) and d > 0 for d in ahead)
 
 

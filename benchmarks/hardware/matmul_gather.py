@@ -1,0 +1,124 @@
+"""Many launches of products of random shapes on one Hopper GPU, for the model of their time: not proved.
+
+    python benchmarks/hardware/matmul_gather.py --seed N --out FILE [--arms 24] [--seconds 200]
+
+The shapes of a seed (``matmul_random.shapes``): the first 260, and of those behind them 50 of 136 rows or
+fewer and 60 of more than 10^11 operations. Half of a shape's arms are what the model ranks first, the others
+the best of each family of tiles. Kernels are compiled, compared with cuBLAS over a poisoned output and
+timed, in an experiment that asks for no proof: what a call runs is proved at the call. Seconds of one GPU
+give ten times as many launches so as ``matmul_random.py``, which waits for proofs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parents[1])]
+
+from benchmarks.hardware import matmul_random  # noqa: E402
+from benchmarks.hardware.matmul_random import SMS, Shape, measure  # noqa: E402
+from syncverify.gate.matmul import CompiledMatmul  # noqa: E402
+from syncverify.matmul import Schedule, product  # noqa: E402
+from syncverify.matmul.choose import ranked  # noqa: E402
+
+#: Shapes: plain ones, of few rows, large ones; how many are drawn. Seconds that a shape waits for kernels.
+PLAIN, FEW, LARGE, DRAWN, PATIENCE = 260, 50, 60, 3000, 8.0
+
+
+def shapes(seed: int) -> list[Shape]:
+    """Plain shapes, with those of few rows and large ones in between."""
+    every = matmul_random.shapes(seed, DRAWN)
+    few = [s for s in every[PLAIN:] if s[0] <= 136][:FEW]
+    large = [s for s in every[PLAIN:] if 2 * s[0] * s[1] * s[2] > 1e11][:LARGE]
+    return [s for n in range(PLAIN) for s in (*every[n : n + 1], *few[n : n + 1], *large[n : n + 1])]
+
+
+def arms(shape: Shape, count: int) -> list[Schedule]:
+    """The front of the ranking, then the best of each family."""
+    m, n, k, layout = shape
+    order = ranked(product(layout=layout), {"M": m, "N": n, "K": k}, SMS)
+    families: dict[tuple[Any, ...], Schedule] = {}
+    for s in order:
+        kind = (s.tile_m, s.consumers, s.resident, s.by_columns, s.split_k > 1, s.cluster > 1)
+        families.setdefault(kind, s)
+    return list(dict.fromkeys([*order[: count // 2], *families.values(), *order]))[:count]
+
+
+@dataclass(frozen=True)
+class Unproved:
+    """A product that runs without its proof."""
+
+    matmul: CompiledMatmul
+
+    @property
+    def schedule(self) -> Schedule:
+        return self.matmul.schedule
+
+    def __call__(self, a: Any, b: Any, out: Any) -> Any:
+        return self.matmul(a, b, out=out, proved=False)
+
+
+def made(shape: Shape, s: Schedule) -> CompiledMatmul:
+    return CompiledMatmul(product(layout=shape[3]), s, each_launch=True)
+
+
+def compile_one(job: tuple[Shape, Schedule]) -> str:
+    """In a process of the pool: puts the code into the cache; why there is none, or nothing."""
+    shape, s = job
+    try:
+        _ = made(shape, s).program(2 if shape[1] % 2 == 0 and not s.by_columns else 1).code
+        return ""
+    except Exception as e:  # one kernel's trouble is no other's
+        return repr(e)[:200]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--arms", type=int, default=24)
+    parser.add_argument("--seconds", type=float, default=200.0)
+    parser.add_argument("--out", type=Path, required=True)
+    o = parser.parse_args()
+    import torch  # type: ignore[import-not-found, unused-ignore]
+
+    matmul_random.MILLISECONDS = 2.0
+    begun = time.monotonic()
+    jobs = [(s, arms(s, o.arms)) for s in shapes(o.seed)]
+    pool = multiprocessing.get_context("spawn").Pool(max(1, (os.cpu_count() or 2) - 1))
+    waiting: dict[tuple[str, Schedule], Any] = {}
+    for shape, each in jobs:
+        for x in each:
+            if (shape[3], x) not in waiting:
+                waiting[shape[3], x] = pool.apply_async(compile_one, ((shape, x),))
+    rows: list[dict[str, Any]] = []
+    record = {"card": torch.cuda.get_device_name(0), "seed": o.seed, "proved": False, "rows": rows}
+    for shape, each in jobs:
+        now = time.monotonic()
+        if now - begun > o.seconds:
+            break
+        kernels: list[Any] = []
+        for x in each:
+            try:
+                why = waiting[shape[3], x].get(max(0.01, PATIENCE - (time.monotonic() - now)))
+            except multiprocessing.TimeoutError:
+                continue
+            if not why:
+                kernels.append(Unproved(made(shape, x)))
+        row = measure(torch, shape, kernels)
+        rows.append({**row, "schedules": {k.schedule.title: asdict(k.schedule) for k in kernels}})
+        o.out.write_text(json.dumps(record) + "\n")
+    print(f"{len(rows)} of {len(jobs)} shapes, {sum(len(r['us']) for r in rows)} launches")
+    pool.terminate()
+
+
+if __name__ == "__main__":
+    main()

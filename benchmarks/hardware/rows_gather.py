@@ -1,0 +1,164 @@
+"""Many launches of fusions of rows of random widths on a Hopper GPU, for the model of their time: not proved.
+
+    python benchmarks/hardware/rows_gather.py --seed N --out FILE [--arms 20] [--seconds 190]
+
+The points of a seed (``rows_random.points``): the first 90, and of those behind them 50 of fewer than 1100
+elements and 20 of more than 16384. Of a point's arms four in ten are what the model ranks first, three what
+its formula alone ranks first, the others are drawn from the first 60. Kernels are compiled, compared with
+eager torch and timed, in an experiment that asks for no proof: what a call runs is proved at the call.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import multiprocessing
+import os
+import random
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parents[1])]
+
+from benchmarks.compiler.fusion_cases import fusion_of  # noqa: E402
+from benchmarks.hardware import rows_random  # noqa: E402
+from syncverify.base.diagnostics import Policy  # noqa: E402
+from syncverify.codegen.cache import Cache  # noqa: E402
+from syncverify.fusion import RowSchedule, row_menu  # noqa: E402
+from syncverify.fusion.plan import plan_of  # noqa: E402
+from syncverify.fusion.row_estimate import Estimate, formula  # noqa: E402
+from syncverify.gate.fusions import CompiledKernel, Program, built  # noqa: E402
+
+Point = dict[str, Any]
+#: Points: plain ones, short rows, long rows; how many are drawn.
+PLAIN, SHORT, LONG, DRAWN = 90, 50, 20, 1500
+#: Elements of a tensor, the relative error from which on results are wrong, seconds that a point waits.
+ELEMENTS, WRONG, PATIENCE = 1 << 27, 2e-2, 10.0
+#: Shares of the arms by the model and by its formula; how far down the others are drawn from.
+FIRST, PLAINLY, DEPTH = 0.4, 0.3, 60
+#: What is kept of a schedule.
+FIELDS = ("warps", "lanes", "rows", "blocks_per_sm", "reread", "peel", "dependent", "ahead", "operands")
+
+
+class Unproved(Program):
+    """A kernel that runs without its proof."""
+
+    def require_proof(self, values: Any) -> None:
+        """Nothing is asked for."""
+
+
+def points(seed: int) -> list[Point]:
+    """Plain points, with short and long rows in between."""
+    every = rows_random.points(seed, DRAWN)
+    short = [p for p in every[PLAIN:] if p["width"] < 1100][:SHORT]
+    long = [p for p in every[PLAIN:] if p["width"] > 16384][:LONG]
+    found = [p for n in range(PLAIN) for p in (*every[n : n + 1], *short[n : n + 1], *long[n : n + 1])]
+    return [p for p in found if p["width"] not in row_menu.MEASURED]
+
+
+def arms(p: Point, count: int, g: random.Random) -> list[tuple[RowSchedule, dict[str, Any]]]:
+    """Schedules of a point, each with what of it is kept when nothing is left open."""
+    fusion = fusion_of(p["case"], p["dtype"])
+    found = row_menu.launches(fusion, p["width"])
+    model, launches = Estimate(fusion), [x for _, x in found]
+    plain, whole = formula(model.coefficients, launches)[1], model.cycles(launches)
+    by = sorted(range(len(found)), key=lambda i: whole[i])
+    other = sorted(range(len(found)), key=lambda i: plain[i])
+    some = list(dict.fromkeys(by[: int(count * FIRST)] + other[: int(count * PLAINLY)]))
+    rest = [i for i in by[:DEPTH] if i not in some]
+    some += g.sample(rest, min(len(rest), count - len(some)))
+    return [(found[i][0], {f: getattr(launches[i].schedule, f) for f in FIELDS}) for i in some]
+
+
+def made(p: Point, schedule: RowSchedule) -> CompiledKernel:
+    """The kernel of a point, which asks for no proof."""
+    plan, store, policy = (
+        plan_of(fusion_of(p["case"], p["dtype"]), schedule),
+        Cache.default(),
+        Policy.PRACTICAL,
+    )
+
+    def one(variant: int) -> Program:
+        blocks, hint = plan.resources(variant)
+        return Unproved(built(plan, variant, policy, store), policy, blocks, hint, store)
+
+    return CompiledKernel(plan, policy, {plan.main: one(plan.main)}, one)
+
+
+def compile_one(job: tuple[Point, RowSchedule]) -> str:
+    """In a process of the pool: puts the code into the cache; why there is none, or nothing."""
+    p, schedule = job
+    try:
+        _ = made(p, schedule).program({"R": ELEMENTS // p["width"], "C": p["width"]}).code
+        return ""
+    except Exception as e:  # one kernel's trouble is no other's
+        return repr(e)[:200]
+
+
+def measured(machine: Any, p: Point, kernels: dict[str, CompiledKernel]) -> dict[str, Any]:
+    """Microseconds of each kernel that is right, and of a copy of as many bytes."""
+    from benchmarks.hardware import rows_torch
+
+    case, dtype, width = p["case"], p["dtype"], p["width"]
+    rows = ELEMENTS // width
+    size = rows_torch.moved(case, dtype, rows, width)
+    count = max(1, min(4, math.ceil(rows_torch.CACHES * machine.cache / size)))
+    sets = [machine.inputs(case, dtype, rows, width, s) for s in range(count)]
+    want = [w.float() for w in rows_torch._tuple(rows_torch.CASES[case][0](*sets[0]))]
+    graphs = {"copy": machine.graph([rows_torch._copy(machine, size)])}
+    for name, kernel in kernels.items():
+        got = rows_torch._tuple(kernel(*sets[0]))
+        off = max(float((a.float() - b).norm() / b.norm()) for a, b in zip(got, want, strict=True))
+        if off < WRONG:
+            graphs[f"ours {name}"] = machine.graph([lambda k=kernel, s=s: k(*s) for s in sets])
+    times = machine.timed(graphs)
+    return {"rows": rows, "arms": {n: {"us": x["us"]} for n, x in times.items()}}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--arms", type=int, default=20)
+    parser.add_argument("--seconds", type=float, default=190.0)
+    parser.add_argument("--out", type=Path, required=True)
+    o = parser.parse_args()
+    import torch  # type: ignore[import-not-found, unused-ignore]
+
+    from benchmarks.hardware import rows_torch
+
+    torch.set_grad_enabled(False)
+    rows_torch.REPLAY, rows_torch.REPLAYS, rows_torch.WARM = 0.002, 5, 1
+    begun, g = time.monotonic(), random.Random(o.seed + 1)
+    pool = multiprocessing.get_context("spawn").Pool(max(1, (os.cpu_count() or 2) - 1))
+    jobs = []
+    for p in points(o.seed):
+        each = arms(p, o.arms, g)
+        jobs.append((p, each, [pool.apply_async(compile_one, ((p, s),)) for s, _ in each]))
+    machine, done = rows_torch.Machine("cuda", Path(os.devnull)), []
+    for p, each, waiting in jobs:
+        now = time.monotonic()
+        if now - begun > o.seconds:
+            break
+        kernels, schedules = {}, {}
+        for number, ((schedule, kept), found) in enumerate(zip(each, waiting, strict=True)):
+            try:
+                why = found.get(max(0.01, PATIENCE - (time.monotonic() - now)))
+            except multiprocessing.TimeoutError:
+                continue
+            if not why:
+                kernels[str(number)], schedules[str(number)] = made(p, schedule), kept
+        row = measured(machine, p, kernels)
+        where = {"seed": o.seed, **{k: p[k] for k in ("case", "dtype", "width")}}
+        done.append({**where, **row, "schedules": schedules})
+        o.out.write_text(json.dumps({"card": torch.cuda.get_device_name(0), "proved": False, "points": done}))
+        machine.release()
+    print(f"{len(done)} of {len(jobs)} points, {sum(len(p['schedules']) for p in done)} launches")
+    pool.terminate()
+
+
+if __name__ == "__main__":
+    main()

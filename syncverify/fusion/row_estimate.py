@@ -1,0 +1,117 @@
+"""Estimates of many schedules of rows at once: the formula of ``row_cost``, and what it is off by on a card.
+
+What the formula leaves out (what the compiler does with registers, how blocks of an SM meet, caches) was
+learnt from measured launches by boosted trees: they give the logarithm of measured by predicted time
+(``benchmarks/hardware/rows_fit.py --trees``). Their columns are the counts of the formula, facts of the
+fusion, and shares of the predicted time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from operator import attrgetter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from syncverify.base import boosted_trees
+from syncverify.fusion.graph import Fusion
+from syncverify.fusion.row_cost import (
+    H200,
+    Coefficients,
+    Counts,
+    Facts,
+    counted,
+    cycles,
+    in_pieces,
+    share,
+    wanted,
+)
+from syncverify.fusion.row_schedule import RowSchedule
+
+Array = np.ndarray[Any, Any]
+
+TREES = Path(__file__).with_name("h200_rows.trees")
+_COUNTS, _FACTS = (tuple(f.name for f in fields(c)) for c in (Counts, Facts))
+_MADE = (
+    "width", "log_cycles", "memory_share", "lacking", "held_by_left", "row_warps", "row_groups", "blocks",
+    "width_rest", "bytes_under_way", "full", "operations_share", "dependent", "ahead", "kept", "block_bytes",
+    "warps_under_way",
+)  # fmt: skip
+COLUMNS = (*_COUNTS, *_FACTS, *_MADE)
+_counts, _facts = attrgetter(*_COUNTS), attrgetter(*_FACTS)
+
+
+@dataclass(frozen=True, slots=True)
+class RowLaunch:
+    """A schedule that leaves nothing open, for rows of a width of a fusion with these facts."""
+
+    facts: Facts
+    schedule: RowSchedule
+    width: int
+    counts: Counts
+
+
+def formula(c: Coefficients, launches: Sequence[RowLaunch]) -> tuple[Counts, Array]:
+    """The counts of launches as arrays, and cycles of a multiprocessor for a row by the formula alone."""
+    found = np.array([_counts(x.counts) for x in launches], dtype=float)
+    x = Counts(*found.T)
+    again = np.array([(y.facts.steps, share(y.facts)) for y in launches], dtype=float)
+    time: Array = np.asarray(cycles(c, x, *again.T))
+    return x, time
+
+
+def columns(c: Coefficients, launches: Sequence[RowLaunch], x: Any, time: Array) -> Array:
+    """What the trees ask of launches; ``time``: cycles by the formula."""
+    facts = np.array([_facts(y.facts) for y in launches], dtype=float)
+    own = np.array([_own(y.schedule, y.width) for y in launches], dtype=float).T
+    width, warps, rows, blocks, rest = own[:5]
+    need = wanted(c, x)
+    made = [
+        width, np.log(time), x.bytes / c.bandwidth / time, np.maximum(need - x.left, 0), need / x.left,
+        warps, rows, blocks, rest, x.under_way * x.bytes, width / (x.elements * x.warps * 32),
+        x.operations * x.warps / time, *own[5:], x.under_way / blocks * x.bytes,
+        blocks * np.maximum(rows, 1) * warps,
+    ]  # fmt: skip
+    return np.column_stack([*(getattr(x, n) for n in _COUNTS), facts, *made])
+
+
+def _own(s: RowSchedule, width: int) -> tuple[float, ...]:
+    """What of a schedule, and of a width, no count has."""
+    yes = (s.dependent == "yes", s.ahead == "yes", s.operands == "registers")
+    return (width, s.warps, s.rows, s.blocks_per_sm, width % 64, *yes)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The model of one fusion on a card; ``trees``: the file of what the formula is off by."""
+
+    fusion: Fusion
+    coefficients: Coefficients = H200
+    trees: Path | None = TREES
+
+    @cached_property
+    def _facts(self) -> tuple[Facts, Facts]:
+        return Facts.of(self.fusion), Facts.of(self.fusion, pieces=True)
+
+    def launch(self, schedule: RowSchedule, width: int) -> RowLaunch:
+        """A schedule that leaves nothing open."""
+        facts = self._facts[in_pieces(schedule)]
+        return RowLaunch(facts, schedule, width, counted(self.fusion, facts, schedule, width))
+
+    def cycles(self, launches: Sequence[RowLaunch]) -> Array:
+        """Cycles of a multiprocessor for a row, of each launch."""
+        if not launches:
+            return np.zeros(0)
+        x, time = formula(self.coefficients, launches)
+        if self.trees is None:
+            return time
+        trees = boosted_trees.read(self.trees, COLUMNS)
+        found: Array = time * np.exp(trees(columns(self.coefficients, launches, x, time)))
+        return found
+
+
+__all__ = ["COLUMNS", "TREES", "Estimate", "RowLaunch", "columns", "formula"]

@@ -1,0 +1,56 @@
+"""Which schedules rows of any width may have, and how they are ranked."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from benchmarks.compiler.fusion_cases import fusion_of
+from syncverify.fusion import RowSchedule, row_menu
+from syncverify.fusion.row_cost import H200
+from syncverify.fusion.row_estimate import COLUMNS, Estimate, columns, formula
+
+
+@pytest.mark.parametrize("width", [128, 291, 768, 1088, 7401, 48885])
+def test_every_schedule_of_the_menu_is_one_that_a_kernel_can_have(width: int) -> None:
+    fusion = fusion_of("layernorm", "bf16")
+    found = row_menu.launches(fusion, width)
+    assert len(found) > 10 and len({s for s, _ in found}) == len(found)
+    for schedule, launch in found:
+        schedule.check()
+        assert launch.width == width
+        assert launch.counts.threads <= row_menu.THREADS
+
+
+def test_short_rows_may_lie_in_blocks_of_several_groups_of_warps() -> None:
+    found = {(s.warps, s.rows) for s in row_menu.menu(fusion_of("softmax", "f32"), 768)}
+    assert {(1, 16), (1, 8), (2, 4), (2, 2), (2, 1), (4, 2), (4, 1)} <= found
+
+
+def test_the_columns_of_a_launch_tell_what_its_threads_lack() -> None:
+    fusion = fusion_of("softmax", "f32")
+    found = [x for s, x in row_menu.launches(fusion, 4000) if (s.warps, s.reread) == (4, "no")]
+    x, time = formula(H200, found)
+    table = columns(H200, found, x, time)
+    assert table.shape == (len(found), len(COLUMNS)) and np.isfinite(table).all()
+    lacking = dict(
+        zip([y.schedule.blocks_per_sm for y in found], table[:, COLUMNS.index("lacking")], strict=True)
+    )
+    assert lacking[4] == 0 < lacking[14]  # 32 numbers of a row in 128 registers, and in 36
+
+
+def test_an_estimate_without_trees_is_the_formula() -> None:
+    fusion = fusion_of("rmsnorm", "f16")
+    found = [x for _, x in row_menu.launches(fusion, 1088)]
+    plain, learnt = Estimate(fusion, trees=None).cycles(found), Estimate(fusion).cycles(found)
+    assert plain.tolist() == formula(H200, found)[1].tolist()
+    assert np.abs(np.log(learnt / plain)).max() < 2 and (learnt != plain).all()
+    assert Estimate(fusion).cycles([]).tolist() == []
+
+
+def test_what_is_chosen_leaves_the_rest_of_a_schedule_as_it_was() -> None:
+    fusion = fusion_of("layernorm", "bf16")
+    asked = RowSchedule(width=1100, index="i64")
+    assert row_menu.applies(fusion, asked, 1100)
+    found = row_menu.chosen(fusion, asked, 1100)
+    assert found.index == "i64" and found.warps > 0 and found.width == 1100

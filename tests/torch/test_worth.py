@@ -1,0 +1,104 @@
+"""What is tried: contexts whose gain would be seen in their graph, and as long as there is time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="the extra torch is not installed")
+
+import torch.nn.functional as F  # noqa: E402
+
+import syncverify.torch as sv  # noqa: E402
+from syncverify.torch import choice, trials  # noqa: E402
+from syncverify.torch.worth import gain_of, time_of  # noqa: E402
+from tests.torch.compiled import draw  # noqa: E402
+from tests.torch.test_context import found, norm  # noqa: E402
+
+#: Bytes in a microsecond.
+SPEED = 1e6
+
+
+def test_a_product_counts_by_its_operations() -> None:
+    module, _, _ = found(lambda x, y: x @ y, draw(1024, 2048), draw(2048, 512))
+    operations, bytes_ = 2 * 1024 * 2048 * 512, 4 * (1024 * 2048 + 2048 * 512 + 1024 * 512)
+    assert time_of(module.graph, SPEED) == pytest.approx(operations / 600e6 + 2 * bytes_ / SPEED)
+
+
+def test_loops_gain_least_and_long_rows_most() -> None:
+    def gain(function: Any, *shape: int) -> float:
+        _, groups, (context,) = found(function, draw(*shape))
+        return gain_of(context, groups, SPEED)
+
+    loop = gain(lambda x: x.exp() * 2 + 1, 8, 16384)
+    short = gain(lambda x: x.softmax(-1), 128, 1024)
+    long = gain(lambda x: x.softmax(-1), 8, 16384)
+    assert 0 < 5 * loop < short < long
+
+
+@pytest.fixture
+def backend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setenv("SYNCVERIFY_CACHE", str(tmp_path))
+    monkeypatch.setattr(choice, "_FOUND", {})
+    monkeypatch.setattr(trials, "bytes_per_us", lambda device: SPEED)
+    torch._dynamo.reset()
+    return sv.make_backend({"runner": "reference", "use": "faster"})
+
+
+class Seconds:
+    """A budget that has so many seconds left whenever it is asked, and none in the end."""
+
+    def __init__(self, left: list[float]) -> None:
+        self.left = left
+
+    def seconds(self) -> float:
+        return self.left.pop(0) if self.left else 0.0
+
+
+def refused(backend: Any, function: Any, *inputs: Any) -> list[str]:
+    torch.testing.assert_close(torch.compile(function, backend=backend)(*inputs), function(*inputs))
+    return [r.refused for r in backend.report.refused]
+
+
+def test_what_nobody_would_see_is_not_tried(backend: Any) -> None:
+    def function(x: Any, w: Any, y: Any) -> Any:
+        return norm(x, w).cumsum(0) @ y
+
+    (reason,) = refused(backend, function, draw(8, 512), draw(512), draw(512, 65536))
+    assert reason.startswith("not tried: it gains")
+
+
+def test_the_time_for_trials_ends(backend: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trials, "_Budget", lambda seconds: Seconds([]))
+    assert refused(backend, norm, draw(8, 512), draw(512)) == ["not tried: the time for trials was over"]
+
+
+def test_a_proof_that_comes_late(backend: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trials, "prove_ahead", lambda candidates, *_: {c.name for c in candidates})
+    monkeypatch.setattr(trials, "_Budget", lambda seconds: Seconds([1.0] * 4))
+    monkeypatch.setattr(trials, "least_of", lambda group, device: 0.0)
+    (reason,) = refused(backend, lambda x: F.softmax(x, -1), draw(8, 512))
+    assert reason == "not tried: its proof was not there in time"
+
+
+def test_proofs_that_come_one_by_one(backend: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each context is timed when its proofs are there, and waits for no other's."""
+    answers, timed = [2, 1], []
+    monkeypatch.setattr(trials, "_Budget", lambda seconds: Seconds([1.0] * 20))
+    monkeypatch.setattr(trials, "least_of", lambda group, device: 0.0)
+    monkeypatch.setattr(trials, "_time_kernels", lambda trial, runner: timed.append(done(trial)))
+
+    def late(candidates: Any, runner: Any, seconds: float = 0.0) -> set[str]:
+        if candidates and answers:
+            return {c.name for c in candidates} if answers.pop() else set()
+        return set()
+
+    def done(trial: Any) -> str:
+        trial.plain = None
+        return str(trial.members[0].region.name)
+
+    monkeypatch.setattr(trials, "prove_ahead", late)
+    refused(backend, lambda x, w: F.softmax(norm(x, w).cumsum(0), -1), draw(8, 512), draw(512))
+    assert len(timed) == 2
