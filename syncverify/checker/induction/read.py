@@ -204,14 +204,21 @@ class Reader:
         """A guard over a register that moves, as one over turns of its loop. ``raw``: what was asked."""
         names = [x for x in t.names() if x.startswith(MOVING)]
         if not names:
-            return t
-        turn = tile if self.headers[self.strides[names[0]].place].tiles else steps - before
-        inside = turn == U or (steps == N and tile == ZERO)
-        found = None
-        if len(names) == 1 and inside and not (t.names() & {"n", "u", "%K"} or t.functions()):
-            found = self.turns.asked(*self.stride(t, names))
-        if found is None:
-            raise NotReadError("a question about a register that moves by a size")
+            counter, turn = ("u", tile) if tile == U and steps != N else ("n", steps - before)
+            k = t.parts.get(counter, 0)
+            if abs(k) < 2 or (steps != N and tile != U):
+                return t
+            found = self.turns.asked(t.put({counter: before if counter == "n" else ZERO}), num(k))
+            if found is None:
+                return t
+        else:
+            turn = tile if self.headers[self.strides[names[0]].place].tiles else steps - before
+            inside = turn == U or (steps == N and tile == ZERO)
+            found = None
+            if len(names) == 1 and inside and not (t.names() & {"n", "u", "%K"} or t.functions()):
+                found = self.turns.asked(*self.stride(t, names))
+            if found is None:
+                raise NotReadError("a question about a register that moves by a size")
         ((_, sign),) = found.parts.items()
         found = found - turn * sign
         self.asked[found] = raw
@@ -417,7 +424,7 @@ class Reader:
             raise NotReadError("a loop's end depends on its counter")
         if header.late:
             self.entered(here, high - steps - 1)
-            body, after = self.parted(bodies, exits, N, ZERO, steps, high)
+            body, after = self.parted(bodies, exits, (N, ZERO, steps), high)
         else:
             self.entered(here, high - steps)
             body, after = self.region(bodies, N, ZERO, steps), exits
@@ -465,6 +472,12 @@ class Reader:
     def end(self, q: Term, steps: Term, before: Term, ahead: int) -> Term | None:
         """Where a counter ends that goes on while a term is at least 0; None where that is not known."""
         names = [x for x in q.names() if x.startswith(MOVING)]
+        counter = "u" if steps == U else "n"
+        if not names and q.parts.get(counter, 0) < -1:
+            first, step = q.put({counter: before}), num(q.parts[counter])
+            if first.names() & {"n", "u", "%K"} or first.functions():
+                return None
+            return before + self.turns.of(first - step * (ahead - 1), step)
         if not names:
             return q + steps + ahead
         if len(names) != 1 or q.names() & {"n", "u", "%K"} or q.functions():
@@ -522,14 +535,15 @@ class Reader:
         return self.term(c, parts, steps, tile, before)
 
     def parted(
-        self, bodies: Mapping[Residue, list[Leaf]], exits: Mapping[Residue, list[Leaf]], steps: Term,
-        tile: Term, before: Term, end: Term,
+        self, bodies: Mapping[Residue, list[Leaf]], exits: Mapping[Residue, list[Leaf]],
+        at: tuple[Term, Term, Term], end: Term,
     ) -> tuple[StraightText, dict[Residue, list[Leaf]]]:  # fmt: skip
         """The body of a loop that asks behind it, and the ways out without the body before them.
 
         Where the last turn does something else, the body is that of the others, and the ways out are whole.
-        ``end``: of the counter.
+        ``at``: steps, tile and steps before there. ``end``: of the counter.
         """
+        steps, tile, before = at
         body = self.region(bodies, steps, tile, before)
         counts_tiles = steps != N
         by = (0, 1) if counts_tiles else (1, 0)
@@ -663,7 +677,7 @@ class Reader:
             if behind != ends:
                 raise NotReadError("tiles end in two ways")
             count = self.bound_of_tiles(continuing, ends, stop, 2)
-            last, after = self.parted(continuing, ends, stop, U, stop, count)
+            last, after = self.parted(continuing, ends, (stop, U, stop), count)
             self.entered(here, count - 1)
         else:
             count = self.bound_of_tiles(heads, ends, start, 1)
@@ -740,7 +754,7 @@ class Reader:
             if inner.late and not self.positive(trip):
                 raise NotReadError("a tile may be empty")
         if inner.late:
-            body, after = self.parted(bodies, exits, N, U, start, apply(self.function, U + 1))
+            body, after = self.parted(bodies, exits, (N, U, start), apply(self.function, U + 1))
         else:
             body, after = self.region(bodies, N, U, start), exits
         stop = apply(self.function, U + 1)
@@ -748,6 +762,12 @@ class Reader:
 
     def positive(self, t: Term, least: int = 1) -> bool:
         """Whether sizes make a term at least this, wherever they are."""
+        for name in [x for x in t.names() if x.startswith(TURNS)]:
+            rest = t - var(name)
+            if rest.parts:
+                return False
+            first, step = self.turns.key(name)
+            t, least = first + step * max(least - rest.const - 1, 0), 0
         back = {name: a for a, name in self.names.items()}
         total: Any = t.const - least
         for a, k in t.parts.items():

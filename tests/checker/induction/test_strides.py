@@ -85,3 +85,31 @@ def test_the_number_of_turns_is_that_of_the_loop(have: int, gap: int) -> None:
         {name}, lambda t: t.const + sum({"q": have, "g": gap}[str(a)] * k for a, k in t.parts.items()) >= 0
     )
     assert all(f.const + f.parts[name] * count >= 0 for f in facts)
+
+
+#: A loop over columns, three at a time: two warps exchange a tile.
+BY_3 = """kernel columns {
+  launch grid [2] block [64]
+  param N : i32 = 7
+  assume N >= 1
+  tensor out : f32[128] out
+  shared tile : f32[64] align 128
+
+  for c in 0..N step 3 {
+    st.shared tile[][tid : 1], 1.0
+    bar.sync 0
+    ld.shared x, tile[][63 - tid : 1]
+    bar.sync 0
+    st.global out[block * 64 + tid : 1], x
+  }
+}
+"""
+
+
+def test_steps_of_three_are_counted_by_a_name() -> None:
+    (shown,) = by_induction(posed(BY_3), Policy.PRACTICAL)
+    assert any(x.startswith("turns_") for x in shown.protocol.parameters)
+    assert not accepted(posed(BY_3.replace("1.0\n    bar.sync 0\n", "1.0\n")))
+    assert not accepted(
+        posed(BY_3.replace("x, tile[][63 - tid : 1]\n    bar.sync 0\n", "x, tile[][63 - tid : 1]\n"))
+    )

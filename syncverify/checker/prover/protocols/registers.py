@@ -265,7 +265,8 @@ def _filled(claim: Claim) -> Claim:
             ):
                 # one sum for all: its number goes on with the residue
                 first = next(iter(with_form))
-                for r in residues if with_form[first].parts else ():
+                f = with_form[first]
+                for r in residues if f.parts or f.kept or f.moves else ():
                     every[r].setdefault(s, _moved(with_form[first], first, r, claim))
         headers.append(replace(h, forms=every))
     return replace(claim, headers=tuple(headers))
@@ -279,7 +280,7 @@ def _moved(f: Form, at: tuple[int, int], to: tuple[int, int], claim: Claim) -> F
             c += k // claim.steps * (to[0] - at[0])
         if name == "g" and k % claim.tiles == 0:
             c += k // claim.tiles * (to[1] - at[1])
-    return Form(c, f.parts)
+    return replace(f, c=c)
 
 
 def _loops(every: list[dict[int, list[int]]]) -> set[int]:
