@@ -1,11 +1,12 @@
 """Random programs of PTX: the checker's verdicts beside executions of the text by the second reader.
 
-    python benchmarks/checker/ptx_sweep.py --count 20000 [--first 0] [--jobs 2] [--save DIR] [--out FILE]
+    python benchmarks/checker/ptx_sweep.py --count 20000 [--first 0] [--set open] [--jobs 2] [--save DIR]
+        [--out FILE]
 
 A seed names its program for ever. A third are right, a third have a planted mistake, a third random edits.
 Wrong are: proved, and an execution does harm; refuted, and none of 130 executions does; not replayed, and one
-does. They are written to ``--save`` with their launch facts, shrunk by ``--shrink``. What is unknown is
-counted by its reason.
+does. A proof that warns of a contested point at the line of the harm is ``contested``. Disagreements go to
+``--save`` with their launch facts, shrunk by ``--shrink``. What is unknown is counted by its reason.
 """
 
 from __future__ import annotations
@@ -17,18 +18,20 @@ import sys
 import time
 import traceback
 from collections import Counter
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from tests.system.random_ptx.generate import program
+from tests.system.random_ptx.generate import SETS, program
 from tests.system.random_ptx.judge import judge, shrunk
 from tests.system.random_ptx.writer import Program
 
-CHUNK = 20
+CHUNK = 5
 
 
 @dataclass(frozen=True)
@@ -45,11 +48,11 @@ class Row:
     seconds: float
 
 
-def run(seed: int) -> Row:
-    p = program(seed)
+def run(seed: int, set_: str, seconds: float) -> Row:
+    p = program(seed, set_)
     begin = time.perf_counter()
     try:
-        j = judge(p)
+        j = judge(p, seconds)
     except Exception as e:  # a crash of either side is a finding, with its place
         at = traceback.extract_tb(e.__traceback__)[-1]
         kind = f"crash: {type(e).__name__}: {e} ({Path(at.filename).name}:{at.lineno})"
@@ -59,8 +62,8 @@ def run(seed: int) -> Row:
     )  # fmt: skip
 
 
-def run_many(seeds: list[int]) -> list[Row]:
-    return [run(s) for s in seeds]
+def run_many(seeds: list[int], set_: str, seconds: float) -> list[Row]:
+    return [run(s, set_, seconds) for s in seeds]
 
 
 def disagrees(row: Row) -> bool:
@@ -92,6 +95,15 @@ def summary(rows: list[Row]) -> dict[str, Any]:
     }
 
 
+def toml(value: object) -> str:
+    """A fact of a launch file."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{k} = {toml(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(toml, value)) + "]"
+    return json.dumps(value)
+
+
 def save(p: Program, row: Row, where: Path, shrinks: bool) -> None:
     """Writes a program on which the two sides disagree, with its launch facts."""
     where.mkdir(parents=True, exist_ok=True)
@@ -100,11 +112,28 @@ def save(p: Program, row: Row, where: Path, shrinks: bool) -> None:
     head += f"// checker: {row.verdict} {row.reason}\n// second reader: {row.harm or 'no harm'}\n"
     path = where / f"{row.seed}.ptx"
     path.write_text(head + made.text)
-    facts = "\n".join(f"{k} = {json.dumps(v)}" for k, v in made.facts.items() if k != "params")
-    params = "\n".join(
-        f'{i} = "ptr"' if v is None else f"{i} = {{u32 = {v}}}" for i, v in enumerate(made.params)
-    )  # fmt: skip
+    given = made.facts
+    facts = "\n".join(f"{k} = {toml(v)}" for k, v in given.items() if k != "params")
+    params = "\n".join(f"{k} = {toml(v)}" for k, v in cast(dict[str, object], given["params"]).items())
     Path(f"{path}.launch.toml").write_text(f"[kernel.k]\n{facts}\n[kernel.k.params]\n{params}\n")
+
+
+def judged(
+    work: Callable[[list[int]], list[Row]], chunks: list[list[int]], jobs: int, seconds: float | None
+) -> Iterator[list[Row]]:
+    """The rows of each chunk as it ends; after so many seconds those that are not done are left."""
+    pool = ProcessPoolExecutor(jobs)
+    futures = [pool.submit(work, c) for c in chunks]
+    try:
+        for done in as_completed(futures, timeout=seconds):
+            yield done.result()
+    except TimeoutError:
+        processes = list(pool._processes.values())
+        pool.shutdown(wait=False, cancel_futures=True)
+        for p in processes:
+            p.kill()
+    else:
+        pool.shutdown()
 
 
 def main() -> None:
@@ -113,6 +142,8 @@ def main() -> None:
     )
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--set", choices=SETS, default="protocols", help="which families")
+    parser.add_argument("--each", type=float, default=20.0, help="seconds of the checker for one program")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=0.0, help="stop after this many seconds")
     parser.add_argument("--save", type=Path)
@@ -122,17 +153,13 @@ def main() -> None:
     seeds = list(range(args.first, args.first + args.count))
     chunks = [seeds[i : i + CHUNK] for i in range(0, len(seeds), CHUNK)]
     rows: list[Row] = []
-    begin = time.monotonic()
-    with ProcessPoolExecutor(args.jobs) as pool:
-        for some in pool.map(run_many, chunks):
-            rows += some
-            for row in filter(disagrees, some):
-                print(vars(row), flush=True)
-                if args.save:
-                    save(program(row.seed), row, args.save, args.shrink)
-            if args.seconds and time.monotonic() - begin > args.seconds:
-                pool.shutdown(cancel_futures=True)
-                break
+    work = partial(run_many, set_=args.set, seconds=args.each)
+    for some in judged(work, chunks, args.jobs, args.seconds or None):
+        rows += some
+        for row in filter(disagrees, some):
+            print(vars(row), flush=True)
+            if args.save:
+                save(program(row.seed, args.set), row, args.save, args.shrink)
     found = summary(rows)
     print(json.dumps({k: v for k, v in found.items() if k != "disagreements"}, indent=1))
     if args.out:

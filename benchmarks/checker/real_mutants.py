@@ -3,7 +3,8 @@
     python benchmarks/checker/real_mutants.py --count 2500 --seed 7 [--kernels 80] [--jobs 16] [--out FILE]
 
 A mutation changes one instruction that synchronizes, moves data by an engine, or leads there: it is deleted,
-or a parity, count, byte count, mask, address, scope or guard of it is changed. Kernels are drawn from each
+or a parity, count, byte count, mask, address, width, descriptor, register count, scope or guard of it is
+changed, or the comparison or the constant of an integer instruction. Kernels are drawn from each
 generator of the real corpus in turn, mutations at random; a seed names all of them. Each mutant is checked
 for the launch facts of its kernel, with the replay. What is proved is executed by the second reader on
 launches that its facts allow. Rows of the result file: proofs, with what executions showed, and refutations
@@ -32,6 +33,7 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
+from syncverify.base.deadline import Guard, OutOfBudgetError, guarded  # noqa: E402
 from syncverify.base.diagnostics import Policy, ScopeKind, Severity, Verdict  # noqa: E402
 from syncverify.base.reason import kind_of  # noqa: E402
 from syncverify.checker.outcome import Outcome  # noqa: E402
@@ -43,18 +45,29 @@ from syncverify.driver.prover import prover  # noqa: E402
 from syncverify.driver.ptx_check import Checker, kernel_task, reports_of  # noqa: E402
 from syncverify.driver.verdicts import merge, run_system  # noqa: E402
 from syncverify.frontends.launch_facts import read_facts  # noqa: E402
-from syncverify.simulate.ptx.confirm import Limits, confirm  # noqa: E402
+from syncverify.simulate.ptx.confirm import Confirmed, Limits, confirm  # noqa: E402
 from tests.system.real.cache import Kernel, kernels  # noqa: E402
 
-SECONDS, MEMORY = 60, 5 << 30
+SECONDS, MEMORY = 40, 5 << 30
 #: What executions of a proved mutant may cost.
-LIMITS = Limits(steps=120_000, each=60_000, executions=24)
+LIMITS = Limits(steps=60_000, each=40_000, executions=12)
+#: Seconds of the reader for one mutant.
+READER = 20.0
 SYNC = re.compile(
     r"(?P<guard>@!?[%\w$]+\s+)?(?<![\w.%])(?P<op>(?:mbarrier|bar|barrier|fence|membar|wgmma|cp\.async|cp\.reduce|"
     r"elect|setmaxnreg|griddepcontrol|st\.async|tensormap|shfl|vote|redux|match)\.[\w.:]+|"
     r"(?:ld|st|atom|red)\.[\w.:]*shared[\w.:]*|stmatrix[\w.:]*|ldmatrix[\w.:]*)"
     r"(?P<operands>[^;{}]*(?:\{[^{}]*\}[^;{}]*)*);"
 )
+#: Integer instructions whose results addresses, guards and counts are made of.
+INTEGER = re.compile(
+    r"(?<![\w.%])(?P<op>(?:add|sub|and|or|xor|shl|shr|mul|mad|rem|div|bfe|prmt)\.[\w.]*[bsu](?:32|64))\s+"
+    r"(?P<operands>[^;{}\[\]]*);"
+)
+COMPARE = re.compile(
+    r"(?<![\w.%])setp\.(?P<how>lt|le|gt|ge|eq|ne)(?P<rest>\.[\w.]*[bsu](?:16|32|64)\s+[^;]*);"
+)
+_COMPARED = {"lt": "le", "le": "lt", "gt": "ge", "ge": "gt", "eq": "ne", "ne": "eq"}
 BRANCH = re.compile(r"@(?P<neg>!?)(?P<p>[%\w$]+)\s+bra(?P<rest>[.\w]*\s+[^;]+);")
 
 
@@ -78,7 +91,7 @@ def _numbers(op: str, operands: list[str]) -> Iterator[tuple[str, int, str, int]
     """Operands that are numbers or addresses, as (kind, place, how, by)."""
     if "parity" in op:
         yield "parity", 2, "xor.b32", 1
-    if "expect_tx" in op or "complete_tx" in op:
+    if op.startswith("mbarrier") and ("expect_tx" in op or "complete_tx" in op):
         yield "bytes more", len(operands) - 1, "add.u32", 16
         yield "bytes less", len(operands) - 1, "add.u32", -16
     if op.startswith("mbarrier.init"):
@@ -94,8 +107,40 @@ def _numbers(op: str, operands: list[str]) -> Iterator[tuple[str, int, str, int]
         yield "mask half", 0, "and.b32", 0xFFFF
     if op.startswith(("shfl", "vote", "redux", "match")):
         yield "mask", len(operands) - 1, "and.b32", 0x7FFFFFFF
+    if op.startswith("setmaxnreg"):
+        yield "registers more", 0, "add.u32", 8
+        yield "registers less", 0, "add.u32", -8
     if op.startswith("cp.async.bulk.") and "tensor" not in op and "mbarrier" in op and len(operands) > 3:
         yield "size", 2, "add.u32", 16
+
+
+def _wide(guard: str, op: str, operands: list[str]) -> Iterator[tuple[str, str]]:
+    """Descriptors of wgmma, masks of multicasts, widths of accesses."""
+
+    def put(place: int, width: int, how: str, by: int) -> str:
+        new = [*operands]
+        new[place] = "%mutated"
+        body = f"mov.b{width} %mutated, {operands[place]}; {how}.b{width} %mutated, %mutated, {by};"
+        return f"{{ .reg .b{width} %mutated; {body} {guard}{op} {', '.join(new)}; }}"
+
+    if op.startswith("wgmma.mma_async"):
+        for place in (1, 2):
+            if place < len(operands) and operands[place].startswith("%rd"):
+                for kind, by in (("descriptor's address", 8), ("descriptor's stride", 1 << 32)):
+                    yield kind, put(place, 64, "xor", by)
+    if "multicast" in op:
+        place = next(n for n in range(len(operands) - 1, 0, -1) if "%rd" not in operands[n])
+        if "[" not in operands[place]:
+            yield "cluster mask", put(place, 16, "xor", 3)
+    if re.match(r"(ld|st)\.[\w.:]*shared", op):
+        if re.search(r"\.[bu]32$", op) and ".v" not in op:
+            yield "width", f"{guard}{re.sub(r'[.]([bu])32$', '.u16', op)} {', '.join(operands)};"
+        wide = re.search(r"\.v([24])\.", op)
+        if wide and op.startswith("st"):
+            half = [o.strip() for o in operands[1].strip("{} ").split(",")][: int(wide[1]) // 2]
+            vector = ".v2." if wide[1] == "4" else "."
+            value = f"{{{', '.join(half)}}}" if wide[1] == "4" else half[0]
+            yield "width", f"{guard}{op.replace(wide[0], vector)} {operands[0]}, {value};"
 
 
 def changes(guard: str, op: str, operands: list[str]) -> Iterator[tuple[str, str]]:
@@ -111,23 +156,28 @@ def changes(guard: str, op: str, operands: list[str]) -> Iterator[tuple[str, str
         if place < len(operands) and "[" not in operands[place]:
             new = [*operands]
             new[place] = "%mutated"
+            if op.startswith("setmaxnreg"):  # it takes a constant
+                yield kind, f"{guard}{op} {int(operands[place]) + by};"
+                continue
             body = f"mov.b32 %mutated, {operands[place]}; {how} %mutated, %mutated, {by};"
             yield kind, "{ .reg .b32 %mutated; " + body + f" {guard}{op} {', '.join(new)}; }}"
+    yield from _wide(guard, op, operands)
     for n, o in enumerate(operands):
         address = re.fullmatch(r"\[([%\w$.]+)(\s*\+\s*-?\d+)?((?:,\s*\{[^{}]*\})?)\]", o)
         if address and (op.startswith(("mbarrier", "ld", "st", "cp.async.bulk")) or n < 2):
-            by = 8 if op.startswith("mbarrier") or (n > 1 and "mbarrier" in op) else 128
-            moved = [*operands]
+            barrier = op.startswith("mbarrier") or (n > 1 and "mbarrier" in op)
             at = int(address[2].replace("+", "").replace(" ", "")) if address[2] else 0
-            moved[n] = f"[{address[1]}+{at + by}{address[3]}]"
-            yield f"address {n}", f"{guard}{op} {', '.join(moved)};"
+            for by in (8,) if barrier else (128, 16, 4):
+                moved = [*operands]
+                moved[n] = f"[{address[1]}+{at + by}{address[3]}]"
+                yield f"address {n} by {by}", f"{guard}{op} {', '.join(moved)};"
     for kind, pattern, new in (
         ("scope", r"\.(?:gpu|sys|cluster)\b(?!::)", ".cta"),
         ("space", r"async\.shared::cta", "async.global"),
         ("order", r"\.(?:release|acquire|acq_rel)\b", ".relaxed"),
         ("read wait", r"wait_group(?!\.)", "wait_group.read"),
     ):
-        if kind == "read wait" and "bulk" not in op:
+        if (kind == "read wait" and "bulk" not in op) or (kind == "order" and "mbarrier_init" in op):
             continue
         if re.search(pattern, op):
             yield kind, f"{guard}{re.sub(pattern, new, op, count=1)} {rest};"
@@ -143,30 +193,40 @@ def changes(guard: str, op: str, operands: list[str]) -> Iterator[tuple[str, str
 def mutants(kernel: Kernel) -> list[Mutant]:
     """All single mutants of a kernel."""
     text = kernel.ptx.read_text()
-    lines = text.split("\n")
+    # Comments become blanks, so that places are those of the text.
+    code = re.sub(r"//[^\n]*", lambda m: " " * len(m[0]), text)
     found: list[Mutant] = []
 
-    def put(n: int, kind: str, before: str, new: str) -> None:
-        body = "\n".join([*lines[:n], new, *lines[n + 1 :]])
-        found.append(Mutant(kernel.label, kind, n + 1, before.strip(), new.strip(), body))
+    def put(at: re.Match[str], kind: str, new: str) -> None:
+        start, end = at.span()
+        body = text[:start] + new + "\n" * at[0].count("\n") + text[end:]
+        line = text.count("\n", 0, start) + 1
+        found.append(Mutant(kernel.label, kind, line, " ".join(at[0].split()), new.strip(), body))
 
-    for n, line in enumerate(lines):
-        code = line.split("//")[0]
-        for m in SYNC.finditer(code):
-            for kind, new in changes(m["guard"] or "", m["op"], _split(m["operands"])):
-                put(n, kind, m[0], code[: m.start()] + new + code[m.end() :])
-        for m in BRANCH.finditer(code):
-            flipped = f"@{'' if m['neg'] else '!'}{m['p']} bra{m['rest']};"
-            put(n, "branch negated", m[0], code[: m.start()] + flipped + code[m.end() :])
+    for m in SYNC.finditer(code):
+        for kind, new in changes(m["guard"] or "", m["op"], _split(" ".join(m["operands"].split()))):
+            put(m, kind, new)
+    for m in BRANCH.finditer(code):
+        put(m, "branch negated", f"@{'' if m['neg'] else '!'}{m['p']} bra{m['rest']};")
+    for m in COMPARE.finditer(code):
+        put(m, "comparison", f"setp.{_COMPARED[m['how']]}{m['rest']};")
+    for m in INTEGER.finditer(code):
+        parts = _split(m["operands"])
+        for n in range(1, len(parts)):
+            if re.fullmatch(r"-?\d+", parts[n]):
+                new_parts = [*parts[:n], str(int(parts[n]) ^ 4), *parts[n + 1 :]]
+                put(m, "constant", f"{m['op']} {', '.join(new_parts)};")
     return found
 
 
-def chosen(count: int, seed: int, most: int) -> list[Mutant]:
+def chosen(count: int, seed: int, most: int, longest: int) -> list[Mutant]:
     """Mutants of so many kernels, from each generator in turn, at random."""
     draw = random.Random(seed)
     families: dict[str, list[Kernel]] = {}
-    for k in kernels():
-        families.setdefault(k.family, []).append(k)
+    for k in sorted(kernels(), key=lambda k: k.lines):
+        own = families.setdefault(k.family, [])
+        if k.lines <= longest or len(own) < 5:
+            own.append(k)
     for own in families.values():
         draw.shuffle(own)
     some: list[Kernel] = []
@@ -226,20 +286,25 @@ def judged(path: Path, facts_file: Path) -> dict[str, Any]:
     }
     begin = time.process_time()
     if report.verdict is Verdict.REFUTED:
-        found = confirmed(report, module)
+        with guarded(Guard(2 * READER, None)):
+            found = confirmed(report, module)
         assert found.replay is not None
         row |= {"replay": str(found.replay.outcome), "detail": found.replay.detail}
     elif report.verdict is Verdict.PROVED and systems:
         system, bound = systems[-1], task.kernel.facts
-        ran = confirm(
-            module,
-            function.name,
-            [],
-            "",
-            lambda n: drawn_launch(module, function, bound, system, n),
-            DRAWS,
-            LIMITS,
-        )
+        try:
+            with guarded(Guard(READER, None)):
+                ran = confirm(
+                    module,
+                    function.name,
+                    [],
+                    "",
+                    lambda n: drawn_launch(module, function, bound, system, n),
+                    DRAWS,
+                    LIMITS,
+                )
+        except OutOfBudgetError:
+            ran = Confirmed(None, "", 0, f"more than {READER:.0f} s")
         row |= {"executed": str(ran.harm) if ran.harm else "", "ended": ran.ended, "why": ran.why}
         row["warnings"] = sorted({f"{d.rule} {d.contested or ''}" for d in report.diagnostics})
     row["reader_seconds"] = round(time.process_time() - begin, 2)
@@ -315,11 +380,12 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=2500)
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--kernels", type=int, default=80)
+    parser.add_argument("--lines", type=int, default=1 << 30, help="of the longest kernel")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--seconds", type=float, default=1e9, help="stop after this many")
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
-    some = chosen(args.count, args.seed, args.kernels)
+    some = chosen(args.count, args.seed, args.kernels, args.lines)
     facts = {k.label: k.facts("exact") for k in kernels()}
     ends = time.monotonic() + args.seconds
     with ThreadPoolExecutor(args.jobs) as pool:

@@ -1,12 +1,13 @@
 """Labelled kernels of other tools' suites: their labels beside verdicts.
 
     python benchmarks/peers/labelled_suites.py [--gpuverify DIR] [--faial DIR] [--sanitizer DIR] [--weft DIR]
-        [--work DIR] [--match TEXT] [--out FILE]
+        [--indigo DIR] [--consan DIR] [--match TEXT] [--out FILE]
 
 Each folder is a checkout of github.com/mc-imperial/gpuverify, github.com/cogumbreiro/faial (any copy),
-github.com/NVIDIA/compute-sanitizer-samples or github.com/lightsighter/Weft; nothing of them is kept. Kernels
-that name neither shared memory nor a barrier are left out. CUDA is compiled by NVRTC, OpenCL is first written
-as CUDA by a few replacements, and files with host code are compiled by nvcc.
+github.com/NVIDIA/compute-sanitizer-samples, github.com/lightsighter/Weft or github.com/burtscher/IndigoSuite,
+whose own generator writes its codes. That of ConSan is what consan_cases.py writes. Nothing of them is kept.
+Kernels that name neither shared memory nor a barrier are left out. CUDA is compiled by NVRTC, OpenCL is first
+written as CUDA by a few replacements, and files with host code are compiled by nvcc.
 
 ``agree``: right and proved, or wrong and refuted. ``missed``: wrong and proved; ``gone`` if no shared access
 and no barrier is left in the PTX, ``contested`` if a warning names a contested point. ``alarm``: right and
@@ -92,6 +93,7 @@ class Case:
     grid: tuple[int, ...] = ()
     opencl: bool = False
     host: bool = False  # it has host code, for nvcc
+    include: Path | None = None  # where its headers lie
 
 
 @dataclass
@@ -157,6 +159,29 @@ def weft(checkout: Path) -> Iterator[Case]:
         yield Case("weft", path.stem, path, True, _threads(path), (1,), host=True)
 
 
+def indigo(checkout: Path) -> Iterator[Case]:
+    """The codes of a block that the suite's generator writes; a name says which bugs a code has."""
+    generators = checkout / "Generators"
+    with tempfile.TemporaryDirectory() as folder:
+        for pattern in sorted((generators / "CUDA_sources").glob("*.idg")):
+            if not _TOUCHES.search(pattern.read_text(errors="replace")):
+                continue
+            script, rights = generators / "generate_CUDA_codes.py", checkout / "copyright.txt"
+            command = [sys.executable, str(script), str(pattern), str(rights), folder]
+            subprocess.run(command, cwd=generators, capture_output=True, check=True)
+        for path in sorted(Path(folder).rglob("*.cu")):
+            headers = generators / "sources_include"
+            wrong = "Bug" in path.stem
+            yield Case("indigo", path.stem, path, wrong, (256,), (2,), host=True, include=headers)
+
+
+def consan(folder: Path) -> Iterator[Case]:
+    """What ``consan_cases.py`` has compiled: PTX with launch files, and the labels of the tests."""
+    labels = json.loads((folder / "labels.json").read_text())
+    for path in sorted(folder.glob("*.ptx")):
+        yield Case("consan", path.stem, path, labels[path.stem] == "wrong")
+
+
 def _local_arrays(header: re.Match[str]) -> str:
     """The head of an OpenCL kernel whose local pointers become arrays of its own."""
     kept, arrays = [], []
@@ -182,9 +207,12 @@ def as_cuda(text: str) -> str:
 
 def ptx_of(case: Case, work: Path) -> str:
     text = case.path.read_text(errors="replace")
+    if case.path.suffix == ".ptx":
+        return text
     if case.host:
         out = work / "k.ptx"
-        command = ["nvcc", "-ptx", "-arch=sm_90a", str(case.path), "-o", str(out)]
+        headers = [f"-I{case.include}"] if case.include else []
+        command = ["nvcc", "-ptx", "-arch=sm_90a", *headers, str(case.path), "-o", str(out)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             raise InputError(done.stderr.strip().splitlines()[0])
@@ -196,7 +224,7 @@ def ptx_of(case: Case, work: Path) -> str:
     return compile_cuda(path)
 
 
-def check(case: Case, work: Path) -> list[Row]:
+def check(case: Case, work: Path, seconds: float = SECONDS, replay: bool = True) -> list[Row]:
     label = "wrong" if case.wrong else "right"
     start = time.perf_counter()
 
@@ -208,9 +236,11 @@ def check(case: Case, work: Path) -> list[Row]:
         ptx = ptx_of(case, work)
     except (InputError, OSError) as e:
         return [row("error", "", 0, str(e), "does not compile")]
-    facts: dict[str, Any] = {"block": list(case.block) or [64], "grid": list(case.grid) or [2]}
+    own: dict[str, Any] = {"block": list(case.block) or [64], "grid": list(case.grid) or [2]}
+    beside = Path(f"{case.path}.launch.toml")
+    facts: Any = beside if beside.exists() else {"kernel": {"*": own}}
     try:
-        reports = syncverify.check(ptx, facts={"kernel": {"*": facts}}, timeout=SECONDS)
+        reports = syncverify.check(ptx, facts=facts, timeout=seconds, replay=replay)
     except InputError as e:
         return [row("error", "", 0, str(e), "error")]
     verdicts = [str(r.verdict) for r in reports]
@@ -235,10 +265,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    suites = {"gpuverify": gpuverify, "faial": faial, "sanitizer": sanitizer, "weft": weft}
+    suites = {
+        "gpuverify": gpuverify,
+        "faial": faial,
+        "sanitizer": sanitizer,
+        "weft": weft,
+        "indigo": indigo,
+        "consan": consan,
+    }
     for name in suites:
         parser.add_argument(f"--{name}", type=Path, metavar="DIR")
     parser.add_argument("--match", default="")
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="for each kernel")
+    parser.add_argument("--no-replay", action="store_true")
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
     rows: list[Row] = []
@@ -247,7 +286,7 @@ def main() -> None:
             checkout = getattr(args, name)
             for case in cases(checkout) if checkout else ():
                 if args.match in case.name:
-                    rows += check(case, Path(work))
+                    rows += check(case, Path(work), args.seconds, not args.no_replay)
                     if rows[-1].kind != "agree":
                         print(vars(rows[-1]), flush=True)
     for name in suites:

@@ -21,7 +21,7 @@ from syncverify.base.suppressions import Suppression
 from syncverify.base.suppressions import apply as apply_suppressions
 from syncverify.base.suppressions import find as find_suppressions
 from syncverify.driver.capture import blank, captured
-from syncverify.driver.verdicts import merge, run_system, text_hash
+from syncverify.driver.verdicts import merge, run_briefly, run_system, text_hash
 from syncverify.frontends.launch_facts import NO_FACTS, LaunchFacts
 
 if TYPE_CHECKING:
@@ -316,7 +316,7 @@ def _ptx_checks(source: SourceFile, facts: LaunchFacts, options: Options) -> Ite
             continue
 
         def task_of(f: Function, judge: Callable[[System, Policy], Outcome]) -> Task:
-            checker = Checker(judge, merge, prover(Entry.PTX))
+            checker = Checker(judge, merge, prover(Entry.PTX), early=run_briefly)
             return kernel_task(
                 module, f, facts, options.policy, checker, options.values, source.hash, options.infer
             )

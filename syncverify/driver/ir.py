@@ -54,7 +54,7 @@ def check_kernel(
     """Proves or refutes one kernel for exact launch values, or with ``scope`` ALL for every size.
 
     ``values`` overrides the parameters' defaults; under scope ALL it fixes those parameters, and the
-    others stand for every value: if that can be neither proved nor refuted, the report is the exact one,
+    others represent every value: if that can be neither proved nor refuted, the report is the exact one,
     with a note that says why. Raises InputError for a kernel that is not well formed and for values that
     its parameters or ``assume`` lines do not allow.
     """

@@ -26,6 +26,7 @@ from syncverify.driver.ptx_assumptions import (
     of_words,
 )
 from syncverify.driver.ptx_block import of_bound, with_fewer_threads
+from syncverify.driver.ptx_early import refuted_early
 from syncverify.driver.ptx_systems import outcomes, question_of
 from syncverify.driver.ptx_task import (
     Checker,
@@ -198,6 +199,9 @@ def _every_size(k: CheckTask, report: KernelReport) -> KernelReport:
     if report.verdict is not Verdict.UNKNOWN or k.checker.prove is None or k.facts.block is None:
         return _smallest(k, report)
     start = time.perf_counter()
+    early = refuted_early(k, _at)
+    if early is not None and (wrong := _at(k, early)).verdict is Verdict.REFUTED:
+        return replace(wrong, seconds=time.perf_counter() - start)
     k, found = _with_words(k, report)
     if found is None:
         undecided = bool(causes_of(report.reason) & CAUSES[Step.ANY_GRID])
@@ -211,8 +215,7 @@ def _every_size(k: CheckTask, report: KernelReport) -> KernelReport:
     if found is None:
         return _smallest(k, report)
     if found.verdict is Verdict.REFUTED:
-        bound = replace(k, facts=_bound(k, found.values), assumptions=[])
-        return replace(_check(bound), seconds=time.perf_counter() - start)
+        return replace(_at(k, found.values), seconds=time.perf_counter() - start)
     if found.verdict is Verdict.PROVED:
         return replace(
             report,
@@ -232,6 +235,11 @@ def _every_size(k: CheckTask, report: KernelReport) -> KernelReport:
     suspect = report.suspect if report.suspect is not None else next(iter(k.suspects), None)
     noted = replace(report, reason=first, diagnostics=(note, *report.diagnostics), suspect=suspect)
     return _smallest(k, noted)
+
+
+def _at(k: CheckTask, values: Mapping[str, int]) -> KernelReport:
+    """The report for numbers."""
+    return _check(replace(k, facts=_bound(k, values), assumptions=[]))
 
 
 def _with_words(k: CheckTask, report: KernelReport) -> tuple[CheckTask, Any]:

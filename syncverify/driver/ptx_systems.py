@@ -1,4 +1,4 @@
-"""The outcomes of all systems that stand for a kernel's launch."""
+"""The outcomes of all systems that represent a kernel's launch."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ MAX_SEQUENCES = 256
 
 
 def outcomes(k: CheckTask) -> Iterator[Outcome]:
-    """The outcomes of all systems that stand for the launch."""
+    """The outcomes of all systems that represent the launch."""
     if k.facts.block is None:
         example = f'{default_path(k.module.path)}, with the lines [kernel."*"] and block = [128]'
         text = f"the number of threads is not known: give block in a launch file, say {example}"

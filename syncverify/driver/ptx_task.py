@@ -54,6 +54,7 @@ class Checker:
     judge: Judge
     merge: Merge
     prove: Prove | None = None  # for every size
+    early: Judge | None = None  # of a few small launches, which come before the search for every size
     again: bool = True  # what a proof takes for granted is looked at where it can be wrong
 
 

@@ -75,7 +75,7 @@ def headers(path: Path, data: bytes, folders: Sequence[str]) -> list[bytes] | No
 
 def included(path: Path, data: bytes, folders: Sequence[str]) -> dict[Path, bytes] | None:
     """The contents of all headers that a source may include and that lie beside it or in the folders; None
-    where they cannot be told from its text. Headers of the toolchain are the toolchain's."""
+    where they cannot be determined from its text. Headers of the toolchain are the toolchain's."""
     found: dict[Path, bytes] = {}
     work = [(path.parent, data)]
     while work:

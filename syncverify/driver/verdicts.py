@@ -13,6 +13,8 @@ from syncverify.model.events import LaneSplit, System, Unanalysable
 
 #: A class splits at most once per lane and reason; more restarts than this means an agent keeps asking.
 MAX_RESTARTS = 4096
+#: Events of a launch that is checked briefly.
+BRIEF = 20_000
 
 
 def run_system(
@@ -33,6 +35,11 @@ def run_system(
     return undecided(f"lane classes of {system.info.name} did not settle", Span(system.info.file))
 
 
+def run_briefly(system: System, policy: Policy) -> Outcome:
+    """The same for a small launch: what takes more events is unknown."""
+    return run_system(system, policy, Budget(max_events=BRIEF))
+
+
 def outcome_of(system: System | Unanalysable, policy: Policy) -> Outcome:
     """The outcome of one system, or why there is none."""
     if isinstance(system, Unanalysable):
@@ -40,4 +47,4 @@ def outcome_of(system: System | Unanalysable, policy: Policy) -> Outcome:
     return run_system(system, policy)
 
 
-__all__ = ["merge", "outcome_of", "run_system", "text_hash", "undecided"]
+__all__ = ["merge", "outcome_of", "run_briefly", "run_system", "text_hash", "undecided"]

@@ -16,6 +16,7 @@ from syncverify.codegen.arrays import DeviceArray, current_stream, describe, emp
 from syncverify.codegen.cache import Cache, tool_fingerprint
 from syncverify.codegen.workspaces import workspaces
 from syncverify.gate import H200_SMS, PROOF_SECONDS, Program, VerificationError, launch, run_on_host
+from syncverify.gate.padded import padded, padded_sizes, refuse, without_rest
 from syncverify.gate.proof_time import policy_of
 from syncverify.ir.nodes import DTYPE_BYTES, Kernel
 from syncverify.matmul import split
@@ -271,15 +272,33 @@ class Matmul:
         return self._compiled[schedule]
 
     def __call__(self, a: Any, b: Any, **options: Any) -> Any:
-        """Like ``CompiledMatmul``; InputError for factors that are no matrices."""
+        """Like ``CompiledMatmul``; InputError for factors that are no matrices. Factors whose rows are no
+        multiple of 16 bytes are copied first (``gate.padded``)."""
         if len(getattr(a, "shape", ())) != 2 or len(getattr(b, "shape", ())) != 2:
             raise InputError(f"{self.problem.name} multiplies two matrices")
         sizes = {"M": int(a.shape[0]), "K": int(a.shape[1]), "N": int(b.shape[1])}
         device = describe(a.T if self.problem.a_t else a).device
         if not sizes["M"] * sizes["N"]:
             return self._by(Schedule(64, 64, consumers=1))(a, b, **options)
+        wanted = padded_sizes(self.problem, sizes)
+        if wanted != sizes:
+            return self._of_copies(a, b, sizes, wanted, options)
         made = self.proved if options.get("proved", True) else self.compiled
         return made(sizes, driver.multiprocessors(device or 0))(a, b, **options)
+
+    def _of_copies(
+        self, a: Any, b: Any, sizes: Mapping[str, int], wanted: Mapping[str, int], options: Mapping[str, Any]
+    ) -> Any:
+        """The product of copies whose rows are multiples of 16 bytes."""
+        p, given = self.problem, dict(options)
+        refuse(p, sizes, wanted, given.get("stream"))
+        m, n, k = (wanted[d] for d in ("M", "N", "K"))
+        factors = {name: given[name] for name in p.rights[1:] if name in given}
+        given |= {name: padded(x, (k, n), turned=p.b_t) for name, x in factors.items()}
+        plain = (m, n) == (sizes["M"], sizes["N"])
+        out = None if plain else given.pop("out", None)
+        result = self(padded(a, (m, k), turned=p.a_t), padded(b, (k, n), turned=p.b_t), **given)
+        return result if plain else without_rest(result, sizes["M"], sizes["N"], out)
 
 
 def compile(

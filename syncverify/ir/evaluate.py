@@ -325,7 +325,7 @@ def steady(body: tuple[Stmt, ...]) -> frozenset[str]:
 
 @once
 def rounds(body: tuple[Stmt, ...]) -> frozenset[str]:
-    """Names that may go round a ring: those that are assigned again, and what is told from them."""
+    """Names that may cycle through a ring: those that are assigned again, and what is determined by them."""
     found = {s.name for s in statements(body) if isinstance(s, Assign)}
     sources: list[tuple[str, frozenset[str]]] = []
     for s in statements(body):

@@ -13,7 +13,7 @@ MOST = 32
 
 
 def once(find: Callable[[Of], Found]) -> Callable[[Of], Found]:
-    """A function of one object, which is not changed and is told from others by identity."""
+    """A function of one object, which is not changed and is distinguished from others by identity."""
     known: dict[int, tuple[Of, Found]] = {}
 
     @wraps(find)

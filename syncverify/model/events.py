@@ -230,7 +230,7 @@ class BarrierInfo:
 
 #: Tensor ``t`` starts at ``t << TENSOR_SHIFT`` in the one global memory of footprints.
 TENSOR_SHIFT = 40
-#: Where two blocks stand for a grid, tensors are cut into windows of so many bits of address: the first for
+#: Where two blocks represent a grid, tensors are cut into windows of so many bits of address: the first for
 #: places that do not depend on the block, others for those that move with it.
 WINDOW_SHIFT = 34
 
@@ -250,14 +250,14 @@ class FootprintPartition(Protocol):
         """Whether nothing of one range of addresses is what the other names."""
 
     def before(self, first: int, second: int) -> bool:
-        """Whether what the second block names is, told from the block before it, what the first names."""
+        """Whether what the second block names is, determined by the block before it, what the first names."""
 
     def next(self, one: int, other: int) -> bool:
         """Whether the block after this one would name by one address what this one names by the other."""
 
 
 class GroupFootprint(Protocol):
-    """Where clusters of a block group reach global memory, told from what any one of them does there."""
+    """Where clusters of a block group reach global memory, determined by what any one of them does there."""
 
     def at(self, place: tuple[int, int], number: int) -> tuple[int, int] | None:
         """The bytes that one cluster of a block group reaches; None where they may be another block

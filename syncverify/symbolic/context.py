@@ -458,9 +458,9 @@ class SymbolicContext:
     def numbers(
         self, values: list[Any], ahead: tuple[int, ...] = (), places: tuple[tuple[int, int], ...] = ()
     ) -> list[Any]:
-        """Values as numbers, those of lanes in tuples; ``ahead``: which of them is told from which
+        """Values as numbers, those of lanes in tuples; ``ahead``: which of them is determined by which
         others;
-        ``places``: which are places told from that of a block, and where stands how far it moves them."""
+        ``places``: which are places determined by that of a block, and where stands how far it moves them."""
         placed: dict[int, Any] = dict.fromkeys(ahead, 0)
         if ahead:
             placed[ahead[0]] = self.relative_value(*(values[i] for i in ahead))
@@ -485,7 +485,7 @@ class SymbolicContext:
         return found if isinstance(value, tuple) else found[0], times
 
     def relative_value(self, value: Any, block: Any) -> BlockRelative | None:
-        """A value told from the number of a block, and as such, one for all lanes; None where neither."""
+        """A value determined by the number of a block, and as such, one for all lanes; None where neither."""
         each = [self.resolved(x) for x in lanes(value)]
         by = {self.of(x - self.resolved(block)) for x in each}
         found = BlockRelative(*(_only(sums) for sums in (by, {self.of(x) for x in each})))

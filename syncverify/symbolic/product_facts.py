@@ -1,6 +1,6 @@
 """What a path knows of products as such, and all that it knows of some atoms.
 
-A product that was rewritten while its factors still stand for themselves is *tied* to its value: a register
+A product that was rewritten while its factors still represent themselves is *tied* to its value: a register
 that is multiplied again gets that value. Whoever compares paths must compare ties as well.
 """
 

@@ -31,7 +31,7 @@ class SymbolicAgent(Agent, Protocol):
     hold sizes as they were given; states in which other things are known of these are not mixed.
     ``boolean_registers``: registers of bits; states that differ in these are distinguished.
     ``loop_invariant_registers``: registers that no loop changes; states where they are other numbers are not
-    mixed. ``rotation_invariant_registers``: registers that go round no ring of slots.
+    mixed. ``rotation_invariant_registers``: registers that cycle through no ring of slots.
     ``may_take_another_iteration``: the agent asks whether it has a further iteration where iterations are
     distributed round-robin, and others ask first.
     """

@@ -21,6 +21,7 @@ from torch.fx.node import map_arg
 
 from syncverify.torch.choice import SlowerError, real
 from syncverify.torch.dims import extent
+from syncverify.torch.places import causal
 
 log = logging.getLogger("syncverify.torch")
 
@@ -164,7 +165,7 @@ def _said(mask: Node, arguments: Mapping[str, Any]) -> str | None:
     if not all(isinstance(x, torch.Tensor) for x in (query, key, shape)):
         return None
     if not all(isinstance(n, int) for x in (query, key, shape) for n in x.shape):
-        return None
+        return _said_of_symbols(mask, query, key)
     made_of = _constant(mask)
     if made_of is None or max(_elements(n) for n in made_of) > _MOST:
         return None
@@ -175,6 +176,16 @@ def _said(mask: Node, arguments: Mapping[str, Any]) -> str | None:
         return None
     with real(made.device):
         return says(made, query.shape[-2], key.shape[-2])
+
+
+def _said_of_symbols(mask: Node, query: torch.Tensor, key: torch.Tensor) -> str | None:
+    """The same where sizes are symbols, for which no mask can be made."""
+    found = causal(mask)
+    if found is None or not all(map(_pure, found[1])) or not _only_read(found[1]):
+        return None
+    if not found[0]:
+        return NOTHING
+    return CAUSAL if extent(query.shape[-2]) == extent(key.shape[-2]) else None
 
 
 def says(mask: torch.Tensor, queries: int, keys: int) -> str | None:

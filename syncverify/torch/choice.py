@@ -39,7 +39,7 @@ _AHEAD = 1_000_000
 _BEST_PRODUCT = 0.94
 #: Microseconds that a kernel takes beside its traffic, at least.
 _LAUNCH = 2.0
-#: What a kernel has to gain, as a part of its context's time: less cannot be told from noise.
+#: What a kernel has to gain, as a part of its context's time: less is within the noise.
 _GAIN = 0.01
 #: Bytes that are copied to see how fast memory is.
 _COPIED = 1 << 28

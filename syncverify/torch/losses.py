@@ -72,7 +72,7 @@ def fused_placed(x: Value, target: Value, ignored: int, dim: str) -> Value:
 
 @contextmanager
 def recomputed() -> Iterator[None]:
-    """Lets AOTAutograd's partitioner see operators of losses as it sees those that they stand for.
+    """Lets AOTAutograd's partitioner see operators of losses as it sees those that they represent.
 
     Else it saves what they read, which is as large as the logits.
     """

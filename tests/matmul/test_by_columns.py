@@ -51,7 +51,7 @@ def product_of(layout: str, fields: dict[str, Any], m: int, n: int, k: int) -> t
     compiled = CompiledMatmul(product(layout=layout), Schedule(stages=2, **fields), each_launch=True)
     (got,) = compiled.simulate(*given, multiprocessors=6)
     proofs = compiled.program(1 if fields.get("by_columns") else 2).proofs
-    assert proofs["ir"].scope.kind is ScopeKind.ALL
+    assert {stage: r.scope.kind for stage, r in proofs.items()} == dict.fromkeys(("ir", "ptx"), ScopeKind.ALL)
     return got.astype(np.float32), a.astype(np.float32) @ b.astype(np.float32)
 
 

@@ -116,12 +116,62 @@ def test_left_as_they_are(mask: Mask) -> None:
     assert found(attend(mask)) == []
 
 
-def test_sizes_that_are_symbols() -> None:
-    def function(q: Any, k: Any, v: Any) -> Any:
-        n = torch.arange(q.shape[2])
-        return F.scaled_dot_product_attention(q, k, v, attn_mask=n <= n[:, None])
+def of_places(said: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    """Attention with a mask of the numbers of as many places as there are keys."""
 
-    assert found(function, dynamic=True) == []
+    def function(q: Any, k: Any, v: Any) -> Any:
+        n = torch.arange(k.shape[2])
+        mask = said(n[None, None, :, None], n[None, None, None, :])
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask.expand(q.shape[0], -1, -1, k.shape[2]))
+
+    return function
+
+
+#: Masks of queries and keys, and what is understood of them at sizes that are symbols.
+OF_PLACES: list[tuple[Callable[[Any, Any], Any], str]] = [
+    (lambda q, k: k <= q, CAUSAL),
+    (lambda q, k: k < q + 1, CAUSAL),
+    (lambda q, k: (q - k) >= 0, CAUSAL),
+    (lambda q, k: q.new_ones((), dtype=torch.bool) & (k <= q) & (k >= 0), CAUSAL),
+    (lambda q, k: (k <= q).to(torch.bool) & (k + 3 > 2), CAUSAL),
+    (lambda q, k: q >= 0, NOTHING),
+    (lambda q, k: (q + k) > -1, NOTHING),
+    (lambda q, k: k < q, ""),
+    (lambda q, k: q <= k, ""),
+    (lambda q, k: (k <= q) & (k > q - 4), ""),
+    (lambda q, k: k + k <= q, ""),
+    (lambda q, k: k <= q + 1, ""),
+    (lambda q, k: k <= 3, ""),
+    (lambda q, k: (k <= q) | (k == 0), ""),
+    (lambda q, k: torch.add(k, q, alpha=-2) <= 0, ""),
+    (lambda q, k: k <= q[:, :, 0:1], ""),
+    (lambda q, k: k[..., 0:1] <= q, ""),
+    (lambda q, k: k <= q * 1, ""),
+]
+
+
+@pytest.mark.parametrize(("mask", "said"), OF_PLACES)
+def test_sizes_that_are_symbols(mask: Callable[[Any, Any], Any], said: str) -> None:
+    """What is understood is what the mask says at every size, as far as they are tried."""
+    assert [m.said for m in mended(of_places(mask), inputs(), dynamic=True)] == ([said] if said else [])
+    for n in (2, 3, 7, 20):
+        made = mask(*places(n)).expand(1, 1, n, n)
+        assert not said or says(made, n, n) == said
+
+
+def test_more_keys_than_queries() -> None:
+    given = [draw(1, HEADS, n, WIDTH, seed=n) for n in (LENGTH - 1, LENGTH, LENGTH)]
+    function = lambda q, k, v: F.scaled_dot_product_attention(  # noqa: E731
+        q, k, v, attn_mask=torch.arange(k.shape[2]) <= torch.arange(q.shape[2])[:, None]
+    )
+    assert mended(function, given, dynamic=True) == []
+
+
+def test_one_place_that_is_broadcast() -> None:
+    function = lambda q, k, v: F.scaled_dot_product_attention(  # noqa: E731
+        q, k, v, attn_mask=(torch.arange(1) <= torch.arange(q.shape[2])[:, None]).expand(-1, k.shape[2])
+    )
+    assert [m.said for m in mended(function, inputs(), dynamic=True)] in ([], [NOTHING])
 
 
 def test_other_settings_stay() -> None:

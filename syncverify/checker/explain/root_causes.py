@@ -68,6 +68,8 @@ def group_by_root_cause(
     groups += _race_groups(run, left.races)
     if left.unborn and groups:
         groups[0] = Group(groups[0].root, (*groups[0].consequences, *left.unborn))
+    if not groups and (wait := suspect_wait(run, left.leftovers)) is not None:
+        return [Group(wait, tuple(left.leftovers))]  # what nobody waits for, a wait before it was meant for
     leftovers = [f for f in left.leftovers if f.rule == "SV207" and not broken] if groups else left.leftovers
     return groups + _by_rule(leftovers)
 

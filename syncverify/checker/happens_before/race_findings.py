@@ -12,7 +12,7 @@ from syncverify.checker.happens_before.failure import Failure, Obligation
 from syncverify.checker.happens_before.run import LaneClass, Run
 from syncverify.checker.happens_before.shadow import IN_FLIGHT, Record
 from syncverify.checker.happens_before.vector_clocks import HW, A, H
-from syncverify.model.events import EACH_BLOCK, EACH_TIME, GLOBAL_MEMORY
+from syncverify.model.events import EACH_BLOCK, EACH_TIME, GLOBAL_MEMORY, SystemInfo
 from syncverify.model.ordering import Ordering
 from syncverify.model.proxies import Access, Space
 
@@ -23,11 +23,15 @@ def report_race(
     """A pair of accesses to ``lo..hi`` that is not ordered, or not bridged, becomes a failure."""
     strict_rows = first.strict_rows_only or second.strict_rows_only
     pair = (-1 - first.site if strict_rows else first.site, second.site, False)
-    alike = _one_value(run, first, second, lo, hi)
+    alike = _one_value(run, first, second, lo, hi) and not _hides(t, first)
     note = (-1 - first.site, -1 - second.site, False)  # met as a note, which hides no mistake
     if pair in run.judged or (alike and note in run.judged and not narrow_scope(t, first)):
         return
     finding = _classified(run, t, first, second, row, ordered, lo, hi)
+    if finding.strict_only and not strict_rows:
+        pair = (first.site, -1 - second.site, False)  # met as a warning, which hides no error
+        if pair in run.judged:
+            return
     if strict_rows:
         condition = "each warp reads no more than its own 16 rows of A"
         finding = replace(
@@ -155,6 +159,21 @@ def _seen_relaxed(t: LaneClass, first: Record) -> bool:
     if t.acquirable is None or column < 0 or value >= IN_FLIGHT:
         return False
     return max(int(t.acquirable[H, column]), int(t.acquirable[A, column])) >= value
+
+
+def stores_one_value(info: SystemInfo, site: int) -> bool:
+    """Whether a store is known to store the same value, whichever thread executes it."""
+    if site in info.equal_stores:
+        return True
+    return info.varies is not None and not info.varies(site) & EACH_TIME - 1
+
+
+def _hides(t: LaneClass, first: Record) -> bool:
+    """Whether a store stands over another one by its own class, which a class does not know of."""
+    below = first.over
+    if below is None or below.cls != first.cls or below.site == first.site or below.kind != first.kind:
+        return False
+    return int(t.clock.m[H, below.cls]) < below.time
 
 
 def _one_value(run: Run, first: Record, second: Record, lo: int, hi: int) -> bool:

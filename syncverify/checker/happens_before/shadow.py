@@ -2,10 +2,11 @@
 
 One write over a whole tile replaces all segments under it, so the cost stays linear in the accesses.
 
-An atomic replaces nothing: the next one need not follow it, so it does not stand for what it follows itself.
+An atomic replaces nothing: the next one need not follow it, so it does not represent what it follows itself.
 Example: a thread stores 0 and counts. Another count may come beside the first one, but not beside the
 store. So under an atomic earlier writes stay on record beside the reads, until a plain write. The same holds
-under a store of a value that another thread may store at the same time.
+under a store of a value that another thread may store at the same time, also for what came before it by other
+instructions, as long as some class does not know of that.
 """
 
 from __future__ import annotations
@@ -69,7 +70,8 @@ class Record:
     @property
     def written(self) -> Key:
         """By what a segment holds it, if it is a write under a later one that need not follow it."""
-        return self.cls, self.kind + 64 * self.atomic + 128 * (self.scope + 1), self.fp
+        site = 0 if self.atomic else (self.site + 1) << 16
+        return self.cls, self.kind + 64 * self.atomic + 128 * (self.scope + 1) + site, self.fp
 
     def elsewhere(self, fp: int, tag: int, barrier: int, parts: tuple[Record, ...]) -> Record:
         """A copy that accesses other bytes."""
@@ -213,7 +215,7 @@ class Shadow:
 def _succeed(reads: dict[Key, Record], key: Key, old: Record, record: Record) -> None:
     """A read takes the place of an earlier one, which is kept if it represents more."""
     if old.tag != record.tag:
-        # Copies from one source that complete on different barriers do not stand for each other.
+        # Copies from one source that complete on different barriers do not represent each other.
         reads[(*key[:2], -(1 << 40) - old.tag)] = old
     if old.kind == Access.GENERIC_READ and old.used <= 0:
         # Its value has not arrived: what bridges the later read need not bridge this one (K1).

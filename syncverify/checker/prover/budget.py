@@ -12,7 +12,7 @@ from syncverify.symbolic.context import NotConcrete
 
 #: Earlier nodes that a state is compared with.
 MOST_COMPARED = 40
-#: Nodes of one form that do not come from each other, before they are widened to stand for both.
+#: Nodes of one form that do not come from each other, before they are widened to represent both.
 MOST_SIBLINGS = 1
 #: States at one point that differ in what is known, before all are compared by that; and where agents ask
 #: only when no other can go on, so that they mostly stand at few points.
@@ -41,7 +41,7 @@ BLOCK_GROUP_NODES_FACTOR = 6
 LONGER, HALF = 8, 2
 
 
-#: Whether states may stand for others at other places of a ring: certificates have no word for that.
+#: Whether states may represent others at other places of a ring: certificates have no word for that.
 symmetry_enabled: ContextVar[bool] = ContextVar("rotates", default=True)
 #: Whether clusters of a block group may be explored each alone: nor for that.
 modular_enabled: ContextVar[bool] = ContextVar("alone", default=True)
@@ -49,7 +49,7 @@ modular_enabled: ContextVar[bool] = ContextVar("alone", default=True)
 
 @contextmanager
 def without_rotations() -> Iterator[None]:
-    """Explorations whose states stand for themselves."""
+    """Explorations whose states represent themselves."""
     with _without(symmetry_enabled):
         yield
 

@@ -31,7 +31,7 @@ def to_plain(found: ParametricResult) -> dict[str, Any]:
 
 
 def rotates(found: ParametricResult) -> bool:
-    """Whether a proof has states that stand for others at other places of a ring: there is no word for it."""
+    """Whether a proof has states that represent others at other places of a ring: there is no word for it."""
     return any(g.rotates for g in found.graphs) or any(rotates(p) for _, p in found.parts)
 
 

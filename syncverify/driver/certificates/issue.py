@@ -86,7 +86,7 @@ def certify(kernel: Kernel, report: KernelReport) -> dict[str, Any]:
 def _few(
     kernel: Kernel, given: Mapping[str, int], every: Iterable[Mapping[str, int]], policy: Policy
 ) -> dict[str, Any]:
-    """Exact proofs of the launches that stand for all."""
+    """Exact proofs of the launches that represent all."""
     found = [(v, exact.written(systems(kernel, {**given, **v}), policy)) for v in every]
     parts = [sealed({"values": dict(v), "proof": _sealed(proof)}) for v, proof in found]
     return {"kind": "few", "parts": parts}

@@ -17,7 +17,7 @@ def group_size(kernel: n.Kernel) -> int:
     """How many blocks a block group has, where blocks share global memory in block groups; 0 where they do
     not.
 
-    It is told from what blocks divide their number by. A wrong number proves nothing wrong: places of a
+    It is determined by what blocks divide their number by. A wrong number proves nothing wrong: places of a
     group that others might reach are found where they are reached.
     """
     if not synchronizes_globally(kernel):
@@ -110,7 +110,7 @@ def _unit(e: Expr, given: dict[str, Expr]) -> tuple[int, bool]:
 
 
 def position_from_block(kernel: n.Kernel) -> frozenset[str]:
-    """What is told from which block of its block group a block is."""
+    """What is determined by which block of its block group a block is."""
     found = {"block", "block.x"}
     body = [s for s in statements(kernel.body) if isinstance(s, n.Let | n.Assign)]
     while True:

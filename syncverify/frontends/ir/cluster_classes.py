@@ -88,7 +88,7 @@ class _Features:
             yield from self._of(resolved, ranges)
 
     def _definitions(self) -> dict[str, Expr]:
-        """What names stand for: registers assigned once, registers that only count up or down from a start
+        """What names represent: registers assigned once, registers that only count up or down from a start
         that is assigned once, and variables of loops that start at or step by something of the block."""
         known = {}
         for name, given in self.control.assigned.items():

@@ -434,7 +434,7 @@ class DataOps(Ops):
         return op
 
     def _from_block(self, op: Op, at: int) -> None:
-        """Where blocks hand on flags, what one holds or is compared with is told from the block's number."""
+        """Where blocks hand on flags, what one holds or is compared with follows from the block's number."""
         if self.t.flag_chain:
             op.ahead = at, op.add(Var("block"))
 

@@ -129,7 +129,7 @@ class Moved:
         return self.sure(c - b) or self.sure(a - d)
 
     def before(self, first: int, second: int) -> bool:
-        """Whether what the second block names is, told from the block before it, what the first names."""
+        """Whether what the second block names is, determined by the block before it, what the first names."""
         middle, _, step = self.tables.window_of(second)
         here, there = (self.space.resolved(self.space.path.sizes[name]) for name in self.blocks)
         if not step and not (isinstance(here, int) and isinstance(there, int) and there == here + 1):

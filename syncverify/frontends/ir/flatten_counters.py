@@ -50,7 +50,7 @@ class _Flat:
     inner: str
     size: Expr
     count: str
-    known: Mapping[str, Expr]  # what names stand for that the outer loop gives a value
+    known: Mapping[str, Expr]  # what names represent that the outer loop gives a value
 
     def of(self, e: Expr) -> Expr:
         """An expression with the count in place of the sum."""

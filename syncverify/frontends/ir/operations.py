@@ -57,7 +57,7 @@ class Op:
     ahead: tuple[int, ...] = ()  # an operand, and the block's number, from which it is told
     places: tuple[
         tuple[int, int], ...
-    ] = ()  # places told from that of a block: these, and how far it moves them
+    ] = ()  # places determined by that of a block: these, and how far it moves them
 
     def add(self, e: Expr, varying: bool = False) -> int:
         self.operands.append(e)

@@ -265,7 +265,7 @@ def _silent(s: n.Stmt) -> bool:
 
 
 def _total(e: Expr) -> bool:
-    """Whether an expression has a value whatever its names stand for."""
+    """Whether an expression has a value whatever its names represent."""
     for x in walk(e):
         match x:
             case Binary("//" | "%", _, by) | Call("cdiv", (_, by)) if not _positive(by):

@@ -59,7 +59,7 @@ _POLLS = (Ev.POLL, Ev.POLL_TOKEN)
 def systems(
     kernel: n.Kernel, values: Mapping[str, int], *, source_hash: str = ""
 ) -> Iterator[IrSystem | Unanalysable]:
-    """The systems that together stand for every block and every elected lane of the launch.
+    """The systems that together represent every block and every elected lane of the launch.
 
     Raises InputError for launch values that the kernel cannot be launched with.
     """
@@ -226,7 +226,7 @@ class IrAgent:
 
     @property
     def rotation_invariant_registers(self) -> frozenset[int]:
-        """Registers that go round no ring."""
+        """Registers that cycle through no ring."""
         names = rounds(self.code.program.kernel.body)
         return frozenset(range(self.code.size)) - {self.code.slots[x] for x in names if x in self.code.slots}
 

@@ -64,7 +64,7 @@ class Tables:
     alone: bool = False  # there is no other
     strides: dict[int, int] = field(default_factory=dict)  # by tensor: bytes from group to group
     anyone: Strides | None = None  # the system is any cluster of such a block group
-    of_each: frozenset[str] = frozenset()  # what is then told from which cluster it is
+    of_each: frozenset[str] = frozenset()  # what is then determined by which cluster it is
 
     def __post_init__(self) -> None:
         self.footprints = Footprints(self.footprint_table)

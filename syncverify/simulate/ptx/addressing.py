@@ -188,7 +188,7 @@ def shared_bytes(m: Machine, f: Fragment, space: str, a: Lanes, lanes: Lanes, si
     """Bytes in the arena of shared addresses; those of other blocks only in ``shared::cluster``."""
     block = f.warp.block
     inside = (a & np.uint64(0xFFFFFFFF)).astype(np.int64) - block.shared_base
-    bad = (inside < 0) | (inside > block.shared_size - size)
+    bad = (inside < m.loaded.first_shared) | (inside > block.shared_size - size)
     if not np.count_nonzero(bad):
         return inside + block.arena
     if space == "shared::cta" or len(block.cluster.blocks) == 1:
@@ -203,7 +203,7 @@ def shared_byte(m: Machine, f: Fragment, address_: int, size: int, lane: int = -
     """The byte of one shared address of the cluster."""
     block = owner(m, f, address_, lane)
     inside = (address_ & 0xFFFFFFFF) - block.shared_base
-    if not 0 <= inside <= block.shared_size - size:
+    if not m.loaded.first_shared <= inside <= block.shared_size - size:
         raise m.undefined(f, f"outside of shared memory: address {address_:#x}", _SECTION, lane)
     return inside + block.arena
 

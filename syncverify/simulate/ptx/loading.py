@@ -12,7 +12,7 @@ import numpy as np
 from syncverify.simulate.ptx import instructions  # noqa: F401 -- fills the table of builders
 from syncverify.simulate.ptx.harm import CannotExecute
 from syncverify.simulate.ptx.launch import AnyMap, Buffer, Launch, Parameter, Struct, TensorMap
-from syncverify.simulate.ptx.memory import FUNCTION_WINDOW, GLOBAL_WINDOW
+from syncverify.simulate.ptx.memory import FUNCTION_WINDOW, GLOBAL_WINDOW, SHARED_START
 from syncverify.simulate.ptx.program import Compiled, Symbols, compile_function, symbols_in
 from syncverify.simulate.ptx.syntax import Function, Module, Variable
 from syncverify.simulate.ptx.tensormaps import encode, of_launch
@@ -48,6 +48,7 @@ class Loaded:
     by_address: dict[int, Compiled]
     join_places: dict[str, frozenset[int]]
     static_shared: int
+    first_shared: int  # bytes before the first shared variable, which are no part of any
     constants: np.ndarray[Any, Any]
     params: bytearray
     param_offsets: dict[str, int]
@@ -158,6 +159,7 @@ def load(module: Module, kernel: str, launch: Launch, seed: int = 0) -> Loaded:
         by_address=by_address,
         join_places={n: frozenset(c.joins.values()) for n, c in functions.items()},
         static_shared=static,
+        first_shared=min((at for space, at in symbols.places.values() if space == "shared"), default=0),
         constants=np.frombuffer(bytes(constants), np.uint8),
         params=params,
         param_offsets=offsets,
@@ -183,16 +185,16 @@ def _place_shared(module: Module, reached: list[Function], named: set[str], symb
     shared = [(v.name, v) for v in module.variables if v.space == "shared" and v.name in named]
     for f in reached:
         shared += [(f"{f.name}/{v.name}", v) for v in f.variables if v.space == "shared" and v.name in named]
-    at = 0
+    at = SHARED_START
     dynamic: list[tuple[str, int]] = []
     for name, v in shared:
         if v.extern or v.size == 0:
             dynamic.append((name, v.align))
             continue
         at = _align(at, v.align)
-        symbols.places[name] = ("shared", at)
+        symbols.places[name] = ("shared", at - SHARED_START)
         at += v.size
-    static = _align(at, max([16, *(a for _, a in dynamic)]))
+    static = _align(at, max([16, *(a for _, a in dynamic)])) - SHARED_START
     for name, _ in dynamic:
         symbols.places[name] = ("shared", static)
     return static

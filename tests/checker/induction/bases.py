@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.checker.induction.test_clusters import PAIR
+from tests.checker.induction.test_flags import PAIR as BLOCKS
 from tests.checker.induction.test_read import CORPUS, RING
 from tests.checker.prover.rings.kernels import GOOD
 
@@ -49,6 +50,7 @@ IR: dict[str, Base] = {
     "ring that may be empty": Base(RING.replace("  assume N >= 1\n", "")),
     "tiles": Base(_tiles()),
     "pair": Base(PAIR),
+    "blocks": Base(BLOCKS),
     "products": Base((CORPUS / "rulebook/E35_accumulator_read_in_flight.good.syncir").read_text("utf-8")),
     "one fence": Base((CORPUS / "rulebook/E01_missing_proxy_fence.good.syncir").read_text("utf-8")),
     **{f"{x}, two slots": Base(GOOD[x], {"S": 2}) for x in _OF_RINGS},

@@ -38,6 +38,7 @@ class FakeContext:
     warp: int = 0
     lanes: tuple[int, ...] = (0,)
     warp_lanes: int = 0xFFFFFFFF
+    shared_start: int = 1024
     shared_end: int = 232448
     boxes: Mapping[Any, int | None] = field(default_factory=dict)
     footprints: list[Footprint] = field(default_factory=list)

@@ -67,7 +67,7 @@ def _place(w: Writer, name: str, index: str, scale: int, offset: int = 0) -> str
     return r
 
 
-def _keep(w: Writer, value: str) -> None:
+def keep(w: Writer, value: str) -> None:
     """Stores a value to the thread's own word of the output."""
     d = w.fresh("d")
     w.emit(f"mul.wide.u32 {d}, %thr, 4;", f"add.s64 {d}, %out, {d};", f"st.global.u32 [{d}], {value};")
@@ -178,7 +178,7 @@ def _consumer(w: Writer, stages: int, rounds: int) -> None:
         w.emit(release)
     w.emit(f"add.u32 {total}, {total}, {a};", f"add.u32 {i}, {i}, 1;")
     w.emit(f"setp.lt.u32 {p}, {i}, {w.number(rounds)};", f"@{p} bra {top};")
-    _keep(w, total)
+    keep(w, total)
 
 
 def handover(w: Writer) -> Program:
@@ -220,7 +220,7 @@ def handover(w: Writer) -> Program:
             w.emit("mbarrier.arrive.shared::cta.b64 _, [bars+8];")
         w.emit(f"add.u32 {i}, {i}, 1;", f"setp.lt.u32 {p}, {i}, {w.number(rounds)};", f"@{p} bra {top};")
         if side:
-            _keep(w, total)
+            keep(w, total)
         w.emit(f"bra {end};")
     w.emit(f"{end}:")
     return w.finished("handover", 64)
@@ -262,7 +262,7 @@ def named(w: Writer) -> Program:
             w.emit(f"bar.{'sync' if w.wrong('readers wait too') or w.chance(0.2) else 'arrive'} {two}, {n};")
         w.emit(f"add.u32 {i}, {i}, 1;", f"setp.lt.u32 {p}, {i}, {w.number(rounds)};", f"@{p} bra {top};")
         if side:
-            _keep(w, total)
+            keep(w, total)
         w.emit(f"bra {end};")
     w.emit(f"{end}:")
     return w.finished("named", n)
@@ -358,7 +358,7 @@ def groups(w: Writer) -> Program:
             if not w.wrong("no barrier before the refill"):
                 w.emit("bar.sync 0;")
             copy(turn + stages)
-    _keep(w, total)
+    keep(w, total)
     w.emit("cp.async.wait_all;")
     return w.finished("groups", threads)
 
@@ -403,7 +403,7 @@ def lanes(w: Writer) -> Program:
     far = _place(w, "box", lane, 4)
     b = w.fresh("r")
     w.emit(f"ld.shared.u32 {b}, [{far}];", f"add.u32 {a}, {a}, {b};")
-    _keep(w, a)
+    keep(w, a)
     return w.finished("lanes", 64)
 
 
@@ -456,7 +456,7 @@ def table(w: Writer) -> Program:
     w.emit(f"xor.b32 {lane}, %lane, {w.number(5)};")
     theirs = _place(w, "box", lane, 4)
     w.emit(f"ld.shared.u32 {a}, [{theirs}];")
-    _keep(w, a)
+    keep(w, a)
     w.emit(f"{done}:")
     if w.chance(0.5) and not w.wrong("unmatched barrier"):
         w.emit("bar.sync 0;")
@@ -491,7 +491,7 @@ def remote(w: Writer) -> Program:
         )
         w.emit(f"@!{poll} bra {top};")
     w.emit(f"ld.shared.u32 {a}, [{mine}];")
-    _keep(w, a)
+    keep(w, a)
     w.emit(f"bra {end};", f"{sender}:")
     there, bar, base = w.fresh("r"), w.fresh("r"), w.fresh("r")
     target = w.number(w.off("block that is sent to", 0, 1))

@@ -7,19 +7,24 @@ import re
 from dataclasses import replace
 
 from tests.system.random_ptx.families import FAMILIES
+from tests.system.random_ptx.open_sizes import OPEN_FAMILIES
 from tests.system.random_ptx.writer import Program, Writer
 
+#: Families by what they draw: numbers of a protocol by devious ways; what open sizes and data steer.
+SETS = {"protocols": FAMILIES, "open": OPEN_FAMILIES}
 
-def program(seed: int) -> Program:
+
+def program(seed: int, set_: str = "protocols") -> Program:
     """A third right, a third with a planted mistake, a third with random edits."""
     draw = random.Random(seed)
-    family = draw.choice(list(FAMILIES))
-    right = FAMILIES[family](writer := Writer(seed))
+    families = SETS[set_]
+    family = draw.choice(list(families))
+    right = families[family](writer := Writer(seed))
     kind = draw.randrange(3)
-    if kind == 0:
+    if kind == 0 or not writer.mistakes:
         return right
     if kind == 1:
-        return FAMILIES[family](Writer(seed, draw.choice(writer.mistakes)))
+        return families[family](Writer(seed, draw.choice(writer.mistakes)))
     return edited(right, draw)
 
 
@@ -100,4 +105,4 @@ def _edit(line: str, draw: random.Random) -> str | None:
             )
 
 
-__all__ = ["edited", "program"]
+__all__ = ["SETS", "edited", "program"]

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import random
 import time
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
 import syncverify
+from syncverify.base.diagnostics import Replayed
 from syncverify.base.reason import Cause, has
 from syncverify.base.source import InputError
-from syncverify.simulate.ptx import CannotExecute, Harm, Launch, buffer, sample
+from syncverify.simulate.ptx import Buffer, CannotExecute, Harm, Kind, Launch, buffer, sample
 from syncverify.simulate.ptx.syntax import parse
-from tests.system.random_ptx.writer import Program
+from tests.system.random_ptx.writer import Held, Open, Program
 
 #: Executions of a program that nothing is known of; more where the checker refutes.
 SEEDS, MORE = 10, 120
@@ -36,10 +39,16 @@ def verdict(p: Program, seconds: float = 20.0) -> tuple[str, str]:
 
     ``not replayed``: it would be refuted, and the replay sees no harm.
     """
+    return _checked(p, seconds)[:2]
+
+
+def _checked(p: Program, seconds: float) -> tuple[str, str, bool, frozenset[int]]:
+    """The same, whether the replay has seen the harm, and the lines of contested points."""
+    scope: Literal["all", "exact"] = "all" if p.is_open else "exact"
     try:
-        (report,) = syncverify.check(p.text, facts={"kernel": {"k": p.facts}}, scope="exact", timeout=seconds)
+        (report,) = syncverify.check(p.text, facts={"kernel": {"k": p.facts}}, scope=scope, timeout=seconds)
     except InputError as e:
-        return "error", str(e)
+        return "error", str(e), False, frozenset()
     found = report.diagnostics[0] if report.diagnostics else None
     shown = (
         f"{found.rule} line {found.span.line}: {found.message}"
@@ -47,19 +56,30 @@ def verdict(p: Program, seconds: float = 20.0) -> tuple[str, str]:
         else str(report.reason or "")
     )
     if has(report.reason, Cause.NOT_REPLAYED):
-        return "not replayed", shown
-    return str(report.verdict), shown
+        return "not replayed", shown, False, frozenset()
+    seen = report.replay is not None and report.replay.outcome is Replayed.REPRODUCED
+    contested = frozenset(d.span.line for d in report.diagnostics if d.contested)
+    return str(report.verdict), shown, seen, contested
 
 
-def launch(p: Program) -> Launch:
+def launch(p: Program, number: int = 0) -> Launch:
+    """A launch; ``number`` draws the sizes that are open, and what the input holds."""
     words = np.arange(1 << 13, dtype=np.uint32) * np.uint32(2654435761)
-    params: list[object] = []
+    if number % 3:  # words that are all even, or mostly zero
+        words = words * np.uint32(2) if number % 3 == 1 else words // np.uint32(1 << 30)
+    draw = random.Random(number)
+    params: list[int | Buffer] = []
     for i, given in enumerate(p.params):
-        params.append(buffer(words if i == 0 else np.zeros(1 << 14, np.uint32)) if given is None else given)
-    one = (1, 1)
+        if given is None:
+            params.append(buffer(words if i == 0 else np.zeros(1 << 14, np.uint32)))
+        elif isinstance(given, Held):
+            params.append(buffer(np.array([given.word, 0, 0, 0], np.uint32)))
+        else:
+            params.append(draw.choice(given.values) if isinstance(given, Open) else given)
+    blocks, one = draw.choice(p.grids) if p.grids else p.cluster, (1, 1)
     return Launch(
-        block=(p.block, *one), grid=(p.cluster, *one), cluster=(p.cluster, *one), params=params,  # type: ignore[arg-type]
-        watches=frozenset({"shared"}),
+        block=(p.block, *one), grid=(blocks, *one), cluster=(p.cluster, *one), params=params,
+        watches=frozenset({"shared", "maps"}),
     )  # fmt: skip
 
 
@@ -67,29 +87,36 @@ def executed(p: Program, seeds: range) -> tuple[Harm | None, str]:
     """The first harm among executions; 'limit' if one did not end, 'cannot' for what is not known."""
     limited = 0
     ends = time.monotonic() + SECONDS
+    module = parse(p.text)
+    parts = [range(n, n + 2) for n in seeds[::2]] if p.is_open else [seeds]
     try:
-        for r in sample(parse(p.text), "k", launch(p), seeds, limit=STEPS):
-            if r.harm is not None:
-                return r.harm, "harm"
-            limited += r.limit
-            if limited > 1 or time.monotonic() > ends:
-                return None, "limit"
+        for part in parts:
+            for r in sample(module, "k", launch(p, part.start // 2 if p.is_open else 0), part, limit=STEPS):
+                if r.harm is not None:
+                    return r.harm, "harm"
+                limited += r.limit
+                if limited > 1 or time.monotonic() > ends:
+                    return None, "limit"
     except CannotExecute as e:
         return None, f"cannot: {e}"
     return None, "limit" if limited else "none"
 
 
 def judge(p: Program, seconds: float = 20.0) -> Judged:
-    said, why = verdict(p, seconds)
+    said, why, seen, contested = _checked(p, seconds)
     if said == "error":
         return Judged(said, why, None, "error")
+    if seen:
+        return Judged(said, why, None, "agree")
     harm, how = executed(p, range(SEEDS))
     if said in ("refuted", "not replayed") and harm is None and how == "none":
         harm, how = executed(p, range(SEEDS, MORE))
     if how.startswith("cannot"):
         kind = how
-    elif harm is not None and harm.space == "global":
+    elif harm is not None and harm.space == "global" and harm.kind is not Kind.STALE:
         kind = "outside of global memory"  # which the checker does not follow
+    elif said == "proved" and harm is not None and harm.kind is Kind.STALE and harm.where.line in contested:
+        kind = "contested"  # a warning tells of it
     elif said == "proved":
         kind = "agree" if how == "none" else "wrong proof" if harm is not None else "no end"
     elif said == "not replayed":

@@ -9,16 +9,18 @@ from syncverify.simulate.ptx.syntax import parse
 from tests.system.random_ptx.families import FAMILIES
 from tests.system.random_ptx.generate import program
 from tests.system.random_ptx.judge import executed, judge
+from tests.system.random_ptx.open_sizes import OPEN_FAMILIES, sides
 from tests.system.random_ptx.writer import Writer
 
 #: What the front end does not judge yet, each with a seed.
 KNOWN = {"a vote by a part": 236}
 
 
-def disagreements(seeds: range) -> list[tuple[int, str, str]]:
-    judged = [(s, judge(program(s))) for s in seeds]
+def disagreements(seeds: range, set_: str = "protocols", seconds: float = 20) -> list[tuple[int, str, str]]:
+    programs = {s: program(s, set_) for s in seeds}
+    judged = [(s, judge(p, seconds)) for s, p in programs.items()]
     wrong = ("wrong proof", "no harm found")
-    return [(s, j.kind, j.reason) for s, j in judged if j.kind in wrong and program(s).mistake not in KNOWN]
+    return [(s, j.kind, j.reason) for s, j in judged if j.kind in wrong and programs[s].mistake not in KNOWN]
 
 
 def test_both_sides_agree() -> None:
@@ -35,6 +37,30 @@ def test_known_wrong_proofs(mistake: str) -> None:
 @pytest.mark.parametrize("first", range(2000, 4000, 200))
 def test_both_sides_agree_on_more(first: int) -> None:
     assert disagreements(range(first, first + 200)) == []
+
+
+def test_both_sides_agree_on_what_open_sizes_steer() -> None:
+    assert disagreements(range(1000, 1010), "open", 4) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(2000, 3000, 100))
+def test_both_sides_agree_on_more_of_what_open_sizes_steer(first: int) -> None:
+    assert disagreements(range(first, first + 100), "open", 4) == []
+
+
+@pytest.mark.parametrize("seed", [2, 5, 7, 9])
+def test_neither_side_of_a_guard_sees_what_the_other_writes(seed: int) -> None:
+    sides(writer := Writer(seed))
+    found = [judge(sides(Writer(seed, m))) for m in writer.mistakes if "forgets its move" in m]
+    assert [(j.verdict, j.kind) for j in found] == [("refuted", "agree")] * 2
+
+
+@pytest.mark.parametrize("family", OPEN_FAMILIES)
+def test_right_programs_of_open_sizes_do_no_harm(family: str) -> None:
+    for seed in range(4):
+        harm, how = executed(OPEN_FAMILIES[family](Writer(seed)), range(6))
+        assert how == "none", (seed, harm)
 
 
 @pytest.mark.parametrize("family", FAMILIES)

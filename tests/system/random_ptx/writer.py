@@ -27,22 +27,64 @@ BIG:
 """
 
 
+@dataclass(frozen=True)
+class Open:
+    """A size that the checker is not given. ``values``: those that are executed."""
+
+    values: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Held:
+    """A pointer to a word of which the checker is told what it holds at launch: a counter."""
+
+    word: int
+
+
+#: A parameter: a number, a size that is open, a pointer to a counter, None for any other pointer.
+Parameter = int | Open | Held | None
+
+
 @dataclass
 class Program:
-    """A program, how it is launched, and what is wrong with it on purpose ('' for nothing)."""
+    """A program, how it is launched, and what is wrong with it on purpose ('' for nothing).
+
+    ``grids``: numbers of blocks that are executed; empty: one cluster, which
+    the checker knows.
+    """
 
     text: str
     block: int
     cluster: int
-    params: list[int | None]  # None: a pointer
+    params: list[Parameter]
     mistake: str
     family: str
     seed: int
+    grids: tuple[int, ...] = ()
 
     @property
     def facts(self) -> dict[str, object]:
-        given = {str(i): "ptr" if p is None else {"u32": p} for i, p in enumerate(self.params)}
-        return {"block": [self.block], "grid": [self.cluster], "cluster": [self.cluster], "params": given}
+        """The launch facts: an open size has a name and no number."""
+        given = {str(i): _fact(i, p) for i, p in enumerate(self.params)}
+        grid = "BLOCKS" if self.grids else self.cluster
+        return {"block": [self.block], "grid": [grid], "cluster": [self.cluster], "params": given}
+
+    @property
+    def is_open(self) -> bool:
+        """Whether something that steers has no number."""
+        return bool(self.grids) or any(isinstance(p, Open) for p in self.params)
+
+
+def _fact(i: int, p: Parameter) -> object:
+    """What a launch file says of a parameter."""
+    match p:
+        case None:
+            return "ptr"
+        case Held(word):
+            return {"ptr": f"H{i}", "holds": [{"i32": word}]}
+        case Open():
+            return {"u32": f"N{i}"}
+    return {"u32": p}
 
 
 @dataclass
@@ -56,7 +98,8 @@ class Writer:
     mistakes: list[str] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
     shared: list[tuple[str, int, int]] = field(default_factory=list)
-    params: list[int | None] = field(default_factory=lambda: [None, None])
+    params: list[Parameter] = field(default_factory=lambda: [None, None])
+    grids: tuple[int, ...] = ()
     table: list[tuple[str, int, int]] = field(default_factory=list)  # of the role table: store, byte, value
     calls: bool = False
     devious: float = 0.5
@@ -97,6 +140,20 @@ class Writer:
     def room(self, name: str, size: int, align: int = 16) -> str:
         self.shared.append((name, size, align))
         return name
+
+    def open_size(self, *values: int) -> str:
+        """A register with a size that the checker is not given."""
+        self.params.append(Open(values))
+        r = self.fresh("r")
+        self.emit(f"ld.param.u32 {r}, [k_p{len(self.params) - 1}];")
+        return r
+
+    def counter(self) -> str:
+        """A register with a pointer to a word that is zero at launch."""
+        self.params.append(Held(0))
+        d = self.fresh("d")
+        self.emit(f"ld.param.u64 {d}, [k_p{len(self.params) - 1}];")
+        return d
 
     def chance(self, p: float) -> bool:
         return self.draw.random() < p
@@ -319,7 +376,8 @@ class Writer:
             store += [f"mov.u32 %tv, {value};", line.replace("VALUE", "%tv")]
         body = "\n    ".join(x for line in self.lines for x in (store if line == "TABLE" else [line]))
         shared = "\n".join(f"    .shared .align {a} .b8 {n}[{s}];" for n, s, a in self.shared)
-        params = ", ".join(f".param .u{64 if p is None else 32} k_p{i}" for i, p in enumerate(self.params))
+        wide = [64 if p is None or isinstance(p, Held) else 32 for p in self.params]
+        params = ", ".join(f".param .u{n} k_p{i}" for i, n in enumerate(wide))
         c = self.counts
         text = f"""{HEADER}{FUNCTION if self.calls else ""}.visible .entry k({params})
 {{
@@ -338,4 +396,4 @@ class Writer:
     ret;
 }}
 """
-        return Program(text, block, cluster, self.params, self.mistake, family, self.seed)
+        return Program(text, block, cluster, self.params, self.mistake, family, self.seed, self.grids)

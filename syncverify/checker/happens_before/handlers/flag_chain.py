@@ -115,7 +115,7 @@ def _distinguishes(left: BlockRelative, compare: str, number: int | None) -> boo
     if number is None or COMPARE[compare](0, number):
         return False
     if left.by == 1 and (compare, number) in {(">=", 1), (">", 0), ("!=", 0)}:
-        return True  # all that is told from a block in this way is above 0
+        return True  # all that is determined by a block in this way is above 0
     return left.number is not None and left.number > 0 and bool(COMPARE[compare](left.number, number))
 
 

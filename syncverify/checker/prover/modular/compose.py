@@ -2,7 +2,7 @@
 group".
 
 They run one after the other. Each spin is passed with the writes of flags so far, and what it hands on is
-told from these; then any two accesses of different clusters are compared.
+determined by these; then any two accesses of different clusters are compared.
 """
 
 from __future__ import annotations

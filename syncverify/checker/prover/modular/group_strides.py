@@ -18,7 +18,7 @@ class Strides:
     """Of each memory how many bytes its places move by from group to group, or, where they move with the
     cluster (``each``), from cluster to cluster.
 
-    What moves with the cluster is told from where the first cluster of the next group is: so no place lies
+    What moves with the cluster depends on where the first cluster of the next group is: so no place lies
     before its memory. ``base_of``: where the memory starts that an address lies in.
     """
 

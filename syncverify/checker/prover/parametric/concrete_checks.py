@@ -39,7 +39,7 @@ class Problem:
     """A kernel whose sizes have no number, whatever front end it came from.
 
     ``sizes``: the open ones, with their type's range. ``facts``: conditions over them and over nothing else.
-    ``systems``: the systems that together stand for every launch, given what represents each size (an int or
+    ``systems``: the systems that together represent every launch, given what represents each size (an int or
     a ``Term``) and the space that the terms live in; they may be asked for more than once. ``exact``: the
     verdict for numbers; it has the last word on every refutation. ``defaults``: numbers for sizes that do not
     matter. ``fixed``: what else ``exact`` is given. ``modular_systems``: systems of single clusters, where

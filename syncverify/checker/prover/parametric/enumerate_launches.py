@@ -27,7 +27,7 @@ _TYPES = {
 
 
 def launches(kernel: n.Kernel, given: Mapping[str, int]) -> list[dict[str, int]] | None:
-    """Values of the parameters that ``given`` does not fix which together stand for every launch; None where
+    """Values of the parameters that ``given`` does not fix which together represent every launch; None where
     there are none, or too many.
 
     A parameter that nothing reads has one value: all launches that differ in it alone have the same events.

@@ -27,7 +27,7 @@ class ParametricResult:
     alone: bool = False  # of clusters of a block group each by itself
     restores: bool = False  # flags in global memory are left as they were found
     stopped: Mapping[int, str] = field(default_factory=dict)  # lines that nobody is taken to stop at, and why
-    launches: tuple[Mapping[str, int], ...] = ()  # that stand for all, each checked by itself
+    launches: tuple[Mapping[str, int], ...] = ()  # that represent all, each checked by itself
 
 
 __all__ = ["ParametricResult"]

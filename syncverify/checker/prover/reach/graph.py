@@ -61,7 +61,7 @@ class ReachabilityGraph:
     nodes: list[Node] = field(default_factory=list)
     splits: tuple[tuple[int, tuple[int, ...]], ...] = ()  # of lane classes, in order, before it all started
     asks_last: bool = False  # an agent asks only when no other can go on
-    rotates: bool = False  # states stand for others at other places of a ring
+    rotates: bool = False  # states represent others at other places of a ring
 
     def add(self, parent: int, settled: NodeStatus, key: Hashable = None, **more: object) -> Node:
         node = Node(len(self.nodes), parent, settled, key, **more)  # type: ignore[arg-type]

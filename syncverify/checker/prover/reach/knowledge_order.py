@@ -124,7 +124,7 @@ class KnowledgeAbstraction:
     def pairs(
         self, other: KnowledgeAbstraction, records: set[tuple[int, int]], held: bool = True
     ) -> list[Pairs]:
-        """For each kind the numbers of thresholds here, and of those of the other that they stand for."""
+        """For each kind the numbers of thresholds here, and of those of the other that they represent."""
         found: tuple[set[tuple[int, int]], ...] = (set(), set(), set())
         for (kind, i), (_, j) in zip(self.held, other.held, strict=True) if held else ():
             found[kind].add((i, j))
@@ -228,7 +228,7 @@ def weaken(
 ) -> set[OrbitWeakening]:
     """Makes a run know no more than another with the same key did, of all that both have on record.
     ``groups``: barriers that cycle through a ring, of all slots of which the same is forgotten; returns what.
-    ``ring``: barriers of one that is gone round: what the other knew of one slot and this run does not is
+    ``ring``: barriers of one that is traversed: what the other knew of one slot and this run does not is
     forgotten of its orbit in the other slots, where that would else take a lap.
 
     Times that fewer are to know of are put off; of other columns the entries are lowered. What a class did is

@@ -314,7 +314,7 @@ class ThresholdAbstraction(CanonicalState):
             def reached(x: int, over: dict[int, int] = over, values: Any = values) -> list[int]:
                 return [bisect_right(v, max(x, over[c])) for (_, c), v in values.items()]
 
-            # a wait that reaches no further threshold cannot be told from none
+            # a wait that reaches no further threshold is like none
             new = groups.committed[bisect_right(groups.committed, min(over.values())) :]
             ahead = [x for x in reversed(new) if reached(x) != reached(-1)]
             self.too_many_open_groups |= len(ahead) > MOST_GROUPS

@@ -159,7 +159,7 @@ class RingLoopExtrapolation:
     def extrapolate_iteration(
         self, before: ReachedState, view: StateView, path: PathCondition, o: UndecidedBranch, asker: Asker
     ) -> ReachedState | None:
-        """What a loop comes to next that is begun, and was gone round elsewhere. ``before``: a node."""
+        """What a loop comes to next that is begun, and was traversed elsewhere. ``before``: a node."""
         step = self.rounds.get(asker)
         if step is None or not step.keys() <= view.rows.keys():
             return None

@@ -75,7 +75,7 @@ class NodeProcessing(RingDetection):
     # what slots of the ring were made to miss of it
     orbit_weakenings: set[OrbitWeakening] = field(default_factory=set)
     used_knowledge_order: bool = False  # some were compared by what they know
-    non_monotone_failure_seen: bool = False  # failures were met that knowing less may turn into lesser ones
+    non_monotone_failure_seen: bool = False  # failures that less knowledge may make strict-only
     back_edges: BackEdges = field(default_factory=BackEdges)
     ring_loops: RingLoopExtrapolation = field(default_factory=RingLoopExtrapolation)
     worklist_bytes: int = 0  # bytes of the states that are left to follow, roughly
@@ -354,7 +354,7 @@ class NodeProcessing(RingDetection):
     def extrapolate_loop_entry(
         self, state: SymbolicState, view: StateView, t: LaneClass, o: UndecidedBranch
     ) -> ReachedState | None:
-        """Where a loop of whole laps is begun that was gone round before, what its next round comes to."""
+        """Where a loop of whole laps is begun that was traversed before, what its next round comes to."""
         before, round_robin = self.split_nodes.get(state.parent), self.space.round_robin
         if before is None or state.widened or round_robin is None:
             return None
@@ -511,7 +511,7 @@ class NodeProcessing(RingDetection):
             self.back_edges.nodes.get(node.number) in self.ring_loops.rounds
             and self.split_nodes[node.number].widenings == 1
         ):
-            return False  # what comes behind the loop first: a later node may stand for this one
+            return False  # what comes behind the loop first: a later node may represent this one
         if of_sizes:
             return of_sizes > 0
         begins = self.space.has_prefix_sums and self.back_edges.enters_loop(self.graph, node)

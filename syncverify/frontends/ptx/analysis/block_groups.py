@@ -26,7 +26,7 @@ class BlockGroups:
     """``size``: blocks of a block group; ``rows``: which is a row of the grid. ``quiet``: copies and accesses
     whose
     place in global memory is not compared. ``tracked``: those where it is; ``more`` of them, which nobody
-    waits for; ``each``: where it is told from which block of a row a block is. ``written``: where none is
+    waits for; ``each``: where it is determined by which block of a row a block is. ``written``: where none is
     compared."""
 
     size: int
@@ -92,7 +92,7 @@ class Places:
 
 def address_only(key: tuple[Any, ...]) -> bool:
     """Whether of what decides the event of an access nothing but its place holds sizes, and that the number
-    of the block group alone, which comes last: it is told from that whatever is known of it."""
+    of the block group alone, which comes last: it is determined by that whatever is known of it."""
     _, address, *others, number = key
     if not (isinstance(number, SymbolicWord) and isinstance(number.term, AffineTerm)) or any(
         map(sized, others)

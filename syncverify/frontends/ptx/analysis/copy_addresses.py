@@ -31,8 +31,8 @@ class CopyAddresses:
 
     judged: frozenset[int] = frozenset()
     pointers: frozenset[tuple[str, int]] = frozenset()
-    #: by copy, which operand of its effect is so many bytes past a multiple of 16, whatever the launch is
-    off: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    #: by copy, which operand of its effect is so many bytes past a multiple of what, whatever the launch is
+    off: Mapping[int, tuple[int, int, int]] = field(default_factory=dict)
 
 
 def copy_addresses(function: Function) -> CopyAddresses:
@@ -46,11 +46,12 @@ def copy_addresses(function: Function) -> CopyAddresses:
             written.setdefault(name, []).append(i)
     params = {p.name for p in function.params} if function.entry else set()
     judged, pointers = set(), set()
-    off: dict[int, tuple[int, int]] = {}
+    off: dict[int, tuple[int, int, int]] = {}
     for k, at in copies.items():
         m, r = _remainder(at, written)
-        if m >= DEFAULT and r % DEFAULT and function.entry and _asks(function.body[k]):
-            off[k] = 0 if at is function.body[k].operands[0] else 1, r % DEFAULT
+        unit = _unit(function.body[k])
+        if m >= unit and r % unit and function.entry:
+            off[k] = 0 if at is function.body[k].operands[0] else 1, r % unit, unit
         made = _closure(at.base, written, params)
         if made is None or not made[1]:
             continue
@@ -74,9 +75,12 @@ def _global_operand(i: Instr) -> Mem | None:
     return at if isinstance(at, Mem) and isinstance(at.base, Reg) else None
 
 
-def _asks(i: Instr) -> bool:
-    """Whether a copy asks for multiples of 16."""
-    return "bulk" in i.mods or (isinstance(i.operands[2], Imm) and i.operands[2].value == DEFAULT)
+def _unit(i: Instr) -> int:
+    """What a copy's address has to be a multiple of; 1 where its size is not written out."""
+    if "bulk" in i.mods:
+        return DEFAULT
+    size = i.operands[2]
+    return size.value if isinstance(size, Imm) and size.value in (4, 8, DEFAULT) else 1
 
 
 def _closure(
@@ -174,10 +178,12 @@ def _made(i: Instr, known: Mapping[str, Remainder | None]) -> Remainder | None:
             return _sum(found[0], found[1], 1)
         case "sub":
             return _sum(found[0], found[1], -1)
+        case "or" | "xor" | "and":
+            return _bits(i.op, found[0], found[1])
         case "selp":
             return _either(found[0], found[1])
-        case "shl" if isinstance(ops[1], Imm) and 0 <= ops[1].value < 12:
-            return _product(found[0], (_MOST, 1 << ops[1].value))
+        case "shl" if isinstance(ops[1], Imm) and ops[1].value >= 0:
+            return _product(found[0], (_MOST, (1 << min(ops[1].value, 12)) % _MOST))
         case "mul" if "hi" not in i.mods:
             return _product(found[0], found[1])
         case "mad" if "hi" not in i.mods:
@@ -188,6 +194,18 @@ def _made(i: Instr, known: Mapping[str, Remainder | None]) -> Remainder | None:
 def _sum(a: Remainder, b: Remainder, sign: int) -> Remainder:
     m = min(a[0], b[0])
     return m, (a[1] + sign * b[1]) % m
+
+
+def _bits(op: str, a: Remainder, b: Remainder) -> Remainder:
+    """The low bits of a result are made of those of the operands; known zeros make zeros of ``and``."""
+    m = min(a[0], b[0])
+    match op:
+        case "or":
+            return m, (a[1] | b[1]) % m
+        case "xor":
+            return m, (a[1] ^ b[1]) % m
+    wide = max(x & -x if x else n for n, x in (a, b))
+    return (m, (a[1] & b[1]) % m) if m >= wide else (wide, 0)
 
 
 def _product(a: Remainder, b: Remainder) -> Remainder:
@@ -201,15 +219,15 @@ def of_operand(op: Operand) -> list[str]:
     return [op.name] if isinstance(op, Reg) else []
 
 
-def misplaced(effect: Effect, at: int, off: int) -> Effect:
-    """A copy whose address, operand ``at`` of its effect, is so many bytes past a multiple of 16."""
+def misplaced(effect: Effect, at: int, off: int, unit: int) -> Effect:
+    """A copy whose address, operand ``at`` of its effect, is so many bytes past a multiple of ``unit``."""
 
     def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
         found = effect.emit(ctx, site, v)
         numbers = v[at].lanes if isinstance(v[at], PerLane) else (v[at],)
-        if all(isinstance(x, int) for x in numbers):
-            return found  # judged as a number
-        text = f"the address in global memory is {off} bytes past a multiple of {DEFAULT}"
+        if all(isinstance(x, int) and x for x in numbers):
+            return found  # judged as a number; an address that is not followed is zero
+        text = f"the address in global memory is {off} bytes past a multiple of {unit}"
         return [fault(site, "SV701", text), *found]
 
     return replace(effect, emit=emit)

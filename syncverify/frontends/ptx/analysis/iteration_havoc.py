@@ -285,7 +285,7 @@ class _Reader:
         return False
 
     def _sizes(self, names: Iterable[str]) -> set[str]:
-        """What registers are told from, before the loop; and what is told from the same."""
+        """What registers are determined by, before the loop; and what is determined by the same."""
         found = set(names)
         written = [
             (set(results(i)), set(sources(i)))
@@ -332,7 +332,7 @@ class _Reader:
 
 
 def sources_of(flow: Flow, written: Mapping[str, list[int]], names: Iterable[str]) -> set[str]:
-    """Registers, and all that they are told from by the instructions that write them."""
+    """Registers, and all that determines them, by the instructions that write them."""
     seen: set[str] = set()
     work = list(names)
     while work:

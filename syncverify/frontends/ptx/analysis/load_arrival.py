@@ -25,7 +25,7 @@ _PINNED = frozenset(
     "atom red bar barrier mbarrier cp wgmma ldmatrix stmatrix multimem tensormap call trap "
     "clusterlaunchcontrol".split()
 )
-#: Loads and stores that a register, a cache line or the read-only path may stand for.
+#: Loads and stores that a register, a cache line or the read-only path may represent.
 _NO_MEMORY = frozenset({"local", "param", "const", "nc"})
 #: Stands for what lies in local memory and in parameters of calls.
 _SPILLED = "%spilled"

@@ -2,7 +2,7 @@
 
 Who comes after whom is not known. Two blocks are ordered by a lock only as the one lets go before the other
 takes it, and least where nobody holds it in between; orders in which each comes right after each other one
-stand for all.
+represent all.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Locks:
         return None
 
     def orders(self) -> list[Rows]:
-        """Rows that stand for every order."""
+        """Rows that represent every order."""
         users = {a: sorted(h[0] for h in holders) for a, holders in self.taken.items()}
         found = {a: neighbours(blocks) for a, blocks in users.items()}
         most = max(map(len, found.values()), default=0)

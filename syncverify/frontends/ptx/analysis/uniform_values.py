@@ -198,7 +198,7 @@ class _Values:
 
 
 def _compared(i: Instr) -> tuple[str, bool]:
-    """A comparison as one of those that stand for others, and whether it is the opposite of that."""
+    """A comparison as one of those that represent others, and whether it is the opposite of that."""
     test = i.mods[0] if i.mods else ""
     if i.op != "setp" or len(i.operands) > 3:
         return test, False

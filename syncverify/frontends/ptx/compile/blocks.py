@@ -402,7 +402,7 @@ class Writer(Effects):
         block_groups = self.p.block_groups is not None
         kept += [
             r[slots[x]] for x in (BLOCK_GROUP, MEMBER) if block_groups and x in slots
-        ]  # places are told from them
+        ]  # places are determined by them
         pairs = False
         if found.deal is not None and round_robin_of(trips) is not None:
             if found.deal.step:

@@ -34,6 +34,7 @@ from syncverify.frontends.ptx.compile.state import (
 from syncverify.frontends.ptx.decode.effects import Opaque
 from syncverify.frontends.ptx.decode.memory import Access
 from syncverify.frontends.ptx.flow.control_flow import Flow
+from syncverify.frontends.ptx.flow.progress import can_end
 from syncverify.frontends.ptx.syntax.nodes import Instr
 from syncverify.frontends.ptx.syntax.operands import results
 from syncverify.frontends.ptx.values.register_values import INTS, PerLane, Unknown, lanes_of, per_lane
@@ -100,11 +101,12 @@ class IfConversion:
                 elif i.op in _LOUD and not _unseen(i) and not (ends and i.op == "ret" and i.guard is None):
                     return None
                 names.update(results(i))
-        if ends and (not sites or block in blocks):
+        loops = block in blocks
+        if (ends and (not sites or loops)) or (loops and not can_end(self.flow, blocks)):
             return None
         slots = sorted(self.plan.slots[x] for x in names if x in self.plan.slots)
         at = None if ends else self.target(join)
-        if at is not None and sites and block not in blocks and _is_end(at):
+        if at is not None and sites and not loops and _is_end(at):
             at = None
         return Region(at, tuple(slots), frozenset(blocks), frozenset(sites))
 

@@ -179,10 +179,10 @@ class Plan:
             for k, e in self.decoded.items():
                 if isinstance(e, Effect) and k not in judged:
                     self.decoded[k] = untracked(self.body[k], e)
-        for k, (at, off) in copies.off.items():
+        for k, (at, off, unit) in copies.off.items():
             copy = self.decoded.get(k)
             if isinstance(copy, Effect):
-                self.decoded[k] = misplaced(copy, at, off)
+                self.decoded[k] = misplaced(copy, at, off, unit)
         if self.dependent:
             names = frozenset(v.name for v in self.module.variables if v.space == "global")
             self.decoded.update(

@@ -295,7 +295,7 @@ def _remote(ctx: Context, site: int, faults: list[Event], to: int, bar: int, bar
 
 
 def _access_bytes(mods: Sequence[str]) -> int | None:
-    """Bytes that the type and vector modifiers stand for."""
+    """Bytes that the type and vector modifiers represent."""
     found = _TYPE.fullmatch(mods[-1])
     if found is None:
         return None

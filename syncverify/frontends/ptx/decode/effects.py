@@ -39,6 +39,7 @@ class Context(Protocol):
     warp: int
     lanes: tuple[int, ...]  # of the class, ascending
     warp_lanes: int  # mask of the lanes that the warp has at all
+    shared_start: int  # byte offset of the first shared variable that the kernel names
     shared_end: int  # byte offset at which the CTA's shared memory ends
 
     def number(self, value: Value, what: str) -> int:

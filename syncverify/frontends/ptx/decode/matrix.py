@@ -10,7 +10,7 @@ from zlib import crc32
 
 from syncverify.frontends.ptx.decode.barriers import meeting
 from syncverify.frontends.ptx.decode.descriptors import ATOM_ROW, K_BYTES, operand_bytes
-from syncverify.frontends.ptx.decode.effects import SHARED_BASE, Context, Effect, Opaque, Unsupported, Value
+from syncverify.frontends.ptx.decode.effects import Context, Effect, Opaque, Unsupported, Value
 from syncverify.frontends.ptx.decode.parts import (
     Decoded,
     constant,
@@ -146,8 +146,8 @@ def _outside(ctx: Context, site: int, operands: Sequence[Footprint]) -> tuple[Ev
     """A fault for an operand whose descriptor leads out of shared memory."""
     for f in operands:
         lo, hi = f.intervals[0][0], f.intervals[-1][1]
-        if lo < SHARED_BASE or hi > ctx.shared_end:
-            where = f"{SHARED_BASE}..{ctx.shared_end - 1}"
+        if lo < ctx.shared_start or hi > ctx.shared_end:
+            where = f"{ctx.shared_start}..{ctx.shared_end - 1}"
             text = f"bytes {lo}..{hi - 1}, which a matrix descriptor names, leave shared memory, {where}"
             return (fault(site, "SV114", text),)
     return ()
@@ -233,7 +233,8 @@ def _matrix_rows(ctx: Context, site: int, faults: list[Event], value: Value, spa
     if bad is not None:
         text = f"{what} at byte {bad} of shared memory is not {_ROW_BYTES}-byte aligned"
         faults.append(fault(site, "SV701", text))
-    outside = next((lo for _, lo in places if lo < SHARED_BASE or lo + _ROW_BYTES > ctx.shared_end), None)
+    least, most = ctx.shared_start, ctx.shared_end - _ROW_BYTES
+    outside = next((lo for _, lo in places if not least <= lo <= most), None)
     if outside is not None:
         faults.append(fault(site, "SV114", f"{what} at byte {outside} leaves shared memory, "
                                            f"which ends at {ctx.shared_end}"))  # fmt: skip

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count, pairwise
 from typing import Any
 
-from syncverify.frontends.ptx.decode.effects import SHARED_BASE, Context, Opaque, Value
+from syncverify.frontends.ptx.decode.effects import Context, Opaque, Value
 from syncverify.frontends.ptx.decode.parts import OWN, elsewhere, window
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Mem, Operand, Vector
 from syncverify.frontends.ptx.syntax.types import WINDOW, width
@@ -118,7 +118,7 @@ def access_events(a: Access, ctx: Context, site: int, address: Value, values: Se
             raise
         if not ctx.anywhere(site, address, e.reason, 8 * a.size if len(a.elements) == 1 else 0):
             return []
-        whole = Range(SHARED_BASE, ctx.shared_end - SHARED_BASE)
+        whole = Range(ctx.shared_start, ctx.shared_end - ctx.shared_start)
         many = len(ctx.lanes) > 1
         return _events(a, site, ctx.footprint(footprint(ctx.cta, whole, ctx.lanes, varying=a.code == Ev.WRITE,
                                                         many=many)), handle)  # fmt: skip
@@ -129,10 +129,9 @@ def access_events(a: Access, ctx: Context, site: int, address: Value, values: Se
     for lo in set(offsets):
         if lo % (size if size in (1, 2, 4, 8, 16, 32) else 1):
             return [(Ev.FAULT, site, "SV701", f"byte {lo} of shared memory is not {size}-byte aligned")]
-        if lo < SHARED_BASE or lo + size > ctx.shared_end:
-            text = (
-                f"bytes {lo}..{lo + size - 1} lie outside shared memory, {SHARED_BASE}..{ctx.shared_end - 1}"
-            )
+        if lo < ctx.shared_start or lo + size > ctx.shared_end:
+            where = f"{ctx.shared_start}..{ctx.shared_end - 1}"
+            text = f"bytes {lo}..{lo + size - 1} lie outside shared memory, {where}"
             return [(Ev.FAULT, site, "SV114", text)]
     if not 0 <= cta < ctx.ctas:
         return [(Ev.FAULT, site, "SV114", f"rank {cta} is no CTA of the cluster, which has {ctx.ctas}")]

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from syncverify.frontends.ptx.decode.effects import (
-    SHARED_BASE,
     Context,
     Effect,
     Emit,
@@ -180,8 +179,8 @@ def region(ctx: Context, site: int, faults: list[Event], value: Value, space: st
             faults.append(fault(site, "SV701", text))
             break
     for lo in r.each():
-        if lo < SHARED_BASE or lo + size > ctx.shared_end:
-            where = f"{SHARED_BASE}..{ctx.shared_end - 1}"
+        if lo < ctx.shared_start or lo + size > ctx.shared_end:
+            where = f"{ctx.shared_start}..{ctx.shared_end - 1}"
             text = f"bytes {lo}..{lo + size - 1} of {what} leave shared memory, {where}"
             faults.append(fault(site, "SV114", text))
             break
@@ -208,8 +207,8 @@ def barrier_at(ctx: Context, site: int, faults: list[Event], value: Value, space
         # PTX ISA, mbarrier: size and alignment of the object.
         faults.append(fault(site, "SV701", f"the mbarrier at byte {offset} is not 8-byte aligned"))
         return -1, cta, offset
-    if offset < SHARED_BASE or offset + 8 > ctx.shared_end:
-        text = f"the mbarrier at byte {offset} leaves shared memory, {SHARED_BASE}..{ctx.shared_end - 1}"
+    if offset < ctx.shared_start or offset + 8 > ctx.shared_end:
+        text = f"the mbarrier at byte {offset} leaves shared memory, {ctx.shared_start}..{ctx.shared_end - 1}"
         faults.append(fault(site, "SV208", text))
         return -1, cta, offset
     if not local and space == OWN and cta != ctx.cta:

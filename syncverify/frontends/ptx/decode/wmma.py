@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from syncverify.frontends.ptx.decode.barriers import meeting
-from syncverify.frontends.ptx.decode.effects import SHARED_BASE, Context, Value
+from syncverify.frontends.ptx.decode.effects import Context, Value
 from syncverify.frontends.ptx.decode.parts import (
     Decoded,
     effect,
@@ -67,7 +67,7 @@ def decode_wmma(instr: Instr) -> Decoded | None:
         given = immediate(stride)
         step = (ctx.number(v[1], "the stride of a matrix") if given is None else given) * bits // 8
         pieces = merge([(lo + j * step, lo + j * step + length * bits // 8) for j in range(lines)])
-        if cta != ctx.cta or pieces[0][0] < SHARED_BASE or pieces[-1][1] > ctx.shared_end:
+        if cta != ctx.cta or pieces[0][0] < ctx.shared_start or pieces[-1][1] > ctx.shared_end:
             text = f"{what}, bytes {pieces[0][0]}..{pieces[-1][1] - 1}, leaves shared memory"
             return [meeting(ctx, site), fault(site, "SV114", f"{text}, which ends at {ctx.shared_end}")]
         fp = ctx.footprint(Footprint(cta, pieces))

@@ -166,7 +166,7 @@ class PtxAgent:
 
     @property
     def boolean_registers(self) -> frozenset[int]:
-        """Predicates of blocks in block groups: what they were told from may have changed since."""
+        """Predicates of blocks in block groups: what they were determined by may have changed since."""
         return frozenset(s for s in self.program.predicates if self.r[s].__class__ in INTS)
 
     @property
@@ -278,7 +278,7 @@ class PtxAgent:
         """Replaces a slot."""
         if slot.__class__ is tuple:
             of, bits = slot[1], self.program.bits.get(slot[1], 64)
-            if not stay_apart(self.r[of], value, bits):  # no state may stand for others there
+            if not stay_apart(self.r[of], value, bits):  # no state may represent others there
                 raise NotConcrete("how far lanes are apart changes")
             return
         if slot >= _KEPT:

@@ -41,6 +41,7 @@ class ClassContext:
         self.mask = mask
         self.lanes = tuple(i for i in range(WARP) if mask >> i & 1)
         self.warp_lanes = warp_lanes
+        self.shared_start = tables.layout.start
         self.shared_end = tables.shared_end
         self.footprints: Sequence[Footprint] = tables.footprint_table
         self._parts: dict[int, ClassContext] = {}
@@ -291,8 +292,8 @@ class ClassContext:
         match space:
             case "shared":
                 return self._contents(r, address).load(address & (1 << RANK) - 1, size, missing)
-            case "local":
-                return r[LOCAL].load(address, size, missing)
+            case "local":  # what is not aligned is undefined
+                return missing if address % size else r[LOCAL].load(address, size, missing)
             case "param":
                 return self.tables.parameter_at(address, size, missing)
         return missing

@@ -358,7 +358,7 @@ class PtxSystem:
 def elected_lanes(
     program: Program, launch: Launch, cluster: int | None, first: PtxSystem | None = None
 ) -> list[int]:
-    """The lanes to elect that together stand for every choice: one that no guard names, and one of each other
+    """The lanes to elect that together represent every choice: one that no guard names, and one of each other
     set of lanes that guards distinguish in a warp that elects."""
     found = program.elections
     if not found.any or not found.named:

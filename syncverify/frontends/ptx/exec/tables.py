@@ -57,6 +57,7 @@ class Layout:
     params: Mapping[str, int]
     globals: Mapping[str, int]
     names: tuple[tuple[int, int, str], ...]  # of shared bytes
+    start: int  # of the first shared variable that the kernel names
     end: int  # of static and dynamic shared memory
     static: int  # bytes of static shared memory
 
@@ -100,7 +101,8 @@ def layout(module: Module, function: Function, dynamic: int | None) -> Layout:
     places = {
         v.name: _GLOBALS + (i << 32) for i, v in enumerate(everything) if v.space in ("global", "const")
     }
-    return Layout(shared, local, params, places, tuple(sorted(names)), end, static)
+    start = min(shared.values(), default=SHARED_BASE)
+    return Layout(shared, local, params, places, tuple(sorted(names)), start, end, static)
 
 
 def parameter_offsets(function: Function) -> dict[str, int]:
@@ -161,7 +163,7 @@ class Tables:
     unplaced: list[str] = field(default_factory=list)  # else: why addresses are not known
     #: by site, why an access need not be made, or not where its footprint says: nothing is refuted by it
     perhaps: dict[int, str] = field(default_factory=dict)
-    any_iteration: set[int] = field(default_factory=set)  # sites that stand for all iterations of a loop
+    any_iteration: set[int] = field(default_factory=set)  # sites that represent all iterations of a loop
     doubts: dict[int, set[Cause]] = field(default_factory=dict)  # the causes of all that was said of a site
     sure: bool = False  # such accesses are left out
     stays: bool = False  # who may leave ahead of all events is taken to stay

@@ -117,7 +117,7 @@ def in_rows(cluster: tuple[int, int, int], grid: tuple[Any, Any, Any]) -> int:
 
 
 def _of_each(program: Program, k: int) -> bool:
-    """Whether the place of an access is told from which block of its row a block is."""
+    """Whether the place of an access is determined by which block of its row a block is."""
     work, seen = list(registers(_address(program.body[k]))), set[str]()
     made: dict[str, list[Instr]] = {}
     for i in program.body:
@@ -236,7 +236,7 @@ def _maps_written(program: Program, maps: Iterable[int]) -> set[str]:
 
 
 def group_size(program: Program, ctas: int) -> int:
-    """How many blocks a block group has, told from what the text divides a block's number by; 0: it is not
+    """How many blocks a block group has, by what the text divides a block's number by; 0: it is not
     told.
     """
     units = set(_periods(program, ctas)) - {1}

@@ -4,7 +4,7 @@ A subprogram's entry holds its linkage name, and one entry below it for each par
 
     .section .debug_info { .b32 1475  .b8 2,0 ... .b8 114,111,119,115,0 ... }
 
-Sections are lists of bytes; labels stand for numbers that only the linker knows, so places of code are zeros
+Sections are lists of bytes; labels represent numbers that only the linker knows, so places of code are zeros
 here. What this reader does not know ends the reading: the parameters then keep their numbers.
 """
 

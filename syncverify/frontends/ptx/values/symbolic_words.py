@@ -1,4 +1,4 @@
-"""Registers that hold sizes without a number: bits of a width that stand for a sum over unknowns.
+"""Registers that hold sizes without a number: bits of a width that represent a sum over unknowns.
 
 A ``SymbolicWord`` is right modulo ``2**bits``: sums, differences and products only reduce their coefficients.
 Where an instruction looks at the number itself, as signed or unsigned, it must lie in the type's range; a sum
@@ -55,7 +55,7 @@ class SymbolicWord:
         return hash((self.term, self.bits, self.kind))
 
     def unsigned(self) -> Any:
-        """The number that the bits stand for, unsigned."""
+        """The number that the bits represent, unsigned."""
         term = self.term
         if self.kind == _BIASED:
             return term
@@ -69,7 +69,7 @@ class SymbolicWord:
         return term + (1 << self.bits)
 
     def signed(self) -> Any:
-        """The number that the bits stand for in two's complement."""
+        """The number that the bits represent in two's complement."""
         term = self.term
         if self.kind == _SIGNED:
             return term
@@ -425,7 +425,7 @@ class ScaledWord(SymbolicWord):
     def __rshift__(self, n: Any) -> Any:
         if not known(n):
             return NotImplemented
-        if self.kind == _RAW and self._at_most() is None:  # bits that may stand for less than 0
+        if self.kind == _RAW and self._at_most() is None:  # bits that may represent less than 0
             return int(self.x < 0) if _int(n) == self.bits - 1 else _forced(self, self.bits) >> n
         shift = self.shift + _int(n)
         found = quotient_by(self.x, self.factor, shift, self.limit)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from syncverify.frontends.ptx.decode.memory import SHARED_BASE
+from syncverify.frontends.ptx.decode.effects import SHARED_BASE
 from syncverify.model.events import Ev, Footprint
 from tests.frontends.ir.helpers import only, run
 from tests.frontends.ptx.effect_helpers import FakeContext, emitted, resolve

@@ -35,7 +35,7 @@ FAR_THRESHOLDS = (1, 0, 1 - (1 << 31))
 
 
 class AffineWidening:
-    """New rows over new symbols, and how the symbols stand for both old sets.
+    """New rows over new symbols, and how the symbols represent both old sets.
 
     Both sets are written as ``b + sum(x v)`` with vectors of one number for each row and *unit*: 1, or an
     symbol that stands in both sets and that no widening made. Such symbols stay what they are. The lattice

@@ -48,7 +48,7 @@ class RingDetection:
     around: int = 0  # places of a ring that was seen then
     growing: set[tuple[int, Any]] = field(default_factory=set)  # registers with more values than these
     strays: int = 0  # states in a row whose registers contradict all those of their key
-    round: bool = False  # some states have gone round it
+    round: bool = False  # some states have traversed it
     _seen: dict[Hashable, list[ReachedState]] = field(default_factory=dict)
 
     @property
@@ -138,7 +138,7 @@ class RingDetection:
             self.restart_with(detect_ring(run))
 
     def look_soon(self, run: Run) -> None:
-        """Looks for a ring that all sites have gone round, from the start: one of more than a few places.
+        """Looks for a ring that all sites have traversed, from the start: one of more than a few places.
         Raises UseRing."""
         if self.is_detecting and len(run.trace) > self.early:
             self.early = len(run.trace)

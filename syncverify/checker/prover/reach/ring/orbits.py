@@ -1,6 +1,6 @@
 """What agents come to miss of one slot of a ring, and would of the others one step after the other.
 
-States that stand for all places of a ring are widened where they know less than one before. What is missed is
+States that represent all places of a ring are widened where they know less than one before. What is missed is
 of one slot; a step later it is of the next one. So it is forgotten of its orbit in all slots at once.
 """
 

@@ -11,7 +11,7 @@ from typing import Any
 from syncverify.checker.prover.reach.ring.product import Offsets, SymmetryBroken
 from syncverify.symbolic.inequalities import Sum
 
-#: Registers that were another number at a place so many times less often than some may go round.
+#: Registers that were another number at a place so many times less often than some may cycle.
 RARELY = 8
 
 
@@ -93,7 +93,7 @@ class RegisterRoles:
         return back
 
     def refutes_alignment(self, where: tuple[Any, ...], old: int, new: int, moved: int | None) -> bool:
-        """Whether a register that cycles through the ring shows that two states do not stand for each other:
+        """Whether a register that cycles through the ring shows that two states do not represent each other:
         it
         is another number at the same place (``moved`` is None), or did not move on as far as the place."""
         found = self.ring_index_registers.get((where[1], where[2])) if where[0] == "register" else None
@@ -134,8 +134,8 @@ class RegisterRoles:
         return False
 
     def visit(self, points: Any, phases: Any, key: Any, place: int, rows: dict[Any, Sum]) -> None:
-        """Takes note of the registers at a place; ``key``: of states that may stand for each other;
-        ``phases``: of barriers that do not go round."""
+        """Takes note of the registers at a place; ``key``: of states that may represent each other;
+        ``phases``: of barriers that do not cycle."""
         earlier, before = self.last_visit.setdefault(points, {}).get(place, (rows, phases))
         if before != phases and earlier.keys() == rows.keys():
             self.phase_dependent |= {
@@ -171,7 +171,7 @@ class RegisterRoles:
 
 
 def monotone_registers_of(seen: Iterable[Iterable[Any]], places: int) -> set[tuple[int, Any]]:
-    """Registers with more values than there are places: they do not go round."""
+    """Registers with more values than there are places: they do not cycle."""
     values: dict[tuple[int, Any], set[int]] = {}
     for some in seen:
         for x in some:

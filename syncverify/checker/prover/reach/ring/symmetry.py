@@ -36,7 +36,7 @@ TOKENS = frozenset({Ev.WAIT_TOKEN, Ev.POLL_TOKEN})
 #: Slots of a ring, at most.
 MOST_SLOTS = 64
 
-#: Accesses that fill no slots of a pipeline, as a rule: staged results may go round as many.
+#: Accesses that fill no slots of a pipeline, as a rule: staged results may cycle through as many.
 OTHERS = frozenset({Ev.READ, Ev.WRITE, Ev.ATOMIC, Ev.BULK_STORE})
 #: A class, a site, what it does there, and where the event names a footprint.
 Use = tuple[int, int, int, int]
@@ -255,7 +255,7 @@ def _in_part(use: Use, met: Iterable[tuple[int, int]], size: int) -> bool:
 
 
 def _has_constant_stride(met: Iterable[tuple[int, int]], slot_of: dict[int, int], size: int) -> bool:
-    """Whether the footprints of a site go round as barriers do: as many belong to each slot alone."""
+    """Whether the footprints of a site cycle as barriers do: as many belong to each slot alone."""
     slots: dict[int, set[int]] = {}
     for f, b in met:
         slots.setdefault(slot_of.get(b, -1), set()).add(f)

@@ -266,7 +266,7 @@ class CanonicalState(Thresholds):
             columns = [t.columns[k] for k in kinds if k in t.columns]
             known = [t.clock.knows(E, c, True) for c in columns]
             now = tuple(map(self.number, columns, known))
-            # a wait that reaches no further threshold cannot be told from none
+            # a wait that reaches no further threshold is like none
             ahead = groups.committed[bisect_right(groups.committed, min(known, default=0)) :]
             ranked = [tuple(map(self.number, columns, [max(x, k) for k in known])) for x in ahead]
             ends = tuple(x for x in ranked if x != now)

@@ -133,7 +133,7 @@ class SymbolicState:
         return t.agent.step(t.answer) if self.rotations is None else self.rotations.step(self.run, t)
 
     def part(self, groups: list[frozenset[int]]) -> list[SymbolicState]:
-        """Stands for the first group of its places only; the states that stand for the others."""
+        """Represents the first group of its places only; the states that represent the others."""
         assert self.rotations is not None
         others = [(self.fork(), g) for g in groups[1:]]
         for one, places in [(self, groups[0]), *others]:
@@ -278,7 +278,7 @@ class SymbolicState:
         return {t.cls: getattr(t.agent, of, ()) for t in self.run.threads if not t.done}
 
     def of_block_group(self, value: Any) -> bool:
-        """Whether a value is told from the number of a block group alone."""
+        """Whether a value is determined by the number of a block group alone."""
         number = self.path.sizes.get(BLOCK_GROUP)
         return (
             isinstance(value, AffineTerm)
@@ -296,7 +296,7 @@ class SymbolicState:
         )
 
     def phases_outside_ring(self, ring: Ring) -> Hashable:
-        """The parities of barriers that do not go round."""
+        """The parities of barriers that do not cycle."""
         barriers = self.run.barriers.items()
         return tuple((b, (s.auto.phase + s.flip) % 2) for b, s in sorted(barriers) if b not in ring.barriers)
 
@@ -397,7 +397,7 @@ class StateView:
 
     @property
     def comparable(self) -> tuple[Hashable, ...]:
-        """Equal where one point may stand for the other."""
+        """Equal where one point may represent the other."""
         return (self.form, self.shape, tuple(self.rows))
 
 

@@ -1,0 +1,64 @@
+"""Small launches before the search for a proof: most wrong kernels go wrong within a few turns.
+
+A search for every size follows the states of a wrong kernel for long before one of them fails: of a
+persistent kernel whose parity starts again with each tile they never repeat. So each open size is set to a
+few numbers first, all to the same one, and such a launch is checked as any other. What refutes the kernel
+there is made smaller, size by size. Nothing is concluded from launches that are right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from syncverify.base.diagnostics import KernelReport, Severity, Verdict
+from syncverify.base.source import InputError
+from syncverify.driver.ptx_task import CheckTask, compiled
+from syncverify.frontends.ptx.launch.symbolic_launch import open_sizes
+
+#: What all open sizes are set to: within the first lap of a ring, and beyond the end of most.
+NUMBERS = (2, 5)
+#: Numbers that are tried instead, size by size, once some refute the kernel.
+SMALLER = (1, 2)
+#: Rules that a launch breaks which its author rules out: places, sizes and counts that parameters give.
+CONTRACT = frozenset({"SV114", "SV301", "SV701"})
+#: Sizes of a kernel that is tried so.
+MOST_SIZES = 6
+
+Check = Callable[[CheckTask, Mapping[str, int]], KernelReport]
+
+
+def refuted_early(k: CheckTask, check: Check) -> dict[str, int] | None:
+    """Small numbers for the open sizes that refute the kernel; None if none were found.
+
+    ``check``: of the kernel with numbers for its open sizes, by the judge of small launches, if there is one.
+    """
+    judge = k.checker.early
+    if judge is None:
+        return None
+    sizes = open_sizes(k.facts, compiled(k)[1].for_sizes)
+    ranges = {n: r for n, r in k.facts.symbols().items() if n in sizes and not n.startswith("grid.")}
+    if not 0 < len(ranges) <= MOST_SIZES or k.facts.assume:
+        return None
+    brief = replace(k, checker=replace(k.checker, judge=judge, prove=None))
+
+    def wrong(values: Mapping[str, int]) -> bool:
+        try:
+            report = check(brief, values)
+        except InputError:  # no such launch
+            return False
+        rules = [d.rule for d in report.diagnostics if d.severity is Severity.ERROR]
+        return report.verdict is Verdict.REFUTED and rules[0] not in CONTRACT
+
+    for number in NUMBERS:
+        values = {n: min(max(number, low), high) for n, (low, high) in ranges.items()}
+        if not wrong(values):
+            continue
+        for name, (low, _) in ranges.items():
+            smaller = (x for x in SMALLER if low <= x < values[name])
+            values[name] = next((x for x in smaller if wrong({**values, name: x})), values[name])
+        return values
+    return None
+
+
+__all__ = ["refuted_early"]
