@@ -536,14 +536,14 @@ class Reader:
 
     def parted(
         self, bodies: Mapping[Residue, list[Leaf]], exits: Mapping[Residue, list[Leaf]],
-        at: tuple[Term, Term, Term], end: Term,
+        counts: tuple[Term, Term, Term], end: Term,
     ) -> tuple[StraightText, dict[Residue, list[Leaf]]]:  # fmt: skip
         """The body of a loop that asks behind it, and the ways out without the body before them.
 
         Where the last turn does something else, the body is that of the others, and the ways out are whole.
-        ``at``: steps, tile and steps before there. ``end``: of the counter.
+        ``counts``: steps, tile and steps before there. ``end``: of the counter.
         """
-        steps, tile, before = at
+        steps, tile, before = counts
         body = self.region(bodies, steps, tile, before)
         counts_tiles = steps != N
         by = (0, 1) if counts_tiles else (1, 0)
