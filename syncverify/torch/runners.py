@@ -10,7 +10,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -120,10 +120,13 @@ class GateRunner:
         return [Ahead(k, dict(sizes), self.policy, count, self.proof_seconds) for k, sizes in kernels]
 
 
-@lru_cache(maxsize=16)
+#: By policy and seconds.
+_SHARED: dict[tuple[Policy, float], GateRunner] = {}
+
+
 def shared_runner(policy: Policy = Policy.PRACTICAL, proof_seconds: float = PROOF_SECONDS) -> GateRunner:
-    """One for the process, so that functions share kernels."""
-    return GateRunner(policy, proof_seconds)
+    """One for the process, so that functions share kernels, and operators of other processes are known."""
+    return _SHARED.setdefault((policy, proof_seconds), GateRunner(policy, proof_seconds))
 
 
 @dataclass(frozen=True, slots=True)

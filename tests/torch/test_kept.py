@@ -14,6 +14,7 @@ torch = pytest.importorskip("torch", reason="the extra torch is not installed")
 import syncverify.torch as sv  # noqa: E402
 from syncverify.torch import kept  # noqa: E402
 from syncverify.torch.dims import UnfitError  # noqa: E402
+from syncverify.torch.runners import shared_runner  # noqa: E402
 from tests.torch.compiled import draw  # noqa: E402
 
 #: A runner of a GPU whose kernels NumPy computes; it trains a norm and says what caches found.
@@ -86,6 +87,11 @@ def test_nothing_is_kept_where_nothing_can_be_written(
 ) -> None:
     (tmp_path / "file").write_text("")
     assert identity(monkeypatch, tmp_path / "file" / "below") is None
+
+
+def test_operators_made_again_are_those_of_the_backends_runner() -> None:
+    one = shared_runner(proof_seconds=7.0)
+    assert one is shared_runner(one.policy, one.proof_seconds) is not shared_runner(proof_seconds=8.0)
 
 
 def test_a_graph_is_new_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -398,7 +398,7 @@ def test_who_has_been_through_a_turn_of_known_length_lets_others_ask_first() -> 
     size = SymbolicWord(space.symbol("K", 1, None), 32)
     renewal = SimpleNamespace(deal=object(), inner_trip_counts=frozenset({"%r1"}))
     slots = {"%r1": 0, KEPT + "%r1": 1}
-    p = SimpleNamespace(hesitant={8}, teams=None, renewals={1: renewal}, slots=slots)
+    p = SimpleNamespace(hesitant={8}, block_groups=None, renewals={1: renewal}, slots=slots)
     writer = SimpleNamespace(p=p)
     assert Writer._pauses(writer, [size, NOT_ENTERED], 8)  # type: ignore[arg-type]
     assert Writer._pauses(writer, [3, size], 8)  # type: ignore[arg-type]
