@@ -99,7 +99,7 @@ def _to_stdout(text: str) -> None:
     if sys.stdout is None:
         raise InputError("cannot write: stdout is closed")
     try:
-        click.echo(text, nl=False)
+        click.echo(text, nl=False, color=True)  # whether it has colours is decided by ``use_color``
     except BrokenPipeError:
         raise
     except OSError as e:

@@ -239,8 +239,16 @@ def _explained(
     from syncverify.driver.explained import bare, explained
 
     last: KernelReport | None = None
+    searched = False
     for last in checked():
         yield bare(last, module is not None)
+        if module is not None and not searched and last.undecided is not None:
+            from syncverify.driver.sought import by_data, sought
+
+            if by_data(last):  # an input that does harm is soon found
+                searched, last = True, sought(last, module)
+            if last.verdict is Verdict.REFUTED:
+                break
     if last is None:
         return
     if module is not None and (last.refuted_facts is not None or last.suspect is not None):
@@ -248,10 +256,6 @@ def _explained(
 
         last = confirmed(last, module)
         yield bare(last)
-    if module is not None and last.undecided is not None and last.verdict is Verdict.UNKNOWN:
-        from syncverify.driver.sought import sought
-
-        last = sought(last, module)
     last = bare(explained(last, policy))
     yield last
     yield from follow(last)
@@ -316,7 +320,7 @@ def _ptx_checks(source: SourceFile, facts: LaunchFacts, options: Options) -> Ite
             continue
 
         def task_of(f: Function, judge: Callable[[System, Policy], Outcome]) -> Task:
-            checker = Checker(judge, merge, prover(Entry.PTX), early=run_briefly)
+            checker = Checker(judge, merge, prover(Entry.PTX), prover(Entry.PTX_DATA), early=run_briefly)
             return kernel_task(
                 module, f, facts, options.policy, checker, options.values, source.hash, options.infer
             )
@@ -335,7 +339,7 @@ def _ptx_checks(source: SourceFile, facts: LaunchFacts, options: Options) -> Ite
                 return
             task = task_of(f, run_system)
             values = {**options.values, **sizes_at(task.kernel.facts, report.scope.values)}
-            checker = Checker(run_system, merge, prover(Entry.PTX))
+            checker = Checker(run_system, merge, prover(Entry.PTX), prover(Entry.PTX_DATA))
 
             def proved(text: str) -> bool:
                 edited = _edited(source, text)

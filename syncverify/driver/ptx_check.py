@@ -257,8 +257,12 @@ def _with_words(k: CheckTask, report: KernelReport) -> tuple[CheckTask, Any]:
         again = _tried(as_data)
         if again is not None and again.verdict is not Verdict.UNKNOWN:
             return as_data, again
-    if causes & CAUSES[Step.DATA_AS_WORDS]:
-        words = replace(k, loads_as_symbols=True, data_as_words=True, program=[], assumptions=[])
+    for both in (True, False) if causes & CAUSES[Step.DATA_AS_WORDS] else ():
+        words = replace(
+            k, loads_as_symbols=True, data_as_words=True, sizes_as_data=both, program=[], assumptions=[]
+        )
+        if both and not k.facts.symbols():
+            continue
         again = _tried(words)
         if again is not None and again.verdict is Verdict.PROVED and _counts_are_fenced(words):
             return words, again
@@ -287,8 +291,9 @@ def _any_grid(k: CheckTask) -> CheckTask | None:
 def _tried(k: CheckTask) -> Any:
     """What is found for every size; None if nothing can be."""
     assert k.checker.prove is not None
+    briefly = k.checker.briefly if k.data_as_words else None
     try:
-        return _proof(k, k.checker.prove)
+        return _proof(k, briefly or k.checker.prove)
     except NotConcrete:
         return None
 
@@ -311,7 +316,7 @@ def _proof(k: CheckTask, prove: Prove) -> Any:
         assert program.block_groups is not None
         clusters = program.block_groups.size // launch.ctas
     program = program.for_sizes
-    sizes = open_sizes(k.facts, program)
+    sizes = {} if k.sizes_as_data else open_sizes(k.facts, program)
     if not (sizes or program.words or program.any_data):
         return None
     k.assumptions += of_words(k.facts, program)

@@ -54,6 +54,7 @@ class Checker:
     judge: Judge
     merge: Merge
     prove: Prove | None = None  # for every size
+    briefly: Prove | None = None  # the same by one look, where data is any word
     early: Judge | None = None  # of a few small launches, which come before the search for every size
     again: bool = True  # what a proof takes for granted is looked at where it can be wrong
 
@@ -75,6 +76,7 @@ class CheckTask:
     data_as_words: bool = (
         False  # what shared memory holds, and what decides, is any word that threads agree on
     )
+    sizes_as_data: bool = False  # open sizes too
     tracks_plain_global: bool = False  # plain accesses to global memory are, though nobody waits there
     #: of some sizes, reports that hold if an execution does the harm
     suspects: list[KernelReport] = field(default_factory=list)

@@ -53,12 +53,17 @@ _BARRIERS = frozenset({"bar", "barrier"})
 _WRITES = frozenset({"st", "red", "atom", "stmatrix", "cp"})
 
 
+def by_data(report: KernelReport) -> bool:
+    """Whether data leaves a kernel undecided."""
+    return bool(causes_of(report.reason) & _BY_DATA)
+
+
 def sought(report: KernelReport, module: Module, effort: ReplayEffort = SEARCH) -> KernelReport:
     """An undecided report, refuted if an execution on a drawn input does harm that the input explains."""
     k = report.undecided
     if report.verdict is not Verdict.UNKNOWN or k is None or report.policy is Policy.STRICT:
         return report
-    if not causes_of(report.reason) & _BY_DATA or k.facts.block is None:
+    if not by_data(report) or k.facts.block is None:
         return report
     start = time.perf_counter()
     try:
@@ -252,4 +257,4 @@ def _span(line: int, module: Module) -> Span:
     return next(found, Span(module.path, line))
 
 
-__all__ = ["Inputs", "sought"]
+__all__ = ["Inputs", "by_data", "sought"]

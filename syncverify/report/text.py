@@ -116,10 +116,6 @@ def _diagnostic(d: Diagnostic, paint: Paint) -> Iterator[str]:
     elsewhere = [x for x in d.related if (x.span != d.span or not d.span.line) and not x.detail]
     for span, group in groupby(elsewhere, key=lambda label: label.span):
         yield from _related(span, [label.text for label in group], d.span.file, width, paint)
-    for label in d.related:
-        if label.detail:
-            yield bar
-            yield " " * width + paint(" = ", "blue") + f"{label.text} ({label.span})"
     if (d.fix, d.contested, d.repair, d.cause) != (None,) * 4:
         yield bar
     if d.repair is not None:
@@ -131,6 +127,9 @@ def _diagnostic(d: Diagnostic, paint: Paint) -> Iterator[str]:
         yield from _noted(width, about, d.fix or "see `syncverify explain " + d.rule + "`", paint)
     if d.contested is not None:
         yield from _noted(width, "contested", _contested(d.contested), paint)
+    for label in d.related:
+        if label.detail:
+            yield from _noted(width, "note", f"{label.text} ({label.span})", paint)
 
 
 def _repair(d: Diagnostic) -> str:
@@ -142,8 +141,12 @@ def _repair(d: Diagnostic) -> str:
 
 def _changed(edit: TextEdit, width: int, paint: Paint) -> Iterator[str]:
     """The lines that an edit takes away, and those that it puts there."""
-    yield from (" " * (width + 3) + paint(f"- {line}".rstrip(), "red") for line in edit.old)
-    yield from (" " * (width + 3) + paint(f"+ {line}".rstrip(), "green") for line in edit.new)
+    pairs = zip("".join(edit.old[:1]), "".join(edit.new[:1]), strict=False)
+    same = next((i for i, (a, b) in enumerate(pairs) if a != b), 0)
+    for sign, color, lines in (("-", "red", edit.old), ("+", "green", edit.new)):
+        for line in lines:
+            shown, _, _ = cut(line, same + 1, same + 1)
+            yield " " * (width + 3) + paint(f"{sign} {shown}".rstrip(), color)
 
 
 def _contested(point: str) -> str:

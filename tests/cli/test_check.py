@@ -321,3 +321,18 @@ def test_a_mistake_of_the_launch_file_is_told_once(
     (tmp_path / "facts.toml").write_text('[kernel."*"]\ngrid = [0]\n')
     status = run(["check", str(tmp_path / "two.ptx"), "--launch", str(tmp_path / "facts.toml")])
     assert (status, capsys.readouterr().err.count("0 is not from 1")) == (2, 1)
+
+
+@pytest.mark.parametrize(("when", "colored"), [("always", True), ("never", False), ("auto", False)])
+def test_colour_reaches_what_is_no_terminal_only_when_asked(
+    when: str,
+    colored: bool,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("FORCE_COLOR", "NO_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    (path := tmp_path / "k.syncir").write_text("kernel k {\n  launch grid [1] block [32]\n}\n", "utf-8")
+    assert run(["check", str(path), "--color", when]) == 0
+    assert ("\x1b[" in capfd.readouterr().out) is colored

@@ -111,6 +111,7 @@ class Entry(StrEnum):
     IR = "ir"  # a kernel of the IR: check, the API, certificates, the gate's first stage
     IR_GROUP_LAUNCH = "ir-group-launch"  # one launch of blocks that share global memory in block groups
     PTX = "ptx"  # PTX or CUDA: check, the API, certificates
+    PTX_DATA = "ptx-data"  # the same where what decides is taken for any word: one look
     GATE_FIRST = "gate-first"  # the gate's second stage: a right kernel needs no more than this
     GATE = "gate"  # and what is looked at once the usual sizes are proved
 
@@ -174,6 +175,7 @@ EFFORTS: dict[Entry, Effort] = {
     Entry.PTX: Effort(
         first=_PTX_FIRST, rest=_PTX, each=_GROUPS, two=_GROUPS, three=_THREE, more=_MORE, small=False
     ),
+    Entry.PTX_DATA: Effort(first=_PTX_FIRST, rest=None, small=False, refutes=False),
     Entry.GATE_FIRST: Effort(
         _GATE_LAUNCH,
         _GATE_FIRST,

@@ -327,7 +327,7 @@ class Writer(Effects):
         guard = self.body[k].guard
         if v.__class__ is PerLane:
             v = v.on(r[MASK])
-        if guard is None or not isinstance(v, Unknown) or v.source != "data":
+        if guard is None or not isinstance(v, Unknown) or v.source not in ("data", "param"):
             return False
         answer = r[CONTEXT].any_answer((guard.name,), self._site(k))
         if answer is None:

@@ -278,7 +278,7 @@ class ClassContext:
         found = self._held(r, space, address, size, missing)
         if found is missing and self.tables.any_data and address.__class__ is int:
             return self._word(r, space, address, size, missing)
-        return found
+        return _all_or_none(found, missing) if found.__class__ is PerLane and self.tables.any_data else found
 
     def _held(self, r: list[Any], space: str, address: Value, size: int, missing: Unknown) -> Value:
         if isinstance(address, Unknown):
@@ -387,6 +387,12 @@ class ClassContext:
         if contents is None or rank >= len(contents.of):
             return Bytes()
         return contents.of[rank]
+
+
+def _all_or_none(value: PerLane, missing: Unknown) -> Value:
+    """What lanes load from several places: words without a number count where each lane has one."""
+    words = any(isinstance(v, SymbolicWord) for v in value.lanes)
+    return missing if words and any(isinstance(v, Unknown) for v in value.lanes) else value
 
 
 def _pointed(why: str) -> str:
