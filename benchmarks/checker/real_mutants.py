@@ -177,7 +177,8 @@ def changes(guard: str, op: str, operands: list[str]) -> Iterator[tuple[str, str
         ("order", r"\.(?:release|acquire|acq_rel)\b", ".relaxed"),
         ("read wait", r"wait_group(?!\.)", "wait_group.read"),
     ):
-        if (kind == "read wait" and "bulk" not in op) or (kind == "order" and "mbarrier_init" in op):
+        fixed = "mbarrier_init" in op or op.startswith("barrier.cluster")  # the ISA has no other form of it
+        if (kind == "read wait" and "bulk" not in op) or (kind in ("order", "scope") and fixed):
             continue
         if re.search(pattern, op):
             yield kind, f"{guard}{re.sub(pattern, new, op, count=1)} {rest};"

@@ -17,9 +17,11 @@ class Form:
     c: int
     parts: tuple[tuple[Any, int], ...]
     any: bool = False
+    moves: bool = False  # it moves from turn to turn, always by one sum of sizes
+    kept: bool = False  # it is what it was where the loop begins, a sum of sizes
 
     def shape(self) -> Any:
-        return "any" if self.any else "sum"
+        return "moves" if self.moves else "kept" if self.kept else "any" if self.any else "sum"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,8 @@ class Lanes(Form):
         object.__setattr__(self, "c", 0)
         object.__setattr__(self, "parts", ())
         object.__setattr__(self, "any", False)
+        object.__setattr__(self, "moves", False)
+        object.__setattr__(self, "kept", False)
         object.__setattr__(self, "lanes", lanes)
 
     def shape(self) -> Any:
@@ -39,6 +43,8 @@ class Lanes(Form):
 
 
 ANY = Form(0, (), True)
+MOVES = Form(0, (), any=True, moves=True)
+KEPT = Form(0, (), any=True, kept=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +60,12 @@ class Header:
     outer: int | None
     late: bool
     forms: dict[tuple[int, int], dict[Any, Form]]
+
+    def form(self, residue: tuple[int, int], slot: Any) -> Form | None:
+        """What is claimed of a register; one that nothing is said of at all keeps its value."""
+        if not any(slot in some for some in self.forms.values()):
+            return KEPT
+        return self.forms.get(residue, {}).get(slot)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from syncverify.checker.induction.claims import ANY, Claim, Form, Header, Lanes
+from syncverify.checker.induction.claims import ANY, KEPT, MOVES, Claim, Form, Header, Lanes
 from syncverify.checker.induction.program import Claimed
+
+#: Claims of a register in one word.
+_WORDS = {f.shape(): f for f in (ANY, KEPT, MOVES)}
 
 
 class MalformedClaimError(ValueError):
@@ -41,7 +44,7 @@ def _forms(forms: dict[Any, Form]) -> list[Any]:
 
 def _form(f: Form) -> Any:
     if f.any:
-        return "any"
+        return f.shape()
     if isinstance(f, Lanes):
         return ["lanes", *f.lanes]
     return [f.c, *([name, k] for name, k in f.parts)]
@@ -81,8 +84,8 @@ def _header(x: Any) -> Header:
 def _slot(x: Any) -> tuple[Any, Form]:
     slot, form = _list(x)
     key: Any = tuple(slot) if type(slot) is list else _int(slot)
-    if form == "any":
-        return key, ANY
+    if type(form) is str:
+        return key, _WORDS[form]
     if _list(form)[:1] == ["lanes"]:
         return key, Lanes(tuple(_int(y) for y in form[1:]))
     c, *parts = form

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 from typing import Protocol as Interface
 
@@ -13,6 +13,7 @@ from syncverify.checker.induction.assemble import Assembly, Part
 from syncverify.checker.induction.claims import Claim
 from syncverify.checker.induction.read import LoopText, Piece, Reader, StraightText, Text, TilesText
 from syncverify.checker.induction.stepping import NotReadError, SizeCaseError
+from syncverify.checker.induction.strides import Turns
 from syncverify.checker.kernel.linear import Term, num, var
 from syncverify.checker.kernel.protocol import Protocol
 from syncverify.model.events import LaneSplit
@@ -84,6 +85,16 @@ class _Start:
     root: PathCondition
     names: dict[int, str]
     policy: Policy
+    turns: Turns = field(default_factory=Turns)
+
+    def holds(self, t: Term) -> bool | None:
+        """Whether a sum of sizes is at least 0 at the start."""
+        back = {name: a for a, name in self.names.items()}
+        total: Any = t.const
+        for x, k in t.parts.items():
+            total = total + self.space.term(0, ((back[str(x)], 1),)) * k
+        self.space.path = self.root
+        return self.root.decide(*self.root.resolve(*self.space.of(total)))
 
     def agent(self, system: Any, i: int) -> Any:
         self.space.path = self.root
@@ -91,7 +102,7 @@ class _Start:
 
     def read(self, system: Any, i: int, claim: Claim) -> Text:
         agent = self.agent(system, i)
-        return Reader(self.space, self.root, claim, names=self.names).read(agent)
+        return Reader(self.space, self.root, claim, names=self.names, turns=self.turns).read(agent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,9 +202,22 @@ def _protocol(start: _Start, system: Any, found: Sequence[tuple[Claim, Text]]) -
         Part(cls, text, (claim.steps, claim.tiles))
         for cls, (claim, text) in zip(system.info.classes, found, strict=True)
     ]
-    used = {x for p in parts for t in _terms(p.text) for x in t.names()} & set(start.names.values())
-    known = facts(start.root, start.names, used)
+    parts = [replace(p, text=tuple(_in_turns(x, start.turns) for x in p.text)) for p in parts]
+    named = {x for p in parts for t in _terms(p.text) for x in t.names()}
+    used = named & set(start.names.values())
+    known = (*facts(start.root, start.names, used), *start.turns.facts(named, start.holds))
+    used |= named & set(start.turns.names.values())
     return Assembly(system.info, frozenset(used), known, parts, start.policy).protocol()
+
+
+def _in_turns(x: Any, turns: Turns) -> Any:
+    """The same with guards on sizes in words of how often loops turn, where loops ask them."""
+    if isinstance(x, LoopText):
+        return replace(x, body=_in_turns(x.body, turns))
+    if isinstance(x, TilesText):
+        return replace(x, body=tuple(_in_turns(y, turns) for y in x.body))
+    pieces = [replace(p, guards=tuple(map(turns.sized, p.guards))) for p in x.pieces]
+    return replace(x, pieces=tuple(pieces))
 
 
 def _terms(text: Text) -> list[Term]:

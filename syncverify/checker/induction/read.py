@@ -9,12 +9,13 @@ protocol").
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from syncverify.checker.induction.claims import Claim, Form, G, H, Header, K, Lanes, P
 from syncverify.checker.induction.operations import essence, operand_key, own
 from syncverify.checker.induction.stepping import Decision, Leaf, NotReadError, SizeCaseError, leaves, resolve
+from syncverify.checker.induction.strides import MOVING, TURNS, Stride, Turns, noted
 from syncverify.checker.kernel.linear import ZERO, Term, apply, num, var
 from syncverify.checker.kernel.protocol import N, U
 from syncverify.model.events import Ev, Event
@@ -99,6 +100,12 @@ class Reader:
     templates: dict[int, Leaf] = field(default_factory=dict)
     headers: dict[int, Header] = field(default_factory=dict)
     begun: set[int] = field(default_factory=set)  # headers of loops that are read, or being read
+    turns: Turns = field(default_factory=Turns)  # of loops over registers that move by sizes
+    strides: dict[str, Stride] = field(default_factory=dict)
+    begins: dict[str, Any] = field(default_factory=dict)  # what such a register is where its loop begins
+    unfollowed: set[tuple[int, Any]] = field(default_factory=set)  # registers that begin as no sum of sizes
+    visited: set[int] = field(default_factory=set)  # headers that agents were started at
+    asked: dict[Term, tuple[int, Parts]] = field(default_factory=dict)  # guards on numbers of turns
 
     def __post_init__(self) -> None:
         self.headers = {h.place: h for h in self.claim.headers}
@@ -127,9 +134,95 @@ class Reader:
                 total = total + before * k
             elif name == K:
                 total = total + var("%K") * k
+            elif name is not None:
+                total = total + var(name) * k
             else:
                 total = total + var(self.parameter(a)) * k
         return total
+
+    def sizes(self, x: Any) -> Term:
+        """A value as a sum of sizes."""
+        c, parts = self.space.of(x)
+        total = num(c)
+        for a, k in parts:
+            total = total + var(self.parameter(a)) * k
+        return total
+
+    def moving(self, header: Header, slot: Any) -> str:
+        """The name of a register that moves by a size. Only loops outside tiles, and tiles, have such."""
+        name = f"{MOVING}{header.place}_{slot}"
+        if name not in self.atoms:
+            self.atoms[name] = self.space.symbol(name, None, None)
+            self.strides[name] = Stride(header.place)
+        return name
+
+    def followed(self, header: Header, slot: Any, form: Form, value: Any = None) -> bool:
+        """Whether a register keeps or moves from a sum of sizes on, as is decided where its loop is first
+        come to.
+        """
+        if not (form.kept or (form.moves and header.outer is None)):
+            return False
+        if header.place not in self.visited and (header.place, slot) not in self.unfollowed:
+            try:
+                self.sizes(value)
+            except (NotReadError, TypeError):
+                self.unfollowed.add((header.place, slot))
+        return (header.place, slot) not in self.unfollowed
+
+    def follow(self, leaf: Leaf, name: str, value: Any, *, keeps: bool) -> None:
+        """Accepts a register that keeps its value, or moves by one sum of sizes, on one way to its header."""
+        if not isinstance(value, int | Value):
+            raise NotReadError("a register is no number in some turn")
+        before = self.strides[name]
+        if before.place not in self.visited:
+            first = self.sizes(value)
+            if before.first not in (None, first):
+                self.of_sizes(leaf)
+            self.begins.setdefault(name, value)
+            self.strides[name] = noted(before, first=first)
+        elif keeps:
+            if not self.zero(leaf.path, value - self.begin(name)):
+                raise NotReadError(f"register {name} holds {value}, not {self.begin(name)}")
+        else:
+            self.strides[name] = noted(before, step=self.sizes(value - self.atoms[name]))
+
+    def begin(self, name: str) -> Any:
+        """What a register that keeps its value is where its loop begins."""
+        if name not in self.begins:
+            raise NotReadError("a register that keeps its value in some turns alone")
+        return self.begins[name]
+
+    def stride(self, t: Term, names: Iterable[str]) -> tuple[Term, Term]:
+        """What the first turn of a loop asks, and by how much that moves, of a term over such a register."""
+        (name,) = names
+        stride, k = self.strides[name], t.parts[name]
+        if stride.first is None or stride.step is None:
+            raise NotReadError("a register that moves by no known size")
+        return t - var(name) * k + stride.first * k, stride.step * k
+
+    def in_turns(self, t: Term, raw: tuple[int, Parts], steps: Term, tile: Term, before: Term) -> Term:
+        """A guard over a register that moves, as one over turns of its loop. ``raw``: what was asked."""
+        names = [x for x in t.names() if x.startswith(MOVING)]
+        if not names:
+            counter, turn = ("u", tile) if tile == U and steps != N else ("n", steps - before)
+            k = t.parts.get(counter, 0)
+            if abs(k) < 2 or (steps != N and tile != U):
+                return t
+            found = self.turns.asked(t.put({counter: before if counter == "n" else ZERO}), num(k))
+            if found is None:
+                return t
+        else:
+            turn = tile if self.headers[self.strides[names[0]].place].tiles else steps - before
+            inside = turn == U or (steps == N and tile == ZERO)
+            found = None
+            if len(names) == 1 and inside and not (t.names() & {"n", "u", "%K"} or t.functions()):
+                found = self.turns.asked(*self.stride(t, names))
+            if found is None:
+                raise NotReadError("a question about a register that moves by a size")
+        ((_, sign),) = found.parts.items()
+        found = found - turn * sign
+        self.asked[found] = raw
+        return found
 
     def parameter(self, a: int) -> str:
         if a not in self.names:
@@ -163,15 +256,18 @@ class Reader:
     def visit(self, header: Header, residue: Residue, before: Any, given: Iterable[Any]) -> Leaf:
         """The agent at a header, at some turn of this residue. ``before``: the steps before the loop."""
         template = self.templates[header.place]
+        self.visited.add(header.place)
         path = self.root.fork()
         self.space.path = path
         for x in given:
             path.assume(*self.space.of(x))
         agent = template.agent.fork()
-        forms = header.forms.get(residue, {})
         for slot, old in agent.live().items():
-            form = forms.get(slot)
-            if form is None or form.any:
+            form = header.form(residue, slot)
+            if form is not None and self.followed(header, slot, form):
+                name = self.moving(header, slot)
+                agent.put(slot, self.atoms[name] if form.moves else self.begin(name))
+            elif form is None or form.any:
                 agent.put(slot, self.unknown(agent, slot, old))
             elif isinstance(form, Lanes):
                 agent.put(slot, form.lanes)
@@ -203,12 +299,14 @@ class Reader:
         if live.keys() != first.keys():
             raise NotReadError("a loop is come to with other registers")
         residue = (self.residue(steps, self.claim.steps), self.residue(tile, self.claim.tiles))
-        forms = header.forms.get(residue, {})
         h, g = ((x - r) for x, r in zip((steps, tile), residue, strict=True))
         h = self._exact(h, self.claim.steps)
         g = self._exact(g, self.claim.tiles)
         for slot, value in live.items():
-            form = forms.get(slot)
+            form = header.form(residue, slot)
+            if form is not None and self.followed(header, slot, form, value):
+                self.follow(leaf, self.moving(header, slot), value, keeps=form.kept)
+                continue
             if form is None or form.any:
                 if _kind(value) != _kind(first[slot]):
                     raise NotReadError("a register changes its kind from turn to turn")
@@ -297,6 +395,7 @@ class Reader:
         """A loop is read once: control comes back to it in no other way than its own."""
         if header.place in self.begun:
             raise NotReadError("a loop that is come to again from behind it")
+        self.asked.clear()
         self.begun.add(header.place)
 
     def loop(
@@ -325,7 +424,7 @@ class Reader:
             raise NotReadError("a loop's end depends on its counter")
         if header.late:
             self.entered(here, high - steps - 1)
-            body, after = self.parted(bodies, exits, N, ZERO, steps)
+            body, after = self.parted(bodies, exits, (N, ZERO, steps), high)
         else:
             self.entered(here, high - steps)
             body, after = self.region(bodies, N, ZERO, steps), exits
@@ -336,6 +435,14 @@ class Reader:
         back = {name: a for a, name in self.names.items()}
         if wanted.functions():
             raise NotReadError("how often a loop behind tiles runs is not known")
+        named = [x for x in wanted.names() if x.startswith(TURNS)]
+        if named:
+            m = var(named[0]) - wanted
+            if m.parts or not 0 <= m.const <= 1:
+                raise NotReadError(f"a loop may have fewer steps than none: {wanted}")
+            if m.const == 0:
+                return
+            wanted = self.turns.key(named[0])[0]
         for some in here.values():
             for leaf in some:
                 c, parts = wanted.const, [(back[str(a)], k) for a, k in wanted.parts.items()]
@@ -356,11 +463,30 @@ class Reader:
         """Where the counter ends: the question that is answered one way by all who go on, the other by all
         who leave."""
         ahead = 2 if late else 1
-        ends = {q + steps + ahead for q in self.deciding(bodies, exits, steps, tile, before)}
-        ends = {t for t in ends if "n" not in t.names()}
+        ends = {self.end(q, steps, before, ahead) for q in self.deciding(bodies, exits, steps, tile, before)}
+        ends = {t for t in ends if t is not None and "n" not in t.names()}
         if len(ends) != 1:
             raise NotReadError("what decides whether a loop goes on is not one comparison")
-        return ends.pop()
+        return next(t for t in ends if t is not None)
+
+    def end(self, q: Term, steps: Term, before: Term, ahead: int) -> Term | None:
+        """Where a counter ends that goes on while a term is at least 0; None where that is not known."""
+        names = [x for x in q.names() if x.startswith(MOVING)]
+        counter = "u" if steps == U else "n"
+        if not names and q.parts.get(counter, 0) < -1:
+            first, step = q.put({counter: before}), num(q.parts[counter])
+            if first.names() & {"n", "u", "%K"} or first.functions():
+                return None
+            return before + self.turns.of(first - step * (ahead - 1), step)
+        if not names:
+            return q + steps + ahead
+        if len(names) != 1 or q.names() & {"n", "u", "%K"} or q.functions():
+            return None
+        first, step = self.stride(q, names)
+        if not self.positive(-step):
+            raise NotReadError("a register that may stand still")
+        # what is asked behind the body of a turn is what the next one would be asked before it
+        return before + self.turns.of(first - step * (ahead - 1), step)
 
     def deciding(
         self, continuing: Mapping[Residue, list[Leaf]], ends: Mapping[Residue, list[Leaf]], steps: Term,
@@ -409,16 +535,31 @@ class Reader:
         return self.term(c, parts, steps, tile, before)
 
     def parted(
-        self, bodies: Mapping[Residue, list[Leaf]], exits: dict[Residue, list[Leaf]], steps: Term, tile: Term,
-        before: Term,
+        self, bodies: Mapping[Residue, list[Leaf]], exits: Mapping[Residue, list[Leaf]],
+        counts: tuple[Term, Term, Term], end: Term,
     ) -> tuple[StraightText, dict[Residue, list[Leaf]]]:  # fmt: skip
-        """The body of a loop that asks behind it, and the ways out without the body before them."""
+        """The body of a loop that asks behind it, and the ways out without the body before them.
+
+        Where the last turn does something else, the body is that of the others, and the ways out are whole.
+        ``counts``: steps, tile and steps before there. ``end``: of the counter.
+        """
+        steps, tile, before = counts
         body = self.region(bodies, steps, tile, before)
+        counts_tiles = steps != N
+        by = (0, 1) if counts_tiles else (1, 0)
         after: dict[Residue, list[Leaf]] = {}
+        whole: dict[Residue, list[Leaf]] = {}
         for r, some in exits.items():
-            for leaf in some:
-                rest = self.without(leaf, body, r, steps, tile, before)
-                after.setdefault((r[0] + 1, r[1]), []).append(leaf.cut(rest))
+            at = (r[0] + by[0], r[1] + by[1])
+            whole[at] = list(some)
+        try:
+            for r, some in exits.items():
+                at = (r[0] + by[0], r[1] + by[1])
+                after[at] = [leaf.cut(self.without(leaf, body, r, steps, tile, before)) for leaf in some]
+        except NotReadError:
+            more = end - (tile if counts_tiles else steps) - 2
+            pieces = tuple(replace(p, guards=(*p.guards, more)) for p in body.pieces)
+            return replace(body, pieces=pieces), whole
         return body, after
 
     def without(
@@ -442,6 +583,9 @@ class Reader:
 
     def known(self, leaf: Leaf, g: Term, r: Residue, steps: Term, tile: Term, before: Term) -> bool | None:
         """Whether a guard holds on a way; None where it is not known."""
+        if g in self.asked:
+            self.space.path = leaf.path
+            return leaf.path.decide(*leaf.path.resolve(*self.asked[g]))
         total: Any = g.const
         back = {name: a for a, name in self.names.items()}
         for a, k in g.parts.items():
@@ -463,6 +607,8 @@ class Reader:
         ((a, _),) = t.parts.items()
         if a == "%K":
             return self.atoms[K]
+        if isinstance(a, str) and a in self.strides:
+            return self.atoms[a]
         if isinstance(a, str) and a in back:
             return self.space.term(0, ((back[a], 1),))
         raise NotReadError(f"a guard on {t}")
@@ -531,7 +677,7 @@ class Reader:
             if behind != ends:
                 raise NotReadError("tiles end in two ways")
             count = self.bound_of_tiles(continuing, ends, stop, 2)
-            last, after = self.parted_tiles(continuing, ends, stop)
+            last, after = self.parted(continuing, ends, (stop, U, stop), count)
             self.entered(here, count - 1)
         else:
             count = self.bound_of_tiles(heads, ends, start, 1)
@@ -608,7 +754,7 @@ class Reader:
             if inner.late and not self.positive(trip):
                 raise NotReadError("a tile may be empty")
         if inner.late:
-            body, after = self.parted(bodies, exits, N, U, start)
+            body, after = self.parted(bodies, exits, (N, U, start), apply(self.function, U + 1))
         else:
             body, after = self.region(bodies, N, U, start), exits
         stop = apply(self.function, U + 1)
@@ -616,6 +762,12 @@ class Reader:
 
     def positive(self, t: Term, least: int = 1) -> bool:
         """Whether sizes make a term at least this, wherever they are."""
+        for name in [x for x in t.names() if x.startswith(TURNS)]:
+            rest = t - var(name)
+            if rest.parts:
+                return False
+            first, step = self.turns.key(name)
+            t, least = first + step * max(least - rest.const - 1, 0), 0
         back = {name: a for a, name in self.names.items()}
         total: Any = t.const - least
         for a, k in t.parts.items():
@@ -633,23 +785,12 @@ class Reader:
         steps: Term,
         ahead: int,
     ) -> Term:
-        some = {q + U + ahead for q in self.deciding(continuing, ends, steps, U, steps)}
+        found = {self.end(q, U, ZERO, ahead) for q in self.deciding(continuing, ends, steps, U, steps)}
+        some = {t for t in found if t is not None}
         some = {t for t in some if not t.names() & {"u", "n", "%K"} and not t.functions()}
         if len(some) != 1:
             raise NotReadError("what decides whether there is a further tile is not one comparison")
         return some.pop()
-
-    def parted_tiles(
-        self, continuing: Mapping[Residue, list[Leaf]], ends: Mapping[Residue, list[Leaf]], stop: Term
-    ) -> tuple[StraightText, dict[Residue, list[Leaf]]]:
-        """What follows the loop of each tile, and what follows the last one."""
-        last = self.region(continuing, stop, U, stop)
-        after: dict[Residue, list[Leaf]] = {}
-        for r, some in ends.items():
-            for leaf in some:
-                rest = self.without(leaf, last, r, stop, U, stop)
-                after.setdefault((r[0], r[1] + 1), []).append(leaf.cut(rest))
-        return last, after
 
     # ---------------------------------------------------------------- regions
 
@@ -730,7 +871,8 @@ class Reader:
             for d in decisions:
                 c, parts = (d.c, d.parts) if d.yes else (-d.c - 1, negated(d.parts))
                 try:
-                    out[self.counted(c, parts, r, steps, tile, before)] = None
+                    asked = self.counted(c, parts, r, steps, tile, before)
+                    out[self.in_turns(asked, (c, parts), steps, tile, before)] = None
                 except NotReadError:
                     continue
             return out

@@ -86,14 +86,22 @@ class DataOps(Ops):
         op = Op()
         dst, bar, multicast = self._region(op, s.dst, sized=True), self._bar(op, s.bar), op.maybe(s.multicast)
         aligned, src = self._global_aligned(op, s.src, 16), self._global(op, s.src)
+        named = self._named_bytes(s.src)
 
         def build(where: Where, v: Sequence[Value]) -> list[Event]:
             faults, targets = self._targets(site, where, v, dst, bar, multicast, 16, None)
             faults += aligned(site, v)
+            if named is not None and any(size != named for _, _, size in targets):
+                text = f"the source has {named} bytes, the destination {targets[0][2]}"
+                faults.append(self.fault(site, "SV701", text))
             return [*faults, (Ev.BULK_LOAD, site, targets, src(where, v), -1)] if targets else faults
 
         op.build = build
         return op
+
+    def _named_bytes(self, r: n.GlobalRegion) -> int | None:
+        """How many bytes of a tensor a bulk copy names; None where the number is not written out."""
+        return r.count.value * self.t.tensors[r.tensor][1] if isinstance(r.count, Int) else None
 
     def tma_load(self, s: n.TmaLoad, site: int) -> Op:
         op = Op()

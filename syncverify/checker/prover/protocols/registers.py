@@ -9,10 +9,10 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any
 
-from syncverify.checker.induction.claims import ANY, Claim, Form, Header, Lanes
+from syncverify.checker.induction.claims import ANY, KEPT, MOVES, Claim, Form, Header, Lanes
 from syncverify.checker.induction.operations import essence
 from syncverify.checker.induction.program import cleaned
 from syncverify.checker.induction.stepping import NO_CODE, NotReadError, resolve
@@ -214,10 +214,17 @@ class Sampler:
         cuts = _loops([trace(*self.agent(i, cls), None)[1] for i in every])
         if not cuts:
             return Claim(1, 1, ())
-        runs = []
-        for i in every:
-            visits, _, ended = trace(*self.agent(i, cls), cuts)
-            runs.append(Run(self.found[i][0], visits, ended))
+        while True:
+            runs = []
+            for i in every:
+                visits, _, ended = trace(*self.agent(i, cls), cuts)
+                runs.append(Run(self.found[i][0], visits, ended))
+            twice = _in_turn(runs)
+            if twice is None:
+                break
+            cuts = cuts - {twice}
+            if not cuts:
+                return Claim(1, 1, ())
         return _filled(_shaped(runs, sorted(cuts), sorted(self.found[0][0])))
 
 
@@ -258,7 +265,8 @@ def _filled(claim: Claim) -> Claim:
             ):
                 # one sum for all: its number goes on with the residue
                 first = next(iter(with_form))
-                for r in residues if with_form[first].parts else ():
+                f = with_form[first]
+                for r in residues if f.parts or f.kept or f.moves else ():
                     every[r].setdefault(s, _moved(with_form[first], first, r, claim))
         headers.append(replace(h, forms=every))
     return replace(claim, headers=tuple(headers))
@@ -272,7 +280,7 @@ def _moved(f: Form, at: tuple[int, int], to: tuple[int, int], claim: Claim) -> F
             c += k // claim.steps * (to[0] - at[0])
         if name == "g" and k % claim.tiles == 0:
             c += k // claim.tiles * (to[1] - at[1])
-    return Form(c, f.parts)
+    return replace(f, c=c)
 
 
 def _loops(every: list[dict[int, list[int]]]) -> set[int]:
@@ -285,6 +293,21 @@ def _loops(every: list[dict[int, list[int]]]) -> set[int]:
             if place not in found:
                 counts[place].add(0)
     return {place for place, some in counts.items() if len(some) > 1 or max(some) > 300}
+
+
+def _in_turn(runs: list[Run]) -> int | None:
+    """A place that is come to once in each turn of another one's loop, or once at all: it needs no header."""
+    orders = [[v.place for v in run.visits[1:]] for run in runs]
+    places = list(dict.fromkeys(x for order in orders for x in order))
+    for a in places:
+        if all(order.count(a) < 2 for order in orders):
+            return a
+    for i, a in enumerate(places):
+        for b in places[i + 1 :]:
+            both = [[x for x in order if x in (a, b)] for order in orders]
+            if all(x == (a, b)[k % 2] for order in both for k, x in enumerate(order)):
+                return b
+    return None
 
 
 def _shaped(runs: list[Run], cuts: list[int], atoms: list[str]) -> Claim:
@@ -378,6 +401,8 @@ def _header(place: int, some: list[tuple[Run, Visit]], tiles: bool, outer: int |
     every = [x for some_ in by.values() for x in some_]
     for slot in slots:
         found = _together(slot, every, by, m, mu, atoms, tiles, outer is not None)
+        if found is None and outer is None and _by_run(slot, some, tiles=tiles) is not ANY:
+            found = dict.fromkeys(by, _by_run(slot, some, tiles=tiles))
         if found is None:
             found = {
                 r: _form(slot, visits, m, mu, atoms, tiles, outer is not None) for r, visits in by.items()
@@ -393,9 +418,39 @@ def _header(place: int, some: list[tuple[Run, Visit]], tiles: bool, outer: int |
         shapes = {f.shape() for f in found.values() if f is not ANY}
         if len(shapes) > 1 and any(f is ANY for f in found.values()):
             found = dict.fromkeys(found, ANY)
+        if len(set(found.values())) == 1 and all(_of_sizes(f) for f in found.values()):
+            found = dict.fromkeys(found, KEPT)  # runs say little of which of several cases it comes from
+        if all(f is ANY for f in found.values()):
+            found = dict.fromkeys(found, _by_run(slot, some, tiles=tiles))
         for r, f in found.items():
             forms.setdefault(r, {})[slot] = f
     return Header(place, tiles, outer, late, forms)
+
+
+def _of_sizes(f: Form) -> bool:
+    return bool(f.parts) and all(isinstance(x, str) and x.startswith("$") for x, _ in f.parts)
+
+
+def _by_run(slot: Any, some: list[tuple[Run, Visit]], *, tiles: bool) -> Form:
+    """What a register does in each run, where no sum of sizes fits all: it keeps its value, or moves by one
+    number.
+    """
+    runs: dict[int, list[tuple[int, Any]]] = {}
+    for run, v in some:
+        runs.setdefault(id(run), []).append((v.u if tiles else v.n, v.registers.get(slot)))
+    steps: set[int] = set()
+    for seen in runs.values():
+        found = _numbers([x for _, x in seen])
+        if found is None or len(found[1]) != len(seen):
+            return ANY
+        at = [(n, x) for (n, _), x in zip(seen, found[1], strict=True)]
+        rates = {(y - x, m - n) for (n, x), (m, y) in pairwise(at)}
+        if {d for d, _ in rates} != {0} and (
+            len(rates) > 1 or any(m - n != 1 for (n, _), (m, _) in pairwise(at))
+        ):
+            return ANY
+        steps |= {d for d, _ in rates}
+    return (MOVES if steps - {0} else KEPT) if steps else ANY
 
 
 def _row(run: Run, v: Visit, atoms: list[str], tiles: bool, inner: bool) -> dict[Any, int]:

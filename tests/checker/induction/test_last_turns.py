@@ -1,0 +1,37 @@
+"""Loops whose last turn does something else than the others."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.checker.induction.test_read import RING, accepted, posed
+
+RELEASE = "      fence.proxy.async.shared_cta\n      mbarrier.arrive empty[i % 3]\n"
+#: What the last step read is not released: nobody waits for it.
+LAST = RING.replace(RELEASE, "      if i < N - 1 {\n" + RELEASE + "      }\n")
+MISTAKES = {
+    "a release too few": ("if i < N - 1 {", "if i < N - 4 {"),
+    "the last step is not waited for": (
+        "      mbarrier.wait full[i % 3], (i // 3) % 2\n",
+        "      if i < N - 1 {\n      mbarrier.wait full[i % 3], (i // 3) % 2\n      }\n",
+    ),
+    "only the last step is released": ("if i < N - 1 {", "if i >= N - 1 {"),
+    "the other parity": ("(i // 3) % 2", "(i // 3 + 1) % 2"),
+    "a count off by one": ("empty[s], 32", "empty[s], 33"),
+    "a slot is released early": (
+        "      ld.shared x, tile[i % 3][lane * 2 : 2]\n",
+        "      if i < N - 1 {\n      mbarrier.arrive empty[i % 3]\n      }\n"
+        "      ld.shared x, tile[i % 3][lane * 2 : 2]\n",
+    ),
+}
+
+
+def test_the_last_step_is_not_released() -> None:
+    assert accepted(posed(LAST))
+
+
+@pytest.mark.parametrize("what", MISTAKES)
+def test_a_mistake_is_not_accepted(what: str) -> None:
+    old, new = MISTAKES[what]
+    assert old in LAST
+    assert not accepted(posed(LAST.replace(old, new)))
