@@ -19,7 +19,7 @@ from syncverify.frontends.ptx.launch.symbolic_launch import open_sizes
 #: What all open sizes are set to: within the first lap of a ring, and beyond the end of most.
 NUMBERS = (2, 5)
 #: Numbers that are tried instead, size by size, once some refute the kernel.
-SMALLER = (1, 2)
+SMALLER = (1, 2, 3, 4)
 #: Rules that a launch breaks which its author rules out: places, sizes and counts that parameters give.
 CONTRACT = frozenset({"SV114", "SV301", "SV701"})
 #: Sizes of a kernel that is tried so.

@@ -6,9 +6,10 @@ input, and any input counts. Each draw fills each buffer with zeros, with one co
 compares with, or with words of which some are such constants.
 
 Harm is no counterexample where an input that nobody gives may be behind it: an address that was computed from
-loaded data, an access outside its memory, two accesses of which data decides for each thread by itself (they
-may exclude each other), a number of threads or bytes that was loaded. A change of one word by a load and a
-store counts, wherever the word lies. A kernel that waits for others in global memory is not executed.
+loaded data, an access outside its memory, a word that all threads of a block read (a mode, an entry of a
+table: a launch file may give what it holds), two accesses of which data decides for each thread by itself
+(they may exclude each other), a number of threads or bytes that was loaded. A change of one word by a load
+and a store counts, wherever the word lies. A kernel that waits for others in global memory is not executed.
 """
 
 from __future__ import annotations
@@ -50,6 +51,8 @@ _COLLECTIVE = frozenset({"shfl", "vote", "match", "redux", "activemask"})
 #: Launches that are drawn: of a long kernel fewer, for each is loaded.
 _DRAWS, _LONG = 24, 2000
 _BARRIERS = frozenset({"bar", "barrier"})
+#: Spaces that loads of the host's memory do not name.
+_HOST = frozenset({"shared", "local", "param"})
 _WRITES = frozenset({"st", "red", "atom", "stmatrix", "cp"})
 
 
@@ -97,6 +100,8 @@ def _executed(k: CheckTask, module: Module, effort: ReplayEffort) -> tuple[Harm,
     system = PtxSystem.fresh(program, launch, None, 0, k.hash)
     function = next(f for f in module.functions if f.name == k.function.name and f.entry)
     inputs = Inputs(program, launch.block)
+    if inputs.of_the_host():
+        return None
     limits = Limits(effort.steps, effort.each, effort.executions)
     try:
         found = confirm(
@@ -138,6 +143,19 @@ class Inputs:
             return True
         both = [here, there]
         return all(both) and not all(any(self._by_data(k) for k in some) for some in both)
+
+    def of_the_host(self) -> bool:
+        """Whether a word that all threads of a block read steers: a mode, a number, an entry of a table. Of
+        such a word an author may know more; that threads read different ones is for all to see."""
+        body, u = self.program.body, self.program.uniformity(self.block)
+        guards = {i.guard.name for i in body if i.guard is not None}
+        return any(
+            i.op in ("ld", "ldu")
+            and _HOST.isdisjoint(m.split("::")[0] for m in i.mods)
+            and not u.read_at(k, _addressing(i)) & THREADS
+            and not guards.isdisjoint(_closed(set(results(i)), body))
+            for k, i in enumerate(body)
+        )
 
     def _modifies(self, here: Iterable[int], there: Iterable[int]) -> bool:
         """Whether a load and a store of one block are of one place: a change that others may make too."""

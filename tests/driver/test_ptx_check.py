@@ -219,7 +219,8 @@ def test_a_file_without_entry_is_bad_input(check: Check) -> None:
     assert "no kernel" in said
 
 
-def test_what_goes_wrong_for_some_answer_needs_an_input_that_shows_it(check: Check) -> None:
+def test_what_goes_wrong_for_some_answer_of_the_host_is_unknown(check: Check) -> None:
+    """All threads read one word: its author may know that it is never null."""
     body = """
     ld.param.u64 %rd1, [k_n];
     ld.global.u64 %rd2, [%rd1];
@@ -231,12 +232,9 @@ def test_what_goes_wrong_for_some_answer_needs_an_input_that_shows_it(check: Che
     END:
     ret;"""
     text, facts = module_text(body, params=".param .u64 k_n"), "[kernel.k]\nblock = 64\n"
-    status, (report,), _ = check(text, facts, "--no-replay")
+    status, (report,), _ = check(text, facts)
     assert status == 3
     assert "whether this goes wrong depends on data" in report["reason"]
-    status, (report,), _ = check(text, facts)
-    assert status == 1
-    assert report["diagnostics"][0]["rule"] == "SV302"
 
 
 @pytest.mark.parametrize(

@@ -92,9 +92,9 @@ def test_both_sides_count(check: Any) -> None:
     assert verdict(check, late, 32)[0] == "refuted"
 
 
-def test_a_barrier_under_data_is_not_followed(check: Any) -> None:
+def test_a_barrier_under_data_of_each_thread_is_refuted_by_an_input(check: Any) -> None:
     body = PERHAPS.replace("st.shared.b32 [%r5], %r2;", "bar.sync 1, 64;").replace("BARRIER", "bar.sync 0;")
-    assert verdict(check, body)[0] == "unknown"
+    assert verdict(check, body)[0] == "refuted"
 
 
 def test_lanes_that_may_store_to_one_place_are_not_proved(check: Any) -> None:

@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 
+import syncverify
 from syncverify.cli.main import run as command
 from syncverify.frontends.ptx.launch.tensormap_box_run import BoxFindings, Equation
 from syncverify.frontends.ptx.launch.tensormap_box_solve import solve
+from tests.corpus.entries import CORPUS
 from tests.driver.test_ptx_check import RING
 from tests.frontends.ptx.execute_helpers import module_text
 
@@ -315,3 +317,12 @@ def test_a_refutation_stands_with_the_smallest_box(check: Check, place: int, ver
     text = module_text(BEHIND.replace("PLACE", str(place)), params=".param .align 64 .b8 k_map[128]")
     _, report = check(text, "[kernel.k]\nblock = [128]\ncluster = [1]\n")
     assert report["verdict"] == verdict
+
+
+@pytest.mark.parametrize(("name", "verdict"), [("good", "proved"), ("bad", "refuted")])
+def test_the_first_phases_give_a_box_whatever_comes_later(name: str, verdict: str) -> None:
+    """Behind the hang of the wrong kernel, copies come to phases that nobody has announced."""
+    facts = {"kernel": {"multicast_release": {"grid": [2], "params": {"1": "ptr", "2": {"i32": 5}}}}}
+    (report,) = syncverify.check(CORPUS / "ptx" / f"multicast_release.{name}.ptx", facts=facts)
+    assert str(report.verdict) == verdict, report.reason
+    assert any("is 2048 bytes: from expect_tx" in text for text in report.assumptions)
