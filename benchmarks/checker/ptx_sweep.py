@@ -1,6 +1,6 @@
 """Random programs of PTX: the checker's verdicts beside executions of the text by the second reader.
 
-    python benchmarks/checker/ptx_sweep.py --count 20000 [--first 0] [--set open] [--jobs 2] [--save DIR]
+    python benchmarks/checker/ptx_sweep.py --count 20000 [--first 0] [--set open|data|wgmma|boxes] [--jobs 2] [--save DIR]
         [--out FILE]
 
 A seed names its program for ever. A third are right, a third have a planted mistake, a third random edits.

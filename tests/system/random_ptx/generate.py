@@ -6,12 +6,21 @@ import random
 import re
 from dataclasses import replace
 
+from tests.system.random_ptx.boxes import BOX_FAMILIES
+from tests.system.random_ptx.data_words import DATA_FAMILIES
 from tests.system.random_ptx.families import FAMILIES
 from tests.system.random_ptx.open_sizes import OPEN_FAMILIES
+from tests.system.random_ptx.warpgroups import WARPGROUP_FAMILIES
 from tests.system.random_ptx.writer import Program, Writer
 
-#: Families by what they draw: numbers of a protocol by devious ways; what open sizes and data steer.
-SETS = {"protocols": FAMILIES, "open": OPEN_FAMILIES}
+#: Families by what they draw: numbers of a protocol by devious ways; what open sizes steer; what data steers.
+SETS = {
+    "protocols": FAMILIES,
+    "open": OPEN_FAMILIES,
+    "data": DATA_FAMILIES,
+    "wgmma": WARPGROUP_FAMILIES,
+    "boxes": BOX_FAMILIES,
+}
 
 
 def program(seed: int, set_: str = "protocols") -> Program:
