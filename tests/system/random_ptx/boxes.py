@@ -17,7 +17,7 @@ from tests.system.random_ptx.writer import Program, Writer
 
 @dataclass
 class Shape:
-    """``copies``: each block alone, one for all ``blocks``, or a part each; ``box`` bytes of each of ``maps``."""
+    """``copies``: each block alone, one for all ``blocks``, or a part each. ``box``: bytes of each map."""
 
     blocks: int
     copies: str

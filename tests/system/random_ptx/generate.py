@@ -21,10 +21,14 @@ SETS = {
     "wgmma": WARPGROUP_FAMILIES,
     "boxes": BOX_FAMILIES,
 }
+#: From which set the programs of ``all`` come, by their seeds.
+MIXED = ("protocols",) * 7 + ("open",) * 6 + ("data",) * 5 + ("wgmma", "boxes")
 
 
 def program(seed: int, set_: str = "protocols") -> Program:
     """A third right, a third with a planted mistake, a third with random edits."""
+    if set_ == "all":
+        set_ = MIXED[seed % len(MIXED)]
     draw = random.Random(seed)
     families = SETS[set_]
     family = draw.choice(list(families))
