@@ -171,6 +171,6 @@ MEET:
 
 
 def test_code_that_lanes_only_come_past_is_not_left_out() -> None:
-    """Both sides of a branch on data are run as one: a class comes to their blocks, though to no label of them."""
+    """Both sides of a branch on data are run as one: a class comes to their blocks, but to no label there."""
     (report,) = syncverify.check(ROWS, facts={"kernel": {"k": {"grid": [8, 1, 1]}}})
     assert report.verdict is Verdict.UNKNOWN

@@ -1,13 +1,14 @@
 """Inputs that are drawn refute no kernel that is right for data which keeps to its contract.
 
-``contracts.kernels`` (in the form of ``tests.system.small_ptx``) holds kernels that the host's data makes right:
-rows of sparse matrices, bins below a bound, permutations, offsets of a scan, places in rings, lengths, pages,
-experts, sorted keys. Nobody tells the checker, so ``unknown`` is a right answer for them, and ``refuted`` is none.
-The wrong ones do harm whatever the data keeps to.
+``contracts.kernels`` (in the form of ``tests.system.small_ptx``) holds kernels that the host's data makes
+right: rows of sparse matrices, bins below a bound, permutations, offsets of a scan, places in rings, lengths,
+pages, experts, sorted keys. Nobody tells the checker, so ``unknown`` is a right answer for them, and ``refuted``
+is none. The wrong ones do harm whatever the data keeps to.
 """
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -53,5 +54,5 @@ def test_contents_keep_to_their_contracts(width: int) -> None:
     assert values(Contract.SORTED) == sorted(values(Contract.SORTED))
     assert max(values(Contract.SHORT)) == 3
     rows = values(Contract.PADDED)[:4]
-    lengths = {b - a for a, b in zip(rows, rows[1:], strict=False)}
+    lengths = {b - a for a, b in pairwise(rows)}
     assert len(lengths) > 1 and all(x % 32 == 0 for x in lengths)
