@@ -61,6 +61,7 @@ class Contract(Enum):
     UNIQUE = "unique"  # a permutation: neighbours change places
     SORTED = "sorted"  # ascending, with repetitions: 0, 0, 2, 2, 4, 4
     SHORT = "short"  # small numbers: 0 to 3, again and again
+    LONG = "long"  # offsets of rows of 2048, 3072, 4096 elements
     PADDED = "padded"  # offsets of rows, whose lengths are multiples of 32 and differ
 
 
@@ -340,6 +341,7 @@ def kept(contract: Contract, count: int, width: int, threads: int) -> np.ndarray
         Contract.UNIQUE: at ^ 1,
         Contract.SORTED: at & ~1,
         Contract.SHORT: at & 3,
+        Contract.LONG: 1024 * (rows + 1) * (rows + 2) // 2,
         Contract.PADDED: _WARP * rows * (rows + 1) // 2,
     }
     raw = values[contract].astype(f"<u{width}").view(np.uint8)

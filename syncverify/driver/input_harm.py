@@ -85,18 +85,33 @@ class Inputs:
         """Whether data places an access of some lines."""
         return any(self._placed_by_data(k) for line in lines for k in self._at(line))
 
-    def of_the_host(self) -> bool:
-        """Whether a word that all threads of a block read steers: a mode, a number, an entry of a table. Of
-        such a word an author may know more; that threads read different ones is for all to see."""
+    def of_the_host(self) -> list[Instr]:
+        """Loads of words that all threads of a block read and that steer: a mode, a number, an entry of a
+        table. Of such a word an author may know more; that threads read different ones is for all to see."""
         body, u = self.program.body, self.program.uniformity(self.block)
         guards = {i.guard.name for i in body if i.guard is not None}
-        return any(
-            i.op in ("ld", "ldu")
+        return [
+            i
+            for k, i in enumerate(body)
+            if i.op in ("ld", "ldu")
             and _of_host(i)
             and not u.read_at(k, _addressing(i)) & THREADS
             and not guards.isdisjoint(_closed(set(results(i)), body))
-            for k, i in enumerate(body)
-        )
+        ]
+
+    def only_bounds(self, loads: Iterable[Instr]) -> bool:
+        """Whether loads bring ends of rows and indices alone, and no modes."""
+        places = [self.program.origins.of(i.operands[1]) for i in loads]
+        return all(place and place <= self.numbers.keys() for place in places)
+
+    def in_one_row(self, harm: Harm) -> bool:
+        """Whether a race is one of turns of a loop whose end data says: any row of some length has it."""
+        if harm.other is None or self.contracts(harm) is None:
+            return False
+        both = [*self._at(harm.where.line), *self._at(harm.other.line)]
+        at = self.program.flow.block_of
+        loops = [x for x in self.program.flow.loops if all(at[k] in x for k in both)]
+        return bool(loops) and bool(both) and all(map(self._bounded_by_data, both))
 
     def _changes(self, here: Iterable[int], there: Iterable[int]) -> bool | None:
         """Whether a load and a store of one block change one place by a constant, as counts do; None if they

@@ -100,8 +100,6 @@ def _executed(k: CheckTask, module: Module, effort: ReplayEffort) -> Confirmed |
     system = PtxSystem.fresh(program, launch, None, 0, k.hash)
     function = next(f for f in module.functions if f.name == k.function.name and f.entry)
     inputs = Inputs(program, launch.block)
-    if inputs.of_the_host():
-        return None
     limits = Limits(effort.steps, effort.each, effort.executions)
     draws = _DRAWS if len(function.body) < _LONG else DRAWS
 
@@ -109,7 +107,11 @@ def _executed(k: CheckTask, module: Module, effort: ReplayEffort) -> Confirmed |
         draw = input_keeping(module, function, k.facts, system, keeping)
         return confirm(module, function.name, (), "ub", draw, draws, limits, counts=counts)
 
+    of_the_host = inputs.of_the_host()
     try:
+        if of_the_host:  # a launch file may say what they hold, but rows have some length
+            long = Keeping(Contract.LONG, inputs.numbers)
+            return search(long, _KEEPING, inputs.in_one_row) if inputs.only_bounds(of_the_host) else None
         found = search(Keeping(), limits, lambda harm: inputs.contracts(harm) == frozenset())
         return found if found.harm is not None else _under_contracts(inputs, search)
     except NoLaunchError:

@@ -8,6 +8,7 @@ from syncverify.frontends.ptx.compile.code_text import Text
 from syncverify.frontends.ptx.compile.operands import NotPlain
 from syncverify.frontends.ptx.compile.runtime import (
     load,
+    read_alike,
     read_global,
     read_held,
     read_variable,
@@ -112,21 +113,27 @@ class Values(Text):
                     found = f"R(r, {address}, {size}, {type_[0] != 'u'}, {found})"
                 yield d.name, self.expr.extended(d.name, type_, found)
             elif space == "global" and not isinstance(m.base, Sym):
-                if all(r in self.wanted for r in registers(m)):
-                    self.space["G"] = read_global if self.p.reads_only else read_held
-                    address = f"{self.expr.text(m.base)}" + (f" + {offset}" if offset else "")
-                    found = f"G(r, {address}, {size}, {self._unknown(k)})"
-                    if k in self.p.words:
-                        self.space["R"] = read_word
-                        found = f"R(r, {address}, {size}, {type_[0] != 'u'}, {found})"
-                    yield d.name, self.expr.extended(d.name, type_, found)
-                else:
-                    yield d.name, self._unknown(k)
+                yield d.name, self.expr.extended(d.name, type_, self._global_word(k, m, n * size, type_))
             else:
                 address = self.expr.text(m.base)
                 found = f"L(r, {space!r}, {address} + {offset}, {size}, {self._unknown(k)})"
                 yield d.name, self.expr.extended(d.name, type_, found)
         self.space["L"] = load
+
+    def _global_word(self, k: int, m: Mem, more: int, type_: str) -> str:
+        """The word that a load from global memory brings from ``more`` bytes behind its place."""
+        found, size, offset = self._unknown(k), width(type_) // 8, m.offset + more
+        if all(r in self.wanted for r in registers(m)):
+            self.space["G"] = read_global if self.p.reads_only else read_held
+            address = f"{self.expr.text(m.base)}" + (f" + {offset}" if offset else "")
+            found = f"G(r, {address}, {size}, {found})"
+            if k in self.p.words:
+                self.space["R"] = read_word
+                found = f"R(r, {address}, {size}, {type_[0] != 'u'}, {found})"
+        if k in self.p.words:
+            self.space["W"] = read_alike
+            found = f"W(r, {k}, {size}, {type_[0] + str(more)!r}, {found})"
+        return found
 
     def _store(self, k: int, i: Instr) -> None:
         m = i.operands[0]

@@ -356,6 +356,16 @@ class Plan:
 
         return lambda names, site: of(tuple(names), site)
 
+    def places(self, block: Sequence[int]) -> Callable[[int], int]:
+        """What the place of a load varies with, in blocks of a shape, by instruction."""
+        found = self.uniformity(block)
+
+        @cache
+        def of(k: int) -> int:
+            return found.read_at(k, [r for op in self.body[k].operands[1:] for r in registers(op)])
+
+        return of
+
     def _instruction(self, site: int) -> int | None:
         return next((k for k, s in self.site_of.items() if s == site), None)
 

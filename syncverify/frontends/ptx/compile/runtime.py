@@ -30,7 +30,7 @@ from syncverify.frontends.ptx.values.register_values import (
 )
 from syncverify.frontends.ptx.values.symbolic_words import SymbolicWord
 from syncverify.frontends.ptx.values.symbolic_words import size as sized
-from syncverify.model.events import Ev, Event, Flag
+from syncverify.model.events import EACH_BLOCK, Ev, Event, Flag
 from syncverify.symbolic.context import AffineTerm
 
 #: What may say that an assertion fails and nobody knows: where a block is in the grid is known.
@@ -136,6 +136,22 @@ def read_word(r: Registers, address: Any, size: int, signed: bool, found: Any) -
     bits = 8 * size
     low = -(1 << bits - 1) if signed else 0
     return sized(space.memory_symbol(("memory", place, size), low, low + (1 << bits) - 1, "word"), bits)
+
+
+def read_alike(r: Registers, k: int, size: int, kind: str, found: Any) -> Any:
+    """A word that nobody writes, at a place without a number that is one for all threads of a block and all
+    turns: a size, one for the block. ``k``: the load; ``kind``: the part of it, and how it is extended."""
+    ctx = r[CONTEXT]
+    space = ctx.tables.space
+    if space is None or not isinstance(found, Unknown):
+        return found
+    varies = ctx.tables.load_places(k)
+    if varies & ~EACH_BLOCK:
+        return found
+    bits = 8 * size
+    low = -(1 << bits - 1) if kind[0] != "u" else 0
+    key = ("alike", k, kind, ctx.cta if varies else 0)
+    return sized(space.memory_symbol(key, low, low + (1 << bits) - 1, "word"), bits)
 
 
 def taken(r: Registers, count: int, address: Any, one: Any, last: Any, active: Any, old: Any,

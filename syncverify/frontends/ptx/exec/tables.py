@@ -176,6 +176,8 @@ class Tables:
     threads: int = 0  # of a block
     #: what registers vary with where the block of a site reads them, or anywhere
     spread: Callable[[Iterable[str], int | None], int] = field(default=lambda names, site: EVERY)
+    #: what the places of loads vary with, by instruction
+    load_places: Callable[[int], int] = field(default=lambda k: EVERY)
     varies: Callable[[int], int] = field(default=lambda site: EVERY)  # the same of what stores store, by site
     reached: Callable[[int], Interval | None] = field(default=lambda site: None)  # addresses, by site
     written_maps: dict[int, int] = field(default_factory=dict)  # maps that copies store through
