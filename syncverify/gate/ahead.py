@@ -37,6 +37,7 @@ from syncverify.codegen.cache import Cache, tool_fingerprint
 from syncverify.fusion import Fusion, RowSchedule, Schedule
 from syncverify.gate import compiler, fusions, matmul
 from syncverify.matmul.problem import Problem
+from syncverify.matmul.schedule import Schedule as MatmulSchedule
 
 log = logging.getLogger("syncverify.gate")
 
@@ -48,6 +49,10 @@ _PROOFS = 4
 _MOST_WORKERS = 12
 #: The length of a message, before it.
 _LENGTH = struct.Struct("<Q")
+
+
+#: The schedules that were chosen, by product, sizes, policy and multiprocessors: a choice takes milliseconds.
+_SCHEDULES: dict[tuple[object, ...], MatmulSchedule] = {}
 
 
 @dataclass(frozen=True)
@@ -62,9 +67,23 @@ class Ahead:
 
     @cached_property
     def key(self) -> str:
-        """The same for the same kernel and sizes."""
-        signature = kernel_signature(self.kernel)
-        return digest(str((signature, sorted(self.sizes.items()), self.policy.value, self.multiprocessors)))
+        """The same for what one proof shows."""
+        what = kernel_signature(self.kernel), self._proved_for, self.policy.value, self.multiprocessors
+        return digest(str(what))
+
+    @property
+    def _proved_for(self) -> object:
+        """What the proof depends on besides: of products that are proved for every size, their schedule and
+        how wide their results are accessed; else the sizes."""
+        sizes = tuple(sorted(self.sizes.items()))
+        if not isinstance(self.kernel, Problem):
+            return sizes
+        asked = kernel_signature(self.kernel), sizes, self.policy, self.multiprocessors
+        if asked not in _SCHEDULES:
+            product = matmul.Matmul(self.kernel, self.policy)
+            _SCHEDULES[asked] = product.schedule(self.sizes, self.multiprocessors)
+        schedule = _SCHEDULES[asked]
+        return sizes if schedule.proved_by_launch else (schedule, self.sizes["N"] % 2)
 
 
 def signature(fusion: Fusion) -> str:
