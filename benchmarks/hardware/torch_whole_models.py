@@ -9,9 +9,9 @@ both, shows what another process compiles, and times both in alternation. While 
 model. A process that takes longer than ``--limit`` is ended. After ``--seconds`` nothing is begun.
 
 DIR/rows.jsonl gets a line of each process when it ends. Compilation is that of a first training step and a
-first forward pass. Times are medians, in milliseconds by events of the GPU, two rounds. ``share``: of the time of the GPU's
-kernels, in those that were proved. ``--exact``: loss and gradients beside the same model in float64, else
-beside eager torch. On a CPU (``--runner reference``) models are small, and nothing is timed.
+first forward pass. Times are medians, in milliseconds by events of the GPU, two rounds. ``share``: the part
+of the GPU's time in kernels that were proved. ``--exact``: loss and gradients beside the same model in
+float64, else beside eager torch. On a CPU (``--runner reference``) models are small, and nothing is timed.
 Without transformers it says so and ends with status 0.
 """
 
@@ -306,7 +306,8 @@ def summary(row: dict[str, Any]) -> str:
     for arm in ARMS:
         r = row.get(arm)
         if r:
-            text = f"{arm} compile {r['compile_s']:.1f} + {r['compile_forward_s']:.1f} s, grad {r['grad_rel']:.1e}"
+            text = f"{arm} compile {r['compile_s']:.1f} + {r['compile_forward_s']:.1f} s"
+            text += f", grad {r['grad_rel']:.1e}"
             if "step_ms" in r:
                 text += f", step {min(r['step_ms']):.2f} ms, forward {min(r['forward_ms']):.2f} ms"
             if "step_share" in r:
@@ -335,6 +336,9 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=120.0)
     parser.add_argument("--exact", action="store_true")
     parser.add_argument("--profile", action="store_true", help="Inductor's kernels, too")
+    parser.add_argument(
+        "--processes", default="", help="these alone: MODEL/MODE/STAGE,...; stages: " + ", ".join(STAGES)
+    )
     parser.add_argument("--child", help=argparse.SUPPRESS)
     o = parser.parse_args()
     if importlib.util.find_spec("torch") is None or importlib.util.find_spec("transformers") is None:
@@ -345,6 +349,8 @@ def main() -> None:
         return
     Path(o.out).mkdir(parents=True, exist_ok=True)
     waiting = [f"{n}/{m}/{s}" for m in o.modes.split(",") for n in o.models.split(",") for s in STAGES]
+    if o.processes:
+        waiting = o.processes.split(",")
     _run(waiting, o, time.time() + o.seconds)
 
 

@@ -34,6 +34,7 @@ from syncverify.base.diagnostics import Policy
 from syncverify.base.nvrtc import version as nvrtc_version
 from syncverify.base.source import InputError
 from syncverify.codegen.cache import Cache, tool_fingerprint
+from syncverify.codegen.shipped import shipped
 from syncverify.fusion import Fusion, RowSchedule, Schedule
 from syncverify.gate import compiler, fusions, matmul
 from syncverify.matmul.problem import Problem
@@ -153,10 +154,10 @@ class Provers:
         for one in kernels:
             if one.key not in self._begun:
                 done = self._begun[one.key] = threading.Event()
-                if Cache.default().read(_answered(one)) is None:
+                if not _known(one):
                     self._queue.put((one, done))
                     count += 1
-                else:  # another process has asked for it
+                else:  # another process has asked for it, or it came with the package
                     done.set()
         if count:
             self.warm(len(self._workers) + count)
@@ -194,9 +195,16 @@ def prove_ahead(kernels: Sequence[Ahead], jobs: int | None = None) -> None:
     own.wait(kernels)
 
 
-def _answered(one: Ahead) -> str:
+def _answered(one: Ahead, tools: Sequence[str]) -> str:
     """The name of the file that says that a worker has proved a kernel, or has found no proof in time."""
-    return digest(str((one.key, one.proof_seconds, *_tools()))) + ".ahead"
+    return digest(str((one.key, one.proof_seconds, *tools))) + ".ahead"
+
+
+def _known(one: Ahead) -> bool:
+    """Whether a worker has answered, with these tools or with those of what came with the package."""
+    own = shipped()
+    tools = [_tools(), *([] if own is None else [_tools(own.compiler)])]
+    return any(Cache.default().read(_answered(one, t)) is not None for t in tools)
 
 
 def _cores() -> int:
@@ -242,7 +250,7 @@ class _Worker:
             try:
                 answer = self._answer(one)
                 if answer["tools"] == _tools():
-                    Cache.default().write(_answered(one), b"")
+                    Cache.default().write(_answered(one, _tools()), b"")
                 if not answer["proved"]:
                     log.info("%s is not proved ahead: %s", one.kernel.name, answer["why"])
                 elif answer["tools"] != _tools():
@@ -281,9 +289,9 @@ def _received(source: IO[bytes]) -> bytes | None:
     return source.read(_LENGTH.unpack(head)[0]) if len(head) == _LENGTH.size else None
 
 
-def _tools() -> list[str]:
+def _tools(compiler: str = "") -> list[str]:
     """What a proof's key depends on besides the kernel."""
-    return [nvrtc_version(), tool_fingerprint()[:16]]
+    return [compiler or nvrtc_version(), tool_fingerprint()[:16]]
 
 
 def _loaded_nvrtc() -> str:

@@ -320,6 +320,18 @@ class ProvingRunner:
         return _Proving(_ProductSimulated(problem, self))
 
 
+@dataclass
+class ListingRunner(ProvingRunner):
+    """Lists the kernels that models may need, groups and products alone, and makes none."""
+
+    found: dict[str, tuple[Fusion | Problem, dict[str, int]]] = field(default_factory=dict)
+
+    def ahead(self, kernels: Sequence[tuple[Fusion | Problem, Sizes]], device: torch.device) -> None:
+        for kernel, sizes in kernels:
+            one = Ahead(kernel, dict(sizes), self.policy, self.multiprocessors, self.proof_seconds)
+            self.found[one.key] = kernel, dict(sizes)
+
+
 class _Proving:
     def __init__(self, kernel: _Simulated) -> None:
         self._kernel = kernel
@@ -507,6 +519,6 @@ def store(out: Any, result: Any) -> None:
 
 
 __all__ = [
-    "GateRunner", "Kernel", "ProvingRunner", "ReferenceRunner", "RefusedError", "Runner", "SimulatorRunner",
-    "Sizes", "shared_runner",
+    "GateRunner", "Kernel", "ListingRunner", "ProvingRunner", "ReferenceRunner", "RefusedError", "Runner",
+    "SimulatorRunner", "Sizes", "shared_runner",
 ]  # fmt: skip

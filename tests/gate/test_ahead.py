@@ -77,7 +77,7 @@ def test_another_process_asks_no_worker_again(proving: list[str], monkeypatch: p
     later.start([one("first"), one("unknown")])
     later.wait([one("first"), one("unknown")])
     assert sorted(proving) == ["first", "unknown"] and not later._workers
-    monkeypatch.setattr(ahead, "_tools", lambda: ["another NVRTC", "another checker"])
+    monkeypatch.setattr(ahead, "_tools", lambda *_: ["another NVRTC", "another checker"])
     prove_ahead([one("first")], jobs=2)
     assert sorted(proving) == ["first", "first", "unknown"]
 

@@ -12,6 +12,7 @@ torch = pytest.importorskip("torch", reason="the extra torch is not installed")
 import torch.nn.functional as F  # noqa: E402
 
 import syncverify.torch as sv  # noqa: E402
+from syncverify.matmul.problem import Problem  # noqa: E402
 from syncverify.torch import choice, trials  # noqa: E402
 from tests.torch.compiled import draw  # noqa: E402
 
@@ -92,3 +93,19 @@ def test_a_bias_goes_with_the_product(clocks: dict[str, float]) -> None:
 def test_other_types_are_the_librarys(clocks: dict[str, float]) -> None:
     report = compiled(lambda x, w: (x @ w).sum(0), draw(16, 32), draw(32, 24))
     assert not report.regions and not report.refused
+
+
+def test_kernels_are_listed_without_elements() -> None:
+    """What a model may need: its groups and its products alone, for proofs that come with the package."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    from syncverify.torch.runners import ListingRunner
+
+    runner = ListingRunner()
+    torch._dynamo.reset()
+    with FakeTensorMode():
+        x, w = torch.empty(512, 256, dtype=BF16), torch.empty(128, 256, dtype=BF16, requires_grad=True)
+        backend = sv.make_backend({"runner": runner})
+        torch.compile(lambda x, w: (x @ w.t()).relu().sum(0), backend=backend)(x, w).sum().backward()
+    products = sorted((k.name, sizes["K"]) for k, sizes in runner.found.values() if isinstance(k, Problem))
+    assert products == [("fused_mm", 256), ("fused_mm", 512), ("fused_mm_relu", 256)]
