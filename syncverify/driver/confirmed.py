@@ -6,6 +6,7 @@ refutation allow (``driver.drawn_launch``). What comes of it:
     harm is seen                                    refuted: replayed
     executions end, and none of them does harm      unknown, with the finding as a warning
     the reader cannot execute it, or not so far     refuted, with the reason
+    the time of the check is over before            unknown, with the finding (``driver.explained``)
     the strict policy asks for more than harm       the same
 
 What is undecided because data decides about an access is executed too: if it does harm, that refutes it.
@@ -18,10 +19,11 @@ from dataclasses import replace
 
 from syncverify.base.deadline import OutOfBudgetError
 from syncverify.base.diagnostics import KernelReport, Policy, Replay, Replayed, Severity, Verdict
-from syncverify.base.reason import Cause, Reason
+from syncverify.base.reason import Cause
 from syncverify.base.source import Span
 from syncverify.checker.prover.strategy import REPLAY, ReplayEffort
 from syncverify.driver.drawn_launch import DRAWS, NoLaunchError, drawn_launch
+from syncverify.driver.unconfirmed import unconfirmed
 from syncverify.frontends.ptx.syntax.nodes import Module
 from syncverify.simulate.ptx import Harm, Place
 from syncverify.simulate.ptx.confirm import Confirmed, Limits, confirm
@@ -37,30 +39,13 @@ def confirmed(report: KernelReport, module: Module, effort: ReplayEffort = REPLA
     start = time.perf_counter()
     replay = _replayed(report, module, effort)
     report = replace(report, replay=replay, seconds=report.seconds + time.perf_counter() - start)
-    first = next((d for d in report.diagnostics if d.severity is Severity.ERROR), None)
     if replay.outcome is not Replayed.NOT_REPRODUCED:
         return report
     if report.policy is Policy.STRICT:
         why = f"it decides contested points as the practical policy does, and sees no harm in {replay.detail}"
         return replace(report, replay=Replay(Replayed.IMPOSSIBLE, why))
-    finding = "" if first is None else f": {first.message}"
-    reason = Reason(
-        f"the second reader executes the kernel and sees no harm ({replay.detail}){finding}",
-        Cause.NOT_REPLAYED,
-    )
-    softer = tuple(
-        replace(d, severity=Severity.WARNING) if d.severity is Severity.ERROR else d
-        for d in report.diagnostics
-    )
-    return replace(
-        report,
-        verdict=Verdict.UNKNOWN,
-        reason=reason,
-        diagnostics=softer,
-        witness=None,
-        refuted_system=None,
-        refuted_facts=None,
-    )
+    why = f"the second reader executes the kernel and sees no harm ({replay.detail})"
+    return unconfirmed(report, why, Cause.NOT_REPLAYED)
 
 
 def _suspected(report: KernelReport, module: Module, effort: ReplayEffort) -> KernelReport:
