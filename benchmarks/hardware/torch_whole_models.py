@@ -384,7 +384,7 @@ def _late(name: str, process: subprocess.Popen[bytes], o: argparse.Namespace, un
     since = _since(name, o)
     if since is None or time.time() < min(since + o.limit, until + o.limit / 2):
         return False
-    print(f"{name} took longer than {o.limit:g} s", flush=True)
+    print(f"{name} is ended after {time.time() - since:.0f} s", flush=True)
     process.kill()
     process.wait()
     return True

@@ -3,7 +3,7 @@
 ``shipped.zip`` beside this module, or ``$SYNCVERIFY_SHIPPED``, holds files of a cache directory
 (``cache.py``) and ``manifest.json``: the fingerprint of the sources that proved them, the version of NVRTC
 that compiled them, and the SHA-256 of each file. Of other sources, or with another hash, a file is not there:
-the kernel is proved anew. ``gate/shipping.py`` makes such an archive. A checkout has none.
+the kernel is proved again. ``gate/shipping.py`` makes such an archive. A checkout has none.
 """
 
 from __future__ import annotations

@@ -37,6 +37,7 @@ from syncverify.codegen.cache import Cache, tool_fingerprint
 from syncverify.codegen.shipped import shipped
 from syncverify.fusion import Fusion, RowSchedule, Schedule
 from syncverify.gate import compiler, fusions, matmul
+from syncverify.gate.padded import padded_sizes
 from syncverify.matmul.problem import Problem
 from syncverify.matmul.schedule import Schedule as MatmulSchedule
 
@@ -73,18 +74,23 @@ class Ahead:
         return digest(str(what))
 
     @property
+    def launched(self) -> dict[str, int]:
+        """The sizes that a kernel is launched for: rows of factors are made longer where they have to be."""
+        return padded_sizes(self.kernel, self.sizes) if isinstance(self.kernel, Problem) else self.sizes
+
+    @property
     def _proved_for(self) -> object:
         """What the proof depends on besides: of products that are proved for every size, their schedule and
         how wide their results are accessed; else the sizes."""
-        sizes = tuple(sorted(self.sizes.items()))
+        sizes = tuple(sorted(self.launched.items()))
         if not isinstance(self.kernel, Problem):
             return sizes
         asked = kernel_signature(self.kernel), sizes, self.policy, self.multiprocessors
         if asked not in _SCHEDULES:
             product = matmul.Matmul(self.kernel, self.policy)
-            _SCHEDULES[asked] = product.schedule(self.sizes, self.multiprocessors)
+            _SCHEDULES[asked] = product.schedule(self.launched, self.multiprocessors)
         schedule = _SCHEDULES[asked]
-        return sizes if schedule.proved_by_launch else (schedule, self.sizes["N"] % 2)
+        return sizes if schedule.proved_by_launch else (schedule, self.launched["N"] % 2)
 
 
 def signature(fusion: Fusion) -> str:
@@ -121,7 +127,7 @@ def prove(one: Ahead) -> None:
         compiled.program(one.sizes).require_proof(dict(values))
         return
     product = matmul.Matmul(one.kernel, one.policy, proof_seconds=one.proof_seconds)
-    product.proved(one.sizes, one.multiprocessors)
+    product.proved(one.launched, one.multiprocessors)
 
 
 # ---------------------------------------------------------------- the caller's side

@@ -123,7 +123,9 @@ class Backend:
         def compiled(graph: GraphModule, given: Sequence[Any]) -> Any:
             if isinstance(self.runner, ListingRunner):
                 products = products_alone(graph, set(), self.runner)
-                prove_ahead([*grouped(graph, self.runner, self.least, False)[2], *products], self.runner)
+                prove_ahead(
+                    [*grouped(graph, self.runner, self.least, timed=False)[2], *products], self.runner
+                )
                 return make_boxed_func(graph.forward)
             lowered, report = lower(graph, self.runner, self.least)
             self.report.graphs.append(report)

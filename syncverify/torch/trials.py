@@ -40,7 +40,7 @@ from syncverify.torch.worth import LEAST, gain_of, time_of
 log = logging.getLogger("syncverify.torch")
 
 #: Seconds that trials of a graph may take: some, and some for each node, as Inductor takes for it.
-_SECONDS, _SECONDS_OF_A_NODE = 3.0, 0.006
+_SECONDS, _SECONDS_OF_A_NODE = 2.0, 0.004
 #: Seconds for products alone whose groups were not taken. Nothing is compiled for them.
 ALONE_SECONDS = 2.0
 #: Seconds after which trials see again whether a proof has come.
@@ -96,7 +96,7 @@ def faster(
     fresh = [t for t in trials.values() if t.times is None and not t.why_not]
     known = [t for t in trials.values() if t.times is not None]
     begin_proofs([c for t in (*fresh, *known) for c in t.wanted], runner)
-    for trial in fresh:
+    for trial in sorted(fresh, key=lambda t: not t.of_a_library):  # those first that compile nothing
         _attempt(trial, failed, left, _time_plain)
         _with_proofs([trial], failed, left, runner)
     prove_ahead([c for t in known for c in t.wanted], runner)

@@ -41,7 +41,7 @@ def installed(archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.fixture
 def checks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The stages that were checked anew."""
+    """The stages that were checked again."""
     seen: list[str] = []
     plain = fusions.Program._check
 
