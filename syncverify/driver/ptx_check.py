@@ -43,6 +43,7 @@ from syncverify.driver.ptx_task import (
 from syncverify.driver.size_proposals import Bounds, proposed
 from syncverify.frontends.launch_facts import LaunchFacts
 from syncverify.frontends.ptx.analysis.counted_blocks import steering_counts, unfenced_count
+from syncverify.frontends.ptx.analysis.shared_polls import shared_polls
 from syncverify.frontends.ptx.flow.inline_calls import inlined
 from syncverify.frontends.ptx.isa.validate import checked
 from syncverify.frontends.ptx.launch.concretize import covered, numbers_of, sizes_at
@@ -152,6 +153,10 @@ def reports_of(task: Task, scope: ScopeKind) -> Iterator[KernelReport]:
         yield finished(_report(task.kernel, unknown(why, task.kernel.span), 0.0))
         return
     k, report = _checked(task.kernel)
+    polls = _shared_polls(k)
+    if polls:
+        yield finished(_waiting(k, report, polls[0]))
+        return
     if report.verdict is not Verdict.PROVED:
         yield finished(report)
     if scope is ScopeKind.ALL:
@@ -185,12 +190,45 @@ def proposed_sizes(task: Task, report: KernelReport) -> KernelReport:
 def _checked(k: CheckTask) -> tuple[CheckTask, KernelReport]:
     """The kernel and its report for the launch, if need be with what lies in shared memory as data."""
     report = _check(k)
-    if report.verdict is Verdict.UNKNOWN and causes_of(report.reason) & CAUSES[Step.CONTENTS_AS_DATA]:
+    contents = causes_of(report.reason) & CAUSES[Step.CONTENTS_AS_DATA] and not _shared_polls(k)
+    if report.verdict is Verdict.UNKNOWN and contents:
         as_data = replace(k, shared_contents=False, program=[], assumptions=[])
         again = _check(as_data)
         if again.verdict is not Verdict.UNKNOWN:
             return as_data, again
     return k, report
+
+
+def _shared_polls(k: CheckTask) -> list[int]:
+    """Waits in shared memory, which are no events."""
+    return shared_polls(k.program[0].flow) if k.program else []
+
+
+def _waiting(k: CheckTask, report: KernelReport, poll: int) -> KernelReport:
+    """The report of a kernel with a wait in shared memory: nothing is proved, for that it ends is not known.
+    What is wrong with it if all waits end is wrong if an execution does the harm."""
+    at = k.module.span(k.program[0].body[poll])
+    text = (
+        f"{at}: waits in shared memory for what another thread writes, which is not followed (that the other "
+        "thread goes on, and writes it, would have to be assumed); a barrier or an mbarrier would say it"
+    )
+    found = report
+    if report.verdict is not Verdict.REFUTED:
+        found = _check(replace(k, shared_contents=False, program=[], assumptions=[]))
+    suspect = found if found.verdict is Verdict.REFUTED else found.suspect
+    why = Reason(text, Cause.SHARED_CONTENTS)
+    note = Diagnostic("SV902", Severity.WARNING, why, at)
+    return replace(
+        report,
+        verdict=Verdict.UNKNOWN,
+        reason=why,
+        witness=None,
+        diagnostics=(note,),
+        refuted_system=None,
+        refuted_facts=None,
+        suspect=suspect or report.suspect,
+        undecided=k,
+    )
 
 
 def _every_size(k: CheckTask, report: KernelReport) -> KernelReport:

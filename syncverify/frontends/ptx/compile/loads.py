@@ -131,8 +131,8 @@ class Values(Text):
                 self.space["R"] = read_word
                 found = f"R(r, {address}, {size}, {type_[0] != 'u'}, {found})"
         if k in self.p.words:
-            self.space["W"] = read_alike
-            found = f"W(r, {k}, {size}, {type_[0] + str(more)!r}, {found})"
+            self.space["alike"] = read_alike
+            found = f"alike(r, {k}, {size}, {type_[0] + str(more)!r}, {found})"
         return found
 
     def _store(self, k: int, i: Instr) -> None:
