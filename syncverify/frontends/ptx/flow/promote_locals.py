@@ -9,7 +9,7 @@ piece of a depot at a fixed offset that is always loaded and stored with one wid
 becomes ``mov.b32 %depot+4, %r1`` and ``mov.b32 %r2, %depot+4``.
 
 **Why that changes nothing.** Each register is *clean* (made of no address of local memory), a *place* (one
-offset in one depot wherever it is written), or *loose* (made of an address, at an unknown offset). What is
+offset in one depot wherever it is written), or *derived* (made of an address, at an unknown offset). What is
 stored to a cell and loaded from it is followed like a register. Where an access to local memory is not at a
 place, or an address of a depot goes where it is not followed, all of that depot stays memory, and everything
 is followed again. What is left was followed under its own assumption that cells are registers. That holds by
@@ -49,14 +49,14 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Loose:
+class Derived:
     """Made of addresses of these depots."""
 
     depots: frozenset[str]
 
 
-#: What a register is: nothing yet (no write of it was seen), clean, a place, or loose.
-Value = None | bool | Place | Loose
+#: What a register is: nothing yet (no write of it was seen), clean, a place, or derived.
+Value = None | bool | Place | Derived
 CLEAN = True
 
 _ADDRESS = frozenset({"s64", "u64", "b64"})
@@ -94,7 +94,7 @@ class _Tracking:
     known: dict[str | Cell, Value] = field(default_factory=dict)
 
     def run(self) -> None:
-        """A least fixed point: each register rises from nothing over clean or a place to loose."""
+        """A least fixed point: each register rises from nothing over clean or a place to derived."""
         self.known.clear()
         changed = True
         while changed:
@@ -109,7 +109,7 @@ class _Tracking:
     def depots_of(self, value: Value) -> frozenset[str]:
         if isinstance(value, Place):
             return frozenset({value.depot})
-        return value.depots if isinstance(value, Loose) else frozenset()
+        return value.depots if isinstance(value, Derived) else frozenset()
 
     def of(self, op: Operand) -> Value:
         """What an operand is."""
@@ -165,19 +165,19 @@ class _Tracking:
             if isinstance(found[0], Place) and isinstance(i.operands[0], Reg):
                 return self._moved(i, found[0])
         parts = [self.of(Reg(name)) for name in sources(i)] + found
-        loose = frozenset().union(*map(self.depots_of, parts))
-        return Loose(loose) if loose else None if any(x is None for x in parts) else CLEAN
+        derived = frozenset().union(*map(self.depots_of, parts))
+        return Derived(derived) if derived else None if any(x is None for x in parts) else CLEAN
 
     def _moved(self, i: Instr, at: Place) -> Value:
         if i.op == "mov":
             return at
         if i.op == "cvta" and "local" in i.mods:
             back = "to" in i.mods
-            return replace(at, generic=not back) if at.generic == back else Loose(frozenset({at.depot}))
+            return replace(at, generic=not back) if at.generic == back else Derived(frozenset({at.depot}))
         step = i.operands[2] if i.op in ("add", "sub") and len(i.operands) == 3 else None
         if isinstance(step, Imm):
             return replace(at, offset=at.offset + (step.value if i.op == "add" else -step.value))
-        return Loose(frozenset({at.depot}) | self.depots_of(self.of(step) if step is not None else CLEAN))
+        return Derived(frozenset({at.depot}) | self.depots_of(self.of(step) if step is not None else CLEAN))
 
     def not_followed(self) -> Iterator[str | Cell]:
         """Depots of which an address goes where it is not followed, and cells that overlap others."""
@@ -250,8 +250,8 @@ def symbols(i: Instr) -> list[Operand]:
 def _join(a: Value, b: Value) -> Value:
     if a is None or b is None or a == b:
         return b if a is None else a
-    parts = [x for x in (a, b) if isinstance(x, Place | Loose)]
-    return Loose(frozenset().union(*(x.depots if isinstance(x, Loose) else {x.depot} for x in parts)))
+    parts = [x for x in (a, b) if isinstance(x, Place | Derived)]
+    return Derived(frozenset().union(*(x.depots if isinstance(x, Derived) else {x.depot} for x in parts)))
 
 
 def promoted(function: Function) -> Function:
