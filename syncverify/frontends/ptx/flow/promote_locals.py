@@ -116,7 +116,7 @@ class _Tracking:
         if isinstance(op, Reg):
             return self.known.get(op.name)
         if isinstance(op, Sym):
-            return Place(op.name, op.offset, False) if op.name in self.depots else CLEAN
+            return Place(op.name, op.offset, generic=False) if op.name in self.depots else CLEAN
         return CLEAN
 
     def place(self, i: Instr) -> Place | None:
