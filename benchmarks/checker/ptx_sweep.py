@@ -1,12 +1,13 @@
 """Random programs of PTX: the checker's verdicts beside executions of the text by the second reader.
 
     python benchmarks/checker/ptx_sweep.py --count 20000 [--first 0] [--set open] [--jobs 2] [--save DIR]
-        [--out FILE]
+        [--rows FILE] [--out FILE]
 
-A seed names its program for ever. A third are right, a third have a planted mistake, a third random edits.
-Wrong are: proved, and an execution does harm; refuted, and none of 130 executions does; not replayed, and one
-does. A proof that warns of a contested point at the line of the harm is ``contested``. Disagreements go to
-``--save`` with their launch facts, shrunk by ``--shrink``. What is unknown is counted by its reason.
+A seed names its program for ever. Sets: protocols, open, data, wgmma, boxes; ``all`` draws from each in turn.
+A third are right, a third have a planted mistake, a third random edits. Wrong are: proved, and an execution
+does harm; refuted, and none of 130 executions does; not replayed, and one does. A proof that warns of a
+contested point at the line of the harm is ``contested``. Disagreements go to ``--save`` with their facts,
+shrunk by ``--shrink``. What is unknown is counted by its reason.
 """
 
 from __future__ import annotations
@@ -142,11 +143,12 @@ def main() -> None:
     )
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--set", choices=SETS, default="protocols", help="which families")
+    parser.add_argument("--set", choices=[*SETS, "all"], default="protocols", help="which families")
     parser.add_argument("--each", type=float, default=20.0, help="seconds of the checker for one program")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=0.0, help="stop after this many seconds")
     parser.add_argument("--save", type=Path)
+    parser.add_argument("--rows", type=Path, help="each row as it comes, a line of JSON each")
     parser.add_argument("--shrink", action="store_true")
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
@@ -156,6 +158,9 @@ def main() -> None:
     work = partial(run_many, set_=args.set, seconds=args.each)
     for some in judged(work, chunks, args.jobs, args.seconds or None):
         rows += some
+        if args.rows:
+            with args.rows.open("a") as kept:
+                kept.writelines(json.dumps(vars(r)) + "\n" for r in some)
         for row in filter(disagrees, some):
             print(vars(row), flush=True)
             if args.save:

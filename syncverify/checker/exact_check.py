@@ -29,7 +29,7 @@ from syncverify.checker.happens_before.run import (
 )
 from syncverify.checker.happens_before.vector_clocks import ColumnsExhausted
 from syncverify.checker.outcome import Budget, Outcome
-from syncverify.model.events import System
+from syncverify.model.events import LaneSplit, System
 
 __all__ = ["Budget", "Outcome", "check"]
 
@@ -37,6 +37,14 @@ __all__ = ["Budget", "Outcome", "check"]
 FORCED_RELEASES = 10_000
 #: Consequences listed under one error.
 MOST_NOTES = 8
+
+
+class _FinerSystem(Exception):  # noqa: N818 -- control flow, not an error
+    """Classes that were let through after a hang disagree: the system to judge instead."""
+
+    def __init__(self, system: System) -> None:
+        super().__init__()
+        self.system = system
 
 
 def check(system: System, policy: Policy = Policy.PRACTICAL, budget: Budget = Budget()) -> Outcome:  # noqa: B008
@@ -53,6 +61,8 @@ def check(system: System, policy: Policy = Policy.PRACTICAL, budget: Budget = Bu
                 break
             except ColumnsExhausted:
                 slack *= 2
+            except _FinerSystem as finer:
+                system = finer.system
     except (Unmodelled, TooManyEvents) as e:
         outcome = _undecided(system, e, budget, time.perf_counter() - start)
         if isinstance(e, TooManyEvents):
@@ -173,7 +183,10 @@ def _let_through(run: Run) -> Failure | None:
     run.met_alone = {w.cls for w in waiting if w.kind == "meet"}
     run.max_events = min(run.max_events, end + AFTER_HARM)
     with suppress(Unmodelled, TooManyEvents):  # let through, they may come to what nobody can follow
-        release_blocked(run, FORCED_RELEASES)
+        try:
+            release_blocked(run, FORCED_RELEASES)
+        except LaneSplit as split:  # of the classes of this run, which may be more than the caller's
+            raise _FinerSystem(run.system.refined(split)) from None
     check_end(run)
     return hang_failure(run, waiting, end)
 

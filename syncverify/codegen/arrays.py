@@ -107,8 +107,7 @@ _ML_DTYPES = {"bf16": "bfloat16", "e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2"
 def empty_like(model: DeviceArray, shape: tuple[int, ...], dtype: str) -> Any:
     """A new array of the same library and device."""
     if model.library == "torch":
-        torch = sys.modules["torch"]
-        return torch.empty(shape, dtype=getattr(torch, _TORCH[dtype]), device=model.owner.device)
+        return empty_torch(shape, dtype, model.owner.device)
     if model.library == "cupy":
         cupy = sys.modules["cupy"]
         if dtype not in _CUPY:
@@ -121,6 +120,12 @@ def empty_like(model: DeviceArray, shape: tuple[int, ...], dtype: str) -> Any:
             return np.empty(shape, dtype=getattr(ml_dtypes, _ML_DTYPES[dtype]))
         return np.empty(shape, dtype=_CUPY[dtype])
     raise InputError(f"cannot create {model.library} arrays: pass out=")
+
+
+def empty_torch(shape: tuple[int, ...], dtype: str, device: Any) -> Any:
+    """A new array of torch, which the caller's arrays have loaded."""
+    torch = sys.modules["torch"]
+    return torch.empty(shape, dtype=getattr(torch, _TORCH[dtype]), device=device)
 
 
 def current_stream(model: DeviceArray) -> int:

@@ -6,9 +6,12 @@ refutation allow (``driver.drawn_launch``). What comes of it:
     harm is seen                                    refuted: replayed
     executions end, and none of them does harm      unknown, with the finding as a warning
     the reader cannot execute it, or not so far     refuted, with the reason
+    the time of the check is over before            unknown, with the finding (``driver.explained``)
     the strict policy asks for more than harm       the same
 
 What is undecided because data decides about an access is executed too: if it does harm, that refutes it.
+Where data places the access, the harm has to come whatever contract the data keeps to
+(``driver.input_harm``).
 """
 
 from __future__ import annotations
@@ -18,10 +21,12 @@ from dataclasses import replace
 
 from syncverify.base.deadline import OutOfBudgetError
 from syncverify.base.diagnostics import KernelReport, Policy, Replay, Replayed, Severity, Verdict
-from syncverify.base.reason import Cause, Reason
+from syncverify.base.reason import Cause
 from syncverify.base.source import Span
 from syncverify.checker.prover.strategy import REPLAY, ReplayEffort
 from syncverify.driver.drawn_launch import DRAWS, NoLaunchError, drawn_launch
+from syncverify.driver.sought import placed_by_data, sought
+from syncverify.driver.unconfirmed import unconfirmed
 from syncverify.frontends.ptx.syntax.nodes import Module
 from syncverify.simulate.ptx import Harm, Place
 from syncverify.simulate.ptx.confirm import Confirmed, Limits, confirm
@@ -37,30 +42,13 @@ def confirmed(report: KernelReport, module: Module, effort: ReplayEffort = REPLA
     start = time.perf_counter()
     replay = _replayed(report, module, effort)
     report = replace(report, replay=replay, seconds=report.seconds + time.perf_counter() - start)
-    first = next((d for d in report.diagnostics if d.severity is Severity.ERROR), None)
     if replay.outcome is not Replayed.NOT_REPRODUCED:
         return report
     if report.policy is Policy.STRICT:
         why = f"it decides contested points as the practical policy does, and sees no harm in {replay.detail}"
         return replace(report, replay=Replay(Replayed.IMPOSSIBLE, why))
-    finding = "" if first is None else f": {first.message}"
-    reason = Reason(
-        f"the second reader executes the kernel and sees no harm ({replay.detail}){finding}",
-        Cause.NOT_REPLAYED,
-    )
-    softer = tuple(
-        replace(d, severity=Severity.WARNING) if d.severity is Severity.ERROR else d
-        for d in report.diagnostics
-    )
-    return replace(
-        report,
-        verdict=Verdict.UNKNOWN,
-        reason=reason,
-        diagnostics=softer,
-        witness=None,
-        refuted_system=None,
-        refuted_facts=None,
-    )
+    why = f"the second reader executes the kernel and sees no harm ({replay.detail})"
+    return unconfirmed(report, why, Cause.NOT_REPLAYED)
 
 
 def _suspected(report: KernelReport, module: Module, effort: ReplayEffort) -> KernelReport:
@@ -73,6 +61,9 @@ def _suspected(report: KernelReport, module: Module, effort: ReplayEffort) -> Ke
     seconds = report.seconds + time.perf_counter() - start
     if replay.outcome is not Replayed.REPRODUCED:
         return replace(report, seconds=seconds)
+    if report.undecided is not None and placed_by_data(report.undecided, _lines(found, module, others=True)):
+        # an input that keeps to no contract may be behind it
+        return sought(replace(report, seconds=seconds), module)
     return replace(found, replay=replay, seconds=seconds)
 
 
@@ -83,8 +74,7 @@ def _replayed(report: KernelReport, module: Module, effort: ReplayEffort) -> Rep
     function = next(f for f in module.functions if f.name == report.name and f.entry)
     steps = [step_of(s.agent, s.code_line or s.span.line) for s in witness.steps]
     limits = Limits(effort.steps, effort.each, effort.executions)
-    places = {d.span for d in report.diagnostics if d.severity is Severity.ERROR}
-    lines = {i.line for i in function.body if module.span(i) in places} | {s.line for s in steps[-1:]}
+    lines = _lines(report, module) | {s.line for s in steps[-1:]}
     try:
         found = confirm(
             module,
@@ -107,6 +97,14 @@ def _replayed(report: KernelReport, module: Module, effort: ReplayEffort) -> Rep
     if found.harm is not None:
         return Replay(Replayed.REPRODUCED, f"{_described(found.harm, module)}, under {found.how}")
     return _nothing_seen(found)
+
+
+def _lines(report: KernelReport, module: Module, *, others: bool = False) -> set[int]:
+    """The lines of the text where a report's errors are; ``others``: and those that they name beside."""
+    function = next(f for f in module.functions if f.name == report.name and f.entry)
+    errors = [d for d in report.diagnostics if d.severity is Severity.ERROR]
+    places = {d.span for d in errors} | {x.span for d in errors if others for x in d.related}
+    return {i.line for i in function.body if module.span(i) in places}
 
 
 def _nothing_seen(found: Confirmed) -> Replay:

@@ -5,28 +5,21 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
-from syncverify.base.diagnostics import (
-    KernelReport,
-    Policy,
-    Replay,
-    Replayed,
-    Severity,
-    Verdict,
-)
+from syncverify.base.diagnostics import KernelReport, Policy, Severity, Verdict
+from syncverify.base.reason import Cause
 from syncverify.checker.explain.repairs import repair
 from syncverify.checker.outcome import Budget
 from syncverify.driver.shown_repairs import with_repair
+from syncverify.driver.unconfirmed import unconfirmed
 from syncverify.driver.verdicts import run_system
 
 
 def bare(report: KernelReport, replays: bool = False) -> KernelReport:
-    """A report without what only later steps need. ``replays``: its witness is yet to be replayed."""
-    replay = report.replay
-    if replays and report.refuted_facts is not None and report.verdict is Verdict.REFUTED:
-        replay = Replay(Replayed.IMPOSSIBLE, "the check was ended before")
-    return replace(
-        report, refuted_system=None, refuted_facts=None, suspect=None, undecided=None, replay=replay
-    )
+    """A report without what only later steps need. ``replays``: its witness is yet to be replayed, so it
+    refutes nothing if the check is ended here."""
+    if replays and report.refuted_facts is not None and report.policy is not Policy.STRICT:
+        report = unconfirmed(report, "the replay of a finding was not ended", Cause.NOT_REPLAYED)
+    return replace(report, refuted_system=None, refuted_facts=None, suspect=None, undecided=None)
 
 
 def explained(report: KernelReport, policy: Policy) -> KernelReport:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import syncverify
+from syncverify.base.deadline import OutOfTimeError
 from syncverify.base.diagnostics import KernelReport, Policy, Replayed, ScopeKind, Severity, Verdict
 from syncverify.base.reason import Cause, has
 from syncverify.checker.outcome import Outcome
@@ -90,6 +91,31 @@ def test_a_replay_that_cannot_end_leaves_a_refutation() -> None:
         Replayed.IMPOSSIBLE,
         True,
     )
+
+
+def test_time_that_is_over_before_the_replay_refutes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The verdict does not hang on how fast a machine is: what was not replayed is shown, and unknown."""
+
+    def late(*_: object) -> None:
+        raise OutOfTimeError(1.0)
+
+    monkeypatch.setattr("syncverify.driver.confirmed.confirm", late)
+    (report,) = syncverify.check(ONE)
+    assert report.verdict is Verdict.UNKNOWN
+    assert "not ordered" in str(report.reason) or "fence" in str(report.reason)
+    assert {d.severity for d in report.diagnostics if d.rule == "SV101"} == {Severity.WARNING}
+    (strict,) = syncverify.check(ONE, policy="strict")
+    assert strict.verdict is Verdict.REFUTED
+
+
+def test_few_executions_count_where_each_launch_has_followed_the_witness() -> None:
+    report, _ = unconfirmed(ONE)
+    good = read_source(CORPUS / "ptx" / "one_fence.good.ptx").module
+    assert good is not None
+    # 3 launches of some 230 warp instructions each
+    found = confirmed(report, good, replace(REPLAY, steps=500, executions=3))
+    assert found.verdict is Verdict.UNKNOWN
+    assert found.replay is not None and "3 executions" in found.replay.detail
 
 
 def test_an_instruction_that_the_reader_does_not_know_leaves_a_refutation(tmp_path: Path) -> None:

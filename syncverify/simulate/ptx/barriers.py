@@ -295,39 +295,3 @@ def _griddepcontrol(c: Context, i: Instr) -> Step:
         return None
 
     return c.masked(run)
-
-
-@builder("setmaxnreg", together=True)
-def _setmaxnreg(c: Context, i: Instr) -> Step:
-    amount = c.source(i.operands[0], 32)
-    up = "inc" in i.mods
-
-    def change(f: Fragment) -> Next:
-        m = f.warp.machine
-        warp, block = f.warp, f.warp.block
-        n = int(f.R[amount][0])
-        if not 24 <= n <= 256 or n % 8:
-            raise m.undefined(f, f"setmaxnreg of {n}: not in 24 to 256 by 8", "setmaxnreg")
-        if up and warp.registers > n:
-            raise m.undefined(f, f"setmaxnreg.inc to {n} with {warp.registers} registers", "setmaxnreg")
-        if not up and warp.registers < n:
-            raise m.undefined(f, f"setmaxnreg.dec to {n} with {warp.registers} registers", "setmaxnreg")
-        warp.setmaxnreg.append((m.line(f), n))
-        group = [w for w in block.warps if w.number // 4 == warp.number // 4]
-        turn = len(warp.setmaxnreg) - 1
-        for other in group:
-            if len(other.setmaxnreg) > turn and other.setmaxnreg[turn] != warp.setmaxnreg[turn]:
-                raise m.undefined(f, "warps of one warpgroup execute different setmaxnreg", "setmaxnreg")
-        need = (n - warp.registers) * LANES
-
-        def take() -> Next:
-            block.free_registers -= need
-            warp.registers = n
-            m.version += 1
-            return f.pc + 1
-
-        if need <= block.free_registers or not up:
-            return take()
-        return f.block(lambda: need <= block.free_registers, take)
-
-    return lambda f: f.warp.machine.whole_warp(f, change, "setmaxnreg by a part of the warp")

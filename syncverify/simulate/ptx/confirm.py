@@ -40,18 +40,20 @@ class Limits:
 class Confirmed:
     """``harm`` was seen under the schedule ``how``; or none was, in ``ended`` executions that ended.
 
-    ``why``: what kept executions from ending, empty if nothing did.
+    ``why``: what kept executions from ending, empty if nothing did. ``followed``: the witness's schedule came
+    to an end in every launch.
     """
 
     harm: Harm | None
     how: str = ""
     ended: int = 0
     why: str = ""
+    followed: bool = False
 
     @property
     def ran(self) -> bool:
         """Whether it says something that no harm was seen."""
-        return self.harm is not None or self.ended >= FEWEST
+        return self.harm is not None or self.ended >= FEWEST or self.followed
 
 
 def confirm(
@@ -74,7 +76,7 @@ def confirm(
     ``counts``: whether harm counts, instead of the claim.
     """
     made: dict[int, tuple[Loaded, Launch]] = {}
-    spent = ended = 0
+    spent = ended = number = 0
     why = ""
     for number in range(limits.executions):
         check_time()
@@ -101,7 +103,7 @@ def confirm(
         if spent >= limits.steps:
             why = why or f"{ended} executions take {spent:,} warp instructions"
             break
-    return Confirmed(None, "", ended, why)
+    return Confirmed(None, "", ended, why, bool(steps) and number >= launches - 1 and ended > number)
 
 
 def _schedule(number: int, launches: int, steps: Sequence[Step], elected: int) -> tuple[Schedule, str]:

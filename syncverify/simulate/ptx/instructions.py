@@ -12,4 +12,5 @@ from syncverify.simulate.ptx import (  # noqa: F401
     matrix,
     mbarriers,
     ordering,
+    register_pool,
 )

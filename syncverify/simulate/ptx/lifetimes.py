@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from syncverify.simulate.ptx import barriers
-from syncverify.simulate.ptx.harm import Kind, Place
+from syncverify.simulate.ptx import barriers, register_pool
 from syncverify.simulate.ptx.program import registers_in
 from syncverify.simulate.ptx.types import Lanes
 
@@ -50,7 +49,7 @@ def warp_left(m: Machine, warp: Warp) -> None:
 
 def block_left(m: Machine, block: Block) -> None:
     """A block has ended: no copy may still come to its memory; warpgroups changed registers as one."""
-    _registers_changed_as_one(m, block)
+    register_pool.changed_as_one(m, block)
     own = slice(block.first_thread, block.first_thread + block.threads)
     for (agent, epoch), line in block.pushes:
         if not (m.clocks.know[0, own, agent] >= epoch).any():
@@ -65,22 +64,6 @@ def block_left(m: Machine, block: Block) -> None:
             assert f is not None
             raise m.undefined(
                 f, f"the block exits before the copy of line {op.line} has landed", "cp.async.bulk"
-            )
-
-
-def _registers_changed_as_one(m: Machine, block: Block) -> None:
-    """All warps of a warpgroup execute the same ``setmaxnreg``: none has executed more than another."""
-    for warp in block.warps:
-        group = [w for w in block.warps if w.number // 4 == warp.number // 4]
-        least = min(len(w.setmaxnreg) for w in group)
-        if len(warp.setmaxnreg) > least:
-            line, n = warp.setmaxnreg[least]
-            missing = [w.number for w in group if len(w.setmaxnreg) == least]
-            raise m.harm(
-                Kind.UNDEFINED,
-                Place(line, block.number, warp.number),
-                f"setmaxnreg to {n} by a part of the warpgroup: warps {missing} do not execute it",
-                "setmaxnreg",
             )
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from syncverify.simulate.ptx.matrix import Warpgroup
     from syncverify.simulate.ptx.mbarriers import MBarrier
     from syncverify.simulate.ptx.program import Compiled
+    from syncverify.simulate.ptx.register_pool import RegisterRequest
     from syncverify.simulate.ptx.settle import Pending
 
 #: What a step returns: the next program counter, None for the next instruction, BLOCKED or GONE.
@@ -96,7 +97,7 @@ class Warp:
     )  # register -> whose it is, in flight
     touched: set[int] = field(default_factory=set)  # registers of wgmma written since the last wgmma.fence
     fenced: bool = False
-    setmaxnreg: list[tuple[int, int]] = field(default_factory=list)
+    setmaxnreg: list[RegisterRequest] = field(default_factory=list)
     threads: Lanes = field(default_factory=lambda: np.zeros(0, np.int64))
     special: dict[str, Lanes] = field(default_factory=dict)
     operands: dict[int, int] = field(default_factory=dict)  # register of an operand -> wgmma in flight

@@ -125,16 +125,6 @@ PAIRS = {
         Kind.RACE,
     ),
     "trap": (TILE + "@!%p1 trap;", TILE + "setp.gt.u32 %p3, %r1, 99; @%p3 trap;", Kind.TRAP),
-    "setmaxnreg beyond the pool": (
-        TILE + "setmaxnreg.inc.sync.aligned.u32 256;",
-        TILE + "setmaxnreg.dec.sync.aligned.u32 64;",
-        Kind.HANG,
-    ),
-    "setmaxnreg by a part of the warpgroup": (
-        TILE + "setp.lt.u32 %p3, %r1, 32; @%p3 bra E; setmaxnreg.dec.sync.aligned.u32 64; E:",
-        TILE + "setp.lt.u32 %p3, %r1, 64; @!%p3 bra E; setmaxnreg.dec.sync.aligned.u32 64; E:",
-        Kind.UNDEFINED,
-    ),
 }  # fmt: skip
 
 

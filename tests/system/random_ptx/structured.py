@@ -111,7 +111,7 @@ class Maker:
                 ways.append((4, lambda: self.branch(depth, uniform)))
                 ways.append((1.5, lambda: self.loop(depth, uniform)))
             if not self.breaks and not self.fewer:
-                ways.append((0.5, self.leave))
+                ways.append((0.5, lambda: self.leave(uniform)))
             if self.breaks and (uniform or not self.meets[-1]):
                 ways.append((0.4, lambda: self.stop(uniform)))
             weights = [x for x, _ in ways]
@@ -210,10 +210,10 @@ class Maker:
             f"{draw.choice(['add.u32', 'xor.b32', 'mul.lo.u32', 'min.u32'])} {a}, {b}, {draw.randint(1, 9)};"
         )
 
-    def leave(self) -> None:
-        """Threads return early."""
+    def leave(self, uniform: bool = True) -> None:
+        """Threads return early. Within a side that some take, what is uniform still parts them."""
         w = self.w
-        p, kind = self.condition(w.chance(0.2))
+        p, kind = self.condition(w.chance(0.2) and uniform)
         how = w.draw.choice([f"bra {self.exit};", "ret;", "exit;"])
         w.emit(f"@{p} {how}")
         if kind == THREAD:

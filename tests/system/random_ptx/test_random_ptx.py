@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
+
 import pytest
 
 from syncverify.base.source import InputError
+from syncverify.checker.happens_before.handlers import async_operations
+from syncverify.frontends.ptx.analysis.address_ranges import AddressRanges
+from syncverify.frontends.ptx.exec.context import ClassContext
+from syncverify.frontends.ptx.launch import tensormap_boxes
+from syncverify.frontends.ptx.launch.tensormap_box_run import BoxFindings
+from syncverify.frontends.ptx.launch.tensormap_box_solve import Solution, solve
 from syncverify.simulate.ptx.syntax import parse
+from tests.system.random_ptx.boxes import BOX_FAMILIES, boxes
+from tests.system.random_ptx.data_words import DATA_FAMILIES, bins, rows
 from tests.system.random_ptx.families import FAMILIES
 from tests.system.random_ptx.generate import program
 from tests.system.random_ptx.judge import executed, judge
 from tests.system.random_ptx.open_sizes import OPEN_FAMILIES, sides
+from tests.system.random_ptx.warpgroups import WARPGROUP_FAMILIES
 from tests.system.random_ptx.writer import Writer
 
 #: What the front end does not judge yet, each with a seed.
@@ -47,6 +59,71 @@ def test_both_sides_agree_on_what_open_sizes_steer() -> None:
 @pytest.mark.parametrize("first", range(2000, 3000, 100))
 def test_both_sides_agree_on_more_of_what_open_sizes_steer(first: int) -> None:
     assert disagreements(range(first, first + 100), "open", 4) == []
+
+
+@pytest.mark.parametrize(("set_", "count"), [("data", 7), ("wgmma", 4), ("boxes", 5)])
+def test_both_sides_agree_on_what_data_steers_and_what_warpgroups_name(set_: str, count: int) -> None:
+    assert disagreements(range(1000, 1000 + count), set_, 4) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("set_", ["data", "wgmma", "boxes"])
+@pytest.mark.parametrize("first", range(2000, 3000, 100))
+def test_both_sides_agree_on_more_of_these(set_: str, first: int) -> None:
+    assert disagreements(range(first, first + 100), set_, 4) == []
+
+
+def test_a_place_out_of_bounds_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bins behind a mask that is too wide: proved, if nobody asked how far the mask lets data reach."""
+    made = bins(Writer(41, "a mask of a bit more"))
+    assert judge(made).kind == "unknown, harm"
+    monkeypatch.setattr(AddressRanges, "reached", lambda *_: None)
+    assert judge(made).kind == "wrong proof"
+
+
+@pytest.mark.slow
+def test_a_branch_that_lanes_do_not_agree_on_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bounds that each thread reads for itself, if one answer were taken for all of a warp."""
+    made = rows(Writer(145, "bounds of each thread"))
+    assert judge(made).kind != "wrong proof"
+    monkeypatch.setattr("syncverify.driver.sought.by_data", lambda _: False)
+    monkeypatch.setattr(ClassContext, "any_answer", lambda c, *_: c._any(1) if c.tables.any_data else None)
+    assert judge(made).kind == "wrong proof"
+
+
+@pytest.mark.parametrize("seed", [13, 41])
+def test_operands_that_nobody_compares_would_be_noticed(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = program(seed, "wgmma")
+    assert made.mistake and judge(made).kind == "agree"
+    monkeypatch.setattr(async_operations, "_same_operands", lambda *_: None)
+    assert judge(made).kind == "wrong proof"
+
+
+def test_a_box_that_does_not_follow_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two blocks copy by one map into one slot: its box would be twice too large, counted once."""
+    made = boxes(Writer(8))
+    assert judge(made).kind == "agree"
+
+    def once(found: BoxFindings, variables: Iterable[int] = ()) -> Solution:
+        equations, certain = (
+            [replace(e, boxes=tuple((m, 1) for m, _ in e.boxes)) for e in some]
+            for some in (found.equations, found.certain)
+        )
+        return solve(replace(found, equations=equations, certain=certain), variables)
+
+    monkeypatch.setattr(tensormap_boxes, "solve", once)
+    assert judge(made).kind == "no harm found"
+
+
+MORE = DATA_FAMILIES | WARPGROUP_FAMILIES | BOX_FAMILIES
+
+
+@pytest.mark.parametrize("family", MORE)
+def test_right_programs_of_the_other_sets_do_no_harm(family: str) -> None:
+    for seed in range(2):
+        made = MORE[family](Writer(seed))
+        harm, how = executed(made, range(4))
+        assert how == "none", (seed, harm)
 
 
 @pytest.mark.parametrize("seed", [2, 5, 7, 9])

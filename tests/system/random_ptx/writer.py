@@ -41,8 +41,15 @@ class Held:
     word: int
 
 
-#: A parameter: a number, a size that is open, a pointer to a counter, None for any other pointer.
-Parameter = int | Open | Held | None
+@dataclass(frozen=True)
+class Mapped:
+    """A tensor map of which the checker is not told the box; executions have one of so many bytes."""
+
+    bytes: int
+
+
+#: A parameter: a number, an open size, a pointer to a counter, a tensor map, None for any other pointer.
+Parameter = int | Open | Held | Mapped | None
 
 
 @dataclass
@@ -61,18 +68,19 @@ class Program:
     family: str
     seed: int
     grids: tuple[int, ...] = ()
+    by_data: bool = False  # what the input holds steers
 
     @property
     def facts(self) -> dict[str, object]:
         """The launch facts: an open size has a name and no number."""
-        given = {str(i): _fact(i, p) for i, p in enumerate(self.params)}
+        given = {str(i): _fact(i, p) for i, p in enumerate(self.params) if not isinstance(p, Mapped)}
         grid = "BLOCKS" if self.grids else self.cluster
         return {"block": [self.block], "grid": [grid], "cluster": [self.cluster], "params": given}
 
     @property
     def is_open(self) -> bool:
         """Whether something that steers has no number."""
-        return bool(self.grids) or any(isinstance(p, Open) for p in self.params)
+        return self.by_data or bool(self.grids) or any(isinstance(p, Open) for p in self.params)
 
 
 def _fact(i: int, p: Parameter) -> object:
@@ -85,6 +93,12 @@ def _fact(i: int, p: Parameter) -> object:
         case Open():
             return {"u32": f"N{i}"}
     return {"u32": p}
+
+
+def _declared(name: str, p: Parameter) -> str:
+    if isinstance(p, Mapped):
+        return f".param .align 64 .b8 {name}[128]"
+    return f".param .u{64 if p is None or isinstance(p, Held) else 32} {name}"
 
 
 @dataclass
@@ -153,6 +167,13 @@ class Writer:
         self.params.append(Held(0))
         d = self.fresh("d")
         self.emit(f"ld.param.u64 {d}, [k_p{len(self.params) - 1}];")
+        return d
+
+    def tensor_map(self, size: int) -> str:
+        """A register with the address of a tensor map whose box has so many bytes."""
+        self.params.append(Mapped(size))
+        d, place = self.fresh("d"), self.fresh("d")
+        self.emit(f"mov.b64 {place}, k_p{len(self.params) - 1};", f"cvta.param.u64 {d}, {place};")
         return d
 
     def chance(self, p: float) -> bool:
@@ -376,16 +397,16 @@ class Writer:
             store += [f"mov.u32 %tv, {value};", line.replace("VALUE", "%tv")]
         body = "\n    ".join(x for line in self.lines for x in (store if line == "TABLE" else [line]))
         shared = "\n".join(f"    .shared .align {a} .b8 {n}[{s}];" for n, s, a in self.shared)
-        wide = [64 if p is None or isinstance(p, Held) else 32 for p in self.params]
-        params = ", ".join(f".param .u{n} k_p{i}" for i, n in enumerate(wide))
+        params = ", ".join(_declared(f"k_p{i}", p) for i, p in enumerate(self.params))
         c = self.counts
+        floats = "    .reg .f32 %a<4>;\n" if "%a0" in body else ""
         text = f"""{HEADER}{FUNCTION if self.calls else ""}.visible .entry k({params})
 {{
     .reg .pred %p<{c.get("p", 0) + 1}>;
     .reg .b16 %h<{c.get("h", 0) + 1}>;
     .reg .b32 %r<{c.get("r", 0) + 1}>, %thr, %lane, %warp, %tv;
     .reg .b64 %rd<{c.get("d", 0) + 1}>, %in, %out;
-    .local .align 8 .b8 spill[64];
+{floats}    .local .align 8 .b8 spill[64];
 {shared}
     ld.param.u64 %in, [k_p0];
     ld.param.u64 %out, [k_p1];

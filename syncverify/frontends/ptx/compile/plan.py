@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, cached_property
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 from syncverify.base.kernel_names import base_name
 from syncverify.base.source import Span
 from syncverify.frontends.ptx.analysis.access_runs import joined
+from syncverify.frontends.ptx.analysis.address_ranges import AddressRanges, Interval
 from syncverify.frontends.ptx.analysis.atomic_counters import adds_one, counting, loads_word, unwritten
 from syncverify.frontends.ptx.analysis.block_groups import BlockGroups, without_address
 from syncverify.frontends.ptx.analysis.collectives import Collectives, is_collective
@@ -131,6 +132,8 @@ class Plan:
         self.together = Together()
         #: blocks that agents of this program are taken not to come to
         self.stops: frozenset[int] = frozenset()
+        #: blocks between branches and their joins that agents came past as one class
+        self.merged: set[int] = set()
         self.reads = holds or words  # what lies in global memory may be known wherever it is read
         self._write(self._what_is_followed(), sized=False)
 
@@ -330,6 +333,17 @@ class Plan:
             return EVERY if k is None else found.stored(k)
 
         return cache(of)
+
+    def reached(self, block: Sequence[int], shared: Mapping[str, int]) -> Callable[[int], Interval | None]:
+        """By the site of an access to shared memory, the addresses that it may begin at."""
+        found = AddressRanges(self.flow, shared, block)
+
+        @cache
+        def of(site: int) -> Interval | None:
+            k = self._instruction(site)
+            return None if k is None else found.reached(k)
+
+        return of
 
     def spread(self, block: Sequence[int]) -> Callable[[Iterable[str], int | None], int]:
         """What registers vary with, in blocks of a shape, where the block of a site reads them."""

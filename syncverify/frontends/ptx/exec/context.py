@@ -100,8 +100,22 @@ class ClassContext:
         if not data or t.certain or self.ctas > 1 or len(t.widths) > 1:
             raise Opaque(why)
         t.doubt(site, why)
-        t.data_addressed.add(site)
+        if not self._stays_inside(site, bits, why):
+            t.data_addressed.add(site)
         return not t.sure
+
+    def _stays_inside(self, site: int, bits: int, why: str) -> bool:
+        """Whether an access that data places is aligned and inside, as the kernel bounds it; Opaque where its
+        bounds allow more, False where it has none."""
+        reached = self.tables.reached(site)
+        size = bits // 8
+        if reached is None or not size:
+            return False
+        start, end = self.shared_start, self.shared_end
+        if reached.low < start or reached.high + size > end or reached.low % size or reached.step % size:
+            places = f"{reached.low}..{reached.high + size - 1}, by {reached.step}, of {start}..{end - 1}"
+            raise Opaque(Reason(f"data may place this access at bytes {places}: {why}", parts=(why,)))
+        return True
 
     def footprint(self, fp: Footprint) -> int:
         if self.first and fp.memory >= 0:

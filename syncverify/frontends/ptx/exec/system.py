@@ -93,6 +93,7 @@ class PtxSystem:
             tables.data_addressed = program.data_addressed
             tables.vary_with(program.varies(launch.block))
             tables.spread = program.spread(launch.block)
+            tables.reached = program.reached(launch.block, tables.layout.shared)
             tables.any_data, tables.threads = program.any_data and launch.space is not None, launch.threads
             kept = program.steers and not tables.any_data
             tables.certain = kept or tables.tracks or program.moves

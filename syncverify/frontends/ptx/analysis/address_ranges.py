@@ -1,0 +1,225 @@
+"""Bytes that an address of shared memory may reach, where data makes it and the kernel bounds the data.
+
+An interval of a value follows from masks, narrow loads, shifts, remainders, minima, and arithmetic on these
+with constants. Nothing is known of a value that may leave its 32 bits on the way, or that a loop makes of
+itself. An example: of ``and r, x, 31; shl r, r, 2; mov b, bins; add r, r, b`` the interval is that of 32
+words from ``bins`` on, whatever ``x`` is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import gcd
+
+from syncverify.frontends.ptx.flow.control_flow import Flow
+from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Mem, Operand, Reg, Special, Sym
+from syncverify.frontends.ptx.syntax.types import kind, width
+
+_WORD = 1 << 32
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """Numbers ``low``, ``low + step``, ... up to ``high``; ``step`` 0: one number."""
+
+    low: int
+    high: int
+    step: int = 1
+
+    def plus(self, other: Interval) -> Interval:
+        return Interval(self.low + other.low, self.high + other.high, gcd(self.step, other.step))
+
+    def times(self, n: int) -> Interval:
+        return Interval(self.low * n, self.high * n, self.step * n)
+
+    def united(self, other: Interval) -> Interval:
+        step = gcd(gcd(self.step, other.step), abs(self.low - other.low))
+        return Interval(min(self.low, other.low), max(self.high, other.high), step)
+
+
+Known = Interval | None
+
+
+def _one(n: int) -> Interval:
+    return Interval(n, n, 0)
+
+
+class AddressRanges:
+    """Intervals of a function's registers. ``shared``: the places of its variables. ``block``: its shape."""
+
+    def __init__(self, flow: Flow, shared: Mapping[str, int], block: Sequence[int]) -> None:
+        self.flow, self.shared = flow, shared
+        threads = block[0] * block[1] * block[2]
+        self.specials = {f"%tid.{x}": Interval(0, n - 1) for x, n in zip("xyz", block, strict=True)}
+        self.specials["%laneid"] = Interval(0, min(threads, 32) - 1)
+        self._versions: dict[int, Known] = {}
+
+    def reached(self, k: int) -> Known:
+        """The addresses that an access to shared memory may begin at."""
+        place = next((x for x in self.flow.body[k].operands if isinstance(x, Mem)), None)
+        base = None if place is None else self._of(place.base, k)
+        return None if base is None or place is None else base.plus(_one(place.offset))
+
+    def _of(self, x: Operand, k: int) -> Known:
+        match x:
+            case Imm(value):
+                return _one(value)
+            case Sym(name, offset) if name in self.shared:
+                return _one(self.shared[name] + offset)
+            case Special(name):
+                return self.specials.get(name)
+            case Reg(name):
+                return self._version(self.flow.versions.read(name, k))
+        return None
+
+    def _version(self, v: int) -> Known:
+        if v in self._versions:
+            return self._versions[v]
+        self._versions[v] = None  # of what it makes itself, nothing is known
+        self._versions[v] = found = self._made(v)
+        return found
+
+    def _made(self, v: int) -> Known:
+        versions = self.flow.versions
+        k = versions.writer[v]
+        if k < 0:
+            return None if versions.is_unset(v) else _union([self._version(x) for _, x in versions.merged(v)])
+        i = self.flow.body[k]
+        found = self._result(i, k) if i.operands[:1] == (Reg(versions.name[v]),) else None
+        if i.guard is not None:
+            found = _union([found, self._version(versions.read(versions.name[v], k))])
+        return found if found is not None and 0 <= found.low and found.high < _WORD else None
+
+    def _result(self, i: Instr, k: int) -> Known:
+        type_ = i.mods[-1] if i.mods else ""
+        if i.op in ("ld", "ldu"):
+            narrow = kind(type_) in "ub" and width(type_) < 32
+            return Interval(0, (1 << width(type_)) - 1) if narrow else None
+        rule = _RULES.get(i.op)
+        if rule is None or kind(type_) not in ("u", "s", "b"):
+            return None
+        xs = [self._of(x, k) for x in i.operands[1:]]
+        limit = 1 << (width(type_) - (kind(type_) == "s"))
+        if i.op != "cvt" and any(x is not None and x.high >= limit for x in xs):
+            return None  # it is another number to this instruction
+        found = rule(i, xs)
+        holds = found is None or i.op == "cvt" or "wide" in i.mods or found.high < limit
+        return found if holds else None
+
+
+def _union(some: Sequence[Known]) -> Known:
+    found: Known = some[0] if some else None
+    for x in some[1:]:
+        found = None if found is None or x is None else found.united(x)
+    return found
+
+
+def _number(x: Known) -> int | None:
+    return x.low if x is not None and x.low == x.high else None
+
+
+def _moved(i: Instr, xs: list[Known]) -> Known:
+    """``mov``, ``cvta``, and ``cvt``, which cuts what its types do not hold."""
+    x = xs[0]
+    if i.op != "cvt":
+        return x
+    types = [m for m in i.mods if m[:1] in "usb" and m[1:].isdigit()]
+    high = x.high if x is not None else _WORD
+    if any(kind(m) == "s" and high >> (width(m) - 1) for m in types):
+        return None
+    narrow = min((width(m) for m in types if kind(m) != "s"), default=64)
+    if x is not None and not high >> narrow:
+        return x
+    return Interval(0, (1 << narrow) - 1) if narrow < 32 else None
+
+
+def _masked(_: Instr, xs: list[Known]) -> Known:
+    for mask, x in ((_number(xs[1]), xs[0]), (_number(xs[0]), xs[1])):
+        if mask is not None and mask >= 0:
+            high = mask if x is None else min(mask, x.high)
+            return Interval(0, high, mask & -mask)
+    return None
+
+
+def _sum(_: Instr, xs: list[Known]) -> Known:
+    return None if xs[0] is None or xs[1] is None else xs[0].plus(xs[1])
+
+
+def _difference(_: Instr, xs: list[Known]) -> Known:
+    n = _number(xs[1])
+    return None if xs[0] is None or n is None else xs[0].plus(_one(-n))
+
+
+def _product(x: Known, y: Known) -> Known:
+    for n, other in ((_number(x), y), (_number(y), x)):
+        if n is not None and n >= 0 and other is not None:
+            return other.times(n)
+    return None
+
+
+def _multiplied(i: Instr, xs: list[Known]) -> Known:
+    return _product(xs[0], xs[1]) if i.mods[0] in ("lo", "wide") else None
+
+
+def _added(i: Instr, xs: list[Known]) -> Known:
+    found = _multiplied(i, xs)
+    return None if found is None or xs[2] is None else found.plus(xs[2])
+
+
+def _left(_: Instr, xs: list[Known]) -> Known:
+    n = _number(xs[1])
+    return None if xs[0] is None or n is None or n > 31 else xs[0].times(1 << n)
+
+
+def _right(i: Instr, xs: list[Known]) -> Known:
+    n = _number(xs[1])
+    if n is None or n > 31:
+        return None
+    if xs[0] is not None:
+        return Interval(xs[0].low >> n, xs[0].high >> n)
+    unsigned = kind(i.mods[-1]) != "s" and width(i.mods[-1]) == 32
+    return Interval(0, (_WORD - 1) >> n) if unsigned else None
+
+
+def _field(i: Instr, xs: list[Known]) -> Known:
+    n = _number(xs[2])
+    return Interval(0, (1 << n) - 1) if n is not None and 0 < n < 32 and kind(i.mods[-1]) == "u" else None
+
+
+def _least(i: Instr, xs: list[Known]) -> Known:
+    if kind(i.mods[-1]) == "s" and (xs[0] is None or xs[1] is None):
+        return None  # what is not known may be less than 0
+    highs = [x.high for x in xs if x is not None]
+    return Interval(0, min(highs)) if highs else None
+
+
+def _remainder(i: Instr, xs: list[Known]) -> Known:
+    n = _number(xs[1])
+    if n is None or n <= 0 or (kind(i.mods[-1]) == "s" and xs[0] is None):
+        return None
+    return Interval(0, n - 1)
+
+
+def _chosen(_: Instr, xs: list[Known]) -> Known:
+    return _union(xs[:2])
+
+
+def _either(_: Instr, xs: list[Known]) -> Known:
+    """``or``: the sum where no bit is of both, else less than the next power of two."""
+    if xs[0] is None or xs[1] is None:
+        return None
+    for x, y in ((xs[0], xs[1]), (xs[1], xs[0])):
+        lowest = gcd(x.step, x.low)
+        if y.high < (lowest & -lowest if lowest else _WORD):
+            return x.plus(y)
+    return Interval(0, (1 << max(xs[0].high, xs[1].high).bit_length()) - 1)
+
+
+_RULES: dict[str, Callable[[Instr, list[Known]], Known]] = {
+    "mov": _moved, "cvt": _moved, "cvta": _moved, "and": _masked, "add": _sum, "sub": _difference,
+    "mul": _multiplied, "mad": _added, "shl": _left, "shr": _right, "bfe": _field, "min": _least,
+    "rem": _remainder, "selp": _chosen, "or": _either,
+}  # fmt: skip
+
+__all__ = ["AddressRanges", "Interval"]

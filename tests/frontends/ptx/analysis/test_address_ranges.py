@@ -1,0 +1,145 @@
+"""Intervals of values that data makes: by hand, and beside what the second reader computes."""
+
+from __future__ import annotations
+
+import random
+import re
+
+import numpy as np
+import pytest
+
+import syncverify
+from syncverify.base.diagnostics import Verdict
+from syncverify.frontends.ptx.analysis.address_ranges import AddressRanges, Interval
+from syncverify.frontends.ptx.flow.control_flow import Flow
+from syncverify.frontends.ptx.syntax.parser import parse
+from syncverify.simulate.ptx import Launch, buffer, run
+from tests.simulate.ptx.support import kernel
+
+SHAPE = (32, 1, 1)
+LOAD = ".shared .align 8 .b8 s[64]; mad.wide.u32 %rd2, %r1, 4, %rd1; ld.global.u32 %r2, [%rd2];\n"
+_WORD = 1 << 32
+PROBE = "\nsetp.gt.u32 %p19, %r1, 999; @%p19 ld.shared.u8 %r99, [%r9];\n"
+
+
+def reached(body: str) -> Interval | None:
+    """Of ``%r9`` behind a body, where ``%r2`` holds any word."""
+    function = parse(kernel(LOAD + body + PROBE)).entries[0]
+    k = next(n for n, i in enumerate(function.body) if i.guard is not None and i.guard.name == "%p19")
+    return AddressRanges(Flow(function), {"s": 1024}, SHAPE).reached(k)
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("and.b32 %r3, %r2, 31; mul.lo.u32 %r9, %r3, 4;", Interval(0, 124, 4)),
+        ("shr.u32 %r3, %r2, 28; mov.u32 %r4, s; mad.lo.u32 %r9, %r3, 8, %r4;", Interval(1024, 1144, 8)),
+        ("ld.global.u8 %rs1, [%rd2]; mul.wide.u16 %r9, %rs1, 4;", Interval(0, 1020, 4)),
+        ("bfe.u32 %r3, %r2, 3, 4; shl.b32 %r9, %r3, 2;", Interval(0, 60, 4)),
+        ("min.u32 %r9, %r2, 100;", Interval(0, 100)),
+        ("rem.u32 %r9, %r2, 10;", Interval(0, 9)),
+        ("and.b32 %r3, %r2, 3; shl.b32 %r4, %r1, 2; or.b32 %r9, %r3, %r4;", Interval(0, 127)),
+        ("and.b32 %r9, %r2, 7; setp.lt.u32 %p1, %r1, 9; @%p1 mov.u32 %r9, 16;", Interval(0, 16)),
+        ("and.b32 %r9, %r2, 7; L: add.u32 %r9, %r9, 4; setp.lt.u32 %p1, %r9, 99; @%p1 bra L;", None),
+        ("min.s32 %r9, %r2, 100;", None),
+        ("mul.lo.u32 %r9, %r2, 4;", None),
+        ("and.b32 %r3, %r2, 7; sub.u32 %r9, %r3, 4;", None),  # it wraps below 0
+        ("and.b32 %r9, %r2, -4;", None),
+    ],
+)
+def test_intervals(body: str, expected: Interval | None) -> None:
+    assert reached(body) == expected
+
+
+#: Instructions from A, B and the number C into D; N and M are numbers below 32 and 9.
+STEPS = """and.b32 D, A, C;
+and.b32 D, A, C;
+and.b32 D, A, C;
+shr.u32 D, A, N;
+shr.s32 D, A, N;
+shl.b32 D, A, M;
+add.s32 D, A, B;
+add.u32 D, A, C;
+sub.u32 D, A, C;
+mul.lo.u32 D, A, C;
+mul.lo.s32 D, A, C;
+mul.hi.u32 D, A, C;
+mad.lo.u32 D, A, C, B;
+or.b32 D, A, B;
+min.u32 D, A, C;
+min.s32 D, A, C;
+rem.u32 D, A, 1C;
+rem.s32 D, A, 1C;
+bfe.u32 D, A, M, M;
+bfe.s32 D, A, M, M;
+cvt.u32.u8 D, A;
+cvt.u32.u16 D, A;
+cvt.s32.s8 D, A;
+setp.lt.u32 %p2, A, C; selp.b32 D, A, B, %p2;
+mov.u32 D, B; setp.gt.s32 %p3, A, C; @%p3 mov.u32 D, A;
+cvt.u16.u32 %rs3, A; mul.wide.u16 D, %rs3, C;
+cvt.u16.u32 %rs3, A; mul.wide.s16 D, %rs3, C;""".splitlines()
+
+
+def chain(draw: random.Random) -> str:
+    """Instructions of which each reads what others wrote; the last value is in ``%r9``."""
+    lines, some = [], ["%r2", "%r1"]
+    for n in range(draw.randint(2, 6)):
+        c = draw.choice([0, 1, 2, 3, 4, 7, 8, 12, 31, 63, 255, 32767])
+        put = {"D": f"%r{20 + n}", "A": draw.choice(some), "B": draw.choice(some), "C": str(c)}
+        put |= {"N": str(c % 32), "M": str(c % 9)}
+        lines.append(re.sub(r"[ABCDMN]", lambda m, put=put: put[m[0]], draw.choice(STEPS)))
+        some.append(put["D"])
+    return "\n".join([*lines, f"mov.u32 %r9, {some[-1]};"])
+
+
+def test_no_value_lies_outside_of_its_interval() -> None:
+    known = 0
+    draw = random.Random(7)
+    words = [0, 1, 2, 5, 127, 128, 255, 256, 65535, 65536, 2**31 - 1, 2**31, 2**32 - 1]
+    for _ in range(150):
+        body = chain(draw)
+        found = reached(body)
+        if found is None:
+            continue
+        known += 1
+        data = np.resize(np.concatenate([words, [draw.getrandbits(32) for _ in range(19)]]), 32).astype(
+            np.uint32
+        )
+        out = buffer(data)
+        ended = run(
+            kernel(LOAD + body + "\nst.global.u32 [%rd2], %r9;"), "k", Launch(SHAPE, params=(out,)), seed=1
+        )
+        for value in map(int, ended.memory(out)):
+            inside = found.low <= value <= found.high
+            assert inside and (value - found.low) % (found.step or _WORD) == 0, (body, found, value)
+    assert known > 50
+
+
+BINS = """.version 8.0
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 p)
+.reqntid 64
+{{ .reg .pred %p<9>; .reg .b32 %r<20>; .reg .b64 %d<9>; .shared .align 4 .b8 bins[256];
+  ld.param.u64 %d1, [p]; mov.u32 %r1, %tid.x; mul.wide.u32 %d2, %r1, 4; add.s64 %d2, %d1, %d2;
+  ld.global.u32 %r2, [%d2]; mov.u32 %r3, bins; mov.u32 %r4, 1;
+  and.b32 %r2, %r2, {mask};
+  mad.lo.u32 %r5, %r2, {scale}, %r3;
+  red.shared.add.u32 [%r5], %r4;
+  ret;
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("mask", "scale", "verdict"),
+    [(63, 4, Verdict.PROVED), (127, 4, Verdict.UNKNOWN), (63, 2, Verdict.UNKNOWN), (-1, 4, Verdict.PROVED)],
+)
+def test_bounds_that_the_kernel_has_are_held_against_its_memory(
+    mask: int, scale: int, verdict: Verdict
+) -> None:
+    """Without bounds of its own, that the access stays inside is an assumption."""
+    (report,) = syncverify.check(BINS.format(mask=mask, scale=scale))
+    assert report.verdict is verdict
+    assert any("stays inside" in a for a in report.assumptions) == (mask == -1)
