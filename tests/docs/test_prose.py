@@ -19,8 +19,8 @@ MOST_WORDS = 40
 def paragraphs(page: str) -> list[str]:
     """The running text of a page: no code, no tables, no headings; each item of a list by itself.
 
-    Tables and fenced code may be indented, as they are below an item of a list. Four columns more than the text
-    of that item make code without fences.
+    Tables and fenced code may be indented, as they are below an item of a list. Four columns more than the
+    text of that item make code without fences.
     """
     page = re.sub(r"^ *(```|~~~).*?^ *\1[ \t]*$", "", page, flags=re.S | re.M)
     found: list[str] = []
