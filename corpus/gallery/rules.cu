@@ -326,7 +326,7 @@ extern "C" __global__ void __launch_bounds__(64) SV606(const float* a, float* ou
 extern "C" __global__ void __launch_bounds__(64) SV901(const int* which, float* out) {
   __shared__ float tile[64];
 #ifdef BAD
-  if (which[0] > 0) __syncthreads();
+  if (which[threadIdx.x / 32] > 0) __syncthreads();
 #else
   __syncthreads();
 #endif
