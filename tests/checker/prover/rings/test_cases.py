@@ -13,7 +13,6 @@ from syncverify.checker.prover.rings.cases import (
     in_words,
     prove_kernel,
 )
-from syncverify.checker.prover.rings.linear import OutsideError
 from syncverify.ir.text.parser import parse
 from tests.checker.prover.rings.kernels import COUNTS, GOOD, kernel, role
 
