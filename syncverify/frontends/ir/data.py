@@ -102,7 +102,7 @@ class DataOps(Ops):
 
     def _other_bytes(self, op: Op, g: n.GlobalRegion) -> Callable[[Sequence[Value], int], int | None]:
         """How many bytes of a tensor a bulk copy names, where they are not as many as in shared memory."""
-        count, element = op.add(g.count, True), self.t.tensors[g.tensor][1]
+        count, element = op.add(g.count, varying=True), self.t.tensors[g.tensor][1]
 
         def other(v: Sequence[Value], size: int) -> int | None:
             lanes = v[count]
