@@ -33,11 +33,12 @@ _SIZES = (
     (16, 8, 4, 32, 64, 128, 256, 512, 1024, 4096, 2, 1, 3, 0),
     (64, 128, 256, 32, 512, 1024, 4096, 16, 8, 4, 2, 1, 3, 0),
     (3, 5, 1, 2, 6, 7, 12, 24, 48, 96, 192, 8, 16, 64, 128, 1024, 0),
+    (0, 1, 2, 3, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 4096),
 )
 #: How many draws differ.
 DRAWS = len(_SIZES)
 #: How many words in memory are constants that the kernel compares with, by draw.
-_CONSTANTS = (0.5, 1.0, 0.0)
+_CONSTANTS = (0.5, 1.0, 0.0, 0.5)
 _LOW = 0xFFFFFFFF
 #: Bytes behind a pointer of which nothing is said, and the most that a tensor gets.
 _MEMORY, _TENSOR = 1 << 16, 1 << 20
