@@ -10,6 +10,8 @@ refutation allow (``driver.drawn_launch``). What comes of it:
     the strict policy asks for more than harm       the same
 
 What is undecided because data decides about an access is executed too: if it does harm, that refutes it.
+Where data places the access, the harm has to come whatever contract the data keeps to
+(``driver.input_harm``).
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from syncverify.base.reason import Cause
 from syncverify.base.source import Span
 from syncverify.checker.prover.strategy import REPLAY, ReplayEffort
 from syncverify.driver.drawn_launch import DRAWS, NoLaunchError, drawn_launch
+from syncverify.driver.sought import placed_by_data, sought
 from syncverify.driver.unconfirmed import unconfirmed
 from syncverify.frontends.ptx.syntax.nodes import Module
 from syncverify.simulate.ptx import Harm, Place
@@ -58,6 +61,9 @@ def _suspected(report: KernelReport, module: Module, effort: ReplayEffort) -> Ke
     seconds = report.seconds + time.perf_counter() - start
     if replay.outcome is not Replayed.REPRODUCED:
         return replace(report, seconds=seconds)
+    if report.undecided is not None and placed_by_data(report.undecided, _lines(found, module, others=True)):
+        # an input that keeps to no contract may be behind it
+        return sought(replace(report, seconds=seconds), module)
     return replace(found, replay=replay, seconds=seconds)
 
 
@@ -68,8 +74,7 @@ def _replayed(report: KernelReport, module: Module, effort: ReplayEffort) -> Rep
     function = next(f for f in module.functions if f.name == report.name and f.entry)
     steps = [step_of(s.agent, s.code_line or s.span.line) for s in witness.steps]
     limits = Limits(effort.steps, effort.each, effort.executions)
-    places = {d.span for d in report.diagnostics if d.severity is Severity.ERROR}
-    lines = {i.line for i in function.body if module.span(i) in places} | {s.line for s in steps[-1:]}
+    lines = _lines(report, module) | {s.line for s in steps[-1:]}
     try:
         found = confirm(
             module,
@@ -92,6 +97,14 @@ def _replayed(report: KernelReport, module: Module, effort: ReplayEffort) -> Rep
     if found.harm is not None:
         return Replay(Replayed.REPRODUCED, f"{_described(found.harm, module)}, under {found.how}")
     return _nothing_seen(found)
+
+
+def _lines(report: KernelReport, module: Module, *, others: bool = False) -> set[int]:
+    """The lines of the text where a report's errors are; ``others``: and those that they name beside."""
+    function = next(f for f in module.functions if f.name == report.name and f.entry)
+    errors = [d for d in report.diagnostics if d.severity is Severity.ERROR]
+    places = {d.span for d in errors} | {x.span for d in errors if others for x in d.related}
+    return {i.line for i in function.body if module.span(i) in places}
 
 
 def _nothing_seen(found: Confirmed) -> Replay:

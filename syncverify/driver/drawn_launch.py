@@ -11,9 +11,11 @@ buffer of random words and N = 16.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -53,6 +55,22 @@ _WORD, _MAP, _SHARED = 8, 128, 227 * 1024
 _ALIGN = 16
 
 
+class Contract(Enum):
+    """What hosts keep to in data that kernels use as numbers of places; element ``i`` of a block's ``n``."""
+
+    BOUNDED = "bounded"  # below any bound: all are 0
+    UNIQUE = "unique"  # a permutation: neighbours change places
+    SORTED = "sorted"  # ascending, with repetitions: 0, 0, 2, 2, 4, 4
+    SHORT = "short"  # small numbers: 0 to 3, again and again
+    PADDED = "padded"  # offsets of rows, whose lengths are multiples of 32 and differ
+
+
+#: Data that numbers places: by the parameter that leads to it, the bytes of an element.
+Numbers = Mapping[str, int]
+#: Rows of which the length differs; the others are empty.
+_ROWS = 9
+
+
 class NoLaunchError(Exception):
     """No launch that is drawn meets the facts."""
 
@@ -69,6 +87,9 @@ class _Draw:
     zeros: bool  # flags and counters, which are zero at launch, may lie in memory
     mixed: bool = False  # memory holds words that kernels tell apart
     number: int = 0  # of the draw
+    contract: Contract | None = None  # that ``numbers`` keep to
+    numbers: Numbers = field(default_factory=dict)
+    threads: int = 1  # of a block
     buffers: dict[str, Buffer] = field(default_factory=dict)
 
 
@@ -76,14 +97,29 @@ def drawn_launch(
     module: Module, function: Function, facts: PtxFacts, system: PtxSystem, number: int
 ) -> Launch:
     """The launch of a refuted system, with what its facts leave open drawn for the ``number``-th time."""
-    return _launch(_Source(module, function, facts, system), number, mixed=False)
+    return _launch(_Source(module, function, facts, system), number, None)
 
 
 def drawn_input(
     module: Module, function: Function, facts: PtxFacts, system: PtxSystem, number: int
 ) -> Launch:
     """The same with inputs that kernels tell apart: each buffer holds zeros, one constant, or several."""
-    return _launch(_Source(module, function, facts, system), number, mixed=True)
+    return _launch(_Source(module, function, facts, system), number, Keeping())
+
+
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """An input that keeps to a contract in the data that numbers places."""
+
+    contract: Contract | None = None
+    numbers: Numbers = field(default_factory=dict)
+
+
+def input_keeping(
+    module: Module, function: Function, facts: PtxFacts, system: PtxSystem, keeping: Keeping
+) -> Callable[[int], Launch]:
+    """``drawn_input`` by number, with data that keeps to a contract."""
+    return lambda number: _launch(_Source(module, function, facts, system), number, keeping)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +130,9 @@ class _Source:
     system: PtxSystem
 
 
-def _launch(source: _Source, number: int, *, mixed: bool) -> Launch:
+def _launch(source: _Source, number: int, keeping: Keeping | None) -> Launch:
+    """``keeping``: buffers hold what kernels tell apart."""
+    mixed = keeping is not None
     module, function, facts, system = source.module, source.function, source.facts, source.system
     values = _values(facts, _SIZES[number % DRAWS])
     draw = _Draw(
@@ -108,6 +146,9 @@ def _launch(source: _Source, number: int, *, mixed: bool) -> Launch:
         system.info.tracks_global,
         mixed,
         number,
+        None if keeping is None else keeping.contract,
+        {} if keeping is None else keeping.numbers,
+        prod(system.launch.block),
     )
     leads = pointers(function)
     params = [_parameter(draw, i, v, leads) for i, v in enumerate(function.params)]
@@ -221,7 +262,7 @@ def _parameter(
         known = isinstance(leaf.value, int | bytes)
         leads_on = leaf.kind == "ptr" or (leaf.size == _WORD and (v.name, leaf.offset) in leads)
         if leads_on and not known:
-            places[leaf.offset] = _memory(draw, leaf, name)
+            places[leaf.offset] = _memory(draw, leaf, name, draw.numbers.get(f"{v.name}+{leaf.offset}"))
             continue
         data[leaf.offset : leaf.end] = _bytes(draw, leaf)
     for offset in range(0, v.size - _MAP + 1, 64):  # maps by value whose parameter has no facts
@@ -243,8 +284,9 @@ def _bytes(draw: _Draw, leaf: Leaf) -> bytes:
     return (value & (1 << 8 * leaf.size) - 1).to_bytes(leaf.size, "little")
 
 
-def _memory(draw: _Draw, leaf: Leaf, place: str) -> Buffer:
-    """The memory behind a pointer: pointers of one name lead to the same."""
+def _memory(draw: _Draw, leaf: Leaf, place: str, number: int | None = None) -> Buffer:
+    """The memory behind a pointer: pointers of one name lead to the same. ``number``: bytes of an element, if
+    these number places."""
     known = draw.buffers.get(leaf.name or place)
     if known is not None:
         return known
@@ -253,7 +295,9 @@ def _memory(draw: _Draw, leaf: Leaf, place: str) -> Buffer:
     words = draw.random.integers(0, 1 << 10, size // 4 + 1).astype(np.uint32)
     is_constant = draw.random.random(words.size) < draw.constants
     words[is_constant] = draw.random.choice(draw.words, int(is_constant.sum()))
-    if draw.mixed:
+    if draw.contract is not None and number is not None:
+        words = kept(draw.contract, words.size * 4 // number, number, draw.threads)
+    elif draw.mixed:
         words = _words(draw, words.size)
     elif draw.zeros:
         words[:] = 0
@@ -274,8 +318,8 @@ def _memory(draw: _Draw, leaf: Leaf, place: str) -> Buffer:
     return found
 
 
-#: Words that kernels tell apart: small numbers, -1, and 1, -1 and 100 as floats.
-_APART = np.array([0, 0, 1, 2, 3, _LOW, 0x3F800000, 0xBF800000, 0x42C80000], np.uint32)
+#: Words that kernels tell apart: small numbers, two beyond a warp, -1, and 1, -1 and 100 as floats.
+_APART = np.array([0, 0, 1, 2, 3, 40, 100, _LOW, 0x3F800000, 0xBF800000, 0x42C80000], np.uint32)
 
 
 def _words(draw: _Draw, count: int) -> np.ndarray[tuple[int], np.dtype[np.uint32]]:
@@ -286,6 +330,21 @@ def _words(draw: _Draw, count: int) -> np.ndarray[tuple[int], np.dtype[np.uint32
         return np.full(count, constant if kind else 0, np.uint32)
     some = draw.random.choice(np.concatenate([draw.words, draw.words + 1, draw.words - 1, _APART]), count)
     return some if kind == 2 else np.repeat(some, _WARP)[:count]
+
+
+def kept(contract: Contract, count: int, width: int, threads: int) -> np.ndarray[Any, np.dtype[np.uint32]]:
+    """Elements of ``width`` bytes that keep to a contract."""
+    at = np.arange(count) % threads
+    rows = np.minimum(np.arange(count), _ROWS)
+    values = {
+        Contract.BOUNDED: 0 * at,
+        Contract.UNIQUE: at ^ 1,
+        Contract.SORTED: at & ~1,
+        Contract.SHORT: at & 3,
+        Contract.PADDED: _WARP * rows * (rows + 1) // 2,
+    }
+    raw = values[contract].astype(f"<u{width}").view(np.uint8)
+    return np.concatenate([raw, np.zeros(-len(raw) % 4, np.uint8)]).view(np.uint32)
 
 
 def _map(draw: _Draw, fact: MapFacts) -> TensorMap | AnyMap:
@@ -319,4 +378,14 @@ def _variables(
     return out
 
 
-__all__ = ["DRAWS", "NoLaunchError", "drawn_input", "drawn_launch"]
+__all__ = [
+    "DRAWS",
+    "Contract",
+    "Keeping",
+    "NoLaunchError",
+    "Numbers",
+    "drawn_input",
+    "drawn_launch",
+    "input_keeping",
+    "kept",
+]

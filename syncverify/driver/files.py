@@ -239,18 +239,14 @@ def _explained(
     from syncverify.driver.explained import bare, explained
 
     last: KernelReport | None = None
-    searched = False
     for last in checked():
         yield bare(last, module is not None)
-        if module is not None and not searched and last.undecided is not None:
-            from syncverify.driver.sought import by_data, sought
-
-            if by_data(last):  # an input that does harm is soon found
-                searched, last = True, sought(last, module)
-            if last.verdict is Verdict.REFUTED:
-                break
     if last is None:
         return
+    if module is not None and last.undecided is not None:  # no proof was found: an input may do harm
+        from syncverify.driver.sought import sought
+
+        last = sought(last, module)
     if module is not None and (last.refuted_facts is not None or last.suspect is not None):
         from syncverify.driver.confirmed import confirmed
 

@@ -5,19 +5,17 @@ writes. Where no proof is found, some input may show it: memory behind pointers 
 input, and any input counts. Each draw fills each buffer with zeros, with one constant that the kernel
 compares with, or with words of which some are such constants.
 
-Harm is no counterexample where an input that nobody gives may be behind it: an address that was computed from
-loaded data, an access outside its memory, a word that all threads of a block read (a mode, an entry of a
-table: a launch file may give what it holds), two accesses of which data decides for each thread by itself
-(they may exclude each other), a number of threads or bytes that was loaded. A change of one word by a load
-and a store counts, wherever the word lies. A kernel that waits for others in global memory is not executed.
+Which harm counts says ``driver.input_harm``. Where data places an access, harm has to come under each
+contract that such data may keep to (``drawn_launch.Contract``): with all numbers 0, with neighbours that
+change places, with ascending ones. A kernel that waits for others in global memory is not executed.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from functools import cache
 
 from syncverify.base.deadline import OutOfBudgetError
 from syncverify.base.diagnostics import (
@@ -33,15 +31,13 @@ from syncverify.base.diagnostics import (
 from syncverify.base.reason import Cause, causes_of
 from syncverify.base.source import Span
 from syncverify.checker.prover.strategy import SEARCH, ReplayEffort
-from syncverify.driver.drawn_launch import DRAWS, NoLaunchError, drawn_input
+from syncverify.driver.drawn_launch import DRAWS, Contract, Keeping, NoLaunchError, input_keeping
+from syncverify.driver.input_harm import Inputs
 from syncverify.driver.ptx_task import CheckTask, compiled
-from syncverify.frontends.ptx.analysis.uniformity import THREADS
-from syncverify.frontends.ptx.compile.program import Program
 from syncverify.frontends.ptx.exec.system import PtxSystem
-from syncverify.frontends.ptx.syntax.nodes import Instr, Mem, Module
-from syncverify.frontends.ptx.syntax.operands import registers, results, sources
+from syncverify.frontends.ptx.syntax.nodes import Module
 from syncverify.simulate.ptx import Harm
-from syncverify.simulate.ptx.confirm import Limits, confirm
+from syncverify.simulate.ptx.confirm import Confirmed, Limits, confirm
 from syncverify.simulate.ptx.harm import Kind
 
 #: What decides where a search may help.
@@ -51,14 +47,18 @@ _COLLECTIVE = frozenset({"shfl", "vote", "match", "redux", "activemask"})
 #: Launches that are drawn: of a long kernel fewer, for each is loaded.
 _DRAWS, _LONG = 24, 2000
 _BARRIERS = frozenset({"bar", "barrier"})
-#: Spaces that loads of the host's memory do not name.
-_HOST = frozenset({"shared", "local", "param"})
 _WRITES = frozenset({"st", "red", "atom", "stmatrix", "cp"})
 
 
 def by_data(report: KernelReport) -> bool:
     """Whether data leaves a kernel undecided."""
     return bool(causes_of(report.reason) & _BY_DATA)
+
+
+def placed_by_data(k: CheckTask, lines: Collection[int]) -> bool:
+    """Whether data places an access of some lines."""
+    launch, program = compiled(k)
+    return Inputs(program, launch.block).places_some(lines)
 
 
 def sought(report: KernelReport, module: Module, effort: ReplayEffort = SEARCH) -> KernelReport:
@@ -76,9 +76,9 @@ def sought(report: KernelReport, module: Module, effort: ReplayEffort = SEARCH) 
     except Exception:  # the report stays what it is, whatever its judge cannot do
         found = None
     seconds = report.seconds + time.perf_counter() - start
-    if found is None:
+    if found is None or found.harm is None:
         return replace(report, seconds=seconds)
-    harm, how = found
+    harm, how = found.harm, found.how
     first = _finding(harm, module, k)
     return replace(
         report,
@@ -90,8 +90,8 @@ def sought(report: KernelReport, module: Module, effort: ReplayEffort = SEARCH) 
     )
 
 
-def _executed(k: CheckTask, module: Module, effort: ReplayEffort) -> tuple[Harm, str] | None:
-    """Harm that counts, and the schedule under which it was seen."""
+def _executed(k: CheckTask, module: Module, effort: ReplayEffort) -> Confirmed | None:
+    """Harm that counts."""
     launch, program = compiled(k)
     if program.handing is not None and (
         program.handing.spins or program.handing.polls or program.handing.locks
@@ -103,143 +103,40 @@ def _executed(k: CheckTask, module: Module, effort: ReplayEffort) -> tuple[Harm,
     if inputs.of_the_host():
         return None
     limits = Limits(effort.steps, effort.each, effort.executions)
+    draws = _DRAWS if len(function.body) < _LONG else DRAWS
+
+    def search(keeping: Keeping, limits: Limits, counts: Callable[[Harm], bool]) -> Confirmed:
+        draw = input_keeping(module, function, k.facts, system, keeping)
+        return confirm(module, function.name, (), "ub", draw, draws, limits, counts=counts)
+
     try:
-        found = confirm(
-            module,
-            function.name,
-            (),
-            "ub",
-            lambda n: drawn_input(module, function, k.facts, system, n),
-            _DRAWS if len(function.body) < _LONG else DRAWS,
-            limits,
-            counts=inputs.explain,
-        )
+        found = search(Keeping(), limits, lambda harm: inputs.contracts(harm) == frozenset())
+        return found if found.harm is not None else _under_contracts(inputs, search)
     except NoLaunchError:
         return None
-    return None if found.harm is None else (found.harm, found.how)
 
 
-@dataclass
-class Inputs:
-    """Which harm some input explains."""
-
-    program: Program
-    block: tuple[int, int, int]
-
-    def explain(self, harm: Harm) -> bool:
-        """Whether harm of an execution is one that an input brings which the author has to expect."""
-        here = self._at(harm.where.line)
-        match harm.kind:
-            case Kind.TRAP:
-                return False
-            case Kind.HANG:
-                return True
-            case Kind.UNDEFINED:
-                return not harm.space and bool(here) and not any(map(self._operates_on_data, here))
-        if harm.space not in ("shared", "shared::cta", "shared::cluster") or harm.other is None:
-            return False
-        there = self._at(harm.other.line)
-        if self._modifies(here, there):
-            return True
-        both = [here, there]
-        return all(both) and not all(any(self._by_data(k) for k in some) for some in both)
-
-    def of_the_host(self) -> bool:
-        """Whether a word that all threads of a block read steers: a mode, a number, an entry of a table. Of
-        such a word an author may know more; that threads read different ones is for all to see."""
-        body, u = self.program.body, self.program.uniformity(self.block)
-        guards = {i.guard.name for i in body if i.guard is not None}
-        return any(
-            i.op in ("ld", "ldu")
-            and _HOST.isdisjoint(m.split("::")[0] for m in i.mods)
-            and not u.read_at(k, _addressing(i)) & THREADS
-            and not guards.isdisjoint(_closed(set(results(i)), body))
-            for k, i in enumerate(body)
-        )
-
-    def _modifies(self, here: Iterable[int], there: Iterable[int]) -> bool:
-        """Whether a load and a store of one block are of one place: a change that others may make too."""
-        p = self.program
-        at = p.flow.block_of
-        pairs = [(p.body[j], p.body[k]) for j in here for k in there if at[j] == at[k]]
-        return any({i.op, o.op} == {"ld", "st"} and _at_of(i) == _at_of(o) for i, o in pairs)
-
-    def _at(self, line: int) -> list[int]:
-        return [k for k, i in enumerate(self.program.body) if i.line == line]
-
-    def _by_data(self, k: int) -> bool:
-        """Whether data says where an access goes, or decides for each thread by itself whether it is made."""
-        return not self._loaded.isdisjoint(_addressing(self.program.body[k])) or self._decided(k)
-
-    def _operates_on_data(self, k: int) -> bool:
-        i = self.program.body[k]
-        if i.op in _COLLECTIVE or (i.op in _BARRIERS and "red" in i.mods):
-            return False
-        named = {name for op in i.operands for name in registers(op)} - set(results(i))
-        return not self._loaded.isdisjoint(named)
-
-    @cached_property
-    def _loaded(self) -> frozenset[str]:
-        """Registers that may hold what was computed of loaded data."""
-        body = self.program.body
-        return _closed({name for i in body if _loads(i) for name in results(i)}, body)
-
-    def _decided(self, k: int) -> bool:
-        """Whether a branch on data that threads may answer differently decides about an instruction."""
-        p = self.program
-        guard = p.body[k].guard
-        if guard is not None and self._differs(guard.name, k):
-            return True
-        work, seen = [p.flow.block_of[k]], set[int]()
-        while work:
-            for c in p.flow.controllers()[work.pop()]:
-                last = p.flow.blocks[c].hi - 1
-                guard = p.body[last].guard
-                if guard is not None and self._differs(guard.name, last):
-                    return True
-                if c not in seen:
-                    seen.add(c)
-                    work.append(c)
-        return False
-
-    def _differs(self, name: str, k: int) -> bool:
-        return name in self._apart
-
-    @cached_property
-    def _apart(self) -> frozenset[str]:
-        """The same of data that threads of a block may have loaded from different places, and have not
-        combined at a barrier."""
-        body, u = self.program.body, self.program.uniformity(self.block)
-
-        def differs(k: int, i: Instr) -> bool:
-            return i.op == "atom" or bool(u.read_at(k, _addressing(i)) & THREADS)
-
-        found = {name for k, i in enumerate(body) if _loads(i) and differs(k, i) for name in results(i)}
-        return _closed(found, [i for i in body if i.op not in _BARRIERS])
+#: Executions under a contract, and the warp instructions that they may take.
+_KEEPING = Limits(20_000, 20_000, 8)
+_Search = Callable[[Keeping, Limits, Callable[[Harm], bool]], Confirmed]
 
 
-def _closed(found: set[str], body: Iterable[Instr]) -> frozenset[str]:
-    """Some registers, and all that are computed of them."""
-    grows = True
-    while grows:
-        more = {n for i in body if found.intersection(sources(i)) for n in results(i)} - found
-        found |= more
-        grows = bool(more)
-    return frozenset(found)
+def _under_contracts(inputs: Inputs, search: _Search) -> Confirmed | None:
+    """Harm that comes whatever contract the data keeps to that places accesses, or bounds rows."""
 
+    @cache
+    def under(contract: Contract) -> Confirmed:
+        keeping = Keeping(contract, inputs.numbers)
+        return search(keeping, _KEEPING, lambda harm: inputs.contracts(harm) is not None)
 
-def _at_of(i: Instr) -> Mem | None:
-    return next((op for op in i.operands if isinstance(op, Mem)), None)
-
-
-def _loads(i: Instr) -> bool:
-    """Whether an instruction brings data from memory."""
-    return i.op in ("ld", "ldu", "atom", "ldmatrix", "tex") and "param" not in i.mods
-
-
-def _addressing(i: Instr) -> Iterable[str]:
-    """The registers that say where an instruction accesses memory."""
-    return [name for op in i.operands if isinstance(op, Mem) for name in registers(op)]
+    for first in (Contract.BOUNDED, Contract.SHORT, Contract.PADDED) if inputs.numbers else ():
+        found = under(first)
+        if found.harm is None:
+            continue
+        wanted = inputs.contracts(found.harm) or frozenset()
+        if all(under(c).harm is not None for c in sorted(wanted, key=lambda c: c.value)):
+            return found
+    return None
 
 
 def _finding(harm: Harm, module: Module, k: CheckTask) -> Diagnostic:
@@ -275,4 +172,4 @@ def _span(line: int, module: Module) -> Span:
     return next(found, Span(module.path, line))
 
 
-__all__ = ["Inputs", "by_data", "sought"]
+__all__ = ["by_data", "placed_by_data", "sought"]

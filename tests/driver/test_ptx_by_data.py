@@ -129,3 +129,48 @@ MEET:
 def test_neither_side_sees_what_the_other_writes(sign: str, own: str, expected: Verdict) -> None:
     (report,) = syncverify.check(TWO_SIDES.format(sign=sign, own=own))
     assert report.verdict is expected
+
+
+#: Each thread writes a row of its own, from one loaded word to the next: rows that overlap race.
+ROWS = """.version 8.0
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 p, .param .u64 q)
+.reqntid 128
+{ .reg .pred %p<9>; .reg .b32 %r<40>; .reg .b64 %d<9>; .shared .align 4 .b8 c[4096];
+  ld.param.u64 %d1, [p]; ld.param.u64 %d3, [q];
+  mov.u32 %r17, %tid.x; mul.wide.s32 %d2, %r17, 4; add.s64 %d4, %d1, %d2;
+  ld.global.u32 %r1, [%d4+4]; ld.global.u32 %r2, [%d4];
+  setp.le.s32 %p1, %r1, %r2;
+  @%p1 bra MEET;
+  sub.s32 %r18, %r1, %r2; and.b32 %r35, %r18, 3; setp.eq.s32 %p2, %r35, 0; mov.u32 %r36, %r2;
+  @%p2 bra FOURS;
+  shl.b32 %r19, %r2, 2; mov.u32 %r20, c; add.s32 %r33, %r20, %r19; mov.u32 %r36, %r2;
+ONE:
+  st.shared.u32 [%r33], %r36;
+  add.s32 %r36, %r36, 1; add.s32 %r33, %r33, 4; add.s32 %r35, %r35, -1; setp.ne.s32 %p3, %r35, 0;
+  @%p3 bra ONE;
+FOURS:
+  not.b32 %r21, %r2; add.s32 %r22, %r1, %r21; setp.lt.u32 %p4, %r22, 3;
+  @%p4 bra MEET;
+  shl.b32 %r23, %r36, 2; mov.u32 %r24, c; add.s32 %r37, %r24, %r23;
+TURN:
+  st.shared.u32 [%r37], %r36;
+  st.shared.u32 [%r37+12], %r36;
+  add.s32 %r37, %r37, 16; add.s32 %r36, %r36, 4; setp.lt.s32 %p5, %r36, %r1;
+  @%p5 bra TURN;
+MEET:
+  bar.sync 0;
+  mov.u32 %r31, c; shl.b32 %r30, %r17, 2; add.s32 %r32, %r31, %r30;
+  ld.shared.u32 %r5, [%r32];
+  add.s64 %d5, %d3, %d2;
+  st.global.u32 [%d5], %r5;
+  ret;
+}
+"""  # fmt: skip
+
+
+def test_code_that_lanes_only_come_past_is_not_left_out() -> None:
+    """Both sides of a branch on data are run as one: a class comes to their blocks, but to no label there."""
+    (report,) = syncverify.check(ROWS, facts={"kernel": {"k": {"grid": [8, 1, 1]}}})
+    assert report.verdict is Verdict.UNKNOWN

@@ -312,6 +312,8 @@ class Writer(Effects):
         try:
             return agreed(r, v, f"the branch at line {self.body[k].line} of the PTX")
         except (Disagreement, Opaque):
+            if isinstance(v, Unknown) and k in self.cut:
+                strayed(r)
             if isinstance(v, Unknown) and r[CONTEXT].tables.stays and k in self.early:
                 self.p.stays.add(self._site(k))
                 return self.early[k]
@@ -343,6 +345,14 @@ class Writer(Effects):
         if p.moves or p.handing is not None:
             return {}
         return early_returns(self.flow, {*p.decoded, *p.touches})
+
+    @cached_property
+    def cut(self) -> frozenset[int]:
+        """Branches between which and their join lies a block that agents are taken not to come to: what both
+        sides do is not all there."""
+        flow, stops = self.flow, self.p.stops
+        several = [n for n in flow.reached if stops and len(flow.blocks[n].succ) > 1]
+        return frozenset(flow.blocks[n].hi - 1 for n in several if not stops.isdisjoint(flow.between(n)))
 
     def _trusted(self, r: Registers, v: Any, k: int) -> Any:
         """The same where one side leads to where an assertion has failed, which nobody takes."""

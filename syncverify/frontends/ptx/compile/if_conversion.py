@@ -113,10 +113,13 @@ class IfConversion:
     def merged(self, r: Registers, v: Any, k: int, sides: tuple[int, int]) -> bool:
         """Goes on at the join of a branch on ``v`` with what each lane's side writes, if that can be told."""
         region = self.region(k)
-        if self.flow.block_of[k] in self.havocked and region is not None and region.join is not None:
+        if region is None:
+            return False
+        self.plan.merged |= region.blocks
+        if self.flow.block_of[k] in self.havocked and region.join is not None:
             r[PC] = region.join  # its sides are run one by one
             return True
-        if region is None or any(join in region.blocks for join, _ in r[PARTED]):
+        if any(join in region.blocks for join, _ in r[PARTED]):
             return False
         if region.sites or region.join is None:
             return self._perhaps(r, v, k, region, sides)

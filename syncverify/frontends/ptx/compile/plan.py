@@ -130,6 +130,8 @@ class Plan:
         self.together = Together()
         #: blocks that agents of this program are taken not to come to
         self.stops: frozenset[int] = frozenset()
+        #: blocks between branches and their joins that agents came past as one class
+        self.merged: set[int] = set()
         self.reads = holds or words  # what lies in global memory may be known wherever it is read
         self._write(self._what_is_followed(), sized=False)
 

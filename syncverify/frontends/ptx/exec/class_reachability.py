@@ -67,13 +67,16 @@ class ClassPrograms:
                 x.advances_by_trips or x.deal is not None for x in renewals
             )
         found: dict[Key, tuple[set[int], set[int]] | None] = {}
+        merged: dict[Key, set[int]] = {}
         try:
             for key, agent in agents:
                 if key not in self._stops:
+                    self.program.merged.clear()
                     found[key] = _labels(space, path.fork(), agent)
+                    merged[key] = set(self.program.merged)
         finally:
             space.path, space.branched_sizes, space.havocs = path, questions, forgets
-        blocks = {key: self._blocks(one[0]) for key, one in found.items() if one is not None}
+        blocks = {key: self._blocks(one[0]) | merged[key] for key, one in found.items() if one is not None}
         several = {b for key, some in blocks.items() if key[2].bit_count() > 1 for b in some}
         single = {b for key, some in blocks.items() if key[2].bit_count() == 1 for b in some} - several
         for key, one in found.items():

@@ -1,0 +1,289 @@
+"""Which harm of an execution some input explains: what data decides, and where it places accesses.
+
+An execution on an input that was drawn shows harm. It is no counterexample where an input that nobody gives
+may be behind it: an access outside its memory, a word that all threads of a block read (a mode, an entry of
+a table: a launch file may give what it holds), two accesses of which data decides for each thread by itself
+(they may exclude each other), a number of threads or bytes that was loaded.
+
+Where data places one of two accesses, or says where a row ends, the answer is a set of contracts
+(``drawn_launch.Contract``). Data may be bounded, unique or sorted, and its author knows. Harm counts if it
+comes under each of them.
+
+Example: ``h[32 * warp + bin[i]]`` beside a neighbour's ``h[t] = 0`` races for a bin of 40. With all bins 0 it
+does not, so that bins below 32 may be the contract: nothing is refuted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from syncverify.driver.drawn_launch import Contract, Numbers
+from syncverify.frontends.ptx.analysis.uniformity import LANES, THREADS
+from syncverify.frontends.ptx.compile.program import Program
+from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Mem, Reg
+from syncverify.frontends.ptx.syntax.operands import registers, results, sources
+from syncverify.frontends.ptx.syntax.types import kind, width
+from syncverify.simulate.ptx import Harm
+from syncverify.simulate.ptx.harm import Kind
+
+#: Collectives of a warp: whatever value they exchange, who takes part is what counts.
+_COLLECTIVE = frozenset({"shfl", "vote", "match", "redux", "activemask"})
+_BARRIERS = frozenset({"bar", "barrier"})
+#: Spaces that loads of the host's memory do not name.
+_HOST = frozenset({"shared", "local", "param"})
+_SHARED = frozenset({"shared", "shared::cta", "shared::cluster"})
+#: What a constant is added by, and what combines predicates.
+_STEPS = frozenset({"add", "sub", "mov", "cvt"})
+_LOGIC = frozenset({"and", "or", "xor", "not", "setp", "selp", "mov"})
+#: Contracts by what data decides: a place, the place of a count (which repeats), the end of a row that lanes
+#: access, that of a row in which threads meet, nothing.
+_PLACES = frozenset({Contract.BOUNDED, Contract.UNIQUE, Contract.SORTED})
+_COUNTS = frozenset({Contract.BOUNDED})
+_ROWS = frozenset({Contract.SORTED, Contract.SHORT})
+_PADDED = frozenset({Contract.PADDED})
+_NONE = frozenset[Contract]()
+
+
+@dataclass
+class Inputs:
+    """Which harm some input explains."""
+
+    program: Program
+    block: tuple[int, int, int]
+    apart: dict[int, frozenset[str]] = field(default_factory=dict)  # what is known of registers, by bits
+
+    def contracts(self, harm: Harm) -> frozenset[Contract] | None:
+        """The contracts under each of which harm has to come, so that it counts; None: it does not."""
+        here = self._at(harm.where.line)
+        match harm.kind:
+            case Kind.TRAP:
+                return None
+            case Kind.HANG:
+                return _PADDED if any(map(self._bounded_by_data, here)) else _NONE
+            case Kind.UNDEFINED:
+                if harm.space or not here or any(map(self._operates_on_data, here)):
+                    return None
+                return _PADDED if any(map(self._bounded_by_data, here)) else _NONE
+        if harm.space not in _SHARED or harm.other is None:
+            return None
+        there = self._at(harm.other.line)
+        one, two = harm.where, harm.other
+        bits = LANES if (one.block, one.warp) == (two.block, two.warp) else THREADS
+        placed = self._placed(here, there, bits)
+        changed = self._changes(here, there)
+        if changed is not None:
+            return _NONE if not placed else _COUNTS if changed else _PLACES
+        both = [here, there]
+        if not all(both) or all(any(self._by_data(k, bits) for k in some) for some in both):
+            return None
+        along = any(self._bounded_by_data(k) and self._moves(k) for k in (*here, *there))
+        return (_PLACES if placed else _NONE) | (_ROWS if along else _NONE)
+
+    def places_some(self, lines: Iterable[int]) -> bool:
+        """Whether data places an access of some lines."""
+        return any(self._placed_by_data(k) for line in lines for k in self._at(line))
+
+    def of_the_host(self) -> bool:
+        """Whether a word that all threads of a block read steers: a mode, a number, an entry of a table. Of
+        such a word an author may know more; that threads read different ones is for all to see."""
+        body, u = self.program.body, self.program.uniformity(self.block)
+        guards = {i.guard.name for i in body if i.guard is not None}
+        return any(
+            i.op in ("ld", "ldu")
+            and _of_host(i)
+            and not u.read_at(k, _addressing(i)) & THREADS
+            and not guards.isdisjoint(_closed(set(results(i)), body))
+            for k, i in enumerate(body)
+        )
+
+    def _changes(self, here: Iterable[int], there: Iterable[int]) -> bool | None:
+        """Whether a load and a store of one block change one place by a constant, as counts do; None if they
+        are of no one place."""
+        p = self.program
+        at = p.flow.block_of
+        pairs = [(p.body[j], p.body[k]) for j in here for k in there if at[j] == at[k]]
+        found = [(i, o) for i, o in pairs if {i.op, o.op} == {"ld", "st"} and _at_of(i) == _at_of(o)]
+        return all(self._counts(*pair) for pair in found) if found else None
+
+    def _counts(self, one: Instr, two: Instr) -> bool:
+        """Whether what is stored is what was loaded and a constant."""
+        load, store = (one, two) if one.op == "ld" else (two, one)
+        made = {name: i for i in self.program.body for name in results(i)}
+        name = next(iter(registers(store.operands[-1])), "")
+        for _ in self.program.body:
+            i = made.get(name)
+            if i is None or i is load:
+                return i is load
+            rest = [op for op in i.operands[1:] if not isinstance(op, Imm)]
+            if i.op not in _STEPS or len(rest) != 1 or not isinstance(rest[0], Reg):
+                return False
+            name = rest[0].name
+        return False
+
+    def _at(self, line: int) -> list[int]:
+        return [k for k, i in enumerate(self.program.body) if i.line == line]
+
+    def _placed(self, here: Iterable[int], there: Iterable[int], bits: int) -> bool:
+        """Whether data places one of two accesses of threads that differ in some bits of their numbers beside
+        the other: data that they share, and that places both, does not."""
+        if any(self._differs(k, bits) for k in (*here, *there)):
+            return True
+        return len({self._placing(k) for k in (*here, *there)}) > 1
+
+    def _placing(self, k: int) -> frozenset[int]:
+        """The loads that an access's place is computed of."""
+        body, found = self.program.body, set(_addressing(self.program.body[k]))
+        grows = True
+        while grows:
+            more = {x for i in body if found.intersection(results(i)) for x in sources(i)} - found
+            found |= more
+            grows = bool(more)
+        return frozenset(j for j, i in enumerate(body) if _loads(i) and found.intersection(results(i)))
+
+    def _differs(self, k: int, bits: int) -> bool:
+        """Whether an access goes where data says that threads may have loaded from different places."""
+        return not self._apart(bits).isdisjoint(_addressing(self.program.body[k]))
+
+    def _by_data(self, k: int, bits: int) -> bool:
+        """Whether data says where an access goes, or decides whether it is made, for threads that differ in
+        some bits of their numbers by themselves."""
+        return self._differs(k, bits) or self._decided(k, bits)
+
+    def _placed_by_data(self, k: int) -> bool:
+        return not self._loaded.isdisjoint(_addressing(self.program.body[k]))
+
+    def _bounded_by_data(self, k: int) -> bool:
+        """Whether a comparison of data with what is no constant decides about an instruction: the end of a
+        row, a length."""
+        p = self.program
+        asked = {p.flow.blocks[c].hi - 1 for c in self._deciding(k)} | {k}
+        guards = {g.name for g in (p.body[j].guard for j in asked) if g is not None}
+        return not guards.isdisjoint(self._bounds)
+
+    def _moves(self, k: int) -> bool:
+        """Whether an access moves on from turn to turn of a loop."""
+        flow, body = self.program.flow, self.program.body
+        for loop in (x for x in flow.loops if flow.block_of[k] in x):
+            inside = [body[j] for b in loop for j in range(flow.blocks[b].lo, flow.blocks[b].hi)]
+            names = {name for i in inside for name in results(i)}
+            steps = {name for name in names if name in _made_of(name, inside)}
+            if not _closed(steps, inside).isdisjoint(_addressing(body[k])):
+                return True
+        return False
+
+    @cached_property
+    def _bounds(self) -> frozenset[str]:
+        """Predicates of comparisons of data with other registers, and what is computed of them."""
+        body = self.program.body
+        asks = [i for i in body if i.op == "setp" and not any(isinstance(op, Imm) for op in i.operands)]
+        found = {name for i in asks if self._loaded.intersection(sources(i)) for name in results(i)}
+        return _closed(found, [i for i in body if i.op in _LOGIC])
+
+    @cached_property
+    def numbers(self) -> Numbers:
+        """Data that places accesses to shared memory, or bounds loops: of which contracts speak."""
+        body, p = self.program.body, self.program
+        wanted: set[str] = set()
+        for k, i in enumerate(body):
+            if k in p.decoded and not _of_host(i):
+                wanted.update(_addressing(i))
+            if i.op == "setp" and not any(isinstance(op, Imm) for op in i.operands):
+                wanted.update(sources(i))
+        found: dict[str, int] = {}
+        for i in body:
+            if not _loads(i) or kind(i.mods[-1]) == "f" or not _of_host(i):
+                continue
+            if wanted.isdisjoint(_closed(set(results(i)), body)) and not self._through_shared(wanted):
+                continue
+            size = max(width(i.mods[-1]) // 8, 1)
+            for place in p.origins.of(i.operands[1]):
+                found[place] = min(size, found.get(place, size))
+        return found
+
+    def _through_shared(self, wanted: set[str]) -> bool:
+        """Whether some data comes through shared memory."""
+        body = self.program.body
+        kept = {name for i in body if _loads(i) and not _of_host(i) for name in results(i)}
+        return not wanted.isdisjoint(_closed(kept, body))
+
+    def _operates_on_data(self, k: int) -> bool:
+        i = self.program.body[k]
+        if i.op in _COLLECTIVE or (i.op in _BARRIERS and "red" in i.mods):
+            return False
+        named = {name for op in i.operands for name in registers(op)} - set(results(i))
+        return not self._loaded.isdisjoint(named)
+
+    @cached_property
+    def _loaded(self) -> frozenset[str]:
+        """Registers that may hold what was computed of loaded data."""
+        body = self.program.body
+        return _closed({name for i in body if _loads(i) for name in results(i)}, body)
+
+    def _decided(self, k: int, bits: int) -> bool:
+        """Whether a branch on data that threads may answer differently decides about an instruction."""
+        p = self.program
+        asked = [k, *(p.flow.blocks[c].hi - 1 for c in self._deciding(k))]
+        guards = [p.body[j].guard for j in asked]
+        return any(g is not None and g.name in self._apart(bits) for g in guards)
+
+    def _deciding(self, k: int) -> set[int]:
+        """The blocks whose branches decide whether an instruction is executed."""
+        p = self.program
+        work, seen = [p.flow.block_of[k]], set[int]()
+        while work:
+            more = p.flow.controllers()[work.pop()] - seen
+            seen |= more
+            work += more
+        return seen
+
+    def _apart(self, bits: int) -> frozenset[str]:
+        """The same of data that threads which differ in some bits of their numbers may have loaded from
+        different places, and have not combined at a barrier."""
+        if bits not in self.apart:
+            body, u = self.program.body, self.program.uniformity(self.block)
+
+            def differs(k: int, i: Instr) -> bool:
+                return i.op == "atom" or bool(u.read_at(k, _addressing(i)) & bits)
+
+            found = {name for k, i in enumerate(body) if _loads(i) and differs(k, i) for name in results(i)}
+            self.apart[bits] = _closed(found, [i for i in body if i.op not in _BARRIERS])
+        return self.apart[bits]
+
+
+def _closed(found: set[str], body: Iterable[Instr]) -> frozenset[str]:
+    """Some registers, and all that are computed of them."""
+    grows = True
+    while grows:
+        more = {n for i in body if found.intersection(sources(i)) for n in results(i)} - found
+        found |= more
+        grows = bool(more)
+    return frozenset(found)
+
+
+def _made_of(name: str, body: Sequence[Instr]) -> frozenset[str]:
+    """All that is computed of a register."""
+    return _closed({x for i in body if name in sources(i) for x in results(i)}, body)
+
+
+def _at_of(i: Instr) -> Mem | None:
+    return next((op for op in i.operands if isinstance(op, Mem)), None)
+
+
+def _loads(i: Instr) -> bool:
+    """Whether an instruction brings data from memory."""
+    return i.op in ("ld", "ldu", "atom", "ldmatrix", "tex") and "param" not in i.mods
+
+
+def _of_host(i: Instr) -> bool:
+    """Whether an access is of memory that the host may have filled."""
+    return _HOST.isdisjoint(m.split("::")[0] for m in i.mods)
+
+
+def _addressing(i: Instr) -> Iterable[str]:
+    """The registers that say where an instruction accesses memory."""
+    return [name for op in i.operands if isinstance(op, Mem) for name in registers(op)]
+
+
+__all__ = ["Inputs"]
