@@ -40,7 +40,7 @@ def can_end(flow: Flow, blocks: Collection[int]) -> bool:
 
 
 def never_ends(flow: Flow, loop: Collection[int]) -> bool:
-    """Whether who turns once in a loop turns for ever: what its exits ask is made, in each turn anew, of what
+    """Whether who turns once in a loop turns for ever: what its exits ask is made in each turn again of what
     the loop does not write."""
     known: dict[int, bool] = {}
 
