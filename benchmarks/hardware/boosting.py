@@ -23,10 +23,10 @@ class Boosting:
     """``rate``: what each tree takes of a step; ``held``: weight that holds a leaf at 0; ``bins`` of a
     column; ``rows``, ``part``: shares of the rows and columns that a tree sees."""
 
-    trees: int = 500
+    trees: int = 800
     depth: int = 6
     rate: float = 0.06
-    held: float = 8.0
+    held: float = 1.5
     bins: int = 32
     rows: float = 0.7
     part: float = 0.6

@@ -1,12 +1,13 @@
 """Many launches of products of random shapes on one Hopper GPU, for the model of their time: not proved.
 
-    python benchmarks/hardware/matmul_gather.py --seed N --out FILE [--arms 24] [--seconds 200]
+    python benchmarks/hardware/matmul_gather.py --seed N --out FILE [--arms 20] [--seconds 200]
 
-The shapes of a seed (``matmul_random.shapes``): the first 260, and of those behind them 50 of 136 rows or
-fewer and 60 of more than 10^11 operations. Half of a shape's arms are what the model ranks first, the others
-the best of each family of tiles. Kernels are compiled, compared with cuBLAS over a poisoned output and
-timed, in an experiment that asks for no proof: what a call runs is proved at the call. Seconds of one GPU
-give ten times as many launches so as ``matmul_random.py``, which waits for proofs.
+The shapes of a seed (``matmul_random.shapes``): the first 190, and of those behind them 40 of 128 rows or
+fewer, 60 others of 512 rows or columns or fewer, and 30 of more than 10^11 operations. Two thirds of a
+shape's arms are what the model ranks first, the others the best of each family of tiles. Kernels are
+compiled, compared with cuBLAS over a poisoned output and timed, in an experiment that asks for no proof: what
+a call runs is proved at the call. Seconds of one GPU give ten times as many launches so as
+``matmul_random.py``, which waits for proofs.
 """
 
 from __future__ import annotations
@@ -30,16 +31,19 @@ from syncverify.gate.matmul import CompiledMatmul  # noqa: E402
 from syncverify.matmul import Schedule, product  # noqa: E402
 from syncverify.matmul.choose import ranked  # noqa: E402
 
-#: Shapes: plain ones, of few rows, large ones; how many are drawn. Seconds that a shape waits for kernels.
-PLAIN, FEW, LARGE, DRAWN, PATIENCE = 260, 50, 60, 3000, 8.0
+#: Shapes: plain ones, of few rows, of few rows or columns, large ones; how many are drawn. Seconds that a
+#: shape waits for kernels.
+PLAIN, FEW, THIN, LARGE, DRAWN, PATIENCE = 190, 40, 60, 30, 4000, 8.0
 
 
 def shapes(seed: int) -> list[Shape]:
-    """Plain shapes, with those of few rows and large ones in between."""
+    """Plain shapes, with those of few rows or columns and large ones in between."""
     every = matmul_random.shapes(seed, DRAWN)
-    few = [s for s in every[PLAIN:] if s[0] <= 136][:FEW]
-    large = [s for s in every[PLAIN:] if 2 * s[0] * s[1] * s[2] > 1e11][:LARGE]
-    return [s for n in range(PLAIN) for s in (*every[n : n + 1], *few[n : n + 1], *large[n : n + 1])]
+    rest = every[PLAIN:]
+    few = [s for s in rest if s[0] <= 128][:FEW]
+    thin = [s for s in rest if s[0] > 128 and min(s[:2]) <= 512][:THIN]
+    large = [s for s in rest if 2 * s[0] * s[1] * s[2] > 1e11][:LARGE]
+    return [s for n in range(PLAIN) for some in (every[:PLAIN], few, thin, large) for s in some[n : n + 1]]
 
 
 def arms(shape: Shape, count: int) -> list[Schedule]:
@@ -48,9 +52,10 @@ def arms(shape: Shape, count: int) -> list[Schedule]:
     order = ranked(product(layout=layout), {"M": m, "N": n, "K": k}, SMS)
     families: dict[tuple[Any, ...], Schedule] = {}
     for s in order:
-        kind = (s.tile_m, s.consumers, s.resident, s.by_columns, s.split_k > 1, s.cluster > 1)
+        kind = (s.tile_m, s.consumers, s.resident, s.by_columns, s.split_k > 1, s.cluster)
         families.setdefault(kind, s)
-    return list(dict.fromkeys([*order[: count // 2], *families.values(), *order]))[:count]
+    best = sorted(families.values(), key=order.index)
+    return list(dict.fromkeys([*order[: count * 2 // 3], *best, *order]))[:count]
 
 
 @dataclass(frozen=True)
@@ -84,7 +89,7 @@ def compile_one(job: tuple[Shape, Schedule]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--seed", type=int, required=True)
-    parser.add_argument("--arms", type=int, default=24)
+    parser.add_argument("--arms", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=200.0)
     parser.add_argument("--out", type=Path, required=True)
     o = parser.parse_args()

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from syncverify.base.source import InputError
 from syncverify.matmul import split
 from syncverify.matmul.cards import Card, here
-from syncverify.matmul.cost import LONG, Facts, clusters_of, steps_of
+from syncverify.matmul.cost import LONG, Facts, clusters_of, steps_of, together
 from syncverify.matmul.estimate import Launch, estimated
 from syncverify.matmul.lower import computed, stages_of
 from syncverify.matmul.problem import Problem
@@ -42,6 +42,10 @@ FITTED: tuple[tuple[int, int, tuple[int, int] | None, int, int], ...] = (
 MOST_FITTING = 5
 #: The narrowest of several side by side.
 LEAST_FITTED = 40
+#: Blocks of a cluster, and whether they lie side by side: of all products, and of plain ones beside.
+_Clusters = tuple[tuple[Literal[1, 2, 4], bool], ...]
+CLUSTERS: _Clusters = ((1, False), (2, False), (2, True))
+FOURS: _Clusters = ((4, False), (4, True))
 #: Tiles for which a proof that blocks share one of them behind whole ones takes long, and how many blocks
 #: may share one at most: behind whole ones; clusters, by their multiplying warpgroups.
 SLOW = {(128, 192), (128, 64)}
@@ -187,7 +191,7 @@ def _suits(s: Schedule, problem: Problem, sizes: Mapping[str, int], multiprocess
     m, n = sizes["M"], sizes["N"]
     if (m <= s.tile_m - 64 and s.tile_m > 64) or (n <= s.tile_n - 64 and s.tile_n > 64):
         return False
-    if s.cluster > 1 and (n <= s.tile_n if s.beside else m <= s.tile_m):
+    if s.cluster > 1 and (n <= s.tile_n * s.cluster // 2 if s.beside else m <= s.tile_m * s.cluster // 2):
         return False
     tiles = clusters_of(s, sizes) * s.cluster
     if s.split_k == 1:
@@ -199,7 +203,7 @@ def _suits(s: Schedule, problem: Problem, sizes: Mapping[str, int], multiprocess
     if s.persistent != (tiles >= multiprocessors):
         return False
     blocks = split.values(s, tiles // s.cluster, steps_of(problem.size, sizes), multiprocessors)["blocks"]
-    return blocks <= multiprocessors
+    return blocks <= together(multiprocessors, s.cluster)
 
 
 #: What of a problem its forms depend on: whether B runs along K, whether there is a prologue, bytes of the
@@ -243,7 +247,7 @@ def _made(
         if tile.tile_n % 8 or (rights > 1 and tile.tile_n % (16 if b_t else 64)):
             continue
         resident = tile.resident
-        for whole in _whole(tile, prologue):
+        for whole in _whole(tile, prologue, rights):
             shared = _splits(whole) if resident == 1 and rights == 1 else ()
             for s in (whole, *shared):
                 form = _stored(s, outputs, rights, staged, not b_t)
@@ -251,10 +255,11 @@ def _made(
                     yield form
 
 
-def _whole(tile: Schedule, prologue: bool) -> Iterator[Schedule]:
-    """Whole tiles: alone, in clusters above or beside each other, each also persistent."""
-    for cluster, adjacent in ((1, False), (2, False), (2, True)):
-        for persistent in (False, True):
+def _whole(tile: Schedule, prologue: bool, rights: int) -> Iterator[Schedule]:
+    """Whole tiles: alone, in clusters above or beside each other, alone and in twos each also persistent; in
+    fours for one product of factors as they are in memory."""
+    for cluster, adjacent in (*CLUSTERS, *(FOURS if rights == 1 and not prologue else ())):
+        for persistent in (False, True) if cluster < 4 else (False,):
             # one group in flight pays where one warpgroup multiplies alone; its proofs in clusters take long,
             # persistent ones or by columns
             alone = tile.consumers == 1 and tile.resident == 1
@@ -262,7 +267,7 @@ def _whole(tile: Schedule, prologue: bool) -> Iterator[Schedule]:
             pending: Literal[0, 1] = 1 if alone and not prologue else 0
             yield replace(
                 tile,
-                cluster=1 if cluster == 1 else 2,
+                cluster=cluster,
                 beside=adjacent,
                 persistent=persistent,
                 pending=pending,

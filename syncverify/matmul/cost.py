@@ -26,6 +26,8 @@ CROSSING = {64: 0.5, 32: 0.8}
 #: Microseconds from which on blocks that begin before the kernel in front ends cost more than they save, and
 #: the rates that tell how long a launch takes at least: products and bytes per microsecond.
 LONG, LEAST_PRODUCTS, LEAST_BYTES = 50.0, 3.25e8, 4.2e6
+#: SMs of a group of sm_90 of which clusters have all, or all but two.
+GROUP = 16
 #: Stores by single threads instead of tensor copies, by what these take (not fitted).
 DIRECT = 2.0
 
@@ -172,6 +174,12 @@ def clusters_of(schedule: Schedule, sizes: Mapping[str, int]) -> int:
     return down * -(-sizes["N"] // (schedule.tile_n * schedule.sharing_a))
 
 
+def together(multiprocessors: int, cluster: int) -> int:
+    """SMs that clusters of so many blocks can have at one time: one lies in one of the card's groups of 16 or
+    18 SMs, so that fours leave the last two of each idle."""
+    return max(multiprocessors // GROUP * GROUP, 1) if cluster == 4 else multiprocessors
+
+
 def crossing(row: int) -> float:
     """How far rows of so many bytes cross lines of L2: none of them to all."""
     return 0.0 if row % 128 == 0 else next((x for size, x in CROSSING.items() if row % size == 0), 1.0)
@@ -203,7 +211,7 @@ def counted(
         at_once, ends = 1, alone + 1.0
         others = q - 1 if schedule.shares == "one" else 1
     else:
-        slots = max(multiprocessors * resident // cluster, 1) * cluster
+        slots = max(together(multiprocessors, cluster) * resident // cluster, 1) * cluster
         turns, rest = divmod(tiles, slots)
         at_once, busy = resident, 1.0
         if schedule.pingpong:
@@ -276,4 +284,4 @@ def microseconds(c: Coefficients, x: Counts, tile: float) -> float:
 
 
 __all__ = ["LONG", "Coefficients", "Counts", "Facts", "clusters_of", "counted", "crossing", "microseconds",
-           "steps_of", "tile_name"]  # fmt: skip
+           "steps_of", "tile_name", "together"]  # fmt: skip

@@ -34,7 +34,7 @@ _MADE = (
     "wave", "in_flight", "step_time", "result_bytes", "result_share", "steps_by_stages", "n_rest", "k_rest",
     "aspect", "filled_by_products", "tail", "sum_bytes", "waste_m", "waste_n", "full_m", "full_n", "tiles",
 )  # fmt: skip
-_OWN = (*_FIELDS, "one_tile", "staged", "a_t", "b_t", *_SIZES)
+_OWN = (*_FIELDS, "blocks_of_cluster", "one_tile", "staged", "a_t", "b_t", *_SIZES)
 COLUMNS = (*_COUNTED, *_OWN, *_MADE)
 _counts, _fields = attrgetter(*(f.name for f in fields(Counts))), attrgetter(*_FIELDS)
 
@@ -69,7 +69,7 @@ def columns(c: Coefficients, launches: Sequence[Launch], x: Counts, time: Array)
 def _own(x: Launch) -> tuple[float, ...]:
     """What of a schedule and its sizes no count has."""
     s = x.schedule
-    kinds = (s.shares == "one" and s.split_k > 1, s.store == "tma", x.facts.a_t, x.facts.b_t)
+    kinds = (s.cluster, s.shares == "one" and s.split_k > 1, s.store == "tma", x.facts.a_t, x.facts.b_t)
     return (*_fields(s), *kinds, *(x.sizes[d] for d in _SIZES))
 
 
