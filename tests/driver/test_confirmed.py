@@ -112,10 +112,12 @@ def test_few_executions_count_where_each_launch_has_followed_the_witness() -> No
     report, _ = unconfirmed(ONE)
     good = read_source(CORPUS / "ptx" / "one_fence.good.ptx").module
     assert good is not None
-    # 3 launches of some 230 warp instructions each
-    found = confirmed(report, good, replace(REPLAY, steps=500, executions=3))
+    # 4 launches of 76 warp instructions each; the sixth execution is cut off
+    found = confirmed(report, good, replace(REPLAY, steps=400))
     assert found.verdict is Verdict.UNKNOWN
-    assert found.replay is not None and "3 executions" in found.replay.detail
+    assert found.replay is not None and "5 executions" in found.replay.detail
+    fewer = confirmed(report, good, replace(REPLAY, steps=200))
+    assert fewer.verdict is Verdict.REFUTED
 
 
 def test_an_instruction_that_the_reader_does_not_know_leaves_a_refutation(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from syncverify.base.source import InputError
 from syncverify.checker.happens_before.handlers import async_operations
-from syncverify.frontends.ptx.analysis.address_ranges import AddressRanges, Reached
+from syncverify.frontends.ptx.analysis.address_ranges import ANYWHERE, AddressRanges
 from syncverify.frontends.ptx.exec.context import ClassContext
 from syncverify.frontends.ptx.launch import tensormap_boxes
 from syncverify.frontends.ptx.launch.tensormap_box_run import BoxFindings
@@ -77,7 +77,7 @@ def test_a_place_out_of_bounds_would_be_noticed(monkeypatch: pytest.MonkeyPatch)
     """Bins behind a mask that is too wide: proved, if nobody asked how far the mask lets data reach."""
     made = bins(Writer(41, "a mask of a bit more"))
     assert judge(made).kind == "unknown, harm"
-    monkeypatch.setattr(AddressRanges, "reached", lambda *_: Reached(None, True))
+    monkeypatch.setattr(AddressRanges, "reached", lambda *_: ANYWHERE)
     assert judge(made).kind == "wrong proof"
 
 

@@ -53,6 +53,10 @@ class Reached:
     based: bool
 
 
+#: Of an access of which nothing is known.
+ANYWHERE = Reached(None, based=True)
+
+
 def _one(n: int) -> Interval:
     return Interval(n, n, 0)
 
@@ -71,7 +75,7 @@ class AddressRanges:
         """Where an access to shared memory may begin."""
         place = next((x for x in self.flow.body[k].operands if isinstance(x, Mem)), None)
         if place is None:
-            return Reached(None, True)
+            return ANYWHERE
         base = self._of(place.base, k)
         places = None if base is None else base.plus(_one(place.offset))
         return Reached(places, self._holds_place(place.base, k))
@@ -275,4 +279,4 @@ _RULES: dict[str, Callable[[Instr, list[Known]], Known]] = {
     "rem": _remainder, "selp": _chosen, "or": _either,
 }  # fmt: skip
 
-__all__ = ["AddressRanges", "Interval"]
+__all__ = ["ANYWHERE", "AddressRanges", "Interval", "Reached"]

@@ -10,7 +10,7 @@ from typing import Any
 from syncverify.base.kernel_names import base_name
 from syncverify.base.source import Span
 from syncverify.frontends.ptx.analysis.access_runs import joined
-from syncverify.frontends.ptx.analysis.address_ranges import AddressRanges, Reached
+from syncverify.frontends.ptx.analysis.address_ranges import ANYWHERE, AddressRanges, Reached
 from syncverify.frontends.ptx.analysis.atomic_counters import adds_one, counting, loads_word, unwritten
 from syncverify.frontends.ptx.analysis.block_groups import BlockGroups, without_address
 from syncverify.frontends.ptx.analysis.collectives import Collectives, is_collective
@@ -353,7 +353,7 @@ class Plan:
         @cache
         def of(site: int) -> Reached:
             k = self._instruction(site)
-            return Reached(None, True) if k is None else found.reached(k)
+            return ANYWHERE if k is None else found.reached(k)
 
         return of
 
