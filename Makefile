@@ -1,5 +1,6 @@
 # make test: everything CI checks.  make demo: prove, run and refute a kernel.  make docs: rewrite the generated pages.
-# make wheel: build the package and try its wheel in an environment of its own.  make site: build the documentation.
+# make wheel: build the package and try its wheel in an environment of its own; SHIP=1: with proofs of common models
+#   in it, which takes torch, transformers and some minutes.  make site: build the documentation.
 # make proofs: check the mechanized theorems; needs coqc (Debian's package `coq`).
 PYTHON ?= python3
 VENV   ?= .venv
@@ -46,6 +47,7 @@ site: $(STAMP)
 wheel: $(STAMP)
 	rm -rf dist build/wheel
 	$(BIN)/python -m pip install -qq --disable-pip-version-check 'build>=1.2'
+	$(if $(SHIP),$(BIN)/python benchmarks/compiler/ship_proofs.py --out syncverify/codegen/shipped.zip)
 	$(BIN)/python -m build --outdir dist .
 	$(PYTHON) -m venv build/wheel
 	build/wheel/bin/python -m pip install -qq --disable-pip-version-check dist/*.whl

@@ -1,16 +1,18 @@
 """Models of Hugging Face with random weights: ``backend="syncverify"`` beside Inductor, on a Hopper GPU.
 
     python benchmarks/hardware/torch_whole_models.py --out DIR [--models llama,gpt2] [--layers 4] \
-        [--mode reduce-overhead] [--beside 3] [--begin 120] [--exact] [--cached]
+        [--modes default,max-autotune] [--seconds 500] [--limit 100] [--exact] [--profile]
 
-Each model has a process of its own, so many ``--beside`` each other; whoever times holds the GPU alone.
-Timing begins when all are compiled, or after ``--begin`` seconds. DIR/MODEL.json gets: loss and gradients
-beside eager torch, seconds to compile, milliseconds of a training step and of a forward pass (wall, medians,
-two rounds in alternation), what the GPU does in a step, and which regions became kernels, with times of their
-contexts. ``--exact``: loss and gradients beside the same model in float64. ``--cached``: the backend by its
-name, which AOTAutograd's cache may know of: run twice, the second run shows what another process compiles,
-and no regions. On a CPU (``--runner reference``) it compiles and compares only. Without transformers it says
-so and ends with status 0.
+Each row is made by processes of their own, one after the other, so that nothing shares the machine with what
+is measured: one compiles with Inductor, one with this backend, with empty caches; a third, with the caches of
+both, shows what another process compiles, and times both in alternation. While one runs, the next loads its
+model. A process that takes longer than ``--limit`` is ended. After ``--seconds`` nothing is begun.
+
+DIR/rows.jsonl gets a line of each process when it ends. Compilation is that of a first training step and a
+first forward pass. Times are medians, in milliseconds by events of the GPU, two rounds. ``share``: the part
+of the GPU's time in kernels that were proved. ``--exact``: loss and gradients beside the same model in
+float64, else beside eager torch. On a CPU (``--runner reference``) models are small, and nothing is timed.
+Without transformers it says so and ends with status 0.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ import copy
 import fcntl
 import importlib.util
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -69,6 +72,13 @@ MODELS: dict[str, tuple[str, str, dict[str, Any], tuple[int, int, int]]] = {
          "num_local_experts": 8},
         (1024, 32000, 4),
     ),
+    # 197 patches of an image; the words are classes
+    "vit": (
+        "ViTConfig", "ViTForImageClassification",
+        {"hidden_size": 1024, "intermediate_size": 4096, "num_attention_heads": 16, "image_size": 224,
+         "patch_size": 16},
+        (197, 1000, 64),
+    ),
     # a block of the shape of Llama 3 8B, and few words
     "block": (
         "LlamaConfig", "LlamaForCausalLM",
@@ -78,17 +88,9 @@ MODELS: dict[str, tuple[str, str, dict[str, Any], tuple[int, int, int]]] = {
     ),
 }  # fmt: skip
 
-
-@contextmanager
-def gpu(out: Path) -> Iterator[None]:
-    """The GPU for this process alone, among those that ask."""
-    import torch
-
-    with open(out / "gpu.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-        if torch.cuda.is_available():
-            torch.cuda.synchronize()
+ARMS = ("inductor", "syncverify")
+#: What a process does: compiles one arm with empty caches, or both with what those left, and times them.
+STAGES = (*ARMS, "both")
 
 
 def timed(call: Callable[[], object], count: int = 9) -> float:
@@ -108,7 +110,7 @@ def timed(call: Callable[[], object], count: int = 9) -> float:
     return statistics.median(found)
 
 
-def profile_of(call: Callable[[], object], count: int = 4) -> list[tuple[float, float, str]]:
+def profile_of(call: Callable[[], object], count: int = 3) -> list[tuple[float, float, str]]:
     """Milliseconds, launches and names of the GPU's kernels in one call."""
     import torch
     from torch.profiler import ProfilerActivity, profile
@@ -121,131 +123,271 @@ def profile_of(call: Callable[[], object], count: int = 4) -> list[tuple[float, 
     return sorted((r for r in rows if r[0]), reverse=True)
 
 
-def child(name: str, o: argparse.Namespace) -> None:
-    import torch
-    import transformers
+def share_of(rows: list[tuple[float, float, str]]) -> float:
+    """The part of the time in kernels of this backend, whose names begin so."""
+    return sum(ms for ms, _, name in rows if name.startswith("fused_")) / max(1e-9, sum(r[0] for r in rows))
 
-    import syncverify.torch as sv
-    from syncverify.gate.ahead import provers
 
-    out = Path(o.out)
-    provers().jobs = max(2, provers().jobs // o.beside)
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    config, made, own, (length, words, batch) = MODELS[name]
-    length, batch = (length, batch) if device == "cuda" else (32, 1)
-    layers = {"n_layer" if name == "gpt2" else "num_hidden_layers": o.layers}
-    torch.manual_seed(0)
-    settings = getattr(transformers, config)(**{**layers, **own}, vocab_size=words)
-    model = getattr(transformers, made)(settings).to(device).bfloat16().train()
-    ids = torch.randint(0, words, (batch, length), device=device)
+class Case:
+    """A model, its inputs, and what is done with it."""
 
-    def step(f: Any, owner: Any = model) -> float:
+    def __init__(self, name: str, layers: int, device: str) -> None:
+        import torch
+        import transformers
+
+        config, made, own, (length, words, batch) = MODELS[name]
+        if device == "cpu":
+            length, batch, words = 32, 1, min(words, 512)
+            own = {**own, "image_size": 64} if name == "vit" else own
+        counts = {"n_layer" if name == "gpt2" else "num_hidden_layers": layers}
+        vocabulary = {"num_labels": words} if name == "vit" else {"vocab_size": words}
+        torch.manual_seed(0)
+        settings = getattr(transformers, config)(**{**counts, **own}, **vocabulary)
+        with torch.device(device):
+            model = getattr(transformers, made)(settings)
+        self.model = model.to(device).bfloat16().train()
+        if name == "vit":
+            side = own["image_size"]
+            images = torch.randn(batch, 3, side, side, device=device).bfloat16()
+            self.given = {"pixel_values": images, "labels": torch.randint(0, words, (batch,), device=device)}
+        else:
+            ids = torch.randint(0, words, (batch, length), device=device)
+            self.given = {"input_ids": ids, "labels": ids}
+
+    def step(self, f: Any, owner: Any = None) -> float:
+        owner = self.model if owner is None else owner
         owner.zero_grad(set_to_none=True)
-        loss = f(input_ids=ids, labels=ids).loss
+        given = {
+            k: x.to(next(owner.parameters()).dtype) if x.is_floating_point() else x
+            for k, x in self.given.items()
+        }
+        loss = f(**given).loss
         loss.backward()
         return float(loss.detach())
 
-    def forward(f: Any) -> float:
-        with torch.no_grad():
-            return float(f(input_ids=ids, labels=ids).loss)
+    def forward(self, f: Any) -> float:
+        import torch
 
-    def gradients(owner: Any = model) -> torch.Tensor:
+        with torch.no_grad():
+            return float(f(**self.given).loss)
+
+    def gradients(self, owner: Any = None) -> Any:
+        import torch
+
+        owner = self.model if owner is None else owner
         return torch.cat([p.grad.float().flatten() for p in owner.parameters() if p.grad is not None])
 
-    row: dict[str, Any] = {"model": name, "mode": o.mode, "torch": torch.__version__}
-    with gpu(out):
-        loss, reference = step(model), gradients()
-        if o.exact:
-            exact = copy.deepcopy(model).double()
-            exact.gradient_checkpointing_enable()
-            own_loss, own_gradients = loss, reference
-            loss, reference = step(exact, exact), gradients(exact)
-            del exact
-            row["eager"] = {
-                "loss_rel": abs(own_loss - loss) / abs(loss),
-                "grad_rel": float((own_gradients - reference).norm() / reference.norm()),
-            }
-    backend = sv.make_backend({"runner": o.runner}, o.mode)
-    mode = None if o.mode == "default" else o.mode
-    ours: Any = {"backend": "syncverify", "mode": mode} if o.cached else {"backend": backend}
-    arms = {
-        "inductor": torch.compile(model, backend="inductor", mode=mode),
-        "syncverify": torch.compile(model, **ours),
+    def reference(self, exact: bool) -> tuple[float, Any, dict[str, float]]:
+        """Loss and gradients to compare with, and how far eager torch is from them."""
+        loss, gradients = self.step(self.model), self.gradients()
+        if not exact:
+            return loss, gradients, {}
+        wide = copy.deepcopy(self.model).double()
+        if wide.supports_gradient_checkpointing:
+            wide.gradient_checkpointing_enable()
+        found = self.step(wide, wide), self.gradients(wide)
+        return *found, far(loss, gradients, *found)
+
+
+def far(loss: float, gradients: Any, wanted: float, reference: Any) -> dict[str, float]:
+    return {
+        "loss_rel": abs(loss - wanted) / abs(wanted),
+        "grad_rel": float((gradients - reference).norm() / reference.norm()),
     }
-    for arm, f in arms.items():
-        began = time.perf_counter()
-        own_loss = step(f)
-        trained = time.perf_counter()
-        got = gradients()
-        forwarded = time.perf_counter()
-        forward(f)
-        row[arm] = {
-            "compile_s": trained - began, "compile_forward_s": time.perf_counter() - forwarded,
-            "loss_rel": abs(own_loss - loss) / abs(loss),
-            "grad_rel": float((got - reference).norm() / reference.norm()),
-        }  # fmt: skip
-    row["regions"] = [
-        [{"name": r.name, "sizes": dict(r.sizes), "refused": r.refused, "notes": r.notes} for r in rs]
-        for g in backend.report.graphs
-        for rs in (g.regions, g.refused)
-    ]
-    (out / f"{name}.json").write_text(json.dumps(row, indent=1, default=str) + "\n")
-    (out / f"{name}.ready").touch()
-    if device == "cpu":
-        return
-    while len(list(out.glob("*.ready"))) < len(o.models.split(",")) and time.time() < o.until:
-        time.sleep(0.3)
-    with gpu(out):
-        row["gpu"] = torch.cuda.get_device_name()
-        for _ in range(2):
-            for arm, f in arms.items():
-                row[arm].setdefault("step_ms", []).append(timed(lambda f=f: step(f)))
-                row[arm].setdefault("forward_ms", []).append(timed(lambda f=f: forward(f)))
-        for arm, f in arms.items():
-            row[arm]["kernels"] = profile_of(lambda f=f: step(f))
-            row[arm]["busy_ms"] = sum(ms for ms, *_ in row[arm]["kernels"])
+
+
+@contextmanager
+def machine(out: Path, name: str) -> Iterator[None]:
+    """The machine for this process alone, among those that ask; a file says since when."""
+    with open(out / "machine.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        (out / f"{name}.begun").write_text(str(time.time()))
+        yield
+
+
+def compiled_first(case: Case, arm: str, mode: str, runner: str) -> tuple[Any, dict[str, Any]]:
+    """The compiled model, and the seconds of its first step and forward pass."""
+    import torch
+
+    import syncverify.torch as sv
+
+    backend: Any = arm if arm == "inductor" or runner == "gate" else sv.make_backend({"runner": runner})
+    began = time.perf_counter()
+    f = torch.compile(case.model, backend=backend, mode=None if mode == "default" else mode)
+    loss = case.step(f)
+    trained = time.perf_counter()
+    gradients = case.gradients()
+    forwarded = time.perf_counter()
+    case.forward(f)
+    row = {"compile_s": trained - began, "compile_forward_s": time.perf_counter() - forwarded}
+    return f, {**row, "loss": loss, "gradients": gradients}
+
+
+def regions_of(stage: str) -> list[dict[str, Any]]:
+    """What this backend found in this process, as its log tells."""
+    return [
+        {"kind": r.kind, "operations": len(r.operations), "name": r.name, "sizes": dict(r.sizes),
+         "refused": r.refused, "notes": r.notes}
+        for g in REPORTS
+        for r in (*g.regions, *g.refused)
+    ] if stage == "syncverify" else []  # fmt: skip
+
+
+#: Reports of the graphs that were compiled in this process.
+REPORTS: list[Any] = []
+
+
+def collect() -> None:
+    """Keeps the reports of backends that torch.compile makes by their name."""
+    import syncverify.torch.backend  # noqa: F401
+
+    module = sys.modules["syncverify.torch.backend"]
+    plain = module.lower
+
+    def lower(*args: Any, **settings: Any) -> Any:
+        found = plain(*args, **settings)
+        REPORTS.append(found[1])
+        return found
+
+    module.lower = lower  # type: ignore[attr-defined]
+
+
+def child(o: argparse.Namespace) -> None:
+    import torch
+
+    collect()
+    name, mode, stage = o.child.split("/")
+    out = Path(o.out)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    row: dict[str, Any] = {"model": name, "mode": mode, "stage": stage, "torch": torch.__version__}
+    case = Case(name, o.layers, device)
+    tag = f"{name}.{mode}.{stage}"
+    with machine(out, tag):
+        loss, reference, row["eager"] = case.reference(o.exact and stage == "both")
+        made: dict[str, Any] = {}
+        if stage == "both":
+            torch.compile(lambda x: x.exp() + 1)(torch.ones(64, device=device))  # what a first call loads
+        for arm in ARMS if stage == "both" else (stage,):
+            os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(out / f"caches.{name}.{mode}.{arm}")
+            made[arm], found = compiled_first(case, arm, mode, o.runner)
+            row[arm] = {**found, **far(found.pop("loss"), found.pop("gradients"), loss, reference)}
+        row["regions"] = regions_of(stage)
+        if stage == "both" and device == "cuda":
+            row["gpu"] = torch.cuda.get_device_name()
+            measure(case, made, row, o.profile)
+    with open(out / "rows.jsonl", "a") as rows:
+        rows.write(json.dumps(row, default=str) + "\n")
+    print(summary(row), flush=True)
+
+
+def measure(case: Case, made: dict[str, Any], row: dict[str, Any], profiled: bool) -> None:
+    """Times of both, in alternation, and what the GPU does."""
+    for _ in range(2):
+        for arm, f in made.items():
+            row[arm].setdefault("step_ms", []).append(timed(lambda f=f: case.step(f)))
+            row[arm].setdefault("forward_ms", []).append(timed(lambda f=f: case.forward(f)))
     for what in ("step", "forward"):
-        ms = [min(row[arm][f"{what}_ms"]) for arm in arms]
+        ms = [min(row[arm][f"{what}_ms"]) for arm in ARMS]
         row[f"{what}_ratio"] = ms[0] / ms[1]
-        print(f"{name} {what}: inductor {ms[0]:.2f} ms, syncverify {ms[1]:.2f} ms, {ms[0] / ms[1]:.3f}")
-    (out / f"{name}.json").write_text(json.dumps(row, indent=1, default=str) + "\n")
+    calls = {"step": case.step, "forward": case.forward}
+    for arm, f in made.items():
+        for what, call in calls.items():
+            if arm == "inductor" and not profiled:
+                continue
+            kernels = profile_of(lambda f=f, call=call: call(f))
+            row[arm][f"{what}_share"] = share_of(kernels)
+            row[arm][f"{what}_busy_ms"] = sum(ms for ms, *_ in kernels)
+            row[arm][f"{what}_kernels"] = kernels[:60]
+
+
+def summary(row: dict[str, Any]) -> str:
+    """One line of what a process found."""
+    parts = [f"{row['model']} {row['mode']} {row['stage']}:"]
+    for arm in ARMS:
+        r = row.get(arm)
+        if r:
+            text = f"{arm} compile {r['compile_s']:.1f} + {r['compile_forward_s']:.1f} s"
+            text += f", grad {r['grad_rel']:.1e}"
+            if "step_ms" in r:
+                text += f", step {min(r['step_ms']):.2f} ms, forward {min(r['forward_ms']):.2f} ms"
+            if "step_share" in r:
+                text += f", proved {r['step_share']:.3f} {r['forward_share']:.3f}"
+            parts.append(text)
+    if "step_ratio" in row:
+        parts.append(f"ratios {row['step_ratio']:.3f} {row['forward_ratio']:.3f}")
+    if row["regions"]:
+        taken = [r for r in row["regions"] if not r["refused"]]
+        late = [r for r in row["regions"] if "in time" in r["refused"] or "was over" in r["refused"]]
+        alone = sum(r["kind"] == "product" and r["operations"] == 1 for r in taken)
+        parts.append(
+            f"kernels {len(taken)} ({alone} products alone) of {len(row['regions'])}, late {len(late)}"
+        )
+    return " | ".join(parts)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--out", required=True)
     parser.add_argument("--models", default=",".join(MODELS))
-    parser.add_argument("--mode", default="default", help="default, reduce-overhead, max-autotune, ...")
+    parser.add_argument("--modes", default="default", help="default, reduce-overhead, max-autotune, ...")
     parser.add_argument("--runner", default="gate")
     parser.add_argument("--layers", type=int, default=4)
+    parser.add_argument("--seconds", type=float, default=1e9)
+    parser.add_argument("--limit", type=float, default=120.0)
     parser.add_argument("--exact", action="store_true")
-    parser.add_argument("--cached", action="store_true")
-    parser.add_argument("--beside", type=int, default=1)
-    parser.add_argument("--begin", type=float, default=1e9)
-    parser.add_argument("--until", type=float, default=0.0, help=argparse.SUPPRESS)
+    parser.add_argument("--profile", action="store_true", help="Inductor's kernels, too")
+    parser.add_argument(
+        "--processes", default="", help="these alone: MODEL/MODE/STAGE,...; stages: " + ", ".join(STAGES)
+    )
     parser.add_argument("--child", help=argparse.SUPPRESS)
     o = parser.parse_args()
     if importlib.util.find_spec("torch") is None or importlib.util.find_spec("transformers") is None:
         print("torch and transformers are not installed: nothing to measure")
         return
     if o.child:
-        child(o.child, o)
+        child(o)
         return
     Path(o.out).mkdir(parents=True, exist_ok=True)
-    for old in Path(o.out).glob("*.ready"):
-        old.unlink()
-    o.until = time.time() + o.begin if o.beside > 1 else 0.0
-    same = [
-        f"--{k}={getattr(o, k)}" for k in ("out", "models", "mode", "runner", "layers", "beside", "until")
-    ]
-    same += [f"--{k}" for k in ("exact", "cached") if getattr(o, k)]
-    waiting = o.models.split(",")
-    running: list[subprocess.Popen[bytes]] = []
+    waiting = [f"{n}/{m}/{s}" for m in o.modes.split(",") for n in o.models.split(",") for s in STAGES]
+    if o.processes:
+        waiting = o.processes.split(",")
+    _run(waiting, o, time.time() + o.seconds)
+
+
+def _run(waiting: list[str], o: argparse.Namespace, until: float) -> None:
+    """One process after the other; the next one loads its model while the last one runs."""
+    same = [f"--{k}={getattr(o, k)}" for k in ("out", "runner", "layers")]
+    same += [f"--{k}" for k in ("exact", "profile") if getattr(o, k)]
+    running: list[tuple[str, subprocess.Popen[bytes]]] = []
     while waiting or running:
-        running = [p for p in running if p.poll() is None]
-        while waiting and len(running) < o.beside:
-            running.append(subprocess.Popen([sys.executable, __file__, f"--child={waiting.pop(0)}", *same]))
-        time.sleep(0.2)
+        running = [(n, p) for n, p in running if p.poll() is None and not _late(n, p, o, until)]
+        begun = [n for n, _ in running if _since(n, o) is not None]
+        if waiting and time.time() < until and len(running) == len(begun) < 2:
+            name = waiting.pop(0)
+            (Path(o.out) / f"{name.replace('/', '.')}.begun").unlink(missing_ok=True)
+            running.append((name, subprocess.Popen([sys.executable, __file__, f"--child={name}", *same])))
+        elif waiting and time.time() >= until:
+            print("not begun:", ", ".join(waiting), flush=True)
+            waiting = []
+        time.sleep(0.1)
+
+
+def _since(name: str, o: argparse.Namespace) -> float | None:
+    """When a process got the machine."""
+    file = Path(o.out) / f"{name.replace('/', '.')}.begun"
+    text = file.read_text() if file.exists() else ""
+    return float(text) if text else None
+
+
+def _late(name: str, process: subprocess.Popen[bytes], o: argparse.Namespace, until: float) -> bool:
+    """Ends a process that takes too long."""
+    since = _since(name, o)
+    if since is None or time.time() < min(since + o.limit, until + o.limit / 2):
+        return False
+    print(f"{name} is ended after {time.time() - since:.0f} s", flush=True)
+    process.kill()
+    process.wait()
+    return True
 
 
 if __name__ == "__main__":

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 from syncverify.base.cache_dir import Store, default_root, digest
 from syncverify.base.diagnostics import Diagnostic, KernelReport, Policy, Scope, ScopeKind, Severity, Verdict
 from syncverify.base.source import Span
+from syncverify.codegen.fingerprint import tool_fingerprint as tool_fingerprint
+from syncverify.codegen.shipped import from_package
 
 #: What a report says of the seconds after which a proof was given up, and the end of the file of one that
 #: found none.
@@ -23,12 +21,16 @@ GIVEN_UP, LATE = "given_up_after", ".late"
 @dataclass(frozen=True, slots=True)
 class Cache(Store):
     """A directory of ``KEY.cubin``, ``KEY.ptx`` and the proofs of both stages: ``KEY.STAGE.json`` for every
-    launch, ``KEY.STAGE.VALUES.json`` for one."""
+    launch, ``KEY.STAGE.VALUES.json`` for one. What is not there may have come with the package."""
 
     @staticmethod
     def default() -> Cache:
         """The user's cache directory."""
         return Cache(default_root())
+
+    def read(self, name: str) -> bytes | None:
+        found = Store.read(self, name)
+        return from_package(name) if found is None else found
 
     def code(self, key: str) -> tuple[str, bytes] | None:
         """The stored PTX and cubin."""
@@ -68,21 +70,6 @@ class Cache(Store):
         if report.verdict is Verdict.PROVED:
             data = json.dumps(asdict(replace(report, proof=None)), sort_keys=True).encode()
             self.write(_proof_name(key, stage, values), data)
-
-
-@lru_cache(maxsize=1)
-def tool_fingerprint() -> str:
-    """A hash of the tool's own sources: another checker, another verdict."""
-    package = Path(__file__).resolve().parent.parent
-    hasher = hashlib.sha256()
-    for folder, inner, names in os.walk(package):
-        inner[:] = sorted(set(inner) - {"__pycache__"})
-        for name in sorted(n for n in names if n.endswith((".py", ".lark", ".cuh"))):
-            path = os.path.join(folder, name)
-            hasher.update(os.path.relpath(path, package).replace(os.sep, "/").encode() + b"\0")
-            with open(path, "rb") as file:
-                hasher.update(file.read() + b"\0")
-    return hasher.hexdigest()
 
 
 def _proof_name(key: str, stage: str, values: Mapping[str, int] | None) -> str:

@@ -15,6 +15,7 @@ from syncverify.base.reason import Cause, caused
 from syncverify.base.source import InputError
 from syncverify.checker.induction import claims_text
 from syncverify.checker.induction.program import parameters, protocol_by
+from syncverify.checker.induction.quotients import with_quotient
 from syncverify.checker.induction.stepping import NotReadError
 from syncverify.checker.kernel import Rejected, UnreadableError, accept, read
 from syncverify.checker.kernel.exact.data import RejectedError, listed, number, take
@@ -195,6 +196,8 @@ class Follower:
             case ["parted", [c, *parts], yes, no]:
                 for side, part in zip(one.sides(path, c, parts), (yes, no), strict=True):
                     self.case(one, side, part)
+            case ["quotient", [c, *parts], divisor, inner] if not path.dead:
+                self.case(one, one.with_quotient(path, c, parts, divisor), inner)
             case ["proof", claimed, proof] if not path.dead:
                 self.leaf(one, path, claimed, proof)
             case _:
@@ -234,6 +237,16 @@ class _One:
     space: SymbolicContext
     system: Any
     where: str
+
+    def with_quotient(self, path: PathCondition, c: Any, parts: list[Any], divisor: Any) -> PathCondition:
+        """The path with a name for a quotient of sizes."""
+        named = [listed(part, self.where) for part in parts]
+        total = (number(c, self.where), tuple((str(x), number(k, self.where)) for x, k in named))
+        names = parameters(self.space, path)
+        try:
+            return with_quotient(self.space, path, names, total, number(divisor, self.where))
+        except NotReadError as e:
+            raise RejectedError(self.where, str(e)) from None
 
     def sides(self, path: PathCondition, c: Any, parts: list[Any]) -> list[PathCondition]:
         """The paths on which a sum over sizes is at least 0, and below."""

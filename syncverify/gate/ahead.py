@@ -34,9 +34,12 @@ from syncverify.base.diagnostics import Policy
 from syncverify.base.nvrtc import version as nvrtc_version
 from syncverify.base.source import InputError
 from syncverify.codegen.cache import Cache, tool_fingerprint
+from syncverify.codegen.shipped import shipped
 from syncverify.fusion import Fusion, RowSchedule, Schedule
 from syncverify.gate import compiler, fusions, matmul
+from syncverify.gate.padded import padded_sizes
 from syncverify.matmul.problem import Problem
+from syncverify.matmul.schedule import Schedule as MatmulSchedule
 
 log = logging.getLogger("syncverify.gate")
 
@@ -48,6 +51,10 @@ _PROOFS = 4
 _MOST_WORKERS = 12
 #: The length of a message, before it.
 _LENGTH = struct.Struct("<Q")
+
+
+#: The schedules that were chosen, by product, sizes, policy and multiprocessors: a choice takes milliseconds.
+_SCHEDULES: dict[tuple[object, ...], MatmulSchedule] = {}
 
 
 @dataclass(frozen=True)
@@ -62,9 +69,28 @@ class Ahead:
 
     @cached_property
     def key(self) -> str:
-        """The same for the same kernel and sizes."""
-        signature = kernel_signature(self.kernel)
-        return digest(str((signature, sorted(self.sizes.items()), self.policy.value, self.multiprocessors)))
+        """The same for what one proof shows."""
+        what = kernel_signature(self.kernel), self._proved_for, self.policy.value, self.multiprocessors
+        return digest(str(what))
+
+    @property
+    def launched(self) -> dict[str, int]:
+        """The sizes that a kernel is launched for: rows of factors are made longer where they have to be."""
+        return padded_sizes(self.kernel, self.sizes) if isinstance(self.kernel, Problem) else self.sizes
+
+    @property
+    def _proved_for(self) -> object:
+        """What the proof depends on besides: of products that are proved for every size, their schedule and
+        how wide their results are accessed; else the sizes."""
+        sizes = tuple(sorted(self.launched.items()))
+        if not isinstance(self.kernel, Problem):
+            return sizes
+        asked = kernel_signature(self.kernel), sizes, self.policy, self.multiprocessors
+        if asked not in _SCHEDULES:
+            product = matmul.Matmul(self.kernel, self.policy)
+            _SCHEDULES[asked] = product.schedule(self.launched, self.multiprocessors)
+        schedule = _SCHEDULES[asked]
+        return sizes if schedule.proved_by_launch else (schedule, self.launched["N"] % 2)
 
 
 def signature(fusion: Fusion) -> str:
@@ -101,7 +127,7 @@ def prove(one: Ahead) -> None:
         compiled.program(one.sizes).require_proof(dict(values))
         return
     product = matmul.Matmul(one.kernel, one.policy, proof_seconds=one.proof_seconds)
-    product.proved(one.sizes, one.multiprocessors)
+    product.proved(one.launched, one.multiprocessors)
 
 
 # ---------------------------------------------------------------- the caller's side
@@ -134,10 +160,10 @@ class Provers:
         for one in kernels:
             if one.key not in self._begun:
                 done = self._begun[one.key] = threading.Event()
-                if Cache.default().read(_answered(one)) is None:
+                if not _known(one):
                     self._queue.put((one, done))
                     count += 1
-                else:  # another process has asked for it
+                else:  # another process has asked for it, or it came with the package
                     done.set()
         if count:
             self.warm(len(self._workers) + count)
@@ -175,9 +201,16 @@ def prove_ahead(kernels: Sequence[Ahead], jobs: int | None = None) -> None:
     own.wait(kernels)
 
 
-def _answered(one: Ahead) -> str:
+def _answered(one: Ahead, tools: Sequence[str]) -> str:
     """The name of the file that says that a worker has proved a kernel, or has found no proof in time."""
-    return digest(str((one.key, one.proof_seconds, *_tools()))) + ".ahead"
+    return digest(str((one.key, one.proof_seconds, *tools))) + ".ahead"
+
+
+def _known(one: Ahead) -> bool:
+    """Whether a worker has answered, with these tools or with those of what came with the package."""
+    own = shipped()
+    tools = [_tools(), *([] if own is None else [_tools(own.compiler)])]
+    return any(Cache.default().read(_answered(one, t)) is not None for t in tools)
 
 
 def _cores() -> int:
@@ -223,7 +256,7 @@ class _Worker:
             try:
                 answer = self._answer(one)
                 if answer["tools"] == _tools():
-                    Cache.default().write(_answered(one), b"")
+                    Cache.default().write(_answered(one, _tools()), b"")
                 if not answer["proved"]:
                     log.info("%s is not proved ahead: %s", one.kernel.name, answer["why"])
                 elif answer["tools"] != _tools():
@@ -262,9 +295,9 @@ def _received(source: IO[bytes]) -> bytes | None:
     return source.read(_LENGTH.unpack(head)[0]) if len(head) == _LENGTH.size else None
 
 
-def _tools() -> list[str]:
+def _tools(compiler: str = "") -> list[str]:
     """What a proof's key depends on besides the kernel."""
-    return [nvrtc_version(), tool_fingerprint()[:16]]
+    return [compiler or nvrtc_version(), tool_fingerprint()[:16]]
 
 
 def _loaded_nvrtc() -> str:

@@ -26,6 +26,7 @@ from syncverify.codegen.arrays import DeviceArray, current_stream, describe, emp
 from syncverify.codegen.cache import Cache, tool_fingerprint
 from syncverify.codegen.cuda import emit
 from syncverify.codegen.names import entry_name
+from syncverify.codegen.shipped import shipped
 from syncverify.fusion.column_schedule import ColumnSchedule
 from syncverify.fusion.graph import Fusion
 from syncverify.fusion.kernel_cache import built
@@ -94,9 +95,15 @@ class Program:
     def key(self) -> str:
         """What verdicts and code depend on: the kernel, the policy, and all that turns it into code.
 
-        The CUDA follows from the text, what is passed to ``emit``, and the tool's sources.
+        The CUDA follows from the text, what is passed to ``emit``, and the tool's sources. Code that came
+        with the package was compiled by the NVRTC of its own version.
         """
         given = (self.policy.value, str(self.blocks_per_sm), self.hint, self.text)
+        own = shipped()
+        if own is not None:
+            key = digest("\0".join((tool_fingerprint(), own.compiler, *given)))
+            if f"{key}.cubin" in own:
+                return key
         return digest("\0".join((tool_fingerprint(), nvrtc_version(), *given)))
 
     @cached_property

@@ -53,7 +53,9 @@ def without_rest(result: Any, m: int, n: int, out: Any) -> Any:
     return found
 
 
-def refuse(problem: Problem, sizes: Mapping[str, int], wanted: Mapping[str, int], stream: int | None) -> None:
+def refuse(
+    problem: Problem, sizes: Mapping[str, int], wanted: Mapping[str, int], stream: int | None = None
+) -> None:
     """InputError where copies cannot stand for what was given."""
     if stream is not None:
         raise InputError(

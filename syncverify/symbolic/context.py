@@ -91,6 +91,7 @@ class SymbolicContext:
         self.havocked: set[str] = set()  # sizes that ``fresh_per_iteration`` was asked for
         self.root: PathCondition | None = None  # the path when agents start
         self.branched_sizes: set[str] = set()  # sizes that open questions were about
+        self.quotients: dict[int, tuple[Any, int]] = {}  # symbols -> what they are the quotient of, by what
         self.parents: dict[int, int] = {}  # quotients and remainders, and what they are parts of
         self.havocked_symbols: set[int] = set()  # symbols that iterations of loops havoc
         self.presplit: set[PresplitQuestion] = set()  # what is asked of such before any turn takes them

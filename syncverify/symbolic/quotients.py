@@ -10,19 +10,35 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from syncverify.symbolic.affine import AffineTerm
 from syncverify.symbolic.inequalities import Parts, Sum
 
 if TYPE_CHECKING:
     from syncverify.symbolic.context import SymbolicContext
     from syncverify.symbolic.path_condition import PathCondition
 
-#: Begins the keys of such quotients.
-RATIO = "ratio"
+#: Begins the keys of such quotients, and of quotients by a number.
+RATIO, BY_NUMBER = "ratio", "quotient"
 
 
 def outlives_iteration(path: PathCondition, key: tuple[Any, ...]) -> bool:
     """Whether a key is that of a quotient of sizes that are still there."""
     return key[0] == RATIO and {a for part in key[1:] for a, _ in path.space.of(part)[1]} <= _sizes(path)
+
+
+def by_number(space: SymbolicContext, x: AffineTerm, m: int) -> Any:
+    """Floor division of a bounded sum by a number: one unknown, of which the remainder is known."""
+    low, high = space.bounds(x)
+    assert low is not None and high is not None
+
+    def unknown() -> Any:
+        q = space.symbol(f"({x!r})//{m}", low // m, high // m)
+        space.quotients[q.parts[0][0]] = (x, m)
+        space.path.assume(*space.of(x - q * m))
+        space.path.assume(*space.of(q * m + m - 1 - x))
+        return q
+
+    return space.path.memo_symbol((BY_NUMBER, x, m), unknown)
 
 
 def ratio(space: SymbolicContext, x: Any, step: Any) -> Any:
@@ -131,4 +147,13 @@ def _made(space: SymbolicContext, x: Any, a: int) -> Any:
     return space.resolved(q)
 
 
-__all__ = ["RATIO", "as_iteration_count", "divided", "modulo", "outlives_iteration", "ratio"]
+__all__ = [
+    "BY_NUMBER",
+    "RATIO",
+    "as_iteration_count",
+    "by_number",
+    "divided",
+    "modulo",
+    "outlives_iteration",
+    "ratio",
+]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -31,11 +31,13 @@ from syncverify.torch.graphs import expand, sort
 from syncverify.torch.kept import cache_identity, compiled_before
 from syncverify.torch.losses import recomputed
 from syncverify.torch.partition import Partition, partition
+from syncverify.torch.products import products_alone
 from syncverify.torch.region import is_constant, is_view
 from syncverify.torch.report import GraphReport, Report
 from syncverify.torch.runners import (
     PROOF_SECONDS,
     GateRunner,
+    ListingRunner,
     ProvingRunner,
     ReferenceRunner,
     RefusedError,
@@ -43,7 +45,7 @@ from syncverify.torch.runners import (
     SimulatorRunner,
     shared_runner,
 )
-from syncverify.torch.trials import faster, promising
+from syncverify.torch.trials import ALONE_SECONDS, faster, promising
 
 log = logging.getLogger("syncverify.torch")
 
@@ -119,6 +121,12 @@ class Backend:
         from torch._functorch.partitioners import min_cut_rematerialization_partition
 
         def compiled(graph: GraphModule, given: Sequence[Any]) -> Any:
+            if isinstance(self.runner, ListingRunner):
+                products = products_alone(graph, set(), self.runner)
+                prove_ahead(
+                    [*grouped(graph, self.runner, self.least, timed=False)[2], *products], self.runner
+                )
+                return make_boxed_func(graph.forward)
             lowered, report = lower(graph, self.runner, self.least)
             self.report.graphs.append(report)
             return make_boxed_func(lowered.forward)
@@ -155,7 +163,10 @@ class Backend:
     def _wanted(self, module: GraphModule) -> list[Candidate]:
         """The candidates whose proofs will be needed."""
         module, _, candidates = grouped(module, self.runner, self.least, self.use == FASTER)
-        return promising(module, candidates, self.runner) if self.use == FASTER else candidates
+        if self.use != FASTER:
+            return candidates
+        products = _alone(module, set(), self.runner)
+        return [*promising(module, candidates, self.runner), *promising(module, products, self.runner)]
 
     def _compile(self, module: GraphModule, inputs: Sequence[Any], **settings: Any) -> Any:
         """One graph, as Inductor's own compiler of it: forward, backward, or both."""
@@ -210,7 +221,9 @@ def lower(
     report = GraphReport()
     module, found, candidates = grouped(module, runner, least, use == FASTER)
     ready = [c for c in candidates if _tried(report, c, lambda c: fit(c, runner))]
-    chosen = faster(module, ready, runner) if use == FASTER else ready
+    chosen = ready
+    if use == FASTER:
+        ready, chosen = _faster(module, ready, runner, report)
     prove_ahead(chosen, runner)
     moved: dict[Node, Node] = {}
     for one in ready:
@@ -218,13 +231,41 @@ def lower(
         if op is not None:
             one.put_into(module.graph, op, moved)
             report.regions.append(one.region)
-    report.left = [(n.name, operation(n), reason) for n, reason in found.left.items() if _counts(n)]
+    taken = _nodes(chosen)
+    report.left = [
+        (n.name, operation(n), why) for n, why in found.left.items() if _counts(n) and n not in taken
+    ]
     sort(module.graph)
     module.graph.eliminate_dead_code()
     expand(module.graph)
     module.graph.lint()
     module.recompile()
     return module, report
+
+
+def _faster(
+    module: GraphModule, ready: Sequence[Candidate], runner: Runner, report: GraphReport
+) -> tuple[list[Candidate], list[Candidate]]:
+    """What was tried, and what is taken: groups and products outside of them, then products of the others."""
+
+    def alone(taken: Set[Node]) -> list[Candidate]:
+        return [c for c in _alone(module, taken, runner) if _tried(report, c, lambda c: fit(c, runner))]
+
+    tried = [*ready, *alone(_nodes(ready))]
+    chosen = faster(module, tried, runner)
+    products = alone(_nodes([*chosen, *tried[len(ready) :]]))
+    if products:
+        chosen += faster(module, products, runner, ALONE_SECONDS)
+    return [*tried, *products], chosen
+
+
+def _alone(module: GraphModule, taken: Set[Node], runner: Runner) -> list[Candidate]:
+    """Products that are not among the taken nodes, where Inductor leaves them to a library."""
+    return [] if templates() else products_alone(module, taken, runner)
+
+
+def _nodes(candidates: Sequence[Candidate]) -> set[Node]:
+    return {n for c in candidates for n in c.found.group.nodes}
 
 
 def _counts(node: Node) -> bool:

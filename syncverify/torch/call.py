@@ -318,6 +318,8 @@ class Fused:
             return
         device = made[0].device
         run = bound(named, device)
+        if run is None:
+            return
         results = tuple((tuple(x.shape), x.stride(), x.dtype) for x in made)
         if len(self._ready) >= _MOST_READY:
             self._ready.clear()

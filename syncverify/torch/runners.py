@@ -25,6 +25,7 @@ from syncverify.fusion.functions import numpy_dtype
 from syncverify.fusion.row_strides import extents
 from syncverify.gate import fusions, matmul
 from syncverify.gate.ahead import Ahead, compile_fusion, kernel_signature, provers, signature
+from syncverify.gate.padded import padded_sizes, refuse
 from syncverify.matmul import split
 from syncverify.matmul.problem import PRODUCT, SECOND, Problem
 from syncverify.torch.table import DTYPES, INDEX_DTYPES
@@ -211,8 +212,11 @@ class _OnGpu(ABC):
             self._launches[key] = found
         return found
 
-    def bound(self, sizes: Sizes, device: torch.device) -> Bound:
+    def bound(self, sizes: Sizes, device: torch.device) -> Bound | None:
         """What launches for these sizes, given the addresses of inputs and outputs; raises RefusedError."""
+        return self._bound(sizes, device)
+
+    def _bound(self, sizes: Sizes, device: torch.device) -> Bound:
         found = self._launches.get((device.index, *sizes.values()))
         if found is None:
             with self._lock:
@@ -220,8 +224,11 @@ class _OnGpu(ABC):
         return found
 
     def __call__(self, sizes: Sizes, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+        self._run(sizes, inputs, outputs)
+
+    def _run(self, sizes: Sizes, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
         device = outputs[0].device
-        found = self.bound(sizes, device)
+        found = self._bound(sizes, device)
         addresses = [t.data_ptr() for t in (*inputs, *outputs)]
         # the launch makes the device's context current; a call leaves the caller's as it was
         with _SAME if torch.cuda.current_device() == found.device else torch.cuda.device(device):
@@ -270,8 +277,35 @@ class ProductOnGpu(_OnGpu):
         return product_names(self._problem)
 
     def launch(self, sizes: Sizes, device: int) -> Launch:
-        check_product(self._problem, sizes)
-        return product_launch(self._product, sizes, driver.multiprocessors(device))
+        wanted = padded_sizes(self._problem, sizes)
+        refuse(self._problem, sizes, wanted)
+        check_product(self._problem, wanted)
+        return product_launch(self._product, wanted, driver.multiprocessors(device))
+
+    def bound(self, sizes: Sizes, device: torch.device) -> Bound | None:
+        """None where factors have to be copied first: then addresses are not all that a call takes."""
+        found = self._bound(sizes, device)
+        return found if padded_sizes(self._problem, sizes) == sizes else None
+
+    def __call__(self, sizes: Sizes, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+        wanted = padded_sizes(self._problem, sizes)
+        if wanted == sizes:
+            super().__call__(sizes, inputs, outputs)
+            return
+        count = 1 + len(self._problem.rights)
+        dims = [self._problem.shapes[name] for name in self.names()[:count]]
+        factors = [
+            longer(x, [wanted[d] for d in shape]) for x, shape in zip(inputs[:count], dims, strict=True)
+        ]
+        m, n = sizes["M"], sizes["N"]
+        given = [*factors, *inputs[count:]]
+        if (wanted["M"], wanted["N"]) == (m, n):
+            self._run(sizes, given, outputs)
+            return
+        (out,) = outputs
+        whole = torch.empty([wanted["M"], wanted["N"]], dtype=out.dtype, device=out.device)
+        self._run(sizes, given, [whole])
+        out.view(m, n).copy_(whole[:m, :n])
 
 
 def product_names(problem: Problem) -> tuple[str, ...]:
@@ -284,6 +318,18 @@ def product_launch(product: matmul.Matmul, sizes: Sizes, multiprocessors: int) -
     schedule, values = compiled.schedule, compiled.launch_values(sizes, multiprocessors)
     shared = split.workspaces(schedule, values["blocks"], len(product.problem.products))
     return Launch(compiled.program(2 if sizes["N"] % 2 == 0 else 1), values, shared, schedule.sums)
+
+
+def longer(x: Any, shape: Sequence[int]) -> Any:
+    """A matrix in a larger one, with zeros behind it; itself where it is as large."""
+    rows, columns = x.shape
+    if (rows, columns) == tuple(shape):
+        return x
+    found = torch.empty(list(shape), dtype=x.dtype, device=x.device)
+    found[:rows, :columns] = x
+    found[rows:].zero_()
+    found[:rows, columns:].zero_()
+    return found
 
 
 def check_product(problem: Problem, sizes: Sizes) -> None:
@@ -318,6 +364,18 @@ class ProvingRunner:
 
     def product(self, problem: Problem) -> Kernel:
         return _Proving(_ProductSimulated(problem, self))
+
+
+@dataclass
+class ListingRunner(ProvingRunner):
+    """Lists the kernels that models may need, groups and products alone, and makes none."""
+
+    found: dict[str, tuple[Fusion | Problem, dict[str, int]]] = field(default_factory=dict)
+
+    def ahead(self, kernels: Sequence[tuple[Fusion | Problem, Sizes]], device: torch.device) -> None:
+        for kernel, sizes in kernels:
+            one = Ahead(kernel, dict(sizes), self.policy, self.multiprocessors, self.proof_seconds)
+            self.found[one.key] = kernel, dict(sizes)
 
 
 class _Proving:
@@ -507,6 +565,6 @@ def store(out: Any, result: Any) -> None:
 
 
 __all__ = [
-    "GateRunner", "Kernel", "ProvingRunner", "ReferenceRunner", "RefusedError", "Runner", "SimulatorRunner",
-    "Sizes", "shared_runner",
+    "GateRunner", "Kernel", "ListingRunner", "ProvingRunner", "ReferenceRunner", "RefusedError", "Runner",
+    "SimulatorRunner", "Sizes", "shared_runner",
 ]  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,13 +32,17 @@ from syncverify.torch.choice import (
 from syncverify.torch.context import Context, alone, contexts
 from syncverify.torch.dims import UnfitError
 from syncverify.torch.graphs import sort
+from syncverify.torch.products import kernel_call, library_call
 from syncverify.torch.runners import RefusedError, Runner
+from syncverify.torch.table import PRODUCTS
 from syncverify.torch.worth import LEAST, gain_of, time_of
 
 log = logging.getLogger("syncverify.torch")
 
 #: Seconds that trials of a graph may take: some, and some for each node, as Inductor takes for it.
-_SECONDS, _SECONDS_OF_A_NODE = 3.0, 0.006
+_SECONDS, _SECONDS_OF_A_NODE = 2.0, 0.004
+#: Seconds for products alone whose groups were not taken. Nothing is compiled for them.
+ALONE_SECONDS = 2.0
 #: Seconds after which trials see again whether a proof has come.
 _SLICE = 0.2
 
@@ -63,6 +68,12 @@ class _Trial:
         return [a.meta.get("val") for a in self.context.arguments]
 
     @property
+    def of_a_library(self) -> bool:
+        """Whether all of it is one product, which Inductor leaves to a library."""
+        alone = len(self.members) == len(self.context.nodes) == 1 and not templates()
+        return alone and self.context.nodes[0].target in PRODUCTS
+
+    @property
     def wanted(self) -> list[Candidate]:
         """The candidates that may become kernels."""
         if self.times is None or self.plain is not None:
@@ -70,8 +81,14 @@ class _Trial:
         return [self.members[k] for k in self.times.taken]
 
 
-def faster(module: GraphModule, candidates: Sequence[Candidate], runner: Runner) -> list[Candidate]:
-    """The candidates with whose kernels their contexts are faster. The others' regions note why not."""
+def faster(
+    module: GraphModule, candidates: Sequence[Candidate], runner: Runner, seconds: float | None = None
+) -> list[Candidate]:
+    """The candidates with whose kernels their contexts are faster. The others' regions note why not.
+
+    ``seconds``: what trials may take, if it is not what the graph's size allows.
+    """
+    left = _Budget(_SECONDS + _SECONDS_OF_A_NODE * len(module.graph.nodes) if seconds is None else seconds)
     trials, placed = _trials(module, candidates, runner)
     for trial in trials.values():
         trial.times = remembered(trial.key, trial.device)
@@ -79,8 +96,7 @@ def faster(module: GraphModule, candidates: Sequence[Candidate], runner: Runner)
     fresh = [t for t in trials.values() if t.times is None and not t.why_not]
     known = [t for t in trials.values() if t.times is not None]
     begin_proofs([c for t in (*fresh, *known) for c in t.wanted], runner)
-    left = _Budget(_SECONDS + _SECONDS_OF_A_NODE * len(module.graph.nodes))
-    for trial in fresh:
+    for trial in sorted(fresh, key=lambda t: not t.of_a_library):  # those first that compile nothing
         _attempt(trial, failed, left, _time_plain)
         _with_proofs([trial], failed, left, runner)
     prove_ahead([c for t in known for c in t.wanted], runner)
@@ -172,6 +188,10 @@ def _trial(module: GraphModule, context: Context, members: list[Candidate], runn
 
 def _time_plain(trial: _Trial) -> None:
     """Times Inductor's code, and leaves a context with which no kernel can be faster."""
+    if trial.of_a_library:
+        trial.plain = library_call(trial.members[0])
+        trial.times = Times(math.inf)
+        return
     plain = compiled(trial.nodes, trial.arguments, trial.device)
     (inductor,) = timed([plain], trial.arguments, trial.device)
     groups = [c.found.group for c in trial.members]
@@ -201,12 +221,16 @@ def _time_kernels(trial: _Trial, runner: Runner) -> None:
             log.info("%s is left to Inductor: %s", c.region.name, e)
     fit = (tuple(k for k in arm if k in ops) for arm in arms(len(trial.members)))
     tried = [arm for arm in dict.fromkeys(fit) if arm]
-    runs = [trial.plain, *(_with(trial, {k: ops[k] for k in arm}) for arm in tried)]
+    runs = [trial.plain, *(_run_of(trial, {k: ops[k] for k in arm}) for arm in tried)]
     inductor, *others = timed(runs, trial.arguments, trial.device)
     found = dict(zip(map(name_of, tried), others, strict=True))
     trial.times = Times(inductor, trial.times.least, found)
     trial.plain = None
     remember(trial.key, trial.device, trial.times)
+
+
+def _run_of(trial: _Trial, ops: Mapping[int, Any]) -> Run:
+    return kernel_call(trial.members[0]) if trial.of_a_library else _with(trial, ops)
 
 
 def _with(trial: _Trial, ops: Mapping[int, Any]) -> Run:
@@ -221,4 +245,4 @@ def _with(trial: _Trial, ops: Mapping[int, Any]) -> Run:
     return compiled(nodes, trial.arguments, trial.device)
 
 
-__all__ = ["faster", "promising"]
+__all__ = ["ALONE_SECONDS", "faster", "promising"]

@@ -22,6 +22,8 @@ _PRODUCTS, _ATTENTION = 600e6, 350e6
 #: Parts of the time that a context's bytes take which kernels may save: most of it in long rows, which
 #: Inductor reads twice; next to nothing in loops that only go over their elements.
 _LONG_ROWS, _ROWS, _LOOPS = 1.0, 0.35, 0.05
+#: The part of a product's time that a kernel for it alone may save.
+_PRODUCT_ALONE = 0.06
 #: From which number of elements on rows are long.
 _LONG = 8192
 #: What a context has to gain at best, as a part of its graph's time.
@@ -61,6 +63,8 @@ def _count(shape: Sequence[Any]) -> int:
 
 def gain_of(context: Context, groups: Sequence[Group], bytes_per_us: float) -> float:
     """Microseconds that kernels for a context's groups may save at best."""
+    if len(context.nodes) == 1 and context.nodes[0].target in table.PRODUCTS:
+        return _PRODUCT_ALONE * _operations(context.nodes[0])
     traffic = sum(map(size_of, (*context.arguments, *context.outputs)))
     traffic += 2 * sum(size_of(p) for g in groups for p in g.products)
     return max(map(_share, groups)) * traffic / bytes_per_us

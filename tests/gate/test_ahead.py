@@ -12,6 +12,8 @@ from syncverify.base.diagnostics import Policy
 from syncverify.fusion import Tensor, trace
 from syncverify.gate import ahead
 from syncverify.gate.ahead import Ahead, Provers, compile_fusion, prove, prove_ahead
+from syncverify.gate.matmul import Matmul
+from syncverify.matmul.problem import product
 
 
 def scaled(x: Any, y: Any) -> Any:
@@ -75,7 +77,7 @@ def test_another_process_asks_no_worker_again(proving: list[str], monkeypatch: p
     later.start([one("first"), one("unknown")])
     later.wait([one("first"), one("unknown")])
     assert sorted(proving) == ["first", "unknown"] and not later._workers
-    monkeypatch.setattr(ahead, "_tools", lambda: ["another NVRTC", "another checker"])
+    monkeypatch.setattr(ahead, "_tools", lambda *_: ["another NVRTC", "another checker"])
     prove_ahead([one("first")], jobs=2)
     assert sorted(proving) == ["first", "first", "unknown"]
 
@@ -105,3 +107,15 @@ def test_a_worker_proves_with_the_callers_package(tmp_path: Path, monkeypatch: p
     prove_ahead([kernel], jobs=2)
     compiled = compile_fusion(kernel.kernel, kernel.sizes, kernel.policy, proof_seconds=1e-9)
     compiled.program(kernel.sizes).require_proof(dict(compiled.launch_values(kernel.sizes, 132)))
+
+
+def product_of(m: int, n: int, k: int) -> Ahead:
+    return Ahead(product("bf16", "KK"), {"M": m, "N": n, "K": k}, Policy.PRACTICAL, 132, 60.0)
+
+
+def test_sizes_that_one_proof_shows_are_asked_once() -> None:
+    """Products of one schedule share a kernel that is proved for every size."""
+    first, alike, odd = (product_of(8192, n, k) for n, k in ((2048, 2048), (2048, 4096), (2049, 2048)))
+    schedules = [Matmul(x.kernel).schedule(x.sizes) for x in (first, alike)]
+    assert schedules[0] == schedules[1] and not schedules[0].proved_by_launch
+    assert first.key == alike.key != odd.key

@@ -16,6 +16,7 @@ from syncverify.codegen import driver  # noqa: E402
 from syncverify.fusion import Tensor, Value, rms_norm, trace  # noqa: E402
 from syncverify.gate import fusions, matmul  # noqa: E402
 from syncverify.matmul import Schedule, product  # noqa: E402
+from syncverify.matmul.problem import PRODUCT, Problem  # noqa: E402
 from syncverify.torch.runners import FusionOnGpu, Kernel, ProductOnGpu  # noqa: E402
 from tests.torch.compiled import close, compiled, draw  # noqa: E402
 
@@ -115,10 +116,34 @@ def test_blocks_that_share_a_sum_get_their_memory(
     assert len(kept) == 2, "partial sums, and the semaphores that count them"
 
 
-def test_rows_that_no_tensor_copy_can_address_are_refused(launches: list[tuple[Any, ...]]) -> None:
-    kernel = ProductOnGpu(product("bf16", "KK"), fusions.Policy.PRACTICAL)
+@pytest.mark.parametrize(
+    ("layout", "m", "n", "k"),
+    [("KK", 24, 40, 60), ("KN", 24, 37, 64), ("MN", 21, 40, 64), ("MN", 21, 39, 50)],
+)
+def test_rows_that_no_tensor_copy_can_address_are_copied(
+    layout: str, m: int, n: int, k: int, launches: list[tuple[Any, ...]]
+) -> None:
+    """The kernel reads factors whose rows were made longer, with zeros; its result is the product's."""
+    problem = product("bf16", layout)
+    kernel = ProductOnGpu(problem, fusions.Policy.PRACTICAL)
+    sizes = {"M": m, "N": n, "K": k}
+    a, b = draw(m, k, dtype=BF16), draw(k, n, dtype=BF16, seed=1)
+    stored = [(a.t() if problem.a_t else a).contiguous(), (b.t() if problem.b_t else b).contiguous()]
+    out = torch.full((m, n), float("nan"), dtype=BF16)
+    assert kernel.prepare(sizes, torch.device("cpu")).startswith("proved")
+    kernel(sizes, stored, [out])
+    close(out, a.double() @ b.double())
+    assert len(launches) == 1 and kernel.bound(sizes, torch.device("cpu")) is None
+
+
+def test_rows_of_several_results_are_refused_where_these_would_be_longer(launches: list[Any]) -> None:
+    def two(acc: Value) -> dict[str, Value]:
+        return {"y0": acc.cast("bf16"), "y1": (acc * 2.0).cast("bf16")}
+
+    problem = Problem("two", "bf16", "KN", trace(two, {PRODUCT: Tensor("f32", ("M", "N"))}))
+    kernel = ProductOnGpu(problem, fusions.Policy.PRACTICAL)
     with pytest.raises(sv.RefusedError, match="no multiple of 16 bytes"):
-        kernel.prepare({"M": 24, "N": 40, "K": 60}, torch.device("cpu"))
+        kernel.prepare({"M": 24, "N": 37, "K": 64}, torch.device("cpu"))
     assert launches == []
 
 

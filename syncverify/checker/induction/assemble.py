@@ -555,17 +555,17 @@ class Assembly:
         """The touches of an operation."""
         touches = []
         for kind, a in m.accesses:
-            assert a.moves is not None and a.region is not None
-            slot = num(a.shift)
-            if a.moves.by != FIXED:
-                shift, depth = a.shift, a.region.depth
-                counter = m.spot.steps if a.moves.by == STEPS else m.spot.tile
-                slot = counter + self.ahead(shift, depth)
-                if m.op.ring:
-                    rest = (m.op.index - counter).put({x: num(d) for x, d in self.depths.items()})
-                    if not rest.parts and (rest.const - shift) % depth == 0:
-                        slot = m.op.index
-            touches.append(k.Touch(kind, a.region.name, slot, a.pieces))
+            for part in a.parts:
+                slot = num(part.shift)
+                if a.moves.by != FIXED:
+                    shift, depth = part.shift, part.region.depth
+                    counter = m.spot.steps if a.moves.by == STEPS else m.spot.tile
+                    slot = counter + self.ahead(shift, depth)
+                    if m.op.ring:
+                        rest = (m.op.index - counter).put({x: num(d) for x, d in self.depths.items()})
+                        if not rest.parts and (rest.const - shift) % depth == 0:
+                            slot = m.op.index
+                touches.append(k.Touch(kind, part.region.name, slot, part.pieces))
         m.op = replace(m.op, touches=tuple(touches))
 
     # ---------------------------------------------------------------- roles

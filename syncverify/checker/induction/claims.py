@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 #: Names in forms, besides atoms of sizes: the whole periods of steps and of tiles, the steps before this
@@ -52,7 +52,9 @@ class Header:
     """A place where a loop is cut.
 
     ``tiles``: it has loops inside; ``outer``: the loop around it; ``late``: it asks behind its body whether
-    it goes on. ``forms``: by the residues of the counters of steps and tiles.
+    it goes on. ``forms``: by the residues of the counters of steps and tiles. ``others``: what some of these
+    registers may hold together instead. Example: a stage that is -1 in the first turn, and 4 in turns 5, 10,
+    and so on, which both lead on to 0.
     """
 
     place: int
@@ -60,6 +62,7 @@ class Header:
     outer: int | None
     late: bool
     forms: dict[tuple[int, int], dict[Any, Form]]
+    others: dict[tuple[int, int], dict[Any, Form]] = field(default_factory=dict)
 
     def form(self, residue: tuple[int, int], slot: Any) -> Form | None:
         """What is claimed of a register; one that nothing is said of at all keeps its value."""

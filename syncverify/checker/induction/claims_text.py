@@ -32,10 +32,14 @@ def write(claimed: Claimed) -> dict[str, Any]:
 
 def _plain(claim: Claim) -> list[Any]:
     headers = [
-        [h.place, h.tiles, h.outer, h.late, [[r, q, _forms(f)] for (r, q), f in sorted(h.forms.items())]]
+        [h.place, h.tiles, h.outer, h.late, _residues(h.forms), *([_residues(h.others)] if h.others else ())]
         for h in claim.headers
     ]
     return [claim.steps, claim.tiles, headers]
+
+
+def _residues(by: dict[tuple[int, int], dict[Any, Form]]) -> list[Any]:
+    return [[r, q, _forms(f)] for (r, q), f in sorted(by.items())]
 
 
 def _forms(forms: dict[Any, Form]) -> list[Any]:
@@ -74,11 +78,17 @@ def _claim(x: Any) -> Claim:
 
 
 def _header(x: Any) -> Header:
-    place, tiles, outer, late, forms = _list(x)
+    place, tiles, outer, late, forms, *others = _list(x)
     if type(tiles) is not bool or type(late) is not bool:
         raise MalformedClaimError("a truth value is expected")
-    of = {(_int(r), _int(q)): dict(_slot(s) for s in _list(some)) for r, q, some in _list(forms)}
-    return Header(_int(place), tiles, None if outer is None else _int(outer), late, of)
+    if len(others) > 1:
+        raise MalformedClaimError("a header has six parts at most")
+    of, instead = _by_residue(forms), _by_residue(others[0] if others else [])
+    return Header(_int(place), tiles, None if outer is None else _int(outer), late, of, instead)
+
+
+def _by_residue(x: Any) -> dict[tuple[int, int], dict[Any, Form]]:
+    return {(_int(r), _int(q)): dict(_slot(s) for s in _list(some)) for r, q, some in _list(x)}
 
 
 def _slot(x: Any) -> tuple[Any, Form]:

@@ -11,10 +11,11 @@ from typing import Protocol as Interface
 from syncverify.base.diagnostics import Policy
 from syncverify.checker.induction.assemble import Assembly, Part
 from syncverify.checker.induction.claims import Claim
+from syncverify.checker.induction.quotients import content
 from syncverify.checker.induction.read import LoopText, Piece, Reader, StraightText, Text, TilesText
 from syncverify.checker.induction.stepping import NotReadError, SizeCaseError
 from syncverify.checker.induction.strides import Turns
-from syncverify.checker.kernel.linear import Term, num, var
+from syncverify.checker.kernel.linear import Apply, Term, apply, num, var
 from syncverify.checker.kernel.protocol import Protocol
 from syncverify.model.events import LaneSplit
 from syncverify.symbolic.context import NotConcrete, SymbolicContext
@@ -22,12 +23,19 @@ from syncverify.symbolic.path_condition import PathCondition
 
 #: Numbers that are no fact about a size: the ends of machine words.
 _WORD = 2**31 - 1
+#: By how much a size may be known to be more than its least value, by what is known of others.
+_AHEAD = 12
 _TAKEN = frozenset({"u", "n", "j", "x"})
 MOST_SPLITS = 64
 
 
 class Claims(Interface):
-    """Where claims about agents come from; a class that is split there is split here too."""
+    """Where claims about agents come from; a class that is split there is split here too.
+
+    ``naming``: quotients of sizes may get names.
+    """
+
+    naming: bool
 
     def ready(
         self, space: SymbolicContext, root: PathCondition, names: Mapping[int, str], seed: int
@@ -50,7 +58,10 @@ def parameters(space: SymbolicContext, root: PathCondition) -> dict[int, str]:
     for a in range(len(space.symbols)):
         if a in root.defs:
             continue
-        plain = cleaned(space.symbols[a].name)
+        said = content(space, root, a) if a in space.quotients else space.symbols[a].name
+        if said is None:
+            continue
+        plain = cleaned(said)
         while plain in names.values():
             plain += "_"
         names[a] = plain
@@ -65,6 +76,7 @@ def facts(root: PathCondition, names: dict[int, str], used: set[str]) -> tuple[T
             continue
         low, high = root.interval(a)
         if low is not None and low > -_WORD:
+            low = max([low, *(x + 1 for x in range(low, low + _AHEAD) if root.decide(-x - 1, ((a, 1),)))])
             out.append(var(name) - low)
         if high is not None and high < _WORD:
             out.append(num(high) - var(name))
@@ -85,6 +97,7 @@ class _Start:
     root: PathCondition
     names: dict[int, str]
     policy: Policy
+    naming: bool = False
     turns: Turns = field(default_factory=Turns)
 
     def holds(self, t: Term) -> bool | None:
@@ -102,7 +115,8 @@ class _Start:
 
     def read(self, system: Any, i: int, claim: Claim) -> Text:
         agent = self.agent(system, i)
-        return Reader(self.space, self.root, claim, names=self.names, turns=self.turns).read(agent)
+        reader = Reader(self.space, self.root, claim, names=self.names, turns=self.turns, naming=self.naming)
+        return reader.read(agent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +142,10 @@ def protocol_of(
     claims: Claims,
     policy: Policy = Policy.PRACTICAL,
 ) -> Reading:
-    """The protocol of one system on one path; NotReadError with the reason where it is none."""
-    start = _Start(space, root, parameters(space, root), policy)
+    """The protocol of one system on one path; NotReadError with the reason where it is none, UnnamedSizeError
+    for a quotient of sizes that has no name, if claims may have more of them.
+    """
+    start = _Start(space, root, parameters(space, root), policy, claims.naming)
     claims.ready(space, root, start.names, 1)
     splits: list[tuple[int, tuple[int, ...]]] = []
     for _ in range(MOST_SPLITS):
@@ -203,11 +219,50 @@ def _protocol(start: _Start, system: Any, found: Sequence[tuple[Claim, Text]]) -
         for cls, (claim, text) in zip(system.info.classes, found, strict=True)
     ]
     parts = [replace(p, text=tuple(_in_turns(x, start.turns) for x in p.text)) for p in parts]
+    parts = _by_trips(parts)
     named = {x for p in parts for t in _terms(p.text) for x in t.names()}
     used = named & set(start.names.values())
     known = (*facts(start.root, start.names, used), *start.turns.facts(named, start.holds))
     used |= named & set(start.turns.names.values())
     return Assembly(system.info, frozenset(used), known, parts, start.policy).protocol()
+
+
+def _by_trips(parts: Sequence[Part]) -> list[Part]:
+    """Agents whose tiles have the same numbers of steps have one function of prefix sums, others another."""
+    functions: dict[tuple[Any, ...], str] = {}
+    out = []
+    for p in parts:
+        tiles = [x for x in p.text if isinstance(x, TilesText)]
+        if len({t.trips for t in tiles}) == 1:
+            (old,) = {t.function for t in tiles}
+            many = len(functions)
+            new = functions.setdefault(tiles[0].trips, f"{old}{many + 1}" if many else old)
+            p = replace(p, text=tuple(_of_function(x, old, new) for x in p.text))
+        out.append(p)
+    return out
+
+
+def _of_function(x: Any, old: str, new: str) -> Any:
+    """The same with another function in all terms."""
+    if isinstance(x, TilesText):
+        return replace(x, function=new, body=tuple(_of_function(y, old, new) for y in x.body))
+    if isinstance(x, LoopText):
+        lo, hi = _function_of(x.lo, old, new), _function_of(x.hi, old, new)
+        return replace(x, lo=lo, hi=hi, body=_of_function(x.body, old, new))
+    pieces = [replace(p, guards=tuple(_function_of(g, old, new) for g in p.guards)) for p in x.pieces]
+    steps, tile = (_function_of(t, old, new) for t in (x.steps, x.tile))
+    return replace(x, pieces=tuple(pieces), steps=steps, tile=tile)
+
+
+def _function_of(t: Term, old: str, new: str) -> Term:
+    out = num(t.const)
+    for atom, k in t.parts.items():
+        if isinstance(atom, Apply):
+            argument = _function_of(atom.argument, old, new)
+            out = out + apply(new if atom.function == old else atom.function, argument) * k
+        else:
+            out = out + var(atom) * k
+    return out
 
 
 def _in_turns(x: Any, turns: Turns) -> Any:

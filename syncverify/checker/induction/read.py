@@ -14,6 +14,7 @@ from typing import Any
 
 from syncverify.checker.induction.claims import Claim, Form, G, H, Header, K, Lanes, P
 from syncverify.checker.induction.operations import essence, operand_key, own
+from syncverify.checker.induction.quotients import unnamed
 from syncverify.checker.induction.stepping import Decision, Leaf, NotReadError, SizeCaseError, leaves, resolve
 from syncverify.checker.induction.strides import MOVING, TURNS, Stride, Turns, noted
 from syncverify.checker.kernel.linear import ZERO, Term, apply, num, var
@@ -26,6 +27,10 @@ from syncverify.symbolic.path_condition import PathCondition
 
 #: The counters of steps and of tiles less their whole periods; behind a last turn they may be a period more.
 Residue = tuple[int, int]
+
+
+#: Ends of a counter that are tried.
+MOST_ENDS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +105,7 @@ class Reader:
     templates: dict[int, Leaf] = field(default_factory=dict)
     headers: dict[int, Header] = field(default_factory=dict)
     begun: set[int] = field(default_factory=set)  # headers of loops that are read, or being read
+    naming: bool = False  # quotients of sizes are to be named
     turns: Turns = field(default_factory=Turns)  # of loops over registers that move by sizes
     strides: dict[str, Stride] = field(default_factory=dict)
     begins: dict[str, Any] = field(default_factory=dict)  # what such a register is where its loop begins
@@ -226,6 +232,8 @@ class Reader:
 
     def parameter(self, a: int) -> str:
         if a not in self.names:
+            if self.naming:
+                unnamed(self.space, self.names, a)
             raise NotReadError(f"{self.space.symbols[a].name} is no number of the launch")
         return self.names[a]
 
@@ -235,12 +243,6 @@ class Reader:
         return value.parts[0][0]
 
     # ---------------------------------------------------------------- visits
-
-    def value(self, form: Form, p: Any) -> Any:
-        total: Any = form.c
-        for name, k in form.parts:
-            total = total + self.named(name, {**self.atoms, P: p}) * k
-        return total
 
     def named(self, name: str, own: Mapping[str, Any]) -> Any:
         """What a name in a form represents: a counter, or a size at the start."""
@@ -253,8 +255,21 @@ class Reader:
             raise NotReadError("a register of the trip count before it is known")
         return own[name]
 
-    def visit(self, header: Header, residue: Residue, before: Any, given: Iterable[Any]) -> Leaf:
-        """The agent at a header, at some turn of this residue. ``before``: the steps before the loop."""
+    def onward(self, header: Header, residue: Residue, before: Any, given: Sequence[Any]) -> Iterator[Leaf]:
+        """All ways from a header to the next, at some turn of this residue."""
+        others = header.others.get(residue, {})
+        for instead in ({}, others) if others else ({},):
+            start = self.visit(header, residue, before, given, instead)
+            if start.path.dead:
+                continue
+            yield from leaves(self.space, start, self.headers.keys())
+
+    def visit(
+        self, header: Header, residue: Residue, before: Any, given: Iterable[Any], instead: Mapping[Any, Form]
+    ) -> Leaf:
+        """The agent at a header, at some turn of this residue. ``before``: the steps before the loop;
+        ``instead``: what registers hold if not what is claimed of most turns.
+        """
         template = self.templates[header.place]
         self.visited.add(header.place)
         path = self.root.fork()
@@ -263,7 +278,7 @@ class Reader:
             path.assume(*self.space.of(x))
         agent = template.agent.fork()
         for slot, old in agent.live().items():
-            form = header.form(residue, slot)
+            form = instead.get(slot) or header.form(residue, slot)
             if form is not None and self.followed(header, slot, form):
                 name = self.moving(header, slot)
                 agent.put(slot, self.atoms[name] if form.moves else self.begin(name))
@@ -272,7 +287,7 @@ class Reader:
             elif isinstance(form, Lanes):
                 agent.put(slot, form.lanes)
             else:
-                agent.put(slot, self.space.resolved(self.value(form, before)))
+                agent.put(slot, self.space.resolved(self.formed(form, {**self.atoms, P: before})))
         return Leaf(agent, path)
 
     def unknown(self, agent: Any, slot: Any, old: Any) -> Any:
@@ -302,6 +317,15 @@ class Reader:
         h, g = ((x - r) for x, r in zip((steps, tile), residue, strict=True))
         h = self._exact(h, self.claim.steps)
         g = self._exact(g, self.claim.tiles)
+        others = header.others.get(residue, {})
+
+        def meets(form: Form, value: Any) -> bool:
+            return isinstance(value, int | Value) and self.zero(
+                leaf.path, value - self.formed(form, {H: h, G: g, P: before, K: trips})
+            )
+
+        if others and all(s in live and meets(f, live[s]) for s, f in others.items()):
+            live = {s: x for s, x in live.items() if s not in others}
         for slot, value in live.items():
             form = header.form(residue, slot)
             if form is not None and self.followed(header, slot, form, value):
@@ -317,11 +341,16 @@ class Reader:
                 continue
             if not isinstance(value, int | Value):
                 raise NotReadError("a register is no number in some turn")
-            wanted: Any = form.c
-            for name, k in form.parts:
-                wanted = wanted + self.named(name, {H: h, G: g, P: before, K: trips}) * k
+            wanted = self.formed(form, {H: h, G: g, P: before, K: trips})
             if not self.zero(leaf.path, value - wanted):
                 raise NotReadError(f"register {slot} holds {value}, not {wanted}")
+
+    def formed(self, form: Form, own: Mapping[str, Any]) -> Any:
+        """The sum that a form is, with what its names are."""
+        total: Any = form.c
+        for name, k in form.parts:
+            total = total + self.named(name, own) * k
+        return total
 
     def _exact(self, x: Any, m: int) -> Any:
         c, parts = self.space.of(self.space.resolved(x))
@@ -409,17 +438,7 @@ class Reader:
             for leaf in some:
                 first = 0 if steps == ZERO else h * m + r[0]
                 self.arrive(leaf, header, first, 0, first)
-        bodies: dict[Residue, list[Leaf]] = {}
-        exits: dict[Residue, list[Leaf]] = {}
-        for at in ((i, 0) for i in range(m)):
-            n = h * m + at[0]
-            for leaf in leaves(self.space, self.visit(header, at, p, (n - p,)), self.headers.keys()):
-                if leaf.target == header.place:
-                    self.arrive(leaf, header, n + 1, 0, p)
-                    bodies.setdefault(at, []).append(leaf)
-                else:
-                    exits.setdefault(at, []).append(leaf)
-        high = self.bound(bodies, exits, N, ZERO, steps, header.late)
+        bodies, exits, high = self.turned(header, p, steps)
         if "n" in high.names() or "%K" in high.names():
             raise NotReadError("a loop's end depends on its counter")
         if header.late:
@@ -429,6 +448,71 @@ class Reader:
             self.entered(here, high - steps)
             body, after = self.region(bodies, N, ZERO, steps), exits
         return LoopText(steps, high, body), after, high
+
+    def turned(
+        self, header: Header, p: Any, steps: Term
+    ) -> tuple[dict[Residue, list[Leaf]], dict[Residue, list[Leaf]], Term]:
+        """The ways from a header back to it and on, and where its counter ends.
+
+        A loop that goes on until its counter *is* a number is bounded by induction: the end is guessed from
+        what is asked, the header is looked at in turns below it alone, and whoever goes on has to stay there.
+        """
+        bodies, exits = self.ways(header, p, ())
+        try:
+            return bodies, exits, self.bound(bodies, exits, N, ZERO, steps, header.late)
+        except NotReadError as e:
+            why = e
+        for high in self.ends_asked(header, bodies, exits, steps):
+            try:
+                bodies, exits = self.ways(header, p, (high,))
+                if self.bound(bodies, exits, N, ZERO, steps, header.late) == high:
+                    return bodies, exits, high
+            except NotReadError:
+                continue
+        raise why
+
+    def ways(
+        self, header: Header, p: Any, ends: Sequence[Term]
+    ) -> tuple[dict[Residue, list[Leaf]], dict[Residue, list[Leaf]]]:
+        """The ways from a header of a loop outside tiles. ``ends``: the counter is known not to be beyond."""
+        bodies: dict[Residue, list[Leaf]] = {}
+        exits: dict[Residue, list[Leaf]] = {}
+        for at in ((i, 0) for i in range(self.claim.steps)):
+            n = self.atoms[H] * self.claim.steps + at[0]
+            known = [n - p, *(self.valued(t) - n - (1 if header.late else 0) for t in ends)]
+            for leaf in self.onward(header, at, p, known):
+                if leaf.target == header.place:
+                    self.arrive(leaf, header, n + 1, 0, p)
+                    bodies.setdefault(at, []).append(leaf)
+                else:
+                    exits.setdefault(at, []).append(leaf)
+        return bodies, exits
+
+    def ends_asked(
+        self, header: Header, bodies: Mapping[Residue, list[Leaf]], exits: Mapping[Residue, list[Leaf]],
+        steps: Term,
+    ) -> list[Term]:  # fmt: skip
+        """Where the counter may end, by what is asked of it."""
+        found: dict[Term, None] = {}
+        for side in (bodies, exits):
+            for r, some in side.items():
+                for d in (d for leaf in some for d in leaf.decisions):
+                    for c, parts in ((d.c, d.parts), (-d.c - 1, negated(d.parts))):
+                        try:
+                            q = self.counted(c, parts, r, N, ZERO, steps)
+                        except NotReadError:
+                            continue
+                        if q.parts.get("n") == -1 and (q + N).names() <= {*self.names.values()}:
+                            found[q + N + (2 if header.late else 1)] = None
+        return list(found)[:MOST_ENDS]
+
+    def valued(self, t: Term) -> Any:
+        """A term over sizes as a value."""
+        back = {name: a for a, name in self.names.items()}
+        total: Any = t.const
+        for x, k in t.parts.items():
+            total = total + self.space.term(0, ((back[str(x)], 1),)) * k
+        return total
 
     def entered(self, here: Mapping[Residue, list[Leaf]], wanted: Term) -> None:
         """Accepts that a constraint on sizes holds wherever a loop is entered."""
@@ -631,7 +715,7 @@ class Reader:
         ends: dict[Residue, list[Leaf]] = {}
         for at in self.residues():
             n, u = h * m + at[0], g * mu + at[1]
-            for leaf in leaves(self.space, self.visit(header, at, n, ()), self.headers.keys()):
+            for leaf in self.onward(header, at, n, ()):
                 if leaf.target == header.place:
                     self.of_sizes(leaf)
                     raise NotReadError("a tile without its loop")
@@ -733,7 +817,7 @@ class Reader:
         for r, q in self.residues():
             n, u = h * m + r, g * mu + q
             given = [n - p, *([p + k - n - 1] if inner.late and counted else [])]
-            for leaf in leaves(self.space, self.visit(inner, (r, q), p, given), self.headers.keys()):
+            for leaf in self.onward(inner, (r, q), p, given):
                 if leaf.target == inner.place:
                     self.arrive(leaf, inner, n + 1, u, p, k)
                     bodies.setdefault((r, q), []).append(leaf)

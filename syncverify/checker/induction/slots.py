@@ -6,6 +6,7 @@ is a slot of its own, or one of a ring's.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -81,16 +82,25 @@ class Region:
     stride: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class SlotBytes:
+    """Bytes of an access in one buffer. ``shift``: of the slot against the counter, or the slot itself."""
+
+    region: Region
+    shift: int
+    pieces: tuple[tuple[int, int, int], ...]
+
+
 @dataclass(slots=True)
 class Access:
-    """One access of a site: where it is by residue, and what becomes of it."""
+    """One access of a site: where it is by residue, and what becomes of it: with what its slot moves, and its
+    bytes in each slot and buffer. One that moves with a counter has one part.
+    """
 
     memory: int
     by: Mapping[Residue, Bytes]
-    moves: Moves | None = None
-    region: Region | None = None
-    shift: int = 0  # of the slot against the counter, or the slot itself
-    pieces: tuple[tuple[int, int, int], ...] = ()
+    moves: Moves = Moves(FIXED, (0,))
+    parts: tuple[SlotBytes, ...] = ()
 
     def coverage(self) -> list[tuple[int, int]]:
         return merged([(lo, hi) for b in self.by.values() for lo, hi, _ in b.pieces])
@@ -108,7 +118,23 @@ def merged(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def laid_out(accesses: Sequence[Access], steps: Mapping[int, tuple[int, int]]) -> list[Region]:
-    """Gives each access its buffer and slot. ``steps``: by access, the moduli of its agent's counters."""
+    """Gives each access its buffers and slots. ``steps``: by access, the moduli of its agent's counters.
+
+    Bytes that move by equal strides are slots of a buffer. What does not move, or not so, touches the slots
+    that its bytes are in, and all bytes beside them as one buffer of one slot.
+    """
+    out: list[Region] = []
+    for members in overlapping(accesses):
+        mine = [accesses[i] for i in members]
+        region = Region(f"bytes {min(a.coverage()[0][0] for a in mine)} of block {mine[0].memory}")
+        if any(r.name == region.name for r in out):
+            raise NotReadError("buffers with one name")
+        out += _shared(region, mine, [steps[i] for i in members])
+    return out
+
+
+def overlapping(accesses: Sequence[Access]) -> list[list[int]]:
+    """Accesses whose bytes overlap, directly or through others, by number."""
     parent = list(range(len(accesses)))
 
     def find(i: int) -> int:
@@ -130,62 +156,106 @@ def laid_out(accesses: Sequence[Access], steps: Mapping[int, tuple[int, int]]) -
     groups: dict[int, list[int]] = {}
     for i in range(len(accesses)):
         groups.setdefault(find(i), []).append(i)
-    out: list[Region] = []
-    for number, members in enumerate(groups.values()):
-        mine = [accesses[i] for i in members]
-        region = Region(f"bytes {min(a.coverage()[0][0] for a in mine)} of block {mine[0].memory}")
-        if number and any(r.name == region.name for r in out):
-            raise NotReadError("buffers with one name")
-        out.append(region)
-        if not _ring(region, mine, [steps[i] for i in members]):
-            region.depth, region.base, region.stride = 1, 0, 0
-            for a in mine:
-                a.moves, a.region, a.shift = Moves(FIXED, (0,)), region, 0
-                a.pieces = tuple(sorted({p for b in a.by.values() for p in b.pieces}))
-    return out
+    return list(groups.values())
 
 
-def _ring(region: Region, some: Sequence[Access], moduli: Sequence[tuple[int, int]]) -> bool:
-    """Whether the accesses are those of a buffer of several slots; then they are given their slots."""
+def _shared(region: Region, some: Sequence[Access], moduli: Sequence[tuple[int, int]]) -> list[Region]:
+    """The buffers of accesses that overlap."""
+    moving = [i for i, (a, m) in enumerate(zip(some, moduli, strict=True)) if _moving(a, *m)]
+    rings: list[tuple[Region, int]] = []
+    for sub in overlapping([some[i] for i in moving]):
+        here = [some[moving[i]] for i in sub]
+        found = _ring(here)
+        if found is not None:
+            rings.append(found)
+    windows = sorted(w for ring in rings for w in _windows(*ring))
+    if any(a[1] > b[0] for a, b in pairwise(windows)):
+        rings, windows = [], []
+        for a in some:
+            a.parts = ()
+    for a in some:
+        if not a.parts:
+            a.moves = Moves(FIXED, (0,))
+            a.parts = _split(region, windows, {p for b in a.by.values() for p in b.pieces})
+    used = {p.region.name: p.region for a in some for p in a.parts}
+    if len(rings) == 1 and region.name not in used:
+        rings[0][0].name = region.name
+    return list({p.region.name: p.region for a in some for p in a.parts}.values())
+
+
+def _moving(a: Access, m: int, mu: int) -> bool:
+    """Whether the same bytes are accessed at each residue, at places that move with a counter."""
+    if len({b.moved(-b.low) for b in a.by.values()}) != 1:
+        return False
+    try:
+        a.moves = moves({r: b.low for r, b in a.by.items()}, m, mu)
+    except NotReadError:
+        return False
+    return a.moves.by != FIXED
+
+
+_Window = tuple[int, int, Region, int]  # first and end of bytes of a slot, its buffer, its number
+
+
+def _windows(region: Region, size: int) -> list[_Window]:
+    """The bytes of each slot that are accessed."""
+    starts = [region.base + s * region.stride for s in range(region.depth)]
+    return [(at, at + size, region, s) for s, at in enumerate(starts)]
+
+
+def _split(
+    rest: Region, windows: Sequence[_Window], pieces: set[tuple[int, int, int]]
+) -> tuple[SlotBytes, ...]:
+    """Bytes by the slots that they are in; those in none are of a buffer of one slot."""
+    found: dict[tuple[str, int], tuple[Region, set[tuple[int, int, int]]]] = {}
+    starts = [w[0] for w in windows]
+    for lo, hi, thread in pieces:
+        at = lo
+        while at < hi:
+            k = bisect_right(starts, at) - 1
+            if k >= 0 and at < windows[k][1]:
+                _, stop, region, slot = windows[k]
+                end = min(hi, stop)
+                base = slot * region.stride
+            else:
+                end = min(hi, starts[k + 1]) if k + 1 < len(starts) else hi
+                region, slot, base = rest, 0, 0
+            key = (region.name, slot)
+            found.setdefault(key, (region, set()))[1].add((at - base, end - base, thread))
+            at = end
+    return tuple(SlotBytes(r, s, tuple(sorted(some))) for (_, s), (r, some) in sorted(found.items(), key=str))
+
+
+def _ring(some: Sequence[Access]) -> tuple[Region, int] | None:
+    """The buffer of several slots that accesses which move are to, and how many bytes of a slot they touch;
+    they are given their slots. None where there is no such buffer.
+    """
     depth = stride = 0
-    base: int | None = None
-    for a, (m, mu) in zip(some, moduli, strict=True):
-        shapes = {b.moved(-b.low) for b in a.by.values()}
-        if len(shapes) != 1:
-            return False
-        try:
-            a.moves = moves({r: b.low for r, b in a.by.items()}, m, mu)
-        except NotReadError:
-            return False
-        if a.moves.by == FIXED:
-            continue
+    for a in some:
         lows = sorted(int(x) for x in a.moves.cycle)  # type: ignore[call-overload]
         gaps = {y - x for x, y in pairwise(lows)}
         if len(gaps) != 1 or (depth, stride) not in ((0, 0), (len(lows), min(gaps))):
-            return False
+            return None
         depth, stride = len(lows), min(gaps)
-        base = lows[0] if base is None else min(base, lows[0])
-    if base is None:
-        return False
-    plan: list[tuple[Access, int, int]] = []
+    base = min(int(x) for a in some for x in a.moves.cycle)  # type: ignore[call-overload]
+    region = Region(f"slots {base} of block {some[0].memory}", base, depth, stride)
+    plan: list[SlotBytes] = []
+    size = 0
     for a in some:
-        assert a.moves is not None
-        first = next(iter(a.by.values()))
-        size = max(hi for _, hi, _ in first.pieces) - first.low
+        b = next(iter(a.by.values()))
         slots = [(int(x) - base) // stride for x in a.moves.cycle]  # type: ignore[call-overload]
         inner = {(int(x) - base) % stride for x in a.moves.cycle}  # type: ignore[call-overload]
-        if len(inner) != 1 or min(inner) + size > stride or not all(0 <= s < depth for s in slots):
-            return False
+        end = min(inner) + max(hi for _, hi, _ in b.pieces) - b.low
+        if len(inner) != 1 or end > stride or not all(0 <= s < depth for s in slots):
+            return None
         shift = slots[0]
-        if a.moves.by != FIXED and any((i + shift) % depth != s for i, s in enumerate(slots)):
-            return False
-        plan.append((a, shift, min(inner)))
-    region.base, region.depth, region.stride = base, depth, stride
-    for a, shift, inside in plan:
-        a.region, a.shift = region, shift
-        b = next(iter(a.by.values()))
-        a.pieces = tuple(sorted(b.moved(inside - b.low)))
-    return True
+        if any((i + shift) % depth != s for i, s in enumerate(slots)):
+            return None
+        size = max(size, end)
+        plan.append(SlotBytes(region, shift, tuple(sorted(b.moved(base + min(inner) - b.low)))))
+    for a, part in zip(some, plan, strict=True):
+        a.parts = (part,)
+    return region, size
 
 
 __all__ = [
@@ -196,9 +266,11 @@ __all__ = [
     "Any",
     "Bytes",
     "Moves",
+    "SlotBytes",
     "Region",
     "laid_out",
     "merged",
     "moves",
     "offset",
+    "overlapping",
 ]

@@ -64,3 +64,53 @@ PTX_FACTS = {
         "3": {"i32": "N"},
     },
 }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A kernel of PTX, and the numbers of N at which it is executed."""
+
+    text: str
+    numbers: tuple[int, ...] = tuple(range(1, 9))
+
+
+def changed(*edits: tuple[str, str]) -> str:
+    """The compiled ring with other text in some places."""
+    text = PTX
+    for old, new in edits:
+        assert old in text, old
+        text = text.replace(old, new)
+    return text
+
+
+LOADED = "ld.param.u32 \t%r20, [ring_param_3];\n"
+BEGUN = "mov.u32 \t%r97, %r95;\n\n$L__BB0_5:\n"
+WRAPPED = """	add.s32 	%r72, %r97, 1;
+	setp.eq.s32 	%p10, %r72, 3;
+	selp.b32 	%r97, 0, %r72, %p10;
+	selp.u32 	%r73, 1, 0, %p10;
+	xor.b32  	%r96, %r96, %r73;
+"""
+ENDED = "\t@%p11 bra \t$L__BB0_5;\n"
+#: Bytes 64 to 576 of three slots of 256.
+STORED = """	bar.warp.sync 	0xffffffff;
+	shl.b32 	%r53, %r4, 3;
+	mov.u32 	%r54, smem;
+	add.s32 	%r55, %r54, %r53;
+	mov.u32 	%r61, 0;
+	st.shared.v2.u32 	[%r55+64], {%r61, %r61};
+"""
+#: The compiled ring as other compilers write it. ``quotient``: (N + 15) / 16 steps. ``until equal``: loops go
+#: on until the counter is N. ``first turn``: the consumer goes on to the next slot where a turn begins, from
+#: slot -1 on. ``reused``: behind its loop the consumer writes over the slots.
+COMPILED = {
+    "ring": Compiled(PTX),
+    "quotient": Compiled(
+        changed((LOADED, LOADED + "\tadd.s32 \t%r20, %r20, 15;\n\tshr.s32 \t%r20, %r20, 4;\n")),
+        (1, 16, 17, 33, 50, 70, 100, 128),
+    ),
+    "until equal": Compiled(changed(("setp.lt.s32 \t%p11", "setp.ne.s32 \t%p11"),
+                                    ("setp.lt.s32 \t%p17", "setp.ne.s32 \t%p17"))),
+    "first turn": Compiled(changed((WRAPPED, ""), (BEGUN, BEGUN.replace("%r95;", "-1;") + WRAPPED))),
+    "reused": Compiled(changed((ENDED, ENDED + STORED))),
+}  # fmt: skip

@@ -9,7 +9,7 @@ import random
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -23,7 +23,7 @@ from syncverify.base.source import InputError
 from syncverify.simulate.ptx import CannotExecute, Launch, buffer, first_harm
 from syncverify.simulate.ptx.harm import Kind
 from tests.checker.induction.acceptance import Answer, Ask, Known, of_ptx, of_text, refuted
-from tests.checker.induction.bases import IR, PTX, PTX_FACTS, Base
+from tests.checker.induction.bases import COMPILED, IR, PTX_FACTS, Base
 from tests.checker.induction.mutants import OF_PTX, mutant
 
 #: Seconds that one mutant may take.
@@ -71,9 +71,9 @@ def of_ir(base: Base, ask: Ask) -> tuple[Callable[[str], Answer], Callable[[str]
     )
 
 
-def ptx_refuted(text: str) -> str | None:
+def ptx_refuted(text: str, numbers: Sequence[int] = range(1, 9)) -> str | None:
     """The same of the compiled ring, by the exact check and by executions of the second reader."""
-    for n in range(1, 9):
+    for n in numbers:
         facts = {**PTX_FACTS, "grid": [2, 1, 1]} | {
             "params": {**PTX_FACTS["params"], "2": {"i32": 2}, "3": {"i32": n}}  # type: ignore[dict-item]
         }
@@ -118,15 +118,21 @@ def swept(
 
 
 def swept_ptx(seed: int, seconds: float, many: int = 10**9) -> Counts:
-    """Mutants of the compiled ring."""
+    """Mutants of the compiled ring, in all the forms that compilers write it in."""
     rng, counts, begun = random.Random(seed), Counts(), time.monotonic()
-    found = of_ptx(PTX, PTX_FACTS)
-    assert found.accepted, found
+    known: dict[str, Known] = {}
     while time.monotonic() - begun < seconds and counts.tried < many:
-        text = mutant(PTX, rng, OF_PTX)
+        name = rng.choice(list(COMPILED))
+        base = COMPILED[name]
+        if name not in known:
+            found = of_ptx(base.text, PTX_FACTS)
+            assert found.accepted, f"{name}: {found}"
+            known[name] = found.known
+        text = mutant(base.text, rng, OF_PTX)
         if text is not None:
-            ask = Ask(proofs=found.known, search=rng.random() < SEARCHED)
-            _judge(counts, "ptx", text, partial(of_ptx, facts=PTX_FACTS, ask=ask), ptx_refuted)
+            ask = Ask(proofs=known[name], search=rng.random() < SEARCHED)
+            truth = partial(ptx_refuted, numbers=base.numbers)
+            _judge(counts, name, text, partial(of_ptx, facts=PTX_FACTS, ask=ask), truth)
     counts.seconds = time.monotonic() - begun
     return counts
 

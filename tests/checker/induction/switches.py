@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from syncverify.checker.induction import assemble, read
+from syncverify.checker.induction import assemble, program, read, slots
 from syncverify.checker.kernel import hops
 from syncverify.model.events import Ev
-from tests.checker.induction.bases import IR
+from tests.checker.induction.bases import BEGUN, COMPILED, ENDED, IR, LOADED, STORED, WRAPPED, changed
 from tests.checker.induction.test_clusters import MISTAKES as OF_PAIR
 from tests.checker.induction.test_clusters import PAIR
 from tests.checker.induction.test_read import CORPUS, RING
@@ -123,6 +123,22 @@ def _any_comparison(real: Any) -> Any:
     return deciding
 
 
+def _as_if_alike(patch: pytest.MonkeyPatch) -> None:
+    """All agents count with one function, whatever their tiles have."""
+    patch.setattr(program, "_by_trips", list)
+    patch.setattr(assemble.Assembly, "schemas", _one_function)
+
+
+def _elsewhere(rest: Any, _: Any, pieces: Any) -> Any:
+    """As if each thread touched a byte of its own."""
+    return (slots.SlotBytes(rest, 0, tuple(sorted({(2**20 + t, 2**20 + t + 1, t) for _, _, t in pieces}))),)
+
+
+def _most_turns(self: Any, header: Any, residue: Any, before: Any, given: Any) -> Any:
+    start = self.visit(header, residue, before, given, {})
+    return read.leaves(self.space, start, self.headers.keys())
+
+
 SWITCHES: dict[str, Switch] = {
     "registers are what the claim says of the next turn": Switch(
         _set(read.Reader, "zero", lambda *_: True),
@@ -198,9 +214,44 @@ SWITCHES: dict[str, Switch] = {
         PAIR.replace(*OF_PAIR["generic reads are released at block scope"]),
     ),
     "tiles of all agents have as many steps": Switch(
-        _set(assemble.Assembly, "schemas", _one_function),
+        _as_if_alike,
         IR["tiles"].text.replace("    for i in 0..N {\n      mbarrier.wait full",
                                  "    for i in 0..N + 1 {\n      mbarrier.wait full"),
         {"N": 1, "T": 2},
     ),
 }  # fmt: skip
+
+
+def _skipped_wait() -> str:
+    """The first turn of the consumer waits for nothing."""
+    first = BEGUN.replace("%r95;", "-1;") + "\tsetp.eq.s32 \t%p18, %r97, -1;\n" + WRAPPED
+    return changed(
+        (WRAPPED, ""), (BEGUN, first), (".pred \t%p<18>", ".pred \t%p<19>"),
+        ("\tadd.s32 \t%r8, %r55, 768;\n", "\tadd.s32 \t%r8, %r55, 768;\n\t@%p18 bra \t$L__BB0_20;\n"),
+        ("\t@%p9 bra \t$L__BB0_6;\n", "\t@%p9 bra \t$L__BB0_6;\n\n$L__BB0_20:\n"),
+    )  # fmt: skip
+
+
+def _one_step_less() -> str:
+    """N - 1 steps, or one where N is 1; the consumer then goes on, for its counter is never 0."""
+    return changed(
+        (LOADED, LOADED + "\tadd.s32 \t%r101, %r20, -1;\n"), (".b32 \t%r<101>", ".b32 \t%r<102>"),
+        ("setp.lt.s32 \t%p11, %r95, %r20", "setp.ne.s32 \t%p11, %r95, %r101"),
+        ("setp.lt.s32 \t%p17, %r98, %r20", "setp.lt.s32 \t%p17, %r98, %r101"),
+    )  # fmt: skip
+
+
+#: The same for the compiled ring.
+COMPILED_SWITCHES: dict[str, Switch] = {
+    "a first turn that differs is looked at": Switch(
+        _set(read.Reader, "onward", _most_turns), _skipped_wait()
+    ),
+    "a loop that ends where its counter is a number begins below it": Switch(
+        _set(read.Reader, "entered", _nothing), _one_step_less()
+    ),
+    "bytes in several slots are touched in each": Switch(
+        _set(slots, "_split", _elsewhere),
+        changed((BEGUN, BEGUN.replace("\n$L__BB0_5", STORED + "\n$L__BB0_5"))),
+    ),
+}
+__all__ = ["COMPILED", "COMPILED_SWITCHES", "ENDED", "SWITCHES", "Switch"]

@@ -166,6 +166,8 @@ def test_a_pair_of_the_corpus() -> None:
 class Changed:
     """Claims of which one number is another."""
 
+    naming = False
+
     def __init__(self, inner: Sampler, rnd: random.Random) -> None:
         self.inner, self.rnd = inner, rnd
 

@@ -24,7 +24,7 @@ from syncverify.driver.verdicts import text_hash
 from syncverify.frontends.launch_facts import NO_FACTS, LaunchFacts
 from syncverify.ir.text.parser import parse
 from syncverify.ir.text.printer import print_kernel
-from tests.checker.induction.bases import IR, PTX, PTX_FACTS
+from tests.checker.induction.bases import COMPILED, IR, PTX, PTX_FACTS
 from tests.checker.induction.test_read import MISTAKES, RING
 
 FACTS = LaunchFacts.of({"kernel": {"ring": dict(PTX_FACTS)}})
@@ -63,6 +63,25 @@ def test_a_proof_of_ptx_is_followed_by_the_kernel_alone(of_ptx: dict[str, Any]) 
     assert follow(of_ptx, PTX, "ptx", FACTS).judged
     with pytest.raises(RejectedError, match="another text"):
         follow(of_ptx, PTX.replace("mov.u32", "mov.b32", 1), "ptx", FACTS)
+
+
+@pytest.mark.parametrize("form", ["quotient", "first turn"])
+def test_names_of_quotients_and_other_values_are_in_certificates(form: str) -> None:
+    text = COMPILED[form].text
+    data, _ = certificate(text, "ptx", FACTS)
+    assert follow(data, text, "ptx", FACTS).judged
+    ((case,),) = data["kernels"][0]["proof"]["problems"]
+    if form == "quotient":
+        assert case[0] == "quotient" and case[2] == 16
+        case[2] = 32  # the loop's end is no sum of sizes any more
+    else:
+        claims = case[1]["claims"]
+        headers = [h for claim in claims for h in claim[2] if len(h) == 6]
+        assert headers
+        for h in headers:
+            h.pop()
+    with pytest.raises(RejectedError):
+        follow(data, text, "ptx", FACTS)
 
 
 @pytest.mark.parametrize("what", MISTAKES)

@@ -1,7 +1,8 @@
 """Trees for obligations that are as others, but for which of several like roles they are about.
 
 Warps of one kind, and blocks of a cluster, do the same. A tree that was found for one of them is tried for
-the others, with the sites of like roles in the place of its own. The kernel decides whether it holds.
+the others, with the sites of like roles in the place of its own. So is one of accesses that stand in the same
+stretch of code, between the same waits and arrivals. The kernel decides whether it holds.
 """
 
 from __future__ import annotations
@@ -17,11 +18,14 @@ from syncverify.checker.kernel.hops import Drained, Graph, Step
 from syncverify.checker.kernel.linear import RejectedError, Term
 from syncverify.checker.kernel.obligations import Owed
 from syncverify.checker.kernel.proof import Along
-from syncverify.checker.kernel.protocol import Kind, Protocol
+from syncverify.checker.kernel.protocol import Kind, Level, Protocol
 from syncverify.checker.kernel.trees import Leaf, Tree, check
 
 #: Ways of renaming roles that are tried for one tree, and trees that are kept for one kind of obligation.
 MOST_WAYS, MOST_TREES = 16, 4
+#: Operations that order nothing by themselves, and rules whose trees are tried for accesses nearby.
+_ACCESSES = frozenset({Kind.ACCESS, Kind.ASYNC, Kind.USE, Kind.COPY, Kind.NOTHING})
+_NEAR = frozenset({"hazard", "O5", "O6"})
 
 
 @dataclass(slots=True)
@@ -33,6 +37,10 @@ class Alike:
     core: list[list[int]] = field(default_factory=list)
     family: list[int] = field(default_factory=list)
     found: dict[Hashable, list[tuple[tuple[int, ...], Tree]]] = field(default_factory=dict)
+    stretch: list[int] = field(
+        default_factory=list
+    )  # of each site: operations of order before it in its role
+    uses: dict[str, int] = field(default_factory=dict)  # the first use of what a read is called
 
     @classmethod
     def of(cls, p: Protocol, g: Graph) -> Alike:
@@ -42,6 +50,14 @@ class Alike:
             sites = [i for i, s in enumerate(g.sites) if s.role == r and s.op.kind is not Kind.INIT]
             made.core.append(sites)
             made.family.append(kinds.setdefault(tuple(made.like(i) for i in sites), len(kinds)))
+        count, role = 0, -1
+        for i, s in enumerate(g.sites):
+            count, role = (count, role) if s.role == role else (0, s.role)
+            ring = p.rings.get(s.op.ring)
+            count += s.op.kind not in _ACCESSES and (ring is None or ring.level is Level.ALL)
+            made.stretch.append(count)
+            if s.op.kind is Kind.USE and s.op.label:
+                made.uses.setdefault(s.op.label, i)
         return made
 
     def like(self, i: int) -> Hashable:
@@ -65,6 +81,19 @@ class Alike:
             same,
         )
 
+    def near(self, o: Owed) -> Hashable:
+        """Obligations of one key are about accesses in the same stretches, and may have like trees."""
+        if not _near(o):
+            return None
+        touched = re.findall(r"(\d+)\.(\d+)", o.key)
+        slots = tuple(str(self.g.sites[int(i)].op.touches[int(a)].slot) for i, a in touched)
+        places = tuple(
+            (self.family[s.role], self.stretch[i], s.op.kind, bool(s.op.label), s.domain)
+            for i, s in ((i, self.g.sites[i]) for i in o.sites)
+        )
+        same = len({self.g.sites[i].role for i in o.sites})
+        return o.rule, re.sub(r"[\d.]+", "#", o.key), slots, places, same
+
     def place(self, i: int) -> Hashable:
         role, op = self.g.sites[i].role, self.g.sites[i].op
         if op.kind is Kind.INIT:
@@ -79,7 +108,8 @@ class Alike:
         def needs(x: Any, _: list[Term], names: frozenset[str]) -> Any:
             return o.goal.needs(x, names)
 
-        for sites, tree in self.found.get(self.key(o), ()):
+        near = self.found.get(self.near(o), ()) if _near(o) else ()
+        for sites, tree in (*self.found.get(self.key(o), ()), *near):
             for way in islice(self.ways(sites, o.sites, tree), MOST_WAYS):
                 new: Tree = renamed(tree, way)
                 try:
@@ -90,14 +120,19 @@ class Alike:
         return None
 
     def keep(self, o: Owed, tree: Tree) -> None:
-        kept = self.found.setdefault(self.key(o), [])
-        if len(kept) < MOST_TREES:
-            kept.append((o.sites, tree))
+        for key in (self.key(o), self.near(o)) if _near(o) else (self.key(o),):
+            kept = self.found.setdefault(key, [])
+            if len(kept) < MOST_TREES:
+                kept.append((o.sites, tree))
 
     def ways(self, old: tuple[int, ...], new: tuple[int, ...], tree: Tree) -> Iterator[Callable[[int], int]]:
         """Maps of sites: the obligation's own as they are, those of other roles to like ones."""
         roles: dict[int, int] = {}
         exact = dict(zip(old, new, strict=True))
+        for a, b in zip(old, new, strict=True):
+            called, now = self.g.sites[a].op.label, self.g.sites[b].op.label
+            if called in self.uses and now in self.uses:
+                exact[self.uses[called]] = self.uses[now]
         for a, b in exact.items():
             x, y = self.g.sites[a].role, self.g.sites[b].role
             if roles.setdefault(x, y) != y:
@@ -118,6 +153,10 @@ class Alike:
                 return self.core[every[r]][core.index(i)] if i in core else i
 
             yield way
+
+
+def _near(o: Owed) -> bool:
+    return o.rule.split()[0] in _NEAR
 
 
 def renamed(t: Any, way: Callable[[int], int]) -> Any:

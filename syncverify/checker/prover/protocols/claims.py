@@ -96,9 +96,7 @@ def _ends(g: Graph, ring: str, lands: Sequence[int]) -> list[Term]:
         site = g.sites[i]
         first = g.turn(i, ZERO, ZERO)
         if site.position.tiles:
-            found += [
-                apply(f, c) if site.position.loops else c for f in g.p.prefix[:1] or () for c in s.counts
-            ]
+            found += [apply(f, c) if site.position.loops else c for f in _functions(g, i) for c in s.counts]
             if not g.p.prefix:
                 found += list(s.counts)
         elif site.position.loops:
@@ -115,6 +113,12 @@ def _ends(g: Graph, ring: str, lands: Sequence[int]) -> list[Term]:
     found += [t + d for t in found for d in (depth, num(1), num(-1), -depth)] + [t * 2 for t in found]
     found += [ZERO, *(t + depth for t in found)]
     return list(dict.fromkeys(found))
+
+
+def _functions(g: Graph, i: int) -> list[str]:
+    """The prefix sums that a site counts with: those of its loop's bounds; of any, where it has none."""
+    own = {f for c in g.sites[i].domain for f in c.functions()}
+    return [f for f in g.p.prefix if f in own] or list(g.p.prefix[:1])
 
 
 __all__ = ["N", "NotFoundError", "U", "claims", "landing", "weight"]

@@ -157,7 +157,7 @@ class Steps:
         s = self.g.sites[i]
         own = self.g.turn(i, var("u"), var("n")) if own is None else own
         a, b = own.parts.get("n", 0), own.parts.get("u", 0)
-        if own.functions():
+        if any(not isinstance(x, str) and x.argument.names() & {"u", "n"} for x in own.parts):
             yield from self._at_tile_end(i, own, turn)
             return
         rest = Term({z: k for z, k in own.parts.items() if z not in ("n", "u")}, own.const)
@@ -473,6 +473,25 @@ class PathSearch:
             return not bridged and not self._inits()
         return kind is Kind.USE and not bridged and not hops
 
+    def _next_commits(self, last: Step, commits: Sequence[int]) -> list[Step]:
+        """The commits soon after a step, without those that others come before wherever they are."""
+        masks = self.steps.masks
+        some = [
+            Step(q, Half.OUT, u, n)
+            for q in commits
+            for u, n in self.steps.after(last, q)
+            if Step(q, Half.OUT, u, n) != last
+        ]
+        there = {b: m for b in some if (m := masks.earlier(last, b))}
+
+        def first(b: Step) -> bool:
+            left = there[b]
+            for x, m in there.items():
+                left &= ~(m & masks.earlier(x, b)) if x != b else left
+            return bool(left)
+
+        return [b for b in there if first(b)]
+
     def _drains(self, step: Step) -> Iterator[tuple[How, Step]]:
         """Drains after a completion, with the commits between."""
         g, i = self.g, step.site
@@ -499,14 +518,7 @@ class PathSearch:
                     continue
                 chains: list[list[Step]] = [[start]]
                 for _ in range(y.op.count + 1):
-                    chains = [
-                        [*c, Step(q, Half.OUT, u, n)]
-                        for c in chains
-                        for q in commits
-                        for u, n in self.steps.after(c[-1], q)
-                        if Step(q, Half.OUT, u, n) != c[-1]
-                    ]
-                    chains = [c for c in chains if self.steps.masks.earlier(c[-2], c[-1])][:12]
+                    chains = [[*c, b] for c in chains for b in self._next_commits(c[-1], commits)][:12]
                 for c in chains:
                     for u, n in self.steps.after(c[-1], k):
                         how = Drained(tuple(c[1:]), (), None if twin == i else twin)

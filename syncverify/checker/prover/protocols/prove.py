@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from syncverify.base.diagnostics import Policy
 from syncverify.checker.kernel.accept import Accepted, Rejected, accept
 from syncverify.checker.kernel.hops import Graph
-from syncverify.checker.kernel.linear import ZERO, RejectedError, var
+from syncverify.checker.kernel.linear import ZERO, RejectedError, Term, var
 from syncverify.checker.kernel.obligations import Owed, impossible, owed
 from syncverify.checker.kernel.proof import Proof
 from syncverify.checker.kernel.protocol import Protocol, malformed
@@ -52,21 +52,34 @@ def relaxed(p: Protocol) -> Protocol | None:
     return None if tuple(facts) == p.facts else replace(p, facts=tuple(facts))
 
 
+def _begun(
+    p: Protocol, policy: Policy, seed: int, many: int
+) -> tuple[list[Protocol], Search, tuple[dict[int, int], dict[str, Term]]]:
+    """The protocol and those it is taken for at first, that search, with turns and ends that add up there."""
+    found = [q for q in (relaxed(p), p) if q is not None]
+    while True:
+        s = Search.of(found[0], random.Random(seed), many, Graph(found[0], {}, policy))
+        try:
+            return found, s, claims(s.p, s.sizes, s.events)
+        except NotFoundError:
+            if len(found) == 1:
+                raise
+            found = found[1:]  # a prologue of so many loads needs as many slots
+
+
 def search(p: Protocol, policy: Policy = Policy.PRACTICAL, seed: int = 1, many: int = MANY) -> Proof:
     """A proof, which the kernel has not seen yet; NotFoundError with the first obligation that stays open."""
     why = malformed(p)
     if why is not None:
         raise NotFoundError(why)
-    found = [q for q in (relaxed(p), p) if q is not None]
-    every = [Search.of(q, random.Random(seed), many, Graph(q, {}, policy)) for q in found[:1]]
+    found, s, (shift, end) = _begun(p, policy, seed, many)
+    every = [s]
 
     def exact() -> Search:
         if len(every) < len(found):
             every.append(Search.of(p, random.Random(seed), many, Graph(p, shift, policy)))
         return every[-1]
 
-    s = every[0]
-    shift, end = claims(s.p, s.sizes, s.events)
     s.g = Graph(s.p, shift, policy)
     trees: dict[str, Tree] = {}
 

@@ -1,9 +1,10 @@
 """Ranks of a protocol: a few templates for the steps of loops, the rest by longest paths.
 
-A rank is ``(epoch, step, tile, late, group, n, level)``. ``epoch`` counts the barriers of the whole block
-in straight code. ``step`` is the loop's counter, or where the loop begins or ends; ``tile`` the tile;
-``late`` is 1 behind the loop. What ties there is distinguished by ``group``, of a stretch of code, and inside
-it by ``level``; both are longest paths along the edges that tie in samples.
+A rank is ``(block, epoch, step, tile, late, group, n, level)``. ``block`` orders roles that hand on to each
+other one way alone, such as blocks of which one adds up what another one stores. ``epoch`` counts
+the barriers of the whole block in straight code. ``step`` is the loop's counter, or where the loop begins or
+ends; ``tile`` the tile; ``late`` is 1 behind the loop. What ties there is distinguished by ``group``, of a
+stretch of code, and inside it by ``level``; both are longest paths along the edges that tie in samples.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import itertools
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from syncverify.checker.kernel.hops import MEETINGS, Graph
+from syncverify.checker.kernel.hops import CONTRIBUTIONS, MEETINGS, Graph
 from syncverify.checker.kernel.linear import ZERO, Term, apply, num
 from syncverify.checker.kernel.obligations import impossible
 from syncverify.checker.kernel.protocol import Kind, Loop, N, Site, Tiles, U
@@ -33,11 +34,15 @@ def ranks(search: Search) -> dict[Key, Rank]:
     """Ranks that grow along every edge in all samples; NotFoundError where no template gives any."""
     g = search.g
     epochs = _epochs(g)
+    blocks = _blocks(g)
     bare = [i for i, r in enumerate(g.p.roles) if any(isinstance(t, Tiles) and not _loops(t) for t in r.body)]
     why = "no ranks"
     for late in itertools.product((1, 0), repeat=min(len(bare), 6)):
         ends = {i for i, x in zip(bare, late, strict=False) if x}
-        heads = [_head(g, i, epochs, ends, search.base) for i in range(len(g.sites))]
+        heads = [
+            (num(blocks[g.sites[i].role]), *_head(g, i, epochs, ends, search.base))
+            for i in range(len(g.sites))
+        ]
         try:
             return _Levels(search, heads).ranks()
         except NotFoundError as e:
@@ -47,6 +52,29 @@ def ranks(search: Search) -> dict[Key, Rank]:
 
 def _loops(t: Tiles) -> bool:
     return any(isinstance(b, Loop) for b in t.body)
+
+
+def _blocks(g: Graph) -> list[int]:
+    """For each role: how many sets of roles that depend on each other come before its own, one by one."""
+    edges: dict[tuple[Hashable, Hashable], None] = {}
+    for ring in g.p.rings:
+        come = {g.sites[i].role for i in g.of(ring, (*CONTRIBUTIONS, *MEETINGS))}
+        wait = {g.sites[i].role for i in g.of(ring, (Kind.WAIT, Kind.SYNC))}
+        edges |= dict.fromkeys((a, b) for a in come for b in wait if a != b)
+    changes = [s.role for s in g.sites if s.op.kind is Kind.REGISTERS]
+    roles = range(len(g.p.roles))
+    edges |= dict.fromkeys((a, b) for a in changes for b in changes if a != b)
+    edges |= dict.fromkeys((a, b) for a in roles for b in roles if a != b and g.groups[a] & g.groups[b])
+    parts = components(roles, list(edges))
+    level = longest(set(parts.values()), [(parts[a], parts[b], 1) for a, b in edges if parts[a] != parts[b]])
+    return [level[parts[i]] for i in roles]
+
+
+def _prefix(g: Graph, role: int) -> str | None:
+    """The prefix sums by which a role counts its steps, or else the first ones of all."""
+    loops = [q for t in g.p.roles[role].body if isinstance(t, Tiles) for q in t.body if isinstance(q, Loop)]
+    named = sorted({f for q in loops for f in q.lo.functions()})
+    return next(iter((*named, *g.p.prefix)), None)
 
 
 def _epochs(g: Graph) -> list[int]:
@@ -90,7 +118,12 @@ def _head(
         if before:
             t = body[before[-1]]
             assert isinstance(t, Tiles)
-            step, tile, late = (apply(g.p.prefix[0], t.count) if g.p.prefix else t.count), t.count, 1
+            f = _prefix(g, s.role)
+            step, tile, late = (apply(f, t.count) if f else t.count), t.count, 1
+            for q, loop in enumerate(body[: part + 1]):
+                if q > before[-1] and isinstance(loop, Loop) and (q < part or at.inner > 0):
+                    inside = q == part and at.loops
+                    step, tile, late = (N, t.count + 1, 0) if inside else (loop.hi, t.count + 1, 1)
         elif behind:
             step, tile, late = ZERO, num(_FIRST), 0
         else:
@@ -102,7 +135,7 @@ def _in_tile(g: Graph, s: Site, ends: set[int]) -> tuple[Term, Term, int]:
     t = g.p.roles[s.role].body[s.position.segment // 2]
     assert isinstance(t, Tiles)
     tile = U * t.stride + t.first
-    f = g.p.prefix[0] if g.p.prefix else None
+    f = _prefix(g, s.role)
     step, late = (apply(f, tile) if f else tile), 0
     if s.role in ends:
         step, late = (apply(f, tile + 1) if f else tile + 1), 1

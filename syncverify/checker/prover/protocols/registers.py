@@ -26,6 +26,8 @@ from syncverify.symbolic.path_condition import PathCondition
 MOST_MOVES, RUNS, MOST_PERIOD = 60_000, 7, 48
 #: Sizes are drawn up to this.
 LARGEST = 60
+#: Visits of one residue, and rows, from which forms are guessed.
+MOST_SEEN, MOST_ROWS = 60, 48
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +61,10 @@ class Run:
 
 
 def pinned(
-    space: SymbolicContext, root: PathCondition, rnd: random.Random, atoms: Sequence[int]
-) -> tuple[PathCondition, dict[int, int]] | None:
-    """A path on which the symbols at the root have numbers."""
+    space: SymbolicContext, root: PathCondition, rnd: random.Random, atoms: Sequence[int],
+    spans: Mapping[int, int] | None = None,
+) -> tuple[PathCondition, dict[int, int]] | None:  # fmt: skip
+    """A path on which the symbols at the root have numbers. ``spans``: by how much they may differ."""
     path = root.fork()
     space.path = path
     order = list(atoms)
@@ -74,7 +77,8 @@ def pinned(
         if len(parts) > 1 or (low is None and high is None and parts != ((a, 1),)):
             continue
         floor = low if low is not None and low > -LARGEST else -1
-        top = floor + LARGEST if high is None else min(high, floor + LARGEST)
+        span = (spans or {}).get(a, LARGEST)
+        top = floor + span if high is None else min(high, floor + span)
         for _ in range(12):
             v = rnd.randint(floor, max(floor, rnd.choice((floor + 3, top, top))))
             v = min(v, top)
@@ -167,20 +171,17 @@ class Sampler:
 
     numbered: Callable[[Mapping[str, int]], tuple[SymbolicContext, PathCondition, Sequence[Any]] | None]
     which: int  # of the systems
+    naming: bool = False  # quotients of sizes may get names
     splits: list[LaneSplit] = field(default_factory=list)
     found: list[tuple[dict[str, int], SymbolicContext, PathCondition, Any]] = field(default_factory=list)
 
     def ready(self, space: SymbolicContext, root: PathCondition, names: Mapping[int, str], seed: int) -> None:
         rnd = random.Random(seed)
-        free = {
-            name: x.parts[0][0]
-            for name, x in root.sizes.items()
-            if isinstance(x, AffineTerm) and x.c == 0 and len(x.parts) == 1 and x.parts[0][1] == 1
-        }
         made_of = sorted({a for x in root.sizes.values() for a, _ in space.of(x)[1]})
         made_of = [a for a in made_of if space.symbols[a].factors is None]
+        spans = _spans(space, names)
         for _ in range(60):
-            path = pinned(space, root, rnd, made_of)
+            path = pinned(space, root, rnd, made_of, spans)
             if path is None:
                 continue
             values = {}
@@ -192,7 +193,7 @@ class Sampler:
             else:
                 made = self.numbered(values)
                 if made is not None and len(made[2]) > self.which:
-                    sizes = {f"${names[a]}": values[name] for name, a in free.items() if a in names}
+                    sizes = {f"${name}": x for name, x in _named(space, names, path[1]).items()}
                     self.found.append((sizes, made[0], made[1], made[2][self.which]))
             if len(self.found) >= RUNS:
                 break
@@ -226,6 +227,29 @@ class Sampler:
             if not cuts:
                 return Claim(1, 1, ())
         return _filled(_shaped(runs, sorted(cuts), sorted(self.found[0][0])))
+
+
+def _spans(space: SymbolicContext, names: Mapping[int, str]) -> dict[int, int]:
+    """Sizes of which quotients have a name are drawn so that the quotients differ by as much as others do."""
+    spans: dict[int, int] = {}
+    for a in names:
+        if a in space.quotients:
+            x, m = space.quotients[a]
+            for b, k in space.of(x)[1]:
+                spans[b] = max(spans.get(b, LARGEST), LARGEST * m // abs(k))
+    return spans
+
+
+def _named(space: SymbolicContext, names: Mapping[int, str], numbers: Mapping[int, int]) -> dict[str, int]:
+    """Numbers of sizes, and of quotients of them that have a name."""
+    found = dict(numbers)
+    for a in names:
+        if a in space.quotients and a not in found:
+            x, m = space.quotients[a]
+            c, parts = space.of(x)
+            if all(b in found for b, _ in parts):
+                found[a] = (c + sum(found[b] * k for b, k in parts)) // m
+    return {names[a]: x for a, x in found.items() if a in names}
 
 
 def _refined(space: SymbolicContext, path: PathCondition, system: Any, split: LaneSplit) -> Any:
@@ -334,7 +358,8 @@ def _shaped(runs: list[Run], cuts: list[int], atoms: list[str]) -> Claim:
                 u = u + 1 if v.back else 0
             elif last is None or v.place != last.place:
                 p = n
-            v.n, v.u, v.p = n, u, n if v.place in tiles else p
+            inside = v.place in tiles or v.place in outer
+            v.n, v.u, v.p = n, u if inside else 0, n if v.place in tiles else p
             last = v
         for i, v in enumerate(run.visits):
             if v.place not in tiles and v.place >= 0:
@@ -398,6 +423,10 @@ def _header(place: int, some: list[tuple[Run, Visit]], tiles: bool, outer: int |
     for run, v in some:
         by.setdefault((v.n % m, v.u % mu), []).append((run, v))
     slots = list(dict.fromkeys(s for _, v in some for s in v.registers))
+    if outer is not None:  # the last tile of a run that did not end says nothing of trip counts
+        whole = {r: [x for x in some_ if x[1].trips >= 0] for r, some_ in by.items()}
+        by = {r: some_ or by[r] for r, some_ in whole.items()}
+    by = {r: _spread(some_, MOST_SEEN) for r, some_ in by.items()}
     every = [x for some_ in by.values() for x in some_]
     for slot in slots:
         found = _together(slot, every, by, m, mu, atoms, tiles, outer is not None)
@@ -414,7 +443,7 @@ def _header(place: int, some: list[tuple[Run, Visit]], tiles: bool, outer: int |
             ]
             if rare and all(f.shape() == "sum" and not f.parts for r, f in found.items() if r not in rare):
                 only = {r: by[r][0][1].registers.get(slot) for r in rare}
-                found |= {r: Form(x, ()) for r, x in only.items() if isinstance(x, int)}
+                found |= {r: Form(int(x), ()) for r, x in only.items() if isinstance(x, int)}
         shapes = {f.shape() for f in found.values() if f is not ANY}
         if len(shapes) > 1 and any(f is ANY for f in found.values()):
             found = dict.fromkeys(found, ANY)
@@ -424,7 +453,30 @@ def _header(place: int, some: list[tuple[Run, Visit]], tiles: bool, outer: int |
             found = dict.fromkeys(found, _by_run(slot, some, tiles=tiles))
         for r, f in found.items():
             forms.setdefault(r, {})[slot] = f
-    return Header(place, tiles, outer, late, forms)
+    return Header(place, tiles, outer, late, forms, _first_turns(forms, by, tiles=tiles))
+
+
+def _first_turns(
+    forms: dict[tuple[int, int], dict[Any, Form]], by: dict[tuple[int, int], list[tuple[Run, Visit]]], *,
+    tiles: bool,
+) -> dict[tuple[int, int], dict[Any, Form]]:  # fmt: skip
+    """Registers that hold one number where a loop begins, and another one in all later turns of a residue:
+    what they hold where it begins. Their forms become those of later turns.
+    """
+    out: dict[tuple[int, int], dict[Any, Form]] = {}
+    for r, some in by.items():
+        first = [v for _, v in some if (v.u == 0 if tiles else v.n == v.p)]
+        later = [v for _, v in some if not (v.u == 0 if tiles else v.n == v.p)]
+        for slot, form in forms.get(r, {}).items():
+            now = {v.registers.get(slot) for v in first}
+            then = {v.registers.get(slot) for v in later}
+            if form is not ANY or len(now) != 1 or len(then) != 1:
+                continue
+            (a,), (b,) = now, then
+            if isinstance(a, int) and isinstance(b, int):
+                forms[r][slot] = Form(int(b), ())
+                out.setdefault(r, {})[slot] = Form(int(a), ())
+    return out
 
 
 def _of_sizes(f: Form) -> bool:
@@ -451,6 +503,13 @@ def _by_run(slot: Any, some: list[tuple[Run, Visit]], *, tiles: bool) -> Form:
             return ANY
         steps |= {d for d, _ in rates}
     return (MOVES if steps - {0} else KEPT) if steps else ANY
+
+
+def _spread(some: Sequence[Any], most: int) -> list[Any]:
+    """At most so many, from first to last."""
+    if len(some) <= most:
+        return list(some)
+    return [some[i * (len(some) - 1) // (most - 1)] for i in range(most)]
 
 
 def _row(run: Run, v: Visit, atoms: list[str], tiles: bool, inner: bool) -> dict[Any, int]:
@@ -506,7 +565,7 @@ def _numbers(values: Sequence[Any]) -> tuple[list[int], list[int], tuple[tuple[s
 
 def _fit(rows: list[dict[Any, int]], values: list[Any]) -> tuple[int, list[tuple[Any, int]]] | None:
     if len(set(values)) == 1 and len(values) > 1:
-        return values[0], []
+        return int(values[0]), []
     keys = [k for k in dict.fromkeys(k for r in rows for k in r) if all(k in r for r in rows)]
     moving = [k for k in keys if len({r[k] for r in rows}) > 1]
     if len(rows) < 4:
@@ -526,13 +585,17 @@ def _affine(
     rows: list[dict[Any, int]], values: list[Any], some: Sequence[Any]
 ) -> tuple[int, list[tuple[Any, int]]] | None:
     """The sum over a few names that all rows have, if it is one; from a few rows, tried on all."""
-    spread = sorted({(*(rows[i][k] for k in some), values[i]) for i in range(len(rows))})
+    few = _spread(range(len(rows)), MOST_ROWS)
+    spread = sorted({(*(rows[i][k] for k in some), values[i]) for i in few})
     picked = [spread[i * (len(spread) - 1) // (len(some) + 2)] for i in range(len(some) + 3)]
     fit = _solve([list(r[:-1]) for r in picked], [r[-1] for r in picked])
     if fit is None:
         return None
     c, ks = fit
-    if all(c + sum(k * x for k, x in zip(ks, r, strict=False)) == r[-1] for r in spread):
+    if all(
+        c + sum(k * row[x] for k, x in zip(ks, some, strict=True)) == value
+        for row, value in zip(rows, values, strict=True)
+    ):
         return c, [(k, x) for k, x in zip(some, ks, strict=True) if x]
     return None
 

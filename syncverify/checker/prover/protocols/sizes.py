@@ -238,22 +238,33 @@ def _sample(p: Protocol, s: Shape, values: Sequence[int], rnd: random.Random, mo
     if not holds((f for f in p.facts if not f.functions()), e):
         return None
     tiles = max([1, *(value(c, e) for c in s.counts)])
+    full = _full(p)
     for f in p.prefix:
-        e[f] = prefix([rnd.randint(0, most) for _ in range(tiles)])
+        least = 1 if f in full else 0
+        e[f] = prefix([rnd.randint(least, max(least, most)) for _ in range(tiles)])
     for f in p.marks:
         e[f] = mark(rnd.randint(0, 9))
     if any(value(t, e) < 1 for t in (*(r.depth for r in p.rings.values()), *p.buffers.values())):
         return None
+    behind = [q.hi for r in p.roles for q in r.body if isinstance(q, Loop) and q.hi.functions()]
     # where schemas fix the trip counts, tables of one number are the likely ones
     tables = [None, *range(most + 3)] if p.schemas else [None]
     for steps in tables:
         if steps is not None:
             e |= {f: prefix([steps] * tiles) for f in p.prefix}
         every = (value(c, {**e, "x": t}) >= 0 for c in p.schemas for t in range(tiles))
-        short = all(e[f](tiles) < MOST_STEPS - 4 for f in p.prefix)
+        short = all(e[f](tiles) < MOST_STEPS - 4 for f in p.prefix) and all(
+            value(c, e) < MOST_STEPS - 4 for c in behind
+        )
         if short and holds((f for f in p.facts if f.functions()), e) and all(every):
             return e
     return None
+
+
+def _full(p: Protocol) -> set[str]:
+    """Functions whose tiles a schema says to have a step at least."""
+    x = Term({"x": 1})
+    return {f for f in p.prefix if Term({Apply(f, x + 1): 1, Apply(f, x): -1}, -1) in p.schemas}
 
 
 def events(s: Site, e: Sample) -> list[tuple[int, int]]:

@@ -10,6 +10,7 @@ from typing import Any
 from syncverify.base.diagnostics import Policy
 from syncverify.base.source import InputError
 from syncverify.checker.induction.program import Reading, parameters, protocol_of
+from syncverify.checker.induction.quotients import NamedSum, UnnamedSizeError, with_quotient
 from syncverify.checker.induction.stepping import NotReadError, SizeCaseError
 from syncverify.checker.kernel import Accepted, Proof, Protocol
 from syncverify.checker.open_launches import starts, symbols
@@ -22,8 +23,12 @@ from syncverify.symbolic.context import NotConcrete, SymbolicContext
 from syncverify.symbolic.inequalities import negated
 from syncverify.symbolic.path_condition import PathCondition
 
+#: A launch with numbers: its symbols, path and systems.
+Numbered = tuple[SymbolicContext, PathCondition, Sequence[Any]]
 #: Cases of the sizes of one system.
 MOST_CASES = 12
+#: Quotients of sizes that get a name, of one system.
+MOST_QUOTIENTS = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +57,17 @@ class SizeCases:
     no: Cases | None
 
 
+@dataclass(frozen=True, slots=True)
+class QuotientCases:
+    """The same with a name for the quotient of a sum of sizes by a number."""
+
+    total: NamedSum
+    divisor: int
+    inner: Cases | None
+
+
 #: What is read or shown of one system: of all its launches, or by cases.
-Cases = Reading | Shown | SizeCases
+Cases = Reading | Shown | SizeCases | QuotientCases
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +99,8 @@ def leaves(cases: Cases | None) -> Iterator[Any]:
     if isinstance(cases, SizeCases):
         yield from leaves(cases.yes)
         yield from leaves(cases.no)
+    elif isinstance(cases, QuotientCases):
+        yield from leaves(cases.inner)
     elif cases is not None:
         yield cases
 
@@ -92,11 +108,15 @@ def leaves(cases: Cases | None) -> Iterator[Any]:
 def readings(problem: Problem, policy: Policy = Policy.PRACTICAL) -> list[Cases]:
     """What is read of each system of every launch. NotReadError with the reason where it is no protocol."""
     space = SymbolicContext()
+    known: dict[tuple[tuple[str, int], ...], Numbered | None] = {}
 
-    def numbered(values: Mapping[str, int]) -> tuple[SymbolicContext, PathCondition, Sequence[Any]] | None:
-        other = SymbolicContext()
-        found = starts(problem, other, values)
-        return (other, *found[0]) if len(found) == 1 else None
+    def numbered(values: Mapping[str, int]) -> Numbered | None:
+        key = tuple(sorted(values.items()))
+        if key not in known:
+            other = SymbolicContext()
+            found = starts(problem, other, values)
+            known[key] = (other, *found[0]) if len(found) == 1 else None
+        return known[key]
 
     out: list[Cases] = []
     try:
@@ -122,6 +142,7 @@ class _System:
     sampler: Callable[[], Sampler]
     policy: Policy
     many: int = 0
+    quotients: int = 0
 
     def cases(self, path: PathCondition) -> Cases | None:
         """The readings on a path, one for each case of the sizes that agents distinguish."""
@@ -133,7 +154,14 @@ class _System:
         self.space.path = path
         names = parameters(self.space, path)
         try:
-            return protocol_of(self.space, path.fork(), self.system, self.sampler(), self.policy)
+            claims = self.sampler()
+            claims.naming = self.quotients < MOST_QUOTIENTS
+            return protocol_of(self.space, path.fork(), self.system, claims, self.policy)
+        except UnnamedSizeError as q:
+            self.quotients += 1
+            self.many -= 1
+            named_path = with_quotient(self.space, path, names, q.total, q.divisor)
+            return QuotientCases(q.total, q.divisor, self.cases(named_path))
         except SizeCaseError as e:
             sides = []
             for c, parts in ((e.c, e.parts), (-e.c - 1, negated(e.parts))):
@@ -167,6 +195,8 @@ def shown_cases(problem: Problem, policy: Policy) -> list[Cases]:
     def shown(x: Cases | None) -> Cases | None:
         if isinstance(x, SizeCases):
             return SizeCases(x.c, x.parts, shown(x.yes), shown(x.no))
+        if isinstance(x, QuotientCases):
+            return QuotientCases(x.total, x.divisor, shown(x.inner))
         if not isinstance(x, Reading):
             return x
         found = proved(x.protocol)
@@ -180,6 +210,7 @@ __all__ = [
     "InductionProof",
     "NotFoundError",
     "NotReadError",
+    "QuotientCases",
     "SizeCases",
     "Shown",
     "by_induction",

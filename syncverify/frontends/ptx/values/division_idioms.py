@@ -6,6 +6,7 @@ from math import gcd
 from typing import Any
 
 from syncverify.symbolic.context import AffineTerm
+from syncverify.symbolic.quotients import by_number
 
 #: Divisors from here on are taken for tiles, those below for rings.
 LEAST_TILE = 16
@@ -66,13 +67,7 @@ def over(x: Any, m: Any) -> Any:
     if low is None or high is None or low // m == high // m:
         return whole + (rest // m if low is None or high is None else low // m)
 
-    def unknown() -> Any:
-        q = space.symbol(f"({rest!r})//{m}", low // m, high // m)
-        space.path.assume(*space.of(rest - q * m))
-        space.path.assume(*space.of(q * m + m - 1 - rest))
-        return q
-
-    return whole + space.path.memo_symbol(("quotient", rest, m), unknown)
+    return whole + by_number(space, rest, m)
 
 
 __all__ = ["over", "quotient_by", "unscaled", "within"]
