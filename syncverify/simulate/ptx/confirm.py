@@ -21,6 +21,8 @@ from syncverify.simulate.ptx.witness import Step, Stepping
 
 #: Executions that have to come to their end before it counts that none of them does harm.
 FEWEST = 6
+#: The same where they are long: the witness's schedule, on so many launches, spends the budget.
+FEWEST_LONG = 3
 #: What an execution of each claim may show: what is undefined or races in one hangs in another.
 #: Spaces of addresses that may have been drawn.
 _DRAWN = frozenset({"global", "generic", "const", "param"})
@@ -40,8 +42,8 @@ class Limits:
 class Confirmed:
     """``harm`` was seen under the schedule ``how``; or none was, in ``ended`` executions that ended.
 
-    ``why``: what kept executions from ending, empty if nothing did. ``followed``: the witness's schedule came
-    to an end in every launch.
+    ``why``: what kept executions from ending, empty if nothing did. ``followed``: executions are
+    long, and all that the budget allowed have ended, the witness's schedule among them.
     """
 
     harm: Harm | None
@@ -106,7 +108,7 @@ def confirm(
         if spent >= limits.steps:
             why = why or f"{ended} executions take {spent:,} warp instructions"
             break
-    return Confirmed(None, "", ended, why, bool(steps) and ended >= launches and not others)
+    return Confirmed(None, "", ended, why, bool(steps) and ended >= FEWEST_LONG and not others)
 
 
 def _schedule(number: int, launches: int, steps: Sequence[Step], elected: int) -> tuple[Schedule, str]:

@@ -78,7 +78,7 @@ def test_a_place_out_of_bounds_would_be_noticed(monkeypatch: pytest.MonkeyPatch)
     made = bins(Writer(41, "a mask of a bit more"))
     assert judge(made).kind == "unknown, harm"
     monkeypatch.setattr(AddressRanges, "reached", lambda *_: ANYWHERE)
-    assert judge(made).kind == "wrong proof"
+    assert (judge(made).verdict, judge(made).kind) == ("proved", "contested")  # by an assumption
 
 
 @pytest.mark.slow
