@@ -48,8 +48,6 @@ from syncverify.frontends.ptx.decode.table import decode, refused
 from syncverify.frontends.ptx.decode.wmma import moves_matrix, stores_matrix
 from syncverify.frontends.ptx.flow.asserts import SILENT, called, stops
 from syncverify.frontends.ptx.flow.control_flow import Flow
-from syncverify.frontends.ptx.flow.graph import jumps_back
-from syncverify.frontends.ptx.flow.progress import never_ends
 from syncverify.frontends.ptx.syntax.nodes import Function, Instr, Mem, Module, Reg
 from syncverify.frontends.ptx.syntax.operands import registers, results
 from syncverify.frontends.ptx.syntax.printer import instruction_text
@@ -123,7 +121,11 @@ class Plan:
         self.counter = {k: next(j for j in whence if whence[j] == whence[k]) for k in whence}
         self._loads_of_what_nobody_writes(words)
         self._global_accesses()
-        self._refuse_endless_loops()
+        for block in self.flow.endless():
+            lines = range(self.flow.blocks[block].lo, self.flow.blocks[block].hi)
+            if not self.decoded.keys() & set(lines):
+                self.decoded[lines[0]] = Unsupported("a loop that no path leads out of")
+        self.decoded = dict(sorted(self.decoded.items()))
         loads = [k for k, e in self.decoded.items() if _reads_shared(e, self.body[k])]
         self.uses = unarrived_loads(self.flow, loads)
         #: products that are one event
@@ -134,20 +136,6 @@ class Plan:
         self.merged: set[int] = set()
         self.reads = holds or words  # what lies in global memory may be known wherever it is read
         self._write(self._what_is_followed(), sized=False)
-
-    def _refuse_endless_loops(self) -> None:
-        """Loops that do nothing and that nobody leaves who has entered them: reaching one is unknown."""
-        blocks = self.flow.blocks
-        found = dict.fromkeys(self.flow.endless(), "a loop that no path leads out of")
-        for head, loop in jumps_back(blocks, self.flow.idom):
-            inside = (k for b in loop for k in range(blocks[b].lo, blocks[b].hi))
-            if self.decoded.keys().isdisjoint(inside) and never_ends(self.flow, loop):
-                found.setdefault(head, "a loop in which nothing changes that could end it")
-        for block, why in found.items():
-            lines = range(blocks[block].lo, blocks[block].hi)
-            if self.decoded.keys().isdisjoint(lines):
-                self.decoded[lines[0]] = Unsupported(why)
-        self.decoded = dict(sorted(self.decoded.items()))
 
     def _decode(self) -> None:
         """Effects of instructions, each by itself."""

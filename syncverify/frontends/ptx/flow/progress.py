@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from syncverify.frontends.ptx.flow.control_flow import Flow
+from syncverify.frontends.ptx.flow.graph import jumps_back
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Special
 from syncverify.frontends.ptx.syntax.operands import results, sources
 
@@ -39,10 +40,17 @@ def can_end(flow: Flow, blocks: Collection[int]) -> bool:
     return False
 
 
-def never_ends(flow: Flow, loop: Collection[int]) -> bool:
-    """Whether who turns once in a loop turns for ever: what its exits ask is made in each turn again of what
-    the loop does not write."""
+def endless_loops(flow: Flow) -> list[int]:
+    """The first instructions of loops that nobody leaves who turns once."""
+    heads = {head: loop for head, loop in jumps_back(flow.blocks, flow.idom) if head in flow.reached}
+    return sorted(flow.blocks[h].lo for h, loop in heads.items() if never_ends(flow, h, loop))
+
+
+def never_ends(flow: Flow, head: int, loop: Collection[int]) -> bool:
+    """Whether who turns once in a loop turns for ever: it comes to each exit in every turn, and what an exit
+    asks is made in each turn again of what the loop does not write."""
     known: dict[int, bool] = {}
+    back = [b for b in loop if head in flow.blocks[b].succ]
 
     def fixed(name: str, k: int) -> bool:
         v = flow.versions.read(name, k)
@@ -60,8 +68,10 @@ def never_ends(flow: Flow, loop: Collection[int]) -> bool:
     for b in loop:
         k = flow.blocks[b].hi - 1
         last = flow.body[k]
-        leaves = last.op in ("ret", "exit") or any(s not in loop for s in flow.blocks[b].succ)
-        if leaves and (last.guard is None or not fixed(last.guard.name, k)):
+        if last.op not in ("ret", "exit") and all(s in loop for s in flow.blocks[b].succ):
+            continue
+        each_turn = all(flow.dominates(b, x) for x in back)
+        if not each_turn or last.guard is None or not fixed(last.guard.name, k):
             return False
     return True
 
@@ -108,4 +118,4 @@ def _specials(i: Instr) -> Iterator[str]:
     yield from (o.name for o in i.operands if isinstance(o, Special))
 
 
-__all__ = ["can_end", "never_ends"]
+__all__ = ["can_end", "endless_loops"]
