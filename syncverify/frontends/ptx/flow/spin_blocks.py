@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from syncverify.frontends.ptx.syntax.nodes import Instr, Mem, Special, Sym
 from syncverify.frontends.ptx.syntax.operands import results, sources
-from syncverify.frontends.ptx.syntax.pure_operations import BESIDE_POLLS
+from syncverify.frontends.ptx.syntax.pure_operations import IN_SPINS
 
 if TYPE_CHECKING:
     from syncverify.frontends.ptx.flow.control_flow import Flow
@@ -52,9 +52,7 @@ def _only_looks(flow: Flow, n: int) -> bool:
 def _plain(i: Instr) -> bool:
     if i.op == "ld" and "param" in i.mods:
         return all(isinstance(op.base, Sym) for op in i.operands if isinstance(op, Mem))
-    return (
-        i.op in BESIDE_POLLS and "cc" not in i.mods and not any(isinstance(op, Special) for op in i.operands)
-    )
+    return i.op in IN_SPINS and "cc" not in i.mods and not any(isinstance(op, Special) for op in i.operands)
 
 
 def _polls(i: Instr) -> bool:

@@ -23,7 +23,7 @@ COMPARED = frozenset(
     "setp shl shr sin cos sqrt sub tanh testp xor".split()
 )
 #: What the block of a spin may do beside its polls (``flow.spin_blocks``).
-BESIDE_POLLS = frozenset(
+IN_SPINS = frozenset(
     "mov add sub mul mad shl shr and or xor not selp setp min max bfe bfi lop3 cvt cvta prmt shf".split()
 )
 #: Those that hand an address in an operand to nothing but their result (``flow.promote_locals``): without the

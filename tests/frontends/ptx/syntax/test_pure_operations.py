@@ -8,7 +8,7 @@ from syncverify.frontends.ptx.isa.rows import table
 from syncverify.frontends.ptx.syntax import pure_operations as pure
 
 
-@pytest.mark.parametrize("taken", [pure.REPEATABLE, pure.COMPARED, pure.BESIDE_POLLS])
+@pytest.mark.parametrize("taken", [pure.REPEATABLE, pure.COMPARED, pure.IN_SPINS])
 def test_an_analysis_takes_pure_instructions_alone(taken: frozenset[str]) -> None:
     assert taken < pure.PURE
 
