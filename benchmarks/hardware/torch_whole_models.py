@@ -270,7 +270,8 @@ def child(o: argparse.Namespace) -> None:
         for arm in ARMS if stage == "both" else (stage,):
             os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(out / f"caches.{name}.{mode}.{arm}")
             made[arm], found = compiled_first(case, arm, mode, o.runner)
-            row[arm] = {**found, **far(found.pop("loss"), found.pop("gradients"), loss, reference)}
+            errors = far(found.pop("loss"), found.pop("gradients"), loss, reference)
+            row[arm] = {**found, **errors}
         row["regions"] = regions_of(stage)
         if stage == "both" and device == "cuda":
             row["gpu"] = torch.cuda.get_device_name()

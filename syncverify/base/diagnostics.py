@@ -76,6 +76,7 @@ class Mistake(StrEnum):
     MISSING_WAIT = "missing wait"
     MISPLACED_WAIT = "misplaced wait"
     LAX_WAIT = "wait for too few groups"
+    MISSING_COMMIT = "missing commit"
     MISSING_ARRIVE = "missing release"
     EARLY_RELEASE = "early release"
     MISSING_FENCE = "missing fence"

@@ -43,7 +43,9 @@ from syncverify.driver.ptx_task import (
 from syncverify.driver.size_proposals import Bounds, proposed
 from syncverify.frontends.launch_facts import LaunchFacts
 from syncverify.frontends.ptx.analysis.counted_blocks import steering_counts, unfenced_count
+from syncverify.frontends.ptx.flow.address_spaces import with_spaces
 from syncverify.frontends.ptx.flow.inline_calls import inlined
+from syncverify.frontends.ptx.flow.promote_locals import promoted
 from syncverify.frontends.ptx.isa.validate import checked
 from syncverify.frontends.ptx.launch.concretize import covered, numbers_of, sizes_at
 from syncverify.frontends.ptx.launch.facts import VARIABLE, PtxFacts, demand_launch, ptx_facts, text
@@ -123,7 +125,7 @@ def kernel_task(
     wrong = valid.fault(f.name)
     if wrong is not None:
         raise wrong
-    module = inlined(valid.module, f.name)
+    module = _plain(inlined(valid.module, f.name), f.name)
     f = next(x for x in module.functions if x.name == f.name)
     known = ptx_facts(facts, f, module)
     symbols = known.symbols()
@@ -136,6 +138,12 @@ def kernel_task(
     boxes = Boxes() if infer else None
     k = CheckTask(module, f, bound, policy, checker, source_hash, boxes=boxes)
     return Task(k, (*granted, *of_bound(known)))
+
+
+def _plain(module: Module, entry: str) -> Module:
+    """The module with local memory as registers, and with the state space at every access, where known."""
+    functions = (with_spaces(promoted(f)) if f.name == entry else f for f in module.functions)
+    return replace(module, functions=tuple(functions))
 
 
 def reports_of(task: Task, scope: ScopeKind) -> Iterator[KernelReport]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from numbers import Real
 from typing import Any
 
@@ -368,13 +369,50 @@ def reduce(op: str, x: Value, dim: str | None = None) -> Value:
 
 
 def take(x: Value, place: Value) -> Value:
-    """The element of each row of ``x`` at ``place``, an index; 0 where ``place`` lies outside the row."""
-    dim, node = _along(x, None), x._trace.graph.nodes
-    inputs = [node[v._id]["node"].name for v in (x, place) if node[v._id]["node"].op == "input"]
-    kinds = x._trace.inputs
-    if len(inputs) == 2 and kinds[inputs[1]].dtype in INDEX_DTYPES and x.dims == (*place.dims, dim):
-        return Value(x._trace, x._trace.add(Node("take", (x._id, place._id), dim=dim)))
-    return apply("where", apply("eq", index(dim), place), x, 0.0).sum(dim)
+    """The element of each row of ``x`` at ``place``, an index; 0 where ``place`` lies outside the row.
+
+    What is computed element by element is computed of the elements that are taken. Example: of
+    ``x - x.max()`` at a place only that element of ``x`` is read again, not the row.
+    """
+    dim = _along(x, None)
+    found = _Taken(x._trace, place, dim).of(x._id)
+    if found is None:
+        return apply("where", apply("eq", index(dim), place), x, 0.0).sum(dim)
+    value = Value(x._trace, found)
+    if x._trace.graph.nodes[found]["node"].op == "take":
+        return value
+    return apply("where", apply("and", place >= 0, place < size(dim)), value, 0.0)
+
+
+class _Taken:
+    """Expressions of one element of each row, in the place of expressions of whole rows."""
+
+    def __init__(self, trace: _Trace, place: Value, dim: str) -> None:
+        self.trace = trace
+        self.place = place
+        self.dim = dim
+        self.found: dict[int, int | None] = {}
+        node: Node = trace.graph.nodes[place._id]["node"]
+        self.known = node.op == "input" and trace.inputs[node.name].dtype in INDEX_DTYPES
+
+    def of(self, i: int) -> int | None:
+        """The expression that stands for one of whole rows; None where there is none."""
+        if i not in self.found:
+            self.found[i] = self._made(i) if self.known else None
+        return self.found[i]
+
+    def _made(self, i: int) -> int | None:
+        node: Node = self.trace.graph.nodes[i]["node"]
+        dims = self.trace.dims_of(i)
+        if self.dim not in dims:
+            return i
+        if node.op == "input" and dims == (*self.place.dims, self.dim):
+            return self.trace.add(Node("take", (i, self.place._id), dim=self.dim))
+        if node.op not in FUNCTIONS:
+            return None
+        args = [self.of(a) for a in node.args]
+        known = tuple(a for a in args if a is not None)
+        return self.trace.add(replace(node, args=known)) if len(known) == len(args) else None
 
 
 def size(dim: str) -> Value:

@@ -18,11 +18,13 @@ from syncverify.fusion import (
     Schedule,
     Tensor,
     Value,
+    exp,
     fusion,
     index,
     silu,
     size,
     softmax,
+    take,
     trace,
 )
 from syncverify.fusion.functions import numpy_dtype
@@ -266,6 +268,29 @@ def test_an_index_outside_its_row_takes_nothing() -> None:
     (want,) = f.reference(given, np.float64)
     got = ir.run(kernel, launch_values(f, kernel, {"R": 4, "C": 256}, 2), given)["out"]
     assert worst_row(got, want) < 1e-2
+
+
+@pytest.mark.parametrize("settings", ["rows=2 stages=2", "warps=2 source=direct"])
+def test_of_what_is_computed_only_the_elements_that_are_taken_count(settings: str) -> None:
+    """A place outside its row takes 0 also where the function of 0 is not."""
+    tensors = {"x": Tensor("f32", ("R", "C")), "s": Tensor("f32", ("R",)), "target": Tensor("i64", ("R",))}
+    f = trace(lambda x, s, target: take((exp(x - x.max()) * 2.0 + s).cast("bf16"), target), tensors)
+    assert [f.node(k).op for k in f.order()].count("reduce.add") == 0
+    kernel = built(f, 256, settings)
+    rng = np.random.default_rng(5)
+    x, s = rng.standard_normal((5, 256)).astype(np.float32), rng.standard_normal(5).astype(np.float32)
+    places = np.array([0, 255, 256, -100, 31])
+    values = launch_values(f, kernel, {"R": 5, "C": 256}, 2)
+    got = ir.run(kernel, values, {"x": x, "s": s, "target": places})["out"]
+    rows = np.exp(x.astype(np.float64) - x.max(1, keepdims=True)) * 2 + s[:, None]
+    want = [rows[r, p] if 0 <= p < 256 else 0.0 for r, p in enumerate(places)]
+    np.testing.assert_allclose(np.asarray(got, np.float64), want, rtol=1e-2)
+
+
+def test_what_depends_on_places_is_searched_for() -> None:
+    tensors = {"x": Tensor("f32", ("R", "C")), "i": Tensor("i64", ("R",))}
+    f = trace(lambda x, i: take(x + index("C"), i), tensors)
+    assert [f.node(k).op for k in f.order()].count("reduce.add") == 1
 
 
 def test_the_gate_compiles_a_kernel_for_each_width() -> None:

@@ -65,4 +65,4 @@ def test_authors_see_the_lines_that_they_need(name: str) -> None:
     told = " ".join([first.message, *(label.text for label in first.related)])
     assert all(part in told for part in expected["says"]), told
     edit = first.repair.edit if first.repair is not None else None
-    assert [line.strip() for line in edit.new] == [expected["edit"]] if edit else "edit" not in expected
+    assert [line.strip() for line in edit.new] == expected["edit"] if edit else "edit" not in expected

@@ -11,7 +11,8 @@ from syncverify.base.diagnostics import Mistake
 from syncverify.checker.happens_before.failure import Failure, Obligation
 from syncverify.checker.happens_before.handlers.mbarriers import Barrier
 from syncverify.checker.happens_before.run import Run
-from syncverify.model.events import Ev
+from syncverify.checker.happens_before.shadow import Record
+from syncverify.model.events import GLOBAL_MEMORY, Ev
 from syncverify.model.proxies import Access
 
 _BY_RULE = {
@@ -55,10 +56,14 @@ def cause(run: Run, f: Failure) -> Mistake | None:
         return Mistake.MISSING_BARRIER if s is not None and s.inits else Mistake.MISSING_INIT
     if f.rule == "SV201" and f.obligation is Obligation.O3:
         return Mistake.MISSING_ARRIVE  # nobody waits for this waiter before the phase after its own
+    if f.rule == "SV202" and f.barrier >= 0 and announced_twice(run.barriers[f.barrier]):
+        return Mistake.SECOND_PRODUCER
     if f.rule == "SV210":
         return _of_hang(run, f)
     if f.rule in ("SV110", "SV111", "SV112"):
         return _of_race(run, f)
+    if f.rule == "SV211" and f.provoked and f.barrier < 0:
+        return Mistake.MISSING_BARRIER  # a block leaves while others of its cluster still reach into it
     if f.rule == "SV206" and f.barrier >= 0 and not _balanced(run.barriers[f.barrier]):
         return Mistake.BYTES
     return _BY_RULE.get(f.rule)
@@ -84,6 +89,8 @@ def _of_race(run: Run, f: Failure) -> Mistake:
     first, second = f.first, f.second
     if first is None or second is None:
         return Mistake.MISSING_BARRIER
+    if reaches_other_block(run, second) and second.kind in _COPIES:
+        return Mistake.MISSING_ARRIVE
     if first.kind in _COPIES and second.kind in _COPIES:
         return Mistake.SECOND_PRODUCER if first.cls != second.cls else Mistake.MISSING_WAIT
     if first.kind.asynchronous:
@@ -93,6 +100,18 @@ def _of_race(run: Run, f: Failure) -> Mistake:
             Mistake.EARLY_RELEASE if _released_before(run, first.cls, first.time) else Mistake.MISSING_ARRIVE
         )
     return Mistake.MISSING_BARRIER
+
+
+def announced_twice(s: Barrier) -> bool:
+    """Whether several threads announce bytes, in one statement, on a barrier that is for one of them."""
+    threads = sum(n for c, n in s.lanes.items() if c >= 0)
+    return s.auto.count == 1 < threads and s.bytes_expected > 0 and len(s.arrivals) == 1
+
+
+def reaches_other_block(run: Run, r: Record) -> bool:
+    """Whether an access is to the shared memory of another block of its author's cluster."""
+    memory = run.info.footprints[r.fp].memory
+    return memory not in (GLOBAL_MEMORY, run.threads[r.cls].info.cta)
 
 
 def _released_before(run: Run, cls: int, time: int) -> bool:
@@ -106,4 +125,4 @@ def _released_before(run: Run, cls: int, time: int) -> bool:
     return bool(times) and times[0] <= time
 
 
-__all__ = ["cause"]
+__all__ = ["announced_twice", "cause", "reaches_other_block"]

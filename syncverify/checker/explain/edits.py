@@ -20,6 +20,8 @@ ACCESSES = (Ev.READ, Ev.WRITE, Ev.ATOMIC, Ev.CP_ASYNC)
 ISSUES = (Ev.BULK_LOAD, Ev.BULK_STORE, Ev.BULK_COPY, Ev.WGMMA)
 #: The id of barriers that are tried out; ids of kernels are seldom so high.
 FREE_ID = 15
+#: Warps of a warpgroup.
+WARPS_OF_GROUP = 4
 
 Pairs = tuple[tuple[int, int], ...]
 
@@ -113,7 +115,7 @@ class ArriveLater:
     fence: bool
 
     def apply(self, event: Event, place: Place, held: Any, cls: ThreadClass) -> Passed:
-        if place[0] == self.place and event[0] == Ev.ARRIVE:
+        if place[0] == self.place and event[0] in (Ev.ARRIVE, Ev.BARRIER_ARRIVE):
             return (), (*(held or ()), event)
         if held and event[0] in MEETINGS:
             fence = (proxy_fence(event[1]),) if self.fence else ()
@@ -204,6 +206,40 @@ class DrainAtEnd:
             site = event[1]
             return ((Ev.BULK_COMMIT, site), (Ev.BULK_WAIT, site, 0, 1), event), None
         return (event,), True if event[0] == Ev.BULK_STORE else held
+
+
+@dataclass(frozen=True, slots=True)
+class CommitStores:
+    """Behind the bulk stores at ``place`` their issuer commits them."""
+
+    place: Span
+
+    def apply(self, event: Event, place: Place, held: Any, cls: ThreadClass) -> Passed:
+        if event[0] == Ev.BULK_STORE and place[0] == self.place:
+            return (event, (Ev.BULK_COMMIT, event[1])), None
+        return (event,), None
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterBarrierAtEnd:
+    """All threads of the cluster meet before they leave."""
+
+    def apply(self, event: Event, place: Place, held: Any, cls: ThreadClass) -> Passed:
+        if event[0] == Ev.EXIT:
+            return ((Ev.CLUSTER_ARRIVE, event[1], 0), (Ev.CLUSTER_WAIT, event[1], 0), event), None
+        return (event,), None
+
+
+@dataclass(frozen=True, slots=True)
+class OwnBarriers:
+    """Each warpgroup meets at a named barrier of its own instead of at ``number``."""
+
+    number: int
+
+    def apply(self, event: Event, place: Place, held: Any, cls: ThreadClass) -> Passed:
+        if event[0] in (Ev.BARRIER_SYNC, Ev.BARRIER_ARRIVE) and event[2] == self.number:
+            event = (*event[:2], FREE_ID - cls.warp // WARPS_OF_GROUP, *event[3:])
+        return (event,), None
 
 
 @dataclass(frozen=True, slots=True)

@@ -256,7 +256,12 @@ def _wait_rule(run: Run, s: Stuck) -> tuple[str, int, str]:
         return "SV203", copies[-1], why
     lanes = sum(b.lanes.values())
     if s.got and lanes < count:
-        return "SV202", site, f"; {lanes} threads ever arrive on it, its count is {count}"
+        arrivers = "1 thread ever arrives" if lanes == 1 else f"{lanes} threads ever arrive"
+        return (
+            "SV202",
+            site,
+            f"; {arrivers} on it, its count is {count}",
+        )
     return "SV210", s.site, ""
 
 

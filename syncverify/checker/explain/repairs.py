@@ -26,10 +26,13 @@ from syncverify.checker.explain.edits import (
     GROUP_WAITS,
     ISSUES,
     WAITS,
+    WARPS_OF_GROUP,
     Announce,
     ArriveLater,
     BarrierBehindInit,
     BarrierCount,
+    ClusterBarrierAtEnd,
+    CommitStores,
     CountedParity,
     DrainAtEnd,
     DropAt,
@@ -39,6 +42,7 @@ from syncverify.checker.explain.edits import (
     InitToo,
     Insert,
     OtherParity,
+    OwnBarriers,
     Release,
     WaitBefore,
     WaitForFree,
@@ -81,6 +85,8 @@ class _Survey:
     counts: dict[int, int] = field(default_factory=dict)  # of mbarriers, by their init
     meeting: dict[int, set[tuple[int, int]]] = field(default_factory=dict)  # warps, by id of the barrier
     ids: dict[Span, set[int]] = field(default_factory=dict)
+    sizes: dict[int, set[int]] = field(default_factory=dict)  # threads that named barriers ask for
+    open_stores: dict[ThreadClass, set[Span]] = field(default_factory=dict)  # without a commit behind them
     events: int = 0
 
     @property
@@ -108,6 +114,11 @@ class _Survey:
         elif code == Ev.BARRIER_SYNC:
             self.meeting.setdefault(event[2], set()).add((cls.cta, cls.warp))
             self.ids.setdefault(span, set()).add(event[2])
+            self.sizes.setdefault(event[2], set()).add(event[3])
+        elif code == Ev.BULK_STORE:
+            self.open_stores.setdefault(cls, set()).add(span)
+        elif code == Ev.BULK_COMMIT:
+            self.open_stores.pop(cls, None)
         if code == Ev.ARRIVE:
             self.arriving.setdefault(event[2], {})[cls.cta, cls.warp, cls.lanes] = event[3] * cls.count
         elif code == Ev.BULK_LOAD:
@@ -122,7 +133,14 @@ class _Survey:
 
 
 _ON_BARRIER = frozenset({Ev.INIT, Ev.ARRIVE, Ev.EXPECT_TX, *WAITS})
-_INTERESTING = _ON_BARRIER | {*GROUP_WAITS, *ACCESSES, *ISSUES, Ev.BARRIER_SYNC, Ev.PROXY_FENCE}
+_INTERESTING = _ON_BARRIER | {
+    *GROUP_WAITS,
+    *ACCESSES,
+    *ISSUES,
+    Ev.BARRIER_SYNC,
+    Ev.BARRIER_ARRIVE,
+    Ev.PROXY_FENCE,
+}
 
 
 def _copy_barriers(info: SystemInfo, survey: _Survey, accessed: Iterable[int]) -> tuple[tuple[int, int], ...]:
@@ -222,10 +240,24 @@ def _attempts(info: SystemInfo, survey: _Survey, named: set[Span], rule: str) ->
     tries = [t for edits in orders for t in edits]
     yield from (t for t in tries if t.mistake is not Mistake.SURPLUS)
     if rule == "SV211":
-        text = "wait for the reads of all bulk stores before the end: cp.async.bulk.wait_group.read 0"
-        stores = [p for p in near if Ev.BULK_STORE in survey.places[p]]
-        yield from (_Try(Mistake.MISSING_WAIT, DrainAtEnd(), p, text) for p in stores)
+        yield from _at_end(survey, near)
+        return
     yield from (t for t in tries if t.mistake is Mistake.SURPLUS)
+
+
+def _at_end(survey: _Survey, near: list[Span]) -> Iterator[_Try]:
+    """What is still in flight at the end is committed, waited for, or met by all blocks of the cluster."""
+    stores = [p for p in near if Ev.BULK_STORE in survey.places[p]]
+    bare = set().union(*survey.open_stores.values())
+    for place in stores:
+        if place in bare:
+            text = "commit this bulk store behind it: cp.async.bulk.commit_group"
+            yield _Try(Mistake.MISSING_COMMIT, CommitStores(place), place, text)
+        text = "wait for the reads of all bulk stores before the end: cp.async.bulk.wait_group.read 0"
+        yield _Try(Mistake.MISSING_WAIT, DrainAtEnd(), place, text)
+    if not stores and len({cta for warps in survey.warps.values() for cta, _ in warps}) > 1:
+        text = "a barrier of the cluster before the end: barrier.cluster.arrive, barrier.cluster.wait"
+        yield from (_Try(Mistake.MISSING_BARRIER, ClusterBarrierAtEnd(), p, text) for p in near[:1])
 
 
 def _edits(info: SystemInfo, survey: _Survey, place: Span, rule: str) -> list[_Try]:
@@ -239,7 +271,7 @@ def _edits(info: SystemInfo, survey: _Survey, place: Span, rule: str) -> list[_T
             out.append(_Try(Mistake.LATER_PARITY, CountedParity(place, first), place, text))
         out.append(_Try(Mistake.SURPLUS, DropAt(place, Ev.WAIT), place, "this wait is one too many"))
     if Ev.INIT in codes:
-        out += _counts(survey, place)
+        out += _counts(info, survey, place)
         out += _inits(info, survey, place)
         if rule == "SV204":
             text = "a barrier of the whole block behind the initialization"
@@ -254,7 +286,8 @@ def _edits(info: SystemInfo, survey: _Survey, place: Span, rule: str) -> list[_T
         out.append(_Try(Mistake.SURPLUS, DropAt(place, Ev.ARRIVE), place, "this arrival is one too many"))
     if codes & {*GROUP_WAITS} and survey.pending[place] > 0:
         for pending in dict.fromkeys((survey.pending[place] - 1, 0)):
-            text = f"leave {pending} groups pending here, not {survey.pending[place]}"
+            groups = "1 group" if pending == 1 else f"{pending} groups"
+            text = f"leave {groups} pending here, not {survey.pending[place]}"
             out.append(_Try(Mistake.LAX_WAIT, FewerPending(place, pending), place, text))
     if codes & {*ACCESSES, Ev.WGMMA}:
         barriers = _copy_barriers(info, survey, sorted(survey.accessed.get(place, ())))
@@ -271,25 +304,45 @@ def _edits(info: SystemInfo, survey: _Survey, place: Span, rule: str) -> list[_T
         out.append(_Try(Mistake.MISSING_WAIT, WaitReads(place), place, text))
     if codes & {*ACCESSES, *ISSUES} and rule in _UNORDERED:
         out += _orders(survey, place)
+    if Ev.BARRIER_ARRIVE in codes:
+        text = "arrive only after the accesses that follow here"
+        out.append(_Try(Mistake.EARLY_RELEASE, ArriveLater(place, fence=False), place, text))
     if Ev.BARRIER_SYNC in codes and len(survey.ids[place]) == 1:
-        number = min(survey.ids[place])
-        threads = 32 * len(survey.meeting[number])
-        text = f"let barrier {number} count {threads} threads: so many come"
-        out.append(_Try(Mistake.COUNT, BarrierCount(number, threads), place, text))
+        out += _named(survey, place, min(survey.ids[place]))
     return out
+
+
+def _named(survey: _Survey, place: Span, number: int) -> list[_Try]:
+    """A named barrier for each warpgroup that fills it alone, or one that counts all who come."""
+    out: list[_Try] = []
+    warps = survey.meeting[number]
+    groups = {(cta, warp // WARPS_OF_GROUP) for cta, warp in warps}
+    if number and len(groups) > 1 and survey.sizes[number] == {32 * len(warps) // len(groups)}:
+        text = (
+            f"a barrier id for each of the {len(groups)} warpgroups here: each fills barrier {number} alone"
+        )
+        out.append(_Try(Mistake.COUNT, OwnBarriers(number), place, text))
+    threads = 32 * len(warps)
+    text = f"let barrier {number} count {threads} threads: so many come"
+    return [*out, _Try(Mistake.COUNT, BarrierCount(number, threads), place, text)]
 
 
 #: Rules of accesses that a fence or a barrier may order.
 _UNORDERED = frozenset({"SV101", "SV102", "SV103", "SV104", "SV105", "SV110", "SV111", "SV112"})
 
 
-def _counts(survey: _Survey, place: Span) -> list[_Try]:
+def _counts(info: SystemInfo, survey: _Survey, place: Span) -> list[_Try]:
+    """As many arrivals as come, for those barriers of a place whose count is another."""
     arrivers = {b: sum(survey.arriving.get(b, {}).values()) for b in sorted(survey.barriers[place])}
     if not all(arrivers.values()):
         return []
-    values = sorted(set(arrivers.values()))
-    text = f"initialize with {values[0]}: so many arrivals come in a phase"
-    change = InitCounts(place, tuple(arrivers.items()))
+    wrong = {b: n for b, n in arrivers.items() if n != survey.counts.get(b)}
+    if not wrong:
+        return []
+    first = min(wrong)
+    which = "" if len(wrong) == len(arrivers) else f" {info.barriers[first].name}"
+    text = f"initialize{which} with {wrong[first]}: so many arrivals come in a phase"
+    change = InitCounts(place, tuple(wrong.items()))
     return [_Try(Mistake.COUNT, change, place, text)]
 
 

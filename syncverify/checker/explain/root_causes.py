@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from syncverify.base.diagnostics import Diagnostic, Label, Severity
-from syncverify.checker.explain.causes import cause
+from syncverify.checker.explain.causes import announced_twice, cause, reaches_other_block
 from syncverify.checker.explain.evidence import evidence
 from syncverify.checker.happens_before.failure import Failure, Obligation
 from syncverify.checker.happens_before.handlers.mbarriers import Barrier, name
@@ -283,7 +283,14 @@ def explain_surplus(run: Run, f: Failure, s: Barrier, lanes: int) -> None:
             (site, f"{run.threads[cls].info.name} arrives a second time here before the phase is over")
         )
     f.labels += [(site, f"{n} arrivals in all") for site, n in s.arrivals.items() if site != f.site]
-    f.labels += _groups(run, s)
+    f.labels += (groups := _groups(run, s))
+    if f.fix is None and announced_twice(s):
+        f.fix = "let one thread announce the bytes and issue the copy: elect it, or compare threadIdx.x"
+    if groups and f.fix is None:
+        f.fix = (
+            "let one group alone release a stage in a phase: its first stage and its stride decide which; "
+            f"if all of them use each stage, initialize with {lanes}"
+        )
 
 
 def _groups(run: Run, s: Barrier) -> list[tuple[int, str]]:
@@ -297,7 +304,7 @@ def _groups(run: Run, s: Barrier) -> list[tuple[int, str]]:
     if len(whole) < 2 or set(whole.values()) != {s.auto.count}:
         return []
     who = ", ".join(f"cta{cta}.warps {4 * g} to {4 * g + 3}" for cta, g in sorted(whole))
-    text = f"each of these arrives as often as the count says: {who}; one of them is to come"
+    text = f"each of these arrives as often as the count says: {who}"
     return [(next(iter(s.arrivals)), text)]
 
 
@@ -311,12 +318,43 @@ def _refine_race(run: Run, f: Failure) -> None:
             f.rule, f.site = "SV403", idle
             f.message = f"this wait by threads that issued nothing covers nothing: {f.message}"
             return
+    if f.fix is None and max(first.barrier, second.barrier) < 0:
+        _across_blocks(run, f, first, second)
     if first.cls == second.cls or max(first.barrier, second.barrier) >= 0:
         return  # program order names it
     if f.rule in ("SV111", "SV104") and first.fresh and second.over is None:
         _swap(run, f, "SV110")
     elif f.rule == "SV110" and not first.kind.asynchronous and _meant_for_later(run, first, second):
         _swap(run, f, "SV104" if second.kind == Access.ASYNC_READ else "SV111")
+
+
+def _across_blocks(run: Run, f: Failure, first: Record, second: Record) -> None:
+    """Two accesses of which one reaches into another block of the cluster: what orders blocks."""
+    if second.kind.asynchronous and reaches_other_block(run, second):
+        owner = run.info.footprints[second.fp].memory
+        f.fix = (
+            f"before this copy into cta{owner}, wait until the readers there have released the buffer: "
+            f"they arrive, across the cluster, on the barrier that the copy waits for"
+        )
+        f.labels += _releases_of_others(run, second, owner)
+    elif reaches_other_block(run, first) or reaches_other_block(run, second):
+        f.fix = "order the two blocks: a cluster barrier, or an mbarrier that one arrives on for the other"
+
+
+def _releases_of_others(run: Run, copy: Record, owner: int) -> list[tuple[int, str]]:
+    """Who arrives on the barrier that a copy's issuer waited for last, if none of the block it writes to."""
+    waited = next((e[2] for who, e in reversed(run.trace) if who == copy.cls and e[0] in _PHASE_WAITS), None)
+    if waited is None:
+        return []
+    arrivals = [(who, e[1]) for who, e in run.trace if who >= 0 and e[0] == Ev.ARRIVE and e[2] == waited]
+    ctas = {run.threads[who].info.cta for who, _ in arrivals}
+    if not arrivals or owner in ctas:
+        return []
+    who = " and ".join(f"cta{c}" for c in sorted(ctas))
+    return [(arrivals[-1][1], f"only {who} arrives on {name(run, waited)}, which the copy waits for")]
+
+
+_PHASE_WAITS = (Ev.WAIT, Ev.POLL)
 
 
 def _meant_for_later(run: Run, write: Record, read: Record) -> bool:

@@ -303,7 +303,7 @@ def _pool(run: Run, cta: int, groups: dict[int, list[Request]]) -> None:
                         run,
                         r,
                         f"the register pool cannot serve this setmaxnreg.inc {r.registers} in "
-                        f"every order: {r.need} registers are needed, {free} may be free",
+                        f"every order: {r.need} registers are needed, {max(free, 0)} may be free",
                         [(o.site, "takes or returns registers") for o in every if o is not r],
                         2,
                         _all_but(run, x, every),

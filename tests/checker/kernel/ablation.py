@@ -63,6 +63,10 @@ def _put(owner: Any, name: str, new: Any) -> Off:
     return lambda: iter([patch.object(owner, name, new)])
 
 
+def _everywhere(name: str, *owners: Any) -> Off:
+    return lambda: (patch.object(owner, name, _nothing) for owner in owners)
+
+
 def _demand(**changed: Any) -> Off:
     real = obligations.Demand
     return _put(obligations, "Demand", lambda **k: real(**{**k, **changed}))
@@ -144,10 +148,10 @@ RULES: dict[str, Rule] = {
     "whole warps meet": Rule(_put(accounting.Account, "meeting", _nothing)),
     "registers fit the pool": Rule(_put(accept, "registers", _nothing), ("register pool",)),
     "one order at a barrier": Rule(_put(accept, "shared_barriers", _nothing)),
-    "ends are closed": Rule(_put(accept._Kernel, "claims", _nothing)),
+    "claims are numbers and closed": Rule(_put(accept._Kernel, "claims", _nothing)),
     "protocols are well formed": Rule(_put(accept, "malformed", _nothing)),
     "sums are checked": Rule(_put(trees, "follows", _nothing)),
-    "terms are in scope": Rule(_put(trees, "scoped", _nothing)),
+    "terms are in scope": Rule(_everywhere("scoped", trees, obligations, accounting)),
     "paths lead from all to all": Rule(_put(hops.Graph, "between", lambda *_: Level.THREAD)),
     "bridges": Rule(_demand(bridge=False)),
     "uses bridge where there is none": Rule(_put(hops.Graph, "_used", lambda *_: True)),

@@ -3,10 +3,13 @@
 A thread knows accesses (H), and generic ones that it may order before asynchronous ones (A). Arrivals hand
 both on to waits of their phase; a fence adds what is known to A; an asynchronous operation uses what its
 issuer knew at the issue. An access races with a conflicting one that happened and that it does not know.
+No operation may be in flight when all threads have ended. What has a label is over when its warpgroup has
+executed it.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -64,10 +67,11 @@ class Machine:
     executed: dict[int, tuple[int, int]] = field(default_factory=dict)
     by_async: int = 0
     races: set[tuple[Any, Any]] = field(default_factory=set)
-    groups: dict[tuple[int, int], tuple[int, ...]] = field(default_factory=dict)
+    groups: dict[tuple[int, int], tuple[tuple[int, int], ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         cells: dict[int, Any] = {}
+        twins = _twins(self.p)
         for t, ops in enumerate(self.p.threads):
             for i, op in enumerate(ops):
                 for k, cell in enumerate(op[-1] if op[0] in "CGM" else ()):
@@ -77,7 +81,9 @@ class Machine:
                     self.by_async |= bit if cell[2] else 0
             for i, op in enumerate(ops):
                 if op[0] == "Q":
-                    self.groups[t, i] = _covered(ops, i)
+                    self.groups[t, i] = tuple(
+                        x for k in _covered(ops, i) for x in twins.get((t, k), [(t, k)])
+                    )
         for x, (cx, wx, _) in cells.items():
             mates = [y for y, (cy, wy, _) in cells.items() if y != x and cx == cy and (wx or wy)]
             self.conflicts[x] = sum(y for y in mates if self.executed[y] != self.executed[x])
@@ -101,14 +107,28 @@ class Machine:
                     continue
             if op[0] == "Q":
                 must = self.groups[t, s.pc[t]]
-                if any(f[0] == t and f[1] in must for f in s.flying):
+                if any(f[:2] in must for f in s.flying) or any(s.pc[x] <= i for x, i in must):
                     continue
+            if op[0] == "P" and self._asked(s, t, op[1]) > self._pool():
+                continue
             yield t, -1
         for q in range(len(s.flying)):
             yield -1, q
 
+    def _pool(self) -> int:
+        return self.p.pool[1] if self.p.pool else 0
+
+    def _asked(self, s: State, thread: int, wanted: int) -> int:
+        """The registers that all have if this thread gets what it asks for."""
+        each = self.p.pool[0] if self.p.pool else 0
+        changed = [[op[1] for op in ops[: s.pc[t]] if op[0] == "P"] for t, ops in enumerate(self.p.threads)]
+        return sum(wanted if t == thread else [each, *some][-1] for t, some in enumerate(changed))
+
+    def ended(self, s: State) -> bool:
+        return all(s.pc[t] >= len(ops) for t, ops in enumerate(self.p.threads))
+
     def done(self, s: State) -> bool:
-        return all(s.pc[t] >= len(ops) for t, ops in enumerate(self.p.threads)) and not s.flying
+        return self.ended(s) and not s.flying
 
     def _happened(self, s: State) -> int:
         """The accesses that are over or running."""
@@ -155,7 +175,7 @@ class Machine:
                 flights = tuple(sorted((*s.flying, (t, i, know))))
                 return ahead._replace(flying=flights)
             case "Q":
-                seen = sum(b for (x, y, _), b in self.bits.items() if x == t and y in self.groups[t, i])
+                seen = sum(b for (x, y, _), b in self.bits.items() if (x, y) in self.groups[t, i])
                 return ahead._replace(h=_set(s.h, t, s.h[t] | seen))
         return ahead
 
@@ -207,6 +227,9 @@ class Machine:
         out = ahead if op[0] == "R" else s._replace(waiting=_set(s.waiting, t, op[1] + 1))
         if m.come.bit_count() < op[2]:
             return out._replace(meetings=_set(s.meetings, op[1], m))
+        come = Counter(n // self.p.warp for x, n in enumerate(self.p.numbers) if m.come >> x & 1)
+        if op[3] and set(come.values()) != {self.p.warp}:
+            raise UndefinedError("a part of a warp comes")
         inside = [x for x, w in enumerate(out.waiting) if w == op[1] + 1]
         for x in inside:
             out = out._replace(
@@ -236,6 +259,18 @@ def _covered(ops: list[tuple[Any, ...]], drain: int) -> tuple[int, ...]:
     return tuple(i for g in groups[: max(len(groups) - pending, 0)] for i in g)
 
 
+def _twins(p: Program) -> dict[tuple[int, int], list[tuple[int, int]]]:
+    """The executions of one wgmma by the threads of a warpgroup: the k-th of a label is one for all."""
+    found: dict[Any, list[tuple[int, int]]] = {}
+    for t, ops in enumerate(p.threads):
+        seen: Counter[str] = Counter()
+        for i, op in enumerate(ops):
+            if op[0] == "G" and op[2]:
+                found.setdefault((op[2], p.numbers[t] // (4 * p.warp), seen[op[2]]), []).append((t, i))
+                seen[op[2]] += 1
+    return {x: some for some in found.values() for x in some}
+
+
 @dataclass(frozen=True, slots=True)
 class Explored:
     wrong: str | None
@@ -253,6 +288,8 @@ def explore(p: Program, most: int = 40_000) -> Explored:
         moves = list(m.moves(s))
         if not moves and not m.done(s):
             return Explored("hang", len(seen), True)
+        if s.flying and m.ended(s):
+            return Explored("an operation in flight at the end", len(seen), True)
         for move in moves:
             try:
                 t = m.step(s, move)

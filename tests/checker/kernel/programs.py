@@ -55,12 +55,15 @@ def sizes(p: Protocol, most: dict[str, int] | None = None, steps: int = 3) -> It
 @dataclass(slots=True)
 class Program:
     """``threads``: their operations. ``barriers``: counts of mbarriers; None until an init. ``named``: how
-    many.
+    many. ``numbers``: those of the threads in their block. ``pool``: registers of a thread and of the block.
     """
 
     threads: list[list[tuple[Any, ...]]]
     barriers: list[int | None]
     named: int
+    numbers: list[int]
+    warp: int
+    pool: tuple[int, int] | None = None
 
 
 def _executed(role: Role, e: Size) -> Iterator[tuple[Op, Size]]:
@@ -116,7 +119,7 @@ def program(p: Protocol, e: Size) -> Program | None:
         if ring is not None and ring.named:
             unit = -1 if ring.level is Level.ALL else thread // p.warp
             number = named.setdefault((ring.barrier or op.ring, unit), len(named))
-            return ("S" if op.kind is Kind.SYNC else "R", number, op.count)
+            return ("S" if op.kind is Kind.SYNC else "R", number, op.count, ring.level is Level.ALL)
         if ring is not None:
             phase, slot = divmod(value(op.index, at), value(ring.depth, e))
             b = first[op.ring] + slot
@@ -130,7 +133,7 @@ def program(p: Protocol, e: Size) -> Program | None:
             case Kind.COPY:
                 return ("C", b, op.bytes, cells(op, at))
             case Kind.ASYNC:
-                return ("G", op.group, cells(op, at))
+                return ("G", op.group, op.label, cells(op, at))
             case Kind.COMMIT:
                 return ("K", op.group)
             case Kind.DRAIN:
@@ -143,6 +146,8 @@ def program(p: Protocol, e: Size) -> Program | None:
                 return ("I", b, op.count)
             case Kind.INVAL:
                 return ("D", b)
+            case Kind.REGISTERS:
+                return ("P", op.count)
         return None
 
     threads: dict[int, list[tuple[Any, ...]]] = {}
@@ -154,7 +159,9 @@ def program(p: Protocol, e: Size) -> Program | None:
                 if all(value(g, at) >= 0 for g in op.guard)
             ]
             threads[thread] = [x for x in found if x is not None]
-    return Program([threads[t] for t in sorted(threads)], barriers, len(named))
+    numbers = sorted(threads)
+    pool = None if p.registers is None else (p.registers.each, p.registers.pool)
+    return Program([threads[t] for t in numbers], barriers, len(named), numbers, p.warp, pool)
 
 
 def pick(p: Protocol, rnd: random.Random, many: int) -> list[Size]:

@@ -163,10 +163,12 @@ def on_exit(run: Run, t: LaneClass, event: Event) -> int:
     """The lanes leave; source reads of bulk copies must be over, shared memory goes away (K21)."""
     t.done = True
     if t.bulk.issued and t.clock.knows(E, run.columns.of("bulk.read", t.cls), True) < t.bulk.issued:
+        committed = t.bulk.committed[-1] if t.bulk.committed else 0
+        bare = " that no commit_group follows" if committed < t.bulk.issued else ""
         run.report(
             Obligation.UB,
             "SV211",
-            "the threads leave while bulk stores still read shared memory",
+            f"the threads leave while bulk stores{bare} still read shared memory",
             t,
             t.last_bulk,
             labels=[(event[1], "they leave here")] if event[1] >= 0 else [],

@@ -239,10 +239,29 @@ def _attempt(
         # the steps before the first that asks are asked of next
         early |= {(name, 1, c) for name, most in least for c in range(min(most, -round_robin.slots - 2), -1)}
     if attempt.symmetry_failed and not (round_robin is not None and round_robin.havocked_sizes):
-        attempt = Attempt(problem, policy, limits, forgets, numbers, small=small)
-        with without_rotations():
-            found = attempt.run()
+        for most in alternated(limits):
+            attempt = Attempt(problem, policy, most, forgets, numbers, small=small)
+            with without_rotations():
+                found = attempt.run()
+            if found.verdict is not Verdict.UNKNOWN or (
+                most.branch_when_nobody_else_can_run and not attempt.exceeded
+            ):
+                break
     return attempt, found
+
+
+def alternated(limits: ExplorationBudget) -> tuple[ExplorationBudget, ...]:
+    """What explorations may cost one after the other, until one ends by itself.
+
+    Where agents ask only when no other can go on, limits may be stretched many times. Before that happens
+    agents ask at once, for no more than the plain limits: which of the two meets its states again soonest
+    depends on how the loops of the roles were unrolled.
+    """
+    if not limits.branch_when_nobody_else_can_run or limits.extension_factor == 1:
+        return (limits,)
+    plain = replace(limits, extension_factor=1)
+    at_once = replace(plain, branch_when_nobody_else_can_run=False, first_cover_within_events=limits.events)
+    return plain, at_once, limits
 
 
 __all__ = [

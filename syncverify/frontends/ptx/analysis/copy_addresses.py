@@ -12,8 +12,18 @@ from dataclasses import dataclass, field, replace
 
 from syncverify.frontends.ptx.decode.effects import Context, Effect, Value
 from syncverify.frontends.ptx.decode.parts import fault
-from syncverify.frontends.ptx.syntax.nodes import Function, Imm, Instr, Mem, Operand, Reg, Special, Sym
-from syncverify.frontends.ptx.syntax.operands import results
+from syncverify.frontends.ptx.syntax.nodes import (
+    Function,
+    Imm,
+    Instr,
+    Mem,
+    Operand,
+    Reg,
+    Special,
+    Sym,
+    Vector,
+)
+from syncverify.frontends.ptx.syntax.operands import registers, results
 from syncverify.frontends.ptx.syntax.types import width
 from syncverify.frontends.ptx.values.register_values import PerLane
 from syncverify.model.events import Event
@@ -21,7 +31,11 @@ from syncverify.model.events import Event
 #: What pointers are aligned to where nothing else is said, in bytes.
 DEFAULT = 16
 _NUMBERS = ("%tid", "%laneid", "%warpid", "%ntid", "%ctaid")
-_PURE = frozenset("add sub mul mad shl shr and or xor mov cvt cvta selp not neg min max bfi lop3".split())
+#: Instructions whose results are made of their register operands alone: arithmetic, logic and conversions.
+_PURE = frozenset(
+    "abs add addc and bfe bfi bfind bmsk brev clz cnot cvt cvta div fns lop3 mad mad24 max min mov mul mul24 "
+    "neg not or popc prmt rem sad selp set setp shf shl shr slct sub subc szext xor".split()
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,15 +123,16 @@ def _closure(
                 if m.base.name not in params or width(i.mods[-1]) != 64:
                     return None
                 pointers.add((m.base.name, m.base.offset + m.offset))
-            elif (
-                i.op == "selp"
-                or (i.op == "mov" and len(i.operands) == 2)
-                or (i.op in _PURE and i.op != "mov")
-            ):
-                work += i.operands[1:3] if i.op == "selp" else i.operands[1:]
+            elif i.op in _PURE and not any(isinstance(op, Mem) for op in i.operands):
+                work += [e for op in _sources(i) for e in (op.items if isinstance(op, Vector) else (op,))]
             else:
                 return None
     return found, pointers
+
+
+def _sources(i: Instr) -> Sequence[Operand]:
+    """The operands that a result is made of; which side ``selp`` takes is not asked."""
+    return i.operands[1:3] if i.op == "selp" else i.operands[1:]
 
 
 #: What is known of a number: its remainder modulo a power of two.
@@ -133,7 +148,7 @@ def _remainder(at: Mem, written: Mapping[str, list[Instr]]) -> Remainder:
         name = work.pop()
         if name not in registers:
             registers.add(name)
-            work += [n for i in written.get(name, ()) for op in i.operands[1:] for n in of_operand(op)]
+            work += [n for i in written.get(name, ()) for op in i.operands[1:] for n in _named(op)]
     known: dict[str, Remainder | None] = dict.fromkeys(registers)
     changed = True
     while changed:
@@ -141,7 +156,7 @@ def _remainder(at: Mem, written: Mapping[str, list[Instr]]) -> Remainder:
         for name in sorted(registers):
             new: Remainder | None = known[name]
             for i in written.get(name, ()) or (None,):
-                new = _either(new, (1, 0) if i is None else _made(i, known))
+                new = _either(new, (1, 0) if i is None else _made(i, name, known))
             if new != known[name]:
                 known[name], changed = new, True
     m, r = known[at.base.name] or (1, 0)
@@ -158,9 +173,11 @@ def _either(a: Remainder | None, b: Remainder | None) -> Remainder | None:
     return m, a[1] % m
 
 
-def _made(i: Instr, known: Mapping[str, Remainder | None]) -> Remainder | None:
-    """What an instruction makes; None while an operand waits for its first path."""
+def _made(i: Instr, name: str, known: Mapping[str, Remainder | None]) -> Remainder | None:
+    """What an instruction makes of a register; None while an operand waits for its first path."""
     ops = i.operands[1:]
+    if i.op == "mov" and (isinstance(i.operands[0], Vector) or isinstance(ops[0], Vector)):
+        return _lowest(i, name, known)
     if i.op == "ld":
         return (DEFAULT, 0) if "param" in i.mods and width(i.mods[-1]) == 64 else (1, 0)
     found: list[Remainder] = []
@@ -191,6 +208,18 @@ def _made(i: Instr, known: Mapping[str, Remainder | None]) -> Remainder | None:
     return 1, 0
 
 
+def _lowest(i: Instr, name: str, known: Mapping[str, Remainder | None]) -> Remainder | None:
+    """A word made of parts is what its lowest part is, and the lowest part is what the word is."""
+    to, of = i.operands
+    if isinstance(to, Vector) and registers(to)[:1] != (name,):
+        return 1, 0
+    low = of.items[0] if isinstance(of, Vector) else of
+    parts = to if isinstance(to, Vector) else of
+    bits = width(i.mods[-1]) // (len(parts.items) if isinstance(parts, Vector) else 1)
+    x = known.get(low.name, (1, 0)) if isinstance(low, Reg) else (1, 0)
+    return None if x is None else (min(x[0], 1 << bits), x[1] % min(x[0], 1 << bits))
+
+
 def _sum(a: Remainder, b: Remainder, sign: int) -> Remainder:
     m = min(a[0], b[0])
     return m, (a[1] + sign * b[1]) % m
@@ -215,8 +244,8 @@ def _product(a: Remainder, b: Remainder) -> Remainder:
     return found, r * s % found
 
 
-def of_operand(op: Operand) -> list[str]:
-    return [op.name] if isinstance(op, Reg) else []
+def _named(op: Operand) -> tuple[str, ...]:
+    return registers(op) if isinstance(op, Reg | Vector) else ()
 
 
 def misplaced(effect: Effect, at: int, off: int, unit: int) -> Effect:

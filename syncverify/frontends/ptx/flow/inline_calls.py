@@ -15,7 +15,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
+from syncverify.frontends.ptx.flow.expand import expanded
 from syncverify.frontends.ptx.syntax.nodes import (
+    FloatImm,
     Function,
     Imm,
     Instr,
@@ -30,6 +32,7 @@ from syncverify.frontends.ptx.syntax.nodes import (
     Variable,
     Vector,
 )
+from syncverify.frontends.ptx.syntax.types import width
 
 #: Instructions of a function with all its calls inlined.
 MOST_INSTRUCTIONS = 20_000
@@ -42,11 +45,33 @@ class _StaysError(Exception):
 
 def inlined(module: Module, entry: str) -> Module:
     """The module with the calls of one entry inlined, where that can be done."""
-    known = {f.name: f for f in module.functions if not f.entry and f.body}
+    known = {f.name: _by_scalars(f) for f in module.functions if not f.entry and f.body}
     if not known:
         return module
-    functions = tuple(_whole(f, known, ()) if f.name == entry else f for f in module.functions)
+    functions = tuple(_whole(_by_scalars(f), known, ()) if f.name == entry else f for f in module.functions)
     return replace(module, functions=functions)
+
+
+def _by_scalars(f: Function) -> Function:
+    """The function with one load or store for each part of a vector of parameters."""
+    by = {k: parts for k, i in enumerate(f.body) if (parts := _scalars(i))}
+    return expanded(f, by, {}) if by else f
+
+
+def _scalars(i: Instr) -> list[Instr]:
+    if i.op not in ("st", "ld") or i.mods[:1] != ("param",) or len(i.operands) != 2:
+        return []
+    place, value = i.operands if i.op == "st" else i.operands[::-1]
+    if len(i.mods) != 3 or not isinstance(place, Mem) or not isinstance(value, Vector):
+        return []
+    if i.op == "ld" and place.base in value.items:
+        return []
+    size = width(i.mods[2]) // 8
+    out = []
+    for n, item in enumerate(value.items):
+        at = replace(place, offset=place.offset + size * n)
+        out.append(replace(i, mods=("param", i.mods[2]), operands=(at, item) if i.op == "st" else (item, at)))
+    return out
 
 
 def _whole(f: Function, known: Mapping[str, Function], within: tuple[str, ...]) -> Function:
@@ -178,7 +203,8 @@ class _Caller:
         place, value = i.operands if i.op == "st" else i.operands[::-1]
         if i.mods[1] not in _TYPES or not isinstance(place, Mem) or not isinstance(place.base, Sym):
             raise _StaysError
-        if place.coords or not isinstance(value, Reg | Imm) or (i.op == "ld" and not isinstance(value, Reg)):
+        values = Reg if i.op == "ld" else Reg | Imm | FloatImm
+        if place.coords or not isinstance(value, values):
             raise _StaysError
         kind = f"b{i.mods[1][1:]}"
         cell = f"%{cells[place.base.name]}@{place.base.offset + place.offset}"
@@ -187,7 +213,8 @@ class _Caller:
         value = _renamed(value, mark, local) if mark else value
         moved = (Reg(cell), value) if i.op == "st" else (value, Reg(cell))
         guard = i.guard if i.guard is None or not mark else Reg(i.guard.name + mark)
-        return replace(i, op="mov", mods=(kind,), operands=moved, guard=guard)
+        mods = (f"f{kind[1:]}" if isinstance(value, FloatImm) else kind,)
+        return replace(i, op="mov", mods=mods, operands=moved, guard=guard)
 
     def known_variables(self, mark: str) -> list[Variable]:
         """The variables of the function that is being put in, by their own names."""

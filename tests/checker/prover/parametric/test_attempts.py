@@ -76,3 +76,19 @@ def test_where_nothing_is_read_again_only_the_limit_changes(monkeypatch: pytest.
 def test_a_verdict_ends_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
     assert tried(monkeypatch, [False], True, Verdict.PROVED) == [(True, BRIEF)]
     assert tried(monkeypatch, [True, False], True, Verdict.PROVED) == [(True, BRIEF), (False, SOON)]
+
+
+def test_before_limits_are_stretched_agents_ask_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a ring. A look that ends by itself has no other after it; the last may take all."""
+    first = ExplorationBudget(events=WHOLE, branch_when_nobody_else_can_run=True, extension_factor=16)
+    seen: list[tuple[bool, int]] = []
+
+    def run(self: Attempt) -> ParametricResult:
+        seen.append((self.limits.branch_when_nobody_else_can_run, self.limits.extension_factor))
+        self.symmetry_failed = self.exceeded = True
+        return ParametricResult(Verdict.UNKNOWN, reason="not shown")
+
+    monkeypatch.setattr(Attempt, "run", run)
+    problem = Problem({}, (), lambda *_: [], lambda _: Verdict.PROVED)
+    prove(problem, Policy.PRACTICAL, first=first, once=True, small=False)
+    assert seen[:4] == [(True, 16), (True, 1), (False, 1), (True, 16)]

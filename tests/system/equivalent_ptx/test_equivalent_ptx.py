@@ -1,0 +1,85 @@
+"""A kernel that is written in another way keeps its verdict: the small kernels, some statements rewritten."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import syncverify
+from tests.system import small_ptx
+from tests.system.equivalent_ptx import REWRITES, rewritten, statement_of
+
+FOLDER = Path(small_ptx.__file__).parent
+#: Kernels whose verdict needs facts of the text that rewrites take away: a loaded word that decides, an
+#: instruction whose operands have to be constants.
+APART = ("by_data", "map_edits", "unwritten_addresses")
+#: Mistakes that remainders of addresses show, which logic on whole words loses: then the caller aligns them.
+BY_REMAINDER = ("cp.async from a place by the block",)
+KERNELS = [
+    (n, k)
+    for path in sorted(FOLDER.glob("*.kernels"))
+    for n, k in enumerate(small_ptx.read(path))
+    if path.stem not in APART
+]
+
+
+def verdict(k: small_ptx.Small, seed: int, count: int) -> str:
+    text = rewritten(k.text, seed, count).text
+    (report,) = syncverify.check(text, facts={"kernel": {"k": k.facts}}, timeout=60, replay=False)
+    return str(report.verdict)
+
+
+def changed(seed: int, every: int, count: int) -> list[str]:
+    """Kernels whose verdict is the opposite of what they are, or whose proof is lost."""
+    return [
+        f"{k.group}: {k.name}: {found}"
+        for n, k in KERNELS[seed % every :: every]
+        if (found := verdict(k, seed * 1000 + n, count)) != ("proved" if k.right else "refuted")
+    ]
+
+
+@pytest.mark.parametrize("seed", [21, 22])
+def test_one_statement_rewritten(seed: int) -> None:
+    assert changed(seed, 12, 1) == []
+
+
+def test_every_rewrite_is_made() -> None:
+    made = {name for _, k in KERNELS[::8] for name, _ in rewritten(k.text, 5, 8).rewrites}
+    guarded = ".entry k()\n{\n.reg .pred %p;\n.reg .b32 %r;\n@%p st.shared.u32 [%r], 1;\nret;\n}"
+    made |= {name for seed in range(20) for name, _ in rewritten(guarded, seed, 1).rewrites}
+    assert made == {r.__name__ for r in REWRITES}
+
+
+def test_a_rewrite_that_changes_the_meaning_is_noticed() -> None:
+    """The rewrite of addresses loses 4 bytes: then right kernels are refuted."""
+
+    def moved(s: object, names: object) -> list[str] | None:
+        text = str(s)
+        return [text.replace("[%r4]", "[%r4+4]")] if "st.shared" in text and "[%r4]" in text else None
+
+    kernels = [k for _, k in KERNELS if k.right and "st.shared.u32 [%r4]" in k.text]
+    facts = [{"kernel": {"k": k.facts}} for k in kernels]
+    texts = [rewritten(k.text, 1, 1, [moved]).text for k in kernels]
+    reports = [syncverify.check(t, facts=f, replay=False)[0] for t, f in zip(texts, facts, strict=True)]
+    assert "refuted" in {str(r.verdict) for r in reports}
+
+
+def test_statements_are_read() -> None:
+    s = statement_of("@!%p1 st.shared.v2.u32 [%r1+4], {%r2, %r3};")
+    assert s is not None and (s.guard, s.negated, s.operands) == ("%p1", True, ("[%r1+4]", "{%r2, %r3}"))
+    assert statement_of("LOOP:") is None and statement_of(".reg .b32 %r<4>;") is None
+    assert str(s) == "@!%p1 st.shared.v2.u32 [%r1+4], {%r2, %r3};"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(30, 36))
+def test_several_statements_rewritten(seed: int) -> None:
+    opposite = {"proved", "refuted"}
+    wrong = [
+        f"{k.group}: {k.name}"
+        for n, k in KERNELS
+        if k.group not in BY_REMAINDER
+        if {verdict(k, seed * 1000 + n, 6), "proved" if k.right else "refuted"} == opposite
+    ]
+    assert wrong == []
