@@ -320,21 +320,23 @@ _INTRODUCTION = """\
 
 Kernels that today's generators emit for sm_90a, made by `python -m tests.system.real.generate` from pinned
 packages without a GPU, and what `syncverify check` says of them. Three launch files go with each kernel:
-*exact* (each
-parameter of a small launch, grid, block, cluster, tensor maps), *all* (the same facts with sizes as symbols,
-any grid; of CUTLASS any along the axis on which its scheduler lays all clusters out) and *block* (block and
-cluster sizes alone). Made by `benchmarks/checker/bench_real.py`, each check in a process of its own that
-is killed after 60 s of CPU time; measured on a shared machine, beside other work, where seconds of wall
-time say less than seconds of CPU. MEASURED
+
+- *exact*: each parameter of a small launch, grid, block, cluster, tensor maps;
+- *all*: the same facts with sizes as symbols, any grid (of CUTLASS any along the axis on which its
+  scheduler lays all clusters out);
+- *block*: block and cluster sizes alone.
+
+Made by `benchmarks/checker/bench_real.py`, each check in a process of its own that is killed after 60 s of
+CPU time. They were measured on a shared machine, beside other work, where seconds of wall time say less
+than seconds of CPU. MEASURED
 
 Of the kernels that are not proved for exact sizes every one is refuted, and the refutation stands (below).
 
-The kernels `tilelang/suite_*` are chosen by a list, not by what is found in them: one for each test function
-of six files of TileLang's own tests (products, batched and strided, reductions, transposes, copies), with the
-sizes of its first case. Those of `tests/system/real/families/quack_rows.py` are the package's other
-row kernels, one
-for each backward pass and helper; the exact launch of `topk_backward` gives the places it scatters to (else
-it is unknown: a shared-memory address depends on data).
+The kernels `tilelang/suite_*` are chosen by a list, not by what is found in them. There is one for each
+test function of six files of TileLang's own tests, with the sizes of its first case: products, batched and
+strided, reductions, transposes, copies. Those of `tests/system/real/families/quack_rows.py` are the
+package's other row kernels, one for each backward pass and helper. The exact launch of `topk_backward`
+gives the places it scatters to; without them it is unknown, for a shared-memory address depends on data.
 """
 
 

@@ -80,6 +80,8 @@ class Table:
                 self.titles.append(title)
         self.tiles = [tile_name(x.schedule) for x in self.launches]
         self.counts, self.times, self.shape = table(self.launches, SMS), np.array(times), np.array(shape)
+        names = [r.get("card", "H200") for r in rows]
+        self.cards = np.array([card_of(names[n]).name for n in shape])
 
     def predicted(self, values: Sequence[float] | Array, tiles: Array) -> Array:
         c = Coefficients(**dict(zip(NAMES, values, strict=True)), tiles={})
@@ -100,8 +102,10 @@ class Table:
 
 
 def _rows(record: Row) -> list[Row]:
-    """The shapes of a file, each with the schedules that its launches name: its own, or those of the file."""
-    return [{"schedules": record.get("schedules", {}), **r} for r in record["rows"]]
+    """The shapes of a file, each with its card and the schedules that its launches name: its own, or those of
+    the file."""
+    of_file = {"schedules": record.get("schedules", {}), "card": record.get("card", "H200")}
+    return [{**of_file, **r} for r in record["rows"]]
 
 
 def _read(given: dict[str, Any]) -> Schedule:
@@ -149,23 +153,33 @@ def fitted(rows: Sequence[Row], start: Coefficients) -> Coefficients:
 MOST_OFF = 0.7
 
 
-def boosted(rows: Sequence[Row], c: Coefficients) -> BoostedTrees:
+def boosted(rows: Sequence[Row]) -> BoostedTrees:
     """What the formula is off by, launch against launch of one shape: what all of them share is left out."""
     x = Table(rows)
-    asked, time = _asked(x, c)
+    asked, time = _asked(x, None)
     off, weight, count = np.log(x.times / time), x.weight(), x.shape.max() + 1
     shared = np.bincount(x.shape, off * weight, count) / np.maximum(np.bincount(x.shape, weight, count), 1e-9)
     return Boosting().fit(COLUMNS, asked, np.clip(off - shared[x.shape], -MOST_OFF, MOST_OFF), weight)
 
 
-def _asked(x: Table, c: Coefficients) -> tuple[Array, Array]:
-    """The columns of launches, and the formula's times."""
-    time = formula(c, x.launches, x.counts)
-    return columns(c, x.launches, x.counts, time), time
+def _asked(x: Table, c: Coefficients | None) -> tuple[Array, Array]:
+    """The columns of launches, and the formula's times: by ``c``, or by the card that each ran on."""
+    asked, time = np.empty((len(x.times), len(COLUMNS))), np.empty(len(x.times))
+    for card in np.unique(x.cards):
+        of_card = np.flatnonzero(x.cards == card)
+        own, some = c or card_of(str(card)).coefficients, [x.launches[n] for n in of_card]
+        counts = table(some, SMS)
+        time[of_card] = formula(own, some, counts)
+        asked[of_card] = columns(own, some, counts, time[of_card])
+    return asked, time
 
 
 def told(
-    c: Coefficients, rows: Sequence[Row], name: str, kinds: bool = False, trees: BoostedTrees | None = None
+    c: Coefficients | None,
+    rows: Sequence[Row],
+    name: str,
+    kinds: bool = False,
+    trees: BoostedTrees | None = None,
 ) -> None:
     """How far off the model is, and how well it chooses."""
     table = Table(rows)
@@ -225,17 +239,17 @@ def text(c: Coefficients) -> str:
     return f"{named}\n        tiles={{\n{lines(c.tiles, chr(34) + chr(34) + ': ', 12)}\n        }},\n"
 
 
-def boost(rows: Sequence[Row], c: Coefficients, folds: int, out: Path) -> None:
-    """Trees for all rows into a file; first with shapes held out in turn."""
-    told(c, rows, "the formula alone")
+def boost(rows: Sequence[Row], folds: int, out: Path) -> None:
+    """Trees for all rows of all cards into a file; first with shapes held out in turn."""
+    told(None, rows, "the formula alone")
     turn = np.random.default_rng(0).permutation(len(rows)) % max(folds, 1)
     for fold in range(folds):
         kept = [r for r, f in zip(rows, turn, strict=True) if f != fold]
         held = [r for r, f in zip(rows, turn, strict=True) if f == fold]
-        told(c, held, f"held out {fold + 1} of {folds}", kinds=True, trees=boosted(kept, c))
-    found = boosted(rows, c)
+        told(None, held, f"held out {fold + 1} of {folds}", kinds=True, trees=boosted(kept))
+    found = boosted(rows)
     out.write_text(found.text(), encoding="utf-8")
-    told(c, rows, "all", trees=found)
+    told(None, rows, "all", trees=found)
 
 
 def main() -> None:
@@ -251,7 +265,7 @@ def main() -> None:
     rows = [r for f in o.files for r in _rows(json.loads(f.read_text())) if r["us"]]
     start = card_of(o.start).coefficients
     if o.trees:
-        boost(rows, start, o.folds, o.trees)
+        boost(rows, o.folds, o.trees)
         return
     for fold in range(o.folds):
         kept = [r for i, r in enumerate(rows) if i % o.folds != fold]

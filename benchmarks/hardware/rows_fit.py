@@ -117,7 +117,7 @@ def fitted(points: Sequence[dict[str, Any]], start: Coefficients) -> Coefficient
 
 
 #: Trees for rows: what a launch may seem off at most, and how they are made.
-MOST_OFF, TREES = 1.0, Boosting(trees=600, depth=5, rate=0.06, held=4.0)
+MOST_OFF, TREES = 1.0, Boosting()
 
 
 def boosted(points: Sequence[dict[str, Any]], c: Coefficients) -> BoostedTrees:

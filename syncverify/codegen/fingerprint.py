@@ -15,7 +15,7 @@ def tool_fingerprint() -> str:
     hasher = hashlib.sha256()
     for folder, inner, names in os.walk(package):
         inner[:] = sorted(set(inner) - {"__pycache__"})
-        for name in sorted(n for n in names if n.endswith((".py", ".lark", ".cuh"))):
+        for name in sorted(n for n in names if n.endswith((".py", ".lark", ".cuh", ".trees"))):
             path = os.path.join(folder, name)
             hasher.update(os.path.relpath(path, package).replace(os.sep, "/").encode() + b"\0")
             with open(path, "rb") as file:

@@ -35,14 +35,15 @@ def _identity(plan: Plan, variant: int, policy: Policy) -> str:
         str(variant),
         type(plan).__name__,
         *settings,
-        _fusion_key(plan.fusion),
+        fusion_key(plan.fusion),
     )
     return "\0".join(parts)
 
 
-def _fusion_key(f: Fusion) -> str:
+def fusion_key(f: Fusion) -> str:
+    """All that a kernel follows from of a fusion."""
     nodes = [(i, f.node(i), f.dims_of(i), f.kind_of(i)) for i in f.order()]
     return repr((f.name, f.inputs, f.outputs, f.dims, f.span, f.called, nodes))
 
 
-__all__ = ["built"]
+__all__ = ["built", "fusion_key"]

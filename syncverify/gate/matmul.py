@@ -21,10 +21,10 @@ from syncverify.gate.padded import padded, padded_sizes, refuse, without_rest
 from syncverify.gate.proof_time import policy_of
 from syncverify.ir.nodes import DTYPE_BYTES, Kernel
 from syncverify.matmul import split
-from syncverify.matmul.choices import file_name, remembered
+from syncverify.matmul.choices import file_name, remember, remembered
 from syncverify.matmul.choose import choose, ranked
+from syncverify.matmul.kernel_cache import built
 from syncverify.matmul.lower import computed, launch_values, whole
-from syncverify.matmul.pipeline import build
 from syncverify.matmul.problem import Problem
 from syncverify.matmul.schedule import K_SPAN, Schedule
 
@@ -58,7 +58,7 @@ class CompiledMatmul:
     def program(self, vector: int = 2) -> Program:
         """The kernel whose epilogue accesses ``vector`` elements at once."""
         if vector not in self._programs:
-            kernel = build(self._computed, self.schedule, self.policy, vector)
+            kernel = built(self._computed, self.schedule, self.policy, vector, self.cache)
             each = self.each_launch and self.schedule.proved_by_launch
             self._programs[vector] = Program(
                 kernel,
@@ -255,8 +255,18 @@ class Matmul:
         if point not in self._chosen:
             name = file_name(self.problem, sizes, self.device, self.policy, tool_fingerprint())
             known = remembered(self.cache, name)
-            self._chosen[point] = known or choose(self.problem, sizes, multiprocessors)
+            self._chosen[point] = known or self._preferred(sizes, multiprocessors)
         return self._chosen[point]
+
+    def _preferred(self, sizes: Mapping[str, int], multiprocessors: int) -> Schedule:
+        """What ``choose`` prefers, which takes it milliseconds, kept for other processes."""
+        card = f"{multiprocessors} multiprocessors"
+        name = file_name(self.problem, sizes, card, self.policy, tool_fingerprint())
+        known = remembered(self.cache, name)
+        if known is None:
+            known = choose(self.problem, sizes, multiprocessors)
+            remember(self.cache, name, known, 0.0)
+        return known
 
     def compiled(self, sizes: Mapping[str, int], multiprocessors: int = H200_SMS) -> CompiledMatmul:
         """The product as it is computed for given M, N, K."""

@@ -28,10 +28,13 @@ def remembered(store: Store, name: str) -> Schedule | None:
     data = store.read(name)
     if data is None:
         return None
-    fields = json.loads(data)["schedule"]
-    if fields["registers"] is not None:
-        fields["registers"] = tuple(fields["registers"])
-    return Schedule(**fields)
+    try:
+        fields = json.loads(data)["schedule"]
+        if fields["registers"] is not None:
+            fields["registers"] = tuple(fields["registers"])
+        return Schedule(**fields)
+    except (ValueError, KeyError, TypeError):
+        return None
 
 
 def remember(store: Store, name: str, schedule: Schedule, seconds: float) -> None:

@@ -65,6 +65,11 @@ def test_standard_input(
         monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(text)))
         run(["check", "-", "--kind", kind, "--format", "json"])
         assert _names(capsys) == [name]
+    cuda = b'extern "C" __global__ void told() { __shared__ int s; s = 1; __syncthreads(); }'
+    for text, name in ((ptx, "k"), (cuda, "told")):
+        monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(text)))
+        run(["check", "-", "--format", "json"])
+        assert _names(capsys) == [name]
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"")))
     assert run(["check", "-"]) == 2
     assert "--kind ptx" in capsys.readouterr().err
@@ -182,3 +187,8 @@ def test_a_baseline_accepts_what_it_has(project: Path, capsys: pytest.CaptureFix
 def test_a_file_that_is_no_baseline(project: Path, text: str) -> None:
     (project / "base.json").write_text(text)
     assert run(["check", "kernels", "--baseline", "base.json"]) == 2
+
+
+def test_a_mistyped_format_is_no_file_name(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["check", "ring.syncir", "--output", "sarf:found.sarif"]) == 2
+    assert "did you mean 'sarif'?" in capsys.readouterr().err

@@ -50,7 +50,7 @@ def test_what_is_not_proved_is_not_timed(tmp_path: Path, monkeypatch: pytest.Mon
     def broken(problem, schedule, policy, vector):
         return whole(problem, schedule, policy, vector, without=frozenset({"empty-barriers"}))
 
-    monkeypatch.setattr("syncverify.gate.matmul.build", broken)
+    monkeypatch.setattr("syncverify.matmul.kernel_cache.build", broken)
     calls: list[Schedule] = []
     with pytest.raises(InputError, match="no schedule could be proved"):
         tune(product(), SIZES, _timer(calls), schedules=(SMALL,), cache=Cache(tmp_path))
