@@ -254,12 +254,18 @@ def _reject_unmatched(found: Run, kernel: str | None, facts: LaunchFacts | None)
 
 
 def _render(report: Report, outputs: Sequence[tuple[str, str | None]], color: str, *, drawn: bool) -> None:
-    """Writes the report in each format to its place."""
+    """Writes the report in each format to its place; raises the first error once all others are written."""
+    failed: list[InputError] = []
     for form, file in outputs:
         if report.kernels or form != "text":
-            emit(_renderer(form, use_color(file, color), drawn)(report), file)
+            try:
+                emit(_renderer(form, use_color(file, color), drawn)(report), file)
+            except InputError as e:
+                failed.append(e)
             if form == "github":
                 _summarize(report)
+    if failed:
+        raise failed[0]
 
 
 def _outputs(given: Sequence[str], format_: str) -> list[tuple[str, str | None]]:

@@ -38,6 +38,8 @@ def items(given: Iterable[str], kind: str | None) -> tuple[list[Item], list[Inpu
                 found.setdefault(item.path, item)
         except InputError as e:
             errors.append(e)
+        except OSError as e:  # a folder on the way that may not be entered
+            errors.append(InputError(f"cannot read: {e.strerror or e}", Span(name)))
     return list(found.values()), errors
 
 
