@@ -32,6 +32,7 @@ class Cause(StrEnum):
     DATA = "data"  # another value that is not known decides
     NEEDS_NUMBER = "needs-number"  # a size has to be a number
     ZERO_DIVISOR = "zero-divisor"  # a divisor may be zero
+    UNWRITTEN = "unwritten"  # an access whose address nobody wrote may be made
     NOT_REPLAYED = "not-replayed"  # something looks wrong, and the second reader sees no harm
     NO_PROOF = "no-proof"  # no proof and no counterexample was found
     UNDECIDED = "undecided"  # none of the others

@@ -8,6 +8,7 @@ import signal
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from difflib import get_close_matches
 from importlib import import_module
 from itertools import chain, count
 from pathlib import Path
@@ -126,7 +127,11 @@ def _configured(ctx: click.Context, _: click.Parameter, given: str | None) -> No
     default="named",
     help="FILEs are what changed: of launch files and headers, check the kernels they belong to.",
 )
-@click.option("--kind", type=click.Choice(["ptx", "syncir"]), help="What standard input is.")
+@click.option(
+    "--kind",
+    type=click.Choice(["ptx", "cu", "syncir"]),
+    help="What standard input is.",
+)
 @click.option("--no-cache", is_flag=True, help="Check again what was checked before.")
 @click.option(
     "--statistics", "counted", is_flag=True, help="Say on stderr what was found, and how long it took."
@@ -249,12 +254,18 @@ def _reject_unmatched(found: Run, kernel: str | None, facts: LaunchFacts | None)
 
 
 def _render(report: Report, outputs: Sequence[tuple[str, str | None]], color: str, *, drawn: bool) -> None:
-    """Writes the report in each format to its place."""
+    """Writes the report in each format to its place; raises the first error once all others are written."""
+    failed: list[InputError] = []
     for form, file in outputs:
         if report.kernels or form != "text":
-            emit(_renderer(form, use_color(file, color), drawn)(report), file)
+            try:
+                emit(_renderer(form, use_color(file, color), drawn)(report), file)
+            except InputError as e:
+                failed.append(e)
             if form == "github":
                 _summarize(report)
+    if failed:
+        raise failed[0]
 
 
 def _outputs(given: Sequence[str], format_: str) -> list[tuple[str, str | None]]:
@@ -267,6 +278,10 @@ def _outputs(given: Sequence[str], format_: str) -> list[tuple[str, str | None]]
             if not file:
                 raise InputError(f"-o {one}: name a file after the colon")
             formatted.append((form, file))
+        elif colon and len(form) > 1 and form.isalpha():
+            close = get_close_matches(form, ("text", *FORMATS), 1)
+            hint = f": did you mean {close[0]!r}?" if close else ""
+            raise InputError(f"-o {one}: no format {form!r}{hint} (known: {', '.join(('text', *FORMATS))})")
         else:
             plain.append(one)
     if len(plain) > 1:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import glob
 import sys
+import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,17 +38,15 @@ def items(given: Iterable[str], kind: str | None) -> tuple[list[Item], list[Inpu
                 found.setdefault(item.path, item)
         except InputError as e:
             errors.append(e)
+        except OSError as e:  # a folder on the way that may not be entered
+            errors.append(InputError(f"cannot read: {e.strerror or e}", Span(name)))
     return list(found.values()), errors
 
 
 def _named(name: str, kind: str | None) -> Iterator[Item]:
     path = Path(name)
     if name == STDIN:
-        if kind is None:
-            raise InputError(
-                "standard input has no suffix: say --kind ptx or --kind syncir", Span(STDIN_NAME)
-            )
-        yield Item(STDIN_NAME, sys.stdin.buffer.read(), kind)
+        yield _standard_input(sys.stdin.buffer.read(), kind)
     elif path.is_dir():
         inside = sorted(p for p in path.rglob("*") if p.suffix in SUFFIXES and p.is_file())
         shown = [p for p in inside if not any(part.startswith(".") for part in p.relative_to(path).parts)]
@@ -60,6 +60,31 @@ def _named(name: str, kind: str | None) -> Iterator[Item]:
         yield from (Item(p) for p in matching)
     else:
         yield Item(name)
+
+
+def _standard_input(data: bytes, kind: str | None) -> Item:
+    """What standard input holds: CUDA goes into a file, which the compiler and reports can name."""
+    kind = kind or _kind_of(data)
+    if kind is None:
+        raise InputError(
+            "standard input is neither PTX nor CUDA: say --kind ptx, --kind cu or --kind syncir",
+            Span(STDIN_NAME),
+        )
+    if kind != "cu":
+        return Item(STDIN_NAME, data, kind)
+    folder = tempfile.TemporaryDirectory(prefix="syncverify-stdin-")
+    atexit.register(folder.cleanup)
+    file = Path(folder.name) / "stdin.cu"
+    file.write_bytes(data)
+    return Item(str(file))
+
+
+def _kind_of(data: bytes) -> str | None:
+    """The kind of a text: PTX begins with a directive, CUDA holds a kernel's mark."""
+    lines = (line.strip() for line in data.splitlines())
+    if next((x for x in lines if x and not x.startswith(b"//")), b"").startswith(b"."):
+        return "ptx"
+    return "cu" if b"__global__" in data else None
 
 
 __all__ = ["STDIN", "STDIN_NAME", "SUFFIXES", "Item", "items"]

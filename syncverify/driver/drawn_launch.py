@@ -35,11 +35,13 @@ _SIZES = (
     (16, 8, 4, 32, 64, 128, 256, 512, 1024, 4096, 2, 1, 3, 0),
     (64, 128, 256, 32, 512, 1024, 4096, 16, 8, 4, 2, 1, 3, 0),
     (3, 5, 1, 2, 6, 7, 12, 24, 48, 96, 192, 8, 16, 64, 128, 1024, 0),
+    (0, 1, 2, 3, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 4096),
 )
-#: How many draws differ.
+#: How many draws differ; of inputs fewer, so that sizes and the kinds of contents come in all pairs.
 DRAWS = len(_SIZES)
+_OF_INPUTS = 3
 #: How many words in memory are constants that the kernel compares with, by draw.
-_CONSTANTS = (0.5, 1.0, 0.0)
+_CONSTANTS = (0.5, 1.0, 0.0, 0.5)
 _LOW = 0xFFFFFFFF
 #: Bytes behind a pointer of which nothing is said, and the most that a tensor gets.
 _MEMORY, _TENSOR = 1 << 16, 1 << 20
@@ -134,7 +136,8 @@ def _launch(source: _Source, number: int, keeping: Keeping | None) -> Launch:
     """``keeping``: buffers hold what kernels tell apart."""
     mixed = keeping is not None
     module, function, facts, system = source.module, source.function, source.facts, source.system
-    values = _values(facts, _SIZES[number % DRAWS])
+    row = number % (_OF_INPUTS if mixed else DRAWS)
+    values = _values(facts, _SIZES[row])
     draw = _Draw(
         facts,
         system.launch.maps,
@@ -142,7 +145,7 @@ def _launch(source: _Source, number: int, keeping: Keeping | None) -> Launch:
         np.random.default_rng(number),
         number % 2 == 1,
         _compared(function, prod(_grid(facts, values))),
-        _CONSTANTS[number % DRAWS],
+        _CONSTANTS[row],
         system.info.tracks_global,
         mixed,
         number,

@@ -16,6 +16,7 @@ from syncverify.base.reason import Cause, Reason, caused, causes_of, has, made_o
 from syncverify.base.source import InputError
 from syncverify.checker.outcome import Outcome
 from syncverify.checker.prover.strategy import CAUSES, MAX_CHOICES, MOST_EXACT, Step
+from syncverify.driver.endless import with_loops_that_end
 from syncverify.driver.ptx_assumptions import (
     of_block_groups,
     of_common,
@@ -173,7 +174,8 @@ def reports_of(task: Task, scope: ScopeKind) -> Iterator[KernelReport]:
         report = _some_variables(k, report)
     if scope is ScopeKind.ALL and report.verdict is not Verdict.PROVED:
         yield finished(report)
-    yield finished(with_fewer_threads(k, _with_plain_global(k, report), _check))
+    report = with_fewer_threads(k, _with_plain_global(k, report), _check)
+    yield finished(with_loops_that_end(k, report))
 
 
 def proposed_sizes(task: Task, report: KernelReport) -> KernelReport:
@@ -248,6 +250,8 @@ def _every_size(k: CheckTask, report: KernelReport) -> KernelReport:
     early = refuted_early(k, _at)
     if early is not None and (wrong := _at(k, early)).verdict is Verdict.REFUTED:
         return replace(wrong, seconds=time.perf_counter() - start)
+    if Cause.UNWRITTEN in causes_of(report.reason):
+        return _smallest(k, report)  # no size writes the address
     k, found = _with_words(k, report)
     if found is None:
         undecided = bool(causes_of(report.reason) & CAUSES[Step.ANY_GRID])

@@ -157,14 +157,31 @@ def moved_bytes(fusion: Fusion, width: int) -> int:
 def fitted(fusion: Fusion, schedule: RowSchedule, width: int) -> RowSchedule:
     """The schedule for rows of one width, with all chosen that it leaves open; InputError if nothing fits."""
     schedule.check()
-    # what was measured together is chosen together
+    choice = _measured(fusion, schedule, width)
+    chosen = _shared(fusion, schedule, width, choice)
+    per_thread = -(-width // (chosen.warps * chosen.lanes))
+    _refuse(fusion, chosen, width, per_thread)
+    if chosen.source == "bulk":
+        found = _ring(fusion, chosen, per_thread, chosen.rows * row_bytes(fusion, width))
+    else:
+        found = _direct(chosen, per_thread, None if schedule.warps else choice)
+    return _started(
+        fusion, replace(found, cache=_either(found.cache, _cached(fusion, found, width, choice))), width
+    )
+
+
+def _measured(fusion: Fusion, schedule: RowSchedule, width: int) -> row_choices.Choice:
+    """What was fastest for rows of that width; what was measured together is chosen together."""
     open_ = not (schedule.warps or schedule.blocks_per_sm or schedule.stages or schedule.split == "yes")
     whole = open_ and schedule.reread == "auto" and schedule.source != "bulk"
-    choice = row_choices.choice(fusion, width, whole or schedule.reread == "yes", whole)
+    return row_choices.choice(fusion, width, whole or schedule.reread == "yes", whole)
+
+
+def _shared(fusion: Fusion, schedule: RowSchedule, width: int, choice: row_choices.Choice) -> RowSchedule:
+    """Who shares a row, how many rows a block has, and where their elements come from."""
     warps = schedule.warps or choice.warps
     rows = schedule.rows or (0 if schedule.warps else choice.rows) or (ROWS if warps == 1 else 1)
-    tile = rows * row_bytes(fusion, width)
-    source = _source(fusion, schedule, width, tile)
+    source = _source(fusion, schedule, width, rows * row_bytes(fusion, width))
     if source == "bulk" and rows * warps >= LANES:
         if schedule.warps:
             raise InputError("schedule: beside the warp that copies a block has room for 31 warps")
@@ -172,42 +189,53 @@ def fitted(fusion: Fusion, schedule: RowSchedule, width: int) -> RowSchedule:
     if schedule.lanes not in (0, LANES) and (warps > 1 or source == "bulk"):
         raise InputError("schedule: lanes are for rows of one warp, with source=direct")
     peel: YesNo = "yes" if peeled(fusion, schedule, width) else "no"
-    lanes = schedule.lanes or (
-        _lanes(fusion, width, peel == "yes") if warps == 1 and source == "direct" else LANES
-    )
-    per_thread = -(-width // (warps * lanes))
-    if per_thread > MOST_ELEMENTS:
-        raise InputError(
-            f"{fusion.name}: rows of {width} elements need more than {warps} warps to stay in registers"
-        )
-    if rows > 1 < warps and (source == "bulk" or rows * warps > LANES):
-        raise InputError("schedule: several rows of several warps need source=direct, and up to 32 warps")
-    if schedule.reread == "yes" and source == "bulk":
-        raise InputError("schedule: reread=yes needs source=direct: a ring is read once")
-    if schedule.split == "yes" and (source != "bulk" or warps == 1):
-        raise InputError("schedule: split=yes needs source=bulk, and rows that several warps share")
-    reread: Literal["auto", "yes", "no"] = "yes" if choice.rereads and source == "direct" else "no"
-    chosen = replace(
+    alone = warps == 1 and source == "direct"
+    lanes = schedule.lanes or (_lanes(fusion, width, peel == "yes") if alone else LANES)
+    reread: YesNo = "yes" if choice.rereads and source == "direct" else "no"
+    return replace(
         schedule, warps=warps, lanes=lanes, rows=rows, source=source, peel=peel,
         reread=_either(schedule.reread, reread),
     )  # fmt: skip
-    if source == "bulk":
-        found = _ring(fusion, chosen, per_thread, tile)
-    else:
-        found = _direct(chosen, per_thread, None if schedule.warps else choice)
-    hint: Literal["held", CacheHint] = (
-        "held" if chosen.reread == "yes" else choice.hint or row_choices.hint_of(fusion, width)
-    )
+
+
+def _refuse(fusion: Fusion, chosen: RowSchedule, width: int, per_thread: int) -> None:
+    """Raises InputError where registers or shared memory cannot hold what was asked for."""
+    bulk = chosen.source == "bulk"
+    if per_thread > MOST_ELEMENTS:
+        raise InputError(
+            f"{fusion.name}: rows of {width} elements need more than {chosen.warps} warps "
+            "to stay in registers"
+        )
+    if chosen.rows > 1 < chosen.warps and (bulk or chosen.compute_warps > LANES):
+        raise InputError("schedule: several rows of several warps need source=direct, and up to 32 warps")
+    if chosen.reread == "yes" and bulk:
+        raise InputError("schedule: reread=yes needs source=direct: a ring is read once")
+    if chosen.split == "yes" and (not bulk or chosen.warps == 1):
+        raise InputError("schedule: split=yes needs source=bulk, and rows that several warps share")
+
+
+def _cached(
+    fusion: Fusion, chosen: RowSchedule, width: int, choice: row_choices.Choice
+) -> Literal["held", CacheHint]:
+    """What caches are told of the elements, where the schedule leaves it open."""
+    if chosen.source == "bulk":
+        return "streaming"
+    if chosen.reread == "yes":
+        return "held"
+    return choice.hint or row_choices.hint_of(fusion, width)
+
+
+def _started(fusion: Fusion, chosen: RowSchedule, width: int) -> RowSchedule:
+    """When blocks start, how many there are, and whether their first rows come to L2 before."""
+    direct = chosen.source == "direct"
     moved, read = moved_bytes(fusion, width), row_bytes(fusion, width)
-    waits = source == "direct" and overlaps(chosen.tile_rows * moved, row_choices.numbers(fusion))
+    waits = direct and overlaps(chosen.tile_rows * moved, row_choices.numbers(fusion))
     waits = waits and row_choices.early(fusion, width)
-    dependent: YesNo = _either(found.dependent, "yes" if waits else "no")
-    direct = dependent if source == "direct" else "no"
-    ahead: YesNo = _either(schedule.ahead, "auto" if row_choices.fetched(fusion, width) else "no")
+    dependent: YesNo = _either(chosen.dependent, "yes" if waits else "no")
+    ahead: YesNo = _either(chosen.ahead, "auto" if row_choices.fetched(fusion, width) else "no")
     return replace(
-        found, dependent=dependent, ahead=fetches(ahead, direct, read, moved - read),
-        grid=_either(found.grid, "tiles" if source == "direct" else "persistent"),
-        cache=_either(found.cache, "streaming" if source == "bulk" else hint),
+        chosen, dependent=dependent, ahead=fetches(ahead, dependent if direct else "no", read, moved - read),
+        grid=_either(chosen.grid, "tiles" if direct else "persistent"),
     )  # fmt: skip
 
 

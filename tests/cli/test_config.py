@@ -65,6 +65,11 @@ def test_standard_input(
         monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(text)))
         run(["check", "-", "--kind", kind, "--format", "json"])
         assert _names(capsys) == [name]
+    cuda = b'extern "C" __global__ void told() { __shared__ int s; s = 1; __syncthreads(); }'
+    for text, name in ((ptx, "k"), (cuda, "told")):
+        monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(text)))
+        run(["check", "-", "--format", "json"])
+        assert _names(capsys) == [name]
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"")))
     assert run(["check", "-"]) == 2
     assert "--kind ptx" in capsys.readouterr().err
@@ -182,3 +187,27 @@ def test_a_baseline_accepts_what_it_has(project: Path, capsys: pytest.CaptureFix
 def test_a_file_that_is_no_baseline(project: Path, text: str) -> None:
     (project / "base.json").write_text(text)
     assert run(["check", "kernels", "--baseline", "base.json"]) == 2
+
+
+def test_a_mistyped_format_is_no_file_name(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["check", "ring.syncir", "--output", "sarf:found.sarif"]) == 2
+    assert "did you mean 'sarif'?" in capsys.readouterr().err
+
+
+def test_a_report_that_cannot_be_written_costs_no_other(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["check", "ring.syncir", "--output", "sarif:.", "--output", "json:found.json"]) == 2
+    assert "cannot write" in capsys.readouterr().err
+    assert Path("found.json").exists()
+
+
+def test_a_folder_that_may_not_be_entered_is_an_error_of_its_input(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def closed(self: Path) -> bool:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "is_dir", closed)
+    assert run(["check", "closed/ring.syncir"]) == 2
+    assert "closed/ring.syncir: cannot read: Permission denied" in capsys.readouterr().err

@@ -108,14 +108,16 @@ def test_time_that_is_over_before_the_replay_refutes_nothing(monkeypatch: pytest
     assert strict.verdict is Verdict.REFUTED
 
 
-def test_few_executions_count_where_each_launch_has_followed_the_witness() -> None:
+def test_few_executions_count_where_they_spend_the_budget() -> None:
     report, _ = unconfirmed(ONE)
     good = read_source(CORPUS / "ptx" / "one_fence.good.ptx").module
     assert good is not None
-    # 3 launches of some 230 warp instructions each
-    found = confirmed(report, good, replace(REPLAY, steps=500, executions=3))
+    # 76 warp instructions each; the fourth execution is cut off
+    found = confirmed(report, good, replace(REPLAY, steps=250))
     assert found.verdict is Verdict.UNKNOWN
     assert found.replay is not None and "3 executions" in found.replay.detail
+    fewer = confirmed(report, good, replace(REPLAY, steps=200))
+    assert fewer.verdict is Verdict.REFUTED
 
 
 def test_an_instruction_that_the_reader_does_not_know_leaves_a_refutation(tmp_path: Path) -> None:

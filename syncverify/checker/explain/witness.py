@@ -119,7 +119,8 @@ def describe_wait(run: Run, t: LaneClass) -> tuple[str, int | None, str]:
     if kind == "cluster":
         state = cluster(run, t.info.cta)
         missing = state.auto.expected - state.auto.arrived
-        return "cluster barrier", state.auto.generation, f"{len(missing)} of its thread classes are missing"
+        why = f"{len(missing)} groups of its threads have not arrived"
+        return "cluster barrier", state.auto.generation, why
     if kind == "warp":
         return "bar.warp.sync", None, "lanes of its mask are missing"
     if kind == "spin":

@@ -63,6 +63,7 @@ class Header:
     late: bool
     forms: dict[tuple[int, int], dict[Any, Form]]
     others: dict[tuple[int, int], dict[Any, Form]] = field(default_factory=dict)
+    apart: bool = False  # the last turn of a loop that asks behind its body stands behind the loop
 
     def form(self, residue: tuple[int, int], slot: Any) -> Form | None:
         """What is claimed of a register; one that nothing is said of at all keeps its value."""

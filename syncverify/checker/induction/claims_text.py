@@ -32,7 +32,14 @@ def write(claimed: Claimed) -> dict[str, Any]:
 
 def _plain(claim: Claim) -> list[Any]:
     headers = [
-        [h.place, h.tiles, h.outer, h.late, _residues(h.forms), *([_residues(h.others)] if h.others else ())]
+        [
+            h.place,
+            h.tiles,
+            h.outer,
+            "apart" if h.apart else h.late,
+            _residues(h.forms),
+            *([_residues(h.others)] if h.others else ()),
+        ]
         for h in claim.headers
     ]
     return [claim.steps, claim.tiles, headers]
@@ -79,12 +86,14 @@ def _claim(x: Any) -> Claim:
 
 def _header(x: Any) -> Header:
     place, tiles, outer, late, forms, *others = _list(x)
+    apart = late == "apart"
+    late = True if apart else late
     if type(tiles) is not bool or type(late) is not bool:
         raise MalformedClaimError("a truth value is expected")
     if len(others) > 1:
         raise MalformedClaimError("a header has six parts at most")
     of, instead = _by_residue(forms), _by_residue(others[0] if others else [])
-    return Header(_int(place), tiles, None if outer is None else _int(outer), late, of, instead)
+    return Header(_int(place), tiles, None if outer is None else _int(outer), late, of, instead, apart)
 
 
 def _by_residue(x: Any) -> dict[tuple[int, int], dict[Any, Form]]:

@@ -17,7 +17,7 @@ from syncverify.checker.induction.stepping import NotReadError, SizeCaseError
 from syncverify.checker.induction.strides import Turns
 from syncverify.checker.kernel.linear import Apply, Term, apply, num, var
 from syncverify.checker.kernel.protocol import Protocol
-from syncverify.model.events import LaneSplit
+from syncverify.model.events import LaneSplit, ThreadClass
 from syncverify.symbolic.context import NotConcrete, SymbolicContext
 from syncverify.symbolic.path_condition import PathCondition
 
@@ -41,7 +41,7 @@ class Claims(Interface):
         self, space: SymbolicContext, root: PathCondition, names: Mapping[int, str], seed: int
     ) -> None: ...
 
-    def claim(self, cls: int) -> Claim: ...
+    def claim(self, cls: int, of: ThreadClass) -> Claim: ...
 
     def refine(self, split: LaneSplit) -> None: ...
 
@@ -114,9 +114,13 @@ class _Start:
         return system.agents()[i]
 
     def read(self, system: Any, i: int, claim: Claim) -> Text:
+        return self.reader(system, i, claim)[1]
+
+    def reader(self, system: Any, i: int, claim: Claim) -> tuple[Reader, Text]:
+        """The reader of an agent, and what it reads."""
         agent = self.agent(system, i)
         reader = Reader(self.space, self.root, claim, names=self.names, turns=self.turns, naming=self.naming)
-        return reader.read(agent)
+        return reader, reader.read(agent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +164,7 @@ def protocol_of(
             continue
         claimed = Claimed(tuple(c for c, _ in found), tuple(splits))
         return Reading(_protocol(start, system, found), claimed)
-    raise ValueError("lane classes kept splitting")
+    raise NotReadError("lane classes kept splitting")
 
 
 def protocol_by(
@@ -195,21 +199,33 @@ def _parted(system: Any, cls: int, parts: tuple[int, ...]) -> Any:
 
 def _claimed(start: _Start, system: Any, claims: Claims) -> list[tuple[Claim, Text]]:
     """A claim that holds for each class. Agents of one code mostly do the same: what holds of others is
-    tried first.
+    tried first, and where the last turn of a loop stands apart for some, it does for all.
     """
     found: list[tuple[Claim, Text]] = []
-    for i in range(len(system.info.classes)):
+    apart: list[set[int]] = []
+
+    def take(i: int, claim: Claim) -> None:
+        reader, text = start.reader(system, i, claim)
+        found.append((claim, text))
+        apart.append(reader.apart)
+
+    for i, cls in enumerate(system.info.classes):
         for claim in [c for c, _ in found[-3:]][::-1]:
             try:
-                found.append((claim, start.read(system, i, claim)))
+                take(i, claim)
                 break
             except SizeCaseError:
                 raise
             except (NotReadError, NotConcrete):
                 continue
         else:
-            claim = claims.claim(i)
-            found.append((claim, start.read(system, i, claim)))
+            take(i, claims.claim(i, cls))
+    everywhere = set[int]().union(*apart)
+    for i, (claim, _) in enumerate(found):
+        if everywhere & {h.place for h in claim.headers if h.late} - apart[i]:
+            headers = tuple(replace(h, apart=h.place in everywhere and h.late) for h in claim.headers)
+            claim = replace(claim, headers=headers)
+            found[i] = (claim, start.read(system, i, claim))
     return found
 
 

@@ -112,6 +112,7 @@ class Reader:
     unfollowed: set[tuple[int, Any]] = field(default_factory=set)  # registers that begin as no sum of sizes
     visited: set[int] = field(default_factory=set)  # headers that agents were started at
     asked: dict[Term, tuple[int, Parts]] = field(default_factory=dict)  # guards on numbers of turns
+    apart: set[int] = field(default_factory=set)  # headers of loops whose last turn stands behind them
 
     def __post_init__(self) -> None:
         self.headers = {h.place: h for h in self.claim.headers}
@@ -443,7 +444,7 @@ class Reader:
             raise NotReadError("a loop's end depends on its counter")
         if header.late:
             self.entered(here, high - steps - 1)
-            body, after = self.parted(bodies, exits, (N, ZERO, steps), high)
+            body, after = self.parted(header, bodies, exits, (N, ZERO, steps), high)
         else:
             self.entered(here, high - steps)
             body, after = self.region(bodies, N, ZERO, steps), exits
@@ -619,7 +620,7 @@ class Reader:
         return self.term(c, parts, steps, tile, before)
 
     def parted(
-        self, bodies: Mapping[Residue, list[Leaf]], exits: Mapping[Residue, list[Leaf]],
+        self, header: Header, bodies: Mapping[Residue, list[Leaf]], exits: Mapping[Residue, list[Leaf]],
         counts: tuple[Term, Term, Term], end: Term,
     ) -> tuple[StraightText, dict[Residue, list[Leaf]]]:  # fmt: skip
         """The body of a loop that asks behind it, and the ways out without the body before them.
@@ -637,10 +638,13 @@ class Reader:
             at = (r[0] + by[0], r[1] + by[1])
             whole[at] = list(some)
         try:
+            if header.apart:
+                raise NotReadError("the last turn is claimed to stand behind the loop")
             for r, some in exits.items():
                 at = (r[0] + by[0], r[1] + by[1])
                 after[at] = [leaf.cut(self.without(leaf, body, r, steps, tile, before)) for leaf in some]
         except NotReadError:
+            self.apart.add(header.place)
             more = end - (tile if counts_tiles else steps) - 2
             pieces = tuple(replace(p, guards=(*p.guards, more)) for p in body.pieces)
             return replace(body, pieces=pieces), whole
@@ -761,7 +765,7 @@ class Reader:
             if behind != ends:
                 raise NotReadError("tiles end in two ways")
             count = self.bound_of_tiles(continuing, ends, stop, 2)
-            last, after = self.parted(continuing, ends, (stop, U, stop), count)
+            last, after = self.parted(header, continuing, ends, (stop, U, stop), count)
             self.entered(here, count - 1)
         else:
             count = self.bound_of_tiles(heads, ends, start, 1)
@@ -838,7 +842,7 @@ class Reader:
             if inner.late and not self.positive(trip):
                 raise NotReadError("a tile may be empty")
         if inner.late:
-            body, after = self.parted(bodies, exits, (N, U, start), apply(self.function, U + 1))
+            body, after = self.parted(inner, bodies, exits, (N, U, start), apply(self.function, U + 1))
         else:
             body, after = self.region(bodies, N, U, start), exits
         stop = apply(self.function, U + 1)

@@ -162,12 +162,7 @@ def overlapping(accesses: Sequence[Access]) -> list[list[int]]:
 def _shared(region: Region, some: Sequence[Access], moduli: Sequence[tuple[int, int]]) -> list[Region]:
     """The buffers of accesses that overlap."""
     moving = [i for i, (a, m) in enumerate(zip(some, moduli, strict=True)) if _moving(a, *m)]
-    rings: list[tuple[Region, int]] = []
-    for sub in overlapping([some[i] for i in moving]):
-        here = [some[moving[i]] for i in sub]
-        found = _ring(here)
-        if found is not None:
-            rings.append(found)
+    rings = _rings([[some[moving[i]] for i in sub] for sub in overlapping([some[i] for i in moving])])
     windows = sorted(w for ring in rings for w in _windows(*ring))
     if any(a[1] > b[0] for a, b in pairwise(windows)):
         rings, windows = [], []
@@ -181,6 +176,23 @@ def _shared(region: Region, some: Sequence[Access], moduli: Sequence[tuple[int, 
     if len(rings) == 1 and region.name not in used:
         rings[0][0].name = region.name
     return list({p.region.name: p.region for a in some for p in a.parts}.values())
+
+
+def _rings(sets: Sequence[Sequence[Access]]) -> list[tuple[Region, int]]:
+    """The buffers of sets of accesses that move. Those that go round alike, in one slot, are one buffer."""
+    found = [(ring, some) for some in sets if (ring := _ring(some)) is not None]
+    out: list[tuple[tuple[Region, int], list[Access]]] = []
+    for ring, some in sorted(found, key=lambda x: x[0][0].base):
+        if out:
+            (before, _), together = out[-1]
+            alike = (before.depth, before.stride) == (ring[0].depth, ring[0].stride)
+            if alike and ring[0].base + ring[1] - before.base <= before.stride:
+                both = _ring([*together, *some])
+                if both is not None:
+                    out[-1] = (both, [*together, *some])
+                    continue
+        out.append((ring, list(some)))
+    return [ring for ring, _ in out]
 
 
 def _moving(a: Access, m: int, mu: int) -> bool:

@@ -369,10 +369,26 @@ _MEETS = frozenset({Kind.SYNC, Kind.JOIN})
 _GROUPED = frozenset({Kind.ASYNC, Kind.COMMIT, Kind.DRAIN})
 
 
+#: Which operations a field says something of. Of others nobody compares it, so that it has its default there.
+_SAYS: dict[str, frozenset[Kind]] = {
+    "index": _ON_RING | _MEETS,
+    "parity": frozenset({Kind.WAIT}),
+    "count": frozenset({Kind.ARRIVE, Kind.INIT, Kind.DRAIN, Kind.REGISTERS}) | _MEETS,
+    "bytes": frozenset({Kind.ARRIVE, Kind.EXPECT, Kind.COPY}),
+    "synchronizes": frozenset({Kind.ARRIVE, Kind.WAIT}) | _MEETS,
+    "narrow": frozenset({Kind.ARRIVE, Kind.FENCE}) | _MEETS,
+    "label": frozenset({Kind.ACCESS, Kind.USE, Kind.ASYNC}),
+}
+_PLAIN = Op(Kind.NOTHING)
+
+
 def _op(p: Protocol, s: Site) -> str | None:
     """Why an operation means nothing."""
     op = s.op
     where = f"{p.roles[s.role].name}, {op.kind.value}"
+    for what, kinds in _SAYS.items():
+        if op.kind not in kinds and getattr(op, what) != getattr(_PLAIN, what):
+            return f"{where}: it has no {what}"
     if (op.kind in _ON_RING or op.kind in _MEETS) != bool(op.ring) or (op.ring and op.ring not in p.rings):
         return f"{where}: no ring, or one too many"
     if op.ring and p.rings[op.ring].named != (op.kind in _MEETS):

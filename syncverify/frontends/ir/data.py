@@ -86,12 +86,13 @@ class DataOps(Ops):
         op = Op()
         dst, bar, multicast = self._region(op, s.dst, sized=True), self._bar(op, s.bar), op.maybe(s.multicast)
         aligned, src = self._global_aligned(op, s.src, 16), self._global(op, s.src)
-        named = self._named_bytes(s.src)
+        other = self._other_bytes(op, s.src)
 
         def build(where: Where, v: Sequence[Value]) -> list[Event]:
             faults, targets = self._targets(site, where, v, dst, bar, multicast, 16, None)
             faults += aligned(site, v)
-            if named is not None and any(size != named for _, _, size in targets):
+            named = other(v, targets[0][2]) if targets else None
+            if named is not None:
                 text = f"the source has {named} bytes, the destination {targets[0][2]}"
                 faults.append(self.fault(site, "SV701", text))
             return [*faults, (Ev.BULK_LOAD, site, targets, src(where, v), -1)] if targets else faults
@@ -99,9 +100,16 @@ class DataOps(Ops):
         op.build = build
         return op
 
-    def _named_bytes(self, r: n.GlobalRegion) -> int | None:
-        """How many bytes of a tensor a bulk copy names; None where the number is not written out."""
-        return r.count.value * self.t.tensors[r.tensor][1] if isinstance(r.count, Int) else None
+    def _other_bytes(self, op: Op, g: n.GlobalRegion) -> Callable[[Sequence[Value], int], int | None]:
+        """How many bytes of a tensor a bulk copy names, where they are not as many as in shared memory."""
+        count, element = op.add(g.count, varying=True), self.t.tensors[g.tensor][1]
+
+        def other(v: Sequence[Value], size: int) -> int | None:
+            lanes = v[count]
+            every = (lanes,) if isinstance(lanes, int) else lanes
+            return next((x * element for x in every if x * element != size), None)
+
+        return other
 
     def tma_load(self, s: n.TmaLoad, site: int) -> Op:
         op = Op()
@@ -140,7 +148,8 @@ class DataOps(Ops):
 
     def _store(self, op: Op, site: int, src: _RegionAt, dst: Callable[[Where, Sequence[Value]], int],
                number: int, unit: int, size: int | None, reduce: bool,
-               aligned: Callable[[int, Sequence[Value]], list[Event]]) -> Op:  # fmt: skip
+               aligned: Callable[[int, Sequence[Value]], list[Event]],
+               other: Callable[[Sequence[Value], int], int | None] = lambda v, size: None) -> Op:  # fmt: skip
         def build(where: Where, v: Sequence[Value]) -> list[Event]:
             region = self._resolve(site, src, where, v)
             self._aligned(site, region, unit, "the source")
@@ -154,6 +163,9 @@ class DataOps(Ops):
                 faults.append(
                     self.fault(site, "SV701", f"the box has {size} bytes, the source {region.bytes}")
                 )
+            if (named := other(v, region.bytes or 0)) is not None:
+                text = f"the destination has {named} bytes, the source {region.bytes}"
+                faults.append(self.fault(site, "SV701", text))
             faults += aligned(site, v)
             event = (Ev.BULK_STORE, site, self._fp(region, where), dst(where, v), number, int(reduce))
             return [*faults, event]
@@ -164,8 +176,9 @@ class DataOps(Ops):
     def bulk_store(self, s: n.BulkStore, site: int) -> Op:
         op = Op()
         src, aligned = self._region(op, s.src, sized=True), self._global_aligned(op, s.dst, 16)
+        other = self._other_bytes(op, s.dst)
         return self._store(
-            op, site, src, self._global(op, s.dst), -1, 16, None, s.reduce is not None, aligned
+            op, site, src, self._global(op, s.dst), -1, 16, None, s.reduce is not None, aligned, other
         )
 
     def tma_store(self, s: n.TmaStore, site: int) -> Op:

@@ -173,6 +173,9 @@ def store(tr: Tracer, s: n.BulkStore | n.TmaStore, t: Thread) -> None:
         text = f"bulk.{'reduce' if reduce else 'store'} {s.src.buffer}"
         bit, foot, memory = tr.shared(Kind.AR, s.src, t, text)
         aligned16(tr, text, foot)
+        named = tr.num(s.dst.count, t) * item(tr, s.dst.tensor)
+        if named != foot.bytes:
+            tr.harm("ub", "SV701", f"{text}: {foot.bytes} bytes into {named}")
         target = tr.tracked(kind, s.dst, t, text)
         maps: tuple[int, ...] = ()
     else:

@@ -21,6 +21,8 @@ from syncverify.simulate.ptx.witness import Step, Stepping
 
 #: Executions that have to come to their end before it counts that none of them does harm.
 FEWEST = 6
+#: The same where they are long: the witness's schedule, on so many launches, spends the budget.
+FEWEST_LONG = 3
 #: What an execution of each claim may show: what is undefined or races in one hangs in another.
 #: Spaces of addresses that may have been drawn.
 _DRAWN = frozenset({"global", "generic", "const", "param"})
@@ -40,8 +42,8 @@ class Limits:
 class Confirmed:
     """``harm`` was seen under the schedule ``how``; or none was, in ``ended`` executions that ended.
 
-    ``why``: what kept executions from ending, empty if nothing did. ``followed``: the witness's schedule came
-    to an end in every launch.
+    ``why``: what kept executions from ending, empty if nothing did. ``followed``: executions are
+    long, and all that the budget allowed have ended, the witness's schedule among them.
     """
 
     harm: Harm | None
@@ -76,8 +78,8 @@ def confirm(
     ``counts``: whether harm counts, instead of the claim.
     """
     made: dict[int, tuple[Loaded, Launch]] = {}
-    spent = ended = number = 0
-    why = ""
+    spent = ended = 0
+    why, others = "", False  # whether an execution did not come to an end of its own without harm
     for number in range(limits.executions):
         check_time()
         which = number % launches
@@ -94,16 +96,19 @@ def confirm(
         spent += result.steps
         if result.harm is not None and (counts(result.harm) if counts else _shows(claim, result.harm, lines)):
             return Confirmed(result.harm, how, ended)
+        if result.limit and ended and most < limits.each:
+            why = why or f"{ended} executions take {spent - result.steps:,} warp instructions"
+            break  # this one was cut off by what the others had cost
         if result.limit:
-            why = f"an execution does not end within {most:,} warp instructions"
+            why, others = f"an execution does not end within {most:,} warp instructions", True
         elif result.harm is None:
             ended += 1
         else:
-            why = f"an execution ends otherwise ({result.harm})"
+            why, others = f"an execution ends otherwise ({result.harm})", True
         if spent >= limits.steps:
             why = why or f"{ended} executions take {spent:,} warp instructions"
             break
-    return Confirmed(None, "", ended, why, bool(steps) and number >= launches - 1 and ended > number)
+    return Confirmed(None, "", ended, why, bool(steps) and ended >= FEWEST_LONG and not others)
 
 
 def _schedule(number: int, launches: int, steps: Sequence[Step], elected: int) -> tuple[Schedule, str]:

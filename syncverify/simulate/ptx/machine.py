@@ -6,6 +6,7 @@ a piece of an asynchronous operation.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -433,9 +434,9 @@ class Machine:
                     _TOGETHER,
                 )
         f = stuck[0]
-        waits = sorted({(x.code.lines[x.pc], x.warp.block.number, x.warp.number) for x in stuck})
-        shown = "; ".join(f"line {a} block {b} warp {c}" for a, b, c in waits[:12])
-        return self.harm(Kind.HANG, self.here(f), f"nobody can move: {shown}")
+        waits = Counter(line for line, _, _ in {(x.code.lines[x.pc], x.warp.block, x.warp) for x in stuck})
+        shown = ", ".join(f"{n} at line {line}" for line, n in sorted(waits.items()))
+        return self.harm(Kind.HANG, self.here(f), f"nobody can move; of the warps {shown}")
 
     def _burst(self, f: Fragment) -> None:
         self.current = f

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+
 import pytest
 
+from syncverify.checker.induction import claims_text
+from syncverify.checker.induction.claims import Claim, Form, Header
+from syncverify.checker.induction.program import Claimed
 from tests.checker.induction.test_read import RING, accepted, posed
 
 RELEASE = "      fence.proxy.async.shared_cta\n      mbarrier.arrive empty[i % 3]\n"
@@ -35,3 +41,9 @@ def test_a_mistake_is_not_accepted(what: str) -> None:
     old, new = MISTAKES[what]
     assert old in LAST
     assert not accepted(posed(LAST.replace(old, new)))
+
+
+def test_a_last_turn_that_stands_apart_is_claimed() -> None:
+    h = Header(3, False, None, True, {(0, 0): {1: Form(0, ())}}, {(0, 0): {1: Form(4, ())}}, apart=True)
+    claimed = Claimed((Claim(1, 1, (h, replace(h, apart=False, others={}))),))
+    assert claims_text.read(json.loads(json.dumps(claims_text.write(claimed)))) == claimed

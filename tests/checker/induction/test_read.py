@@ -25,6 +25,7 @@ from syncverify.checker.prover.rings.by_induction import (
     starts,
 )
 from syncverify.ir.text.parser import parse
+from syncverify.model.events import ThreadClass
 from syncverify.symbolic.context import NotConcrete, SymbolicContext
 from syncverify.symbolic.path_condition import PathCondition as Knowledge
 
@@ -177,8 +178,8 @@ class Changed:
     def refine(self, split: object) -> None:
         self.inner.refine(split)  # type: ignore[arg-type]
 
-    def claim(self, cls: int) -> Claim:
-        found = self.inner.claim(cls)
+    def claim(self, cls: int, of: ThreadClass) -> Claim:
+        found = self.inner.claim(cls, of)
         if not found.headers:
             return found
         if self.rnd.random() < 0.3:

@@ -177,13 +177,28 @@ def mutated(r: random.Random, p: Protocol, times: int, keep: bool = False) -> tu
 # ---------------------------------------------------------------- proofs
 
 
-def corrupted(r: random.Random, proof: Proof) -> tuple[dict[str, Any], str]:
-    """The text of a proof with one leaf of its data changed, dropped or doubled."""
-    data = write(proof)
-    paths = list(_leaves(data, ()))
-    path = r.choice(paths)
+@dataclass(frozen=True, slots=True)
+class Text:
+    """The text of a proof, and the places of its data by field."""
+
+    data: dict[str, Any]
+    places: dict[str, list[tuple[Any, ...]]]
+
+    @classmethod
+    def of(cls, proof: Proof) -> Text:
+        data = write(proof)
+        found = {field: list(_leaves(data[field], (field,))) for field in data}
+        return cls(data, {field: some for field, some in found.items() if some})
+
+
+def corrupted(r: random.Random, text: Text) -> tuple[dict[str, Any], str]:
+    """A proof with one leaf of its data changed, dropped or doubled, of any field."""
+    path = r.choice(text.places[r.choice(list(text.places))])
+    data = dict(text.data)
     node: Any = data
-    for step in path[:-1]:
+    for step in path[:-1]:  # what is changed is copied, the rest is shared
+        kid = node[step]
+        node[step] = dict(kid) if isinstance(kid, dict) else list(kid)
         node = node[step]
     last = path[-1]
     old = node[last]
@@ -247,4 +262,4 @@ def shifted(r: random.Random, p: Protocol, proof: Proof) -> Proof:
     return replace(proof, shift=shift, end=end, rank=rank)
 
 
-__all__ = ["Callable", "corrupted", "mutate", "mutated", "read", "shifted"]
+__all__ = ["Callable", "Text", "corrupted", "mutate", "mutated", "read", "shifted"]

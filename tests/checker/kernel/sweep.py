@@ -2,7 +2,7 @@
 
 ``reproved``: each mutant is proved again. ``transplanted``: the proof of the right protocol is handed in for
 the mutant, at times with other turns. ``corrupted``: a proof with one datum changed, for its own protocol
-or for a mutant.
+or for a mutant. ``planted``: protocols that are wrong by one rule alone.
 """
 
 from __future__ import annotations
@@ -14,14 +14,18 @@ from dataclasses import dataclass, field
 
 from syncverify.checker.kernel import Accepted, Proof, Protocol, UnreadableError, accept, read
 from syncverify.checker.prover.protocols import NotFoundError, prove, search
+from tests.checker.kernel.ablation import RULES
 from tests.checker.kernel.explore import explore
+from tests.checker.kernel.exposures import EXPOSURES, exposed
 from tests.checker.kernel.families import FAMILIES
-from tests.checker.kernel.mutants import corrupted, mutated, shifted
+from tests.checker.kernel.mutants import Text, corrupted, mutated, shifted
 from tests.checker.kernel.programs import pick, program, shown
 
 #: Samples that are tried until a proof is found: tiles need some luck.
 SEEDS = (1, 2, 3, 4, 5, 6)
 Accept = Callable[[Protocol, Proof], bool]
+#: Its proof has a shift that no text can name.
+_NOT_WRITTEN = ("claims are numbers and closed",)
 
 
 def kernel(p: Protocol, proof: Proof) -> bool:
@@ -125,14 +129,15 @@ def corruptions(
 ) -> Counts:  # fmt: skip
     """A proof with one datum changed, half of the time for a mutant."""
     r, c = random.Random(seed), Counts()
+    texts = {name: Text.of(proof) for name, (_, proof) in good.items()}
     more = _until(seconds, many)
     while more(c) and len(c.mistakes) < until:
         name = r.choice(list(good))
-        p, proof = good[name]
+        p, _ = good[name]
         what: list[str] = []
         if r.random() < 0.5:
             p, what = mutated(r, p, 1, keep=True)
-        data, how = corrupted(r, proof)
+        data, how = corrupted(r, texts[name])
         c.tried += 1
         try:
             again = read(data)
@@ -144,4 +149,29 @@ def corruptions(
             c.wrong += wrong is not None
             if wrong:
                 c.mistakes.append(f"{name}: {what}: {how}: {wrong}")
+    return c
+
+
+def planted(seed: int, many: int, seconds: float = 1e9, ok: Accept = kernel, until: int = 10**9) -> Counts:
+    """A protocol that one rule keeps out, with the proof that passes without it, often changed a little."""
+    r, c = random.Random(seed), Counts()
+    wrong = [(rule, x.protocol, exposed(RULES[rule], x)[0]) for rule, some in EXPOSURES.items() for x in some]
+    known = [(rule, p, proof, None if rule in _NOT_WRITTEN else Text.of(proof)) for rule, p, proof in wrong]
+    more = _until(seconds, many)
+    while more(c) and len(c.mistakes) < until:
+        rule, p, proof, text = r.choice(known)
+        c.tried += 1
+        how, again = "as it is", proof
+        if r.random() < 0.5:
+            again = shifted(r, p, proof)
+        elif text is not None and r.random() < 0.9:
+            data, how = corrupted(r, text)
+            try:
+                again = read(data)
+            except UnreadableError:
+                continue
+        if ok(p, again):
+            c.accepted += 1
+            c.wrong += 1
+            c.mistakes.append(f"{rule}: {how}")
     return c

@@ -16,7 +16,7 @@ from syncverify.checker.kernel.protocol import Protocol
 from syncverify.checker.kernel.trees import Absurd, Leaf, Residues, Split, check
 from syncverify.checker.prover.protocols import search
 from tests.checker.kernel.families import FAMILIES, plain
-from tests.checker.kernel.sweep import corruptions, proofs, transplanted
+from tests.checker.kernel.sweep import corruptions, planted, proofs, transplanted
 
 
 @pytest.fixture(scope="module")
@@ -163,6 +163,12 @@ def test_no_changed_proof_is_accepted_for_a_protocol_that_goes_wrong(
 ) -> None:
     counts = corruptions(7, 150, some)
     assert counts.tried == 150
+    assert not counts.mistakes
+
+
+def test_no_proof_is_accepted_for_a_protocol_that_one_rule_keeps_out() -> None:
+    counts = planted(7, 1_000)
+    assert counts.tried == 1_000
     assert not counts.mistakes
 
 

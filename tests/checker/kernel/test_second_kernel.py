@@ -17,7 +17,7 @@ from tests.checker.induction.acceptance import Ask, of_text
 from tests.checker.induction.test_clusters import PAIR
 from tests.checker.induction.test_read import RING
 from tests.checker.kernel.families import FAMILIES
-from tests.checker.kernel.mutants import corrupted, mutated, shifted
+from tests.checker.kernel.mutants import Text, corrupted, mutated, shifted
 from tests.checker.kernel.plain_protocol import plain
 from tests.checker.kernel.sweep import proofs
 
@@ -54,6 +54,7 @@ def compared(seed: int, many: int, good: Good) -> tuple[Counter[str], list[str]]
     changed proof for a mutant.
     """
     rng, counts, differ = random.Random(seed), Counter[str](), []
+    texts = {name: Text.of(proof) for name, (_, proof) in good.items()}
     for k in range(many):
         name = rng.choice(list(good))
         p, proof = good[name]
@@ -63,7 +64,7 @@ def compared(seed: int, many: int, good: Good) -> tuple[Counter[str], list[str]]
             p, what = mutated(rng, p, rng.choice((1, 1, 2)), keep=True)
         data: Any = write(shifted(rng, p, proof) if rng.random() < 0.3 else proof)
         if k % 3:
-            data, how = corrupted(rng, proof)
+            data, how = corrupted(rng, texts[name])
         if malformed(p) is not None:
             continue
         first, second, why = both(p, data, policy)

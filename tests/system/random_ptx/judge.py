@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import time
 from dataclasses import dataclass
 from typing import Literal
@@ -44,7 +45,8 @@ def verdict(p: Program, seconds: float = 20.0) -> tuple[str, str]:
 
 
 def _checked(p: Program, seconds: float) -> tuple[str, str, bool, frozenset[int]]:
-    """The same, whether the replay has seen the harm, and the lines of contested points."""
+    """The same, whether the replay has seen the harm, and the lines of contested points and of places that
+    are assumed to be inside."""
     scope: Literal["all", "exact"] = "all" if p.is_open else "exact"
     try:
         (report,) = syncverify.check(p.text, facts={"kernel": {"k": p.facts}}, scope=scope, timeout=seconds)
@@ -60,6 +62,7 @@ def _checked(p: Program, seconds: float) -> tuple[str, str, bool, frozenset[int]
         return "not replayed", shown, False, frozenset()
     seen = report.replay is not None and report.replay.outcome is Replayed.REPRODUCED
     contested = frozenset(d.span.line for d in report.diagnostics if d.contested)
+    contested |= {int(n) for a in report.assumptions for n in re.findall(r"line (\d+): where data says", a)}
     return str(report.verdict), shown, seen, contested
 
 
@@ -121,8 +124,8 @@ def judge(p: Program, seconds: float = 20.0) -> Judged:
         kind = how
     elif harm is not None and harm.space == "global" and harm.kind is not Kind.STALE:
         kind = "outside of global memory"  # which the checker does not follow
-    elif said == "proved" and harm is not None and harm.kind is Kind.STALE and harm.where.line in contested:
-        kind = "contested"  # a warning tells of it
+    elif said == "proved" and harm is not None and _told(harm, contested):
+        kind = "contested"  # a warning or an assumption tells of it
     elif said == "proved":
         kind = "agree" if how == "none" else "wrong proof" if harm is not None else "no end"
     elif said == "not replayed":
@@ -132,6 +135,12 @@ def judge(p: Program, seconds: float = 20.0) -> Judged:
     else:
         kind = "unknown, harm" if harm is not None else "unknown, none"
     return Judged(said, why, harm, kind)
+
+
+def _told(harm: Harm, lines: frozenset[int]) -> bool:
+    """Whether the report of a proof speaks of such harm at its line."""
+    outside = harm.kind is Kind.UNDEFINED and ("outside" in harm.detail or "aligned" in harm.detail)
+    return (harm.kind is Kind.STALE or outside) and harm.where.line in lines
 
 
 def shrunk(p: Program, kind: str, tries: int = 200) -> Program:

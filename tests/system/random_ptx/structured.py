@@ -359,16 +359,14 @@ class Maker:
         """A loop's statements; what is carried from turn to turn stays within its pair of arrays."""
         kept = {r: self.at[r] for r in carried}
         others = {r: a for r, a in self.at.items() if r not in kept}
-        for some in (others, kept, others):
-            if not some:
-                continue
-            self.at = some
-            if some is kept:
-                for _ in range(self.w.draw.randint(1, 2)):
-                    self.access()
-            else:
+        for inner in (True, False, True):
+            self.at = others if inner else kept
+            if inner and others:
                 self.block_of(depth + 1, meets, 2)
                 others = self.at
+            elif not inner and kept:
+                for _ in range(self.w.draw.randint(1, 2)):
+                    self.access()
         self.at = others | kept
 
     def limit(self, uniform: bool) -> str:

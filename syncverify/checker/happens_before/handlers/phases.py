@@ -77,7 +77,8 @@ def complete_async(run: Run, op: AsyncOperation) -> None:
             run.report(
                 Obligation.O1,
                 "SV203",
-                f"this copy may complete in phase {k} or {k - 1} of {name(run, b)}",
+                f"this copy may complete in phase {k} or {k - 1} of {name(run, b)}: nothing puts it behind "
+                f"the end of phase {k - 1}",
                 t,
                 op.site,
                 barrier=b,

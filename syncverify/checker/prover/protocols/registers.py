@@ -16,7 +16,7 @@ from syncverify.checker.induction.claims import ANY, KEPT, MOVES, Claim, Form, H
 from syncverify.checker.induction.operations import essence
 from syncverify.checker.induction.program import cleaned
 from syncverify.checker.induction.stepping import NO_CODE, NotReadError, resolve
-from syncverify.model.events import Ev, Event, LaneSplit
+from syncverify.model.events import Ev, Event, LaneSplit, ThreadClass
 from syncverify.symbolic.context import AffineTerm, SymbolicContext, SymbolSplit, UndecidedBranch
 from syncverify.symbolic.inequalities import negated
 from syncverify.symbolic.path_condition import PathCondition
@@ -199,26 +199,49 @@ class Sampler:
                 break
         space.path = root
 
-    def agent(self, i: int, cls: int) -> tuple[SymbolicContext, PathCondition, Any]:
-        _, space, path, system = self.found[i]
+    def agent(self, i: int, of: ThreadClass) -> tuple[SymbolicContext, PathCondition, Any]:
+        """The agent of a class of lanes. At some sizes other lanes may do the same: they are parted first."""
+        values, space, path, system = self.found[i]
+        at = _class(system, of)
+        if at is None:
+            whole = next(
+                (k for k, c in enumerate(system.info.classes) if (c.cta, c.warp) == (of.cta, of.warp)
+                 and not of.lanes & ~c.lanes),
+                None,
+            )  # fmt: skip
+            if whole is None:
+                raise NotReadError("lanes that part otherwise at some sizes")
+            rest = system.info.classes[whole].lanes & ~of.lanes
+            system = _refined(space, path, system, LaneSplit(whole, (of.lanes, rest)))
+            self.found[i] = (values, space, path, system)
+            at = _class(system, of)
+            assert at is not None
         space.path = path
-        return space, path.fork(), system.agents()[cls]
+        return space, path.fork(), system.agents()[at]
 
     def refine(self, split: LaneSplit) -> None:
-        self.found = [(v, s, p, _refined(s, p, x, split)) for v, s, p, x in self.found]
+        """Classes are parted where they are asked for; a class that is whole asks for all of its code."""
+        if len(split.parts) == 1:
+            self.found = [(v, s, p, _refined(s, p, x, split)) for v, s, p, x in self.found]
 
-    def claim(self, cls: int) -> Claim:
+    def claim(self, cls: int, of: ThreadClass) -> Claim:
         """The headers of one agent's loops, with forms for its registers."""
+        try:
+            return self._claim(of)
+        except LaneSplit as split:  # of the class of that number at some sizes
+            raise LaneSplit(cls, split.parts) from None
+
+    def _claim(self, of: ThreadClass) -> Claim:
         if len(self.found) < 3:
             raise NotReadError("no sizes were found to try")
         every = range(len(self.found))
-        cuts = _loops([trace(*self.agent(i, cls), None)[1] for i in every])
+        cuts = _loops([trace(*self.agent(i, of), None)[1] for i in every])
         if not cuts:
             return Claim(1, 1, ())
         while True:
             runs = []
             for i in every:
-                visits, _, ended = trace(*self.agent(i, cls), cuts)
+                visits, _, ended = trace(*self.agent(i, of), cuts)
                 runs.append(Run(self.found[i][0], visits, ended))
             twice = _in_turn(runs)
             if twice is None:
@@ -250,6 +273,13 @@ def _named(space: SymbolicContext, names: Mapping[int, str], numbers: Mapping[in
             if all(b in found for b, _ in parts):
                 found[a] = (c + sum(found[b] * k for b, k in parts)) // m
     return {names[a]: x for a, x in found.items() if a in names}
+
+
+def _class(system: Any, of: ThreadClass) -> int | None:
+    """The number of the class with these lanes."""
+    keys = [(c.cta, c.warp, c.lanes) for c in system.info.classes]
+    key = (of.cta, of.warp, of.lanes)
+    return keys.index(key) if key in keys else None
 
 
 def _refined(space: SymbolicContext, path: PathCondition, system: Any, split: LaneSplit) -> Any:

@@ -139,22 +139,24 @@ class Lanes:
             case n.BulkLoad() if s.multicast is None:
                 ring, index = self.barrier(s.bar, mask)
                 touch = self.touch(Access.ASYNC_WRITE, s.dst, mask, 16)
-                self.source(s.src, mask)
+                self.source(s.src, mask, copied(touch))
                 return replace(
                     _BLANK, kind="copy", ring=ring, index=index, bytes=copied(touch), touches=(touch,)
                 )
             case n.TmaLoad() if s.multicast is None:
                 ring, index = self.barrier(s.bar, mask)
                 touch = self.touch(Access.ASYNC_WRITE, s.dst, mask, self.tma(s.map))
+                self.box(s.map, copied(touch))
                 return replace(
                     _BLANK, kind="copy", ring=ring, index=index, bytes=copied(touch), touches=(touch,)
                 )
             case n.BulkStore():
-                self.source(s.dst, mask)
                 touch = self.touch(Access.ASYNC_READ, s.src, mask, 16)
+                self.source(s.dst, mask, copied(touch))
                 return replace(_BLANK, kind="store", touches=(touch,))
             case n.TmaStore():
                 touch = self.touch(Access.ASYNC_READ, s.src, mask, self.tma(s.map))
+                self.box(s.map, copied(touch))
                 return replace(_BLANK, kind="store", touches=(touch,))
             case n.BulkCommit():
                 return replace(_BLANK, kind="commit")
@@ -226,12 +228,25 @@ class Lanes:
         swizzle = next(m.swizzle for m in self.kernel.maps if m.name == name)
         return max(128, SWIZZLE_ALIGN[swizzle])
 
-    def source(self, g: n.GlobalRegion, mask: frozenset[int]) -> None:
-        """Alignment in global memory, where the number of stages decides the place."""
+    def box(self, name: str, size: int) -> None:
+        """A map's box has as many bytes as are copied."""
+        m = next(m for m in self.kernel.maps if m.name == name)
+        if prod(m.box) * self.element(m.tensor) != size:
+            raise OutsideError(f"the box of {name} has other bytes than shared memory")
+
+    def element(self, tensor: str) -> int:
+        return n.DTYPE_BYTES[next(t.dtype for t in self.kernel.tensors if t.name == tensor)]
+
+    def source(self, g: n.GlobalRegion, mask: frozenset[int], size: int) -> None:
+        """As many bytes of global memory as are copied; their alignment, where the number of stages decides
+        the place.
+        """
+        element = self.element(g.tensor)
+        if self.number(g.count, mask, "a number of elements") * element != size:
+            raise OutsideError(f"a copy of {size} bytes names others of {g.tensor}")
         start = self.shared_by(g.start, mask)
         if not names(start) & self.fixed:
             return
-        element = n.DTYPE_BYTES[next(t.dtype for t in self.kernel.tensors if t.name == g.tensor)]
         at = linear(start, self.opaque)
         if any(k * element % 16 for _, k in at.terms) or at.const * element % 16:
             raise OutsideError("a copy's place in global memory may not be aligned")

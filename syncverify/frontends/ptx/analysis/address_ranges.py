@@ -14,9 +14,12 @@ from math import gcd
 
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Mem, Operand, Reg, Special, Sym
+from syncverify.frontends.ptx.syntax.operands import sources
 from syncverify.frontends.ptx.syntax.types import kind, width
 
 _WORD = 1 << 32
+#: The place of a shared variable, among versions.
+_PLACE = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,19 @@ class Interval:
 Known = Interval | None
 
 
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """The ``places`` that an address may be, as far as the kernel bounds them. ``based``: it is made of the
+    place of a shared variable, among other things."""
+
+    places: Known
+    based: bool
+
+
+#: Of an access of which nothing is known.
+ANYWHERE = Reached(None, based=True)
+
+
 def _one(n: int) -> Interval:
     return Interval(n, n, 0)
 
@@ -55,11 +71,52 @@ class AddressRanges:
         self.specials["%laneid"] = Interval(0, min(threads, 32) - 1)
         self._versions: dict[int, Known] = {}
 
-    def reached(self, k: int) -> Known:
-        """The addresses that an access to shared memory may begin at."""
+    def reached(self, k: int) -> Reached:
+        """Where an access to shared memory may begin."""
         place = next((x for x in self.flow.body[k].operands if isinstance(x, Mem)), None)
-        base = None if place is None else self._of(place.base, k)
-        return None if base is None or place is None else base.plus(_one(place.offset))
+        if place is None:
+            return ANYWHERE
+        base = self._of(place.base, k)
+        places = None if base is None else base.plus(_one(place.offset))
+        return Reached(places, self._holds_place(place.base, k))
+
+    def _holds_place(self, x: Operand, k: int) -> bool:
+        """Whether a value is made of a variable's place on each path (the greatest solution)."""
+        if isinstance(x, Sym):
+            return x.name in self.shared
+        if not isinstance(x, Reg):
+            return False
+        first = self.flow.versions.read(x.name, k)
+        made = self._makers(first)
+        holds = dict.fromkeys(made, True)
+        changed = True
+        while changed:
+            before = dict(holds)
+            for v, (of, each) in made.items():
+                holds[v] = (all if each else any)(holds.get(m, m == _PLACE) for m in of)
+            changed = holds != before
+        return holds[first]
+
+    def _makers(self, first: int) -> dict[int, tuple[list[int], bool]]:
+        """By version what it is made of, ``_PLACE`` for a variable's place; and whether it is one of them."""
+        versions, found, work = self.flow.versions, {}, [first]
+        while work:
+            v = work.pop()
+            if v in found:
+                continue
+            k = versions.writer[v]
+            if k < 0:
+                merged = [m for _, m in versions.merged(v)]
+                found[v] = merged, bool(merged)  # what nobody wrote is no place
+            elif self.flow.body[k].op == "ld":  # what was kept in local memory may be such a place
+                outside = {"global", "shared", "shared::cta", "shared::cluster"} & set(self.flow.body[k].mods)
+                found[v] = [] if outside else [_PLACE], False
+            else:
+                i = self.flow.body[k]
+                named = any(isinstance(y, Sym) and y.name in self.shared for y in i.operands[1:])
+                found[v] = [_PLACE] if named else [versions.read(name, k) for name in sources(i)], False
+            work += [m for m in found[v][0] if m != _PLACE]
+        return found
 
     def _of(self, x: Operand, k: int) -> Known:
         match x:
@@ -222,4 +279,4 @@ _RULES: dict[str, Callable[[Instr, list[Known]], Known]] = {
     "rem": _remainder, "selp": _chosen, "or": _either,
 }  # fmt: skip
 
-__all__ = ["AddressRanges", "Interval"]
+__all__ = ["ANYWHERE", "AddressRanges", "Interval", "Reached"]

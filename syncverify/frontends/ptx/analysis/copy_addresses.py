@@ -31,10 +31,10 @@ from syncverify.model.events import Event
 #: What pointers are aligned to where nothing else is said, in bytes.
 DEFAULT = 16
 _NUMBERS = ("%tid", "%laneid", "%warpid", "%ntid", "%ctaid")
-#: Instructions whose results are made of their register operands alone: arithmetic, logic and conversions.
+#: Instructions that an address is followed through. Quotients and bit fields of an
+#: open grid are not: states that hold them do not repeat.
 _PURE = frozenset(
-    "abs add addc and bfe bfi bfind bmsk brev clz cnot cvt cvta div fns lop3 mad mad24 max min mov mul mul24 "
-    "neg not or popc prmt rem sad selp set setp shf shl shr slct sub subc szext xor".split()
+    "add bfi cvt cvta lop3 mad max min mov mul neg not and or prmt selp shf shl shr sub xor".split()
 )
 
 

@@ -13,13 +13,9 @@ from typing import Any
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.syntax.nodes import FloatImm, Imm, Instr, Mem, Not, Operand, Reg, Sym, Vector
 from syncverify.frontends.ptx.syntax.operands import results
+from syncverify.frontends.ptx.syntax.pure_operations import COMPARED
 from syncverify.frontends.ptx.syntax.types import kind, width
 
-#: What makes the same of the same operands wherever it stands.
-_COMPUTES = frozenset(
-    "abs add and cnot copysign cvt div ex2 fma lg2 lop3 mad max min mov mul neg not or prmt rcp rsqrt selp "
-    "setp shl shr sin cos sqrt sub tanh testp xor".split()
-)
 #: What the assembler looks through where it makes one instruction of a product and a sum.
 _PASSES = frozenset("abs copysign max min mov neg selp".split())
 _ROUNDED = frozenset("rn rz rm rp rni rzi rmi rpi".split())
@@ -89,7 +85,7 @@ class _Values:
 
     def _needs(self, name: str) -> list[str]:
         i = self._plain(name)
-        if i is None or i.op not in _COMPUTES:
+        if i is None or i.op not in COMPARED:
             return []
         regs = (o.reg if isinstance(o, Not) else o for o in i.operands[1:])
         return [o.name for o in regs if isinstance(o, Reg)]
@@ -101,7 +97,7 @@ class _Values:
         k = self.makers[name]
         if i.op == "ld":
             return self._loaded(i, name, k) if k in self.loads else None
-        if i.op not in _COMPUTES or i.operands[0] != Reg(name) or "cc" in i.mods:
+        if i.op not in COMPARED or i.operands[0] != Reg(name) or "cc" in i.mods:
             return None
         operands = [self._operand(o) for o in i.operands[1:]]
         if any(x is None for x, _, _ in operands):

@@ -39,6 +39,7 @@ from syncverify.frontends.ptx.syntax.nodes import (
     Vector,
 )
 from syncverify.frontends.ptx.syntax.operands import registers, results, sources
+from syncverify.frontends.ptx.syntax.pure_operations import PURE
 from syncverify.frontends.ptx.syntax.types import width
 from syncverify.model.events import EACH_BLOCK, EACH_TIME
 
@@ -56,12 +57,6 @@ _DEEPEST = 12
 #: One mask for all bits of a register, or one for each.
 _Bits = int | tuple[int, ...]
 
-#: Instructions whose results depend on their operands alone.
-_COMPUTES = frozenset(
-    "abs add and bfe bfi bfind bmsk brev clz cnot copysign cos cvt cvta div dp2a dp4a ex2 fma fns getctarank "
-    "isspacep lg2 lop3 mad mad24 mapa max min mov mul mul24 neg not or popc prmt rcp rem rsqrt sad selp set "
-    "setp shf shl shr sin slct sqrt sub szext tanh testp xor".split()
-)
 #: Loads that say that others write meanwhile.
 _STRONG = frozenset({"volatile", "relaxed", "acquire", "mmio"})
 _FIXED = (
@@ -367,7 +362,7 @@ class Uniformity:
         if k < 0 or depth > _DEEPEST:
             return self.versions.is_unset(v)
         i = self.body[k]
-        fixed = i.guard is None and i.op in _COMPUTES and "cc" not in i.mods
+        fixed = i.guard is None and i.op in PURE and "cc" not in i.mods
         return fixed and all(self._invariant(self.versions.read(x, k), loop, depth + 1) for x in sources(i))
 
     def leaving(self, k: int) -> list[int]:
@@ -401,7 +396,7 @@ class Uniformity:
 
     def _result(self, k: int, i: Instr, name: str) -> _Bits:
         mods, ops = i.mods, i.operands
-        if i.op in _COMPUTES and "cc" not in mods:
+        if i.op in PURE and "cc" not in mods:
             return self._computed(k, i, name)
         match i.op:
             case "ld" | "ldu":
@@ -566,7 +561,7 @@ class Uniformity:
             return _ALL_BITS
         found: Sequence[int] = self._definitions.get(op.name, ())
         i = self.body[found[0]] if len(found) == 1 else None
-        if i is None or i.guard is not None or i.op not in _COMPUTES or isinstance(i.operands[0], Vector):
+        if i is None or i.guard is not None or i.op not in PURE or isinstance(i.operands[0], Vector):
             return _ALL_BITS
         ops = i.operands[1:]
         held = [self._maybe(x, depth + 1) for x in ops]

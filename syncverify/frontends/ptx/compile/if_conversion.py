@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from syncverify.base.reason import Reason
+from syncverify.base.reason import Cause, Reason
 from syncverify.frontends.ptx.compile.plan import Plan
 from syncverify.frontends.ptx.compile.runtime import overwritten
 from syncverify.frontends.ptx.compile.state import (
@@ -165,7 +165,11 @@ class IfConversion:
                         r[s] = before[s]  # neither side sees what the other has written
                     events += self._events(r, side, region.join)
             after = r[PC] if region.join is None else region.join
-        except (Disagreement, Opaque):
+        except (Disagreement, Opaque) as caught:
+            if isinstance(caught, Opaque) and caught.unwritten:
+                # whichever lane makes it: nothing is gained by asking each of them
+                why = Reason(caught.reason, Cause.UNWRITTEN, parts=(caught.reason,))
+                raise Opaque(why, caught.unwritten) from None
             r[:] = before
             return False
         except BaseException:

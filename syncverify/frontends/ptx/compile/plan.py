@@ -10,7 +10,7 @@ from typing import Any
 from syncverify.base.kernel_names import base_name
 from syncverify.base.source import Span
 from syncverify.frontends.ptx.analysis.access_runs import joined
-from syncverify.frontends.ptx.analysis.address_ranges import AddressRanges, Interval
+from syncverify.frontends.ptx.analysis.address_ranges import ANYWHERE, AddressRanges, Reached
 from syncverify.frontends.ptx.analysis.atomic_counters import adds_one, counting, loads_word, unwritten
 from syncverify.frontends.ptx.analysis.block_groups import BlockGroups, without_address
 from syncverify.frontends.ptx.analysis.collectives import Collectives, is_collective
@@ -334,14 +334,14 @@ class Plan:
 
         return cache(of)
 
-    def reached(self, block: Sequence[int], shared: Mapping[str, int]) -> Callable[[int], Interval | None]:
-        """By the site of an access to shared memory, the addresses that it may begin at."""
+    def reached(self, block: Sequence[int], shared: Mapping[str, int]) -> Callable[[int], Reached]:
+        """By the site of an access to shared memory, what is known of where it may begin."""
         found = AddressRanges(self.flow, shared, block)
 
         @cache
-        def of(site: int) -> Interval | None:
+        def of(site: int) -> Reached:
             k = self._instruction(site)
-            return None if k is None else found.reached(k)
+            return ANYWHERE if k is None else found.reached(k)
 
         return of
 

@@ -20,7 +20,7 @@ from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Mem, Operand, Reg, Special, Sym
 from syncverify.frontends.ptx.syntax.operands import registers, results, sources
 from syncverify.frontends.ptx.syntax.types import width
-from syncverify.frontends.ptx.values.register_values import PerLane, Unknown, lanes_of, per_lane
+from syncverify.frontends.ptx.values.register_values import UNWRITTEN, PerLane, Unknown, lanes_of, per_lane
 
 MAP_BYTES = 128
 _WRAP = 1 << 64
@@ -125,10 +125,12 @@ def moved(value: Any, a: Any, b: Any, sign: int) -> Any:
 
 
 def somewhere(value: Any, line: int) -> Any:
-    """The address of a tensor map that an instruction takes from where no sum is known."""
+    """The address of a tensor map that an instruction takes from where no sum is known; what nobody wrote is
+    no address."""
     if value.__class__ is PerLane:
         return per_lane([somewhere(v, line) for v in value.lanes])
-    plain = isinstance(value, Unknown) and not isinstance(value, Address) and value.source != "lane"
+    plain = isinstance(value, Unknown) and not isinstance(value, Address)
+    plain = plain and value.source not in ("lane", UNWRITTEN)
     return address(value, ((("line", line), 1),), 0) if plain else value
 
 

@@ -107,8 +107,10 @@ class ClassContext:
     def _stays_inside(self, site: int, bits: int, why: str) -> bool:
         """Whether an access that data places is aligned and inside, as the kernel bounds it; Opaque where its
         bounds allow more, False where it has none."""
-        reached = self.tables.reached(site)
-        size = bits // 8
+        found, size = self.tables.reached(site), bits // 8
+        if not found.based:
+            raise Opaque(Reason(f"no shared variable is in the address: {why}", parts=(why,)))
+        reached = found.places
         if reached is None or not size:
             return False
         start, end = self.shared_start, self.shared_end
@@ -221,6 +223,8 @@ class ClassContext:
     def _one(self, value: Value, what: str) -> Any:
         if value.__class__ is PerLane:
             value = value.on(self.mask)
+        if isinstance(value, Unknown) and value.source == UNWRITTEN:
+            return self.number(value, what)
         return value if isinstance(value, Unknown | SymbolicWord) else self.number(value, what)
 
     def answer(self, value: Unknown) -> int | None:

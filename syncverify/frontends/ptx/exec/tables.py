@@ -10,7 +10,7 @@ from typing import Any
 
 from syncverify.base.kernel_names import base_name
 from syncverify.base.reason import Cause, Reason, bare, causes_of
-from syncverify.frontends.ptx.analysis.address_ranges import Interval
+from syncverify.frontends.ptx.analysis.address_ranges import ANYWHERE, Reached
 from syncverify.frontends.ptx.analysis.block_groups import Places
 from syncverify.frontends.ptx.analysis.locks import Locks
 from syncverify.frontends.ptx.analysis.uniformity import EVERY
@@ -179,7 +179,7 @@ class Tables:
     #: what the places of loads vary with, by instruction
     load_places: Callable[[int], int] = field(default=lambda k: EVERY)
     varies: Callable[[int], int] = field(default=lambda site: EVERY)  # the same of what stores store, by site
-    reached: Callable[[int], Interval | None] = field(default=lambda site: None)  # addresses, by site
+    reached: Callable[[int], Reached] = field(default=lambda site: ANYWHERE)  # by site
     written_maps: dict[int, int] = field(default_factory=dict)  # maps that copies store through
     # maps of loads at coordinates that are not known
     maps_at_unknown_coordinates: set[int] = field(default_factory=set)

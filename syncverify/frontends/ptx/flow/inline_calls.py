@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from syncverify.frontends.ptx.flow.expand import expanded
 from syncverify.frontends.ptx.syntax.nodes import (
@@ -36,7 +37,7 @@ from syncverify.frontends.ptx.syntax.types import width
 
 #: Instructions of a function with all its calls inlined.
 MOST_INSTRUCTIONS = 20_000
-_TYPES = frozenset(f"{kind}{width}" for kind in "busf" for width in (16, 32, 64)) - {"f16"}
+_TYPES = frozenset(f"{kind}{width}" for kind in "busf" for width in (8, 16, 32, 64)) - {"f8", "f16"}
 
 
 class _StaysError(Exception):
@@ -206,13 +207,16 @@ class _Caller:
         values = Reg if i.op == "ld" else Reg | Imm | FloatImm
         if place.coords or not isinstance(value, values):
             raise _StaysError
-        kind = f"b{i.mods[1][1:]}"
-        cell = f"%{cells[place.base.name]}@{place.base.offset + place.offset}"
+        byte = i.mods[1].endswith("8")
+        kind = "b16" if byte else f"b{i.mods[1][1:]}"
+        cell = f"%{cells[place.base.name]}@{place.base.offset + place.offset}{'b' * byte}"
         if self.registers.setdefault(cell, kind) != kind:
             raise _StaysError
         value = _renamed(value, mark, local) if mark else value
         moved = (Reg(cell), value) if i.op == "st" else (value, Reg(cell))
         guard = i.guard if i.guard is None or not mark else Reg(i.guard.name + mark)
+        if byte:
+            return replace(i, **_of_byte(i, value, self.registers), operands=moved, guard=guard)
         mods = (f"f{kind[1:]}" if isinstance(value, FloatImm) else kind,)
         return replace(i, op="mov", mods=mods, operands=moved, guard=guard)
 
@@ -220,6 +224,15 @@ class _Caller:
         """The variables of the function that is being put in, by their own names."""
         return [replace(v, name=v.name.removesuffix(mark)) for v in self.variables
                 if mark and v.name.endswith(mark)]  # fmt: skip
+
+
+def _of_byte(i: Instr, value: Operand, types: Mapping[str, str]) -> dict[str, Any]:
+    """The opcode of what passes a byte: a parameter holds it without its sign, and a load extends it."""
+    if i.op == "st":
+        return {"op": "cvt", "mods": ("u16", "u8")}
+    assert isinstance(value, Reg)
+    sign = "s" if i.mods[1] == "s8" else "u"
+    return {"op": "cvt", "mods": (f"{sign}{width(types[value.name])}", f"{sign}8")}
 
 
 def _items(op: Operand) -> tuple[Operand, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from syncverify.frontends.ptx.flow.control_flow import Flow
+from syncverify.frontends.ptx.flow.graph import jumps_back
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Special
 from syncverify.frontends.ptx.syntax.operands import results, sources
 
@@ -17,6 +18,8 @@ _BRING = frozenset(
     "ld ldu atom shfl vote match redux elect mbarrier bar barrier call multimem ldmatrix wmma tex suld "
     "activemask clusterlaunchcontrol".split()
 )
+#: Special registers that hold another value each time.
+_CLOCKS = ("%clock", "%globaltimer")
 #: Instructions that give an operand back where another one is this number.
 _KEEPS = {"add": 0, "sub": 0, "or": 0, "xor": 0, "shl": 0, "shr": 0, "mul": 1, "div": 1}
 
@@ -37,10 +40,46 @@ def can_end(flow: Flow, blocks: Collection[int]) -> bool:
     return False
 
 
+def endless_loops(flow: Flow) -> list[int]:
+    """The first instructions of loops that nobody leaves who turns once."""
+    heads = {head: loop for head, loop in jumps_back(flow.blocks, flow.idom) if head in flow.reached}
+    return sorted(flow.blocks[h].lo for h, loop in heads.items() if never_ends(flow, h, loop))
+
+
+def never_ends(flow: Flow, head: int, loop: Collection[int]) -> bool:
+    """Whether who turns once in a loop turns for ever: it comes to each exit in every turn, and what an exit
+    asks is made in each turn again of what the loop does not write."""
+    known: dict[int, bool] = {}
+    back = [b for b in loop if head in flow.blocks[b].succ]
+
+    def fixed(name: str, k: int) -> bool:
+        v = flow.versions.read(name, k)
+        if v not in known:
+            known[v] = False  # what it makes itself from turn to turn is not
+            writer = flow.versions.writer[v]
+            outside = flow.versions.block[v] not in loop or flow.versions.is_unset(v)
+            known[v] = outside or (writer >= 0 and made(flow.body[writer], writer))
+        return known[v]
+
+    def made(i: Instr, k: int) -> bool:
+        brings = i.op in _BRING or any(name.startswith(_CLOCKS) for name in _specials(i))
+        return i.guard is None and not brings and all(fixed(x, k) for x in sources(i))
+
+    for b in loop:
+        k = flow.blocks[b].hi - 1
+        last = flow.body[k]
+        if last.op not in ("ret", "exit") and all(s in loop for s in flow.blocks[b].succ):
+            continue
+        each_turn = all(flow.dominates(b, x) for x in back)
+        if not each_turn or last.guard is None or not fixed(last.guard.name, k):
+            return False
+    return True
+
+
 def _changes(register: str, made: dict[str, list[Instr]]) -> bool:
     """Whether a register depends on one that is made of itself, or on what an instruction brings."""
     return any(
-        i.op in _BRING or any(name.startswith("%clock") for name in _specials(i)) or _moves(r, made)
+        i.op in _BRING or any(name.startswith(_CLOCKS) for name in _specials(i)) or _moves(r, made)
         for r in _reached(register, made)
         for i in made.get(r, ())
     )
@@ -79,4 +118,4 @@ def _specials(i: Instr) -> Iterator[str]:
     yield from (o.name for o in i.operands if isinstance(o, Special))
 
 
-__all__ = ["can_end"]
+__all__ = ["can_end", "endless_loops"]

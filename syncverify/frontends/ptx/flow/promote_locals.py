@@ -36,6 +36,7 @@ from syncverify.frontends.ptx.syntax.nodes import (
     Vector,
 )
 from syncverify.frontends.ptx.syntax.operands import registers, results, sources
+from syncverify.frontends.ptx.syntax.pure_operations import KEEPS_ADDRESSES
 from syncverify.frontends.ptx.syntax.types import kind, width
 
 
@@ -201,7 +202,7 @@ class _Tracking:
     def _escapes(self, i: Instr) -> Iterator[str]:
         """The depots that an instruction reaches, or hands on, in a way that is not followed."""
         m = address(i)
-        memory = m is not None or i.op not in _COMPUTES
+        memory = m is not None or i.op not in KEEPS_ADDRESSES
         if not memory:
             return
         at = self.place(i)
@@ -223,14 +224,6 @@ class _Tracking:
         yield from found
         if m is not None and at is None and "local" in i.mods:
             yield from self.depots  # somewhere in local memory
-
-
-#: Instructions whose operands go into their results alone.
-_COMPUTES = frozenset(
-    "abs add addc and bfe bfi bfind brev clz cnot copysign cos cvt cvta div dp2a dp4a ex2 fma isspacep lg2 "
-    "lop3 mad mad24 max min mov mul mul24 neg not or popc prmt rcp rem rsqrt sad selp set setp shf shl shr "
-    "sin slct sqrt sub subc tanh testp xor bra ret exit bar barrier fence membar trap".split()
-)
 
 
 def address(i: Instr) -> Mem | None:

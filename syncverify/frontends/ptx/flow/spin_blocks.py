@@ -15,14 +15,10 @@ from typing import TYPE_CHECKING
 
 from syncverify.frontends.ptx.syntax.nodes import Instr, Mem, Special, Sym
 from syncverify.frontends.ptx.syntax.operands import results, sources
+from syncverify.frontends.ptx.syntax.pure_operations import IN_SPINS
 
 if TYPE_CHECKING:
     from syncverify.frontends.ptx.flow.control_flow import Flow
-
-#: Instructions whose results depend on their operands alone.
-_COMPUTES = frozenset(
-    "mov add sub mul mad shl shr and or xor not selp setp min max bfe bfi lop3 cvt cvta prmt shf".split()
-)
 
 
 def spin_blocks(flow: Flow) -> frozenset[int]:
@@ -56,7 +52,7 @@ def _only_looks(flow: Flow, n: int) -> bool:
 def _plain(i: Instr) -> bool:
     if i.op == "ld" and "param" in i.mods:
         return all(isinstance(op.base, Sym) for op in i.operands if isinstance(op, Mem))
-    return i.op in _COMPUTES and "cc" not in i.mods and not any(isinstance(op, Special) for op in i.operands)
+    return i.op in IN_SPINS and "cc" not in i.mods and not any(isinstance(op, Special) for op in i.operands)
 
 
 def _polls(i: Instr) -> bool:

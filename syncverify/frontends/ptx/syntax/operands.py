@@ -7,6 +7,7 @@ from functools import wraps
 from itertools import chain
 
 from syncverify.frontends.ptx.syntax.nodes import Instr, Mem, Not, Operand, Pair, Reg, Special, Vector
+from syncverify.frontends.ptx.syntax.pure_operations import REPEATABLE
 
 _POLLS = ("mbarrier.test_wait", "mbarrier.try_wait")
 #: Instructions whose first operand is no destination.
@@ -125,11 +126,6 @@ def harmless(i: Instr) -> bool:
     return i.op != "mbarrier" or is_poll(i)
 
 
-#: What computes from its operands alone.
-_COMPUTES = frozenset(
-    "abs add and bfe bfi brev clz cvt cvta fns lop3 mad mad24 max min mov mul mul24 neg not or popc prmt "
-    "rem sad selp set setp shf shl shr slct sub xor".split()
-)
 #: Special registers that stay as they are.
 _PLACES = ("%tid", "%ntid", "%ctaid", "%nctaid", "%laneid", "%cluster")
 
@@ -137,7 +133,7 @@ _PLACES = ("%tid", "%ntid", "%ctaid", "%nctaid", "%laneid", "%cluster")
 def repeats(i: Instr) -> bool:
     """Whether an instruction makes the same of the same registers each time."""
     named = [op for op in i.operands[1:] if isinstance(op, Special)]
-    return i.op in _COMPUTES and all(s.name.startswith(_PLACES) for s in named)
+    return i.op in REPEATABLE and all(s.name.startswith(_PLACES) for s in named)
 
 
 def float_product(i: Instr) -> bool:

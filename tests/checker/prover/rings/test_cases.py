@@ -119,3 +119,13 @@ def test_tiles_whose_steps_differ_between_roles_are_no_protocol() -> None:
     (k,) = parse(text[:at] + text[at:].replace("0..K", "0..(K + 1)", 1), "k.syncir")
     with pytest.raises(OutsideError, match="different numbers or lengths"):
         prove_kernel(k, {})
+
+
+@pytest.mark.parametrize("count", ["32", "N"])
+@pytest.mark.parametrize(("name", "copy"), [("ring", "a[i * 64 : "), ("staged store", "out[i * 64 : ")])
+def test_a_copy_that_names_other_bytes_of_its_tensor_is_not_read(name: str, copy: str, count: str) -> None:
+    text = GOOD[name]
+    assert f"{copy}64]" in text
+    (wrong,) = parse(text.replace(f"{copy}64]", f"{copy}{count}]"), name)
+    with pytest.raises((NotFoundError, OutsideError), match="names others|no number"):
+        prove_kernel(wrong, {})

@@ -26,7 +26,7 @@ def reached(body: str) -> Interval | None:
     """Of ``%r9`` behind a body, where ``%r2`` holds any word."""
     function = parse(kernel(LOAD + body + PROBE)).entries[0]
     k = next(n for n, i in enumerate(function.body) if i.guard is not None and i.guard.name == "%p19")
-    return AddressRanges(Flow(function), {"s": 1024}, SHAPE).reached(k)
+    return AddressRanges(Flow(function), {"s": 1024}, SHAPE).reached(k).places
 
 
 @pytest.mark.parametrize(
@@ -130,6 +130,13 @@ BINS = """.version 8.0
   ret;
 }}
 """
+
+
+def test_an_address_without_a_variable_is_not_assumed_to_be_inside() -> None:
+    text = BINS.format(mask=-1, scale=4)
+    (report,) = syncverify.check(text.replace("mov.u32 %r3, bins;", "mov.u32 %r3, 1024;"))
+    assert report.verdict is Verdict.UNKNOWN
+    assert "no shared variable is in the address" in str(report.reason)
 
 
 @pytest.mark.parametrize(

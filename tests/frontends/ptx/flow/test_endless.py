@@ -64,6 +64,40 @@ def test_a_long_loop_that_ends(tmp_path: Path) -> None:
     assert check(tmp_path, COUNTED, ScopeKind.EXACT).verdict is Verdict.PROVED
 
 
+#: A loop without events, on a register that is written before it, in it or not at all.
+SPIN = """
+    mov.u32 %r1, %tid.x;
+    BEFORE
+    AGAIN:
+    INSIDE
+    @%p1 bra AGAIN;
+    bar.sync 0;
+    ret;
+"""
+ASKS = "setp.eq.u32 %p1, %r1, 7;"
+
+
+@pytest.mark.parametrize(
+    ("before", "inside", "verdict"),
+    [
+        ("", ASKS, Verdict.UNKNOWN),
+        ("", "", Verdict.UNKNOWN),  # nobody writes what decides
+        (ASKS, "", Verdict.UNKNOWN),
+        ("", "mov.u32 %r2, %tid.x; setp.eq.u32 %p1, %r2, 7;", Verdict.UNKNOWN),
+        ("", "mov.u32 %r2, %clock; setp.eq.u32 %p1, %r2, 7;", Verdict.PROVED),
+        ("", ASKS + "add.u32 %r1, %r1, 1;", Verdict.PROVED),
+        ("", ASKS + "mov.u32 %r1, 8;", Verdict.PROVED),  # another value from the second turn on
+        ("setp.eq.u32 %p1, 0, 0;", "mov.pred %p2, %p1; @%p2 setp.eq.u32 %p1, 0, 1;", Verdict.PROVED),
+    ],
+)
+def test_a_loop_without_events_has_to_move_on(
+    tmp_path: Path, before: str, inside: str, verdict: Verdict
+) -> None:
+    body = SPIN.replace("BEFORE", before).replace("INSIDE", inside)
+    for scope in (ScopeKind.EXACT, ScopeKind.ALL):
+        assert check(tmp_path, body, scope).verdict is verdict
+
+
 PLACED = """
     mov.u32 %r1, %ctaid.x;
     mov.u32 %r2, 0;

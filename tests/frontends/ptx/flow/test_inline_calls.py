@@ -119,3 +119,31 @@ def test_what_does_not_fit_is_not_proved(text: str, name: str) -> None:
     """Recursion stays unknown. A part of a parameter is data here, and an execution shows the harm."""
     found = verdict(text, call("%r1", "%r2", name=name) + STORE)
     assert found is (Verdict.UNKNOWN if name == "again" else Verdict.REFUTED)
+
+
+BYTE = """.func (.param .b8 back) low(.param .b8 given)
+{ .reg .b16 %h<3>; .reg .b32 %r<3>;
+  ld.param.s8 %r1, [given]; and.b32 %r2, %r1, 255; cvt.u16.u32 %h1, %r2; st.param.b8 [back], %h1; ret; }
+"""
+
+
+def test_a_byte_passes_without_its_sign() -> None:
+    """Lane t passes t - 128, whose low byte is t + 128 modulo 256: words of their own. t / 2 makes none."""
+    body = """{ .param .b8 a; .param .b8 b; .reg .b16 %h<4>; sub.u32 %r4, GIVEN, 128; cvt.u16.u32 %h1, %r4;
+      st.param.b8 [a], %h1; call (b), low, (a); ld.param.u8 %h2, [b]; cvt.u32.u16 %r2, %h2; }"""
+    assert verdict(BYTE, body.replace("GIVEN", "%r1") + STORE) is Verdict.PROVED
+    halved = "shr.u32 %r5, %r1, 1;" + body.replace("GIVEN", "%r5")
+    assert verdict(BYTE, halved + STORE) is Verdict.REFUTED
+
+
+PAIR = """.func (.param .align 8 .b8 back[8]) both(.param .b32 given)
+{ .reg .b32 %r<3>; .reg .f32 %f<2>; ld.param.b32 %r1, [given]; mov.f32 %f1, 0f00000000; mov.b32 %r2, %f1;
+  st.param.v2.b32 [back], {%r2, %r1}; ret; }
+"""
+
+
+def test_a_vector_passes_part_by_part() -> None:
+    body = """{{ .param .b32 a; .param .align 8 .b8 b[8]; st.param.b32 [a], {0}; call (b), both, (a);
+      ld.param.v2.b32 {{%r6, %r2}}, [b]; }}"""
+    assert verdict(PAIR, body.format("%r1") + STORE) is Verdict.PROVED
+    assert verdict(PAIR, "shr.u32 %r5, %r1, 1;" + body.format("%r5") + STORE) is Verdict.REFUTED

@@ -106,6 +106,12 @@ def test_a_box_is_what_its_phase_expects(check: Check) -> None:
     assert report["assumptions"] == [f"box of tensor map 0 is 2048 bytes: from expect_tx, line {line}"]
 
 
+def test_a_map_at_an_address_that_nobody_wrote_is_none(check: Check) -> None:
+    status, report = check(ONE.replace("mov.b64 %rd10, a;", ""))
+    assert (status, report["verdict"]) == (3, "unknown")
+    assert "never written" in report["reason"]
+
+
 def test_nothing_is_inferred_if_the_caller_says_so(check: Check) -> None:
     status, report = check(ONE, LAUNCH, "--no-infer")
     assert (status, report["verdict"], report["assumptions"]) == (3, "unknown", [])

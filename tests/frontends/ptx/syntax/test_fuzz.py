@@ -37,18 +37,7 @@ def test_every_prefix(path: Path):
 CORPUS = sorted((Path(__file__).parents[4] / "corpus" / "ptx").glob("*.good.ptx"))
 
 
-#: A size that is open forks for each lane where an address is computed from a register that nobody writes.
-FORKS = [
-    pytest.mark.slow,
-    pytest.mark.xfail(strict=True, raises=fuzz_ptx.Overrun, reason="takes minutes where a size is open"),
-]
-
-
-@pytest.mark.parametrize(
-    "path",
-    [pytest.param(p, marks=FORKS if p.name == "histogram.good.ptx" else ()) for p in CORPUS[::4]],
-    ids=lambda p: p.name,
-)
+@pytest.mark.parametrize("path", CORPUS[::4], ids=lambda p: p.name)
 def test_mutants_have_a_verdict_or_an_error(path: Path, tmp_path: Path):
     data = path.read_bytes()
     for seed in range(10):

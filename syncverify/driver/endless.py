@@ -1,0 +1,35 @@
+"""Proofs of kernels with a loop that nobody leaves who turns once in it: they are none.
+
+A loop without events is not followed, and one of data is run once: that loops end is assumed. Where nothing
+can change that would end one, the assumption is not taken. Findings stay: they come before, or beside it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from syncverify.base.diagnostics import Diagnostic, KernelReport, Severity, Verdict
+from syncverify.base.reason import Cause, Reason
+from syncverify.driver.ptx_task import CheckTask
+from syncverify.frontends.ptx.flow.control_flow import Flow
+from syncverify.frontends.ptx.flow.progress import endless_loops
+
+
+def with_loops_that_end(k: CheckTask, report: KernelReport) -> KernelReport:
+    """The report, or no proof where a loop of the kernel never ends."""
+    if report.verdict is not Verdict.PROVED:
+        return report
+    found = endless_loops(Flow(k.function))
+    if not found:
+        return report
+    span = k.module.span(k.function.body[found[0]])
+    reason = Reason(
+        f"{span}: who turns once in this loop turns for ever: nothing in it changes", Cause.UNDECIDED
+    )
+    note = Diagnostic("SV902", Severity.WARNING, reason, span)
+    return replace(
+        report, verdict=Verdict.UNKNOWN, reason=reason, proof=None, diagnostics=(note, *report.diagnostics)
+    )
+
+
+__all__ = ["with_loops_that_end"]
