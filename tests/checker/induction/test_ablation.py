@@ -14,6 +14,8 @@ from tests.checker.induction.switches import COMPILED_SWITCHES, SWITCHES
 
 #: These are tried in every run.
 QUICK = ("parities follow turns", "four warps execute a wgmma", "registers of the tensor core")
+#: Takes twenty seconds.
+LONG = "a loop that ends where its counter is a number begins below it"
 
 
 @pytest.mark.parametrize(
@@ -30,7 +32,9 @@ def test_a_rule_that_is_off_lets_a_wrong_kernel_in(rule: str, monkeypatch: pytes
     assert let_in.accepted, let_in
 
 
-@pytest.mark.parametrize("rule", COMPILED_SWITCHES)
+@pytest.mark.parametrize(
+    "rule", [pytest.param(x, marks=[pytest.mark.slow] if x == LONG else []) for x in COMPILED_SWITCHES]
+)
 def test_a_rule_that_is_off_lets_a_wrong_compiled_kernel_in(
     rule: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
