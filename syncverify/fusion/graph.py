@@ -396,7 +396,7 @@ class _Taken:
         self.known = node.op == "input" and trace.inputs[node.name].dtype in INDEX_DTYPES
 
     def of(self, i: int) -> int | None:
-        """The expression that stands for one of whole rows; None where there is none."""
+        """The expression of one element in place of one of whole rows; None where there is none."""
         if i not in self.found:
             self.found[i] = self._made(i) if self.known else None
         return self.found[i]
