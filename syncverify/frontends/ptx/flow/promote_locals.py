@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 
 from syncverify.frontends.ptx.flow.expand import expanded
 from syncverify.frontends.ptx.syntax.nodes import (
@@ -128,15 +129,19 @@ class _Tracking:
         fits = at.generic != ("local" in i.mods) and set(i.mods[:-1]) <= _PLAIN and width(i.mods[-1]) <= 64
         return replace(at, offset=at.offset + m.offset) if fits else None
 
-    def cells(self, i: Instr) -> list[tuple[Cell, Operand]]:
-        """The cells of a plain access, each with its register; none where the depot or a cell is memory."""
+    def parts(self, i: Instr) -> list[tuple[Cell, Operand]]:
+        """What a plain access touches, each part with its register; none where the depot is memory."""
         at = self.place(i)
         if at is None or at.depot in self.memory:
             return []
         value = i.operands[0 if i.op == "ld" else 1]
         items = value.items if isinstance(value, Vector) else (value,)
         size = width(i.mods[-1]) // 8
-        found = [(Cell(at.depot, at.offset + size * n, size), x) for n, x in enumerate(items)]
+        return [(Cell(at.depot, at.offset + size * n, size), x) for n, x in enumerate(items)]
+
+    def cells(self, i: Instr) -> list[tuple[Cell, Operand]]:
+        """The same of an access whose parts are all registers; else none: it stays as it is."""
+        found = self.parts(i)
         return [] if any(c in self.memory for c, _ in found) else found
 
     def _written(self, i: Instr) -> Iterator[tuple[str | Cell, Value]]:
@@ -181,23 +186,22 @@ class _Tracking:
         return Derived(frozenset({at.depot}) | self.depots_of(self.of(step) if step is not None else CLEAN))
 
     def not_followed(self) -> Iterator[str | Cell]:
-        """Depots of which an address goes where it is not followed, and cells that overlap others."""
-        used: set[Cell] = set()
+        """Depots of which an address goes where it is not followed, and cells that cannot be registers: they
+        overlap others, or an access that stays touches them."""
+        groups: dict[str, set[Cell]] = {}
         for i in self.function.body:
-            cells = self.cells(i)
-            used.update(c for c, _ in cells)
-            if not cells:
+            touched = [c for c, _ in self.parts(i)]
+            for c in touched:
+                groups.setdefault(c.depot, set()).add(c)
+            if not self.cells(i):
+                yield from touched
                 yield from self._escapes(i)
-        groups: dict[str, list[Cell]] = {}
-        for c in used:
-            groups.setdefault(c.depot, []).append(c)
         for group in groups.values():
-            group.sort(key=lambda c: (c.offset, c.size))
-            for n, c in enumerate(group):
-                later = [d for d in group[n + 1 : n + 9] if c.overlaps(d)]
-                if later:
-                    yield c
-                    yield from later
+            by_place = sorted(group, key=lambda c: (c.offset, c.size))
+            for n, c in enumerate(by_place):
+                later = takewhile(lambda d, c=c: d.overlaps(c), by_place[n + 1 :])  # type: ignore[misc]
+                for d in later:
+                    yield from (c, d)
 
     def _escapes(self, i: Instr) -> Iterator[str]:
         """The depots that an instruction reaches, or hands on, in a way that is not followed."""

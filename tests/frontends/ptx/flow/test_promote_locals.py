@@ -62,6 +62,17 @@ def test_cells_that_overlap_stay_and_others_do_not() -> None:
     assert left(body) == ["st.u64", "st.u32"]
 
 
+def test_what_an_access_touches_that_stays_is_memory_for_all() -> None:
+    """The pair is no two registers, as its second word overlaps others: nor is its first word one."""
+    body = "st.u32 [%SP+8], %r1; ld.v2.u32 {%r2, %r3}, [%SP+8]; st.u64 [%SP+12], 0; st.u32 [%SP], 1;"
+    assert left(body) == ["st.u32", "ld.v2.u32", "st.u64"]
+
+
+def test_a_word_overlaps_each_of_its_bytes() -> None:
+    words = "".join(f"st.u8 [%SP+{n}], %h1; st.u16 [%SP+{n}], %h1; " for n in range(8))
+    assert len(left(f"st.u64 [%SP], 0; {words}")) == 17
+
+
 def test_narrow_values_are_cut_and_extended() -> None:
     """300 is 44 in a byte, and 200 is -56."""
     body = "mov.u16 %h1, 300; st.u8 [%SP], %h1; ld.s8 %r2, [%SP]; ld.u8 %h2, [%SP]; st.u32 [%SP+4], %rd1;"
