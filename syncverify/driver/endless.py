@@ -24,7 +24,7 @@ def with_loops_that_end(k: CheckTask, report: KernelReport) -> KernelReport:
         return report
     span = k.module.span(k.function.body[found[0]])
     reason = Reason(
-        f"{span}: who turns once in this loop turns for ever: nothing in it changes", Cause.UNDECIDED
+        f"{span}: who turns once in this loop turns for ever: it takes no exit", Cause.UNDECIDED
     )
     note = Diagnostic("SV902", Severity.WARNING, reason, span)
     return replace(
