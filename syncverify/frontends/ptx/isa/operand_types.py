@@ -1,8 +1,8 @@
 """Whether operands fit a row: their number, their kinds and the types of registers (PTX ISA, operand types).
 
 A type of bits fits every register of its width, integers of one width fit each other, floats only floats.
-Packed types, bf16 and tf32 fit registers of bits alone, or of their own type; ``b16x1`` and ``b32x1`` in a row
-mean bits alone. What these types and f16 take is in registers: never a constant.
+Packed types, bf16 and tf32 fit registers of bits alone, or of their own type; ``b16x1`` and ``b32x1`` mean
+bits alone. What these types and f16 take is in registers: never a constant.
 Loads, stores and conversions also take wider registers (PTX ISA, operand size exceeding instruction type
 size).
 """
