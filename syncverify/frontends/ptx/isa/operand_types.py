@@ -1,6 +1,8 @@
 """Whether operands fit a row: their number, their kinds and the types of registers (PTX ISA, operand types).
 
 A type of bits fits every register of its width, integers of one width fit each other, floats only floats.
+Packed types, bf16 and tf32 fit registers of bits alone, or of their own type; ``b16x1`` and ``b32x1`` mean
+bits alone. What these types and f16 take is in registers: never a constant.
 Loads, stores and conversions also take wider registers (PTX ISA, operand size exceeding instruction type
 size).
 """
@@ -141,9 +143,9 @@ def _source(o: Operand, type_: str, wider: bool, registers: Mapping[str, str]) -
         case Reg(name):
             return agrees(type_, registers[name], wider)
         case Imm():
-            return type_ not in ("f32", "f64")
+            return type_ in ("a", "pred") or (_family(type_) != "f" and "x" not in type_)
         case FloatImm():
-            return type_[0] not in "us"
+            return type_[0] not in "us" and "x" not in type_ and type_ not in ("f16", "bf16")
         case Special(name):
             bits = 64 if name.startswith(_WIDE_SPECIALS) else 32
             return _family(type_) != "f" and (width(type_) == bits or type_ == "a")
@@ -183,6 +185,8 @@ def agrees(type_: str, register: str, wider: bool = False) -> bool:
         return False
     if register[0] == "b" and register[1:2].isdigit():
         return True
+    if "x" in type_ or type_ in ("bf16", "tf32"):
+        return register == type_
     kind, other = _family(type_), _family(register)
     if mine != theirs:
         return kind != "f" and other != "f"
