@@ -1,6 +1,7 @@
 """Single mutations of real kernels: verdicts, replays of what is refuted, executions of what is proved.
 
-    python benchmarks/checker/real_mutants.py --count 2500 --seed 7 [--kernels 80] [--jobs 16] [--rows FILE] [--out FILE]
+    python benchmarks/checker/real_mutants.py --count 2500 --seed 7 [--kernels 80] [--jobs 16]
+        [--apart-from SEED] [--rows FILE] [--out FILE]
 
 A mutation changes one instruction that synchronizes, moves data by an engine, or leads there: it is deleted,
 or a parity, count, byte count, mask, address, width, descriptor, register count, scope or guard of it is

@@ -45,7 +45,7 @@ class NamedBarrier:
         self.marked.discard(warp)
         del self.arrived[warp]
 
-    def leave(self, warp: int, live: int, gone: int) -> bool:
+    def leave(self, warp: int, live: int, gone: int = 0) -> bool:
         """Lanes of a warp exit; true if those that arrived before now complete the generation. ``gone``: as
         in ``arrive``, counted now, for whole warps may have left since."""
         self.gone = gone if self.whole else 0

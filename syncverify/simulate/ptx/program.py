@@ -64,6 +64,11 @@ _REGISTERS_ONLY = frozenset(
 )
 
 
+def _own_memory(i: Instr) -> bool:
+    """An access to local memory, by its text."""
+    return i.op in ("ld", "st") and "local" in i.mods
+
+
 @dataclass(eq=False)
 class Compiled:
     """A function ready to run. ``fills``: slots whose contents depend on the warp."""
@@ -81,10 +86,10 @@ class Compiled:
     joins: dict[int, int]  # conditional branch -> where its lanes meet again
 
     def ends_at(self, pc: int) -> bool:
-        """Whether nothing is left to do at an instruction but to leave: registers may still change, which
-        nobody reads any more."""
+        """Whether nothing is left to do at an instruction but to leave: registers and local memory may still
+        change, which nobody reads any more."""
         body = self.function.body
-        while pc < len(body) and body[pc].op in _REGISTERS_ONLY:
+        while pc < len(body) and (body[pc].op in _REGISTERS_ONLY or _own_memory(body[pc])):
             pc += 1
         return pc >= len(body) or (body[pc].op in ("ret", "exit") and body[pc].guard is None)
 
