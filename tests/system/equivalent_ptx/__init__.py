@@ -393,8 +393,8 @@ def dead_code(s: Statement, names: Names) -> list[str] | None:
     ]
 
 
-# Operands through local memory and functions, in pairs and in parts. ``a``: the place of the depot, ``r``: what
-# goes through it, ``x`` another word, ``to`` where it comes back.
+# Operands through local memory and functions, in pairs and in parts. ``a`` is the place of the depot,
+# ``r`` goes through it, ``x`` is another word, ``to`` is where it comes back.
 
 
 def _pair(a: str, r: str, x: str, to: str, names: Names) -> list[str]:
