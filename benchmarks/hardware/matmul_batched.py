@@ -4,8 +4,8 @@
 
 Shapes are drawn log-uniformly (2 to 512 matrices, M 16 to 4096, N 64 to 4096, K 32 to 4096, all layouts,
 three in five multiples of 64); a seed names them for ever. A pool of processes proves what each call will
-run. ``--others`` times so many other schedules of the menu beside it, compiled and compared with torch.bmm but not
-proved. How a time is taken is told in matmul_random.py.
+run. ``--others`` times so many other schedules of the menu beside it, compiled and compared with
+torch.bmm but not proved. How a time is taken is told in matmul_random.py.
 """
 
 from __future__ import annotations
