@@ -155,8 +155,8 @@ def _by_columns(problem: Problem, schedule: Schedule) -> Stmt:
         body.append(For("h", Int(0), Int(2), Int(1), (columns,), unroll=2))
     for o in problem.epilogue.outputs:
         for block in range(schedule.rows // PANEL):
-            place = Var("col") + Var("p") * width, plus(own_row(schedule), block * PANEL)
-            at = batch.at(problem, *place)
+            column = Var("col") + Var("p") * width
+            at = batch.at(problem, column, plus(own_row(schedule), block * PANEL))
             body.append(TmaStore(output_map(o.name), at, Region(f"{o.name}_tile", (Var("wg"), Int(block)))))
     return For("p", Int(0), Int(parts), Int(1), tuple(body), unroll=parts)
 
