@@ -189,7 +189,7 @@ class Problem:
 
 
 def product(
-    dtype: str = "bf16", layout: str = "KK", name: str = "matmul", out: str = "", batched: bool = False
+    dtype: str = "bf16", layout: str = "KK", name: str = "matmul", out: str = "", *, batched: bool = False
 ) -> Problem:
     """The plain product, rounded to the type ``out``: what is usual for factors of that type."""
 
