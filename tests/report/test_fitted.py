@@ -11,14 +11,26 @@ from syncverify.report.text import colored
 @pytest.mark.parametrize(
     ("line", "shown"),
     [
-        ("error[SV1]: one two three four five six seven eight", ["error[SV1]: one two three four five six", "  seven eight"]),
-        ("   = note: one two three four five six seven", ["   = note: one two three four five six", "           seven"]),
+        (
+            "error[SV1]: one two three four five six seven eight",
+            ["error[SV1]: one two three four five six", "  seven eight"],
+        ),
+        (
+            "   = note: one two three four five six seven",
+            ["   = note: one two three four five six", "           seven"],
+        ),
         ("12 |   x = " + "a" * 37 + ";", ["12 |   x = " + "a" * 28 + "…"]),
-        ("   |   ^^^^^^^^^^ it waits for ever for phase one", ["   |   ^^^^^^^^^^", "   |     it waits for ever for phase one"]),
-        ("     + wait(&full[s], (r / STAGES + 1) & 1, 0, 0);", ["     + wait(&full[s], (r / STAGES + 1) & 1, 0, 0);"]),
+        (
+            "   |   ^^^^^^^^^^ it waits for ever for phase one",
+            ["   |   ^^^^^^^^^^", "   |     it waits for ever for phase one"],
+        ),
+        (
+            "     + wait(&full[s], (r / STAGES + 1) & 1, 0, 0);",
+            ["     + wait(&full[s], (r / STAGES + 1) & 1, 0, 0);"],
+        ),
         ("a word of " + "w" * 50, ["a word of", "  " + "w" * 50]),
     ],
-)  # fmt: skip
+)
 def test_a_line_in_forty_characters(line: str, shown: list[str]) -> None:
     assert list(fitted([line], 40)) == shown
 
