@@ -150,9 +150,7 @@ class Graph:
             raise RejectedError("no program order between these")
         return [*lexicographic(self.position(a), self.position(b), level), *self.exists(b)]
 
-    def hop(
-        self, a: Step, b: Step, how: How, reach: Level, causal: bool
-    ) -> tuple[list[Term], Level]:
+    def hop(self, a: Step, b: Step, how: How, reach: Level, causal: bool) -> tuple[list[Term], Level]:
         """When the hop is an edge, and which threads of the role of ``b`` it reaches.
 
         ``reach``: the threads of the role of ``a`` that the path holds for: those in one unit with the thread
