@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from syncverify.checker.induction import assemble, program, read, slots
+from syncverify.checker.induction import assemble, event_operations, program, read, slots
 from syncverify.checker.kernel import hops
 from syncverify.model.events import Ev
 from tests.checker.induction.bases import BEGUN, COMPILED, ENDED, IR, LOADED, STORED, WRAPPED, changed
@@ -100,8 +100,8 @@ def _apart(accesses: Any, steps: Any) -> list[Any]:
 
 
 def _any_memory(real: Any) -> Any:
-    def access(self: Any, c: Any, fps: Any, block: int | None = None) -> Any:
-        return real(self, c, fps, self.info.footprints[next(iter(fps.values()))].memory)
+    def access(info: Any, c: Any, fps: Any, block: int | None = None) -> Any:
+        return real(info, c, fps, info.footprints[next(iter(fps.values()))].memory)
 
     return access
 
@@ -181,7 +181,7 @@ SWITCHES: dict[str, Switch] = {
         {"N": 5},
     ),
     "accesses are to the memory of the own block": Switch(
-        lambda patch: patch.setattr(assemble.Assembly, "access", _any_memory(assemble.Assembly.access)),
+        _set(event_operations, "access", _any_memory(event_operations.access)),
         (RED / "remote_write_before_start.bad.syncir").read_text("utf-8"),
     ),
     "no access touches a barrier": Switch(
@@ -197,7 +197,7 @@ SWITCHES: dict[str, Switch] = {
         (CORPUS / "rulebook/E35_accumulator_read_in_flight.bad.syncir").read_text("utf-8"),
     ),
     "setmaxnreg goes in its own direction": Switch(
-        _set(assemble, "legal_request", lambda *_: True),
+        _set(event_operations, "legal_request", lambda *_: True),
         (CORPUS / "rulebook/E63_setmaxnreg_wrong_direction.bad.syncir").read_text("utf-8"),
         slow=True,
     ),
