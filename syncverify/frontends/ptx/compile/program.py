@@ -101,17 +101,20 @@ class Program(Plan):
             return self
         made = self._havocked()
         made.renews = False
-        made._write(self.slice, self.sized, self)
-        return made
+        return self._made(made, self.slice)
 
     def along(self, stops: frozenset[int]) -> Program:
         """The same for agents that do not come to some blocks; one that does splits into one part."""
         made = self._alongs.get(stops)
         if made is None:
             made = self._alongs[stops] = self._havocked()
-            needed = made._without(stops)
-            made._write(needed, self.sized, self)
+            self._made(made, made._without(stops))
         return made
+
+    def _made(self, other: Program, needed: Slice) -> Program:
+        """Another program of the function, with what it needs compiled."""
+        other._write(needed, self.sized, self)
+        return other
 
     @cached_property
     def _alongs(self) -> dict[frozenset[int], Program]:
