@@ -224,9 +224,9 @@ class Steps:
             known = self.memo[key] = self._after(step, k)
         return known
 
-    def hop(self, a: Step, b: Step, how: How, kind: tuple[Level, bool, bool]) -> _Needs:
-        """What the kernel says of a hop; None where there is none. ``kind``: whom the path reaches before, and
-        whether it is the first hop, and has to make accesses visible.
+    def hop(self, a: Step, b: Step, how: How, kind: tuple[Level, bool]) -> _Needs:
+        """What the kernel says of a hop; None where there is none. ``kind``: whom the path reaches before,
+        and whether the hop has to make accesses visible.
         """
         key = (a, b, how, kind)
         if key not in self.memo:
@@ -424,7 +424,7 @@ class PathSearch:
             return (m, reach) if m else None
         if self.goal.demand.causal and not self.g.hands_on(self.goal.start, a, how):
             return None
-        found = self.steps.hop(a, b, how, (reach, not hops, self._causal(a, b, how, hops)))
+        found = self.steps.hop(a, b, how, (reach, self._causal(a, b, how, hops)))
         if found is None:
             return None
         needs, reach = found

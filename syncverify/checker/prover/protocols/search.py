@@ -47,7 +47,7 @@ MOST_NODES, DEEPEST = 300, 10
 #: Samples of one obligation.
 MOST_SAMPLES = 48
 #: Times the samples of one obligation that are found before some are drawn.
-ENOUGH = 4
+ENOUGH = 8
 
 Wrap = Callable[[Tree], Tree]
 _Done = frozenset[object]
