@@ -67,9 +67,9 @@ def check(
     for open sizes, as ``--param``. ``kernel``: only kernels of this name; ``*`` and ``?`` match. ``scope``:
     ``all`` for every size that is open, ``exact`` for given and default values alone. ``timeout`` in seconds
     and ``max_memory`` in MiB bound each kernel; 0: no end, and no ``max_memory``: three quarters of the
-    machine's. ``require``: the small trusted kernel is asked about every proof, and ``accepted_by`` of a report
-    says whether it accepted. ``replay``: refutations of PTX and CUDA are replayed on the second reader; what it
-    executes without harm is ``unknown``.
+    machine's. ``require``: the small trusted kernel is asked about every proof, and ``accepted_by`` of a
+    report says whether it accepted. ``replay``: refutations of PTX and CUDA are replayed on the second
+    reader; what it executes without harm is ``unknown``.
 
     Raises InputError for input that nobody can use; a fault of the tool is a report (SV906).
     """
