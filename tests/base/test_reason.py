@@ -84,9 +84,9 @@ E: ret;
     ("line", "block", "kind"),
     [
         ("", "", "missing-fact"),
-        ("ld.volatile.global.u32 %r0, [%rd0]; add.u32 %r1, %r1, %laneid;", ".reqntid 32", "data"),
+        ("ld.volatile.global.u32 %r0, [%rd0];", ".reqntid 32", "data"),
         pytest.param(
-            "ld.global.u32 %r0, [%rd0]; add.u32 %r1, %r1, %laneid;",
+            "ld.global.u32 %r0, [%rd0]; mov.u32 %r1, %laneid;",
             ".reqntid 32",
             "global-data",
             marks=pytest.mark.slow,
