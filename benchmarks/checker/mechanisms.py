@@ -111,7 +111,8 @@ def forked(ask: Callable[[], Row], seconds: int, off: tuple[Off, ...] = ()) -> R
     with os.fdopen(read) as pipe:
         said = pipe.read()
     os.waitpid(child, 0)
-    return json.loads(said) if said else {"proved": False, "why": "limit"}
+    answered: Row = json.loads(said) if said else {"proved": False, "why": "limit"}
+    return answered
 
 
 def product_of(name: str) -> Kernel:
@@ -142,7 +143,7 @@ def sources(group: str, many: int, seed: int, most: float) -> Iterator[tuple[str
 def accepted(group: str, label: str) -> bool:
     """Whether the kernel accepts a proof of it."""
     if group == "products":
-        return of_kernel(product_of(label), "ir", str)[0]["answer"] == "accepted"
+        return bool(of_kernel(product_of(label), "ir", str)[0]["answer"] == "accepted")
     rows = next(x for x in items(group, False) if x.label == label).rows()
     return bool(rows) and all(r["answer"] == "accepted" for r in rows)
 
