@@ -99,6 +99,7 @@ def test_what_changes_an_argument_stays_behind_its_readers() -> None:
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("SYNCVERIFY_CACHE", str(tmp_path))
     monkeypatch.setattr(choice, "_FOUND", {})
+    monkeypatch.setattr(trials, "_LEAST_SECONDS", 60.0)
     return tmp_path / "torch-choices"
 
 
