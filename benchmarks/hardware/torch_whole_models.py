@@ -8,7 +8,7 @@ is measured: one compiles with Inductor, one with this backend, with empty cache
 both, shows what another process compiles, and times both in alternation. While one runs, the next loads its
 model. A process that takes longer than ``--limit`` is ended. After ``--seconds`` nothing is begun.
 
-DIR/rows.jsonl gets a line of each process when it ends; ``seconds`` in it says where they went. Compilation is
+DIR/rows.jsonl gets a line of each process when it ends; ``seconds`` in it: where they went. Compilation is
 that of a first training step and a first forward pass. Times are medians, in milliseconds by events of the
 GPU, two rounds. ``share``: the part of the GPU's time in kernels that were proved. ``--exact``: loss and
 gradients beside the same model in float64, else beside eager torch. On a CPU (``--runner reference``) models
@@ -186,6 +186,8 @@ class Case:
         if not exact:
             return loss, gradients, {}
         wide = copy.deepcopy(self.model).double()
+        if hasattr(wide, "set_experts_implementation"):  # grouped products know no float64
+            wide.set_experts_implementation("eager")
         if wide.supports_gradient_checkpointing:
             wide.gradient_checkpointing_enable()
         found = self.step(wide, wide), self.gradients(wide)

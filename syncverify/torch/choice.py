@@ -24,6 +24,7 @@ from torch.fx import GraphModule
 from syncverify.base.cache_dir import Store, default_root, digest
 from syncverify.codegen.cache import tool_fingerprint
 from syncverify.torch.deferred import deferred
+from syncverify.torch.dims import UnfitError
 from syncverify.torch.region import Group, factors, outputs_of, size_of, value_of
 
 log = logging.getLogger("syncverify.torch")
@@ -162,7 +163,7 @@ def timed(runs: Sequence[Run], arguments: Sequence[Any], device: torch.device) -
 def real(device: torch.device) -> Iterator[None]:
     """Tensors with elements, in the middle of a compilation; the caller's random numbers stay as they are.
 
-    Raises SlowerError where something goes wrong, such as too little memory.
+    Raises SlowerError where something goes wrong, such as too little memory; the log says it once.
     """
     from torch._subclasses.fake_tensor import unset_fake_temporarily
 
@@ -173,7 +174,9 @@ def real(device: torch.device) -> Iterator[None]:
             torch.random.fork_rng(devices),
         ):  # fmt: skip
             yield
-    except (RuntimeError, TypeError, NotImplementedError) as e:
+    except (SlowerError, UnfitError):
+        raise
+    except Exception as e:  # of Inductor, its compilers and the GPU, whatever they raise
         _warn(f"{type(e).__name__}: {e}")
         raise SlowerError(f"it could not be timed: {e}") from e
 

@@ -6,7 +6,8 @@ import logging
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -43,11 +44,13 @@ log = logging.getLogger("syncverify.torch")
 
 #: Seconds that trials of a graph may take: some, and some for each node, a quarter of what Inductor takes for
 #: it; and what they may take of any graph.
-_LEAST_SECONDS, _SECONDS, _SECONDS_OF_A_NODE = 2.0, 0.5, 0.0025
+_LEAST_SECONDS, _SECONDS, _SECONDS_OF_A_NODE = 2.0, 0.5, 0.003
 #: Seconds for products alone whose groups were not taken. Nothing is compiled for them.
 ALONE_SECONDS = 1.0
 #: Trials that Inductor's processes compile kernels for at a time.
 _BEGUN = 4
+#: Devices that a program was compiled for in this process.
+_LOADED: set[torch.device] = set()
 #: Seconds after which trials see again whether a proof has come.
 _SLICE = 0.2
 
@@ -116,7 +119,8 @@ def faster(
     fresh, known = _remembered(trials.values())
     begin_proofs([c for t in (*fresh, *known) for c in t.wanted], runner)
     tried = _Tried(left, runner)
-    tried.now(sorted(fresh, key=lambda t: not t.of_a_library))  # those first that compile nothing
+    tried.now([t for t in fresh if t.of_a_library])  # those first that compile nothing
+    tried.now([t for t in fresh if not t.of_a_library])
     prove_ahead([c for t in known for c in t.wanted], runner)
     tried.later([t for t in fresh if t.plain is not None])
     return _taken(trials, placed)
@@ -128,7 +132,10 @@ def _seconds_of(module: GraphModule) -> float:
 
 def promising(module: GraphModule, candidates: Sequence[Candidate], runner: Runner) -> list[Candidate]:
     """The candidates that would be tried, those that may gain most first."""
-    trials, _ = _trials(module, candidates, runner)
+    try:
+        trials, _ = _trials(module, candidates, runner)
+    except SlowerError:
+        return []
     return [c for t in trials.values() if not t.why_not for c in t.members]
 
 
@@ -178,7 +185,7 @@ class _Tried:
         while waiting or begun:
             if waiting and len(begun) < _BEGUN:
                 trial = waiting.popleft()
-                if self._attempt(trial, _begin_plain):
+                if self._attempt(trial, self._begin_plain):
                     begun.append((trial, _time_plain))
                 continue
             trial, step = begun.popleft()
@@ -202,6 +209,15 @@ class _Tried:
 
     def _proved(self, trial: _Trial) -> bool:
         return not prove_ahead(trial.members, self.runner, 0.0)
+
+    def _begin_plain(self, trial: _Trial) -> None:
+        """The first program of a process does not count: it loads what Inductor needs in any case."""
+        if trial.of_a_library or trial.device in _LOADED:
+            _begin_plain(trial)
+            return
+        with self.left.free():
+            _begin_plain(trial)
+        _LOADED.add(trial.device)
 
     def _begin_kernels(self, trial: _Trial) -> None:
         _begin_kernels(trial, self.runner)
@@ -227,6 +243,13 @@ class _Budget:
 
     def seconds(self) -> float:
         return max(0.0, self._until - time.monotonic())
+
+    @contextmanager
+    def free(self) -> Iterator[None]:
+        """What is done here does not count."""
+        began = time.monotonic()
+        yield
+        self._until += time.monotonic() - began
 
 
 def _trials(
@@ -263,8 +286,10 @@ def _trial(module: GraphModule, context: Context, members: list[Candidate], runn
 
 def _begin_plain(trial: _Trial) -> None:
     """Lets Inductor compile a context."""
-    plain = library_call(trial.members[0]) if trial.of_a_library else None
-    trial.plain = plain or compiled(trial.nodes, trial.arguments, trial.device)
+    if trial.of_a_library:
+        trial.plain = library_call(trial.members[0])
+    else:
+        trial.plain = compiled(trial.nodes, trial.arguments, trial.device)
 
 
 def _time_plain(trial: _Trial) -> None:

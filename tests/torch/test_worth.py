@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,9 @@ class Seconds:
 
     def __init__(self, left: list[float]) -> None:
         self.left = left
+
+    def free(self) -> Any:
+        return nullcontext()
 
     def seconds(self) -> float:
         return self.left.pop(0) if self.left else 0.0
