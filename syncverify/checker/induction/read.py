@@ -15,11 +15,20 @@ from typing import Any
 from syncverify.checker.induction.claims import Claim, Form, G, H, Header, K, Lanes, P
 from syncverify.checker.induction.operations import essence, operand_key, own
 from syncverify.checker.induction.quotients import unnamed
-from syncverify.checker.induction.stepping import Decision, Leaf, NotReadError, SizeCaseError, leaves, resolve
+from syncverify.checker.induction.stepping import (
+    Decision,
+    Leaf,
+    NotReadError,
+    SizeCaseError,
+    called,
+    leaves,
+    registers,
+    resolve,
+)
 from syncverify.checker.induction.strides import MOVING, TURNS, Stride, Turns, noted
 from syncverify.checker.kernel.linear import ZERO, Term, apply, num, var
 from syncverify.checker.kernel.protocol import N, U
-from syncverify.model.events import Ev, Event
+from syncverify.model.events import LANES_APART, Ev, Event
 from syncverify.symbolic.context import AffineTerm as Value
 from syncverify.symbolic.context import SymbolicContext
 from syncverify.symbolic.inequalities import Parts, negated
@@ -279,9 +288,12 @@ class Reader:
             path.assume(*self.space.of(x))
         agent = template.agent.fork()
         for slot, old in agent.live().items():
-            form = instead.get(slot) or header.form(residue, slot)
-            if form is not None and self.followed(header, slot, form):
-                name = self.moving(header, slot)
+            if _apart(slot):
+                continue  # every arrival has the same
+            register = called(agent, slot)
+            form = instead.get(register) or header.form(residue, register)
+            if form is not None and self.followed(header, register, form):
+                name = self.moving(header, register)
                 agent.put(slot, self.atoms[name] if form.moves else self.begin(name))
             elif form is None or form.any:
                 agent.put(slot, self.unknown(agent, slot, old))
@@ -311,7 +323,7 @@ class Reader:
         resolve(self.space, agent)
         if agent.point() != template.agent.point():
             raise NotReadError("a loop is come to in different ways")
-        live, first = agent.live(), template.agent.live()
+        live, first = registers(agent), registers(template.agent)
         if live.keys() != first.keys():
             raise NotReadError("a loop is come to with other registers")
         residue = (self.residue(steps, self.claim.steps), self.residue(tile, self.claim.tiles))
@@ -328,6 +340,10 @@ class Reader:
         if others and all(s in live and meets(f, live[s]) for s, f in others.items()):
             live = {s: x for s, x in live.items() if s not in others}
         for slot, value in live.items():
+            if _apart(slot):
+                if value != first[slot]:
+                    raise NotReadError("lanes are apart by other numbers in another turn")
+                continue
             form = header.form(residue, slot)
             if form is not None and self.followed(header, slot, form, value):
                 self.follow(leaf, self.moving(header, slot), value, keeps=form.kept)
@@ -786,7 +802,7 @@ class Reader:
     def trip(self, leaf: Leaf, inner: Header, r: Residue, n: Any) -> Any:
         """The trip count that a register holds where the inner loop is entered; None where none does."""
         forms = inner.forms.get(r, {})
-        for slot, value in leaf.agent.live().items():
+        for slot, value in registers(leaf.agent).items():
             form = forms.get(slot)
             if form is None or form.any or dict(form.parts).get(K) != 1 or not isinstance(value, int | Value):
                 continue
@@ -1011,6 +1027,11 @@ def _kind(value: Any) -> Any:
     if isinstance(value, tuple):
         return ("lanes", *map(_kind, value))
     return value
+
+
+def _apart(slot: Any) -> bool:
+    """Whether it says by how much lanes are apart in a register."""
+    return isinstance(slot, tuple) and slot[0] == LANES_APART
 
 
 def _lanes(value: Any) -> Any:

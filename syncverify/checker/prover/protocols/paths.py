@@ -6,9 +6,10 @@ has no name yet, the step gets a *virtual* name, and the path asks for a case tr
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Any
 
 from syncverify.base.diagnostics import Policy
 from syncverify.checker.kernel.hops import Drained, Graph, Half, How, Program, Same, Step, Turn
@@ -50,6 +51,7 @@ Introduction = NewTile | NewResidue
 #: A counter of tiles that has a name: (term, first, stride).
 Named = tuple[Term, int, int]
 Hops = tuple[tuple[How, Step], ...]
+_Needs = tuple[list[Term], Level] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,7 @@ class Steps:
     virtual: dict[str, tuple[Introduction, int]] = field(default_factory=dict)
     masks: Masks = field(init=False)
     leading: dict[int, list[int]] = field(default_factory=dict)
+    memo: dict[Hashable, Any] = field(default_factory=dict)  # terms alone: the same for all obligations
 
     def __post_init__(self) -> None:
         self.masks = Masks(self.g, self.samples)
@@ -155,7 +158,7 @@ class Steps:
     def at_turn(self, i: int, turn: Term, own: Term | None = None) -> Iterator[tuple[Term, Term]]:
         """Coordinates of a site's event of an iteration. ``own``: its turn in u and n."""
         s = self.g.sites[i]
-        own = self.g.turn(i, var("u"), var("n")) if own is None else own
+        own = self.turn(i, var("u"), var("n")) if own is None else own
         a, b = own.parts.get("n", 0), own.parts.get("u", 0)
         if any(not isinstance(x, str) and x.argument.names() & {"u", "n"} for x in own.parts):
             yield from self._at_tile_end(i, own, turn)
@@ -215,6 +218,33 @@ class Steps:
 
     def after(self, step: Step, k: int) -> list[tuple[Term, Term]]:
         """Coordinates of site k soon after a step of its role."""
+        key = (step.site, step.u, step.n, k)
+        known: list[tuple[Term, Term]] | None = self.memo.get(key)
+        if known is None:
+            known = self.memo[key] = self._after(step, k)
+        return known
+
+    def hop(self, a: Step, b: Step, how: How, kind: tuple[Level, bool]) -> _Needs:
+        """What the kernel says of a hop; None where there is none. ``kind``: whom the path reaches before,
+        and whether the hop has to make accesses visible.
+        """
+        key = (a, b, how, kind)
+        if key not in self.memo:
+            try:
+                self.memo[key] = self.g.hop(a, b, how, *kind)
+            except RejectedError:
+                self.memo[key] = None
+        found: _Needs = self.memo[key]
+        return found
+
+    def turn(self, site: int, u: Term, n: Term) -> Term:
+        key = (site, u, n)
+        known: Term | None = self.memo.get(key)
+        if known is None:
+            known = self.memo[key] = self.g.turn(site, u, n)
+        return known
+
+    def _after(self, step: Step, k: int) -> list[tuple[Term, Term]]:
         x, y = self.g.sites[step.site].position, self.g.sites[k].position
         out: list[tuple[Term, Term]] = []
         if not y.loops:
@@ -376,7 +406,7 @@ class PathSearch:
         turn = self.goal.turn
         if not m or turn is None:
             return m
-        own = self.g.turn(goal.site, goal.u, goal.n)
+        own = self.steps.turn(goal.site, goal.u, goal.n)
         return m & masks.equal(masks.number(own), masks.number(turn))
 
     def _follow(
@@ -394,10 +424,10 @@ class PathSearch:
             return (m, reach) if m else None
         if self.goal.demand.causal and not self.g.hands_on(self.goal.start, a, how):
             return None
-        try:
-            needs, reach = self.g.hop(a, b, how, reach, not hops, self._causal(a, b, how, hops))
-        except RejectedError:
+        found = self.steps.hop(a, b, how, (reach, self._causal(a, b, how, hops)))
+        if found is None:
             return None
+        needs, reach = found
         m = masks.holds(needs, m)
         return (m, reach) if m else None
 
@@ -451,11 +481,11 @@ class PathSearch:
             yield Same(), Step(i, Half.OUT, step.u, step.n)
         arrives = half is Half.OUT and op.kind in (Kind.ARRIVE, Kind.EXPECT)
         if arrives or (half is Half.DONE and op.kind is Kind.COPY):
-            turn = g.turn(i, step.u, step.n)
+            turn = self.steps.turn(i, step.u, step.n)
             for k in g.of(op.ring, (Kind.WAIT,)):
                 yield from ((Turn(), Step(k, Half.OUT, u, n)) for u, n in self.steps.at_turn(k, turn))
         if half is Half.IN and op.kind in (Kind.SYNC, Kind.JOIN):
-            turn = g.turn(i, step.u, step.n)
+            turn = self.steps.turn(i, step.u, step.n)
             for k in g.of(op.ring, (Kind.SYNC,)):
                 yield from ((Turn(), Step(k, Half.OUT, u, n)) for u, n in self.steps.at_turn(k, turn))
         if half is Half.DONE and op.kind is Kind.ASYNC:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from syncverify.base.source import InputError, Span
+from syncverify.frontends.ptx.isa.constants import out_of_range
 from syncverify.frontends.ptx.isa.match import Problem, match
 from syncverify.frontends.ptx.isa.targets import Target, target
 from syncverify.frontends.ptx.syntax.nodes import Function, Instr, Mem, Module, Operand, Pair, Sym, Vector
@@ -18,7 +19,7 @@ from syncverify.frontends.ptx.syntax.nodes import Function, Instr, Mem, Module, 
 NEWEST = (9, 5)
 #: Bytes of shared memory of fixed size that a kernel can have, on any architecture (ptxas).
 MOST_STATIC_SHARED = 48 * 1024
-_ACCESSES = frozenset({"ld", "ldu", "st", "atom", "red"})
+_ACCESSES = frozenset({"ld", "ldu", "st", "atom", "red", "ldmatrix", "stmatrix", "wmma"})
 _SPACES = frozenset({"const", "global", "local", "param", "shared"})
 
 
@@ -98,7 +99,7 @@ def _function(
     for k, i in enumerate(f.body):
         form = match(i, f.registers)
         text = form.text if isinstance(form, Problem) else form.lacking(module.version, here)
-        text = text or _elsewhere(i, spaces) or _no_parameter(i, f)
+        text = text or _elsewhere(i, spaces) or _no_parameter(i, f) or out_of_range(i)
         if text is not None:
             return None, InputError(text, Span(module.path, i.line))
         assert not isinstance(form, Problem)

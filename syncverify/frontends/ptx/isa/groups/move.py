@@ -3,7 +3,7 @@
 ROWS = """
 @chapter Data Movement and Conversion Instructions
 @effect register
-mov T:MOVED ; d:T m:T
+mov T:MOVED ; d:T M:T
 mov T:pred ; p q
 mov T:b16|b32|b64 ; d:T v
 mov T:b16|b32|b64 ; v s:T
@@ -16,8 +16,8 @@ isspacep SPACE:param|param::entry ; p s:a ; ptx=7.7 arch=70
 isspacep SPACE:shared::cta|shared::cluster ; p s:a ; ptx=7.8
 cvta SPACE:SPACE_CVTA T:u32|u64 ; d:T m:T
 cvta.to SPACE:SPACE_CVTA T:u32|u64 ; d:T s:T
-cvt D:CONVERTED S:CONVERTED ; d~:D s~:S
-cvt sat D:CONVERTED S:CONVERTED ; d~:D s~:S
+cvt D:CONVERTED S:CONVERTED ; d~:D x~:S
+cvt sat D:CONVERTED S:CONVERTED ; d~:D x~:S
 cvt ~IRND ~ftz? ~sat? D:CONVERTED S:f32 ; d~:D s~:S
 cvt ~IRND ~sat? D:CONVERTED S:f16|f64 ; d~:D s~:S
 cvt ~IRND D:CONVERTED S:bf16 ; d~:D s~:S ; ptx=7.8 arch=90
