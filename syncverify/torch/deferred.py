@@ -13,6 +13,10 @@ from contextlib import contextmanager
 from typing import Any
 
 
+#: One at a time takes the place of Inductor's function.
+_ONE = threading.Lock()
+
+
 class Pending:
     """What a program still waits for before its first call."""
 
@@ -33,13 +37,13 @@ class Pending:
 def deferred() -> Iterator[Pending]:
     """Programs that this thread compiles inside do not wait for their kernels: what is found does.
 
-    Where Inductor runs kernels while it compiles, nothing is deferred.
+    Where Inductor runs kernels while it compiles, nothing is deferred, nor while another thread defers.
     """
     from torch._inductor.async_compile import AsyncCompile
 
     pending = Pending()
     plain: Any = getattr(AsyncCompile, "wait", None)
-    if plain is None or _runs_kernels():
+    if plain is None or _runs_kernels() or not _ONE.acquire(blocking=False):
         yield pending
         return
     own = threading.get_ident()
@@ -55,6 +59,7 @@ def deferred() -> Iterator[Pending]:
         yield pending
     finally:
         AsyncCompile.wait = plain
+        _ONE.release()
 
 
 def _runs_kernels() -> bool:

@@ -51,6 +51,18 @@ def test_other_threads_wait_as_ever(waited: list[Any]) -> None:
         assert waited == ["other"]
 
 
+def test_one_at_a_time_defers(waited: list[Any]) -> None:
+    """Whatever order they end in, what waits in the end is Inductor's own function."""
+    plain = AsyncCompile.wait
+    first, second = deferred(), deferred()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    wait("a")
+    second.__exit__(None, None, None)
+    assert waited == ["a"] and AsyncCompile.wait is plain
+
+
 def test_where_kernels_run_in_compilation_nothing_is_deferred(waited: list[Any]) -> None:
     with config.patch(max_autotune_gemm=True), deferred():
         wait("a")
