@@ -275,6 +275,41 @@ def _divided(t: Term, k: int) -> Term | None:
     return Term({z: c // k for z, c in t.parts.items()}, t.const // k)
 
 
+@dataclass(frozen=True, slots=True)
+class _Partial:
+    """A path that may go on. ``covered``: the samples in which it holds, as a mask. ``bridged``: whether it
+    has gone through a proxy fence that counts. ``reach``: whom its last hop reaches.
+    """
+
+    here: Step
+    hops: Hops
+    covered: int
+    bridged: bool
+    reach: Level
+
+
+class _Visited:
+    """The steps that paths have come to, with the samples in which they have."""
+
+    def __init__(self, masks: Masks) -> None:
+        self.masks = masks
+        self.best: dict[tuple[int, Half, bool, Level], list[tuple[int, tuple[int, int]]]] = {}
+
+    def is_news(self, path: _Partial) -> bool:
+        """Whether no path has come to this step, or to one no later, in some sample; notes it if so."""
+        masks, b = self.masks, path.here
+        kept = self.best.setdefault((b.site, b.half, path.bridged, path.reach), [])
+        at = (masks.number(b.u), masks.number(b.n))
+        open_ = path.covered
+        for mask, old in kept:
+            open_ &= ~(mask & masks.no_later(old, at))
+            if not open_:
+                return False
+        if open_:
+            kept.append((path.covered, at))
+        return bool(open_)
+
+
 @dataclass(slots=True)
 class PathSearch:
     """Paths of one obligation, best first."""
@@ -289,53 +324,47 @@ class PathSearch:
 
     def found(self) -> Iterator[Found]:
         """Candidates; a path that covers all samples comes alone."""
-        samples, demand, masks = self.steps.samples, self.goal.demand, self.steps.masks
-        full = (1 << len(samples)) - 1
-        front: list[tuple[Step, Hops, int, bool, Level]] = [
-            (self.goal.start, (), full, not demand.bridge and not self._inits(), Level.THREAD)
-        ]
-        best: dict[tuple[int, Half, bool, Level], list[tuple[int, tuple[int, int]]]] = {}
+        every = (1 << len(self.steps.samples)) - 1
+        bridged = not self.goal.demand.bridge and not self._inits()
+        front = [_Partial(self.goal.start, (), every, bridged, Level.THREAD)]
+        visited = _Visited(self.steps.masks)
         results: list[Found] = []
         for _ in range(ROUNDS):
-            nxt: list[tuple[Step, Hops, int, bool, Level]] = []
-            for here, hops, covered, bridged, reach in front:
-                ready = bridged or not demand.bridge
-                if ready and reach >= demand.level and here.half is not Half.DONE:
-                    for end in self._ends(here):
-                        m = self._covers(here, end, covered)
-                        if m:
-                            whole = (*hops, (_UNDECIDED if end[1] else Same(), end[0]))
-                            if m == full:
-                                it = self.introduced(whole)
-                                yield Found(whole if it is None else None, it, len(samples))
-                                return
-                            results.append(Found(whole, None, m.bit_count()))
-                if self.goal.goal is None and self.goal.half is Half.OUT and hops and self._arrived(here):
-                    if covered == full:
+            longer: list[_Partial] = []
+            for path in front:
+                for hops, covered in self._ended(path):
+                    if covered == every:
                         it = self.introduced(hops)
-                        yield Found(hops if it is None else None, it, len(samples))
+                        yield Found(hops if it is None else None, it, len(self.steps.samples))
                         return
                     results.append(Found(hops, None, covered.bit_count()))
-                for how, b, m, far in self._onward(here, hops, covered, bridged, reach):
-                    fences = Kind.INIT_FENCE if self._inits() else Kind.FENCE
-                    fence = self.g.sites[b.site].op.kind is fences
-                    near = far is Level.THREAD or self.g.policy is Policy.PRACTICAL
-                    now = bridged or (fence and near) or (not hops and self._used(b))
-                    kept = best.setdefault((b.site, b.half, now, far), [])
-                    at = (masks.number(b.u), masks.number(b.n))
-                    open_ = m
-                    for mask, old in kept:  # what a step no later has been come to before is no news
-                        open_ &= ~(mask & masks.no_later(old, at))
-                        if not open_:
-                            break
-                    if not open_:
-                        continue
-                    kept.append((m, at))
-                    nxt.append((b, (*hops, (how, b)), m, now, far))
-            front = nxt[:WIDTH]
+                longer += (x for x in self._longer(path) if visited.is_news(x))
+            front = longer[:WIDTH]
             if not front:
                 break
         yield from self._ranked(results)
+
+    def _ended(self, path: _Partial) -> Iterator[tuple[Hops, int]]:
+        """The path with a last hop to where it has to come, and the samples in which it gets there."""
+        here, hops, demand = path.here, path.hops, self.goal.demand
+        ready = path.bridged or not demand.bridge
+        if ready and path.reach >= demand.level and here.half is not Half.DONE:
+            for end, by_program_order in self._ends(here):
+                covered = self._covers(here, end, path.covered)
+                if covered:
+                    yield (*hops, (_UNDECIDED if by_program_order else Same(), end)), covered
+        if self.goal.goal is None and self.goal.half is Half.OUT and hops and self._arrived(here):
+            yield hops, path.covered
+
+    def _longer(self, path: _Partial) -> Iterator[_Partial]:
+        """The path with one hop more."""
+        here, hops = path.here, path.hops
+        fences = Kind.INIT_FENCE if self._inits() else Kind.FENCE
+        for how, b, covered, reach in self._onward(here, hops, path.covered, path.bridged, path.reach):
+            fence = self.g.sites[b.site].op.kind is fences
+            near = reach is Level.THREAD or self.g.policy is Policy.PRACTICAL
+            bridged = path.bridged or (fence and near) or (not hops and self._used(b))
+            yield _Partial(b, (*hops, (how, b)), covered, bridged, reach)
 
     def _onward(
         self, here: Step, hops: Hops, covered: int, bridged: bool, reach: Level
@@ -400,8 +429,8 @@ class PathSearch:
                 out += [(Step(k, Half.IN, u, n), True) for u, n in self.steps.at_turn(k, goal.turn)]
         return out
 
-    def _covers(self, here: Step, end: tuple[Step, bool], covered: int) -> int:
-        masks, (goal, _) = self.steps.masks, end
+    def _covers(self, here: Step, goal: Step, covered: int) -> int:
+        masks = self.steps.masks
         m = covered & masks.earlier(here, goal)
         turn = self.goal.turn
         if not m or turn is None:
