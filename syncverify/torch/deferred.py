@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-
 #: One at a time takes the place of Inductor's function.
 _ONE = threading.Lock()
 
