@@ -28,7 +28,7 @@ def waited(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 def wait(kernel: str) -> None:
-    AsyncCompile.wait(None, {"kernel": kernel})  # type: ignore[arg-type]
+    AsyncCompile.wait(None, {"kernel": kernel})
 
 
 def test_the_first_call_waits_and_no_later_one(waited: list[Any]) -> None:
