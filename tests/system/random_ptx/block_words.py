@@ -78,7 +78,9 @@ class Block:
         w.emit(f"mov.u32 {at}, {self.own};")
         if twice:
             half = w.fresh("r")
-            kept = "and.b32 {0}, {1}, 1;" if not w.wrong("one array for all turns") else "and.b32 {0}, {1}, 0;"
+            kept = (
+                "and.b32 {0}, {1}, 1;" if not w.wrong("one array for all turns") else "and.b32 {0}, {1}, 0;"
+            )
             w.emit(kept.format(half, turn), f"mad.lo.u32 {at}, {half}, {4 * self.threads}, {at};")
         w.emit(f"st.shared.u32 [{at}], %thr;")
         if not w.wrong("no barrier behind the store"):
@@ -100,7 +102,9 @@ class Block:
         else:
             w.emit(f"setp.ge.s32 {p}, {i}, {end};", f"@{p} bra {out};", f"{top}:")
             body(i)
-            w.emit(f"add.s32 {i}, {i}, {step};", f"setp.lt.s32 {p}, {i}, {end};", f"@{p} bra {top};", f"{out}:")
+            w.emit(
+                f"add.s32 {i}, {i}, {step};", f"setp.lt.s32 {p}, {i}, {end};", f"@{p} bra {top};", f"{out}:"
+            )
 
     def ended(self, family: str, *contents: tuple[int, ...]) -> Program:
         if self.w.chance(0.4):
@@ -213,7 +217,11 @@ def _turn(w: Writer, i: str, slots: int, fills: bool) -> None:
     """One side's turn: waits for the slot, stores or reads, and arrives for the other side."""
     slot, parity, full, at, p, top = (*(w.fresh("r") for _ in range(4)), w.fresh("p"), w.label("W"))
     value = w.fresh("r")
-    w.emit(f"rem.u32 {slot}, {i}, {slots};", f"div.u32 {parity}, {i}, {slots};", f"and.b32 {parity}, {parity}, 1;")
+    w.emit(
+        f"rem.u32 {slot}, {i}, {slots};",
+        f"div.u32 {parity}, {i}, {slots};",
+        f"and.b32 {parity}, {parity}, 1;",
+    )
     w.emit(f"mov.u32 {full}, bars;", f"mad.lo.u32 {full}, {slot}, 8, {full};", f"mov.u32 {at}, slots;")
     w.emit(f"mad.lo.u32 {at}, {slot}, 128, {at};", f"mad.lo.u32 {at}, %lane, 4, {at};")
     mine, other = (8 * slots, 0) if fills else (0, 8 * slots)

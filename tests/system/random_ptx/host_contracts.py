@@ -26,7 +26,10 @@ def _read_all(b: Block, mistake: str, at: str) -> None:
     r, value = w.fresh("r"), w.fresh("r")
     if not w.wrong(mistake):
         w.emit("bar.sync 0;")
-    w.emit(f"xor.b32 {r}, {at}, {4 * w.draw.randrange(1, b.threads & -b.threads)};", f"ld.shared.u32 {value}, [{r}];")
+    w.emit(
+        f"xor.b32 {r}, {at}, {4 * w.draw.randrange(1, b.threads & -b.threads)};",
+        f"ld.shared.u32 {value}, [{r}];",
+    )
 
 
 def _made(b: Block, family: str, *contents: list[int]) -> Program:
@@ -76,7 +79,11 @@ def slots(w: Writer) -> Program:
     if w.wrong("two warps share a slot"):
         w.emit(f"shr.u32 {slot}, {slot}, 1;")
     lane = w.fresh("r")
-    w.emit(f"mad.lo.u32 {at}, {slot}, 128, {base};", f"mul.lo.u32 {lane}, %lane, 4;", f"add.u32 {at}, {at}, {lane};")
+    w.emit(
+        f"mad.lo.u32 {at}, {slot}, 128, {base};",
+        f"mul.lo.u32 {lane}, %lane, 4;",
+        f"add.u32 {at}, {at}, {lane};",
+    )
     w.emit(f"st.shared.u32 [{at}], %thr;")
     _read_all(b, "no barrier behind the slots", b.own)
     rng, warps = np.random.default_rng(w.seed), b.threads // 32
