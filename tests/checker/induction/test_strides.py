@@ -71,6 +71,7 @@ def test_a_question_about_a_later_turn_is_one_about_the_number_of_turns() -> Non
     assert turns.asked(first + step * 2, step) == t - 3
     assert turns.asked(-first - 1, -step) == -t
     assert turns.asked(first + 1, step * 2) is None
+    assert turns.asked(first - step, step) is None and turns.asked(step - first - 1, -step) is None
     assert turns.sized(first + step) == t - 2 and turns.sized(var("R")) == var("R")
 
 
