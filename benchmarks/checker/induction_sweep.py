@@ -2,19 +2,20 @@
 
     python -m benchmarks.checker.induction_sweep [--seconds 600] [--seed 1] [--strict] [--out FILE]
 
-The count that must be 0 is that of wrong ones accepted. A third of the time is for PTX.
+The count that must be 0 is that of wrong ones accepted. A third of the time is for PTX, and one for products.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from pathlib import Path
 from typing import Any
 
+from benchmarks.checker.sweep_report import reported
 from syncverify.base.diagnostics import Policy
-from tests.checker.induction.sweep import IR, Counts, swept, swept_ptx
+from tests.checker.induction.bases import IR, products
+from tests.checker.induction.sweep import Counts, swept, swept_ptx
 
 
 def _plain(c: Counts) -> dict[str, Any]:
@@ -33,15 +34,14 @@ def main() -> int:
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
     policy = Policy.STRICT if args.strict else Policy.PRACTICAL
-    found = {"ir": swept(args.seed, args.seconds * 2 / 3, IR, policy)}
+    third = args.seconds / 3
+    found = {
+        "ir": swept(args.seed, third, IR, policy),
+        "products": swept(args.seed, third, products(), policy),
+    }
     if not args.strict:
-        found["ptx"] = swept_ptx(args.seed, args.seconds / 3)
-    for what, c in found.items():
-        sys.stdout.write(f"{what}: {c}\n")
-        sys.stdout.write("".join(f"  WRONG {m}\n" for m in c.mistakes))
-    if args.out:
-        args.out.write_text(json.dumps({w: _plain(c) for w, c in found.items()}, indent=1) + "\n")
-    return 1 if any(c.mistakes for c in found.values()) else 0
+        found["ptx"] = swept_ptx(args.seed, third)
+    return reported(found, _plain, args.out)
 
 
 if __name__ == "__main__":

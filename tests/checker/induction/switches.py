@@ -12,9 +12,13 @@ from typing import Any
 
 import pytest
 
-from syncverify.checker.induction import assemble, event_operations, program, read, slots
+from syncverify.checker.induction import assemble, event_operations, program, quotients, read, slots
+from syncverify.checker.induction.operations import essence
 from syncverify.checker.kernel import hops
+from syncverify.checker.prover.protocols import registers
+from syncverify.frontends.ptx.values import division_idioms
 from syncverify.model.events import Ev
+from syncverify.symbolic.quotients import BY_NUMBER
 from tests.checker.induction.bases import BEGUN, COMPILED, ENDED, IR, LOADED, STORED, WRAPPED, changed
 from tests.checker.induction.test_clusters import MISTAKES as OF_PAIR
 from tests.checker.induction.test_clusters import PAIR
@@ -30,10 +34,13 @@ LOAD = "      ld.shared x, tile[i % 3][lane * 2 : 2]\n"
 
 @dataclass(frozen=True, slots=True)
 class Switch:
+    """``claim``: what is claimed besides of the kernel, with the rule and without."""
+
     off: Patch
     kernel: str
     size: dict[str, int] = field(default_factory=dict)
     slow: bool = False
+    claim: Patch = lambda _: None
 
 
 def _ring(*changes: tuple[str, str]) -> str:
@@ -134,6 +141,44 @@ def _elsewhere(rest: Any, _: Any, pieces: Any) -> Any:
     return (slots.SlotBytes(rest, 0, tuple(sorted({(2**20 + t, 2**20 + t + 1, t) for _, _, t in pieces}))),)
 
 
+def _at_any_residue(self: Any, g: Any, _: Any) -> Any:
+    """What was asked at one residue is taken for what is asked at the others."""
+    return next((raw for (h, _), raw in self.asked.items() if h == g), None)
+
+
+#: Turn 1 of the second role stores where N is 3 or 4, when the third one loads: at even turns ``2 n + 2 < N``
+#: is asked, at odd ones ``2 n < N``.
+BY_TWO = """kernel by_two {
+  launch grid [1] block [96]
+  param N : i32 = 3
+  param M : i32 = 2
+  assume N >= 3
+  assume M >= 0
+  shared one : f32[1, 64]
+  shared other : f32[1, 64]
+  shared tile : f32[2, 64]
+  role first warps 0..1 {
+    for s in 0..N step 2 {
+      st.shared one[0][lane * 2 : 2], 1.0
+    }
+  }
+  role second warps 1..2 {
+    for n in 0..M {
+      st.shared other[0][lane * 2 : 2], 1.0
+      if 2 * n + 2 - 2 * (n % 2) < N {
+        st.shared tile[n % 2][lane * 2 : 2], 1.0
+      }
+    }
+  }
+  role third warps 2..3 {
+    if N < 5 {
+      ld.shared x, tile[1][lane * 2 : 2]
+    }
+  }
+}
+"""
+
+
 def _most_turns(self: Any, header: Any, residue: Any, before: Any, given: Any) -> Any:
     start = self.visit(header, residue, before, given, {})
     return read.leaves(self.space, start, self.headers.keys())
@@ -213,6 +258,9 @@ SWITCHES: dict[str, Switch] = {
         _set(hops.Graph, "hands_on", lambda *_: True),
         PAIR.replace(*OF_PAIR["generic reads are released at block scope"]),
     ),
+    "what is asked of turns is asked at its residue": Switch(
+        _set(read.Reader, "as_asked", _at_any_residue), BY_TWO
+    ),
     "tiles of all agents have as many steps": Switch(
         _as_if_alike,
         IR["tiles"].text.replace("    for i in 0..N {\n      mbarrier.wait full",
@@ -241,6 +289,87 @@ def _one_step_less() -> str:
     )  # fmt: skip
 
 
+def _two_quotients() -> str:
+    """The producer makes (N + 31) / 16 steps, the consumer (N + 30) / 16: one less at N = 1, 17, ..."""
+    return changed(
+        (LOADED, LOADED + "\tadd.s32 \t%r101, %r20, 30;\n\tshr.s32 \t%r101, %r101, 4;\n"
+         "\tadd.s32 \t%r20, %r20, 31;\n\tshr.s32 \t%r20, %r20, 4;\n"),
+        (".b32 \t%r<101>", ".b32 \t%r<102>"), ("setp.lt.s32 \t%p7, %r20", "setp.lt.s32 \t%p7, %r101"),
+        ("setp.lt.s32 \t%p11, %r95, %r20", "setp.lt.s32 \t%p11, %r95, %r101"),
+    )  # fmt: skip
+
+
+def _quotients_alike(patch: pytest.MonkeyPatch) -> None:
+    """What is divided by one number has one quotient."""
+    real = quotients.by_number
+
+    def by_number(space: Any, x: Any, m: int) -> Any:
+        known = (key[1] for key in space.path.memo if key[0] == BY_NUMBER and key[2] == m)
+        return real(space, next(known, x), m)
+
+    for owner in (quotients, division_idioms):
+        patch.setattr(owner, "by_number", by_number)
+
+
+#: Whether the consumer is at its last step.
+LAST = (
+    (LOADED, LOADED + "\tadd.s32 \t%r101, %r20, -1;\n"), (".b32 \t%r<101>", ".b32 \t%r<104>"),
+    (".pred \t%p<18>", ".pred \t%p<20>"),
+)  # fmt: skip
+SKIPPED = "\tsetp.ge.s32 \t%p18, %r95, %r101;\n\t@%p18 bra \t$L__BB0_20;\n"
+
+
+def _last_unwaited() -> str:
+    """The consumer does not wait for the last step."""
+    ready, waited = "\tadd.s32 \t%r8, %r55, 768;\n", "\t@%p9 bra \t$L__BB0_6;\n"
+    return changed(*LAST, (ready, ready + SKIPPED), (waited, waited + "\n$L__BB0_20:\n"))
+
+
+def _last_kept() -> str:
+    """The consumer does not release the last step, and the producer waits for that behind its loop."""
+    fence = "\t// begin inline asm\n\tfence.proxy.async.shared::cta;\n"
+    done = "\t@%p17 bra \t$L__BB0_10;\n"
+    tail = """
+	add.s32 	%r102, %r100, 2;
+	setp.gt.s32 	%p19, %r102, 2;
+	add.s32 	%r103, %r102, -3;
+	selp.b32 	%r102, %r103, %r102, %p19;
+	selp.u32 	%r103, 1, 0, %p19;
+	xor.b32 	%r103, %r103, %r99;
+	xor.b32 	%r103, %r103, 1;
+	shl.b32 	%r102, %r102, 3;
+	add.s32 	%r102, %r78, %r102;
+
+$L__BB0_21:
+	mbarrier.try_wait.parity.shared::cta.b64 %p19, [%r102+792], %r103;
+	@!%p19 bra 	$L__BB0_21;
+"""
+    return changed(
+        *LAST, (fence, SKIPPED + fence), ("\tadd.s32 \t%r72, %r97, 1;\n",
+        "\n$L__BB0_20:\n\tadd.s32 \t%r72, %r97, 1;\n"), (done, done + tail),
+    )  # fmt: skip
+
+
+def _all_late(patch: pytest.MonkeyPatch) -> None:
+    """Every loop is claimed to execute its body in its last turn, too."""
+    patch.setattr(registers, "_late", lambda *_: True)
+
+
+def _body_to_the_end(real: Any) -> Any:
+    """The body is that of all turns, also where the last one stands behind the loop."""
+
+    def parted(self: Any, header: Any, bodies: Any, exits: Any, counts: Any, end: Any) -> Any:
+        return self.region(bodies, *counts), real(self, header, bodies, exits, counts, end)[1]
+
+    return parted
+
+
+def _as_many_as_the_body(self: Any, leaf: Any, body: Any, r: Any, *counts: Any) -> Any:
+    """The first events of the last turn are taken for those of the body, whatever they are."""
+    many = sum(len(self.present(leaf, p, r, *counts)) for p in body.pieces)
+    return tuple(e for e in leaf.events if essence(e) is not None)[many:]
+
+
 #: The same for the compiled ring.
 COMPILED_SWITCHES: dict[str, Switch] = {
     "a first turn that differs is looked at": Switch(
@@ -252,6 +381,17 @@ COMPILED_SWITCHES: dict[str, Switch] = {
     "bytes in several slots are touched in each": Switch(
         _set(slots, "_split", _elsewhere),
         changed((BEGUN, BEGUN.replace("\n$L__BB0_5", STORED + "\n$L__BB0_5"))),
+        slow=True,
+    ),
+    "quotients of different sums are different sizes": Switch(_quotients_alike, _two_quotients()),
+    "a last turn that stands apart is none of the body's": Switch(
+        lambda patch: patch.setattr(read.Reader, "parted", _body_to_the_end(read.Reader.parted)),
+        _last_kept(),
+        claim=_all_late,
+        slow=True,
+    ),
+    "the last turn does what the body does": Switch(
+        _set(read.Reader, "without", _as_many_as_the_body), _last_unwaited(), claim=_all_late, slow=True
     ),
 }
 __all__ = ["COMPILED", "COMPILED_SWITCHES", "ENDED", "SWITCHES", "Switch"]

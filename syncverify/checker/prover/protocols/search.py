@@ -8,9 +8,10 @@ contradict each other, perhaps after splits on the order of tiles.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Any
 
 from syncverify.checker.kernel.accept import always
 from syncverify.checker.kernel.hops import Drained, Graph, Half, How, Program, Step
@@ -79,6 +80,7 @@ class Search:
     fresh: int = 0
     left: int = 0
     hopeless: set[frozenset[Term]] = field(default_factory=set)
+    memo: dict[Hashable, Any] = field(default_factory=dict)  # of steps of its graph
 
     @classmethod
     def of(cls, p: Protocol, rnd: random.Random, many: int, g: Graph) -> Search:
@@ -464,7 +466,7 @@ class Search:
         pool: frozenset[Named],
     ) -> Iterator[Candidate | Introduction]:
         found: list[tuple[float, bool, Candidate | Introduction]] = []
-        steps = Steps(self.g, [dict(e) for e in some], pool, premises)
+        steps = Steps(self.g, [dict(e) for e in some], pool, premises, memo=self.memo)
         for goal, reverse in ways:
             search = PathSearch(steps, goal)
             for f in search.found():

@@ -94,6 +94,7 @@ class Plan:
         self.holds = holds
         self.contents = contents
         self.any_data = any_data
+        self.renews = True  # turns of loops may read sizes again
         self.apart = apart
         self.dependent = dependent
         self.inputs = inputs
@@ -436,6 +437,8 @@ class Plan:
     @cached_property
     def renewals(self) -> dict[int, HavocLoop]:
         """By header, the loops whose turns read sizes again."""
+        if not self.renews:
+            return {}
         held = frozenset(self.slots)
         found = havoc_loops(self.flow, self.slice, self.constants, held, self.lengths.chosen)
         return {x.header: replace(x, deal=self._round_robin(x)) for x in found}
