@@ -33,7 +33,7 @@ class SymbolicAgent(Agent, Protocol):
     ``loop_invariant_registers``: registers that no loop changes; states where they are other numbers are not
     mixed. ``rotation_invariant_registers``: registers that cycle through no ring of slots.
     ``may_take_another_iteration``: the agent asks whether it has a further iteration where iterations are
-    distributed round-robin, and others ask first. ``iteration_counters``: registers that count turns of loops.
+    distributed round-robin, and others ask first. ``iteration_counters``: registers that count turns.
     ``per_cluster_symbols``: for sizes that each cluster has for itself, the register, by name.
     ``lockstep_memo``: makes a note of a step, for agents of one class that take it after each other.
     """
