@@ -476,8 +476,10 @@ def _header(place: int, some: list[tuple[Run, Visit]], tiles: bool, outer: int |
                 found |= {r: Form(int(x), ()) for r, x in only.items() if isinstance(x, int)}
         shapes = {f.shape() for f in found.values() if f is not ANY}
         known = {f for f in found.values() if f is not ANY}
-        # one number at some residues, and others at others, says that few visits were seen
+        # one number or sums of sizes at some residues, where others have many visits and none, fit few visits
         few = len(known) == 1 and len(found) > 2 and not any(f.parts for f in known)
+        open_ = any(f is ANY and len(by[r]) > MOST_SEEN // 4 for r, f in found.items())
+        few |= open_ and any(_of_sizes(f) for f in known)
         if (len(shapes) > 1 or few) and any(f is ANY for f in found.values()):
             found = dict.fromkeys(found, ANY)
         if len(set(found.values())) == 1 and all(_of_sizes(f) for f in found.values()):
