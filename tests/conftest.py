@@ -11,6 +11,7 @@ from hypothesis import settings
 from syncverify.base.gc_pause import SELDOM
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when numpy is loaded; each worker has one core
+os.environ.pop("COLUMNS", None)  # reports are compared in whole lines
 os.environ.setdefault("SYNCVERIFY_NO_CACHE", "1")  # a test is of the check, not of what it found before
 
 settings.register_profile("untimed", deadline=None)  # a loaded machine fails no test
@@ -34,6 +35,12 @@ LONGEST = [
         "system/random/test_third_judge",
     )
 ]  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _whole_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No width of a terminal breaks the lines that tests compare: a runner, or a library, may set one."""
+    monkeypatch.delenv("COLUMNS", raising=False)
 
 
 def pytest_configure(config: pytest.Config) -> None:
