@@ -83,6 +83,7 @@ def test_the_report_is_the_same(
         assert status == 2
         return re.sub(r'\d+\.\d+ s\b|"seconds": .*', "", out), err, sorted(os.listdir(directory))
 
+    monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.chdir(ROOT)
     status = run([*command, "1"])
     said = [told(status, *capsys.readouterr())]
