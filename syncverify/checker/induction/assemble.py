@@ -337,7 +337,7 @@ def _first(x: Moves) -> int:
 
 
 def _rings(found: Sequence[Moves]) -> dict[int, _Order]:
-    """By barrier, the ring that it is of: one that some operation goes round, or itself alone."""
+    """By barrier, the ring that it is of: one whose slots some operation takes in turn, or itself alone."""
     orders: dict[frozenset[Hashable], _Order] = {}
     for x in found:
         if x.by != FIXED:

@@ -240,16 +240,16 @@ class Reader:
         return found - turn * sign
 
     def note_asked(self, asked: Term, g: Term, raw: tuple[int, Parts], at: Residue) -> None:
-        """Takes note of what was asked at a residue, where a guard on numbers of turns stands for it.
+        """Takes note of what was asked at a residue, where a guard on numbers of turns was made of it.
 
-        A register stands for itself at every residue, a counter is another sum at each.
+        A register is itself at every residue, a counter is another sum at each.
         """
         if g != asked:
             moves = any(x.startswith(MOVING) for x in asked.names())
             self.asked[g, None if moves else at] = raw
 
     def as_asked(self, g: Term, at: Residue) -> tuple[int, Parts] | None:
-        """What was asked at a residue that a guard on numbers of turns stands for."""
+        """What was asked at a residue, of which a guard on numbers of turns was made."""
         return self.asked.get((g, at), self.asked.get((g, None)))
 
     def parameter(self, a: int) -> str:

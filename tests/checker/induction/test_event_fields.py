@@ -37,7 +37,7 @@ UNSEEN: dict[tuple[Ev, int], str] = {
     (Ev.WGMMA, 6): "compared between the warps of a warpgroup",
     (Ev.WGMMA, 7): "rows of other warps, which are read strictly alone",
 }
-#: What stands for another value, where the next number is none.
+#: Another value of a field, where the next number is none.
 OTHER: dict[tuple[Ev, int], Callable[[Any], Any]] = {
     (Ev.ARRIVE, 4): lambda x: x + 16,
     (Ev.GLOBAL_ATOMIC, 3): lambda x: x ^ Flag.RELEASE,

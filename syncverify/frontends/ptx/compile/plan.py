@@ -158,7 +158,7 @@ class Plan:
         self.counter = {k: next(j for j in whence if whence[j] == whence[k]) for k in whence}
 
     def _loops_without_an_end(self) -> None:
-        """Loops that no path leads out of, and in which nothing happens that the checker is told of."""
+        """Loops that no path leads out of, and in which there are no events."""
         for block in self.flow.endless():
             lines = range(self.flow.blocks[block].lo, self.flow.blocks[block].hi)
             if not self.decoded.keys() & set(lines):
