@@ -20,17 +20,17 @@ KEYS = ("command", "seed", "commit", "kept", "machine")
 SOURCES: dict[str, dict[str, str]] = tomllib.loads((RESULTS / "provenance.toml").read_text("utf-8"))
 #: Pages whose tables hold what was measured.
 MEASURED = (
-    "choice", "fusion_results", "hardware", "kernel_results", "matmul_results", "peers", "ptx_mutants", "real_kernels",
-    "suites",
+    "choice", "fusion_results", "hardware", "kernel_results", "matmul_results", "peers", "ptx_mutants",
+    "real_kernels", "suites",
 )  # fmt: skip
 NOT_RECORDED = "not recorded"
 COMMIT = re.compile(r"\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,10}\b")
 HEAD = """# Where figures come from
 
-Each file of `benchmarks/results/`: the command that measured it, its seed, the commit that ran, and the machine.
-Where one was not written down, the table says so. Then the tree that ran is that of the commit that brought the
-file, or an earlier one. Figures that are in no file name their source where they stand. This page is made from
-`benchmarks/results/provenance.toml` by `python -m tests.docs.test_measurements`.
+Each file of `benchmarks/results/`: the command that measured it, its seed, the commit that ran, and the
+machine. Where one was not written down, the table says so. Then the tree that ran is that of the commit that
+brought the file, or an earlier one. Figures that are in no file name their source where they stand. This page
+is made from `benchmarks/results/provenance.toml` by `python -m tests.docs.test_measurements`.
 
 | file | command | seed | commit | kept with | machine |
 |---|---|---|---|---|---|
