@@ -2,7 +2,7 @@
 
     python -m benchmarks.checker.induction_sweep [--seconds 600] [--seed 1] [--strict] [--out FILE]
 
-The count that must be 0 is that of wrong ones accepted. A third of the time is for PTX.
+The count that must be 0 is that of wrong ones accepted. A third of the time is for PTX, and one for products.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from syncverify.base.diagnostics import Policy
-from tests.checker.induction.sweep import IR, Counts, swept, swept_ptx
+from tests.checker.induction.bases import IR, products
+from tests.checker.induction.sweep import Counts, swept, swept_ptx
 
 
 def _plain(c: Counts) -> dict[str, Any]:
@@ -33,9 +34,13 @@ def main() -> int:
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
     policy = Policy.STRICT if args.strict else Policy.PRACTICAL
-    found = {"ir": swept(args.seed, args.seconds * 2 / 3, IR, policy)}
+    third = args.seconds / 3
+    found = {
+        "ir": swept(args.seed, third, IR, policy),
+        "products": swept(args.seed, third, products(), policy),
+    }
     if not args.strict:
-        found["ptx"] = swept_ptx(args.seed, args.seconds / 3)
+        found["ptx"] = swept_ptx(args.seed, third)
     for what, c in found.items():
         sys.stdout.write(f"{what}: {c}\n")
         sys.stdout.write("".join(f"  WRONG {m}\n" for m in c.mistakes))

@@ -1,6 +1,7 @@
 """Single mutations of real kernels: verdicts, replays of what is refuted, executions of what is proved.
 
-    python benchmarks/checker/real_mutants.py --count 2500 --seed 7 [--kernels 80] [--jobs 16] [--out FILE]
+    python benchmarks/checker/real_mutants.py --count 2500 --seed 7 [--kernels 80] [--jobs 16]
+        [--apart-from SEED] [--rows FILE] [--out FILE]
 
 A mutation changes one instruction that synchronizes, moves data by an engine, or leads there: it is deleted,
 or a parity, count, byte count, mask, address, width, descriptor, register count, scope or guard of it is
@@ -220,9 +221,8 @@ def mutants(kernel: Kernel) -> list[Mutant]:
     return found
 
 
-def chosen(count: int, seed: int, most: int, longest: int) -> list[Mutant]:
-    """Mutants of so many kernels, from each generator in turn, at random."""
-    draw = random.Random(seed)
+def drawn(draw: random.Random, most: int, longest: int, without: frozenset[str]) -> list[Kernel]:
+    """So many kernels, from each generator in turn, none of those ``without``."""
     families: dict[str, list[Kernel]] = {}
     for k in sorted(kernels(), key=lambda k: k.lines):
         own = families.setdefault(k.family, [])
@@ -232,7 +232,19 @@ def chosen(count: int, seed: int, most: int, longest: int) -> list[Mutant]:
         draw.shuffle(own)
     some: list[Kernel] = []
     while len(some) < most and any(families.values()):
-        some += [own.pop() for own in families.values() if own][: most - len(some)]
+        next_ones = [own.pop() for own in families.values() if own]
+        some += [k for k in next_ones if k.label not in without][: most - len(some)]
+    return some
+
+
+def chosen(count: int, seed: int, most: int, longest: int, apart_from: int | None) -> list[Mutant]:
+    """Mutants of so many kernels at random; none of the kernels that the seed ``apart_from`` takes."""
+    draw = random.Random(seed)
+    taken_before: frozenset[str] = frozenset()
+    if apart_from is not None:
+        of_before = drawn(random.Random(apart_from), 100, 2500, frozenset())
+        taken_before = frozenset(k.label for k in of_before)
+    some = drawn(draw, most, longest, taken_before)
     each = -(-count // len(some))
     out: list[Mutant] = []
     for k in some:
@@ -337,7 +349,16 @@ def apart(mutant: Mutant, facts: Path) -> dict[str, Any]:
     return json.loads(said) if said else {"verdict": "limit", "message": f"more than {SECONDS} s of CPU"}
 
 
-def run(mutant: Mutant, facts: dict[str, Path], ends: float) -> dict[str, Any]:
+def run(mutant: Mutant, facts: dict[str, Path], ends: float, rows: Path | None) -> dict[str, Any]:
+    """The row of a mutant, which is also appended to the file ``rows`` as soon as it is there."""
+    row = _row(mutant, facts, ends)
+    if rows is not None:
+        with rows.open("a") as out:
+            out.write(json.dumps(row) + "\n")
+    return row
+
+
+def _row(mutant: Mutant, facts: dict[str, Path], ends: float) -> dict[str, Any]:
     head = {
         "kernel": mutant.kernel, "kind": mutant.kind, "line": mutant.line,
         "before": mutant.before[:160], "after": mutant.after[:200],
@@ -384,13 +405,15 @@ def main() -> None:
     parser.add_argument("--lines", type=int, default=1 << 30, help="of the longest kernel")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--seconds", type=float, default=1e9, help="stop after this many")
+    parser.add_argument("--apart-from", type=int, help="leave out the 100 kernels that this seed takes")
+    parser.add_argument("--rows", type=Path, help="append each row as it comes")
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
-    some = chosen(args.count, args.seed, args.kernels, args.lines)
+    some = chosen(args.count, args.seed, args.kernels, args.lines, args.apart_from)
     facts = {k.label: k.facts("exact") for k in kernels()}
     ends = time.monotonic() + args.seconds
     with ThreadPoolExecutor(args.jobs) as pool:
-        rows = list(pool.map(partial(run, facts=facts, ends=ends), some))
+        rows = list(pool.map(partial(run, facts=facts, ends=ends, rows=args.rows), some))
     found = summary(rows)
     print(json.dumps(found, indent=1))
     looked_at = [

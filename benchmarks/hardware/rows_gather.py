@@ -1,11 +1,12 @@
 """Many launches of fusions of rows of random widths on a Hopper GPU, for the model of their time: not proved.
 
-    python benchmarks/hardware/rows_gather.py --seed N --out FILE [--arms 20] [--seconds 190]
+    python benchmarks/hardware/rows_gather.py --seed N --out FILE [--arms 20] [--seconds 190] [--twins]
 
 The points of a seed (``rows_random.points``): the first 90, and of those behind them 50 of fewer than 1100
 elements and 20 of more than 16384. Of a point's arms four in ten are what the model ranks first, three what
-its formula alone ranks first, the others are drawn from the first 60. Kernels are compiled, compared with
-eager torch and timed, in an experiment that asks for no proof: what a call runs is proved at the call.
+its formula alone ranks first, the others are drawn from the first 60. With ``--twins`` the arms are what the
+model ranks first, each also with the other cache hint (``row_menu.twins``). Kernels are compiled, compared
+with eager torch and timed, in an experiment that asks for no proof: what a call runs is proved at the call.
 """
 
 from __future__ import annotations
@@ -41,7 +42,9 @@ ELEMENTS, WRONG, PATIENCE = 1 << 27, 2e-2, 10.0
 #: Shares of the arms by the model and by its formula; how far down the others are drawn from.
 FIRST, PLAINLY, DEPTH = 0.4, 0.3, 60
 #: What is kept of a schedule.
-FIELDS = ("warps", "lanes", "rows", "blocks_per_sm", "reread", "peel", "dependent", "ahead", "operands")
+FIELDS = (
+    "warps", "lanes", "rows", "blocks_per_sm", "reread", "peel", "dependent", "ahead", "operands", "cache",
+)  # fmt: skip
 
 
 class Unproved(Program):
@@ -72,6 +75,20 @@ def arms(p: Point, count: int, g: random.Random) -> list[tuple[RowSchedule, dict
     rest = [i for i in by[:DEPTH] if i not in some]
     some += g.sample(rest, min(len(rest), count - len(some)))
     return [(found[i][0], {f: getattr(launches[i].schedule, f) for f in FIELDS}) for i in some]
+
+
+def twins(p: Point, count: int) -> list[tuple[RowSchedule, dict[str, Any]]]:
+    """What the model ranks first of a point, each beside the same with another cache hint."""
+    fusion, width = fusion_of(p["case"], p["dtype"]), p["width"]
+    found: list[tuple[RowSchedule, dict[str, Any]]] = []
+    for first in row_menu.ranked(fusion, width):
+        for s in row_menu.twins(fusion, first):
+            fitted = row_menu.done(fusion, s, width)
+            if fitted is not None and all(s != x for x, _ in found):
+                found.append((s, {f: getattr(fitted, f) for f in FIELDS}))
+        if len(found) >= count:
+            break
+    return found
 
 
 def made(p: Point, schedule: RowSchedule) -> CompiledKernel:
@@ -124,6 +141,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--arms", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=190.0)
+    parser.add_argument("--twins", action="store_true")
     parser.add_argument("--out", type=Path, required=True)
     o = parser.parse_args()
     import torch  # type: ignore[import-not-found, unused-ignore]
@@ -136,7 +154,7 @@ def main() -> None:
     pool = multiprocessing.get_context("spawn").Pool(max(1, (os.cpu_count() or 2) - 1))
     jobs = []
     for p in points(o.seed):
-        each = arms(p, o.arms, g)
+        each = twins(p, o.arms) if o.twins else arms(p, o.arms, g)
         jobs.append((p, each, [pool.apply_async(compile_one, ((p, s),)) for s, _ in each]))
     machine, done = rows_torch.Machine("cuda", Path(os.devnull)), []
     for p, each, waiting in jobs:

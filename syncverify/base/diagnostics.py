@@ -89,15 +89,22 @@ class Mistake(StrEnum):
     REGISTERS = "registers against the pool"
     PLACE = "wrong place or size"
     SURPLUS = "one synchronization too many"
+    TURNS = "one turn of a loop too many or too few"
 
 
 class EditKind(StrEnum):
-    """How a line of the text may bring a repair about."""
+    """How the text may bring a repair about."""
 
     OTHER_PARITY = "other parity"
+    PARITY_OF_USE = "the parity of this use"
     NUMBER = "another number"
     FENCE = "a proxy fence"
-    BLOCK_BARRIER = "a barrier of the block"
+    INSTRUCTION = "an instruction"
+    BARRIER = "a barrier of threads"
+    WAIT = "a wait for an mbarrier"
+    ARRIVE = "an arrival on an mbarrier"
+    ANNOUNCE = "an announcement of bytes"
+    INIT = "the init of an mbarrier"
     REMOVE = "without the line"
     LATER = "the line further down"
 
@@ -106,12 +113,20 @@ class EditKind(StrEnum):
 class EditHint:
     """What to do to the text at a repair's place.
 
-    ``number``: the one to write; for LATER, 1 asks for a fence. ``ahead``: before the place, not behind it.
+    ``number``: the one to write: a count, bytes, or the threads of a barrier (0: all of the block).
+    ``fenced``: with a proxy fence before it. ``ahead``: before the place, not behind it. ``at_end``: behind
+    the blocks around the place. ``name``: the mbarrier's name, or the instruction. ``models``: lines of the
+    file that do the like. ``names``: those of all mbarriers, which stand in such lines.
     """
 
     kind: EditKind
     number: int | None = None
     ahead: bool = False
+    fenced: bool = False
+    at_end: bool = False
+    name: str = ""
+    models: tuple[int, ...] = ()
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,9 +38,14 @@ def symbols(launches: OpenLaunches, space: SymbolicContext) -> dict[str, Any]:
 
 
 def starts(
-    launches: OpenLaunches, space: SymbolicContext, sizes: Mapping[str, Any]
+    launches: OpenLaunches,
+    space: SymbolicContext,
+    sizes: Mapping[str, Any],
+    asked: Iterable[Callable[[], Any]] = (),
 ) -> list[tuple[PathCondition, Sequence[Any]]]:
-    """The paths that the facts leave, with the systems that start on them."""
+    """The paths that the facts leave, with the systems that start on them. ``asked``: further conditions that
+    are decided before systems start.
+    """
     path = space.path
     path.sizes.update(sizes)
     out: list[tuple[PathCondition, Sequence[Any]]] = []
@@ -52,5 +57,5 @@ def starts(
         out.append((space.path, list(launches.systems(dict(space.path.sizes), space))))
         return True
 
-    split_on_preconditions(space, path, [*map(holds, launches.facts), build])
+    split_on_preconditions(space, path, [*map(holds, launches.facts), *asked, build])
     return out

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,7 +21,17 @@ from syncverify.base.diagnostics import Policy, Severity
 from syncverify.base.kernel_names import base_name
 from syncverify.base.source import InputError, Span
 from syncverify.cli import config, options
-from syncverify.cli.common import INTERRUPTED, TERMINATED, emit, integers, keep_inputs, say, use_color, write
+from syncverify.cli.common import (
+    INTERRUPTED,
+    TERMINATED,
+    emit,
+    integers,
+    keep_inputs,
+    say,
+    text_width,
+    use_color,
+    write,
+)
 from syncverify.cli.inputs import STDIN, Item, items
 from syncverify.cli.outcome import Counting, rules, shown, statistics, status
 from syncverify.cli.progress import Progress
@@ -229,7 +238,9 @@ def check(
     if not interrupted:
         if certificate is not None:
             _write_certificate(found, [i.path for i in inputs], facts, values, Path(certificate))
-        if write_baseline is not None:
+        if write_baseline is not None and found.errors:
+            say(f"{write_baseline} is not written: not all inputs could be checked (see the errors above)")
+        elif write_baseline is not None:
             write(Path(write_baseline), baseline.written(found.reports, source_lines).encode())
         for entry in compared.stale:
             say(f"stale in {baseline_}: {entry.file}: {entry.kernel}: {entry.rule} is gone (write it again)")
@@ -259,7 +270,7 @@ def _render(report: Report, outputs: Sequence[tuple[str, str | None]], color: st
     for form, file in outputs:
         if report.kernels or form != "text":
             try:
-                emit(_renderer(form, use_color(file, color), drawn)(report), file)
+                emit(_renderer(form, file, color, drawn=drawn)(report), file)
             except InputError as e:
                 failed.append(e)
             if form == "github":
@@ -390,9 +401,15 @@ def _write_certificate(
         found.reject(e)
 
 
-def _renderer(format_: str, color: bool, drawn: bool) -> Callable[[Report], str]:
-    if format_ == "text":
-        width = shutil.get_terminal_size((120, 0)).columns if drawn else 0
-        return lambda report: render_text(report, colored if color else plain, width)
-    render: Callable[[Report], str] = import_module(f"syncverify.report.{format_}").render
+#: The width of a drawing where the text has none.
+_DRAWN = 120
+
+
+def _renderer(form: str, file: str | None, color: str, *, drawn: bool) -> Callable[[Report], str]:
+    if form == "text":
+        paint = colored if use_color(file, color) else plain
+        width = text_width(file)
+        draw_width = (width or _DRAWN) if drawn else 0
+        return lambda report: render_text(report, paint, draw_width, width)
+    render: Callable[[Report], str] = import_module(f"syncverify.report.{form}").render
     return render

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import traceback
 from collections.abc import Iterable, Mapping
@@ -147,3 +148,16 @@ def use_color(output: str | None, when: str = "auto") -> bool:
     if os.environ.get("NO_COLOR") or output is not None or sys.stdout is None:
         return False
     return bool(os.environ.get("FORCE_COLOR")) or sys.stdout.isatty()
+
+
+def text_width(output: str | None) -> int:
+    """The characters of a line of a report: those of the terminal, or COLUMNS; 0: lines are not broken.
+
+    A pipe or a file gets whole lines, for other programs to search, unless COLUMNS is set for the pipe.
+    """
+    if output is not None or sys.stdout is None:
+        return 0
+    asked = os.environ.get("COLUMNS", "")
+    if asked.isdecimal():
+        return int(asked)
+    return shutil.get_terminal_size((0, 0)).columns if sys.stdout.isatty() else 0

@@ -104,6 +104,11 @@ _CUPY = {"f32": "float32", "f16": "float16", "i32": "int32", "bool": "bool"}
 _ML_DTYPES = {"bf16": "bfloat16", "e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2"}
 
 
+def turned(array: Any) -> Any:
+    """The same memory with the last two dimensions in the other order."""
+    return array.swapaxes(-2, -1)
+
+
 def empty_like(model: DeviceArray, shape: tuple[int, ...], dtype: str) -> Any:
     """A new array of the same library and device."""
     if model.library == "torch":

@@ -349,13 +349,11 @@ class _Emitter(Accesses):
             case n.BulkStore(dst, src, None):
                 total = self._bytes(self.tensors[dst.tensor], dst.count)
                 return f"bulk_store{self.stored}({self._copied_at(dst)}, {self._shared_at(src)}, {total});"
-            case n.TmaLoad(dst, name, coords, bar, mask) if len(coords) == 2:
+            case n.TmaLoad(dst, name, coords, bar, mask) if len(coords) in (2, 3):
                 place = ", ".join(self._index(c) for c in reversed(coords))
                 to = "" if mask is None else f", {self._index(mask)}"
-                return f"tma_load({self._shared_at(dst)}, {name}, {place}, {self._bar(bar)}{to});"
-            case n.TmaLoad(dst, name, coords, bar, None) if len(coords) == 3:
-                place = ", ".join(self._index(c) for c in reversed(coords))
-                return f"tma_load_3d({self._shared_at(dst)}, {name}, {place}, {self._bar(bar)});"
+                function = "tma_load" if len(coords) == 2 else "tma_load_3d"
+                return f"{function}({self._shared_at(dst)}, {name}, {place}, {self._bar(bar)}{to});"
             case n.TmaStore(name, coords, src, None) if len(coords) in (2, 3):
                 place = ", ".join(self._index(c) for c in reversed(coords))
                 return f"tma_store({name}, {place}, {self._shared_at(src)});"

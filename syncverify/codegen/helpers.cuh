@@ -322,6 +322,10 @@ __device__ __forceinline__ void tma_load_3d(void* to, const tensor_map& map, int
   asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];"
                ::"r"(shared_address(to)), "l"(&map), "r"(x), "r"(y), "r"(z), "r"(shared_address(bar)) : "memory");
 }
+__device__ __forceinline__ void tma_load_3d(void* to, const tensor_map& map, int x, int y, int z, uint64* bar, int mask) {
+  asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%2, %3, %4}], [%5], %6;"
+               ::"r"(shared_address(to)), "l"(&map), "r"(x), "r"(y), "r"(z), "r"(shared_address(bar)), "h"(static_cast<unsigned short>(mask)) : "memory");
+}
 __device__ __forceinline__ void tma_store(const tensor_map& map, int x, int y, int z, const void* from) {
   asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%1, %2, %3}], [%4];"
                ::"l"(&map), "r"(x), "r"(y), "r"(z), "r"(shared_address(from)) : "memory");

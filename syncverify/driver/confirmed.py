@@ -73,7 +73,7 @@ def _replayed(report: KernelReport, module: Module, effort: ReplayEffort) -> Rep
         return Replay(Replayed.IMPOSSIBLE, "the finding has no schedule")
     function = next(f for f in module.functions if f.name == report.name and f.entry)
     steps = [step_of(s.agent, s.code_line or s.span.line) for s in witness.steps]
-    limits = Limits(effort.steps, effort.each, effort.executions)
+    limits = Limits(effort.steps, effort.each, effort.executions, effort.witness)
     lines = _lines(report, module) | {s.line for s in steps[-1:]}
     try:
         found = confirm(

@@ -23,9 +23,7 @@ def with_loops_that_end(k: CheckTask, report: KernelReport) -> KernelReport:
     if not found:
         return report
     span = k.module.span(k.function.body[found[0]])
-    reason = Reason(
-        f"{span}: who turns once in this loop turns for ever: nothing in it changes", Cause.UNDECIDED
-    )
+    reason = Reason(f"{span}: who turns once in this loop turns for ever: it takes no exit", Cause.UNDECIDED)
     note = Diagnostic("SV902", Severity.WARNING, reason, span)
     return replace(
         report, verdict=Verdict.UNKNOWN, reason=reason, proof=None, diagnostics=(note, *report.diagnostics)

@@ -14,6 +14,7 @@ from itertools import islice
 
 from syncverify.base.deadline import OutOfBudgetError, within
 from syncverify.base.diagnostics import (
+    Diagnostic,
     EditHint,
     EditKind,
     KernelReport,
@@ -23,20 +24,43 @@ from syncverify.base.diagnostics import (
     Verdict,
 )
 from syncverify.base.source import InputError
+from syncverify.driver.author_statements import (
+    Lines,
+    flipped,
+    indent_of,
+    is_one_statement,
+    last_operand,
+    parities,
+    statements,
+    unguarded,
+)
+from syncverify.driver.guessed_edits import guesses
 from syncverify.driver.shown_repairs import with_repair
 
 #: Candidates that are tried, and the processor time for all of them, in seconds.
-MOST, SECONDS = 8, 10.0
+MOST, SECONDS = 12, 10.0
 #: Lines that a release may move down, and that a statement may go on for.
 FURTHEST, LONGEST = 8, 6
+#: Lines that say the same are changed together if they are no further apart.
+_NEAR = 12
+#: Statements behind the place that an arrival may come after.
+_STATEMENTS = 2
 _NUMBER = re.compile(r"(?<![\w.%$])\d+(?![\w.])")
-_MODULO = re.compile(r"^(?P<inner>.+?)\s*(?P<by>&\s*1|%\s*2)$")
 _FENCES = {
     "cu": 'asm volatile("fence.proxy.async.shared::cta;" ::: "memory");',
     "ptx": "fence.proxy.async.shared::cta;",
     "syncir": "fence.proxy.async.shared_cta",
 }
-_BARRIERS = {"cu": "__syncthreads();", "ptx": "bar.sync 0;", "syncir": "bar.sync 0"}
+#: Instructions as the IR spells them, where it spells them otherwise.
+_IN_IR = {
+    "cp.async.bulk.commit_group": "bulk.commit",
+    "cp.async.bulk.wait_group.read 0": "bulk.wait.read 0",
+    "cp.async.commit_group": "cp.async.commit",
+    "cp.async.wait_group 0": "cp.async.wait 0",
+    "wgmma.fence.sync.aligned": "wgmma.fence",
+    "wgmma.commit_group.sync.aligned": "wgmma.commit",
+    "wgmma.wait_group.sync.aligned 0": "wgmma.wait 0",
+}
 
 _LOOP = re.compile(r"\b(for|while|do)\b")
 _QUOTED = re.compile(r'"[^"]*"')
@@ -62,16 +86,31 @@ def with_text(report: KernelReport, text: str, kind: str, proved: Callable[[str]
             for mended in proposed:
                 edit = _edit(mended, shown, proved, most)
                 if edit is not None:
-                    changed = replace(mended, edit=edit)
-                    if first.repair is None:
-                        return with_repair(report, at, changed)
-                    found = replace(first, repair=changed)
-                    return replace(
-                        report, diagnostics=(*report.diagnostics[:at], found, *report.diagnostics[at + 1 :])
-                    )
+                    return _with_edit(report, at, replace(mended, edit=edit))
+            if not proposed:
+                guess = _guess(first, shown, proved)
+                return report if guess is None else _with_edit(report, at, guess)
     except OutOfBudgetError:
         pass
     return report
+
+
+def _with_edit(report: KernelReport, at: int, mended: Repair) -> KernelReport:
+    """The report, its finding of that number with a repair whose text was checked."""
+    first = report.diagnostics[at]
+    if first.repair is None:
+        return with_repair(report, at, mended)
+    found = (*report.diagnostics[:at], replace(first, repair=mended), *report.diagnostics[at + 1 :])
+    return replace(report, diagnostics=found)
+
+
+def _guess(found: Diagnostic, text: _Text, proved: Callable[[str], bool]) -> Repair | None:
+    """The first edit without a repair of the events with which the kernel is proved."""
+    for mended, old, new in islice(guesses(found, text.file, Lines(text.lines, text.kind)), MOST // 2):
+        line = mended.span.line
+        if _is_proved("\n".join((*text.lines[: line - 1], *new, *text.lines[line - 1 + len(old) :])), proved):
+            return replace(mended, edit=TextEdit(text.file, line, old, new))
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,23 +145,119 @@ def candidates(hint: EditHint, lines: Sequence[str], line: int, kind: str) -> It
     here = lines[line - 1]
     if not _is_only(hint.kind, here, kind):
         return
-    indent = here[: len(here) - len(here.lstrip())]
+    text = Lines(lines, kind)
     match hint.kind:
         case EditKind.OTHER_PARITY:
             yield from ((line, (here,), (new,)) for new in _other_parity(here, kind))
+        case EditKind.PARITY_OF_USE:
+            yield from ((line, (here,), (new,)) for new in _with_operand(text, line, parities(hint, text)))
         case EditKind.NUMBER:
-            yield from ((line, (here,), (new,)) for new in _with_number(here, str(hint.number), kind))
+            yield from _numbers(text, line, str(hint.number))
         case EditKind.REMOVE:
             yield line, (here,), ()
-        case EditKind.FENCE | EditKind.BLOCK_BARRIER:
-            added = indent + (_FENCES if hint.kind is EditKind.FENCE else _BARRIERS)[kind]
-            end = line - 1 if hint.ahead else _end(lines, line, kind)
-            yield end + 1, (), (added,)
         case EditKind.LATER:
-            fence = (indent + _FENCES[kind],) if hint.number else ()
+            indent = indent_of(here)
+            fence = (indent + _FENCES[kind],) if hint.fenced else ()
             for end in islice(_below(lines, line, indent, kind), FURTHEST):
                 old = tuple(lines[line - 1 : end])
                 yield line, old, (*old[1:], *fence, old[0])
+        case _:
+            yield from _insertions(hint, text, line)
+
+
+def _insertions(hint: EditHint, text: Lines, line: int) -> Iterator[_Change]:
+    """Changes that add a statement, at each place in turn where it may be meant."""
+    if hint.kind is EditKind.WAIT:
+        yield from _without_guard(hint, text, line)
+    added = list(_added(hint, text, line))
+    for at in _places(hint, text, line):
+        indent = indent_of(text.lines[min(at, len(text.lines)) - 1 if at >= line else at])
+        for new in added:
+            fence = (indent + _FENCES[text.kind],) if hint.fenced else ()
+            yield at + 1, (), (*fence, indent + new)
+
+
+def _added(hint: EditHint, text: Lines, line: int) -> Iterator[str]:
+    """The statements that may be added, without indent."""
+    if hint.kind is EditKind.FENCE:
+        yield _FENCES[text.kind]
+    elif hint.kind is EditKind.INSTRUCTION:
+        yield _instruction(hint.name, text.kind)
+    else:
+        yield from statements(hint, text, line)
+
+
+def _instruction(name: str, kind: str) -> str:
+    """An instruction as a statement."""
+    match kind:
+        case "cu":
+            return f'asm volatile("{name};" ::: "memory");'
+        case "ptx":
+            return f"{name};"
+    return "; ".join(_IN_IR.get(part, part) for part in name.split("; "))
+
+
+def _without_guard(hint: EditHint, text: Lines, line: int) -> Iterator[_Change]:
+    """A wait right above the place, done by all who come there."""
+    for model in hint.models:
+        code = text.code(model)
+        bare = unguarded(code)
+        if 0 <= line - model <= FURTHEST and is_one_statement(code) and bare != code.strip():
+            old = text.lines[model - 1]
+            yield model, (old,), (indent_of(old) + bare,)
+
+
+def _places(hint: EditHint, text: Lines, line: int) -> Iterator[int]:
+    """Behind which lines a statement may be meant to come: at the place, or around the loops that hold it."""
+    begin, end = _begin(text, line), _end(text.lines, line, text.kind)
+    blocks = text.blocks(begin)
+    if hint.at_end:
+        yield from (last for _, last in reversed(blocks))
+        yield end
+    elif hint.ahead:
+        yield begin - 1
+        yield from (first - 1 for first, _ in blocks[:1] if _LOOP.search(text.code(first)))
+    else:
+        yield end
+        if hint.kind is EditKind.ARRIVE:
+            below = _below(text.lines, end, indent_of(text.lines[line - 1]), text.kind)
+            yield from islice(below, _STATEMENTS)
+        yield from (last for first, last in blocks[:1] if _LOOP.search(text.code(first)))
+
+
+def _begin(text: Lines, line: int) -> int:
+    """The first line of the statement that a line belongs to."""
+    if text.kind == "syncir":
+        return line
+    for n in range(line - 1, max(line - LONGEST, 0), -1):
+        if not text.code(n) or text.code(n).endswith((";", "{", "}", ":")):
+            return n + 1
+    return line
+
+
+def _numbers(text: Lines, line: int, number: str) -> Iterator[_Change]:
+    """Another number in the line, or in all lines near it that say the same."""
+    here = text.lines[line - 1]
+    alike = [n for n in range(1, len(text.lines) + 1) if text.lines[n - 1].strip() == here.strip()]
+    near = [n for n in alike if abs(n - line) <= _NEAR]
+    first, last = min(near), max(near)
+    for new in _with_number(here, number, text.kind):
+        yield line, (here,), (new,)
+        if len(near) > 1:
+            old = tuple(text.lines[first - 1 : last])
+            changed = (indent_of(x) + new.strip() if x.strip() == here.strip() else x for x in old)
+            yield first, old, tuple(changed)
+
+
+def _with_operand(text: Lines, line: int, operands: Iterator[str]) -> Iterator[str]:
+    """The line with other last operands."""
+    code, here = text.code(line), text.lines[line - 1]
+    spot = last_operand(code, text.kind)
+    if spot is not None:
+        start, end = spot
+        for new in operands:
+            if new != code[start:end]:
+                yield code[:start] + new + code[end:] + here[len(code) :]
 
 
 def _is_only(edit: EditKind, line: str, kind: str) -> bool:
@@ -163,61 +298,18 @@ def _code(line: str, kind: str) -> str:
 def _other_parity(line: str, kind: str) -> Iterator[str]:
     """The line with the other parity in its last operand."""
     code = _code(line, kind)
-    spot = _last_operand(code, kind)
+    spot = last_operand(code, kind)
     if spot is not None:
         start, end = spot
-        for new in _flipped(code[start:end], kind):
+        for new in flipped(code[start:end], kind):
             yield code[:start] + new + code[end:] + line[len(code) :]
-
-
-def _last_operand(code: str, kind: str) -> tuple[int, int] | None:
-    """Where the last operand stands: of the last call in CUDA, else of the statement."""
-    end = len(code.rstrip("; \t"))
-    if kind == "cu":
-        end = code.rfind(")", 0, end)
-        if end < 0:
-            return None
-    depth = 0
-    for i in range(end - 1, -1, -1):
-        depth += (code[i] in ")]}") - (code[i] in "([{")
-        if depth < 0 or (depth == 0 and code[i] == ","):
-            start = i + 1 + len(code[i + 1 :]) - len(code[i + 1 :].lstrip())
-            return (start, end) if start < end else None
-    return None
-
-
-def _flipped(operand: str, kind: str) -> Iterator[str]:
-    """Expressions of the other parity."""
-    if operand in ("0", "1"):
-        yield "10"[int(operand)]
-        return
-    if kind == "ptx":  # a register: what it holds is made elsewhere
-        return
-    modulo = _MODULO.match(operand)
-    if modulo is not None:
-        inner, by = modulo["inner"], modulo["by"]
-        bare = inner[1:-1] if _wrapped(inner) else inner
-        if bare.endswith("+ 1"):
-            yield f"({bare.removesuffix('+ 1').rstrip()}) {by}"
-        yield f"({bare} + 1) {by}"
-    yield f"({operand} + 1) % 2" if kind == "syncir" else f"({operand}) ^ 1"
-
-
-def _wrapped(text: str) -> bool:
-    """Whether one pair of parentheses holds the whole text."""
-    depth = 0
-    for i, c in enumerate(text):
-        depth += (c == "(") - (c == ")")
-        if depth == 0:
-            return text[0] == "(" and i == len(text) - 1
-    return False
 
 
 def _with_number(line: str, number: str, kind: str) -> Iterator[str]:
     """The line with a number in the place of another one, the last ones first, or of the last argument."""
     code = _code(line, kind)
     spots = [m.span() for m in _NUMBER.finditer(code)]
-    last = _last_operand(code, kind)
+    last = last_operand(code, kind)
     if last is not None and '"' not in code[slice(*last)]:
         spots = [s for s in spots if s[0] < last[0]] + [last]
     for start, end in sorted(spots, reverse=True):

@@ -17,6 +17,7 @@ from syncverify.fusion.graph import Fusion
 from syncverify.fusion.row_estimate import Estimate, RowLaunch
 from syncverify.fusion.row_schedule import RowSchedule, row_bytes
 from syncverify.fusion.schedule import YesNo
+from syncverify.ir.nodes import DTYPE_BYTES
 
 #: Lengths that were measured one by one.
 MEASURED = frozenset({1024, 2048, 4096, 8192, 16384, 32768})
@@ -44,15 +45,17 @@ def applies(fusion: Fusion, schedule: RowSchedule, width: int) -> bool:
 
 
 def chosen(fusion: Fusion, schedule: RowSchedule, width: int) -> RowSchedule:
-    """The schedule that the model prefers: with warps, rows and blocks, how rows are read, and whether they
-    are peeled."""
+    """The schedule that the model prefers: with warps, rows and blocks, how rows are read, whether they are
+    peeled, and what caches are told."""
     found = ranked(fusion, width)
     if not found:
         return schedule
     first = found[0]
+    kept = schedule.cache == "auto" and leaves_last(fusion, first)
     return replace(
         schedule, warps=first.warps, lanes=first.lanes, rows=first.rows, blocks_per_sm=first.blocks_per_sm,
         reread=first.reread, stream=first.stream, peel=first.peel,
+        cache="kept" if kept else schedule.cache,
     )  # fmt: skip
 
 
@@ -90,6 +93,28 @@ def menu(fusion: Fusion, width: int) -> list[RowSchedule]:
     return [replace(s, peel=peel) for s in _forms(width, row_bytes(fusion, width)) for peel in peels]
 
 
+def leaves_last(fusion: Fusion, schedule: RowSchedule) -> bool:
+    """Whether it pays that what is loaded leaves L2 last: then what is written leaves it in longer runs.
+
+    That is so where memory sets the pace: elements of 4 bytes, or one input. With more inputs of 16 bits
+    threads wait for other things, and it costs up to a fifth (docs/fusion.md).
+    """
+    kinds = dict(fusion.inputs)
+    wide = all(DTYPE_BYTES[kinds[n].dtype] == 4 for n in fusion.streamed)
+    return (wide or len(fusion.streamed) == 1) and _once(fusion, schedule)
+
+
+def twins(fusion: Fusion, schedule: RowSchedule) -> list[RowSchedule]:
+    """A schedule of the menu, and the same with loads that leave L2 last, where that can be."""
+    return [schedule, *([replace(schedule, cache="kept")] if _once(fusion, schedule) else [])]
+
+
+def _once(fusion: Fusion, schedule: RowSchedule) -> bool:
+    """Whether rows are read once, and as long ones are written."""
+    written = any(o.dims == fusion.dims for o in fusion.outputs)
+    return written and schedule.reread == "no" and schedule.stream == "no"
+
+
 @lru_cache(maxsize=256)
 def _forms(width: int, size: int) -> tuple[RowSchedule, ...]:
     return tuple(_made(width, size))
@@ -125,4 +150,4 @@ def _blocks(warps: int) -> list[int]:
     return sorted({math.ceil(most * part) for part in PARTS}, reverse=True)
 
 
-__all__ = ["MEASURED", "applies", "chosen", "done", "menu", "ranked"]
+__all__ = ["MEASURED", "applies", "chosen", "done", "leaves_last", "menu", "ranked", "twins"]

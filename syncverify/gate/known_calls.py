@@ -57,7 +57,7 @@ class KnownCall:
     device: int
     sums: str
     kept: Mapping[str, int]
-    made: tuple[tuple[int, int], str]
+    made: tuple[tuple[int, ...], str]
 
     def __call__(self, arrays: dict[str, Any], stream: int | None) -> Any:
         """The result; None, with nothing enqueued, where an array is not aligned as the kernel needs."""

@@ -12,7 +12,7 @@ import numpy as np
 from syncverify.base.diagnostics import KernelReport, Policy, Verdict
 from syncverify.base.source import InputError
 from syncverify.codegen import driver
-from syncverify.codegen.arrays import DeviceArray, current_stream, describe, empty_like
+from syncverify.codegen.arrays import DeviceArray, current_stream, describe, empty_like, turned
 from syncverify.codegen.cache import Cache, tool_fingerprint
 from syncverify.codegen.workspaces import workspaces
 from syncverify.gate import H200_SMS, PROOF_SECONDS, Program, VerificationError, launch, run_on_host
@@ -25,7 +25,7 @@ from syncverify.matmul.choices import file_name, remember, remembered
 from syncverify.matmul.choose import choose, ranked
 from syncverify.matmul.kernel_cache import built
 from syncverify.matmul.lower import computed, launch_values, whole
-from syncverify.matmul.problem import Problem
+from syncverify.matmul.problem import BATCH, DIMS, Problem
 from syncverify.matmul.schedule import K_SPAN, Schedule
 
 _INDEX_LIMIT = 2**31
@@ -109,7 +109,8 @@ class CompiledMatmul:
         proved: bool = True,
         **others: Any,
     ) -> Any:
-        """C = f(A B, ...) on the caller's stream; ``a`` is (M, K), ``b`` is (K, N), in the problem's layout.
+        """C = f(A B, ...) on the caller's stream; ``a`` is (M, K), ``b`` is (K, N), in the problem's layout;
+        of batched problems ``a`` is (B, M, K) and ``b`` is (B, K, N).
 
         Problems of two products take ``b2=`` as well, a second ``b``.
         ``out``: one array, or a tuple of them, to write to. ``proved=False`` runs without a proof: for
@@ -123,7 +124,7 @@ class CompiledMatmul:
             return result
         arrays, sizes = self._inputs(a, b, others)
         results = self._outputs(arrays["a"], sizes, out)
-        if not sizes["M"] * sizes["N"]:
+        if not math.prod(self._shape(sizes)):
             return self._owners(results)  # nothing to prove or to run
         program = self._program(sizes)
         device = _device({**arrays, **results})
@@ -156,7 +157,7 @@ class CompiledMatmul:
         places = self._named({n: arguments.get(n, n) for n in tensors} | {result.name: "out"})
         ready, kept = program.enqueue(values, device), self._workspaces(values)
         names = [places.get(n, n) for n in ready.names]
-        made = (sizes["M"], sizes["N"]), result.dtype
+        made = self._shape(sizes), result.dtype
         return KnownCall(ready, names, device, self.schedule.sums, kept, made)
 
     def _owners(self, results: Mapping[str, DeviceArray]) -> Any:
@@ -171,15 +172,19 @@ class CompiledMatmul:
 
         arrays, sizes = self._inputs(a, b, others)
         results = self._outputs(arrays["a"], sizes, out)
-        if not sizes["M"] * sizes["N"]:
+        if not math.prod(self._shape(sizes)):
             return tuple(results[o.name].owner for o in self.problem.epilogue.outputs)
         program = self._program(sizes)
         values = self.launch_values(sizes, multiprocessors)
         program.require_proof(values)
         given = self._named({name: x.owner for name, x in {**arrays, **results}.items()})
         found = simulate.run(program.kernel, values, given)
-        shape = (sizes["M"], sizes["N"])
+        shape = self._shape(sizes)
         return tuple(found[o.name].reshape(shape) for o in self.problem.epilogue.outputs)
+
+    def _shape(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
+        """Of results as the caller has them."""
+        return tuple(sizes[d] for d in ((BATCH, *DIMS) if self.problem.batched else DIMS))
 
     def require_proof(self, sizes: Mapping[str, int], multiprocessors: int = H200_SMS) -> None:
         """Returns if the kernel for given M, N, K is proved; raises VerificationError otherwise."""
@@ -202,7 +207,8 @@ class CompiledMatmul:
         if set(others) != {*wanted, *more}:
             raise InputError(f"{p.name} takes {', '.join(['a', *p.rights, *wanted])}")
         rights = {"b": b, **{n: others[n] for n in more}}
-        stored = {"a": a.T if p.a_t else a, **{n: x.T if p.b_t else x for n, x in rights.items()}}
+        stored = {"a": turned(a) if p.a_t else a}
+        stored |= {n: turned(x) if p.b_t else x for n, x in rights.items()}
         stored |= {n: others[n] for n in wanted}
         types = {**p.stored, **{n: t.dtype for n, t in wanted.items()}}
         arrays = {n: _checked(p, n, describe(x), types[n]) for n, x in stored.items()}
@@ -214,12 +220,12 @@ class CompiledMatmul:
             for dim, extent in zip(dims, x.shape, strict=True):
                 if sizes.setdefault(dim, extent) != extent:
                     raise InputError(f"{p.name}: {dim} of {name} is {extent}, elsewhere {sizes[dim]}")
-        if math.prod((sizes["M"], sizes["N"])) >= _INDEX_LIMIT:
+        if math.prod(self._shape(sizes)) >= _INDEX_LIMIT:
             raise InputError(f"{p.name}: a result of 2^31 elements or more")
         return arrays, sizes
 
     def _outputs(self, model: DeviceArray, sizes: Mapping[str, int], out: Any) -> dict[str, DeviceArray]:
-        outputs, shape = self.problem.epilogue.outputs, (sizes["M"], sizes["N"])
+        outputs, shape = self.problem.epilogue.outputs, self._shape(sizes)
         if out is None:
             return {o.name: describe(empty_like(model, shape, o.dtype)) for o in outputs}
         given = out if isinstance(out, (tuple, list)) else (out,)
@@ -320,17 +326,14 @@ class Matmul:
 
     def _called(self, a: Any, b: Any, options: Mapping[str, Any], key: Signature | None) -> Any:
         """A call that looks at everything."""
-        if len(getattr(a, "shape", ())) != 2 or len(getattr(b, "shape", ())) != 2:
-            raise InputError(f"{self.problem.name} multiplies two matrices")
-        sizes = {"M": int(a.shape[0]), "K": int(a.shape[1]), "N": int(b.shape[1])}
-        device = describe(a.T if self.problem.a_t else a).device
-        if not sizes["M"] * sizes["N"]:
+        sizes, device = call_sizes(self.problem, a, b)
+        if not sizes["M"] * sizes["N"] * sizes.get(BATCH, 1):
             return self._by(Schedule(64, 64, consumers=1))(a, b, **options)
         wanted = padded_sizes(self.problem, sizes)
         if wanted != sizes:
             return self._of_copies(a, b, sizes, wanted, options)
         made = self.proved if options.get("proved", True) else self.compiled
-        compiled = made(sizes, driver.multiprocessors(device or 0))
+        compiled = made(sizes, driver.multiprocessors(device))
         result = compiled(a, b, **options)
         known = None if key is None else compiled.known(key)
         if key is not None and known is not None:
@@ -371,6 +374,17 @@ def compile(
     return compiled
 
 
+def call_sizes(problem: Problem, a: Any, b: Any) -> tuple[dict[str, int], int]:
+    """The sizes of a call, and its device, 0 for host memory; InputError for factors that are no matrices."""
+    rank = 3 if problem.batched else 2
+    if len(getattr(a, "shape", ())) != rank or len(getattr(b, "shape", ())) != rank:
+        many = ", each an array of many" if problem.batched else ""
+        raise InputError(f"{problem.name} multiplies two matrices{many}")
+    sizes = {"M": int(a.shape[-2]), "K": int(a.shape[-1]), "N": int(b.shape[-1])}
+    sizes |= {BATCH: int(a.shape[0])} if problem.batched else {}
+    return sizes, describe(turned(a) if problem.a_t else a).device or 0
+
+
 def _point(sizes: Mapping[str, int], multiprocessors: int) -> Point:
     return (*sorted(sizes.items()), ("multiprocessors", multiprocessors))
 
@@ -399,4 +413,4 @@ def _device(arrays: Mapping[str, DeviceArray]) -> int | None:
     return device
 
 
-__all__ = ["CompiledMatmul", "Matmul", "compile"]
+__all__ = ["CompiledMatmul", "Matmul", "call_sizes", "compile"]

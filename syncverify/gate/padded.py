@@ -15,6 +15,7 @@ from typing import Any
 
 from syncverify.base.source import InputError
 from syncverify.codegen.arrays import describe, empty_like
+from syncverify.codegen.arrays import turned as turned_view
 from syncverify.ir.nodes import DTYPE_BYTES
 from syncverify.matmul.problem import Problem
 
@@ -31,25 +32,26 @@ def padded_sizes(problem: Problem, sizes: Mapping[str, int]) -> dict[str, int]:
 
 
 def padded(array: Any, shape: tuple[int, int], *, turned: bool) -> Any:
-    """A copy of a matrix in a larger one, with zeros behind it; ``turned``: memory runs along columns."""
-    source = array.T if turned else array
+    """A copy of a matrix, or of each of many, in a larger one, with zeros behind it; ``turned``: memory runs
+    along columns."""
+    source = turned_view(array) if turned else array
     rows, columns = shape[::-1] if turned else shape
     model = describe(source)
-    found = empty_like(model, (rows, columns), model.dtype)
-    m, n = source.shape
-    found[:m, :n] = source
-    found[m:, :] = 0
-    found[:m, n:] = 0
-    return found.T if turned else found
+    *many, m, n = model.shape
+    found = empty_like(model, (*many, rows, columns), model.dtype)
+    found[..., :m, :n] = source
+    found[..., m:, :] = 0
+    found[..., :m, n:] = 0
+    return turned_view(found) if turned else found
 
 
 def without_rest(result: Any, m: int, n: int, out: Any) -> Any:
     """The first rows and columns of a result, in ``out`` or an array of their own."""
-    if out is None and result.shape[1] == n:
+    if out is None and len(result.shape) == 2 and result.shape[1] == n:
         return result[:m]
     model = describe(result)
-    found = empty_like(model, (m, n), model.dtype) if out is None else out
-    found[:, :] = result[:m, :n]
+    found = empty_like(model, (*model.shape[:-2], m, n), model.dtype) if out is None else out
+    found[...] = result[..., :m, :n]
     return found
 
 

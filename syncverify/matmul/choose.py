@@ -10,7 +10,7 @@ from typing import Any, Literal
 from syncverify.base.source import InputError
 from syncverify.matmul import split
 from syncverify.matmul.cards import Card, here
-from syncverify.matmul.cost import LONG, Facts, clusters_of, steps_of, together
+from syncverify.matmul.cost import LONG, Facts, clusters_of, matrices, steps_of, together
 from syncverify.matmul.estimate import Launch, estimated
 from syncverify.matmul.lower import computed, stages_of
 from syncverify.matmul.problem import Problem
@@ -193,7 +193,9 @@ def _suits(s: Schedule, problem: Problem, sizes: Mapping[str, int], multiprocess
         return False
     if s.cluster > 1 and (n <= s.tile_n * s.cluster // 2 if s.beside else m <= s.tile_m * s.cluster // 2):
         return False
-    tiles = clusters_of(s, sizes) * s.cluster
+    tiles, many = clusters_of(s, sizes) * s.cluster * matrices(sizes), matrices(sizes)
+    if many > 1 and s.split_k > 1:
+        return False
     if s.split_k == 1:
         several = tiles > multiprocessors * s.resident
         small = s.resident > 1 or s.tile_m * s.tile_n <= 128 * 128

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from syncverify.ir.nodes import DTYPE_BYTES
 from syncverify.matmul import split, stream
-from syncverify.matmul.problem import Problem
+from syncverify.matmul.problem import BATCH, Problem
 from syncverify.matmul.schedule import K_SPAN, Schedule
 
 #: Multiply-adds of 16-bit factors that an SM of sm_90 makes in a cycle, bytes of shared memory that it reads.
@@ -169,9 +169,14 @@ def steps_of(size: int, sizes: Mapping[str, int]) -> int:
 
 
 def clusters_of(schedule: Schedule, sizes: Mapping[str, int]) -> int:
-    """Tiles of blocks, or of whole clusters."""
+    """Tiles of blocks, or of whole clusters, of one matrix."""
     down = -(-sizes["M"] // (schedule.tile_m * schedule.sharing_b))
     return down * -(-sizes["N"] // (schedule.tile_n * schedule.sharing_a))
+
+
+def matrices(sizes: Mapping[str, int]) -> int:
+    """Products of one shape that a launch makes."""
+    return sizes.get(BATCH, 1)
 
 
 def together(multiprocessors: int, cluster: int) -> int:
@@ -189,11 +194,11 @@ def counted(
     facts: Facts, schedule: Schedule, stages: int, sizes: Mapping[str, int], multiprocessors: int
 ) -> Counts:
     """What a launch of the schedule does on a card of so many SMs."""
-    m, n, k = sizes["M"], sizes["N"], sizes["K"]
+    m, n, k, many = sizes["M"], sizes["N"], sizes["K"], matrices(sizes)
     cluster, resident = schedule.cluster, schedule.resident
     sharing_a, sharing_b = schedule.sharing_a, schedule.sharing_b
     down, across = -(-m // (schedule.tile_m * sharing_b)), -(-n // (schedule.tile_n * sharing_a))
-    tiles, steps = down * across * cluster, steps_of(facts.size, sizes)
+    tiles, steps = down * across * cluster * many, steps_of(facts.size, sizes)
     columns = schedule.tile_n * facts.rights
     # rows that a block's tiles hold on average: what lies outside does not come from memory
     rows_a = m / (down * sharing_b) / sharing_a
@@ -223,8 +228,8 @@ def counted(
         if not schedule.persistent:
             restarts = max(turns - (rest == 0), 0)
     moved = m * n * (facts.read + facts.written)
-    moved += k * (m * facts.stored + n * facts.size * facts.rights)
-    least = max(m * n * facts.rights * steps * (K_SPAN // 2) / LEAST_PRODUCTS, moved / LEAST_BYTES)
+    moved = many * (moved + k * (m * facts.stored + n * facts.size * facts.rights))
+    least = max(many * m * n * facts.rights * steps * (K_SPAN // 2) / LEAST_PRODUCTS, moved / LEAST_BYTES)
     direct = DIRECT if schedule.store == "direct" else 1.0
     return Counts(
         steps, stages, turns, at_once, busy, last, at_last, busy_last, ends, restarts,
@@ -283,5 +288,5 @@ def microseconds(c: Coefficients, x: Counts, tile: float) -> float:
     return c.launch - c.dependent * x.dependent + c.cluster_launch * x.cluster + whole
 
 
-__all__ = ["LONG", "Coefficients", "Counts", "Facts", "clusters_of", "counted", "crossing", "microseconds",
-           "steps_of", "tile_name", "together"]  # fmt: skip
+__all__ = ["LONG", "Coefficients", "Counts", "Facts", "clusters_of", "counted", "crossing", "matrices",
+           "microseconds", "steps_of", "tile_name", "together"]  # fmt: skip

@@ -54,8 +54,8 @@ def results(f: Fusion, at: Places | None = None) -> list[tuple[Output, Expr]]:
     return [(o, _expression(f, _stored(f, o), at or {})) for o in f.outputs]
 
 
-def stores(f: Fusion, row: Expr, column: Expr, vector: int, by_columns: bool = False) -> list[Stmt]:
-    at = column * Var("M") + row if by_columns else _at(f.dims, row, column)
+def stores(f: Fusion, row: Expr, column: Expr, vector: int, at: Expr) -> list[Stmt]:
+    """Writes the results of a place of C to the elements ``at`` in memory."""
     return [
         StGlobal(GlobalRegion(o.name, at, Int(vector)), value)
         for o, value in results(f, places(row, column, vector))

@@ -18,7 +18,7 @@ import numpy as np
 
 from syncverify.base import boosted_trees
 from syncverify.matmul.cards import Card
-from syncverify.matmul.cost import Coefficients, Counts, Facts, counted, microseconds, tile_name
+from syncverify.matmul.cost import Coefficients, Counts, Facts, counted, matrices, microseconds, tile_name
 from syncverify.matmul.schedule import Schedule
 
 Array = np.ndarray[Any, Any]
@@ -70,7 +70,9 @@ def _own(x: Launch) -> tuple[float, ...]:
     """What of a schedule and its sizes no count has."""
     s = x.schedule
     kinds = (s.cluster, s.shares == "one" and s.split_k > 1, s.store == "tma", x.facts.a_t, x.facts.b_t)
-    return (*_fields(s), *kinds, *(x.sizes[d] for d in _SIZES))
+    # many products of few rows are like one of many rows
+    rows = x.sizes["M"] * matrices(x.sizes)
+    return (*_fields(s), *kinds, rows, *(x.sizes[d] for d in _SIZES[1:]))
 
 
 def _blocks(own: Mapping[str, Array]) -> tuple[Array, Array]:

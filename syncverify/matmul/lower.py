@@ -34,9 +34,9 @@ from syncverify.ir.nodes import (
     TmaLoad,
     Wgmma,
 )
-from syncverify.matmul import split, stream
+from syncverify.matmul import batch, split, stream
 from syncverify.matmul.epilogue import arithmetic, register, results
-from syncverify.matmul.problem import FACTOR, Problem
+from syncverify.matmul.problem import BATCH, FACTOR, Problem
 from syncverify.matmul.schedule import K_SPAN, Schedule
 from syncverify.matmul.storing import epilogue, lane_row, output_map, plus
 
@@ -60,13 +60,15 @@ def lower(problem: Problem, schedule: Schedule, vector: int = 2) -> Kernel:
         vector = 1  # neighbours of a thread's share are rows apart
     if problem.by_columns != schedule.by_columns:
         raise InputError(f"{problem.name}: a schedule by columns is for results that are stored by columns")
+    if problem.batched and schedule.split_k > 1:
+        raise InputError(f"{problem.name}: the tiles of batched products are whole: split_k=1")
     bk, wide = K_SPAN // DTYPE_BYTES[problem.dtype], schedule.columns(not problem.b_t)
     staged = problem.epilogue.outputs if schedule.store == "tma" else ()
     schedule.staging(problem.output_sizes)
     width = schedule.width(max(problem.output_sizes))
     sizes = default_sizes(problem, schedule)
     values = launch_values(schedule, sizes, 2, bk, whole(problem, schedule))
-    tile = tuple(_tile(schedule))
+    tile = tuple(_tile(problem, schedule))
     ends = tuple(epilogue(problem, schedule, vector))
     work: tuple[Stmt, ...] = (*tile, _main_loop(problem, schedule, bk), *ends)
     splits = schedule.split_k > 1
@@ -103,18 +105,21 @@ def lower(problem: Problem, schedule: Schedule, vector: int = 2) -> Kernel:
         ),
         maps=(
             TensorMap(
-                A_MAP, "a", _box(problem.a_t, schedule.tile_m, schedule.sharing_a, bk), _swizzle(problem)
+                A_MAP,
+                "a",
+                _box(problem, problem.a_t, schedule.tile_m, schedule.sharing_a, bk),
+                _swizzle(problem),
             ),
             *(
                 TensorMap(
                     f"{b}_map",
                     b,
-                    _box(not problem.b_t, wide, schedule.sharing_b, bk),
+                    _box(problem, not problem.b_t, wide, schedule.sharing_b, bk),
                     "128B",
                 )
                 for b in problem.rights
             ),
-            *(_output_map(o, schedule, width) for o in staged),
+            *(_output_map(problem, o, schedule, width) for o in staged),
         ),
         shared=(
             _buffer(A_TILE, problem.types["a"], schedule.tile_m, bk, problem.a_t, _swizzle(problem)),
@@ -132,11 +137,11 @@ def lower(problem: Problem, schedule: Schedule, vector: int = 2) -> Kernel:
     )
 
 
-def _box(along_mn: bool, extent: int, blocks: int, bk: int) -> tuple[int, int]:
+def _box(problem: Problem, along_mn: bool, extent: int, blocks: int, bk: int) -> tuple[int, ...]:
     """What one copy of a factor brings, of whose tile so many blocks load a part each."""
     if not along_mn:
-        return extent // blocks, bk
-    return (bk // blocks if _cut_along_k(along_mn, extent, blocks) else bk), PANEL
+        return batch.box(problem, extent // blocks, bk)
+    return batch.box(problem, bk // blocks if _cut_along_k(along_mn, extent, blocks) else bk, PANEL)
 
 
 def _cut_along_k(along_mn: bool, extent: int, blocks: int) -> bool:
@@ -185,11 +190,12 @@ def launch_values(
     ``steps``: tiles along K, or more for what they leave if they are divided (``whole``). ``tiles_m``: rows
     of tiles, of whole clusters. ``turns``: tiles of C of every block; the last ones may lie outside of C,
     where copies bring zeros and store nothing: no block waits for longer, and all do the same.
+    ``tiles``: of a matrix of batched products.
     """
     c = schedule.cluster
     m = -(-sizes["M"] // (schedule.tile_m * schedule.sharing_b))
     n = -(-sizes["N"] // (schedule.tile_n * schedule.sharing_a))
-    values = {d: sizes[d] for d in ("M", "N", "K")}
+    values = {d: sizes[d] for d in ("M", "N", "K", BATCH) if d in sizes}
     lap, rest = whole
     steps = -(-sizes["K"] // bk)
     steps = max(steps, split.least_steps(schedule))
@@ -197,10 +203,14 @@ def launch_values(
     if schedule.split_k > 1:
         form = _form(schedule)
         return {**values, **form.values(schedule, m * n, values["steps"], multiprocessors)}
+    tiles = m * n
+    if BATCH in sizes:
+        values[batch.TILES] = tiles
+        tiles *= sizes[BATCH]
     if not schedule.persistent:
-        return {**values, "blocks": m * n * c}
-    clusters = min(m * n, max(multiprocessors * schedule.resident // c, 1))
-    return {**values, "turns": -(-m * n // clusters), "blocks": clusters * c}
+        return {**values, "blocks": tiles * c}
+    clusters = min(tiles, max(multiprocessors * schedule.resident // c, 1))
+    return {**values, "turns": -(-tiles // clusters), "blocks": clusters * c}
 
 
 def default_sizes(problem: Problem, schedule: Schedule) -> dict[str, int]:
@@ -222,7 +232,9 @@ def default_sizes(problem: Problem, schedule: Schedule) -> dict[str, int]:
     if schedule.pingpong:
         # several turns of each warpgroup; in between the ring goes round an odd number of times, if it may
         down, steps = 5, max(stages + 1, *schedule.whole(stages))
+    many = {BATCH: 2} if problem.batched else {}
     return {
+        **many,
         "M": schedule.tile_m * down - 8,
         "N": schedule.tile_n * across - max(8, 16 // min(problem.output_sizes)),
         "K": bk * steps - max(8, *(_unit(t) for t in problem.types.values())),
@@ -235,7 +247,7 @@ def _facts(problem: Problem, schedule: Schedule, vector: int) -> tuple[Expr, ...
     for name, dtype in problem.types.items():
         d = problem.shapes[name][-1]
         inner[d] = max(inner.get(d, 1), _unit(dtype))
-    facts: list[Expr] = [Var(d) >= 1 for d in ("M", "N", "K")]
+    facts: list[Expr] = [*(Var(d) >= 1 for d in ("M", "N", "K")), *batch.facts(problem)]
     facts += [(Var(d) % inner[d]).eq(0) for d in sorted(inner)]
     if schedule.store == "tma":
         contiguous = "M" if problem.by_columns else "N"
@@ -291,12 +303,12 @@ def _staging(output: Output, schedule: Schedule, width: int) -> Shared:
     return Shared(f"{output.name}_tile", output.dtype, shape, 1024, None, _rows(output, width))
 
 
-def _output_map(output: Output, schedule: Schedule, width: int) -> TensorMap:
+def _output_map(problem: Problem, output: Output, schedule: Schedule, width: int) -> TensorMap:
     """What one copy stores: rows of a warpgroup, or of tiles by columns a panel of 64 columns."""
     name = output_map(output.name)
     if schedule.by_columns:
-        return TensorMap(name, output.name, (width, PANEL), "128B")
-    return TensorMap(name, output.name, (schedule.rows, width), _rows(output, width))
+        return TensorMap(name, output.name, batch.box(problem, width, PANEL), "128B")
+    return TensorMap(name, output.name, batch.box(problem, schedule.rows, width), _rows(output, width))
 
 
 def _rows(output: Output, width: int) -> Swizzle:
@@ -305,14 +317,14 @@ def _rows(output: Output, width: int) -> Swizzle:
     return found.get(width * DTYPE_BYTES[output.dtype], "none")
 
 
-def _tile(schedule: Schedule) -> list[Stmt]:
+def _tile(problem: Problem, schedule: Schedule) -> list[Stmt]:
     """Which tile of C: row groups of ``schedule.grouped`` tiles are gone through column by column."""
     c = schedule.cluster
     here, step = (Var("block"), Var("grid")) if c == 1 else (Var("block") // c, Var("grid") // c)
     number: Expr = here + Var("i") * step if schedule.persistent else here
     if schedule.split_k > 1:
         number = Var("team") + Var("i") * Var("teams")
-    own = [] if schedule.split_k > 1 and not schedule.streams else [Let("tile", number)]
+    own = [] if schedule.split_k > 1 and not schedule.streams else batch.tile(problem, number)
     rows = schedule.grouped
     wide = Var("tiles_n") * rows
     first = (Var("tile") // wide) * rows
@@ -348,19 +360,20 @@ def _main_loop(problem: Problem, schedule: Schedule, bk: int) -> Stmt:
         place: Expr = at + Var("rank") * part if c > 1 else at
         if not along_mn:
             region = Region(tile, (), Var("rank") * (part * bk), Int(part * bk)) if c > 1 else Region(tile)
-            body.append(TmaLoad(region, map_name, (place, k), bar, mask))
+            body.append(TmaLoad(region, map_name, batch.at(problem, place, k), bar, mask))
             continue
         if c > 1 and _cut_along_k(along_mn, extent, c):
             rows = bk // c
             for panel in range(extent // PANEL):
                 half = Region(tile, (Int(panel),), Var("rank") * (rows * PANEL), Int(rows * PANEL))
-                start = (k + Var("rank") * rows, plus(at, PANEL * panel))
+                start = batch.at(problem, k + Var("rank") * rows, plus(at, PANEL * panel))
                 body.append(TmaLoad(half, map_name, start, bar, mask))
             continue
         for panel in range(part // PANEL):
             number: Expr = Var("rank") * (part // PANEL) + panel if c > 1 else Int(panel)
             to = Region(tile, (number,))
-            body.append(TmaLoad(to, map_name, (k, plus(place, PANEL * panel)), bar, mask))
+            start = batch.at(problem, k, plus(place, PANEL * panel))
+            body.append(TmaLoad(to, map_name, start, bar, mask))
     share = schedule.rows * bk
     mine = Region(A_TILE, (), Var("wg") * share, Int(share)) if schedule.sharing > 1 else Region(A_TILE)
     if problem.prologue is not None:

@@ -13,6 +13,8 @@ from syncverify.matmul.named import renamed
 #: The inputs of an epilogue that stand for the product, and for a second one of the same A.
 PRODUCT, SECOND = "acc", "acc2"
 DIMS = ("M", "N")
+#: How many products of one shape a batched problem has: the outermost dimension of factors and results.
+BATCH = "B"
 #: The input of a prologue, and its dimensions.
 FACTOR, FACTOR_DIMS = "a", ("M", "K")
 #: Types of factors, and the type that their plain product usually has.
@@ -28,7 +30,9 @@ class Problem:
     stored as (M, K) or (K, M), B as (N, K) or (K, N). Factors of 8 or 32 bits are stored as KK only; tf32
     ones are f32 in memory. ``prologue``: an elementwise fusion over (M, K) of the one input ``a``, which
     makes A of what memory holds; A then comes from registers. ``by_columns``: memory holds C column by
-    column, as (N, M); then the epilogue has no other inputs, and asks for no places.
+    column, as (N, M); then the epilogue has no other inputs, and asks for no places. ``batched``: factors
+    and results are ``B`` matrices of one shape, one behind the other in memory; other inputs of the epilogue
+    are the same for all of them.
     """
 
     name: str
@@ -37,6 +41,7 @@ class Problem:
     epilogue: Fusion
     prologue: Fusion | None = None
     by_columns: bool = False
+    batched: bool = False
 
     def __post_init__(self) -> None:
         for what, f in (("an epilogue", self.epilogue), ("a prologue", self.prologue)):
@@ -174,21 +179,24 @@ class Problem:
     @property
     def shapes(self) -> dict[str, tuple[str, ...]]:
         """Dimensions of every tensor as stored, outermost first."""
+        many = (BATCH,) if self.batched else ()
         a = ("K", "M") if self.a_t else ("M", "K")
         b = ("N", "K") if self.b_t else ("K", "N")
         others = {n: t.dims for n, t in self.others}
-        factors = {"a": a, **dict.fromkeys(self.rights, b)}
-        stored = DIMS[::-1] if self.by_columns else DIMS
+        factors = {"a": (*many, *a), **dict.fromkeys(self.rights, (*many, *b))}
+        stored = (*many, *(DIMS[::-1] if self.by_columns else DIMS))
         return {**factors, **others, **{o.name: stored for o in self.epilogue.outputs}}
 
 
-def product(dtype: str = "bf16", layout: str = "KK", name: str = "matmul", out: str = "") -> Problem:
+def product(
+    dtype: str = "bf16", layout: str = "KK", name: str = "matmul", out: str = "", *, batched: bool = False
+) -> Problem:
     """The plain product, rounded to the type ``out``: what is usual for factors of that type."""
 
     def c(acc: Value) -> Value:
         return acc.cast(out or OUTPUTS.get(dtype, "f32"))
 
-    return Problem(name, dtype, layout, trace(c, {PRODUCT: Tensor("f32", DIMS)}))
+    return Problem(name, dtype, layout, trace(c, {PRODUCT: Tensor("f32", DIMS)}), batched=batched)
 
 
-__all__ = ["DIMS", "PRODUCT", "SECOND", "Problem", "product"]
+__all__ = ["BATCH", "DIMS", "PRODUCT", "SECOND", "Problem", "product"]

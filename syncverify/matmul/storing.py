@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import reduce
+
 from syncverify.ir.expr import Binary, Call, Expr, Int, Var
 from syncverify.ir.nodes import (
     Assign,
@@ -15,7 +17,7 @@ from syncverify.ir.nodes import (
     StShared,
     TmaStore,
 )
-from syncverify.matmul import stream
+from syncverify.matmul import batch, stream
 from syncverify.matmul.epilogue import arithmetic, loads, places, register, results, stores
 from syncverify.matmul.problem import Problem
 from syncverify.matmul.schedule import Schedule
@@ -46,8 +48,8 @@ def epilogue(problem: Problem, schedule: Schedule, vector: int) -> list[Stmt]:
                 *loads(problem.epilogue, Var("inner_r"), Var("inner_c"), vector),
                 *arithmetic(problem.epilogue, places(Var("r"), Var("c"), vector)),
                 If(
-                    Binary("and", Var("r") < Var("M"), Var("c") < Var("N")),
-                    tuple(stores(problem.epilogue, Var("r"), Var("c"), vector, problem.by_columns)),
+                    reduce(_both, [*batch.inside(problem), Var("r") < Var("M"), Var("c") < Var("N")]),
+                    tuple(stores(problem.epilogue, Var("r"), Var("c"), vector, _element(problem))),
                 ),
             ]
         row: list[Stmt] = [Let("r", own_row(schedule) + plus(lane_row(), block * 64))]
@@ -57,6 +59,16 @@ def epilogue(problem: Problem, schedule: Schedule, vector: int) -> list[Stmt]:
         columns = For("j", Int(0), Int(pairs), Int(1), tuple(inner), unroll=pairs)
         result.append(For("h", Int(0), Int(2), Int(1), (*row, columns), unroll=2))
     return result
+
+
+def _element(problem: Problem) -> Expr:
+    """Where memory has the element of C in row ``r`` and column ``c``."""
+    r, c = Var("r"), Var("c")
+    return batch.element(problem, c * Var("M") + r if problem.by_columns else r * Var("N") + c)
+
+
+def _both(a: Expr, b: Expr) -> Expr:
+    return Binary("and", a, b)
 
 
 def _set(name: str, value: Expr, again: int) -> Stmt:
@@ -143,14 +155,15 @@ def _by_columns(problem: Problem, schedule: Schedule) -> Stmt:
         body.append(For("h", Int(0), Int(2), Int(1), (columns,), unroll=2))
     for o in problem.epilogue.outputs:
         for block in range(schedule.rows // PANEL):
-            at = (Var("col") + Var("p") * width, plus(own_row(schedule), block * PANEL))
+            column = Var("col") + Var("p") * width
+            at = batch.at(problem, column, plus(own_row(schedule), block * PANEL))
             body.append(TmaStore(output_map(o.name), at, Region(f"{o.name}_tile", (Var("wg"), Int(block)))))
     return For("p", Int(0), Int(parts), Int(1), tuple(body), unroll=parts)
 
 
 def _copies(problem: Problem, schedule: Schedule, width: int) -> list[Stmt]:
     """The tensor copies of a part."""
-    at = (own_row(schedule), Var("col") + Var("p") * width)
+    at = batch.at(problem, own_row(schedule), Var("col") + Var("p") * width)
     return [
         TmaStore(output_map(o.name), at, Region(f"{o.name}_tile", (Var("wg"),)))
         for o in problem.epilogue.outputs

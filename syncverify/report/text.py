@@ -32,6 +32,7 @@ from syncverify.report.base import (
 )
 from syncverify.report.drawing import draw
 from syncverify.report.excerpt import cut
+from syncverify.report.fitted import fitted
 
 #: How many groups of blocked agents and last steps of a witness the text shows; its file has them all.
 SHOWN_BLOCKED = 8
@@ -67,10 +68,11 @@ def colored(text: str, color: str) -> str:
     return f"\x1b[{_CODES[color]}m{text}\x1b[0m"
 
 
-def render(report: Report, paint: Paint = plain, draw_width: int = 0) -> str:
+def render(report: Report, paint: Paint = plain, draw_width: int = 0, width: int = 0) -> str:
     """The whole run: kernels in order, each ending in its verdict line, then a summary.
 
-    ``draw_width``: the width of drawings of schedules, in characters; 0: none.
+    ``draw_width``: the width of drawings of schedules, in characters; 0: none. ``width``: that of all lines;
+    0: as long as they are.
     """
     lines: list[str] = []
     for i, (kernel, name) in enumerate(zip(report.kernels, kernel_names(report.kernels), strict=True)):
@@ -78,7 +80,7 @@ def render(report: Report, paint: Paint = plain, draw_width: int = 0) -> str:
             lines += [*draw(kernel.witness, draw_width), ""]
         lines += _kernel(kernel, name, report.witness_paths.get(i), paint)
     lines.append(_summary(report, paint))
-    return "\n".join(lines) + "\n"
+    return "\n".join(fitted(lines, width)) + "\n"
 
 
 def _kernel(k: KernelReport, name: str, witness_path: str | None, paint: Paint) -> Iterator[str]:

@@ -13,7 +13,11 @@ from syncverify.symbolic.path_condition import PathCondition
 def split_on_preconditions(
     space: SymbolicContext, path: PathCondition, facts: list[Callable[[], Any]]
 ) -> list[PathCondition]:
-    """The paths on which all facts hold; a fact that is open is decided both ways."""
+    """The paths on which all facts hold; a fact that is open is decided both ways.
+
+    A fact is asked on the path that ``space.path`` is. It is asked again once a symbol is divided or a branch
+    is decided, so what it answers must not depend on how often it was asked.
+    """
     done: list[PathCondition] = []
     work = [(path, 0)]
     while work:

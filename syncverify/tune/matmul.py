@@ -13,13 +13,14 @@ from typing import Any
 from syncverify.base.diagnostics import Policy
 from syncverify.base.source import InputError
 from syncverify.codegen import driver
-from syncverify.codegen.arrays import describe
+from syncverify.codegen.arrays import turned
 from syncverify.codegen.cache import Cache, tool_fingerprint
 from syncverify.gate import H200_SMS, VerificationError
-from syncverify.gate.matmul import CompiledMatmul, Matmul
+from syncverify.gate.matmul import CompiledMatmul, Matmul, call_sizes
 from syncverify.matmul import Problem, Schedule
 from syncverify.matmul.choices import file_name, remember, remembered
 from syncverify.matmul.choose import candidates
+from syncverify.matmul.problem import BATCH, DIMS
 
 #: Seconds that one call of a proved product takes at given sizes.
 Timer = Callable[[CompiledMatmul, Mapping[str, int]], float]
@@ -111,8 +112,8 @@ def on_gpu(repeats: int = 20) -> Timer:
             if name in types
         }
         a, b = inputs.pop("a"), inputs.pop("b")
-        a, b = a.t() if problem.a_t else a, b.t() if problem.b_t else b
-        shape = (sizes["M"], sizes["N"])
+        a, b = turned(a) if problem.a_t else a, turned(b) if problem.b_t else b
+        shape = [sizes[d] for d in (BATCH, *DIMS) if d in sizes]
         out = tuple(torch.empty(shape, device="cuda", dtype=kinds[o.dtype]) for o in problem.epilogue.outputs)
 
         def call() -> None:
@@ -168,11 +169,8 @@ class AtFirstUse:
 
     def __call__(self, a: Any, b: Any, **options: Any) -> Any:
         """Like ``Matmul``."""
-        if len(getattr(a, "shape", ())) != 2 or len(getattr(b, "shape", ())) != 2:
-            raise InputError(f"{self.problem.name} multiplies two matrices")
-        sizes = {"M": int(a.shape[0]), "K": int(a.shape[1]), "N": int(b.shape[1])}
-        device = describe(a.T if self.problem.a_t else a).device
-        return self.tuned(sizes, driver.multiprocessors(device or 0))(a, b, **options)
+        sizes, device = call_sizes(self.problem, a, b)
+        return self.tuned(sizes, driver.multiprocessors(device))(a, b, **options)
 
 
 __all__ = ["AtFirstUse", "MatmulTrial", "Timer", "TunedMatmul", "on_gpu", "tune"]

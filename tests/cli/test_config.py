@@ -165,6 +165,14 @@ def test_fail_on(project: Path) -> None:
 # ---------------------------------------------------------------- baselines
 
 
+def test_no_baseline_of_a_run_with_errors(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / "broken.syncir").write_text("kernel")
+    (project / "base.json").write_text("kept")
+    assert run(["check", "kernels", "broken.syncir", "--write-baseline", "base.json"]) == 2
+    assert (project / "base.json").read_text() == "kept"
+    assert "base.json is not written" in capsys.readouterr().err
+
+
 def test_a_baseline_accepts_what_it_has(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bad = project / "bad.syncir"
     bad.write_text(BAD)

@@ -84,13 +84,19 @@ def test_a_finding_without_harm_is_no_refutation() -> None:
 
 def test_a_replay_that_cannot_end_leaves_a_refutation() -> None:
     report, module = unconfirmed(CORPUS / "ptx" / "bulk_ring.bad.ptx")
-    found = confirmed(report, module, replace(REPLAY, steps=40))
+    found = confirmed(report, module, replace(REPLAY, steps=40, witness=0))
     assert found.verdict is Verdict.REFUTED
     assert found.replay is not None
     assert (found.replay.outcome, "40 warp instructions" in found.replay.detail) == (
         Replayed.IMPOSSIBLE,
         True,
     )
+
+
+def test_the_schedule_of_a_long_witness_may_take_longer() -> None:
+    report, module = unconfirmed(CORPUS / "ptx" / "bulk_ring.bad.ptx")
+    found = confirmed(report, module, replace(REPLAY, steps=40, witness=10_000))
+    assert found.replay is not None and found.replay.outcome is Replayed.REPRODUCED
 
 
 def test_time_that_is_over_before_the_replay_refutes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,10 +119,10 @@ def test_few_executions_count_where_they_spend_the_budget() -> None:
     good = read_source(CORPUS / "ptx" / "one_fence.good.ptx").module
     assert good is not None
     # 76 warp instructions each; the fourth execution is cut off
-    found = confirmed(report, good, replace(REPLAY, steps=250))
+    found = confirmed(report, good, replace(REPLAY, steps=250, witness=0))
     assert found.verdict is Verdict.UNKNOWN
     assert found.replay is not None and "3 executions" in found.replay.detail
-    fewer = confirmed(report, good, replace(REPLAY, steps=200))
+    fewer = confirmed(report, good, replace(REPLAY, steps=200, witness=0))
     assert fewer.verdict is Verdict.REFUTED
 
 

@@ -108,12 +108,12 @@ def test_a_fence_comes_behind_the_statement() -> None:
 
 def test_a_release_stays_in_its_block() -> None:
     lines = ["  {", "    arrive();", "    use();", "    more();", "  }", "  end();"]
-    found = [new for _, _, new in candidates(EditHint(EditKind.LATER, 0), lines, 2, "cu")]
+    found = [new for _, _, new in candidates(EditHint(EditKind.LATER), lines, 2, "cu")]
     assert found == [("    use();", "    arrive();"), ("    use();", "    more();", "    arrive();")]
 
 
 def test_a_line_with_more_than_the_statement_is_not_moved() -> None:
-    late = EditHint(EditKind.LATER, 1)
+    late = EditHint(EditKind.LATER, fenced=True)
     lines = ["for (int k = 0; k < n; ++k) { wait(&f, k & 1); arrive(&e); acc += s[k]; }", "o[0] = acc;"]
     assert list(candidates(late, lines, 1, "cu")) == []
     assert list(candidates(EditHint(EditKind.REMOVE), ["arrive(&e); acc += s[0];"], 1, "cu")) == []

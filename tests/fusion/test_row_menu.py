@@ -54,3 +54,24 @@ def test_what_is_chosen_leaves_the_rest_of_a_schedule_as_it_was() -> None:
     assert row_menu.applies(fusion, asked, 1100)
     found = row_menu.chosen(fusion, asked, 1100)
     assert found.index == "i64" and found.warps > 0 and found.width == 1100
+
+
+@pytest.mark.parametrize(
+    ("case", "dtype", "last"),
+    [
+        ("softmax", "f16", True),
+        ("rmsnorm", "f32", True),
+        ("add+rmsnorm", "f32", True),
+        ("add+rmsnorm", "f16", False),  # two inputs of 16 bits
+        ("row_sum", "f32", False),  # nothing is written along rows
+    ],
+)
+def test_what_is_loaded_leaves_the_cache_last_where_memory_sets_the_pace(
+    case: str, dtype: str, last: bool
+) -> None:
+    fusion, plain = fusion_of(case, dtype), RowSchedule(width=600, warps=2, reread="no", stream="no")
+    assert row_menu.leaves_last(fusion, plain) is last
+    assert not row_menu.leaves_last(fusion, RowSchedule(width=600, warps=2, reread="yes", stream="no"))
+    chosen = row_menu.chosen(fusion, RowSchedule(width=600), 600)
+    assert chosen.cache == ("kept" if last and chosen.reread == "no" else "auto")
+    assert row_menu.chosen(fusion, RowSchedule(width=600, cache="loads"), 600).cache == "loads"

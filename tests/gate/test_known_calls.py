@@ -55,8 +55,7 @@ class Turned(Array):
 
     __module__ = "torch"
 
-    @property
-    def T(self) -> Array:
+    def swapaxes(self, first: int, second: int) -> Array:
         return Array(self.address, self.shape[::-1], self.dtype)
 
     def stride(self) -> tuple[int, ...]:

@@ -22,9 +22,11 @@ class Strict(Matmul):
 
     def proved(self, sizes: Mapping[str, int], multiprocessors: int = 132) -> Any:
         def run(a: Any, b: Any, out: Any = None) -> Any:
-            stored = {"a": a.T if self.problem.a_t else a, "b": b.T if self.problem.b_t else b}
-            assert all(x.flags.c_contiguous and x.shape[1] * x.itemsize % 16 == 0 for x in stored.values())
-            assert sizes == {"M": a.shape[0], "K": a.shape[1], "N": b.shape[1]}
+            turned = zip((a, b), self.problem.turned, strict=True)
+            stored = [x.swapaxes(-2, -1) if t else x for x, t in turned]
+            assert all(x.flags.c_contiguous and x.shape[-1] * x.itemsize % 16 == 0 for x in stored)
+            many = {"B": len(a)} if self.problem.batched else {}
+            assert sizes == {**many, "M": a.shape[-2], "K": a.shape[-1], "N": b.shape[-1]}
             found = (a.astype(np.float32) @ b.astype(np.float32)).astype(a.dtype)
             if out is None:
                 return found
@@ -37,6 +39,17 @@ class Strict(Matmul):
 @pytest.fixture(autouse=True)
 def _no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(driver, "multiprocessors", lambda device: 132)
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_each_of_many_matrices_is_padded(given: bool) -> None:
+    g = np.random.default_rng(5)
+    a, b = (g.normal(size=shape).astype(ml_dtypes.bfloat16) for shape in ((3, 20, 13), (3, 13, 21)))
+    out = np.full((3, 20, 21), np.nan, ml_dtypes.bfloat16) if given else None
+    got = Strict(product(layout="KN", batched=True))(a, b, out=out)
+    assert got.shape == (3, 20, 21) and (got is out) is given
+    want = a.astype(np.float32) @ b.astype(np.float32)
+    assert np.abs(got.astype(np.float32) - want).max() < 0.01 * np.abs(want).max()
 
 
 def factors(layout: str, m: int, n: int, k: int) -> tuple[Any, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -92,10 +93,22 @@ def test_half_a_warp_stays_for_the_next_generation() -> None:
 def test_exited_lanes_are_not_waited_for() -> None:
     n = NamedBarrier()
     assert not n.arrive(0, 1, 3, 32)
-    assert n.leave(0, 1)
+    assert n.leave(0, 1, 0)
     c = ClusterBarrier({0, 1})
     assert not c.arrive(0)
     assert c.leave(1)
+
+
+@pytest.mark.parametrize("warp_first", [True, False])
+def test_a_warp_and_lanes_of_another_may_leave_in_any_order(warp_first: bool) -> None:
+    n = NamedBarrier()
+    assert not n.arrive(1, 2, 3, 64, 0)
+    if warp_first:
+        assert not n.leave_whole(1)
+        assert n.leave(1, 2, 1)
+    else:
+        assert not n.leave(1, 2, 0)
+        assert n.leave_whole(1)
 
 
 def test_registers_move_by_warpgroup() -> None:

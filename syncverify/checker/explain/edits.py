@@ -198,6 +198,28 @@ class Insert:
 
 
 @dataclass(frozen=True, slots=True)
+class InsertOperation:
+    """An operation that concerns its own thread's groups, before or behind the events at ``place``.
+
+    ``code`` and ``operands``: the event; ``text``: the instruction. Of events at the place that follow each
+    other, it comes before the first, or behind the last.
+    """
+
+    place: Span
+    code: int
+    operands: tuple[int, ...]
+    text: str
+    ahead: bool = False
+
+    def apply(self, event: Event, place: Place, held: Any, cls: ThreadClass) -> Passed:
+        here = place[0] == self.place and event[0] not in (self.code, Ev.EXIT)
+        if here is bool(held):
+            return (event,), held
+        new = (self.code, event[1], *self.operands)
+        return ((new, event) if here is self.ahead else (event,)), here or None
+
+
+@dataclass(frozen=True, slots=True)
 class DrainAtEnd:
     """Threads that issued bulk stores wait for their reads before they leave."""
 

@@ -8,11 +8,14 @@ depends on them.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from syncverify.checker.happens_before.failure import Failure
 from syncverify.checker.happens_before.handlers.mbarriers import Barrier, name
 from syncverify.checker.happens_before.run import Run
+from syncverify.checker.happens_before.shadow import Record
 from syncverify.model.events import Ev
+from syncverify.model.proxies import Access
 
 #: Rules of phases whose arrivals or bytes do not add up.
 _ACCOUNTS = frozenset({"SV201", "SV202", "SV203", "SV206", "SV210", "SV212"})
@@ -20,6 +23,8 @@ _ACCOUNTS = frozenset({"SV201", "SV202", "SV203", "SV206", "SV210", "SV212"})
 _BYTES = frozenset({"SV203", "SV206", "SV212"})
 #: Rules of a missing operation that has to stand between the event before and the one that is shown.
 _BETWEEN = frozenset({"SV209", "SV402"})
+#: Those of an access that may come before a copy is complete, or before a slot is free.
+_RACES = frozenset({"SV104", "SV110", "SV111", "SV112"})
 #: Places of one kind that are shown.
 _MOST = 2
 
@@ -28,20 +33,46 @@ _WAITS = frozenset(
     {Ev.WAIT, Ev.WAIT_TOKEN, Ev.POLL, Ev.BARRIER_SYNC, Ev.WGMMA_WAIT, Ev.CP_WAIT, Ev.BULK_WAIT}
 )
 
+#: Those that begin a copy, or hand over.
+_ISSUES = frozenset({Ev.BULK_LOAD, Ev.BULK_STORE, Ev.BULK_COPY, Ev.ARRIVE})
+
+#: How operations that are waited for in groups are committed and waited for.
+_COMMITTED = {
+    Access.ASYNC_READ: (Ev.BULK_COMMIT, Ev.BULK_WAIT),
+    Access.CPASYNC_WRITE: (Ev.CP_COMMIT, Ev.CP_WAIT),
+    Access.MMA_READ: (Ev.WGMMA_COMMIT, Ev.WGMMA_WAIT),
+}
+
 Place = tuple[int, str]
 
 
-def evidence(run: Run, f: Failure) -> list[Place]:
-    """Sites, and what to see there, that a failure does not name yet."""
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A further place of a finding, and what to see there. ``detail``: a note on what lies around it."""
+
+    site: int
+    text: str
+    detail: bool = False
+
+
+def evidence(run: Run, f: Failure) -> list[Seen]:
+    """What a failure does not name yet."""
     found: list[Place] = []
+    around: list[Place] = []
     if f.barrier >= 0 and f.rule in _ACCOUNTS:
         found += _account(run, f)
     if f.rule == "SV301":
         found += _participants(run, run.threads[f.cls].info.cta)
     if f.rule in _BETWEEN:
         found += _before(run, f)
+    if f.rule == "SV204" and f.barrier >= 0:
+        around += _after_inits(run, f)
+    if f.rule in _RACES and f.first is not None and f.second is not None:
+        around += _since(run, f.second)
+        around += _groups(run, f.first, f.second)
     said = {f.site, *(site for site, _ in f.labels)}
-    return [(site, text) for site, text in found if site >= 0 and site not in said]
+    seen = (Seen(site, text, of is around) for of in (found, around) for site, text in of)
+    return [place for place in seen if place.site >= 0 and place.site not in said]
 
 
 def _account(run: Run, f: Failure) -> Iterator[Place]:
@@ -91,6 +122,47 @@ def _before(run: Run, f: Failure) -> Iterator[Place]:
     waits = [e for e in before if e[0] in _WAITS]
     last = (waits or before)[-1:]
     yield from ((e[1], "after this, and before the operation that is shown") for e in last)
+
+
+def _after_inits(run: Run, f: Failure) -> Iterator[Place]:
+    """What the threads that initialize the barriers of a block do next: an init that lacks stands before."""
+    cta = run.info.barriers[f.barrier].cta
+    inits = [
+        (at, who)
+        for at, (who, e) in enumerate(run.trace)
+        if who >= 0 and e[0] == Ev.INIT and run.info.barriers[e[2]].cta == cta
+    ]
+    if not inits:
+        return
+    last, cls = inits[-1]
+    mine = (e for who, e in run.trace[last + 1 :] if who == cls and e[1] >= 0)
+    behind = (e[1] for e in mine if e[0] not in (Ev.ELECT, Ev.COLLECTIVE))
+    site = next(behind, -1)
+    yield site, "the inits come before this"
+
+
+def _since(run: Run, second: Record) -> Iterator[Place]:
+    """What the threads of an access waited for and issued last before it: a wait that lacks stands behind."""
+    mine = [e for who, e in run.trace[: second.position] if who == second.cls and e[1] >= 0]
+    others = [e for e in mine if e[1] != second.site]
+    waits = [e for e in others if e[0] in _WAITS]
+    yield from ((e[1], "the last wait before the access, by the same threads") for e in waits[-1:])
+    issued = [e for e in others if e[0] in _ISSUES]
+    yield from ((e[1], "what they handed over or issued last before the access") for e in issued[-1:])
+
+
+def _groups(run: Run, first: Record, second: Record) -> Iterator[Place]:
+    """Where the threads of an operation that a group wait completes commit and wait, before the access."""
+    found = _COMMITTED.get(first.kind)
+    if found is None:
+        return
+    commit, wait = found
+    events = run.trace[first.position : max(first.position, second.position)]
+    mine = [e for who, e in events if who == first.cls and e[1] >= 0]
+    waits = [e for e in mine if e[0] == wait]
+    yield from ((e[1], "its threads wait for groups here, and not for this one") for e in waits[-1:])
+    commits = [e for e in mine if e[0] == commit]
+    yield from ((e[1], "the last group before that is committed here") for e in commits[-1:])
 
 
 __all__ = ["evidence"]

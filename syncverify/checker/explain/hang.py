@@ -192,9 +192,13 @@ def passed_by(run: Run, s: Stuck, waiting: list[Stuck], end: int) -> list[tuple[
         if t.info.cta != mine.cta or t.info.warp in s.present or (o is not None and o.waits_on == s.waits_on):
             continue
         events = [event for who, event in run.trace[:end] if who == t.cls]
-        met = [e[1] for e in events if e[0] in _BARRIERS]
-        last = list(dict.fromkeys(reversed(met)))[:_LAST]
+        met = [e for e in events if e[0] in _BARRIERS]
+        last = list(dict.fromkeys(e[1] for e in reversed(met)))[:_LAST]
         found = [(site, f"{t.info.name}, which is missing, was last at barriers here") for site in last]
+        same = [i for i, e in enumerate(met) if e[2] == s.waits_on[1] and e[1] not in last]
+        for i in same[-1:]:
+            found.append((met[i][1], f"and at barrier {s.waits_on[1]} here"))
+            found += [(e[1], "before which it came to this one") for e in met[max(i - 1, 0) : i]]
         if o is None and events:
             found.append((events[-1][1], "and it leaves from here"))
         return [(site, text) for site, text in found if site != s.site]

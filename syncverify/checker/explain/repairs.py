@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from syncverify.base.diagnostics import Diagnostic, EditHint, EditKind, Mistake, Repair, Verdict
+from syncverify.base.diagnostics import Diagnostic, Mistake, Repair, Verdict
 from syncverify.base.reason import Cause, has
 from syncverify.base.source import Span
+from syncverify.checker.explain.edit_hints import hint
 from syncverify.checker.explain.edits import (
     ACCESSES,
     GROUP_WAITS,
@@ -41,17 +42,18 @@ from syncverify.checker.explain.edits import (
     InitCounts,
     InitToo,
     Insert,
+    InsertOperation,
     OtherParity,
     OwnBarriers,
     Release,
     WaitBefore,
     WaitForFree,
     WaitReads,
-    footprints,
 )
-from syncverify.checker.explain.redundancy import Change, Changed, Passed, Place
+from syncverify.checker.explain.redundancy import Change, Changed
+from syncverify.checker.explain.survey import Survey
 from syncverify.checker.outcome import Outcome
-from syncverify.model.events import Ev, Event, System, SystemInfo, ThreadClass
+from syncverify.model.events import Ev, System, SystemInfo
 
 #: Events that all tries together may take, and how many tries there may be; counts, so that runs agree.
 MAX_EVENTS = 300_000
@@ -66,84 +68,7 @@ _SAID_BY_RULE = (Mistake.MISPLACED_FENCE, Mistake.MISPLACED_WAIT, Mistake.DIVERG
 MOST_UNTOLD = 4
 
 
-# ---------------------------------------------------------------- what the agents did
-
-
-@dataclass(slots=True)
-class _Survey:
-    """Notes what agents do, and changes nothing."""
-
-    places: dict[Span, dict[int, None]] = field(default_factory=dict)  # codes of the events there, in order
-    barriers: dict[Span, set[int]] = field(default_factory=dict)
-    warps: dict[Span, set[tuple[int, int]]] = field(default_factory=dict)
-    arriving: dict[int, dict[tuple[int, int, int], int]] = field(default_factory=dict)
-    bytes: dict[int, dict[Span, int]] = field(default_factory=dict)
-    copied: list[tuple[int, int]] = field(default_factory=list)  # footprint written, barrier
-    accessed: dict[Span, set[int]] = field(default_factory=dict)
-    pending: dict[Span, int] = field(default_factory=dict)
-    waited: set[int] = field(default_factory=set)  # mbarriers that somebody waits for
-    counts: dict[int, int] = field(default_factory=dict)  # of mbarriers, by their init
-    meeting: dict[int, set[tuple[int, int]]] = field(default_factory=dict)  # warps, by id of the barrier
-    ids: dict[Span, set[int]] = field(default_factory=dict)
-    sizes: dict[int, set[int]] = field(default_factory=dict)  # threads that named barriers ask for
-    open_stores: dict[ThreadClass, set[Span]] = field(default_factory=dict)  # without a commit behind them
-    events: int = 0
-
-    @property
-    def free_barriers(self) -> dict[int, int]:
-        """By the mbarrier of the copies into a slot, the one that tells that the slot is free.
-
-        A guess: mbarriers without copies on which somebody waits or arrives, but not both, in the same order.
-        """
-        full = sorted({barrier for _, barrier in self.copied})
-        others = (self.waited ^ set(self.arriving)) - set(full)
-        return dict(zip(full, sorted(others), strict=True)) if len(full) == len(others) else {}
-
-    def apply(self, event: Event, place: Place, held: Any, cls: ThreadClass) -> Passed:
-        code, span = event[0], place[0]
-        self.events += 1
-        if code in _INTERESTING:
-            self.places.setdefault(span, {})[code] = None
-            self.warps.setdefault(span, set()).add((cls.cta, cls.warp))
-        if code in _ON_BARRIER:
-            self.barriers.setdefault(span, set()).add(event[2])
-        if code in WAITS:
-            self.waited.add(event[2])
-        elif code == Ev.INIT:
-            self.counts[event[2]] = event[3]
-        elif code == Ev.BARRIER_SYNC:
-            self.meeting.setdefault(event[2], set()).add((cls.cta, cls.warp))
-            self.ids.setdefault(span, set()).add(event[2])
-            self.sizes.setdefault(event[2], set()).add(event[3])
-        elif code == Ev.BULK_STORE:
-            self.open_stores.setdefault(cls, set()).add(span)
-        elif code == Ev.BULK_COMMIT:
-            self.open_stores.pop(cls, None)
-        if code == Ev.ARRIVE:
-            self.arriving.setdefault(event[2], {})[cls.cta, cls.warp, cls.lanes] = event[3] * cls.count
-        elif code == Ev.BULK_LOAD:
-            for fp, barrier, amount in event[2]:
-                self.copied.append((fp, barrier))
-                self.bytes.setdefault(barrier, {})[span] = amount * cls.count
-        elif code in GROUP_WAITS:
-            self.pending[span] = event[2]
-        if code in ACCESSES or code == Ev.WGMMA:
-            self.accessed.setdefault(span, set()).update(footprints(event))
-        return (event,), None
-
-
-_ON_BARRIER = frozenset({Ev.INIT, Ev.ARRIVE, Ev.EXPECT_TX, *WAITS})
-_INTERESTING = _ON_BARRIER | {
-    *GROUP_WAITS,
-    *ACCESSES,
-    *ISSUES,
-    Ev.BARRIER_SYNC,
-    Ev.BARRIER_ARRIVE,
-    Ev.PROXY_FENCE,
-}
-
-
-def _copy_barriers(info: SystemInfo, survey: _Survey, accessed: Iterable[int]) -> tuple[tuple[int, int], ...]:
+def _copy_barriers(info: SystemInfo, survey: Survey, accessed: Iterable[int]) -> tuple[tuple[int, int], ...]:
     """For each footprint accessed, the barrier of the copies into its bytes, where there is one only."""
     out: list[tuple[int, int]] = []
     copied = set(survey.copied)
@@ -191,7 +116,7 @@ def repair(system: System, found: Diagnostic, judge: Callable[[System, int, bool
     kernel that loops for ever. Its last argument: whether a hang is followed on, past who is blocked.
     """
     start = time.thread_time()
-    survey = _Survey()
+    survey = Survey()
     judge(Changed(system, (survey,)), MAX_EVENTS, True)
     most, left = 2 * survey.events + LONGER, MAX_EVENTS
     named = {found.span, *(label.span for label in found.related)}
@@ -202,7 +127,9 @@ def repair(system: System, found: Diagnostic, judge: Callable[[System, int, bool
         outcome = judge(Changed(system, (attempt.change,)), most, False)
         left -= outcome.stats.get("events", most if outcome.verdict is Verdict.UNKNOWN else survey.events)
         mistake = found.cause if found.cause in _SAID_BY_RULE else attempt.mistake
-        proposed = Repair(mistake, attempt.place, attempt.text, _hint(attempt.change))
+        proposed = Repair(
+            mistake, attempt.place, attempt.text, hint(attempt.change, system.info, survey, attempt.place)
+        )
         if outcome.verdict is Verdict.PROVED:
             return Mended(proposed)
         if has(outcome.reason, Cause.MISSING_BOX) and proposed.hint is not None:
@@ -210,27 +137,7 @@ def repair(system: System, found: Diagnostic, judge: Callable[[System, int, bool
     return Mended(None, tuple(untold[:MOST_UNTOLD]))
 
 
-def _hint(change: Change) -> EditHint | None:
-    """How a change of the events is brought about in one line of the text, where one can say it."""
-    match change:
-        case OtherParity():
-            return EditHint(EditKind.OTHER_PARITY)
-        case InitCounts(counts=pairs) | ExpectBytes(bytes=pairs) if len({n for _, n in pairs}) == 1:
-            return EditHint(EditKind.NUMBER, pairs[0][1])
-        case BarrierCount(threads=number) | FewerPending(pending=number):
-            return EditHint(EditKind.NUMBER, number)
-        case Insert(fence=True, warps=warps, ahead=ahead) if not warps:
-            return EditHint(EditKind.FENCE, ahead=ahead)
-        case Insert(fence=False, ahead=ahead):
-            return EditHint(EditKind.BLOCK_BARRIER, ahead=ahead)
-        case DropAt():
-            return EditHint(EditKind.REMOVE)
-        case ArriveLater(fence=fence):
-            return EditHint(EditKind.LATER, int(fence))
-    return None
-
-
-def _attempts(info: SystemInfo, survey: _Survey, named: set[Span], rule: str) -> Iterator[_Try]:
+def _attempts(info: SystemInfo, survey: Survey, named: set[Span], rule: str) -> Iterator[_Try]:
     """Edits worth trying: at the places that the finding names first, those that remove something last."""
     near = [p for p in survey.places if p in named]
     barriers = {b for p in near for b in survey.barriers.get(p, ())}
@@ -245,7 +152,7 @@ def _attempts(info: SystemInfo, survey: _Survey, named: set[Span], rule: str) ->
     yield from (t for t in tries if t.mistake is Mistake.SURPLUS)
 
 
-def _at_end(survey: _Survey, near: list[Span]) -> Iterator[_Try]:
+def _at_end(survey: Survey, near: list[Span]) -> Iterator[_Try]:
     """What is still in flight at the end is committed, waited for, or met by all blocks of the cluster."""
     stores = [p for p in near if Ev.BULK_STORE in survey.places[p]]
     bare = set().union(*survey.open_stores.values())
@@ -260,7 +167,7 @@ def _at_end(survey: _Survey, near: list[Span]) -> Iterator[_Try]:
         yield from (_Try(Mistake.MISSING_BARRIER, ClusterBarrierAtEnd(), p, text) for p in near[:1])
 
 
-def _edits(info: SystemInfo, survey: _Survey, place: Span, rule: str) -> list[_Try]:
+def _edits(info: SystemInfo, survey: Survey, place: Span, rule: str) -> list[_Try]:
     """Edits at one place, the likeliest first."""
     codes = set(survey.places[place])
     out: list[_Try] = []
@@ -302,6 +209,7 @@ def _edits(info: SystemInfo, survey: _Survey, place: Span, rule: str) -> list[_T
     if Ev.BULK_STORE in codes:
         text = "before the next barrier its issuer waits for its reads: cp.async.bulk.wait_group.read 0"
         out.append(_Try(Mistake.MISSING_WAIT, WaitReads(place), place, text))
+    out += _of_groups(place, codes, rule)
     if codes & {*ACCESSES, *ISSUES} and rule in _UNORDERED:
         out += _orders(survey, place)
     if Ev.BARRIER_ARRIVE in codes:
@@ -312,7 +220,34 @@ def _edits(info: SystemInfo, survey: _Survey, place: Span, rule: str) -> list[_T
     return out
 
 
-def _named(survey: _Survey, place: Span, number: int) -> list[_Try]:
+def _of_groups(place: Span, codes: set[int], rule: str) -> list[_Try]:
+    """Commits and waits for the groups of a thread's own operations, and the fence of a wgmma."""
+    tries: list[tuple[Mistake, Ev, tuple[int, ...], str, bool]] = []
+    if Ev.CP_ASYNC in codes and rule == "SV110":
+        tries.append((Mistake.MISSING_COMMIT, Ev.CP_COMMIT, (), "cp.async.commit_group", False))
+    if codes & {Ev.READ, Ev.WGMMA, Ev.WRITE, Ev.BULK_STORE} and rule in ("SV110", "SV112"):
+        tries.append((Mistake.MISSING_WAIT, Ev.CP_WAIT, (0,), "cp.async.wait_group 0", True))
+    if Ev.WGMMA in codes and rule == "SV402":
+        tries.append((Mistake.MISSING_FENCE, Ev.WGMMA_FENCE, (), "wgmma.fence.sync.aligned", True))
+    if Ev.WGMMA in codes and rule in _OF_WGMMA:
+        tries.append((Mistake.MISSING_COMMIT, Ev.WGMMA_COMMIT, (), "wgmma.commit_group.sync.aligned", False))
+    if codes & {Ev.FRAG_READ, Ev.ARRIVE, Ev.BARRIER_SYNC} and rule in _OF_WGMMA:
+        tries.append((Mistake.MISSING_WAIT, Ev.WGMMA_WAIT, (0,), "wgmma.wait_group.sync.aligned 0", True))
+    return [
+        _Try(mistake, InsertOperation(place, code, operands, text, ahead), place, _said(text, ahead=ahead))
+        for mistake, code, operands, text, ahead in tries
+    ]
+
+
+def _said(instruction: str, *, ahead: bool) -> str:
+    return f"{instruction} {'before' if ahead else 'behind'} this"
+
+
+#: Rules that a missing commit of a wgmma, or a missing wait for it, breaks.
+_OF_WGMMA = frozenset({"SV401", "SV111", "SV110"})
+
+
+def _named(survey: Survey, place: Span, number: int) -> list[_Try]:
     """A named barrier for each warpgroup that fills it alone, or one that counts all who come."""
     out: list[_Try] = []
     warps = survey.meeting[number]
@@ -331,7 +266,7 @@ def _named(survey: _Survey, place: Span, number: int) -> list[_Try]:
 _UNORDERED = frozenset({"SV101", "SV102", "SV103", "SV104", "SV105", "SV110", "SV111", "SV112"})
 
 
-def _counts(info: SystemInfo, survey: _Survey, place: Span) -> list[_Try]:
+def _counts(info: SystemInfo, survey: Survey, place: Span) -> list[_Try]:
     """As many arrivals as come, for those barriers of a place whose count is another."""
     arrivers = {b: sum(survey.arriving.get(b, {}).values()) for b in sorted(survey.barriers[place])}
     if not all(arrivers.values()):
@@ -346,7 +281,7 @@ def _counts(info: SystemInfo, survey: _Survey, place: Span) -> list[_Try]:
     return [_Try(Mistake.COUNT, change, place, text)]
 
 
-def _bytes(survey: _Survey, place: Span) -> list[_Try]:
+def _bytes(survey: Survey, place: Span) -> list[_Try]:
     moved = {b: sum(survey.bytes.get(b, {}).values()) for b in sorted(survey.barriers.get(place, ()))}
     if not moved or not all(moved.values()):
         return []
@@ -355,7 +290,7 @@ def _bytes(survey: _Survey, place: Span) -> list[_Try]:
     return [_Try(Mistake.BYTES, ExpectBytes(place, tuple(moved.items())), place, text)]
 
 
-def _inits(info: SystemInfo, survey: _Survey, place: Span) -> list[_Try]:
+def _inits(info: SystemInfo, survey: Survey, place: Span) -> list[_Try]:
     """Barriers that are used and never initialized, with the arrivals that come as their count."""
     used = (survey.waited | set(survey.arriving)) - set(survey.counts)
     if not used:
@@ -369,7 +304,7 @@ def _inits(info: SystemInfo, survey: _Survey, place: Span) -> list[_Try]:
     return [_Try(Mistake.MISSING_INIT, InitToo(place, tuple(counts.items())), place, text)]
 
 
-def _slot_waits(info: SystemInfo, survey: _Survey, place: Span) -> list[_Try]:
+def _slot_waits(info: SystemInfo, survey: Survey, place: Span) -> list[_Try]:
     """A wait for the slot before it is announced that a copy fills it."""
     pairs = survey.free_barriers
     free = {pairs[b] for b in survey.barriers.get(place, ()) if b in pairs}
@@ -379,7 +314,7 @@ def _slot_waits(info: SystemInfo, survey: _Survey, place: Span) -> list[_Try]:
     return [_Try(Mistake.MISSING_WAIT, WaitForFree(place, tuple(pairs.items())), place, text)]
 
 
-def _releases(info: SystemInfo, survey: _Survey, place: Span) -> list[_Try]:
+def _releases(info: SystemInfo, survey: Survey, place: Span) -> list[_Try]:
     """An arrival behind the accesses of a slot, on the barrier that its next copy waits for."""
     pairs = survey.free_barriers
     copies = _copy_barriers(info, survey, sorted(survey.accessed.get(place, ())))
@@ -393,7 +328,7 @@ def _releases(info: SystemInfo, survey: _Survey, place: Span) -> list[_Try]:
     ]
 
 
-def _orders(survey: _Survey, place: Span) -> list[_Try]:
+def _orders(survey: Survey, place: Span) -> list[_Try]:
     """A proxy fence, a barrier of the warps that come here, or both."""
     fence = "fence.proxy.async.shared::cta behind this access, by every thread, before the hand-over"
     out = [_Try(Mistake.MISSING_FENCE, Insert(place, True), place, fence)]

@@ -578,7 +578,8 @@ def diagnostic(run: Run, f: Failure, severity: Severity | None = None) -> Diagno
     sites = run.info.sites
     severity = severity or f.severity
     more = evidence(run, f) if severity is Severity.ERROR else []
-    labels = [Label(sites[s].span, text) for s, text in (*f.labels, *more) if s >= 0]
+    labels = [Label(sites[s].span, text) for s, text in f.labels if s >= 0]
+    labels += [Label(sites[seen.site].span, seen.text, seen.detail) for seen in more]
     if f.rule == "SV204" and severity is Severity.ERROR and run.info.entry.line:
         labels.append(Label(run.info.entry, "the kernel begins here"))
     if f.first is not None and f.first.site != f.site:

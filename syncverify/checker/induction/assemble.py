@@ -11,16 +11,21 @@ from typing import Any
 
 from syncverify.base.diagnostics import Policy
 from syncverify.checker.induction.alone import Alone, waits_for_grid
+from syncverify.checker.induction.event_operations import (
+    Made,
+    Meetings,
+    Occurrence,
+    Spot,
+    first_thread,
+    operations,
+)
 from syncverify.checker.induction.flags import Flags, collected
-from syncverify.checker.induction.read import LoopText, Piece, Residue, StraightText, Text, TilesText, Trip
+from syncverify.checker.induction.read import LoopText, Piece, StraightText, Text, TilesText
 from syncverify.checker.induction.slots import (
     FIXED,
     STEPS,
-    TILES,
     Access,
-    Bytes,
     Moves,
-    Region,
     laid_out,
     moves,
     offset,
@@ -28,9 +33,7 @@ from syncverify.checker.induction.slots import (
 from syncverify.checker.induction.stepping import NotReadError
 from syncverify.checker.kernel import protocol as k
 from syncverify.checker.kernel.linear import ZERO, Term, apply, equal, num, var
-from syncverify.model.automata.register_pool import legal
 from syncverify.model.events import (
-    GLOBAL_MEMORY,
     NEVER,
     NO_ARRIVAL_NEEDED,
     Ev,
@@ -39,44 +42,6 @@ from syncverify.model.events import (
     SystemInfo,
     ThreadClass,
 )
-from syncverify.model.proxies import Access as Kind
-from syncverify.model.proxies import Space
-
-_MBARRIER = {
-    Ev.INIT: k.Kind.INIT, Ev.INVAL: k.Kind.INVAL, Ev.ARRIVE: k.Kind.ARRIVE, Ev.EXPECT_TX: k.Kind.EXPECT,
-    Ev.WAIT: k.Kind.WAIT,
-}  # fmt: skip
-#: Which argument is the place in global memory; -1: nobody else looks at it.
-_TO_GLOBAL = {Ev.BULK_LOAD: 3, Ev.BULK_STORE: 3, Ev.CP_ASYNC: 3}
-_STRANGE = Flag.DROP | Flag.NO_COMPLETE | Flag.TOKEN
-_WHOLE = 0xFFFF_FFFF
-
-
-@dataclass(frozen=True, slots=True)
-class Spot:
-    """Where a piece stands: what counts there, and its key among all agents."""
-
-    where: str  # "straight", "loop", "tile"
-    steps: Term
-    tile: Term
-    low: Term  # of the loop
-    tiled: bool
-    key: tuple[Any, ...]
-
-
-@dataclass(slots=True)
-class Made:
-    """One operation in the making. ``ring``: what barrier it names, by residue."""
-
-    op: k.Op
-    spot: Spot
-    cls: int
-    piece: Piece
-    ring: Mapping[Residue, int] | None = None
-    parities: Mapping[Residue, int] | None = None
-    accesses: list[tuple[Kind, Access]] = field(default_factory=list)
-    remote: bool = False  # at another block's barrier
-    wide: bool = False  # of cluster scope
 
 
 @dataclass(slots=True)
@@ -111,7 +76,7 @@ class Assembly:
         self.alone()
         warpgroups(self.info, self.parts)
         for number, part in enumerate(self.parts):
-            self.operations(number, part)
+            self.add_operations(number, part)
             if self.info.ctas > 1 and not _leaves_together(part):
                 raise NotReadError("a block of a cluster may leave while others still reach its memory")
         self.flags.in_order()
@@ -202,307 +167,49 @@ class Assembly:
 
     # ---------------------------------------------------------------- operations
 
-    def operations(self, number: int, part: Part) -> None:
+    def add_operations(self, number: int, part: Part) -> None:
+        system = Meetings(self.info, self.policy, self.flags, self.rings, self.whole)
         times: dict[tuple[str, int], int] = {}
         for region, spot in spots(part.text):
             made: list[Made] = []
             for p in _met(region.pieces):
                 kth = times[spot.where, p.site] = times.get((spot.where, p.site), 0) + 1
                 here = replace(spot, key=(spot.where, p.site, kth))
-                made += self.made(number, part, p, here)
+                made += operations(Occurrence(system, number, part.cls, p, here))
             part.made[id(region)] = _with_uses(made)
-
-    def made(self, number: int, part: Part, p: Piece, spot: Spot) -> Iterator[Made]:
-        """The operations of one piece."""
-        first = next(iter(p.events.values()))
-        ev, info, c = first[0], self.info, part.cls
-        events = p.events
-
-        def same(i: int) -> Any:
-            found = {e[i] for e in events.values()}
-            if len(found) != 1:
-                raise NotReadError(f"{Ev(ev).name} whose operands change from turn to turn")
-            return found.pop()
-
-        span = info.sites[p.site].span
-        blank = k.Op(k.Kind.NOTHING, guard=p.guards, span=span)
-        mine = Made(blank, spot, number, p)
-        if ev in _TO_GLOBAL and same(_TO_GLOBAL[ev]) >= 0:
-            raise NotReadError("a place in global memory")
-        if ev in _MBARRIER:
-            mine.ring = {r: e[2] for r, e in events.items()}
-            op = replace(blank, kind=_MBARRIER[ev])
-            if ev == Ev.INIT:
-                op = replace(op, count=same(3))
-            if ev == Ev.ARRIVE:
-                flags = same(5)
-                if flags & _STRANGE:
-                    raise NotReadError("an arrival that keeps its token, drops or does not complete")
-                mine.remote = any(info.barriers[b].cta != c.cta for b in mine.ring.values())
-                mine.wide = bool(flags & Flag.CLUSTER)
-                op = replace(op, count=same(3), bytes=max(same(4), 0), synchronizes=not flags & Flag.RELAXED)
-            if ev == Ev.EXPECT_TX:
-                op = replace(op, bytes=same(3))
-            if ev == Ev.WAIT:
-                mine.parities = {r: e[3] for r, e in events.items()}
-                mine.wide = bool(same(4) & Flag.CLUSTER)
-                op = replace(op, synchronizes=not same(4) & Flag.RELAXED)
-            mine.op = op
-            yield mine
-        elif ev == Ev.BULK_LOAD:
-            for i in range(len(first[2])):
-                copy = Made(replace(blank, kind=k.Kind.COPY), spot, number, p)
-                targets = {r: e[2][i] for r, e in events.items()}
-                copy.ring = {r: t[1] for r, t in targets.items()}
-                sizes = {t[2] for t in targets.values()}
-                if len(sizes) != 1 or len({len(e[2]) for e in events.values()}) != 1:
-                    raise NotReadError("copies of different sizes from turn to turn")
-                copy.op = replace(copy.op, bytes=sizes.pop())
-                # the bytes are where the barrier is, which somebody there has initialized
-                (block, *more) = {info.barriers[t[1]].cta for t in targets.values()}
-                if more:
-                    raise NotReadError("copies to different blocks from turn to turn")
-                written = self.access(c, {r: t[0] for r, t in targets.items()}, block)
-                copy.accesses = [(Kind.ASYNC_WRITE, written)]
-                yield copy
-        elif ev == Ev.BULK_STORE:
-            mine.op = replace(blank, kind=k.Kind.ASYNC, group=k.Group.BULK)
-            mine.accesses = [(Kind.ASYNC_READ, self.access(c, {r: e[2] for r, e in events.items()}))]
-            yield mine
-        elif ev in (Ev.BULK_COMMIT, Ev.CP_COMMIT):
-            group = k.Group.BULK if ev == Ev.BULK_COMMIT else k.Group.CP_ASYNC
-            mine.op = replace(blank, kind=k.Kind.COMMIT, group=group)
-            yield mine
-        elif ev in (Ev.BULK_WAIT, Ev.CP_WAIT):
-            group = k.Group.BULK if ev == Ev.BULK_WAIT else k.Group.CP_ASYNC
-            if same(2) < 0:
-                raise NotReadError("cp.async.wait_all")
-            mine.op = replace(blank, kind=k.Kind.DRAIN, group=group, count=same(2))
-            yield mine
-        elif ev == Ev.CP_ASYNC:
-            mine.op = replace(blank, kind=k.Kind.ASYNC, group=k.Group.CP_ASYNC)
-            mine.accesses = [(Kind.CPASYNC_WRITE, self.access(c, {r: e[2] for r, e in events.items()}))]
-            yield mine
-        elif ev in (Ev.WGMMA_FENCE, Ev.WGMMA, Ev.WGMMA_COMMIT, Ev.WGMMA_WAIT):
-            if self.whole[c.cta, c.warp] != c.lanes:
-                yield self.warp(number, p, spot, blank, "wgmma", False)
-            if ev == Ev.WGMMA_FENCE:
-                return
-            kind = {Ev.WGMMA: k.Kind.ASYNC, Ev.WGMMA_COMMIT: k.Kind.COMMIT, Ev.WGMMA_WAIT: k.Kind.DRAIN}[
-                Ev(ev)
-            ]
-            mine.op = replace(blank, kind=kind, group=k.Group.WGMMA)
-            if ev == Ev.WGMMA_WAIT:
-                mine.op = replace(mine.op, count=same(2))
-            if ev == Ev.WGMMA:
-                mine.op = replace(mine.op, label=f"wgmma {spot.key}")
-                # strictly, a warp reads the rows of A of the other warps too (K8)
-                for i in (2, 3) if self.policy is Policy.PRACTICAL else (2, 3, 4):
-                    if any((e[i] < 0) != (first[i] < 0) for e in events.values()):
-                        raise NotReadError("a wgmma whose operands change their kind")
-                    if first[i] >= 0:
-                        mine.accesses.append(
-                            (Kind.MMA_READ, self.access(c, {r: e[i] for r, e in events.items()}))
-                        )
-            yield mine
-        elif ev == Ev.READ:
-            mine.op = replace(blank, kind=k.Kind.ACCESS, label="")
-            mine.accesses = [(Kind.GENERIC_READ, self.access(c, {r: e[2] for r, e in events.items()}))]
-            yield mine
-            if {e[3] for e in events.values()} == {NO_ARRIVAL_NEEDED}:
-                use = Made(replace(blank, kind=k.Kind.USE), spot, number, p)
-                mine.op = replace(mine.op, label=f"read {spot.key}")
-                use.op = replace(use.op, label=mine.op.label)
-                yield use
-        elif ev == Ev.USE:
-            mine.op = replace(blank, kind=k.Kind.USE)
-            yield mine
-        elif ev == Ev.WRITE:
-            mine.op = replace(blank, kind=k.Kind.ACCESS)
-            mine.accesses = [(Kind.GENERIC_WRITE, self.access(c, {r: e[2] for r, e in events.items()}))]
-            yield mine
-        elif ev == Ev.PROXY_FENCE:
-            if same(2) & Space.SHARED_CTA and not same(3):
-                short = info.ctas > 1 and not same(2) & Space.SHARED_CLUSTER
-                mine.op = replace(blank, kind=k.Kind.FENCE, narrow=short)
-                yield mine
-        elif ev == Ev.BARRIER_SYNC or ev == Ev.BARRIER_ARRIVE:
-            ids, flags = same(2), same(4)
-            count = same(3) or -(-info.threads // 32) * 32
-            if not 0 <= ids <= 15 or count % 32 or flags & (Flag.RED | Flag.RELAXED):
-                raise NotReadError(f"barrier {ids} of {count} threads")
-            name = f"barrier {ids} of block {c.cta} at {_shown(spot)}"
-            ring = k.Ring(num(1), count, named=True, barrier=f"barrier {ids} of block {c.cta}")
-            if self.rings.setdefault(name, ring) != ring:
-                raise NotReadError(f"{name} is met in different ways")
-            kind = k.Kind.SYNC if ev == Ev.BARRIER_SYNC else k.Kind.JOIN
-            mine.op = replace(blank, kind=kind, ring=name, index=_turn(spot), count=count)
-            yield mine
-        elif ev == Ev.CLUSTER_ARRIVE:
-            own = c.cta // info.ctas
-            name = f"cluster at {_shown(spot)}" + (f" of cluster {own}" if info.clusters > 1 else "")
-            count = sum(x.bit_count() for (cta, _), x in self.whole.items() if cta // info.ctas == own)
-            self.rings[name] = k.Ring(num(1), count, named=True, barrier=f"cluster {own}")
-            relaxed = bool(same(2) & Flag.RELAXED)
-            mine.op = replace(
-                blank, kind=k.Kind.SYNC, ring=name, index=_turn(spot), count=count, synchronizes=not relaxed
-            )
-            yield mine
-        elif ev == Ev.INIT_FENCE:
-            if info.ctas > 1:  # in one block it orders nothing that barriers do not
-                yield replace(mine, op=replace(blank, kind=k.Kind.INIT_FENCE))
-        elif ev == Ev.WARP_SYNC:
-            if same(2) & _WHOLE != self.whole[c.cta, c.warp]:
-                raise NotReadError("a part of a warp meets")
-            yield self.warp(number, p, spot, blank, "warp", True)
-        elif ev in (Ev.ELECT, Ev.COLLECTIVE):
-            if c.lanes & ~same(2):
-                raise NotReadError("a lane outside the mask of a collective instruction")
-            if same(2) & _WHOLE & ~c.lanes:
-                if same(2) & _WHOLE != self.whole[c.cta, c.warp]:
-                    raise NotReadError("a collective instruction of a part of a warp")
-                yield self.warp(number, p, spot, blank, "collective", False)
-        elif ev in (Ev.SPIN, Ev.GLOBAL_ATOMIC, Ev.GLOBAL_WRITE, Ev.GLOBAL_READ):
-            if len(set(events.values())) != 1 or first[2] < 0:
-                raise NotReadError(
-                    "an access that synchronizes at a place of global memory that is not known"
-                )
-            mine.op = self.handed_on(c, first, spot, blank)
-            if mine.op.kind is k.Kind.ACCESS:
-                does = Kind.GENERIC_READ if ev == Ev.GLOBAL_READ else Kind.GENERIC_WRITE
-                mine.accesses = [(does, self.access(c, {r: e[2] for r, e in events.items()}, GLOBAL_MEMORY))]
-            if mine.op.kind is not k.Kind.NOTHING:
-                yield mine
-        elif ev == Ev.SETMAXNREG:
-            if not legal_request(info.registers or 0, same(3), same(2)):
-                raise NotReadError(f"setmaxnreg {same(3)} by a warpgroup that holds {info.registers}")
-            mine.op = replace(blank, kind=k.Kind.REGISTERS, count=same(3))
-            yield mine
-        else:
-            raise NotReadError(f"{Ev(ev).name} is no operation of a protocol")
-
-    def handed_on(self, c: ThreadClass, e: Event, spot: Spot, blank: k.Op) -> k.Op:
-        """What an access to global memory that other blocks reach is to a protocol."""
-        flags = self.flags
-        if e[0] == Ev.GLOBAL_ATOMIC:
-            word, count, releases = flags.adds(c, e, spot.where)
-            return replace(
-                blank, kind=k.Kind.ARRIVE, ring=self.flag(word), count=count, synchronizes=releases
-            )
-        if e[0] == Ev.SPIN:
-            word = flags.passes(c, e)
-            return replace(
-                blank, kind=k.Kind.WAIT, ring=self.flag(word), synchronizes=bool(e[3] & Flag.ACQUIRE)
-            )
-        if flags.word(e[2]) is None:
-            return replace(blank, kind=k.Kind.ACCESS)
-        if e[0] != Ev.GLOBAL_WRITE:
-            raise NotReadError("a word that blocks wait for is read")
-        flags.ends(c, e, blank.guard)
-        return blank
-
-    def flag(self, word: tuple[int, int]) -> str:
-        """The ring of a word of global memory."""
-        name = f"word {word[0]} of global memory"
-        self.rings[name] = k.Ring(num(1), self.flags.counts[word])
-        return name
-
-    def warp(self, number: int, p: Piece, spot: Spot, blank: k.Op, barrier: str, visible: bool) -> Made:
-        """All lanes of a warp come together."""
-        name = f"{barrier} at {_shown(spot)}"
-        size = self.whole[self.parts[number].cls.cta, self.parts[number].cls.warp].bit_count()
-        if size != 32:
-            raise NotReadError("a warp with fewer than 32 threads")
-        self.rings[name] = k.Ring(
-            num(1), 32, named=True, level=k.Level.WARP, visible=visible, barrier=barrier
-        )
-        op = replace(blank, kind=k.Kind.SYNC, ring=name, index=_turn(spot), count=32)
-        return Made(op, spot, number, p)
-
-    def first_thread(self, c: ThreadClass) -> int:
-        """The number of a warp's first lane: blocks begin at whole warpgroups."""
-        return c.cta * -(-self.info.threads // 128) * 128 + 32 * c.warp
-
-    def access(self, c: ThreadClass, fps: Mapping[Residue, int], block: int | None = None) -> Access:
-        """The bytes of an access, of each thread. ``block``: whose they are, its own unless said."""
-        by: dict[Residue, Bytes] = {}
-        memory: set[int] = set()
-        base = self.first_thread(c)
-        known: dict[int, Bytes] = {}
-        for r, fp in fps.items():
-            if fp not in known:
-                f = self.info.footprints[fp]
-                memory.add(f.memory)
-                if f.overlap:
-                    raise NotReadError("lanes of one store write one byte")
-                if f.lanes:
-                    pieces = tuple((lo, hi, base + lane) for lo, hi, lane in f.lanes)
-                else:
-                    lanes = [x for x in range(32) if c.lanes >> x & 1]
-                    pieces = tuple((lo, hi, base + x) for lo, hi in f.intervals for x in lanes)
-                if not pieces:
-                    raise NotReadError("an access of no bytes")
-                known[fp] = Bytes(tuple(sorted(pieces)))
-            by[r] = known[fp]
-        if memory != {c.cta if block is None else block}:
-            raise NotReadError("an access to the memory of another block")
-        return Access(memory.pop(), by)
 
     # ---------------------------------------------------------------- rings
 
     def barriers(self, every: Sequence[Made]) -> None:
         """Which barriers are rings; the index of each operation on one."""
-        found: list[tuple[Made, Moves]] = []
-        for m in every:
-            if m.ring is not None:
-                found.append((m, moves(m.ring, *self.parts[m.cls].moduli)))
-        sets: dict[frozenset[Hashable], tuple[int, ...]] = {}
-        for _, x in found:
-            if x.by != FIXED:
-                key = frozenset(x.cycle)
-                first = min(x.cycle)  # type: ignore[type-var]
-                at = x.cycle.index(first)
-                sets.setdefault(key, (*x.cycle[at:], *x.cycle[:at]))  # type: ignore[arg-type]
-        taken: dict[int, tuple[int, ...]] = {}
-        for order in sets.values():
-            for b in order:
-                if b in taken:
-                    raise NotReadError("rings that share some of their barriers")
-                taken[b] = order
-        for _, x in found:
-            if x.by == FIXED:
-                (one,) = x.cycle
-                assert isinstance(one, int)
-                taken.setdefault(one, (one,))
-        counts: dict[tuple[int, ...], set[int]] = {order: set() for order in taken.values()}
+        found = [(m, moves(m.ring, *self.parts[m.cls].moduli)) for m in every if m.ring is not None]
+        ring_of = _rings([x for _, x in found])
+        names = self.named(ring_of, _initial_counts(found, ring_of))
         for m, x in found:
-            if m.op.kind is k.Kind.INIT:
-                counts[taken[x.cycle[0]]].add(m.op.count)  # type: ignore[index]
-        names: dict[tuple[int, ...], str] = {}
-        for order, some in counts.items():
-            if len(some) != 1:
-                raise NotReadError(f"{self.info.barriers[order[0]].name} is not initialized with one number")
-            name = (
-                self.info.barriers[order[0]].name.removesuffix("[0]")
-                if len(order) > 1
-                else self.info.barriers[order[0]].name
-            )
-            if self.blocks > 1:
-                name += f" of block {self.info.barriers[order[0]].cta}"
-            while name in self.rings:
-                name += "+"
-            names[order] = name
-            self.rings[name] = k.Ring(self.depth(len(order)), some.pop(), initialized=True)
-        for m, x in found:
-            order = taken[x.cycle[0]]  # type: ignore[index]
+            order = ring_of[_first(x)]
             m.op = replace(m.op, ring=names[order], index=self.index(m, x, order))
             if m.parities is not None:
                 m.op = self.waited(m, len(order))
-
         for m, _ in found:
             near = m.op.ring and any(w.parities and not w.wide and w.op.ring == m.op.ring for w, _ in found)
             if m.remote and (near or not m.wide):
                 m.op = replace(m.op, narrow=True)
+
+    def named(self, ring_of: Mapping[int, _Order], counts: Mapping[_Order, set[int]]) -> dict[_Order, str]:
+        """Names of rings of mbarriers, which are rings of the protocol from here on."""
+        names: dict[_Order, str] = {}
+        for order in dict.fromkeys(ring_of.values()):
+            first = self.info.barriers[order[0]]
+            if len(counts[order]) != 1:
+                raise NotReadError(f"{first.name} is not initialized with one number")
+            name = first.name.removesuffix("[0]") if len(order) > 1 else first.name
+            if self.blocks > 1:
+                name += f" of block {first.cta}"
+            while name in self.rings:
+                name += "+"
+            names[order] = name
+            self.rings[name] = k.Ring(self.depth(len(order)), counts[order].pop(), initialized=True)
+        return names
 
     def index(self, m: Made, x: Moves, order: tuple[int, ...]) -> Term:
         spot, depth = m.spot, len(order)
@@ -511,7 +218,7 @@ class Assembly:
                 return num(order.index(x.cycle[0]))
             if m.parities is not None and len(set(m.parities.values())) == 1:
                 return ZERO
-            return _turn(spot)
+            return spot.turn
         c = offset(order, x.cycle)
         late = m.op.kind is k.Kind.ARRIVE and not m.op.bytes
         return (spot.steps if x.by == STEPS else spot.tile) + self.ahead(c, depth, late)
@@ -609,7 +316,7 @@ class Assembly:
         return tuple(roles)
 
     def role(self, some: Sequence[ThreadClass], body: Any) -> k.Role:
-        threads = sorted(self.first_thread(c) + x for c in some for x in range(32) if c.lanes >> x & 1)
+        threads = sorted(first_thread(self.info, c) + x for c in some for x in range(32) if c.lanes >> x & 1)
         block = "" if self.blocks == 1 else f"block {some[0].cta} "
         shown = ", ".join(str(c.warp) for c in some)
         count = some[0].lanes.bit_count()
@@ -617,6 +324,46 @@ class Assembly:
             "" if count == 32 else f", {count} lanes"
         )
         return k.Role(name, tuple(threads), body)
+
+
+#: The barriers of a ring, in the order in which counters go through them.
+_Order = tuple[int, ...]
+
+
+def _first(x: Moves) -> int:
+    first = x.cycle[0]
+    assert isinstance(first, int)
+    return first
+
+
+def _rings(found: Sequence[Moves]) -> dict[int, _Order]:
+    """By barrier, the ring that it is of: one that some operation goes round, or itself alone."""
+    orders: dict[frozenset[Hashable], _Order] = {}
+    for x in found:
+        if x.by != FIXED:
+            at = x.cycle.index(min(x.cycle))  # type: ignore[type-var]
+            orders.setdefault(frozenset(x.cycle), (*x.cycle[at:], *x.cycle[:at]))  # type: ignore[arg-type]
+    ring_of: dict[int, _Order] = {}
+    for order in orders.values():
+        for b in order:
+            if b in ring_of:
+                raise NotReadError("rings that share some of their barriers")
+            ring_of[b] = order
+    for x in found:
+        if x.by == FIXED:
+            ring_of.setdefault(_first(x), (_first(x),))
+    return ring_of
+
+
+def _initial_counts(
+    found: Sequence[tuple[Made, Moves]], ring_of: Mapping[int, _Order]
+) -> dict[_Order, set[int]]:
+    """With how many expected arrivals the barriers of a ring are initialized."""
+    counts: dict[_Order, set[int]] = {order: set() for order in ring_of.values()}
+    for m, x in found:
+        if m.op.kind is k.Kind.INIT:
+            counts[ring_of[_first(x)]].add(m.op.count)
+    return counts
 
 
 def _renamed(x: Any, old: set[str], suffix: str, rings: dict[str, k.Ring]) -> Any:
@@ -670,11 +417,6 @@ def warpgroups(info: SystemInfo, parts: Sequence[Part]) -> None:
             raise NotReadError("an instruction of a warpgroup that has fewer than four warps")
         if any(x != shapes[0] for x in shapes):
             raise NotReadError("warps of a warpgroup execute different wgmmas or setmaxnregs")
-
-
-def legal_request(held: int, wanted: int, increases: int) -> bool:
-    """Whether setmaxnreg may ask for so many registers by a thread that has so many (PTX ISA: setmaxnreg)."""
-    return legal(wanted) and (wanted >= held if increases else wanted <= held)
 
 
 _OF_WARPGROUPS = frozenset({Ev.WGMMA_FENCE, Ev.WGMMA, Ev.WGMMA_COMMIT, Ev.WGMMA_WAIT, Ev.SETMAXNREG})
@@ -761,17 +503,6 @@ def _with_uses(made: list[Made]) -> list[Made]:
     return out
 
 
-def _shown(spot: Spot) -> str:
-    return "_".join(str(x) for x in spot.key)
-
-
-def _turn(spot: Spot) -> Term:
-    """Which meeting, or which phase of a barrier of one slot, it is."""
-    if spot.where == "loop":
-        return spot.steps if spot.tiled else spot.steps - spot.low
-    return spot.tile if spot.where == "tile" else ZERO
-
-
 def spots(text: Text) -> Iterator[tuple[StraightText, Spot]]:
     """Every region of a text with what counts there."""
     for x in text:
@@ -787,4 +518,4 @@ def spots(text: Text) -> Iterator[tuple[StraightText, Spot]]:
                     yield y.body, Spot("loop", y.body.steps, k.U, y.lo, True, ())
 
 
-__all__ = ["TILES", "Assembly", "Event", "Part", "Region", "Trip"]
+__all__ = ["Assembly", "Part"]

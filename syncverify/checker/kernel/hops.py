@@ -150,9 +150,7 @@ class Graph:
             raise RejectedError("no program order between these")
         return [*lexicographic(self.position(a), self.position(b), level), *self.exists(b)]
 
-    def hop(
-        self, a: Step, b: Step, how: How, reach: Level, first: bool, causal: bool
-    ) -> tuple[list[Term], Level]:
+    def hop(self, a: Step, b: Step, how: How, reach: Level, causal: bool) -> tuple[list[Term], Level]:
         """When the hop is an edge, and which threads of the role of ``b`` it reaches.
 
         ``reach``: the threads of the role of ``a`` that the path holds for: those in one unit with the thread
@@ -164,28 +162,27 @@ class Graph:
             case Same():
                 return self._same(a, b, causal), reach
             case Turn() if self.sites[b.site].op.kind is Kind.WAIT:
-                return self._waited(a, b, first, causal), Level.ALL
+                return self._waited(a, b, causal), Level.ALL
             case Turn():
                 return self._met(a, b, causal), max(reach, self.p.rings[self.sites[b.site].op.ring].level)
             case Drained():
-                return self._drained(a, b, how, first, causal, reach)
+                return self._drained(a, b, how, reach)
 
     def _same(self, a: Step, b: Step, causal: bool) -> list[Term]:
+        # a causal path comes to no completion: one shows its own accesses only, as the start of a path
         issued = self.sites[a.site].op.kind in (Kind.COPY, Kind.ASYNC) and not causal
         allowed = [(Half.IN, Half.OUT)] + [(Half.OUT, Half.DONE)] * issued
         if a.site != b.site or (a.half, b.half) not in allowed:
             raise RejectedError("not the same event")
         return [*equal(a.u, b.u), *equal(a.n, b.n)]
 
-    def _waited(self, a: Step, b: Step, first: bool, causal: bool) -> list[Term]:
+    def _waited(self, a: Step, b: Step, causal: bool) -> list[Term]:
         x, y = self.sites[a.site].op, self.sites[b.site].op
         ends = Half.DONE if x.kind is Kind.COPY else Half.OUT
         if x.kind not in CONTRIBUTIONS or x.ring != y.ring or (a.half, b.half) != (ends, Half.OUT):
             raise RejectedError("no contribution to the wait's ring")
         if causal and (x.kind is Kind.EXPECT or not x.synchronizes or not y.synchronizes):
             raise RejectedError("the wait makes nothing of this visible")
-        if causal and x.kind is Kind.COPY and not first:
-            raise RejectedError("a completion makes its own accesses visible only")
         return [*self.exists(b), *equal(self.turn(a.site, a.u, a.n), self.turn(b.site, b.u, b.n))]
 
     def _met(self, a: Step, b: Step, causal: bool) -> list[Term]:
@@ -201,13 +198,11 @@ class Graph:
             raise RejectedError("the roles are not of the same warps")
         return [*self.exists(b), *equal(self.turn(a.site, a.u, a.n), self.turn(b.site, b.u, b.n))]
 
-    def _drained(
-        self, a: Step, b: Step, how: Drained, first: bool, causal: bool, reach: Level
-    ) -> tuple[list[Term], Level]:
+    def _drained(self, a: Step, b: Step, how: Drained, reach: Level) -> tuple[list[Term], Level]:
         x, y = self.sites[a.site].op, self.sites[b.site].op
         if x.kind is not Kind.ASYNC or y.kind is not Kind.DRAIN or x.group is not y.group:
             raise RejectedError("no drain of the operation's group")
-        if (a.half, b.half) != (Half.DONE, Half.OUT) or (causal and not first):
+        if (a.half, b.half) != (Half.DONE, Half.OUT):
             raise RejectedError("a drain shows completions only, and those of its own groups")
         issued = a.site
         if how.twin is not None:
@@ -250,13 +245,13 @@ class Graph:
         bridged = not demand.bridge or (
             demand.by_use and self.policy is Policy.PRACTICAL and self._used(start, path)
         )
-        for k, (how, step) in enumerate(path):
+        for how, step in path:
             if not 0 <= step.site < len(self.sites):
                 raise RejectedError("no such site")
             if demand.causal and not self.hands_on(start, here, how):
                 raise RejectedError("a release of block scope shows another block no generic accesses")
             causal = demand.causal and not (own and released and self._meets(here, step, how))
-            more, reach = self.hop(here, step, how, reach, k == 0, causal)
+            more, reach = self.hop(here, step, how, reach, causal)
             needs += more
             own &= isinstance(how, Program | Same)
             released |= own and self._releases(start, step)

@@ -89,16 +89,19 @@ class Effort:
 class ReplayEffort:
     """What the replay of one witness may cost, in warp instructions of the second reader.
 
-    ``steps``: of all executions, ``each``: of one, ``executions``: how many.
+    ``steps``: of all executions, ``each``: of one, ``executions``: how many; ``witness``: of the first one,
+    where the witness is long.
     """
 
     steps: int
     each: int
     executions: int
+    witness: int = 0
 
 
-#: The replay of a refutation of PTX: some five seconds of processor time where none of it shows harm.
-REPLAY = ReplayEffort(steps=150_000, each=100_000, executions=40)
+#: The replay of a refutation of PTX: some five seconds of processor time where none of it shows harm; some
+#: twenty where the witness has tens of thousands of steps.
+REPLAY = ReplayEffort(steps=150_000, each=100_000, executions=40, witness=2_000_000)
 
 
 #: The search for an input that does harm, where data leaves a kernel undecided: some two seconds.

@@ -23,6 +23,7 @@ from syncverify.checker.happens_before.run import YIELD, LaneClass, Run, TooMany
 from syncverify.checker.happens_before.vector_clocks import Columns, ColumnsExhausted
 from syncverify.checker.kernel.exact import LockstepChecker, NotJudgedError, forget, form
 from syncverify.checker.kernel.exact.data import RejectedError, listed, number, same, take
+from syncverify.checker.open_launches import starts, symbols
 from syncverify.checker.prover.parametric.strategy import Problem
 from syncverify.checker.prover.reach import knowledge_order
 from syncverify.checker.prover.reach.state import deferred_failures
@@ -30,7 +31,6 @@ from syncverify.checker.prover.reach.state.phase_tokens import check_token_use, 
 from syncverify.checker.prover.reach.state.symbolic_state import StateView, SymbolicState
 from syncverify.driver.certificates import affine_rows
 from syncverify.driver.certificates.exact import failure_text, failures_under
-from syncverify.driver.certificates.launches import some_end, starts
 from syncverify.driver.certificates.met import Met
 from syncverify.model.events import AssumedUnreachable, Ev, Event, LaneSplit, Trap
 from syncverify.symbolic.context import NotConcrete, SymbolicContext, SymbolSplit, UndecidedBranch
@@ -51,13 +51,15 @@ def recheck(proof: Any, pose: Callable[[], Problem], policy: Policy, where: str)
     space = SymbolicContext()
     met = Met()
     try:
-        launched = [(path, system) for path, systems in starts(pose(), space) for system in systems]
+        problem = pose()
+        launches = starts(problem, space, symbols(problem, space))
+        launched = [(path, system) for path, systems in launches for system in systems]
         if len(launched) != len(graphs):
             raise RejectedError(f"{where}.systems", f"{len(graphs)} graphs for {len(launched)} systems")
         for i, ((path, system), graph) in enumerate(zip(launched, graphs, strict=True)):
             space.havocs, space.root = bool(any_turn), path
             _system(system, space, path, policy, graph, f"{where}.systems[{i}]", met)
-        some_end([path for path, _ in launched], graphs, where)
+        _some_end([path for path, _ in launched], graphs, where)
     except (NotConcrete, Unmodelled, TooManyEvents) as e:
         raise RejectedError(where, f"it cannot be followed: {e}") from None
     except InputError as e:
@@ -65,6 +67,14 @@ def recheck(proof: Any, pose: Callable[[], Problem], policy: Policy, where: str)
     if bool(space.havocked) != ("any_turn" in proof):
         raise RejectedError(f"{where}.any_turn", "sizes are read again, or are not, against what it says")
     return met
+
+
+def _some_end(paths: list[PathCondition], graphs: list[Any], where: str) -> None:
+    """Some launch must be there at which no assertion of the kernel fails."""
+    met = [{n["is"] for n in g["nodes"]} for g in graphs]
+    short = [p for p, kinds in zip(paths, met, strict=True) if "stopped" in kinds and "ended" not in kinds]
+    if paths and all(any(p is x for x in short) for p in paths):
+        raise RejectedError(where, "an assertion of the kernel fails for all sizes")
 
 
 def _system(

@@ -45,8 +45,10 @@ class NamedBarrier:
         self.marked.discard(warp)
         del self.arrived[warp]
 
-    def leave(self, warp: int, live: int) -> bool:
-        """Lanes of a warp exit; true if those that arrived before now complete the generation."""
+    def leave(self, warp: int, live: int, gone: int = 0) -> bool:
+        """Lanes of a warp exit; true if those that arrived before now complete the generation. ``gone``: as
+        in ``arrive``, counted now, for whole warps may have left since."""
+        self.gone = gone if self.whole else 0
         if live and warp in self.arrived and warp not in self.marked and self.arrived[warp] & live == live:
             self.marked.add(warp)
             return self.full
@@ -54,10 +56,8 @@ class NamedBarrier:
 
     def leave_whole(self, gone: int) -> bool:
         """A warp that had not arrived exits; true if the others now complete the generation."""
-        if not self.whole or not self.marked:
-            return False
-        self.gone = gone
-        return self.full
+        self.gone = gone if self.whole else 0
+        return self.whole and self.full
 
     @property
     def full(self) -> bool:

@@ -23,6 +23,8 @@ from syncverify.simulate.ptx.witness import Step, Stepping
 FEWEST = 6
 #: The same where they are long: the witness's schedule, on so many launches, spends the budget.
 FEWEST_LONG = 3
+#: Warp instructions that a step of a witness may stand for.
+WARP_INSTRUCTIONS_A_STEP = 64
 #: What an execution of each claim may show: what is undefined or races in one hangs in another.
 #: Spaces of addresses that may have been drawn.
 _DRAWN = frozenset({"global", "generic", "const", "param"})
@@ -31,11 +33,15 @@ _NOT_SHOWN = {"hang": frozenset[Kind](), "stale-value": frozenset({Kind.HANG})}
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a replay may cost, in warp instructions: all of it, and one execution. And how many executions."""
+    """What a replay may cost, in warp instructions: all of it, and one execution. And how many executions.
+
+    ``witness``: what the first execution may take where a long witness asks for more than ``each``.
+    """
 
     steps: int
     each: int
     executions: int
+    witness: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +95,11 @@ def confirm(
                 made[which] = load(module, kernel, launch, which), launch
             schedule, how = _schedule(number, launches, steps, elected)
             loaded, launch = made[which]
-            most = min(limits.each, limits.steps - spent)
+            most = _most(number, steps, limits, spent)
             result = run_loaded(loaded, launch, schedule, most, number)
         except CannotExecute as e:
             return Confirmed(None, "", ended, str(e))
-        spent += result.steps
+        spent += min(result.steps, limits.each)  # what a long witness takes beyond is not charged
         if result.harm is not None and (counts(result.harm) if counts else _shows(claim, result.harm, lines)):
             return Confirmed(result.harm, how, ended)
         if result.limit and ended and most < limits.each:
@@ -109,6 +115,13 @@ def confirm(
             why = why or f"{ended} executions take {spent:,} warp instructions"
             break
     return Confirmed(None, "", ended, why, bool(steps) and ended >= FEWEST_LONG and not others)
+
+
+def _most(number: int, steps: Sequence[Step], limits: Limits, spent: int) -> int:
+    """Warp instructions that an execution may take: the first one, under a witness, as many as that needs."""
+    if number:
+        return min(limits.each, limits.steps - spent)
+    return max(min(limits.each, limits.steps), min(WARP_INSTRUCTIONS_A_STEP * len(steps), limits.witness))
 
 
 def _schedule(number: int, launches: int, steps: Sequence[Step], elected: int) -> tuple[Schedule, str]:

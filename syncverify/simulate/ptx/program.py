@@ -58,6 +58,17 @@ def builder(*ops: str, own_guard: bool = False, together: bool = False) -> Calla
     return add
 
 
+#: Instructions that do nothing but set a register; those that integer code ends with.
+_REGISTERS_ONLY = frozenset(
+    "mov cvt cvta add sub mul mad and or xor not neg abs min max shl shr setp selp bfe bfi prmt".split()
+)
+
+
+def _own_memory(i: Instr) -> bool:
+    """An access to local memory, by its text."""
+    return i.op in ("ld", "st") and "local" in i.mods
+
+
 @dataclass(eq=False)
 class Compiled:
     """A function ready to run. ``fills``: slots whose contents depend on the warp."""
@@ -75,8 +86,11 @@ class Compiled:
     joins: dict[int, int]  # conditional branch -> where its lanes meet again
 
     def ends_at(self, pc: int) -> bool:
-        """Whether nothing is left to do at an instruction but to leave."""
+        """Whether nothing is left to do at an instruction but to leave: registers and local memory may still
+        change, which nobody reads any more."""
         body = self.function.body
+        while pc < len(body) and (body[pc].op in _REGISTERS_ONLY or _own_memory(body[pc])):
+            pc += 1
         return pc >= len(body) or (body[pc].op in ("ret", "exit") and body[pc].guard is None)
 
 

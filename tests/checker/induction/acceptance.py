@@ -29,7 +29,7 @@ from syncverify.ir.text.parser import parse
 from syncverify.simulate.ir import explore
 
 #: Sizes are tried up to this; so many states are explored for each.
-LARGEST, STATES = 8, 1_500
+LARGEST, STATES, FEW_STATES = 8, 1_500, 40
 Known = Sequence[tuple[Protocol, Proof]]
 
 
@@ -116,16 +116,23 @@ def small(kernel: Kernel, given: Mapping[str, int], most: int = 60) -> Iterator[
 
 
 def refuted(
-    text: str, given: Mapping[str, int] | None = None, policy: Policy = Policy.PRACTICAL
+    text: str,
+    given: Mapping[str, int] | None = None,
+    policy: Policy = Policy.PRACTICAL,
+    sizes: Sequence[Mapping[str, int]] = (),
 ) -> str | None:
-    """A small size at which the exact check or an exploration of all schedules finds harm, and which."""
+    """A small size at which the exact check or an exploration of all schedules finds harm, and which.
+
+    ``sizes``: these instead, at which few schedules are explored: kernels that have them are large.
+    """
     (kernel,) = parse(text, "mutant.syncir")
-    for values in small(kernel, given or {}):
+    states = FEW_STATES if sizes else STATES
+    for values in sizes or small(kernel, given or {}):
         try:
             report = check_kernel(kernel, values, policy)
             if report.verdict is Verdict.REFUTED:
                 return f"{values}: {report.diagnostics[0].rule}"
-            seen = explore(kernel, values, policy=policy, limit_states=STATES, first_only=True)
+            seen = explore(kernel, values, policy=policy, limit_states=states, first_only=True)
         except InputError:
             continue  # no such launch
         harms = [h for h in seen.harms if h not in seen.differences]

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from syncverify.ir.text.printer import print_kernel
+from syncverify.matmul import Schedule, product
+from syncverify.matmul.pipeline import build
 from tests.checker.induction.test_clusters import PAIR
 from tests.checker.induction.test_flags import PAIR as BLOCKS
 from tests.checker.induction.test_read import CORPUS, RING
@@ -13,10 +17,13 @@ from tests.checker.prover.rings.kernels import GOOD
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """``given``: numbers of parameters that are not open."""
+    """``given``: numbers of parameters that are not open. ``sizes``: at which mutants are run; none: at all
+    small ones. A launch has its own numbers for parameters that are not named.
+    """
 
     text: str
     given: dict[str, int] = field(default_factory=dict)
+    sizes: tuple[Mapping[str, int], ...] = ()
 
 
 def _tiles() -> str:
@@ -55,6 +62,26 @@ IR: dict[str, Base] = {
     "one fence": Base((CORPUS / "rulebook/E01_missing_proxy_fence.good.syncir").read_text("utf-8")),
     **{f"{x}, two slots": Base(GOOD[x], {"S": 2}) for x in _OF_RINGS},
 }  # fmt: skip
+#: More steps and turns than products have by themselves: surplus arrivals gather over many phases.
+_LONG: tuple[Mapping[str, int], ...] = ({}, {"K": 64 * 40, "steps": 40}, {"K": 64 * 2, "steps": 2})
+_OF_PRODUCTS = {
+    "direct": Schedule(128, 64, stages=2),
+    "pending": Schedule(128, 64, stages=3, pending=1),
+    "tma": Schedule(128, 128, stages=2, store="tma"),
+    "persistent": Schedule(128, 64, stages=3, persistent=True, registers=(40, 232)),
+    "one consumer": Schedule(64, 64, consumers=1, stages=2, persistent=True, store="tma"),
+}  # fmt: skip
+
+
+def products() -> dict[str, Base]:
+    """Products as the compiler makes them."""
+    turned = ({"turns": 12},)
+    return {
+        f"product, {x}": Base(print_kernel(build(product(), s)), {}, _LONG + turned * s.persistent)
+        for x, s in _OF_PRODUCTS.items()
+    }
+
+
 #: The compiled form of the ring of three, as NVRTC 13.5 writes it, with its launch.
 PTX = (Path(__file__).with_name("ring.ptx")).read_text("utf-8")
 PTX_FACTS = {

@@ -67,7 +67,7 @@ class Counts:
 def of_ir(base: Base, ask: Ask) -> tuple[Callable[[str], Answer], Callable[[str], str | None]]:
     return (
         lambda text: of_text(text, base.given, ask),
-        lambda text: refuted(text, base.given, ask.policy),
+        lambda text: refuted(text, base.given, ask.policy, base.sizes),
     )
 
 

@@ -12,9 +12,13 @@ from typing import Any
 
 import pytest
 
-from syncverify.checker.induction import assemble, program, read, slots
+from syncverify.checker.induction import assemble, event_operations, program, quotients, read, slots
+from syncverify.checker.induction.operations import essence
 from syncverify.checker.kernel import hops
+from syncverify.checker.prover.protocols import registers
+from syncverify.frontends.ptx.values import division_idioms
 from syncverify.model.events import Ev
+from syncverify.symbolic.quotients import BY_NUMBER
 from tests.checker.induction.bases import BEGUN, COMPILED, ENDED, IR, LOADED, STORED, WRAPPED, changed
 from tests.checker.induction.test_clusters import MISTAKES as OF_PAIR
 from tests.checker.induction.test_clusters import PAIR
@@ -30,10 +34,13 @@ LOAD = "      ld.shared x, tile[i % 3][lane * 2 : 2]\n"
 
 @dataclass(frozen=True, slots=True)
 class Switch:
+    """``claim``: what is claimed besides of the kernel, with the rule and without."""
+
     off: Patch
     kernel: str
     size: dict[str, int] = field(default_factory=dict)
     slow: bool = False
+    claim: Patch = lambda _: None
 
 
 def _ring(*changes: tuple[str, str]) -> str:
@@ -100,8 +107,8 @@ def _apart(accesses: Any, steps: Any) -> list[Any]:
 
 
 def _any_memory(real: Any) -> Any:
-    def access(self: Any, c: Any, fps: Any, block: int | None = None) -> Any:
-        return real(self, c, fps, self.info.footprints[next(iter(fps.values()))].memory)
+    def access(info: Any, c: Any, fps: Any, block: int | None = None) -> Any:
+        return real(info, c, fps, info.footprints[next(iter(fps.values()))].memory)
 
     return access
 
@@ -181,7 +188,7 @@ SWITCHES: dict[str, Switch] = {
         {"N": 5},
     ),
     "accesses are to the memory of the own block": Switch(
-        lambda patch: patch.setattr(assemble.Assembly, "access", _any_memory(assemble.Assembly.access)),
+        _set(event_operations, "access", _any_memory(event_operations.access)),
         (RED / "remote_write_before_start.bad.syncir").read_text("utf-8"),
     ),
     "no access touches a barrier": Switch(
@@ -197,7 +204,7 @@ SWITCHES: dict[str, Switch] = {
         (CORPUS / "rulebook/E35_accumulator_read_in_flight.bad.syncir").read_text("utf-8"),
     ),
     "setmaxnreg goes in its own direction": Switch(
-        _set(assemble, "legal_request", lambda *_: True),
+        _set(event_operations, "legal_request", lambda *_: True),
         (CORPUS / "rulebook/E63_setmaxnreg_wrong_direction.bad.syncir").read_text("utf-8"),
         slow=True,
     ),
@@ -241,6 +248,87 @@ def _one_step_less() -> str:
     )  # fmt: skip
 
 
+def _two_quotients() -> str:
+    """The producer makes (N + 31) / 16 steps, the consumer (N + 30) / 16: one less at N = 1, 17, ..."""
+    return changed(
+        (LOADED, LOADED + "\tadd.s32 \t%r101, %r20, 30;\n\tshr.s32 \t%r101, %r101, 4;\n"
+         "\tadd.s32 \t%r20, %r20, 31;\n\tshr.s32 \t%r20, %r20, 4;\n"),
+        (".b32 \t%r<101>", ".b32 \t%r<102>"), ("setp.lt.s32 \t%p7, %r20", "setp.lt.s32 \t%p7, %r101"),
+        ("setp.lt.s32 \t%p11, %r95, %r20", "setp.lt.s32 \t%p11, %r95, %r101"),
+    )  # fmt: skip
+
+
+def _quotients_alike(patch: pytest.MonkeyPatch) -> None:
+    """What is divided by one number has one quotient."""
+    real = quotients.by_number
+
+    def by_number(space: Any, x: Any, m: int) -> Any:
+        known = (key[1] for key in space.path.memo if key[0] == BY_NUMBER and key[2] == m)
+        return real(space, next(known, x), m)
+
+    for owner in (quotients, division_idioms):
+        patch.setattr(owner, "by_number", by_number)
+
+
+#: Whether the consumer is at its last step.
+LAST = (
+    (LOADED, LOADED + "\tadd.s32 \t%r101, %r20, -1;\n"), (".b32 \t%r<101>", ".b32 \t%r<104>"),
+    (".pred \t%p<18>", ".pred \t%p<20>"),
+)  # fmt: skip
+SKIPPED = "\tsetp.ge.s32 \t%p18, %r95, %r101;\n\t@%p18 bra \t$L__BB0_20;\n"
+
+
+def _last_unwaited() -> str:
+    """The consumer does not wait for the last step."""
+    ready, waited = "\tadd.s32 \t%r8, %r55, 768;\n", "\t@%p9 bra \t$L__BB0_6;\n"
+    return changed(*LAST, (ready, ready + SKIPPED), (waited, waited + "\n$L__BB0_20:\n"))
+
+
+def _last_kept() -> str:
+    """The consumer does not release the last step, and the producer waits for that behind its loop."""
+    fence = "\t// begin inline asm\n\tfence.proxy.async.shared::cta;\n"
+    done = "\t@%p17 bra \t$L__BB0_10;\n"
+    tail = """
+	add.s32 	%r102, %r100, 2;
+	setp.gt.s32 	%p19, %r102, 2;
+	add.s32 	%r103, %r102, -3;
+	selp.b32 	%r102, %r103, %r102, %p19;
+	selp.u32 	%r103, 1, 0, %p19;
+	xor.b32 	%r103, %r103, %r99;
+	xor.b32 	%r103, %r103, 1;
+	shl.b32 	%r102, %r102, 3;
+	add.s32 	%r102, %r78, %r102;
+
+$L__BB0_21:
+	mbarrier.try_wait.parity.shared::cta.b64 %p19, [%r102+792], %r103;
+	@!%p19 bra 	$L__BB0_21;
+"""
+    return changed(
+        *LAST, (fence, SKIPPED + fence), ("\tadd.s32 \t%r72, %r97, 1;\n",
+        "\n$L__BB0_20:\n\tadd.s32 \t%r72, %r97, 1;\n"), (done, done + tail),
+    )  # fmt: skip
+
+
+def _all_late(patch: pytest.MonkeyPatch) -> None:
+    """Every loop is claimed to execute its body in its last turn, too."""
+    patch.setattr(registers, "_late", lambda *_: True)
+
+
+def _body_to_the_end(real: Any) -> Any:
+    """The body is that of all turns, also where the last one stands behind the loop."""
+
+    def parted(self: Any, header: Any, bodies: Any, exits: Any, counts: Any, end: Any) -> Any:
+        return self.region(bodies, *counts), real(self, header, bodies, exits, counts, end)[1]
+
+    return parted
+
+
+def _as_many_as_the_body(self: Any, leaf: Any, body: Any, r: Any, *counts: Any) -> Any:
+    """The first events of the last turn are taken for those of the body, whatever they are."""
+    many = sum(len(self.present(leaf, p, r, *counts)) for p in body.pieces)
+    return tuple(e for e in leaf.events if essence(e) is not None)[many:]
+
+
 #: The same for the compiled ring.
 COMPILED_SWITCHES: dict[str, Switch] = {
     "a first turn that differs is looked at": Switch(
@@ -252,6 +340,17 @@ COMPILED_SWITCHES: dict[str, Switch] = {
     "bytes in several slots are touched in each": Switch(
         _set(slots, "_split", _elsewhere),
         changed((BEGUN, BEGUN.replace("\n$L__BB0_5", STORED + "\n$L__BB0_5"))),
+        slow=True,
+    ),
+    "quotients of different sums are different sizes": Switch(_quotients_alike, _two_quotients()),
+    "a last turn that stands apart is none of the body's": Switch(
+        lambda patch: patch.setattr(read.Reader, "parted", _body_to_the_end(read.Reader.parted)),
+        _last_kept(),
+        claim=_all_late,
+        slow=True,
+    ),
+    "the last turn does what the body does": Switch(
+        _set(read.Reader, "without", _as_many_as_the_body), _last_unwaited(), claim=_all_late, slow=True
     ),
 }
 __all__ = ["COMPILED", "COMPILED_SWITCHES", "ENDED", "SWITCHES", "Switch"]

@@ -33,13 +33,18 @@ def test_a_rule_that_is_off_lets_a_wrong_kernel_in(rule: str, monkeypatch: pytes
 
 
 @pytest.mark.parametrize(
-    "rule", [pytest.param(x, marks=[pytest.mark.slow] if x == LONG else []) for x in COMPILED_SWITCHES]
+    "rule",
+    [
+        pytest.param(x, marks=[pytest.mark.slow] if x == LONG or s.slow else [])
+        for x, s in COMPILED_SWITCHES.items()
+    ],
 )
 def test_a_rule_that_is_off_lets_a_wrong_compiled_kernel_in(
     rule: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     switch = COMPILED_SWITCHES[rule]
     assert ptx_refuted(switch.kernel, (1, 4)) is not None
+    switch.claim(monkeypatch)
     kept_out = of_ptx(switch.kernel, PTX_FACTS)
     assert not kept_out.accepted and kept_out.cause != "no kernel", kept_out
     switch.off(monkeypatch)

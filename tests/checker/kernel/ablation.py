@@ -106,7 +106,7 @@ def _absent(self: Any, a: Any, b: Any, level: int) -> list[Any]:
     return [*lexicographic(self.position(a), self.position(b), level)]
 
 
-def _any_turn(self: Any, a: Any, b: Any, first: bool, causal: bool) -> list[Any]:
+def _any_turn(self: Any, a: Any, b: Any, causal: bool) -> list[Any]:
     """A wait follows all contributions of its ring."""
     x, y = self.sites[a.site].op, self.sites[b.site].op
     if x.kind not in hops.CONTRIBUTIONS or x.ring != y.ring:
@@ -114,7 +114,7 @@ def _any_turn(self: Any, a: Any, b: Any, first: bool, causal: bool) -> list[Any]
     return [*self.exists(b)]
 
 
-def _few_commits(self: Any, a: Any, b: Any, how: Any, first: bool, causal: bool, reach: Level) -> Any:
+def _few_commits(self: Any, a: Any, b: Any, how: Any, reach: Level) -> Any:
     """A drain is complete whatever it leaves pending."""
     if self.sites[a.site].op.kind is not hops.Kind.ASYNC or self.sites[b.site].op.kind is not hops.Kind.DRAIN:
         raise hops.RejectedError("no drain of the operation's group")

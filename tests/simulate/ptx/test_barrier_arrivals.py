@@ -36,8 +36,10 @@ def test_lanes_that_go_round_and_do_more_are_undefined(what: str) -> None:
 @pytest.mark.parametrize(
     "what", ["bar.sync 0;", "shfl.sync.bfly.b32 %r2, %r1, 1, 31, -1;", "bar.warp.sync -1;"]
 )
-def test_lanes_that_leave_are_not(what: str) -> None:
-    assert kinds("setp.lt.u32 %p1, %r1, 16; @!%p1 bra END;" + what + "END:") == {None}
+@pytest.mark.parametrize("tail", ["", "mov.u32 %r2, %r1; add.u32 %r2, %r2, 1;"])
+def test_lanes_that_leave_are_not(what: str, tail: str) -> None:
+    """Nor if they still change registers that nobody reads."""
+    assert kinds("setp.lt.u32 %p1, %r1, 16; @!%p1 bra END;" + what + "END:" + tail) == {None}
 
 
 def test_lanes_that_name_each_other_give_one_mask() -> None:

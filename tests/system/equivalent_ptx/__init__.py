@@ -62,6 +62,7 @@ class Names:
     random: random.Random
     declared: list[str] = field(default_factory=list)
     functions: set[str] = field(default_factory=set)
+    own_functions: list[str] = field(default_factory=list)  # whole ones, for one place each
     spilled: bool = False
 
     def fresh(self, kind: str) -> str:
@@ -72,6 +73,12 @@ class Names:
     def label(self) -> str:
         self.declared.append("")
         return f"ZX_L{len(self.declared)}"
+
+    def depot(self) -> str:
+        """A variable in local memory."""
+        name = f"zx_depot{len(self.declared)}"
+        self.declared.append(f".local .align 16 .b8 {name}[32];")
+        return name
 
     def kind(self, register: str) -> str | None:
         return self.types.get(register)
@@ -205,15 +212,7 @@ def _spill(register: str, new: str, width: str, names: Names) -> list[str]:
 
 def _call(register: str, new: str, width: str, names: Names) -> list[str]:
     names.functions.add(width)
-    return [
-        "{",
-        f".param .b{width} zx_in;",
-        f".param .b{width} zx_out;",
-        f"st.param.b{width} [zx_in], {register};",
-        f"call (zx_out), zx_same{width}, (zx_in);",
-        f"ld.param.b{width} {new}, [zx_out];",
-        "}",
-    ]
+    return _called(width, register, new)
 
 
 def _halves32(register: str, new: str, names: Names) -> list[str]:
@@ -394,6 +393,234 @@ def dead_code(s: Statement, names: Names) -> list[str] | None:
     ]
 
 
+# Operands through local memory and functions, in pairs and in parts. ``a`` is the place of the depot,
+# ``r`` goes through it, ``x`` is another word, ``to`` is where it comes back.
+
+
+def _pair(a: str, r: str, x: str, to: str, names: Names) -> list[str]:
+    """Stored and loaded as one of two."""
+    dead = names.fresh("b32")
+    return [f"st.local.v2.u32 [{a}+8], {{{r}, {x}}};", f"ld.local.v2.u32 {{{to}, {dead}}}, [{a}+8];"]
+
+
+def _last_of_four(a: str, r: str, x: str, to: str, names: Names) -> list[str]:
+    dead = names.fresh("b32")
+    return [
+        f"st.local.v4.u32 [{a}], {{{x}, {x}, {x}, {r}}};",
+        f"ld.local.v2.u32 {{{dead}, {to}}}, [{a}+8];",
+    ]
+
+
+def _pair_by_words(a: str, r: str, x: str, to: str, names: Names) -> list[str]:
+    """Two words are stored, a pair is loaded."""
+    dead = names.fresh("b32")
+    return [
+        f"st.local.u32 [{a}], {r};",
+        f"st.local.u32 [{a}+4], {x};",
+        f"ld.local.v2.u32 {{{to}, {dead}}}, [{a}];",
+    ]
+
+
+def _pair_beside_bytes(a: str, r: str, x: str, to: str, names: Names) -> list[str]:
+    """A pair is loaded whose other word is also stored in part."""
+    dead = names.fresh("b32")
+    return [
+        f"st.local.u32 [{a}], {r};",
+        f"st.local.u32 [{a}+4], {x};",
+        f"st.local.u16 [{a}+6], {x};",
+        f"ld.local.v2.u32 {{{to}, {dead}}}, [{a}];",
+    ]
+
+
+def _pair_stored_beside_bytes(a: str, r: str, x: str, to: str, names: Names) -> list[str]:
+    """The same with the pair stored: its other word is loaded in part."""
+    dead = names.fresh("b16")
+    return [
+        f"st.local.v2.u32 [{a}], {{{r}, {x}}};",
+        f"ld.local.u16 {dead}, [{a}+6];",
+        f"ld.local.u32 {to}, [{a}];",
+    ]
+
+
+def _low_of_long(a: str, r: str, x: str, to: str, names: Names) -> list[str]:
+    """64 bits are stored, 32 of them loaded."""
+    wide = names.fresh("b64")
+    return [
+        f"mov.b64 {wide}, {{{r}, {x}}};",
+        f"st.local.u64 [{a}+16], {wide};",
+        f"ld.local.u32 {to}, [{a}+16];",
+    ]
+
+
+def _high_of_long(a: str, r: str, x: str, to: str, names: Names) -> list[str]:
+    """Two words are stored, 64 bits loaded."""
+    wide, dead = names.fresh("b64"), names.fresh("b32")
+    return [
+        f"st.local.u32 [{a}+12], {r};",
+        f"st.local.u32 [{a}+8], {x};",
+        f"ld.local.u64 {wide}, [{a}+8];",
+        f"mov.b64 {{{dead}, {to}}}, {wide};",
+    ]
+
+
+def _by_halves(a: str, r: str, x: str, to: str, names: Names) -> list[str]:
+    """A word is stored, its halves are loaded."""
+    low, high = names.fresh("b16"), names.fresh("b16")
+    return [
+        f"st.local.u32 [{a}+4], {r};",
+        f"ld.local.u16 {low}, [{a}+4];",
+        f"ld.local.u16 {high}, [{a}+6];",
+        f"mov.b32 {to}, {{{low}, {high}}};",
+    ]
+
+
+def _by_bytes(a: str, r: str, x: str, to: str, names: Names) -> list[str]:
+    """Bytes are stored, a word is loaded, over what stood there before."""
+    part = names.fresh("b32")
+    made = [f"st.local.u32 [{a}], {x};"]
+    for n in names.random.sample(range(4), 4):
+        made += [f"shr.u32 {part}, {r}, {8 * n};", f"st.local.u8 [{a}+{n}], {part};"]
+    return [*made, f"ld.local.u32 {to}, [{a}];"]
+
+
+def _patched(a: str, r: str, x: str, to: str, names: Names) -> list[str]:
+    """A byte is changed and changed back."""
+    byte = names.fresh("b16")
+    return [
+        f"st.local.u32 [{a}+8], {r};",
+        f"ld.local.u8 {byte}, [{a}+9];",
+        f"st.local.u8 [{a}+9], {x};",
+        f"st.local.u8 [{a}+9], {byte};",
+        f"ld.local.u32 {to}, [{a}+8];",
+    ]
+
+
+def _by_pointer(a: str, r: str, x: str, to: str, names: Names) -> list[str]:
+    """By the generic address, which goes through a function."""
+    place, word = names.fresh("b64"), names.fresh("b64")
+    made = [f"mov.u64 {place}, {a};", f"cvta.local.u64 {place}, {place};"]
+    names.functions.add("64")
+    return [
+        *made,
+        *_called("64", place, word),
+        f"st.v2.u32 [{word}+8], {{{x}, {r}}};",
+        f"ld.local.u32 {to}, [{a}+12];",
+    ]
+
+
+def _called(width: str, register: str, new: str) -> list[str]:
+    return [
+        "{",
+        f".param .b{width} zx_in;",
+        f".param .b{width} zx_out;",
+        f"st.param.b{width} [zx_in], {register};",
+        f"call (zx_out), zx_same{width}, (zx_in);",
+        f"ld.param.b{width} {new}, [zx_out];",
+        "}",
+    ]
+
+
+def _structure(a: str, r: str, x: str, to: str, names: Names) -> list[str]:
+    """As a part of a structure through a function, which keeps it in its own local memory."""
+    name = f"zx_structure{len(names.declared)}"
+    dead = names.fresh("b32")
+    spill = PARTS[names.random.randrange(len(PARTS) - 2)](
+        "own", "%zr", "%zx", "%zy", inner := Names({}, names.random)
+    )
+    body = [d for d in inner.declared if d]
+    names.own_functions.append(
+        "\n".join(
+            [
+                f".func (.param .align 8 .b8 zx_ret[8]) {name}(.param .align 8 .b8 zx_arg[8])",
+                "{",
+                ".reg .b32 %zr, %zx, %zy;",
+                ".local .align 16 .b8 own[32];",
+                *body,
+                "ld.param.v2.b32 {%zr, %zx}, [zx_arg];",
+                *spill,
+                "st.param.b32 [zx_ret+4], %zy;",
+                "st.param.b32 [zx_ret], %zx;",
+                "ret;",
+                "}",
+            ]
+        )
+    )
+    return [
+        "{",
+        ".param .align 8 .b8 zx_in[8];",
+        ".param .align 8 .b8 zx_out[8];",
+        f"st.param.v2.b32 [zx_in], {{{r}, {x}}};",
+        f"call (zx_out), {name}, (zx_in);",
+        f"ld.param.v2.b32 {{{dead}, {to}}}, [zx_out];",
+        "}",
+    ]
+
+
+#: Ways of a word; the last two need functions.
+PARTS = (
+    _pair,
+    _last_of_four,
+    _pair_by_words,
+    _pair_beside_bytes,
+    _pair_stored_beside_bytes,
+    _low_of_long,
+    _high_of_long,
+    _by_halves,
+    _by_bytes,
+    _patched,
+    _by_pointer,
+    _structure,
+)
+
+
+def kept(register: str, names: Names, way: int | None = None) -> tuple[list[str], str] | None:
+    """Statements after which a fresh register holds what this one holds, by way of local memory."""
+    kind = names.kind(register)
+    if kind is None or kind == "pred" or kind[1:] not in ("32", "64"):
+        return None
+    part = PARTS[names.random.randrange(len(PARTS)) if way is None else way]
+    x, made = names.fresh("b32"), []
+    made.append(f"mov.u32 {x}, {names.random.choice(['%tid.x', '%laneid', '77'])};")
+    if kind[1:] == "32":
+        word = register
+        if kind[0] == "f":
+            word = names.fresh("b32")
+            made.append(f"mov.b32 {word}, {register};")
+        to = names.fresh("b32")
+        made += part(names.depot(), word, x, to, names)
+        return made, to
+    low, high, to, new = (names.fresh(k) for k in ("b32", "b32", "b32", "b64"))
+    made.append(f"mov.b64 {{{low}, {high}}}, {register};")
+    if names.random.random() < 0.5:
+        made += part(names.depot(), low, high, to, names)
+        return [*made, f"mov.b64 {new}, {{{to}, {high}}};"], new
+    made += part(names.depot(), high, low, to, names)
+    return [*made, f"mov.b64 {new}, {{{low}, {to}}};"], new
+
+
+def kept_operand(s: Statement, names: Names) -> list[str] | None:
+    """A source goes through local memory in a pair or in parts."""
+    found = [(i, r) for i, r in sources(s) if (names.kind(r) or "")[:1] in "bus"]
+    if not found:
+        return None
+    i, register = names.random.choice(found)
+    if (made := kept(register, names)) is None:
+        return None
+    return [*made[0], str(s.with_operand(i, made[1]))]
+
+
+def kept_address(s: Statement, names: Names) -> list[str] | None:
+    """The register of an address goes through local memory in a pair or in parts."""
+    if not (found := addresses(s)):
+        return None
+    i, register, offset = names.random.choice(found)
+    if (made := kept(register, names)) is None:
+        return None
+    return [*made[0], str(s.with_operand(i, f"[{made[1]}+{offset}]"))]
+
+
+SPILLS: tuple[Rewrite, ...] = (kept_operand, kept_address)
+
 REWRITES: tuple[Rewrite, ...] = (
     copied_operand,
     copied_guard,
@@ -452,7 +679,7 @@ def rewritten(text: str, seed: int, count: int = 4, rewrites: Iterable[Rewrite] 
             out += [d for d in names.declared if d]
             out += [".local .align 8 .b8 zx_spill[32];"] * names.spilled
     entry = next(i for i, line in enumerate(out) if ".entry" in line)
-    functions = [_SAME.format(w=w) for w in sorted(names.functions)]
+    functions = [*(_SAME.format(w=w) for w in sorted(names.functions)), *names.own_functions]
     return Rewritten("\n".join([*out[:entry], *functions, *out[entry:], ""]), tuple(done))
 
 

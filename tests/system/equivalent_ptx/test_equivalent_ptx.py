@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Iterator
+from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import syncverify
+from syncverify.frontends.ptx.flow import promote_locals
 from tests.system import small_ptx
-from tests.system.equivalent_ptx import REWRITES, rewritten, statement_of
+from tests.system.equivalent_ptx import PARTS, REWRITES, SPILLS, Names, kept, rewritten, statement_of
 
 FOLDER = Path(small_ptx.__file__).parent
 #: Kernels whose verdict needs facts of the text that rewrites take away: a loaded word that decides, an
@@ -42,6 +47,56 @@ def changed(seed: int, every: int, count: int) -> list[str]:
 @pytest.mark.parametrize("seed", [21, 22])
 def test_one_statement_rewritten(seed: int) -> None:
     assert changed(seed, 12, 1) == []
+
+
+def opposites(seed: int, every: int, count: int) -> list[str]:
+    """Kernels with the opposite verdict once some operands go through local memory in pairs or in parts."""
+    found = []
+    for n, k in KERNELS[seed % every :: every]:
+        text = rewritten(k.text, seed * 1000 + n, count, SPILLS).text
+        (report,) = syncverify.check(text, facts={"kernel": {"k": k.facts}}, timeout=60, replay=False)
+        if str(report.verdict) == ("refuted" if k.right else "proved"):
+            found.append(f"{k.group}: {k.name}")
+    return found
+
+
+@pytest.mark.parametrize("seed", [3, 7])
+def test_operands_in_pairs_and_parts(seed: int) -> None:
+    assert opposites(seed, 16, 3) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(40, 46))
+def test_more_operands_in_pairs_and_parts(seed: int) -> None:
+    assert opposites(seed, 1, 4) == []
+
+
+def not_followed(self: Any) -> Iterator[Any]:
+    """As it was: what an access that stays touches was a register all the same."""
+    groups: dict[str, set[Any]] = {}
+    for i in self.function.body:
+        cells = self.cells(i)
+        for c, _ in cells:
+            groups.setdefault(c.depot, set()).add(c)
+        if not cells:
+            yield from self._escapes(i)
+    for group in groups.values():
+        for c, d in combinations(group, 2):
+            yield from (c, d) if c.overlaps(d) else ()
+
+
+def test_a_pair_of_which_half_is_a_register_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(promote_locals._Tracking, "not_followed", not_followed)
+    assert opposites(3, 16, 3) != []
+
+
+def test_every_way_through_local_memory_is_made() -> None:
+    for way, part in enumerate(PARTS):
+        names = Names({"%r": "b32", "%rd": "b64"}, random.Random(way))
+        for register in ("%r", "%rd"):
+            made = kept(register, names, way)
+            assert made is not None and names.kind(made[1]) is None, part.__name__
+            assert any(".local" in line or "call" in line for line in made[0]), part.__name__
 
 
 def test_every_rewrite_is_made() -> None:

@@ -204,7 +204,7 @@ def on_exit(run: Run, t: LaneClass, event: Event) -> int:
         if n.collective:
             lanes_leave_collective(run, t, n)
         if number >= 0:
-            lanes_leave(run, n, t.info.warp, live)
+            lanes_leave(run, t, n, live)
         if number == -1 - t.info.warp and live and n.auto.arrived[t.info.warp] & live == live:
             end_meeting(run, n)
     state = cluster(run, cta)

@@ -226,12 +226,14 @@ def warp_arrives(n: Named, warp: int) -> None:
     n.gen.waiting += part.waiting
 
 
-def lanes_leave(run: Run, n: Named, warp: int, live: int) -> None:
+def lanes_leave(run: Run, t: LaneClass, n: Named, live: int) -> None:
     """Lanes exit: a warp counts once all its lanes that still run have arrived."""
-    full = n.auto.leave(warp, live)
+    cta, warp = t.info.cta, t.info.warp
+    full = n.auto.leave(warp, live, len(left_without(run, n, cta)))
     if warp in n.auto.marked:
         warp_arrives(n, warp)
     if full:
+        judge_left(run, t, n, cta)
         end_generation(run, n)
 
 

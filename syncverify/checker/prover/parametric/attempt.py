@@ -3,7 +3,7 @@ that fail."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from syncverify.base.diagnostics import Policy, Verdict
@@ -11,6 +11,7 @@ from syncverify.base.reason import Cause, Reason, reason_of
 from syncverify.base.source import InputError
 from syncverify.checker.happens_before.run import Unmodelled
 from syncverify.checker.happens_before.vector_clocks import ColumnsExhausted
+from syncverify.checker.open_launches import starts, symbols
 from syncverify.checker.prover.budget import without_rotations
 from syncverify.checker.prover.parametric.assertions import always_stopped
 from syncverify.checker.prover.parametric.compose_sizes import ComposedClusters
@@ -29,11 +30,9 @@ from syncverify.checker.prover.reach.analysis import (
 from syncverify.checker.prover.reach.graph import NodeStatus
 from syncverify.checker.prover.reach.refinement import UseRoundRobinRing
 from syncverify.checker.prover.reach.tile_history import Groups
-from syncverify.ir.expr import Expr, evaluate
 from syncverify.model.events import LaneSplit
 from syncverify.symbolic.context import NotConcrete, SymbolicContext
 from syncverify.symbolic.path_condition import PathCondition
-from syncverify.symbolic.preconditions import split_on_preconditions
 from syncverify.symbolic.protocol import SymbolicSystem
 from syncverify.symbolic.round_robin import split_on_lap_length
 
@@ -47,7 +46,7 @@ MORE_NODES = 150
 MOST_LARGER = 10
 
 #: A path with the systems that start on it; and whether some size has no number there.
-Item = tuple[tuple[PathCondition, list[SymbolicSystem]], bool]
+Item = tuple[tuple[PathCondition, Sequence[SymbolicSystem]], bool]
 
 
 @dataclass(slots=True)
@@ -142,27 +141,16 @@ class Attempt:
         self.reason = joined.wrong(path)
         self.restores &= joined.restores
 
-    def starts(self) -> list[tuple[PathCondition, list[SymbolicSystem]]]:
+    def starts(self) -> list[tuple[PathCondition, Sequence[SymbolicSystem]]]:
         """The paths that the facts leave, with the systems that start on them."""
-        space, out = self.space, []
-        path = space.path
-        for name, (low, high) in self.problem.sizes.items():
-            path.sizes[name] = space.symbol(name, low, high, frozenset({name}))
-
-        def holds(f: Expr) -> Callable[[], bool]:
-            return lambda: bool(evaluate(f, {**self.problem.fixed, **space.path.sizes}))
-
-        def build() -> bool:
-            systems = list(self.problem.systems(dict(space.path.sizes), space))
-            out.append((space.path, systems))
-            return True
-
-        names = set() if space.round_robin is None else space.round_robin.havocked_sizes & path.sizes.keys()
+        space = self.space
+        sizes = symbols(self.problem, space)
+        names = set() if space.round_robin is None else space.round_robin.havocked_sizes & sizes.keys()
         laps = [
             lambda name=name: split_on_lap_length(space, space.path.sizes[name]) for name in sorted(names)
         ]
         asked = [lambda x=x: answered(space, x) for x in sorted(space.presplit)]
-        split_on_preconditions(space, path, [*map(holds, self.problem.facts), *laps, *asked, build])
+        out = starts(self.problem, space, sizes, [*laps, *asked])
         space.branched_sizes.clear()
         return out
 

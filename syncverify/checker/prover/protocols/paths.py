@@ -395,7 +395,7 @@ class PathSearch:
         if self.goal.demand.causal and not self.g.hands_on(self.goal.start, a, how):
             return None
         try:
-            needs, reach = self.g.hop(a, b, how, reach, not hops, self._causal(a, b, how, hops))
+            needs, reach = self.g.hop(a, b, how, reach, self._causal(a, b, how, hops))
         except RejectedError:
             return None
         m = masks.holds(needs, m)

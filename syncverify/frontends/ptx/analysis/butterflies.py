@@ -51,6 +51,8 @@ Term = tuple[object, ...]
 _MOST, _OUTCOMES = 96, 1 << 10
 #: Nodes of a term, written out, that two terms are compared up to.
 _NODES = 4_000
+#: The bits of a lane's number in a mask of what a value varies with.
+_LANES = 31
 _COMMUTATIVE = frozenset({"add", "mul", "min", "max", "and", "or", "xor"})
 _FLOATS = ("f", "bf")
 #: The outcomes of a comparison of floats in which a predicate holds: less, equal, greater, unordered.
@@ -71,12 +73,21 @@ class Symmetric:
     rests_on: tuple[tuple[int, str], ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """What was found of a version, while other versions vary with these bits of the lane."""
+
+    found: Symmetric | None
+    while_held: Mapping[int, int]
+
+
 class Butterflies:
     """The exchanges of a function."""
 
     def __init__(self, uniformity: Uniformity) -> None:
         self.u = uniformity
         self._steps: dict[int, tuple[int, frozenset[int], frozenset[int]]] = {}
+        self._shown: dict[int, _Shown] = {}
 
     def needs(self, v: int) -> frozenset[int]:
         """The versions on which it depends whether one is a step's result."""
@@ -87,9 +98,13 @@ class Butterflies:
         bit, leaves, _ = self._step(v)
         if not leaves:
             return None
-        tree = _Tree(self.u, bit, leaves)
-        rests_on = tree.rests_on(v)
-        return None if rests_on is None else Symmetric(bit, rests_on)
+        known = self._shown.get(v)
+        if known is None or any(self.u.held(x) & _LANES != held for x, held in known.while_held.items()):
+            tree = _Tree(self.u, bit, leaves)
+            rests_on = tree.rests_on(v)
+            found = None if rests_on is None else Symmetric(bit, rests_on)
+            known = self._shown[v] = _Shown(found, tree.held)
+        return known.found
 
     def _step(self, v: int) -> tuple[int, frozenset[int], frozenset[int]]:
         """The bit that is exchanged, the versions that are, by the exchanges last made, and those that were
@@ -236,6 +251,8 @@ class _Tree:
         self.assumed: set[tuple[int, str]] = set()
         #: an instruction that compares a leaf as a type
         self.compared: dict[tuple[str, object], int] = {}
+        #: the bits of the lane that versions which are not looked into vary with, as far as is known yet
+        self.held: dict[int, int] = {}
         self._known: dict[int, Term] = {}
         self._size = 0
 
@@ -246,10 +263,11 @@ class _Tree:
         term = self.term(v)
         if _written_out(term, {}) > _NODES:
             return None
-        other = _swapped(term)
-        if not _mentions(term, "other") or self._size > _MOST:
+        if self._size > _MOST or not _exchanges(term, {}):
             return None
-        if _normal(term) == _normal(other):
+        other = _swapped(term, {})
+        known: dict[int, tuple[Term, str]] = {}
+        if _ordered(term, known)[1] == _ordered(other, known)[1]:
             return tuple(sorted(self.assumed))
         asked = list(dict.fromkeys([*_asked(term), *_asked(other)]))
         outcomes = [_outcomes(x) for x in asked]
@@ -309,7 +327,7 @@ class _Tree:
         if v in self.leaves:
             return ("own", v)
         got = exchanged(u, v)
-        if got is not None and not u.together(u.versions.writer[v]):
+        if got is not None and not self._together(u.versions.writer[v]):
             return self._opaque(v)  # the other lane may have left
         if got is not None and got.bit == self.bit and got.of in self.leaves:
             found: Term = ("other", got.of)
@@ -337,7 +355,14 @@ class _Tree:
 
     def _opaque(self, v: int) -> Term:
         """What is not looked into: the same for both lanes, if it does not vary with the bit."""
-        return ("own", v) if self.u.held(v) & self.bit else ("fixed", v)
+        held = self.held[v] = self.u.held(v) & _LANES
+        return ("own", v) if held & self.bit else ("fixed", v)
+
+    def _together(self, k: int) -> bool:
+        """Whether no lane has left before the others come to an exchange."""
+        for v in self.u.leaving(k):
+            self.held[v] = self.u.held(v) & _LANES
+        return self.u.together(k)
 
     def _instruction(self, k: int, i: Instr, name: str) -> Term | None:
         ops = i.operands
@@ -431,24 +456,33 @@ def _turned(holds: str) -> str:
     return holds.translate(str.maketrans("<>", "><"))
 
 
-def _swapped(term: Term) -> Term:
-    """What the other lane computes, in the words of this one."""
-    match term:
-        case ("own", leaf):
-            return ("other", leaf)
-        case ("other", leaf):
-            return ("own", leaf)
-        case ("holds", relation, holds):
-            return ("holds", relation, _turned(str(holds)))
-        case ("fixed", _) | ("relation", *_):
-            return term
-    return tuple(_swapped(x) if isinstance(x, tuple) else x for x in term)
+def _swapped(term: Term, known: dict[int, Term]) -> Term:
+    """What the other lane computes, in the words of this one. ``known``: of parts, which terms share."""
+    found = known.get(id(term))
+    if found is None:
+        match term:
+            case ("own", leaf):
+                found = ("other", leaf)
+            case ("other", leaf):
+                found = ("own", leaf)
+            case ("holds", relation, holds):
+                found = ("holds", relation, _turned(str(holds)))
+            case ("fixed", _) | ("relation", *_):
+                found = term
+            case _:
+                found = tuple(_swapped(x, known) if isinstance(x, tuple) else x for x in term)
+        known[id(term)] = found
+    return found
 
 
-def _mentions(term: Term, what: str) -> bool:
-    return term[0] == what or term[0] == "holds" or any(
-        isinstance(x, tuple) and _mentions(x, what) for x in term[1:]
-    )  # fmt: skip
+def _exchanges(term: Term, known: dict[int, bool]) -> bool:
+    """Whether a term holds what another lane has. ``known``: of parts, which terms share."""
+    found = known.get(id(term))
+    if found is None:
+        found = known[id(term)] = term[0] in ("other", "holds") or any(
+            _exchanges(x, known) for x in term[1:] if isinstance(x, tuple)
+        )
+    return found
 
 
 def _normal(term: Term) -> Term:

@@ -2,7 +2,8 @@
 
 Both ask for addresses that are multiples of 16, or of what they copy (PTX ISA, cp.async.bulk and cp.async).
 An address is judged where it is made of pointer parameters, constants and numbers of threads and blocks
-alone: then every launch has it. One that sizes or loaded values go into is the caller's to align.
+alone: then every launch has it. One that sizes or loaded values go into is the caller's to align. One that
+goes through local memory, and whose alignment does not show, is nobody's: it is unknown.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from syncverify.frontends.ptx.decode.effects import Context, Effect, Value
+from syncverify.frontends.ptx.decode.effects import Context, Effect, Opaque, Value
 from syncverify.frontends.ptx.decode.parts import fault
 from syncverify.frontends.ptx.syntax.nodes import (
     Function,
@@ -47,6 +48,8 @@ class CopyAddresses:
     pointers: frozenset[tuple[str, int]] = frozenset()
     #: by copy, which operand of its effect is so many bytes past a multiple of what, whatever the launch is
     off: Mapping[int, tuple[int, int, int]] = field(default_factory=dict)
+    #: copies whose address goes through local memory and is not shown to be aligned
+    hidden: frozenset[int] = frozenset()
 
 
 def copy_addresses(function: Function) -> CopyAddresses:
@@ -59,20 +62,22 @@ def copy_addresses(function: Function) -> CopyAddresses:
         for name in results(i):
             written.setdefault(name, []).append(i)
     params = {p.name for p in function.params} if function.entry else set()
-    judged, pointers = set(), set()
+    judged, pointers, hidden = set(), set(), set()
     off: dict[int, tuple[int, int, int]] = {}
     for k, at in copies.items():
         m, r = _remainder(at, written)
         unit = _unit(function.body[k])
         if m >= unit and r % unit and function.entry:
             off[k] = 0 if at is function.body[k].operands[0] else 1, r % unit, unit
+        elif (m < unit or r % unit) and _in_local_memory(at.base, written):
+            hidden.add(k)
         made = _closure(at.base, written, params)
         if made is None or not made[1]:
             continue
         judged.add(k)
         if m < DEFAULT or r % DEFAULT:
             pointers |= made[1]
-    return CopyAddresses(frozenset(judged), frozenset(pointers), off)
+    return CopyAddresses(frozenset(judged), frozenset(pointers), off, frozenset(hidden))
 
 
 def _global_operand(i: Instr) -> Mem | None:
@@ -128,6 +133,19 @@ def _closure(
             else:
                 return None
     return found, pointers
+
+
+def _in_local_memory(base: Operand, written: Mapping[str, list[Instr]]) -> bool:
+    """Whether a part of an address is loaded from local memory."""
+    seen, work = set[str](), list(_named(base))
+    while work:
+        name = work.pop()
+        for i in written.get(name, ()) if name not in seen else ():
+            if i.op == "ld" and "local" in i.mods:
+                return True
+            work += [n for op in i.operands[1:] for n in _named(op)]
+        seen.add(name)
+    return False
 
 
 def _sources(i: Instr) -> Sequence[Operand]:
@@ -262,4 +280,13 @@ def misplaced(effect: Effect, at: int, off: int, unit: int) -> Effect:
     return replace(effect, emit=emit)
 
 
-__all__ = ["CopyAddresses", "copy_addresses", "misplaced"]
+def hidden(effect: Effect) -> Effect:
+    """A copy of which it is not known whether its address is aligned."""
+
+    def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
+        raise Opaque("whether the address in global memory is aligned depends on local memory")
+
+    return replace(effect, emit=emit)
+
+
+__all__ = ["CopyAddresses", "copy_addresses", "hidden", "misplaced"]

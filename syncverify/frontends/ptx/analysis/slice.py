@@ -348,7 +348,7 @@ def _parameter(m: Mem) -> str:
 
 def _is_data(i: Instr) -> bool:
     """Whether the result is data whatever the operands are: floating-point arithmetic and the like."""
-    if i.op in ("ld", "ldu", "mov", "selp", "and", "or", "xor", "not", "shl", "shr", "st", "setp"):
+    if i.op in ("ld", "ldu", "mov", "selp", "and", "or", "xor", "not", "shl", "shr", "st", "setp", "set"):
         return False
     if float_product(i):
         return False

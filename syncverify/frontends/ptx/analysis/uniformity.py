@@ -295,15 +295,24 @@ class Uniformity:
     def _left_by(self, v: int, block: int) -> list[int]:
         """The branches by which threads leave, in different iterations, a loop that makes a version which a
         block reads."""
-        made = self.versions.block[v]
-        return [
-            b
-            for n, branches in self.divergence.left_by.items()
-            if made in self.flow.loops[n]
-            and block not in self.flow.loops[n]
-            and not self._invariant(v, self.flow.loops[n])
-            for b in branches
-        ]
+        loops = self.flow.loops
+        left = self._left_between(self.versions.block[v], block)
+        if not left:
+            return left
+        return [b for n in left if not self._invariant(v, loops[n]) for b in self.divergence.left_by[n]]
+
+    def _left_between(self, made: int, block: int) -> list[int]:
+        """The loops around one block, but not around another, that threads leave in different iterations."""
+        found = self._all_left.get((made, block))
+        if found is None:
+            loops, left_by = self.flow.loops, self.divergence.left_by
+            found = [n for n in left_by if made in loops[n] and block not in loops[n]]
+            self._all_left[made, block] = found
+        return found
+
+    @cached_property
+    def _all_left(self) -> dict[tuple[int, int], list[int]]:
+        return {}
 
     def _times(self, k: int) -> int:
         """What it varies with how often an instruction has been executed before: the branches that decide

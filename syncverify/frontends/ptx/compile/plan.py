@@ -15,7 +15,7 @@ from syncverify.frontends.ptx.analysis.atomic_counters import adds_one, counting
 from syncverify.frontends.ptx.analysis.block_groups import BlockGroups, without_address
 from syncverify.frontends.ptx.analysis.collectives import Collectives, is_collective
 from syncverify.frontends.ptx.analysis.conditional_lengths import Lengths, chosen_lengths
-from syncverify.frontends.ptx.analysis.copy_addresses import copy_addresses, misplaced
+from syncverify.frontends.ptx.analysis.copy_addresses import copy_addresses, hidden, misplaced
 from syncverify.frontends.ptx.analysis.counted_blocks import only_counts
 from syncverify.frontends.ptx.analysis.dependent_launch import early_accesses, reads_unwritten
 from syncverify.frontends.ptx.analysis.drop_global_effects import untracked
@@ -186,6 +186,10 @@ class Plan:
             copy = self.decoded.get(k)
             if isinstance(copy, Effect):
                 self.decoded[k] = misplaced(copy, at, off, unit)
+        for k in copies.hidden:
+            copy = self.decoded.get(k)
+            if isinstance(copy, Effect):
+                self.decoded[k] = hidden(copy)
         if self.dependent:
             names = frozenset(v.name for v in self.module.variables if v.space == "global")
             self.decoded.update(
@@ -308,7 +312,7 @@ class Plan:
             if (i.op in BARRIERS or is_collective(i)) and at in self.flow.reached:
                 while 0 <= at < self.flow.end:
                     b = self.flow.blocks[at]
-                    if any(j.op in _DOES for j in self.body[b.lo : b.hi]):
+                    if any(_does(j) for j in self.body[b.lo : b.hi]):
                         found.setdefault(at, set()).add(k)
                     at = self.flow.join(at)
         return {at: frozenset(ks) for at, ks in found.items()}
@@ -320,7 +324,7 @@ class Plan:
         passed = self.tails.get(block, frozenset())
         if whole and block >= 0:
             b = self.flow.blocks[block]
-            if not any(i.op in _DOES and i.op != "ld" and not _in_global(i) for i in self.body[b.lo : b.hi]):
+            if not any(_does(i) and i.op != "ld" and not _in_global(i) for i in self.body[b.lo : b.hi]):
                 return False
         return any(self.site_of.get(k) == barrier for k in passed)
 
@@ -535,6 +539,11 @@ _DOES = frozenset(
     "st atom red ld ldu bar barrier mbarrier cp wgmma ldmatrix stmatrix shfl vote redux match mma call "
     "fence".split()
 )
+
+
+def _does(i: Instr) -> bool:
+    """Whether an instruction does something that others may see, or sees what they do."""
+    return i.op in _DOES and not (i.op in ("ld", "st") and "local" in i.mods)
 
 
 def _in_global(i: Instr) -> bool:

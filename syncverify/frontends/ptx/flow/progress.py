@@ -1,7 +1,9 @@
 """Whether a loop can come to its end: something that decides about it has to change from turn to turn.
 
 A loop that data decides about is run once, with every register that it writes unknown: its end is assumed. In
-``for (i = 0; i < d; ) {...}`` nothing moves on, and whoever enters it never leaves it.
+``for (i = 0; i < d; ) {...}`` nothing moves on, and whoever enters it never leaves it. In
+``for (unsigned i = n; i >= 0; --i) {...}`` something moves, and the test has one outcome
+for all that it may be.
 """
 
 from __future__ import annotations
@@ -10,8 +12,9 @@ from collections.abc import Collection, Iterator
 
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.flow.graph import jumps_back
-from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Special
+from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Reg, Special
 from syncverify.frontends.ptx.syntax.operands import results, sources
+from syncverify.frontends.ptx.syntax.types import kind, width
 
 #: Instructions that may bring something else each time, whatever their operands are.
 _BRING = frozenset(
@@ -22,6 +25,12 @@ _BRING = frozenset(
 _CLOCKS = ("%clock", "%globaltimer")
 #: Instructions that give an operand back where another one is this number.
 _KEEPS = {"add": 0, "sub": 0, "or": 0, "xor": 0, "shl": 0, "shr": 0, "mul": 1, "div": 1}
+
+
+#: What a comparison of ``b`` with ``a`` asks of ``a`` and ``b``, and the signs of unsigned ones.
+_SWAPPED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "lo": "hi", "hi": "lo", "ls": "hs", "hs": "ls"}
+_UNSIGNED = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
+_ANY = 1 << 64
 
 
 def can_end(flow: Flow, blocks: Collection[int]) -> bool:
@@ -48,7 +57,7 @@ def endless_loops(flow: Flow) -> list[int]:
 
 def never_ends(flow: Flow, head: int, loop: Collection[int]) -> bool:
     """Whether who turns once in a loop turns for ever: it comes to each exit in every turn, and what an exit
-    asks is made in each turn again of what the loop does not write."""
+    asks is made in each turn again of what the loop does not write, or has one outcome for each value."""
     known: dict[int, bool] = {}
     back = [b for b in loop if head in flow.blocks[b].succ]
 
@@ -59,6 +68,8 @@ def never_ends(flow: Flow, head: int, loop: Collection[int]) -> bool:
             writer = flow.versions.writer[v]
             outside = flow.versions.block[v] not in loop or flow.versions.is_unset(v)
             known[v] = outside or (writer >= 0 and made(flow.body[writer], writer))
+            if not known[v] and writer >= 0:
+                known[v] = _has_one_outcome(flow, flow.body[writer], writer)
         return known[v]
 
     def made(i: Instr, k: int) -> bool:
@@ -74,6 +85,50 @@ def never_ends(flow: Flow, head: int, loop: Collection[int]) -> bool:
         if not each_turn or last.guard is None or not fixed(last.guard.name, k):
             return False
     return True
+
+
+def _has_one_outcome(flow: Flow, i: Instr, k: int) -> bool:
+    """Whether a comparison with a constant comes out alike for every value of its register."""
+    if i.op != "setp" or i.guard is not None or len(i.mods) != 2 or kind(i.mods[1]) not in ("u", "s", "b"):
+        return False
+    _, a, b = i.operands
+    compare, bits = i.mods[0], width(i.mods[1])
+    if isinstance(a, Imm) and isinstance(b, Reg):
+        a, b, compare = b, a, _SWAPPED.get(compare, compare)
+    if not (isinstance(a, Reg) and isinstance(b, Imm) and isinstance(b.value, int)):
+        return False
+    signed = kind(i.mods[1]) == "s" and compare not in ("lo", "ls", "hi", "hs")
+    top = (1 << bits) - 1
+    low, high = (-(top // 2) - 1, top // 2) if signed else (0, top)
+    largest = _largest(flow, a.name, k)
+    if largest < high:
+        low, high = 0, largest
+    bound = b.value & top
+    if signed and bound > top // 2:
+        bound -= top + 1
+    below, above = high < bound, low > bound
+    return {
+        "lt": below or low >= bound,
+        "le": high <= bound or above,
+        "gt": above or high <= bound,
+        "ge": low >= bound or below,
+        "eq": below or above or low == high,
+        "ne": below or above or low == high,
+    }.get(_UNSIGNED.get(compare, compare), False)
+
+
+def _largest(flow: Flow, name: str, k: int) -> int:
+    """A bound of an unsigned value, as the one instruction that makes it gives it."""
+    v = flow.versions.read(name, k)
+    writer = flow.versions.writer[v]
+    if writer < 0 or flow.versions.is_unset(v):
+        return _ANY
+    i = flow.body[writer]
+    if i.guard is None and i.op == "and":
+        return min((o.value for o in i.operands[1:] if isinstance(o, Imm) and o.value >= 0), default=_ANY)
+    if i.guard is None and ((i.op == "cvt" and len(i.mods) == 2) or i.op == "ld") and kind(i.mods[-1]) == "u":
+        return int((1 << width(i.mods[-1])) - 1)
+    return _ANY
 
 
 def _changes(register: str, made: dict[str, list[Instr]]) -> bool:

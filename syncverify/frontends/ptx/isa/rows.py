@@ -10,13 +10,14 @@ A line is ``name modifiers ; operands ; attributes``, for instance
   with it is modelled (both with a reason in ``words``). Every other one is read. Modifiers come in any order
   (ptxas takes them so), but those with ``<`` and types (slots of one letter) in theirs, and of two slots
   for one word the first is filled first. ``&``: with the others so marked, or none of them. ``...``: any.
-- Operands: ``d:T`` a destination of the type that slot ``T`` holds, ``s:T`` a source, ``m:T`` a source or
-  the address of a variable, ``L:T`` and ``S:T`` what is loaded or stored (a vector where ``VEC`` says so),
-  ``u:T`` a destination or ``_``, ``p`` and ``P`` a predicate to write (``P``: two, ``p|q``), ``D`` a word and
-  a predicate (``d|p``), ``q`` a predicate to read, ``a`` an address, ``t`` a tensor map with coordinates,
-  ``i`` a number, ``h`` a cache policy (where ``HINT`` is filled), ``k`` a number of bytes or a predicate,
-  ``v`` a vector, ``l`` a label, ``_`` the sink, ``*`` anything. ``~`` after the kind: the register may be
-  wider; ``2T``: twice as wide; type ``a``: as wide as an address.
+- Operands: ``d:T`` a destination of the type that slot ``T`` holds, ``s:T`` a source, ``r:T`` a register,
+  ``m:T`` a source or the address of a variable, ``x:T`` a source or a special register, ``M:T`` any of these,
+  ``L:T`` and ``S:T`` what is loaded or stored (a vector where ``VEC`` says so), ``u:T`` a destination or
+  ``_``, ``p`` and ``P`` a predicate to write (``P``: two, ``p|q``), ``D`` a word and a predicate (``d|p``),
+  ``q`` a predicate to read, ``a`` an address, ``t`` a tensor map with coordinates, ``i`` a number, ``h`` a
+  cache policy (where ``HINT`` is filled), ``k`` a number of bytes or a predicate, ``v`` a vector, ``l`` a
+  label, ``_`` the sink, ``*`` anything. ``~`` after the kind: the register may be wider; ``2T``: twice as
+  wide; type ``a``: as wide as an address.
 - Attributes: ``ptx=`` the first version, ``arch=`` the architectures (``targets.Target.has``), ``mask=`` who
   executes it together, ``!reason``: it is not modelled.
 - ``@chapter`` and ``@effect`` hold for the rows that follow.

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from syncverify.base.source import InputError, Span
+from syncverify.frontends.ptx.isa.constants import out_of_range
 from syncverify.frontends.ptx.isa.match import Problem, match
 from syncverify.frontends.ptx.isa.targets import Target, target
 from syncverify.frontends.ptx.syntax.nodes import Function, Instr, Mem, Module, Operand, Pair, Sym, Vector
@@ -18,7 +19,7 @@ from syncverify.frontends.ptx.syntax.nodes import Function, Instr, Mem, Module, 
 NEWEST = (9, 5)
 #: Bytes of shared memory of fixed size that a kernel can have, on any architecture (ptxas).
 MOST_STATIC_SHARED = 48 * 1024
-_ACCESSES = frozenset({"ld", "ldu", "st", "atom", "red"})
+_ACCESSES = frozenset({"ld", "ldu", "st", "atom", "red", "ldmatrix", "stmatrix", "wmma"})
 _SPACES = frozenset({"const", "global", "local", "param", "shared"})
 
 
@@ -98,7 +99,7 @@ def _function(
     for k, i in enumerate(f.body):
         form = match(i, f.registers)
         text = form.text if isinstance(form, Problem) else form.lacking(module.version, here)
-        text = text or _elsewhere(i, spaces)
+        text = text or _elsewhere(i, spaces) or _no_parameter(i, f) or out_of_range(i)
         if text is not None:
             return None, InputError(text, Span(module.path, i.line))
         assert not isinstance(form, Problem)
@@ -119,6 +120,18 @@ def _elsewhere(i: Instr, spaces: Mapping[str, str]) -> str | None:
             if lies is not None and lies != named and (named is not None or lies == "param"):
                 what = f"the state space {named}" if named is not None else "no state space"
                 return f"{i.name}: {op.base.name} is in the state space {lies}, the instruction names {what}"
+    return None
+
+
+def _no_parameter(i: Instr, f: Function) -> str | None:
+    """What is wrong with ``param::func``: its address is by name, and no parameter of a kernel."""
+    if "param::func" not in i.mods:
+        return None
+    for op in i.operands:
+        if isinstance(op, Mem):
+            name = op.base.name if isinstance(op.base, Sym) else None
+            if name is None or (f.entry and any(v.name == name for v in f.params)):
+                return f"{i.name}: the address is no parameter of a function: name one, or use param"
     return None
 
 

@@ -80,3 +80,13 @@ def test_a_pointer_is_as_aligned_as_the_launch_file_says(check: Any, align: int,
     text = module_text(BODY.replace("PLACE", AT.format(0)).replace("COPY", LOAD), ".param .u64 k_in")
     facts = f'{FACTS}[kernel.k.params]\n0 = {{{{ptr = "A", align = {align}}}}}\n'
     assert check(text, facts=facts)["verdict"] == ("proved" if right else "refuted")
+
+
+def test_an_address_through_local_memory_is_nobodys(check: Any) -> None:
+    """Its low word is put together of bytes, so that nothing is known of it."""
+    own = ".local .align 8 .b8 own[8]; st.local.u64 [own], %rd1; st.local.u8 [own+1], 4;"
+    own += "ld.local.u64 %rd2, [own];"
+    text = module_text(BODY.replace("PLACE", own).replace("COPY", LOAD), ".param .u64 k_in")
+    found = check(text, facts=FACTS)
+    assert found["verdict"] == "unknown"
+    assert "whether the address in global memory is aligned depends on local memory" in found["reason"]

@@ -63,7 +63,7 @@ def _operand(row: Row, k: OperandKind, n: int, slots: dict[str, str], mods: tupl
     match k.kind:
         case "h":
             return "%rd7"
-        case "d" | "s" | "m" | "u" | "r":
+        case "d" | "s" | "m" | "M" | "x" | "u" | "r":
             return _register("b64" if type_ == "a" else type_, n)
         case "L" | "S" if "VEC" in slots:
             items = [_register(type_, n + j) for j in range(int(slots["VEC"][1:]))]

@@ -29,8 +29,10 @@ barrier.cluster.wait SEM:acquire? aligned? ; ; ptx=7.8 arch=90
 
 @chapter Parallel Synchronization and Communication Instructions: membar, fence
 @effect fence
-fence SEM:sc|acq_rel|acquire|release? SCOPE:cta|gpu|sys ; ; ptx=6.0 arch=70
-fence SEM:sc|acq_rel|acquire|release? SCOPE:cluster ; ; ptx=7.8 arch=90
+fence SEM:sc|acq_rel? SCOPE:cta|gpu|sys ; ; ptx=6.0 arch=70
+fence SEM:acquire|release SCOPE:cta|gpu|sys ; ; ptx=8.6 arch=70
+fence SEM:sc|acq_rel? SCOPE:cluster ; ; ptx=7.8 arch=90
+fence SEM:acquire|release SCOPE:cluster ; ; ptx=8.6 arch=90
 fence SEM:acquire sync_restrict::shared::cluster SCOPE:cluster ; ; ptx=8.6 arch=90
 fence SEM:release sync_restrict::shared::cta SCOPE:cluster ; ; ptx=8.6 arch=90
 fence.mbarrier_init release cluster ; ; ptx=8.0 arch=90

@@ -110,10 +110,14 @@ setp CMP:CMP_S BOOL T:s16|s32|s64 ; P s:T s:T q
 setp CMP:eq|ne BOOL T:b16|b32|b64 ; P s:T s:T q
 setp CMP:CMP_F BOOL ~ftz? T:f32 ; P s:T s:T q
 setp CMP:CMP_F BOOL T:f64 ; P s:T s:T q
-setp CMP:CMP_F ~ftz? T:f16|f16x2 ; P s:T s:T ; ptx=4.2
-setp CMP:CMP_F BOOL ~ftz? T:f16|f16x2 ; P s:T s:T q ; ptx=4.2
-setp CMP:CMP_F T:bf16|bf16x2 ; P s:T s:T ; ptx=7.8 arch=90
-setp CMP:CMP_F BOOL T:bf16|bf16x2 ; P s:T s:T q ; ptx=7.8 arch=90
+setp CMP:CMP_F ~ftz? T:f16 ; p s:T s:T ; ptx=4.2
+setp CMP:CMP_F ~ftz? T:f16x2 ; P s:T s:T ; ptx=4.2
+setp CMP:CMP_F BOOL ~ftz? T:f16 ; p s:T s:T q ; ptx=4.2
+setp CMP:CMP_F BOOL ~ftz? T:f16x2 ; P s:T s:T q ; ptx=4.2
+setp CMP:CMP_F T:bf16 ; p s:T s:T ; ptx=7.8 arch=90
+setp CMP:CMP_F T:bf16x2 ; P s:T s:T ; ptx=7.8 arch=90
+setp CMP:CMP_F BOOL T:bf16 ; p s:T s:T q ; ptx=7.8 arch=90
+setp CMP:CMP_F BOOL T:bf16x2 ; P s:T s:T q ; ptx=7.8 arch=90
 selp T:MOVED ; d:T s:T s:T q
 slct D:MOVED S:s32 ; d:D s:D s:D s:s32
 slct ~ftz? D:MOVED S:f32 ; d:D s:D s:D s:f32

@@ -3,7 +3,7 @@
 ROWS = """
 @chapter Data Movement and Conversion Instructions
 @effect register
-mov T:MOVED ; d:T m:T
+mov T:MOVED ; d:T M:T
 mov T:pred ; p q
 mov T:b16|b32|b64 ; d:T v
 mov T:b16|b32|b64 ; v s:T
@@ -16,8 +16,8 @@ isspacep SPACE:param|param::entry ; p s:a ; ptx=7.7 arch=70
 isspacep SPACE:shared::cta|shared::cluster ; p s:a ; ptx=7.8
 cvta SPACE:SPACE_CVTA T:u32|u64 ; d:T m:T
 cvta.to SPACE:SPACE_CVTA T:u32|u64 ; d:T s:T
-cvt D:CONVERTED S:CONVERTED ; d~:D s~:S
-cvt sat D:CONVERTED S:CONVERTED ; d~:D s~:S
+cvt D:CONVERTED S:CONVERTED ; d~:D x~:S
+cvt sat D:CONVERTED S:CONVERTED ; d~:D x~:S
 cvt ~IRND ~ftz? ~sat? D:CONVERTED S:f32 ; d~:D s~:S
 cvt ~IRND ~sat? D:CONVERTED S:f16|f64 ; d~:D s~:S
 cvt ~IRND D:CONVERTED S:bf16 ; d~:D s~:S ; ptx=7.8 arch=90
@@ -42,25 +42,25 @@ cvt ~ROUND:rn|rz ~relu? ~satfinite? D:f16x2 S:f32 ; d:D s:S s:S ; ptx=7.0 arch=8
 cvt ~ROUND:rn|rz|rm|rp ~relu? ~satfinite? D:bf16 S:f32 ; d~:D s~:S ; ptx=7.0 arch=80
 cvt ~ROUND:rn|rz ~relu? ~satfinite? D:bf16x2 S:f32 ; d:D s:S s:S ; ptx=7.0 arch=80
 cvt ~ROUND:rs ~relu? ~satfinite? D:f16x2|bf16x2 S:f32 ; d:D s:S s:S s:b32 ; ptx=8.7 arch=100a,103a
-cvt ~ROUND:rna ~satfinite? D:tf32 S:f32 ; d:b32 s:S ; ptx=7.0 arch=80
-cvt ~ROUND:rn|rz ~satfinite? ~relu? D:tf32 S:f32 ; d:b32 s:S ; ptx=7.8 arch=90
-cvt ~ROUND:rn ~satfinite ~relu? D:e4m3x2|e5m2x2 S:f32 ; d:b16 s:S s:S ; ptx=7.8 arch=89
-cvt ~ROUND:rn ~satfinite ~relu? D:e4m3x2|e5m2x2 S:f16x2 ; d:b16 s:b32 ; ptx=7.8 arch=89
-cvt ~ROUND:rn ~satfinite ~relu? D:e4m3x2|e5m2x2 S:bf16x2 ; d:b16 s:b32 ; ptx=9.1 arch=100f,110f,120f
-cvt ~ROUND:rn ~relu? D:f16x2 S:e4m3x2|e5m2x2 ; d:b32 s:b16 ; ptx=7.8 arch=89
-cvt ~ROUND:rn ~satfinite? ~relu? D:bf16x2 S:e4m3x2|e5m2x2 ; d:b32 s:b16 ; ptx=9.2 arch=100f,110f,120f
+cvt ~ROUND:rna ~satfinite? D:tf32 S:f32 ; d:b32x1 s:S ; ptx=7.0 arch=80
+cvt ~ROUND:rn|rz ~satfinite? ~relu? D:tf32 S:f32 ; d:b32x1 s:S ; ptx=7.8 arch=90
+cvt ~ROUND:rn ~satfinite ~relu? D:e4m3x2|e5m2x2 S:f32 ; d:b16x1 s:S s:S ; ptx=7.8 arch=89
+cvt ~ROUND:rn ~satfinite ~relu? D:e4m3x2|e5m2x2 S:f16x2 ; d:b16x1 s:b32x1 ; ptx=7.8 arch=89
+cvt ~ROUND:rn ~satfinite ~relu? D:e4m3x2|e5m2x2 S:bf16x2 ; d:b16x1 s:b32x1 ; ptx=9.1 arch=100f,110f,120f
+cvt ~ROUND:rn ~relu? D:f16x2 S:e4m3x2|e5m2x2 ; d:b32x1 s:b16x1 ; ptx=7.8 arch=89
+cvt ~ROUND:rn ~satfinite? ~relu? D:bf16x2 S:e4m3x2|e5m2x2 ; d:b32x1 s:b16x1 ; ptx=9.2 arch=100f,110f,120f
 cvt ~ROUND:rs ~relu? ~satfinite D:e4m3x4|e5m2x4|e2m3x4|e3m2x4|e2m1x4 S:f32 ; * ; ptx=8.7 arch=100a,103a
 cvt ~ROUND:rn ~satfinite ~relu? D:e2m1x2 S:f32 ; d:b8 s:S s:S ; ptx=8.6 arch=100f,110f,120f
-cvt ~ROUND:rn ~satfinite ~relu? D:e2m1x2 S:f16x2|bf16x2 ; d:b8 s:b32 ; ptx=9.1 arch=100f,110f,120f
-cvt ~ROUND:rn ~relu? D:f16x2 S:e2m1x2 ; d:b32 s:b8 ; ptx=8.6 arch=100f,110f,120f
-cvt ~ROUND:rn ~satfinite? ~relu? D:bf16x2 S:e2m1x2 ; d:b32 s:b8 ; ptx=9.2 arch=100f,110f,120f
-cvt ~ROUND:rn ~satfinite ~relu? D:e2m3x2|e3m2x2 S:f32 ; d:b16 s:S s:S ; ptx=8.6 arch=100f,110f,120f
-cvt ~ROUND:rn ~satfinite ~relu? D:e2m3x2|e3m2x2 S:f16x2|bf16x2 ; d:b16 s:b32 ; ptx=9.1 arch=100f,110f,120f
-cvt ~ROUND:rn ~relu? D:f16x2 S:e2m3x2|e3m2x2 ; d:b32 s:b16 ; ptx=8.6 arch=100f,110f,120f
-cvt ~ROUND:rn ~satfinite? ~relu? D:bf16x2 S:e2m3x2|e3m2x2 ; d:b32 s:b16 ; ptx=9.2 arch=100f,110f,120f
-cvt ~ROUND:rz|rp ~satfinite? D:ue8m0x2 S:f32 ; d:b16 s:S s:S ; ptx=8.6 arch=100f,110f,120f
-cvt ~ROUND:rz|rp ~satfinite? D:ue8m0x2 S:bf16x2 ; d:b16 s:b32 ; ptx=8.6 arch=100f,110f,120f
-cvt ~ROUND:rn D:bf16x2 S:ue8m0x2 ; d:b32 s:b16 ; ptx=8.6 arch=100f,110f,120f
+cvt ~ROUND:rn ~satfinite ~relu? D:e2m1x2 S:f16x2|bf16x2 ; d:b8 s:b32x1 ; ptx=9.1 arch=100f,110f,120f
+cvt ~ROUND:rn ~relu? D:f16x2 S:e2m1x2 ; d:b32x1 s:b8 ; ptx=8.6 arch=100f,110f,120f
+cvt ~ROUND:rn ~satfinite? ~relu? D:bf16x2 S:e2m1x2 ; d:b32x1 s:b8 ; ptx=9.2 arch=100f,110f,120f
+cvt ~ROUND:rn ~satfinite ~relu? D:e2m3x2|e3m2x2 S:f32 ; d:b16x1 s:S s:S ; ptx=8.6 arch=100f,110f,120f
+cvt ~ROUND:rn ~satfinite ~relu? D:e2m3x2|e3m2x2 S:f16x2|bf16x2 ; d:b16x1 s:b32x1 ; ptx=9.1 arch=100f,110f,120f
+cvt ~ROUND:rn ~relu? D:f16x2 S:e2m3x2|e3m2x2 ; d:b32x1 s:b16x1 ; ptx=8.6 arch=100f,110f,120f
+cvt ~ROUND:rn ~satfinite? ~relu? D:bf16x2 S:e2m3x2|e3m2x2 ; d:b32x1 s:b16x1 ; ptx=9.2 arch=100f,110f,120f
+cvt ~ROUND:rz|rp ~satfinite? D:ue8m0x2 S:f32 ; d:b16x1 s:S s:S ; ptx=8.6 arch=100f,110f,120f
+cvt ~ROUND:rz|rp ~satfinite? D:ue8m0x2 S:bf16x2 ; d:b16x1 s:b32x1 ; ptx=8.6 arch=100f,110f,120f
+cvt ~ROUND:rn D:bf16x2 S:ue8m0x2 ; d:b32x1 s:b16x1 ; ptx=8.6 arch=100f,110f,120f
 cvt ~ROUND:rn ~satfinite? ~relu? ~scaled:scaled::n2::ue8m0? D:s2f6x2 S:f32|bf16x2 ; * ; ptx=9.1 arch=100a,103a,110a,120a,121a
 cvt ~ROUND:rn ~satfinite? ~relu? ~scaled:scaled::n2::ue8m0? D:bf16x2 S:s2f6x2 ; * ; ptx=9.1 arch=100a,103a,110a,120a,121a
 cvt.pack ~sat D:u16|s16 S:s32 ; d:b32 s:S s:S ; ptx=6.5 arch=72

@@ -1,0 +1,97 @@
+"""Instructions of every row of the table with other operands: does the table take what ptxas refuses?
+
+    python benchmarks/checker/fuzz_operands.py [--mutants 3000] [--seed 0] [--ptxas PATH] [--version 9.0]
+
+Each base is an instruction that the table describes and ptxas takes. Each mutant has one operand replaced: by
+a register of another type, a constant, a vector of another length, an address, or by nothing. Counted as in
+fuzz_isa.py, which changes modifiers; the exit status is 1 if the table takes what ptxas refuses.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator
+
+from benchmarks.checker.fuzz_isa import refused_by_ptxas, refused_by_table
+from tests.frontends.ptx.isa.samples import REGISTERS, all_rows, choices, text
+
+_TYPED = (
+    ".reg .u16 %us<9>; .reg .s16 %ss<9>; .reg .u32 %u<9>; .reg .s32 %s<9>; .reg .u64 %ul<9>;"
+    " .reg .s64 %sl<9>; .reg .f16 %hf<9>; .reg .f16x2 %hx<9>; .shared .align 128 .b8 sm[1024];"
+)
+_OTHERS = (
+    "%p1 !%p2 %c1 %h1 %r1 %rd1 %q1 %f1 %d1 %us1 %ss1 %u1 %s1 %ul1 %sl1 %hf1 %hx1 0 1 -1 7 0x100000000 "
+    "0f3f800000 0d3ff0000000000000 sm [sm] [%r1] [%rd1] [%rd1+4] _ %tid.x %clock64 %r1|%p1 {%r1} {%r1,%r2} "
+    "{%f1,%f2,%f3,%f4}"
+).split()
+_TARGETS = ("90a", "100a", "120a")
+
+
+def module(line: str, target: str, version: str) -> str:
+    """A file with one kernel of one instruction."""
+    head = f".version {version}\n.target sm_{target}\n.address_size 64\n"
+    return f"{head}.visible .entry k()\n{{\n{REGISTERS}\n{_TYPED}\n{line}\nL: ret;\n}}\n"
+
+
+def operands(line: str) -> list[str]:
+    """The operands of an instruction, each as it is written."""
+    _, _, rest = line.rstrip(";").partition(" ")
+    return [o.strip() for o in re.split(r",(?![^{\[]*[}\]])", rest) if o.strip()]
+
+
+def mutants(line: str, random_: random.Random, most: int) -> Iterator[str]:
+    """The instruction with one operand replaced or left out."""
+    name = line.split(" ", 1)[0].rstrip(";")
+    given = operands(line)
+    for _ in range(most if given else 0):
+        at = random_.randrange(len(given))
+        put = [] if random_.random() < 0.1 else [random_.choice(_OTHERS)]
+        yield f"{name} {', '.join([*given[:at], *put, *given[at + 1 :]])};"
+
+
+def bases(ptxas: str, version: str, random_: random.Random) -> Iterator[tuple[str, str]]:
+    """Instructions that ptxas takes, each with a target that has it, drawn again and again."""
+    rows = all_rows()
+    while True:
+        row = random_.choice(rows)
+        words = random_.choice(list(choices(row, 4)) or [()])
+        line = text(row, words, random_.random() < 0.5)
+        if line is None:
+            continue
+        for target in _TARGETS:
+            if refused_by_ptxas(module(line, target, version), ptxas) is None:
+                yield line, target
+                break
+
+
+def main() -> int:
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("--mutants", type=int, default=3000)
+    arguments.add_argument("--seed", type=int, default=0)
+    arguments.add_argument("--ptxas", default="ptxas")
+    arguments.add_argument("--version", default="8.4", help="of PTX, that this ptxas knows")
+    given = arguments.parse_args()
+    random_ = random.Random(given.seed)
+    counts: Counter[str] = Counter()
+    for line, target in bases(given.ptxas, given.version, random_):
+        for mutant in mutants(line, random_, 6):
+            source = module(mutant, target, given.version)
+            theirs, (mine, unmodelled) = refused_by_ptxas(source, given.ptxas), refused_by_table(source)
+            agree = (theirs is None) == (mine is None)
+            kind = "agree" if agree else "lacking" if theirs is None else "accepted"
+            kind = "unknown" if kind == "accepted" and unmodelled else kind
+            counts[kind] += 1
+            if kind in ("lacking", "accepted"):
+                print(f"{kind}: {mutant[:110]}  [{(theirs or mine or '')[-90:]}]", flush=True)
+        if sum(counts.values()) >= given.mutants:
+            break
+    print(dict(counts))
+    return int(counts["accepted"] > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,139 @@
+"""How a change of the events is brought about in the text, where one can say it.
+
+A hint names the kind of edit, its number, the mbarrier, and lines of the same file that do the like: who
+edits the text has statements to go by. Worked example. ``WaitBefore`` a read of ``in`` becomes a wait for
+``full`` ahead of the read; the waits of the file are its models.
+"""
+
+from __future__ import annotations
+
+import re
+
+from syncverify.base.diagnostics import EditHint, EditKind
+from syncverify.base.source import Span
+from syncverify.checker.explain.edits import (
+    WAITS,
+    Announce,
+    ArriveLater,
+    BarrierBehindInit,
+    BarrierCount,
+    ClusterBarrierAtEnd,
+    CommitStores,
+    CountedParity,
+    DrainAtEnd,
+    DropAt,
+    ExpectBytes,
+    FewerPending,
+    InitCounts,
+    InitToo,
+    Insert,
+    InsertOperation,
+    OtherParity,
+    Release,
+    WaitBefore,
+    WaitForFree,
+    WaitReads,
+)
+from syncverify.checker.explain.redundancy import Change
+from syncverify.checker.explain.survey import Survey
+from syncverify.model.events import Ev, SystemInfo
+
+#: Lines that are named as models.
+_MODELS = 6
+_COMMIT, _READS = "cp.async.bulk.commit_group", "cp.async.bulk.wait_group.read 0"
+_CLUSTER = "barrier.cluster.arrive.release; barrier.cluster.wait.acquire"
+_INDEX = re.compile(r"(\[[^][]*\]|\+\d+)+$")
+
+
+def hint(change: Change, info: SystemInfo, survey: Survey, place: Span) -> EditHint | None:
+    """The edit of the text that may do what ``change`` does at ``place``."""
+    simple = _simple(change)
+    if simple is not None:
+        return simple
+    names = tuple(dict.fromkeys(_base(b.name) for b in info.barriers))
+    waits = _lines(survey, place, *WAITS)
+    match change:
+        case CountedParity():
+            return EditHint(EditKind.PARITY_OF_USE, models=waits, names=names)
+        case WaitBefore(barriers=pairs):
+            name = _base(info.barriers[pairs[0][1]].name)
+            return EditHint(EditKind.WAIT, ahead=True, name=name, models=waits, names=names)
+        case WaitForFree(barriers=pairs):
+            name = _base(info.barriers[pairs[0][1]].name)
+            return EditHint(EditKind.WAIT, number=1, ahead=True, name=name, models=waits, names=names)
+        case Release(barriers=pairs, fence=fence):
+            models = _lines(survey, place, Ev.ARRIVE)
+            name = _base(info.barriers[pairs[0][1]].name)
+            return EditHint(EditKind.ARRIVE, fenced=fence, name=name, models=models, names=names)
+        case Announce():
+            models = _lines(survey, place, Ev.ARRIVE, Ev.EXPECT_TX)
+            moved = [(b, sum(by.values())) for b, by in survey.bytes.items() if place in by]
+            if not moved:
+                return None
+            name = _base(info.barriers[moved[0][0]].name)
+            number = moved[0][1]
+            return EditHint(EditKind.ANNOUNCE, number, ahead=True, name=name, models=models, names=names)
+        case InitToo(counts=pairs):
+            name = _base(info.barriers[pairs[0][0]].name)
+            return EditHint(EditKind.INIT, pairs[0][1], name=name, models=(place.line,), names=names)
+        case Insert():
+            return _barrier(survey, place, change)
+    return None
+
+
+def _simple(change: Change) -> EditHint | None:
+    """The edit of a change that says all that there is to it."""
+    match change:
+        case OtherParity():
+            return EditHint(EditKind.OTHER_PARITY)
+        case InitCounts(counts=pairs) | ExpectBytes(bytes=pairs) if len({n for _, n in pairs}) == 1:
+            return EditHint(EditKind.NUMBER, pairs[0][1])
+        case BarrierCount(threads=number) | FewerPending(pending=number):
+            return EditHint(EditKind.NUMBER, number)
+        case Insert(fence=True, warps=warps, ahead=ahead) if not warps:
+            return EditHint(EditKind.FENCE, ahead=ahead)
+        case DropAt():
+            return EditHint(EditKind.REMOVE)
+        case ArriveLater(fence=fence):
+            return EditHint(EditKind.LATER, fenced=fence)
+        case InsertOperation(ahead=ahead, text=text):
+            return EditHint(EditKind.INSTRUCTION, ahead=ahead, name=text)
+        case CommitStores():
+            return EditHint(EditKind.INSTRUCTION, name=_COMMIT)
+        case WaitReads():
+            return EditHint(EditKind.INSTRUCTION, name=_READS)
+        case DrainAtEnd():
+            return EditHint(EditKind.INSTRUCTION, at_end=True, name=_READS)
+        case ClusterBarrierAtEnd():
+            return EditHint(EditKind.INSTRUCTION, at_end=True, name=_CLUSTER)
+        case BarrierBehindInit():
+            return EditHint(EditKind.BARRIER, 0, at_end=True)
+    return None
+
+
+def _barrier(survey: Survey, place: Span, change: Insert) -> EditHint:
+    """A barrier of the warps of a block: of all of it, or like another one of the same warps."""
+    here = {warp for cta, warp in change.warps if cta == min(change.warps)[0]}
+    block = {warp for warps in survey.warps.values() for _, warp in warps}
+    number = 0 if block <= here else 32 * len(here)
+    alike = {id for id, met in survey.meeting.items() if {warp for _, warp in met} == here}
+    models = tuple(
+        line
+        for line in _lines(survey, place, Ev.BARRIER_SYNC)
+        if any(span.line == line and ids & alike for span, ids in survey.ids.items())
+    )
+    return EditHint(EditKind.BARRIER, number, change.ahead, change.fence, models=models)
+
+
+def _lines(survey: Survey, place: Span, *codes: Ev) -> tuple[int, ...]:
+    """Lines of the file of ``place`` with such events, the nearest first."""
+    found = {p.line for p, seen in survey.places.items() if p.file == place.file and {*codes} & {*seen}}
+    return tuple(sorted(found, key=lambda line: (abs(line - place.line), line)))[:_MODELS]
+
+
+def _base(name: str) -> str:
+    """The name of the array that an mbarrier belongs to."""
+    return _INDEX.sub("", name)
+
+
+__all__ = ["hint"]

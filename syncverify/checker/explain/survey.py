@@ -1,0 +1,86 @@
+"""What the agents of a refuted system did, by place of the source: repairs are chosen by it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from syncverify.base.source import Span
+from syncverify.checker.explain.edits import ACCESSES, GROUP_WAITS, ISSUES, WAITS, footprints
+from syncverify.checker.explain.redundancy import Passed, Place
+from syncverify.model.events import Ev, Event, ThreadClass
+
+
+@dataclass(slots=True)
+class Survey:
+    """Notes what agents do, and changes nothing."""
+
+    places: dict[Span, dict[int, None]] = field(default_factory=dict)  # codes of the events there, in order
+    barriers: dict[Span, set[int]] = field(default_factory=dict)
+    warps: dict[Span, set[tuple[int, int]]] = field(default_factory=dict)
+    arriving: dict[int, dict[tuple[int, int, int], int]] = field(default_factory=dict)
+    bytes: dict[int, dict[Span, int]] = field(default_factory=dict)
+    copied: list[tuple[int, int]] = field(default_factory=list)  # footprint written, barrier
+    accessed: dict[Span, set[int]] = field(default_factory=dict)
+    pending: dict[Span, int] = field(default_factory=dict)
+    waited: set[int] = field(default_factory=set)  # mbarriers that somebody waits for
+    counts: dict[int, int] = field(default_factory=dict)  # of mbarriers, by their init
+    meeting: dict[int, set[tuple[int, int]]] = field(default_factory=dict)  # warps, by id of the barrier
+    ids: dict[Span, set[int]] = field(default_factory=dict)
+    sizes: dict[int, set[int]] = field(default_factory=dict)  # threads that named barriers ask for
+    open_stores: dict[ThreadClass, set[Span]] = field(default_factory=dict)  # without a commit behind them
+    events: int = 0
+
+    @property
+    def free_barriers(self) -> dict[int, int]:
+        """By the mbarrier of the copies into a slot, the one that tells that the slot is free.
+
+        A guess: mbarriers without copies on which somebody waits or arrives, but not both, in the same order.
+        """
+        full = sorted({barrier for _, barrier in self.copied})
+        others = (self.waited ^ set(self.arriving)) - set(full)
+        return dict(zip(full, sorted(others), strict=True)) if len(full) == len(others) else {}
+
+    def apply(self, event: Event, place: Place, held: Any, cls: ThreadClass) -> Passed:
+        code, span = event[0], place[0]
+        self.events += 1
+        if code in _INTERESTING:
+            self.places.setdefault(span, {})[code] = None
+            self.warps.setdefault(span, set()).add((cls.cta, cls.warp))
+        if code in _ON_BARRIER:
+            self.barriers.setdefault(span, set()).add(event[2])
+        if code in WAITS:
+            self.waited.add(event[2])
+        elif code == Ev.INIT:
+            self.counts[event[2]] = event[3]
+        elif code == Ev.BARRIER_SYNC:
+            self.meeting.setdefault(event[2], set()).add((cls.cta, cls.warp))
+            self.ids.setdefault(span, set()).add(event[2])
+            self.sizes.setdefault(event[2], set()).add(event[3])
+        elif code == Ev.BULK_STORE:
+            self.open_stores.setdefault(cls, set()).add(span)
+        elif code == Ev.BULK_COMMIT:
+            self.open_stores.pop(cls, None)
+        if code == Ev.ARRIVE:
+            self.arriving.setdefault(event[2], {})[cls.cta, cls.warp, cls.lanes] = event[3] * cls.count
+        elif code == Ev.BULK_LOAD:
+            for fp, barrier, amount in event[2]:
+                self.copied.append((fp, barrier))
+                self.bytes.setdefault(barrier, {})[span] = amount * cls.count
+        elif code in GROUP_WAITS:
+            self.pending[span] = event[2]
+        if code in ACCESSES or code == Ev.WGMMA:
+            self.accessed.setdefault(span, set()).update(footprints(event))
+        return (event,), None
+
+
+_ON_BARRIER = frozenset({Ev.INIT, Ev.ARRIVE, Ev.EXPECT_TX, *WAITS})
+_INTERESTING = _ON_BARRIER | {
+    *GROUP_WAITS,
+    *ACCESSES,
+    *ISSUES,
+    Ev.FRAG_READ,
+    Ev.BARRIER_SYNC,
+    Ev.BARRIER_ARRIVE,
+    Ev.PROXY_FENCE,
+}

@@ -1,0 +1,53 @@
+"""A loop is no part of a proof where who turns once in it never takes an exit."""
+
+from __future__ import annotations
+
+import pytest
+
+from syncverify.frontends.ptx.flow.control_flow import Flow
+from syncverify.frontends.ptx.flow.progress import endless_loops
+from syncverify.frontends.ptx.syntax.parser import parse
+from tests.frontends.ptx.execute_helpers import module_text
+
+LOOP = "mov.u32 %r1, %tid.x; mov.u16 %rs1, 0;\nAGAIN: {turn}\n@{guard} bra AGAIN;\nret;"
+
+
+def endless(turn: str, guard: str = "%p1") -> bool:
+    module = parse(module_text(LOOP.format(turn=turn, guard=guard)), "k.ptx")
+    return bool(endless_loops(Flow(module.functions[0])))
+
+
+@pytest.mark.parametrize(
+    ("turn", "guard"),
+    [
+        ("sub.u32 %r1, %r1, 1; setp.ge.u32 %p1, %r1, 0;", "%p1"),
+        ("sub.u32 %r1, %r1, 1; setp.lt.u32 %p1, %r1, 0;", "!%p1"),
+        ("sub.u32 %r1, %r1, 1; setp.hs.u32 %p1, %r1, 0;", "%p1"),
+        ("sub.u32 %r1, %r1, 1; setp.le.u32 %p1, %r1, 0xffffffff;", "%p1"),
+        ("add.s32 %r1, %r1, 1; setp.le.s32 %p1, %r1, 0x7fffffff;", "%p1"),
+        ("add.s32 %r1, %r1, 1; setp.ge.s32 %p1, %r1, -2147483648;", "%p1"),
+        ("add.s32 %r1, %r1, 1; and.b32 %r2, %r1, 255; setp.lt.u32 %p1, %r2, 256;", "%p1"),
+        ("add.u16 %rs1, %rs1, 1; cvt.u32.u16 %r2, %rs1; setp.lt.s32 %p1, %r2, 65536;", "%p1"),
+        ("add.s32 %r1, %r1, 1; and.b32 %r2, %r1, 3; setp.eq.s32 %p1, %r2, 4;", "!%p1"),
+        ("add.s32 %r1, %r1, 1; and.b32 %r2, %r1, 3; setp.ge.s32 %p1, %r2, 0;", "%p1"),
+        ("setp.lt.u32 %p1, %r9, 7;", "%p1"),
+    ],
+)
+def test_an_exit_that_nobody_takes(turn: str, guard: str) -> None:
+    assert endless(turn, guard)
+
+
+@pytest.mark.parametrize(
+    ("turn", "guard"),
+    [
+        ("sub.s32 %r1, %r1, 1; setp.ge.s32 %p1, %r1, 0;", "%p1"),
+        ("sub.u32 %r1, %r1, 1; setp.gt.u32 %p1, %r1, 0;", "%p1"),
+        ("sub.u32 %r1, %r1, 1; setp.hi.s32 %p1, %r1, 0;", "%p1"),
+        ("add.s32 %r1, %r1, 1; and.b32 %r2, %r1, 255; setp.lt.u32 %p1, %r2, 255;", "%p1"),
+        ("add.s32 %r1, %r1, 1; and.b32 %r2, %r1, -4; setp.lt.u32 %p1, %r2, 256;", "%p1"),
+        ("add.u16 %rs1, %rs1, 1; cvt.u32.u16 %r2, %rs1; setp.lt.s32 %p1, %r2, 65535;", "%p1"),
+        ("add.s16 %rs1, %rs1, 1; cvt.s32.s16 %r2, %rs1; setp.ge.s32 %p1, %r2, 0;", "%p1"),
+    ],
+)
+def test_an_exit_that_somebody_takes(turn: str, guard: str) -> None:
+    assert not endless(turn, guard)
