@@ -56,7 +56,8 @@ def _parameters(i: Instr) -> Iterator[str]:
 
 def _needed(program: Program) -> frozenset[str]:
     """Registers that decide about more than accesses, or where these lie."""
-    skipped = {k: region for k in program.slice.branches if (region := _accesses_only(program, k)) is not None}
+    regions = {k: _accesses_only(program, k) for k in program.slice.branches}
+    skipped = {k: region for k, region in regions.items() if region is not None}
     needed = {
         guard.name
         for k in program.slice.branches - skipped.keys()
