@@ -16,7 +16,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from syncverify.base.deadline import CHECK_SECONDS, Guard
+from syncverify.base.deadline import CHECK_SECONDS, check_guard
 from syncverify.base.diagnostics import KernelReport, Policy, ScopeKind, Witness
 from syncverify.base.source import InputError, Span, decode, read_bytes
 from syncverify.driver.files import (
@@ -30,7 +30,7 @@ from syncverify.driver.files import (
 )
 from syncverify.driver.files import recheck as validate
 from syncverify.driver.verdicts import text_hash
-from syncverify.frontends.launch_facts import NO_FACTS, LaunchFacts, facts_for, read_facts
+from syncverify.frontends.launch_facts import NO_FACTS, LaunchFacts, facts_for, of_no_kernel, read_facts
 from syncverify.ir.nodes import Kernel
 
 if TYPE_CHECKING:
@@ -66,13 +66,17 @@ def check(
     ``facts``: launch facts; without them those of ``<input>.launch.toml`` beside a file. ``values``: numbers
     for open sizes, as ``--param``. ``kernel``: only kernels of this name; ``*`` and ``?`` match. ``scope``:
     ``all`` for every size that is open, ``exact`` for given and default values alone. ``timeout`` in seconds
-    and ``max_memory`` in MiB bound each kernel; None: no end. ``require``: the small trusted kernel is asked
-    about every proof, and ``accepted_by`` of a report says whether it accepted. ``replay``: refutations of
-    PTX and CUDA are replayed on the second reader; what it executes without harm is ``unknown``.
+    and ``max_memory`` in MiB bound each kernel; 0: no end, and no ``max_memory``: three quarters of the
+    machine's. ``require``: the small trusted kernel is asked about every proof, and ``accepted_by`` of a
+    report says whether it accepted. ``replay``: refutations of PTX and CUDA are replayed on the second
+    reader; what it executes without harm is ``unknown``.
 
     Raises InputError for input that nobody can use; a fault of the tool is a report (SV906).
     """
     source = _source(kernels, cuda)
+    if facts is not None:
+        for error in of_no_kernel(_facts(facts, source), source.names):
+            raise error
     options = Options(
         values=values or {},
         kernel=kernel,
@@ -80,7 +84,7 @@ def check(
         advice=True,
         scope=_scope(scope),
         infer=infer,
-        guard=Guard(timeout, max_memory),
+        guard=check_guard(timeout, max_memory),
         isolated=True,
         replay=replay,
     )

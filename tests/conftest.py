@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 
@@ -12,6 +13,9 @@ from syncverify.base.gc_pause import SELDOM
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when numpy is loaded; each worker has one core
 os.environ.setdefault("SYNCVERIFY_NO_CACHE", "1")  # a test is of the check, not of what it found before
+
+with contextlib.suppress(ImportError):
+    import readline  # noqa: F401  # it sets COLUMNS for child processes, once: before each test takes it away
 
 settings.register_profile("untimed", deadline=None)  # a loaded machine fails no test
 settings.load_profile("untimed")
@@ -34,6 +38,16 @@ LONGEST = [
         "system/random/test_third_judge",
     )
 ]  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _whole_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No width of a terminal breaks the lines that tests compare, here or in a child process.
+
+    COLUMNS is set before it is taken away: readline has it set where ``os.environ`` does not show it.
+    """
+    monkeypatch.setenv("COLUMNS", "0")
+    monkeypatch.delenv("COLUMNS")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -8,11 +8,11 @@ The count that must be 0 is that of wrong ones accepted. A third of the time is 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from pathlib import Path
 from typing import Any
 
+from benchmarks.checker.sweep_report import reported
 from syncverify.base.diagnostics import Policy
 from tests.checker.induction.bases import IR, products
 from tests.checker.induction.sweep import Counts, swept, swept_ptx
@@ -41,12 +41,7 @@ def main() -> int:
     }
     if not args.strict:
         found["ptx"] = swept_ptx(args.seed, third)
-    for what, c in found.items():
-        sys.stdout.write(f"{what}: {c}\n")
-        sys.stdout.write("".join(f"  WRONG {m}\n" for m in c.mistakes))
-    if args.out:
-        args.out.write_text(json.dumps({w: _plain(c) for w, c in found.items()}, indent=1) + "\n")
-    return 1 if any(c.mistakes for c in found.values()) else 0
+    return reported(found, _plain, args.out)
 
 
 if __name__ == "__main__":

@@ -8,11 +8,11 @@ Each accepted protocol is explored at up to 40 sizes. The count that must be 0 i
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from pathlib import Path
 from typing import Any
 
+from benchmarks.checker.sweep_report import reported
 from tests.checker.kernel.families import FAMILIES
 from tests.checker.kernel.sweep import Counts, corruptions, planted, proofs, reproved, transplanted
 
@@ -37,12 +37,7 @@ def main() -> int:
         "protocols that one rule keeps out": planted(args.seed, args.planted, args.seconds * 0.1),
         "mutants proved anew": reproved(args.seed, many, third),
     }
-    for what, c in found.items():
-        sys.stdout.write(f"{what}: {c}\n")
-        sys.stdout.write("".join(f"  WRONG {m}\n" for m in c.mistakes))
-    if args.out:
-        args.out.write_text(json.dumps({w: _plain(c) for w, c in found.items()}, indent=1) + "\n")
-    return 1 if any(c.mistakes for c in found.values()) else 0
+    return reported(found, _plain, args.out)
 
 
 if __name__ == "__main__":

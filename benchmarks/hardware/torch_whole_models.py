@@ -8,11 +8,11 @@ is measured: one compiles with Inductor, one with this backend, with empty cache
 both, shows what another process compiles, and times both in alternation. While one runs, the next loads its
 model. A process that takes longer than ``--limit`` is ended. After ``--seconds`` nothing is begun.
 
-DIR/rows.jsonl gets a line of each process when it ends. Compilation is that of a first training step and a
-first forward pass. Times are medians, in milliseconds by events of the GPU, two rounds. ``share``: the part
-of the GPU's time in kernels that were proved. ``--exact``: loss and gradients beside the same model in
-float64, else beside eager torch. On a CPU (``--runner reference``) models are small, and nothing is timed.
-Without transformers it says so and ends with status 0.
+DIR/rows.jsonl gets a line of each process when it ends; ``seconds`` in it: where they went. Compilation is
+that of a first training step and a first forward pass. Times are medians, in milliseconds by events of the
+GPU, two rounds. ``share``: the part of the GPU's time in kernels that were proved. ``--exact``: loss and
+gradients beside the same model in float64, else beside eager torch. On a CPU (``--runner reference``) models
+are small, and nothing is timed. Without transformers it says so and ends with status 0.
 """
 
 from __future__ import annotations
@@ -91,6 +91,9 @@ MODELS: dict[str, tuple[str, str, dict[str, Any], tuple[int, int, int]]] = {
 ARMS = ("inductor", "syncverify")
 #: What a process does: compiles one arm with empty caches, or both with what those left, and times them.
 STAGES = (*ARMS, "both")
+#: One more, where it is asked for: Inductor with max-autotune, beside this backend. Both make CUDA graphs.
+TUNED = "tuned"
+TUNED_MODES = {"inductor": "max-autotune", "syncverify": "reduce-overhead"}
 
 
 def timed(call: Callable[[], object], count: int = 9) -> float:
@@ -183,6 +186,8 @@ class Case:
         if not exact:
             return loss, gradients, {}
         wide = copy.deepcopy(self.model).double()
+        if hasattr(wide, "set_experts_implementation"):  # grouped products know no float64
+            wide.set_experts_implementation("eager")
         if wide.supports_gradient_checkpointing:
             wide.gradient_checkpointing_enable()
         found = self.step(wide, wide), self.gradients(wide)
@@ -237,9 +242,37 @@ def regions_of(stage: str) -> list[dict[str, Any]]:
 REPORTS: list[Any] = []
 
 
+#: Seconds of this process in parts of its compilations.
+SECONDS: dict[str, float] = {}
+
+
+def clocked(owner: Any, name: str, what: str) -> None:
+    """Counts the seconds of calls of a function."""
+    plain = getattr(owner, name)
+
+    def call(*args: Any, **settings: Any) -> Any:
+        began = time.perf_counter()
+        try:
+            return plain(*args, **settings)
+        finally:
+            SECONDS[what] = SECONDS.get(what, 0.0) + time.perf_counter() - began
+
+    setattr(owner, name, call)
+
+
 def collect() -> None:
-    """Keeps the reports of backends that torch.compile makes by their name."""
+    """Keeps the reports of backends that torch.compile makes by their name, and what takes time in them."""
+    from torch._inductor.async_compile import AsyncCompile
+
     import syncverify.torch.backend  # noqa: F401
+
+    own = {name: sys.modules[f"syncverify.torch.{name}"] for name in ("backend", "trials")}
+    clocked(own["backend"], "grouped", "groups")
+    clocked(own["backend"], "faster", "trials")
+    clocked(own["trials"], "compiled", "programs of trials")
+    clocked(own["trials"], "timed", "calls of trials")
+    clocked(own["trials"], "operator_of", "operators of trials")
+    clocked(AsyncCompile, "wait", "waits for kernels")
 
     module = sys.modules["syncverify.torch.backend"]
     plain = module.lower
@@ -250,6 +283,7 @@ def collect() -> None:
         return found
 
     module.lower = lower  # type: ignore[attr-defined]
+    clocked(module, "lower", "this backend")
 
 
 def child(o: argparse.Namespace) -> None:
@@ -263,17 +297,18 @@ def child(o: argparse.Namespace) -> None:
     case = Case(name, o.layers, device)
     tag = f"{name}.{mode}.{stage}"
     with machine(out, tag):
-        loss, reference, row["eager"] = case.reference(o.exact and stage == "both")
+        loss, reference, row["eager"] = case.reference(o.exact and stage not in ARMS)
         made: dict[str, Any] = {}
-        if stage == "both":
+        if stage in ("both", TUNED):
             torch.compile(lambda x: x.exp() + 1)(torch.ones(64, device=device))  # what a first call loads
-        for arm in ARMS if stage == "both" else (stage,):
-            os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(out / f"caches.{name}.{mode}.{arm}")
-            made[arm], found = compiled_first(case, arm, mode, o.runner)
+        for arm in (stage,) if stage in ARMS else ARMS:
+            own = TUNED_MODES[arm] if stage == TUNED else mode
+            os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(out / f"caches.{name}.{own}.{arm}")
+            made[arm], found = compiled_first(case, arm, own, o.runner)
             errors = far(found.pop("loss"), found.pop("gradients"), loss, reference)
             row[arm] = {**found, **errors}
-        row["regions"] = regions_of(stage)
-        if stage == "both" and device == "cuda":
+        row["regions"], row["seconds"] = regions_of(stage), SECONDS
+        if stage not in ARMS and device == "cuda":
             row["gpu"] = torch.cuda.get_device_name()
             measure(case, made, row, o.profile)
     with open(out / "rows.jsonl", "a") as rows:
@@ -316,6 +351,8 @@ def summary(row: dict[str, Any]) -> str:
             parts.append(text)
     if "step_ratio" in row:
         parts.append(f"ratios {row['step_ratio']:.3f} {row['forward_ratio']:.3f}")
+    if row["seconds"]:
+        parts.append(", ".join(f"{what} {s:.1f}" for what, s in row["seconds"].items()))
     if row["regions"]:
         taken = [r for r in row["regions"] if not r["refused"]]
         late = [r for r in row["regions"] if "in time" in r["refused"] or "was over" in r["refused"]]
@@ -338,7 +375,9 @@ def main() -> None:
     parser.add_argument("--exact", action="store_true")
     parser.add_argument("--profile", action="store_true", help="Inductor's kernels, too")
     parser.add_argument(
-        "--processes", default="", help="these alone: MODEL/MODE/STAGE,...; stages: " + ", ".join(STAGES)
+        "--processes",
+        default="",
+        help="these alone: MODEL/MODE/STAGE,...; stages: " + ", ".join((*STAGES, TUNED)),
     )
     parser.add_argument("--child", help=argparse.SUPPRESS)
     o = parser.parse_args()

@@ -26,6 +26,8 @@ from syncverify.base.reason import Cause, Reason
 PROOF_SECONDS = 120.0
 #: Seconds that the check of one kernel may take, unless the caller says otherwise.
 CHECK_SECONDS = 600.0
+#: Of the machine's memory, what the checks side by side may take.
+_SHARE = 0.75
 #: The timer's interval, and how long after the end it raises.
 _TICK, _GRACE = 0.25, 1.0
 #: Calls of ``check`` from one look at the memory to the next.
@@ -171,6 +173,18 @@ def machine_mebibytes() -> int | None:
         return None
 
 
+def check_guard(seconds: float | None, mebibytes: int | None, jobs: int = 1) -> Guard:
+    """What the check of one kernel may take, of so many side by side; 0: there is no end.
+
+    ``mebibytes``: None for three quarters of the machine's memory, divided by the jobs. ``jobs``: 0 for one
+    for each processor.
+    """
+    most = mebibytes
+    if most is None and (whole := machine_mebibytes()) is not None:
+        most = int(whole * _SHARE / max(jobs or os.cpu_count() or 1, 1))
+    return Guard(seconds or None, most or None)
+
+
 __all__ = [
     "CHECK_SECONDS",
     "PROOF_SECONDS",
@@ -179,8 +193,8 @@ __all__ = [
     "OutOfMemoryError",
     "OutOfTimeError",
     "check",
+    "check_guard",
     "guarded",
-    "machine_mebibytes",
     "resident",
     "within",
 ]

@@ -29,7 +29,7 @@ class Verdict(StrEnum):
 
 
 class Policy(StrEnum):
-    """How contested points (K1 to K21) are decided; ``practical`` accepts what ships and works."""
+    """How contested points (docs/model.md K) are decided; ``practical`` accepts what ships and works."""
 
     PRACTICAL = "practical"
     STRICT = "strict"
@@ -155,7 +155,7 @@ class Repair:
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One finding. ``rule`` is an id of ``rules.RULES``; ``contested`` names a point of RULES.md F.
+    """One finding. ``rule`` is an id of ``rules.RULES``; ``contested`` names a point of docs/model.md K.
 
     ``condition``: of a warning, what makes it right; a proof takes it for granted. ``cause``: of an error,
     the class of the mistake behind it; that of ``repair``, which was checked, where there is one.

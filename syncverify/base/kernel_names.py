@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from fnmatch import fnmatchcase
 
+#: Longer names, as templates have them, are not shown whole in messages and text reports.
+LONGEST_NAME = 100
 _NAME = re.compile(r"(?:L|S[a-z])?(\d+)")
 _LOCAL = re.compile(r"E(\d+)")  # after the encoding of the function that a static variable is local to
 

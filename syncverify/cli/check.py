@@ -16,10 +16,10 @@ from typing import Any
 
 import click
 
-from syncverify.base.deadline import CHECK_SECONDS, Guard, machine_mebibytes
+from syncverify.base.deadline import CHECK_SECONDS, check_guard
 from syncverify.base.diagnostics import Policy, Severity
 from syncverify.base.kernel_names import base_name
-from syncverify.base.source import InputError, Span
+from syncverify.base.source import InputError
 from syncverify.cli import config, options
 from syncverify.cli.common import (
     INTERRUPTED,
@@ -37,9 +37,8 @@ from syncverify.cli.outcome import Counting, rules, shown, statistics, status
 from syncverify.cli.progress import Progress
 from syncverify.cli.work import Checked, Run, Wanted, check_all
 from syncverify.driver import baseline
-from syncverify.frontends.launch_facts import LaunchFacts, facts_for, read_facts
+from syncverify.frontends.launch_facts import LaunchFacts, facts_for, of_no_kernel, read_facts
 from syncverify.report.base import Report, source_lines
-from syncverify.report.excerpt import LONGEST_NAME
 from syncverify.report.text import colored, plain
 from syncverify.report.text import render as render_text
 from syncverify.report.witness import dumps
@@ -48,8 +47,6 @@ from syncverify.report.witness import dumps
 FORMATS = ("json", "sarif", "github", "junit", "html", "trace", "markdown")
 #: Longer names of kernels, as templates have them, do not fit into the name of a file.
 LONGEST_STEM = 200
-#: Of the machine's memory, what the check of one kernel may take.
-_SHARE = 0.75
 
 
 def _configured(ctx: click.Context, _: click.Parameter, given: str | None) -> None:
@@ -214,7 +211,7 @@ def check(
     values = integers(params, "--param")
     facts = None if launch is None else read_facts(launch)
     cuda = options.cuda_options([i.path for i in inputs], include, define, std, prelude)
-    guard = _guard(timeout, max_memory, jobs)
+    guard = check_guard(timeout, max_memory, jobs)
     caches = not (no_cache or certificate or require or os.environ.get("SYNCVERIFY_NO_CACHE"))
     asks = require == "kernel"
     wanted = Wanted(
@@ -261,7 +258,8 @@ def _reject_unmatched(found: Run, kernel: str | None, facts: LaunchFacts | None)
     if kernel is not None and found.names and not (found.reports or found.errors):
         found.reject(options.no_kernel(kernel, found.names))
     if facts is not None and not found.errors:
-        _check_tables(found, facts)
+        for error in of_no_kernel(facts, found.names):
+            found.reject(error)
 
 
 def _render(report: Report, outputs: Sequence[tuple[str, str | None]], color: str, *, drawn: bool) -> None:
@@ -330,13 +328,6 @@ def _summarize(report: Report) -> None:
         say(f"warning: {summary}: the step's summary cannot be written: {e.strerror}")
 
 
-def _guard(timeout: float, max_memory: int | None, jobs: int) -> Guard:
-    most = max_memory
-    if most is None and (whole := machine_mebibytes()) is not None:
-        most = int(whole * _SHARE / max(jobs or os.cpu_count() or 1, 1))
-    return Guard(timeout or None, most or None)
-
-
 @contextmanager
 def _terminable() -> Iterator[list[int]]:
     """SIGTERM ends the check as Ctrl-C does; the block's list is not empty then."""
@@ -355,13 +346,6 @@ def _terminable() -> Iterator[list[int]]:
         yield ended
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def _check_tables(found: Run, facts: LaunchFacts) -> None:
-    for name in facts.tables:
-        if name != "*" and name not in found.names:
-            has = ", ".join(sorted(n for n in found.names if len(n) <= LONGEST_NAME or base_name(n) == n))
-            found.reject(InputError(f'kernel."{name}" names no kernel (found: {has})', Span(facts.file)))
 
 
 def _write_witnesses(found: Run, directory: Path) -> Iterator[tuple[int, str]]:

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import lzma
 import os
 import zipfile
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
@@ -21,15 +22,21 @@ from syncverify.codegen.fingerprint import tool_fingerprint
 
 MANIFEST = "manifest.json"
 PLACE = Path(__file__).with_name("shipped.zip")
+#: What reading an archive raises whose bytes are not those that were written.
+_DAMAGED = (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile, lzma.LZMAError)
 
 
 @dataclass(frozen=True)
 class Shipped:
-    """The files of one archive, by their names; ``compiler`` is the version of NVRTC that they are of."""
+    """The files of one archive, by their names; ``compiler`` is the version of NVRTC that they are of.
+
+    ``archive`` stays open: to open it reads the names of all its files, and a kernel asks for several.
+    """
 
     place: Path
     compiler: str
     hashes: Mapping[str, str]
+    archive: zipfile.ZipFile = field(compare=False, repr=False)
 
     def __contains__(self, name: str) -> bool:
         return name in self.hashes
@@ -39,9 +46,8 @@ class Shipped:
         if name not in self.hashes:
             return None
         try:
-            with zipfile.ZipFile(self.place) as archive:
-                data = archive.read(name)
-        except (OSError, KeyError, ValueError, zipfile.BadZipFile):
+            data = self.archive.read(name)
+        except _DAMAGED:
             return None
         return data if hashlib.sha256(data).hexdigest() == self.hashes[name] else None
 
@@ -54,13 +60,17 @@ def shipped() -> Shipped | None:
 @lru_cache(maxsize=4)
 def _opened(place: Path) -> Shipped | None:
     try:
-        with zipfile.ZipFile(place) as archive:
-            found = json.loads(archive.read(MANIFEST))
+        archive = zipfile.ZipFile(place)
+        found = json.loads(archive.read(MANIFEST))
         hashes = {str(name): str(code) for name, code in found["files"].items()}
-        made = Shipped(place, str(found["compiler"]), hashes)
-    except (OSError, KeyError, ValueError, TypeError, AttributeError, zipfile.BadZipFile):
+        made = Shipped(place, str(found["compiler"]), hashes, archive)
+    except (*_DAMAGED, TypeError, AttributeError):
         return None
     return made if found["sources"] == tool_fingerprint() else None
+
+
+if hasattr(os, "register_at_fork"):  # two processes would read at one place of one open file
+    os.register_at_fork(after_in_child=_opened.cache_clear)
 
 
 def from_package(name: str) -> bytes | None:

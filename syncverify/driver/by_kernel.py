@@ -173,7 +173,7 @@ class Follower:
             raise RejectedError(self.where, "some sizes are left out")
         cases = listed(self.problems[self.taken], at)
         self.taken += 1
-        space = SymbolicContext()
+        space = SymbolicContext(may_havoc=False)
         try:
             every = [
                 (path, system)

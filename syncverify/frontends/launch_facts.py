@@ -15,12 +15,13 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from syncverify.base.kernel_names import LONGEST_NAME, base_name
 from syncverify.base.source import InputError, Span, decode, read_bytes
 from syncverify.ir.expr import Expr, Int
 
@@ -192,6 +193,14 @@ def read_facts(path: str | Path) -> LaunchFacts:
     except (tomllib.TOMLDecodeError, RecursionError) as e:
         raise InputError(f"not a TOML file: {e}", span) from e
     return LaunchFacts(_tables(data, span), str(path))
+
+
+def of_no_kernel(facts: LaunchFacts, names: Collection[str]) -> Iterator[InputError]:
+    """What is wrong with facts that were given for these kernels: each table that names none of them."""
+    for name in facts.tables:
+        if name != "*" and name not in names:
+            has = ", ".join(sorted(n for n in names if len(n) <= LONGEST_NAME or base_name(n) == n))
+            yield InputError(f'kernel."{name}" names no kernel (found: {has})', Span(facts.file))
 
 
 def _tables(data: Mapping[str, Any], span: Span) -> dict[str, Any]:

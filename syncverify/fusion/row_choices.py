@@ -1,6 +1,6 @@
 """What a schedule of rows leaves open, chosen by the fusion and the row length.
 
-The tables are what was fastest on an H200 for rows of 1024 to 32768 elements; docs/fusion.md has the figures.
+The tables are what was fastest on an H200 for rows of 1024 to 32768 elements (docs/fusion_results.md).
 """
 
 from __future__ import annotations

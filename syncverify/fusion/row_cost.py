@@ -241,7 +241,7 @@ def cycles(c: Coefficients, x: Counts, steps: float, share: float) -> float:
     return found
 
 
-#: Fitted to an H200 (docs/fusion.md).
+#: Fitted to an H200 (docs/choice.md).
 H200 = Coefficients(
     bandwidth=18.94, latency=527.3, repeat=100, start=1, access=5.182, operation=0.58, convert=0.01,
     shuffle=10, barrier=1, part=3.605, piece=7.769, edges=1, beside=12, tensor=2, spill=37.53, take=579.1,

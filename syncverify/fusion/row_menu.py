@@ -97,7 +97,7 @@ def leaves_last(fusion: Fusion, schedule: RowSchedule) -> bool:
     """Whether it pays that what is loaded leaves L2 last: then what is written leaves it in longer runs.
 
     That is so where memory sets the pace: elements of 4 bytes, or one input. With more inputs of 16 bits
-    threads wait for other things, and it costs up to a fifth (docs/fusion.md).
+    threads wait for other things, and it costs up to a fifth (docs/fusion_results.md).
     """
     kinds = dict(fusion.inputs)
     wide = all(DTYPE_BYTES[kinds[n].dtype] == 4 for n in fusion.streamed)

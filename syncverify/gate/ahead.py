@@ -229,11 +229,12 @@ class _Worker:
     def __init__(self, kernels: queue.SimpleQueue[tuple[Ahead, threading.Event]]) -> None:
         self._queue = kernels
         self._process: subprocess.Popen[bytes] | None = None
+        self._over = False
         # -P: a package of the same name in the working directory is not this one
         self._command = [sys.executable, "-P", "-m", "syncverify.gate.ahead", _loaded_nvrtc()]
         self._begin()
         threading.Thread(target=self._feed, daemon=True).start()
-        atexit.register(self._end)
+        atexit.register(self._finish)
 
     def _begin(self) -> subprocess.Popen[bytes]:
         root = str(Path(__file__).resolve().parents[2])
@@ -243,6 +244,11 @@ class _Worker:
             env={**os.environ, "PYTHONPATH": path},
         )  # fmt: skip
         return found
+
+    def _finish(self) -> None:
+        """The caller's process ends: what is not proved by now is of no use, and no fault."""
+        self._over = True
+        self._end()
 
     def _end(self) -> None:
         if self._process is not None:
@@ -265,8 +271,9 @@ class _Worker:
                         one.kernel.name, answer["tools"], _tools(),
                     )  # fmt: skip
             except Exception as e:  # the caller proves it, or says why it cannot
-                log.warning("%s could not be proved ahead: %r", one.kernel.name, e)
-                self._end()
+                if not self._over:
+                    log.warning("%s could not be proved ahead: %r", one.kernel.name, e)
+                    self._end()
             finally:
                 done.set()
 

@@ -1,6 +1,6 @@
 """The cards that products are chosen for: coefficients of the model of their time (``matmul.cost``).
 
-Fitted by ``benchmarks/hardware/matmul_fit.py`` to measured launches; docs/matmul.md tells to which, and how
+Fitted by ``benchmarks/hardware/matmul_fit.py`` to measured launches; docs/choice.md tells to which, and how
 far they are off.
 """
 

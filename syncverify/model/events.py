@@ -274,6 +274,11 @@ class LaneSplit(Exception):  # noqa: N818 -- control flow, not an error
         self.parts = parts
 
 
+#: With a slot, in what an agent shows of its registers: by how much lanes hold more than the first one. It is
+#: part of where the agent is, and is not replaced by another one.
+LANES_APART = "lanes"
+
+
 class Agent(Protocol):
     """One class of lanes, resumable. Agents of one system share nothing but the system."""
 

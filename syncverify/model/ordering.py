@@ -1,4 +1,4 @@
-"""THE TABLE: what orders two accesses to the same shared bytes (RULES.md C, PTX ISA Async Proxy).
+"""THE TABLE: what orders two accesses to the same shared bytes (docs/model.md C; PTX ISA, async proxy).
 
 Each row is one fact. The checker asks it which knowledge the second access needs of the first; the
 passes ask it what to insert; the documentation prints it. Nothing else may state such a fact.
@@ -42,7 +42,7 @@ class Ordering:
     second: Access
     hazard: Hazard
     need: Need
-    recipe: str  # R0..R9 of the rulebook
+    recipe: str  # R0..R9 of docs/model.md, C
     unordered: str
     unbridged: str
     contested: str | None

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import takewhile
 
+from syncverify.base.kernel_names import LONGEST_NAME
+
 #: Columns of a source line that the text shows, and how many of them stand before the first marked one.
 COLUMNS = 120
 BEFORE = 20
-#: Names of kernels that are longer are shown by the part in which they differ.
-LONGEST_NAME = 100
 GAP = "..."
 
 
@@ -33,7 +33,7 @@ def cut(source: str, start: int, end: int) -> tuple[str, int, int]:
 
 
 def apart(names: Sequence[str]) -> list[str]:
-    """Different names that may be long: by a part in which they differ, where there is one."""
+    """Different names that may be long: longer ones by a part in which they differ, where there is one."""
     if all(len(name) <= LONGEST_NAME for name in names):
         return list(names)
     alike = takewhile(lambda column: len(set(column)) == 1, zip(*names, strict=False))

@@ -78,11 +78,13 @@ class SymbolicContext:
     ``exact_words``: arithmetic on registers may wrap, and what would is no sum. ``is_speculative``: open
     questions are answered somehow, and the answer kept (for a first attempt at what lanes do). ``havocs``:
     ``fresh_per_iteration`` gives a new unknown for every iteration of a loop, instead of the same one.
-    ``round_robin``: iterations that roles share out are distinguished from others.
+    ``may_havoc``: agents are built so that it can. ``round_robin``: iterations that roles share out are
+    distinguished from others.
     """
 
-    def __init__(self, round_robin: RoundRobin | None = None) -> None:
+    def __init__(self, round_robin: RoundRobin | None = None, *, may_havoc: bool = True) -> None:
         self.round_robin = round_robin
+        self.may_havoc = may_havoc
         self.symbols: list[Symbol] = []
         self.path = PathCondition(self)
         self.is_speculative = False

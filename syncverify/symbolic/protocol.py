@@ -26,14 +26,16 @@ class SymbolicAgent(Agent, Protocol):
     value that reaches one goes through ``SymbolicContext.number``, and no memo may keep what was decided for
     a term.
 
-    Six attributes may be there. ``progress`` grows with every part of a step that is not done again after an
+    Nine attributes may be there. ``progress`` grows with every part of a step that is not done again after an
     interruption; without it, loops that have no event are not proved. ``input_registers``: registers that
     hold sizes as they were given; states in which other things are known of these are not mixed.
     ``boolean_registers``: registers of bits; states that differ in these are distinguished.
     ``loop_invariant_registers``: registers that no loop changes; states where they are other numbers are not
     mixed. ``rotation_invariant_registers``: registers that cycle through no ring of slots.
     ``may_take_another_iteration``: the agent asks whether it has a further iteration where iterations are
-    distributed round-robin, and others ask first.
+    distributed round-robin, and others ask first. ``iteration_counters``: registers that count turns.
+    ``per_cluster_symbols``: for sizes that each cluster has for itself, the register, by name.
+    ``lockstep_memo``: makes a note of a step, for agents of one class that take it after each other.
     """
 
     def point(self) -> tuple[Any, ...]:

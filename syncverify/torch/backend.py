@@ -211,7 +211,7 @@ def grouped(
     module = copy.copy(module)
     module.graph = fx_graph_cse(module.graph)
     found = partition(module.graph, least, timed and templates())
-    return module, found, [candidate(module, one, runner) for one in found.found]
+    return module, found, [candidate(one, runner) for one in found.found]
 
 
 def lower(
@@ -225,9 +225,9 @@ def lower(
     if use == FASTER:
         ready, chosen = _faster(module, ready, runner, report)
     prove_ahead(chosen, runner)
+    ops = [(one, _tried(report, one, lambda c: _chosen(c, runner, chosen))) for one in ready]
     moved: dict[Node, Node] = {}
-    for one in ready:
-        op = _tried(report, one, lambda c: _chosen(c, runner, chosen))
+    for one, op in ops:
         if op is not None:
             one.put_into(module.graph, op, moved)
             report.regions.append(one.region)

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import sympy
 import torch
-from torch.fx import GraphModule, Node
+from torch.fx import Node
 
 from syncverify.fusion import Fusion
 from syncverify.fusion.graph import Output
@@ -22,6 +22,7 @@ from syncverify.torch.layouts import ALIGNMENT, Layout, expressions, numbers, st
 from syncverify.torch.region import value_of
 from syncverify.torch.report import Region
 from syncverify.torch.runners import Kernel, RefusedError
+from syncverify.torch.torch_nodes import TorchNodes
 from syncverify.torch.translate import Translation
 
 log = logging.getLogger("syncverify.torch")
@@ -181,7 +182,7 @@ class Fused:
     """
 
     def __init__(
-        self, called: Called, nodes: GraphModule, kernel: Kernel, shapes: Shapes, inputs: Sequence[int],
+        self, called: Called, nodes: TorchNodes, kernel: Kernel, shapes: Shapes, inputs: Sequence[int],
         region: Region,
     ) -> None:  # fmt: skip
         self.nodes = nodes
@@ -199,8 +200,7 @@ class Fused:
         self._seen: dict[Any, tuple[dict[str, int], set[str]]] = {}
         self._ready: dict[tuple[Any, ...], Ready] = {}
         self._last: tuple[list[Any], Ready] | None = None
-        takes = sum(n.op == "placeholder" for n in nodes.graph.nodes)
-        self._plain = self.inputs == tuple(range(takes))
+        self._plain = self.inputs == tuple(range(nodes.takes))
         self.count = len(self._outputs)
         self._single = self.count == 1
 

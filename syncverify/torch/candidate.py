@@ -10,30 +10,29 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.fx import Graph, GraphModule, Node
+from torch.fx import Graph, Node
 
 from syncverify.base.source import InputError
 from syncverify.torch import kept, operators
 from syncverify.torch.call import Fused, called_of, prepare, shapes_of
-from syncverify.torch.context import alone
 from syncverify.torch.dims import UnfitError
 from syncverify.torch.graphs import replace
 from syncverify.torch.partition import Found
 from syncverify.torch.region import value_of
 from syncverify.torch.report import Region
 from syncverify.torch.runners import GateRunner, RefusedError, Runner
+from syncverify.torch.torch_nodes import TorchNodes
 
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A group that may become an operator called ``name``; ``nodes`` are its nodes alone.
+    """A group that may become an operator called ``name``.
 
     ``key``: what has the same nodes and arguments has the same.
     """
 
     found: Found
     arguments: tuple[Node, ...]
-    nodes: GraphModule
     key: str
     name: str
     region: Region
@@ -47,15 +46,14 @@ class Candidate:
         replace(graph, list(self.found.group.nodes), self.arguments, t.outputs, op, moved, copies)
 
 
-def candidate(module: GraphModule, found: Found, runner: Runner) -> Candidate:
+def candidate(found: Found, runner: Runner) -> Candidate:
     t, group = found.translation, found.group
     needed = dict.fromkeys(a for n in group.nodes for a in n.all_input_nodes)
     arguments = tuple(a for a in needed if a not in group.nodes)
-    nodes, _ = alone(module, group.nodes, arguments, t.outputs)
-    key = operators.identity(nodes.graph, arguments, runner)
+    key = operators.identity(group.nodes, arguments, t.outputs, runner)
     name = operators.name_of(t.fusion.name, key, runner)
     device = value_of(t.outputs[0]).device
-    return Candidate(found, arguments, nodes, key, name, _region(found), device)
+    return Candidate(found, arguments, key, name, _region(found), device)
 
 
 def _region(found: Found) -> Region:
@@ -139,7 +137,8 @@ def _made(c: Candidate, runner: Runner) -> Any:
     prepare(kernel, shapes, c.device, c.region)
     inputs = [c.arguments.index(n) for n in t.inputs]
     called, kinds = called_of(t), operators.kinds_of(c.arguments)
-    fused = Fused(called, c.nodes, kernel, shapes, inputs, c.region)
+    nodes = TorchNodes.of(c.found.group.nodes, c.arguments, t.outputs)
+    fused = Fused(called, nodes, kernel, shapes, inputs, c.region)
     if shapes.static and isinstance(runner, GateRunner):
         kept.keep(c.name, kept.Kept.of(fused, kinds, c.device, runner))
     return operators.make(c.name, fused, kinds, runner)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -22,6 +23,8 @@ from torch.fx import GraphModule
 
 from syncverify.base.cache_dir import Store, default_root, digest
 from syncverify.codegen.cache import tool_fingerprint
+from syncverify.torch.deferred import deferred
+from syncverify.torch.dims import UnfitError
 from syncverify.torch.region import Group, factors, outputs_of, size_of, value_of
 
 log = logging.getLogger("syncverify.torch")
@@ -43,6 +46,9 @@ _LAUNCH = 2.0
 _GAIN = 0.01
 #: Bytes that are copied to see how fast memory is.
 _COPIED = 1 << 28
+
+#: Why kernels could not be timed, as far as the log has it.
+_WARNED: set[str] = set()
 
 Run = Callable[[Sequence[Any]], Any]
 
@@ -106,8 +112,12 @@ def name_of(arm: Sequence[int]) -> str:
 
 
 def compiled(nodes: GraphModule, arguments: Sequence[Any], device: torch.device) -> Run:
-    """What Inductor makes of nodes alone, for arguments that look like these; SlowerError."""
+    """What Inductor makes of nodes alone, for arguments that look like these; SlowerError.
+
+    Its kernels may still be compiled by other processes: the first call waits for them.
+    """
     from torch._guards import TracingContext, tracing
+    from torch._inductor import config
     from torch._inductor.compile_fx import compile_fx_inner
     from torch._inductor.decomposition import select_decomp_table
     from torch._subclasses.fake_tensor import FakeTensorMode
@@ -123,8 +133,15 @@ def compiled(nodes: GraphModule, arguments: Sequence[Any], device: torch.device)
         with tracing(TracingContext(mode)):
             with mode:
                 graph = parts(*fakes)
-            run: Any = compile_fx_inner(graph, fakes, cudagraphs=False)
-    return lambda given: run(list(given))
+            # what waits for its kernels is not whole yet, and goes into no cache
+            with deferred() as pending, config.patch(fx_graph_cache=False):
+                run: Any = compile_fx_inner(graph, fakes, cudagraphs=False)
+
+    def call(given: Sequence[Any]) -> Any:
+        pending()
+        return run(list(given))
+
+    return call
 
 
 def timed(runs: Sequence[Run], arguments: Sequence[Any], device: torch.device) -> list[float]:
@@ -146,7 +163,7 @@ def timed(runs: Sequence[Run], arguments: Sequence[Any], device: torch.device) -
 def real(device: torch.device) -> Iterator[None]:
     """Tensors with elements, in the middle of a compilation; the caller's random numbers stay as they are.
 
-    Raises SlowerError where something goes wrong, such as too little memory.
+    Raises SlowerError where something goes wrong, such as too little memory; the log says it once.
     """
     from torch._subclasses.fake_tensor import unset_fake_temporarily
 
@@ -157,8 +174,22 @@ def real(device: torch.device) -> Iterator[None]:
             torch.random.fork_rng(devices),
         ):  # fmt: skip
             yield
-    except (RuntimeError, TypeError, NotImplementedError) as e:
+    except (SlowerError, UnfitError):
+        raise
+    except Exception as e:  # of Inductor, its compilers and the GPU, whatever they raise
+        _warn(f"{type(e).__name__}: {e}")
         raise SlowerError(f"it could not be timed: {e}") from e
+
+
+def _warn(reason: str) -> None:
+    """Says once why kernels cannot be timed; numbers alone make no other reason."""
+    kind = re.sub(r"\d+", "N", reason.partition("\n")[0])
+    if kind not in _WARNED:
+        _WARNED.add(kind)
+        log.warning(
+            "kernels cannot be timed beside Inductor's code, which stays for them: %s "
+            "(said once; the backend's report has each region)", reason,
+        )  # fmt: skip
 
 
 def least_of(group: Group, device: torch.device) -> float:

@@ -188,6 +188,14 @@ def alone(
     owner: torch.nn.Module, nodes: Iterable[Node], arguments: Sequence[Node], outputs: Sequence[Node]
 ) -> tuple[GraphModule, dict[Node, Node]]:
     """Nodes as a module of their own, and which node of it each became."""
+    graph, copies = copied(nodes, arguments, outputs)
+    return GraphModule(owner, graph), copies
+
+
+def copied(
+    nodes: Iterable[Node], arguments: Sequence[Node], outputs: Sequence[Node]
+) -> tuple[Graph, dict[Node, Node]]:
+    """Nodes as a graph of their own, and which node of it each became."""
     graph, copies = Graph(), dict[Node, Node]()
     for node in arguments:
         copies[node] = graph.placeholder(node.name)
@@ -195,7 +203,7 @@ def alone(
     for node in nodes:
         copies[node] = graph.node_copy(node, copies.__getitem__)
     graph.output(tuple(copies[n] for n in outputs))
-    return GraphModule(owner, graph), copies
+    return graph, copies
 
 
-__all__ = ["Context", "alone", "contexts"]
+__all__ = ["Context", "alone", "contexts", "copied"]

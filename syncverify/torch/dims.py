@@ -37,6 +37,11 @@ class Space:
         self.extents: dict[Atom, Any] = {}
         self._parts: dict[Atom, Axis] = {}
 
+    @property
+    def splits(self) -> int:
+        """How many atoms were split, or made equal to others."""
+        return len(self._parts)
+
     def copy(self) -> Space:
         other = Space()
         other.extents, other._parts = dict(self.extents), dict(self._parts)

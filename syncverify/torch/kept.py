@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 from torch._inductor.custom_graph_pass import CustomGraphPass
-from torch.fx import Graph, GraphModule
+from torch.fx import Graph
 
 from syncverify.base.cache_dir import Store, default_root, digest
 from syncverify.base.diagnostics import Policy
@@ -28,6 +28,7 @@ from syncverify.torch.call import Called, Computed, Fused, fixed, prepare
 from syncverify.torch.dims import UnfitError
 from syncverify.torch.report import Region
 from syncverify.torch.runners import GateRunner, RefusedError, shared_runner
+from syncverify.torch.torch_nodes import TorchNodes
 
 log = logging.getLogger("syncverify.torch")
 
@@ -40,7 +41,7 @@ class Kept:
     """All that makes an operator again, whose sizes are numbers; ``kinds``: of its arguments."""
 
     called: Called
-    nodes: GraphModule
+    nodes: TorchNodes
     dims: tuple[str, ...]
     computed: Computed
     hint: dict[str, int]

@@ -7,12 +7,12 @@ an operator that this process has not made. ``makers`` are asked for it then (``
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
 from torch._ops import OpOverload, _OpNamespace
-from torch.fx import Graph, Node
+from torch.fx import Node
 from torch.fx.node import map_arg
 
 from syncverify.base.cache_dir import digest
@@ -58,18 +58,21 @@ def _takes_over() -> None:
 _takes_over()
 
 
-def identity(graph: Graph, arguments: Sequence[Node], runner: Runner) -> str:
-    """A digest of a region's graph and of its arguments' shapes, strides, types and devices."""
-    places = {n: k for k, n in enumerate(graph.nodes)}
+def identity(
+    nodes: Iterable[Node], arguments: Sequence[Node], outputs: Sequence[Node], runner: Runner
+) -> str:
+    """A digest of a region's nodes and results, and of its arguments' shapes, strides, types and devices."""
+    own = list(nodes)
+    places = {n: k for k, n in enumerate((*arguments, *own))}
     lines = [
         f"{n.op} {n.target} {map_arg(n.args, lambda a: f'%{places[a]}')} "
         f"{map_arg(n.kwargs, lambda a: f'%{places[a]}')}"
-        for n in graph.nodes
-        if n.op != "placeholder"
+        for n in own
     ]
+    lines.append(f"output {[places[n] for n in outputs]}")
     given = [_described(n.meta.get("val")) for n in arguments]
-    own = f"{runner.name} {getattr(runner, 'policy', '')}"
-    return digest("\n".join([_CALLS, own, *given, *lines]))[:_DIGEST]
+    kind = f"{runner.name} {getattr(runner, 'policy', '')}"
+    return digest("\n".join([_CALLS, kind, *given, *lines]))[:_DIGEST]
 
 
 def _described(x: Any) -> str:

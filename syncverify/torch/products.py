@@ -26,7 +26,7 @@ from syncverify.torch.translate import translate
 def products_alone(module: GraphModule, taken: Set[Node], runner: Runner) -> list[Candidate]:
     """The products of a graph that are not among the taken nodes, and that one kernel can compute."""
     return [
-        candidate(module, found, runner)
+        candidate(found, runner)
         for node in module.graph.nodes
         if node.op == "call_function" and node.target in table.PRODUCTS and node not in taken
         for found in _found(node)

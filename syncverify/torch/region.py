@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import torch
@@ -58,9 +59,7 @@ def constant(node: Node) -> float | None:
 
 def is_view(node: Node) -> bool:
     """Whether a node is its first argument's elements in their order."""
-    return node.op == "call_function" and (
-        node.target in table.RESHAPES or node.target in table.EXPANDS or node.target in table.ALIASES
-    )
+    return node.op == "call_function" and node.target in table.VIEWS
 
 
 def is_item(node: Node) -> bool:
@@ -129,6 +128,39 @@ def _odd(node: Node) -> str:
     return ""
 
 
+def _each(axes: Any) -> Iterable[Axes]:
+    """The axes of a node's results, of which there may be several."""
+    return axes if isinstance(axes, list) else [axes]
+
+
+@dataclass
+class FlatTensors:
+    """The kinds of a group's tensors, as atoms outermost first: kept while a group grows node by node.
+
+    ``splits`` and ``count``: how many atoms were split, and how many nodes had axes, when they were found.
+    """
+
+    tensors: dict[Axis, None] = field(default_factory=dict)
+    splits: int = 0
+    count: int = 0
+    reduced: Axis = ()
+
+    def copy(self) -> FlatTensors:
+        return FlatTensors(dict(self.tensors), self.splits, self.count, self.reduced)
+
+    def update(self, space: Space, axes: dict[Node, Any], reduced: Axis) -> bool:
+        """Takes in what is new; whether there was a new kind of tensor, or of reduction."""
+        before = len(self.tensors)
+        split = space.splits != self.splits
+        if split:
+            self.tensors, self.count, self.splits = {}, 0, space.splits
+        for node_axes in islice(axes.values(), self.count, None):
+            self.tensors.update(dict.fromkeys(map(space.flat, _each(node_axes))))
+        changed = split or len(self.tensors) != before or reduced != self.reduced
+        self.count, self.reduced = len(axes), reduced
+        return changed
+
+
 @dataclass
 class Group:
     """Nodes that were found to fit together.
@@ -143,6 +175,7 @@ class Group:
     nodes: dict[Node, None]
     reduced: Axis = ()
     products: tuple[Node, ...] = ()
+    _flat: FlatTensors = field(default_factory=FlatTensors, repr=False)
 
     @classmethod
     def empty(cls) -> Group:
@@ -157,7 +190,7 @@ class Group:
 
     def copy(self) -> Group:
         axes, leaves, nodes = dict(self.axes), dict(self.leaves), dict(self.nodes)
-        return Group(self.space.copy(), axes, leaves, nodes, self.reduced, self.products)
+        return Group(self.space.copy(), axes, leaves, nodes, self.reduced, self.products, self._flat.copy())
 
     @property
     def operations(self) -> list[Node]:
@@ -171,22 +204,21 @@ class Group:
             x = value_of(other)
             if x is not None and device is not None and x.device != device and not is_constant(other):
                 raise UnfitError("tensors on several devices")
+        if node in self.axes:  # a view that was seen through before
+            self._flat = FlatTensors()
         self.axes[node] = self._typed(node)
         self.nodes[node] = None
-        everything = dict.fromkeys(map(self.space.flat, self.tensors()))
-        self.space.order((flat,) for flat in everything)
         reduced = self.space.resolve(self.reduced)
-        for flat in everything:
-            self._reduced_last(flat, reduced)
+        if self._flat.update(self.space, self.axes, reduced):
+            self.space.order((flat,) for flat in self._flat.tensors)
+            for flat in self._flat.tensors:
+                self._reduced_last(flat, reduced)
         if len(self.leaves) > MOST_TENSORS:
             raise UnfitError(f"more than {MOST_TENSORS} tensors are read")
 
     def tensors(self) -> list[Axes]:
         """The axes of all tensors of the group."""
-        found: list[Axes] = []
-        for axes in self.axes.values():
-            found += axes if isinstance(axes, list) else [axes]
-        return found
+        return [one for axes in self.axes.values() for one in _each(axes)]
 
     def _reduced_last(self, flat: Axis, reduced: Axis) -> None:
         """What is reduced lies innermost in every tensor that has all of it."""

@@ -153,6 +153,7 @@ RESHAPES = frozenset(
 #: The same tensor.
 ALIASES = frozenset({aten.alias.default, aten.detach.default, aten.clone.default})
 EXPANDS = frozenset({aten.expand.default})
+VIEWS = RESHAPES | EXPANDS | ALIASES
 #: What makes tensors of one number.
 CONSTANTS = {
     aten.scalar_tensor.default: 0, aten.full.default: 1, aten.full_like.default: 1,
@@ -187,5 +188,5 @@ def _or(ours: Callable[..., Any], theirs: Callable[..., Any]) -> Callable[..., A
 
 __all__ = [
     "ALIASES", "CASTS", "CONSTANTS", "DTYPES", "EXPANDS", "GATHER", "INDEX_DTYPES", "PAIRS", "POINTWISE",
-    "PRODUCTS", "REDUCTIONS", "RESHAPES", "VARIANCES", "Row", "aten", "decompositions", "number",
+    "PRODUCTS", "REDUCTIONS", "RESHAPES", "VARIANCES", "VIEWS", "Row", "aten", "decompositions", "number",
 ]  # fmt: skip

@@ -5,8 +5,11 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -39,10 +42,15 @@ from syncverify.torch.worth import LEAST, gain_of, time_of
 
 log = logging.getLogger("syncverify.torch")
 
-#: Seconds that trials of a graph may take: some, and some for each node, as Inductor takes for it.
-_SECONDS, _SECONDS_OF_A_NODE = 2.0, 0.004
+#: Seconds that trials of a graph may take: some, and some for each node, a quarter of what Inductor takes for
+#: it; and what they may take of any graph.
+_LEAST_SECONDS, _SECONDS, _SECONDS_OF_A_NODE = 2.0, 0.5, 0.003
 #: Seconds for products alone whose groups were not taken. Nothing is compiled for them.
-ALONE_SECONDS = 2.0
+ALONE_SECONDS = 1.0
+#: Trials that Inductor's processes compile kernels for at a time.
+_BEGUN = 4
+#: Devices that a program was compiled for in this process.
+_LOADED: set[torch.device] = set()
 #: Seconds after which trials see again whether a proof has come.
 _SLICE = 0.2
 
@@ -51,17 +59,27 @@ _SLICE = 0.2
 class _Trial:
     """A context that is timed, of candidates whose places in it count; all contexts alike share it.
 
-    ``why_not``: why it is not worth it.
+    ``owner`` has its nodes. ``plain`` is Inductor's code until the kernels are timed, ``arms`` its code with
+    kernels. ``why_not``: why it is not worth it, or what went wrong.
     """
 
     key: str
     context: Context
     members: list[Candidate]
     device: torch.device
-    nodes: GraphModule
+    owner: GraphModule
     times: Times | None = None
     plain: Run | None = None
+    arms: dict[str, Run] = field(default_factory=dict)
     why_not: str = ""
+
+    @cached_property
+    def nodes(self) -> GraphModule:
+        """The context's nodes alone."""
+        return alone(self.owner, self.context.nodes, self.context.arguments, self.context.outputs)[0]
+
+    def give_up(self, why: str) -> None:
+        self.plain, self.arms, self.why_not = None, {}, why
 
     @property
     def arguments(self) -> list[Any]:
@@ -81,6 +99,9 @@ class _Trial:
         return [self.members[k] for k in self.times.taken]
 
 
+_Step = Callable[[_Trial], None]
+
+
 def faster(
     module: GraphModule, candidates: Sequence[Candidate], runner: Runner, seconds: float | None = None
 ) -> list[Candidate]:
@@ -88,50 +109,130 @@ def faster(
 
     ``seconds``: what trials may take, if it is not what the graph's size allows.
     """
-    left = _Budget(_SECONDS + _SECONDS_OF_A_NODE * len(module.graph.nodes) if seconds is None else seconds)
-    trials, placed = _trials(module, candidates, runner)
-    for trial in trials.values():
-        trial.times = remembered(trial.key, trial.device)
-    failed = {t.key: t.why_not for t in trials.values() if t.times is None and t.why_not}
-    fresh = [t for t in trials.values() if t.times is None and not t.why_not]
-    known = [t for t in trials.values() if t.times is not None]
+    left = _Budget(_seconds_of(module) if seconds is None else seconds)
+    try:
+        trials, placed = _trials(module, candidates, runner)
+    except SlowerError as e:  # not even memory could be timed
+        for c in candidates:
+            c.region.note(str(e))
+        return []
+    fresh, known = _remembered(trials.values())
     begin_proofs([c for t in (*fresh, *known) for c in t.wanted], runner)
-    for trial in sorted(fresh, key=lambda t: not t.of_a_library):  # those first that compile nothing
-        _attempt(trial, failed, left, _time_plain)
-        _with_proofs([trial], failed, left, runner)
+    tried = _Tried(left, runner)
+    tried.now([t for t in fresh if t.of_a_library])  # those first that compile nothing
+    tried.now([t for t in fresh if not t.of_a_library])
     prove_ahead([c for t in known for c in t.wanted], runner)
-    waiting = [t for t in fresh if t.plain is not None]
-    while waiting and left.seconds():
-        if not _with_proofs(waiting, failed, left, runner):
-            prove_ahead(waiting[0].members, runner, min(_SLICE, left.seconds()))
-        waiting = [t for t in waiting if t.plain is not None]
-    failed |= dict.fromkeys((t.key for t in waiting), "not tried: its proof was not there in time")
+    tried.later([t for t in fresh if t.plain is not None])
+    return _taken(trials, placed)
+
+
+def _seconds_of(module: GraphModule) -> float:
+    return max(_LEAST_SECONDS, _SECONDS + _SECONDS_OF_A_NODE * len(module.graph.nodes))
+
+
+def promising(module: GraphModule, candidates: Sequence[Candidate], runner: Runner) -> list[Candidate]:
+    """The candidates that would be tried, those that may gain most first."""
+    try:
+        trials, _ = _trials(module, candidates, runner)
+    except SlowerError:
+        return []
+    return [c for t in trials.values() if not t.why_not for c in t.members]
+
+
+def _remembered(trials: Iterable[_Trial]) -> tuple[list[_Trial], list[_Trial]]:
+    """The trials that are worth it, and those whose times are known from before."""
+    fresh, known = [], []
+    for trial in trials:
+        trial.times = remembered(trial.key, trial.device)
+        if trial.times is not None:
+            trial.why_not = ""
+            known.append(trial)
+        elif not trial.why_not:
+            fresh.append(trial)
+    return fresh, known
+
+
+def _taken(trials: Mapping[str, _Trial], placed: Iterable[tuple[str, list[Candidate]]]) -> list[Candidate]:
+    """The candidates with which their contexts are faster; every region notes what was found."""
     found: list[Candidate] = []
     for key, members in placed:
-        times = trials[key].times
+        trial = trials[key]
         for place, c in enumerate(members):
-            if key in failed or times is None:
-                c.region.note(failed.get(key, "it could not be timed"))
+            if trial.why_not or trial.times is None:
+                c.region.note(trial.why_not or "it could not be timed")
                 continue
-            taken = place in times.taken
-            c.region.note(("" if taken else "not faster: ") + times.summary(place))
+            taken = place in trial.times.taken
+            c.region.note(("" if taken else "not faster: ") + trial.times.summary(place))
             if taken:
                 found.append(c)
     return found
 
 
-def _with_proofs(trials: Sequence[_Trial], failed: dict[str, str], left: _Budget, runner: Runner) -> int:
-    """Times those whose kernels are proved, or given up, by now; how many these are."""
-    ready = [t for t in trials if t.plain is not None and not prove_ahead(t.members, runner, 0.0)]
-    for trial in ready:
-        _attempt(trial, failed, left, lambda t: _time_kernels(t, runner))
-    return len(ready)
+@dataclass
+class _Tried:
+    """What times trials, one after the other, while there is time.
 
+    Inductor's processes compile the kernels of the next ones while one is timed.
+    """
 
-def promising(module: GraphModule, candidates: Sequence[Candidate], runner: Runner) -> list[Candidate]:
-    """The candidates that would be tried, those that may gain most first."""
-    trials, _ = _trials(module, candidates, runner)
-    return [c for t in trials.values() if not t.why_not for c in t.members]
+    left: _Budget
+    runner: Runner
+
+    def now(self, trials: Iterable[_Trial]) -> None:
+        """Times Inductor's code of each, and its kernels where they are proved by now."""
+        waiting = deque(trials)
+        begun: deque[tuple[_Trial, _Step]] = deque()
+        while waiting or begun:
+            if waiting and len(begun) < _BEGUN:
+                trial = waiting.popleft()
+                if self._attempt(trial, self._begin_plain):
+                    begun.append((trial, _time_plain))
+                continue
+            trial, step = begun.popleft()
+            if not self._attempt(trial, step, always=step is _time_kernels) or trial.plain is None:
+                continue
+            if self._proved(trial) and self._attempt(trial, self._begin_kernels):
+                begun.append((trial, _time_kernels))
+
+    def later(self, trials: list[_Trial]) -> None:
+        """Times kernels as soon as they are proved, or given up."""
+        while trials and self.left.seconds():
+            ready = [t for t in trials if self._proved(t)]
+            for trial in ready:
+                if self._attempt(trial, self._begin_kernels):
+                    self._attempt(trial, _time_kernels, always=True)
+            if not ready:
+                prove_ahead(trials[0].members, self.runner, min(_SLICE, self.left.seconds()))
+            trials = [t for t in trials if t.plain is not None]
+        for trial in trials:
+            trial.give_up("not tried: its proof was not there in time")
+
+    def _proved(self, trial: _Trial) -> bool:
+        return not prove_ahead(trial.members, self.runner, 0.0)
+
+    def _begin_plain(self, trial: _Trial) -> None:
+        """The first program of a process does not count: it loads what Inductor needs in any case."""
+        if trial.of_a_library or trial.device in _LOADED:
+            _begin_plain(trial)
+            return
+        with self.left.free():
+            _begin_plain(trial)
+        _LOADED.add(trial.device)
+
+    def _begin_kernels(self, trial: _Trial) -> None:
+        _begin_kernels(trial, self.runner)
+
+    def _attempt(self, trial: _Trial, step: _Step, *, always: bool = False) -> bool:
+        """Whether a step went well. ``always``: also when time is over."""
+        if not always and not self.left.seconds():
+            trial.give_up("not tried: the time for trials was over")
+            return False
+        try:
+            step(trial)
+        except (SlowerError, UnfitError) as e:
+            trial.give_up(str(e))
+            return False
+        return True
 
 
 class _Budget:
@@ -143,6 +244,13 @@ class _Budget:
     def seconds(self) -> float:
         return max(0.0, self._until - time.monotonic())
 
+    @contextmanager
+    def free(self) -> Iterator[None]:
+        """What is done here does not count."""
+        began = time.monotonic()
+        yield
+        self._until += time.monotonic() - began
+
 
 def _trials(
     module: GraphModule, candidates: Sequence[Candidate], runner: Runner
@@ -150,58 +258,54 @@ def _trials(
     """What is to be timed, by key, those first that may gain most; and the candidates of every context."""
     trials: dict[str, _Trial] = {}
     gains: dict[str, float] = {}
+    wholes: dict[torch.device, float] = {}
     placed: list[tuple[str, list[Candidate]]] = []
     for context in contexts(module.graph, [c.found.group for c in candidates], templates()):
         trial = _trial(module, context, [candidates[k] for k in context.members], runner)
         speed = bytes_per_us(trial.device)
+        if trial.device not in wholes:
+            wholes[trial.device] = time_of(module.graph, speed)
         gain = gain_of(context, [c.found.group for c in trial.members], speed)
         gains[trial.key] = gains.get(trial.key, 0.0) + gain
         trials.setdefault(trial.key, trial)
         placed.append((trial.key, trial.members))
     for key, gain in gains.items():
         trial = trials[key]
-        whole = time_of(module.graph, bytes_per_us(trial.device))
+        whole = wholes[trial.device]
         if gain < LEAST * whole:
             trial.why_not = f"not tried: it gains {gain:.1f} us of {whole:.0f} at best"
     return {key: trials[key] for key in sorted(gains, key=lambda k: -gains[k])}, placed
 
 
-def _attempt(trial: _Trial, failed: dict[str, str], left: _Budget, step: Callable[[_Trial], None]) -> None:
-    if not left.seconds():
-        failed[trial.key] = "not tried: the time for trials was over"
-        trial.plain = None
-        return
-    try:
-        step(trial)
-    except (SlowerError, UnfitError) as e:
-        failed[trial.key] = str(e)
-        trial.plain = None
-
-
 def _trial(module: GraphModule, context: Context, members: list[Candidate], runner: Runner) -> _Trial:
-    nodes, _ = alone(module, context.nodes, context.arguments, context.outputs)
-    key = operators.identity(nodes.graph, context.arguments, runner)
+    key = operators.identity(context.nodes, context.arguments, context.outputs, runner)
     places = [str([context.nodes.index(n) for n in c.found.group.operations]) for c in members]
     key = digest("\0".join([key, *(c.key for c in members), *places]))
-    return _Trial(key, context, members, members[0].device, nodes)
+    return _Trial(key, context, members, members[0].device, module)
+
+
+def _begin_plain(trial: _Trial) -> None:
+    """Lets Inductor compile a context."""
+    if trial.of_a_library:
+        trial.plain = library_call(trial.members[0])
+    else:
+        trial.plain = compiled(trial.nodes, trial.arguments, trial.device)
 
 
 def _time_plain(trial: _Trial) -> None:
     """Times Inductor's code, and leaves a context with which no kernel can be faster."""
+    assert trial.plain is not None
     if trial.of_a_library:
-        trial.plain = library_call(trial.members[0])
         trial.times = Times(math.inf)
         return
-    plain = compiled(trial.nodes, trial.arguments, trial.device)
-    (inductor,) = timed([plain], trial.arguments, trial.device)
+    (inductor,) = timed([trial.plain], trial.arguments, trial.device)
     groups = [c.found.group for c in trial.members]
     least = sum(least_of(g, trial.device) for g in groups)
     least += trial.context.rest(groups) / bytes_per_us(trial.device)
     trial.times = Times(inductor, min(least, *(_least_with(trial, k) for k in range(len(groups)))))
     if trial.times.hopeless:
         remember(trial.key, trial.device, trial.times)
-    else:
-        trial.plain = plain
+        trial.plain = None
 
 
 def _least_with(trial: _Trial, place: int) -> float:
@@ -210,9 +314,8 @@ def _least_with(trial: _Trial, place: int) -> float:
     return least_of(group, trial.device) + trial.context.rest([group]) / bytes_per_us(trial.device)
 
 
-def _time_kernels(trial: _Trial, runner: Runner) -> None:
-    """Times a context with kernels for some of its regions, beside Inductor's code."""
-    assert trial.plain is not None and trial.times is not None
+def _begin_kernels(trial: _Trial, runner: Runner) -> None:
+    """Lets Inductor compile a context with kernels for some of its regions."""
     ops: dict[int, Any] = {}
     for place, c in enumerate(trial.members):
         try:
@@ -221,11 +324,16 @@ def _time_kernels(trial: _Trial, runner: Runner) -> None:
             log.info("%s is left to Inductor: %s", c.region.name, e)
     fit = (tuple(k for k in arm if k in ops) for arm in arms(len(trial.members)))
     tried = [arm for arm in dict.fromkeys(fit) if arm]
-    runs = [trial.plain, *(_run_of(trial, {k: ops[k] for k in arm}) for arm in tried)]
-    inductor, *others = timed(runs, trial.arguments, trial.device)
-    found = dict(zip(map(name_of, tried), others, strict=True))
+    trial.arms = {name_of(arm): _run_of(trial, {k: ops[k] for k in arm}) for arm in tried}
+
+
+def _time_kernels(trial: _Trial) -> None:
+    """Times a context with kernels for some of its regions, beside Inductor's code."""
+    assert trial.plain is not None and trial.times is not None
+    inductor, *others = timed([trial.plain, *trial.arms.values()], trial.arguments, trial.device)
+    found = dict(zip(trial.arms, others, strict=True))
     trial.times = Times(inductor, trial.times.least, found)
-    trial.plain = None
+    trial.plain, trial.arms = None, {}
     remember(trial.key, trial.device, trial.times)
 
 

@@ -84,7 +84,13 @@ E: ret;
     ("line", "block", "kind"),
     [
         ("", "", "missing-fact"),
-        ("ld.global.u32 %r0, [%rd0]; add.u32 %r1, %r1, %laneid;", ".reqntid 32", "global-data"),
+        ("ld.volatile.global.u32 %r0, [%rd0];", ".reqntid 32", "data"),
+        pytest.param(
+            "ld.global.u32 %r0, [%rd0]; mov.u32 %r1, %laneid;",
+            ".reqntid 32",
+            "global-data",
+            marks=pytest.mark.slow,
+        ),
         ("stacksave.u32 %r1;", ".reqntid 32", "unsupported"),
     ],
 )

@@ -27,7 +27,13 @@ def cache(tmp_path: Path) -> Cache:
     return Cache(tmp_path / "cache")
 
 
-@pytest.mark.parametrize("name", FUSIONS)
+#: ``transposed`` and ``dequantize`` are of the same kinds.
+SELDOM = ("batch_transposed", "quantize_both")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(x, marks=pytest.mark.slow if x in SELDOM else ()) for x in FUSIONS]
+)
 def test_every_example_passes_both_checks_for_every_size(name: str, cache: Cache) -> None:
     fusion = getattr(examples, name)
     kernel = compiler.compile(fusion, None if fusion.transposed else SMALL, cache=cache)
@@ -35,12 +41,20 @@ def test_every_example_passes_both_checks_for_every_size(name: str, cache: Cache
         assert (report.verdict, report.scope.kind) == (Verdict.PROVED, ScopeKind.ALL)
 
 
+#: What stores and arrives otherwise under each policy; the rest of the strict kernels are slow.
+BOTH = ("mode=pipelined store=tma", "arrive=thread")
+
+
 @pytest.mark.parametrize(
-    "settings",
-    ["store=tma", "mode=pipelined", "mode=pipelined store=tma", "async_warps=2 prefetch=1", "arrive=thread",
-     "stages=3 index=i64", "registers=40,232 compute_warps=8 tile=2048 blocks_per_sm=1"],
+    ("settings", "policy"),
+    [
+        pytest.param(x, p, marks=pytest.mark.slow if p is Policy.STRICT and x not in BOTH else ())
+        for x in ["store=tma", "mode=pipelined", "mode=pipelined store=tma", "async_warps=2 prefetch=1",
+                  "arrive=thread", "stages=3 index=i64",
+                  "registers=40,232 compute_warps=8 tile=2048 blocks_per_sm=1"]
+        for p in Policy
+    ],
 )  # fmt: skip
-@pytest.mark.parametrize("policy", list(Policy))
 def test_every_kind_of_schedule_passes_both(settings: str, policy: Policy, cache: Cache) -> None:
     kernel = compiler.compile(examples.mul, SMALL.with_settings(settings.split()), policy, cache=cache)
     for report in (kernel.report, kernel.ptx_report):

@@ -99,6 +99,20 @@ def test_a_file_that_was_changed_is_not_there(installed: Path) -> None:
     assert not ahead._known(one(KERNEL))
 
 
+def test_a_file_whose_bytes_are_damaged_is_not_there(installed: Path) -> None:
+    """The names at the archive's end are whole, the files in front of them are not."""
+    with zipfile.ZipFile(installed) as whole:
+        places = {i.filename: i.header_offset + 30 + len(i.filename) for i in whole.infolist()}
+    data = bytearray(installed.read_bytes())
+    name = next(n for n in places if n.endswith(".cubin"))
+    for k in range(places[name], places[name] + 40):
+        data[k] ^= 0xFF
+    installed.write_bytes(bytes(data))
+    shipped._opened.cache_clear()
+    found = shipped.shipped()
+    assert found is not None and name in found and found.read(name) is None
+
+
 def test_damaged_archives_are_none(installed: Path) -> None:
     for data in (b"", b"PK\3\4", installed.read_bytes()[:200]):
         installed.write_bytes(data)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import ml_dtypes
 import numpy as np
 
@@ -14,7 +16,9 @@ RNG = np.random.default_rng(11)
 BF16 = ml_dtypes.bfloat16
 
 
-def run(problem: Problem, schedule: Schedule, m: int, cols: int, k: int, sms: int, **others: np.ndarray):
+def run(
+    problem: Problem, schedule: Schedule, m: int, cols: int, k: int, sms: int, **others: np.ndarray
+) -> Any:
     """The arrays after the kernel, the exact product, and the launch's parameters."""
     a, b = (RNG.standard_normal(s).astype(BF16) for s in ((m, k), (k, cols)))
     kernel = build(problem, schedule, vector=2 if cols % 2 == 0 else 1)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -174,7 +175,7 @@ def test_simulated(schedule: Schedule, sizes: tuple[int, int, int], blocks: int)
 
 
 def test_an_epilogue_with_inputs_knows_its_rows() -> None:
-    def bias_gelu(acc, bias):
+    def bias_gelu(acc: Any, bias: Any) -> Any:
         return gelu(acc + bias).cast("bf16")
 
     epilogue = trace(bias_gelu, {"acc": Tensor("f32", ("M", "N")), "bias": Tensor("bf16", ("M",))})

@@ -67,7 +67,7 @@ def test_what_an_epilogue_cannot_be(output: Callable[[Any], Any], why: str) -> N
 def test_places_of_elements(unproved: None, store: Literal["direct", "tma"]) -> None:
     """Scores that look back only, with a slope; the last columns and rows are ragged."""
 
-    def masked(acc):
+    def masked(acc: Any) -> Any:
         return where(index("N") <= index("M"), acc + (index("N") + 1 - size("N")) * 0.25, -1e30).cast("f32")
 
     problem = Problem("masked", "bf16", "KK", trace(masked, {"acc": ACC}))
@@ -82,7 +82,7 @@ def test_places_of_elements(unproved: None, store: Literal["direct", "tma"]) -> 
 def test_names_that_kernels_use_themselves(unproved: None) -> None:
     """What the author calls an input is what a call takes."""
 
-    def f(acc, row, tile, stage, t1):
+    def f(acc: Any, row: Any, tile: Any, stage: Any, t1: Any) -> Any:
         return {"steps": (acc + row) * tile + stage, "out": acc * t1}
 
     inputs = {n: Tensor("f32", d) for n, d in (("row", ("N",)), ("tile", ("M",)), ("stage", ()), ("t1", ()))}
@@ -133,7 +133,7 @@ def test_accumulators_need_registers() -> None:
 def test_odd_widths_are_proved_and_right(split_k: int, dim: str) -> None:
     """Stored element by element, with what the epilogue reads."""
 
-    def biased(acc, bias):
+    def biased(acc: Any, bias: Any) -> Any:
         return (acc + bias).cast("f32")
 
     epilogue = trace(biased, {"acc": ACC, "bias": Tensor("f32", (dim,))})

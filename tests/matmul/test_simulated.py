@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -16,7 +18,9 @@ RNG = np.random.default_rng(7)
 BF16 = ml_dtypes.bfloat16
 
 
-def run(problem: Problem, schedule: Schedule, m: int, n: int, k: int, blocks: int = 4, **others: np.ndarray):
+def run(
+    problem: Problem, schedule: Schedule, m: int, n: int, k: int, blocks: int = 4, **others: np.ndarray
+) -> Any:
     """The kernel's results, and the exact product in f32."""
     a, b = (RNG.standard_normal(s).astype(BF16) for s in ((m, k), (k, n)))
     kernel = build(problem, schedule, vector=2 if n % 2 == 0 else 1)
@@ -93,7 +97,7 @@ def test_blocks_beside_each_other_on_an_sm_take_tiles_in_turn() -> None:
 
 
 def test_epilogue() -> None:
-    def bias_gelu_add(acc, bias, residual):
+    def bias_gelu_add(acc: Any, bias: Any, residual: Any) -> Any:
         return (gelu(acc + bias) + residual).cast("bf16")
 
     inputs = {

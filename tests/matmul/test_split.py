@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -95,7 +96,7 @@ def test_clusters(shares: str, persistent: bool) -> None:
 
 
 def test_other_tiles_and_an_epilogue() -> None:
-    def bias_gelu(acc, bias):
+    def bias_gelu(acc: Any, bias: Any) -> Any:
         return gelu(acc + bias).cast("bf16")
 
     fused = trace(bias_gelu, {"acc": C, "bias": Tensor("bf16", ("N",))})
@@ -110,7 +111,7 @@ def test_other_tiles_and_an_epilogue() -> None:
 def test_two_products(tmp_path: Path) -> None:
     pytest.importorskip("cuda.bindings.nvrtc")
 
-    def swiglu(acc, acc2):
+    def swiglu(acc: Any, acc2: Any) -> Any:
         return (silu(acc) * acc2).cast("bf16")
 
     problem = Problem("swiglu", "bf16", "KK", trace(swiglu, {"acc": C, "acc2": C}))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -94,7 +95,7 @@ def test_tall_warpgroups_and_three_of_them(store: str) -> None:
 
 @pytest.mark.parametrize("store", ["direct", "tma"])
 def test_the_epilogue_sees_whole_sums(store: str) -> None:
-    def bias_gelu(acc, bias):
+    def bias_gelu(acc: Any, bias: Any) -> Any:
         return gelu(acc + bias).cast("bf16")
 
     epilogue = trace(bias_gelu, {"acc": Tensor("f32", ("M", "N")), "bias": Tensor("bf16", ("N",))})

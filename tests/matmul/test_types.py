@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -108,7 +109,7 @@ def test_bytes_of_a_slot_are_counted(dtype: str) -> None:
 
 
 def test_dequantization_is_an_epilogue() -> None:
-    def scaled(acc, of_m, of_n):
+    def scaled(acc: Any, of_m: Any, of_n: Any) -> Any:
         return (acc * of_m * of_n).cast("bf16")
 
     scale = {"of_m": Tensor("f32", ("M",)), "of_n": Tensor("f32", ("N",))}

@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from syncverify.base.diagnostics import Diagnostic, KernelReport, Policy, Scope, ScopeKind, Severity, Verdict
+from syncverify.base.kernel_names import LONGEST_NAME
 from syncverify.base.source import Span
 from syncverify.report import json as json_report
 from syncverify.report import text
 from syncverify.report.base import Report, kernel_names
-from syncverify.report.excerpt import COLUMNS, LONGEST_NAME, apart, cut
+from syncverify.report.excerpt import COLUMNS, apart, cut
 
 LONG = ".entry _Z" + "".join(f"{n:04}" for n in range(1000)) + "(.param .u64 p)"
 

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import syncverify
+from syncverify import api
 from syncverify.base.diagnostics import KernelReport, Policy, Verdict
+from syncverify.base.source import InputError
 from syncverify.cli.main import run
+from syncverify.driver import files
+from syncverify.driver.files import Options, SourceFile
+from syncverify.frontends.cuda.to_ptx import DEFAULTS, CudaOptions
+from syncverify.frontends.launch_facts import LaunchFacts
 from syncverify.report import json as json_report
 from syncverify.report.base import Report
 
@@ -18,6 +26,83 @@ ROOT = Path(__file__).resolve().parents[2]
 RULES = ROOT / "syncverify" / "examples" / "rules"
 FILES = [RULES / "SV210.bad.syncir", RULES / "SV101.good.syncir", RULES / "SV602.bad.syncir"]
 FILES += sorted((ROOT / "corpus" / "ptx").glob("*.ptx"))[:2]
+CORPUS = sorted(p for p in (ROOT / "corpus").rglob("*") if p.suffix in (".syncir", ".ptx", ".cu"))
+#: A corpus file with shorter text is checked in less than half a second.
+SHORT = 2_500
+
+
+def _is_quick(path: Path) -> bool:
+    """Whether a file's check at every size is short, and needs no CUDA compiler."""
+    return path.parent.name == "theory" or (path.suffix == ".ptx" and path.stat().st_size < SHORT)
+
+
+Answer = Callable[[SourceFile, LaunchFacts, Options, Callable[[InputError], None] | None], Any]
+
+
+class Questions:
+    """What the API and the command ask the checker. A question is answered once, whoever asks it."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, answer: Answer) -> None:
+        self.asked: list[tuple[str, ...]] = []
+        self.known: dict[tuple[str, ...], list[KernelReport]] = {}
+        self.answer = answer
+        for module in (api, files):
+            monkeypatch.setattr(module, "check_each", self.check_each)
+
+    def check_each(
+        self,
+        source: SourceFile,
+        facts: LaunchFacts,
+        options: Options,
+        on_error: Callable[[InputError], None] | None = None,
+    ) -> Iterator[KernelReport]:
+        question = (source.path, source.hash, facts.file, repr(facts.tables), repr(options))
+        self.asked.append(question)
+        if question not in self.known:
+            self.known[question] = list(self.answer(source, facts, options, on_error))
+        yield from self.known[question]
+
+
+def test_check_asks_what_the_command_asks(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of every file of the corpus: with the launch file beside it, the same options and the same limits."""
+
+    def unread(path: str, cuda: CudaOptions | None = None) -> SourceFile:
+        return SourceFile(path, (), repr(cuda or DEFAULTS))
+
+    questions = Questions(monkeypatch, lambda *_: ())
+    for module in (api, files):
+        monkeypatch.setattr(module, "read_source", unread)
+    run(["check", *map(str, CORPUS), "--format", "json", "--no-cache"])
+    capsys.readouterr()
+    by_command, questions.asked = questions.asked, []
+    for path in CORPUS:
+        syncverify.check(path)
+    assert questions.asked == by_command
+    assert len(by_command) == len(CORPUS) > 500
+    assert sum(facts_file != "" for _, _, facts_file, *_ in by_command) > 50
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(p, id=p.relative_to(ROOT).as_posix(), marks=() if _is_quick(p) else pytest.mark.slow)
+        for p in CORPUS
+    ],
+)
+def test_check_reports_what_the_command_reports(
+    path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The verdict, the findings, their lines, all of the report; the checker is asked once for both."""
+    questions = Questions(monkeypatch, files.check_each)
+    run(["check", str(path), "--format", "json", "--no-cache"])
+    said = json.loads(capsys.readouterr().out)["kernels"]
+    found = tuple(syncverify.check(path))
+    assert said
+    assert list(json_report.to_dict(Report(Policy.PRACTICAL, found))["kernels"]) == said
+    assert len(questions.asked) == 2
+    assert len(questions.known) == 1
 
 
 def _told(reports: list[KernelReport], policy: Policy) -> list[object]:
@@ -53,7 +138,14 @@ def test_scope_and_values() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"policy": "loose"}, {"scope": "partial"}, {"kernel": "none"}, {"facts": {"gird": [1]}}]
+    "wrong",
+    [
+        {"policy": "loose"},
+        {"scope": "partial"},
+        {"kernel": "none"},
+        {"facts": {"gird": [1]}},
+        {"facts": {"kernel": {"other": {"grid": [1]}}}},
+    ],
 )
 def test_misuse_is_an_input_error(wrong: dict[str, object]) -> None:
     with pytest.raises(syncverify.InputError):

@@ -99,6 +99,7 @@ def test_what_changes_an_argument_stays_behind_its_readers() -> None:
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("SYNCVERIFY_CACHE", str(tmp_path))
     monkeypatch.setattr(choice, "_FOUND", {})
+    monkeypatch.setattr(trials, "_LEAST_SECONDS", 60.0)
     return tmp_path / "torch-choices"
 
 
@@ -180,6 +181,37 @@ def test_what_cannot_be_timed_is_inductors(store: Path, monkeypatch: pytest.Monk
     torch.testing.assert_close(torch.compile(norm, backend=backend)(*given), norm(*given))
     assert [r.refused for r in backend.report.refused] == ["it could not be timed: out of memory"]
     assert not store.exists()
+
+
+def test_without_a_speed_of_memory_all_is_inductors(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(device: Any) -> float:
+        raise choice.SlowerError("it could not be timed: out of memory")
+
+    monkeypatch.setattr(trials, "bytes_per_us", full)
+    backend = sv.make_backend({"runner": "reference", "use": "faster"})
+    given = draw(6, 36), draw(36)
+    torch._dynamo.reset()
+    torch.testing.assert_close(torch.compile(norm, backend=backend)(*given), norm(*given))
+    assert [r.refused for r in backend.report.refused] == ["it could not be timed: out of memory"]
+
+
+def test_a_group_with_several_results_has_to_be_faster_too(
+    store: Path, clocks: dict[str, list[float]]
+) -> None:
+    clocks["beside"] = [583.0, 583.0, 583.0]
+    clocks["plain"] = [547.0]
+
+    def gated(x: Any, w: Any, v: Any) -> Any:
+        a, b = x @ w, x @ v
+        return a, b, F.silu(a) * b
+
+    given = [t.bfloat16() for t in (draw(16, 32), draw(32, 64), draw(32, 64))]
+    backend = sv.make_backend({"runner": "reference", "use": "faster"})
+    torch._dynamo.reset()
+    torch.compile(gated, backend=backend)(*given)
+    assert not backend.report.regions
+    groups = [r for r in backend.report.refused if len(r.outputs) == 3]
+    assert [r.refused for r in groups] == ["not faster: 583.0 us in its context, 547.0 us of Inductor's code"]
 
 
 def test_times_say_what_is_taken() -> None:

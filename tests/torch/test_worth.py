@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,7 @@ def backend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setenv("SYNCVERIFY_CACHE", str(tmp_path))
     monkeypatch.setattr(choice, "_FOUND", {})
     monkeypatch.setattr(trials, "bytes_per_us", lambda device: SPEED)
+    monkeypatch.setattr(trials, "_LEAST_SECONDS", 60.0)
     torch._dynamo.reset()
     return sv.make_backend({"runner": "reference", "use": "faster"})
 
@@ -52,6 +54,9 @@ class Seconds:
 
     def __init__(self, left: list[float]) -> None:
         self.left = left
+
+    def free(self) -> Any:
+        return nullcontext()
 
     def seconds(self) -> float:
         return self.left.pop(0) if self.left else 0.0
@@ -88,7 +93,7 @@ def test_proofs_that_come_one_by_one(backend: Any, monkeypatch: pytest.MonkeyPat
     answers, timed = [2, 1], []
     monkeypatch.setattr(trials, "_Budget", lambda seconds: Seconds([1.0] * 20))
     monkeypatch.setattr(trials, "least_of", lambda group, device: 0.0)
-    monkeypatch.setattr(trials, "_time_kernels", lambda trial, runner: timed.append(done(trial)))
+    monkeypatch.setattr(trials, "_time_kernels", lambda trial: timed.append(done(trial)))
 
     def late(candidates: Any, runner: Any, seconds: float = 0.0) -> set[str]:
         if candidates and answers:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,7 @@ TRIED = (SMALL, Schedule(128, 128, stages=2, store="tma", dependent=True))
 SECONDS = {128: 1e-3, 64: 2e-3}
 
 
-def _timer(calls: list[Schedule]):
+def _timer(calls: list[Schedule]) -> Any:
     def seconds(compiled: CompiledMatmul, _: Mapping[str, int]) -> float:
         calls.append(compiled.schedule)
         return SECONDS[compiled.schedule.tile_n]
@@ -47,7 +48,7 @@ def test_what_is_not_proved_is_not_timed(tmp_path: Path, monkeypatch: pytest.Mon
     pytest.importorskip("cuda.bindings.nvrtc")
     whole = passes.build
 
-    def broken(problem, schedule, policy, vector):
+    def broken(problem: Any, schedule: Any, policy: Any, vector: Any) -> Any:
         return whole(problem, schedule, policy, vector, without=frozenset({"empty-barriers"}))
 
     monkeypatch.setattr("syncverify.matmul.kernel_cache.build", broken)

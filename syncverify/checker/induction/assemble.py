@@ -255,7 +255,7 @@ class Assembly:
         """No access touches the bytes of an mbarrier."""
         for a in accesses:
             for b in self.info.barriers:
-                if b.cta == a.memory and any(lo < b.offset + 8 and b.offset < hi for lo, hi in a.coverage()):
+                if b.cta == a.memory and a.touches(b.offset, b.offset + 8):
                     raise NotReadError(f"an access to the bytes of {b.name}")
 
     def place(self, m: Made) -> None:
@@ -337,7 +337,7 @@ def _first(x: Moves) -> int:
 
 
 def _rings(found: Sequence[Moves]) -> dict[int, _Order]:
-    """By barrier, the ring that it is of: one that some operation goes round, or itself alone."""
+    """By barrier, the ring that it is of: one whose slots some operation takes in turn, or itself alone."""
     orders: dict[frozenset[Hashable], _Order] = {}
     for x in found:
         if x.by != FIXED:

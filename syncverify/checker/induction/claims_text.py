@@ -102,7 +102,7 @@ def _by_residue(x: Any) -> dict[tuple[int, int], dict[Any, Form]]:
 
 def _slot(x: Any) -> tuple[Any, Form]:
     slot, form = _list(x)
-    key: Any = tuple(slot) if type(slot) is list else _int(slot)
+    key: Any = tuple(slot) if type(slot) is list else slot if type(slot) is str else _int(slot)
     if type(form) is str:
         return key, _WORDS[form]
     if _list(form)[:1] == ["lanes"]:

@@ -52,6 +52,8 @@ class Flags:
             raise NotReadError(
                 "a wait for a word of global memory in a loop, by several lanes, or of no gpu scope"
             )
+        if (compared, value) == ("!=", 0):
+            compared, value = ">=", 1  # it begins as 0, and what is added is positive
         if compared not in (">=", "==") or type(value) is not int or value < 1:
             raise NotReadError("a wait for a word of global memory to be anything but a number at least")
         if self.counts.setdefault(word, value) != value:

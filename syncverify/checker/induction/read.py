@@ -15,11 +15,20 @@ from typing import Any
 from syncverify.checker.induction.claims import Claim, Form, G, H, Header, K, Lanes, P
 from syncverify.checker.induction.operations import essence, operand_key, own
 from syncverify.checker.induction.quotients import unnamed
-from syncverify.checker.induction.stepping import Decision, Leaf, NotReadError, SizeCaseError, leaves, resolve
+from syncverify.checker.induction.stepping import (
+    Decision,
+    Leaf,
+    NotReadError,
+    SizeCaseError,
+    called,
+    leaves,
+    registers,
+    resolve,
+)
 from syncverify.checker.induction.strides import MOVING, TURNS, Stride, Turns, noted
 from syncverify.checker.kernel.linear import ZERO, Term, apply, num, var
 from syncverify.checker.kernel.protocol import N, U
-from syncverify.model.events import Ev, Event
+from syncverify.model.events import LANES_APART, Ev, Event
 from syncverify.symbolic.context import AffineTerm as Value
 from syncverify.symbolic.context import SymbolicContext
 from syncverify.symbolic.inequalities import Parts, negated
@@ -111,7 +120,8 @@ class Reader:
     begins: dict[str, Any] = field(default_factory=dict)  # what such a register is where its loop begins
     unfollowed: set[tuple[int, Any]] = field(default_factory=set)  # registers that begin as no sum of sizes
     visited: set[int] = field(default_factory=set)  # headers that agents were started at
-    asked: dict[Term, tuple[int, Parts]] = field(default_factory=dict)  # guards on numbers of turns
+    # guards on numbers of turns, as they were asked; at which residue, if of a counter
+    asked: dict[tuple[Term, Residue | None], tuple[int, Parts]] = field(default_factory=dict)
     apart: set[int] = field(default_factory=set)  # headers of loops whose last turn stands behind them
 
     def __post_init__(self) -> None:
@@ -207,8 +217,8 @@ class Reader:
             raise NotReadError("a register that moves by no known size")
         return t - var(name) * k + stride.first * k, stride.step * k
 
-    def in_turns(self, t: Term, raw: tuple[int, Parts], steps: Term, tile: Term, before: Term) -> Term:
-        """A guard over a register that moves, as one over turns of its loop. ``raw``: what was asked."""
+    def in_turns(self, t: Term, steps: Term, tile: Term, before: Term) -> Term:
+        """A guard over a register that moves, as one over turns of its loop."""
         names = [x for x in t.names() if x.startswith(MOVING)]
         if not names:
             counter, turn = ("u", tile) if tile == U and steps != N else ("n", steps - before)
@@ -227,9 +237,20 @@ class Reader:
             if found is None:
                 raise NotReadError("a question about a register that moves by a size")
         ((_, sign),) = found.parts.items()
-        found = found - turn * sign
-        self.asked[found] = raw
-        return found
+        return found - turn * sign
+
+    def note_asked(self, asked: Term, g: Term, raw: tuple[int, Parts], at: Residue) -> None:
+        """Takes note of what was asked at a residue, where a guard on numbers of turns was made of it.
+
+        A register is itself at every residue, a counter is another sum at each.
+        """
+        if g != asked:
+            moves = any(x.startswith(MOVING) for x in asked.names())
+            self.asked[g, None if moves else at] = raw
+
+    def as_asked(self, g: Term, at: Residue) -> tuple[int, Parts] | None:
+        """What was asked at a residue, of which a guard on numbers of turns was made."""
+        return self.asked.get((g, at), self.asked.get((g, None)))
 
     def parameter(self, a: int) -> str:
         if a not in self.names:
@@ -279,9 +300,12 @@ class Reader:
             path.assume(*self.space.of(x))
         agent = template.agent.fork()
         for slot, old in agent.live().items():
-            form = instead.get(slot) or header.form(residue, slot)
-            if form is not None and self.followed(header, slot, form):
-                name = self.moving(header, slot)
+            if _apart(slot):
+                continue  # every arrival has the same
+            register = called(agent, slot)
+            form = instead.get(register) or header.form(residue, register)
+            if form is not None and self.followed(header, register, form):
+                name = self.moving(header, register)
                 agent.put(slot, self.atoms[name] if form.moves else self.begin(name))
             elif form is None or form.any:
                 agent.put(slot, self.unknown(agent, slot, old))
@@ -311,7 +335,7 @@ class Reader:
         resolve(self.space, agent)
         if agent.point() != template.agent.point():
             raise NotReadError("a loop is come to in different ways")
-        live, first = agent.live(), template.agent.live()
+        live, first = registers(agent), registers(template.agent)
         if live.keys() != first.keys():
             raise NotReadError("a loop is come to with other registers")
         residue = (self.residue(steps, self.claim.steps), self.residue(tile, self.claim.tiles))
@@ -328,6 +352,10 @@ class Reader:
         if others and all(s in live and meets(f, live[s]) for s, f in others.items()):
             live = {s: x for s, x in live.items() if s not in others}
         for slot, value in live.items():
+            if _apart(slot):
+                if value != first[slot]:
+                    raise NotReadError("lanes are apart by other numbers in another turn")
+                continue
             form = header.form(residue, slot)
             if form is not None and self.followed(header, slot, form, value):
                 self.follow(leaf, self.moving(header, slot), value, keeps=form.kept)
@@ -671,9 +699,10 @@ class Reader:
 
     def known(self, leaf: Leaf, g: Term, r: Residue, steps: Term, tile: Term, before: Term) -> bool | None:
         """Whether a guard holds on a way; None where it is not known."""
-        if g in self.asked:
+        raw = self.as_asked(g, r)
+        if raw is not None:
             self.space.path = leaf.path
-            return leaf.path.decide(*leaf.path.resolve(*self.asked[g]))
+            return leaf.path.decide(*leaf.path.resolve(*raw))
         total: Any = g.const
         back = {name: a for a, name in self.names.items()}
         for a, k in g.parts.items():
@@ -747,8 +776,9 @@ class Reader:
                 with_trips.append((leaf, k))
             trips[self.trips(with_trips, at, start)] = None
         loop, inner_trips, posts = self.inside(inner, start, trips)
-        if len(inner_trips) == 1 and not inner_trips[0].guards and self.positive(inner_trips[0].steps):
-            full = True
+        if len(inner_trips) == 1 and not inner_trips[0].guards and not inner_trips[0].steps.names() & {"u"}:
+            # the number is that of a launch without tiles, too, where it may be 0
+            full = self.positive(inner_trips[0].steps)
         stop = apply(self.function, U + 1)
         continuing: dict[Residue, list[Leaf]] = {}
         for r, some in posts.items():
@@ -786,7 +816,7 @@ class Reader:
     def trip(self, leaf: Leaf, inner: Header, r: Residue, n: Any) -> Any:
         """The trip count that a register holds where the inner loop is entered; None where none does."""
         forms = inner.forms.get(r, {})
-        for slot, value in leaf.agent.live().items():
+        for slot, value in registers(leaf.agent).items():
             form = forms.get(slot)
             if form is None or form.any or dict(form.parts).get(K) != 1 or not isinstance(value, int | Value):
                 continue
@@ -960,7 +990,9 @@ class Reader:
                 c, parts = (d.c, d.parts) if d.yes else (-d.c - 1, negated(d.parts))
                 try:
                     asked = self.counted(c, parts, r, steps, tile, before)
-                    out[self.in_turns(asked, (c, parts), steps, tile, before)] = None
+                    g = self.in_turns(asked, steps, tile, before)
+                    self.note_asked(asked, g, (c, parts), r)
+                    out[g] = None
                 except NotReadError:
                     continue
             return out
@@ -1011,6 +1043,11 @@ def _kind(value: Any) -> Any:
     if isinstance(value, tuple):
         return ("lanes", *map(_kind, value))
     return value
+
+
+def _apart(slot: Any) -> bool:
+    """Whether it says by how much lanes are apart in a register."""
+    return isinstance(slot, tuple) and slot[0] == LANES_APART
 
 
 def _lanes(value: Any) -> Any:

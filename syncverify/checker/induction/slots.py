@@ -6,9 +6,10 @@ is a slot of its own, or one of a ring's.
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Hashable, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -58,7 +59,7 @@ def offset(order: Sequence[Hashable], cycle: Sequence[Hashable]) -> int:
     return c
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Bytes:
     """Bytes of one access at one residue: sorted (first, end, thread)."""
 
@@ -66,7 +67,16 @@ class Bytes:
 
     @property
     def low(self) -> int:
-        return min(p[0] for p in self.pieces)
+        return self.pieces[0][0]
+
+    @cached_property
+    def ranges(self) -> frozenset[tuple[int, int]]:
+        return frozenset((lo, hi) for lo, hi, _ in self.pieces)
+
+    @cached_property
+    def shape(self) -> tuple[tuple[int, int, int], ...]:
+        """The bytes from the first one on."""
+        return self.moved(-self.low)
 
     def moved(self, by: int) -> tuple[tuple[int, int, int], ...]:
         return tuple((lo + by, hi + by, t) for lo, hi, t in self.pieces)
@@ -101,14 +111,28 @@ class Access:
     by: Mapping[Residue, Bytes]
     moves: Moves = Moves(FIXED, (0,))
     parts: tuple[SlotBytes, ...] = ()
+    covered: list[tuple[int, int]] | None = None
+
+    def distinct(self) -> list[Bytes]:
+        """Its bytes at all residues, those that are one object once."""
+        return list({id(b): b for b in self.by.values()}.values())
 
     def coverage(self) -> list[tuple[int, int]]:
-        return merged([(lo, hi) for b in self.by.values() for lo, hi, _ in b.pieces])
+        """The bytes that it touches at any residue."""
+        if self.covered is None:
+            self.covered = merged(frozenset[tuple[int, int]]().union(*(b.ranges for b in self.distinct())))
+        return self.covered
+
+    def touches(self, low: int, high: int) -> bool:
+        """Whether it touches any of these bytes."""
+        some = self.coverage()
+        last = bisect_left(some, (high,)) - 1  # of those that begin below
+        return last >= 0 and some[last][1] > low
 
 
-def merged(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+def merged(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     out: list[tuple[int, int]] = []
-    for lo, hi in sorted(set(ranges)):
+    for lo, hi in sorted(ranges):
         if out and lo <= out[-1][1]:
             if hi > out[-1][1]:
                 out[-1] = (out[-1][0], hi)
@@ -171,7 +195,7 @@ def _shared(region: Region, some: Sequence[Access], moduli: Sequence[tuple[int, 
     for a in some:
         if not a.parts:
             a.moves = Moves(FIXED, (0,))
-            a.parts = _split(region, windows, {p for b in a.by.values() for p in b.pieces})
+            a.parts = _split(region, windows, {p for b in a.distinct() for p in b.pieces})
     used = {p.region.name: p.region for a in some for p in a.parts}
     if len(rings) == 1 and region.name not in used:
         rings[0][0].name = region.name
@@ -197,7 +221,8 @@ def _rings(sets: Sequence[Sequence[Access]]) -> list[tuple[Region, int]]:
 
 def _moving(a: Access, m: int, mu: int) -> bool:
     """Whether the same bytes are accessed at each residue, at places that move with a counter."""
-    if len({b.moved(-b.low) for b in a.by.values()}) != 1:
+    first, *others = (b.shape for b in a.distinct())
+    if any(x != first for x in others):
         return False
     try:
         a.moves = moves({r: b.low for r, b in a.by.items()}, m, mu)

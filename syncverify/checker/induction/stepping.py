@@ -69,6 +69,16 @@ class Leaf:
         return replace(self, events=rest, whole=self.all)
 
 
+def called(agent: Any, slot: Any) -> Any:
+    """What a slot is called in claims. Agents of one kernel may keep one register in different slots."""
+    return agent.name(slot) if hasattr(agent, "name") else slot
+
+
+def registers(agent: Any) -> dict[Any, Any]:
+    """What an agent may read before it writes it, as claims call it."""
+    return {called(agent, slot): x for slot, x in agent.live().items()}
+
+
 def resolve(space: SymbolicContext, agent: Any) -> None:
     """Rewrites an agent's registers as the path has rewritten their atoms."""
     for slot, value in agent.live().items():

@@ -51,9 +51,12 @@ class Turns:
     def asked(self, first: Term, step: Term) -> Term | None:
         """``first + n step >= 0`` for the first turns of a loop, as a constraint without ``n``: the number of
         turns less the turn that is asked about, less 1; None where no loop asks that.
+
+        Of turns before the first one the number of turns says nothing: where there is none, it may be true or
+        false there.
         """
         for (q, d), name in self.names.items():
-            for m in range(-AHEAD, AHEAD + 1):
+            for m in range(AHEAD + 1):
                 if step == d and first == q + d * m:
                     return var(name) - m - 1
                 if step == -d and first == -(q + d * m) - 1:

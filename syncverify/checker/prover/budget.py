@@ -84,7 +84,7 @@ class ExplorationBudget:
     events: int = 1_200_000  # of all runs together
     try_small_sizes_after_events: int = 80_000  # events after which small sizes are worth a try
     max_events_per_run: int = 60_000  # of one run
-    # events within which some state must be a case of another, or be widened
+    # events within which some state must be subsumed by another, or be widened
     first_cover_within_events: int = 1 << 60
     max_nodes: int = 6_000
     # that eliminations compare, for all questions together, and as many more as there are events

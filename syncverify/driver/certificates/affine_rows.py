@@ -105,7 +105,7 @@ def includes(
     there: PathCondition,
     found: dict[int, Sum],
 ) -> str | None:
-    """Why ``found`` does not show that the later point is a case of the earlier; None if it does.
+    """Why ``found`` does not show that the earlier point subsumes the later; None if it does.
 
     ``found``: the symbols of the earlier rows as sums of the later ones. The rows must then be equal, and all
     that the earlier path knows must follow from what the later knows.

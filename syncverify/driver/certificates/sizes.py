@@ -128,7 +128,7 @@ def _union(lanes: Sequence[int]) -> int:
 
 @dataclass(slots=True)
 class _Kept:
-    """A point that later ones may be cases of."""
+    """A point that may subsume later ones."""
 
     key: Hashable
     rows: list[Sum]
@@ -158,7 +158,7 @@ class _Replay:
     met: Met
     fallback_reason: str = ""  # why the judge cannot judge this system
     asks_last: bool = False  # an agent asks only when no other can go on
-    covering: set[int] = field(default_factory=set)  # nodes that others are cases of
+    covering: set[int] = field(default_factory=set)  # nodes that subsume others
     knowing: set[int] = field(default_factory=set)  # nodes that others are compared with by what they know
 
     def all(self, root: PathCondition, slack: int) -> None:
@@ -403,7 +403,7 @@ class _Replay:
     def like(
         self, target: _Kept, view: StateView, state: SymbolicState, claimed: dict[str, Any], at: str
     ) -> bool:
-        """Whether a point may be a case of one that is kept: by its form, or as it knows no less."""
+        """Whether a kept point may subsume a point: by its canonical state, or since that knows no less."""
         if "less" not in claimed:
             return target.key == view.comparable and (
                 target.weakened or not state.run.weak_completion_knowledge
@@ -460,7 +460,7 @@ class _Replay:
         claimed: Any,
         at: str,
     ) -> None:
-        """The point of ``view`` must be a case of the rows, as the substitution that is claimed shows."""
+        """The rows must subsume the point of ``view``, as the substitution that is claimed shows."""
         later = list(view.rows.values())
         names, atoms = affine_rows.order(later), affine_rows.order(rows)
         given = listed(claimed, f"{at}.as")
@@ -495,7 +495,7 @@ class _Replay:
         return out
 
     def widen(self, state: SymbolicState, view: StateView, claimed: dict[str, Any], at: str) -> None:
-        """Replaces the registers by others that they are a case of."""
+        """Replaces the registers by others that subsume them."""
         space = self.space
         given = listed(claimed["as"], f"{at}.as")
         names = affine_rows.order(view.rows.values())

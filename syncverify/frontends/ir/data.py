@@ -19,14 +19,14 @@ _SEM_FLAGS = {
     "acq_rel": Flag.STRONG | Flag.ACQUIRE | Flag.RELEASE,
     "sc": Flag.STRONG | Flag.ACQUIRE | Flag.RELEASE | Flag.SC,
 }
-#: A shared_cluster fence covers the CTA's own shared memory, not conversely (rulebook K20).
+#: A shared_cluster fence covers the CTA's own shared memory, not conversely (docs/model.md K20).
 _SPACES = {
     "all": Space.ALL,
     "global": Space.GLOBAL,
     "shared_cta": Space.SHARED_CTA,
     "shared_cluster": Space.SHARED_CTA | Space.SHARED_CLUSTER,
 }
-#: Pattern of a swizzled TMA box in shared memory repeats at these addresses (rulebook B43).
+#: Pattern of a swizzled TMA box in shared memory repeats at these addresses (docs/model.md B43).
 _SWIZZLE_ALIGN = {"none": 128, "32B": 256, "64B": 512, "128B": 1024}
 
 

@@ -230,7 +230,7 @@ def _handed_over(kernel: n.Kernel, body: list[n.Stmt]) -> bool:
 @once
 def synchronizes_globally(kernel: n.Kernel) -> bool:
     """Whether accesses to global memory matter: blocks synchronize through it, generic atomics may meet TMA
-    reductions on one tensor (rulebook E46), or one tensor is written and read, at one end by bulk copies."""
+    reductions on one tensor (E46), or one tensor is written and read, at one end by bulk copies."""
     body = list(statements(kernel.body))
     if _handed_over(kernel, body):
         return True

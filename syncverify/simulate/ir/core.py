@@ -226,12 +226,12 @@ class Core:
                 s.O[g] |= mask
 
     def abandoned(self, s: State, cta: int, g: int) -> None:
-        """Copies into a CTA that has left (PTX ISA, Cluster of CTAs; rulebook E54, K21)."""
+        """Copies into a CTA that has left (PTX ISA, Cluster of CTAs; docs/model.md E54, K21)."""
         fly = s.fly
         while fly:
             low = fly & -fly
             a = self.p.asyncs[low.bit_length() - 1]
-            reads = a.mask & self.p.memory_mask.get(cta, 0)  # its source may lie here (rulebook B51, C4)
+            reads = a.mask & self.p.memory_mask.get(cta, 0)  # its source may lie here (docs/model.md B51, C4)
             if (a.memory == cta or reads) and not a.arrive:
                 self.found.append(
                     Found("ub", "SV211", f"{a.text} is still in flight when its CTA leaves", a.span, g)

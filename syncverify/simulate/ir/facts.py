@@ -76,7 +76,7 @@ def _spun(kernel: n.Kernel) -> frozenset[str]:
 
 
 def _mixed_atomics(kernel: n.Kernel) -> frozenset[str]:
-    """Tensors with both atomics by threads and reductions by TMA (rulebook E46)."""
+    """Tensors with both atomics by threads and reductions by TMA (docs/model.md E46)."""
     by_map = {m.name: m.tensor for m in kernel.maps}
     body = list(statements(kernel.body))
     reduced = {s.dst.tensor for s in body if isinstance(s, n.BulkStore) and s.reduce}

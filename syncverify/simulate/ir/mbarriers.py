@@ -11,7 +11,7 @@ class Mbarriers(Core):
     """Operations on mbarriers."""
 
     def close(self, s: State, bar: int, b: Bar) -> Bar:
-        keep = not self.p.strict  # rulebook theory: older arrivals are inherited in practical mode only
+        keep = not self.p.strict  # docs/theory.md: older arrivals are inherited in practical mode only
         return b._replace(
             phase=b.phase + 1,
             pending=b.expected,
@@ -80,7 +80,7 @@ class Mbarriers(Core):
         self.wrote(g, s.node[g], first)
 
     def narrow(self, h: int) -> tuple[int, int]:
-        """What an edge of too narrow a scope still carries in practice (rulebook K4).
+        """What an edge of too narrow a scope still carries in practice (K4).
 
         Initializations; and, among async accesses only, that they are complete.
         """

@@ -1,4 +1,4 @@
-"""Whether an access may meet another one too early: the hazards of rulebook C, judged as they happen."""
+"""Whether an access may meet another one too early: the hazards of docs/model.md C, as they happen."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ def tables(p: Program) -> None:
         if a.kind in (Kind.GR, Kind.GW, Kind.AT, Kind.CW, Kind.SW):
             p.generic |= bit
         if a.kind in (Kind.GR, Kind.GW, Kind.AT, Kind.SW, Kind.MW) or (a.kind is Kind.CW and p.strict):
-            p.bridged |= bit  # rulebook C: R2, R7 (K6), R9
+            p.bridged |= bit  # docs/model.md C: R2, R7 (K6), R9
         p.reads |= bit if not a.kind.writes else 0
         p.generic_sync |= bit if a.kind in (Kind.GR, Kind.GW, Kind.AT) else 0
     _friends(p)
@@ -149,7 +149,7 @@ def _requests(p: Program, owner: list[int]) -> None:
 
 
 def _completions(p: Program, owner: list[int]) -> None:
-    """Whose wgmma a wait covers: the warpgroup's, or in strict mode the warp's (rulebook K8)."""
+    """Whose wgmma a wait covers: the warpgroup's, or in strict mode the warp's (docs/model.md K8)."""
     commits = [(owner[i], e) for i, e in enumerate(p.events) if e.op is Op.WGMMA_COMMIT]
     for node, e in enumerate(p.events):
         if e.op is Op.WGMMA_WAIT:

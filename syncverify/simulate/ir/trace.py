@@ -406,7 +406,7 @@ class Tracer:
         return hash(tuple(parts))
 
     def leave(self, t: Thread) -> None:
-        """The end of the kernel for these lanes: bulk sources must have been read (PTX ISA, rulebook K21)."""
+        """The end of the kernel for these lanes: bulk sources must have been read (docs/model.md K21)."""
         undrained = t.bulk_open[0]
         for read, _ in t.bulk_groups:
             undrained |= read

@@ -1,4 +1,4 @@
-"""Asynchronous copies, fences and the tensor core, as events of one lane group (rulebook B.3 to B.6)."""
+"""Asynchronous copies, fences and the tensor core, as events of one lane group (docs/model.md B.3 to B.6)."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def map_of(tr: Tracer, name: str) -> tuple[int, n.TensorMap]:
 
 
 def box_bytes(tr: Tracer, name: str) -> int:
-    """The full box counts, whatever lies outside the tensor (rulebook K12)."""
+    """The full box counts, whatever lies outside the tensor (docs/model.md K12)."""
     _, m = map_of(tr, name)
     size = item(tr, m.tensor)
     for d in m.box:
@@ -336,7 +336,7 @@ def proxy_fence(tr: Tracer, s: n.FenceProxyAsync, t: Thread) -> None:
     own = t.own_generic | t.own_copies
     half = s.half or ""
     if tr.ctx.practical:
-        half = ""  # rulebook K3: either side suffices
+        half = ""  # docs/model.md K3: either side suffices
     mark = 0
     if half == "release":
         mark = 1 << virtual(tr, "fence.proxy.async.release")

@@ -1,4 +1,4 @@
-"""What each statement of the IR does, as events of one lane group (rulebook B)."""
+"""What each statement of the IR does, as events of one lane group (docs/model.md B)."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from syncverify.simulate.ptx.witness import Step, Stepping
 FEWEST = 6
 #: The same where they are long: the witness's schedule, on so many launches, spends the budget.
 FEWEST_LONG = 3
-#: Warp instructions that a step of a witness may stand for.
+#: Warp instructions that may be executed for one step of a witness.
 WARP_INSTRUCTIONS_A_STEP = 64
 #: What an execution of each claim may show: what is undefined or races in one hangs in another.
 #: Spaces of addresses that may have been drawn.

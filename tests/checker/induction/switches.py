@@ -141,6 +141,44 @@ def _elsewhere(rest: Any, _: Any, pieces: Any) -> Any:
     return (slots.SlotBytes(rest, 0, tuple(sorted({(2**20 + t, 2**20 + t + 1, t) for _, _, t in pieces}))),)
 
 
+def _at_any_residue(self: Any, g: Any, _: Any) -> Any:
+    """What was asked at one residue is taken for what is asked at the others."""
+    return next((raw for (h, _), raw in self.asked.items() if h == g), None)
+
+
+#: Turn 1 of the second role stores where N is 3 or 4, when the third one loads: at even turns ``2 n + 2 < N``
+#: is asked, at odd ones ``2 n < N``.
+BY_TWO = """kernel by_two {
+  launch grid [1] block [96]
+  param N : i32 = 3
+  param M : i32 = 2
+  assume N >= 3
+  assume M >= 0
+  shared one : f32[1, 64]
+  shared other : f32[1, 64]
+  shared tile : f32[2, 64]
+  role first warps 0..1 {
+    for s in 0..N step 2 {
+      st.shared one[0][lane * 2 : 2], 1.0
+    }
+  }
+  role second warps 1..2 {
+    for n in 0..M {
+      st.shared other[0][lane * 2 : 2], 1.0
+      if 2 * n + 2 - 2 * (n % 2) < N {
+        st.shared tile[n % 2][lane * 2 : 2], 1.0
+      }
+    }
+  }
+  role third warps 2..3 {
+    if N < 5 {
+      ld.shared x, tile[1][lane * 2 : 2]
+    }
+  }
+}
+"""
+
+
 def _most_turns(self: Any, header: Any, residue: Any, before: Any, given: Any) -> Any:
     start = self.visit(header, residue, before, given, {})
     return read.leaves(self.space, start, self.headers.keys())
@@ -219,6 +257,9 @@ SWITCHES: dict[str, Switch] = {
     "a release of block scope hands on completions only": Switch(
         _set(hops.Graph, "hands_on", lambda *_: True),
         PAIR.replace(*OF_PAIR["generic reads are released at block scope"]),
+    ),
+    "what is asked of turns is asked at its residue": Switch(
+        _set(read.Reader, "as_asked", _at_any_residue), BY_TWO
     ),
     "tiles of all agents have as many steps": Switch(
         _as_if_alike,

@@ -13,7 +13,8 @@ from tests.checker.induction.sweep import ptx_refuted
 from tests.checker.induction.switches import COMPILED_SWITCHES, SWITCHES
 
 #: These are tried in every run.
-QUICK = ("parities follow turns", "four warps execute a wgmma", "registers of the tensor core")
+QUICK = ("parities follow turns", "four warps execute a wgmma", "registers of the tensor core",
+         "what is asked of turns is asked at its residue")  # fmt: skip
 #: Takes twenty seconds.
 LONG = "a loop that ends where its counter is a number begins below it"
 

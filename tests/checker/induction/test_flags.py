@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.checker.induction.test_read import accepted, posed
+from tests.checker.induction.test_read import accepted, accepted_with, posed
 
 PAIR = """kernel pair {
   launch grid [2, T] block [32]
@@ -37,6 +37,7 @@ PAIR = """kernel pair {
   }
 }
 """
+NOT_ZERO = PAIR.replace("words[team] >= 1", "words[team] != 0")
 MISTAKES = {
     "nobody adds": ("      atom.global.add.release.gpu words[team], 1\n", ""),
     "two are waited for, and one is added": (">= 1\n      st", ">= 2\n      st"),
@@ -63,10 +64,20 @@ MISTAKES = {
 
 def test_a_block_that_waits_for_another_is_accepted() -> None:
     assert accepted(posed(PAIR))
+    assert accepted(posed(NOT_ZERO))
+
+
+@pytest.mark.parametrize("wanted", ["!= 1", "!= 2", "< 1"])
+def test_a_word_that_is_not_one_number_may_be_any_other(wanted: str) -> None:
+    assert not accepted(posed(PAIR.replace("words[team] >= 1", f"words[team] {wanted}")))
+
+
+def test_two_adds_are_not_waited_for_by_a_word_that_is_not_zero() -> None:
+    old, new = MISTAKES["two add to the same word"]
+    assert not accepted(posed(NOT_ZERO.replace(old, new)))
 
 
 @pytest.mark.parametrize("what", MISTAKES)
 def test_a_mistake_is_not_accepted(what: str) -> None:
     old, new = MISTAKES[what]
-    assert old in PAIR
-    assert not accepted(posed(PAIR.replace(old, new)))
+    assert not accepted_with(PAIR, old, new)

@@ -208,7 +208,7 @@ def renamed(p: Protocol, o: Owed) -> Tree | None:
 
 
 ROLES = (store("buf", ZERO), arrive("b", ZERO)), (wait("b", ZERO), load("buf", ZERO))
-#: The second is told of the store, the third is not.
+#: A release hands the store on to the second, none to the third.
 TOLD = straight(B, ROLES[0], (wait("b", ZERO),), (FENCE, load("buf", ZERO)))
 TO_OTHER = (BY_PLACE, 0, Kind.ARRIVE, 0, Half.OUT), (Turn(), 1, Kind.WAIT, 0, Half.OUT)
 GUARDED = replace(registers(24), guard=(STEPS - 1,))

@@ -6,29 +6,37 @@ import random
 import re
 from dataclasses import replace
 
+from tests.system.random_ptx.block_words import BLOCK_WORD_FAMILIES
 from tests.system.random_ptx.boxes import BOX_FAMILIES
 from tests.system.random_ptx.data_words import DATA_FAMILIES
 from tests.system.random_ptx.families import FAMILIES
+from tests.system.random_ptx.host_contracts import CONTRACT_FAMILIES
 from tests.system.random_ptx.open_sizes import OPEN_FAMILIES
 from tests.system.random_ptx.warpgroups import WARPGROUP_FAMILIES
 from tests.system.random_ptx.writer import Program, Writer
 
-#: Families by what they draw: numbers of a protocol by devious ways; what open sizes steer; what data steers.
+#: Families by what they draw: numbers of a protocol by devious ways; what open sizes steer; what data steers;
+#: operands of wgmma; boxes; words of a block; data that the host keeps in order.
 SETS = {
     "protocols": FAMILIES,
     "open": OPEN_FAMILIES,
     "data": DATA_FAMILIES,
     "wgmma": WARPGROUP_FAMILIES,
     "boxes": BOX_FAMILIES,
+    "words": BLOCK_WORD_FAMILIES,
+    "contracts": CONTRACT_FAMILIES,
 }
 #: From which set the programs of ``all`` come, by their seeds.
 MIXED = ("protocols",) * 7 + ("open",) * 6 + ("data",) * 5 + ("wgmma", "boxes")
+#: The same from this seed on: seeds below name what they named before.
+MORE_FROM, MORE_MIXED = 6_000_000, (*MIXED, "words", "words", "words", "contracts", "contracts")
 
 
 def program(seed: int, set_: str = "protocols") -> Program:
     """A third right, a third with a planted mistake, a third with random edits."""
     if set_ == "all":
-        set_ = MIXED[seed % len(MIXED)]
+        mixed = MIXED if seed < MORE_FROM else MORE_MIXED
+        set_ = mixed[seed % len(mixed)]
     draw = random.Random(seed)
     families = SETS[set_]
     family = draw.choice(list(families))

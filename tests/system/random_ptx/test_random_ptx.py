@@ -9,16 +9,20 @@ import pytest
 
 from syncverify.base.source import InputError
 from syncverify.checker.happens_before.handlers import async_operations
+from syncverify.driver.input_harm import Inputs
 from syncverify.frontends.ptx.analysis.address_ranges import ANYWHERE, AddressRanges
+from syncverify.frontends.ptx.compile import plan, runtime
 from syncverify.frontends.ptx.exec.context import ClassContext
 from syncverify.frontends.ptx.launch import tensormap_boxes
 from syncverify.frontends.ptx.launch.tensormap_box_run import BoxFindings
 from syncverify.frontends.ptx.launch.tensormap_box_solve import Solution, solve
 from syncverify.simulate.ptx.syntax import parse
+from tests.system.random_ptx.block_words import BLOCK_WORD_FAMILIES, lengths
 from tests.system.random_ptx.boxes import BOX_FAMILIES, boxes
 from tests.system.random_ptx.data_words import DATA_FAMILIES, bins, rows
 from tests.system.random_ptx.families import FAMILIES
 from tests.system.random_ptx.generate import program
+from tests.system.random_ptx.host_contracts import CONTRACT_FAMILIES, scattered
 from tests.system.random_ptx.judge import executed, judge
 from tests.system.random_ptx.open_sizes import OPEN_FAMILIES, sides
 from tests.system.random_ptx.warpgroups import WARPGROUP_FAMILIES
@@ -61,13 +65,13 @@ def test_both_sides_agree_on_more_of_what_open_sizes_steer(first: int) -> None:
     assert disagreements(range(first, first + 100), "open", 4) == []
 
 
-@pytest.mark.parametrize(("set_", "count"), [("data", 7), ("wgmma", 4), ("boxes", 5)])
+@pytest.mark.parametrize(("set_", "count"), [("data", 7), ("wgmma", 4), ("boxes", 5), ("words", 3)])
 def test_both_sides_agree_on_what_data_steers_and_what_warpgroups_name(set_: str, count: int) -> None:
     assert disagreements(range(1000, 1000 + count), set_, 4) == []
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("set_", ["data", "wgmma", "boxes"])
+@pytest.mark.parametrize("set_", ["data", "wgmma", "boxes", "words", "contracts"])
 @pytest.mark.parametrize("first", range(2000, 3000, 100))
 def test_both_sides_agree_on_more_of_these(set_: str, first: int) -> None:
     assert disagreements(range(first, first + 100), set_, 4) == []
@@ -115,7 +119,33 @@ def test_a_box_that_does_not_follow_would_be_noticed(monkeypatch: pytest.MonkeyP
     assert judge(made).kind == "no harm found"
 
 
-MORE = DATA_FAMILIES | WARPGROUP_FAMILIES | BOX_FAMILIES
+def test_a_length_that_is_written_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread writes the word that its block turns by, if every loaded word were taken to stay."""
+    made = lengths(Writer(4, "a thread writes the length"))
+    assert judge(made, 4).kind == "unknown, harm"
+    monkeypatch.setattr(
+        plan, "unwritten", lambda flow, *_: frozenset(k for k, i in enumerate(flow.body) if i.op == "ld")
+    )
+    assert judge(made, 4).kind == "wrong proof"
+
+
+def test_a_length_of_each_thread_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = lengths(Writer(9, "a row of each thread"))
+    assert judge(made, 4).kind != "wrong proof"
+    monkeypatch.setattr("syncverify.driver.sought.by_data", lambda _: False)
+    monkeypatch.setattr(runtime, "EACH_BLOCK", -1)
+    assert judge(made, 4).kind == "wrong proof"
+
+
+def test_an_input_that_the_host_never_gives_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stores by a permutation are no race, if harm has to come by permutations too."""
+    made = scattered(Writer(2))
+    assert judge(made, 4).kind == "unknown, none"
+    monkeypatch.setattr(Inputs, "contracts", lambda *_: frozenset())
+    assert judge(made, 4).kind == "no harm found"
+
+
+MORE = DATA_FAMILIES | WARPGROUP_FAMILIES | BOX_FAMILIES | BLOCK_WORD_FAMILIES | CONTRACT_FAMILIES
 
 
 @pytest.mark.parametrize("family", MORE)

@@ -57,7 +57,8 @@ class Program:
     """A program, how it is launched, and what is wrong with it on purpose ('' for nothing).
 
     ``grids``: numbers of blocks that are executed; empty: one cluster, which
-    the checker knows.
+    the checker knows. ``contents``: what the first buffer may hold in executions, again and again; empty:
+    any words. ``of_host``: the host keeps to that, and the checker is not told.
     """
 
     text: str
@@ -69,6 +70,8 @@ class Program:
     seed: int
     grids: tuple[int, ...] = ()
     by_data: bool = False  # what the input holds steers
+    contents: tuple[tuple[int, ...], ...] = ()
+    of_host: bool = False
 
     @property
     def facts(self) -> dict[str, object]:

@@ -50,7 +50,7 @@ def _shortest(corpus: list[Kernel]) -> Iterator[Kernel]:
             yield kernel
 
 
-def test_the_whole_corpus_is_wide_and_balanced(corpus: list[Kernel]):
+def test_the_whole_corpus_is_wide_and_balanced(corpus: list[Kernel]) -> None:
     families = Counter(k.family for k in corpus)
     if len(families) < 8:
         pytest.skip(f"the cache holds {len(families)} families only: python -m tests.system.real.generate")
@@ -58,7 +58,7 @@ def test_the_whole_corpus_is_wide_and_balanced(corpus: list[Kernel]):
     assert max(families.values()) <= 0.3 * len(corpus), families
 
 
-def test_each_kernel_parses_and_its_launch_files_fit(sample: list[Kernel]):
+def test_each_kernel_parses_and_its_launch_files_fit(sample: list[Kernel]) -> None:
     for kernel in sample:
         module = read_source(kernel.ptx).module
         assert module is not None and len(module.entries) == 1, kernel.label
@@ -76,7 +76,9 @@ def verdicts(sample: list[Kernel]) -> dict[str, Verdict]:
     }
 
 
-def test_verdicts_for_exact_sizes_are_those_on_record(sample: list[Kernel], verdicts: dict[str, Verdict]):
+def test_verdicts_for_exact_sizes_are_those_on_record(
+    sample: list[Kernel], verdicts: dict[str, Verdict]
+) -> None:
     record = json.loads(RECORD.read_text())
     known = [k for k in sample if record.get(k.label, {}).get("generator") == k.generator]
     assert known, "the record knows none of these kernels"

@@ -65,7 +65,7 @@ class Groups:
     committed: list[int] = field(default_factory=list)
 
     def covered(self, pending: int) -> int:
-        """How many are complete when no more than ``pending`` groups are not; -1: none at all is left."""
+        """How many operations are complete once at most ``pending`` groups are not; -1: all issued ones."""
         if pending < 0:
             return self.issued
         return self.committed[-1 - pending] if len(self.committed) > pending else 0

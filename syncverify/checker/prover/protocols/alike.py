@@ -41,6 +41,9 @@ class Alike:
         default_factory=list
     )  # of each site: operations of order before it in its role
     uses: dict[str, int] = field(default_factory=dict)  # the first use of what a read is called
+    twins: dict[tuple[str, int], int] = field(
+        default_factory=dict
+    )  # sites of one collective instruction, by role
 
     @classmethod
     def of(cls, p: Protocol, g: Graph) -> Alike:
@@ -58,6 +61,8 @@ class Alike:
             made.stretch.append(count)
             if s.op.kind is Kind.USE and s.op.label:
                 made.uses.setdefault(s.op.label, i)
+            if s.op.kind is Kind.ASYNC and s.op.label:
+                made.twins.setdefault((s.op.label, s.role), i)
         return made
 
     def like(self, i: int) -> Hashable:
@@ -129,8 +134,11 @@ class Alike:
         """Maps of sites: the obligation's own as they are, those of other roles to like ones."""
         roles: dict[int, int] = {}
         exact = dict(zip(old, new, strict=True))
+        labels: dict[str, str] = {}  # of what roles execute as one
         for a, b in zip(old, new, strict=True):
             called, now = self.g.sites[a].op.label, self.g.sites[b].op.label
+            if self.g.sites[a].op.kind is Kind.ASYNC and called and now:
+                labels[called] = now
             if called in self.uses and now in self.uses:
                 exact[self.uses[called]] = self.uses[now]
         for a, b in exact.items():
@@ -148,7 +156,9 @@ class Alike:
             def way(i: int, every: dict[int, int] = every) -> int:
                 if i in exact:
                     return exact[i]
-                r = self.g.sites[i].role
+                r, label = self.g.sites[i].role, self.g.sites[i].op.label
+                if label in labels and (labels[label], every[r]) in self.twins:
+                    return self.twins[labels[label], every[r]]
                 core = self.core[r]
                 return self.core[every[r]][core.index(i)] if i in core else i
 

@@ -6,9 +6,10 @@ has no name yet, the step gets a *virtual* name, and the path asks for a case tr
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Any
 
 from syncverify.base.diagnostics import Policy
 from syncverify.checker.kernel.hops import Drained, Graph, Half, How, Program, Same, Step, Turn
@@ -50,6 +51,7 @@ Introduction = NewTile | NewResidue
 #: A counter of tiles that has a name: (term, first, stride).
 Named = tuple[Term, int, int]
 Hops = tuple[tuple[How, Step], ...]
+_Needs = tuple[list[Term], Level] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,7 @@ class Steps:
     virtual: dict[str, tuple[Introduction, int]] = field(default_factory=dict)
     masks: Masks = field(init=False)
     leading: dict[int, list[int]] = field(default_factory=dict)
+    memo: dict[Hashable, Any] = field(default_factory=dict)  # terms alone: the same for all obligations
 
     def __post_init__(self) -> None:
         self.masks = Masks(self.g, self.samples)
@@ -155,7 +158,7 @@ class Steps:
     def at_turn(self, i: int, turn: Term, own: Term | None = None) -> Iterator[tuple[Term, Term]]:
         """Coordinates of a site's event of an iteration. ``own``: its turn in u and n."""
         s = self.g.sites[i]
-        own = self.g.turn(i, var("u"), var("n")) if own is None else own
+        own = self.turn(i, var("u"), var("n")) if own is None else own
         a, b = own.parts.get("n", 0), own.parts.get("u", 0)
         if any(not isinstance(x, str) and x.argument.names() & {"u", "n"} for x in own.parts):
             yield from self._at_tile_end(i, own, turn)
@@ -215,6 +218,33 @@ class Steps:
 
     def after(self, step: Step, k: int) -> list[tuple[Term, Term]]:
         """Coordinates of site k soon after a step of its role."""
+        key = (step.site, step.u, step.n, k)
+        known: list[tuple[Term, Term]] | None = self.memo.get(key)
+        if known is None:
+            known = self.memo[key] = self._after(step, k)
+        return known
+
+    def hop(self, a: Step, b: Step, how: How, kind: tuple[Level, bool]) -> _Needs:
+        """What the kernel says of a hop; None where there is none. ``kind``: whom the path reaches before,
+        and whether the hop has to make accesses visible.
+        """
+        key = (a, b, how, kind)
+        if key not in self.memo:
+            try:
+                self.memo[key] = self.g.hop(a, b, how, *kind)
+            except RejectedError:
+                self.memo[key] = None
+        found: _Needs = self.memo[key]
+        return found
+
+    def turn(self, site: int, u: Term, n: Term) -> Term:
+        key = (site, u, n)
+        known: Term | None = self.memo.get(key)
+        if known is None:
+            known = self.memo[key] = self.g.turn(site, u, n)
+        return known
+
+    def _after(self, step: Step, k: int) -> list[tuple[Term, Term]]:
         x, y = self.g.sites[step.site].position, self.g.sites[k].position
         out: list[tuple[Term, Term]] = []
         if not y.loops:
@@ -245,6 +275,41 @@ def _divided(t: Term, k: int) -> Term | None:
     return Term({z: c // k for z, c in t.parts.items()}, t.const // k)
 
 
+@dataclass(frozen=True, slots=True)
+class _Partial:
+    """A path that may go on. ``covered``: the samples in which it holds, as a mask. ``bridged``: whether it
+    has gone through a proxy fence that counts. ``reach``: whom its last hop reaches.
+    """
+
+    here: Step
+    hops: Hops
+    covered: int
+    bridged: bool
+    reach: Level
+
+
+class _Visited:
+    """The steps that paths have come to, with the samples in which they have."""
+
+    def __init__(self, masks: Masks) -> None:
+        self.masks = masks
+        self.best: dict[tuple[int, Half, bool, Level], list[tuple[int, tuple[int, int]]]] = {}
+
+    def is_news(self, path: _Partial) -> bool:
+        """Whether no path has come to this step, or to one no later, in some sample; notes it if so."""
+        masks, b = self.masks, path.here
+        kept = self.best.setdefault((b.site, b.half, path.bridged, path.reach), [])
+        at = (masks.number(b.u), masks.number(b.n))
+        open_ = path.covered
+        for mask, old in kept:
+            open_ &= ~(mask & masks.no_later(old, at))
+            if not open_:
+                return False
+        if open_:
+            kept.append((path.covered, at))
+        return bool(open_)
+
+
 @dataclass(slots=True)
 class PathSearch:
     """Paths of one obligation, best first."""
@@ -259,53 +324,47 @@ class PathSearch:
 
     def found(self) -> Iterator[Found]:
         """Candidates; a path that covers all samples comes alone."""
-        samples, demand, masks = self.steps.samples, self.goal.demand, self.steps.masks
-        full = (1 << len(samples)) - 1
-        front: list[tuple[Step, Hops, int, bool, Level]] = [
-            (self.goal.start, (), full, not demand.bridge and not self._inits(), Level.THREAD)
-        ]
-        best: dict[tuple[int, Half, bool, Level], list[tuple[int, tuple[int, int]]]] = {}
+        every = (1 << len(self.steps.samples)) - 1
+        bridged = not self.goal.demand.bridge and not self._inits()
+        front = [_Partial(self.goal.start, (), every, bridged, Level.THREAD)]
+        visited = _Visited(self.steps.masks)
         results: list[Found] = []
         for _ in range(ROUNDS):
-            nxt: list[tuple[Step, Hops, int, bool, Level]] = []
-            for here, hops, covered, bridged, reach in front:
-                ready = bridged or not demand.bridge
-                if ready and reach >= demand.level and here.half is not Half.DONE:
-                    for end in self._ends(here):
-                        m = self._covers(here, end, covered)
-                        if m:
-                            whole = (*hops, (_UNDECIDED if end[1] else Same(), end[0]))
-                            if m == full:
-                                it = self.introduced(whole)
-                                yield Found(whole if it is None else None, it, len(samples))
-                                return
-                            results.append(Found(whole, None, m.bit_count()))
-                if self.goal.goal is None and self.goal.half is Half.OUT and hops and self._arrived(here):
-                    if covered == full:
+            longer: list[_Partial] = []
+            for path in front:
+                for hops, covered in self._ended(path):
+                    if covered == every:
                         it = self.introduced(hops)
-                        yield Found(hops if it is None else None, it, len(samples))
+                        yield Found(hops if it is None else None, it, len(self.steps.samples))
                         return
                     results.append(Found(hops, None, covered.bit_count()))
-                for how, b, m, far in self._onward(here, hops, covered, bridged, reach):
-                    fences = Kind.INIT_FENCE if self._inits() else Kind.FENCE
-                    fence = self.g.sites[b.site].op.kind is fences
-                    near = far is Level.THREAD or self.g.policy is Policy.PRACTICAL
-                    now = bridged or (fence and near) or (not hops and self._used(b))
-                    kept = best.setdefault((b.site, b.half, now, far), [])
-                    at = (masks.number(b.u), masks.number(b.n))
-                    open_ = m
-                    for mask, old in kept:  # what a step no later has been come to before is no news
-                        open_ &= ~(mask & masks.no_later(old, at))
-                        if not open_:
-                            break
-                    if not open_:
-                        continue
-                    kept.append((m, at))
-                    nxt.append((b, (*hops, (how, b)), m, now, far))
-            front = nxt[:WIDTH]
+                longer += (x for x in self._longer(path) if visited.is_news(x))
+            front = longer[:WIDTH]
             if not front:
                 break
         yield from self._ranked(results)
+
+    def _ended(self, path: _Partial) -> Iterator[tuple[Hops, int]]:
+        """The path with a last hop to where it has to come, and the samples in which it gets there."""
+        here, hops, demand = path.here, path.hops, self.goal.demand
+        ready = path.bridged or not demand.bridge
+        if ready and path.reach >= demand.level and here.half is not Half.DONE:
+            for end, by_program_order in self._ends(here):
+                covered = self._covers(here, end, path.covered)
+                if covered:
+                    yield (*hops, (_UNDECIDED if by_program_order else Same(), end)), covered
+        if self.goal.goal is None and self.goal.half is Half.OUT and hops and self._arrived(here):
+            yield hops, path.covered
+
+    def _longer(self, path: _Partial) -> Iterator[_Partial]:
+        """The path with one hop more."""
+        here, hops = path.here, path.hops
+        fences = Kind.INIT_FENCE if self._inits() else Kind.FENCE
+        for how, b, covered, reach in self._onward(here, hops, path.covered, path.bridged, path.reach):
+            fence = self.g.sites[b.site].op.kind is fences
+            near = reach is Level.THREAD or self.g.policy is Policy.PRACTICAL
+            bridged = path.bridged or (fence and near) or (not hops and self._used(b))
+            yield _Partial(b, (*hops, (how, b)), covered, bridged, reach)
 
     def _onward(
         self, here: Step, hops: Hops, covered: int, bridged: bool, reach: Level
@@ -370,13 +429,13 @@ class PathSearch:
                 out += [(Step(k, Half.IN, u, n), True) for u, n in self.steps.at_turn(k, goal.turn)]
         return out
 
-    def _covers(self, here: Step, end: tuple[Step, bool], covered: int) -> int:
-        masks, (goal, _) = self.steps.masks, end
+    def _covers(self, here: Step, goal: Step, covered: int) -> int:
+        masks = self.steps.masks
         m = covered & masks.earlier(here, goal)
         turn = self.goal.turn
         if not m or turn is None:
             return m
-        own = self.g.turn(goal.site, goal.u, goal.n)
+        own = self.steps.turn(goal.site, goal.u, goal.n)
         return m & masks.equal(masks.number(own), masks.number(turn))
 
     def _follow(
@@ -394,10 +453,10 @@ class PathSearch:
             return (m, reach) if m else None
         if self.goal.demand.causal and not self.g.hands_on(self.goal.start, a, how):
             return None
-        try:
-            needs, reach = self.g.hop(a, b, how, reach, self._causal(a, b, how, hops))
-        except RejectedError:
+        found = self.steps.hop(a, b, how, (reach, self._causal(a, b, how, hops)))
+        if found is None:
             return None
+        needs, reach = found
         m = masks.holds(needs, m)
         return (m, reach) if m else None
 
@@ -451,11 +510,11 @@ class PathSearch:
             yield Same(), Step(i, Half.OUT, step.u, step.n)
         arrives = half is Half.OUT and op.kind in (Kind.ARRIVE, Kind.EXPECT)
         if arrives or (half is Half.DONE and op.kind is Kind.COPY):
-            turn = g.turn(i, step.u, step.n)
+            turn = self.steps.turn(i, step.u, step.n)
             for k in g.of(op.ring, (Kind.WAIT,)):
                 yield from ((Turn(), Step(k, Half.OUT, u, n)) for u, n in self.steps.at_turn(k, turn))
         if half is Half.IN and op.kind in (Kind.SYNC, Kind.JOIN):
-            turn = g.turn(i, step.u, step.n)
+            turn = self.steps.turn(i, step.u, step.n)
             for k in g.of(op.ring, (Kind.SYNC,)):
                 yield from ((Turn(), Step(k, Half.OUT, u, n)) for u, n in self.steps.at_turn(k, turn))
         if half is Half.DONE and op.kind is Kind.ASYNC:

@@ -15,7 +15,7 @@ from typing import Any
 from syncverify.checker.induction.claims import ANY, KEPT, MOVES, Claim, Form, Header, Lanes
 from syncverify.checker.induction.operations import essence
 from syncverify.checker.induction.program import cleaned
-from syncverify.checker.induction.stepping import NO_CODE, NotReadError, resolve
+from syncverify.checker.induction.stepping import NO_CODE, NotReadError, registers, resolve
 from syncverify.model.events import Ev, Event, LaneSplit, ThreadClass
 from syncverify.symbolic.context import AffineTerm, SymbolicContext, SymbolSplit, UndecidedBranch
 from syncverify.symbolic.inequalities import negated
@@ -144,7 +144,7 @@ def trace(
                 counts.setdefault(x, []).append(inside.pop(x))
             inside[place] = inside.get(place, 0) + 1
         if (place in wanted and place != last) or (place in wanted and event is None):
-            here = Visit(place, back, {k: _plain(space, v) for k, v in agent.live().items()})
+            here = Visit(place, back, {k: _plain(space, v) for k, v in registers(agent).items()})
             visits.append(here)
         here.places.add(place)
         last = place
@@ -475,7 +475,12 @@ def _header(place: int, some: list[tuple[Run, Visit]], tiles: bool, outer: int |
                 only = {r: by[r][0][1].registers.get(slot) for r in rare}
                 found |= {r: Form(int(x), ()) for r, x in only.items() if isinstance(x, int)}
         shapes = {f.shape() for f in found.values() if f is not ANY}
-        if len(shapes) > 1 and any(f is ANY for f in found.values()):
+        known = {f for f in found.values() if f is not ANY}
+        # one number or sums of sizes at some residues, where others have many visits and none, fit few visits
+        few = len(known) == 1 and len(found) > 2 and not any(f.parts for f in known)
+        open_ = any(f is ANY and len(by[r]) > MOST_SEEN // 4 for r, f in found.items())
+        few |= open_ and any(_of_sizes(f) for f in known)
+        if (len(shapes) > 1 or few) and any(f is ANY for f in found.values()):
             found = dict.fromkeys(found, ANY)
         if len(set(found.values())) == 1 and all(_of_sizes(f) for f in found.values()):
             found = dict.fromkeys(found, KEPT)  # runs say little of which of several cases it comes from
@@ -544,9 +549,10 @@ def _spread(some: Sequence[Any], most: int) -> list[Any]:
 
 def _row(run: Run, v: Visit, atoms: list[str], tiles: bool, inner: bool) -> dict[Any, int]:
     row: dict[Any, int] = {} if tiles else {"p": v.p}
+    row |= {a: run.values[a] for a in atoms}  # first: a trip count that is a size stays one behind the loop
     if not tiles and inner and v.trips >= 0:
         row["K"] = v.trips
-    return row | {a: run.values[a] for a in atoms}
+    return row
 
 
 def _together(
@@ -583,7 +589,8 @@ def _numbers(values: Sequence[Any]) -> tuple[list[int], list[int], tuple[tuple[s
 
     A run whose sizes leave one place alone has a number where others have a name: it is left out.
     """
-    if not all(isinstance(x, int | Placed) for x in values):
+    placed = any(isinstance(x, Placed) for x in values)  # others may have a number for each lane
+    if not all(isinstance(x, int | Placed) or (placed and hasattr(x, "lanes")) for x in values):
         return None
     parts = {x.parts for x in values if isinstance(x, Placed)}
     if len(parts) > 1:

@@ -8,9 +8,10 @@ contradict each other, perhaps after splits on the order of tiles.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Any
 
 from syncverify.checker.kernel.accept import always
 from syncverify.checker.kernel.hops import Drained, Graph, Half, How, Program, Step
@@ -79,6 +80,7 @@ class Search:
     fresh: int = 0
     left: int = 0
     hopeless: set[frozenset[Term]] = field(default_factory=set)
+    memo: dict[Hashable, Any] = field(default_factory=dict)  # of steps of its graph
 
     @classmethod
     def of(cls, p: Protocol, rnd: random.Random, many: int, g: Graph) -> Search:
@@ -122,9 +124,9 @@ class Search:
     # ---------------------------------------------------------------- axioms
 
     def close(
-        self, premises: list[Term], done: _Done, extra: Sequence[Term] = ()
+        self, premises: list[Term], done: _Done, extra: Sequence[Term] = (), some: Sequence[Sample] = ()
     ) -> tuple[list[Wrap], list[Term], _Done]:
-        """The axioms of functions that apply to the terms in sight."""
+        """The axioms of functions that apply to the terms in sight. ``some``: samples of the premises."""
         wraps: list[Wrap] = []
         have = set(done)
         now = list(premises)
@@ -135,7 +137,7 @@ class Search:
             for f, args in self._arguments([*now, *extra]).items():
                 ordered = sorted(args, key=repr)
                 if f in self.p.prefix:
-                    self._grows(f, ordered, now, have, wraps)
+                    self._grows(f, _rising(ordered, some), now, have, wraps)
                 self._schemas(f, args, now, have, wraps)
             if len(wraps) == before:
                 break
@@ -151,17 +153,18 @@ class Search:
             out[f] |= set(self.tops)
         return out
 
-    def _grows(self, f: str, args: list[Term], now: list[Term], have: set[object], wraps: list[Wrap]) -> None:
-        for a in args:
-            for b in args:
-                if a == b or (f, a, b) in have:
-                    continue
-                by = shown(now, b - a)
-                if by is None or by[1]:
-                    continue
-                have.add((f, a, b))
-                wraps.append(_monotone(f, a, b, by[0]))
-                now.append(apply(f, b) - apply(f, a))
+    def _grows(
+        self, f: str, pairs: list[tuple[Term, Term]], now: list[Term], have: set[object], wraps: list[Wrap]
+    ) -> None:
+        for a, b in pairs:
+            if (f, a, b) in have:
+                continue
+            by = shown(now, b - a)
+            if by is None or by[1]:
+                continue
+            have.add((f, a, b))
+            wraps.append(_monotone(f, a, b, by[0]))
+            now.append(apply(f, b) - apply(f, a))
 
     def _schemas(
         self, f: str, args: set[Term], now: list[Term], have: set[object], wraps: list[Wrap]
@@ -219,7 +222,7 @@ class Search:
     ) -> Tree:  # fmt: skip
         """A tree for the goal under the premises; NotFoundError where none was found."""
         self.spend()
-        wraps, premises, done = self.close(premises, done)
+        wraps, premises, done = self.close(premises, done, (), some)
         if not some:
             return _wrapped(wraps, self.contradiction(premises, goal, depth, done, pool, hint))
         reason = "no path"
@@ -280,7 +283,7 @@ class Search:
                 extra += exists(self.g.sites[s.site], s.u, s.n)
         elif isinstance(goal, Higher):
             extra += [b - a for a, b in zip(goal.low, goal.high, strict=True)]
-        wraps, premises, done = self.close(premises, done, extra)
+        wraps, premises, done = self.close(premises, done, extra, some)
         return _wrapped(wraps, self._finish(premises, some, goal, what, depth, done, pool))
 
     def _finish(
@@ -464,7 +467,7 @@ class Search:
         pool: frozenset[Named],
     ) -> Iterator[Candidate | Introduction]:
         found: list[tuple[float, bool, Candidate | Introduction]] = []
-        steps = Steps(self.g, [dict(e) for e in some], pool, premises)
+        steps = Steps(self.g, [dict(e) for e in some], pool, premises, memo=self.memo)
         for goal, reverse in ways:
             search = PathSearch(steps, goal)
             for f in search.found():
@@ -563,6 +566,17 @@ class Search:
             return self.solve(premises, some, o.goal, DEEPEST, frozenset(), frozenset(pool))
         except NotFoundError as e:
             raise NotFoundError(f"{o.key}: {e}") from None
+
+
+def _rising(arguments: Sequence[Term], some: Sequence[Sample]) -> list[tuple[Term, Term]]:
+    """Pairs of which the first may be at most the second, as it is in all samples."""
+    columns = {a: [value(a, e) for e in some] for a in arguments}
+    return [
+        (a, b)
+        for a in arguments
+        for b in arguments
+        if a != b and all(x <= y for x, y in zip(columns[a], columns[b], strict=True))
+    ]
 
 
 def _steps(hops: Hops) -> Iterator[Step]:

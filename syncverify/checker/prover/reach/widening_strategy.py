@@ -214,7 +214,7 @@ class BackEdges:
     nodes: dict[int, Asker] = field(default_factory=dict)
     back: dict[Asker, dict[bool, int]] = field(default_factory=dict)  # fewest nodes between
     begun: bool = False  # some loop was, from elsewhere
-    over: bool = False  # and some state since was a case of an earlier one
+    over: bool = False  # and some state since was subsumed by an earlier one
 
     def record(self, graph: ReachabilityGraph, number: int, asker: Asker) -> None:
         """Takes note of a node."""
@@ -228,8 +228,9 @@ class BackEdges:
             child, distance = graph.nodes[child.parent], distance + 1
 
     def enters_loop(self, graph: ReachabilityGraph, node: Node) -> bool:
-        """Whether a loop was just begun, from where it was not before: until some such is a case of an
-        earlier one it is left at once, so that all that moves its beginning is seen before its laps."""
+        """Whether a loop was just begun, from a state from which it was not before. Until an earlier such
+        state subsumes a later one, the loop is left at once: what moves its beginning is seen before laps.
+        """
         before = graph.nodes[node.parent] if node.parent >= 0 else None
         if before is None or before.status is not NodeStatus.WIDENED or before.branch_taken is not False:
             return False

@@ -280,8 +280,8 @@ class NodeProcessing(RingDetection):
     def stop(
         self, state: SymbolicState, point: Point, candidates: list[tuple[ReachedState, Alignment]]
     ) -> bool:
-        """Whether an earlier state covers this one: its registers are a case of that one's, and what fails
-        from here on fails from there too."""
+        """Whether an earlier state covers this one: it subsumes the registers, and what fails from here on
+        fails from there too."""
         rows = list(point.view.rows.values())
         for seen, both in reversed(candidates[-at_most.MOST_COMPARED :]):
             if (
@@ -380,7 +380,7 @@ class NodeProcessing(RingDetection):
         candidates: list[tuple[ReachedState, Alignment]],
         knows: KnowledgeAbstraction | None,
     ) -> bool:
-        """Makes a state whose registers are a case of an earlier one's into one that knows no more than those
+        """Weakens a state whose registers an earlier one subsumes, so that it knows no more than those
         before; whether it was such a state."""
         if not candidates or knows is None or state.widened or not self.space.has_round_robin:
             return False
@@ -555,7 +555,7 @@ class NodeProcessing(RingDetection):
         less: ReachedState | None,
         ahead: bool = False,
     ) -> None:
-        """Replaces the state by one that it and an earlier one are cases of, and which knows no more than
+        """Replaces the state by one that subsumes it and an earlier one, and which knows no more than
         ``less`` but for what is known with other things only. ``ahead``: it is a later one."""
         self.repeats = True
         both = together(seen.view.rows, seen.view.at, view.rows, view.at, self.kinds)

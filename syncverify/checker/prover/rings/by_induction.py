@@ -107,13 +107,13 @@ def leaves(cases: Cases | None) -> Iterator[Any]:
 
 def readings(problem: Problem, policy: Policy = Policy.PRACTICAL) -> list[Cases]:
     """What is read of each system of every launch. NotReadError with the reason where it is no protocol."""
-    space = SymbolicContext()
+    space = SymbolicContext(may_havoc=False)
     known: dict[tuple[tuple[str, int], ...], Numbered | None] = {}
 
     def numbered(values: Mapping[str, int]) -> Numbered | None:
         key = tuple(sorted(values.items()))
         if key not in known:
-            other = SymbolicContext()
+            other = SymbolicContext(may_havoc=False)
             found = starts(problem, other, values)
             known[key] = (other, *found[0]) if len(found) == 1 else None
         return known[key]

@@ -94,6 +94,7 @@ class Plan:
         self.holds = holds
         self.contents = contents
         self.any_data = any_data
+        self.renews = True  # turns of loops may read sizes again
         self.apart = apart
         self.dependent = dependent
         self.inputs = inputs
@@ -104,27 +105,10 @@ class Plan:
         #: accesses without a space, and whether they may reach shared memory
         self._generic: dict[int, bool] = {}
         self._decode()
-        some = apart and any(map(adds_one, self.body))
-        counts = counting(self.flow, self._generic, self.origins) if some else frozenset()
-        #: what the kernel's blocks hand over through global memory; None: its accesses have no events
-        self.handing = hand_over(self.flow, self._generic, apart, numbers, counts)
-        if any_data and self.handing is not None and self._only_counts(self.handing):
-            self.handing = None
-        if followed and self.exchanges is not None:
-            self.handing = self.exchanges
-        #: a flag for other kernels: where it is released after bulk copies
-        self.unseen = released_unseen(self.flow) if self.handing is None else None
-        #: atomics that hand out numbers of a counter
-        self.takes = counts if self.handing is None else frozenset()
-        whence = {k: self.origins.of(self.body[k].operands[1]) for k in sorted(self.takes)}
-        #: of each take the first one at the same counter
-        self.counter = {k: next(j for j in whence if whence[j] == whence[k]) for k in whence}
+        self._exchanges_of_blocks(followed=followed)
         self._loads_of_what_nobody_writes(words)
         self._global_accesses()
-        for block in self.flow.endless():
-            lines = range(self.flow.blocks[block].lo, self.flow.blocks[block].hi)
-            if not self.decoded.keys() & set(lines):
-                self.decoded[lines[0]] = Unsupported("a loop that no path leads out of")
+        self._loops_without_an_end()
         self.decoded = dict(sorted(self.decoded.items()))
         loads = [k for k, e in self.decoded.items() if _reads_shared(e, self.body[k])]
         self.uses = unarrived_loads(self.flow, loads)
@@ -154,6 +138,31 @@ class Plan:
                 found = _stop(i)
             if found is not None:
                 self.decoded[k] = found
+
+    def _exchanges_of_blocks(self, *, followed: bool) -> None:
+        """What the kernel's blocks tell each other through global memory: hand-overs, flags, counters."""
+        some = self.apart and any(map(adds_one, self.body))
+        counts = counting(self.flow, self._generic, self.origins) if some else frozenset()
+        #: what the kernel's blocks hand over through global memory; None: its accesses have no events
+        self.handing = hand_over(self.flow, self._generic, self.apart, self.numbers, counts)
+        if self.any_data and self.handing is not None and self._only_counts(self.handing):
+            self.handing = None
+        if followed and self.exchanges is not None:
+            self.handing = self.exchanges
+        #: a flag for other kernels: where it is released after bulk copies
+        self.unseen = released_unseen(self.flow) if self.handing is None else None
+        #: atomics that hand out numbers of a counter
+        self.takes = counts if self.handing is None else frozenset()
+        whence = {k: self.origins.of(self.body[k].operands[1]) for k in sorted(self.takes)}
+        #: of each take the first one at the same counter
+        self.counter = {k: next(j for j in whence if whence[j] == whence[k]) for k in whence}
+
+    def _loops_without_an_end(self) -> None:
+        """Loops that no path leads out of, and in which there are no events."""
+        for block in self.flow.endless():
+            lines = range(self.flow.blocks[block].lo, self.flow.blocks[block].hi)
+            if not self.decoded.keys() & set(lines):
+                self.decoded[lines[0]] = Unsupported("a loop that no path leads out of")
 
     def _loads_of_what_nobody_writes(self, words: bool) -> None:
         """Loads whose values no thread of the kernel changes, and those of them that may be sizes."""
@@ -437,6 +446,8 @@ class Plan:
     @cached_property
     def renewals(self) -> dict[int, HavocLoop]:
         """By header, the loops whose turns read sizes again."""
+        if not self.renews:
+            return {}
         held = frozenset(self.slots)
         found = havoc_loops(self.flow, self.slice, self.constants, held, self.lengths.chosen)
         return {x.header: replace(x, deal=self._round_robin(x)) for x in found}

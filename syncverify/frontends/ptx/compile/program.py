@@ -95,14 +95,29 @@ class Program(Plan):
         made._write(self.slice.steering or self.slice, sized=True)
         return made
 
+    @cached_property
+    def read_once(self) -> Program:
+        """The same without sizes that turns of loops read again: registers keep what the code leaves in them,
+        as induction over turns needs it.
+        """
+        if not self.renewals:
+            return self
+        made = self._havocked()
+        made.renews = False
+        return self._made(made, self.slice)
+
     def along(self, stops: frozenset[int]) -> Program:
         """The same for agents that do not come to some blocks; one that does splits into one part."""
         made = self._alongs.get(stops)
         if made is None:
             made = self._alongs[stops] = self._havocked()
-            needed = made._without(stops)
-            made._write(needed, self.sized, self)
+            self._made(made, made._without(stops))
         return made
+
+    def _made(self, other: Program, needed: Slice) -> Program:
+        """Another program of the function, with what it needs compiled."""
+        other._write(needed, self.sized, self)
+        return other
 
     @cached_property
     def _alongs(self) -> dict[frozenset[int], Program]:
@@ -111,7 +126,8 @@ class Program(Plan):
     def _havocked(self) -> Program:
         made = copy(self)
         for name in ("bits", "renewals", "stale", "_live", "_live_in_turns", "_kept", "_live_memo",
-                     "_shown_memo", "predicates", "steady", "hesitant", "lengths", "_alongs"):  # fmt: skip
+                     "_shown_memo", "names", "predicates", "steady", "hesitant", "lengths",
+                     "_alongs"):  # fmt: skip
             made.__dict__.pop(name, None)
         return made
 
@@ -171,6 +187,11 @@ class Program(Plan):
     @cached_property
     def _shown_memo(self) -> dict[int, tuple[tuple[int, int, int], ...]]:
         return {}
+
+    @cached_property
+    def names(self) -> dict[int, str]:
+        """Registers and constants by slot."""
+        return {s: name for name, s in self.slots.items()}
 
     @cached_property
     def predicates(self) -> frozenset[int]:

@@ -18,7 +18,7 @@ _SEMANTICS = {
     "sc": Flag.ACQUIRE | Flag.RELEASE | Flag.SC,
 }
 _LEVELS = {"cta": Scope.CTA, "gl": Scope.GPU, "sys": Scope.SYS}
-#: A ``.shared::cluster`` fence covers the CTA's own shared memory, not conversely (rulebook K20).
+#: A ``.shared::cluster`` fence covers the CTA's own shared memory, not conversely (docs/model.md K20).
 _SPACES = {
     (): Space.ALL,
     ("global",): Space.GLOBAL,

@@ -32,7 +32,7 @@ from syncverify.frontends.ptx.exec.register_rows import exposed, lanes_apart, re
 from syncverify.frontends.ptx.values.length_choices import CHOICES
 from syncverify.frontends.ptx.values.register_values import INTS, PerLane, Unknown
 from syncverify.frontends.ptx.values.symbolic_words import SymbolicWord
-from syncverify.model.events import Ev, Event, LaneSplit, Undefined
+from syncverify.model.events import LANES_APART, Ev, Event, LaneSplit, Undefined
 from syncverify.symbolic.context import AffineTerm, NeedsDecision, NotConcrete
 from syncverify.symbolic.loop_havoc import ITERATION
 
@@ -40,8 +40,6 @@ from syncverify.symbolic.loop_havoc import ITERATION
 MAX_JUMPS = 2_000_000
 #: Slots from here on are places in memories: which memory, address, size.
 _KEPT = 1 << 60
-#: With a slot: how far lanes are apart.
-_LANES = "lanes"
 #: Words that nobody names are taken not to be 0 where something is divided by them.
 BY_WORD = "what decides was divided by 0"
 SIZED_JUMPS = 20_000  # where a size has no number, and a loop need not end
@@ -262,7 +260,7 @@ class PtxAgent:
             value = r[slot]
             apart = lanes_apart(value) if value.__class__ is PerLane else None
             if apart is not None:
-                found[slot], found[_LANES, slot] = value.lanes[0].term, apart
+                found[slot], found[LANES_APART, slot] = value.lanes[0].term, apart
                 continue
             found[slot] = (value ^ half) - half if value.__class__ is int else exposed(value, bits)
         if self.program.sized:
@@ -273,6 +271,12 @@ class PtxAgent:
             for a, n, value in memory.numbers():
                 found[_KEPT | i << 48 | a << 8 | n] = exposed(value, 8 * n)
         return found
+
+    def name(self, slot: Any) -> Any:
+        """What a slot is called in every program of the function: by its register, if it holds one."""
+        if slot.__class__ is tuple:
+            return (slot[0], self.program.names.get(slot[1], slot[1]))
+        return self.program.names.get(slot, slot)
 
     def put(self, slot: Any, value: Any) -> None:
         """Replaces a slot."""

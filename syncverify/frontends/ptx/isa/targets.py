@@ -23,7 +23,7 @@ _SUFFIXED = {"90a": (8, 0), "100f": (8, 8), "101f": (8, 8), "120f": (8, 8)}
 _RENAMED = {101: 110}
 #: The memory model and threads that go on by themselves: PTX ISA, memory consistency model (scope).
 _FIRST_WITH_RULES = 70
-#: Where cp.async before a wgmma or another asynchronous reader is no mere warning: rulebook K6.
+#: Where cp.async before a wgmma or another asynchronous reader is no mere warning: docs/model.md K6.
 _STRICT_COPIES = range(100, 120)
 
 

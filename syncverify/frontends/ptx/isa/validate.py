@@ -117,7 +117,7 @@ def _elsewhere(i: Instr, spaces: Mapping[str, str]) -> str | None:
     for op in i.operands:
         if isinstance(op, Mem) and isinstance(op.base, Sym):
             lies = spaces.get(op.base.name)
-            if lies is not None and lies != named and (named is not None or lies == "param"):
+            if lies is not None and lies != named and (named is not None or lies in ("const", "param")):
                 what = f"the state space {named}" if named is not None else "no state space"
                 return f"{i.name}: {op.base.name} is in the state space {lies}, the instruction names {what}"
     return None

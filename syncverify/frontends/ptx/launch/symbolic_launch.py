@@ -112,9 +112,12 @@ def open_systems(
     that have one answer for all agents (``Tables.asked``). ``apart``: each class has code of
     its own. ``alone``: clusters of a block group each by itself."""
     elected = list(elected)
-    reachable = ReachabilityCache(program)
+    every = program
+    caches: dict[int, ReachabilityCache] = {}
 
     def systems(sizes: Mapping[str, Any], space: SymbolicContext) -> list[PtxSystem]:
+        program = every if space.may_havoc else every.read_once
+        reachable = caches.setdefault(id(program), ReachabilityCache(program))
         space.exact_words = program.any_data
 
         def value(e: Any) -> Any:

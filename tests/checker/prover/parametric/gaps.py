@@ -14,9 +14,11 @@ SLOW = {
 
 #: Those that take seconds, and of which others of the family, or other tests, say the same.
 SELDOM = {
+    "eight_bit_counter.bad",  # four_bit_counter_of_tiles.bad
     "flat_against_nested.good",  # test_flat.py
     "long_first_tile.bad",  # reach/test_asks_last.py
     "loop_bound_of_a_thousand.bad",  # release_missing_at_step_1000.bad
+    "negative_sizes_multiply.good",  # its bad twin, and the other products
     "size_1000_before_the_loop.bad",  # the same
     "three_nested_loops.bad",  # three_nested_loops_reset.bad
 }

@@ -106,6 +106,7 @@ def test_turns_that_are_dealt_out_are_proved(stages: int) -> None:
     assert len(found.graphs) == stages + 1  # more than a lap, and each other number of steps
 
 
+@pytest.mark.slow
 def test_there_are_few_states_for_each_place() -> None:
     nodes = {n: right(n).stats["nodes"] for n in (2, 4)}
     with without_rotations():

@@ -62,7 +62,7 @@ def report(folder: Path, bits: int, first: str = BAR, second: str = BAR, more: i
 
 
 @pytest.mark.parametrize("bits", [32, 64])
-def test_a_reversed_loop_is_proved(tmp_path: Path, bits: int):
+def test_a_reversed_loop_is_proved(tmp_path: Path, bits: int) -> None:
     found = report(tmp_path, bits)
     assert (found.verdict, found.scope.values.get("params.0")) == (Verdict.PROVED, None)
 
@@ -70,11 +70,11 @@ def test_a_reversed_loop_is_proved(tmp_path: Path, bits: int):
 @pytest.mark.parametrize(("first", "second", "turns"), [("", BAR, None), (BAR, "", 2)])
 def test_a_race_in_it_is_refuted_at_its_smallest_size(
     tmp_path: Path, first: str, second: str, turns: int | None
-):
+) -> None:
     found = report(tmp_path, 64, first, second)
     assert (found.verdict, found.scope.values.get("params.0")) == (Verdict.REFUTED, turns)
 
 
 @pytest.mark.slow
-def test_one_that_steps_over_its_end_is_not_proved(tmp_path: Path):
+def test_one_that_steps_over_its_end_is_not_proved(tmp_path: Path) -> None:
     assert report(tmp_path, 64, more=512).verdict is not Verdict.PROVED

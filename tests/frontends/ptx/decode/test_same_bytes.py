@@ -44,12 +44,12 @@ def report(folder: Path, value: str, store: str = "st.shared.u32 [%r5], %r6;") -
         ("%r1", Verdict.REFUTED),  # each its own number
     ],
 )
-def test_known_values_decide(tmp_path: Path, stored: str, verdict: Verdict):
+def test_known_values_decide(tmp_path: Path, stored: str, verdict: Verdict) -> None:
     found = report(tmp_path, "", f"st.shared.u32 [%r5], {stored};")
     assert (found.verdict, found.assumptions) == (verdict, ())
 
 
-def test_values_that_only_stores_use_are_computed(tmp_path: Path):
+def test_values_that_only_stores_use_are_computed(tmp_path: Path) -> None:
     assert report(
         tmp_path, "xor.b32 %r6, %r1, 1; add.u32 %r7, %r6, %r1;", "st.shared.u32 [%r5], %r7;"
     ).verdict is (
@@ -59,7 +59,7 @@ def test_values_that_only_stores_use_are_computed(tmp_path: Path):
     assert found.verdict is Verdict.REFUTED
 
 
-def test_warps_that_store_different_values(tmp_path: Path):
+def test_warps_that_store_different_values(tmp_path: Path) -> None:
     file = tmp_path / "k.ptx"
     text = KERNEL.replace("32, 1", "64, 1").format(
         value="shr.u32 %r6, %r1, 5;", store="st.shared.u32 [%r4], %r6;"
@@ -78,17 +78,17 @@ def test_warps_that_store_different_values(tmp_path: Path):
         ("ld.volatile.shared.u32 %r6, [%r4+512];", Verdict.UNKNOWN),
     ],
 )
-def test_data_is_equal_where_it_comes_from_one_place(tmp_path: Path, value: str, verdict: Verdict):
+def test_data_is_equal_where_it_comes_from_one_place(tmp_path: Path, value: str, verdict: Verdict) -> None:
     found = report(tmp_path, value)
     assert (found.verdict, found.assumptions) == (verdict, ())
 
 
-def test_lanes_with_bytes_of_their_own_need_no_assumption(tmp_path: Path):
+def test_lanes_with_bytes_of_their_own_need_no_assumption(tmp_path: Path) -> None:
     found = report(tmp_path, "shl.b32 %r7, %r1, 2; add.u32 %r7, %r4, %r7;", "st.shared.u32 [%r7], %r8;")
     assert (found.verdict, found.assumptions) == (Verdict.PROVED, ())
 
 
-def test_stores_that_overlap_in_part_differ(tmp_path: Path):
+def test_stores_that_overlap_in_part_differ(tmp_path: Path) -> None:
     found = report(tmp_path, "add.u32 %r7, %r4, %r1; shl.b32 %r7, %r7, 1;", "st.shared.u32 [%r7], %r2;")
     assert found.verdict is Verdict.REFUTED
 
@@ -138,12 +138,12 @@ def sized(folder: Path, value: str) -> tuple[Verdict, int | None]:
     return found.verdict, found.scope.values.get("params.0")
 
 
-def test_sizes_are_judged_by_what_their_own_launch_stores(tmp_path: Path):
+def test_sizes_are_judged_by_what_their_own_launch_stores(tmp_path: Path) -> None:
     # from its fourth turn on each warp stores its number
     assert sized(tmp_path, "%r4") == (Verdict.REFUTED, 4)
 
 
-def test_launches_may_store_different_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_launches_may_store_different_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert sized(tmp_path, "%r7")[0] is not Verdict.REFUTED
     nothing = ParametricResult(Verdict.UNKNOWN, reason="not looked at")
     monkeypatch.setattr("syncverify.driver.prover.prover", lambda _: lambda *_: nothing)
@@ -184,13 +184,13 @@ ret;
         ("mov.u32 %r6, %r2;", Verdict.REFUTED),  # each warp its own
     ],
 )
-def test_warps_that_store_one_matrix(tmp_path: Path, value: str, verdict: Verdict):
+def test_warps_that_store_one_matrix(tmp_path: Path, value: str, verdict: Verdict) -> None:
     (tmp_path / "k.ptx").write_text(MATRIX.format(value=value, rest=""))
     (found,) = check_file(str(tmp_path / "k.ptx"))
     assert (found.verdict, found.assumptions) == (verdict, ()), found.diagnostics
 
 
-def test_a_matrix_read_before_the_other_warp_stored_it(tmp_path: Path):
+def test_a_matrix_read_before_the_other_warp_stored_it(tmp_path: Path) -> None:
     value, read = "ld.global.u32 %r6, [%rd1];", "ld.shared.u32 %r8, [%r4+124];"
     for barrier, verdict in (("", Verdict.REFUTED), ("bar.sync 0;", Verdict.PROVED)):
         (tmp_path / "k.ptx").write_text(MATRIX.format(value=value, rest=barrier + read))
@@ -249,7 +249,7 @@ TO_BLOCK_0 = "mapa.shared::cluster.u32 %r4, %r4, 0;"
 )
 def test_blocks_may_store_different_values(
     tmp_path: Path, value: str, store: str, cluster: int, verdict: Verdict
-):
+) -> None:
     (tmp_path / "k.ptx").write_text(BLOCKS.format(value=value, store=store))
     facts = f'[kernel."*"]\nblock = [64, 1, 1]\ncluster = [{cluster}, 1, 1]\ngrid = [4, 1, 1]\n'
     (tmp_path / "k.toml").write_text(facts + '[kernel."*".params]\n0 = {u32 = 7}\n')

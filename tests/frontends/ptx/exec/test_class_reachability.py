@@ -84,9 +84,12 @@ def test_lanes_that_only_count_ask_nothing(tmp_path: Path) -> None:
     assert report.stats["nodes"] < MOST_NODES
 
 
-@pytest.mark.parametrize("turn", [1, 3, 60])
-def test_what_such_lanes_do_in_a_late_tile_is_found(tmp_path: Path, turn: int) -> None:
-    # a look at the class alone does not go as far as the sixtieth tile
+@pytest.mark.parametrize(("turn", "turns"), [(1, 16), (3, 1), pytest.param(60, 16, marks=pytest.mark.slow)])
+def test_what_such_lanes_do_in_a_late_tile_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, turn: int, turns: int
+) -> None:
+    # a look at the class alone goes through so many tiles: not as far as the sixtieth, or the third
+    monkeypatch.setattr(class_reachability, "TURNS", turns)
     assert check(tmp_path, text(FROM.replace("TURN", str(turn)))).verdict is not Verdict.PROVED
 
 
@@ -167,9 +170,16 @@ def test_a_look_does_not_hold_where_less_is_known() -> None:
     assert looked.ways(0, sized(1, 9)) is not first
 
 
-@pytest.mark.parametrize("events", [pytest.param(1, marks=pytest.mark.slow), 20])
+@pytest.mark.parametrize(
+    ("shared", "events"),
+    [
+        pytest.param(True, 1, marks=pytest.mark.slow),
+        pytest.param(True, 20, marks=pytest.mark.slow),
+        (False, 20),
+    ],
+)
 def test_a_single_lane_keeps_all_that_is_ahead_of_where_the_look_ends(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, events: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shared: bool, events: int
 ) -> None:
     monkeypatch.setattr(class_reachability, "NOTHING_NEW", events)
     found: list[tuple[set[int], set[int]]] = []
@@ -181,6 +191,6 @@ def test_a_single_lane_keeps_all_that_is_ahead_of_where_the_look_ends(
         return labels
 
     monkeypatch.setattr(class_reachability, "_labels", noted)
-    report = check(tmp_path, text(""))
+    report = check(tmp_path, text("")) if shared else check_sums(tmp_path, in_turn(), threads=96)
     assert (report.verdict, report.scope.kind) == (Verdict.PROVED, ScopeKind.ALL)
     assert any(left for _, left in found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -38,7 +39,7 @@ def kinds(found: PtxFacts, index: int) -> list[tuple[int, int, str, object]]:
     return [(x.offset, x.size, x.kind, x.name or x.value) for x in found.params[index]]
 
 
-def test_a_struct_by_value_is_laid_out_as_in_c():
+def test_a_struct_by_value_is_laid_out_as_in_c() -> None:
     found = facts('params.0 = [{ptr = "T"}, {i8 = 1}, {i32 = -2}, [{i8 = 3}, {i64 = "C"}], {i16 = 5}]')
     assert kinds(found, 0) == [
         (0, 8, "ptr", "T"),
@@ -50,52 +51,52 @@ def test_a_struct_by_value_is_laid_out_as_in_c():
     ]
 
 
-def test_arrays_inside_structs():
+def test_arrays_inside_structs() -> None:
     found = facts('params.0 = [{ptr = "T"}, {i64 = [1, "C"]}, {i32 = [4, 5, 6, 7]}]')
     assert [x.offset for x in found.params[0]] == [0, 8, 16, 24, 28, 32, 36]
 
 
-def test_fields_with_places_leave_the_others_open():
+def test_fields_with_places_leave_the_others_open() -> None:
     found = facts('params.0 = [{i32 = 7, at = 12}, {i32 = 8}, {bytes = "00ff", at = 38}]')
     assert kinds(found, 0) == [(12, 4, "i32", 7), (16, 4, "i32", 8), (38, 2, "bytes", b"\0\xff")]
 
 
-def test_bare_values_have_the_type_of_the_parameter():
+def test_bare_values_have_the_type_of_the_parameter() -> None:
     found = facts('params = {2 = 64, 4 = 1.5, 5 = "N * 2"}')
     assert kinds(found, 2) == [(0, 4, "u32", 64)]
     assert kinds(found, 4) == [(0, 4, "f32", 0x3FC00000)]
     assert kinds(found, 5)[0][2] == "u64"
 
 
-def test_parameters_by_name():
+def test_parameters_by_name() -> None:
     assert kinds(facts("params.n = 3"), 2) == [(0, 4, "u32", 3)]
 
 
-def test_a_null_pointer():
+def test_a_null_pointer() -> None:
     assert facts("params.1 = {ptr = 0}").leaf(1, 0, 8) == Leaf(0, 8, "ptr", 0)
 
 
-def test_pointers_are_aligned_to_16_unless_given():
+def test_pointers_are_aligned_to_16_unless_given() -> None:
     assert facts('params.1 = {ptr = "A"}').leaf(1, 0, 8).align == 16
     assert facts('params.1 = {ptr = "A", align = 128}').leaf(1, 0, 8).align == 128
 
 
-def test_tensor_maps():
+def test_tensor_maps() -> None:
     found = facts('params.3 = {tensormap = "A", dtype = "bf16", box = [64, 128], swizzle = "128B"}')
     assert found.leaf(3, 0, 128).map == MapFacts("A", (64, 128), 2, 128, 16384)
 
 
-def test_a_tensor_map_behind_a_pointer_and_by_bytes_alone():
+def test_a_tensor_map_behind_a_pointer_and_by_bytes_alone() -> None:
     found = facts('params.1 = {ptr = "D", bytes = 4096}')
     assert found.leaf(1, 0, 8).map == MapFacts("D", None, None, 0, 4096)
 
 
-def test_bfloat16_rounds_to_nearest_even():
+def test_bfloat16_rounds_to_nearest_even() -> None:
     found = facts("params.0 = [{bf16 = [1.0, 1.00390625, 1.01171875], at = 0}]")
     assert [x.value for x in found.params[0]] == [0x3F80, 0x3F80, 0x3F82]
 
 
-def test_what_is_left_out_has_a_name_by_its_place():
+def test_what_is_left_out_has_a_name_by_its_place() -> None:
     found = facts("")
     assert found.leaf(2, 0, 4).value == Var("param2")
     assert found.leaf(0, 8, 8).name == "param0[8:16]"
@@ -109,7 +110,7 @@ LOADS = (
 )
 
 
-def test_loads_of_the_kernel_name_the_open_places():
+def test_loads_of_the_kernel_name_the_open_places() -> None:
     found = facts("", body=LOADS)
     assert found.leaf(0, 8, 8).name == "param0[8]"
     assert [found.leaf(0, at, 4).name for at in (16, 20)] == ["param0[16]", "param0[20]"]
@@ -120,17 +121,17 @@ def value(leaf: Leaf, **sizes: int) -> int:
     return leaf.value if isinstance(leaf.value, int) else evaluate(leaf.value, sizes)
 
 
-def test_a_part_of_an_open_place_is_computed_from_it():
+def test_a_part_of_an_open_place_is_computed_from_it() -> None:
     half = facts("", body=LOADS).leaf(0, 12, 4)
     assert evaluate(half.value, {"param0[8]": 0x1_2345_6789}) == 1
 
 
-def test_open_places_make_up_a_wider_load():
+def test_open_places_make_up_a_wider_load() -> None:
     both = facts("", body=LOADS).leaf(0, 16, 8)
     assert evaluate(both.value, {"param0[16]": 7, "param0[20]": 1}) == 7 + (1 << 32)
 
 
-def test_loads_across_given_fields():
+def test_loads_across_given_fields() -> None:
     found = facts('params.0 = [{i32 = -1, at = 0}, {i32 = 2}, {i64 = "C"}, {bytes = "0102030405060708"}]')
     assert found.leaf(0, 0, 8) == Leaf(0, 8, "u64", 0x2_FFFF_FFFF)
     assert found.leaf(0, 17, 2).value == 0x0302
@@ -138,30 +139,30 @@ def test_loads_across_given_fields():
     assert value(found.leaf(0, 4, 8), C=5) == 2 + (5 << 32)
 
 
-def test_a_load_beyond_a_given_field_keeps_the_rest_open():
+def test_a_load_beyond_a_given_field_keeps_the_rest_open() -> None:
     found = facts("params.0 = [{i32 = 9, at = 0}]")
     joined = found.leaf(0, 0, 8).value
     assert isinstance(joined, Expr)
     assert evaluate(joined, {"param0[4:8]": 3}) == 9 + (3 << 32)
 
 
-def test_part_of_a_pointer_is_a_symbol():
+def test_part_of_a_pointer_is_a_symbol() -> None:
     assert facts('params.1 = {ptr = "A"}').leaf(1, 0, 4).name == "param1[0:4]"
 
 
-def test_directives_give_block_and_cluster():
+def test_directives_give_block_and_cluster() -> None:
     found = facts("", bounds=".reqntid 64, 2 .reqnctapercluster 2")
     assert (found.block, found.cluster) == ((64, 2, 1), (2, 1, 1))
     assert facts("", bounds=".maxntid 256").block == (256, 1, 1)
 
 
-def test_without_directives_block_and_cluster_are_not_known():
+def test_without_directives_block_and_cluster_are_not_known() -> None:
     found = facts("", bounds="")
     assert (found.block, found.cluster) == (None, None)
     assert facts("block = [32]\ncluster = [2]", bounds="").cluster == (2, 1, 1)
 
 
-def test_a_grid_of_numbers_expressions_or_nothing():
+def test_a_grid_of_numbers_expressions_or_nothing() -> None:
     assert facts('grid = ["cdiv(M, 128)", 2]').grid == (parse_expr("cdiv(M, 128)"), 2, 1)
     assert facts("").grid == (Var("grid.x"), Var("grid.y"), Var("grid.z"))
 
@@ -176,7 +177,7 @@ params.2 = {i32 = "R + 1"}
 """
 
 
-def test_symbols_have_the_ranges_of_their_types():
+def test_symbols_have_the_ranges_of_their_types() -> None:
     symbols = facts(SIZED, body="ld.param.u64 %rd1, [any];").symbols()
     assert symbols == {
         "G": (1, 2**31 - 1),
@@ -186,7 +187,7 @@ def test_symbols_have_the_ranges_of_their_types():
     }
 
 
-def test_constraints_are_ranges_clusters_and_assumptions():
+def test_constraints_are_ranges_clusters_and_assumptions() -> Any:
     constraints = facts(SIZED).constraints()
 
     def hold(**sizes: int) -> bool:
@@ -198,7 +199,7 @@ def test_constraints_are_ranges_clusters_and_assumptions():
     assert not hold(G=2, C=256, R=2**31 - 1)  # R + 1 is an i32
 
 
-def test_numbers_for_symbols():
+def test_numbers_for_symbols() -> None:
     bound = facts(SIZED).bind({"G": 4, "C": 256, "R": 3})
     assert (bound.grid, bound.dynamic_smem) == ((4, 1, 1), 4352)
     assert [x.value for x in bound.params[0][1:]] == [3, 256, 256, 1]
@@ -206,12 +207,12 @@ def test_numbers_for_symbols():
     assert not bound.assume
 
 
-def test_numbers_for_open_places():
+def test_numbers_for_open_places() -> None:
     bound = facts("", body=LOADS + "ld.param.u32 %r3, [n];").bind({"param0[8]": 5, "param2": 6})
     assert (bound.leaf(0, 8, 8).value, bound.leaf(2, 0, 4).value) == (5, 6)
 
 
-def test_some_numbers_leave_the_other_symbols():
+def test_some_numbers_leave_the_other_symbols() -> None:
     bound = facts(SIZED).bind({"C": 256})
     assert set(bound.symbols()) == {"G", "R"}
 
@@ -225,7 +226,7 @@ def test_some_numbers_leave_the_other_symbols():
         ({"R": 2**31 - 1}, "breaks"),
     ],
 )
-def test_numbers_that_cannot_be(values: dict[str, int], match: str):
+def test_numbers_that_cannot_be(values: dict[str, int], match: str) -> None:
     with pytest.raises(InputError, match=match):
         facts(SIZED).bind(values)
 
@@ -281,24 +282,24 @@ def test_numbers_that_cannot_be(values: dict[str, int], match: str):
         ("params.4 = 'x'", "give a number"),
     ],
 )
-def test_wrong_facts(toml: str, match: str):
+def test_wrong_facts(toml: str, match: str) -> None:
     wrong(toml, match)
 
 
-def test_maxntid_bounds_the_block():
+def test_maxntid_bounds_the_block() -> None:
     wrong("block = [256]", ".maxntid 128, 1, 1", bounds=".maxntid 128, 1, 1")
     assert facts("block = [64]", bounds=".maxntid 128").block == (64, 1, 1)
 
 
-def test_a_cluster_other_than_the_kernel_s():
+def test_a_cluster_other_than_the_kernel_s() -> None:
     wrong("cluster = [4]", ".reqnctapercluster 2, 1, 1", bounds=".reqnctapercluster 2, 1, 1")
 
 
-def test_more_registers_than_the_kernel_has():
+def test_more_registers_than_the_kernel_has() -> None:
     wrong("registers = 200", "at most 168", bounds=".maxnreg 168")
 
 
-def test_a_table_may_have_the_name_without_its_mangling():
+def test_a_table_may_have_the_name_without_its_mangling() -> None:
     (entry,) = parse(".version 8.0\n.target sm_90a\n.entry _Z4ringPfi(.param .u64 p) { ret; }").entries
     tables = {
         "*": {"grid": 1, "registers": 24, "block": [32]},
@@ -310,7 +311,7 @@ def test_a_table_may_have_the_name_without_its_mangling():
     assert found.leaf(0, 0, 8).name == "A"
 
 
-def test_one_file_serves_every_kind_of_input(tmp_path: Path):
+def test_one_file_serves_every_kind_of_input(tmp_path: Path) -> None:
     path = tmp_path / "k.toml"
     path.write_text('[kernel."*"]\ngrid = [4]\n[kernel.k.params]\n0 = {i32 = "N"}\n')
     (entry,) = parse(".version 8.0\n.target sm_90a\n.entry k(.param .u32 n) .reqntid 32 { ret; }").entries
@@ -330,17 +331,17 @@ def test_one_file_serves_every_kind_of_input(tmp_path: Path):
         ("grid.x + param1[8] + param1[8:12]", {"grid.x": 1, "param1[8]": 2, "param1[8:12]": 3}, 6),
     ],
 )
-def test_expressions_of_launch_files(text: str, sizes: dict[str, int], expected: int):
+def test_expressions_of_launch_files(text: str, sizes: dict[str, int], expected: int) -> None:
     assert evaluate(parse_expr(text), sizes) == expected
 
 
 @pytest.mark.parametrize(
     "text", ["", "a b", "[1]", "a.b.c", "x[y]", "1.5", "'s'", "(" * 500, "a" * 2000, "lambda: 1"]
 )
-def test_what_is_no_expression(text: str):
+def test_what_is_no_expression(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         parse_expr(text)
 
 
-def test_a_constant_expression_is_its_value():
+def test_a_constant_expression_is_its_value() -> None:
     assert parse_expr("-5") == Int(-5)

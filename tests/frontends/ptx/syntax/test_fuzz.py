@@ -18,7 +18,7 @@ SOURCES = sorted((Path(__file__).parent / "sources").glob("*.ptx"))
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda p: p.stem)
-def test_mutants(path: Path):
+def test_mutants(path: Path) -> None:
     data = path.read_bytes()
     with fuzz_ptx.time_limit(20):
         outcomes = [fuzz_ptx.read(fuzz_ptx.mutant(data, seed), path.name) for seed in range(100)]
@@ -26,7 +26,7 @@ def test_mutants(path: Path):
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda p: p.stem)
-def test_every_prefix(path: Path):
+def test_every_prefix(path: Path) -> None:
     text = path.read_text()
     rng = random.Random(1)
     with fuzz_ptx.time_limit(20):
@@ -38,7 +38,7 @@ CORPUS = sorted((Path(__file__).parents[4] / "corpus" / "ptx").glob("*.good.ptx"
 
 
 @pytest.mark.parametrize("path", CORPUS[::4], ids=lambda p: p.name)
-def test_mutants_have_a_verdict_or_an_error(path: Path, tmp_path: Path):
+def test_mutants_have_a_verdict_or_an_error(path: Path, tmp_path: Path) -> None:
     data = path.read_bytes()
     for seed in range(10):
         damaged = fuzz_ptx.mutant(data, seed)
@@ -77,12 +77,12 @@ HEAD = ".version 8.4\n.target sm_90a\n"
     ],
     ids=lambda t: t[:30],
 )
-def test_hostile_texts_end_soon(text: str):
+def test_hostile_texts_end_soon(text: str) -> None:
     with fuzz_ptx.time_limit(5), pytest.raises(InputError):
         parse(HEAD + text)
 
 
-def test_an_instruction_without_operands_is_not_known(tmp_path: Path):
+def test_an_instruction_without_operands_is_not_known(tmp_path: Path) -> None:
     (path,) = [p for p in CORPUS if p.name == "operand_after_fence.good.ptx"]
     data = path.read_bytes().replace(b"wgmma.mma_async.sync", b"wgmma.mma_async.s;sync", 1)
     assert fuzz_ptx.check(data, tmp_path, fuzz_ptx.launch_file(path)) in ("exit 2", "exit 3")

@@ -48,13 +48,13 @@ def operands(text: str) -> tuple[object, ...]:
     return one(text).operands
 
 
-def test_opcode_and_modifiers_are_parted_at_the_dots():
+def test_opcode_and_modifiers_are_parted_at_the_dots() -> None:
     i = one("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1], %r2, [%r3];")
     assert i.op == "cp"
     assert i.mods == ("async", "bulk", "shared::cluster", "global", "mbarrier::complete_tx::bytes")
 
 
-def test_blanks_before_a_modifier():
+def test_blanks_before_a_modifier() -> None:
     assert one("cp.async.bulk.commit_group .one\n.two;").mods == (
         "async",
         "bulk",
@@ -64,7 +64,7 @@ def test_blanks_before_a_modifier():
     )
 
 
-def test_an_unknown_instruction_is_read_like_any_other():
+def test_an_unknown_instruction_is_read_like_any_other() -> None:
     assert one("frobnicate.b32 %r1, [%r2], {%r3, 4};").name == "frobnicate.b32"
 
 
@@ -90,7 +90,7 @@ def test_an_unknown_instruction_is_read_like_any_other():
         ("WARP_SZ", 32),
     ],
 )
-def test_integer_constants(text: str, value: int):
+def test_integer_constants(text: str, value: int) -> None:
     assert operands(f"mov.b64 %rd1, {text};")[1] == Imm(value)
 
 
@@ -105,7 +105,7 @@ def test_integer_constants(text: str, value: int):
         ("1e2", 0x4059000000000000, 64),
     ],
 )
-def test_floating_point_constants_are_their_bits(text: str, bits: int, width: int):
+def test_floating_point_constants_are_their_bits(text: str, bits: int, width: int) -> None:
     assert operands(f"mov.b32 %r1, {text};")[1] == FloatImm(bits, width)
 
 
@@ -124,11 +124,11 @@ def test_floating_point_constants_are_their_bits(text: str, bits: int, width: in
         ("[%rd1, {%r1, 0, %r2}]", Mem(Reg("%rd1"), 0, (Reg("%r1"), Imm(0), Reg("%r2")))),
     ],
 )
-def test_addresses(text: str, expected: Mem):
+def test_addresses(text: str, expected: Mem) -> None:
     assert operands(f"ld.shared.b32 %r1, {text};")[1] == expected
 
 
-def test_operands_of_an_im2col_copy():
+def test_operands_of_an_im2col_copy() -> None:
     i = one(
         "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes"
         " [buf], [%rd1, {%r1, %r2, %r3, %r4}], [%r5], {%r6, %r7};"
@@ -137,7 +137,7 @@ def test_operands_of_an_im2col_copy():
     assert len(i.operands[1].coords) == 4
 
 
-def test_destinations_sinks_and_negated_sources():
+def test_destinations_sinks_and_negated_sources() -> None:
     assert operands("setp.lt.and.s32 %p1|%p2, %r1, 3, !%p3;") == (
         Pair(Reg("%p1"), Reg("%p2")),
         Reg("%r1"),
@@ -148,47 +148,47 @@ def test_destinations_sinks_and_negated_sources():
     assert operands("mov.b64 {%r1, _}, %rd1;")[0] == Vector((Reg("%r1"), Sink()))
 
 
-def test_guards():
+def test_guards() -> None:
     plain, negated = one("@%p1 ret;"), one("@!%p1 ret;")
     assert (plain.guard, plain.negated) == (Reg("%p1"), False)
     assert (negated.guard, negated.negated) == (Reg("%p1"), True)
 
 
-def test_special_registers_are_told_from_registers():
+def test_special_registers_are_told_from_registers() -> None:
     assert operands("mov.u32 %r1, %cluster_ctaid.x;")[1] == Special("%cluster_ctaid.x")
     assert operands("mov.u64 %rd1, %clock64;")[1] == Special("%clock64")
 
 
-def test_the_address_of_a_variable_with_an_offset():
+def test_the_address_of_a_variable_with_an_offset() -> None:
     assert operands("mov.b32 %r1, buf+32;")[1] == Sym("buf", 32)
 
 
-def test_a_statement_may_span_lines_and_hold_comments():
+def test_a_statement_may_span_lines_and_hold_comments() -> None:
     k = kernel("\nwgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 // a comment; with a semicolon\n"
                "{%f1, %f2,\n /* more */ %f3, %f4}, %rd1, %rd2, 1, 1, 1, 0, 0;\nret;")  # fmt: skip
     assert k.body[0].operands[0] == Vector(tuple(Reg(f"%f{i}") for i in (1, 2, 3, 4)))
     assert k.body[1].line - k.body[0].line == 3
 
 
-def test_instructions_know_their_line():
+def test_instructions_know_their_line() -> None:
     text = (SOURCES / "pipeline.ptx").read_text()
     for i in parse(text).entries[0].body:
         assert i.name in text.splitlines()[i.line - 1]
 
 
-def test_ranges_declare_their_registers():
+def test_ranges_declare_their_registers() -> None:
     k = kernel("ret;", ".reg .b32 %r<3>; .reg .f32 x, y;")
     assert k.registers == {"%r0": "b32", "%r1": "b32", "%r2": "b32", "x": "f32", "y": "f32"}
 
 
-def test_vector_registers_are_expanded():
+def test_vector_registers_are_expanded() -> None:
     k = kernel("st.global.v2.f32 [a], v; mov.f32 v.y, v.r;", ".reg .v2 .f32 v;")
     assert k.registers == {"v.x": "f32", "v.y": "f32"}
     assert k.body[0].operands[1] == Vector((Reg("v.x"), Reg("v.y")))
     assert k.body[1].operands == (Reg("v.y"), Reg("v.x"))
 
 
-def test_an_inner_declaration_gets_a_name_of_its_own():
+def test_an_inner_declaration_gets_a_name_of_its_own() -> None:
     k = kernel("{ .reg .b32 t; mov.b32 t, 1; { .reg .b64 t; mov.b64 t, 2; } mov.b32 t, 3; } { .reg .f32 t; }")
     inner = [i.operands[0].name for i in k.body]
     assert inner[0] == inner[2] != inner[1]
@@ -196,31 +196,31 @@ def test_an_inner_declaration_gets_a_name_of_its_own():
     assert list(k.registers.values()).count("f32") == 9 + 1
 
 
-def test_a_declaration_hides_the_outer_one_from_its_line_on():
+def test_a_declaration_hides_the_outer_one_from_its_line_on() -> None:
     k = kernel("{ mov.b32 %r1, 1; .reg .b32 %r1; mov.b32 %r1, 2; }")
     assert k.body[0].operands[0] == Reg("%r1") != k.body[1].operands[0]
 
 
-def test_sibling_scopes_reuse_labels():
+def test_sibling_scopes_reuse_labels() -> None:
     k = kernel("{ L: @%p1 bra L; } { L: @%p2 bra L; }")
     assert [i.operands[0].target for i in k.body] == [0, 1]
     assert len(k.labels) == 2
 
 
-def test_labels_resolve_to_the_innermost_even_if_it_comes_later():
+def test_labels_resolve_to_the_innermost_even_if_it_comes_later() -> None:
     k = kernel("bra L; { bra L; mov.b32 %r1, 0; L: ret; } L: exit;")
     assert [i.operands[0].target for i in k.body[:2]] == [4, 3]
 
 
-def test_a_branch_out_of_a_scope():
+def test_a_branch_out_of_a_scope() -> None:
     assert kernel("{ bra OUT; } ret; OUT: ret;").body[0].operands == (Label("OUT", 2),)
 
 
-def test_a_label_at_the_end_points_behind_the_last_instruction():
+def test_a_label_at_the_end_points_behind_the_last_instruction() -> None:
     assert kernel("bra END; END:").body[0].operands[0].target == 1
 
 
-def test_branch_targets_name_labels():
+def test_branch_targets_name_labels() -> None:
     scopes = parse_file(SOURCES / "scopes.ptx").entries[0]
     brx = next(i for i in scopes.body if i.op == "brx")
     assert brx.operands[1] == Sym("targets")
@@ -228,7 +228,7 @@ def test_branch_targets_name_labels():
     assert scopes.labels["B"] == scopes.labels["A"] + 1
 
 
-def test_calls_have_results_callee_and_arguments():
+def test_calls_have_results_callee_and_arguments() -> None:
     scopes = parse_file(SOURCES / "scopes.ptx").entries[0]
     direct, indirect = (i for i in scopes.body if i.op == "call")
     results, callee, arguments = direct.operands
@@ -238,19 +238,19 @@ def test_calls_have_results_callee_and_arguments():
 
 
 @pytest.mark.parametrize("text", ["call twice;", "call twice, (%r1);", "call (%r1), twice;"])
-def test_short_calls(text: str):
+def test_short_calls(text: str) -> None:
     source = HEAD + ".func twice;\n.entry k() { .reg .b32 %r<2>; " + text + " }"
     results, callee, arguments = parse(source).entries[0].body[0].operands
     assert callee == Sym("twice")
     assert len(results.items) + len(arguments.items) == text.count("(")
 
 
-def test_call_parameters_are_variables_of_the_function():
+def test_call_parameters_are_variables_of_the_function() -> None:
     names = [v.name for v in parse_file(SOURCES / "scopes.ptx").entries[0].variables]
     assert len(names) == len(set(names)) == 4
 
 
-def test_parameters():
+def test_parameters() -> None:
     (pipeline,) = parse_file(SOURCES / "pipeline.ptx").entries
     tensor_map, out, tiles = pipeline.params
     assert (tensor_map.size, tensor_map.align, tensor_map.ptr) == (128, 64, None)
@@ -258,12 +258,12 @@ def test_parameters():
     assert (tiles.type, tiles.size) == ("u32", 4)
 
 
-def test_a_pointer_without_a_space_is_generic():
+def test_a_pointer_without_a_space_is_generic() -> None:
     (k,) = parse(HEAD + ".entry k(.param .u64 .ptr .align 8 p) { ret; }").entries
     assert (k.params[0].ptr, k.params[0].align) == ("generic", 8)
 
 
-def test_directives_of_an_entry():
+def test_directives_of_an_entry() -> None:
     text = """.visible .entry k()
     .reqntid 256, 2 .reqnctapercluster 2, 1, 1 .explicitcluster .maxnreg 168 .pragma "nounroll";
     { ret; }"""
@@ -279,7 +279,7 @@ def variables(text: str) -> dict[str, tuple[int, int, bytes | None]]:
     return {v.name: (v.size, v.align, v.init) for v in parse(HEAD + text).variables}
 
 
-def test_module_variables():
+def test_module_variables() -> None:
     assert variables(
         ".extern .shared .align 1024 .b8 dyn[]; .shared .v4 .f32 q[2]; .global .u32 x;"
         ".visible .const .align 8 .b8 c[2][3]; .global .attribute(.managed) .s64 m;"
@@ -292,7 +292,7 @@ def test_module_variables():
     }
 
 
-def test_initial_values_are_bytes():
+def test_initial_values_are_bytes() -> None:
     assert variables(
         ".global .u16 a[3] = {1, -1}; .const .f32 f = 0f3F800000; .global .b8 s[] = {104, 105};"
         ".global .b16 t[2][2] = {{1, 2}, {3, 4}};"
@@ -304,11 +304,11 @@ def test_initial_values_are_bytes():
     }
 
 
-def test_addresses_as_initial_values_are_no_bytes():
+def test_addresses_as_initial_values_are_no_bytes() -> None:
     assert variables(".global .u32 x; .global .u64 p[2] = {generic(x)+4, 0};")["p"] == (16, 8, None)
 
 
-def test_files_and_debug_sections():
+def test_files_and_debug_sections() -> None:
     m = parse(
         HEAD
         + '.file 3 "dir//k.py"\n.entry k() { .loc 3 7 1\n ret; }\n'
@@ -318,28 +318,28 @@ def test_files_and_debug_sections():
     assert m.span(m.entries[0].body[0]) == Span("dir//k.py", 7)
 
 
-def test_local_memory_is_no_loc():
+def test_local_memory_is_no_loc() -> None:
     k = kernel("ret;", ".local .align 8 .b8 __local_depot0[64];")
     assert [(v.space, v.size) for v in k.variables] == [("local", 64)]
 
 
-def test_a_declaration_gives_way_to_the_definition():
+def test_a_declaration_gives_way_to_the_definition() -> None:
     m = parse(HEAD + ".func f();\n.func f() { ret; }\n.entry k() { call f; ret; }")
     assert [(f.name, len(f.body)) for f in m.functions] == [("f", 1), ("k", 2)]
 
 
-def test_a_function_declared_inside_another():
+def test_a_function_declared_inside_another() -> None:
     m = parse(HEAD + ".entry k() {\n.extern .func (.param .b32 r) f ();\nret; }")
     assert [f.name for f in m.functions] == ["f", "k"]
 
 
-def test_aliases():
+def test_aliases() -> None:
     m = parse(HEAD + ".func f() { ret; }\n.func g();\n.alias g, f;\n.entry k() { call g; ret; }")
     assert m.aliases == {"g": "f"}
 
 
 @pytest.mark.parametrize("name", ["pipeline", "scopes"])
-def test_printed_modules_read_back_the_same(name: str):
+def test_printed_modules_read_back_the_same(name: str) -> None:
     m = parse_file(SOURCES / f"{name}.ptx")
     again = parse(printing.module(m))
     assert printing.module(again) == printing.module(m)
@@ -350,7 +350,7 @@ def _bare(f: Function) -> tuple[object, ...]:
     return f.name, f.labels, [replace(i, line=0, loc=(0, 0, 0)) for i in f.body]
 
 
-def test_printed_instructions_are_the_words_of_the_source():
+def test_printed_instructions_are_the_words_of_the_source() -> None:
     text = (SOURCES / "pipeline.ptx").read_text()
     written = text[text.index(".loc 1 10 3") : text.rindex("}")]
     written = "\n".join(line for line in written.splitlines() if ".loc" not in line)
@@ -394,11 +394,11 @@ def broken(text: str, line: int, match: str) -> None:
         (".entry inner() {", "expected an instruction"),
     ],
 )
-def test_what_is_wrong_is_named_with_its_line(body: str, match: str):
+def test_what_is_wrong_is_named_with_its_line(body: str, match: str) -> None:
     broken(f"{HEAD}.entry k()\n{{ .reg .b32 %r<4>; .reg .b64 %rd<2>;\nret;\n{body}\n}}", 7, match)
 
 
-def test_the_line_of_a_statement_without_its_semicolon():
+def test_the_line_of_a_statement_without_its_semicolon() -> None:
     broken(f"{HEAD}.entry k() {{ .reg .b32 %r<4>;\nmov.b32 %r1, %r2\nret;\n}}", 5, "expected ',' or ';'")
 
 
@@ -422,11 +422,11 @@ def test_the_line_of_a_statement_without_its_semicolon():
         (HEAD + ".entry k() { .loc x\n }", 4, "expected .loc"),
     ],
 )
-def test_malformed_files(text: str, line: int, match: str):
+def test_malformed_files(text: str, line: int, match: str) -> None:
     broken(text, line, match)
 
 
-def test_a_file_that_is_not_text(tmp_path: Path):
+def test_a_file_that_is_not_text(tmp_path: Path) -> None:
     path = tmp_path / "k.ptx"
     path.write_bytes(b".version 8.4\n\xff\xfe\n")
     with pytest.raises(InputError, match="not UTF-8") as e:
@@ -434,11 +434,11 @@ def test_a_file_that_is_not_text(tmp_path: Path):
     assert e.value.span.line == 2
 
 
-def test_a_file_that_is_not_there(tmp_path: Path):
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot read"):
         parse_file(tmp_path / "none.ptx")
 
 
-def test_target_options_are_no_part_of_the_target():
+def test_target_options_are_no_part_of_the_target() -> None:
     m: Module = parse_file(SOURCES / "scopes.ptx")
     assert (m.target, m.version, m.address_size) == ("sm_90a", (8, 0), 64)

@@ -147,7 +147,7 @@ def _substitutions(rows: Rows, later: Rows) -> Iterator[dict[int, Sum]]:
 
 
 def _solved(rows: Rows, later: Rows, found: dict[int, Sum]) -> dict[int, Sum] | None:
-    """The substitution that ``found`` begins."""
+    """The substitution that completes ``found``, which has some of the symbols; None if there is none."""
     work: dict[Parts, Sum] = {}
     for (c, parts), s in zip(rows, later, strict=True):
         rest = (s[0] - c, s[1])

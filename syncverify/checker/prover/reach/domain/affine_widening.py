@@ -1,4 +1,4 @@
-"""Rows that two sets of register values are cases of: over the smallest lattice around both.
+"""Rows that subsume two sets of register values: over the smallest lattice around both.
 
 See ``lattice`` for rows. Of the inequalities those are kept that hold in both sets.
 """

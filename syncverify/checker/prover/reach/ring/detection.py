@@ -36,7 +36,7 @@ class RingDetection:
     space: SymbolicContext
     limits: ExplorationBudget
     graph: ReachabilityGraph = field(default_factory=ReachabilityGraph)
-    repeats: bool = False  # some state was a case of another, or was widened
+    repeats: bool = False  # some state was subsumed by another, or was widened
     seeks_ring: bool = field(default_factory=at_most.symmetry_enabled.get)  # a ring is looked for
     ring: Ring | None = None  # states are compared from the slot on that is to be filled next
     kinds: RegisterRoles = field(default_factory=RegisterRoles)

@@ -1,9 +1,9 @@
 """Tensor maps that a kernel edits, as later verdicts see them.
 
-Of the uses of a map, an edit asks whether they are over, and whether their class has drained what it copied.
-Both hold of all uses by one class in one column once they hold of the newest; those that every agent knows to
-be over are so for every edit to come. Of edits, releases and acquires
-it is asked who knows of them.
+An edit of a map asks of its earlier uses: are they over, and has their class drained what it copied? If
+both hold of the newest use by a class in a column of clocks, they hold of the older ones. What every agent
+knows to be over is over for every later edit, and is forgotten. Of edits, releases and acquires the state
+keeps who knows of them.
 """
 
 from __future__ import annotations
