@@ -213,22 +213,26 @@ class IfConversion:
         self, r: Registers, v: Unknown, region: Region, sides: tuple[int, int]
     ) -> tuple[list[Event], list[Any]]:
         """The events of both sides, and what the slots hold after either."""
-        before = [r[s] for s in region.slots]
+        before, contents = [r[s] for s in region.slots], r[SHARED]
         events: list[Event] = []
         ends: list[list[Any]] = []
         for side in sides:
             for s, value in zip(region.slots, before, strict=True):
                 r[s] = value  # neither side sees what the other has written
+            r[SHARED] = contents and contents.copy()
             events += self._events(r, side, region.join)
             ends.append([r[s] for s in region.slots])
+        r[SHARED] = contents
         return events, [joined(a, b, v) for a, b in zip(*ends, strict=True)]
 
     def _of_a_loop(self, r: Registers, v: Unknown, region: Region) -> tuple[list[Event], list[Any]]:
         """The events of a loop's blocks, each run once for any turn; and what the slots hold in any.
 
         That is a fixed point: what they hold before the loop or after one of its blocks, by their low bits.
+        Contents of shared memory are put aside: other turns may have written them.
         """
-        outer = self.havocked
+        outer, contents = self.havocked, r[SHARED]
+        r[SHARED] = None
         self.havocked = outer | region.blocks
         r[CONTEXT].tables.any_iteration.update(region.sites)
         held = [r[s] for s in region.slots]
@@ -244,7 +248,7 @@ class IfConversion:
             held = [v.derived() for _ in region.slots]
             return self._pass(r, region, held)[0], held
         finally:
-            self.havocked = outer
+            self.havocked, r[SHARED] = outer, contents
 
     def _pass(self, r: Registers, region: Region, held: list[Any]) -> tuple[list[Event], list[list[Any]]]:
         """The events of a loop's blocks, each run with what the slots hold; and what they hold after each."""

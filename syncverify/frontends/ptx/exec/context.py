@@ -120,7 +120,9 @@ class ClassContext:
             if x.__class__ is not Residue or x.modulus % size or x.residue % size:
                 return None
             first = start + (x.residue - start) % x.modulus
-            rows = max(0, (self.shared_end - first - size) // x.modulus + 1)
+            rows = (self.shared_end - first - size) // x.modulus + 1
+            if rows < 1:
+                return None  # it lies in none of them
             found.append(Range(first, size, rows, x.modulus))
         if sum(r.rows for r in found) > MOST_STRIDED:
             return None
