@@ -49,7 +49,8 @@ def written(folder: Path, names: tuple[str, ...], seed: int) -> dict[str, str]:
     if "ring.ptx" in names:
         (folder / "ring.ptx.launch.toml").write_text(LAUNCH)
     env = {**os.environ, "PYTHONHASHSEED": str(seed)}
-    subprocess.run([sys.executable, "-c", _CHECK, *names], cwd=folder, env=env, check=True, capture_output=True)
+    command = [sys.executable, "-c", _CHECK, *names]
+    subprocess.run(command, cwd=folder, env=env, check=True, capture_output=True)
     texts = {p.name: p.read_text() for p in folder.iterdir() if p.suffix in (".json", ".proof")}
     return {name: re.sub(r'"seconds": [\d.e-]+', "", text) for name, text in texts.items()}
 
