@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -30,7 +31,7 @@ def stands_for(value: object, number: int) -> bool:
 @pytest.mark.parametrize("constant", [0, 1, 3, 6, 8, 31, 255])
 @pytest.mark.parametrize("modulus", [2, 8, 256])
 def test_operators_hold_for_every_number(
-    apply: Callable[[object, object], object], constant: int, modulus: int
+    apply: Callable[[Any, Any], Any], constant: int, modulus: int
 ) -> None:
     for residue in {0, 1, modulus - 1}:
         value = known("a size", "param", residue, modulus)
