@@ -28,6 +28,7 @@ PTX = ROOT / "corpus" / "ptx"
 INPUTS = [
     *(RULES / f"{rule}.{half}.syncir" for rule in ("SV101", "SV210", "SV304") for half in ("bad", "good")),
     *sorted((ROOT / "corpus" / "theory").glob("*.syncir"))[:8],
+    *(PTX / f"{name}.good.ptx" for name in ("one_value_of_two_warps", "value_of_the_turn")),
     *sorted(PTX.glob("*.ptx"), key=lambda p: (p.stat().st_size, p.name))[:6],
 ]
 CAPTURED = pytest.CaptureFixture[str]
@@ -57,8 +58,8 @@ def reports() -> dict[Path, list[KernelReport]]:
     return {path: syncverify.check(path) for path in INPUTS}
 
 
-def test_there_are_twenty_inputs_of_all_kinds(reports: dict[Path, list[KernelReport]]) -> None:
-    assert len(INPUTS) == 20
+def test_there_are_twenty_inputs_and_more_of_all_kinds(reports: dict[Path, list[KernelReport]]) -> None:
+    assert len(set(INPUTS)) == len(INPUTS) >= 20
     verdicts = [r.verdict for found in reports.values() for r in found]
     assert {Verdict.PROVED, Verdict.REFUTED} <= set(verdicts)
     assert any(Path(f"{p}.launch.toml").is_file() for p in INPUTS)
@@ -115,7 +116,8 @@ def bad(tmp_path: Path) -> dict[str, Path]:
         "kind of a field": "params = 3",
         "no TOML": "grid = [",
     }.items():
-        found[name] = shutil.copy(ptx, tmp_path / f"{name}.ptx")
+        found[name] = tmp_path / f"{name}.ptx"
+        shutil.copy(ptx, found[name])
         Path(f"{found[name]}.launch.toml").write_text(f"[kernel.host_constant]\n{facts}\n", "utf-8")
     return found
 
