@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
@@ -134,13 +134,19 @@ def shared_runner(policy: Policy = Policy.PRACTICAL, proof_seconds: float = PROO
 class Launch:
     """A kernel and its parameters. ``shared``: bytes of what blocks pass partial sums through, by name.
 
-    ``kind``: kernels that leave those as they need them share them.
+    ``kind``: kernels that leave those as they need them share them. ``renamed``: the kernel's names of
+    tensors, where they differ from the problem's.
     """
 
     program: fusions.Program
     values: dict[str, int]
     shared: Mapping[str, int] = field(default_factory=dict)
     kind: str = ""
+    renamed: Mapping[str, str] = field(default_factory=dict)
+
+    def names(self, tensors: Iterable[str]) -> tuple[str, ...]:
+        """The kernel's names of these."""
+        return tuple(self.renamed.get(name, name) for name in tensors)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +211,7 @@ class _OnGpu(ABC):
             try:
                 launch = self.launch(sizes, index)
                 launch.program.require_proof(launch.values)
-                names = (*self._names, *launch.shared)
+                names = (*launch.names(self._names), *launch.shared)
                 found = Bound(launch, fusions.launcher(launch.program, launch.values, index, names), index)
             except (InputError, fusions.VerificationError) as e:
                 raise RefusedError(str(e)) from e
@@ -317,7 +323,9 @@ def product_launch(product: matmul.Matmul, sizes: Sizes, multiprocessors: int) -
     compiled = product.proved(sizes, multiprocessors)
     schedule, values = compiled.schedule, compiled.launch_values(sizes, multiprocessors)
     shared = split.workspaces(schedule, values["blocks"], len(product.problem.products))
-    return Launch(compiled.program(2 if sizes["N"] % 2 == 0 else 1), values, shared, schedule.sums)
+    # of tiles by columns, the kernel multiplies the transposes: each factor has the other's name there
+    renamed = {ours: kernel for kernel, ours in compiled.named({n: n for n in matmul.OTHER}).items()}
+    return Launch(compiled.program_of(sizes), values, shared, schedule.sums, renamed)
 
 
 def longer(x: Any, shape: Sequence[int]) -> Any:
@@ -496,7 +504,8 @@ class _Simulated(ABC):
 
         self.prepare(sizes, outputs[0].device)
         found = self.launch(sizes)
-        arrays = self.arrays(sizes, inputs, outputs)
+        given = self.arrays(sizes, inputs, outputs)
+        arrays = dict(zip(found.names(given), given.values(), strict=True))
         shared = {n: np.zeros(size // 4, np.int32) for n, size in found.shared.items()}
         results = ir.run(found.program.kernel, found.values, {**arrays, **shared})
         for name, rest in rests(found.program.kernel).items():

@@ -244,7 +244,7 @@ class ReachabilityAnalysis(NodeProcessing):
         self.graph.rotates = self.uses_symmetry
         for t in run.threads:
             self.kinds.rotation_invariant |= {
-                (t.cls, slot) for slot in getattr(t.agent, "rotation_invariant_registers", ())
+                (t.cls, slot) for slot in state.agent(t).rotation_invariant_registers
             }
         state.begin()
         return state

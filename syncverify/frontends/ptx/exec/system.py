@@ -34,6 +34,7 @@ from syncverify.frontends.ptx.values.register_values import UNWRITTEN, WARP, Unk
 from syncverify.ir.launch_grid import Grid
 from syncverify.model.events import Ev, Event, Flag, LaneSplit, SystemInfo, ThreadClass
 from syncverify.symbolic.context import NotConcrete, SymbolSplit, mapped
+from syncverify.symbolic.protocol import SymbolicSystem
 
 #: Events of one class that the discovery of splits looks at; later splits restart the run.
 _DISCOVERY = 50_000
@@ -47,7 +48,7 @@ _SERIALS = count()
 
 
 @dataclass(slots=True)
-class PtxSystem:
+class PtxSystem(SymbolicSystem):
     """One cluster of a launch, ready to run; see ``model.events.System``.
 
     ``cluster``: its number in the grid; None: any, and control may not depend on which.
