@@ -101,7 +101,7 @@ def elements(row: Row, mods: Sequence[str]) -> tuple[str, ...] | None:
         case "mma":
             d, a, b, c = types[:4]
             scaled = "block_scale" in mods
-            left, right = (_packed(x, scaled) for x in (a, b))
+            left, right = (_packed(x, scaled=scaled) for x in (a, b))
             return _sum(d), left, right, _sum(c), "u16", "u16"
         case "wmma" if row.head[0] != "mma":
             return (_sum(types[-1]),)
@@ -120,7 +120,7 @@ def _sum(type_: str) -> str:
     return type_ if type_ in ("f32", "f64") else "u32"
 
 
-def _packed(type_: str, scaled: bool) -> str:
+def _packed(type_: str, *, scaled: bool) -> str:
     """The type of the registers of a factor of mma."""
     if type_ == "f64":
         return "b64"

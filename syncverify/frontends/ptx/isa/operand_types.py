@@ -105,7 +105,7 @@ def _one(o: Operand, k: OperandKind, words: Mapping[str, str], registers: Mappin
     named = k.type in words
     match k.kind:
         case "d" | "u" if isinstance(o, Reg):
-            return agrees(type_, registers[o.name], k.wider, named)
+            return agrees(type_, registers[o.name], k.wider, named=named)
         case "d":
             return False
         case "u":
@@ -114,7 +114,7 @@ def _one(o: Operand, k: OperandKind, words: Mapping[str, str], registers: Mappin
             if isinstance(o, Special):
                 return k.kind in "Mx" and _special(o, type_)
             allowed = k.kind in "mM" if isinstance(o, Sym) else k.kind != "r" or isinstance(o, Reg)
-            return allowed and _source(o, type_, k.wider, registers, named)
+            return allowed and _source(o, type_, k.wider, registers, named=named)
         case "h":
             return not isinstance(o, Sym) and _source(o, "u64", False, registers)
         case "U" if isinstance(o, Sink):
@@ -172,10 +172,12 @@ def _predicate(o: Operand, registers: Mapping[str, str]) -> bool:
     return isinstance(o, Special) and o.name == "%is_explicit_cluster"
 
 
-def _source(o: Operand, type_: str, wider: bool, registers: Mapping[str, str], named: bool = False) -> bool:
+def _source(
+    o: Operand, type_: str, wider: bool, registers: Mapping[str, str], *, named: bool = False
+) -> bool:
     match o:
         case Reg(name):
-            return agrees(type_, registers[name], wider, named)
+            return agrees(type_, registers[name], wider, named=named)
         case Imm():
             return type_ in ("a", "pred") or (_family(type_) != "f" and "x" not in type_)
         case FloatImm():
@@ -202,9 +204,9 @@ def _moved(o: Operand, k: OperandKind, words: Mapping[str, str], registers: Mapp
         return False
     if k.kind == "S":
         plain = not any(isinstance(x, Special | Sym) for x in items)
-        return plain and all(_source(x, type_, k.wider, registers, True) for x in items)
+        return plain and all(_source(x, type_, k.wider, registers, named=True) for x in items)
     into = [x for x in items if not (isinstance(x, Sink) and isinstance(o, Vector))]
-    return all(isinstance(x, Reg) and agrees(type_, registers[x.name], k.wider, True) for x in into)
+    return all(isinstance(x, Reg) and agrees(type_, registers[x.name], k.wider, named=True) for x in into)
 
 
 def _family(type_: str) -> str:
@@ -214,7 +216,7 @@ def _family(type_: str) -> str:
     return "b" if type_[0] == "b" and type_[1:2].isdigit() else "f"
 
 
-def agrees(type_: str, register: str, wider: bool = False, named: bool = False) -> bool:
+def agrees(type_: str, register: str, wider: bool = False, *, named: bool = False) -> bool:
     """Whether a register fits the type of an instruction; ``wider``: also if it is wider; ``named``: the
     instruction's name has this type."""
     if "pred" in (type_, register):
