@@ -9,8 +9,8 @@ of an ``f`` that reads ``ld.param.u32 %r2, [f_p]`` becomes ``mov.b32 %p@0, %r1``
 What does not fit stays a call, which the analysis stops at: recursion, function pointers, parameters that are
 taken apart, and jump tables of the function.
 
-A variable of a function in local memory is one for each call. One in shared memory is one for the block, whoever
-calls: it keeps its name, and its calls stay if another variable of the file has that name.
+A variable of a function in local memory is one for each call. One in shared memory is one for the block,
+whoever calls: it keeps its name, and its calls stay if another variable of the file has that name.
 """
 
 from __future__ import annotations
