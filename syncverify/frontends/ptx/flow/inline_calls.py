@@ -50,7 +50,8 @@ class _StaysError(Exception):
 
 def inlined(module: Module, entry: str) -> Module:
     """The module with the calls of one entry inlined, where that can be done."""
-    names = Counter(v.name for f in (module, *module.functions) for v in f.variables if v.space == "shared")
+    everything = (module.variables, *(f.variables for f in module.functions))
+    names = Counter(v.name for variables in everything for v in variables if v.space == "shared")
     known = {f.name: _by_scalars(f) for f in module.functions if not f.entry and f.body and _alone(f, names)}
     if not known:
         return module
