@@ -69,7 +69,7 @@ def guesses(found: Diagnostic, file: str, text: Lines) -> Iterator[Repair]:
 
 
 def _guess(mistake: Mistake, at: Span, said: str, text: Lines, new: str) -> Repair:
-    """A repair that writes one line anew."""
+    """A repair that replaces one line."""
     return Repair(mistake, at, said, edit=TextEdit(at.file, at.line, (text.lines[at.line - 1],), (new,)))
 
 
