@@ -49,8 +49,9 @@ def of_stores(program: Program) -> list[str]:
     leave = sorted({program.sites[s].span.line for s in program.stays})
     found += [f"line {line}: barriers do not wait for threads that leave there" for line in leave]
     if leave:
-        together = {program.module.span(i).line for i in program.body if i.op in _VALUES and "sync" in i.mods}
-        found += [f"line {line}: no lane that the mask names has left the kernel" for line in sorted(together)]
+        hands = [i for i in program.body if i.op in _VALUES and "sync" in i.mods]
+        at = sorted({program.module.span(i).line for i in hands})
+        found += [f"line {line}: no lane that the mask names has left the kernel" for line in at]
     alike = sorted((program.module.span(program.body[k]).line, text) for k, text in program.rests_on)
     return [*found, *(f"line {line}: {text}" for line, text in alike)]
 
