@@ -82,7 +82,7 @@ class Memory:
         self.touches[fp.memory] = left
 
     def may_be_one_value(self, first: Touch, second: Touch) -> bool:
-        """Whether one store instruction makes both and something is known of its values: the checker judges."""
+        """Whether one store instruction makes both, and something is known of its values."""
         return first.site == second.site and second.kind.writes and self.info.varies is not None
 
     def met(self, lanes: LaneClass, first: Touch, second: Touch, need: Need, lo: int, hi: int) -> bool:
