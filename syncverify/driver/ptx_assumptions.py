@@ -42,6 +42,8 @@ def of_stores(program: Program) -> list[str]:
         f"line {line}: where data says, an access is aligned and stays inside shared memory"
         for line in data_lines
     ]
+    steps = sorted({program.sites[s].span.line for s in program.dynamic_addressed})
+    found += [f"line {line}: an access stays inside dynamic shared memory" for line in steps]
     leave = sorted({program.sites[s].span.line for s in program.stays})
     found += [f"line {line}: barriers do not wait for threads that leave there" for line in leave]
     alike = sorted((program.module.span(program.body[k]).line, text) for k, text in program.rests_on)
