@@ -77,9 +77,9 @@ class LaneMasks:
             return None
         ways = {b: self._decides(b, here) for b in between}
         own = () if guard is None else self._conjuncts(guard, at, not self.flow.body[at].negated)
-        return self._beside(self._predicate(i.operands[1], k), ways, own)
+        return self._other_registers(self._predicate(i.operands[1], k), ways, own)
 
-    def _beside(
+    def _other_registers(
         self, voted: _Predicate | None, ways: Mapping[int, Sequence[_Predicate]], own: Sequence[_Predicate]
     ) -> frozenset[str] | None:
         """The registers that decide beside the voted predicate; None: it does not decide. ``ways``: what
