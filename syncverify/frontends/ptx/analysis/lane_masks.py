@@ -76,8 +76,8 @@ class LaneMasks:
         if i.op != "vote" or "ballot" not in i.mods:
             return None
         ways = {b: self._decides(b, here) for b in between}
-        own = () if guard is None else self._conjuncts(guard, at, not self.flow.body[at].negated)
-        return self._other_registers(self._predicate(i.operands[1], k), ways, own)
+        own = () if guard is None else self._conjuncts(guard, at, holds=not self.flow.body[at].negated)
+        return self._other_registers(self._predicate(i.operands[1], k, holds=True), ways, own)
 
     def _other_registers(
         self, voted: _Predicate | None, ways: Mapping[int, Sequence[_Predicate]], own: Sequence[_Predicate]
@@ -102,7 +102,7 @@ class LaneMasks:
             return ()
         ways = [self.flow.block_of[taken], self.flow.block_of[at + 1]]
         jumps, falls = (way != block and self._only_through(block, way, here) for way in ways)
-        return () if jumps == falls else self._conjuncts(last.guard, at, jumps != last.negated)
+        return () if jumps == falls else self._conjuncts(last.guard, at, holds=jumps != last.negated)
 
     def _only_through(self, block: int, way: int, here: int) -> bool:
         """Whether a block is executed only after one of the two ways of a branch."""
@@ -111,23 +111,23 @@ class LaneMasks:
 
     # ------------------------------------------------------------ predicates
 
-    def _conjuncts(self, register: Reg, at: int, holds: bool) -> tuple[_Predicate, ...]:
+    def _conjuncts(self, register: Reg, at: int, *, holds: bool) -> tuple[_Predicate, ...]:
         """The predicates that all hold if one does: ``and.pred`` that is true, ``or.pred`` that is false."""
-        found = self._predicate_of(register, at, holds)
+        found = self._predicate_of(register, at, holds=holds)
         if found is None:
             return ()
         i = self.flow.body[found.at]
         if i.op != ("and" if holds else "or") or "pred" not in i.mods:
             return (found,)
-        parts = [self._predicate(op, found.at, holds) for op in i.operands[1:]]
+        parts = [self._predicate(op, found.at, holds=holds) for op in i.operands[1:]]
         return tuple(p for p in parts if p is not None) if None not in parts else (found,)
 
-    def _predicate(self, op: Operand, at: int, holds: bool = True) -> _Predicate | None:
+    def _predicate(self, op: Operand, at: int, *, holds: bool) -> _Predicate | None:
         if isinstance(op, Not):
-            return self._predicate_of(op.reg, at, not holds)
-        return self._predicate_of(op, at, holds) if isinstance(op, Reg) else None
+            return self._predicate_of(op.reg, at, holds=not holds)
+        return self._predicate_of(op, at, holds=holds) if isinstance(op, Reg) else None
 
-    def _predicate_of(self, register: Reg, at: int, holds: bool) -> _Predicate | None:
+    def _predicate_of(self, register: Reg, at: int, *, holds: bool) -> _Predicate | None:
         """The predicate that a register is at an instruction, if one instruction makes it."""
         k = self._origin(register)
         if k is None or not self._before(k, at):
