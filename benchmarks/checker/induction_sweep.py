@@ -2,7 +2,8 @@
 
     python -m benchmarks.checker.induction_sweep [--seconds 600] [--seed 1] [--strict] [--out FILE]
 
-The count that must be 0 is that of wrong ones accepted. A third of the time is for PTX, and one for products.
+The count that must be 0 is that of wrong ones accepted. A quarter of the time is for each of the kernels of
+the IR, those whose guards ask about turns, products, and PTX.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ from typing import Any
 
 from benchmarks.checker.sweep_report import reported
 from syncverify.base.diagnostics import Policy
-from tests.checker.induction.bases import IR, products
+from tests.checker.induction.bases import ASKING, IR, products
+from tests.checker.induction.guarded import OF_QUESTIONS
+from tests.checker.induction.mutants import OF_IR
 from tests.checker.induction.sweep import Counts, swept, swept_ptx
 
 
@@ -34,13 +37,14 @@ def main() -> int:
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
     policy = Policy.STRICT if args.strict else Policy.PRACTICAL
-    third = args.seconds / 3
+    part = args.seconds / 4
     found = {
-        "ir": swept(args.seed, third, IR, policy),
-        "products": swept(args.seed, third, products(), policy),
+        "ir": swept(args.seed, part, IR, policy, of=(*OF_IR, *OF_QUESTIONS)),
+        "questions": swept(args.seed, part, ASKING, policy, of=OF_QUESTIONS),
+        "products": swept(args.seed, part, products(), policy),
     }
     if not args.strict:
-        found["ptx"] = swept_ptx(args.seed, third)
+        found["ptx"] = swept_ptx(args.seed, part)
     return reported(found, _plain, args.out)
 
 

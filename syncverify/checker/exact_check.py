@@ -89,7 +89,7 @@ def _undecided(system: System, e: Exception, budget: Budget, seconds: float) -> 
         d = Diagnostic("SV902", Severity.WARNING, str(e), span)
         reason = Reason(f"{span}: {e}", Cause.UNDECIDED)
         return Outcome(Verdict.UNKNOWN, (d,), None, reason, {"seconds": seconds})
-    run = getattr(e, "run", None)
+    run = e.run if isinstance(e, TooManyEvents) else None
     most = budget.max_events if run is None else len(run.trace)
     reason = Reason(f"the run exceeds {most} events", Cause.BUDGET)
     d = Diagnostic("SV902", Severity.WARNING, reason)

@@ -75,7 +75,7 @@ class CompiledMatmul:
         """The problem as the kernel has it: of tiles by columns, that of the transposes."""
         return self.problem.computed(self.schedule.by_columns)
 
-    def _named(self, given: Mapping[str, T]) -> dict[str, T]:
+    def named(self, given: Mapping[str, T]) -> dict[str, T]:
         """Arrays, or what represents them, by the names that the kernel has for them."""
         if not self.schedule.by_columns:
             return dict(given)
@@ -126,17 +126,17 @@ class CompiledMatmul:
         results = self._outputs(arrays["a"], sizes, out)
         if not math.prod(self._shape(sizes)):
             return self._owners(results)  # nothing to prove or to run
-        program = self._program(sizes)
+        program = self.program_of(sizes)
         device = _device({**arrays, **results})
         values = self.launch_values(sizes, driver.multiprocessors(device or 0))
         if proved:
             program.require_proof(values)
         if device is None:
             kept = {name: _zeros(size) for name, size in self._workspaces(values).items()}
-            run_on_host(program, self._named({**arrays, **kept}), results, values)
+            run_on_host(program, self.named({**arrays, **kept}), results, values)
             return self._owners(results)
         on = current_stream(arrays["a"]) if stream is None else stream
-        places = self._named({n: x.address for n, x in {**arrays, **results}.items()})
+        places = self.named({n: x.address for n, x in {**arrays, **results}.items()})
         places |= workspaces(device, on, self.schedule.sums, self._workspaces(values))
         launch(program, places, values, device, on)
         if key is not None and len(results) == 1:
@@ -154,7 +154,7 @@ class CompiledMatmul:
         (result,) = self.problem.epilogue.outputs
         arguments = {kernel: name for name, kernel in self.problem.epilogue.called}
         tensors = ["a", *self.problem.rights, *dict(self.problem.others), result.name]
-        places = self._named({n: arguments.get(n, n) for n in tensors} | {result.name: "out"})
+        places = self.named({n: arguments.get(n, n) for n in tensors} | {result.name: "out"})
         ready, kept = program.enqueue(values, device), self._workspaces(values)
         names = [places.get(n, n) for n in ready.names]
         made = self._shape(sizes), result.dtype
@@ -174,10 +174,10 @@ class CompiledMatmul:
         results = self._outputs(arrays["a"], sizes, out)
         if not math.prod(self._shape(sizes)):
             return tuple(results[o.name].owner for o in self.problem.epilogue.outputs)
-        program = self._program(sizes)
+        program = self.program_of(sizes)
         values = self.launch_values(sizes, multiprocessors)
         program.require_proof(values)
-        given = self._named({name: x.owner for name, x in {**arrays, **results}.items()})
+        given = self.named({name: x.owner for name, x in {**arrays, **results}.items()})
         found = simulate.run(program.kernel, values, given)
         shape = self._shape(sizes)
         return tuple(found[o.name].reshape(shape) for o in self.problem.epilogue.outputs)
@@ -188,9 +188,10 @@ class CompiledMatmul:
 
     def require_proof(self, sizes: Mapping[str, int], multiprocessors: int = H200_SMS) -> None:
         """Returns if the kernel for given M, N, K is proved; raises VerificationError otherwise."""
-        self._program(sizes).require_proof(self.launch_values(sizes, multiprocessors))
+        self.program_of(sizes).require_proof(self.launch_values(sizes, multiprocessors))
 
-    def _program(self, sizes: Mapping[str, int]) -> Program:
+    def program_of(self, sizes: Mapping[str, int]) -> Program:
+        """The kernel that computes given M, N, K."""
         return self.program(2 if sizes["N"] % 2 == 0 and not self.schedule.by_columns else 1)
 
     def _workspaces(self, values: Mapping[str, int]) -> dict[str, int]:

@@ -282,6 +282,8 @@ LANES_APART = "lanes"
 class Agent(Protocol):
     """One class of lanes, resumable. Agents of one system share nothing but the system."""
 
+    __slots__ = ()  # so that an agent that derives from it may have slots only
+
     cls: int
 
     def step(self, answer: int = 0) -> Event:

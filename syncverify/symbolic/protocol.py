@@ -5,15 +5,19 @@ Such a size is a ``AffineTerm``; the interface here is that of any front end.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any, Protocol
 
-from syncverify.model.events import Agent, System
+from syncverify.model.events import Agent, Event, LaneSplit, System
 from syncverify.symbolic.context import NotConcrete as NotConcrete
 
 #: The size that represents the number of a block group; and that of one of its clusters, of any block group.
 BLOCK_GROUP = "block.group"
 MEMBER = "block.member"
+
+
+_NONE: frozenset[Any] = frozenset()
 
 
 class SymbolicAgent(Agent, Protocol):
@@ -26,17 +30,15 @@ class SymbolicAgent(Agent, Protocol):
     value that reaches one goes through ``SymbolicContext.number``, and no memo may keep what was decided for
     a term.
 
-    Nine attributes may be there. ``progress`` grows with every part of a step that is not done again after an
-    interruption; without it, loops that have no event are not proved. ``input_registers``: registers that
-    hold sizes as they were given; states in which other things are known of these are not mixed.
-    ``boolean_registers``: registers of bits; states that differ in these are distinguished.
-    ``loop_invariant_registers``: registers that no loop changes; states where they are other numbers are not
-    mixed. ``rotation_invariant_registers``: registers that cycle through no ring of slots.
-    ``may_take_another_iteration``: the agent asks whether it has a further iteration where iterations are
-    distributed round-robin, and others ask first. ``iteration_counters``: registers that count turns.
-    ``per_cluster_symbols``: for sizes that each cluster has for itself, the register, by name.
-    ``lockstep_memo``: makes a note of a step, for agents of one class that take it after each other.
+    The prover reads no attribute of an agent that is not declared here. A front end derives from this class
+    and overrides what its registers need; the defaults say that nothing of the kind is known.
     """
+
+    __slots__ = ()
+
+    #: Grows with every part of a step that is not done again after an interruption. Loops that have no event
+    #: are proved only where it does.
+    progress: int
 
     def point(self) -> tuple[Any, ...]:
         """Where it stands, without any register; the first entry is its ``place``."""
@@ -53,15 +55,78 @@ class SymbolicAgent(Agent, Protocol):
     def fork(self) -> SymbolicAgent:
         """An independent copy at the same point."""
 
+    def move(self, answer: int = 0) -> Event | None:
+        """One stretch of code: an event, or None where it only jumps. Raises what ``step`` raises."""
+
     def iterations(self) -> Mapping[str, Any]:
         """For each size that it takes by ``SymbolicContext.fresh_per_iteration``: the turn of its next
         request.
         """
 
+    @property
+    def input_registers(self) -> AbstractSet[Any]:
+        """Registers that hold sizes as they were given; states in which other things are known of these are
+        not mixed."""
+        return _NONE
+
+    @property
+    def boolean_registers(self) -> AbstractSet[Any]:
+        """Registers of bits; states that differ in these are distinguished."""
+        return _NONE
+
+    @property
+    def loop_invariant_registers(self) -> AbstractSet[Any]:
+        """Registers that no loop changes; states where they are other numbers are not mixed."""
+        return _NONE
+
+    @property
+    def rotation_invariant_registers(self) -> AbstractSet[Any]:
+        """Registers that cycle through no ring of slots."""
+        return _NONE
+
+    @property
+    def iteration_counters(self) -> AbstractSet[Any]:
+        """Registers that count iterations."""
+        return _NONE
+
+    @property
+    def per_cluster_symbols(self) -> Mapping[str, Any]:
+        """Of sizes that each cluster has for itself: the register, by name."""
+        return {}
+
+    @property
+    def may_take_another_iteration(self) -> bool:
+        """Whether it is about to ask for a further iteration of a round-robin loop: others ask first."""
+        return False
+
+    @property
+    def shares(self) -> bool:
+        """Whether it sees numbers that other agents have stored in shared memory."""
+        return False
+
+    def lockstep_memo(self) -> Any | None:
+        """A memo of one step, for agents of its class that take it one after the other; None: it has none."""
+        return None
+
+    def step_in_lockstep(self, answer: int, memo: Any) -> Event:
+        """``step`` with such a memo."""
+        return self.step(answer)
+
 
 class SymbolicSystem(System, Protocol):
-    """A system whose agents start with terms for sizes. ``refined`` keeps the space.
+    """A system whose agents start with terms for sizes. ``refined`` keeps the space."""
 
-    May offer ``fork_agents(agents) -> list``: copies of all agents of one run, where they share mutable data
-    (such data is part of ``live`` and ``put`` of exactly one of them); without it each agent is forked.
-    """
+    def refined(self, split: LaneSplit) -> SymbolicSystem:
+        """The same launch with one class split."""
+
+    def fork_agents(self, agents: Sequence[Any]) -> Sequence[Any]:
+        """Independent copies of all agents of one run.
+
+        Where agents share mutable data, the copies share a copy of it; such data is part of ``live`` and
+        ``put`` of exactly one of them.
+        """
+        return [a.fork() for a in agents]
+
+    def alike(self, cls: int) -> Sequence[int]:
+        """The classes with the lanes and the code of one, itself included, as far as the system knows."""
+        return [cls]

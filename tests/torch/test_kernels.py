@@ -15,7 +15,9 @@ import syncverify.torch as sv  # noqa: E402
 from syncverify.codegen import driver  # noqa: E402
 from syncverify.fusion import Tensor, Value, rms_norm, trace  # noqa: E402
 from syncverify.gate import fusions, matmul  # noqa: E402
+from syncverify.gate.padded import padded_sizes  # noqa: E402
 from syncverify.matmul import Schedule, product  # noqa: E402
+from syncverify.matmul.choose import ranked  # noqa: E402
 from syncverify.matmul.problem import PRODUCT, Problem  # noqa: E402
 from syncverify.torch.runners import FusionOnGpu, Kernel, ProductOnGpu  # noqa: E402
 from tests.torch.compiled import close, compiled, draw  # noqa: E402
@@ -88,6 +90,31 @@ def test_a_launch_of_a_product(launches: list[tuple[Any, ...]]) -> None:
     out = _run(kernel, {"M": 24, "N": 40, "K": 64}, [a, b], (24, 40))
     close(out, a.double() @ b.double().t())
     assert len(launches) == 1
+
+
+@pytest.mark.parametrize(("layout", "n"), [("KK", 136), ("MN", 136), ("KN", 137)])
+def test_few_rows_are_the_columns_of_a_kernel(
+    layout: str, n: int, launches: list[tuple[Any, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kernel whose tiles go by columns multiplies the transposes: each factor is the other one there."""
+    problem = product("bf16", layout)
+    kernel, sizes = ProductOnGpu(problem, fusions.Policy.PRACTICAL), {"M": 8, "N": n, "K": 64}
+    by_columns = next(s for s in ranked(problem, padded_sizes(problem, sizes), 2) if s.by_columns)
+    monkeypatch.setattr(matmul.Matmul, "schedule", lambda self, sizes, multiprocessors: by_columns)
+    a, b = draw(8, 64, dtype=BF16), draw(64, n, dtype=BF16, seed=1)
+    stored = [(a.t() if problem.a_t else a).contiguous(), (b.t() if problem.b_t else b).contiguous()]
+    out = torch.full((8, n), float("nan"), dtype=BF16)
+    assert kernel.prepare(sizes, torch.device("cpu")).startswith("proved")
+    kernel(sizes, stored, [out])
+    close(out, a.double() @ b.double())
+
+
+def test_few_rows_are_simulated_by_columns() -> None:
+    report = compiled(
+        lambda x, w: F.relu(x @ w.t()), draw(8, 64, dtype=BF16), draw(72, 64, dtype=BF16),
+        runner=sv.SimulatorRunner(),
+    )  # fmt: skip
+    assert [r.status for r in report.regions] == ["proved, and simulated"]
 
 
 def test_blocks_that_share_a_sum_get_their_memory(

@@ -33,6 +33,7 @@ from syncverify.symbolic.context import AffineTerm as Value
 from syncverify.symbolic.context import SymbolicContext
 from syncverify.symbolic.inequalities import Parts, negated
 from syncverify.symbolic.path_condition import PathCondition
+from syncverify.symbolic.protocol import SymbolicAgent
 
 #: The counters of steps and of tiles less their whole periods; behind a last turn they may be a period more.
 Residue = tuple[int, int]
@@ -308,21 +309,19 @@ class Reader:
                 name = self.moving(header, register)
                 agent.put(slot, self.atoms[name] if form.moves else self.begin(name))
             elif form is None or form.any:
-                agent.put(slot, self.unknown(agent, slot, old))
+                agent.put(slot, self.unknown(old))
             elif isinstance(form, Lanes):
                 agent.put(slot, form.lanes)
             else:
                 agent.put(slot, self.space.resolved(self.formed(form, {**self.atoms, P: before})))
         return Leaf(agent, path)
 
-    def unknown(self, agent: Any, slot: Any, old: Any) -> Any:
+    def unknown(self, old: Any) -> Any:
         """Any value of the kind that was there."""
         if isinstance(old, tuple):
-            return tuple(self.unknown(agent, slot, x) for x in old)
+            return tuple(map(self.unknown, old))
         if isinstance(old, int | Value):
-            bounds = getattr(agent, "bounds", None)
-            low, high = (None, None) if bounds is None else bounds(slot)
-            return self.space.symbol("any", low, high)
+            return self.space.symbol("any", None, None)
         return old
 
     def arrive(
@@ -401,10 +400,10 @@ class Reader:
 
     # ---------------------------------------------------------------- the whole
 
-    def read(self, agent: Any) -> Text:
+    def read(self, agent: SymbolicAgent) -> Text:
         """What the agent does; NotReadError where the claim does not hold."""
         self.space.path = self.root
-        if getattr(agent, "shares", False):
+        if agent.shares:
             raise NotReadError("what threads store in shared memory may steer others")
         start = Leaf(agent, self.root.fork())
         out: list[StraightText | LoopText | TilesText] = []

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol as Interface
 
 from syncverify.base.diagnostics import Policy
-from syncverify.checker.kernel.hops import CONTRIBUTIONS, MEETINGS, Demand, Graph, Half, Step
+from syncverify.checker.kernel.hops import CONTRIBUTIONS, MEETINGS, Demand, Drained, Graph, Half, Step
 from syncverify.checker.kernel.linear import RejectedError, Term, equal, num
 from syncverify.checker.kernel.proof import Along, Follows, Payload, SameEvent
 from syncverify.checker.kernel.protocol import N2, U2, Kind, Level, N, Touch, U
@@ -61,7 +61,7 @@ class Reaches:
 
     def along(self, payload: Along, scope: frozenset[str]) -> list[Term]:
         for how, step in payload.path:
-            commits = getattr(how, "commits", ())
+            commits = how.commits if isinstance(how, Drained) else ()
             scoped(self.graph.p, scope, *(t for s in (step, *commits) for t in (s.u, s.n)))
         needs, end = self.graph.path(self.start, payload.path, self.demand)
         if self.goal is not None:

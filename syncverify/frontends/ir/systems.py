@@ -40,6 +40,7 @@ from syncverify.ir.launch_grid import Grid
 from syncverify.ir.layout import launch_values
 from syncverify.model.events import Ev, Event, LaneSplit, SystemInfo, ThreadClass, Unanalysable
 from syncverify.symbolic.context import NeedsDecision, NotConcrete, SymbolSplit, mapped
+from syncverify.symbolic.protocol import SymbolicAgent, SymbolicSystem
 
 #: Clusters that are run together where blocks wait for each other through global memory.
 MAX_CLUSTERS = 16
@@ -144,7 +145,7 @@ def elected_lanes(
     return list(lanes)
 
 
-class IrAgent:
+class IrAgent(SymbolicAgent):
     """One class of lanes: registers and a program counter."""
 
     __slots__ = ("blocks", "cls", "code", "progress", "r")
@@ -318,7 +319,7 @@ def _lanes(value: Any) -> Any:
 
 
 @dataclass(slots=True)
-class IrSystem:
+class IrSystem(SymbolicSystem):
     """One launch of a cluster (or of all of them), ready to run; see ``model.events.System``."""
 
     info: SystemInfo

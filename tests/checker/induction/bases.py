@@ -9,9 +9,11 @@ from pathlib import Path
 from syncverify.ir.text.printer import print_kernel
 from syncverify.matmul import Schedule, product
 from syncverify.matmul.pipeline import build
+from tests.checker.induction.guarded import phased
 from tests.checker.induction.test_clusters import PAIR
 from tests.checker.induction.test_flags import PAIR as BLOCKS
 from tests.checker.induction.test_read import CORPUS, RING
+from tests.checker.induction.test_strides import BY_3, STRIDED
 from tests.checker.prover.rings.kernels import GOOD
 
 
@@ -61,6 +63,14 @@ IR: dict[str, Base] = {
     "products": Base((CORPUS / "rulebook/E35_accumulator_read_in_flight.good.syncir").read_text("utf-8")),
     "one fence": Base((CORPUS / "rulebook/E01_missing_proxy_fence.good.syncir").read_text("utf-8")),
     **{f"{x}, two slots": Base(GOOD[x], {"S": 2}) for x in _OF_RINGS},
+}  # fmt: skip
+#: What stands under questions about turns.
+ASKING: dict[str, Base] = {
+    "phased by two": Base(phased(2)),
+    "phased by three": Base(phased(3)),
+    "strided": Base(STRIDED, {"B": 2}),
+    "by three": Base(BY_3),
+    "tiles": IR["tiles"],
 }  # fmt: skip
 #: More steps and turns than products have by themselves: surplus arrivals gather over many phases.
 _LONG: tuple[Mapping[str, int], ...] = ({}, {"K": 64 * 40, "steps": 40}, {"K": 64 * 2, "steps": 2})

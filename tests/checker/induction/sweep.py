@@ -24,7 +24,7 @@ from syncverify.simulate.ptx import CannotExecute, Launch, buffer, first_harm
 from syncverify.simulate.ptx.harm import Kind
 from tests.checker.induction.acceptance import Answer, Ask, Known, of_ptx, of_text, refuted
 from tests.checker.induction.bases import COMPILED, IR, PTX_FACTS, Base
-from tests.checker.induction.mutants import OF_PTX, mutant
+from tests.checker.induction.mutants import OF_IR, OF_PTX, Operator, mutant
 
 #: Seconds that one mutant may take.
 SECONDS = 30
@@ -98,8 +98,9 @@ def ptx_refuted(text: str, numbers: Sequence[int] = range(1, 9)) -> str | None:
 
 
 def swept(
-    seed: int, seconds: float, bases: dict[str, Base], policy: Policy = Policy.PRACTICAL, many: int = 10**9
-) -> Counts:
+    seed: int, seconds: float, bases: dict[str, Base], policy: Policy = Policy.PRACTICAL, many: int = 10**9,
+    of: Sequence[Operator] = OF_IR,
+) -> Counts:  # fmt: skip
     """Mutants of kernels of the IR."""
     rng, counts, begun = random.Random(seed), Counts(), time.monotonic()
     known: dict[str, Known] = {}
@@ -109,7 +110,7 @@ def swept(
             found = of_text(bases[name].text, bases[name].given, Ask(policy))
             known[name] = found.known
             assert found.accepted or policy is Policy.STRICT, f"{name}: {found}"
-        text = mutant(bases[name].text, rng, many=rng.choice((1, 1, 1, 2)))
+        text = mutant(bases[name].text, rng, of, rng.choice((1, 1, 1, 2)))
         if text is not None:
             ask = Ask(policy, known[name], rng.random() < SEARCHED)
             _judge(counts, name, text, *of_ir(bases[name], ask))

@@ -1,4 +1,4 @@
-"""The places where the kernel rejects, and how tests leave out one of them alone."""
+"""The places where a package rejects, and how tests leave out one of them alone."""
 
 from __future__ import annotations
 
@@ -12,9 +12,12 @@ from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
-import syncverify.checker.kernel as package
+import syncverify.checker.kernel
 
-_ROOT = Path(package.__file__).parent
+#: The kernel for protocols, and what it raises.
+KERNEL = syncverify.checker.kernel.__name__, ("RejectedError",)
+#: A package, and names of exceptions.
+Package = tuple[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +27,7 @@ class Raise:
     ``message``: its text, with ``{}`` for what it fills in.
     """
 
+    package: str
     module: str
     where: tuple[str, ...]
     line: int
@@ -34,30 +38,32 @@ class Raise:
 
 
 @cache
-def raises() -> tuple[Raise, ...]:
-    """Every ``raise RejectedError`` of the kernel for protocols."""
+def raises(of: Package = KERNEL) -> tuple[Raise, ...]:
+    """Every ``raise`` of such exceptions in a package."""
+    name, errors = of
     out: list[Raise] = []
-    for path in sorted(_ROOT.glob("*.py")):
+    for path in sorted(_root(name).glob("*.py")):
         for node, where in _found(ast.parse(path.read_text("utf-8")), ()):
-            out.append(Raise(path.stem, where, node.lineno, _message(node)))
+            if isinstance(node.exc, ast.Call) and getattr(node.exc.func, "id", "") in errors:
+                out.append(Raise(name, path.stem, where, node.lineno, _message(node.exc)))
     return tuple(out)
+
+
+def _root(name: str) -> Path:
+    (found,) = import_module(name).__path__
+    return Path(found)
 
 
 def _found(node: ast.AST, where: tuple[str, ...]) -> Iterator[tuple[ast.Raise, tuple[str, ...]]]:
     for child in ast.iter_child_nodes(node):
         named = isinstance(child, ast.FunctionDef | ast.ClassDef)
-        if isinstance(child, ast.Raise) and _rejects(child):
+        if isinstance(child, ast.Raise):
             yield child, where
         yield from _found(child, (*where, child.name) if named else where)
 
 
-def _rejects(node: ast.Raise) -> bool:
-    return isinstance(node.exc, ast.Call) and getattr(node.exc.func, "id", "") == "RejectedError"
-
-
-def _message(node: ast.Raise) -> str:
-    assert isinstance(node.exc, ast.Call)
-    (said,) = node.exc.args
+def _message(raised: ast.Call) -> str:
+    said = raised.args[0]
     if isinstance(said, ast.Constant):
         return str(said.value)
     if isinstance(said, ast.JoinedStr):
@@ -75,8 +81,8 @@ class _Without(ast.NodeTransformer):
 
 @contextmanager
 def without(r: Raise) -> Iterator[None]:
-    """The kernel goes on where it would reject at this place."""
-    module = import_module(f"{package.__name__}.{r.module}")
+    """The package goes on where it would reject at this place."""
+    module = import_module(f"{r.package}.{r.module}")
     assert module.__file__ is not None
     tree = _Without(r.line).visit(ast.parse(Path(module.__file__).read_text("utf-8")))
     outer = _function(module, r.where)

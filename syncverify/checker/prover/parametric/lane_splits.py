@@ -22,8 +22,7 @@ def finer(system: SymbolicSystem, split: LaneSplit) -> LaneSplit:
 def same_split_elsewhere(system: SymbolicSystem, split: LaneSplit) -> list[LaneSplit]:
     """The split, and the same of the classes of other warps with the same code, one after the other. Parts
     stand where their class stood, so the last class comes first."""
-    found = getattr(system, "alike", lambda cls: [cls])(split.cls)
-    return [LaneSplit(cls, split.parts) for cls in sorted(found, reverse=True)]
+    return [LaneSplit(cls, split.parts) for cls in sorted(system.alike(split.cls), reverse=True)]
 
 
 def refined(system: SymbolicSystem, split: LaneSplit) -> SymbolicSystem:

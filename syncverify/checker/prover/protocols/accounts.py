@@ -119,7 +119,7 @@ class Account:
         new: Introduction | None = None
         for i in self.sites:
             for u, n in steps.at_turn(i, J, self.turn(i, U, N)):
-                virtual = [x for t in (u, n) for x in t.names() if x.startswith("%v")]
+                virtual = [x for t in (u, n) for x in sorted(t.names()) if x.startswith("%v")]
                 if virtual:
                     what = steps.virtual[virtual[0]][0]
                     there = any(e[virtual[0]] >= 0 for e in steps.samples)

@@ -19,13 +19,24 @@ from syncverify.checker.kernel.linear import RejectedError, Term
 from syncverify.checker.kernel.obligations import Owed
 from syncverify.checker.kernel.proof import Along
 from syncverify.checker.kernel.protocol import Kind, Level, Protocol
-from syncverify.checker.kernel.trees import Leaf, Tree, check
+from syncverify.checker.kernel.trees import (
+    Absurd,
+    Congruent,
+    Instance,
+    Leaf,
+    Monotone,
+    Residues,
+    Split,
+    Tile,
+    Tree,
+    check,
+)
 
 #: Ways of renaming roles that are tried for one tree, and trees that are kept for one kind of obligation.
 MOST_WAYS, MOST_TREES = 16, 4
 #: Operations that order nothing by themselves, and rules whose trees are tried for accesses nearby.
 _ACCESSES = frozenset({Kind.ACCESS, Kind.ASYNC, Kind.USE, Kind.COPY, Kind.NOTHING})
-_NEAR = frozenset({"hazard", "O5", "O6"})
+_NEAR = frozenset({"hazard", "O1", "O2", "O3", "O4", "O5", "O6"})
 
 
 @dataclass(slots=True)
@@ -169,7 +180,7 @@ def _near(o: Owed) -> bool:
     return o.rule.split()[0] in _NEAR
 
 
-def renamed(t: Any, way: Callable[[int], int]) -> Any:
+def renamed(t: Tree, way: Callable[[int], int]) -> Tree:
     """A tree with other sites in its paths."""
     if isinstance(t, Leaf):
         if not isinstance(t.payload, Along):
@@ -185,13 +196,18 @@ def renamed(t: Any, way: Callable[[int], int]) -> Any:
                 how = replace(how, commits=tuple(map(step, how.commits)), twin=twin)
             path.append((how, step(s)))
         return replace(t, payload=replace(t.payload, path=tuple(path)))
-    kids = {f: renamed(getattr(t, f), way) for f in ("yes", "no", "kid") if hasattr(t, f)}
-    if hasattr(t, "kids"):
-        kids["kids"] = tuple(renamed(k, way) for k in t.kids)
-    return replace(t, **kids) if kids else t
+    match t:
+        case Split(yes=yes, no=no):
+            return replace(t, yes=renamed(yes, way), no=renamed(no, way))
+        case Residues(kids=kids):
+            return replace(t, kids=tuple(renamed(k, way) for k in kids))
+        case Tile(kid=kid) | Monotone(kid=kid) | Congruent(kid=kid) | Instance(kid=kid):
+            return replace(t, kid=renamed(kid, way))
+        case Absurd():
+            return t
 
 
-def sites_of(t: Any) -> Iterator[int]:
+def sites_of(t: Tree) -> Iterator[int]:
     """The sites on the paths of a tree."""
     if isinstance(t, Leaf):
         if isinstance(t.payload, Along):
@@ -202,11 +218,20 @@ def sites_of(t: Any) -> Iterator[int]:
                     if how.twin is not None:
                         yield how.twin
         return
-    for f in ("yes", "no", "kid"):
-        if hasattr(t, f):
-            yield from sites_of(getattr(t, f))
-    for k in getattr(t, "kids", ()):
-        yield from sites_of(k)
+    for kid in _kids(t):
+        yield from sites_of(kid)
+
+
+def _kids(t: Tree) -> tuple[Tree, ...]:
+    match t:
+        case Split(yes=yes, no=no):
+            return yes, no
+        case Residues(kids=kids):
+            return kids
+        case Tile(kid=kid) | Monotone(kid=kid) | Congruent(kid=kid) | Instance(kid=kid):
+            return (kid,)
+        case Absurd() | Leaf():
+            return ()
 
 
 __all__ = ["Alike"]

@@ -495,7 +495,7 @@ class PathSearch:
         for how, b in hops:
             commits = how.commits if isinstance(how, Drained) else ()
             for s in (b, *commits):
-                for x in (*s.u.names(), *s.n.names()):
+                for x in (*sorted(s.u.names()), *sorted(s.n.names())):
                     if x.startswith("%v"):
                         return self.steps.virtual[x][0]
         return None

@@ -411,9 +411,10 @@ class _Weakening:
             t.issues = [self.less(m) if id(m) in self.limits else m for m in t.issues]
         for s in run.barriers.values():
             s.phases = [*(self.phase(p) for p in s.phases[:2]), *s.phases[2:]]
-        for n in (*run.named.values(), *run.clusters.values()):
-            for g in (n.gen, *getattr(n, "partial", {}).values()):
-                g.m = self.less(g.m)
+        named = run.named.values()
+        open_ones = [n.gen for n in (*named, *run.clusters.values())]
+        for g in (*open_ones, *(part for n in named for part in n.partial.values())):
+            g.m = self.less(g.m)
         run.ledger = [self.step(x) for x in run.ledger]
         self.accesses(run)
 

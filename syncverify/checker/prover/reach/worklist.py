@@ -623,7 +623,7 @@ class NodeProcessing(RingDetection):
             ("register", t.cls, slot)
             for t in state.run.threads
             if not t.done
-            for slot in getattr(t.agent, "iteration_counters", ())
+            for slot in state.agent(t).iteration_counters
         }
         return {i for i, place in enumerate(places) if place in counts}
 

@@ -35,6 +35,7 @@ from syncverify.frontends.ptx.values.symbolic_words import SymbolicWord
 from syncverify.model.events import LANES_APART, Ev, Event, LaneSplit, Undefined
 from syncverify.symbolic.context import AffineTerm, NeedsDecision, NotConcrete
 from syncverify.symbolic.loop_havoc import ITERATION
+from syncverify.symbolic.protocol import SymbolicAgent
 
 #: Steps without an event after which an agent gives up.
 MAX_JUMPS = 2_000_000
@@ -45,7 +46,7 @@ BY_WORD = "what decides was divided by 0"
 SIZED_JUMPS = 20_000  # where a size has no number, and a loop need not end
 
 
-class PtxAgent:
+class PtxAgent(SymbolicAgent):
     """One class of lanes: slots and a program counter; see ``model.events.Agent``."""
 
     __slots__ = ("blocks", "cls", "program", "progress", "r", "sized")
@@ -83,12 +84,13 @@ class PtxAgent:
         """What agents of one class that hold the same but for a place in a ring note of a step."""
         return StepMemo()
 
-    def step_in_lockstep(self, answer: int, steps: StepMemo) -> Event:
-        """The same among agents of its class that hold the same but for a place in a ring; ``steps``:
-        what
-        code did to the registers of some of them, on the same path."""
+    def step_in_lockstep(self, answer: int, memo: StepMemo) -> Event:
+        """The same among agents of its class that hold the same but for a place in a ring.
+
+        ``memo``: what code did to the registers of some of them, on the same path.
+        """
         alone = not self.sized or self.r[SHARED] is not None or bool(self.r[LOCAL].cells)
-        return self.step(answer) if alone else self._sized_step(answer, steps)
+        return self.step(answer) if alone else self._sized_step(answer, memo)
 
     def _sized_step(self, answer: int, steps: StepMemo | None = None) -> Event:
         """The same where sizes have no number; an open question leaves the agent where it asked."""

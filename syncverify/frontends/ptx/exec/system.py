@@ -34,6 +34,7 @@ from syncverify.frontends.ptx.values.register_values import UNWRITTEN, WARP, Unk
 from syncverify.ir.launch_grid import Grid
 from syncverify.model.events import Ev, Event, Flag, LaneSplit, SystemInfo, ThreadClass
 from syncverify.symbolic.context import NotConcrete, SymbolSplit, mapped
+from syncverify.symbolic.protocol import SymbolicSystem
 
 #: Events of one class that the discovery of splits looks at; later splits restart the run.
 _DISCOVERY = 50_000
@@ -47,7 +48,7 @@ _SERIALS = count()
 
 
 @dataclass(slots=True)
-class PtxSystem:
+class PtxSystem(SymbolicSystem):
     """One cluster of a launch, ready to run; see ``model.events.System``.
 
     ``cluster``: its number in the grid; None: any, and control may not depend on which.
@@ -90,11 +91,15 @@ class PtxSystem:
                 any(i.op == "tensormap" for i in program.body),
                 program.handing is not None and program.handing.together,
             )
-            tables.data_addressed = program.data_addressed
+            tables.data_addressed, tables.dynamic_addressed = (
+                program.data_addressed,
+                program.dynamic_addressed,
+            )
             tables.vary_with(program.varies(launch.block))
             tables.spread = program.spread(launch.block)
             tables.load_places = program.places(launch.block)
             tables.reached = program.reached(launch.block, tables.layout.shared)
+            _open_dynamic(tables, program, launch)
             tables.any_data, tables.threads = program.any_data and launch.space is not None, launch.threads
             kept = program.steers and not tables.any_data
             tables.certain = kept or tables.tracks or program.moves
@@ -355,6 +360,16 @@ class PtxSystem:
             if event[0] in _BLOCKING:
                 return True
         return False
+
+
+def _open_dynamic(tables: Tables, program: Program, launch: Launch) -> None:
+    """Notes where dynamic shared memory begins, if nobody says how many bytes it has."""
+    variables = (*program.function.variables, *program.module.variables)
+    dynamic = {v.name for v in variables if v.space == "shared" and (v.extern or not v.size)}
+    places = {name: at for name, at in tables.layout.shared.items() if name in dynamic}
+    if places and launch.dynamic is None:
+        tables.dynamic_start = min(places.values())
+        tables.in_dynamic = program.reached(launch.block, places)
 
 
 def elected_lanes(

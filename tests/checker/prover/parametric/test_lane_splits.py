@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -14,6 +15,7 @@ from syncverify.driver.ir import check_kernel
 from syncverify.ir.nodes import Kernel
 from syncverify.ir.text.parser import parse
 from syncverify.model.events import LaneSplit
+from syncverify.symbolic.protocol import SymbolicSystem
 from tests.checker.prover.parametric.brute import brute, fallback
 
 _REVERSED = """kernel reversed {{
@@ -74,4 +76,5 @@ def test_classes_like_one_that_is_split_are_split_last_first() -> None:
     system = SimpleNamespace(alike=lambda cls: [1, cls, 7])
     found = same_split_elsewhere(system, LaneSplit(4, (1, 6)))
     assert [(s.cls, s.parts) for s in found] == [(7, (1, 6)), (4, (1, 6)), (1, (1, 6))]
-    assert [s.cls for s in same_split_elsewhere(SimpleNamespace(), LaneSplit(4, (1, 6)))] == [4]
+    of_itself = SimpleNamespace(alike=partial(SymbolicSystem.alike, None))  # a system that knows of no others
+    assert [s.cls for s in same_split_elsewhere(of_itself, LaneSplit(4, (1, 6)))] == [4]

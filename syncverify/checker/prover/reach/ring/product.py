@@ -10,16 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from syncverify.checker.happens_before.handlers.waits import result_of
 from syncverify.checker.happens_before.run import LaneClass, Run
 from syncverify.checker.prover.reach.ring.action import apply_rotation, local_parity, supports_rotation
 from syncverify.checker.prover.reach.ring.symmetry import TOKENS, Ring
-from syncverify.checker.prover.reach.state.snapshot import Split, copies
+from syncverify.checker.prover.reach.state.snapshot import Split
 from syncverify.model.events import Ev, Event, Flag, LaneSplit
 from syncverify.symbolic.context import AffineTerm, SymbolicContext, UndecidedBranch
 from syncverify.symbolic.phase_tokens import Token
+from syncverify.symbolic.protocol import SymbolicAgent
 
 #: Of registers that differ between places: how much more than those of the agents that are followed.
 Offsets = dict[tuple[Any, ...], dict[int, int]]
@@ -69,8 +70,8 @@ class RotatedAgents:
         """Whether nothing has been moved yet."""
         return self.position == 0 and not self.rotated
 
-    def fork(self, split: Split | None) -> RotatedAgents:
-        others = {p: copies(agents, split) for p, agents in self.rotated.items()}
+    def fork(self, split: Split) -> RotatedAgents:
+        others = {p: list(split(agents)) for p, agents in self.rotated.items()}
         stepped = {cls: dict(done) for cls, done in self.pending_events.items()}
         return RotatedAgents(
             self.ring,
@@ -122,8 +123,7 @@ class RotatedAgents:
 
     def _steps(self, t: LaneClass) -> Any:
         """What agents of a class note of a step that they take one after the other, on one path."""
-        steps = getattr(t.agent, "lockstep_memo", None)
-        return steps() if steps is not None and self.rotated else None
+        return cast(SymbolicAgent, t.agent).lockstep_memo() if self.rotated else None
 
     def _alike(self, done: dict[int, Event]) -> list[frozenset[int]]:
         """The places at which an agent has come to the same event, moved on by its place."""
@@ -288,12 +288,12 @@ class RotatedAgents:
         new: dict[tuple[Any, ...], Any],
         offsets: Offsets,
         places: Sequence[int],
-        split: Split | None,
+        split: Split,
     ) -> None:
         """Agents at all ``places``, with registers as ``new`` says of those that are followed."""
         before = self.rotated
         mine = [t.agent for t in run.threads]
-        self.rotated = {p: before.get(p) or copies(mine, split) for p in places if p != self.position}
+        self.rotated = {p: before.get(p) or list(split(mine)) for p in places if p != self.position}
         for place, agents in self.rotated.items():
             for t in () if not new else run.threads:
                 agent = agents[t.cls]

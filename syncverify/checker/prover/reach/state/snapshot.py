@@ -44,16 +44,16 @@ TREATED = (
 ).split()
 
 
-#: How to copy all agents of a run at once, where they share data.
+#: How to copy all agents of a run at once: see ``SymbolicSystem.fork_agents``.
 Split = Callable[[Sequence[Any]], Sequence[Any]]
 
 
-def copies(agents: Sequence[Any], split: Split | None) -> list[Any]:
-    """Independent agents at the same points."""
-    return [a.fork() for a in agents] if split is None else list(split(agents))
+def fork_each(agents: Sequence[Any]) -> list[Any]:
+    """Independent agents at the same points, where they share nothing."""
+    return [a.fork() for a in agents]
 
 
-def copy_run(run: Run, fork_agents: Split | None = None) -> Run:
+def copy_run(run: Run, fork_agents: Split = fork_each) -> Run:
     """A run at the same point that shares nothing that may change."""
     if run.pending or run.met:
         raise NotConcrete("operations in flight between two steps")
@@ -68,7 +68,7 @@ def copy_run(run: Run, fork_agents: Split | None = None) -> Run:
     new.pending, new.met, new.far_writes, new.late = {}, [], {}, {}
     new.walker, new.in_a_row, new.standing = None, 0, ()
     new.maps = {k: copy.map(m) for k, m in run.maps.items()}
-    agents = copies([t.agent for t in run.threads], fork_agents)
+    agents = fork_agents([t.agent for t in run.threads])
     new.threads = [copy.thread(t, a) for t, a in zip(run.threads, agents, strict=True)]
     new.locations = flag_state.copied(run.locations, copy.threads)
     new.ready = deque(copy.threads[id(t)] for t in run.ready)
@@ -246,4 +246,4 @@ def _slots(kind: type) -> _Slots:
     return found
 
 
-__all__ = ["FLAT", "SHARED", "TREATED", "Split", "copies", "copy_run", "flat"]
+__all__ = ["FLAT", "SHARED", "TREATED", "Split", "copy_run", "flat", "fork_each"]

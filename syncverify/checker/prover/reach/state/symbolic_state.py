@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -21,7 +21,7 @@ from syncverify.symbolic.inequalities import Sum
 from syncverify.symbolic.loop_havoc import ITERATION
 from syncverify.symbolic.path_condition import PathCondition
 from syncverify.symbolic.phase_tokens import Token
-from syncverify.symbolic.protocol import BLOCK_GROUP, SymbolicAgent
+from syncverify.symbolic.protocol import BLOCK_GROUP, SymbolicAgent, SymbolicSystem
 from syncverify.symbolic.quotients import RATIO, outlives_iteration
 
 #: Where a row comes from: ("register", class, slot, lane), ("size", name), and of each entry ("value", which)
@@ -73,12 +73,9 @@ class SymbolicState:
         """Whether an agent lets others ask first, as long as these go on in iterations that they have."""
         if self.deferred_since is None or not self.path.space.has_round_robin:
             return False
-        if not getattr(t.agent, "may_take_another_iteration", False):
+        if not self.agent(t).may_take_another_iteration:
             return False
-        for x in self.run.ready:
-            if not getattr(x.agent, "may_take_another_iteration", False):
-                return True
-        return False
+        return any(not self.agent(x).may_take_another_iteration for x in self.run.ready)
 
     def defers_question_once(self, t: LaneClass) -> bool:
         """Whether others go first before an agent asks: where it has jumped back in a step that is not over,
@@ -95,8 +92,8 @@ class SymbolicState:
         return back
 
     def progress(self) -> int:
-        """Grows with every step of an agent, and where agents say so with parts of steps."""
-        return self.steps_taken + sum(getattr(t.agent, "progress", 0) for t in self.run.threads)
+        """Grows with every step of an agent, and with parts of steps."""
+        return self.steps_taken + sum(self.agent(t).progress for t in self.run.threads)
 
     def advanced(self, t: LaneClass) -> None:
         """An agent has come to its next event."""
@@ -107,7 +104,7 @@ class SymbolicState:
 
     def fork(self) -> SymbolicState:
         """A copy, to follow another answer; both may be answers to what others ask as well."""
-        split = getattr(self.run.system, "fork_agents", None)
+        split = self.system.fork_agents
         run, path = copy_run(self.run, split), self.path.fork()
         places = dict(self.places)
         new = SymbolicState(
@@ -155,6 +152,10 @@ class SymbolicState:
         segments = sum(len(s._segments) for s in run.memory.values())
         self.weight = matrices + phases + 600 * segments + 8 * len(run.trace)
 
+    @property
+    def system(self) -> SymbolicSystem:
+        return cast(SymbolicSystem, self.run.system)
+
     def agent(self, t: LaneClass) -> SymbolicAgent:
         return cast(SymbolicAgent, t.agent)
 
@@ -169,7 +170,7 @@ class SymbolicState:
         own: dict[tuple[int, str], Any] = {}
         for t in self.run.threads:
             cluster = t.info.cta // info.ctas
-            for name, slot in getattr(t.agent, "per_cluster_symbols", {}).items() if cluster else ():
+            for name, slot in self.agent(t).per_cluster_symbols.items() if cluster else ():
                 if (cluster, name) not in own:
                     own[cluster, name] = space.fresh_copy(name)
                     space.havocked.add(name)
@@ -238,9 +239,10 @@ class SymbolicState:
         shape: list[Hashable] = []
         apart: list[Hashable] = []
         again = self.path.space.havocked
-        pending, bits, steady = (
-            self._slots(of) for of in ("input_registers", "boolean_registers", "loop_invariant_registers")
-        )
+        agents = {t.cls: self.agent(t) for t in self.run.threads if not t.done}
+        pending = {cls: a.input_registers for cls, a in agents.items()}
+        bits = {cls: a.boolean_registers for cls, a in agents.items()}
+        steady = {cls: a.loop_invariant_registers for cls, a in agents.items()}
         rows: dict[Place, Sum] = {}
         for place, value in self._values():
             kind, of = place[0], place[1]
@@ -272,10 +274,6 @@ class SymbolicState:
             r = self.rotations
             at = RingPositions(r.position, r.places, r.offsets(self.run, self.path.space))
         return StateView(self.form() if form is None else form, tuple(shape), rows, tuple(apart), at)
-
-    def _slots(self, of: str) -> dict[int, Container[Any]]:
-        """What agents say of their registers, by class."""
-        return {t.cls: getattr(t.agent, of, ()) for t in self.run.threads if not t.done}
 
     def of_block_group(self, value: Any) -> bool:
         """Whether a value is determined by the number of a block group alone."""
@@ -350,8 +348,7 @@ class SymbolicState:
         new: dict[Place, Any] = {p: self.path.space.term(*row) for p, row in rows.items()}
         self.take(new, path)
         if self.rotations is not None:
-            split = getattr(self.run.system, "fork_agents", None)
-            self.rotations.put(self.run, new, earlier.at.offsets, earlier.at.all, split)
+            self.rotations.put(self.run, new, earlier.at.offsets, earlier.at.all, self.system.fork_agents)
 
     def take(self, new: dict[Place, Any], path: PathCondition) -> None:
         """Puts other values in place of all rows, and another path in place of this one."""
