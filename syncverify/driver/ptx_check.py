@@ -45,6 +45,7 @@ from syncverify.driver.size_proposals import Bounds, proposed
 from syncverify.frontends.launch_facts import LaunchFacts
 from syncverify.frontends.ptx.analysis.counted_blocks import steering_counts, unfenced_count
 from syncverify.frontends.ptx.analysis.shared_polls import shared_polls
+from syncverify.frontends.ptx.compile.program import Program
 from syncverify.frontends.ptx.flow.address_spaces import with_spaces
 from syncverify.frontends.ptx.flow.inline_calls import inlined
 from syncverify.frontends.ptx.flow.promote_locals import promoted
@@ -52,6 +53,7 @@ from syncverify.frontends.ptx.isa.validate import checked
 from syncverify.frontends.ptx.launch.concretize import covered, numbers_of, sizes_at
 from syncverify.frontends.ptx.launch.facts import VARIABLE, PtxFacts, demand_launch, ptx_facts, text
 from syncverify.frontends.ptx.launch.small_sizes import small_sizes, some_sizes
+from syncverify.frontends.ptx.launch.steering_sizes import steering_sizes
 from syncverify.frontends.ptx.launch.symbolic_launch import open_sizes, open_systems
 from syncverify.frontends.ptx.launch.tensormap_boxes import Boxes, copies_tensors
 from syncverify.frontends.ptx.syntax.nodes import Function, Module
@@ -295,6 +297,11 @@ def _at(k: CheckTask, values: Mapping[str, int]) -> KernelReport:
 def _with_words(k: CheckTask, report: KernelReport) -> tuple[CheckTask, Any]:
     """What is found for every size, if need be with what is loaded and has no number as sizes too, or with
     what lies in shared memory as data."""
+    fewer = _with_fewer_terms(k)
+    if fewer is not None:
+        again = _tried(fewer)
+        if again is not None and again.verdict is Verdict.PROVED:
+            return fewer, again
     found = _tried(k)
     if causes_of(report.reason if found is None else found.reason) & CAUSES[Step.LOADS_AS_SIZES]:
         words = replace(k, loads_as_symbols=True, program=[], assumptions=[])
@@ -338,10 +345,31 @@ def _any_grid(k: CheckTask) -> CheckTask | None:
     return replace(k, facts=replace(k.facts, grid=(x, y, z), _cache={}), program=[], assumptions=[])
 
 
+def _with_fewer_terms(k: CheckTask) -> CheckTask | None:
+    """The same with sizes as data that only decide whether shared memory is accessed; None if there are none
+    of these, or no others."""
+    launch, whole = compiled(k)
+    program = narrowed(k, launch, whole)
+    if program.handing is not None:
+        return None
+    program = program.for_sizes
+    sizes = open_sizes(k.facts, program)
+    terms = steering_sizes(k.facts, program, sizes)
+    if not terms or terms == sizes.keys():
+        return None
+    return replace(k, terms=terms, program=[], assumptions=[])
+
+
+def _terms(k: CheckTask, program: Program) -> dict[str, tuple[int, int | None]]:
+    """The open sizes that are terms in a proof for every size, with their ranges."""
+    sizes = {} if k.sizes_as_data else open_sizes(k.facts, program)
+    return sizes if k.terms is None else {n: x for n, x in sizes.items() if n in k.terms}
+
+
 def _tried(k: CheckTask) -> Any:
     """What is found for every size; None if nothing can be."""
     assert k.checker.prove is not None
-    briefly = k.checker.briefly if k.data_as_words else None
+    briefly = k.checker.briefly if k.data_as_words or k.terms is not None else None
     try:
         return _proof(k, briefly or k.checker.prove)
     except NotConcrete:
@@ -366,7 +394,7 @@ def _proof(k: CheckTask, prove: Prove) -> Any:
         assert program.block_groups is not None
         clusters = program.block_groups.size // launch.ctas
     program = program.for_sizes
-    sizes = {} if k.sizes_as_data else open_sizes(k.facts, program)
+    sizes = _terms(k, program)
     if not (sizes or program.words or program.any_data):
         return None
     k.assumptions += of_words(k.facts, program)

@@ -99,6 +99,7 @@ class SymbolicContext:
         self.presplit: set[PresplitQuestion] = set()  # what is asked of such before any turn takes them
         # what was asked of such when some iterations had taken them
         self.split_too_late: set[PresplitQuestion] = set()
+        self.inequalities_compared = 0  # by all eliminations: what questions have cost
         self._sources: dict[int, frozenset[str]] = {}  # symbols -> the sizes that they come from
         self._terms: dict[tuple[int, Parts], AffineTerm] = {}
         self._guessed: dict[tuple[tuple[int, bool], ...], int] = {}

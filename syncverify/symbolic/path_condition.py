@@ -421,6 +421,7 @@ class PathCondition:
     def _contradicts(self, c: int, parts: Parts) -> bool:
         """Whether no integers keep all that is known and ``c + parts >= 0``."""
         work, atoms = self._about({parts: c}, {a for a, _ in parts})
+        self.space.inequalities_compared += len(work)
         return len(work) > 1 and eliminated(work, atoms)
 
     def _about(self, work: dict[Parts, int], some: set[int]) -> tuple[dict[Parts, int], set[int]]:

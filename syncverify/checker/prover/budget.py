@@ -87,6 +87,8 @@ class ExplorationBudget:
     # events within which some state must be subsumed by another, or be widened
     first_cover_within_events: int = 1 << 60
     max_nodes: int = 6_000
+    # that eliminations compare, for all questions together, and as many more as there are events
+    max_inequalities: int = 1 << 60
     bytes: int = 1 << 30  # of the states that are left to follow, roughly
     max_unconfirmed_failures: int = 3  # that the exact check does not confirm
     widening_delay: int = 0  # earlier nodes of the same key before a state is widened

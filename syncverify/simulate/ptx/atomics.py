@@ -70,6 +70,9 @@ def _atom(c: Context, i: Instr) -> Step:
         R = f.R
         given = [read(R) for read in sources]
         other = swap(R) if swap is not None else None
+        # what stores the value that was there lets nobody go on who could not before; in global memory
+        # others may who are not executed
+        changed = False
         out: list[Any] = [
             np.zeros((LANES, 2), np.uint64) if bits == 128 else np.zeros(LANES, kind_of) for _ in range(count)
         ]
@@ -92,9 +95,10 @@ def _atom(c: Context, i: Instr) -> Step:
                     elif of is not None:
                         new = of(old, new)
                     part.arena.store(at, bits, new)
+                    changed = changed or part.space != "shared" or not np.array_equal(old, new)
                     out[n][lane] = old[0]
             write_flags(m, f, part, releases, scope, True)
-            m.version += 1
+        m.version += changed
         for write, value in zip(writers, out, strict=False):
             write(f, value, on)
         return None

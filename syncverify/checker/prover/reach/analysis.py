@@ -215,6 +215,9 @@ class ReachabilityAnalysis(NodeProcessing):
             raise BudgetExceeded(
                 f"no state repeats within {times * self.limits.first_cover_within_events} events"
             )
+        allowed = times * (self.limits.max_inequalities + self.events + more)
+        if self.space.inequalities_compared > allowed:
+            raise BudgetExceeded(f"questions about sizes compare more than {allowed} inequalities")
         most = times * self.limits.events
         if self.over_limit(self.events + more, most):
             raise BudgetExceeded(f"the runs exceed {most} events before their states repeat")

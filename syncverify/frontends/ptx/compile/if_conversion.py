@@ -5,7 +5,8 @@ wrote. Nobody else sees the difference: there are no events between the branch a
 
 A side that accesses shared memory, and does no more, may be decided by what has no number: data, or a size
 that is open. The accesses of both sides are then taken as made (a proof holds for those that are). Of a loop
-that ends by such a decision each block is run once, with every register that the loop writes unknown (havoc).
+that ends by such a decision each block is run for any turn: of every register that the loop writes only the
+low bits are known, if its steps leave them (``values.residues``).
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from syncverify.frontends.ptx.flow.progress import can_end
 from syncverify.frontends.ptx.syntax.nodes import Instr
 from syncverify.frontends.ptx.syntax.operands import results
 from syncverify.frontends.ptx.values.register_values import INTS, PerLane, Unknown, lanes_of, per_lane
+from syncverify.frontends.ptx.values.residues import joined
 from syncverify.model.events import Ev, Event
 
 #: Instructions that do more than write registers, or look at other lanes.
@@ -48,6 +50,8 @@ _LOUD = frozenset(
 _DECIDES = frozenset({"data", "param", "grid", "ctaid"})
 #: Blocks that one side may run, and branches that may lie inside each other, turns of loops included.
 MOST_BLOCKS, MOST_NESTED = 20_000, 48
+#: Passes through a loop's blocks until what registers hold in any turn is found.
+MOST_PASSES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,13 +161,9 @@ class IfConversion:
         self.depth += 1
         try:
             if self.flow.block_of[k] in region.blocks:
-                events = self._of_a_loop(r, v, region)
+                events, left = self._of_a_loop(r, v, region)
             else:
-                events = []
-                for side in sides:
-                    for s in region.slots:
-                        r[s] = before[s]  # neither side sees what the other has written
-                    events += self._events(r, side, region.join)
+                events, left = self._of_sides(r, v, region, sides)
             after = r[PC] if region.join is None else region.join
         except (Disagreement, Opaque) as caught:
             if isinstance(caught, Opaque) and caught.unwritten:
@@ -182,8 +182,8 @@ class IfConversion:
             tables.doubt(e[1], why)
         events = [e for e in events if not tables.sure or e[1] in tables.granted]
         self._forget(r, events)
-        for s in region.slots:
-            r[s] = v.derived()
+        for s, value in zip(region.slots, left, strict=True):
+            r[s] = value
         r[PC], r[QUEUE] = (QUEUED, (after, *events)) if events else (after, ())
         return True
 
@@ -209,29 +209,66 @@ class IfConversion:
             found.append(event)
         raise Opaque("a side of a branch on data does not come to its end")
 
-    def _of_a_loop(self, r: Registers, v: Unknown, region: Region) -> list[Event]:
-        """The events of a loop's blocks, each run once."""
-        outer = self.havocked
+    def _of_sides(
+        self, r: Registers, v: Unknown, region: Region, sides: tuple[int, int]
+    ) -> tuple[list[Event], list[Any]]:
+        """The events of both sides, and what the slots hold after either."""
+        before, contents = [r[s] for s in region.slots], r[SHARED]
+        events: list[Event] = []
+        ends: list[list[Any]] = []
+        for side in sides:
+            for s, value in zip(region.slots, before, strict=True):
+                r[s] = value  # neither side sees what the other has written
+            r[SHARED] = contents and contents.copy()
+            events += self._events(r, side, region.join)
+            ends.append([r[s] for s in region.slots])
+        r[SHARED] = contents
+        return events, [joined(a, b, v) for a, b in zip(*ends, strict=True)]
+
+    def _of_a_loop(self, r: Registers, v: Unknown, region: Region) -> tuple[list[Event], list[Any]]:
+        """The events of a loop's blocks, each run once for any turn; and what the slots hold in any.
+
+        That is a fixed point: what they hold before the loop or after one of its blocks, by their low bits.
+        Contents of shared memory are put aside: other turns may have written them.
+        """
+        outer, contents = self.havocked, r[SHARED]
+        r[SHARED] = None
         self.havocked = outer | region.blocks
         r[CONTEXT].tables.any_iteration.update(region.sites)
-        found: list[Event] = []
+        held = [r[s] for s in region.slots]
         try:
-            for b in sorted(region.blocks):
-                for s in region.slots:
-                    r[s] = v.derived()
-                r[PC] = first = self.target(b)
-                for _ in range(MOST_BLOCKS):
-                    if r[PC] != QUEUED and not self._inside(r[PC], b, first):
-                        break
-                    first = -1
-                    event = self.run(r[PC], r)
-                    if event is not None:
-                        if event[0] not in (Ev.READ, Ev.WRITE, Ev.ATOMIC):
-                            raise Opaque("a loop on data does more than access shared memory")
-                        found.append(event)
+            for _ in range(MOST_PASSES):
+                found, ends = self._pass(r, region, held)
+                left = held
+                for end in ends:
+                    left = [joined(a, b, v) for a, b in zip(left, end, strict=True)]
+                if all(a is b or (a.__class__ in INTS and a == b) for a, b in zip(held, left, strict=True)):
+                    return found, held
+                held = left
+            held = [v.derived() for _ in region.slots]
+            return self._pass(r, region, held)[0], held
         finally:
-            self.havocked = outer
-        return found
+            self.havocked, r[SHARED] = outer, contents
+
+    def _pass(self, r: Registers, region: Region, held: list[Any]) -> tuple[list[Event], list[list[Any]]]:
+        """The events of a loop's blocks, each run with what the slots hold; and what they hold after each."""
+        found: list[Event] = []
+        ends: list[list[Any]] = []
+        for b in sorted(region.blocks):
+            for s, value in zip(region.slots, held, strict=True):
+                r[s] = value
+            r[PC] = first = self.target(b)
+            for _ in range(MOST_BLOCKS):
+                if r[PC] != QUEUED and not self._inside(r[PC], b, first):
+                    break
+                first = -1
+                event = self.run(r[PC], r)
+                if event is not None:
+                    if event[0] not in (Ev.READ, Ev.WRITE, Ev.ATOMIC):
+                        raise Opaque("a loop on data does more than access shared memory")
+                    found.append(event)
+            ends.append([r[s] for s in region.slots])
+        return found, ends
 
     def _inside(self, label: int, block: int, first: int) -> bool:
         """Whether control is in a block, and not at its start again; ``first``: the label of its start."""

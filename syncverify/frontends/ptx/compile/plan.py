@@ -298,6 +298,7 @@ class Plan:
         self.stored: dict[Any, Any] = {}  # what they were seen to store, by cluster and blocks written
         self.equal_value: set[int] = set()  # sites of stores that were seen to store one known value
         self.data_addressed: set[int] = set()  # sites whose place in shared memory data says
+        self.dynamic_addressed: set[int] = set()  # sites whose steps lead through dynamic shared memory
         self.stays: set[int] = set()  # sites where threads may leave, and are taken not to
         self.trusted: set[int] = set()  # sites at which the kernel would stop itself, as is taken not to be
 

@@ -34,6 +34,7 @@ SHARED = (
     "stored",
     "equal_value",
     "data_addressed",
+    "dynamic_addressed",
     "trusted",
     "stays",
 )
@@ -61,6 +62,7 @@ class Program(Plan):
         """What stores were seen to store is known of one launch; a new one has not begun."""
         for found in (self.one_value, self.equal_value, self.stored, self.data_addressed):
             found.clear()
+        self.dynamic_addressed.clear()
         self.trusted.clear()
         self.stays.clear()
         self.one_value.update(self.plain)
@@ -69,7 +71,8 @@ class Program(Plan):
     @contextmanager
     def stores_kept(self) -> Iterator[None]:
         """While other launches are looked at, what this one stores is put aside."""
-        sets = (self.one_value, self.equal_value, self.data_addressed, self.trusted, self.stays)
+        places = (self.data_addressed, self.dynamic_addressed)
+        sets = (self.one_value, self.equal_value, *places, self.trusted, self.stays)
         kept = [(found, copy(found)) for found in sets]
         stored = dict(self.stored)
         try:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from syncverify.frontends.ptx.syntax.nodes import Operand
+from syncverify.ir.footprints import Range
 from syncverify.model.events import Event, Footprint
 
 #: What a register holds: an int (the unsigned bits; all lanes alike), a Vec (one value per lane), a size
@@ -59,6 +60,11 @@ class Context(Protocol):
         """Data says where in shared memory an access of ``bits`` bits goes: nothing but a proof may rest on
         that. False where such accesses are left out. Opaque with ``why`` where it may go elsewhere, or
         contents of shared memory steer."""
+
+    def strided(self, site: int, address: Value, why: str, size: int) -> Sequence[Range] | None:
+        """Where each lane's access of ``size`` bytes may go in dynamic shared memory whose bytes nobody gave:
+        each multiple of a step away from a place of its own. Only a proof may rest on that. Empty where such
+        accesses are left out; None where less is known."""
 
     def part(self, active: Value) -> Context | None:
         """The lanes of the class for which a guard holds."""

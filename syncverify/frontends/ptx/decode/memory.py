@@ -116,12 +116,8 @@ def access_events(a: Access, ctx: Context, site: int, address: Value, values: Se
         e.address = a.space == "shared"
         if a.space != "shared" or e.unwritten:
             raise
-        if not ctx.anywhere(site, address, e.reason, 8 * a.size if len(a.elements) == 1 else 0):
-            return []
-        whole = Range(ctx.shared_start, ctx.shared_end - ctx.shared_start)
-        many = len(ctx.lanes) > 1
-        return _events(a, site, ctx.footprint(footprint(ctx.cta, whole, ctx.lanes, varying=a.code == Ev.WRITE,
-                                                        many=many)), handle)  # fmt: skip
+        number = _somewhere(a, ctx, site, address, e.reason)
+        return [] if number is None else _events(a, site, number, handle)
     if places is None:
         return []
     cta, offsets = places
@@ -148,6 +144,20 @@ def access_events(a: Access, ctx: Context, site: int, address: Value, values: Se
     if a.single:
         fp = replace(fp, element=a.single)
     return _events(a, site, ctx.footprint(fp), handle)
+
+
+def _somewhere(a: Access, ctx: Context, site: int, address: Value, why: str) -> int | None:
+    """The footprint of an access whose place is not known: all places that it may have. None where such
+    accesses are left out."""
+    places: Range | Sequence[Range] | None = ctx.strided(site, address, why, a.bytes)
+    if places is None:
+        if not ctx.anywhere(site, address, why, 8 * a.size if len(a.elements) == 1 else 0):
+            return None
+        places = Range(ctx.shared_start, ctx.shared_end - ctx.shared_start)
+    elif not places:
+        return None
+    many = len(ctx.lanes) > 1
+    return ctx.footprint(footprint(ctx.cta, places, ctx.lanes, varying=a.code == Ev.WRITE, many=many))
 
 
 def _events(a: Access, site: int, number: int, handle: int) -> list[Event]:

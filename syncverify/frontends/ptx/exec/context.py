@@ -25,8 +25,13 @@ from syncverify.frontends.ptx.values.register_values import (
     lanes_of,
     per_lane,
 )
+from syncverify.frontends.ptx.values.residues import Residue
 from syncverify.frontends.ptx.values.symbolic_words import SymbolicWord
+from syncverify.ir.footprints import Range
 from syncverify.model.events import Footprint
+
+#: Places of one access by steps through dynamic shared memory, those of all lanes together.
+MOST_STRIDED = 1 << 16
 
 
 class ClassContext:
@@ -103,6 +108,27 @@ class ClassContext:
         if not self._stays_inside(site, bits, why):
             t.data_addressed.add(site)
         return not t.sure
+
+    def strided(self, site: int, address: Value, why: str, size: int) -> list[Range] | None:
+        t = self.tables
+        start = t.dynamic_start
+        lanes = [lanes_of(address)[i] for i in self.lanes]
+        if start is None or t.certain or self.ctas > 1 or not t.in_dynamic(site).based:
+            return None
+        found = []
+        for x in lanes:
+            if x.__class__ is not Residue or x.modulus % size or x.residue % size:
+                return None
+            first = start + (x.residue - start) % x.modulus
+            rows = (self.shared_end - first - size) // x.modulus + 1
+            if rows < 1:
+                return None  # it lies in none of them
+            found.append(Range(first, size, rows, x.modulus))
+        if sum(r.rows for r in found) > MOST_STRIDED:
+            return None
+        t.doubt(site, why)
+        t.dynamic_addressed.add(site)
+        return [] if t.sure else found
 
     def _stays_inside(self, site: int, bits: int, why: str) -> bool:
         """Whether an access that data places is aligned and inside, as the kernel bounds it; Opaque where its

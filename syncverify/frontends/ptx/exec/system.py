@@ -91,11 +91,15 @@ class PtxSystem(SymbolicSystem):
                 any(i.op == "tensormap" for i in program.body),
                 program.handing is not None and program.handing.together,
             )
-            tables.data_addressed = program.data_addressed
+            tables.data_addressed, tables.dynamic_addressed = (
+                program.data_addressed,
+                program.dynamic_addressed,
+            )
             tables.vary_with(program.varies(launch.block))
             tables.spread = program.spread(launch.block)
             tables.load_places = program.places(launch.block)
             tables.reached = program.reached(launch.block, tables.layout.shared)
+            _open_dynamic(tables, program, launch)
             tables.any_data, tables.threads = program.any_data and launch.space is not None, launch.threads
             kept = program.steers and not tables.any_data
             tables.certain = kept or tables.tracks or program.moves
@@ -356,6 +360,16 @@ class PtxSystem(SymbolicSystem):
             if event[0] in _BLOCKING:
                 return True
         return False
+
+
+def _open_dynamic(tables: Tables, program: Program, launch: Launch) -> None:
+    """Notes where dynamic shared memory begins, if nobody says how many bytes it has."""
+    variables = (*program.function.variables, *program.module.variables)
+    dynamic = {v.name for v in variables if v.space == "shared" and (v.extern or not v.size)}
+    places = {name: at for name, at in tables.layout.shared.items() if name in dynamic}
+    if places and launch.dynamic is None:
+        tables.dynamic_start = min(places.values())
+        tables.in_dynamic = program.reached(launch.block, places)
 
 
 def elected_lanes(

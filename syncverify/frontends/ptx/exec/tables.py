@@ -171,6 +171,9 @@ class Tables:
     granted: frozenset[int] = frozenset()  # but for those of these sites
     widths: set[int] = field(default_factory=set)  # of accesses anywhere in shared memory
     data_addressed: set[int] = field(default_factory=set)  # sites of those
+    dynamic_addressed: set[int] = field(default_factory=set)  # sites whose steps lead through dynamic memory
+    dynamic_start: int | None = None  # where dynamic shared memory begins, if nobody gave its bytes
+    in_dynamic: Callable[[int], Reached] = field(default=lambda site: ANYWHERE)  # of it only, by site
     certain: bool = True  # all accesses must be certain
     any_data: bool = False  # what memory holds may be any word
     threads: int = 0  # of a block

@@ -6,7 +6,7 @@ top work on ints, the exported ones lift them (``values.lift``).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from ctypes import c_float
 from math import copysign
 from struct import pack, unpack
@@ -31,6 +31,7 @@ _DIVIDES = "a division by zero: give the sizes that divide, or assume that they 
 BY_ZERO = Unknown(Reason(_DIVIDES, Cause.ZERO_DIVISOR))
 OF_SIZES = Unknown("a saturating or packed operation on a size without a number")
 AS_FLOAT = Unknown("a size taken as a floating-point number")
+AMONG_LANES = Unknown("a vote, match or reduction of sizes without a number")
 
 
 def signed(x: int, w: int) -> int:
@@ -336,17 +337,30 @@ def select(p: Any, a: Any, b: Any) -> Any:
 # ---------------------------------------------------------------- across lanes
 
 
+def _untold(of: Sequence[Any]) -> Unknown:
+    """What lanes make of values of which one at least has no number: nothing is known of it."""
+    return next((v.derived() for v in of if isinstance(v, Unknown)), AMONG_LANES)
+
+
+def _alike(of: Sequence[Any]) -> bool:
+    """Whether lanes hold one value, whatever it is: a size without a number, or a choice for all of them."""
+    first = of[0]
+    held = not isinstance(first, Unknown) or is_choice(first)
+    return held and all(v is first for v in of)
+
+
 def shfl(mode: str, a: Any, b: Any, c: Any) -> tuple[Any, Any]:
     """shfl.sync: what each lane receives, and whether its source was within its segment."""
     if a.__class__ not in INTS or b.__class__ not in INTS or c.__class__ not in INTS:
         values, steps, limits = lanes_of(a), lanes_of(b), lanes_of(c)
     else:
         values, steps, limits = (a,) * WARP, (b,) * WARP, (c,) * WARP
-    out, inside = [], []
+    out: list[Any] = []
+    inside: list[Any] = []
     for lane in range(WARP):
         step, limit = steps[lane], limits[lane]
         if step.__class__ not in INTS or limit.__class__ not in INTS:
-            out.append(step if isinstance(step, Unknown) else limit)
+            out.append(_untold((step, limit)))
             inside.append(out[-1])
             continue
         j, ok = _source(mode, lane, step & 31, limit)
@@ -375,16 +389,16 @@ def _source(mode: str, lane: int, step: int, limit: int) -> tuple[int, bool]:
 def vote(mode: str, p: Any, mask: Any, live: int) -> Any:
     """vote.sync over the lanes of ``mask`` that exist (``live``)."""
     if mask.__class__ not in INTS:
-        return mask if isinstance(mask, Unknown) else Unknown("a vote whose lanes are not known")
+        return _untold((mask,))
     lanes = [v for i, v in enumerate(lanes_of(p)) if mask & live & 1 << i]
     known = [v for v in lanes if v.__class__ in INTS]
-    missing = next((v for v in lanes if v.__class__ not in INTS), None)
+    missing = [v for v in lanes if v.__class__ not in INTS]
     if mode == "any" and any(known):
         return 1
     if mode == "all" and not all(known):
         return 0
-    if missing is not None:
-        return missing
+    if missing:
+        return _vote_on(mode, missing, len(known), mask & live)
     if mode == "ballot":
         return sum(1 << i for i, v in enumerate(lanes_of(p)) if v and mask & live & 1 << i)
     if mode == "uni":
@@ -392,20 +406,36 @@ def vote(mode: str, p: Any, mask: Any, live: int) -> Any:
     return int(all(known) if mode == "all" else any(known))
 
 
+def _vote_on(mode: str, missing: Sequence[Any], known: int, voters: int) -> Any:
+    """The vote where some lanes' bits have no number, and the ``known`` others leave it to these."""
+    if not _alike(missing):
+        return _untold(missing)
+    if mode in ("any", "all"):
+        return missing[0]
+    if known:
+        return _untold(missing)
+    return 1 if mode == "uni" else missing[0] * voters
+
+
 def match(mode: str, a: Any, mask: Any, live: int) -> tuple[Any, Any]:
     """match.sync: which lanes of ``mask`` hold each lane's value (``any``), or all of them if all hold one
     (``all``), and whether they do."""
     if mask.__class__ not in INTS:
-        return mask, mask
+        found = _untold((mask,))
+        return found, found
     values = lanes_of(a)
     inside = [i for i in range(WARP) if mask & live & 1 << i]
-    missing = next((values[i] for i in inside if values[i].__class__ not in INTS), None)
-    if missing is not None or not inside:
-        found = ELSEWHERE if missing is None else missing
+    if not inside:
+        return ELSEWHERE, ELSEWHERE
+    held = [values[i] for i in inside]
+    if any(v.__class__ not in INTS for v in held):
+        if _alike(held):
+            return mask & live, 1
+        found = _untold(held)
         return found, found
     if mode == "all":
-        same = len({values[i] for i in inside}) == 1
-        return (sum(1 << i for i in inside) if same else 0), int(same)
+        same = len(set(held)) == 1
+        return (mask & live if same else 0), int(same)
     groups: dict[int, int] = {}
     for i in inside:
         groups[values[i]] = groups.get(values[i], 0) | 1 << i
@@ -424,14 +454,24 @@ _REDUCE: dict[str, Callable[[list[int]], int]] = {
 def redux(op: str, a: Any, mask: Any, live: int) -> Any:
     """redux.sync of integers."""
     if mask.__class__ not in INTS:
-        return mask
+        return _untold((mask,))
     lanes = [v for i, v in enumerate(lanes_of(a)) if mask & live & 1 << i]
-    missing = next((v for v in lanes if v.__class__ not in INTS), None)
-    if missing is not None or not lanes:
-        return missing if lanes else ELSEWHERE
+    if not lanes:
+        return ELSEWHERE
+    if any(v.__class__ not in INTS for v in lanes):
+        return _redux_of(op, lanes)
     if op in ("and", "or", "xor"):
         total = lanes[0]
         for v in lanes[1:]:
             total = total & v if op == "and" else total | v if op == "or" else total ^ v
         return total
     return _REDUCE[op](lanes)
+
+
+def _redux_of(op: str, lanes: Sequence[Any]) -> Any:
+    """The same of values of which one at least has no number."""
+    if not _alike(lanes):
+        return _untold(lanes)
+    if op == "add":
+        return lanes[0] * len(lanes) & 0xFFFFFFFF
+    return lanes[0] if op != "xor" or len(lanes) % 2 else 0

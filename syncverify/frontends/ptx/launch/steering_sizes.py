@@ -1,0 +1,107 @@
+"""Which open sizes a proof needs as terms: those that decide more than whether shared memory is accessed.
+
+``if (i < n) out[i] = tile[t];`` decides about one read. That the read is made by every lane is a proof for
+each ``n``, so ``n`` may be data; only what decides about barriers, trip counts and places has to be a term.
+The choice is a heuristic: a proof without a term is one for every value of it, and none leads to the
+attempt with all sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from syncverify.frontends.ptx.compile.program import Program
+from syncverify.frontends.ptx.decode.memory import Access
+from syncverify.frontends.ptx.launch.facts import PtxFacts
+from syncverify.frontends.ptx.launch.symbolic_launch import parameter_leaf
+from syncverify.frontends.ptx.syntax.nodes import Instr, Mem, Special, Sym
+from syncverify.frontends.ptx.syntax.operands import registers, results, sources
+from syncverify.ir.expr import Expr, names
+
+_AXES = "xyz"
+#: Special registers that say where a block lies, or how many there are.
+_PLACES = ("%ctaid", "%nctaid", "%clusterid", "%nclusterid")
+#: Instructions that other lanes see, or that end a thread.
+_SEEN = frozenset("call shfl vote redux match elect activemask exit trap brx brkpt bar barrier".split())
+
+
+def steering_sizes(
+    facts: PtxFacts, program: Program, sizes: Mapping[str, tuple[int, int | None]]
+) -> frozenset[str]:
+    """Of the open sizes, those that decide more than whether accesses are made."""
+    needed = _needed(program)
+    wanted: set[str] = set()
+    for i in program.body:
+        if needed.isdisjoint(results(i)):
+            continue
+        for leaf in _parameters(i):
+            found = parameter_leaf(facts, program.function, leaf)
+            if found is not None and isinstance(found.value, Expr):
+                wanted |= names(found.value)
+        for special in (op.name for op in i.operands if isinstance(op, Special)):
+            base, _, axis = special.partition(".")
+            if base in _PLACES and axis in _AXES:
+                extent = facts.grid[_AXES.index(axis)]
+                wanted |= names(extent) if isinstance(extent, Expr) else frozenset()
+    return frozenset(wanted & sizes.keys())
+
+
+def _parameters(i: Instr) -> Iterator[str]:
+    """Names, as compiled code has them, of what an instruction loads of the parameters."""
+    if i.op == "ld" and "param" in i.mods and isinstance(i.operands[1], Mem):
+        base = i.operands[1].base
+        if isinstance(base, Sym):
+            yield f"param {base.name}+{i.operands[1].offset}:{i.mods[-1]}"
+
+
+def _needed(program: Program) -> frozenset[str]:
+    """Registers that decide about more than accesses, or where these lie."""
+    regions = {k: _accesses_only(program, k) for k in program.slice.branches}
+    skipped = {k: region for k, region in regions.items() if region is not None}
+    needed = {
+        guard.name
+        for k in program.slice.branches - skipped.keys()
+        if (guard := program.body[k].guard) is not None
+    }
+    for k, effect in program.decoded.items():
+        i = program.body[k]
+        needed.update(registers(effect.address) if type(effect) is Access else sources(i))
+        needed.update((i.guard.name,) if i.guard is not None else ())
+    return _closed(program, needed, skipped)
+
+
+def _closed(program: Program, needed: set[str], skipped: Mapping[int, Iterable[int]]) -> frozenset[str]:
+    """With all that they are computed of, and what decides which of several values they hold."""
+    size = -1
+    while size != len(needed):
+        size = len(needed)
+        for k in program.slice.pure:
+            i = program.body[k]
+            if not needed.isdisjoint(results(i)):
+                needed.update(sources(i))
+        for k, region in skipped.items():
+            guard = program.body[k].guard
+            if guard is not None and any(not needed.isdisjoint(results(program.body[j])) for j in region):
+                needed.add(guard.name)
+    return frozenset(needed)
+
+
+def _accesses_only(program: Program, k: int) -> tuple[int, ...] | None:
+    """The instructions that a branch decides about, if all that others see of them is accesses."""
+    flow = program.flow
+    block = flow.block_of[k]
+    between = flow.between(block)
+    if block in between:
+        return None
+    region = tuple(j for b in between for j in range(flow.blocks[b].lo, flow.blocks[b].hi))
+    return None if any(_seen(program, j) for j in region) else region
+
+
+def _seen(program: Program, j: int) -> bool:
+    """Whether an instruction does more than write registers and access memory."""
+    if j in program.decoded:
+        return type(program.decoded[j]) is not Access
+    return j in program.touches or j in program.takes or program.body[j].op in _SEEN
+
+
+__all__ = ["steering_sizes"]
