@@ -334,7 +334,7 @@ def product_launch(product: matmul.Matmul, sizes: Sizes, multiprocessors: int) -
 
 
 def check_shapes(problem: Problem, launch: Launch, sizes: Sizes) -> None:
-    """Raises InputError where a kernel declares other tensors than it will get: it would read other memory."""
+    """Raises InputError where a kernel declares other tensors than it gets: it would read other memory."""
     declared = {t.name: t.shape for t in launch.program.kernel.tensors}
     for name, called in zip(problem.shapes, launch.names(problem.shapes), strict=True):
         own = [evaluate(e, launch.values) for e in declared[called]]
