@@ -5,8 +5,8 @@
 Each shape is rows, columns, K and right factors. Groups of 128 rows have factors that the seed draws, in
 order; 0 takes rows and columns in sum. The others are ``torch._grouped_mm``, a loop of ``torch.mm``, and one
 ``torch.mm`` of the whole with a single factor, which computes something else and is the speed of a plain
-product. Results are compared with the loop's, and once more with a group that has no factor. Times are medians
-of CUDA graph replays in alternation.
+product. Results are compared with the loop's, and once more with a group that has no factor. Times are
+medians of CUDA graph replays in alternation.
 """
 
 from __future__ import annotations

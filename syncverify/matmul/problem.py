@@ -214,5 +214,5 @@ def grouped_product(dtype: str = "bf16", layout: str = "KK", name: str = "matmul
     return replace(product(dtype, layout, name, out), grouped=True)
 
 
-__all__ = ["BATCH", "CHOICE", "DIMS", "EXPERTS", "GROUP_ROWS", "PRODUCT", "SECOND", "Problem", "grouped_product",
-           "product"]  # fmt: skip
+__all__ = ["BATCH", "CHOICE", "DIMS", "EXPERTS", "GROUP_ROWS", "PRODUCT", "SECOND", "Problem",
+           "grouped_product", "product"]  # fmt: skip
