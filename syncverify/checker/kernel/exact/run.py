@@ -90,7 +90,7 @@ class Follower(Operations):
 
     def after_grid(self, a: ReplayedAgent) -> None:
         """An access to global memory: a wait for the grid before has to have happened, if there is any."""
-        if not any(a.lanes.happened(("t", cls), True) >= time for cls, time in self.grid_waits):
+        if not any(a.lanes.happened(("t", cls), same_lane=True) >= time for cls, time in self.grid_waits):
             assert a.event is not None
             inputs = self.info.assumes_inputs or self.info.reads_only_inputs is not None
             if inputs and a.event[0] in _GLOBAL_READS:
