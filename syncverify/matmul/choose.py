@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from syncverify.base.source import InputError
-from syncverify.matmul import split
+from syncverify.matmul import batch, split
 from syncverify.matmul.cards import Card, here
 from syncverify.matmul.cost import LONG, Facts, clusters_of, matrices, steps_of, together
 from syncverify.matmul.estimate import Launch, estimated
@@ -139,6 +139,8 @@ def candidates(
 
 def possible(problem: Problem, schedule: Schedule) -> bool:
     """Whether the problem can be computed so."""
+    if not batch.allows(problem, schedule):
+        return False
     try:
         problem = problem.computed(schedule.by_columns)
         schedule.check(len(problem.rights))
@@ -194,6 +196,8 @@ def fitting(columns: int) -> tuple[int, ...]:
 def _suits(s: Schedule, problem: Problem, sizes: Mapping[str, int], multiprocessors: int) -> bool:
     """Whether a form is worth a thought at those sizes."""
     m, n = sizes["M"], sizes["N"]
+    if not batch.allows(problem, s):
+        return False
     if (m <= s.tile_m - 64 and s.tile_m > 64) or (n <= s.tile_n - 64 and s.tile_n > 64):
         return False
     if s.cluster > 1 and (n <= s.tile_n * s.cluster // 2 if s.beside else m <= s.tile_m * s.cluster // 2):
@@ -315,7 +319,8 @@ def _pingpong_first(problem: Problem, sizes: Mapping[str, int], multiprocessors:
 
     With two inputs and two results of 8192 x 5632 and K = 2048: 340 us, and 379 in tiles of both together.
     """
-    if not reads_and_writes(problem) or len(problem.rights) > 1 or sizes["K"] > MOST_PINGPONG_K:
+    apart = problem.grouped or len(problem.rights) > 1
+    if apart or not reads_and_writes(problem) or sizes["K"] > MOST_PINGPONG_K:
         return []
     found = Schedule(64, 256, registers=TWO, persistent=True, pingpong=True, pending=1, store="tma")
     staged = not sizes["N"] % (16 // min(problem.output_sizes))
