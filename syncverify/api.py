@@ -35,7 +35,7 @@ from syncverify.ir.nodes import Kernel
 
 if TYPE_CHECKING:
     from syncverify.driver.certificates import Rechecked
-    from syncverify.frontends.cuda.to_ptx import CudaOptions
+    from syncverify.frontends.cuda.options import CudaOptions
     from syncverify.simulate.ir.replay import ReplayResult
 
 #: What is checked: a path, a text with a line break, or a kernel of the IR.

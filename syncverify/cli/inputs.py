@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import glob
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,6 +71,8 @@ def _standard_input(data: bytes, kind: str | None) -> Item:
         )
     if kind != "cu":
         return Item(STDIN_NAME, data, kind)
+    import tempfile
+
     folder = tempfile.TemporaryDirectory(prefix="syncverify-stdin-")
     atexit.register(folder.cleanup)
     file = Path(folder.name) / "stdin.cu"

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from syncverify.checker.outcome import Outcome
     from syncverify.driver.ptx_check import Task
     from syncverify.driver.rechecked import Rechecked
-    from syncverify.frontends.cuda.to_ptx import CudaOptions
+    from syncverify.frontends.cuda.options import CudaOptions
     from syncverify.frontends.ptx.syntax.nodes import Function, Module
     from syncverify.ir.nodes import Kernel
     from syncverify.model.events import System
@@ -113,7 +113,8 @@ def _read_ptx(path: Path, data: bytes, cuda: CudaOptions | None, name: str | Non
     made: tuple[str, ...] = ()
     if path.suffix == ".cu":
         from syncverify.frontends.cuda.nvcc import MARK
-        from syncverify.frontends.cuda.to_ptx import DEFAULTS, compile_cuda, prelude_of
+        from syncverify.frontends.cuda.options import DEFAULTS
+        from syncverify.frontends.cuda.to_ptx import compile_cuda, prelude_of
 
         cuda = cuda or DEFAULTS
         needed = prelude_of(decode(data, shown)) if cuda.prelude is None else None
@@ -160,7 +161,7 @@ def _edited(source: SourceFile, text: str) -> SourceFile:
     """The source with another text. Raises InputError where that cannot be compiled."""
     if source.kind == "ptx":
         return _read_ptx(Path(source.path), text.encode(), None, source.path)
-    from syncverify.frontends.cuda.to_ptx import DEFAULTS
+    from syncverify.frontends.cuda.options import DEFAULTS
 
     cuda = source.cuda or DEFAULTS
     here = str(Path(source.path).resolve().parent)
