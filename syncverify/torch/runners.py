@@ -528,7 +528,7 @@ class _Simulated(ABC):
         results = ir.run(found.program.kernel, found.values, {**arrays, **shared})
         for name, rest in rests(found.program.kernel).items():
             if found.values["rest"]:
-                results[name].reshape(-1)[-found.values["rest"] :] = results[rest]
+                results[name].reshape(-1)[-results[rest].size :] = results[rest]
         for name, out in zip(list(arrays)[len(inputs) :], outputs, strict=True):
             apart = results[name].size == out.numel() and not out.is_contiguous()
             store(out.as_strided((out.numel(),), (1,)) if apart else out, results[name])

@@ -238,17 +238,15 @@ class Sampler:
         cuts = _loops([trace(*self.agent(i, of), None)[1] for i in every])
         if not cuts:
             return Claim(1, 1, ())
-        while True:
-            runs = []
-            for i in every:
-                visits, _, ended = trace(*self.agent(i, of), cuts)
-                runs.append(Run(self.found[i][0], visits, ended))
-            twice = _in_turn(runs)
-            if twice is None:
-                break
+        runs = []
+        for i in every:
+            visits, _, ended = trace(*self.agent(i, of), cuts)
+            runs.append(Run(self.found[i][0], visits, ended))
+        while (twice := _in_turn(runs)) is not None:
             cuts = cuts - {twice}
-            if not cuts:
-                return Claim(1, 1, ())
+            runs = [replace(run, visits=_without(run.visits, twice)) for run in runs]
+        if not cuts:
+            return Claim(1, 1, ())
         return _filled(_shaped(runs, sorted(cuts), sorted(self.found[0][0])))
 
 
@@ -362,6 +360,18 @@ def _in_turn(runs: list[Run]) -> int | None:
             if all(x == (a, b)[k % 2] for order in both for k, x in enumerate(order)):
                 return b
     return None
+
+
+def _without(visits: list[Visit], place: int) -> list[Visit]:
+    """The visits of other places: what happens behind one of this place belongs to the one before."""
+    out: list[Visit] = []
+    for v in visits:
+        if v.place == place:
+            out[-1].events += v.events
+            out[-1].places |= v.places
+        else:
+            out.append(v)
+    return out
 
 
 def _shaped(runs: list[Run], cuts: list[int], atoms: list[str]) -> Claim:
