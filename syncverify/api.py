@@ -28,11 +28,11 @@ from syncverify.driver.files import (
     check_each,
     finished,
     has_certificates,
-    kernel_files,
     read_source,
     read_text,
 )
 from syncverify.driver.files import recheck as validate
+from syncverify.driver.kernel_files import kernel_files
 from syncverify.driver.verdicts import text_hash
 from syncverify.frontends.launch_facts import NO_FACTS, LaunchFacts, facts_for, of_no_kernel, read_facts
 from syncverify.ir.nodes import Kernel

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from syncverify.base.source import InputError, Span
-from syncverify.driver.files import SUFFIXES, kernel_files
+from syncverify.driver.kernel_files import SUFFIXES, kernel_files
 
 #: What standard input is called, on the command line and in reports.
 STDIN, STDIN_NAME = "-", "<stdin>"
