@@ -4,8 +4,8 @@
     python benchmarks/checker/pictures.py DIR [NAME...]    (PYTHON: the one that has syncverify, if another)
 
 For each mistake DIR gets NAME-1280.png, NAME-390.png and NAME-1280-dark.png. Printed: how wide each page is;
-it is an error if a page is wider than its window, or if its scripts fail. A person looks at the pictures: what
-is wrong, where, and why must be plain in ten seconds.
+it is an error if a page is wider than its window, or if its scripts fail. A person looks at the pictures:
+what is wrong, where, and why must be plain in ten seconds.
 """
 
 from __future__ import annotations
