@@ -41,7 +41,7 @@ def without_cache(environment: ModuleType, _sink: Sink) -> Undo:
     if not env.is_cache_enabled():
         return lambda: None
     env.disable_cache()
-    return lambda: env.enable_cache()  # type: ignore[no-any-return]
+    return lambda: env.enable_cache()
 
 
 def caught(artifact: Any) -> Iterator[Caught]:
