@@ -21,8 +21,8 @@ import tempfile
 import time
 import tomllib
 from collections import Counter
-from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from fnmatch import fnmatchcase
 from functools import cache, partial
 from pathlib import Path
@@ -103,7 +103,8 @@ def _compiled() -> dict[str, str]:
     """An environment in which modules are compiled to bytecode once, as an installation does."""
     kept = tempfile.mkdtemp()
     atexit.register(shutil.rmtree, kept, ignore_errors=True)
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONPYCACHEPREFIX": kept}
+    places = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(places), "PYTHONPYCACHEPREFIX": kept}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     modules = ("cli.check", "driver.ptx_check", "checker.prover.parametric.strategy")
     load = "import z3, " + ", ".join(f"syncverify.{m}" for m in modules)
@@ -159,17 +160,35 @@ def _not_shown(report: dict[str, Any]) -> str | None:
 
 
 def run(chosen: list[Kernel], scopes: Iterable[str], jobs: int, forked: bool, most: int) -> None:
-    work = [(kernel, scope) for kernel in chosen for scope in scopes]
+    work = _longest_first([(kernel, scope) for kernel in chosen for scope in scopes])
     with ThreadPoolExecutor(jobs) as pool:
-        rows = (
-            (measure_forked(*w, most) for w in work)
-            if forked
-            else pool.map(lambda w: measure(*w, most), work)
-        )
-        for (kernel, scope), row in zip(work, rows, strict=True):
+        for kernel, scope, row in _measured_rows(work, pool, forked, most):
             cost = f"{row['seconds']:6.2f} s {row['cpu']:6.2f} s CPU {row['mb']:5} MB"
             print(f"{kernel.label:44} {scope:6} {row['verdict']:8} {cost}  {why(row)}", flush=True)
             _keep(kernel, scope, row)
+
+
+def _longest_first(work: list[tuple[Kernel, str]]) -> list[tuple[Kernel, str]]:
+    """In the order of CPU time when last measured: several jobs then end at about the same time."""
+    before = _load()
+
+    def took(one: tuple[Kernel, str]) -> float:
+        kernel, scope = one
+        return -float(before.get(kernel.label, {}).get(scope, {}).get("cpu", SECONDS))
+
+    return sorted(work, key=took)
+
+
+def _measured_rows(
+    work: list[tuple[Kernel, str]], pool: ThreadPoolExecutor, forked: bool, most: int
+) -> Iterator[tuple[Kernel, str, dict[str, Any]]]:
+    """Each check with its row as soon as it ends. Forks are made here, one after the other."""
+    if forked:
+        yield from ((kernel, scope, measure_forked(kernel, scope, most)) for kernel, scope in work)
+        return
+    places = {pool.submit(measure, *one, most): one for one in work}
+    for ended in as_completed(places):
+        yield *places[ended], ended.result()
 
 
 def _keep(kernel: Kernel, scope: str, row: dict[str, Any]) -> None:
@@ -183,7 +202,9 @@ def _keep(kernel: Kernel, scope: str, row: dict[str, Any]) -> None:
 
 @cache
 def _commit() -> str:
-    """What is measured."""
+    """What is measured: the commit, or what SYNCVERIFY_COMMIT says where there is no git."""
+    if given := os.environ.get("SYNCVERIFY_COMMIT"):
+        return given
     git = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True)
     return git.stdout.strip()
 

@@ -4,7 +4,11 @@
 
 Each base is an instruction that the table describes and ptxas takes. Each mutant has one operand replaced: by
 a register of another type, a constant, a vector of another length, an address, or by nothing. Counted as in
-fuzz_isa.py, which changes modifiers; the exit status is 1 if the table takes what ptxas refuses.
+fuzz_isa.py, which changes modifiers; and as
+
+    judged     ptxas refuses it, the table takes it, and the kernel is not proved: a rule of the model has it
+
+The exit status is 1 if a kernel that ptxas refuses is proved.
 """
 
 from __future__ import annotations
@@ -13,10 +17,16 @@ import argparse
 import random
 import re
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 
 from benchmarks.checker.fuzz_isa import refused_by_ptxas, refused_by_table
+from syncverify.base.diagnostics import ScopeKind, Verdict
+from syncverify.base.source import InputError
+from syncverify.driver.files import check_source, read_source
+from syncverify.frontends.launch_facts import read_facts
 from tests.frontends.ptx.isa.samples import REGISTERS, all_rows, choices, text
 
 _TYPED = (
@@ -68,6 +78,20 @@ def bases(ptxas: str, version: str, random_: random.Random) -> Iterator[tuple[st
                 break
 
 
+def proved(source: str) -> bool:
+    """Whether the checker proves the file's kernel, as one block of a warpgroup."""
+    facts = "[kernel.k]\nblock = 128\ngrid = 1\n"
+    with tempfile.TemporaryDirectory() as folder:
+        path, launch = Path(folder, "mutant.ptx"), Path(folder, "mutant.toml")
+        path.write_text(source)
+        launch.write_text(facts)
+        try:
+            reports = check_source(read_source(path), facts=read_facts(launch), scope=ScopeKind.ALL)
+        except InputError:
+            return False
+    return any(r.verdict is Verdict.PROVED for r in reports)
+
+
 def main() -> int:
     arguments = argparse.ArgumentParser()
     arguments.add_argument("--mutants", type=int, default=3000)
@@ -83,7 +107,8 @@ def main() -> int:
             theirs, (mine, unmodelled) = refused_by_ptxas(source, given.ptxas), refused_by_table(source)
             agree = (theirs is None) == (mine is None)
             kind = "agree" if agree else "lacking" if theirs is None else "accepted"
-            kind = "unknown" if kind == "accepted" and unmodelled else kind
+            if kind == "accepted":
+                kind = "unknown" if unmodelled else "accepted" if proved(source) else "judged"
             counts[kind] += 1
             if kind in ("lacking", "accepted"):
                 print(f"{kind}: {mutant[:110]}  [{(theirs or mine or '')[-90:]}]", flush=True)

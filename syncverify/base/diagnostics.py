@@ -90,6 +90,7 @@ class Mistake(StrEnum):
     PLACE = "wrong place or size"
     SURPLUS = "one synchronization too many"
     TURNS = "one turn of a loop too many or too few"
+    OTHER_BARRIER = "another barrier or slot is meant"
 
 
 class EditKind(StrEnum):
@@ -107,6 +108,9 @@ class EditKind(StrEnum):
     INIT = "the init of an mbarrier"
     REMOVE = "without the line"
     LATER = "the line further down"
+    SLOT = "another slot of the same barriers"
+    BARRIER_ID = "another barrier of threads"
+    INTO_LOOP = "the announcement where its copy is"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +121,7 @@ class EditHint:
     ``fenced``: with a proxy fence before it. ``ahead``: before the place, not behind it. ``at_end``: behind
     the blocks around the place. ``name``: the mbarrier's name, or the instruction. ``models``: lines of the
     file that do the like. ``names``: those of all mbarriers, which stand in such lines.
+    ``size``: of the ring.
     """
 
     kind: EditKind
@@ -127,6 +132,7 @@ class EditHint:
     name: str = ""
     models: tuple[int, ...] = ()
     names: tuple[str, ...] = ()
+    size: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ come first. Each is a candidate: what does not compile, or does not mend the ker
 
 Worked example. ``wait(&full[s], (r / 3) & 1)`` is gone, and ``wait(&empty[s], (r / 3 + 1) & 1)`` stands
 there. The candidates are ``wait(&full[s], (r / 3 + 1) & 1)`` and, with the other parity,
-``wait(&full[s], (r / 3) & 1)``.
+``wait(&full[s], (r / 3) & 1)``. Functions are those of the file and of its headers (``author_functions``).
 """
 
 from __future__ import annotations
@@ -17,13 +17,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from syncverify.base.diagnostics import EditHint, EditKind
+from syncverify.driver.author_functions import AuthorFunction, barrier_calls, functions
 
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 _GUARD = re.compile(r"^\s*if\s*\(")
-_FUNCTION = re.compile(r"__device__[^;{}()]*?\b(\w+)\s*\(([^(){};]*)\)\s*\{")
+_NAME = re.compile(r"[A-Za-z_]\w*(?:(?:\.|->)\w+)*")
+_LOOP_OF = re.compile(r"\bfor\s*\(\s*(?:[\w:]+\s+)+(?P<name>\w+)\s*=\s*0\s*;")
 _MODULO = re.compile(r"^(?P<inner>.+?)\s*(?P<by>&\s*1|%\s*2)$")
 #: Expressions of a kind that are tried.
 _MOST = 3
+_BARRIER_OF = re.compile(r"\b(?:bar|barrier)(?:\.\w+)*\s+(?P<id>[^\s,;]+)")
+_CALL = re.compile(r"\b\w+\s*(?:<\s*(?P<id>[^<>,]+)[^<>]*>\s*\(|\(\s*(?P<first>[^(),]+)[,)])")
+_LOOPS = 2
+_DECLARED = re.compile(r"__shared__|^\s*(?:[\w:]+\s+)+[\w\[\]]+\s*;")
 _ADDRESS = '"r"(static_cast<unsigned>(__cvta_generic_to_shared({at})))'
 _ARRIVE = "mbarrier.arrive.shared::cta.b64 _, [%0];"
 _EXPECT = "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
@@ -31,10 +37,20 @@ _EXPECT = "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """The lines of a file, and its kind: cu, ptx or syncir."""
+    """The lines of a file, its kind (cu, ptx or syncir), and the texts of its author's headers."""
 
     lines: Sequence[str]
     kind: str
+    headers: tuple[str, ...] = ()
+
+    def functions(self) -> tuple[AuthorFunction, ...]:
+        """The device functions of a file of CUDA and of its headers."""
+        return functions(("\n".join(self.lines), *self.headers)) if self.kind == "cu" else ()
+
+    def loop_counters(self, line: int) -> list[str]:
+        """The variables of the loops around a line that begin at 0, innermost first."""
+        heads = (_LOOP_OF.search(self.code(first)) for first, _ in self.blocks(line))
+        return [m["name"] for m in heads if m is not None]
 
     def code(self, line: int) -> str:
         """A line (from 1) without its comment; ``//`` divides in the IR."""
@@ -122,6 +138,25 @@ def unguarded(statement: str) -> str:
     return statement.strip()
 
 
+def without_head(code: str) -> str:
+    """A statement without the ``for (...)`` or ``if (...)`` before it on its line."""
+    bare = code.strip()
+    while (head := re.match(r"(?:for|if|while)\s*\(", bare)) is not None:
+        depth, i = 1, head.end()
+        while depth and i < len(bare):
+            depth += (bare[i] == "(") - (bare[i] == ")")
+            i += 1
+        bare = bare[i:].strip()
+    return bare
+
+
+def named_in(hint: EditHint, code: str) -> str:
+    """Which of a hint's mbarriers a statement names; empty: none."""
+    words = _words(hint.names)
+    found = words.search(code) if words is not None else None
+    return "" if found is None else found[0]
+
+
 def is_one_statement(code: str) -> bool:
     """Whether a line of CUDA or PTX holds one statement, and no block."""
     bare = _QUOTED.sub('""', code)
@@ -132,7 +167,7 @@ def statements(hint: EditHint, text: Lines, line: int) -> Iterator[str]:
     """What may be put at ``line`` to wait, arrive, announce, initialize or meet, without indent."""
     match hint.kind:
         case EditKind.WAIT:
-            yield from _waits(hint, text)
+            yield from _waits(hint, text, line)
         case EditKind.ARRIVE:
             yield from _arrivals(hint, text, line)
         case EditKind.ANNOUNCE:
@@ -143,8 +178,8 @@ def statements(hint: EditHint, text: Lines, line: int) -> Iterator[str]:
             yield from _meetings(hint, text)
 
 
-def parities(hint: EditHint, text: Lines) -> Iterator[str]:
-    """Parities that other waits of the file ask for, and the others of theirs."""
+def parities(hint: EditHint, text: Lines, line: int) -> Iterator[str]:
+    """Parities that other waits of the file ask for, and their opposites; then those of a loop's turns."""
     found: dict[str, None] = {}
     for model in hint.models:
         code = text.code(model)
@@ -154,13 +189,32 @@ def parities(hint: EditHint, text: Lines) -> Iterator[str]:
     yield from found
     for operand in found:
         yield from list(flipped(operand, text.kind))[:1]
+    yield from _turns(hint, text, line)
 
 
-def _waits(hint: EditHint, text: Lines) -> Iterator[str]:
+def _turns(hint: EditHint, text: Lines, line: int) -> Iterator[str]:
+    """Parities of the uses of a ring that the loops around a line count."""
+    if text.kind != "cu" or not hint.size:
+        return
+    for name in text.loop_counters(line)[:_LOOPS]:
+        use = name if hint.size == 1 else f"{name} / {hint.size}"
+        yield f"({use}) & 1" if hint.size > 1 else f"{use} & 1"
+        yield f"({use} + 1) & 1"
+
+
+def _waits(hint: EditHint, text: Lines, line: int) -> Iterator[str]:
     """Waits of the file for this mbarrier; the first time at once (``number`` 1), or not."""
     same = list(_like(hint, text))
     other = [new for statement in same for new in _with_other_parity(statement, text.kind)]
-    yield from dict.fromkeys((*same, *other))
+    turns = list(_turns(hint, text, line))
+    first = turns[1::2] if hint.number else turns[::2]
+    calls = (
+        call
+        for at in list(_mbarriers(hint, text, line))[:1]
+        for parity in first
+        for call in barrier_calls(text.functions(), "try_wait", at, parity)
+    )
+    yield from dict.fromkeys((*same, *other, *calls))
 
 
 def _with_other_parity(statement: str, kind: str) -> list[str]:
@@ -178,11 +232,11 @@ def _arrivals(hint: EditHint, text: Lines, line: int) -> Iterator[str]:
     if text.kind == "syncir":
         yield from (f"mbarrier.arrive {at}" for at in _mbarriers(hint, text, line))
         return
-    functions = list(_functions(text.lines, "mbarrier.arrive", 1, without="expect_tx"))
+    known = text.functions()
     for at in _mbarriers(hint, text, line):
-        yield from (f"{function}({at});" for function in functions)
+        yield from barrier_calls(known, "mbarrier.arrive", at)
         if text.kind == "cu":
-            yield f'asm volatile("{_ARRIVE}" ::{_ADDRESS.format(at=at)} : "memory");'
+            yield f'asm volatile("{_ARRIVE}" ::{_ADDRESS.format(at="&" + at)} : "memory");'
 
 
 def _announcements(hint: EditHint, text: Lines, line: int) -> Iterator[str]:
@@ -191,11 +245,12 @@ def _announcements(hint: EditHint, text: Lines, line: int) -> Iterator[str]:
         yield from (f"mbarrier.arrive.expect_tx {at}, {hint.number}" for at in _mbarriers(hint, text, line))
         return
     yield from _like(hint, text, number=hint.number)
-    functions = list(_functions(text.lines, "arrive.expect_tx", 2))
+    known = text.functions()
     for at in _mbarriers(hint, text, line):
-        yield from (f"{function}({at}, {hint.number});" for function in functions)
+        yield from barrier_calls(known, "arrive.expect_tx", at, str(hint.number))
         if text.kind == "cu":
-            yield f'asm volatile("{_EXPECT}" ::{_ADDRESS.format(at=at)}, "r"({hint.number}) : "memory");'
+            place = _ADDRESS.format(at="&" + at)
+            yield f'asm volatile("{_EXPECT}" ::{place}, "r"({hint.number}) : "memory");'
 
 
 def _meetings(hint: EditHint, text: Lines) -> Iterator[str]:
@@ -212,7 +267,7 @@ def _meetings(hint: EditHint, text: Lines) -> Iterator[str]:
 def _like(hint: EditHint, text: Lines, number: int | None = None) -> Iterator[str]:
     """The statements of a hint's models for its mbarrier, with a number as their last operand."""
     words = _words(hint.names)
-    if words is None or not re.fullmatch(r"[A-Za-z_]\w*", hint.name):
+    if words is None or not _NAME.fullmatch(hint.name):
         return
     found: dict[str, None] = {}
     for model in hint.models:
@@ -229,19 +284,20 @@ def _like(hint: EditHint, text: Lines, number: int | None = None) -> Iterator[st
 
 def _words(names: Iterable[str]) -> re.Pattern[str] | None:
     """What finds the names of mbarriers in a line."""
-    known = [name for name in names if re.fullmatch(r"[A-Za-z_]\w*", name)]
-    return re.compile(rf"\b(?:{'|'.join(known)})\b") if known else None
+    known = [re.escape(name) for name in sorted(names, key=len, reverse=True) if _NAME.fullmatch(name)]
+    return re.compile(rf"(?<![\w.>])(?:{'|'.join(known)})\b") if known else None
 
 
 def _mbarriers(hint: EditHint, text: Lines, line: int) -> Iterator[str]:
     """How the file writes its mbarrier, or would by the place of others, the nearest to ``line`` first."""
     words = _words(hint.names)
-    if words is None or not re.fullmatch(r"[A-Za-z_]\w*", hint.name):
+    if words is None or not _NAME.fullmatch(hint.name):
         return
-    sign = "&" if text.kind == "cu" else ""
-    spelled = re.compile(rf"{sign}{words.pattern}(?:\s*\[[^][]*\])?")
+    spelled = re.compile(rf"{words.pattern}(?:\s*\[[^][]*\])?")
     found: dict[str, None] = {}
     for n in sorted(range(1, len(text.lines) + 1), key=lambda n: (abs(n - line), n)):
+        if _DECLARED.search(text.code(n)):
+            continue
         for m in spelled.finditer(text.code(n)):
             found[words.sub(hint.name, m[0])] = None
         if len(found) >= _MOST:
@@ -249,23 +305,61 @@ def _mbarriers(hint: EditHint, text: Lines, line: int) -> Iterator[str]:
     yield from list(found)[:_MOST]
 
 
-def _functions(lines: Sequence[str], instruction: str, arguments: int, without: str = "") -> Iterator[str]:
-    """Device functions of so many parameters whose body holds an instruction, and not another."""
-    text = "\n".join(lines)
-    for m in _FUNCTION.finditer(text):
-        parameters = [p for p in m[2].split(",") if p.strip()]
-        body = text[m.end() : text.find("\n}", m.end())]
-        if len(parameters) == arguments and instruction in body and not (without and without in body):
-            yield m[1]
+def other_slots(hint: EditHint, text: Lines, line: int) -> Iterator[str]:
+    """The line with another index of the barriers that it names, or (``number`` 1) the name of others."""
+    code, words = text.code(line), _words(hint.names if hint.number else (hint.name,))
+    if words is None or not _NAME.fullmatch(hint.name):
+        return
+    if hint.number:
+        yield words.sub(hint.name, code)
+        return
+    here = re.search(rf"{words.pattern}\s*\[(?P<index>[^][]*)\]", code)
+    every = _words(hint.names)
+    if here is None or every is None:
+        return
+    indexed = re.compile(rf"{every.pattern}\s*\[([^][]*)\]")
+    near = sorted(hint.models, key=lambda n: (abs(n - line), n))
+    others = dict.fromkeys(m[1] for n in near for m in indexed.finditer(text.code(n)))
+    for index in [x for x in others if x != here["index"]][:_MOST]:
+        yield code[: here.start("index")] + index + code[here.end("index") :]
+
+
+def other_ids(hint: EditHint, text: Lines, line: int) -> Iterator[str]:
+    """The line with the id of another barrier of threads, as other lines write it."""
+    code = text.code(line)
+    here = first_operand(code, text.kind)
+    if here is None:
+        return
+    spots = ((text.code(model), first_operand(text.code(model), text.kind)) for model in hint.models)
+    written = [hint.name] if hint.name else [c[slice(*spot)] for c, spot in spots if spot is not None]
+    for new in dict.fromkeys((*written, *([] if hint.name else [str(hint.number)]))):
+        yield code[: here[0]] + new + code[here[1] :]
+
+
+def first_operand(code: str, kind: str) -> tuple[int, int] | None:
+    """Where the first operand of the last call stands, or the first of its template; else of a barrier."""
+    found = _BARRIER_OF.search(code)
+    if found is None and kind == "cu":
+        calls = list(_CALL.finditer(code))
+        found = calls[-1] if calls else None
+    if found is None:
+        return None
+    group = "first" if found.groupdict().get("first") else "id"
+    return found.start(group), found.start(group) + len(found[group].rstrip())
 
 
 __all__ = [
     "Lines",
+    "first_operand",
     "flipped",
     "indent_of",
     "is_one_statement",
     "last_operand",
+    "named_in",
+    "other_ids",
+    "other_slots",
     "parities",
     "statements",
     "unguarded",
+    "without_head",
 ]

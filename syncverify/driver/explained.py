@@ -22,8 +22,8 @@ def bare(report: KernelReport, replays: bool = False) -> KernelReport:
     return replace(report, refuted_system=None, refuted_facts=None, suspect=None, undecided=None)
 
 
-def explained(report: KernelReport, policy: Policy) -> KernelReport:
-    """``report`` with a repair of its first error, where one is found."""
+def explained(report: KernelReport, policy: Policy, *, further: bool = False) -> KernelReport:
+    """``report`` with a repair of its first error, where one is found; ``further``: with more of them."""
     system = report.refuted_system
     if report.verdict is not Verdict.REFUTED or system is None:
         return report
@@ -32,12 +32,14 @@ def explained(report: KernelReport, policy: Policy) -> KernelReport:
         return report
     first = report.diagnostics[errors[0]]
     start = time.perf_counter()
-    tried = repair(system, first, lambda s, most, on: run_system(s, policy, _budget(most, on)))
+    tried = repair(
+        system, first, lambda s, most, on: run_system(s, policy, _budget(most, on)), further=further
+    )
     report = replace(report, seconds=report.seconds + time.perf_counter() - start)
     mended = tried.repair
     if mended is None:
         return replace(report, untold_repairs=tried.untold)
-    return with_repair(report, errors[0], mended)
+    return replace(with_repair(report, errors[0], mended), untold_repairs=tried.untold)
 
 
 def _budget(most: int, follows: bool) -> Budget:

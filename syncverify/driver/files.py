@@ -63,6 +63,25 @@ class SourceFile:
         return {name for f in self.module.entries for name in (f.name, base_name(f.name))}
 
 
+#: Suffixes of the files that a folder is searched for.
+SUFFIXES = (".syncir", ".ptx", ".cu")
+
+
+def kernel_files(folder: Path) -> list[Path]:
+    """The kernel files in a folder at any depth, sorted, but hidden ones. InputError if there are none."""
+    inside = sorted(p for p in folder.rglob("*") if p.suffix in SUFFIXES and p.is_file())
+    shown = [p for p in inside if not any(part.startswith(".") for part in p.relative_to(folder).parts)]
+    if not shown:
+        raise InputError(f"no {', '.join(SUFFIXES)} file in this directory", Span(str(folder)))
+    return shown
+
+
+def has_certificates(path: str) -> None:
+    """Raises InputError for a file whose kernels have none: CUDA becomes other PTX with another compiler."""
+    if Path(path).suffix == ".cu":
+        raise InputError("certificates are for .syncir and .ptx files only: compile it to PTX", Span(path))
+
+
 def read_source(path: str | Path, cuda: CudaOptions | None = None) -> SourceFile:
     """The kernels of a file, or InputError when it is unreadable, malformed or of a kind not supported.
 
@@ -144,6 +163,18 @@ def _read_ptx(path: Path, data: bytes, cuda: CudaOptions | None, name: str | Non
     return SourceFile(shown, (), text_hash(data), module, made, ignored, shares, own, cuda)
 
 
+def _headers(source: SourceFile) -> tuple[str, ...]:
+    """The texts of a CUDA source's other files, as far as they are its author's."""
+    if source.kind != "cu" or source.module is None:
+        return ()
+    from syncverify.driver.source_names import listed_sources
+    from syncverify.frontends.cuda.nvcc import TOOLKIT
+
+    texts = listed_sources(source.module)
+    own = (t for path, t in texts.items() if path != source.path and not any(x in path for x in TOOLKIT))
+    return tuple(text for text in own if len(text) <= LARGEST_HEADER)
+
+
 def _edited(source: SourceFile, text: str) -> SourceFile:
     """The source with another text. Raises InputError where that cannot be compiled."""
     if source.kind == "ptx":
@@ -156,6 +187,10 @@ def _edited(source: SourceFile, text: str) -> SourceFile:
         path = Path(folder) / Path(source.path).name
         path.write_text(text, "utf-8")
         return _read_ptx(path, text.encode(), replace(cuda, include_paths=(here, *cuda.include_paths)))
+
+
+#: Characters of a header that is looked through for its author's functions.
+LARGEST_HEADER = 200_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +248,7 @@ def check_each(
     checks = _ptx_checks if source.module is not None else _ir_checks
     replayed = source.module if options.replay else None
     for nothing, span, checked, follow in checks(source, facts, options):
-        steps = partial(_explained, checked, options.policy, replayed, follow)
+        steps = partial(_explained, checked, options, replayed, follow)
         try:
             if options.isolated:
                 report = captured(nothing, steps, options.guard, span)
@@ -229,7 +264,7 @@ def check_each(
 
 
 def _explained(
-    checked: Callable[[], Iterator[KernelReport]], policy: Policy, module: Module | None, follow: _Follow
+    checked: Callable[[], Iterator[KernelReport]], options: Options, module: Module | None, follow: _Follow
 ) -> Iterator[KernelReport]:
     """Each report of a check; of a refutation also what became of its witness, then a repair; and last the
     repair as an edit of the text, and an assumption that would help.
@@ -252,7 +287,8 @@ def _explained(
 
         last = confirmed(last, module)
         yield bare(last)
-    last = bare(explained(last, policy))
+    last = explained(last, options.policy, further=options.scope is ScopeKind.ALL)
+    last = bare(last)
     yield last
     yield from follow(last)
 
@@ -293,7 +329,7 @@ def _ptx_checks(source: SourceFile, facts: LaunchFacts, options: Options) -> Ite
     from syncverify.driver.prover import prover
     from syncverify.driver.ptx_check import Checker, kernel_task, proposed_sizes, reports_of
     from syncverify.driver.ptx_task import place_of
-    from syncverify.driver.text_edits import with_text
+    from syncverify.driver.text_edits import Origin, with_text
     from syncverify.frontends.ptx.isa.validate import checked
     from syncverify.frontends.ptx.launch.concretize import sizes_at
 
@@ -337,19 +373,22 @@ def _ptx_checks(source: SourceFile, facts: LaunchFacts, options: Options) -> Ite
             values = {**options.values, **sizes_at(task.kernel.facts, report.scope.values)}
             checker = Checker(run_system, merge, prover(Entry.PTX), prover(Entry.PTX_DATA))
 
-            def proved(text: str) -> bool:
+            def judge(text: str, *, everywhere: bool) -> Verdict:
                 edited = _edited(source, text)
                 assert edited.module is not None
                 whole = checked(edited.module).module
                 g = next((x for x in whole.entries if x.name == f.name), None)
                 if g is None:
-                    return False
-                task = kernel_task(whole, g, facts, options.policy, checker, values, "", options.infer)
-                *_, found = reports_of(task, ScopeKind.EXACT)
-                return found.verdict is Verdict.PROVED
+                    return Verdict.UNKNOWN
+                given, scope = (options.values, options.scope) if everywhere else (values, ScopeKind.EXACT)
+                task = kernel_task(whole, g, facts, options.policy, checker, given, "", options.infer)
+                *_, found = reports_of(task, scope)
+                return found.verdict
 
             if source.text is not None:
-                yield (report := with_text(report, source.text, source.kind, proved))
+                wide = options.scope is ScopeKind.ALL
+                origin = Origin(source.path, source.text, source.kind, _headers(source))
+                yield (report := with_text(report, origin, judge, wide=wide))
             if options.scope is ScopeKind.ALL:
                 yield _spelled(proposed_sizes(task, report))
 
@@ -360,7 +399,7 @@ def _ptx_checks(source: SourceFile, facts: LaunchFacts, options: Options) -> Ite
 
 def _ir_checks(source: SourceFile, facts: LaunchFacts, options: Options) -> Iterator[_Check]:
     from syncverify.driver.ir import launched_reports, proposed_sizes
-    from syncverify.driver.text_edits import with_text
+    from syncverify.driver.text_edits import Origin, with_text
     from syncverify.ir.text.parser import parse
 
     for k in source.kernels:
@@ -386,17 +425,20 @@ def _ir_checks(source: SourceFile, facts: LaunchFacts, options: Options) -> Iter
                 return
             values = {**options.values, **report.scope.values}
 
-            def proved(text: str) -> bool:
+            def judge(text: str, *, everywhere: bool) -> Verdict:
                 g = next((x for x in parse(text, source.path) if x.name == k.name), None)
                 if g is None:
-                    return False
+                    return Verdict.UNKNOWN
+                given, scope = (options.values, options.scope) if everywhere else (values, ScopeKind.EXACT)
                 *_, found = launched_reports(
-                    g, facts, values, options.policy, source.path, "", advice=False, scope=ScopeKind.EXACT
+                    g, facts, given, options.policy, source.path, "", advice=False, scope=scope
                 )
-                return found.verdict is Verdict.PROVED
+                return found.verdict
 
             if source.text is not None:
-                yield (report := with_text(report, source.text, source.kind, proved))
+                wide = options.scope is ScopeKind.ALL
+                origin = Origin(source.path, source.text, source.kind)
+                yield (report := with_text(report, origin, judge, wide=wide))
             if options.scope is ScopeKind.ALL:
                 yield proposed_sizes(k, facts, options.values, options.policy, report)
 

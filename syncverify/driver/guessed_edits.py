@@ -1,58 +1,148 @@
-"""Edits of a CUDA text for which the events show no repair: turns of loops, and who issues.
+"""Edits of a CUDA text for which the events show no repair: turns of loops, conditions, and who issues.
 
-The events of one turn too many are those of a right turn, so no edit of events mends them. What authors get
-wrong there is small: a bound of a loop that is off by one, or a block that a whole warp executes where one
-of its threads is meant. Each such edit is tried; it counts if the kernel is proved with it.
+The events of one turn too many are those of a right turn, and those of a thread that a condition keeps away
+are not there, so no edit of events mends them. What authors get wrong there is small: a bound that is off by
+one, a condition that lets too few or too many come, a rank. Each such edit is tried; it counts if the kernel
+is proved with it.
+
+Worked example. ``if (t < n - 1) wait(&empty[s], p);`` skips the last wait. The guesses are the same without
+``- 1``, and the statement without its condition.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import chain
 
-from syncverify.base.diagnostics import Diagnostic, Mistake, Repair
+from syncverify.base.diagnostics import Diagnostic, Mistake, Repair, TextEdit
 from syncverify.base.source import Span
-from syncverify.driver.author_statements import Lines, indent_of
+from syncverify.driver.author_functions import barrier_calls
+from syncverify.driver.author_statements import Lines, indent_of, is_one_statement, last_operand, unguarded
 
 _BOUND = re.compile(r"\bfor\s*\([^;]*;(?P<bound>[^;]*);")
+_CONDITION = re.compile(r"^\s*(?:\}\s*else\s+)?if\s*\(")
 #: Bounds that may be off by one, and what they may mean.
 _OFF_BY_ONE = (
     (re.compile(r"<="), "<", "one turn fewer here"),
     (re.compile(r"\s*-\s*1\b"), "", "one turn more here"),
     (re.compile(r"\s*\+\s*1\b"), "", "one turn fewer here"),
 )
-#: What too few or too many turns of one side break, and what many issuers break.
-_OF_TURNS, _OF_ISSUERS = frozenset({"SV207", "SV210", "SV211", "SV212"}), frozenset({"SV202"})
+_ARRIVAL = re.compile(
+    r"(?P<object>[\w.]+(?:\[[^][]*\])?)\.\w*arrive\w*\(\s*\);$"
+    r"|\b\w*arrive\w*\(\s*&?(?P<pointer>[\w.\[\]%+ ]+)\);$"
+)
+_ONE_THREAD = re.compile(r"(?P<who>[\w.]+(?:\s*%\s*\w+)?)\s*==\s*(?P<number>\w+)")
+_SYNCHRONIZES = re.compile(r"wait|arrive|release|commit|expect|sync|reg|fence|init|asm", re.I)
+#: What too few or too many turns of one side break; many issuers; conditions; the ranks of a cluster.
+_OF_TURNS = frozenset({"SV114", "SV207", "SV208", "SV210", "SV211", "SV212"})
+_OF_ISSUERS = frozenset({"SV202"})
+_OF_CONDITIONS = frozenset(
+    {"SV110", "SV111", "SV112", "SV201", "SV202", "SV203", "SV206", "SV207", "SV210", "SV211", "SV212",
+     "SV301", "SV302", "SV303", "SV304"}
+)  # fmt: skip
+_OF_RANKS = frozenset({"SV112", "SV202", "SV206", "SV210"})
 _ONE_LANE = "if (threadIdx.x % 32 == 0) "
+_LANES, _GROUP = 32, 128
+#: Lines around those that a finding names, whose conditions are guessed at.
+_AROUND = 3
 
-#: A repair, and the lines from its own on that change: old and new.
-Guess = tuple[Repair, tuple[str, ...], tuple[str, ...]]
 
-
-def guesses(found: Diagnostic, file: str, text: Lines) -> Iterator[Guess]:
-    """Edits that may mend a finding in a file of CUDA."""
-    if text.kind != "cu" or found.span.file != file:
+def guesses(found: Diagnostic, file: str, text: Lines) -> Iterator[Repair]:
+    """Repairs, with their edits of the text, that may mend a finding in a file of CUDA."""
+    if text.kind != "cu":
         return
-    if found.rule in _OF_TURNS:
-        yield from _turns(file, text)
-    if found.rule in _OF_ISSUERS:
-        yield from _one_issuer(found.span, text)
+    places = [span.line for span in (found.span, *(x.span for x in found.related)) if span.file == file]
+    tries: list[Iterator[Repair]] = []
+    if found.rule in _OF_CONDITIONS:
+        tries.append(_conditions(found, file, text, places))
+    if found.rule in _OF_TURNS or found.rule in _OF_CONDITIONS:
+        tries.append(_turns(file, text, places))
+    if found.rule in _OF_ISSUERS and found.span.file == file:
+        tries.append(_one_issuer(found.span, text))
+    if found.rule in _OF_RANKS:
+        tries.append(_ranks(file, text, places))
+        tries.append(_remote(file, text, places))
+    if found.rule in _OF_CONDITIONS:
+        tries.append(_flips(file, text))
+    yield from chain.from_iterable(tries)
 
 
-def _turns(file: str, text: Lines) -> Iterator[Guess]:
-    """Loops whose bound is off by one."""
-    for n, line in enumerate(text.lines, 1):
-        header = _BOUND.search(text.code(n))
-        for wrong, right, said in _OFF_BY_ONE if header is not None else ():
-            assert header is not None
-            start, end = header.span("bound")
+def _guess(mistake: Mistake, at: Span, said: str, text: Lines, new: str) -> Repair:
+    """A repair that replaces one line."""
+    return Repair(mistake, at, said, edit=TextEdit(at.file, at.line, (text.lines[at.line - 1],), (new,)))
+
+
+def _near(text: Lines, places: list[int]) -> list[int]:
+    """All lines, those nearest to the places first."""
+    every = range(1, len(text.lines) + 1)
+    return sorted(every, key=lambda n: (min((abs(n - p) for p in places), default=0), n))
+
+
+def _turns(file: str, text: Lines, places: list[int]) -> Iterator[Repair]:
+    """Loops and conditions whose bound is off by one."""
+    for n in _near(text, places):
+        line, code = text.lines[n - 1], text.code(n)
+        header = _BOUND.search(code)
+        span = header.span("bound") if header is not None else _condition(code)
+        for wrong, right, said in _OFF_BY_ONE if span is not None else ():
+            assert span is not None
+            start, end = span
             bound = wrong.sub(right, line[start:end], count=1)
             if bound != line[start:end]:
-                repair = Repair(Mistake.TURNS, Span(file, n), said)
-                yield repair, (line,), (line[:start] + bound + line[end:],)
+                yield _guess(Mistake.TURNS, Span(file, n), said, text, line[:start] + bound + line[end:])
 
 
-def _one_issuer(at: Span, text: Lines) -> Iterator[Guess]:
+def _condition(code: str) -> tuple[int, int] | None:
+    """Where the condition of an ``if`` stands that begins a line."""
+    head = _CONDITION.match(code)
+    if head is None:
+        return None
+    depth = 1
+    for i in range(head.end(), len(code)):
+        depth += (code[i] == "(") - (code[i] == ")")
+        if depth == 0:
+            return head.end(), i
+    return None
+
+
+def _conditions(found: Diagnostic, file: str, text: Lines, places: list[int]) -> Iterator[Repair]:
+    """Statements near the places that synchronize, for other threads, or without their condition."""
+    for n in _near(text, places):
+        if min((abs(n - p) for p in places), default=_AROUND + 1) > _AROUND:
+            return
+        code = text.code(n)
+        span = _condition(code)
+        if span is None or not (is_one_statement(code) and _SYNCHRONIZES.search(code[span[1] :])):
+            continue
+        mistake = _kept_away(found.rule, code[span[1] :])
+        one = _ONE_THREAD.search(code, *span)
+        for new in _other_threads(one) if one is not None else ():
+            assert one is not None
+            said = "other threads have to do this, too"
+            yield _guess(mistake, Span(file, n), said, text, code[: one.start()] + new + code[one.end() :])
+        said = "do this whatever the condition says"
+        yield _guess(mistake, Span(file, n), said, text, indent_of(code) + unguarded(code))
+
+
+def _kept_away(rule: str, statement: str) -> Mistake:
+    """The class of a condition that keeps threads away from a statement."""
+    if rule in _OF_ISSUERS:
+        return Mistake.COUNT
+    if re.search(r"arrive|release", statement, re.I):
+        return Mistake.MISSING_ARRIVE
+    return Mistake.MISSING_WAIT if re.search("wait", statement, re.I) else Mistake.DIVERGENCE
+
+
+def _other_threads(one: re.Match[str]) -> Iterator[str]:
+    """One thread of each warpgroup, and of each warp, in the place of one thread."""
+    who = one["who"].split("%")[0].strip()
+    for size in (_GROUP, _LANES):
+        if one["who"] != f"{who} % {size}":
+            yield f"{who} % {size} == {int(one['number']) % size if one['number'].isdecimal() else 0}"
+
+
+def _one_issuer(at: Span, text: Lines) -> Iterator[Repair]:
     """The blocks around a statement, for one lane of each warp, the innermost first."""
     for first, _ in text.blocks(at.line):
         code = text.code(first).strip()
@@ -60,7 +150,52 @@ def _one_issuer(at: Span, text: Lines) -> Iterator[Guess]:
             line = text.lines[first - 1]
             new = indent_of(line) + _ONE_LANE + line.lstrip()
             said = "let one thread of the warp do this"
-            yield Repair(Mistake.SECOND_PRODUCER, Span(at.file, first), said), (line,), (new,)
+            yield _guess(Mistake.SECOND_PRODUCER, Span(at.file, first), said, text, new)
+
+
+def _ranks(file: str, text: Lines, places: list[int]) -> Iterator[Repair]:
+    """Operations on another block of a cluster: other ranks as their last operand."""
+    if not any("cluster" in line for line in (*text.lines, *text.headers)):
+        return
+    for n in dict.fromkeys(places):
+        code = text.code(n)
+        spot = last_operand(code, text.kind)
+        if spot is None or not is_one_statement(code) or "arrive" not in code.lower():
+            continue
+        start, end = spot
+        ranks = ("threadIdx.x % 32", "0", "1", f"({code[start:end]}) ^ 1")
+        for rank in ranks:
+            if rank != code[start:end]:
+                new = code[:start] + rank + code[end:]
+                yield _guess(Mistake.OTHER_BARRIER, Span(file, n), f"rank {rank} is meant here", text, new)
+
+
+def _remote(file: str, text: Lines, places: list[int]) -> Iterator[Repair]:
+    """Arrivals of a block on its own mbarrier: on that of each block instead."""
+    for n in dict.fromkeys(places):
+        code = text.code(n)
+        here = _ARRIVAL.search(code)
+        if here is None or not is_one_statement(code):
+            continue
+        at = here["object"] or here["pointer"]
+        for rank in ("threadIdx.x % 32", "0"):
+            for call in barrier_calls(text.functions(), "mbarrier.arrive", at, rank, remote=True):
+                new = code[: here.start()] + call
+                yield _guess(Mistake.OTHER_BARRIER, Span(file, n), "arrive in other blocks, too", text, new)
+
+
+def _flips(file: str, text: Lines) -> Iterator[Repair]:
+    """A parity that flips at each use, where the line before wraps the slot: flipped with it."""
+    for n in range(2, len(text.lines) + 1):
+        wrap, flip = text.code(n - 1), text.code(n)
+        span = _condition(wrap)
+        if span is None or not is_one_statement(wrap) or not re.match(r"\s*\w+\s*\^=\s*1\s*;$", flip):
+            continue
+        body = wrap[span[1] + 1 :].strip()
+        new = (f"{wrap[: span[1] + 1]} {{", f"{indent_of(flip)}  {body}", f"  {flip}", f"{indent_of(flip)}}}")
+        edit = TextEdit(file, n - 1, (text.lines[n - 2], text.lines[n - 1]), new)
+        said = "the parity flips when the slot wraps, not at each use"
+        yield Repair(Mistake.LATER_PARITY, Span(file, n), said, edit=edit)
 
 
 __all__ = ["guesses"]

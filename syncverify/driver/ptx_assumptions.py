@@ -15,6 +15,8 @@ from syncverify.model.events import Undefined
 
 #: Clusters that run together; so few have a place on the device at the same time.
 MAX_TOGETHER = 16
+#: What hands values of lanes to other lanes: those of a lane that has left are undefined.
+_VALUES = frozenset({"shfl", "vote", "match", "redux"})
 _ZERO = "flags and counters in global memory are zero at launch"
 _APART = "tensor maps and pointers of different names lead to different memory"
 
@@ -46,6 +48,10 @@ def of_stores(program: Program) -> list[str]:
     found += [f"line {line}: an access stays inside dynamic shared memory" for line in steps]
     leave = sorted({program.sites[s].span.line for s in program.stays})
     found += [f"line {line}: barriers do not wait for threads that leave there" for line in leave]
+    if leave:
+        hands = [i for i in program.body if i.op in _VALUES and "sync" in i.mods]
+        at = sorted({program.module.span(i).line for i in hands})
+        found += [f"line {line}: no lane that the mask names has left the kernel" for line in at]
     alike = sorted((program.module.span(program.body[k]).line, text) for k, text in program.rests_on)
     return [*found, *(f"line {line}: {text}" for line, text in alike)]
 

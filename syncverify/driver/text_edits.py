@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
+from typing import Protocol
 
 from syncverify.base.deadline import OutOfBudgetError, within
 from syncverify.base.diagnostics import (
@@ -24,21 +25,30 @@ from syncverify.base.diagnostics import (
     Verdict,
 )
 from syncverify.base.source import InputError
+from syncverify.driver.author_functions import plain_calls
 from syncverify.driver.author_statements import (
     Lines,
     flipped,
     indent_of,
     is_one_statement,
     last_operand,
+    named_in,
+    other_ids,
+    other_slots,
     parities,
     statements,
     unguarded,
+    without_head,
 )
 from syncverify.driver.guessed_edits import guesses
-from syncverify.driver.shown_repairs import with_repair
+from syncverify.driver.shown_repairs import with_repair, without_repair
 
 #: Candidates that are tried, and the processor time for all of them, in seconds.
 MOST, SECONDS = 12, 10.0
+#: Those that are tried at every launch, in all and for one repair; processor time for each, in seconds.
+MOST_WIDE, WIDE_OF_ONE, WIDE_SECONDS = 10, 2, 3.0
+#: Other lines with the same call that an instruction may be missing at.
+_TWINS = 2
 #: Lines that a release may move down, and that a statement may go on for.
 FURTHEST, LONGEST = 8, 6
 #: Lines that say the same are changed together if they are no further apart.
@@ -62,6 +72,10 @@ _IN_IR = {
     "wgmma.wait_group.sync.aligned 0": "wgmma.wait 0",
 }
 
+#: The last argument of a template, of a call without others; what it adds or takes off.
+_ARGUMENT = re.compile(r"\b\w+<(?:[^<>]*,\s*)?(?P<last>[^<>,]+)>\s*\(\s*\)")
+_MORE_OR_LESS = re.compile(r"\s*(?P<sign>[-+])\s*(?P<n>\d+)$")
+_CALL = re.compile(r"(?<![\w.>])(?!(?:if|for|while|switch|asm)\b)\w+\s*\(")
 _LOOP = re.compile(r"\b(for|while|do)\b")
 _QUOTED = re.compile(r'"[^"]*"')
 
@@ -69,90 +83,140 @@ _QUOTED = re.compile(r'"[^"]*"')
 _Change = tuple[int, tuple[str, ...], tuple[str, ...]]
 
 
-def with_text(report: KernelReport, text: str, kind: str, proved: Callable[[str], bool]) -> KernelReport:
-    """The report, its repair with the edit of ``text`` that was found for it.
+class Judge(Protocol):
+    """The verdict on the kernel of a changed text."""
 
-    ``kind``: cu, ptx or syncir; ``proved``: whether the kernel of a changed text is proved at this launch.
+    def __call__(self, text: str, *, everywhere: bool) -> Verdict:
+        """At the launch that refuted it, or ``everywhere``: at every launch. Raises InputError."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """A file that is to be edited: its path, text and kind (cu, ptx or syncir); its author's headers."""
+
+    file: str
+    text: str
+    kind: str
+    headers: tuple[str, ...] = ()
+
+
+def with_text(report: KernelReport, origin: Origin, judge: Judge, *, wide: bool = False) -> KernelReport:
+    """The report, its repair with the edit of the text that was found for it.
+
+    ``wide``: every launch was asked for. Then the first edit counts with which no other launch is refuted;
+    where there is none, the first with which the kernel is proved at the launch that refuted it.
     """
     at = next((i for i, d in enumerate(report.diagnostics) if d.severity is Severity.ERROR), None)
     if report.verdict is not Verdict.REFUTED or at is None:
         return report
     first = report.diagnostics[at]
-    shown = _Text(report.file, text.split("\n"), kind)
-    proposed = report.untold_repairs if first.repair is None else (first.repair,)
-    most = MOST if first.repair is not None else MOST // 4
+    text = Lines(origin.text.split("\n"), origin.kind, origin.headers)
+    found: list[Repair] = []
     try:
         with within(SECONDS):
-            for mended in proposed:
-                edit = _edit(mended, shown, proved, most)
-                if edit is not None:
-                    return _with_edit(report, at, replace(mended, edit=edit))
-            if not proposed:
-                guess = _guess(first, shown, proved)
-                return report if guess is None else _with_edit(report, at, guess)
+            for mended in _proposed(report, first, origin.file, text, wide=wide):
+                if _holds(mended, text, judge, found, wide=wide):
+                    return _with_edit(report, at, mended)
     except OutOfBudgetError:
         pass
-    return report
+    return _with_edit(report, at, found[0]) if found else report
+
+
+def _proposed(
+    report: KernelReport, first: Diagnostic, file: str, text: Lines, *, wide: bool
+) -> Iterator[Repair]:
+    """Repairs with an edit of the text to try: of events first, then guesses."""
+    if first.repair is not None:
+        yield from islice(_edits(first.repair, file, text), MOST)
+    for other in report.untold_repairs:
+        yield from islice(_edits(other, file, text), MOST // 4 if first.repair is None else MOST // 2)
+    if wide or (first.repair is None and not report.untold_repairs):
+        yield from islice(guesses(first, file, text), MOST)
+
+
+def _holds(mended: Repair, text: Lines, judge: Judge, found: list[Repair], *, wide: bool) -> bool:
+    """Whether the kernel is proved with an edit, and refuted at no other launch if every one was asked for.
+
+    ``found``: repairs that hold at one launch only, to which this one may be added.
+    """
+    assert mended.edit is not None
+    n, old, new = mended.edit.line, mended.edit.old, mended.edit.new
+    changed = "\n".join((*text.lines[: n - 1], *new, *text.lines[n - 1 + len(old) :]))
+    if sum(other.text == mended.text and other.span == mended.span for other in found) >= WIDE_OF_ONE:
+        return False
+    try:
+        if judge(changed, everywhere=False) is not Verdict.PROVED:
+            return False
+        found.append(mended)
+        if not wide or len(found) > MOST_WIDE:
+            return not wide
+    except (InputError, OutOfBudgetError):  # the edit makes no kernel, or a hard one
+        return False
+    try:
+        with within(WIDE_SECONDS):
+            return judge(changed, everywhere=True) is not Verdict.REFUTED
+    except OutOfBudgetError:
+        return True
 
 
 def _with_edit(report: KernelReport, at: int, mended: Repair) -> KernelReport:
     """The report, its finding of that number with a repair whose text was checked."""
     first = report.diagnostics[at]
-    if first.repair is None:
-        return with_repair(report, at, mended)
+    if first.repair is None or replace(mended, edit=None) != replace(first.repair, edit=None):
+        return with_repair(without_repair(report), at, mended)
     found = (*report.diagnostics[:at], replace(first, repair=mended), *report.diagnostics[at + 1 :])
     return replace(report, diagnostics=found)
 
 
-def _guess(found: Diagnostic, text: _Text, proved: Callable[[str], bool]) -> Repair | None:
-    """The first edit without a repair of the events with which the kernel is proved."""
-    for mended, old, new in islice(guesses(found, text.file, Lines(text.lines, text.kind)), MOST // 2):
-        line = mended.span.line
-        if _is_proved("\n".join((*text.lines[: line - 1], *new, *text.lines[line - 1 + len(old) :])), proved):
-            return replace(mended, edit=TextEdit(text.file, line, old, new))
-    return None
+def _edits(mended: Repair, file: str, text: Lines) -> Iterator[Repair]:
+    """A repair with each change of the text in turn that may bring it about."""
+    here = mended.span
+    if mended.hint is None or here.file != file or not 0 < here.line <= len(text.lines):
+        return
+    for at in (here.line, *_twins(mended.hint, text, here.line)):
+        for line, old, new in _distinct(_candidates(mended.hint, text, at)):
+            yield replace(mended, span=replace(here, line=at), edit=TextEdit(file, line, old, new))
 
 
-@dataclass(frozen=True, slots=True)
-class _Text:
-    """A file: its path, its lines, and its kind (cu, ptx or syncir)."""
-
-    file: str
-    lines: list[str]
-    kind: str
-
-
-def _edit(mended: Repair, text: _Text, proved: Callable[[str], bool], most: int) -> TextEdit | None:
-    """The first of so many changes of the text for a repair with which the kernel is proved."""
-    here, lines = mended.span, text.lines
-    if mended.hint is None or here.file != text.file or not 0 < here.line <= len(lines):
-        return None
-    for line, old, new in islice(candidates(mended.hint, lines, here.line, text.kind), most):
-        if _is_proved("\n".join((*lines[: line - 1], *new, *lines[line - 1 + len(old) :])), proved):
-            return TextEdit(text.file, line, old, new)
-    return None
+def _twins(hint: EditHint, text: Lines, line: int) -> list[int]:
+    """Other lines that call what a line calls: one of them may be what lacks an instruction."""
+    called = _CALL.search(text.code(line)) if text.kind == "cu" else None
+    if called is None or hint.kind not in (EditKind.INSTRUCTION, EditKind.FENCE):
+        return []
+    same = re.compile(rf"(?<![\w.>]){re.escape(called[0])}")
+    alike = [n for n in range(1, len(text.lines) + 1) if n != line and same.search(text.code(n))]
+    calls = [n for n in alike if "__device__" not in text.code(n)]
+    return sorted(calls, key=lambda n: abs(n - line))[:_TWINS]
 
 
-def _is_proved(text: str, proved: Callable[[str], bool]) -> bool:
-    try:
-        return proved(text)
-    except InputError:  # the edit makes no kernel
-        return False
+def _distinct(changes: Iterator[_Change]) -> Iterator[_Change]:
+    seen: set[_Change] = set()
+    for change in changes:
+        if change not in seen and change[1] != change[2]:
+            seen.add(change)
+            yield change
 
 
 def candidates(hint: EditHint, lines: Sequence[str], line: int, kind: str) -> Iterator[_Change]:
     """Changes of the lines that may do what a repair asks for at ``line`` (from 1), the likeliest first."""
-    here = lines[line - 1]
+    return _candidates(hint, Lines(lines, kind), line)
+
+
+def _candidates(hint: EditHint, text: Lines, line: int) -> Iterator[_Change]:
+    lines, kind, here = text.lines, text.kind, text.lines[line - 1]
     if not _is_only(hint.kind, here, kind):
         return
-    text = Lines(lines, kind)
     match hint.kind:
         case EditKind.OTHER_PARITY:
             yield from ((line, (here,), (new,)) for new in _other_parity(here, kind))
         case EditKind.PARITY_OF_USE:
-            yield from ((line, (here,), (new,)) for new in _with_operand(text, line, parities(hint, text)))
+            yield from (
+                (line, (here,), (new,)) for new in _with_operand(text, line, parities(hint, text, line))
+            )
         case EditKind.NUMBER:
             yield from _numbers(text, line, str(hint.number))
+            number = str(hint.number)
+            yield from _in_all(text, {line, *hint.models}, lambda n: _with_number(lines[n - 1], number, kind))
         case EditKind.REMOVE:
             yield line, (here,), ()
         case EditKind.LATER:
@@ -161,8 +225,29 @@ def candidates(hint: EditHint, lines: Sequence[str], line: int, kind: str) -> It
             for end in islice(_below(lines, line, indent, kind), FURTHEST):
                 old = tuple(lines[line - 1 : end])
                 yield line, old, (*old[1:], *fence, old[0])
+        case EditKind.SLOT:
+            yield from ((line, (here,), (new,)) for new in other_slots(hint, text, line))
+        case EditKind.BARRIER_ID:
+            if hint.name:
+                yield from _in_all(text, {line, *hint.models}, lambda n: other_ids(hint, text, n))
+            yield from ((line, (here,), (new,)) for new in other_ids(hint, text, line))
+        case EditKind.INTO_LOOP:
+            yield from _into_loop(hint, text, line)
         case _:
             yield from _insertions(hint, text, line)
+
+
+def _into_loop(hint: EditHint, text: Lines, line: int) -> Iterator[_Change]:
+    """The announcement of another line at the copy that it is for, on the copy's barrier."""
+    once = next(iter(hint.models), 0)
+    if not (0 < once < line <= len(text.lines)) or line - once > FURTHEST or text.kind == "syncir":
+        return
+    statement = without_head(text.code(once))
+    old = tuple(text.lines[once - 1 : line])
+    alone = replace(text, lines=(*text.lines[: once - 1], statement, *text.lines[once:]))
+    slots = replace(hint, name=named_in(hint, statement), models=(line,))
+    for new in (*other_slots(slots, alone, once), statement):
+        yield once, old, (*old[1:-1], indent_of(old[-1]) + new.strip(), old[-1])
 
 
 def _insertions(hint: EditHint, text: Lines, line: int) -> Iterator[_Change]:
@@ -182,6 +267,7 @@ def _added(hint: EditHint, text: Lines, line: int) -> Iterator[str]:
     if hint.kind is EditKind.FENCE:
         yield _FENCES[text.kind]
     elif hint.kind is EditKind.INSTRUCTION:
+        yield from islice(plain_calls(text.functions(), hint.name), 1)
         yield _instruction(hint.name, text.kind)
     else:
         yield from statements(hint, text, line)
@@ -219,7 +305,7 @@ def _places(hint: EditHint, text: Lines, line: int) -> Iterator[int]:
         yield from (first - 1 for first, _ in blocks[:1] if _LOOP.search(text.code(first)))
     else:
         yield end
-        if hint.kind is EditKind.ARRIVE:
+        if hint.kind in (EditKind.ARRIVE, EditKind.INSTRUCTION):
             below = _below(text.lines, end, indent_of(text.lines[line - 1]), text.kind)
             yield from islice(below, _STATEMENTS)
         yield from (last for first, last in blocks[:1] if _LOOP.search(text.code(first)))
@@ -247,6 +333,19 @@ def _numbers(text: Lines, line: int, number: str) -> Iterator[_Change]:
             old = tuple(text.lines[first - 1 : last])
             changed = (indent_of(x) + new.strip() if x.strip() == here.strip() else x for x in old)
             yield first, old, tuple(changed)
+
+
+def _in_all(text: Lines, lines: set[int], changed: Callable[[int], Iterator[str]]) -> Iterator[_Change]:
+    """The same change of several lines, near each other."""
+    first, last = min(lines), max(lines)
+    if len(lines) < 2 or last - first > _NEAR:
+        return
+    old = tuple(text.lines[first - 1 : last])
+    yield (
+        first,
+        old,
+        tuple(next(changed(first + i), x) if first + i in lines else x for i, x in enumerate(old)),
+    )
 
 
 def _with_operand(text: Lines, line: int, operands: Iterator[str]) -> Iterator[str]:
@@ -308,6 +407,10 @@ def _other_parity(line: str, kind: str) -> Iterator[str]:
 def _with_number(line: str, number: str, kind: str) -> Iterator[str]:
     """The line with a number in the place of another one, the last ones first, or of the last argument."""
     code = _code(line, kind)
+    argument = _ARGUMENT.search(code) if kind == "cu" else None
+    if argument is not None:
+        yield from _with_argument(code, argument, number)
+        return
     spots = [m.span() for m in _NUMBER.finditer(code)]
     last = last_operand(code, kind)
     if last is not None and '"' not in code[slice(*last)]:
@@ -317,4 +420,16 @@ def _with_number(line: str, number: str, kind: str) -> Iterator[str]:
             yield code[:start] + number + code[end:] + line[len(code) :]
 
 
-__all__ = ["candidates", "with_text"]
+def _with_argument(code: str, argument: re.Match[str], number: str) -> Iterator[str]:
+    """The line with another last argument of a template: one more or less where it says so; the number."""
+    start, end = argument.span("last")
+    said = _MORE_OR_LESS.search(code[start:end])
+    for by in (1, -1) if said is not None else ():
+        assert said is not None
+        n = int(said["n"]) + by
+        new = code[start : start + said.start()] + (f" {said['sign']} {n}" if n else "")
+        yield code[:start] + new + code[end:]
+    yield code[:start] + number + code[end:]
+
+
+__all__ = ["Origin", "candidates", "with_text"]

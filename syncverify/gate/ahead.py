@@ -49,6 +49,8 @@ _MORE_SECONDS = 60.0
 _PROOFS = 4
 #: Worker processes, at most.
 _MOST_WORKERS = 12
+#: What a file of an answer holds where the kernel is proved.
+_PROVED = b"proved"
 #: The length of a message, before it.
 _LENGTH = struct.Struct("<Q")
 
@@ -103,7 +105,9 @@ def kernel_signature(kernel: Fusion | Problem) -> str:
     """The same of fusions and products."""
     if isinstance(kernel, Fusion):
         return signature(kernel)
-    return f"{kernel.dtype} {kernel.layout} {signature(kernel.epilogue)}"
+    more = "" if kernel.prologue is None else signature(kernel.prologue)
+    stored = f"{kernel.layout} {kernel.batched} {kernel.by_columns} {kernel.grouped}"
+    return f"{kernel.dtype} {stored} {signature(kernel.epilogue)} {more}"
 
 
 def compile_fusion(
@@ -160,7 +164,7 @@ class Provers:
         for one in kernels:
             if one.key not in self._begun:
                 done = self._begun[one.key] = threading.Event()
-                if not _known(one):
+                if answered(one) is None:
                     self._queue.put((one, done))
                     count += 1
                 else:  # another process has asked for it, or it came with the package
@@ -206,11 +210,15 @@ def _answered(one: Ahead, tools: Sequence[str]) -> str:
     return digest(str((one.key, one.proof_seconds, *tools))) + ".ahead"
 
 
-def _known(one: Ahead) -> bool:
-    """Whether a worker has answered, with these tools or with those of what came with the package."""
+def answered(one: Ahead) -> bool | None:
+    """Whether a worker has proved a kernel, with these tools or those of what came with the package.
+
+    None: none has answered yet.
+    """
     own = shipped()
     tools = [_tools(), *([] if own is None else [_tools(own.compiler)])]
-    return any(Cache.default().read(_answered(one, t)) is not None for t in tools)
+    found = [data for t in tools if (data := Cache.default().read(_answered(one, t))) is not None]
+    return _PROVED in found if found else None
 
 
 def _cores() -> int:
@@ -262,7 +270,7 @@ class _Worker:
             try:
                 answer = self._answer(one)
                 if answer["tools"] == _tools():
-                    Cache.default().write(_answered(one, _tools()), b"")
+                    Cache.default().write(_answered(one, _tools()), _PROVED if answer["proved"] else b"")
                 if not answer["proved"]:
                     log.info("%s is not proved ahead: %s", one.kernel.name, answer["why"])
                 elif answer["tools"] != _tools():
@@ -345,5 +353,6 @@ if __name__ == "__main__":
 
 
 __all__ = [
-    "Ahead", "Provers", "compile_fusion", "kernel_signature", "prove", "prove_ahead", "provers", "signature",
+    "Ahead", "Provers", "answered", "compile_fusion", "kernel_signature", "prove", "prove_ahead", "provers",
+    "signature",
 ]  # fmt: skip

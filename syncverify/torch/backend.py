@@ -14,10 +14,11 @@ from torch.fx import GraphModule, Node
 
 from syncverify.base.source import InputError
 from syncverify.gate.proof_time import checked as checked_seconds
-from syncverify.torch import table
+from syncverify.torch import late, table
 from syncverify.torch.attention import mend
 from syncverify.torch.candidate import (
     Candidate,
+    asked,
     begin_proofs,
     candidate,
     fit,
@@ -28,10 +29,10 @@ from syncverify.torch.candidate import (
 from syncverify.torch.choice import ALWAYS, CHOICES, FASTER, NEVER, SlowerError, templates
 from syncverify.torch.dims import UnfitError
 from syncverify.torch.graphs import expand, sort
-from syncverify.torch.kept import cache_identity, compiled_before
+from syncverify.torch.kept import cache_identity, compiled_before, graph_key
 from syncverify.torch.losses import recomputed
 from syncverify.torch.partition import Partition, partition
-from syncverify.torch.products import products_alone
+from syncverify.torch.products import halves, products_alone
 from syncverify.torch.region import is_constant, is_view
 from syncverify.torch.report import GraphReport, Report
 from syncverify.torch.runners import (
@@ -70,6 +71,7 @@ class Backend:
     inductor: Mapping[str, Any] = field(default_factory=dict)
     report: Report = field(default_factory=Report)
     cached: bool = False
+    _graph: str = field(default="", repr=False)
 
     def __call__(self, module: GraphModule, inputs: Sequence[Any]) -> Any:
         from torch._functorch import config
@@ -79,7 +81,7 @@ class Backend:
         if isinstance(self.runner, ProvingRunner):
             return self._prove(module, inputs)
         # that cache keeps graphs by what they compute and by settings, of which a pass is one
-        patches, identity = dict(self.inductor), self._identity_for_caches(inputs)
+        patches, identity = dict(self.inductor), self._identity_for_caches(module, inputs)
         if identity is not None:
             patches["joint_custom_post_pass"] = identity
             self._warm(identity, module, inputs)
@@ -96,12 +98,13 @@ class Backend:
         devices = {x.device for x in inputs if isinstance(x, torch.Tensor)}
         if warm is None or self.use == NEVER or all(map(self.runner.why_not, devices)):
             return
-        kinds = [(x.dtype, x.shape, x.stride()) if isinstance(x, torch.Tensor) else x for x in inputs]
-        if not compiled_before(identity, f"{module.code} {kinds}"):
+        if not compiled_before(identity, _text(module, inputs)):
             warm()
 
-    def _identity_for_caches(self, inputs: Sequence[Any]) -> Any:
+    def _identity_for_caches(self, module: GraphModule, inputs: Sequence[Any]) -> Any:
         """A pass that does nothing, and tells caches which backend this is; None: they keep nothing of it.
+
+        Where proofs were late that are there now, it is another one, and the graph is compiled again.
 
         Operators of sizes that are symbols cannot be made again by another process.
         """
@@ -112,7 +115,13 @@ class Backend:
             return None
         if "joint_custom_post_pass" in self.inductor or config.joint_custom_post_pass is not None:
             return None
-        return cache_identity(f"{self.runner} {self.least} {self.use}")
+        settings = f"{self.runner} {self.least} {self.use}"
+        plain = cache_identity(settings)
+        if plain is None or self.use != FASTER:
+            return plain
+        self._graph = graph_key(plain, _text(module, inputs))
+        again = late.generation(self._graph)
+        return cache_identity(f"{settings} {again}") if again else plain
 
     def _prove(self, module: GraphModule, inputs: Sequence[Any]) -> Any:
         """Graphs of fake tensors, of which nothing is compiled but kernels: no GPU is needed."""
@@ -123,9 +132,8 @@ class Backend:
         def compiled(graph: GraphModule, given: Sequence[Any]) -> Any:
             if isinstance(self.runner, ListingRunner):
                 products = products_alone(graph, set(), self.runner)
-                prove_ahead(
-                    [*grouped(graph, self.runner, self.least, timed=False)[2], *products], self.runner
-                )
+                groups = grouped(graph, self.runner, self.least, timed=False)[2]
+                prove_ahead([*groups, *halves(groups, self.runner), *products], self.runner)
                 return make_boxed_func(graph.forward)
             lowered, report = lower(graph, self.runner, self.least)
             self.report.graphs.append(report)
@@ -166,7 +174,8 @@ class Backend:
         if self.use != FASTER:
             return candidates
         products = _alone(module, set(), self.runner)
-        return [*promising(module, candidates, self.runner), *promising(module, products, self.runner)]
+        kinds = candidates, _halves(candidates, self.runner), products
+        return [c for kind in kinds for c in promising(module, kind, self.runner)]
 
     def _compile(self, module: GraphModule, inputs: Sequence[Any], **settings: Any) -> Any:
         """One graph, as Inductor's own compiler of it: forward, backward, or both."""
@@ -178,10 +187,18 @@ class Backend:
             module, report = lower(module, self.runner, self.least, self.use)
             self.report.graphs.append(report)
             log.info("%s", report)
+            if self._graph and report.late:
+                late.add(self._graph, report.late)
         else:
             expand(module.graph)
             module.recompile()
         return compile_fx_inner(module, inputs, **settings)
+
+
+def _text(module: GraphModule, inputs: Sequence[Any]) -> str:
+    """What a graph computes, and of which arguments."""
+    kinds = [(x.dtype, x.shape, x.stride()) if isinstance(x, torch.Tensor) else x for x in inputs]
+    return f"{module.code} {kinds}"
 
 
 def _as_compiled(module: GraphModule, inputs: Sequence[Any]) -> None:
@@ -224,6 +241,7 @@ def lower(
     chosen = ready
     if use == FASTER:
         ready, chosen = _faster(module, ready, runner, report)
+    report.late = asked([c for c in ready if c.region.late], runner)
     prove_ahead(chosen, runner)
     ops = [(one, _tried(report, one, lambda c: _chosen(c, runner, chosen))) for one in ready]
     moved: dict[Node, Node] = {}
@@ -246,17 +264,27 @@ def lower(
 def _faster(
     module: GraphModule, ready: Sequence[Candidate], runner: Runner, report: GraphReport
 ) -> tuple[list[Candidate], list[Candidate]]:
-    """What was tried, and what is taken: groups and products outside of them, then products of the others."""
+    """What was tried, and what is taken: groups and products outside of them, then parts of the others."""
 
     def alone(taken: Set[Node]) -> list[Candidate]:
         return [c for c in _alone(module, taken, runner) if _tried(report, c, lambda c: fit(c, runner))]
 
+    begin_proofs(promising(module, _halves(ready, runner), runner), runner)
     tried = [*ready, *alone(_nodes(ready))]
     chosen = faster(module, tried, runner)
+    taken = _nodes(chosen)
+    parts = _halves([c for c in ready if taken.isdisjoint(c.found.group.nodes)], runner)
+    if parts:
+        chosen += faster(module, parts, runner, ALONE_SECONDS)
     products = alone(_nodes([*chosen, *tried[len(ready) :]]))
     if products:
         chosen += faster(module, products, runner, ALONE_SECONDS)
-    return [*tried, *products], chosen
+    return [*tried, *parts, *products], chosen
+
+
+def _halves(candidates: Sequence[Candidate], runner: Runner) -> list[Candidate]:
+    """Groups of two products without the first, which the library or a kernel of its own computes."""
+    return [] if templates() else halves(candidates, runner)
 
 
 def _alone(module: GraphModule, taken: Set[Node], runner: Runner) -> list[Candidate]:

@@ -349,14 +349,14 @@ def aligned(addresses: Sequence[int]) -> bool:
 
 
 def stored(x: Any, turned: bool = False, apart: bool = False) -> Any:
-    """A tensor, or the matrix turned, as a kernel reads it: contiguous and aligned, else a copy.
+    """A tensor, or its matrices turned, as a kernel reads it: contiguous and aligned, else a copy.
 
     ``apart``: the kernel reads its rows where they lie.
     """
     x = x.detach() if x.requires_grad else x
     if apart:
         return x
-    x = (x.t() if turned else x).contiguous()
+    x = (x.mT if turned else x).contiguous()
     return x.clone() if x.data_ptr() % ALIGNMENT else x
 
 

@@ -91,6 +91,15 @@ def begin_proofs(candidates: Sequence[Candidate], runner: Runner) -> None:
             ahead(list(kernels.values()), device)
 
 
+def asked(candidates: Sequence[Candidate], runner: Runner) -> list[Any]:
+    """What workers are asked to prove for candidates, where the runner has workers."""
+    found = getattr(runner, "asked", None)
+    if found is None:
+        return []
+    kernels = _kernels(candidates, runner).items()
+    return [one for device, own in kernels for one in found(list(own.values()), device)]
+
+
 def prove_ahead(candidates: Sequence[Candidate], runner: Runner, seconds: float = math.inf) -> set[str]:
     """Proves the kernels of candidates side by side, where the runner can; one that fails says so later.
 
@@ -144,4 +153,13 @@ def _made(c: Candidate, runner: Runner) -> Any:
     return operators.make(c.name, fused, kinds, runner)
 
 
-__all__ = ["Candidate", "begin_proofs", "candidate", "fit", "operation", "operator_of", "prove_ahead"]
+__all__ = [
+    "Candidate",
+    "asked",
+    "begin_proofs",
+    "candidate",
+    "fit",
+    "operation",
+    "operator_of",
+    "prove_ahead",
+]

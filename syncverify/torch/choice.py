@@ -47,7 +47,7 @@ _GAIN = 0.01
 #: Bytes that are copied to see how fast memory is.
 _COPIED = 1 << 28
 
-#: Why kernels could not be timed, as far as the log has it.
+#: What failed, as far as the log has it.
 _WARNED: set[str] = set()
 
 Run = Callable[[Sequence[Any]], Any]
@@ -177,19 +177,16 @@ def real(device: torch.device) -> Iterator[None]:
     except (SlowerError, UnfitError):
         raise
     except Exception as e:  # of Inductor, its compilers and the GPU, whatever they raise
-        _warn(f"{type(e).__name__}: {e}")
-        raise SlowerError(f"it could not be timed: {e}") from e
+        warn(f"kernels cannot be timed beside Inductor's code: {type(e).__name__}: {e}")
+        raise SlowerError(f"it could not be timed: {type(e).__name__}: {e}") from e
 
 
-def _warn(reason: str) -> None:
-    """Says once why kernels cannot be timed; numbers alone make no other reason."""
+def warn(reason: str) -> None:
+    """Says once what failed, so that Inductor's code stays; numbers alone make no other reason."""
     kind = re.sub(r"\d+", "N", reason.partition("\n")[0])
     if kind not in _WARNED:
         _WARNED.add(kind)
-        log.warning(
-            "kernels cannot be timed beside Inductor's code, which stays for them: %s "
-            "(said once; the backend's report has each region)", reason,
-        )  # fmt: skip
+        log.warning("%s. Inductor's code stays (said once; the backend's report has each region)", reason)
 
 
 def least_of(group: Group, device: torch.device) -> float:
@@ -311,7 +308,8 @@ def remembered(key: str, device: torch.device) -> Times | None:
         others = {str(k): float(us) for k, us in found["others"].items()}
         times = Times(float(found["inductor"]), float(found["least"]), others)
         _ = times.taken
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError) as e:
+        warn(f"times of a context cannot be read from {file}, and are taken again: {e!r}")
         return None
     _FOUND[file] = times
     return times
@@ -319,5 +317,5 @@ def remembered(key: str, device: torch.device) -> Times | None:
 
 __all__ = [
     "ALWAYS", "CHOICES", "FASTER", "NEVER", "Run", "SlowerError", "Times", "arms", "bytes_per_us", "compiled",
-    "least_of", "name_of", "remember", "remembered", "templates", "timed",
+    "least_of", "name_of", "remember", "remembered", "templates", "timed", "warn",
 ]  # fmt: skip

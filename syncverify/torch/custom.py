@@ -10,7 +10,7 @@ import torch
 from syncverify.base.diagnostics import Policy
 from syncverify.base.source import InputError
 from syncverify.fusion import Fusion, RowSchedule, Schedule
-from syncverify.matmul.problem import Problem
+from syncverify.matmul.problem import BATCH, Problem
 from syncverify.torch.call import stored
 from syncverify.torch.interpret import evaluate, missing, sizes_of
 from syncverify.torch.layouts import own_axes, views
@@ -44,7 +44,7 @@ def custom_op(
         return evaluate(fusion, dict(zip(names, given, strict=True)))
 
     kinds = {n: t.dtype for n, t in fusion.inputs}
-    return _define(name or fusion.name, kinds, fusion, sizes, function, kernel, runner, ())
+    return _define(name or fusion.name, kinds, fusion, sizes, function, kernel, runner, None)
 
 
 def matmul_op(
@@ -56,47 +56,58 @@ def matmul_op(
 ) -> Callable[..., Any]:
     """``torch.ops.syncverify.NAME``: a product of ``a`` (M, K) and ``b`` (K, N), and its epilogue's inputs.
 
-    Of a gated pair ``b2`` follows ``b``.
+    Of a gated pair ``b2`` follows ``b``. Factors of batched problems are (B, M, K) and (B, K, N).
     Factors in another memory order than the problem's layout are copied first. The rest is as in
     ``custom_op``; gradients see the product rounded to the factors' type.
     """
+    if problem.grouped:
+        raise InputError(f"{problem.name}: grouped products are no operators yet: call gate.matmul's Matmul")
     kernel = ProductOnGpu(problem, policy) if runner is None else runner.product(problem)
     epilogue = problem.epilogue
     others, count = dict(problem.others), 1 + len(problem.rights)
 
     def sizes(given: Sequence[Any]) -> dict[str, Any]:
         a, *rights = given[:count]
+        rank = 3 if problem.batched else 2
         for b in rights:
-            if a.dim() != 2 or b.dim() != 2 or a.shape[1] != b.shape[0]:
+            fit = a.dim() == b.dim() == rank and a.shape[-1] == b.shape[-2] and a.shape[:-2] == b.shape[:-2]
+            if not fit:
                 raise InputError(f"{problem.name}: cannot multiply {tuple(a.shape)} by {tuple(b.shape)}")
-        products = [a.new_empty((a.shape[0], b.shape[1]), device="meta", dtype=torch.float32) for b in rights]
+        shapes = [(a.shape[-2], b.shape[-1]) for b in rights]
+        products = [a.new_empty(shape, device="meta", dtype=torch.float32) for shape in shapes]
         found = sizes_of(epilogue, _named(products, given))
-        return {**found, "K": a.shape[1]}
+        many = {BATCH: a.shape[0]} if problem.batched else {}
+        return {**many, **found, "K": a.shape[-1]}
 
     def function(given: Sequence[Any]) -> tuple[Any, ...]:
-        return evaluate(epilogue, _named([torch.mm(given[0], b).float() for b in given[1:count]], given))
+        products = [torch.matmul(given[0], b).float() for b in given[1:count]]
+        many = given[0].shape[:-2]
+        return evaluate(epilogue, _named(products, given), sizes(given), many)
 
     def _named(products: Sequence[Any], given: Sequence[Any]) -> dict[str, Any]:
         return dict(zip((*problem.products, *others), (*products, *given[count:]), strict=True))
 
     factors = dict.fromkeys(("a", *problem.rights), problem.dtype)
     kinds = {**factors, **{n: t.dtype for n, t in others.items()}}
-    return _define(name or problem.name, kinds, epilogue, sizes, function, kernel, runner, problem.turned)
+    return _define(name or problem.name, kinds, epilogue, sizes, function, kernel, runner, problem)
 
 
 def _define(
     name: str, kinds: Mapping[str, str], fusion: Fusion, sizes: Callable[[Sequence[Any]], dict[str, Any]],
     function: Callable[[Sequence[Any]], tuple[Any, ...]], kernel: Kernel, runner: Runner | None,
-    turned: tuple[bool, ...],
+    problem: Problem | None,
 ) -> Callable[..., Any]:  # fmt: skip
     """Registers the operator with its kernel, its fake and its gradient."""
     unknown = missing(fusion)
     several = len(fusion.outputs) > 1
+    turned = () if problem is None else problem.turned
+    many = (BATCH,) if problem is not None and problem.batched else ()
 
     def made(given: Sequence[Any], extents: Mapping[str, Any]) -> list[Any]:
         check(given)
         return [
-            given[0].new_empty([extents[d] for d in o.dims], dtype=_TYPES[o.dtype]) for o in fusion.outputs
+            given[0].new_empty([extents[d] for d in (*many, *o.dims)], dtype=_TYPES[o.dtype])
+            for o in fusion.outputs
         ]
 
     def check(given: Sequence[Any]) -> None:

@@ -63,18 +63,27 @@ def sizes_of(fusion: Fusion, tensors: Mapping[str, Any]) -> dict[str, Any]:
     return sizes
 
 
-def evaluate(fusion: Fusion, tensors: Mapping[str, Any]) -> tuple[Any, ...]:
-    """The fusion's results, each operation a function of torch: differentiable, on any device."""
-    sizes = sizes_of(fusion, tensors)
+def evaluate(
+    fusion: Fusion,
+    tensors: Mapping[str, Any],
+    sizes: Mapping[str, Any] | None = None,
+    many: Sequence[Any] = (),
+) -> tuple[Any, ...]:
+    """The fusion's results, each operation a function of torch: differentiable, on any device.
+
+    ``many``: extents in front of the fusion's dimensions, which results have, and those tensors that differ
+    along them; with ``sizes``, as tensors alone do not tell which they are.
+    """
+    sizes = sizes_of(fusion, tensors) if sizes is None else sizes
     device = next(iter(tensors.values())).device
     made: dict[int, Any] = {}
     for i in fusion.order():
         made[i] = _value(fusion, i, made, tensors, sizes, device)
     results = []
     for o in fusion.outputs:
-        shape = [sizes[d] if d in o.dims else 1 for d in fusion.dims]
+        shape = [*many, *(sizes[d] if d in o.dims else 1 for d in fusion.dims)]
         x = torch.as_tensor(made[o.node], device=device).expand(shape)
-        results.append(x.reshape([sizes[d] for d in o.dims]).to(_KINDS[o.dtype]))
+        results.append(x.reshape([*many, *(sizes[d] for d in o.dims)]).to(_KINDS[o.dtype]))
     return tuple(results)
 
 
@@ -103,8 +112,7 @@ def _value(
 
 def _aligned(fusion: Fusion, x: Any, dims: Sequence[str]) -> Any:
     """A tensor as f32 in all dimensions of the fusion; indices as they are."""
-    index = tuple(slice(None) if d in dims else None for d in fusion.dims)
-    x = x[index]
+    x = x[(..., *(slice(None) if d in dims else None for d in fusion.dims))]
     return x.float() if x.is_floating_point() else x
 
 

@@ -74,7 +74,8 @@ class Kept:
         operators.make(name, fused, self.kinds, runner)
 
 
-def _store() -> Store:
+def store() -> Store:
+    """Where operators are kept."""
     return Store(default_root() / "torch-operators")
 
 
@@ -88,7 +89,7 @@ def keep(name: str, kept: Kept) -> None:
         data = pickle.dumps(kept)
     except Exception as e:  # of a class that says by many kinds of errors that it is not written
         raise UnfitError(f"an operator that cannot be kept: {e}") from e
-    _store().write(_file(name), data)
+    store().write(_file(name), data)
 
 
 #: One thread at a time makes operators again.
@@ -100,7 +101,7 @@ def make_again(name: str) -> None:
     with _LOCK:
         if operators.begun(name):
             return
-        data = _store().read(_file(name))
+        data = store().read(_file(name))
         if data is not None:
             log.info("%s is made again", name)
             pickle.loads(data).make(name)
@@ -127,20 +128,25 @@ def cache_identity(settings: str) -> CustomGraphPass | None:
 
     None where no operator can be kept.
     """
-    store = _store()
-    if store.read(_AGE) is None:
-        store.write(_AGE, uuid.uuid4().hex.encode())
-    age = store.read(_AGE)
+    kept = store()
+    if kept.read(_AGE) is None:
+        kept.write(_AGE, uuid.uuid4().hex.encode())
+    age = kept.read(_AGE)
     return None if age is None else _CacheIdentity(digest(f"{settings} {age.decode()} {tool_fingerprint()}"))
+
+
+def graph_key(identity: CustomGraphPass, graph: str) -> str:
+    """What tells a graph, compiled with some settings, from others."""
+    return digest(f"{identity.uuid()} {graph}")
 
 
 def compiled_before(identity: CustomGraphPass, graph: str) -> bool:
     """Whether a process has compiled this graph, so that caches probably have it; from now on one has."""
-    name = digest(f"{identity.uuid()} {graph}") + ".graph"
-    found = _store().read(name) is not None
+    name = graph_key(identity, graph) + ".graph"
+    found = store().read(name) is not None
     if not found:
-        _store().write(name, b"")
+        store().write(name, b"")
     return found
 
 
-__all__ = ["Kept", "cache_identity", "compiled_before", "keep", "make_again"]
+__all__ = ["Kept", "cache_identity", "compiled_before", "graph_key", "keep", "make_again", "store"]

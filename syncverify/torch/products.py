@@ -1,13 +1,18 @@
-"""Products of matrices that no other kernel took: each a candidate of its own, beside the library's call.
+"""Products of matrices that no other kernel took: candidates of their own, beside the library's call.
 
 Inductor calls a library for a product and fuses nothing with it, unless it tunes products itself. So it is
 timed alone, as both would be called: with a result that was planned before. Nothing is compiled for that.
 Example: the gradient of a weight is one product; three layers have three alike, timed once.
+
+A kernel of two products writes all that others need of both, which may cost more than it saves. Example: for
+its gradient, SwiGLU writes both products and their combination. ``halves``: the first product alone, and a
+kernel of the second one that reads the first one's result.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence, Set
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from typing import Any
 
 import torch
@@ -43,6 +48,20 @@ def _found(node: Node) -> Iterator[Found]:
         return
 
 
+def halves(candidates: Iterable[Candidate], runner: Runner) -> list[Candidate]:
+    """Of each group of two products, the second one with what follows: the first one's result is read."""
+    found: list[Candidate] = []
+    for c in candidates:
+        group = c.found.group
+        if len(group.products) < 2:
+            continue
+        first = group.products[0]
+        with contextlib.suppress(UnfitError):
+            half = Group.of([n for n in group.operations if n is not first])
+            found.append(candidate(Found(half, translate(half)), runner))
+    return found
+
+
 def library_call(c: Candidate) -> Run:
     """The product of a candidate by torch's library, into a tensor that is there; SlowerError."""
     (node,) = c.found.group.operations
@@ -71,4 +90,4 @@ def _planned(c: Candidate, call: Callable[[list[Any], Any], Any], wanted: Sequen
     return run
 
 
-__all__ = ["kernel_call", "library_call", "products_alone"]
+__all__ = ["halves", "kernel_call", "library_call", "products_alone"]

@@ -213,6 +213,7 @@ class Group:
             self.space.order((flat,) for flat in self._flat.tensors)
             for flat in self._flat.tensors:
                 self._reduced_last(flat, reduced)
+        self._same_for_each_matrix()
         if len(self.leaves) > MOST_TENSORS:
             raise UnfitError(f"more than {MOST_TENSORS} tensors are read")
 
@@ -224,6 +225,20 @@ class Group:
         """What is reduced lies innermost in every tensor that has all of it."""
         if reduced and set(reduced) <= set(flat) and flat[-len(reduced) :] != reduced:
             raise UnfitError("a reduction along other dimensions than the innermost")
+
+    @property
+    def batch(self) -> Axis | None:
+        """The axis of a batched product's matrices; None without one."""
+        if not self.products or self.products[0].target not in table.BATCHED:
+            return None
+        return self.space.resolve(self.axes[self.products[0]][0])
+
+    def _same_for_each_matrix(self) -> None:
+        """What a kernel of many products reads beside their factors has no dimension of matrices."""
+        batch = set(self.batch or ())
+        for leaf in self.leaves if batch else ():
+            if any(batch.intersection(self.space.resolve(axis)) for axis in self.axes[leaf]):
+                raise UnfitError("a tensor with other elements for each of many products")
 
     def _operand(self, node: Any, *, index: bool = False) -> Axes:
         """The axes of an argument; one from outside becomes a leaf."""
@@ -311,13 +326,15 @@ class Group:
     def _multiplied(self, node: Node) -> Axes:
         if self.reduced or len(self.products) > 1:
             raise UnfitError("three products, or a product of rows, in one kernel")
+        if any(source_of(factor) in self.nodes for factor in factors(node)):
+            raise UnfitError("a product of what the kernel makes")
         axes = self.space.axes(value_of(node).shape)
         for other in self.products:
-            if not _paired(other, node):
+            if (other.target in table.BATCHED) != (node.target in table.BATCHED) or not _paired(other, node):
                 raise UnfitError("two products of different left factors in one kernel")
             axes = self.space.broadcast([self.axes[other], axes])
         self.products = (*self.products, node)
-        if node.target is table.aten.addmm.default:
+        if node.target in table.SUMS:
             return self.space.broadcast([axes, self._operand(node.args[0])])
         return axes
 

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass
 class Region:
-    """One group of nodes that a kernel computes; ``status``: what was proved, ``notes``: what came later."""
+    """One group of nodes that a kernel computes; ``status``: what was proved, ``notes``: what came later.
+
+    ``late``: it was not tried, as its proof was not there in time.
+    """
 
     name: str
     kind: str
@@ -20,6 +24,7 @@ class Region:
     status: str = ""
     refused: str = ""
     notes: list[str] = field(default_factory=list)
+    late: bool = False
 
     def note(self, text: str) -> None:
         if text not in self.notes:
@@ -40,11 +45,15 @@ class Region:
 
 @dataclass
 class GraphReport:
-    """One graph: ``regions`` that are kernels, those ``refused`` by the gate, and the nodes ``left``."""
+    """One graph: ``regions`` that are kernels, those ``refused`` by the gate, and the nodes ``left``.
+
+    ``late``: what workers are still asked to prove for it.
+    """
 
     regions: list[Region] = field(default_factory=list)
     refused: list[Region] = field(default_factory=list)
     left: list[tuple[str, str, str]] = field(default_factory=list)
+    late: list[Any] = field(default_factory=list)
 
     def __str__(self) -> str:
         lines = [f"{len(self.regions)} kernels"]

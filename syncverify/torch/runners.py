@@ -26,8 +26,9 @@ from syncverify.fusion.row_strides import extents
 from syncverify.gate import fusions, matmul
 from syncverify.gate.ahead import Ahead, compile_fusion, kernel_signature, provers, signature
 from syncverify.gate.padded import padded_sizes, refuse
+from syncverify.ir.expr import evaluate
 from syncverify.matmul import split
-from syncverify.matmul.problem import PRODUCT, SECOND, Problem
+from syncverify.matmul.problem import BATCH, DIMS, PRODUCT, SECOND, Problem
 from syncverify.torch.table import DTYPES, INDEX_DTYPES
 
 Sizes = Mapping[str, int]
@@ -100,7 +101,7 @@ class GateRunner:
 
     def ahead(self, kernels: Sequence[tuple[Fusion | Problem, Sizes]], device: torch.device) -> None:
         """Begins to prove what will be needed, in processes side by side."""
-        provers().start(self._ahead(kernels, device))
+        provers().start(self.asked(kernels, device))
 
     def spare(self) -> bool:
         """Whether there is a core for processes that prove."""
@@ -114,9 +115,10 @@ class GateRunner:
         self, kernels: Sequence[tuple[Fusion | Problem, Sizes]], device: torch.device, seconds: float
     ) -> list[bool]:
         """Whether each that was begun is proved, or given up: waits for it, for some seconds in all."""
-        return provers().wait(self._ahead(kernels, device), seconds)
+        return provers().wait(self.asked(kernels, device), seconds)
 
-    def _ahead(self, kernels: Sequence[tuple[Fusion | Problem, Sizes]], device: torch.device) -> list[Ahead]:
+    def asked(self, kernels: Sequence[tuple[Fusion | Problem, Sizes]], device: torch.device) -> list[Ahead]:
+        """What workers are asked to prove."""
         count = driver.multiprocessors(device.index or 0)
         return [Ahead(k, dict(sizes), self.policy, count, self.proof_seconds) for k, sizes in kernels]
 
@@ -309,9 +311,10 @@ class ProductOnGpu(_OnGpu):
             self._run(sizes, given, outputs)
             return
         (out,) = outputs
-        whole = torch.empty([wanted["M"], wanted["N"]], dtype=out.dtype, device=out.device)
+        many = [sizes[BATCH]] if self._problem.batched else []
+        whole = torch.empty([*many, wanted["M"], wanted["N"]], dtype=out.dtype, device=out.device)
         self._run(sizes, given, [whole])
-        out.view(m, n).copy_(whole[:m, :n])
+        out.view(*many, m, n).copy_(whole[..., :m, :n])
 
 
 def product_names(problem: Problem) -> tuple[str, ...]:
@@ -325,18 +328,32 @@ def product_launch(product: matmul.Matmul, sizes: Sizes, multiprocessors: int) -
     shared = split.workspaces(schedule, values["blocks"], len(product.problem.products))
     # of tiles by columns, the kernel multiplies the transposes: each factor has the other's name there
     renamed = {ours: kernel for kernel, ours in compiled.named({n: n for n in matmul.OTHER}).items()}
-    return Launch(compiled.program_of(sizes), values, shared, schedule.sums, renamed)
+    found = Launch(compiled.program_of(sizes), values, shared, schedule.sums, renamed)
+    check_shapes(product.problem, found, sizes)
+    return found
+
+
+def check_shapes(problem: Problem, launch: Launch, sizes: Sizes) -> None:
+    """Raises InputError where a kernel declares other tensors than it gets: it would read other memory."""
+    declared = {t.name: t.shape for t in launch.program.kernel.tensors}
+    for name, called in zip(problem.shapes, launch.names(problem.shapes), strict=True):
+        own = [evaluate(e, launch.values) for e in declared[called]]
+        given = [sizes[d] for d in problem.shapes[name]] or [1]
+        if own != given:
+            raise InputError(
+                f"{problem.name}: the kernel's {called} is {own}, and {name} of the call is {given}"
+            )
 
 
 def longer(x: Any, shape: Sequence[int]) -> Any:
-    """A matrix in a larger one, with zeros behind it; itself where it is as large."""
-    rows, columns = x.shape
-    if (rows, columns) == tuple(shape):
+    """A matrix, or each of many, in a larger one, with zeros behind it; itself where it is as large."""
+    if tuple(x.shape) == tuple(shape):
         return x
+    rows, columns = x.shape[-2:]
     found = torch.empty(list(shape), dtype=x.dtype, device=x.device)
-    found[:rows, :columns] = x
-    found[rows:].zero_()
-    found[:rows, columns:].zero_()
+    found[..., :rows, :columns] = x
+    found[..., rows:, :].zero_()
+    found[..., :rows, columns:].zero_()
     return found
 
 
@@ -348,7 +365,7 @@ def check_product(problem: Problem, sizes: Sizes) -> None:
             raise InputError(
                 f"{problem.name}: rows of {factor} of {length} elements are no multiple of 16 bytes"
             )
-    if sizes["M"] * sizes["N"] >= 2**31:
+    if sizes["M"] * sizes["N"] * sizes.get(BATCH, 1) >= 2**31:
         raise InputError(f"{problem.name}: a result of 2^31 elements or more")
 
 
@@ -437,6 +454,22 @@ class _ByNumpy:
             a, *rights = (x.astype(np.float32) for x in arrays[:count])
             left = _matrix(a, self._problem.a_t)
             arrays = [*(left @ _matrix(b, self._problem.b_t) for b in rights), *arrays[count:]]
+            if self._problem.batched:
+                self._each_matrix(sizes, arrays, outputs)
+                return
+        self._evaluated(sizes, arrays, outputs)
+
+    def _each_matrix(self, sizes: Sizes, arrays: Sequence[Any], outputs: Sequence[Any]) -> None:
+        """An epilogue of many products, one after the other."""
+        assert self._problem is not None
+        count, many = len(self._problem.products), sizes[BATCH]
+        rows, columns = (sizes[d] for d in DIMS)
+        made = [out.view(many, rows, columns) for out in outputs]
+        for k in range(many):
+            given = [*(x[k] for x in arrays[:count]), *arrays[count:]]
+            self._evaluated(sizes, given, [out[k] for out in made])
+
+    def _evaluated(self, sizes: Sizes, arrays: Sequence[Any], outputs: Sequence[Any]) -> None:
         named = {
             n: x.reshape([sizes[d] for d in t.dims])
             for (n, t), x in zip(_product_first(self._fusion), arrays, strict=True)
@@ -450,7 +483,7 @@ def _product_first(fusion: Fusion) -> list[tuple[str, Any]]:
 
 
 def _matrix(stored: Any, transposed: bool) -> Any:
-    return stored.T if transposed else stored
+    return stored.swapaxes(-1, -2) if transposed else stored
 
 
 @dataclass
@@ -510,7 +543,7 @@ class _Simulated(ABC):
         results = ir.run(found.program.kernel, found.values, {**arrays, **shared})
         for name, rest in rests(found.program.kernel).items():
             if found.values["rest"]:
-                results[name].reshape(-1)[-found.values["rest"] :] = results[rest]
+                results[name].reshape(-1)[-results[rest].size :] = results[rest]
         for name, out in zip(list(arrays)[len(inputs) :], outputs, strict=True):
             apart = results[name].size == out.numel() and not out.is_contiguous()
             store(out.as_strided((out.numel(),), (1,)) if apart else out, results[name])

@@ -158,7 +158,10 @@ VIEWS = RESHAPES | EXPANDS | ALIASES
 CONSTANTS = {
     aten.scalar_tensor.default: 0, aten.full.default: 1, aten.full_like.default: 1,
 }  # fmt: skip
-PRODUCTS = frozenset({aten.mm.default, aten.addmm.default})
+#: Products of many matrices; those that add a tensor; all.
+BATCHED = frozenset({aten.bmm.default, aten.baddbmm.default})
+SUMS = frozenset({aten.addmm.default, aten.baddbmm.default})
+PRODUCTS = frozenset({aten.mm.default}) | BATCHED | SUMS
 CASTS = frozenset({aten._to_copy.default, torch.ops.prims.convert_element_type.default})
 GATHER = aten.gather.default
 
@@ -187,6 +190,7 @@ def _or(ours: Callable[..., Any], theirs: Callable[..., Any]) -> Callable[..., A
 
 
 __all__ = [
-    "ALIASES", "CASTS", "CONSTANTS", "DTYPES", "EXPANDS", "GATHER", "INDEX_DTYPES", "PAIRS", "POINTWISE",
-    "PRODUCTS", "REDUCTIONS", "RESHAPES", "VARIANCES", "VIEWS", "Row", "aten", "decompositions", "number",
+    "ALIASES", "BATCHED", "CASTS", "CONSTANTS", "DTYPES", "EXPANDS", "GATHER", "INDEX_DTYPES", "PAIRS",
+    "POINTWISE", "PRODUCTS", "REDUCTIONS", "RESHAPES", "SUMS", "VARIANCES", "VIEWS", "Row", "aten",
+    "decompositions", "number",
 ]  # fmt: skip

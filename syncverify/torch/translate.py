@@ -13,7 +13,7 @@ from torch.fx import Node
 
 from syncverify.base.source import InputError
 from syncverify.fusion import Fusion, Tensor, Value, size, take, trace
-from syncverify.matmul.problem import PRODUCT, SECOND, Problem
+from syncverify.matmul.problem import BATCH, PRODUCT, SECOND, Problem
 from syncverify.torch import losses, table
 from syncverify.torch.dims import Axes, Axis, UnfitError, extent
 from syncverify.torch.layouts import Layout, breaks, dense, layout
@@ -101,27 +101,32 @@ def _product(
     layout = ("M" if _transposed(a) else "K") + ("K" if _transposed(b) else "N")
     dtype = table.DTYPES[value_of(a).dtype]
     try:
-        problem = Problem(fusion.name, dtype, layout, fusion)
+        problem = Problem(fusion.name, dtype, layout, fusion, batched=group.batch is not None)
     except InputError as e:
         raise UnfitError(e.message) from e
-    sizes = {**extents, "K": extent(value_of(a).shape[1])}
+    *many, _, inner = map(extent, value_of(a).shape)
+    sizes = {**dict(zip((BATCH,), many, strict=False)), **extents, "K": inner}
     return Translation(fusion, (a, *rights, *group.leaves), tuple(outputs), sizes, problem)
 
 
 def _transposed(node: Node) -> bool:
-    """Whether a matrix lies column by column in memory."""
+    """Whether a matrix, or each of many, lies column by column in memory."""
     x = value_of(node)
-    rows, columns = map(extent, x.stride())
+    rows, columns = map(extent, x.stride()[-2:])
     return bool(rows == 1 and columns != 1)
 
 
 @dataclass(frozen=True)
 class _Dims:
-    """The dimensions of a kernel by name, outermost first; ``unit`` is one that no tensor has."""
+    """The dimensions of a kernel by name, outermost first; ``unit`` is one that no tensor has.
+
+    ``batch``: the axis of a batched product's matrices, which the epilogue does not see.
+    """
 
     names: Mapping[str, Axis]
     reduced: str = ""
     unit: str = ""
+    batch: Axis = ()
 
     def of(self, group: Group, axes: Axes) -> tuple[str, ...]:
         """The names of a tensor's dimensions."""
@@ -132,6 +137,9 @@ class _Dims:
     def check_output(self, group: Group, node: Node) -> None:
         """Raises BarredError for a tensor that lacks a dimension other than the one that is reduced."""
         has = set(self.of(group, group.axes[node]))
+        atoms = {a for axis in group.axes[node] for a in group.space.resolve(axis)}
+        if not atoms.issuperset(self.batch):
+            raise BarredError("its result is the same for each of many products", [node])
         if self.unit or has == set(self.names) or has == set(self.names) - {self.reduced}:
             return
         raise BarredError("its result has fewer dimensions than the kernel", [node])
@@ -170,9 +178,10 @@ def _dims(group: Group, outputs: Sequence[Node], apart: Mapping[Node, list[Axis]
     if not groups:
         raise UnfitError("numbers only")
     if product:
-        if groups != product:
+        *many, m, n = product
+        if groups != (*filter(None, many), m, n):
             raise UnfitError("an epilogue of other dimensions than the product's")
-        return _Dims({"M": groups[0], "N": groups[1]})
+        return _Dims({"M": m, "N": n}, batch=many[0] if many else ())
     if reduced and groups[-1] != reduced:
         raise UnfitError("a reduction along other dimensions than the innermost")
     rows = {f"r{k}": g for k, g in enumerate(groups[:-1])}
@@ -253,7 +262,7 @@ class _Builder:
         return self._elementwise(node)
 
     def _product(self, node: Node, acc: Value) -> Value:
-        if node.target is table.aten.mm.default:
+        if node.target not in table.SUMS:
             return acc
         beta, alpha = (float(node.kwargs.get(k, 1)) for k in ("beta", "alpha"))
         other: Value = self._number(node, node.args[0])

@@ -16,6 +16,7 @@ import torch
 from torch.fx import GraphModule, Node
 
 from syncverify.base.cache_dir import digest
+from syncverify.gate import VerificationError
 from syncverify.torch import operators
 from syncverify.torch.candidate import Candidate, begin_proofs, operator_of, prove_ahead
 from syncverify.torch.choice import (
@@ -31,6 +32,7 @@ from syncverify.torch.choice import (
     remembered,
     templates,
     timed,
+    warn,
 )
 from syncverify.torch.context import Context, alone, contexts
 from syncverify.torch.dims import UnfitError
@@ -60,7 +62,8 @@ class _Trial:
     """A context that is timed, of candidates whose places in it count; all contexts alike share it.
 
     ``owner`` has its nodes. ``plain`` is Inductor's code until the kernels are timed, ``arms`` its code with
-    kernels. ``why_not``: why it is not worth it, or what went wrong.
+    kernels. ``why_not``: why it is not worth it, or what went wrong. ``refused``: by place, why a member has
+    no kernel.
     """
 
     key: str
@@ -72,6 +75,7 @@ class _Trial:
     plain: Run | None = None
     arms: dict[str, Run] = field(default_factory=dict)
     why_not: str = ""
+    refused: dict[int, str] = field(default_factory=dict)
 
     @cached_property
     def nodes(self) -> GraphModule:
@@ -158,8 +162,9 @@ def _taken(trials: Mapping[str, _Trial], placed: Iterable[tuple[str, list[Candid
     for key, members in placed:
         trial = trials[key]
         for place, c in enumerate(members):
-            if trial.why_not or trial.times is None:
-                c.region.note(trial.why_not or "it could not be timed")
+            why_not = trial.why_not or trial.refused.get(place, "")
+            if why_not or trial.times is None:
+                c.region.note(why_not or "it could not be timed")
                 continue
             taken = place in trial.times.taken
             c.region.note(("" if taken else "not faster: ") + trial.times.summary(place))
@@ -206,6 +211,8 @@ class _Tried:
             trials = [t for t in trials if t.plain is not None]
         for trial in trials:
             trial.give_up("not tried: its proof was not there in time")
+            for c in trial.members:
+                c.region.late = True
 
     def _proved(self, trial: _Trial) -> bool:
         return not prove_ahead(trial.members, self.runner, 0.0)
@@ -229,7 +236,7 @@ class _Tried:
             return False
         try:
             step(trial)
-        except (SlowerError, UnfitError) as e:
+        except (SlowerError, UnfitError, RefusedError) as e:
             trial.give_up(str(e))
             return False
         return True
@@ -315,13 +322,20 @@ def _least_with(trial: _Trial, place: int) -> float:
 
 
 def _begin_kernels(trial: _Trial, runner: Runner) -> None:
-    """Lets Inductor compile a context with kernels for some of its regions."""
+    """Lets Inductor compile a context with kernels for some regions; RefusedError where none has one."""
     ops: dict[int, Any] = {}
     for place, c in enumerate(trial.members):
         try:
             ops[place] = operator_of(c, runner)
         except (RefusedError, UnfitError) as e:
-            log.info("%s is left to Inductor: %s", c.region.name, e)
+            trial.refused[place] = str(e)
+            if isinstance(e.__cause__, VerificationError):
+                warn(f"{c.region.name} has no proof: {e}")
+        except Exception as e:  # of torch or a driver, whatever it raises
+            trial.refused[place] = f"its operator could not be made: {type(e).__name__}: {e}"
+            warn(f"{c.region.name}: {trial.refused[place]}")
+    if not ops:
+        raise RefusedError("; ".join(dict.fromkeys(trial.refused.values())))
     fit = (tuple(k for k in arm if k in ops) for arm in arms(len(trial.members)))
     tried = [arm for arm in dict.fromkeys(fit) if arm]
     trial.arms = {name_of(arm): _run_of(trial, {k: ops[k] for k in arm}) for arm in tried}
@@ -334,7 +348,8 @@ def _time_kernels(trial: _Trial) -> None:
     found = dict(zip(trial.arms, others, strict=True))
     trial.times = Times(inductor, trial.times.least, found)
     trial.plain, trial.arms = None, {}
-    remember(trial.key, trial.device, trial.times)
+    if not trial.refused:  # what failed is no time, and another process may do better
+        remember(trial.key, trial.device, trial.times)
 
 
 def _run_of(trial: _Trial, ops: Mapping[int, Any]) -> Run:

@@ -64,10 +64,14 @@ def _count(shape: Sequence[Any]) -> int:
 def gain_of(context: Context, groups: Sequence[Group], bytes_per_us: float) -> float:
     """Microseconds that kernels for a context's groups may save at best."""
     if len(context.nodes) == 1 and context.nodes[0].target in table.PRODUCTS:
-        return _PRODUCT_ALONE * _operations(context.nodes[0])
-    traffic = sum(map(size_of, (*context.arguments, *context.outputs)))
+        return _PRODUCT_ALONE * max(_operations(context.nodes[0]), _bytes(context) / bytes_per_us)
+    traffic = _bytes(context)
     traffic += 2 * sum(size_of(p) for g in groups for p in g.products)
     return max(map(_share, groups)) * traffic / bytes_per_us
+
+
+def _bytes(context: Context) -> int:
+    return sum(map(size_of, (*context.arguments, *context.outputs)))
 
 
 def _share(group: Group) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from syncverify.base.diagnostics import Diagnostic, EditHint, EditKind, Mistake, Severity
 from syncverify.base.source import Span
+from syncverify.driver.author_functions import barrier_calls, functions, plain_calls
 from syncverify.driver.author_statements import Lines, parities, statements, unguarded
 from syncverify.driver.guessed_edits import guesses
 from syncverify.driver.text_edits import candidates
@@ -53,7 +54,7 @@ def test_names_that_are_no_names_are_not_spelled() -> None:
 
 
 def test_parities_of_other_waits_and_their_opposites() -> None:
-    assert list(parities(EditHint(EditKind.PARITY_OF_USE, models=(9,)), TEXT)) == [
+    assert list(parities(EditHint(EditKind.PARITY_OF_USE, models=(9,)), TEXT, 10)) == [
         "(i / 2 + 1) & 1",
         "(i / 2) & 1",
     ]
@@ -76,13 +77,82 @@ def _finding(rule: str, line: int) -> Diagnostic:
     return Diagnostic(rule, Severity.ERROR, "", Span("k.cu", line))
 
 
+def _guessed(rule: str, line: int, text: Lines = TEXT) -> list[tuple[Mistake, int, tuple[str, ...]]]:
+    found = guesses(_finding(rule, line), "k.cu", text)
+    return [
+        (r.mistake, r.span.line, tuple(x.strip() for x in r.edit.new)) for r in found if r.edit is not None
+    ]
+
+
 def test_a_bound_that_is_off_by_one_is_tried() -> None:
-    ((repair, _, new),) = guesses(_finding("SV211", 10), "k.cu", TEXT)
-    assert (repair.mistake, repair.span.line) == (Mistake.TURNS, 8)
-    assert new == ("  for (int i = 0; i < n; ++i) {",)
+    assert _guessed("SV114", 10) == [(Mistake.TURNS, 8, ("for (int i = 0; i < n; ++i) {",))]
 
 
 def test_many_issuers_become_one_lane() -> None:
-    ((_, _, new),) = guesses(_finding("SV202", 10), "k.cu", TEXT)
-    assert new == ("  if (threadIdx.x % 32 == 0) for (int i = 0; i <= n; ++i) {",)
-    assert list(guesses(_finding("SV110", 10), "k.cu", TEXT)) == []
+    of_issuers = [new for mistake, _, new in _guessed("SV202", 10) if mistake is Mistake.SECOND_PRODUCER]
+    assert of_issuers == [("if (threadIdx.x % 32 == 0) for (int i = 0; i <= n; ++i) {",)]
+    assert _guessed("SV101", 10) == []
+
+
+def test_a_condition_is_widened_to_a_thread_of_each_group_and_then_dropped() -> None:
+    lines = ["  f();", "  if (t == 130) empty[s].arrive();"]
+    found = [
+        new[0] for mistake, _, new in _guessed("SV202", 1, Lines(lines, "cu")) if mistake is Mistake.COUNT
+    ]
+    assert found == [
+        "if (t % 128 == 2) empty[s].arrive();",
+        "if (t % 32 == 2) empty[s].arrive();",
+        "empty[s].arrive();",
+    ]
+
+
+def test_a_parity_flips_where_the_slot_wraps() -> None:
+    lines = ["  if (++slot == 3) slot = 0;", "  phase ^= 1;"]
+    assert (Mistake.LATER_PARITY, 2, ("if (++slot == 3) {", "slot = 0;", "phase ^= 1;", "}")) in _guessed(
+        "SV210", 1, Lines(lines, "cu")
+    )
+
+
+HEADER = """struct Barrier {
+  uint64_t word;
+  __device__ void arrive() { asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(at(&word))); }
+  __device__ void arrive_at(unsigned rank) { asm volatile("mapa...; mbarrier.arrive.shared::cluster.b64"); }
+};
+template <int N> __device__ void drain() { asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(N)); }
+__device__ void finish() { asm volatile("cp.async.bulk.wait_group 0;"); }
+"""
+
+
+def test_methods_and_templates_of_headers_are_called() -> None:
+    known = functions((HEADER,))
+    assert list(barrier_calls(known, "mbarrier.arrive", "s.empty[i]")) == ["s.empty[i].arrive();"]
+    remote = barrier_calls(known, "mbarrier.arrive", "s.empty[i]", "0", remote=True)
+    assert list(remote) == ["s.empty[i].arrive_at(0);"]
+    assert list(plain_calls(known, "cp.async.bulk.wait_group.read 0")) == ["drain<0>();"]
+    assert list(plain_calls(known, "cp.async.bulk.wait_group 0")) == ["finish();"]
+    assert list(plain_calls(known, "cp.async.bulk.wait_group 1")) == []
+
+
+def test_another_slot_is_written_as_other_lines_write_it() -> None:
+    lines = ["wait(&s.full[0], p);", "expect(&s.full[slot], 64);", "arrive(&s.empty[k % 2]);"]
+    hint = EditHint(EditKind.SLOT, name="s.full", models=(2, 3), names=("s.full", "s.empty"))
+    found = [new for _, _, new in candidates(hint, lines, 1, "cu")]
+    assert found == [("wait(&s.full[slot], p);",), ("wait(&s.full[k % 2], p);",)]
+
+
+def test_another_barrier_of_threads_is_named_as_other_lines_name_it() -> None:
+    lines = ["  sync<kFull, 256>();", "  arrive<kEmpty, 256>();"]
+    hint = EditHint(EditKind.BARRIER_ID, 2, models=(2,))
+    found = [new for _, _, new in candidates(hint, lines, 1, "cu")]
+    assert found == [("  sync<kEmpty, 256>();",), ("  sync<2, 256>();",)]
+
+
+def test_an_announcement_goes_to_its_copy_and_takes_the_slot_from_there() -> None:
+    lines = [
+        "  expect(&full[0], 64);",
+        "  for (int t = 0; t < n; ++t) {",
+        "    load(d[t % 2], &full[t % 2]);",
+    ]
+    hint = EditHint(EditKind.INTO_LOOP, models=(1,), names=("full",))
+    _, _, new = next(candidates(hint, lines, 3, "cu"))
+    assert new == (lines[1], "    expect(&full[t % 2], 64);", lines[2])

@@ -67,6 +67,7 @@ def test_a_worker_that_fails_says_so_and_goes_on(
     caplog.set_level("INFO", "syncverify.gate")
     prove_ahead([one("broken"), one("unknown"), one("good")], jobs=2)
     assert sorted(proving) == ["broken", "good", "unknown"]
+    assert [ahead.answered(one(name)) for name in ("good", "unknown", "broken")] == [True, False, None]
     assert "broken could not be proved ahead: BrokenPipeError" in caplog.text
     assert "unknown is not proved ahead: no proof" in caplog.text and "good" not in caplog.text
 

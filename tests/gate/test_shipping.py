@@ -84,7 +84,7 @@ def rewritten(place: Path, change: Any) -> None:
 def test_of_other_sources_nothing_is_taken(installed: Path) -> None:
     rewritten(installed, lambda about, files: about.update(sources="other"))
     assert shipped.shipped() is None
-    assert not ahead._known(one(KERNEL))
+    assert ahead.answered(one(KERNEL)) is None
 
 
 def test_a_file_that_was_changed_is_not_there(installed: Path) -> None:
@@ -96,7 +96,7 @@ def test_a_file_that_was_changed_is_not_there(installed: Path) -> None:
     found = shipped.shipped()
     assert found is not None and found.hashes
     assert all(found.read(name) is None for name in found.hashes)
-    assert not ahead._known(one(KERNEL))
+    assert ahead.answered(one(KERNEL)) is None
 
 
 def test_a_file_whose_bytes_are_damaged_is_not_there(installed: Path) -> None:

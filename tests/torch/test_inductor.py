@@ -15,6 +15,7 @@ import syncverify.torch as sv  # noqa: E402
 from syncverify.base.source import InputError  # noqa: E402
 from syncverify.torch import choice, operators, trials  # noqa: E402
 from syncverify.torch.backend import lower  # noqa: E402
+from syncverify.torch.candidate import operator_of  # noqa: E402
 from tests.torch.compiled import compiled, draw, trained  # noqa: E402
 
 BF16 = torch.bfloat16
@@ -181,6 +182,74 @@ def test_what_cannot_be_timed_is_inductors(store: Path, monkeypatch: pytest.Monk
     torch.testing.assert_close(torch.compile(norm, backend=backend)(*given), norm(*given))
     assert [r.refused for r in backend.report.refused] == ["it could not be timed: out of memory"]
     assert not store.exists()
+
+
+@pytest.mark.parametrize(
+    ("error", "reason", "said"),
+    [
+        (sv.RefusedError("rows that are too long"), "rows that are too long", False),
+        (RuntimeError("no such operator"), "its operator could not be made: RuntimeError: no such op", True),
+    ],
+)
+def test_a_kernel_that_fails_is_not_called_slower(
+    error: Exception,
+    reason: str,
+    said: bool,
+    store: Path,
+    clocks: dict[str, list[float]],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Why there is none is reported, and nothing is remembered that another process could take for a time."""
+
+    def fails(candidate: Any, runner: Any) -> Any:
+        raise error
+
+    monkeypatch.setattr(choice, "_WARNED", set())
+    monkeypatch.setattr(trials, "operator_of", fails)
+    backend = sv.make_backend({"runner": "reference", "use": "faster"})
+    given = draw(6, 92), draw(92)
+    torch._dynamo.reset()
+    with caplog.at_level("WARNING", "syncverify.torch"):
+        torch.testing.assert_close(torch.compile(norm, backend=backend)(*given), norm(*given))
+    (region,) = backend.report.refused
+    assert region.refused.startswith(reason) and not store.exists()
+    assert ("no such operator" in caplog.text) is said
+
+
+def test_of_several_kernels_those_that_fail_say_so(
+    store: Path, clocks: dict[str, list[float]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clocks["beside"] = [8.0]
+    names: list[str] = []
+
+    def some(candidate: Any, runner: Any) -> Any:
+        names.append(candidate.name)
+        if len(names) == 1:
+            raise sv.RefusedError("no schedule")
+        return operator_of(candidate, runner)
+
+    monkeypatch.setattr(trials, "operator_of", some)
+    backend = sv.make_backend({"runner": "reference", "use": "faster"})
+    given = draw(6, 5, 76), draw(76)
+    torch._dynamo.reset()
+    torch.testing.assert_close(torch.compile(two_norms, backend=backend)(*given), two_norms(*given))
+    assert [r.refused for r in backend.report.refused] == ["no schedule"] and len(backend.report.regions) == 1
+    assert not store.exists()
+
+
+def test_times_that_cannot_be_read_are_taken_again(
+    store: Path, clocks: dict[str, list[float]], monkeypatch: pytest.MonkeyPatch, caplog: Any
+) -> None:
+    monkeypatch.setattr(choice, "_WARNED", set())
+    cpu = torch.device("cpu")
+    choice.remember("some", cpu, choice.Times(10.0, 1.0, {"0": 5.0}))
+    (file,) = store.iterdir()
+    file.write_text('{"inductor": "fast"}')
+    choice._FOUND.clear()
+    with caplog.at_level("WARNING", "syncverify.torch"):
+        assert choice.remembered("some", cpu) is None
+    assert "are taken again" in caplog.text
 
 
 def test_without_a_speed_of_memory_all_is_inductors(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:

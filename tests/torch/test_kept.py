@@ -112,12 +112,15 @@ def test_what_cannot_be_written_is_inductors(tmp_path: Path, monkeypatch: pytest
         kept.keep("some", Unwritten())  # type: ignore[arg-type]
 
 
+MODULE = torch.fx.symbolic_trace(lambda x: x + 1)
+
+
 def test_backends_that_report_compile(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("SYNCVERIFY_CACHE", str(tmp_path))
     own = sv.Backend(sv.GateRunner())
-    assert own._identity_for_caches([draw(2, 3)]) is None
+    assert own._identity_for_caches(MODULE, [draw(2, 3)]) is None
     own.cached = True
-    assert own._identity_for_caches([draw(2, 3), 4]) is not None
+    assert own._identity_for_caches(MODULE, [draw(2, 3), 4]) is not None
 
 
 def test_processes_begin_where_something_will_be_proved(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,8 @@ def clocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
     """Microseconds of the library's product and of the kernel, and of contexts of more nodes."""
     monkeypatch.setenv("SYNCVERIFY_CACHE", str(tmp_path))
     monkeypatch.setattr(choice, "_FOUND", {})
+    monkeypatch.setattr(trials, "_LEAST_SECONDS", 60.0)
+    monkeypatch.setattr(sys.modules["syncverify.torch.backend"], "ALONE_SECONDS", 60.0)
     times = {"library": 10.0, "kernel": 9.0, "group": 99.0}
 
     def timed(runs: Any, arguments: Any, device: Any) -> list[float]:
@@ -82,6 +85,45 @@ def test_a_group_that_is_faster_keeps_its_product(clocks: dict[str, float]) -> N
     report = compiled(product, *given_product())
     (region,) = report.regions
     assert len(region.operations) == 2 and not report.refused
+
+
+def gated(x: Any, w: Any, v: Any) -> tuple[Any, ...]:
+    """With both products as results, as a gradient needs them."""
+    a, b = x @ w, x @ v
+    return F.silu(a) * b, a, b
+
+
+def given_gate() -> tuple[Any, ...]:
+    return draw(64, 32, dtype=BF16), draw(32, 40, dtype=BF16), draw(32, 40, dtype=BF16, seed=1)
+
+
+@pytest.mark.parametrize(
+    ("pair", "half", "kernels"), [(5.0, 99.0, [2]), (99.0, 5.0, [1, 1]), (99.0, 99.0, [1, 1])]
+)
+def test_of_two_products_with_several_results_the_second_is_tried_with_what_follows(
+    pair: float, half: float, kernels: list[int], clocks: dict[str, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside the library's first product, or its own kernel; where neither helps, both products are alone."""
+    plain = trials._run_of
+    times = {2: pair, 1: half}
+
+    def run_of(trial: Any, ops: Any) -> Any:
+        if not trial.of_a_library:
+            clocks["group"] = times[len(trial.members[0].found.group.products)]
+        return plain(trial, ops)
+
+    monkeypatch.setattr(trials, "_run_of", run_of)
+    torch._dynamo.reset()
+    backend = sv.make_backend({"runner": "reference", "use": "faster"})
+    given = given_gate()
+    for got, want in zip(torch.compile(gated, backend=backend)(*given), gated(*given), strict=True):
+        torch.testing.assert_close(got.float(), want.float(), rtol=2e-2, atol=2e-2)
+    regions = backend.report.regions
+    assert sorted(r.operations.count("mm.default") for r in regions) == kernels
+    with_more = [r for r in regions if len(r.operations) > 1]
+    assert len(with_more) == (1 if min(pair, half) < 10 else 0)
+    if len(with_more) == 1 and half < 10:
+        assert len(with_more[0].outputs) == 2  # the second product, and what is made of both
 
 
 def test_a_bias_goes_with_the_product(clocks: dict[str, float]) -> None:

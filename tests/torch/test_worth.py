@@ -86,6 +86,7 @@ def test_a_proof_that_comes_late(backend: Any, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(trials, "least_of", lambda group, device: 0.0)
     (reason,) = refused(backend, lambda x: F.softmax(x, -1), draw(8, 512))
     assert reason == "not tried: its proof was not there in time"
+    assert [r.late for r in backend.report.refused] == [True]
 
 
 def test_proofs_that_come_one_by_one(backend: Any, monkeypatch: pytest.MonkeyPatch) -> None:

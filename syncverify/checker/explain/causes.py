@@ -81,7 +81,11 @@ def _of_hang(run: Run, f: Failure) -> Mistake:
     s: Barrier = run.barriers[f.barrier]
     if not s.arrivals:
         return Mistake.MISSING_ARRIVE
-    return Mistake.FIRST_PARITY if f.phase == 0 else Mistake.LATER_PARITY
+    waits = sum(who == f.cls and e[:1] + e[2:3] == (Ev.WAIT, f.barrier) for who, e in run.trace[: f.position])
+    if not waits:
+        return Mistake.FIRST_PARITY if f.phase == 0 else Mistake.LATER_PARITY
+    # Who waited for each phase in turn means this one: what ends it does not come.
+    return Mistake.MISSING_ARRIVE if f.phase in (waits - 1, waits) else Mistake.LATER_PARITY
 
 
 def _of_race(run: Run, f: Failure) -> Mistake:

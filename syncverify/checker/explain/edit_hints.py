@@ -7,17 +7,18 @@ edits the text has statements to go by. Worked example. ``WaitBefore`` a read of
 
 from __future__ import annotations
 
-import re
-
 from syncverify.base.diagnostics import EditHint, EditKind
 from syncverify.base.source import Span
 from syncverify.checker.explain.edits import (
     WAITS,
     Announce,
+    AnnounceWithCopy,
+    ArriveBehind,
     ArriveLater,
     BarrierBehindInit,
     BarrierCount,
     ClusterBarrierAtEnd,
+    ClusterBarrierBehindInit,
     CommitStores,
     CountedParity,
     DrainAtEnd,
@@ -28,21 +29,25 @@ from syncverify.checker.explain.edits import (
     InitToo,
     Insert,
     InsertOperation,
+    OtherArray,
+    OtherId,
     OtherParity,
+    OwnBarriers,
     Release,
+    SlotOfUse,
     WaitBefore,
     WaitForFree,
     WaitReads,
 )
 from syncverify.checker.explain.redundancy import Change
-from syncverify.checker.explain.survey import Survey
+from syncverify.checker.explain.survey import Survey, array_name
 from syncverify.model.events import Ev, SystemInfo
 
 #: Lines that are named as models.
 _MODELS = 6
 _COMMIT, _READS = "cp.async.bulk.commit_group", "cp.async.bulk.wait_group.read 0"
+_OF_GROUP = "15 - threadIdx.x / 128"
 _CLUSTER = "barrier.cluster.arrive.release; barrier.cluster.wait.acquire"
-_INDEX = re.compile(r"(\[[^][]*\]|\+\d+)+$")
 
 
 def hint(change: Change, info: SystemInfo, survey: Survey, place: Span) -> EditHint | None:
@@ -50,34 +55,46 @@ def hint(change: Change, info: SystemInfo, survey: Survey, place: Span) -> EditH
     simple = _simple(change)
     if simple is not None:
         return simple
-    names = tuple(dict.fromkeys(_base(b.name) for b in info.barriers))
+    names = tuple(dict.fromkeys(array_name(b.name) for b in info.barriers))
     waits = _lines(survey, place, *WAITS)
     match change:
         case CountedParity():
-            return EditHint(EditKind.PARITY_OF_USE, models=waits, names=names)
+            size = _ring(info, survey, min(survey.barriers[place]))
+            return EditHint(EditKind.PARITY_OF_USE, models=waits, names=names, size=size)
         case WaitBefore(barriers=pairs):
-            name = _base(info.barriers[pairs[0][1]].name)
-            return EditHint(EditKind.WAIT, ahead=True, name=name, models=waits, names=names)
+            name, size = array_name(info.barriers[pairs[0][1]].name), _ring(info, survey, pairs[0][1])
+            return EditHint(EditKind.WAIT, ahead=True, name=name, models=waits, names=names, size=size)
         case WaitForFree(barriers=pairs):
-            name = _base(info.barriers[pairs[0][1]].name)
-            return EditHint(EditKind.WAIT, number=1, ahead=True, name=name, models=waits, names=names)
+            name, size = array_name(info.barriers[pairs[0][1]].name), _ring(info, survey, pairs[0][1])
+            return EditHint(EditKind.WAIT, 1, ahead=True, name=name, models=waits, names=names, size=size)
         case Release(barriers=pairs, fence=fence):
             models = _lines(survey, place, Ev.ARRIVE)
-            name = _base(info.barriers[pairs[0][1]].name)
+            name = array_name(info.barriers[pairs[0][1]].name)
             return EditHint(EditKind.ARRIVE, fenced=fence, name=name, models=models, names=names)
         case Announce():
             models = _lines(survey, place, Ev.ARRIVE, Ev.EXPECT_TX)
             moved = [(b, sum(by.values())) for b, by in survey.bytes.items() if place in by]
             if not moved:
                 return None
-            name = _base(info.barriers[moved[0][0]].name)
+            name = array_name(info.barriers[moved[0][0]].name)
             number = moved[0][1]
             return EditHint(EditKind.ANNOUNCE, number, ahead=True, name=name, models=models, names=names)
         case InitToo(counts=pairs):
-            name = _base(info.barriers[pairs[0][0]].name)
+            name = array_name(info.barriers[pairs[0][0]].name)
             return EditHint(EditKind.INIT, pairs[0][1], name=name, models=(place.line,), names=names)
         case Insert():
             return _barrier(survey, place, change)
+        case SlotOfUse() | OtherArray():
+            return _slot(change, info, survey, place, names)
+        case BarrierCount(number=id, threads=threads):
+            return EditHint(EditKind.NUMBER, threads, models=_meetings(survey, place, id))
+        case OtherId(number=number):
+            return EditHint(EditKind.BARRIER_ID, number, models=_meetings(survey, place, number))
+        case AnnounceWithCopy(place=once) if once.file == place.file:
+            return EditHint(EditKind.INTO_LOOP, models=(once.line,), names=names)
+        case OwnBarriers(number=number):
+            models = _meetings(survey, place, number)
+            return EditHint(EditKind.BARRIER_ID, name=_OF_GROUP, models=models)
     return None
 
 
@@ -88,7 +105,7 @@ def _simple(change: Change) -> EditHint | None:
             return EditHint(EditKind.OTHER_PARITY)
         case InitCounts(counts=pairs) | ExpectBytes(bytes=pairs) if len({n for _, n in pairs}) == 1:
             return EditHint(EditKind.NUMBER, pairs[0][1])
-        case BarrierCount(threads=number) | FewerPending(pending=number):
+        case FewerPending(pending=number):
             return EditHint(EditKind.NUMBER, number)
         case Insert(fence=True, warps=warps, ahead=ahead) if not warps:
             return EditHint(EditKind.FENCE, ahead=ahead)
@@ -96,6 +113,8 @@ def _simple(change: Change) -> EditHint | None:
             return EditHint(EditKind.REMOVE)
         case ArriveLater(fence=fence):
             return EditHint(EditKind.LATER, fenced=fence)
+        case ArriveBehind():
+            return EditHint(EditKind.LATER)
         case InsertOperation(ahead=ahead, text=text):
             return EditHint(EditKind.INSTRUCTION, ahead=ahead, name=text)
         case CommitStores():
@@ -104,11 +123,34 @@ def _simple(change: Change) -> EditHint | None:
             return EditHint(EditKind.INSTRUCTION, name=_READS)
         case DrainAtEnd():
             return EditHint(EditKind.INSTRUCTION, at_end=True, name=_READS)
-        case ClusterBarrierAtEnd():
+        case ClusterBarrierAtEnd() | ClusterBarrierBehindInit():
             return EditHint(EditKind.INSTRUCTION, at_end=True, name=_CLUSTER)
         case BarrierBehindInit():
             return EditHint(EditKind.BARRIER, 0, at_end=True)
     return None
+
+
+def _meetings(survey: Survey, place: Span, number: int) -> tuple[int, ...]:
+    """Lines of the file of ``place`` where threads come to a barrier of this number alone."""
+    mine = {span.line for span, ids in survey.ids.items() if ids == {number}}
+    return tuple(n for n in _lines(survey, place, Ev.BARRIER_SYNC, Ev.BARRIER_ARRIVE) if n in mine)
+
+
+def _ring(info: SystemInfo, survey: Survey, barrier: int) -> int:
+    """How many barriers the array of one has."""
+    return len(survey.arrays(info)[array_name(info.barriers[barrier].name)][0])
+
+
+def _slot(
+    change: SlotOfUse | OtherArray, info: SystemInfo, survey: Survey, place: Span, names: tuple[str, ...]
+) -> EditHint:
+    """Another index of the same array, or the name of another array."""
+    models = _lines(survey, place, *WAITS, Ev.ARRIVE, Ev.BULK_LOAD)
+    if isinstance(change, SlotOfUse):
+        name = array_name(info.barriers[change.array[0][0]].name)
+        return EditHint(EditKind.SLOT, name=name, models=models, names=names)
+    one, other = (array_name(info.barriers[b].name) for b in change.barriers[0])
+    return EditHint(EditKind.SLOT, number=1, name=other, models=models, names=(one,))
 
 
 def _barrier(survey: Survey, place: Span, change: Insert) -> EditHint:
@@ -129,11 +171,6 @@ def _lines(survey: Survey, place: Span, *codes: Ev) -> tuple[int, ...]:
     """Lines of the file of ``place`` with such events, the nearest first."""
     found = {p.line for p, seen in survey.places.items() if p.file == place.file and {*codes} & {*seen}}
     return tuple(sorted(found, key=lambda line: (abs(line - place.line), line)))[:_MODELS]
-
-
-def _base(name: str) -> str:
-    """The name of the array that an mbarrier belongs to."""
-    return _INDEX.sub("", name)
 
 
 __all__ = ["hint"]

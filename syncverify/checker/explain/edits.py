@@ -360,8 +360,106 @@ class Release:
         if place[0] == self.place and event[0] in (*ACCESSES, Ev.WGMMA):
             known = dict(self.barriers)
             free = next((known[fp] for fp in footprints(event) if fp in known), None)
-            return (event,), held if free is None else free
+            return (event,), held if free is None else (free, event[0] == Ev.WGMMA)
         if held is None or event[0] not in MEETINGS:
             return (event,), held
+        free, reads = held  # ``reads``: until the wgmma is complete
         fence = (proxy_fence(event[1]),) if self.fence else ()
-        return (*fence, (Ev.ARRIVE, event[1], held, 1, -1, 0), event), None
+        release = (*fence, (Ev.ARRIVE, event[1], free, 1, -1, 0))
+        if reads and event[0] == Ev.WGMMA_WAIT:
+            return (event, *release), None
+        return (*release, event), None
+
+
+@dataclass(frozen=True, slots=True)
+class SlotOfUse:
+    """The n-th wait or arrival of an agent at ``place`` is on the barrier number ``(n + first) % len`` of
+    ``array``, counted from 0."""
+
+    place: Span
+    array: tuple[tuple[int, ...], ...]
+    first: int = 0
+
+    def apply(self, event: Event, place: Place, held: Any, cls: ThreadClass) -> Passed:
+        if place[0] != self.place or event[0] not in (*WAITS, Ev.ARRIVE):
+            return (event,), held
+        own = next((array for array in self.array if event[2] in array), None)
+        if own is None:
+            return (event,), held
+        n = held or 0
+        return ((*event[:2], own[(n + self.first) % len(own)], *event[3:]),), n + 1
+
+
+@dataclass(frozen=True, slots=True)
+class OtherArray:
+    """Waits and arrivals at ``place`` are on the barrier of the same number in another array."""
+
+    place: Span
+    barriers: Pairs
+
+    def apply(self, event: Event, place: Place, held: Any, cls: ThreadClass) -> Passed:
+        if place[0] == self.place and event[0] in (*WAITS, Ev.ARRIVE):
+            event = (*event[:2], dict(self.barriers).get(event[2], event[2]), *event[3:])
+        return (event,), None
+
+
+@dataclass(frozen=True, slots=True)
+class OtherId:
+    """Threads meet at another barrier of the block at ``place``."""
+
+    place: Span
+    number: int
+
+    def apply(self, event: Event, place: Place, held: Any, cls: ThreadClass) -> Passed:
+        if place[0] == self.place and event[0] in (Ev.BARRIER_SYNC, Ev.BARRIER_ARRIVE):
+            event = (*event[:2], self.number, *event[3:])
+        return (event,), None
+
+
+@dataclass(frozen=True, slots=True)
+class ArriveBehind:
+    """Arrivals at ``place`` come behind their agent's next so many barriers of threads."""
+
+    place: Span
+    barriers: int
+
+    def apply(self, event: Event, place: Place, held: Any, cls: ThreadClass) -> Passed:
+        if place[0] == self.place and event[0] == Ev.ARRIVE:
+            return (), (self.barriers, (*(held[1] if held else ()), event))
+        if held and event[0] in (Ev.BARRIER_SYNC, Ev.EXIT):
+            left, waiting = held
+            if event[0] == Ev.EXIT:
+                return (*waiting, event), None
+            return ((event, *waiting), None) if left == 1 else ((event,), (left - 1, waiting))
+        return (event,), held
+
+
+@dataclass(frozen=True, slots=True)
+class AnnounceWithCopy:
+    """Announcements at ``place`` are made right before the copies of each phase instead.
+
+    ``copy``: where the first copy of a phase is issued; ``bytes``: those of a phase, by barrier.
+    """
+
+    place: Span
+    copy: Span
+    bytes: Pairs
+
+    def apply(self, event: Event, place: Place, held: Any, cls: ThreadClass) -> Passed:
+        if place[0] == self.place and event[0] == Ev.ARRIVE and event[4] >= 0:
+            return (), held
+        if place[0] != self.copy or event[0] != Ev.BULK_LOAD:
+            return (event,), held
+        amounts = dict(self.bytes)
+        targets = dict.fromkeys(barrier for _, barrier, _ in event[2])
+        return (*((Ev.ARRIVE, event[1], b, 1, amounts.get(b, 0), 0) for b in targets), event), held
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterBarrierBehindInit:
+    """All threads of the cluster meet before the first event of any that is not an init."""
+
+    def apply(self, event: Event, place: Place, held: Any, cls: ThreadClass) -> Passed:
+        if held or event[0] in (Ev.INIT, Ev.INIT_FENCE):
+            return (event,), held
+        return ((Ev.CLUSTER_ARRIVE, event[1], 0), (Ev.CLUSTER_WAIT, event[1], 0), event), True

@@ -43,6 +43,9 @@ _COMMITTED = {
     Access.MMA_READ: (Ev.WGMMA_COMMIT, Ev.WGMMA_WAIT),
 }
 
+#: Warps of a warpgroup.
+_WARPS = 4
+
 Place = tuple[int, str]
 
 
@@ -68,6 +71,7 @@ def evidence(run: Run, f: Failure) -> list[Seen]:
     if f.rule == "SV204" and f.barrier >= 0:
         around += _after_inits(run, f)
     if f.rule in _RACES and f.first is not None and f.second is not None:
+        found += _released(run, f.first, f.second)
         around += _since(run, f.second)
         around += _groups(run, f.first, f.second)
     said = {f.site, *(site for site, _ in f.labels)}
@@ -149,6 +153,26 @@ def _since(run: Run, second: Record) -> Iterator[Place]:
     yield from ((e[1], "the last wait before the access, by the same threads") for e in waits[-1:])
     issued = [e for e in others if e[0] in _ISSUES]
     yield from ((e[1], "what they handed over or issued last before the access") for e in issued[-1:])
+
+
+def _released(run: Run, first: Record, second: Record) -> Iterator[Place]:
+    """Where threads that touch a slot release it to the copy that comes too early."""
+    if first.kind.asynchronous or second.kind is not Access.ASYNC_WRITE:
+        return
+    before = [e for who, e in run.trace[: second.position] if who == second.cls and e[0] == Ev.WAIT]
+    if not before:
+        return
+    barrier, warp = before[-1][2], run.threads[first.cls].info.warp
+    sites = dict.fromkeys(
+        e[1]
+        for who, e in run.trace[: second.position]
+        if who >= 0
+        and e[0] == Ev.ARRIVE
+        and e[2] == barrier
+        and run.threads[who].info.warp // _WARPS == warp // _WARPS
+    )
+    text = f"the slot is released here ({name(run, barrier)}), and not only after all reads"
+    yield from ((site, text) for site in list(sites)[:_MOST])
 
 
 def _groups(run: Run, first: Record, second: Record) -> Iterator[Place]:

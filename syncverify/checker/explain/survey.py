@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
 from syncverify.base.source import Span
 from syncverify.checker.explain.edits import ACCESSES, GROUP_WAITS, ISSUES, WAITS, footprints
 from syncverify.checker.explain.redundancy import Passed, Place
-from syncverify.model.events import Ev, Event, ThreadClass
+from syncverify.model.events import Ev, Event, SystemInfo, ThreadClass
+
+_INDEX = re.compile(r"(\[[^][]*\]|\+\d+)+$")
+
+
+def array_name(name: str) -> str:
+    """The name of the array that an mbarrier belongs to."""
+    return _INDEX.sub("", name)
 
 
 @dataclass(slots=True)
@@ -26,9 +34,13 @@ class Survey:
     waited: set[int] = field(default_factory=set)  # mbarriers that somebody waits for
     counts: dict[int, int] = field(default_factory=dict)  # of mbarriers, by their init
     meeting: dict[int, set[tuple[int, int]]] = field(default_factory=dict)  # warps, by id of the barrier
+    coming: dict[int, set[tuple[int, int]]] = field(default_factory=dict)  # with those that only arrive
     ids: dict[Span, set[int]] = field(default_factory=dict)
     sizes: dict[int, set[int]] = field(default_factory=dict)  # threads that named barriers ask for
     open_stores: dict[ThreadClass, set[Span]] = field(default_factory=dict)  # without a commit behind them
+    first: dict[tuple[ThreadClass, int], Span] = field(default_factory=dict)  # of waits on an mbarrier
+    announcing: set[Span] = field(default_factory=set)  # arrivals that announce bytes
+    blocks: set[int] = field(default_factory=set)
     events: int = 0
 
     @property
@@ -41,9 +53,18 @@ class Survey:
         others = (self.waited ^ set(self.arriving)) - set(full)
         return dict(zip(full, sorted(others), strict=True)) if len(full) == len(others) else {}
 
+    @staticmethod
+    def arrays(info: SystemInfo) -> dict[str, tuple[tuple[int, ...], ...]]:
+        """Barriers by the name of their array, in order: a tuple for each block of the cluster."""
+        found: dict[str, dict[int, list[int]]] = {}
+        for b, barrier in sorted(enumerate(info.barriers), key=lambda x: x[1].offset):
+            found.setdefault(array_name(barrier.name), {}).setdefault(barrier.cta, []).append(b)
+        return {name: tuple(tuple(copies[cta]) for cta in sorted(copies)) for name, copies in found.items()}
+
     def apply(self, event: Event, place: Place, held: Any, cls: ThreadClass) -> Passed:
         code, span = event[0], place[0]
         self.events += 1
+        self.blocks.add(cls.cta)
         if code in _INTERESTING:
             self.places.setdefault(span, {})[code] = None
             self.warps.setdefault(span, set()).add((cls.cta, cls.warp))
@@ -51,17 +72,22 @@ class Survey:
             self.barriers.setdefault(span, set()).add(event[2])
         if code in WAITS:
             self.waited.add(event[2])
+            self.first.setdefault((cls, event[2]), span)
         elif code == Ev.INIT:
             self.counts[event[2]] = event[3]
         elif code == Ev.BARRIER_SYNC:
             self.meeting.setdefault(event[2], set()).add((cls.cta, cls.warp))
-            self.ids.setdefault(span, set()).add(event[2])
             self.sizes.setdefault(event[2], set()).add(event[3])
         elif code == Ev.BULK_STORE:
             self.open_stores.setdefault(cls, set()).add(span)
         elif code == Ev.BULK_COMMIT:
             self.open_stores.pop(cls, None)
+        if code in (Ev.BARRIER_SYNC, Ev.BARRIER_ARRIVE):
+            self.ids.setdefault(span, set()).add(event[2])
+            self.coming.setdefault(event[2], set()).add((cls.cta, cls.warp))
         if code == Ev.ARRIVE:
+            if event[4] >= 0:
+                self.announcing.add(span)
             self.arriving.setdefault(event[2], {})[cls.cta, cls.warp, cls.lanes] = event[3] * cls.count
         elif code == Ev.BULK_LOAD:
             for fp, barrier, amount in event[2]:

@@ -7,11 +7,15 @@ the call
 
 of an ``f`` that reads ``ld.param.u32 %r2, [f_p]`` becomes ``mov.b32 %p@0, %r1`` and ``mov.b32 %r2@1, %p@0``.
 What does not fit stays a call, which the analysis stops at: recursion, function pointers, parameters that are
-taken apart, variables in shared memory and jump tables of the function.
+taken apart, and jump tables of the function.
+
+A variable of a function in local memory is one for each call. One in shared memory is one for the block,
+whoever calls: it keeps its name, and its calls stay if another variable of the file has that name.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -46,11 +50,18 @@ class _StaysError(Exception):
 
 def inlined(module: Module, entry: str) -> Module:
     """The module with the calls of one entry inlined, where that can be done."""
-    known = {f.name: _by_scalars(f) for f in module.functions if not f.entry and f.body}
+    everything = (module.variables, *(f.variables for f in module.functions))
+    names = Counter(v.name for variables in everything for v in variables if v.space == "shared")
+    known = {f.name: _by_scalars(f) for f in module.functions if not f.entry and f.body and _alone(f, names)}
     if not known:
         return module
     functions = tuple(_whole(_by_scalars(f), known, ()) if f.name == entry else f for f in module.functions)
     return replace(module, functions=functions)
+
+
+def _alone(f: Function, names: Mapping[str, int]) -> bool:
+    """Whether the variables of a function in shared memory have their names alone."""
+    return all(names[v.name] == 1 for v in f.variables if v.space == "shared")
 
 
 def _by_scalars(f: Function) -> Function:
@@ -144,8 +155,9 @@ class _Caller:
         results, arguments = _items(i.operands[0]), _items(i.operands[2])
         if callee.tables or len(results) != len(callee.results) or len(arguments) != len(callee.params):
             raise _StaysError
-        if any(v.space not in ("param", "local") for v in callee.variables):
+        if any(v.space not in ("param", "local", "shared") for v in callee.variables):
             raise _StaysError
+        own = [v for v in callee.variables if v.space != "shared"]
         mark = f"@{number}"
         cells: dict[str, str] = {}
         after: list[tuple[Operand, str, str]] = []
@@ -170,8 +182,9 @@ class _Caller:
         base = len(self.out)
         end = base + len(callee.body)
         self.registers |= {r + mark: kind for r, kind in callee.registers.items()}
-        self.variables += [replace(v, name=v.name + mark) for v in callee.variables]
-        local = {v.name for v in callee.variables}
+        self.variables += [replace(v, name=v.name + mark) for v in own]
+        self.variables += [v for v in callee.variables if v.space == "shared" and v not in self.variables]
+        local = {v.name for v in own}
         for k in callee.body:
             if k.op == "ret":
                 self.out.append(replace(_mapped(k, lambda op: _renamed(op, mark, local)), op="bra", mods=(),

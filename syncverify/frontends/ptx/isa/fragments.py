@@ -1,4 +1,5 @@
-"""How many registers the vectors of an instruction have (PTX ISA, the fragments of each matrix)."""
+"""How many registers the vectors of an instruction have, and of what types (PTX ISA, the fragments of each
+matrix; which types of registers hold them is as ptxas 13 takes it)."""
 
 from __future__ import annotations
 
@@ -88,3 +89,41 @@ def _wgmma(row: Row, mods: Sequence[str]) -> tuple[int, ...]:
     d = next(x for x in mods if x in _BITS)
     found = _registers(m * n // _WARPGROUP, d)
     return (found, 4) if row.operands[1].kind == "v" else (found,)
+
+
+def elements(row: Row, mods: Sequence[str]) -> tuple[str, ...] | None:
+    """The type of the registers of each vector of an instruction, in the order of its operands; ``any32``:
+    of any type of 32 bits; None: the vectors are no parts of matrices."""
+    types = [x for x in mods if x in _BITS]
+    match row.opcode:
+        case "ldmatrix" | "stmatrix":
+            return ("any32",)
+        case "mma":
+            d, a, b, c = types[:4]
+            scaled = "block_scale" in mods
+            left, right = (_packed(x, scaled=scaled) for x in (a, b))
+            return _sum(d), left, right, _sum(c), "u16", "u16"
+        case "wmma" if row.head[0] != "mma":
+            return (_sum(types[-1]),)
+        case "wmma":
+            d, a, b, c = (types[0], "f16", "f16", types[1]) if len(types) == 2 else types
+            return _sum(d), _sum(a), _sum(b), _sum(c)
+        case "wgmma" if row.head[:1] == ("mma_async",):
+            return _sum(types[0]), "any32" if _BITS[types[1]] < 16 and types[1][0] in "sub" else "f16x2"
+    return None
+
+
+def _sum(type_: str) -> str:
+    """The type of the registers of a sum, and of all parts of matrices of wmma."""
+    if type_ in ("f16", "bf16", "tf32"):
+        return "f16x2" if type_ == "f16" else "b32x1"
+    return type_ if type_ in ("f32", "f64") else "u32"
+
+
+def _packed(type_: str, *, scaled: bool) -> str:
+    """The type of the registers of a factor of mma."""
+    if type_ == "f64":
+        return "b64"
+    if type_ == "f16":
+        return "f16x2"
+    return "b32x1" if scaled or type_ in ("bf16", "tf32") else "any32"

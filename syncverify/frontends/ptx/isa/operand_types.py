@@ -2,7 +2,8 @@
 
 A type of bits fits every register of its width, integers of one width fit each other, floats only floats.
 Packed types, bf16 and tf32 fit registers of bits alone, or of their own type; ``b16x1`` and ``b32x1`` mean
-bits alone. What these types and f16 take is in registers: never a constant.
+bits alone. What these types and f16 take is in registers: never a constant. A register of two halves also
+fits an integer whose type the instruction names.
 Loads, stores and conversions also take wider registers (PTX ISA, operand size exceeding instruction type
 size).
 """
@@ -10,8 +11,9 @@ size).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
-from syncverify.frontends.ptx.isa.fragments import lengths
+from syncverify.frontends.ptx.isa.fragments import elements, lengths
 from syncverify.frontends.ptx.isa.rows import OperandKind, Row
 from syncverify.frontends.ptx.syntax.nodes import (
     FloatImm,
@@ -31,8 +33,6 @@ from syncverify.frontends.ptx.syntax.types import width
 
 _WIDE_SPECIALS = ("%clock64", "%globaltimer", "%gridid", "%pm64", "%current_graph_exec")
 _VECTOR = {"v2": 2, "v4": 4, "v8": 8, "v16": 16}
-#: Words of instructions on matrices some of whose vectors may be of floats alone.
-_MAY_BE_FLOATS = {"f32", "m8n8", "m16n16", "m8n16", "m16n8"}
 _DOUBLE = {"u16": "u32", "s16": "s32", "u32": "u64", "s32": "s64"}
 
 
@@ -53,7 +53,8 @@ def fits(
     sizes = tuple(len(o.items) for o in vectors if isinstance(o, Vector))
     if row.opcode == "mov":
         return _packs(vectors[0], width(words["T"]), registers)
-    if row.effect == "matrix" and not all(_fragment(o, mods, registers) for o in vectors):
+    types = elements(row, mods)
+    if types is not None and not all(map(partial(_fragment, registers), vectors, types)):
         return False
     expected = lengths(row, mods)
     return expected is None or sizes == expected
@@ -67,15 +68,13 @@ def _packs(vector: Operand, bits: int, registers: Mapping[str, str]) -> bool:
     return all(n * len(vector.items) == bits for n in known)
 
 
-def _fragment(vector: Operand, mods: Sequence[str], registers: Mapping[str, str]) -> bool:
-    """Whether registers may hold a part of a matrix: 64-bit floats or words; floats for sums of floats."""
+def _fragment(registers: Mapping[str, str], vector: Operand, type_: str) -> bool:
+    """Whether registers may hold a part of a matrix whose registers are of a type; ``any32``: of 32 bits."""
     assert isinstance(vector, Vector)
     types = [registers[x.name] for x in vector.items if isinstance(x, Reg)]
-    floats = bool(types) and all(t == "f32" for t in types)
-    bits = 64 if "f64" in mods else 32
-    return all(t != "pred" and width(t) == bits for t in types) and (
-        not floats or _MAY_BE_FLOATS & {*mods} != set()
-    )
+    if type_ == "any32":
+        return all(t != "pred" and width(t) == 32 for t in types)
+    return all(agrees(type_, t) for t in types)
 
 
 def _taken(
@@ -103,31 +102,38 @@ def _one(o: Operand, k: OperandKind, words: Mapping[str, str], registers: Mappin
     type_ = words.get(k.type, k.type)
     if k.type.startswith("2"):
         type_ = _DOUBLE[words[k.type[1:]]]
+    named = k.type in words
     match k.kind:
+        case "d" | "u" if isinstance(o, Reg):
+            return agrees(type_, registers[o.name], k.wider, named=named)
         case "d":
-            return isinstance(o, Reg) and agrees(type_, registers[o.name], k.wider)
+            return False
         case "u":
-            return isinstance(o, Sink) or (isinstance(o, Reg) and agrees(type_, registers[o.name]))
+            return isinstance(o, Sink)
         case "s" | "r" | "m" | "M" | "x":
             if isinstance(o, Special):
                 return k.kind in "Mx" and _special(o, type_)
             allowed = k.kind in "mM" if isinstance(o, Sym) else k.kind != "r" or isinstance(o, Reg)
-            return allowed and _source(o, type_, k.wider, registers)
+            return allowed and _source(o, type_, k.wider, registers, named=named)
         case "h":
-            return _source(o, "b64", False, registers)
-        case "L" | "S":
-            return _moved(o, type_, words.get("VEC"), k.kind == "L", registers)
+            return not isinstance(o, Sym) and _source(o, "u64", False, registers)
+        case "U" if isinstance(o, Sink):
+            return True
+        case "L" | "S" | "U":
+            return _moved(o, k, words, registers)
         case "p":
+            return _predicate(o, registers)
+        case "o":
             return isinstance(o, Sink) or _predicate(o, registers)
         case "P":
             both = (o.first, o.second) if isinstance(o, Pair) else (o,)
             return all(_one(x, _P, words, registers) for x in both)
-        case "D":
-            if isinstance(o, Pair):
-                return _one(o.first, _WORD, words, registers) and _one(o.second, _P, words, registers)
-            return _one(o, _WORD, words, registers)
+        case "D" | "E":
+            return _with_predicate(o, k, words, registers)
         case "q":
             return isinstance(o, Imm) or _predicate(o.reg if isinstance(o, Not) else o, registers)
+        case "Q":
+            return _predicate(o.reg if isinstance(o, Not) else o, registers)
         case "a":
             return isinstance(o, Mem) and not o.coords
         case "t":
@@ -146,8 +152,18 @@ def _one(o: Operand, k: OperandKind, words: Mapping[str, str], registers: Mappin
     raise AssertionError(k.kind)
 
 
-_P = OperandKind("p")
-_WORD = OperandKind("u", "b32")
+_P = OperandKind("o")
+
+
+def _with_predicate(
+    o: Operand, k: OperandKind, words: Mapping[str, str], registers: Mapping[str, str]
+) -> bool:
+    """A word and a predicate to write, ``d|p``; of kind ``D`` the predicate may lack or be ``_``."""
+    word = OperandKind("u", k.type)
+    if not isinstance(o, Pair):
+        return k.kind == "D" and _one(o, word, words, registers)
+    second = isinstance(o.second, Sink) if k.kind == "D" else False
+    return _one(o.first, word, words, registers) and (second or _predicate(o.second, registers))
 
 
 def _predicate(o: Operand, registers: Mapping[str, str]) -> bool:
@@ -156,10 +172,12 @@ def _predicate(o: Operand, registers: Mapping[str, str]) -> bool:
     return isinstance(o, Special) and o.name == "%is_explicit_cluster"
 
 
-def _source(o: Operand, type_: str, wider: bool, registers: Mapping[str, str]) -> bool:
+def _source(
+    o: Operand, type_: str, wider: bool, registers: Mapping[str, str], *, named: bool = False
+) -> bool:
     match o:
         case Reg(name):
-            return agrees(type_, registers[name], wider)
+            return agrees(type_, registers[name], wider, named=named)
         case Imm():
             return type_ in ("a", "pred") or (_family(type_) != "f" and "x" not in type_)
         case FloatImm():
@@ -175,18 +193,20 @@ def _special(o: Special, type_: str) -> bool:
     return _family(type_) != "f" and width(type_) in (bits, 16 if bits == 32 else bits)
 
 
-def _moved(o: Operand, type_: str, vector: str | None, loads: bool, registers: Mapping[str, str]) -> bool:
+def _moved(o: Operand, k: OperandKind, words: Mapping[str, str], registers: Mapping[str, str]) -> bool:
+    """Whether an operand may be loaded (of kind ``L`` or ``U``) or stored: a vector where a word says so."""
+    type_, vector = words.get(k.type, k.type), words.get("VEC")
     if vector is None:
         items: Sequence[Operand] = o.items if isinstance(o, Vector) and len(o.items) == 1 else (o,)
     elif isinstance(o, Vector) and len(o.items) == _VECTOR[vector]:
         items = o.items
     else:
         return False
-    if not loads:
+    if k.kind == "S":
         plain = not any(isinstance(x, Special | Sym) for x in items)
-        return plain and all(_source(x, type_, True, registers) for x in items)
-    into = [x for x in items if not isinstance(x, Sink)]
-    return all(isinstance(x, Reg) and agrees(type_, registers[x.name], True) for x in into)
+        return plain and all(_source(x, type_, k.wider, registers, named=True) for x in items)
+    into = [x for x in items if not (isinstance(x, Sink) and isinstance(o, Vector))]
+    return all(isinstance(x, Reg) and agrees(type_, registers[x.name], k.wider, named=True) for x in into)
 
 
 def _family(type_: str) -> str:
@@ -196,8 +216,9 @@ def _family(type_: str) -> str:
     return "b" if type_[0] == "b" and type_[1:2].isdigit() else "f"
 
 
-def agrees(type_: str, register: str, wider: bool = False) -> bool:
-    """Whether a register fits the type of an instruction; ``wider``: also if it is wider."""
+def agrees(type_: str, register: str, wider: bool = False, *, named: bool = False) -> bool:
+    """Whether a register fits the type of an instruction; ``wider``: also if it is wider; ``named``: the
+    instruction's name has this type."""
     if "pred" in (type_, register):
         return type_ == register
     if type_ == "a":
@@ -208,8 +229,15 @@ def agrees(type_: str, register: str, wider: bool = False) -> bool:
     if register[0] == "b" and register[1:2].isdigit():
         return True
     if "x" in type_ or type_ in ("bf16", "tf32"):
-        return register == type_
+        return register == type_ or (named and register == "f16x2" and _integers(type_))
     kind, other = _family(type_), _family(register)
+    if kind == "b" or (named and kind == "i" and register == "f16x2"):
+        return True
     if mine != theirs:
         return kind != "f" and other != "f"
-    return kind == "b" or (register == type_ if kind == "f" else kind == other)
+    return register == type_ if kind == "f" else kind == other
+
+
+def _integers(type_: str) -> bool:
+    """Whether a packed type is of two 16-bit integers."""
+    return type_ in ("u16x2", "s16x2")

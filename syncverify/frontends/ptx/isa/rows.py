@@ -12,12 +12,13 @@ A line is ``name modifiers ; operands ; attributes``, for instance
   for one word the first is filled first. ``&``: with the others so marked, or none of them. ``...``: any.
 - Operands: ``d:T`` a destination of the type that slot ``T`` holds, ``s:T`` a source, ``r:T`` a register,
   ``m:T`` a source or the address of a variable, ``x:T`` a source or a special register, ``M:T`` any of these,
-  ``L:T`` and ``S:T`` what is loaded or stored (a vector where ``VEC`` says so), ``u:T`` a destination or
-  ``_``, ``p`` and ``P`` a predicate to write (``P``: two, ``p|q``), ``D`` a word and a predicate (``d|p``),
-  ``q`` a predicate to read, ``a`` an address, ``t`` a tensor map with coordinates, ``i`` a number, ``h`` a
-  cache policy (where ``HINT`` is filled), ``k`` a number of bytes or a predicate, ``v`` a vector, ``l`` a
-  label, ``_`` the sink, ``*`` anything. ``~`` after the kind: the register may be wider; ``2T``: twice as
-  wide; type ``a``: as wide as an address.
+  ``L:T`` and ``S:T`` what is loaded or stored (a vector where ``VEC`` says so), ``u:T`` and ``U:T`` a
+  destination as ``d`` and ``L``, or ``_``, ``p``, ``o`` and ``P`` a predicate to write (``o``: or ``_``;
+  ``P``: also two, ``p|q``), ``D:T`` and ``E:T`` a word and a predicate (``d|p``; of ``D`` the predicate may
+  lack), ``q`` and ``Q`` a predicate to read (``q``: or a number), ``a`` an address, ``t`` a tensor map with
+  coordinates, ``i`` a number, ``h`` a cache policy (where ``HINT`` is filled), ``k`` a number of bytes or a
+  predicate, ``v`` a vector, ``l`` a label, ``_`` the sink, ``*`` anything. ``~`` after the kind: the register
+  may be wider; ``2T``: twice as wide; type ``a``: as wide as an address.
 - Attributes: ``ptx=`` the first version, ``arch=`` the architectures (``targets.Target.has``), ``mask=`` who
   executes it together, ``!reason``: it is not modelled.
 - ``@chapter`` and ``@effect`` hold for the rows that follow.

@@ -19,7 +19,9 @@ from syncverify.frontends.ptx.syntax.nodes import Function, Instr, Mem, Module, 
 NEWEST = (9, 5)
 #: Bytes of shared memory of fixed size that a kernel can have, on any architecture (ptxas).
 MOST_STATIC_SHARED = 48 * 1024
-_ACCESSES = frozenset({"ld", "ldu", "st", "atom", "red", "ldmatrix", "stmatrix", "wmma"})
+_ACCESSES = frozenset(
+    "ld ldu st atom red ldmatrix stmatrix wmma multimem prefetch applypriority discard createpolicy".split()
+)
 _SPACES = frozenset({"const", "global", "local", "param", "shared"})
 
 
@@ -111,16 +113,35 @@ def _function(
 
 def _elsewhere(i: Instr, spaces: Mapping[str, str]) -> str | None:
     """What is wrong with a variable as an address: it lies in another state space than the instruction's."""
-    if i.op not in _ACCESSES:
+    if i.op == "prefetchu":
+        var = next((o.base.name for o in i.operands if isinstance(o, Mem) and isinstance(o.base, Sym)), None)
+        return f"{i.name}: {var} has a state space, the address is a generic one" if var else None
+    if i.op not in _ACCESSES and not _copies(i):
         return None
-    named = next((m.split("::")[0] for m in i.mods if m.split("::")[0] in _SPACES), None)
-    for op in i.operands:
-        if isinstance(op, Mem) and isinstance(op.base, Sym):
-            lies = spaces.get(op.base.name)
-            if lies is not None and lies != named and (named is not None or lies in ("const", "param")):
-                what = f"the state space {named}" if named is not None else "no state space"
-                return f"{i.name}: {op.base.name} is in the state space {lies}, the instruction names {what}"
+    named = [m.split("::")[0] for m in i.mods if m.split("::")[0] in _SPACES]
+    addresses = [o for o in i.operands if isinstance(o, Mem) and not o.coords]
+    if _copies(i):  # a tensor has no address; what follows source and destination is an mbarrier
+        if "tensor" in i.mods:
+            named = [m for m in named if m != "global"]
+        named += ["shared"] * (len(addresses) - len(named))
+    for n, op in enumerate(addresses):
+        if isinstance(op.base, Sym) and op.base.name in spaces:
+            text = _other_space(spaces[op.base.name], named[min(n, len(named) - 1)] if named else None)
+            if text is not None:
+                return f"{i.name}: {op.base.name} is {text}"
     return None
+
+
+def _copies(i: Instr) -> bool:
+    return i.op == "cp" and "async" in i.mods and "mbarrier" not in i.mods
+
+
+def _other_space(lies: str, named: str | None) -> str | None:
+    """What is wrong with a variable in one state space where an instruction names another, or none."""
+    if lies == named or (named is None and lies not in ("const", "param")):
+        return None
+    what = f"the state space {named}" if named is not None else "no state space"
+    return f"in the state space {lies}, the instruction names {what}"
 
 
 def _no_parameter(i: Instr, f: Function) -> str | None:

@@ -96,6 +96,42 @@ def test_a_barrier_inside_a_function() -> None:
     assert verdict(meet, around.format("")) is Verdict.REFUTED
 
 
+HANDED = """.func (.param .b32 back) handed(.param .b32 given)
+{{ .reg .b32 %r<9>; .shared .align 4 .b8 cell[4];
+  ld.param.u32 %r1, [given];
+  st.shared.u32 [cell], %r1;
+  {0}
+  ld.shared.u32 %r2, [cell];
+  st.param.b32 [back], %r2;
+  ret;
+}}
+"""
+
+
+def test_a_variable_in_shared_memory_is_one_for_all_calls() -> None:
+    """Two calls by one lane store to one cell; by two warps they race, at whatever place each calls."""
+    one = "setp.eq.u32 %p1, %r1, 0; @!%p1 bra OVER;" + call("%r1", "%r2", name="handed") * 2 + "OVER:"
+    assert verdict(HANDED.format(""), one) is Verdict.PROVED
+    two = (
+        "setp.eq.u32 %p1, %r1, 0; setp.eq.u32 %p2, %r1, 32; @!%p1 bra A;"
+        + call("%r1", "%r2", name="handed")
+        + "A: @!%p2 bra B;"
+        + call("%r1", "%r2", name="handed")
+        + "B:"
+    )
+    assert verdict(HANDED.format(""), two) is Verdict.REFUTED
+    met = "setp.eq.u32 %p1, %r1, 0; @!%p1 bra A;" + call("%r1", "%r2", name="handed") + "A: bar.sync 0;"
+    met += "setp.eq.u32 %p2, %r1, 32; @!%p2 bra B;" + call("%r1", "%r2", name="handed") + "B:"
+    assert verdict(HANDED.format(""), met) is Verdict.PROVED
+
+
+def test_two_variables_of_one_name_are_not_taken_for_one() -> None:
+    other = HANDED.format("").replace("handed", "other")
+    functions = HANDED.format("") + other
+    calls = call("%r1", "%r2", name="handed") + call("%r1", "%r2", name="other")
+    assert verdict(functions, "setp.eq.u32 %p1, %r1, 0; @!%p1 bra O;" + calls + "O:") is Verdict.UNKNOWN
+
+
 RECURSIVE = f""".func (.param .b32 back) again(.param .b32 given)
 {{ .reg .b32 %r<9>;
   ld.param.u32 %r1, [given];

@@ -65,16 +65,16 @@ def _operand(row: Row, k: OperandKind, n: int, slots: dict[str, str], mods: tupl
             return "%rd7"
         case "d" | "s" | "m" | "M" | "x" | "u" | "r":
             return _register("b64" if type_ == "a" else type_, n)
-        case "L" | "S" if "VEC" in slots:
+        case "L" | "S" | "U" if "VEC" in slots:
             items = [_register(type_, n + j) for j in range(int(slots["VEC"][1:]))]
             return "{" + ", ".join(items) + "}"
-        case "L" | "S":
+        case "L" | "S" | "U":
             return _register(type_, n)
-        case "p" | "q":
+        case "p" | "o" | "q" | "Q":
             return f"%p{n % 8}"
         case "P":
             return "%p1|%p2" if slots["T"].endswith("x2") else "%p1"
-        case "D":
+        case "D" | "E":
             return "%r1|%p1"
         case "a":
             tensor_memory = row.opcode == "tcgen05" and row.head[0] not in ("alloc", "commit")

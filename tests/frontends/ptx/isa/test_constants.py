@@ -8,6 +8,11 @@ from syncverify.frontends.ptx.isa.constants import out_of_range
 from tests.frontends.ptx.isa.samples import function
 
 WGMMA = "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1, %f2, %f3, %f4}, %rd1, %rd2, "
+SPARSE = "mma.sp.sync.aligned.m16n8kK.row.col.f32.f16.f16.f32 {%f1, %f2, %f3, %f4}, "
+MULTICAST = (
+    "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster"
+    " [%rd1], [%rd2], 16, [%rd3], "
+)
 
 
 @pytest.mark.parametrize(
@@ -20,6 +25,11 @@ WGMMA = "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1, %f2, %f3, %f4},
         "bfi.b32 %r1, %r2, %r3, 0, 32;",
         WGMMA + "1, -1, 1, 0, 1;",
         WGMMA + "%p1, 1, 1, 0, 0;",
+        "wgmma.wait_group.sync.aligned 7;",
+        SPARSE.replace("K", "16") + "{%r1, %r2}, {%r1, %r2}, {%f1, %f2, %f3, %f4}, %r1, 3;",
+        "discard.global.L2 [%rd1], 128;",
+        "mbarrier.arrive.shared::cta.b64 %rd1, [%rd2], 1;",
+        MULTICAST + "65535;",
     ],
 )
 def test_constants_that_are_taken(line: str) -> None:
@@ -36,6 +46,16 @@ def test_constants_that_are_taken(line: str) -> None:
         (WGMMA + "2, 1, 1, 0, 0;", "operand 4 is 2"),
         (WGMMA + "1, 0, 1, 0, 0;", "operand 5 is 0: -1 or 1 is expected"),
         (WGMMA + "1, 1, 1, 0, 2;", "operand 8 is 2"),
+        ("wgmma.wait_group.sync.aligned -1;", "operand 1 is -1"),
+        (
+            SPARSE.replace("K", "8") + "{%r1, %r2}, {%r1, %r2}, {%f1, %f2, %f3, %f4}, %r1, 1;",
+            "operand 6 is 1",
+        ),
+        ("discard.global.L2 [%rd1], 64;", "operand 2 is 64: 128 is expected"),
+        ("mbarrier.arrive.shared::cta.b64 %rd1, [%rd2], 0;", "operand 3 is 0: 1 to"),
+        ("cp.async.bulk.prefetch.L2.global [%rd1], 8;", "operand 2 is 8: a multiple of 16 from 0 to 1048560"),
+        (MULTICAST + "65536;", "operand 5 is 65536"),
+        ("pmevent 16;", "operand 1 is 16: 0 to 15 is expected"),
     ],
 )
 def test_constants_out_of_range(line: str, text: str) -> None:

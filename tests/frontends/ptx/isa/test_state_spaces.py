@@ -38,6 +38,10 @@ def wrong(line: str) -> str:
         "ld.param.u32 %r1, [in_param];",
         "st.shared.u32 [in_shared], %r1;",
         "ld.param::entry.u32 %r1, [in_param];",
+        "cp.async.ca.shared.global [in_shared], [in_global], 4;",
+        "cp.async.bulk.global.shared::cta.bulk_group [in_global], [in_shared], 16;",
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
+        " [in_shared], [in_global], 16, [in_shared];",
     ],
 )
 def test_addresses_in_the_space_that_is_named(line: str) -> None:
@@ -52,6 +56,18 @@ def test_addresses_in_the_space_that_is_named(line: str) -> None:
         ("ld.u32 %r1, [in_param];", "in_param is in the state space param"),
         ("ld.global.u32 %r1, [in_shared];", "in_shared is in the state space shared"),
         ("wmma.load.a.sync.aligned.row.m8n8k4.global.f64 {%rd1}, [in_shared];", "in_shared is in"),
+        (
+            "cp.async.ca.shared.global [in_shared], [in_shared], 4;",
+            "the instruction names the state space global",
+        ),
+        ("cp.async.bulk.global.shared::cta.bulk_group [in_shared], [%rd1], 16;", "in_shared is in"),
+        (
+            "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
+            " [in_shared], [%rd1], 16, [in_global];",
+            "in_global is in the state space global",
+        ),
+        ("prefetch.global.L1 [in_shared];", "in_shared is in the state space shared"),
+        ("prefetchu.L1 [in_global];", "in_global has a state space"),
         ("ld.param::func.u32 %r1, [in_param];", "the address is no parameter of a function"),
         ("st.param::func.b32 [%rd1], %r1;", "the address is no parameter of a function"),
     ],

@@ -23,7 +23,7 @@ barrier.red.or aligned? pred ; p s:u32 s:u32? q ; ptx=6.0
 barrier.cta.red.popc aligned? u32 ; d:u32 s:u32 s:u32? q ; ptx=7.8
 barrier.cta.red.and aligned? pred ; p s:u32 s:u32? q ; ptx=7.8
 barrier.cta.red.or aligned? pred ; p s:u32 s:u32? q ; ptx=7.8
-bar.warp.sync ; s:b32 ; ptx=6.0 mask=operand
+bar.warp.sync ; s:u32 ; ptx=6.0 mask=operand
 barrier.cluster.arrive SEM:release|relaxed? aligned? ; ; ptx=7.8 arch=90
 barrier.cluster.wait SEM:acquire? aligned? ; ; ptx=7.8 arch=90
 
@@ -63,34 +63,34 @@ mbarrier.complete_tx SPACE:SHARED_ANY? b64 ; a s:u32 ; ptx=8.0 arch=90
 mbarrier.complete_tx SEM:relaxed SCOPE:cta|cluster SPACE:SHARED_ANY? b64 ; a s:u32 ; ptx=8.0 arch=90
 mbarrier.expect_tx SEM:relaxed SCOPE:cluster !MULTICAST:multicast::cluster::32b SPACE:SHARED_ANY? b64 ; * ; ptx=9.4 arch=107f
 mbarrier.complete_tx SEM:relaxed SCOPE:cluster !MULTICAST:multicast::cluster::32b SPACE:SHARED_ANY? b64 ; * ; ptx=9.4 arch=107f
-mbarrier.arrive SPACE:SHARED? b64 ; u:b64 a ; ptx=7.0 arch=80
-mbarrier.arrive SPACE:SHARED? b64 ; u:b64 a s:u32 ; ptx=7.8 arch=90
-mbarrier.arrive SEM:release|relaxed SCOPE:cta|cluster SPACE:SHARED? b64 ; u:b64 a s:u32? ; ptx=8.0 arch=90
+mbarrier.arrive SPACE:SHARED? b64 ; u:u64 a ; ptx=7.0 arch=80
+mbarrier.arrive SPACE:SHARED? b64 ; u:u64 a s:u32 ; ptx=7.8 arch=90
+mbarrier.arrive SEM:release|relaxed SCOPE:cta|cluster SPACE:SHARED? b64 ; u:u64 a s:u32? ; ptx=8.0 arch=90
 mbarrier.arrive &SEM:release|relaxed? &SCOPE:cta|cluster? SPACE:shared::cluster b64 ; _ a s:u32? ; ptx=8.0 arch=90
-mbarrier.arrive.expect_tx &SEM:release|relaxed? &SCOPE:cta|cluster? SPACE:SHARED? b64 ; u:b64 a s:u32 ; ptx=8.0 arch=90
+mbarrier.arrive.expect_tx &SEM:release|relaxed? &SCOPE:cta|cluster? SPACE:SHARED? b64 ; u:u64 a s:u32 ; ptx=8.0 arch=90
 mbarrier.arrive.expect_tx &SEM:release|relaxed? &SCOPE:cta|cluster? SPACE:shared::cluster b64 ; _ a s:u32 ; ptx=8.0 arch=90
-mbarrier.arrive.noComplete SPACE:SHARED? b64 ; u:b64 a s:u32 ; ptx=7.0 arch=80
-mbarrier.arrive.noComplete SEM:release SCOPE:cta SPACE:SHARED? b64 ; u:b64 a s:u32 ; ptx=8.0 arch=80
-mbarrier.arrive_drop SPACE:SHARED? b64 ; u:b64 a ; ptx=7.0 arch=80
-mbarrier.arrive_drop SPACE:SHARED? b64 ; u:b64 a s:u32 ; ptx=7.8 arch=90
-mbarrier.arrive_drop SEM:release|relaxed SCOPE:cta|cluster SPACE:SHARED? b64 ; u:b64 a s:u32? ; ptx=8.0 arch=90
+mbarrier.arrive.noComplete SPACE:SHARED? b64 ; u:u64 a s:u32 ; ptx=7.0 arch=80
+mbarrier.arrive.noComplete SEM:release SCOPE:cta SPACE:SHARED? b64 ; u:u64 a s:u32 ; ptx=8.0 arch=80
+mbarrier.arrive_drop SPACE:SHARED? b64 ; u:u64 a ; ptx=7.0 arch=80
+mbarrier.arrive_drop SPACE:SHARED? b64 ; u:u64 a s:u32 ; ptx=7.8 arch=90
+mbarrier.arrive_drop SEM:release|relaxed SCOPE:cta|cluster SPACE:SHARED? b64 ; u:u64 a s:u32? ; ptx=8.0 arch=90
 mbarrier.arrive_drop &SEM:release|relaxed? &SCOPE:cta|cluster? SPACE:shared::cluster b64 ; _ a s:u32? ; ptx=8.0 arch=90
-mbarrier.arrive_drop.expect_tx &SEM:release|relaxed? &SCOPE:cta|cluster? SPACE:SHARED? b64 ; u:b64 a s:u32 ; ptx=8.0 arch=90
+mbarrier.arrive_drop.expect_tx &SEM:release|relaxed? &SCOPE:cta|cluster? SPACE:SHARED? b64 ; u:u64 a s:u32 ; ptx=8.0 arch=90
 mbarrier.arrive_drop.expect_tx &SEM:release|relaxed? &SCOPE:cta|cluster? SPACE:shared::cluster b64 ; _ a s:u32 ; ptx=8.0 arch=90
-mbarrier.arrive_drop.noComplete SPACE:SHARED? b64 ; u:b64 a s:u32 ; ptx=7.0 arch=80
-mbarrier.arrive_drop.noComplete SEM:release SCOPE:cta SPACE:SHARED? b64 ; u:b64 a s:u32 ; ptx=8.0 arch=80
+mbarrier.arrive_drop.noComplete SPACE:SHARED? b64 ; u:u64 a s:u32 ; ptx=7.0 arch=80
+mbarrier.arrive_drop.noComplete SEM:release SCOPE:cta SPACE:SHARED? b64 ; u:u64 a s:u32 ; ptx=8.0 arch=80
 mbarrier.arrive !MULTICAST:multicast::cluster::32b &SEM:release|relaxed? &SCOPE:cta|cluster? SPACE:SHARED_ANY? b64 ; * ; ptx=9.4 arch=107f
-mbarrier.test_wait SPACE:SHARED? b64 ; p a s:b64 ; ptx=7.0 arch=80
-mbarrier.test_wait SEM:acquire|relaxed SCOPE:cta|cluster SPACE:SHARED? b64 ; p a s:b64 ; ptx=8.0 arch=90
+mbarrier.test_wait SPACE:SHARED? b64 ; p a s:u64 ; ptx=7.0 arch=80
+mbarrier.test_wait SEM:acquire|relaxed SCOPE:cta|cluster SPACE:SHARED? b64 ; p a s:u64 ; ptx=8.0 arch=90
 mbarrier.test_wait.parity SPACE:SHARED? b64 ; p a s:u32 ; ptx=7.1 arch=80
 mbarrier.test_wait.parity SEM:acquire|relaxed SCOPE:cta|cluster SPACE:SHARED? b64 ; p a s:u32 ; ptx=8.0 arch=90
-mbarrier.try_wait SPACE:SHARED? b64 ; p a s:b64 s:u32? ; ptx=7.8 arch=90
-mbarrier.try_wait SEM:acquire|relaxed SCOPE:cta|cluster SPACE:SHARED? b64 ; p a s:b64 s:u32? ; ptx=8.0 arch=90
+mbarrier.try_wait SPACE:SHARED? b64 ; p a s:u64 s:u32? ; ptx=7.8 arch=90
+mbarrier.try_wait SEM:acquire|relaxed SCOPE:cta|cluster SPACE:SHARED? b64 ; p a s:u64 s:u32? ; ptx=8.0 arch=90
 mbarrier.try_wait.parity SPACE:SHARED? b64 ; p a s:u32 s:u32? ; ptx=7.8 arch=90
 mbarrier.try_wait.parity SEM:acquire|relaxed SCOPE:cta|cluster SPACE:SHARED? b64 ; p a s:u32 s:u32? ; ptx=8.0 arch=90
-mbarrier.test_wait ~layout:phase_type::primary &SEM:acquire|relaxed? &SCOPE:cta|cluster? SPACE:SHARED? b64 ; p a s:b64 ; ptx=9.3 arch=90
+mbarrier.test_wait ~layout:phase_type::primary &SEM:acquire|relaxed? &SCOPE:cta|cluster? SPACE:SHARED? b64 ; p a s:u64 ; ptx=9.3 arch=90
 mbarrier.test_wait.parity ~layout:phase_type::primary &SEM:acquire|relaxed? &SCOPE:cta|cluster? SPACE:SHARED? b64 ; p a s:u32 ; ptx=9.3 arch=90
-mbarrier.try_wait ~layout:phase_type::primary &SEM:acquire|relaxed? &SCOPE:cta|cluster? SPACE:SHARED? b64 ; p a s:b64 s:u32? ; ptx=9.3 arch=90
+mbarrier.try_wait ~layout:phase_type::primary &SEM:acquire|relaxed? &SCOPE:cta|cluster? SPACE:SHARED? b64 ; p a s:u64 s:u32? ; ptx=9.3 arch=90
 mbarrier.try_wait.parity ~layout:phase_type::primary &SEM:acquire|relaxed? &SCOPE:cta|cluster? SPACE:SHARED? b64 ; p a s:u32 s:u32? ; ptx=9.3 arch=90
 mbarrier.test_wait.parity !phase_type::conditional &SEM:acquire|relaxed? &SCOPE:cta|cluster? SPACE:SHARED? b64 ; p a s:u32 ; ptx=9.3 arch=90
 mbarrier.try_wait.parity !phase_type::conditional &SEM:acquire|relaxed? &SCOPE:cta|cluster? SPACE:SHARED? b64 ; p a s:u32 s:u32? ; ptx=9.3 arch=90
@@ -98,6 +98,6 @@ mbarrier.test_wait phase_type::primary &SEM:acquire|relaxed? &SCOPE:cta|cluster?
 mbarrier.test_wait.parity phase_type::primary &SEM:acquire|relaxed? &SCOPE:cta|cluster? SPACE:SHARED? b64 ; * ; ptx=9.3 arch=90 !reports of an mbarrier are not modelled
 mbarrier.try_wait phase_type::primary &SEM:acquire|relaxed? &SCOPE:cta|cluster? SPACE:SHARED? b64 ; * ; ptx=9.3 arch=90 !reports of an mbarrier are not modelled
 mbarrier.try_wait.parity phase_type::primary &SEM:acquire|relaxed? &SCOPE:cta|cluster? SPACE:SHARED? b64 ; * ; ptx=9.3 arch=90 !reports of an mbarrier are not modelled
-mbarrier.pending_count b64 ; d:u32 s:b64 ; ptx=7.0 arch=80
-mbarrier.pending_count ~layout:layout::v0 b64 ; d:u32 s:b64 ; ptx=9.3 arch=90
+mbarrier.pending_count b64 ; d:u32 s:u64 ; ptx=7.0 arch=80
+mbarrier.pending_count ~layout:layout::v0 b64 ; d:u32 s:u64 ; ptx=9.3 arch=90
 """

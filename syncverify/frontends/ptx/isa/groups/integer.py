@@ -47,11 +47,11 @@ bfe T:INT32 ; d:T s:T s:u32 s:u32
 bfi T:BITS2 ; d:T s:T s:T s:u32 s:u32
 szext.clamp T:u32|s32 ; d:T s:T s:u32 ; ptx=7.6 arch=70
 szext.wrap T:u32|s32 ; d:T s:T s:u32 ; ptx=7.6 arch=70
-bmsk.clamp T:b32 ; d:b32 s:u32 s:u32 ; ptx=7.6 arch=70
-bmsk.wrap T:b32 ; d:b32 s:u32 s:u32 ; ptx=7.6 arch=70
-dp4a A:u32|s32 B:u32|s32 ; d:b32 s:b32 s:b32 s:b32 ; ptx=5.0
-dp2a.lo A:u32|s32 B:u32|s32 ; d:b32 s:b32 s:b32 s:b32 ; ptx=5.0
-dp2a.hi A:u32|s32 B:u32|s32 ; d:b32 s:b32 s:b32 s:b32 ; ptx=5.0
+bmsk.clamp T:b32 ; d:u32 s:u32 s:u32 ; ptx=7.6 arch=70
+bmsk.wrap T:b32 ; d:u32 s:u32 s:u32 ; ptx=7.6 arch=70
+dp4a A:u32|s32 B:u32|s32 ; d:u32 s:A s:B s:u32 ; ptx=5.0
+dp2a.lo A:u32|s32 B:u32|s32 ; d:u32 s:A s:B s:u32 ; ptx=5.0
+dp2a.hi A:u32|s32 B:u32|s32 ; d:u32 s:A s:B s:u32 ; ptx=5.0
 clmad.lo T:u64 ; d:T s:T s:T s:T ; ptx=9.3
 clmad.hi T:u64 ; d:T s:T s:T s:T ; ptx=9.3
 
@@ -88,18 +88,18 @@ set CMP:eq|ne D:bf16 T:b16|b32|b64 ; d:D s:T s:T ; ptx=7.8 arch=90
 set CMP:CMP_U D:bf16 T:u16|u32|u64 ; d:D s:T s:T ; ptx=7.8 arch=90
 set CMP:CMP_S D:bf16 T:s16|s32|s64 ; d:D s:T s:T ; ptx=7.8 arch=90
 set CMP:CMP_F D:bf16 T:f16|bf16|f32|f64 ; d:D s:T s:T ; ptx=7.8 arch=90
-set CMP:eq|ne BOOL D:bf16 T:b16|b32|b64 ; d:D s:T s:T q ; ptx=7.8 arch=90
-set CMP:CMP_U BOOL D:bf16 T:u16|u32|u64 ; d:D s:T s:T q ; ptx=7.8 arch=90
-set CMP:CMP_S BOOL D:bf16 T:s16|s32|s64 ; d:D s:T s:T q ; ptx=7.8 arch=90
-set CMP:CMP_F BOOL D:bf16 T:f16|bf16|f32|f64 ; d:D s:T s:T q ; ptx=7.8 arch=90
+set CMP:eq|ne BOOL D:bf16 T:b16|b32|b64 ; d:D s:T s:T Q ; ptx=7.8 arch=90
+set CMP:CMP_U BOOL D:bf16 T:u16|u32|u64 ; d:D s:T s:T Q ; ptx=7.8 arch=90
+set CMP:CMP_S BOOL D:bf16 T:s16|s32|s64 ; d:D s:T s:T Q ; ptx=7.8 arch=90
+set CMP:CMP_F BOOL D:bf16 T:f16|bf16|f32|f64 ; d:D s:T s:T Q ; ptx=7.8 arch=90
 set CMP:CMP_F ~ftz? D:u16|s16|u32|s32 T:f16 ; d:D s:T s:T ; ptx=4.2
 set CMP:CMP_F BOOL ~ftz? D:u16|s16|u32|s32 T:f16 ; d:D s:T s:T q ; ptx=4.2
 set CMP:CMP_F D:u16|s16|u32|s32 T:bf16 ; d:D s:T s:T ; ptx=7.8 arch=90
-set CMP:CMP_F BOOL D:u16|s16|u32|s32 T:bf16 ; d:D s:T s:T q ; ptx=7.8 arch=90
+set CMP:CMP_F BOOL D:u16|s16|u32|s32 T:bf16 ; d:D s:T s:T Q ; ptx=7.8 arch=90
 set CMP:CMP_F ~ftz? D:f16x2|u32|s32 T:f16x2 ; d:D s:T s:T ; ptx=4.2
 set CMP:CMP_F BOOL ~ftz? D:f16x2|u32|s32 T:f16x2 ; d:D s:T s:T q ; ptx=4.2
 set CMP:CMP_F D:bf16x2|u32|s32 T:bf16x2 ; d:D s:T s:T ; ptx=7.8 arch=90
-set CMP:CMP_F BOOL D:bf16x2|u32|s32 T:bf16x2 ; d:D s:T s:T q ; ptx=7.8 arch=90
+set CMP:CMP_F BOOL D:bf16x2|u32|s32 T:bf16x2 ; d:D s:T s:T Q ; ptx=7.8 arch=90
 setp CMP:CMP_U T:u16|u32|u64 ; P s:T s:T
 setp CMP:CMP_S T:s16|s32|s64 ; P s:T s:T
 setp CMP:eq|ne T:b16|b32|b64 ; P s:T s:T
@@ -110,14 +110,14 @@ setp CMP:CMP_S BOOL T:s16|s32|s64 ; P s:T s:T q
 setp CMP:eq|ne BOOL T:b16|b32|b64 ; P s:T s:T q
 setp CMP:CMP_F BOOL ~ftz? T:f32 ; P s:T s:T q
 setp CMP:CMP_F BOOL T:f64 ; P s:T s:T q
-setp CMP:CMP_F ~ftz? T:f16 ; p s:T s:T ; ptx=4.2
+setp CMP:CMP_F ~ftz? T:f16 ; o s:T s:T ; ptx=4.2
 setp CMP:CMP_F ~ftz? T:f16x2 ; P s:T s:T ; ptx=4.2
-setp CMP:CMP_F BOOL ~ftz? T:f16 ; p s:T s:T q ; ptx=4.2
+setp CMP:CMP_F BOOL ~ftz? T:f16 ; o s:T s:T q ; ptx=4.2
 setp CMP:CMP_F BOOL ~ftz? T:f16x2 ; P s:T s:T q ; ptx=4.2
-setp CMP:CMP_F T:bf16 ; p s:T s:T ; ptx=7.8 arch=90
+setp CMP:CMP_F T:bf16 ; o s:T s:T ; ptx=7.8 arch=90
 setp CMP:CMP_F T:bf16x2 ; P s:T s:T ; ptx=7.8 arch=90
-setp CMP:CMP_F BOOL T:bf16 ; p s:T s:T q ; ptx=7.8 arch=90
-setp CMP:CMP_F BOOL T:bf16x2 ; P s:T s:T q ; ptx=7.8 arch=90
+setp CMP:CMP_F BOOL T:bf16 ; o s:T s:T Q ; ptx=7.8 arch=90
+setp CMP:CMP_F BOOL T:bf16x2 ; P s:T s:T Q ; ptx=7.8 arch=90
 selp T:MOVED ; d:T s:T s:T q
 slct D:MOVED S:s32 ; d:D s:D s:D s:s32
 slct ~ftz? D:MOVED S:f32 ; d:D s:D s:D s:f32
@@ -133,8 +133,8 @@ not T:b16|b32|b64 ; d:T s:T
 not T:pred ; p q
 cnot T:b16|b32|b64 ; d:T s:T
 lop3 T:b32 ; d:T s:T s:T s:T i ; ptx=4.3
-lop3.and T:b32 ; D s:T s:T s:T i q ; ptx=8.2 arch=70
-lop3.or T:b32 ; D s:T s:T s:T i q ; ptx=8.2 arch=70
+lop3.and T:b32 ; E:b32 s:T s:T s:T i q ; ptx=8.2 arch=70
+lop3.or T:b32 ; E:b32 s:T s:T s:T i q ; ptx=8.2 arch=70
 shf.l MODE:clamp|wrap T:b32 ; d:T s:T s:T s:u32
 shf.r MODE:clamp|wrap T:b32 ; d:T s:T s:T s:u32
 shl T:b16|b32|b64 ; d:T s:T s:u32

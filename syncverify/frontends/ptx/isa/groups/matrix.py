@@ -22,17 +22,17 @@ def _wgmma() -> str:
             ("D:f16|f32 A:F8 B:F8", 32, 0),
         ):
             shapes = _shapes(k * sparse)
-            for a, left in (("s:b64", trans), ("v", trans // 2)):
-                operands = f"v {a} s:b64{meta} q i i{' i' * left}"
+            for a, left in (("s:u64", trans), ("v", trans // 2)):
+                operands = f"v {a} s:u64{meta} q i i{' i' * left}"
                 rows.append(f"{head} sync aligned {shapes} {types} ; {operands} ; ptx=8.0 arch=90a")
         shapes = _shapes(32 * sparse, _N_INT)
-        for a in ("s:b64", "v"):
-            operands = f"v {a} s:b64{meta} q"
+        for a in ("s:u64", "v"):
+            operands = f"v {a} s:u64{meta} q"
             types = "~satfinite? D:s32 A:s8|u8 B:s8|u8"
             rows.append(f"{head} sync aligned {shapes} {types} ; {operands} ; ptx=8.0 arch=90a")
     shapes = _shapes(256, _N_INT)
-    for a in ("s:b64", "v"):
-        operands = f"v {a} s:b64 q"
+    for a in ("s:u64", "v"):
+        operands = f"v {a} s:u64 q"
         rows.append(
             f"wgmma.mma_async sync aligned {shapes} D:s32 A:b1 B:b1 and popc ; {operands} ; ptx=8.0 arch=90a"
         )
@@ -85,10 +85,10 @@ mma sync aligned ~MATRIX:m16n8k32 ~MATRIX:row ~MATRIX:col ~MATRIX:f32 ~MATRIX:F8
 mma sync aligned ~MATRIX:m16n8k16 ~MATRIX:row ~MATRIX:col ~MATRIX:f16|f32 ~MATRIX:F8 ~MATRIX:F8 ~MATRIX:f16|f32 ; v v v v ; ptx=8.7 arch=89 mask=warp
 mma sync aligned ~MATRIX:m16n8k32 ~MATRIX:row ~MATRIX:col ~MATRIX:f16 ~MATRIX:F8 ~MATRIX:F8 ~MATRIX:f16 ; v v v v ; ptx=8.7 arch=89 mask=warp
 mma sync aligned ~MATRIX:m16n8k32 ~MATRIX:row ~MATRIX:col ~KIND:kind::f8f6f4 ~MATRIX:f16|f32 ~MATRIX:F8F6F4 ~MATRIX:F8F6F4 ~MATRIX:f16|f32 ; v v v v ; ptx=8.7 arch=120f mask=warp
-mma sync aligned ~MATRIX:m16n8k64 ~MATRIX:row ~MATRIX:col ~KIND:kind::mxf4 ~KIND:block_scale ~KIND:scale_vec::2X? ~MATRIX:f32 ~MATRIX:e2m1 ~MATRIX:e2m1 ~MATRIX:f32 ~MATRIX:ue8m0 ; v v v v s:b32 v s:b32 v ; ptx=8.7 arch=120f mask=warp
-mma sync aligned ~MATRIX:m16n8k64 ~MATRIX:row ~MATRIX:col ~KIND:kind::mxf4nvf4 ~KIND:block_scale ~KIND:scale_vec::2X ~MATRIX:f32 ~MATRIX:e2m1 ~MATRIX:e2m1 ~MATRIX:f32 ~MATRIX:ue8m0 ; v v v v s:b32 v s:b32 v ; ptx=8.7 arch=120f mask=warp
-mma sync aligned ~MATRIX:m16n8k64 ~MATRIX:row ~MATRIX:col ~KIND:kind::mxf4nvf4 ~KIND:block_scale ~KIND:scale_vec::4X ~MATRIX:f32 ~MATRIX:e2m1 ~MATRIX:e2m1 ~MATRIX:f32 ~MATRIX:ue8m0|ue4m3 ; v v v v s:b32 v s:b32 v ; ptx=8.7 arch=120f mask=warp
-mma sync aligned ~MATRIX:m16n8k32 ~MATRIX:row ~MATRIX:col ~KIND:kind::mxf8f6f4 ~KIND:block_scale ~KIND:scale_vec::1X? ~MATRIX:f32 ~MATRIX:F8F6F4 ~MATRIX:F8F6F4 ~MATRIX:f32 ~MATRIX:ue8m0 ; v v v v s:b32 v s:b32 v ; ptx=8.7 arch=120f mask=warp
+mma sync aligned ~MATRIX:m16n8k64 ~MATRIX:row ~MATRIX:col ~KIND:kind::mxf4 ~KIND:block_scale ~KIND:scale_vec::2X? ~MATRIX:f32 ~MATRIX:e2m1 ~MATRIX:e2m1 ~MATRIX:f32 ~MATRIX:ue8m0 ; v v v v r:b32 v r:b32 v ; ptx=8.7 arch=120f mask=warp
+mma sync aligned ~MATRIX:m16n8k64 ~MATRIX:row ~MATRIX:col ~KIND:kind::mxf4nvf4 ~KIND:block_scale ~KIND:scale_vec::2X ~MATRIX:f32 ~MATRIX:e2m1 ~MATRIX:e2m1 ~MATRIX:f32 ~MATRIX:ue8m0 ; v v v v r:b32 v r:b32 v ; ptx=8.7 arch=120f mask=warp
+mma sync aligned ~MATRIX:m16n8k64 ~MATRIX:row ~MATRIX:col ~KIND:kind::mxf4nvf4 ~KIND:block_scale ~KIND:scale_vec::4X ~MATRIX:f32 ~MATRIX:e2m1 ~MATRIX:e2m1 ~MATRIX:f32 ~MATRIX:ue8m0|ue4m3 ; v v v v r:b32 v r:b32 v ; ptx=8.7 arch=120f mask=warp
+mma sync aligned ~MATRIX:m16n8k32 ~MATRIX:row ~MATRIX:col ~KIND:kind::mxf8f6f4 ~KIND:block_scale ~KIND:scale_vec::1X? ~MATRIX:f32 ~MATRIX:F8F6F4 ~MATRIX:F8F6F4 ~MATRIX:f32 ~MATRIX:ue8m0 ; v v v v r:b32 v r:b32 v ; ptx=8.7 arch=120f mask=warp
 mma sync aligned ~MATRIX:m8n8k4 ~MATRIX:row ~MATRIX:col ~RND? ~MATRIX:f64 ~MATRIX:f64 ~MATRIX:f64 ~MATRIX:f64 ; v v v v ; ptx=7.0 arch=80 mask=warp
 mma sync aligned ~MATRIX:m16n8k4|m16n8k8|m16n8k16 ~MATRIX:row ~MATRIX:col ~RND? ~MATRIX:f64 ~MATRIX:f64 ~MATRIX:f64 ~MATRIX:f64 ; v v v v ; ptx=7.8 arch=90 mask=warp
 mma sync aligned ~MATRIX:m8n8k16 ~MATRIX:row ~MATRIX:col ~satfinite? ~MATRIX:s32 ~MATRIX:u8|s8 ~MATRIX:u8|s8 ~MATRIX:s32 ; v v v v ; ptx=6.5 arch=75 mask=warp
@@ -99,18 +99,18 @@ mma sync aligned ~MATRIX:m8n8k128 ~MATRIX:row ~MATRIX:col ~MATRIX:s32 ~MATRIX:b1
 mma sync aligned ~MATRIX:m8n8k128 ~MATRIX:row ~MATRIX:col ~MATRIX:s32 ~MATRIX:b1 ~MATRIX:b1 ~MATRIX:s32 ~MATRIX:and ~MATRIX:popc ; v v v v ; ptx=7.1 arch=80 mask=warp
 mma sync aligned ~MATRIX:m16n8k128|m16n8k256 ~MATRIX:row ~MATRIX:col ~MATRIX:s32 ~MATRIX:b1 ~MATRIX:b1 ~MATRIX:s32 ~MATRIX:xor ~MATRIX:popc ; v v v v ; ptx=7.0 arch=80 mask=warp
 mma sync aligned ~MATRIX:m16n8k128|m16n8k256 ~MATRIX:row ~MATRIX:col ~MATRIX:s32 ~MATRIX:b1 ~MATRIX:b1 ~MATRIX:s32 ~MATRIX:and ~MATRIX:popc ; v v v v ; ptx=7.1 arch=80 mask=warp
-mma ~KIND:sp|sp::ordered_metadata sync aligned ~MATRIX:m16n8k16|m16n8k32 ~MATRIX:row ~MATRIX:col ~MATRIX:f16|f32 ~MATRIX:f16 ~MATRIX:f16 ~MATRIX:f16|f32 ; v v v v s:b32 i ; ptx=7.1 arch=80 mask=warp
-mma ~KIND:sp|sp::ordered_metadata sync aligned ~MATRIX:m16n8k16|m16n8k32 ~MATRIX:row ~MATRIX:col ~MATRIX:f32 ~MATRIX:bf16 ~MATRIX:bf16 ~MATRIX:f32 ; v v v v s:b32 i ; ptx=7.1 arch=80 mask=warp
-mma ~KIND:sp|sp::ordered_metadata sync aligned ~MATRIX:m16n8k8|m16n8k16 ~MATRIX:row ~MATRIX:col ~MATRIX:f32 ~MATRIX:tf32 ~MATRIX:tf32 ~MATRIX:f32 ; v v v v s:b32 i ; ptx=7.1 arch=80 mask=warp
-mma ~KIND:sp|sp::ordered_metadata sync aligned ~MATRIX:m16n8k64 ~MATRIX:row ~MATRIX:col ~MATRIX:f32|f16 ~MATRIX:F8 ~MATRIX:F8 ~MATRIX:f32|f16 ; v v v v s:b32 i ; ptx=8.4 arch=89 mask=warp
-mma ~KIND:sp|sp::ordered_metadata sync aligned ~MATRIX:m16n8k32|m16n8k64 ~MATRIX:row ~MATRIX:col ~satfinite? ~MATRIX:s32 ~MATRIX:u8|s8 ~MATRIX:u8|s8 ~MATRIX:s32 ; v v v v s:b32 i ; ptx=7.1 arch=80 mask=warp
-mma ~KIND:sp|sp::ordered_metadata sync aligned ~MATRIX:m16n8k64|m16n8k128 ~MATRIX:row ~MATRIX:col ~satfinite? ~MATRIX:s32 ~MATRIX:u4|s4 ~MATRIX:u4|s4 ~MATRIX:s32 ; v v v v s:b32 i ; ptx=7.1 arch=80 mask=warp
-mma ~KIND:sp::ordered_metadata sync aligned ~MATRIX:m16n8k64 ~MATRIX:row ~MATRIX:col ~KIND:kind::f8f6f4 ~MATRIX:f32|f16 ~MATRIX:F8F6F4 ~MATRIX:F8F6F4 ~MATRIX:f32|f16 ; v v v v s:b32 i ; ptx=8.7 arch=120f mask=warp
-mma ~KIND:sp::ordered_metadata sync aligned ~MATRIX:m16n8k128 ~MATRIX:row ~MATRIX:col ~KIND:kind::mxf4 ~KIND:block_scale ~KIND:scale_vec::2X? ~MATRIX:f32 ~MATRIX:e2m1 ~MATRIX:e2m1 ~MATRIX:f32 ~MATRIX:ue8m0 ; v v v v s:b32 i s:b32 v s:b32 v ; ptx=8.7 arch=120a,121a mask=warp
-mma ~KIND:sp::ordered_metadata sync aligned ~MATRIX:m16n8k128 ~MATRIX:row ~MATRIX:col ~KIND:kind::mxf4nvf4 ~KIND:block_scale ~KIND:scale_vec::2X ~MATRIX:f32 ~MATRIX:e2m1 ~MATRIX:e2m1 ~MATRIX:f32 ~MATRIX:ue8m0 ; v v v v s:b32 i s:b32 v s:b32 v ; ptx=8.7 arch=120a,121a mask=warp
-mma ~KIND:sp::ordered_metadata sync aligned ~MATRIX:m16n8k128 ~MATRIX:row ~MATRIX:col ~KIND:kind::mxf4nvf4 ~KIND:block_scale ~KIND:scale_vec::4X ~MATRIX:f32 ~MATRIX:e2m1 ~MATRIX:e2m1 ~MATRIX:f32 ~MATRIX:ue8m0|ue4m3 ; v v v v s:b32 i s:b32 v s:b32 v ; ptx=8.7 arch=120a,121a mask=warp
-mma ~KIND:sp::ordered_metadata sync aligned ~MATRIX:m16n8k64 ~MATRIX:row ~MATRIX:col ~KIND:kind::mxf8f6f4 ~KIND:block_scale ~KIND:scale_vec::1X? ~MATRIX:f32 ~MATRIX:F8F6F4 ~MATRIX:F8F6F4 ~MATRIX:f32 ~MATRIX:ue8m0 ; v v v v s:b32 i s:b32 v s:b32 v ; ptx=8.7 arch=120f mask=warp
-movmatrix sync aligned ~MATRIX:m8n8 trans b16 ; d:b32 s:b32 ; ptx=7.8 arch=75 mask=warp
+mma ~KIND:sp|sp::ordered_metadata sync aligned ~MATRIX:m16n8k16|m16n8k32 ~MATRIX:row ~MATRIX:col ~MATRIX:f16|f32 ~MATRIX:f16 ~MATRIX:f16 ~MATRIX:f16|f32 ; v v v v r:b32 i ; ptx=7.1 arch=80 mask=warp
+mma ~KIND:sp|sp::ordered_metadata sync aligned ~MATRIX:m16n8k16|m16n8k32 ~MATRIX:row ~MATRIX:col ~MATRIX:f32 ~MATRIX:bf16 ~MATRIX:bf16 ~MATRIX:f32 ; v v v v r:b32 i ; ptx=7.1 arch=80 mask=warp
+mma ~KIND:sp|sp::ordered_metadata sync aligned ~MATRIX:m16n8k8|m16n8k16 ~MATRIX:row ~MATRIX:col ~MATRIX:f32 ~MATRIX:tf32 ~MATRIX:tf32 ~MATRIX:f32 ; v v v v r:b32 i ; ptx=7.1 arch=80 mask=warp
+mma ~KIND:sp|sp::ordered_metadata sync aligned ~MATRIX:m16n8k64 ~MATRIX:row ~MATRIX:col ~MATRIX:f32|f16 ~MATRIX:F8 ~MATRIX:F8 ~MATRIX:f32|f16 ; v v v v r:b32 i ; ptx=8.4 arch=89 mask=warp
+mma ~KIND:sp|sp::ordered_metadata sync aligned ~MATRIX:m16n8k32|m16n8k64 ~MATRIX:row ~MATRIX:col ~satfinite? ~MATRIX:s32 ~MATRIX:u8|s8 ~MATRIX:u8|s8 ~MATRIX:s32 ; v v v v r:b32 i ; ptx=7.1 arch=80 mask=warp
+mma ~KIND:sp|sp::ordered_metadata sync aligned ~MATRIX:m16n8k64|m16n8k128 ~MATRIX:row ~MATRIX:col ~satfinite? ~MATRIX:s32 ~MATRIX:u4|s4 ~MATRIX:u4|s4 ~MATRIX:s32 ; v v v v r:b32 i ; ptx=7.1 arch=80 mask=warp
+mma ~KIND:sp::ordered_metadata sync aligned ~MATRIX:m16n8k64 ~MATRIX:row ~MATRIX:col ~KIND:kind::f8f6f4 ~MATRIX:f32|f16 ~MATRIX:F8F6F4 ~MATRIX:F8F6F4 ~MATRIX:f32|f16 ; v v v v r:b32 i ; ptx=8.7 arch=120f mask=warp
+mma ~KIND:sp::ordered_metadata sync aligned ~MATRIX:m16n8k128 ~MATRIX:row ~MATRIX:col ~KIND:kind::mxf4 ~KIND:block_scale ~KIND:scale_vec::2X? ~MATRIX:f32 ~MATRIX:e2m1 ~MATRIX:e2m1 ~MATRIX:f32 ~MATRIX:ue8m0 ; v v v v r:b32 i r:b32 v r:b32 v ; ptx=8.7 arch=120a,121a mask=warp
+mma ~KIND:sp::ordered_metadata sync aligned ~MATRIX:m16n8k128 ~MATRIX:row ~MATRIX:col ~KIND:kind::mxf4nvf4 ~KIND:block_scale ~KIND:scale_vec::2X ~MATRIX:f32 ~MATRIX:e2m1 ~MATRIX:e2m1 ~MATRIX:f32 ~MATRIX:ue8m0 ; v v v v r:b32 i r:b32 v r:b32 v ; ptx=8.7 arch=120a,121a mask=warp
+mma ~KIND:sp::ordered_metadata sync aligned ~MATRIX:m16n8k128 ~MATRIX:row ~MATRIX:col ~KIND:kind::mxf4nvf4 ~KIND:block_scale ~KIND:scale_vec::4X ~MATRIX:f32 ~MATRIX:e2m1 ~MATRIX:e2m1 ~MATRIX:f32 ~MATRIX:ue8m0|ue4m3 ; v v v v r:b32 i r:b32 v r:b32 v ; ptx=8.7 arch=120a,121a mask=warp
+mma ~KIND:sp::ordered_metadata sync aligned ~MATRIX:m16n8k64 ~MATRIX:row ~MATRIX:col ~KIND:kind::mxf8f6f4 ~KIND:block_scale ~KIND:scale_vec::1X? ~MATRIX:f32 ~MATRIX:F8F6F4 ~MATRIX:F8F6F4 ~MATRIX:f32 ~MATRIX:ue8m0 ; v v v v r:b32 i r:b32 v r:b32 v ; ptx=8.7 arch=120f mask=warp
+movmatrix sync aligned ~MATRIX:m8n8 trans b16 ; d:b32 r:b32 ; ptx=7.8 arch=75 mask=warp
 
 @effect matrix
 ldmatrix sync aligned SHAPE:m8n8 NUM:x1|x2|x4 trans? SPACE:SHARED? b16 ; v a ; ptx=6.5 arch=75 mask=warp

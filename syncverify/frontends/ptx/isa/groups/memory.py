@@ -3,54 +3,54 @@
 ROWS = """
 @chapter Data Movement and Conversion Instructions
 @effect memory read
-ld ~weak? SPACE:SPACE_LD? ~COP_LD? ~HINT? ~PREFETCH? VEC:v2|v4? T:SIZED ; L:T a h
-ld ~weak? SPACE:SPACE_LD? ~EVICT_L1? ~HINT? ~PREFETCH? VEC:v2|v4? T:SIZED ; L:T a h ; ptx=7.4
-ld ~weak? SPACE:global? ~EVICT_L1? ~EVICT_L2? ~HINT? ~PREFETCH? VEC:v8 T:b32|u32|s32|f32 ; L:T a h ; ptx=8.8 arch=100
-ld ~weak? SPACE:global? ~EVICT_L1? ~EVICT_L2? ~HINT? ~PREFETCH? VEC:v4 T:b64|u64|s64|f64 ; L:T a h ; ptx=8.8 arch=100
+ld ~weak? SPACE:SPACE_LD? ~COP_LD? ~HINT? ~PREFETCH? VEC:v2|v4? T:SIZED ; L~:T a h
+ld ~weak? SPACE:SPACE_LD? ~EVICT_L1? ~HINT? ~PREFETCH? VEC:v2|v4? T:SIZED ; L~:T a h ; ptx=7.4
+ld ~weak? SPACE:global? ~EVICT_L1? ~EVICT_L2? ~HINT? ~PREFETCH? VEC:v8 T:b32|u32|s32|f32 ; L~:T a h ; ptx=8.8 arch=100
+ld ~weak? SPACE:global? ~EVICT_L1? ~EVICT_L2? ~HINT? ~PREFETCH? VEC:v4 T:b64|u64|s64|f64 ; L~:T a h ; ptx=8.8 arch=100
 ld ~weak? SPACE:SPACE_LD? ~COP_LD? ~EVICT_L1? ~HINT? ~PREFETCH? T:b128 ; d:T a h ; ptx=8.3 arch=70
-ld SEM:volatile SPACE:global|local|shared|shared::cta|shared::cluster? ~PREFETCH? VEC:v2|v4? T:SIZED ; L:T a
+ld SEM:volatile SPACE:global|local|shared|shared::cta|shared::cluster? ~PREFETCH? VEC:v2|v4? T:SIZED ; L~:T a
 ld SEM:volatile SPACE:global|local|shared|shared::cta|shared::cluster? ~PREFETCH? T:b128 ; d:T a ; ptx=8.3 arch=70
-ld SEM:relaxed|acquire SCOPE SPACE:SPACE_SYNC? ~EVICT_L1? ~HINT? ~PREFETCH? VEC:v2|v4? T:SIZED ; L:T a h ; ptx=6.0 arch=70
-ld SEM:relaxed|acquire SCOPE SPACE:global? ~EVICT_L1? ~EVICT_L2? ~HINT? ~PREFETCH? VEC:v8 T:b32|u32|s32|f32 ; L:T a h ; ptx=8.8 arch=100
+ld SEM:relaxed|acquire SCOPE SPACE:SPACE_SYNC? ~EVICT_L1? ~HINT? ~PREFETCH? VEC:v2|v4? T:SIZED ; L~:T a h ; ptx=6.0 arch=70
+ld SEM:relaxed|acquire SCOPE SPACE:global? ~EVICT_L1? ~EVICT_L2? ~HINT? ~PREFETCH? VEC:v8 T:b32|u32|s32|f32 ; L~:T a h ; ptx=8.8 arch=100
 ld SEM:relaxed|acquire SCOPE SPACE:SPACE_SYNC? ~EVICT_L1? ~HINT? ~PREFETCH? T:b128 ; d:T a h ; ptx=8.3 arch=70
-ld ~mmio SEM:relaxed SCOPE:sys SPACE:global? T:SIZED ; L:T a ; ptx=8.2 arch=70
-ld SPACE:global ~nc ~COP_NC? ~HINT? ~PREFETCH? VEC:v2|v4? T:SIZED ; L:T a h
-ld SPACE:global ~nc ~EVICT_L1? ~HINT? ~PREFETCH? VEC:v2|v4? T:SIZED ; L:T a h ; ptx=7.4 arch=70
-ld SPACE:global ~nc ~EVICT_L1? ~EVICT_L2? ~HINT? ~PREFETCH? VEC:v8 T:b32|u32|s32|f32 ; L:T a h ; ptx=8.8 arch=100
+ld ~mmio SEM:relaxed SCOPE:sys SPACE:global? T:SIZED ; L~:T a ; ptx=8.2 arch=70
+ld SPACE:global ~nc ~COP_NC? ~HINT? ~PREFETCH? VEC:v2|v4? T:SIZED ; L~:T a h
+ld SPACE:global ~nc ~EVICT_L1? ~HINT? ~PREFETCH? VEC:v2|v4? T:SIZED ; L~:T a h ; ptx=7.4 arch=70
+ld SPACE:global ~nc ~EVICT_L1? ~EVICT_L2? ~HINT? ~PREFETCH? VEC:v8 T:b32|u32|s32|f32 ; L~:T a h ; ptx=8.8 arch=100
 ld SPACE:global ~nc ~COP_NC? ~EVICT_L1? ~HINT? ~PREFETCH? T:b128 ; d:T a h ; ptx=8.3 arch=70
-ldu SPACE:global? VEC:v2|v4? T:SIZED ; L:T a
+ldu SPACE:global? VEC:v2|v4? T:SIZED ; L~:T a
 ldu SPACE:global? T:b128 ; d:T a ; ptx=8.3 arch=70
 
 @effect memory write
-st ~weak? SPACE:SPACE_ST? ~COP_ST? ~HINT? VEC:v2|v4? T:SIZED ; a S:T h
-st ~weak? SPACE:SPACE_ST? ~EVICT_L1? ~HINT? VEC:v2|v4? T:SIZED ; a S:T h ; ptx=7.4
-st ~weak? SPACE:global? ~EVICT_L1? ~EVICT_L2? ~HINT? VEC:v8 T:b32|u32|s32|f32 ; a S:T h ; ptx=8.8 arch=100
-st ~weak? SPACE:global? ~EVICT_L1? ~EVICT_L2? ~HINT? VEC:v4 T:b64|u64|s64|f64 ; a S:T h ; ptx=8.8 arch=100
+st ~weak? SPACE:SPACE_ST? ~COP_ST? ~HINT? VEC:v2|v4? T:SIZED ; a S~:T h
+st ~weak? SPACE:SPACE_ST? ~EVICT_L1? ~HINT? VEC:v2|v4? T:SIZED ; a S~:T h ; ptx=7.4
+st ~weak? SPACE:global? ~EVICT_L1? ~EVICT_L2? ~HINT? VEC:v8 T:b32|u32|s32|f32 ; a S~:T h ; ptx=8.8 arch=100
+st ~weak? SPACE:global? ~EVICT_L1? ~EVICT_L2? ~HINT? VEC:v4 T:b64|u64|s64|f64 ; a S~:T h ; ptx=8.8 arch=100
 st ~weak? SPACE:SPACE_ST? ~COP_ST? ~EVICT_L1? ~HINT? T:b128 ; a s:T h ; ptx=8.3 arch=70
-st SEM:volatile SPACE:global|local|shared|shared::cta|shared::cluster? VEC:v2|v4? T:SIZED ; a S:T
+st SEM:volatile SPACE:global|local|shared|shared::cta|shared::cluster? VEC:v2|v4? T:SIZED ; a S~:T
 st SEM:volatile SPACE:global|local|shared|shared::cta|shared::cluster? T:b128 ; a s:T ; ptx=8.3 arch=70
-st SEM:relaxed|release SCOPE SPACE:SPACE_SYNC? ~EVICT_L1? ~HINT? VEC:v2|v4? T:SIZED ; a S:T h ; ptx=6.0 arch=70
-st SEM:relaxed|release SCOPE SPACE:global? ~EVICT_L1? ~EVICT_L2? ~HINT? VEC:v8 T:b32|u32|s32|f32 ; a S:T h ; ptx=8.8 arch=100
+st SEM:relaxed|release SCOPE SPACE:SPACE_SYNC? ~EVICT_L1? ~HINT? VEC:v2|v4? T:SIZED ; a S~:T h ; ptx=6.0 arch=70
+st SEM:relaxed|release SCOPE SPACE:global? ~EVICT_L1? ~EVICT_L2? ~HINT? VEC:v8 T:b32|u32|s32|f32 ; a S~:T h ; ptx=8.8 arch=100
 st SEM:relaxed|release SCOPE SPACE:SPACE_SYNC? ~EVICT_L1? ~HINT? T:b128 ; a s:T h ; ptx=8.3 arch=70
-st ~mmio SEM:relaxed SCOPE:sys SPACE:global? T:SIZED ; a S:T ; ptx=8.2 arch=70
+st ~mmio SEM:relaxed SCOPE:sys SPACE:global? T:SIZED ; a S~:T ; ptx=8.2 arch=70
 st.bulk ~weak? SPACE:shared::cta? ; a s:a i ; ptx=8.6 arch=100
 
 @chapter Parallel Synchronization and Communication Instructions
 @effect memory atomic
-atom SEM:relaxed|acquire|release|acq_rel? SCOPE? SPACE:SPACE_SYNC? OP:and|or|xor ~HINT? T:BITS2 ; d:T a s:T h
-atom SEM:relaxed|acquire|release|acq_rel? SCOPE? SPACE:SPACE_SYNC? OP:exch ~HINT? T:BITS2 ; d:T a s:T h
-atom SEM:relaxed|acquire|release|acq_rel? SCOPE? SPACE:SPACE_SYNC? OP:add ~HINT? T:u32|s32|u64|f32|f64 ; d:T a s:T h
-atom SEM:relaxed|acquire|release|acq_rel? SCOPE? SPACE:SPACE_SYNC? OP:inc|dec ~HINT? T:u32 ; d:T a s:T h
-atom SEM:relaxed|acquire|release|acq_rel? SCOPE? SPACE:SPACE_SYNC? OP:min|max ~HINT? T:u32|s32|u64|s64 ; d:T a s:T h
-atom SEM:relaxed|acquire|release|acq_rel? SCOPE? SPACE:SPACE_SYNC? OP:cas T:BITS2 ; d:T a s:T s:T
-atom SEM:relaxed|acquire|release|acq_rel? SCOPE? SPACE:SPACE_SYNC? OP:cas T:b16 ; d:T a s:T s:T ; ptx=6.3 arch=70
-atom SEM:relaxed|acquire|release|acq_rel? SCOPE? SPACE:SPACE_SYNC? OP:cas T:b128 ; d:T a s:T s:T ; ptx=8.3 arch=90
-atom SEM:relaxed|acquire|release|acq_rel? SCOPE? SPACE:SPACE_SYNC? OP:exch ~HINT? T:b128 ; d:T a s:T h ; ptx=8.3 arch=90
-atom SEM:relaxed|acquire|release|acq_rel? SCOPE? SPACE:SPACE_SYNC? OP:add ~noftz ~HINT? T:f16|f16x2 ; d:T a s:T h ; ptx=6.2 arch=70
-atom SEM:relaxed|acquire|release|acq_rel? SCOPE? SPACE:SPACE_SYNC? OP:add ~noftz ~HINT? T:bf16|bf16x2 ; d:T a s:T h ; ptx=7.8 arch=90
-atom SEM:relaxed|acquire|release|acq_rel? SCOPE? SPACE:global? OP:add ~HINT? VEC:v2|v4 T:f32 ; L:T a S:T h ; ptx=8.1 arch=90
-atom SEM:relaxed|acquire|release|acq_rel? SCOPE? SPACE:global? OP:add|min|max ~noftz ~HINT? VEC:v2|v4|v8 T:HALF ; L:T a S:T h ; ptx=8.1 arch=90
-atom SEM:relaxed|acquire|release|acq_rel? SCOPE? SPACE:global? OP:add|min|max ~noftz ~HINT? VEC:v2|v4 T:f16x2|bf16x2 ; L:T a S:T h ; ptx=8.1 arch=90
+atom SEM:relaxed|acquire|release|acq_rel? SCOPE? SPACE:SPACE_SYNC? OP:and|or|xor ~HINT? T:BITS2 ; u:T a s:T h
+atom SEM:relaxed|acquire|release|acq_rel? SCOPE? SPACE:SPACE_SYNC? OP:exch ~HINT? T:BITS2 ; u:T a s:T h
+atom SEM:relaxed|acquire|release|acq_rel? SCOPE? SPACE:SPACE_SYNC? OP:add ~HINT? T:u32|s32|u64|f32|f64 ; u:T a s:T h
+atom SEM:relaxed|acquire|release|acq_rel? SCOPE? SPACE:SPACE_SYNC? OP:inc|dec ~HINT? T:u32 ; u:T a s:T h
+atom SEM:relaxed|acquire|release|acq_rel? SCOPE? SPACE:SPACE_SYNC? OP:min|max ~HINT? T:u32|s32|u64|s64 ; u:T a s:T h
+atom SEM:relaxed|acquire|release|acq_rel? SCOPE? SPACE:SPACE_SYNC? OP:cas T:BITS2 ; u:T a s:T s:T
+atom SEM:relaxed|acquire|release|acq_rel? SCOPE? SPACE:SPACE_SYNC? OP:cas T:b16 ; u:T a s:T s:T ; ptx=6.3 arch=70
+atom SEM:relaxed|acquire|release|acq_rel? SCOPE? SPACE:SPACE_SYNC? OP:cas T:b128 ; u:T a s:T s:T ; ptx=8.3 arch=90
+atom SEM:relaxed|acquire|release|acq_rel? SCOPE? SPACE:SPACE_SYNC? OP:exch ~HINT? T:b128 ; u:T a s:T h ; ptx=8.3 arch=90
+atom SEM:relaxed|acquire|release|acq_rel? SCOPE? SPACE:SPACE_SYNC? OP:add ~noftz ~HINT? T:f16|f16x2 ; u:T a s:T h ; ptx=6.2 arch=70
+atom SEM:relaxed|acquire|release|acq_rel? SCOPE? SPACE:SPACE_SYNC? OP:add ~noftz ~HINT? T:bf16|bf16x2 ; u:T a s:T h ; ptx=7.8 arch=90
+atom SEM:relaxed|acquire|release|acq_rel? SCOPE? SPACE:global? OP:add ~HINT? VEC:v2|v4 T:f32 ; U:T a S:T h ; ptx=8.1 arch=90
+atom SEM:relaxed|acquire|release|acq_rel? SCOPE? SPACE:global? OP:add|min|max ~noftz ~HINT? VEC:v2|v4|v8 T:HALF ; U:T a S:T h ; ptx=8.1 arch=90
+atom SEM:relaxed|acquire|release|acq_rel? SCOPE? SPACE:global? OP:add|min|max ~noftz ~HINT? VEC:v2|v4 T:f16x2|bf16x2 ; U:T a S:T h ; ptx=8.1 arch=90
 red SEM:relaxed|release? SCOPE? SPACE:SPACE_SYNC? OP:and|or|xor ~HINT? T:BITS2 ; a s:T h
 red SEM:relaxed|release? SCOPE? SPACE:SPACE_SYNC? OP:add ~HINT? T:u32|s32|u64|f32|f64 ; a s:T h
 red SEM:relaxed|release? SCOPE? SPACE:SPACE_SYNC? OP:inc|dec ~HINT? T:u32 ; a s:T h

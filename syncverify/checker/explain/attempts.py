@@ -1,0 +1,389 @@
+"""Edits that may mend a refuted kernel, at each place of its source, the likeliest first.
+
+What is likely depends on what agents did at a place (``survey``) and on the rule that broke. Each attempt is
+an edit of events, with the class of the mistake that it would mend and a sentence for the author.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from syncverify.base.diagnostics import Mistake
+from syncverify.base.source import Span
+from syncverify.checker.explain.edits import (
+    ACCESSES,
+    GROUP_WAITS,
+    ISSUES,
+    WAITS,
+    WARPS_OF_GROUP,
+    Announce,
+    AnnounceWithCopy,
+    ArriveBehind,
+    ArriveLater,
+    BarrierBehindInit,
+    BarrierCount,
+    ClusterBarrierAtEnd,
+    ClusterBarrierBehindInit,
+    CommitStores,
+    CountedParity,
+    DrainAtEnd,
+    DropAt,
+    ExpectBytes,
+    FewerPending,
+    InitCounts,
+    InitToo,
+    Insert,
+    InsertOperation,
+    OtherArray,
+    OtherId,
+    OtherParity,
+    OwnBarriers,
+    Release,
+    SlotOfUse,
+    WaitBefore,
+    WaitForFree,
+    WaitReads,
+)
+from syncverify.checker.explain.redundancy import Change
+from syncverify.checker.explain.survey import Survey
+from syncverify.model.events import Ev, SystemInfo
+
+#: Rules of accesses that a fence or a barrier may order.
+_UNORDERED = frozenset({"SV101", "SV102", "SV103", "SV104", "SV105", "SV110", "SV111", "SV112"})
+#: Rules that a missing commit of a wgmma, or a missing wait for it, breaks.
+_OF_WGMMA = frozenset({"SV401", "SV111", "SV110"})
+#: Rules of barriers of threads.
+_OF_THREADS = frozenset({"SV301", "SV302", "SV303"})
+#: Rules that an operation on another slot, or on another barrier, may break.
+_OF_SLOTS = frozenset({"SV110", "SV111", "SV112", "SV201", "SV202", "SV203", "SV206", "SV210", "SV212"})
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """An edit of the events at ``place``, the mistake that it would mend, and what to tell the author."""
+
+    mistake: Mistake
+    change: Change
+    place: Span
+    text: str
+
+
+def _copy_barriers(info: SystemInfo, survey: Survey, accessed: Iterable[int]) -> tuple[tuple[int, int], ...]:
+    """For each footprint accessed, the barrier of the copies into its bytes, where there is one only."""
+    out: list[tuple[int, int]] = []
+    copied = set(survey.copied)
+    for fp in accessed:
+        mine = info.footprints[fp]
+        found = {b for other, b in copied if other >= 0 and _overlap(mine, info.footprints[other])}
+        if len(found) == 1:
+            out.append((fp, found.pop()))
+    return tuple(out)
+
+
+def _overlap(a: Any, b: Any) -> bool:
+    return a.memory == b.memory and any(
+        lo < other_hi and other_lo < hi for lo, hi in a.intervals for other_lo, other_hi in b.intervals
+    )
+
+
+def attempts(info: SystemInfo, survey: Survey, named: set[Span], rule: str) -> Iterator[Attempt]:
+    """Edits worth trying: at the places that the finding names first, those that remove something last."""
+    near = [p for p in survey.places if p in named]
+    barriers = {b for p in near for b in survey.barriers.get(p, ())}
+    same = [p for p in survey.places if p not in near and survey.barriers.get(p, set()) & barriers]
+    rest = [p for p in survey.places if p not in near and p not in same]
+    orders = [_edits(info, survey, p, rule) for p in (*near, *same, *rest)]
+    tries = [t for edits in orders for t in edits]
+    yield from (t for t in tries if t.mistake is not Mistake.SURPLUS)
+    if rule == "SV211":
+        yield from _at_end(survey, near)
+        return
+    yield from (t for t in tries if t.mistake is Mistake.SURPLUS)
+
+
+def _at_end(survey: Survey, near: list[Span]) -> Iterator[Attempt]:
+    """What is still in flight at the end is committed, waited for, or met by all blocks of the cluster."""
+    stores = [p for p in near if Ev.BULK_STORE in survey.places[p]]
+    bare = set().union(*survey.open_stores.values())
+    for place in stores:
+        if place in bare:
+            text = "commit this bulk store behind it: cp.async.bulk.commit_group"
+            yield Attempt(Mistake.MISSING_COMMIT, CommitStores(place), place, text)
+        text = "wait for the reads of all bulk stores before the end: cp.async.bulk.wait_group.read 0"
+        yield Attempt(Mistake.MISSING_WAIT, DrainAtEnd(), place, text)
+    if not stores and len({cta for warps in survey.warps.values() for cta, _ in warps}) > 1:
+        text = "a barrier of the cluster before the end: barrier.cluster.arrive, barrier.cluster.wait"
+        yield from (Attempt(Mistake.MISSING_BARRIER, ClusterBarrierAtEnd(), p, text) for p in near[:1])
+
+
+def _edits(info: SystemInfo, survey: Survey, place: Span, rule: str) -> list[Attempt]:
+    """Edits at one place, the likeliest first."""
+    codes = set(survey.places[place])
+    out: list[Attempt] = []
+    if codes & {*WAITS}:
+        out += _waits(survey, place)
+    if Ev.INIT in codes:
+        out += _counts(info, survey, place)
+        out += _inits(info, survey, place)
+        out += _behind_inits(survey, place) if rule == "SV204" else []
+    if codes & {Ev.ARRIVE, Ev.EXPECT_TX}:
+        out += _bytes(survey, place)
+    if Ev.ARRIVE in codes:
+        out += _arrivals(info, survey, place, rule)
+    if codes & {*WAITS, Ev.ARRIVE} and rule in _OF_SLOTS:
+        out += _slots(info, survey, place)
+    if codes & {*GROUP_WAITS} and survey.pending[place] > 0:
+        out += _lax(survey, place)
+    if codes & {*ACCESSES, Ev.WGMMA}:
+        out += _accesses(info, survey, place)
+    out += _of_copies(place, codes)
+    out += _of_groups(place, codes, rule)
+    if codes & {*ACCESSES, *ISSUES} and rule in _UNORDERED:
+        out += _orders(survey, place)
+    if Ev.BARRIER_ARRIVE in codes:
+        text = "arrive only after the accesses that follow here"
+        out.append(Attempt(Mistake.EARLY_RELEASE, ArriveLater(place, fence=False), place, text))
+    if Ev.BARRIER_SYNC in codes and len(survey.ids[place]) == 1:
+        out += _named(survey, place, min(survey.ids[place]))
+    if codes & {Ev.BARRIER_SYNC, Ev.BARRIER_ARRIVE} and rule in _OF_THREADS:
+        out += _ids(survey, place)
+    return out
+
+
+def _waits(survey: Survey, place: Span) -> list[Attempt]:
+    """Waits for another parity, or none."""
+    later = any(first != place for (_, b), first in survey.first.items() if b in survey.barriers[place])
+    other = Mistake.LATER_PARITY if later else Mistake.FIRST_PARITY
+    out = [Attempt(other, OtherParity(place), place, "wait for the other parity here")]
+    for first, what in ((0, "n % 2"), (1, "(n + 1) % 2")):
+        text = f"wait for parity {what} at use n of the barrier, counted from 0 by each waiter"
+        out.append(Attempt(Mistake.LATER_PARITY, CountedParity(place, first), place, text))
+    return [*out, Attempt(Mistake.SURPLUS, DropAt(place, Ev.WAIT), place, "this wait is one too many")]
+
+
+def _behind_inits(survey: Survey, place: Span) -> list[Attempt]:
+    """A barrier of all that the initialized barriers are for."""
+    text = "a barrier of the whole block behind the initialization"
+    out = [Attempt(Mistake.MISSING_BARRIER, BarrierBehindInit(), place, text)]
+    if len(survey.blocks) > 1:
+        text = "a barrier of the cluster behind the initialization"
+        out.append(Attempt(Mistake.MISSING_BARRIER, ClusterBarrierBehindInit(), place, text))
+    return out
+
+
+def _arrivals(info: SystemInfo, survey: Survey, place: Span, rule: str) -> list[Attempt]:
+    """Arrivals elsewhere, or none."""
+    out: list[Attempt] = []
+    for fence, what in ((False, ""), (True, ", and behind a fence.proxy.async.shared::cta")):
+        text = f"release only after the accesses that follow here{what}"
+        out.append(Attempt(Mistake.EARLY_RELEASE, ArriveLater(place, fence), place, text))
+    for n, which in ((1, "next"), (2, "second")) if rule in _UNORDERED else ():
+        text = f"release only behind the {which} barrier of threads from here"
+        out.append(Attempt(Mistake.EARLY_RELEASE, ArriveBehind(place, n), place, text))
+    out += _slot_waits(info, survey, place)
+    out += _announcements(survey, place)
+    out.append(Attempt(Mistake.SURPLUS, DropAt(place, Ev.ARRIVE), place, "this arrival is one too many"))
+    return out
+
+
+def _lax(survey: Survey, place: Span) -> list[Attempt]:
+    """Waits for more groups."""
+    out: list[Attempt] = []
+    for pending in dict.fromkeys((survey.pending[place] - 1, 0)):
+        groups = "1 group" if pending == 1 else f"{pending} groups"
+        text = f"leave {groups} pending here, not {survey.pending[place]}"
+        out.append(Attempt(Mistake.LAX_WAIT, FewerPending(place, pending), place, text))
+    return out
+
+
+def _accesses(info: SystemInfo, survey: Survey, place: Span) -> list[Attempt]:
+    """A wait before an access, or a release behind it."""
+    barriers = _copy_barriers(info, survey, sorted(survey.accessed.get(place, ())))
+    if not barriers:
+        return _releases(info, survey, place)
+    name = info.barriers[barriers[0][1]].name
+    text = f"wait for the phase of the copy before this access (mbarrier {name})"
+    wait = Attempt(Mistake.MISSING_WAIT, WaitBefore(place, barriers), place, text)
+    return [wait, *_releases(info, survey, place)]
+
+
+def _of_copies(place: Span, codes: set[int]) -> list[Attempt]:
+    """What a bulk copy may lack: its bytes announced, or a wait for its reads."""
+    out: list[Attempt] = []
+    if Ev.BULK_LOAD in codes:
+        text = "announce the bytes of this copy before it: mbarrier.arrive.expect_tx"
+        out.append(Attempt(Mistake.BYTES, Announce(place), place, text))
+    if Ev.BULK_STORE in codes:
+        text = "before the next barrier its issuer waits for its reads: cp.async.bulk.wait_group.read 0"
+        out.append(Attempt(Mistake.MISSING_WAIT, WaitReads(place), place, text))
+    return out
+
+
+def _slots(info: SystemInfo, survey: Survey, place: Span) -> list[Attempt]:
+    """A wait or an arrival on another barrier of its array, or on another array."""
+    arrays = survey.arrays(info)
+    mine = {b for b in survey.barriers[place] if info.barriers[b].cta == info.barriers[b].cta}
+    own = [name for name, copies in arrays.items() if mine & {b for array in copies for b in array}]
+    if len(own) != 1:
+        return []
+    name = own[0]
+    out: list[Attempt] = []
+    if len(arrays[name][0]) > 1:
+        text = f"use n of the ring, counted from 0, is on {name}[n % {len(arrays[name][0])}]"
+        out.append(Attempt(Mistake.OTHER_BARRIER, SlotOfUse(place, arrays[name]), place, text))
+    for other, copies in arrays.items():
+        if other != name and [*map(len, copies)] == [*map(len, arrays[name])]:
+            pairs = zip((b for a in arrays[name] for b in a), (b for a in copies for b in a), strict=True)
+            text = f"{other} is meant here, not {name}"
+            out.append(Attempt(Mistake.OTHER_BARRIER, OtherArray(place, tuple(pairs)), place, text))
+    return out
+
+
+def _ids(survey: Survey, place: Span) -> list[Attempt]:
+    """Another barrier of threads that the kernel has."""
+    own = survey.ids[place]
+    every = sorted({number for ids in survey.ids.values() for number in ids} - own)
+    return [
+        Attempt(Mistake.OTHER_BARRIER, OtherId(place, n), place, f"barrier {n} is meant here")
+        for n in every
+        if len(own) == 1
+    ]
+
+
+def _announcements(survey: Survey, place: Span) -> list[Attempt]:
+    """Announcements that are made once, where each phase of copies needs one."""
+    mine = {b for b in survey.barriers.get(place, ()) if b in survey.bytes}
+    if place not in survey.announcing or not mine:
+        return []
+    first = {next(iter(survey.bytes[b])) for b in mine}
+    if len(first) != 1:
+        return []
+    amounts = tuple((b, sum(by.values())) for b, by in survey.bytes.items())
+    text = f"announce {amounts[0][1]} bytes with the copies of each phase, not once"
+    change = AnnounceWithCopy(place, first.pop(), amounts)
+    return [Attempt(Mistake.BYTES, change, change.copy, text)]
+
+
+def _of_groups(place: Span, codes: set[int], rule: str) -> list[Attempt]:
+    """Commits and waits for the groups of a thread's own operations, and the fence of a wgmma."""
+    tries: list[tuple[Mistake, Ev, tuple[int, ...], str, bool]] = []
+    if Ev.CP_ASYNC in codes and rule == "SV110":
+        tries.append((Mistake.MISSING_COMMIT, Ev.CP_COMMIT, (), "cp.async.commit_group", False))
+    if codes & {Ev.READ, Ev.WGMMA, Ev.WRITE, Ev.BULK_STORE} and rule in ("SV110", "SV112"):
+        tries.append((Mistake.MISSING_WAIT, Ev.CP_WAIT, (0,), "cp.async.wait_group 0", True))
+    if Ev.WGMMA in codes and rule == "SV402":
+        tries.append((Mistake.MISSING_FENCE, Ev.WGMMA_FENCE, (), "wgmma.fence.sync.aligned", True))
+    if Ev.WGMMA in codes and rule in _OF_WGMMA:
+        tries.append((Mistake.MISSING_COMMIT, Ev.WGMMA_COMMIT, (), "wgmma.commit_group.sync.aligned", False))
+    if codes & {Ev.FRAG_READ, Ev.ARRIVE, Ev.BARRIER_SYNC} and rule in _OF_WGMMA:
+        tries.append((Mistake.MISSING_WAIT, Ev.WGMMA_WAIT, (0,), "wgmma.wait_group.sync.aligned 0", True))
+    return [
+        Attempt(mistake, InsertOperation(place, code, operands, text, ahead), place, _said(text, ahead=ahead))
+        for mistake, code, operands, text, ahead in tries
+    ]
+
+
+def _said(instruction: str, *, ahead: bool) -> str:
+    return f"{instruction} {'before' if ahead else 'behind'} this"
+
+
+def _named(survey: Survey, place: Span, number: int) -> list[Attempt]:
+    """A named barrier for each warpgroup that fills it alone, or one that counts all who come."""
+    out: list[Attempt] = []
+    warps = survey.meeting[number]
+    groups = {(cta, warp // WARPS_OF_GROUP) for cta, warp in warps}
+    if number and len(groups) > 1 and survey.sizes[number] == {32 * len(warps) // len(groups)}:
+        text = (
+            f"a barrier id for each of the {len(groups)} warpgroups here: each fills barrier {number} alone"
+        )
+        out.append(Attempt(Mistake.COUNT, OwnBarriers(number), place, text))
+    threads = 32 * len({warp for cta, warp in survey.coming[number] if cta == min(warps)[0]})
+    text = f"let barrier {number} count {threads} threads: so many come"
+    return [*out, Attempt(Mistake.COUNT, BarrierCount(number, threads), place, text)]
+
+
+def _counts(info: SystemInfo, survey: Survey, place: Span) -> list[Attempt]:
+    """As many arrivals as come, for those barriers of a place whose count is another."""
+    arrivers = {b: sum(survey.arriving.get(b, {}).values()) for b in sorted(survey.barriers[place])}
+    seen = {n for n in arrivers.values() if n}
+    if not seen or (len(seen) > 1 and not all(arrivers.values())):
+        return []
+    arrivers = {b: n or max(seen) for b, n in arrivers.items()}  # who has not come yet will be as many
+    wrong = {b: n for b, n in arrivers.items() if n != survey.counts.get(b)}
+    if not wrong:
+        return []
+    first = min(wrong)
+    which = "" if len(wrong) == len(arrivers) else f" {info.barriers[first].name}"
+    text = f"initialize{which} with {wrong[first]}: so many arrivals come in a phase"
+    change = InitCounts(place, tuple(wrong.items()))
+    return [Attempt(Mistake.COUNT, change, place, text)]
+
+
+def _bytes(survey: Survey, place: Span) -> list[Attempt]:
+    moved = {b: sum(survey.bytes.get(b, {}).values()) for b in sorted(survey.barriers.get(place, ()))}
+    if not moved or not all(moved.values()):
+        return []
+    amount = next(iter(moved.values()))
+    text = f"announce {amount} bytes: so many do the copies of a phase move"
+    return [Attempt(Mistake.BYTES, ExpectBytes(place, tuple(moved.items())), place, text)]
+
+
+def _inits(info: SystemInfo, survey: Survey, place: Span) -> list[Attempt]:
+    """Barriers that are used and never initialized, with the arrivals that come as their count."""
+    used = (survey.waited | set(survey.arriving)) - set(survey.counts)
+    if not used:
+        return []
+    known = max(survey.counts.values())
+    counts = {b: sum(survey.arriving.get(b, {}).values()) or known for b in sorted(used)}
+    first = min(counts)
+    text = (
+        f"initialize {info.barriers[first].name}, too, with {counts[first]}: so many arrivals come in a phase"
+    )
+    return [Attempt(Mistake.MISSING_INIT, InitToo(place, tuple(counts.items())), place, text)]
+
+
+def _slot_waits(info: SystemInfo, survey: Survey, place: Span) -> list[Attempt]:
+    """A wait for the slot before it is announced that a copy fills it."""
+    pairs = survey.free_barriers
+    free = {pairs[b] for b in survey.barriers.get(place, ()) if b in pairs}
+    if not free:
+        return []
+    text = f"wait before this until the slot is free ({info.barriers[min(free)].name}), parity 1 first"
+    return [Attempt(Mistake.MISSING_WAIT, WaitForFree(place, tuple(pairs.items())), place, text)]
+
+
+def _releases(info: SystemInfo, survey: Survey, place: Span) -> list[Attempt]:
+    """An arrival behind the accesses of a slot, on the barrier that its next copy waits for."""
+    pairs = survey.free_barriers
+    copies = _copy_barriers(info, survey, sorted(survey.accessed.get(place, ())))
+    freed = tuple((fp, pairs[b]) for fp, b in copies if b in pairs and pairs[b] not in survey.arriving)
+    if not freed:
+        return []
+    name = info.barriers[freed[0][1]].name
+    text = f"arrive behind this access on the barrier that the next copy waits for ({name})"
+    return [
+        Attempt(Mistake.MISSING_ARRIVE, Release(place, freed, fence), place, text) for fence in (False, True)
+    ]
+
+
+def _orders(survey: Survey, place: Span) -> list[Attempt]:
+    """A proxy fence, a barrier of the warps that come here, or both."""
+    fence = "fence.proxy.async.shared::cta behind this access, by every thread, before the hand-over"
+    out = [Attempt(Mistake.MISSING_FENCE, Insert(place, fence=True), place, fence)]
+    groups = {frozenset(warps) for p, warps in survey.warps.items() if warps >= survey.warps[place]}
+    for warps in sorted(groups, key=lambda g: (len(g), sorted(g))):
+        if len(warps) < 2:
+            continue
+        who = f"the {len(warps)} warps that share it"
+        for ahead, where in ((False, "behind"), (True, "before")):
+            text = f"a barrier of {who} {where} this access"
+            out.append(
+                Attempt(
+                    Mistake.MISSING_BARRIER, Insert(place, warps=warps, ahead=ahead, fence=False), place, text
+                )
+            )
+        text = f"a proxy fence and then a barrier of {who} behind this access"
+        out.append(Attempt(Mistake.MISSING_BARRIER, Insert(place, fence=True, warps=warps), place, text))
+    return out

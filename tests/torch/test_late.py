@@ -1,0 +1,130 @@
+"""Proofs that come too late for a graph: a later process compiles it again, once, and tries them."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="the extra torch is not installed")
+
+import torch.nn.functional as F  # noqa: E402
+
+import syncverify.torch as sv  # noqa: E402
+from syncverify.base.diagnostics import Policy  # noqa: E402
+from syncverify.codegen import driver  # noqa: E402
+from syncverify.fusion import Tensor, trace  # noqa: E402
+from syncverify.gate.ahead import Ahead  # noqa: E402
+from syncverify.torch import choice, kept, late, trials  # noqa: E402
+from syncverify.torch.runners import GateRunner, ReferenceRunner  # noqa: E402
+from tests.torch.compiled import draw  # noqa: E402
+
+
+def one(width: int) -> Ahead:
+    fusion = trace(lambda x: x * 2.0, {"x": Tensor("f32", ("c",))})
+    return Ahead(fusion, {"c": width}, Policy.PRACTICAL, 132, 15.0)
+
+
+class Answers:
+    """What workers have answered by now, by row length, and what they were asked since."""
+
+    def __init__(self) -> None:
+        self.found: dict[int, bool] = {}
+        self.asked: list[int] = []
+
+    def __call__(self, kernel: Ahead) -> bool | None:
+        return self.found.get(kernel.sizes["c"])
+
+    def start(self, kernels: Any) -> None:
+        self.asked += [k.sizes["c"] for k in kernels]
+
+
+@pytest.fixture
+def answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Answers:
+    monkeypatch.setenv("SYNCVERIFY_CACHE", str(tmp_path))
+    own = Answers()
+    monkeypatch.setattr(late, "answered", own)
+    monkeypatch.setattr(late, "provers", lambda: own)
+    return own
+
+
+def test_a_graph_is_compiled_again_when_all_have_an_answer(answers: Answers) -> None:
+    late.add("g", [one(32), one(64)])
+    late.add("g", [one(64)])
+    answers.found[64] = False
+    assert late.generation("g") == 0 and answers.asked == [32]
+    answers.found[32] = True
+    assert [late.generation(name) for name in ("g", "g", "other")] == [1, 1, 0]
+    late.add("g", [one(96)])  # what is late in the second compilation
+    answers.found[96] = True
+    assert late.generation("g") == 2 and answers.asked == [32]
+
+
+def test_kernels_without_proofs_are_no_reason_to_compile(answers: Answers) -> None:
+    late.add("g", [one(32)])
+    answers.found[32] = False
+    assert late.generation("g") == 0 and late.read("g").kernels == ()
+
+
+def test_a_damaged_file_is_written_again(answers: Answers, caplog: pytest.LogCaptureFixture) -> None:
+    late.add("g", [one(32)])
+    kept.store().write(late._file("g"), b"no pickle")
+    with caplog.at_level(logging.WARNING, "syncverify.torch"):
+        late.add("g", [one(64)])
+    assert "cannot be read" in caplog.text
+    assert [k.sizes["c"] for k in late.read("g").kernels] == [64]
+
+
+class Here(GateRunner):
+    """A runner of a GPU whose kernels NumPy computes."""
+
+    def why_not(self, device: Any) -> str:
+        return ""
+
+    def fusion(self, fusion: Any) -> Any:
+        return ReferenceRunner().fusion(fusion)
+
+    def settled(self, kernels: Any, device: Any, seconds: float) -> list[bool]:
+        return [True] * len(kernels)
+
+    def ahead(self, kernels: Any, device: Any) -> None: ...
+
+    def warm(self) -> None: ...
+
+    def spare(self) -> bool:
+        return False
+
+
+def norm(x: Any, w: Any) -> Any:
+    return F.rms_norm(x, x.shape[-1:], w, 1e-6)
+
+
+def test_what_was_late_becomes_a_kernel_of_a_later_compilation(
+    answers: Answers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "inductor"))
+    monkeypatch.setattr(driver, "multiprocessors", lambda device: 132)
+    monkeypatch.setattr(choice, "_FOUND", {})
+    monkeypatch.setattr(trials, "timed", lambda runs, *_: [10.0, 5.0][: len(runs)])
+    monkeypatch.setattr(trials, "bytes_per_us", lambda device: 1e9)
+    monkeypatch.setattr(trials, "least_of", lambda group, device: 0.0)
+    x, w = draw(6, 88), draw(88)
+
+    def compiled() -> list[tuple[int, int]]:
+        """Kernels and late ones of each graph that was compiled, and not found in caches."""
+        torch._dynamo.reset()
+        backend = sv.Backend(Here(), use="faster", cached=True)
+        torch.testing.assert_close(torch.compile(norm, backend=backend)(x, w), norm(x, w))
+        return [(len(g.regions), len(g.late)) for g in backend.report.graphs]
+
+    with monkeypatch.context() as proofs:
+        proofs.setattr(trials, "_LEAST_SECONDS", 3.0)
+        proofs.setattr(Here, "settled", lambda self, kernels, device, seconds: [False] * len(kernels))
+        assert compiled() == [(0, 1)]
+    assert compiled() == [] and answers.asked == [88]  # of caches, while a worker proves it
+    answers.found[88] = True
+    monkeypatch.setattr(trials, "_LEAST_SECONDS", 60.0)
+    assert compiled() == [(1, 0)]
+    assert compiled() == []
