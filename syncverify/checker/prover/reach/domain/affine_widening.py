@@ -69,7 +69,7 @@ class AffineWidening:
         the earlier rows were moved to another place of a ring. Where stages go on by sums, ``ring``: slots of
         theirs; ``least``: steps of a tile at least; ``counts``: rows that count turns; ``totals``: that say
         how many there are."""
-        self.thresholds = FAR_THRESHOLDS if shifted else THRESHOLDS
+        self.thresholds: tuple[int, ...] = FAR_THRESHOLDS if shifted else THRESHOLDS
         if space.exact_words:
             self.thresholds = WORD_THRESHOLDS
         self.ring = ring
