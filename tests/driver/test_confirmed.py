@@ -19,7 +19,7 @@ from syncverify.driver.files import check_file, check_source, read_source
 from syncverify.driver.prover import prover
 from syncverify.driver.ptx_check import Checker, check_module, kernel_task, reports_of
 from syncverify.driver.verdicts import merge, run_system
-from syncverify.frontends.cuda.to_ptx import CudaOptions
+from syncverify.frontends.cuda.options import CudaOptions
 from syncverify.frontends.launch_facts import facts_for, read_facts
 from syncverify.frontends.ptx.exec.system import PtxSystem
 from syncverify.frontends.ptx.syntax.nodes import Module
