@@ -79,7 +79,7 @@ def kernel_files(folder: Path) -> list[Path]:
 def has_certificates(path: str) -> None:
     """Raises InputError for a file whose kernels have none: CUDA becomes other PTX with another compiler."""
     if Path(path).suffix == ".cu":
-        raise InputError("certificates: of .syncir and .ptx files only; compile it to PTX", Span(path))
+        raise InputError("certificates are for .syncir and .ptx files only: compile it to PTX", Span(path))
 
 
 def read_source(path: str | Path, cuda: CudaOptions | None = None) -> SourceFile:
