@@ -66,7 +66,10 @@ def functions() -> list[tuple[str, Any, str]]:
 
 def corrupted(x: Any, rng: random.Random, depth: int = 0) -> Any:
     """The same with one thing changed, somewhere inside."""
-    change = lambda y: corrupted(y, rng, depth + 1)  # noqa: E731
+
+    def change(y: Any) -> Any:
+        return corrupted(y, rng, depth + 1)
+
     match x:
         case bool():
             return not x
@@ -130,7 +133,7 @@ def lying(owner: Any, name: str, seed: int) -> Iterator[None]:
             for known, x in list(vars(module).items()):
                 if x is real:
                     patch.setattr(module, known, new)
-        patch.setattr(import_module(f"{PACKAGES[0]}.prove"), "accept", lambda *_, **__: Accepted(0))
+        patch.setattr(import_module(f"{PACKAGES[0]}.prove"), "accept", lambda *_, **__: Accepted(()))
         yield
 
 
@@ -181,7 +184,7 @@ def test_without_the_kernel_a_wrong_kernel_gets_in(monkeypatch: pytest.MonkeyPat
     proof = written(IR["blocks"].text)
     wrong = IR["blocks"].text.replace(*OF_BLOCKS["the addition does not release"])
     assert followed(IR["blocks"].text, proof) and not followed(wrong, proof)
-    monkeypatch.setattr(by_kernel, "accept", lambda *_: Accepted(0))
+    monkeypatch.setattr(by_kernel, "accept", lambda *_: Accepted(()))
     assert followed(wrong, proof)
 
 
