@@ -1,7 +1,8 @@
 """The commands as functions, with the defaults of the command line: check, certify, recheck, replay.
 
-What they take is a path (a ``str`` or ``Path``), the text of a kernel (a ``str`` with a line break, PTX or
-``.syncir``), or a ``Kernel`` of the IR. Launch facts are those given, else those beside the file.
+What they take is a path (a ``str`` or ``Path``; ``check`` takes that of a folder, too), the text of a kernel
+(a ``str`` with a line break, PTX or ``.syncir``), or a ``Kernel`` of the IR. Launch facts are those given,
+else those beside the file.
 
     >>> import syncverify
     >>> (report,) = syncverify.check("kernel k {\\n  param n : i32\\n  bar.sync 0\\n}\\n")
@@ -13,8 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from os import PathLike, fspath
+from os.path import isdir
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeGuard
 
 from syncverify.base.deadline import CHECK_SECONDS, check_guard
 from syncverify.base.diagnostics import KernelReport, Policy, ScopeKind, Witness
@@ -25,6 +27,8 @@ from syncverify.driver.files import (
     certificates,
     check_each,
     finished,
+    has_certificates,
+    kernel_files,
     read_source,
     read_text,
 )
@@ -61,7 +65,8 @@ def check(
     require: Literal["kernel"] | None = None,
     replay: bool = True,
 ) -> list[KernelReport]:
-    """The reports of ``syncverify check`` on the kernels of a file, of a text, or on one kernel of the IR.
+    """The reports of ``syncverify check`` on the kernels of a file, a folder or a text, or on one kernel of
+    the IR.
 
     ``facts``: launch facts; without them those of ``<input>.launch.toml`` beside a file. ``values``: numbers
     for open sizes, as ``--param``. ``kernel``: only kernels of this name; ``*`` and ``?`` match. ``scope``:
@@ -71,11 +76,13 @@ def check(
     report says whether it accepted. ``replay``: refutations of PTX and CUDA are replayed on the second
     reader; what it executes without harm is ``unknown``.
 
-    Raises InputError for input that nobody can use; a fault of the tool is a report (SV906).
+    Raises InputError for input that nobody can use, of a folder for the first file that is not; a fault of
+    the tool is a report (SV906).
     """
-    source = _source(kernels, cuda)
+    sources = [_source(x, cuda) for x in _inputs(kernels)]
+    names = {name for source in sources for name in source.names}
     if facts is not None:
-        for error in of_no_kernel(_facts(facts, source), source.names):
+        for error in of_no_kernel(_facts(facts, sources[0]), names):
             raise error
     options = Options(
         values=values or {},
@@ -88,14 +95,21 @@ def check(
         isolated=True,
         replay=replay,
     )
-    reports = list(check_each(source, _facts(facts, source), options))
-    if kernel is not None and not reports:
-        raise InputError(f"no kernel matches {kernel!r} (found: {', '.join(sorted(source.names))})")
-    if require is not None:
+    asks = require is not None
+    found = [r for source in sources for r in _checked(source, _facts(facts, source), options, asks=asks)]
+    if kernel is not None and not found:
+        raise InputError(f"no kernel matches {kernel!r} (found: {', '.join(sorted(names))})")
+    return found
+
+
+def _checked(source: SourceFile, facts: LaunchFacts, options: Options, *, asks: bool) -> list[KernelReport]:
+    """The reports of one file; ``asks``: the small kernel is asked about its proofs."""
+    reports = list(check_each(source, facts, options))
+    if asks:
         from syncverify.driver.acceptance import asked
 
-        reports = asked(source, _facts(facts, source), values or {}, reports)
-    return finished(source, reports, kernel is None)
+        reports = asked(source, facts, options.values, reports)
+    return finished(source, reports, options.kernel is None)
 
 
 def certify(
@@ -108,11 +122,11 @@ def certify(
 ) -> str:
     """The certificate, as JSON, of the kernels of an input that are proved (by ``reports``, if given).
 
-    Raises InputError where none is proved, or a proof cannot be written down.
+    Raises InputError where none is proved, or a proof cannot be written down; CUDA has no certificate.
     """
     from syncverify.driver.certificates import dumps
 
-    source = _source(kernels, None)
+    source = _certified(kernels)
     found = check(kernels, facts=facts, values=values, policy=policy) if reports is None else reports
     proofs = certificates(source, _facts(facts, source), values or {}, found)
     if not proofs:
@@ -125,8 +139,8 @@ def recheck(certificate: str | PathLike[str], kernels: Input, *, facts: Facts = 
 
     Raises RejectedError where it proves nothing, InputError where it cannot be used.
     """
-    source = _source(kernels, None)
     text, name = _text(certificate)
+    source = _certified(kernels)
     return validate(text, name, source, _facts(facts, source))
 
 
@@ -147,13 +161,31 @@ def replay(
     return replayed(source, found, _facts(facts, source), name)
 
 
+def _certified(kernels: Input) -> SourceFile:
+    if not (isinstance(kernels, Kernel) or _is_text(kernels)):
+        has_certificates(fspath(kernels))
+    return _source(kernels, None)
+
+
+def _inputs(kernels: Input) -> Sequence[Input]:
+    """The files of a folder, or the one input that is none."""
+    if isinstance(kernels, Kernel) or _is_text(kernels):
+        return [kernels]
+    return kernel_files(Path(kernels)) if isdir(kernels) else [kernels]
+
+
+def _is_text(kernels: str | PathLike[str]) -> TypeGuard[str]:
+    """Whether it is the text of kernels, and no path."""
+    return isinstance(kernels, str) and "\n" in kernels
+
+
 def _source(kernels: Input, cuda: CudaOptions | None) -> SourceFile:
     if isinstance(kernels, Kernel):
         from syncverify.ir.text.printer import print_kernel
 
         file = kernels.span.file if kernels.span.line else TEXT
         return SourceFile(file, (kernels,), text_hash(print_kernel(kernels)))
-    if isinstance(kernels, str) and "\n" in kernels:
+    if _is_text(kernels):
         return read_text(kernels, TEXT, "ptx" if _is_ptx(kernels) else "syncir")
     return read_source(fspath(kernels), cuda)
 

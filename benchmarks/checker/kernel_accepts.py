@@ -2,13 +2,16 @@
 
     python -m benchmarks.checker.kernel_accepts menu-ir [menu-ptx fusion-ir fusion-ptx corpus real exact] \
         [--every 1] [--match TEXT] [--shard 0/2] [--seconds 60] [--out FILE]
+    python -m benchmarks.checker.kernel_accepts menu-ir real --jobs 16 --until 240 --seed 7   # what fits
     python -m benchmarks.checker.kernel_accepts --table [--out FILE]     # the table of what was measured
 
 ``menu``: products that ``matmul.choose`` may take; one form of each kind unless ``--whole``. ``fusion``:
 every kernel of the cases of ``fusion_more.py``. ``corpus``: its good files, launches by their certificates.
 ``real``: kernels of the real cache that are proved for every size; ``exact``: at their exact sizes.
 
-Each is read and proved in a fork that may take so many seconds of processor time. Nothing is said of what the
+Each is read and proved in a fork that may take so many seconds of processor time. With ``--jobs`` all groups
+are asked at once in random order, each group's share growing alike; ``--until`` says after how many seconds
+nothing new begins. What was begun is a random part of each group then. Nothing is said of what the
 search says, but of ``corpus`` and ``exact``, which go through it.
 """
 
@@ -16,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import os
 import random
 import re
@@ -281,8 +285,53 @@ def forked(item: Item, seconds: int) -> list[Row]:
 
 
 def commit() -> str:
+    if at := os.environ.get("SYNCVERIFY_COMMIT"):  # a tree without its history
+        return at
     git = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True)
     return git.stdout.strip()
+
+
+def shuffled(groups: dict[str, list[Item]], seed: int) -> list[tuple[str, Item]]:
+    """All items in random order, so that each beginning holds about the same share of every group."""
+    rnd = random.Random(seed)
+    placed = []
+    for group, some in groups.items():
+        order = rnd.sample(some, len(some))
+        placed += [((k + rnd.random()) / len(order), group, x) for k, x in enumerate(order)]
+    return [(group, x) for _, group, x in sorted(placed, key=lambda p: p[0])]
+
+
+def worker(order: list[tuple[str, Item]], taken: Any, until: float, seconds: int, out: Path) -> None:
+    """Asks about the next item again and again until the time is over."""
+    while time.monotonic() < until:
+        with taken.get_lock():
+            k = taken.value
+            taken.value += 1
+        if k >= len(order):
+            return
+        group, item = order[k]
+        rows = forked(item, seconds)
+        with out.open("a") as f:
+            f.write(json.dumps([group, item.label, item.weight, rows]) + "\n")
+
+
+def at_once(groups: dict[str, list[Item]], args: Any) -> dict[str, dict[str, Any]]:
+    """What so many workers find out, by group and label."""
+    fork = multiprocessing.get_context("fork")
+    taken, until = fork.Value("i", 0), time.monotonic() + args.until
+    order = shuffled(groups, args.seed)
+    with tempfile.TemporaryDirectory() as folder:
+        files = [Path(folder) / f"{k}.jsonl" for k in range(args.jobs)]
+        workers = [fork.Process(target=worker, args=(order, taken, until, args.seconds, f)) for f in files]
+        for w in workers:
+            w.start()
+        for w in workers:
+            w.join()
+        kept: dict[str, dict[str, Any]] = {}
+        for f in (f for f in files if f.exists()):
+            for group, label, weight, rows in (json.loads(line) for line in f.read_text().splitlines()):
+                kept.setdefault(group, {})[label] = {"weight": weight, "at": commit(), "rows": rows}
+    return kept
 
 
 # -------------------------------------------------------------------- the table
@@ -330,10 +379,20 @@ def main() -> int:
     parser.add_argument("--whole", action="store_true", help="all forms of the menu")
     parser.add_argument("--seconds", type=int, default=SECONDS)
     parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--jobs", type=int, default=0, help="ask about so many at once")
+    parser.add_argument("--until", type=int, default=1 << 30, help="seconds after which nothing new begins")
     parser.add_argument("--table", action="store_true")
     args = parser.parse_args()
     if args.table:
         sys.stdout.write(table(load(args.out)))
+        return 0
+    if args.jobs:
+        kept = load(args.out)
+        asked_of = {g: [x for x in items(g, args.whole) if args.match in x.label] for g in args.groups}
+        for group, found in at_once(asked_of, args).items():
+            kept.setdefault(group, {}).update(found)
+        args.out.write_text(json.dumps(kept, indent=1) + "\n")
+        sys.stdout.write(table(kept))
         return 0
     this, shards = (int(x) for x in args.shard.split("/"))
     for group in args.groups:

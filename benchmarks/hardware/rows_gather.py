@@ -1,12 +1,16 @@
 """Many launches of fusions of rows of random widths on a Hopper GPU, for the model of their time: not proved.
 
-    python benchmarks/hardware/rows_gather.py --seed N --out FILE [--arms 20] [--seconds 190] [--twins]
+    python benchmarks/hardware/rows_gather.py --seed N --out FILE [--arms 20] [--seconds 190] [--short]
 
 The points of a seed (``rows_random.points``): the first 90, and of those behind them 50 of fewer than 1100
 elements and 20 of more than 16384. Of a point's arms four in ten are what the model ranks first, three what
 its formula alone ranks first, the others are drawn from the first 60. With ``--twins`` the arms are what the
-model ranks first, each also with the other cache hint (``row_menu.twins``). Kernels are compiled, compared
-with eager torch and timed, in an experiment that asks for no proof: what a call runs is proved at the call.
+model ranks first, each also with the other cache hint (``row_menu.twins``). With ``--short`` points have up
+to 1176 elements, more than half of them norms. Beside three plain arms the others have rows abreast or
+tiles of several rows, drawn from the better two thirds of each.
+
+Kernels are compiled, compared with eager torch and timed, in an experiment that asks for no proof: what a
+call runs is proved at the call.
 """
 
 from __future__ import annotations
@@ -44,6 +48,7 @@ FIRST, PLAINLY, DEPTH = 0.4, 0.3, 60
 #: What is kept of a schedule.
 FIELDS = (
     "warps", "lanes", "rows", "blocks_per_sm", "reread", "peel", "dependent", "ahead", "operands", "cache",
+    "source", "stages", "store", "unroll",
 )  # fmt: skip
 
 
@@ -89,6 +94,40 @@ def twins(p: Point, count: int) -> list[tuple[RowSchedule, dict[str, Any]]]:
         if len(found) >= count:
             break
     return found
+
+
+#: Of short points: their number, the share of norms, powers of two of widths, plain arms.
+SHORT_POINTS, NORMS, POWERS, PLAIN_ARMS = 90, 0.55, (7, 10.2), 3
+
+
+def short_points(seed: int) -> list[Point]:
+    """Points of short rows: 45% odd, 35% even, the others multiples of 64."""
+    g, found = random.Random(seed), list[Point]()
+    norms = [c for c in rows_random.CASES if c.endswith("norm")]
+    while len(found) < SHORT_POINTS:
+        width = int(2 ** g.uniform(*POWERS))
+        case = g.choice(norms if g.random() < NORMS else rows_random.CASES)
+        dtype, kind = g.choice(("bf16", "f16", "f16", "bf16", "f32")), g.random()
+        width = width | 1 if kind < 0.45 else width // 2 * 2 if kind < 0.8 else -(-width // 64) * 64
+        if width not in row_menu.MEASURED:
+            found.append({"case": case, "dtype": dtype, "width": width})
+    return found
+
+
+def forms(p: Point, count: int, g: random.Random) -> list[tuple[RowSchedule, dict[str, Any]]]:
+    """Arms of short rows: plain ones, and of the other forms some that the model ranks before the last."""
+    fusion = fusion_of(p["case"], p["dtype"])
+    found = row_menu.launches(fusion, p["width"])
+    cycles = Estimate(fusion).cycles([x for _, x in found])
+    by: tuple[list[int], ...] = ([], [], [])
+    for i in sorted(range(len(found)), key=lambda i: cycles[i]):
+        s = found[i][0]
+        by[2 if s.source == "bulk" else int(s.unroll > 1)].append(i)
+    some = by[0][:PLAIN_ARMS]
+    for kind, few in ((by[1], bool(by[2])), (by[2], False)):
+        n = min((count - PLAIN_ARMS) // 2 if few else count - len(some), len(kind))
+        some += g.sample(kind[: max(n, len(kind) * 2 // 3)], n)
+    return [(found[i][0], {f: getattr(found[i][1].schedule, f) for f in FIELDS}) for i in some]
 
 
 def made(p: Point, schedule: RowSchedule) -> CompiledKernel:
@@ -142,6 +181,7 @@ def main() -> None:
     parser.add_argument("--arms", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=190.0)
     parser.add_argument("--twins", action="store_true")
+    parser.add_argument("--short", action="store_true")
     parser.add_argument("--out", type=Path, required=True)
     o = parser.parse_args()
     import torch  # type: ignore[import-not-found, unused-ignore]
@@ -153,8 +193,8 @@ def main() -> None:
     begun, g = time.monotonic(), random.Random(o.seed + 1)
     pool = multiprocessing.get_context("spawn").Pool(max(1, (os.cpu_count() or 2) - 1))
     jobs = []
-    for p in points(o.seed):
-        each = twins(p, o.arms) if o.twins else arms(p, o.arms, g)
+    for p in short_points(o.seed) if o.short else points(o.seed):
+        each = twins(p, o.arms) if o.twins else (forms if o.short else arms)(p, o.arms, g)
         jobs.append((p, each, [pool.apply_async(compile_one, ((p, s),)) for s, _ in each]))
     machine, done = rows_torch.Machine("cuda", Path(os.devnull)), []
     for p, each, waiting in jobs:

@@ -56,7 +56,10 @@ def points(seed: int, count: int) -> list[Point]:
 #: How many of what the model ranks first are explored, and from how far down others are drawn.
 FIRST, DEPTH = 0.5, 40
 #: The fields of a schedule that are explored.
-FIELDS = ("warps", "lanes", "rows", "blocks_per_sm", "reread", "stream", "peel")
+FIELDS = (
+    "warps", "lanes", "rows", "blocks_per_sm", "reread", "stream", "peel", "source", "stages",
+    "store", "unroll",
+)  # fmt: skip
 
 
 def explored(p: Point, count: int, g: random.Random) -> list[str]:

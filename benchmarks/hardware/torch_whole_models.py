@@ -1,7 +1,7 @@
 """Models of Hugging Face with random weights: ``backend="syncverify"`` beside Inductor, on a Hopper GPU.
 
     python benchmarks/hardware/torch_whole_models.py --out DIR [--models llama,gpt2] [--layers 4] \
-        [--modes default,max-autotune] [--seconds 500] [--limit 100] [--exact] [--profile]
+        [--modes default,max-autotune] [--seconds 500] [--limit 100] [--exact] [--profile] [--forward]
 
 Each row is made by processes of their own, one after the other, so that nothing shares the machine with what
 is measured: one compiles with Inductor, one with this backend, with empty caches; a third, with the caches of
@@ -12,7 +12,8 @@ DIR/rows.jsonl gets a line of each process when it ends; ``seconds`` in it: wher
 that of a first training step and a first forward pass. Times are medians, in milliseconds by events of the
 GPU, two rounds. ``share``: the part of the GPU's time in kernels that were proved. ``--exact``: loss and
 gradients beside the same model in float64, else beside eager torch. On a CPU (``--runner reference``) models
-are small, and nothing is timed. Without transformers it says so and ends with status 0.
+are small, and nothing is timed. ``--forward``: forward passes alone. Without transformers it
+says so and ends with status 0.
 """
 
 from __future__ import annotations
@@ -134,10 +135,11 @@ def share_of(rows: list[tuple[float, float, str]]) -> float:
 class Case:
     """A model, its inputs, and what is done with it."""
 
-    def __init__(self, name: str, layers: int, device: str) -> None:
+    def __init__(self, name: str, layers: int, device: str, training: bool = True) -> None:
         import torch
         import transformers
 
+        self.training = training
         config, made, own, (length, words, batch) = MODELS[name]
         if device == "cpu":
             length, batch, words = 32, 1, min(words, 512)
@@ -174,15 +176,22 @@ class Case:
         with torch.no_grad():
             return float(f(**self.given).loss)
 
+    def first(self, f: Any, owner: Any = None) -> float:
+        """The loss of a step, or of a forward pass where nothing is trained."""
+        return self.step(f, owner) if self.training else self.forward(f)
+
     def gradients(self, owner: Any = None) -> Any:
+        """Of the last step; None where nothing is trained."""
         import torch
 
+        if not self.training:
+            return None
         owner = self.model if owner is None else owner
         return torch.cat([p.grad.float().flatten() for p in owner.parameters() if p.grad is not None])
 
     def reference(self, exact: bool) -> tuple[float, Any, dict[str, float]]:
         """Loss and gradients to compare with, and how far eager torch is from them."""
-        loss, gradients = self.step(self.model), self.gradients()
+        loss, gradients = self.first(self.model), self.gradients()
         if not exact:
             return loss, gradients, {}
         wide = copy.deepcopy(self.model).double()
@@ -190,15 +199,15 @@ class Case:
             wide.set_experts_implementation("eager")
         if wide.supports_gradient_checkpointing:
             wide.gradient_checkpointing_enable()
-        found = self.step(wide, wide), self.gradients(wide)
+        found = self.first(wide, wide), self.gradients(wide)
         return *found, far(loss, gradients, *found)
 
 
 def far(loss: float, gradients: Any, wanted: float, reference: Any) -> dict[str, float]:
-    return {
-        "loss_rel": abs(loss - wanted) / abs(wanted),
-        "grad_rel": float((gradients - reference).norm() / reference.norm()),
-    }
+    found = {"loss_rel": abs(loss - wanted) / abs(wanted)}
+    if gradients is not None:
+        found["grad_rel"] = float((gradients - reference).norm() / reference.norm())
+    return found
 
 
 @contextmanager
@@ -216,14 +225,18 @@ def compiled_first(case: Case, arm: str, mode: str, runner: str) -> tuple[Any, d
 
     import syncverify.torch as sv
 
-    backend: Any = arm if arm == "inductor" or runner == "gate" else sv.make_backend({"runner": runner})
+    backend: Any = arm
+    own: str | None = None if mode == "default" else mode
+    if arm != "inductor" and runner != "gate":
+        backend, own = sv.make_backend({"runner": runner}, own), None
     began = time.perf_counter()
-    f = torch.compile(case.model, backend=backend, mode=None if mode == "default" else mode)
-    loss = case.step(f)
+    f = torch.compile(case.model, backend=backend, mode=own)
+    loss = case.step(f) if case.training else 0.0
     trained = time.perf_counter()
     gradients = case.gradients()
     forwarded = time.perf_counter()
-    case.forward(f)
+    passed = case.forward(f)
+    loss = loss if case.training else passed
     row = {"compile_s": trained - began, "compile_forward_s": time.perf_counter() - forwarded}
     return f, {**row, "loss": loss, "gradients": gradients}
 
@@ -235,7 +248,7 @@ def regions_of(stage: str) -> list[dict[str, Any]]:
          "refused": r.refused, "notes": r.notes}
         for g in REPORTS
         for r in (*g.regions, *g.refused)
-    ] if stage == "syncverify" else []  # fmt: skip
+    ] if stage in ("syncverify", TUNED) else []  # fmt: skip
 
 
 #: Reports of the graphs that were compiled in this process.
@@ -294,7 +307,7 @@ def child(o: argparse.Namespace) -> None:
     out = Path(o.out)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     row: dict[str, Any] = {"model": name, "mode": mode, "stage": stage, "torch": torch.__version__}
-    case = Case(name, o.layers, device)
+    case = Case(name, o.layers, device, not o.forward)
     tag = f"{name}.{mode}.{stage}"
     with machine(out, tag):
         loss, reference, row["eager"] = case.reference(o.exact and stage not in ARMS)
@@ -318,14 +331,14 @@ def child(o: argparse.Namespace) -> None:
 
 def measure(case: Case, made: dict[str, Any], row: dict[str, Any], profiled: bool) -> None:
     """Times of both, in alternation, and what the GPU does."""
+    calls = {"forward": case.forward, **({"step": case.step} if case.training else {})}
     for _ in range(2):
         for arm, f in made.items():
-            row[arm].setdefault("step_ms", []).append(timed(lambda f=f: case.step(f)))
-            row[arm].setdefault("forward_ms", []).append(timed(lambda f=f: case.forward(f)))
-    for what in ("step", "forward"):
+            for what, call in calls.items():
+                row[arm].setdefault(f"{what}_ms", []).append(timed(lambda f=f, call=call: call(f)))
+    for what in calls:
         ms = [min(row[arm][f"{what}_ms"]) for arm in ARMS]
         row[f"{what}_ratio"] = ms[0] / ms[1]
-    calls = {"step": case.step, "forward": case.forward}
     for arm, f in made.items():
         for what, call in calls.items():
             if arm == "inductor" and not profiled:
@@ -343,14 +356,15 @@ def summary(row: dict[str, Any]) -> str:
         r = row.get(arm)
         if r:
             text = f"{arm} compile {r['compile_s']:.1f} + {r['compile_forward_s']:.1f} s"
-            text += f", grad {r['grad_rel']:.1e}"
-            if "step_ms" in r:
-                text += f", step {min(r['step_ms']):.2f} ms, forward {min(r['forward_ms']):.2f} ms"
-            if "step_share" in r:
-                text += f", proved {r['step_share']:.3f} {r['forward_share']:.3f}"
+            text += f", loss {r['loss_rel']:.1e}" + (f", grad {r['grad_rel']:.1e}" if "grad_rel" in r else "")
+            for what in ("step", "forward"):
+                if f"{what}_ms" in r:
+                    text += f", {what} {min(r[f'{what}_ms']):.2f} ms"
+                if f"{what}_share" in r:
+                    text += f", proved {r[f'{what}_share']:.3f}"
             parts.append(text)
-    if "step_ratio" in row:
-        parts.append(f"ratios {row['step_ratio']:.3f} {row['forward_ratio']:.3f}")
+    ratios = [f"{what} {row[f'{what}_ratio']:.3f}" for what in ("step", "forward") if f"{what}_ratio" in row]
+    parts += [f"ratios {' '.join(ratios)}"] if ratios else []
     if row["seconds"]:
         parts.append(", ".join(f"{what} {s:.1f}" for what, s in row["seconds"].items()))
     if row["regions"]:
@@ -373,6 +387,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=1e9)
     parser.add_argument("--limit", type=float, default=120.0)
     parser.add_argument("--exact", action="store_true")
+    parser.add_argument("--forward", action="store_true", help="forward passes alone")
     parser.add_argument("--profile", action="store_true", help="Inductor's kernels, too")
     parser.add_argument(
         "--processes",
@@ -397,7 +412,7 @@ def main() -> None:
 def _run(waiting: list[str], o: argparse.Namespace, until: float) -> None:
     """One process after the other; the next one loads its model while the last one runs."""
     same = [f"--{k}={getattr(o, k)}" for k in ("out", "runner", "layers")]
-    same += [f"--{k}" for k in ("exact", "profile") if getattr(o, k)]
+    same += [f"--{k}" for k in ("exact", "profile", "forward") if getattr(o, k)]
     running: list[tuple[str, subprocess.Popen[bytes]]] = []
     while waiting or running:
         running = [(n, p) for n, p in running if p.poll() is None and not _late(n, p, o, until)]

@@ -370,16 +370,22 @@ def _write_witnesses(found: Run, directory: Path) -> Iterator[tuple[int, str]]:
 def _write_certificate(
     found: Run, files: Sequence[str], facts: LaunchFacts | None, values: Mapping[str, int], path: Path
 ) -> None:
-    """Writes the proofs of all kernels of one file that were proved."""
+    """Writes the proofs of all kernels of one file that were proved; none are written of none."""
     from syncverify.driver.certificates import dumps as written
     from syncverify.driver.files import certificates, read_source
 
+    if found.errors:
+        say(f"{path} is not written: not all inputs could be checked (see the errors above)")
+        return
     if len(files) != 1 or Path(files[0]).suffix not in (".syncir", ".ptx"):
         found.reject(InputError("--certificate: one .syncir or .ptx file has one"))
         return
     try:
         own = facts_for(files[0]) if facts is None else facts
         proofs = certificates(read_source(files[0]), own, values, found.reports)
+        if not proofs:
+            say(f"{path} is not written: no kernel is proved")
+            return
         write(path, written(proofs).encode())
     except InputError as e:
         found.reject(e)

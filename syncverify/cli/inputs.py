@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from syncverify.base.source import InputError, Span
+from syncverify.driver.files import SUFFIXES, kernel_files
 
-#: Suffixes of the files that a directory is searched for.
-SUFFIXES = (".syncir", ".ptx", ".cu")
 #: What standard input is called, on the command line and in reports.
 STDIN, STDIN_NAME = "-", "<stdin>"
 
@@ -48,11 +47,7 @@ def _named(name: str, kind: str | None) -> Iterator[Item]:
     if name == STDIN:
         yield _standard_input(sys.stdin.buffer.read(), kind)
     elif path.is_dir():
-        inside = sorted(p for p in path.rglob("*") if p.suffix in SUFFIXES and p.is_file())
-        shown = [p for p in inside if not any(part.startswith(".") for part in p.relative_to(path).parts)]
-        if not shown:
-            raise InputError(f"no {', '.join(SUFFIXES)} file in this directory", Span(name))
-        yield from (Item(str(p)) for p in shown)
+        yield from (Item(str(p)) for p in kernel_files(path))
     elif not path.exists() and glob.has_magic(name):
         matching = sorted(p for p in glob.glob(name, recursive=True) if Path(p).is_file())
         if not matching:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from syncverify.base.diagnostics import ScopeKind
-from syncverify.base.source import InputError, Span, decode, read_bytes
+from syncverify.base.source import decode, read_bytes
 from syncverify.checker.kernel.exact.data import RejectedError
 from syncverify.cli import options
 from syncverify.cli.common import Exit
-from syncverify.driver.files import read_source
+from syncverify.driver.files import has_certificates, read_source
 from syncverify.driver.files import recheck as validate
 from syncverify.driver.rechecked import Rechecked
 from syncverify.frontends.launch_facts import facts_for
@@ -43,8 +41,7 @@ def recheck(certificate: str, kernel: str, launch: str | None) -> int:
     Events are derived from the kernel again and every step of the proof is replayed; nothing is searched.
     """
     text = decode(read_bytes(certificate), certificate)
-    if Path(kernel).suffix == ".cu":
-        raise InputError("recheck takes .syncir and .ptx files only", Span(kernel))
+    has_certificates(kernel)
     source = read_source(kernel)
     facts = facts_for(kernel, launch)
     try:

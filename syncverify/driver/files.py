@@ -63,6 +63,25 @@ class SourceFile:
         return {name for f in self.module.entries for name in (f.name, base_name(f.name))}
 
 
+#: Suffixes of the files that a folder is searched for.
+SUFFIXES = (".syncir", ".ptx", ".cu")
+
+
+def kernel_files(folder: Path) -> list[Path]:
+    """The kernel files in a folder at any depth, sorted, but hidden ones. InputError if there are none."""
+    inside = sorted(p for p in folder.rglob("*") if p.suffix in SUFFIXES and p.is_file())
+    shown = [p for p in inside if not any(part.startswith(".") for part in p.relative_to(folder).parts)]
+    if not shown:
+        raise InputError(f"no {', '.join(SUFFIXES)} file in this directory", Span(str(folder)))
+    return shown
+
+
+def has_certificates(path: str) -> None:
+    """Raises InputError for a file whose kernels have none: CUDA becomes other PTX with another compiler."""
+    if Path(path).suffix == ".cu":
+        raise InputError("certificates are for .syncir and .ptx files only: compile it to PTX", Span(path))
+
+
 def read_source(path: str | Path, cuda: CudaOptions | None = None) -> SourceFile:
     """The kernels of a file, or InputError when it is unreadable, malformed or of a kind not supported.
 

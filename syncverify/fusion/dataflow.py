@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -13,7 +13,7 @@ from syncverify.fusion.functions import COMPARISONS, FUNCTIONS, REDUCTIONS
 from syncverify.fusion.graph import Fusion, Node, Output
 from syncverify.ir.expr import Binary, Call, Expr, Float, Int, Var
 from syncverify.ir.nodes import Compute, GlobalRegion, LdGlobal, LdShared, Let, LoadIndex, Shuffle, Stmt
-from syncverify.passes.rewrite import replaced, walk
+from syncverify.passes.rewrite import flat_map, replaced, walk
 
 
 @dataclass(frozen=True)
@@ -283,12 +283,42 @@ def renamed(body: tuple[Stmt, ...], suffix: str) -> tuple[Stmt, ...]:
     return tuple(x for s in body for x in change(s))
 
 
+def abreast(bodies: Sequence[tuple[Stmt, ...]]) -> tuple[Stmt, ...]:
+    """Bodies that differ in numbers alone, statement by statement in turns: unroll and jam.
+
+    What is the same for all stands once; what is not has names of its own in each body.
+    """
+    if len(bodies) == 1:
+        return bodies[0]
+    differ: set[str] = set()
+    found: list[Stmt] = []
+    for same in zip(*bodies, strict=True):
+        made = {s.name for s in walk(same[:1]) if isinstance(s, _NAMING)}
+        own = [{n: Var(f"{n}_{k}") for n in differ | made} for k in range(len(same))]
+        other = replaced(same[0], {n: own[1][n] for n in differ})
+        if made and not made & differ and all(s == other for s in same):
+            found.append(same[0])
+            continue
+        differ |= made
+        for stmt, names in zip(same, own, strict=True):
+            found += _called((replaced(stmt, names),), names)
+    return tuple(found)
+
+
+def _called(body: tuple[Stmt, ...], names: Mapping[str, Var]) -> tuple[Stmt, ...]:
+    """What sets some of the names sets the others instead."""
+    return flat_map(body, lambda s: (replace(s, name=names[s.name].name) if isinstance(s, _NAMING) else s,))
+
+
 #: Statements that set value registers.
 _MAKERS = (LdGlobal, LdShared, Compute, Shuffle)
+#: And those that name anything.
+_NAMING = (*_MAKERS, Let, LoadIndex)
 
 __all__ = [
     "Dataflow",
     "Part",
+    "abreast",
     "number_at",
     "place_register",
     "register",

@@ -93,10 +93,14 @@ def row_passes(kernel: RowKernel, policy: Policy) -> tuple[Pass, ...]:
     if schedule.source == "direct":
         return (exchange, *_dependent(schedule))
     return (
-        CircularBuffers(dict.fromkeys(kernel.staged, schedule.stages)),
+        CircularBuffers(
+            dict.fromkeys((*kernel.staged, *(tile_buffer(o.name) for o in kernel.stored)), schedule.stages)
+        ),
         Specialize({full_barrier(c.number or 0): 0 for c in kernel.chunks}, schedule.compute_warps, 1),
         FullBarriers(),
         EmptyBarriers(schedule.stages, schedule.arrive),
+        BulkGroups(),
+        HandoverBarriers(unaligned=policy is Policy.STRICT),
         exchange,
         ProxyFences(policy),
         ElectOneLane(),

@@ -158,8 +158,9 @@ class RowPlan:
 
     def check_extent(self, sizes: Mapping[str, int]) -> None:
         width = sizes[self.fusion.dims[-1]]
-        # the rows of a tile: short ones are several of each warp
-        check_extent(self.fusion, sizes, self.schedule.index, max(32 * width, 1024 * min(width, 256)))
+        # the rows of a tile: short ones (up to 2048 elements) are up to 192 of a block's warps, or as many
+        # times the lanes of a warp by those that share a row
+        check_extent(self.fusion, sizes, self.schedule.index, max(32 * width, 1 << 19))
 
 
 @dataclass(frozen=True)

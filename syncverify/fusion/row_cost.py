@@ -193,17 +193,21 @@ def counted(fusion: Fusion, facts: Facts, schedule: RowSchedule, width: int) -> 
     sharing = schedule.warps * LANES if schedule.warps > 1 or pieces else schedule.row_lanes
     accesses = -(-width // (sharing * vector)) + (1 if peeled else 0)
     again = pieces or schedule.reread == "yes"
-    threads = schedule.warps * LANES if pieces else schedule.compute_warps * LANES
+    ring = schedule.source == "bulk"
+    unroll = max(schedule.unroll, 1)
+    threads = (schedule.warps if pieces else schedule.compute_warps + ring) * LANES
     blocks = min(schedule.blocks_per_sm, THREADS // threads)
-    single = vector if peeled else 1  # operands of peeled rows are not aligned
+    # operands of peeled rows are not aligned; rows side by side share them, where they are alike
+    single = vector if peeled else 1 / unroll
     reads = facts.reads if again else facts.rows_in
     each = facts.vectors * single
     lanes = min(sharing, LANES)
     # what is read again is handled part by part
     part = min(accesses * vector, PIECE_BYTES * facts.rows_in // facts.bytes_in if pieces else GROUP)
-    held = part * facts.rows_in if again else accesses * vector * facts.kept
+    held = part * facts.rows_in if again else accesses * vector * facts.kept * unroll
     return Counts(
-        bytes=width * facts.bytes, under_way=blocks * rows, warps=sharing / LANES, threads=blocks * threads,
+        bytes=width * facts.bytes, under_way=blocks * rows * (schedule.stages if ring else 1),
+        warps=sharing / LANES, threads=blocks * threads,
         accesses=accesses, elements=accesses * vector, held=held,
         passes=accesses * (reads + facts.rows_out), vectors=accesses * each,
         operations=accesses * vector * (facts.again if again else facts.operations),

@@ -39,7 +39,7 @@ _COUNTS, _FACTS = (tuple(f.name for f in fields(c)) for c in (Counts, Facts))
 _MADE = (
     "width", "log_cycles", "memory_share", "lacking", "held_by_left", "row_warps", "row_groups", "blocks",
     "width_rest", "bytes_under_way", "full", "operations_share", "dependent", "ahead", "kept", "block_bytes",
-    "warps_under_way",
+    "warps_under_way", "unroll", "ring", "stored_by_copies", "lanes",
 )  # fmt: skip
 COLUMNS = (*_COUNTS, *_FACTS, *_MADE)
 _counts, _facts = attrgetter(*_COUNTS), attrgetter(*_FACTS)
@@ -68,13 +68,13 @@ def columns(c: Coefficients, launches: Sequence[RowLaunch], x: Any, time: Array)
     """What the trees ask of launches; ``time``: cycles by the formula."""
     facts = np.array([_facts(y.facts) for y in launches], dtype=float)
     own = np.array([_own(y.schedule, y.width) for y in launches], dtype=float).T
-    width, warps, rows, blocks, rest = own[:5]
+    width, warps, rows, blocks, rest, *forms = own[:-3]
     need = wanted(c, x)
     made = [
         width, np.log(time), x.bytes / c.bandwidth / time, np.maximum(need - x.left, 0), need / x.left,
         warps, rows, blocks, rest, x.under_way * x.bytes, width / (x.elements * x.warps * 32),
-        x.operations * x.warps / time, *own[5:], x.under_way / blocks * x.bytes,
-        blocks * np.maximum(rows, 1) * warps,
+        x.operations * x.warps / time, *own[-3:], x.under_way / blocks * x.bytes,
+        blocks * np.maximum(rows, 1) * warps, *forms,
     ]  # fmt: skip
     return np.column_stack([*(getattr(x, n) for n in _COUNTS), facts, *made])
 
@@ -82,7 +82,8 @@ def columns(c: Coefficients, launches: Sequence[RowLaunch], x: Any, time: Array)
 def _own(s: RowSchedule, width: int) -> tuple[float, ...]:
     """What of a schedule, and of a width, no count has."""
     yes = (s.dependent == "yes", s.ahead == "yes", s.operands == "registers")
-    return (width, s.warps, s.rows, s.blocks_per_sm, width % 64, *yes)
+    forms = (max(s.unroll, 1), s.stages if s.source == "bulk" else 0, s.store == "bulk", s.row_lanes)
+    return (width, s.warps, s.rows, s.blocks_per_sm, width % 64, *forms, *yes)
 
 
 @dataclass(frozen=True)

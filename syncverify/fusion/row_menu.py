@@ -33,6 +33,16 @@ SEVERAL = {2: ((4, 4), (4, 6), (4, 8), (2, 8), (2, 12), (2, 16)), 4: ((2, 4), (2
 #: Lanes that share short rows, and blocks of a multiprocessor then. The shortest rows that may be gone
 #: through piece by piece, in bytes, and their warps.
 LANES, NARROW, PIECES_FROM, PIECE_WARPS = (8, 16), (4, 5, 6, 7, 8), 16384, (4, 8, 16)
+#: Rows of one warp abreast, and how many of their elements a thread holds at most; rows of a block and blocks
+#: of a multiprocessor then.
+UNROLLS, ABREAST_HELD = (2, 4), 64
+ABREAST = ((8, 2), (8, 3), (8, 4), (8, 6), (8, 8), (4, 6), (4, 8), (4, 12), (4, 16))
+#: Of tiles of several rows that copies bring, where one row is no multiple of 16 bytes: rows abreast, rows of
+#: a block, slots; threads of a multiprocessor.
+RING_UNROLLS, RING_ROWS, RING_STAGES = (1, 2, 4), (8, 16), (2, 3)
+RING_THREADS = (550, 800, 1100, 1600, 2048)
+#: Elements of 16 bytes from which on there may be such tiles.
+SMALL = 8
 #: Blocks of a multiprocessor, as parts of the most that there may be.
 PARTS = (1, 0.875, 0.75, 0.625, 0.5, 0.375, 0.25)
 
@@ -47,15 +57,16 @@ def applies(fusion: Fusion, schedule: RowSchedule, width: int) -> bool:
 def chosen(fusion: Fusion, schedule: RowSchedule, width: int) -> RowSchedule:
     """The schedule that the model prefers: with warps, rows and blocks, how rows are read, whether they are
     peeled, and what caches are told."""
-    found = ranked(fusion, width)
+    # what is brought ahead is for blocks without a ring
+    found = [s for s in ranked(fusion, width) if schedule.ahead != "yes" or s.source != "bulk"]
     if not found:
         return schedule
     first = found[0]
     kept = schedule.cache == "auto" and leaves_last(fusion, first)
     return replace(
         schedule, warps=first.warps, lanes=first.lanes, rows=first.rows, blocks_per_sm=first.blocks_per_sm,
-        reread=first.reread, stream=first.stream, peel=first.peel,
-        cache="kept" if kept else schedule.cache,
+        reread=first.reread, stream=first.stream, peel=first.peel, unroll=first.unroll, source=first.source,
+        store=first.store, stages=first.stages, cache="kept" if kept else schedule.cache,
     )  # fmt: skip
 
 
@@ -88,9 +99,27 @@ def done(fusion: Fusion, schedule: RowSchedule, width: int) -> RowSchedule | Non
 
 def menu(fusion: Fusion, width: int) -> list[RowSchedule]:
     """Schedules that may be fast."""
-    whole = width % row_schedule.widest_vector(fusion) == 0
+    vector = row_schedule.widest_vector(fusion)
+    whole = width % vector == 0
     peels: tuple[YesNo, ...] = ("no",) if whole or width < row_schedule.PEELED else ("yes", "no")
-    return [replace(s, peel=peel) for s in _forms(width, row_bytes(fusion, width)) for peel in peels]
+    found = [replace(s, peel=peel) for s in _forms(width, row_bytes(fusion, width)) for peel in peels]
+    # tiles pay where elements are so small that instructions set the pace, not memory
+    return found if whole or vector < SMALL else [*found, *rings(fusion, width)]
+
+
+def rings(fusion: Fusion, width: int) -> list[RowSchedule]:
+    """Schedules of rows whose tiles come by copies, several rows in each."""
+    written = any(o.dims == fusion.dims for o in fusion.outputs)
+    plain = RowSchedule(width=width, stream="no", reread="no", source="bulk", warps=1)
+    plain = replace(plain, peel="no", store="bulk" if written else "threads")
+    return [
+        replace(plain, unroll=unroll, rows=rows, stages=stages, blocks_per_sm=blocks)
+        for unroll in RING_UNROLLS
+        if -(-width // 32) * unroll <= ABREAST_HELD
+        for rows in RING_ROWS
+        for blocks in sorted({threads // ((rows + 1) * 32) for threads in RING_THREADS} - {0})
+        for stages in RING_STAGES
+    ]
 
 
 def leaves_last(fusion: Fusion, schedule: RowSchedule) -> bool:
@@ -112,7 +141,8 @@ def twins(fusion: Fusion, schedule: RowSchedule) -> list[RowSchedule]:
 def _once(fusion: Fusion, schedule: RowSchedule) -> bool:
     """Whether rows are read once, and as long ones are written."""
     written = any(o.dims == fusion.dims for o in fusion.outputs)
-    return written and schedule.reread == "no" and schedule.stream == "no"
+    direct = schedule.source != "bulk" and schedule.stream == "no"
+    return written and direct and schedule.reread == "no"
 
 
 @lru_cache(maxsize=256)
@@ -130,6 +160,7 @@ def _made(width: int, size: int) -> Iterator[RowSchedule]:
         if warps == 1:
             for rows, blocks in ROWS_AND_BLOCKS:
                 yield replace(plain, warps=1, rows=rows, blocks_per_sm=blocks, lanes=32, reread="no")
+            yield from _abreast(replace(plain, warps=1, lanes=32, reread="no"), held)
             for lanes in LANES:
                 if width <= lanes * HELD // 2:
                     for blocks in NARROW:
@@ -143,6 +174,13 @@ def _made(width: int, size: int) -> Iterator[RowSchedule]:
     for warps in PIECE_WARPS if size >= PIECES_FROM else ():
         for blocks in _blocks(warps):
             yield replace(plain, warps=warps, blocks_per_sm=blocks, stream="yes")
+
+
+def _abreast(plain: RowSchedule, held: int) -> Iterator[RowSchedule]:
+    """``held``: elements of one row that a thread holds."""
+    for unroll in UNROLLS:
+        for rows, blocks in ABREAST if held * unroll <= ABREAST_HELD else ():
+            yield replace(plain, rows=rows, blocks_per_sm=blocks, unroll=unroll)
 
 
 def _blocks(warps: int) -> list[int]:

@@ -62,6 +62,8 @@ class RowSchedule:
     ``group``: elements of a row that one thread handles together, which its registers hold at a time.
     ``peel``: of rows that are no multiple of 16 bytes threads access aligned vectors, and the single elements
     in front of the first and behind the last apart from these.
+    ``store``: each thread stores what it computed, or tiles of results leave shared memory by bulk copies.
+    ``unroll``: rows of one warp (or of its lanes) that go through all steps abreast.
     """
 
     width: int = 4096
@@ -83,6 +85,8 @@ class RowSchedule:
     ahead: YesNo = "auto"
     group: int = 0
     peel: YesNo = "auto"
+    store: Literal["auto", "threads", "bulk"] = "auto"
+    unroll: int = 0
 
     def check(self) -> None:
         """Raises InputError for values that no fusion can use."""
@@ -94,6 +98,7 @@ class RowSchedule:
         require(0 <= self.stages <= 64, "stages must be 1 to 64")
         require(0 <= self.blocks_per_sm <= 16, "blocks_per_sm must be 1 to 16")
         require(0 <= self.group <= 64, "group must be 1 to 64")
+        require(0 <= self.unroll <= 8, "unroll must be 1 to 8")
 
     def streams(self, width: int) -> bool:
         """Whether rows of that length are gone through piece by piece."""
@@ -114,7 +119,7 @@ class RowSchedule:
     @property
     def tile_rows(self) -> int:
         """Rows of one slot; ``fitted`` has chosen."""
-        return self.rows * (LANES // self.row_lanes if self.warps == 1 else 1)
+        return self.rows * (LANES // self.row_lanes * (self.unroll or 1) if self.warps == 1 else 1)
 
     @property
     def row_lanes(self) -> int:
@@ -162,7 +167,7 @@ def fitted(fusion: Fusion, schedule: RowSchedule, width: int) -> RowSchedule:
     per_thread = -(-width // (chosen.warps * chosen.lanes))
     _refuse(fusion, chosen, width, per_thread)
     if chosen.source == "bulk":
-        found = _ring(fusion, chosen, per_thread, chosen.rows * row_bytes(fusion, width))
+        found = _ring(fusion, chosen, width, per_thread)
     else:
         found = _direct(chosen, per_thread, None if schedule.warps else choice)
     return _started(
@@ -181,20 +186,24 @@ def _shared(fusion: Fusion, schedule: RowSchedule, width: int, choice: row_choic
     """Who shares a row, how many rows a block has, and where their elements come from."""
     warps = schedule.warps or choice.warps
     rows = schedule.rows or (0 if schedule.warps else choice.rows) or (ROWS if warps == 1 else 1)
-    source = _source(fusion, schedule, width, rows * row_bytes(fusion, width))
+    unroll = schedule.unroll or 1
+    if unroll > 1 < warps:
+        raise InputError("schedule: unroll is for rows of one warp")
+    together = rows * (LANES // (schedule.lanes or LANES) * unroll if warps == 1 else 1)
+    source = _source(fusion, schedule, width, together)
     if source == "bulk" and rows * warps >= LANES:
         if schedule.warps:
             raise InputError("schedule: beside the warp that copies a block has room for 31 warps")
         warps = LANES // 2
-    if schedule.lanes not in (0, LANES) and (warps > 1 or source == "bulk"):
-        raise InputError("schedule: lanes are for rows of one warp, with source=direct")
+    if schedule.lanes not in (0, LANES) and warps > 1:
+        raise InputError("schedule: lanes are for rows of one warp")
     peel: YesNo = "yes" if peeled(fusion, schedule, width) else "no"
     alone = warps == 1 and source == "direct"
     lanes = schedule.lanes or (_lanes(fusion, width, peel == "yes") if alone else LANES)
     reread: YesNo = "yes" if choice.rereads and source == "direct" else "no"
     return replace(
-        schedule, warps=warps, lanes=lanes, rows=rows, source=source, peel=peel,
-        reread=_either(schedule.reread, reread),
+        schedule, warps=warps, lanes=lanes, rows=rows, source=source, peel=peel, unroll=unroll,
+        reread=_either(schedule.reread, reread), store=_either(schedule.store, "threads"),
     )  # fmt: skip
 
 
@@ -210,8 +219,20 @@ def _refuse(fusion: Fusion, chosen: RowSchedule, width: int, per_thread: int) ->
         raise InputError("schedule: several rows of several warps need source=direct, and up to 32 warps")
     if chosen.reread == "yes" and bulk:
         raise InputError("schedule: reread=yes needs source=direct: a ring is read once")
+    if chosen.store == "bulk":
+        _refuse_stores(fusion, chosen, width)
     if chosen.split == "yes" and (not bulk or chosen.warps == 1):
         raise InputError("schedule: split=yes needs source=bulk, and rows that several warps share")
+
+
+def _refuse_stores(fusion: Fusion, chosen: RowSchedule, width: int) -> None:
+    """Raises InputError where tiles of results cannot leave by copies."""
+    if chosen.source != "bulk":
+        raise InputError("schedule: store=bulk needs source=bulk: results leave as tiles come")
+    for o in fusion.outputs:
+        size = chosen.tile_rows * width * DTYPE_BYTES[o.dtype]
+        if o.dims == fusion.dims and size % VECTOR_BYTES:
+            raise InputError(f"schedule: store=bulk: a tile of {o.name} has {size} bytes, no multiple of 16")
 
 
 def _cached(
@@ -219,7 +240,8 @@ def _cached(
 ) -> Literal["held", CacheHint]:
     """What caches are told of the elements, where the schedule leaves it open."""
     if chosen.source == "bulk":
-        return "streaming"
+        # lines that neighbouring tiles share stay until both have come
+        return "normal" if chosen.warps == 1 else "streaming"
     if chosen.reread == "yes":
         return "held"
     return choice.hint or row_choices.hint_of(fusion, width)
@@ -263,9 +285,12 @@ def _lanes(fusion: Fusion, width: int, peel: bool) -> int:
     return lanes
 
 
-def _source(fusion: Fusion, schedule: RowSchedule, width: int, tile: int) -> Literal["bulk", "direct"]:
+def _source(fusion: Fusion, schedule: RowSchedule, width: int, rows: int) -> Literal["bulk", "direct"]:
+    tile = rows * row_bytes(fusion, width)
     aligned = all(
-        width * DTYPE_BYTES[t.dtype] % VECTOR_BYTES == 0 for n, t in fusion.inputs if n in fusion.streamed
+        rows * width * DTYPE_BYTES[t.dtype] % VECTOR_BYTES == 0
+        for n, t in fusion.inputs
+        if n in fusion.streamed
     )
     if schedule.source == "bulk" and not tile:
         raise InputError(f"{fusion.name} reads no rows that copies could bring: source=direct")
@@ -296,7 +321,9 @@ def _direct(schedule: RowSchedule, per_thread: int, choice: row_choices.Choice |
     )  # fmt: skip
 
 
-def _ring(fusion: Fusion, schedule: RowSchedule, per_thread: int, tile: int) -> RowSchedule:
+def _ring(fusion: Fusion, schedule: RowSchedule, width: int, per_thread: int) -> RowSchedule:
+    moved = moved_bytes if schedule.store == "bulk" else row_bytes
+    tile = schedule.tile_rows * moved(fusion, width)
     warps, threads = schedule.warps, (schedule.compute_warps + 1) * LANES
     # 64 registers a thread hold 16 elements and what is made of them, 120 hold 64
     blocks = schedule.blocks_per_sm or max(1, min(8, (1024 if per_thread <= 32 else 544) // threads))
@@ -328,7 +355,7 @@ def _either(given: C, chosen: C) -> C:
 
 _PARSERS: dict[str, Any] = {
     "width": int, "warps": int, "lanes": int, "rows": int, "stages": int, "blocks_per_sm": int,
-    "group": int,
+    "group": int, "unroll": int,
     "split": choice("auto", "yes", "no"),
     "source": choice("auto", "bulk", "direct"), "grid": choice("auto", "persistent", "tiles"),
     "operands": choice("auto", "registers", "reload"),
@@ -336,16 +363,17 @@ _PARSERS: dict[str, Any] = {
     "arrive": choice("warp", "thread"), "index": choice("i32", "i64"),
     "cache": choice("auto", "held", *get_args(CacheHint)), "dependent": choice("auto", "yes", "no"),
     "ahead": choice("auto", "yes", "no"), "peel": choice("auto", "yes", "no"),
+    "store": choice("auto", "threads", "bulk"),
 }  # fmt: skip
 _HELP = {
     "width": "a number", "warps": "a number", "lanes": "a number", "rows": "a number", "stages": "a number",
-    "group": "a number",
+    "group": "a number", "unroll": "a number",
     "split": "auto, yes or no",
     "blocks_per_sm": "a number", "source": "auto, bulk or direct",
     "grid": "auto, persistent or tiles", "operands": "auto, registers or reload",
     "stream": "auto, yes or no", "reread": "auto, yes or no",
     "arrive": "warp or thread", "index": "i32 or i64",
     "cache": f"auto, held, {', '.join(get_args(CacheHint))}", "dependent": "auto, yes or no",
-    "ahead": "auto, yes or no", "peel": "auto, yes or no",
+    "ahead": "auto, yes or no", "peel": "auto, yes or no", "store": "auto, threads or bulk",
 }  # fmt: skip
 assert set(_PARSERS) == {f.name for f in fields(RowSchedule)}

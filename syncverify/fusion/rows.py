@@ -21,6 +21,7 @@ from syncverify.fusion import row_strides
 from syncverify.fusion.dataflow import (
     Dataflow,
     Part,
+    abreast,
     number_at,
     register,
     renamed,
@@ -30,7 +31,13 @@ from syncverify.fusion.dataflow import (
 )
 from syncverify.fusion.functions import REDUCTIONS
 from syncverify.fusion.graph import Fusion, Output
-from syncverify.fusion.lower import computed_dimensions, full_barrier, stored_node, tile_buffer
+from syncverify.fusion.lower import (
+    computed_dimensions,
+    full_barrier,
+    rest_tensor,
+    stored_node,
+    tile_buffer,
+)
 from syncverify.fusion.moments import Moments, crowded, of_lane
 from syncverify.fusion.online import Squares, reduced_over_lanes, statistics
 from syncverify.fusion.persistent import facts, fetched, launch_parameters, parameters, rounds
@@ -41,6 +48,7 @@ from syncverify.ir.nodes import (
     Barrier,
     BarrierRef,
     BulkLoad,
+    BulkStore,
     Compute,
     For,
     GlobalRegion,
@@ -101,11 +109,15 @@ class Chunk:
 
 @dataclass(frozen=True)
 class RowKernel:
-    """One fusion for rows of ``width`` elements under a fitted schedule."""
+    """One fusion for rows of ``width`` elements under a fitted schedule.
+
+    ``turn``: which of the rows that a warp has at once, where these are several.
+    """
 
     fusion: Fusion
     schedule: RowSchedule
     width: int
+    turn: Expr | None = None
 
     def __post_init__(self) -> None:
         check_operands(self.fusion)
@@ -141,12 +153,13 @@ class RowKernel:
         return self.schedule.rows > 1 < self.schedule.warps
 
     @property
-    def _own(self) -> Expr:
+    def own(self) -> Expr:
         """A thread's row in a tile of several."""
         lanes = self.schedule.row_lanes
         if self._grouped:
             return Var("warp") // self.schedule.warps
-        return Var("warp") if lanes == LANES else Var("warp") * (LANES // lanes) + Var("lane") // lanes
+        own = Var("warp") if lanes == LANES else Var("warp") * (LANES // lanes) + Var("lane") // lanes
+        return own if self.turn is None else own + self.turn * (self.schedule.rows * (LANES // lanes))
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:
@@ -184,6 +197,12 @@ class RowKernel:
         """The buffers that copies fill."""
         return tuple(_chunk_buffer(n, c) for c in self.chunks for n in self.fusion.streamed)
 
+    @property
+    def stored(self) -> tuple[Output, ...]:
+        """The outputs whose tiles bulk copies store."""
+        bulk = self.schedule.store == "bulk"
+        return tuple(o for o in self.fusion.outputs if bulk and o.dims == self.fusion.dims)
+
     # ------------------------------------------------------------ the kernel
 
     def lower(self) -> Kernel:
@@ -202,7 +221,6 @@ class RowKernel:
             for c in self.chunks
             for n in f.streamed
         ]
-        row = first + self._own if s.tile_rows > 1 else first
         among = Var("tid") if self._grouped else Var("lane")
         member = [Let("member_", among % self.threads)] if self.member == Var("member_") else []
         rows = reduce(mul, map(Var, f.dims[:-1])) if f.dims[1:] else Int(1)
@@ -210,20 +228,27 @@ class RowKernel:
         body: list[Stmt] = [rounds(self._grouped), *ahead, *member, *self._held()]
         # threads without a row compute the last one again, and store nothing: all shuffle and meet alike
         if self._grouped:
-            here = (Let("own_row", row), Let("row", Call("min", (Var("own_row"), rows - 1))))
-            inner = (*here, *self._row(False, Var("own_row") < rows))
+            here = (Let("own_row", first + self.own), Let("row", Call("min", (Var("own_row"), rows - 1))))
+            inner = (*here, *self.steps(staged=False, stores=Var("own_row") < rows))
         else:
-            inner = (*copies, Let("row", row), *self._row(bulk))
+            tile = s.tile_rows * self.width
+            stores = (
+                BulkStore(
+                    GlobalRegion(o.name, first * self.width, Int(tile)),
+                    Region(tile_buffer(o.name), (), Int(0), Int(tile)),
+                )
+                for o in self.stored
+            )
+            inner = (*copies, *self._rows(first, staged=bulk), *stores)
         body.append(For("i", Int(0), Var("n"), Int(1), inner))
         if s.tile_rows > 1 and not self._grouped:
-            own = (Var("each") * Var("grid") + Var("more")) * s.tile_rows + self._own
-            last = Let("row", Call("min", (own, rows - 1)))
-            ragged = renamed(tuple(self._row(False, self._own < Var("rest"))), "last")
-            body.append(If(Var("block").eq(Var("grid") - 1), (last, *ragged)))
+            body.append(If(Var("block").eq(Var("grid") - 1), self._left_over(rows)))
         types = {n: t.dtype for n, t in f.inputs}
         shared = [
             Shared(_chunk_buffer(n, c), types[n], (Int(c.count),)) for c in self.chunks for n in f.streamed
         ]
+        tile = s.tile_rows * self.width
+        shared += [Shared(tile_buffer(o.name), o.dtype, (Int(tile),)) for o in self.stored]
         shared += [
             Shared(part_buffer(d), "f32", (Int(self._slots), Int(len(found) * s.compute_warps)))
             for d, found in self._exchanges.items()
@@ -244,6 +269,11 @@ class RowKernel:
                     Tensor(o.name, o.dtype, row_strides.shape(o.name, o, self._extent), "out")
                     for o in f.outputs
                 ]
+                + [
+                    Tensor(rest_tensor(o.name), o.dtype, (Var("rest") * self.width,), "out")
+                    for o in self.stored
+                    if s.tile_rows > 1
+                ]
             ),
             shared=tuple(shared),
             barriers=tuple(Barrier(full_barrier(c.number or 0)) for c in self.chunks),
@@ -255,6 +285,24 @@ class RowKernel:
             body=tuple(body),
             span=f.span,
         )
+
+    def _rows(self, first: Expr, *, staged: bool) -> tuple[Stmt, ...]:
+        """A tile: one row, or those of each warp, which go through their steps abreast."""
+        if self.schedule.tile_rows == 1:
+            return (Let("row", first), *self.steps(staged=staged))
+        turns = self.schedule.unroll
+        mine = [self] if turns == 1 else [replace(self, turn=Int(n)) for n in range(turns)]
+        return abreast([(Let("row", first + r.own), *r.steps(staged=staged)) for r in mine])
+
+    def _left_over(self, rows: Expr) -> tuple[Stmt, ...]:
+        """The rows behind the last whole tile. ``rows``: how many there are in all."""
+        s = self.schedule
+        several = s.unroll > 1
+        mine = replace(self, turn=Var("turn")) if several else self
+        own = (Var("each") * Var("grid") + Var("more")) * s.tile_rows + mine.own
+        last = Let("row", Call("min", (own, rows - 1)))
+        body = (last, *renamed(tuple(mine.steps(staged=False, stores=mine.own < Var("rest"))), "last"))
+        return (For("turn", Int(0), Int(s.unroll), Int(1), body),) if several else body
 
     def default_sizes(self) -> dict[str, int]:
         """Sizes of an exact check: every slot is reused, and the end is ragged."""
@@ -301,7 +349,7 @@ class RowKernel:
 
     # ------------------------------------------------------------ one row
 
-    def _row(self, staged: bool, stores: Expr | None = None) -> Iterator[Stmt]:
+    def steps(self, *, staged: bool, stores: Expr | None = None) -> Iterator[Stmt]:
         """One row, from loads to stores.
 
         ``staged``: its elements are in shared memory. ``stores``: which threads store (None: all).
@@ -336,7 +384,7 @@ class RowKernel:
                     yield from self._local(i, g)
                 for o in outputs:
                     if flow.wide(stored_node(self.fusion, o)) or o.dims == self.fusion.dims:
-                        yield _guarded(self._store(o, g), stores)
+                        yield _guarded(self._store(o, g, staged=staged), stores)
                         stored.add(o.name)
             for o in outputs:
                 if o.name not in stored:
@@ -393,7 +441,7 @@ class RowKernel:
         if streamed and staged:
             (chunk,) = (c for c in self.chunks if c.number in (None, g.number))
             base = self._place(replace(g, start=g.start - chunk.start), chunk.start)
-            base = Var("warp") * self.width + base if self.schedule.tile_rows > 1 else base
+            base = self.own * self.width + base if self.schedule.tile_rows > 1 else base
             yield LdShared(to, Region(_chunk_buffer(name, chunk), (), base, Int(self.vector), *rows))
         else:
             start = row_start(self.fusion, name, Var("row"), Int(self.width))
@@ -501,10 +549,18 @@ class RowKernel:
             else:
                 yield Compute(f"t{i}", Call(self.fusion.node(i).op, (Var(f"q{i}"),)))
 
-    def _store(self, o: Output, g: Group) -> Stmt:
+    def _store(self, o: Output, g: Group, *, staged: bool) -> Stmt:
+        """``staged``: of a whole tile, not of the rows that are left over."""
         at = self._flat(stored_from(self.fusion, o, Var("row"), Int(self.width)), g)
+        result = self._result(o, g)
         rows = (Int(g.rows), Int(self.threads * self.vector)) if g.rows > 1 else (None, None)
-        store = StGlobal(GlobalRegion(o.name, at, Int(self._held_of(g)), *rows), self._result(o, g))
+        name, count = o.name, Int(self._held_of(g))
+        if o in self.stored:
+            own = self.own * self.width if self.schedule.tile_rows > 1 else Int(0)
+            name, at = rest_tensor(name), own + self._place(g)
+        store: Stmt = StGlobal(GlobalRegion(name, at, count, *rows), result)
+        if o in self.stored and staged:
+            store = StShared(Region(tile_buffer(o.name), (), at, count, *rows), result)
         return _guarded(store, self._inside(g) if g.partial else None)
 
     # ------------------------------------------------------------ expressions

@@ -106,7 +106,7 @@ def kernel_signature(kernel: Fusion | Problem) -> str:
     if isinstance(kernel, Fusion):
         return signature(kernel)
     more = "" if kernel.prologue is None else signature(kernel.prologue)
-    stored = f"{kernel.layout} {kernel.batched} {kernel.by_columns}"
+    stored = f"{kernel.layout} {kernel.batched} {kernel.by_columns} {kernel.grouped}"
     return f"{kernel.dtype} {stored} {signature(kernel.epilogue)} {more}"
 
 

@@ -374,7 +374,7 @@ class CompiledKernel:
         results = simulate.run(program.kernel, values, {**given, **outputs})
         for name, rest in rests(program.kernel).items():
             if values["rest"]:
-                results[name].reshape(-1)[-values["rest"] :] = results[rest]
+                results[name].reshape(-1)[-results[rest].size :] = results[rest]
         return tuple(results[o.name].reshape([sizes[d] for d in o.dims]) for o in f.outputs)
 
 

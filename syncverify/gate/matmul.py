@@ -25,7 +25,7 @@ from syncverify.matmul.choices import file_name, remember, remembered
 from syncverify.matmul.choose import choose, ranked
 from syncverify.matmul.kernel_cache import built
 from syncverify.matmul.lower import computed, launch_values, whole
-from syncverify.matmul.problem import BATCH, DIMS, Problem
+from syncverify.matmul.problem import BATCH, CHOICE, DIMS, EXPERTS, GROUP_ROWS, Problem
 from syncverify.matmul.schedule import K_SPAN, Schedule
 
 _INDEX_LIMIT = 2**31
@@ -110,7 +110,8 @@ class CompiledMatmul:
         **others: Any,
     ) -> Any:
         """C = f(A B, ...) on the caller's stream; ``a`` is (M, K), ``b`` is (K, N), in the problem's layout;
-        of batched problems ``a`` is (B, M, K) and ``b`` is (B, K, N).
+        of batched problems ``a`` is (B, M, K) and ``b`` is (B, K, N), of grouped ones ``b`` is (E, K, N), and
+        ``experts=`` has the number of one of these, i32, for each 128 rows.
 
         Problems of two products take ``b2=`` as well, a second ``b``.
         ``out``: one array, or a tuple of them, to write to. ``proved=False`` runs without a proof: for
@@ -153,7 +154,8 @@ class CompiledMatmul:
         """What enqueues calls like one whose only result was enqueued."""
         (result,) = self.problem.epilogue.outputs
         arguments = {kernel: name for name, kernel in self.problem.epilogue.called}
-        tensors = ["a", *self.problem.rights, *dict(self.problem.others), result.name]
+        chosen = [CHOICE] if self.problem.grouped else []
+        tensors = ["a", *self.problem.rights, *dict(self.problem.others), *chosen, result.name]
         places = self.named({n: arguments.get(n, n) for n in tensors} | {result.name: "out"})
         ready, kept = program.enqueue(values, device), self._workspaces(values)
         names = [places.get(n, n) for n in ready.names]
@@ -204,9 +206,9 @@ class CompiledMatmul:
         p = self.problem
         called, wanted = dict(p.epilogue.called), dict(p.others)
         others = {called.get(n, n): x for n, x in others.items()}
-        more = p.rights[1:]
-        if set(others) != {*wanted, *more}:
-            raise InputError(f"{p.name} takes {', '.join(['a', *p.rights, *wanted])}")
+        more, chosen = p.rights[1:], [CHOICE] if p.grouped else []
+        if set(others) != {*wanted, *more, *chosen}:
+            raise InputError(f"{p.name} takes {', '.join(['a', *p.rights, *wanted, *chosen])}")
         rights = {"b": b, **{n: others[n] for n in more}}
         stored = {"a": turned(a) if p.a_t else a}
         stored |= {n: turned(x) if p.b_t else x for n, x in rights.items()}
@@ -223,6 +225,8 @@ class CompiledMatmul:
                     raise InputError(f"{p.name}: {dim} of {name} is {extent}, elsewhere {sizes[dim]}")
         if math.prod(self._shape(sizes)) >= _INDEX_LIMIT:
             raise InputError(f"{p.name}: a result of 2^31 elements or more")
+        if p.grouped:
+            arrays[CHOICE] = _choices(p, describe(others[CHOICE]), sizes["M"])
         return arrays, sizes
 
     def _outputs(self, model: DeviceArray, sizes: Mapping[str, int], out: Any) -> dict[str, DeviceArray]:
@@ -377,12 +381,13 @@ def compile(
 
 def call_sizes(problem: Problem, a: Any, b: Any) -> tuple[dict[str, int], int]:
     """The sizes of a call, and its device, 0 for host memory; InputError for factors that are no matrices."""
-    rank = 3 if problem.batched else 2
-    if len(getattr(a, "shape", ())) != rank or len(getattr(b, "shape", ())) != rank:
-        many = ", each an array of many" if problem.batched else ""
+    ranks = (3 if problem.batched else 2, 3 if problem.batched or problem.grouped else 2)
+    if tuple(len(getattr(x, "shape", ())) for x in (a, b)) != ranks:
+        many = ", each an array of many" if problem.batched else ", the right one of many" * problem.grouped
         raise InputError(f"{problem.name} multiplies two matrices{many}")
     sizes = {"M": int(a.shape[-2]), "K": int(a.shape[-1]), "N": int(b.shape[-1])}
     sizes |= {BATCH: int(a.shape[0])} if problem.batched else {}
+    sizes |= {EXPERTS: int(b.shape[0])} if problem.grouped else {}
     return sizes, describe(turned(a) if problem.a_t else a).device or 0
 
 
@@ -398,6 +403,14 @@ def _checked(p: Problem, name: str, array: DeviceArray, dtype: str) -> DeviceArr
     if array.device is not None and array.address % ALIGN:
         raise InputError(f"{p.name}: {name} does not start at a multiple of {ALIGN} bytes")
     return array
+
+
+def _choices(p: Problem, array: DeviceArray, rows: int) -> DeviceArray:
+    """The numbers of right factors, one for each group of rows."""
+    groups = -(-rows // GROUP_ROWS)
+    if array.shape != (groups,):
+        raise InputError(f"{p.name}: {CHOICE} has shape {array.shape}; {rows} rows are {groups} groups")
+    return _checked(p, CHOICE, array, "i32")
 
 
 def _zeros(size: int) -> DeviceArray:

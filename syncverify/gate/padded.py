@@ -64,6 +64,10 @@ def refuse(
             f"{problem.name}: rows that are no multiple of {_ROW} bytes are copied on the current stream: "
             "leave stream out"
         )
+    if problem.grouped:
+        raise InputError(
+            f"{problem.name}: grouped products take factors with rows of multiples of {_ROW} bytes"
+        )
     longer = [d for d in ("M", "N") if wanted[d] != sizes[d]]
     if longer and (problem.others or problem.placed or len(problem.epilogue.outputs) > 1):
         raise InputError(

@@ -46,10 +46,11 @@ def enqueue(
 def _rests(kernel: Kernel, values: Mapping[str, int]) -> dict[str, tuple[str, int]]:
     """Where the ragged ends of outputs start that are tensors of their own."""
     found = rests(kernel)
+    sizes = {t.name: math.prod(evaluate(e, values) for e in t.shape) for t in kernel.tensors}
     out: dict[str, tuple[str, int]] = {}
     for t in kernel.tensors:
         if t.name in found:
-            whole = math.prod(evaluate(e, values) for e in t.shape) - values["rest"]
+            whole = sizes[t.name] - sizes[found[t.name]]
             out[found[t.name]] = (t.name, whole * DTYPE_BYTES[t.dtype])
     return out
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from syncverify.matmul.problem import Problem, product
+from syncverify.matmul.problem import Problem, grouped_product, product
 from syncverify.matmul.schedule import Schedule
 
-__all__ = ["Problem", "Schedule", "product"]
+__all__ = ["Problem", "Schedule", "grouped_product", "product"]

@@ -5,13 +5,20 @@ to few matrices. The number of a tile over the tiles of a matrix is its matrix, 
 every tensor copy. So copies bring zeros for what is outside of *their* matrix, and never rows of the next
 one; behind the last matrix they bring zeros and store nothing. For example 8 products of 100 x 200 x 64 have
 16 tiles of 128 x 128; tile 5 is the second of matrix 2.
+
+Grouped products: A and C are one matrix each, and each group of 128 rows has a right factor of its own, as
+tokens have experts. Which one is loaded for each tile. It is a coordinate of copies into shared memory and
+nothing else, so no order between threads depends on it, and one proof holds for all numbers. A number that no
+factor has brings zeros. For example 5 groups with the experts 0, 0, 2, -1, 1 have a third group by factor 2,
+and a fourth one of zeros.
 """
 
 from __future__ import annotations
 
-from syncverify.ir.expr import Expr, Var
-from syncverify.ir.nodes import Let, Stmt
-from syncverify.matmul.problem import BATCH, Problem
+from syncverify.ir.expr import Call, Expr, Int, Var
+from syncverify.ir.nodes import GlobalRegion, Let, LoadIndex, Stmt, Tensor
+from syncverify.matmul.problem import BATCH, CHOICE, EXPERTS, GROUP_ROWS, Problem
+from syncverify.matmul.schedule import Schedule
 
 #: The parameter that says how many tiles (of clusters) a matrix has.
 TILES = "tiles"
@@ -34,6 +41,30 @@ def at(problem: Problem, *place: Expr) -> tuple[Expr, ...]:
     return (_MATRIX, *place) if problem.batched else place
 
 
+def right(problem: Problem, *place: Expr) -> tuple[Expr, ...]:
+    """A place of a right factor as its tensor map counts it."""
+    return (_MATRIX, *place) if problem.batched or problem.grouped else place
+
+
+def right_box(problem: Problem, *extents: int) -> tuple[int, ...]:
+    """A part of one right factor as the box of a tensor map."""
+    return (1, *extents) if problem.batched or problem.grouped else extents
+
+
+def chosen(problem: Problem) -> list[Stmt]:
+    """Which right factor a tile of a grouped product has: loaded, for rows that may lie behind the last."""
+    if not problem.grouped:
+        return []
+    row = Call("min", (Var("row"), Var("M") - 1))
+    return [LoadIndex("matrix", GlobalRegion(CHOICE, row // GROUP_ROWS, Int(1)))]
+
+
+def choices(problem: Problem) -> list[Tensor]:
+    """The tensor that names right factors."""
+    groups = Call("cdiv", (Var("M"), Int(GROUP_ROWS)))
+    return [Tensor(CHOICE, "i32", (groups,), "in")] if problem.grouped else []
+
+
 def box(problem: Problem, *extents: int) -> tuple[int, ...]:
     """A part of one matrix as the box of a tensor map."""
     return (1, *extents) if problem.batched else extents
@@ -51,7 +82,17 @@ def inside(problem: Problem) -> list[Expr]:
 
 def facts(problem: Problem) -> list[Expr]:
     """What launches are tested for beside the sizes of one matrix."""
+    if problem.grouped:
+        return [Var(EXPERTS) >= 1]
     return [Var(BATCH) >= 1, Var(TILES) >= 1] if problem.batched else []
 
 
-__all__ = ["TILES", "at", "box", "element", "facts", "inside", "tile"]
+def allows(problem: Problem, schedule: Schedule) -> bool:
+    """Whether the schedule is one for the problem: a tile of grouped products has one right factor, which
+    blocks that lie one above the other do not share."""
+    whole = schedule.split_k == 1 and schedule.sharing_b == 1 and not schedule.pingpong
+    return not problem.grouped or (whole and GROUP_ROWS % schedule.tile_m == 0)
+
+
+__all__ = ["TILES", "allows", "at", "box", "choices", "chosen", "element", "facts", "inside", "right",
+           "right_box", "tile"]  # fmt: skip

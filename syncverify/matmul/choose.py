@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from syncverify.base.source import InputError
-from syncverify.matmul import split
+from syncverify.matmul import batch, split
 from syncverify.matmul.cards import Card, here
 from syncverify.matmul.cost import LONG, Facts, clusters_of, matrices, steps_of, together
 from syncverify.matmul.estimate import Launch, estimated
@@ -134,6 +134,8 @@ def candidates(
 
 def possible(problem: Problem, schedule: Schedule) -> bool:
     """Whether the problem can be computed so."""
+    if not batch.allows(problem, schedule):
+        return False
     try:
         problem = problem.computed(schedule.by_columns)
         schedule.check(len(problem.rights))
@@ -189,6 +191,8 @@ def fitting(columns: int) -> tuple[int, ...]:
 def _suits(s: Schedule, problem: Problem, sizes: Mapping[str, int], multiprocessors: int) -> bool:
     """Whether a form is worth a thought at those sizes."""
     m, n = sizes["M"], sizes["N"]
+    if not batch.allows(problem, s):
+        return False
     if (m <= s.tile_m - 64 and s.tile_m > 64) or (n <= s.tile_n - 64 and s.tile_n > 64):
         return False
     if s.cluster > 1 and (n <= s.tile_n * s.cluster // 2 if s.beside else m <= s.tile_m * s.cluster // 2):

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from syncverify.ir.nodes import DTYPE_BYTES
 from syncverify.matmul import split, stream
-from syncverify.matmul.problem import BATCH, Problem
+from syncverify.matmul.problem import BATCH, EXPERTS, Problem
 from syncverify.matmul.schedule import K_SPAN, Schedule
 
 #: Multiply-adds of 16-bit factors that an SM of sm_90 makes in a cycle, bytes of shared memory that it reads.
@@ -228,7 +228,8 @@ def counted(
         if not schedule.persistent:
             restarts = max(turns - (rest == 0), 0)
     moved = m * n * (facts.read + facts.written)
-    moved = many * (moved + k * (m * facts.stored + n * facts.size * facts.rights))
+    right = n * facts.size * facts.rights * sizes.get(EXPERTS, 1)
+    moved = many * (moved + k * (m * facts.stored + right))
     least = max(many * m * n * facts.rights * steps * (K_SPAN // 2) / LEAST_PRODUCTS, moved / LEAST_BYTES)
     direct = DIRECT if schedule.store == "direct" else 1.0
     return Counts(

@@ -36,7 +36,7 @@ from syncverify.ir.nodes import (
 )
 from syncverify.matmul import batch, split, stream
 from syncverify.matmul.epilogue import arithmetic, register, results
-from syncverify.matmul.problem import BATCH, FACTOR, Problem
+from syncverify.matmul.problem import BATCH, EXPERTS, FACTOR, Problem
 from syncverify.matmul.schedule import K_SPAN, Schedule
 from syncverify.matmul.storing import epilogue, lane_row, output_map, plus
 
@@ -62,6 +62,10 @@ def lower(problem: Problem, schedule: Schedule, vector: int = 2) -> Kernel:
         raise InputError(f"{problem.name}: a schedule by columns is for results that are stored by columns")
     if problem.batched and schedule.split_k > 1:
         raise InputError(f"{problem.name}: the tiles of batched products are whole: split_k=1")
+    if not batch.allows(problem, schedule):
+        raise InputError(
+            f"{problem.name}: tiles of grouped products are whole, of 64 or 128 rows, and share no B"
+        )
     bk, wide = K_SPAN // DTYPE_BYTES[problem.dtype], schedule.columns(not problem.b_t)
     staged = problem.epilogue.outputs if schedule.store == "tma" else ()
     schedule.staging(problem.output_sizes)
@@ -101,20 +105,21 @@ def lower(problem: Problem, schedule: Schedule, vector: int = 2) -> Kernel:
                 )
                 for name, dims in problem.shapes.items()
             ),
+            *batch.choices(problem),
             *(split.tensors(schedule, len(problem.products)) if splits else ()),
         ),
         maps=(
             TensorMap(
                 A_MAP,
                 "a",
-                _box(problem, problem.a_t, schedule.tile_m, schedule.sharing_a, bk),
+                batch.box(problem, *_box(problem.a_t, schedule.tile_m, schedule.sharing_a, bk)),
                 _swizzle(problem),
             ),
             *(
                 TensorMap(
                     f"{b}_map",
                     b,
-                    _box(problem, not problem.b_t, wide, schedule.sharing_b, bk),
+                    batch.right_box(problem, *_box(not problem.b_t, wide, schedule.sharing_b, bk)),
                     "128B",
                 )
                 for b in problem.rights
@@ -137,11 +142,11 @@ def lower(problem: Problem, schedule: Schedule, vector: int = 2) -> Kernel:
     )
 
 
-def _box(problem: Problem, along_mn: bool, extent: int, blocks: int, bk: int) -> tuple[int, ...]:
+def _box(along_mn: bool, extent: int, blocks: int, bk: int) -> tuple[int, int]:
     """What one copy of a factor brings, of whose tile so many blocks load a part each."""
     if not along_mn:
-        return batch.box(problem, extent // blocks, bk)
-    return batch.box(problem, bk // blocks if _cut_along_k(along_mn, extent, blocks) else bk, PANEL)
+        return extent // blocks, bk
+    return bk // blocks if _cut_along_k(along_mn, extent, blocks) else bk, PANEL
 
 
 def _cut_along_k(along_mn: bool, extent: int, blocks: int) -> bool:
@@ -195,7 +200,7 @@ def launch_values(
     c = schedule.cluster
     m = -(-sizes["M"] // (schedule.tile_m * schedule.sharing_b))
     n = -(-sizes["N"] // (schedule.tile_n * schedule.sharing_a))
-    values = {d: sizes[d] for d in ("M", "N", "K", BATCH) if d in sizes}
+    values = {d: sizes[d] for d in ("M", "N", "K", BATCH, EXPERTS) if d in sizes}
     lap, rest = whole
     steps = -(-sizes["K"] // bk)
     steps = max(steps, split.least_steps(schedule))
@@ -232,7 +237,7 @@ def default_sizes(problem: Problem, schedule: Schedule) -> dict[str, int]:
     if schedule.pingpong:
         # several turns of each warpgroup; in between the ring goes round an odd number of times, if it may
         down, steps = 5, max(stages + 1, *schedule.whole(stages))
-    many = {BATCH: 2} if problem.batched else {}
+    many = {BATCH: 2} if problem.batched else {EXPERTS: 3} if problem.grouped else {}
     return {
         **many,
         "M": schedule.tile_m * down - 8,
@@ -334,6 +339,7 @@ def _tile(problem: Problem, schedule: Schedule) -> list[Stmt]:
         Let("high", Call("max", (Call("min", (Var("tiles_m") - Var("first"), Int(rows))), Int(1)))),
         Let("inside", Var("tile") % wide),
         Let("row", _ranked(Var("first") + Var("inside") % Var("high"), schedule.sharing_b) * schedule.tile_m),
+        *batch.chosen(problem),
         Let("col", _ranked(Var("inside") // Var("high"), schedule.sharing_a) * schedule.tile_n),
     ]
 
@@ -356,23 +362,24 @@ def _main_loop(problem: Problem, schedule: Schedule, bk: int) -> Stmt:
         ),
     ):
         mask = Int((1 << c) - 1) if c > 1 else None
+        of = batch.at if map_name == A_MAP else batch.right
         part = extent // c  # of each block
         place: Expr = at + Var("rank") * part if c > 1 else at
         if not along_mn:
             region = Region(tile, (), Var("rank") * (part * bk), Int(part * bk)) if c > 1 else Region(tile)
-            body.append(TmaLoad(region, map_name, batch.at(problem, place, k), bar, mask))
+            body.append(TmaLoad(region, map_name, of(problem, place, k), bar, mask))
             continue
         if c > 1 and _cut_along_k(along_mn, extent, c):
             rows = bk // c
             for panel in range(extent // PANEL):
                 half = Region(tile, (Int(panel),), Var("rank") * (rows * PANEL), Int(rows * PANEL))
-                start = batch.at(problem, k + Var("rank") * rows, plus(at, PANEL * panel))
+                start = of(problem, k + Var("rank") * rows, plus(at, PANEL * panel))
                 body.append(TmaLoad(half, map_name, start, bar, mask))
             continue
         for panel in range(part // PANEL):
             number: Expr = Var("rank") * (part // PANEL) + panel if c > 1 else Int(panel)
             to = Region(tile, (number,))
-            start = batch.at(problem, k, plus(place, PANEL * panel))
+            start = of(problem, k, plus(place, PANEL * panel))
             body.append(TmaLoad(to, map_name, start, bar, mask))
     share = schedule.rows * bk
     mine = Region(A_TILE, (), Var("wg") * share, Int(share)) if schedule.sharing > 1 else Region(A_TILE)

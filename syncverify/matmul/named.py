@@ -12,7 +12,7 @@ from syncverify.fusion.graph import Fusion
 #: Registers, parameters, tensors and barriers of the lowering and of the passes behind it.
 OWN = frozenset(
     """
-    acc acc2 a b b2 B M N K steps tiles_m tiles_n turns share teams blocks full empty order final
+    acc acc2 a b b2 experts B E M N K steps tiles_m tiles_n turns share teams blocks full empty order final
     begin behind c col count end first follow h high i inner_c inner_r inside j join k last number ours p
     part phase r row s skip slot stage sum team theirs tile turn wg whole sums semaphore partial_sums a_frag
     elected consumed each more matrix tiles

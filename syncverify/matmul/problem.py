@@ -15,6 +15,8 @@ PRODUCT, SECOND = "acc", "acc2"
 DIMS = ("M", "N")
 #: How many products of one shape a batched problem has: the outermost dimension of factors and results.
 BATCH = "B"
+#: Of grouped products: how many right factors there are; the tensor that has one's number for so many rows.
+EXPERTS, CHOICE, GROUP_ROWS = "E", "experts", 128
 #: The input of a prologue, and its dimensions.
 FACTOR, FACTOR_DIMS = "a", ("M", "K")
 #: Types of factors, and the type that their plain product usually has.
@@ -32,7 +34,8 @@ class Problem:
     makes A of what memory holds; A then comes from registers. ``by_columns``: memory holds C column by
     column, as (N, M); then the epilogue has no other inputs, and asks for no places. ``batched``: factors
     and results are ``B`` matrices of one shape, one behind the other in memory; other inputs of the epilogue
-    are the same for all of them.
+    are the same for all of them. ``grouped``: right factors are ``E`` matrices, and each ``GROUP_ROWS`` rows
+    of A and C have one of them, whose number memory holds (``batch``).
     """
 
     name: str
@@ -42,6 +45,7 @@ class Problem:
     prologue: Fusion | None = None
     by_columns: bool = False
     batched: bool = False
+    grouped: bool = False
 
     def __post_init__(self) -> None:
         for what, f in (("an epilogue", self.epilogue), ("a prologue", self.prologue)):
@@ -73,6 +77,10 @@ class Problem:
         if self.by_columns and not self._plain:
             raise InputError(
                 f"{self.name}: C is stored by columns where 16-bit results are made of one product alone"
+            )
+        if self.grouped and (self.batched or self.by_columns or CHOICE in inputs):
+            raise InputError(
+                f"{self.name}: grouped products are not batched nor by columns, and {CHOICE} is theirs"
             )
         object.__setattr__(self, "epilogue", renamed(self.epilogue, (PRODUCT, SECOND)))
 
@@ -107,7 +115,7 @@ class Problem:
     @property
     def transposed(self) -> Problem | None:
         """The same results as the transpose of the transposed factors' product, where that is computed."""
-        if not self._plain:
+        if not self._plain or self.grouped:
             return None
         layout = ("K" if self.b_t else "M") + ("N" if self.a_t else "K")
         return replace(self, layout=layout, by_columns=not self.by_columns)
@@ -180,10 +188,11 @@ class Problem:
     def shapes(self) -> dict[str, tuple[str, ...]]:
         """Dimensions of every tensor as stored, outermost first."""
         many = (BATCH,) if self.batched else ()
+        rights = (EXPERTS,) if self.grouped else many
         a = ("K", "M") if self.a_t else ("M", "K")
         b = ("N", "K") if self.b_t else ("K", "N")
         others = {n: t.dims for n, t in self.others}
-        factors = {"a": (*many, *a), **dict.fromkeys(self.rights, (*many, *b))}
+        factors = {"a": (*many, *a), **dict.fromkeys(self.rights, (*rights, *b))}
         stored = (*many, *(DIMS[::-1] if self.by_columns else DIMS))
         return {**factors, **others, **{o.name: stored for o in self.epilogue.outputs}}
 
@@ -196,7 +205,14 @@ def product(
     def c(acc: Value) -> Value:
         return acc.cast(out or OUTPUTS.get(dtype, "f32"))
 
-    return Problem(name, dtype, layout, trace(c, {PRODUCT: Tensor("f32", DIMS)}), batched=batched)
+    epilogue = trace(c, {PRODUCT: Tensor("f32", DIMS)})
+    return Problem(name, dtype, layout, epilogue, batched=batched)
 
 
-__all__ = ["BATCH", "DIMS", "PRODUCT", "SECOND", "Problem", "product"]
+def grouped_product(dtype: str = "bf16", layout: str = "KK", name: str = "matmul", out: str = "") -> Problem:
+    """The same with a right factor for each group of ``GROUP_ROWS`` rows."""
+    return replace(product(dtype, layout, name, out), grouped=True)
+
+
+__all__ = ["BATCH", "CHOICE", "DIMS", "EXPERTS", "GROUP_ROWS", "PRODUCT", "SECOND", "Problem",
+           "grouped_product", "product"]  # fmt: skip

@@ -16,6 +16,7 @@ from syncverify.ir.nodes import (
     Kernel,
     LdShared,
     Let,
+    LoadIndex,
     Region,
     Role,
     Shared,
@@ -106,7 +107,7 @@ def used_lets(body: Body, also: Iterable[str] = ()) -> Body:
     out: list[Stmt] = []
     read = set(also)
     for s in reversed(body):
-        if isinstance(s, Let) and s.name not in read:
+        if isinstance(s, Let | LoadIndex) and s.name not in read:
             continue
         later = frozenset(read)
         inner = with_bodies(s, lambda b, later=later: used_lets(b, later))  # type: ignore[misc]

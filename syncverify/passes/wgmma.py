@@ -32,6 +32,7 @@ from syncverify.ir.nodes import (
     If,
     Kernel,
     Let,
+    LoadIndex,
     MbarrierArrive,
     MbarrierInit,
     MbarrierWait,
@@ -70,9 +71,12 @@ class LoadAndMultiply:
         def load(s: Stmt) -> bool:
             return isinstance(s, TmaLoad)
 
-        shared = tuple(s for s in kernel.body if isinstance(s, Let))
-        work = tuple(s for s in kernel.body if not isinstance(s, Let))
-        loads = without_empty(keep(work, lambda s: load(s) or isinstance(s, Let)), load)
+        def known(s: Stmt) -> bool:
+            return isinstance(s, Let | LoadIndex)
+
+        shared = tuple(s for s in kernel.body if known(s))
+        work = tuple(s for s in kernel.body if not known(s))
+        loads = without_empty(keep(work, lambda s: load(s) or known(s)), load)
         rest = keep(work, lambda s: not load(s))
         at = 4 * self.consumers
         roles = (

@@ -60,6 +60,8 @@ def matmul_op(
     Factors in another memory order than the problem's layout are copied first. The rest is as in
     ``custom_op``; gradients see the product rounded to the factors' type.
     """
+    if problem.grouped:
+        raise InputError(f"{problem.name}: grouped products are no operators yet: call gate.matmul's Matmul")
     kernel = ProductOnGpu(problem, policy) if runner is None else runner.product(problem)
     epilogue = problem.epilogue
     others, count = dict(problem.others), 1 + len(problem.rights)

@@ -26,6 +26,7 @@ from syncverify.fusion.row_strides import extents
 from syncverify.gate import fusions, matmul
 from syncverify.gate.ahead import Ahead, compile_fusion, kernel_signature, provers, signature
 from syncverify.gate.padded import padded_sizes, refuse
+from syncverify.ir.expr import evaluate
 from syncverify.matmul import split
 from syncverify.matmul.problem import BATCH, DIMS, PRODUCT, SECOND, Problem
 from syncverify.torch.table import DTYPES, INDEX_DTYPES
@@ -327,7 +328,21 @@ def product_launch(product: matmul.Matmul, sizes: Sizes, multiprocessors: int) -
     shared = split.workspaces(schedule, values["blocks"], len(product.problem.products))
     # of tiles by columns, the kernel multiplies the transposes: each factor has the other's name there
     renamed = {ours: kernel for kernel, ours in compiled.named({n: n for n in matmul.OTHER}).items()}
-    return Launch(compiled.program_of(sizes), values, shared, schedule.sums, renamed)
+    found = Launch(compiled.program_of(sizes), values, shared, schedule.sums, renamed)
+    check_shapes(product.problem, found, sizes)
+    return found
+
+
+def check_shapes(problem: Problem, launch: Launch, sizes: Sizes) -> None:
+    """Raises InputError where a kernel declares other tensors than it gets: it would read other memory."""
+    declared = {t.name: t.shape for t in launch.program.kernel.tensors}
+    for name, called in zip(problem.shapes, launch.names(problem.shapes), strict=True):
+        own = [evaluate(e, launch.values) for e in declared[called]]
+        given = [sizes[d] for d in problem.shapes[name]] or [1]
+        if own != given:
+            raise InputError(
+                f"{problem.name}: the kernel's {called} is {own}, and {name} of the call is {given}"
+            )
 
 
 def longer(x: Any, shape: Sequence[int]) -> Any:
@@ -528,7 +543,7 @@ class _Simulated(ABC):
         results = ir.run(found.program.kernel, found.values, {**arrays, **shared})
         for name, rest in rests(found.program.kernel).items():
             if found.values["rest"]:
-                results[name].reshape(-1)[-found.values["rest"] :] = results[rest]
+                results[name].reshape(-1)[-results[rest].size :] = results[rest]
         for name, out in zip(list(arrays)[len(inputs) :], outputs, strict=True):
             apart = results[name].size == out.numel() and not out.is_contiguous()
             store(out.as_strided((out.numel(),), (1,)) if apart else out, results[name])

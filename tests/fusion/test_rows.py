@@ -509,11 +509,11 @@ def test_threads_hold_what_their_registers_can(width: int) -> None:
     ("width", "settings", "message"),
     [
         (32768, "warps=2", "more than 2 warps"),
-        (77, "source=bulk", "no multiple of 16 bytes"),
+        (77, "source=bulk rows=2", "no multiple of 16 bytes"),
         (4096, "stages=30", "exceed"),
         (256, "rows=2 split=yes", "split=yes needs"),
         (512, "warps=2 lanes=8", "lanes are for rows of one warp"),
-        (256, "lanes=16 source=bulk", "lanes are for rows of one warp"),
+        (256, "store=bulk", "store=bulk needs source=bulk"),
         (1024, "warps=1 lanes=8", "to stay in registers"),
         (512, "warps=2 rows=2 stages=2", "several rows of several warps"),
         (4096, "warps=8 rows=5", "up to 32 warps"),

@@ -109,6 +109,22 @@ def test_few_rows_are_the_columns_of_a_kernel(
     close(out, a.double() @ b.double())
 
 
+def test_a_kernel_of_other_tensors_is_refused(
+    launches: list[tuple[Any, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A launch that mixes the factors up would read memory that is not theirs: nothing is launched."""
+    problem, sizes = product("bf16", "KK"), {"M": 8, "N": 136, "K": 64}
+    by_columns = next(s for s in ranked(problem, sizes, 2) if s.by_columns)
+    monkeypatch.setattr(matmul.Matmul, "schedule", lambda self, sizes, multiprocessors: by_columns)
+    monkeypatch.setattr(matmul.CompiledMatmul, "named", lambda self, given: dict(given))
+    kernel = ProductOnGpu(problem, fusions.Policy.PRACTICAL)
+    with pytest.raises(
+        sv.RefusedError, match=r"the kernel's a is \[136, 64\], and a of the call is \[8, 64\]"
+    ):
+        kernel.prepare(sizes, torch.device("cpu"))
+    assert launches == []
+
+
 def test_few_rows_are_simulated_by_columns() -> None:
     report = compiled(
         lambda x, w: F.relu(x @ w.t()), draw(8, 64, dtype=BF16), draw(72, 64, dtype=BF16),

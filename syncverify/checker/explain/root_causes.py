@@ -414,38 +414,88 @@ def _split_consequences(
     return Group(cause, (*_without(cause, same), root, *rest)), [f for f in early if f.rule != cause.rule]
 
 
+@dataclass(frozen=True, slots=True)
+class _Broken:
+    """Broken obligations of barriers, and races. ``solid``: the obligations that no other one explains."""
+
+    run: Run
+    failures: list[Failure]
+    races: list[Failure]
+    solid: list[Failure]
+
+    def of(self, obligation: Obligation) -> list[Failure]:
+        return [f for f in self.failures if f.obligation == obligation]
+
+
 def protocol_root(run: Run, failures: list[Failure], races: list[Failure]) -> Failure:
-    """The mistake behind broken obligations: see the order of the cases."""
-    surplus = [
-        f for f in failures if f.rule == "SV202" and f.obligation in (Obligation.O1, Obligation.OVERFLOW)
-    ]
+    """The mistake behind broken obligations: of the first case that applies."""
+    broken = _Broken(run, failures, races, _solid(failures))
+    for case in _ROOTS:
+        found = case(broken)
+        if found is not None:
+            return found
+    return (broken.of(Obligation.O7) or failures or races)[0]
+
+
+def _solid(failures: list[Failure]) -> list[Failure]:
+    """Failures but hangs and reused phases; what only who was let through has met is no cause of a hang."""
     hang = next((f for f in failures if f.obligation == Obligation.O6), None)
-    solid = [f for f in failures if f.obligation not in (Obligation.O6, Obligation.O7)]
-    if hang is not None:  # what only who was let through has met is no cause of the hang
-        solid = [f for f in solid if f.obligation != Obligation.O3 or f.position < hang.position]
-    lapped = [f for f in solid if f.obligation == Obligation.O3]
-    open_phase = [f for f in solid if f.obligation == Obligation.O4 and f.past is None]
-    unannounced = [f for f in failures if f.obligation == Obligation.O6 and f.rule == "SV203"]
-    if unannounced:
-        return unannounced[0]
-    unheard = [f for f in races if _never_waited(run, f)]
+    return [
+        f
+        for f in failures
+        if f.obligation not in (Obligation.O6, Obligation.O7)
+        and (hang is None or f.obligation != Obligation.O3 or f.position < hang.position)
+    ]
+
+
+def _earliest(failures: list[Failure]) -> Failure | None:
+    return min(failures, key=lambda f: f.position, default=None)
+
+
+def _unannounced(broken: _Broken) -> Failure | None:
+    """A hang at bytes that nobody announced."""
+    return next((f for f in broken.of(Obligation.O6) if f.rule == "SV203"), None)
+
+
+def _unheard_copy(broken: _Broken) -> Failure | None:
+    """Reads of what copies wrote on barriers that nobody waits for, if that explains every other failure."""
+    run = broken.run
+    unheard = [f for f in broken.races if _never_waited(run, f)]
     silent = {_array(run, _tag_barrier(run, f)) for f in unheard}
-    if unheard and all(f.barrier >= 0 and _array(run, f.barrier) in silent for f in solid):
-        return unheard[0]
-    wait = suspect_wait(run, [*failures, *races])
-    if wait is not None:
-        return wait
-    if surplus:
-        return min(surplus, key=lambda f: f.position)
-    if open_phase:
-        return open_phase[0]
-    if solid and len(lapped) == len(solid) and races:
-        # Nobody protects the lapped waiter's data either: the missing release is the mistake.
-        return races[0]
-    if solid:
-        return min(solid, key=lambda f: f.position)
-    aliased = [f for f in failures if f.obligation == Obligation.O7]
-    return (aliased or failures or races)[0]
+    explains = all(f.barrier >= 0 and _array(run, f.barrier) in silent for f in broken.solid)
+    return unheard[0] if unheard and explains else None
+
+
+def _wrong_parity(broken: _Broken) -> Failure | None:
+    """A wait that passed on a phase that was complete before."""
+    return suspect_wait(broken.run, [*broken.failures, *broken.races])
+
+
+def _surplus(broken: _Broken) -> Failure | None:
+    """More arrivals than a phase takes."""
+    kinds = (Obligation.O1, Obligation.OVERFLOW)
+    return _earliest([f for f in broken.failures if f.rule == "SV202" and f.obligation in kinds])
+
+
+def _open_phase(broken: _Broken) -> Failure | None:
+    """A phase that a copy may complete too early, of which no past is shown."""
+    return next((f for f in broken.solid if f.obligation == Obligation.O4 and f.past is None), None)
+
+
+def _lapped_only(broken: _Broken) -> Failure | None:
+    """Only lapped waiters, and races on data that nobody protects either: a release is missing."""
+    lapped = all(f.obligation == Obligation.O3 for f in broken.solid)
+    return broken.races[0] if broken.solid and lapped and broken.races else None
+
+
+def _first_solid(broken: _Broken) -> Failure | None:
+    return _earliest(broken.solid)
+
+
+#: The cases of ``protocol_root``, the one that explains most first.
+_ROOTS = (
+    _unannounced, _unheard_copy, _wrong_parity, _surplus, _open_phase, _lapped_only, _first_solid,
+)  # fmt: skip
 
 
 def _tag_barrier(run: Run, f: Failure) -> int:

@@ -138,7 +138,7 @@ class Occurrence:
         return replace(self.made(op), accesses=list(accesses))
 
     def access(self, fps: Mapping[Residue, int], block: int | None = None) -> Access:
-        return access(self.info, self.cls, fps, block)
+        return replace(access(self.info, self.cls, fps, block), site=self.spot.key)
 
     def meeting(self, kind: k.Kind, name: str, ring: k.Ring, **more: Any) -> Made:
         """All threads of a named barrier come together, of which it must always be the same ones."""
@@ -260,8 +260,18 @@ def _wgmma(x: Occurrence) -> Iterator[Made]:
         if len({fp < 0 for fp in operand.values()}) != 1:
             raise NotReadError("a wgmma whose operands change their kind")
         if x.first[i] >= 0:
-            made.accesses.append((Kind.MMA_READ, x.access(operand)))
+            made.accesses.append((Kind.MMA_READ, _from_first_to_last(x.access(operand))))
     yield made
+
+
+def _from_first_to_last(a: Access) -> Access:
+    """An operand with the bytes between its rows: more than is read, and one range for each lane."""
+    known: dict[int, Bytes] = {}
+    for b in a.distinct():
+        lanes = {t for _, _, t in b.pieces}
+        end = max(hi for _, hi, _ in b.pieces)
+        known[id(b)] = Bytes(tuple((b.low, end, t) for t in sorted(lanes)))
+    return replace(a, by={r: known[id(b)] for r, b in a.by.items()})
 
 
 def _wgmma_commit(x: Occurrence) -> Iterator[Made]:

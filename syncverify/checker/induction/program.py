@@ -27,6 +27,8 @@ _WORD = 2**31 - 1
 _AHEAD = 12
 _TAKEN = frozenset({"u", "n", "j", "x"})
 MOST_SPLITS = 64
+#: Claims of other classes that are tried for one.
+MOST_TRIED = 5
 
 
 class Claims(Interface):
@@ -152,10 +154,11 @@ def protocol_of(
     start = _Start(space, root, parameters(space, root), policy, claims.naming)
     claims.ready(space, root, start.names, 1)
     splits: list[tuple[int, tuple[int, ...]]] = []
+    known: dict[ThreadClass, Claim] = {}
     for _ in range(MOST_SPLITS):
         space.path = root
         try:
-            found = _claimed(start, system, claims)
+            found = _claimed(start, system, claims, known)
         except LaneSplit as split:
             space.path = root
             system = system.refined(split)
@@ -197,9 +200,12 @@ def _parted(system: Any, cls: int, parts: tuple[int, ...]) -> Any:
     return system.refined(LaneSplit(cls, parts))
 
 
-def _claimed(start: _Start, system: Any, claims: Claims) -> list[tuple[Claim, Text]]:
+def _claimed(
+    start: _Start, system: Any, claims: Claims, known: dict[ThreadClass, Claim]
+) -> list[tuple[Claim, Text]]:
     """A claim that holds for each class. Agents of one code mostly do the same: what holds of others is
-    tried first, and where the last turn of a loop stands apart for some, it does for all.
+    tried first, and where the last turn of a loop stands apart for some, it does for all. ``known``: what
+    held of classes before others parted.
     """
     found: list[tuple[Claim, Text]] = []
     apart: list[set[int]] = []
@@ -210,7 +216,7 @@ def _claimed(start: _Start, system: Any, claims: Claims) -> list[tuple[Claim, Te
         apart.append(reader.apart)
 
     for i, cls in enumerate(system.info.classes):
-        for claim in [c for c, _ in found[-3:]][::-1]:
+        for claim in _likely(cls, known):
             try:
                 take(i, claim)
                 break
@@ -220,6 +226,8 @@ def _claimed(start: _Start, system: Any, claims: Claims) -> list[tuple[Claim, Te
                 continue
         else:
             take(i, claims.claim(i, cls))
+        known.pop(cls, None)
+        known[cls] = found[-1][0]
     everywhere = set[int]().union(*apart)
     for i, (claim, _) in enumerate(found):
         if everywhere & {h.place for h in claim.headers if h.late} - apart[i]:
@@ -227,6 +235,16 @@ def _claimed(start: _Start, system: Any, claims: Claims) -> list[tuple[Claim, Te
             claim = replace(claim, headers=headers)
             found[i] = (claim, start.read(system, i, claim))
     return found
+
+
+def _likely(cls: ThreadClass, known: Mapping[ThreadClass, Claim]) -> list[Claim]:
+    """Claims that may hold of a class: its own, then those of classes with the same lanes, then others; the
+    latest first.
+    """
+    latest = list(known)[::-1]
+    order = sorted(latest, key=lambda c: (c != cls, c.lanes != cls.lanes))
+    distinct = {id(known[c]): known[c] for c in order}
+    return list(distinct.values())[:MOST_TRIED]
 
 
 def _protocol(start: _Start, system: Any, found: Sequence[tuple[Claim, Text]]) -> Protocol:

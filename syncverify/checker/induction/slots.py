@@ -109,6 +109,7 @@ class Access:
 
     memory: int
     by: Mapping[Residue, Bytes]
+    site: Hashable = None  # the place of the code, the same for all agents
     moves: Moves = Moves(FIXED, (0,))
     parts: tuple[SlotBytes, ...] = ()
     covered: list[tuple[int, int]] | None = None
@@ -145,16 +146,21 @@ def laid_out(accesses: Sequence[Access], steps: Mapping[int, tuple[int, int]]) -
     """Gives each access its buffers and slots. ``steps``: by access, the moduli of its agent's counters.
 
     Bytes that move by equal strides are slots of a buffer. What does not move, or not so, touches the slots
-    that its bytes are in, and all bytes beside them as one buffer of one slot.
+    that its bytes are in, and all bytes beside them as one buffer of one slot. Buffers that the same code
+    accesses are one, where they have as many slots: what warps do to bytes of their own is then alike.
     """
-    out: list[Region] = []
+    out: dict[str, Region] = {}
+    joined: dict[Hashable, str] = {}
     for members in overlapping(accesses):
         mine = [accesses[i] for i in members]
         region = Region(f"bytes {min(a.coverage()[0][0] for a in mine)} of block {mine[0].memory}")
-        if any(r.name == region.name for r in out):
-            raise NotReadError("buffers with one name")
-        out += _shared(region, mine, [steps[i] for i in members])
-    return out
+        sites = frozenset(a.site for a in mine)
+        for r in _shared(region, mine, [steps[i] for i in members]):
+            if r.name in out:
+                raise NotReadError("buffers with one name")
+            r.name = joined.setdefault((r.depth, mine[0].memory, sites), r.name)
+            out[r.name] = r
+    return list(out.values())
 
 
 def overlapping(accesses: Sequence[Access]) -> list[list[int]]:

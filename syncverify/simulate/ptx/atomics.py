@@ -11,7 +11,7 @@ from syncverify.simulate.ptx.addressing import address, barrier_free, note_write
 from syncverify.simulate.ptx.atomic_operations import combine
 from syncverify.simulate.ptx.copies import store_async
 from syncverify.simulate.ptx.ordering import read_flags, scope_of, write_flags
-from syncverify.simulate.ptx.program import Context, builder
+from syncverify.simulate.ptx.program import Context, builder, vector_items
 from syncverify.simulate.ptx.syntax import Instr, Sink, Vector
 from syncverify.simulate.ptx.types import BITS, LANES, UNSIGNED, Lanes, type_of
 
@@ -24,7 +24,6 @@ _WORDS = frozenset(
      "shared::cluster", "noftz", "L2::cache_hint", "v2", "v4", "v8"}
 )  # fmt: skip
 _OPERATIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor", "exch", "cas")
-_VECTORS = {"v2": 2, "v4": 4, "v8": 8}
 
 
 @builder("atom", "red")
@@ -41,10 +40,7 @@ def _atom(c: Context, i: Instr) -> Step:
     returns = i.op == "atom"
     operands = i.operands[1:] if returns else i.operands
     bits = BITS[kind]
-    count = next((n for w, n in _VECTORS.items() if w in i.mods), 1)
-    values = operands[1].items if isinstance(operands[1], Vector) else (operands[1],)
-    if len(values) != count:
-        raise c.fail(f"expected {count} operands")
+    values = vector_items(c, i, operands[1], "operands")
     sources = [c.reader(x, bits) for x in values]
     swap = c.reader(operands[2], bits) if op == "cas" else None
     of = combine(op, kind) if swap is None else None
@@ -58,7 +54,7 @@ def _atom(c: Context, i: Instr) -> Step:
     where = address(c, operands[0])
     space = space_of(i.mods)
     step = bits // 8
-    size = step * count
+    size = step * len(values)
     word = step // 2 if kind.endswith("x2") else step  # packed values are accessed one by one
     scope = scope_of(i.mods) or 3
     words = set(i.mods)
@@ -74,7 +70,8 @@ def _atom(c: Context, i: Instr) -> Step:
         # others may who are not executed
         changed = False
         out: list[Any] = [
-            np.zeros((LANES, 2), np.uint64) if bits == 128 else np.zeros(LANES, kind_of) for _ in range(count)
+            np.zeros((LANES, 2), np.uint64) if bits == 128 else np.zeros(LANES, kind_of)
+            for _ in range(len(values))
         ]
         for part in parts(m, f, space, where(R), on, size, size):
             if part.space not in ("global", "shared"):
@@ -84,7 +81,7 @@ def _atom(c: Context, i: Instr) -> Step:
             if returns:
                 read_flags(m, f, part, acquires, scope)
             order = m.draw.permutation(len(part.lanes)) if len(part.lanes) > 1 else [0]
-            for n in range(count):
+            for n in range(len(values)):
                 for position in order:
                     lane = int(part.lanes[position])
                     at = part.at[position : position + 1] + n * step

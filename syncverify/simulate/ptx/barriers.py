@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from syncverify.simulate.ptx.clocks import HAPPENS_BEFORE, OF_ANY_SCOPE, Clock, merged
-from syncverify.simulate.ptx.collectives import bits_to_lanes
+from syncverify.simulate.ptx.collectives import bits_to_lanes, member_mask
 from syncverify.simulate.ptx.ordering import fenced
 from syncverify.simulate.ptx.program import Context, builder
 from syncverify.simulate.ptx.syntax import Instr
@@ -155,17 +155,9 @@ def _warp_sync(c: Context, i: Instr) -> Step:
 
     def run(f: Fragment) -> Next:
         m = f.warp.machine
-        masks = f.R[slot]
-        first = masks[int(np.argmax(f.mask))]
-        same = f.mask & (masks == first)
-        if not np.array_equal(same, f.mask):
-            f.split(f.mask & ~same)
-        named = bits_to_lanes(int(first))
-        outside = f.mask & ~named
-        if outside.any():
-            lane = int(np.argmax(outside))
-            raise m.undefined(f, f"lane {lane} is not in its own member mask", "bar.warp.sync", lane)
-        key = ("bar.warp.sync", int(first))
+        mask = member_mask(f, slot, "bar.warp.sync")
+        named = bits_to_lanes(mask)
+        key = ("bar.warp.sync", mask)
         warp = f.warp
         needed = named & warp.live
 

@@ -25,29 +25,35 @@ def lanes_to_bits(lanes: Lanes) -> int:
     return sum(1 << int(i) for i in np.flatnonzero(lanes))
 
 
+def member_mask(f: Fragment, slot: int, what: str) -> int:
+    """The member mask of lanes that name one; lanes that name another part. Each names itself."""
+    masks = f.R[slot]
+    first = masks[int(np.argmax(f.mask))]
+    same = f.mask & (masks == first)
+    if not np.array_equal(same, f.mask):
+        f.split(f.mask & ~same)
+    outside = f.mask & ~bits_to_lanes(int(first))
+    if outside.any():
+        lane = int(np.argmax(outside))
+        m = f.warp.machine
+        raise m.undefined(f, f"lane {lane} is not in its own member mask {int(first):#x}", what, lane)
+    return int(first)
+
+
 def members(c: Context, operand: Operand, what: str, then: Callable[[Fragment], Next]) -> Step:
     """Executes ``then`` once all lanes of the member mask are here; fragments part by their masks."""
     slot = c.source(operand, 32)
 
     def run(f: Fragment) -> Next:
         m = f.warp.machine
-        masks = f.R[slot]
-        first = masks[int(np.argmax(f.mask))]
-        same = f.mask & (masks == first)
-        if not np.array_equal(same, f.mask):
-            f.split(f.mask & ~same)
-        named = bits_to_lanes(int(first))
-        outside = f.mask & ~named
-        if outside.any():
-            lane = int(np.argmax(outside))
-            raise m.undefined(f, f"lane {lane} is not in its own member mask {int(first):#x}", what, lane)
+        mask = member_mask(f, slot, what)
         for x in f.warp.fragments:
             other = x.meets
-            if other is not None and other[0] == what and other[1] != int(first) and x.alike(f):
+            if other is not None and other[0] == what and other[1] != mask and x.alike(f):
                 if (bits_to_lanes(other[1]) & f.mask).any():
-                    masks_ = f"{int(first):#x} and {other[1]:#x}"
-                    raise m.undefined(f, f"lanes that name each other give the masks {masks_}", what)
-        return m.gather(f, named & f.warp.live, then, what, int(first))
+                    both = f"{mask:#x} and {other[1]:#x}"
+                    raise m.undefined(f, f"lanes that name each other give the masks {both}", what)
+        return m.gather(f, bits_to_lanes(mask) & f.warp.live, then, what, mask)
 
     return run
 

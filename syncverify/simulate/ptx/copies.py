@@ -6,7 +6,7 @@ known where completion is observed. Its data moves later, in pieces.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,9 +37,9 @@ from syncverify.simulate.ptx.mbarriers import (
     of_operand,
 )
 from syncverify.simulate.ptx.memory import GLOBAL_WINDOW, SHARED_WINDOW, Arena
-from syncverify.simulate.ptx.program import Context, builder
+from syncverify.simulate.ptx.program import Context, builder, vector_items
 from syncverify.simulate.ptx.shadow import REDUCTION
-from syncverify.simulate.ptx.syntax import Imm, Instr, Mem, Operand, Reg, Vector
+from syncverify.simulate.ptx.syntax import Imm, Instr, Mem, Operand, Reg
 from syncverify.simulate.ptx.tensormaps import SIZE, Fields, box_bytes, box_of, decode, swizzled, wrong
 from syncverify.simulate.ptx.types import BITS, UNSIGNED, Lanes, type_of
 
@@ -327,13 +327,7 @@ def _bulk(c: Context, i: Instr) -> Step:
         raise c.fail("expected one way of completion")
     d, s = address(c, i.operands[0]), address(c, i.operands[1])
     size = c.source(i.operands[2], 32)
-    rest = list(i.operands[3:])
-    barrier = address(c, rest.pop(0)) if counted else None
-    if "L2::cache_hint" in i.mods:
-        rest.pop()
-    mask = c.reader(rest.pop(0), 16) if "multicast::cluster" in i.mods else None
-    if rest:
-        raise c.fail("an operand too many")
+    barrier, mask = _completion(c, i, i.operands[3:], counted=counted)
 
     def run(f: Fragment, on: Lanes) -> Next:
         m, R = f.warp.machine, f.R
@@ -650,6 +644,27 @@ def read_map(m: Machine, f: Fragment, a: int, lane: int) -> tuple[Fields, tuple[
     return fields, (part.space, at)
 
 
+#: What an operand holds, by lane.
+_Values = Callable[[list[Lanes]], Lanes]
+
+
+def _completion(
+    c: Context, i: Instr, operands: Sequence[Operand], *, counted: bool
+) -> tuple[_Values | None, _Values | None]:
+    """The last operands of a bulk copy: the mbarrier that counts it, and the mask of a multicast.
+
+    A cache hint stands behind them, and says nothing here.
+    """
+    rest = list(operands)
+    barrier = address(c, rest.pop(0)) if counted else None
+    if "L2::cache_hint" in i.mods:
+        rest.pop()
+    mask = c.reader(rest.pop(0), 16) if "multicast::cluster" in i.mods else None
+    if rest:
+        raise c.fail("an operand too many")
+    return barrier, mask
+
+
 def _tensor(c: Context, i: Instr) -> Step:
     _check_words(c, i)
     loads = _sides(c, i)[1] == "global"
@@ -663,13 +678,7 @@ def _tensor(c: Context, i: Instr) -> Step:
     coords = [c.source(x, 32) for x in where.coords]
     map_at = address(c, Mem(where.base, where.offset))
     smem = address(c, other)
-    rest = list(i.operands[2:])
-    barrier = address(c, rest.pop(0)) if loads else None
-    if "L2::cache_hint" in i.mods:
-        rest.pop()
-    mask = c.reader(rest.pop(0), 16) if "multicast::cluster" in i.mods else None
-    if rest:
-        raise c.fail("an operand too many")
+    barrier, mask = _completion(c, i, i.operands[2:], counted=loads)
 
     def run(f: Fragment, on: Lanes) -> Next:
         m, R = f.warp.machine, f.R
@@ -829,7 +838,6 @@ def _tensor_store(
 
 # -- st.async, red.async ----------------------------------------------------------------------------------
 
-_VECTORS = {"v2": 2, "v4": 4}
 _ASYNC = frozenset(
     {"async", "weak", "relaxed", "cluster", "shared::cluster", "mbarrier::complete_tx::bytes",
         "v2", "v4", "add",
@@ -844,17 +852,12 @@ def store_async(c: Context, i: Instr) -> Step:
             raise c.fail(f"the modifier .{w}")
     kind = type_of(i.mods)
     bits = BITS[kind]
-    count = next((n for w, n in _VECTORS.items() if w in i.mods), 1)
-    value = i.operands[1]
-    items = value.items if isinstance(value, Vector) else (value,)
-    if len(items) != count:
-        raise c.fail(f"expected {count} sources")
-    sources = [c.reader(x, bits) for x in items]
+    sources = [c.reader(x, bits) for x in vector_items(c, i, i.operands[1], "sources")]
     to, barrier = address(c, i.operands[0]), address(c, i.operands[2])
     op = next((w for w in i.mods if w in ("add", "min", "max", "inc", "dec", "and", "or", "xor")), "")
     of = combine(op, kind) if i.op == "red" else None
     step = bits // 8
-    size = step * count
+    size = step * len(sources)
 
     def run(f: Fragment, on: Lanes) -> Next:
         m, R = f.warp.machine, f.R

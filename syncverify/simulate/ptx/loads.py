@@ -18,8 +18,8 @@ from syncverify.simulate.ptx.addressing import (
     space_of,
 )
 from syncverify.simulate.ptx.ordering import read_flags, scope_of, write_flags
-from syncverify.simulate.ptx.program import Context, builder
-from syncverify.simulate.ptx.syntax import Instr, Mem, Sym, Vector
+from syncverify.simulate.ptx.program import VECTORS, Context, builder, vector_items
+from syncverify.simulate.ptx.syntax import Instr, Mem, Sym
 from syncverify.simulate.ptx.types import BITS, LANES, UNSIGNED, Lanes, is_signed, type_of
 
 if TYPE_CHECKING:
@@ -45,12 +45,11 @@ _SPACES = frozenset(
         "param::func",
     }
 )
-_VECTORS = {"v2": 2, "v4": 4, "v8": 8}
 
 
 def _known(c: Context, i: Instr) -> None:
     for m in i.mods:
-        if m not in _HINTS and m not in _ORDERS and m not in _SPACES and m not in _VECTORS and m not in BITS:
+        if m not in _HINTS and m not in _ORDERS and m not in _SPACES and m not in VECTORS and m not in BITS:
             raise c.fail(f"the modifier .{m}")
 
 
@@ -68,18 +67,14 @@ def _ld(c: Context, i: Instr) -> Step:
     _known(c, i)
     kind = type_of(i.mods)
     bits, sign = BITS[kind], is_signed(kind)
-    count = next((n for w, n in _VECTORS.items() if w in i.mods), 1)
-    d = i.operands[0]
-    targets = d.items if isinstance(d, Vector) else (d,)
-    if len(targets) != count:
-        raise c.fail(f"expected {count} destinations")
+    targets = vector_items(c, i, i.operands[0], "destinations")
     writers = [c.writer(x, bits, sign) for x in targets]
     space = space_of(i.mods)
     if space == "param" and (found := _parameter(c, i)) is not None:
         return _load_parameter(c, found, bits, writers)
     where = address(c, i.operands[1])
     step = bits // 8
-    size = step * count
+    size = step * len(targets)
     strong = _strength(i)
     acquires = "acquire" in i.mods
 
@@ -90,7 +85,7 @@ def _ld(c: Context, i: Instr) -> Step:
         for part in parts(m, f, space, a, on, size, size):
             barrier_free(m, f, part, size)
             note_read(m, f, part, size, strong, step)
-            for n in range(count):
+            for n in range(len(targets)):
                 value = lanes_of(part.arena.load(part.at + n * step, bits), part.lanes)
                 if n < len(out):
                     out[n] = out[n] | value
@@ -157,18 +152,13 @@ def _st(c: Context, i: Instr) -> Step:
     _known(c, i)
     kind = type_of(i.mods)
     bits = BITS[kind]
-    count = next((n for w, n in _VECTORS.items() if w in i.mods), 1)
-    s = i.operands[1]
-    values = s.items if isinstance(s, Vector) else (s,)
-    if len(values) != count:
-        raise c.fail(f"expected {count} sources")
-    sources = [c.reader(x, bits) for x in values]
+    sources = [c.reader(x, bits) for x in vector_items(c, i, i.operands[1], "sources")]
     space = space_of(i.mods)
     if space == "param" and (found := _parameter(c, i)) is not None:
         return _store_parameter(c, found, bits, sources)
     where = address(c, i.operands[0])
     step = bits // 8
-    size = step * count
+    size = step * len(sources)
     strong = _strength(i)
     releases = "release" in i.mods
 

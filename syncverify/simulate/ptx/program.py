@@ -102,6 +102,10 @@ class Symbols:
     functions: dict[str, int] = field(default_factory=dict)  # name -> address
 
 
+#: Modifiers of vectors, and how many registers they have.
+VECTORS = {"v2": 2, "v4": 4, "v8": 8}
+
+
 class Context:
     """A function while it is compiled."""
 
@@ -573,6 +577,15 @@ def _touching(step: Step, slots: frozenset[int]) -> Step:
         return step(f)
 
     return run
+
+
+def vector_items(c: Context, i: Instr, operand: Operand, what: str) -> tuple[Operand, ...]:
+    """The registers of an operand, as many as the instruction's vector modifier says; one without."""
+    count = next((n for w, n in VECTORS.items() if w in i.mods), 1)
+    items = operand.items if isinstance(operand, Vector) else (operand,)
+    if len(items) != count:
+        raise c.fail(f"expected {count} {what}")
+    return items
 
 
 def _is_aligned(instr: Instr) -> bool:

@@ -70,6 +70,13 @@ def test_half_a_warp_meets_the_other_half_at_a_wgmma() -> None:
     assert [m.op.kind for m in operations(occurrence((Ev.WGMMA_COMMIT, 0)))] == [k.Kind.COMMIT]
 
 
+def test_an_operand_of_a_wgmma_is_all_from_its_first_byte_to_its_last() -> None:
+    x = occurrence((Ev.WGMMA, 0, 0, 0, -1), lanes=3)
+    x.info.footprints[0] = Footprint(0, ((0, 4), (16, 20)))
+    ((_, a), _) = list(operations(x))[-1].accesses
+    assert a.by[0, 0].pieces == ((0, 20, 0), (0, 20, 1))
+
+
 def test_an_access_to_another_block_is_refused() -> None:
     x = occurrence((Ev.WRITE, 0, 0))
     (made,) = operations(x)

@@ -57,7 +57,11 @@ def test_bytes_are_those_of_a_slot(seed: int) -> None:
     some = [ring(rng, 0, depth, 16) for _ in range(rng.randrange(1, 4))]
     some += [ring(rng, rng.choice((64, 72, 8)), rng.choice((2, 3)), 16) for _ in range(rng.randrange(3))]
     some += [fixed(rng) for _ in range(rng.randrange(3))]
+    for a in some:
+        a.site = rng.randrange(2)
     laid_out(some, dict.fromkeys(range(len(some)), (PERIOD, 1)))
+    depths = {(part.region.name, part.region.depth) for a in some for part in a.parts}
+    assert len(depths) == len({name for name, _ in depths})
     for turn in range(PERIOD):
         for a in some:
             # what does not move with its turns touches the bytes of all of them
@@ -77,3 +81,15 @@ def test_what_is_written_over_a_ring_leaves_it_a_ring() -> None:
     (region, *more) = laid_out(some, {0: (PERIOD, 1), 1: (PERIOD, 1)})
     assert {region.depth, *(r.depth for r in more)} >= {4}
     assert some[0].moves.by == STEPS and over.moves.by == FIXED and len(over.parts) >= 4
+
+
+@pytest.mark.parametrize(("depth", "site", "buffers"), [(3, 7, 1), (4, 7, 2), (3, 8, 2)])
+def test_bytes_of_one_place_of_the_code_share_a_buffer(depth: int, site: int, buffers: int) -> None:
+    """Two warps go round rings of their own, and touch no byte together."""
+    rng = random.Random(2)
+    some = [ring(rng, 0, 3, 16), ring(rng, 4096, depth, 16)]
+    some[0].site, some[1].site = 7, site
+    regions = laid_out(some, {0: (PERIOD, 1), 1: (PERIOD, 1)})
+    assert len({r.name for r in regions}) == buffers
+    every = [touched(some[0], x) & touched(some[1], y) for x in range(PERIOD) for y in range(PERIOD)]
+    assert not any(every)

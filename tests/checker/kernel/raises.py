@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -89,11 +90,23 @@ def without(r: Raise) -> Iterator[None]:
     (new,) = [
         c for c in _codes(compile(tree, module.__file__, "exec")) if c.co_qualname == outer.__qualname__
     ]
-    before, outer.__code__ = outer.__code__, new
+    pairs = [(outer, new), *_inner(outer.__code__, new)]
+    before = [f.__code__ for f, _ in pairs]
     try:
+        for f, code in pairs:
+            f.__code__ = code
         yield
     finally:
-        outer.__code__ = before
+        for (f, _), code in zip(pairs, before, strict=True):
+            f.__code__ = code
+
+
+def _inner(old: CodeType, new: CodeType) -> Iterator[tuple[FunctionType, CodeType]]:
+    """Functions that were made by a function whose code is replaced, with their new code."""
+    codes = {c.co_qualname: c for c in _codes(new)}
+    for c in _codes(old):
+        made = [f for f in gc.get_referrers(c) if isinstance(f, FunctionType) and f.__code__ is c]
+        yield from ((f, codes[c.co_qualname]) for f in made if c is not old)
 
 
 def _function(module: ModuleType, where: tuple[str, ...]) -> FunctionType:

@@ -69,6 +69,8 @@ class Memory:
                     if not self.met(lanes, first, touch, need, a, b):
                         if first.kind is Access.GENERIC_READ and first.cls in self.products:
                             raise NotJudgedError("reads that a wgmma may hand on (K8)")
+                        if self.may_be_one_value(first, touch):
+                            raise NotJudgedError("stores of one instruction, perhaps of one value")
                         raise RejectedError(
                             at, f"{self.text(touch)}: {need.value} of {self.text(first)} is not shown"
                         )
@@ -78,6 +80,10 @@ class Memory:
                 left.append((lo, hi, first))
         left += [(a, b, touch) for a, b in fp.intervals]
         self.touches[fp.memory] = left
+
+    def may_be_one_value(self, first: Touch, second: Touch) -> bool:
+        """Whether one store instruction makes both, and something is known of its values."""
+        return first.site == second.site and second.kind.writes and self.info.varies is not None
 
     def met(self, lanes: LaneClass, first: Touch, second: Touch, need: Need, lo: int, hi: int) -> bool:
         """Whether a row's need is met for the bytes ``lo..hi``."""

@@ -29,8 +29,9 @@ class Operations(Mbarriers, Meetings):
         self.memory.access(a.lanes, made, self.at(a))
         return made
 
-    def on_read(self, a: ReplayedAgent, fp: int, register: int, scope: int = 0) -> bool:
-        made = self.touch(a, Access.GENERIC_READ, fp, atomic=scope > 0)
+    def on_read(self, a: ReplayedAgent, fp: int, register: int, scope: int | None = None) -> bool:
+        """``scope``: of a strong read; any scope includes the threads of this CTA (A3)."""
+        made = self.touch(a, Access.GENERIC_READ, fp, atomic=scope is not None)
         if register == NO_ARRIVAL_NEEDED:
             made.used = a.lanes.time
             return True

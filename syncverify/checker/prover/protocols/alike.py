@@ -36,7 +36,7 @@ from syncverify.checker.kernel.trees import (
 MOST_WAYS, MOST_TREES = 16, 4
 #: Operations that order nothing by themselves, and rules whose trees are tried for accesses nearby.
 _ACCESSES = frozenset({Kind.ACCESS, Kind.ASYNC, Kind.USE, Kind.COPY, Kind.NOTHING})
-_NEAR = frozenset({"hazard", "O5", "O6"})
+_NEAR = frozenset({"hazard", "O1", "O2", "O3", "O4", "O5", "O6"})
 
 
 @dataclass(slots=True)

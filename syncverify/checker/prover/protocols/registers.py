@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from itertools import combinations, pairwise
 from typing import Any
@@ -238,17 +239,15 @@ class Sampler:
         cuts = _loops([trace(*self.agent(i, of), None)[1] for i in every])
         if not cuts:
             return Claim(1, 1, ())
-        while True:
-            runs = []
-            for i in every:
-                visits, _, ended = trace(*self.agent(i, of), cuts)
-                runs.append(Run(self.found[i][0], visits, ended))
-            twice = _in_turn(runs)
-            if twice is None:
-                break
+        runs = []
+        for i in every:
+            visits, _, ended = trace(*self.agent(i, of), cuts)
+            runs.append(Run(self.found[i][0], visits, ended))
+        while (twice := _in_turn(runs)) is not None:
             cuts = cuts - {twice}
-            if not cuts:
-                return Claim(1, 1, ())
+            runs = [replace(run, visits=_without(run.visits, twice)) for run in runs]
+        if not cuts:
+            return Claim(1, 1, ())
         return _filled(_shaped(runs, sorted(cuts), sorted(self.found[0][0])))
 
 
@@ -289,41 +288,49 @@ def _refined(space: SymbolicContext, path: PathCondition, system: Any, split: La
 
 def _filled(claim: Claim) -> Claim:
     """Numbers by residue that some header shows are those of all headers where they are numbers."""
-    tables: dict[Any, dict[tuple[int, int], int] | None] = {}
-    for h in claim.headers:
-        for r, forms in h.forms.items():
-            for slot, f in forms.items():
-                if f.any:
-                    continue
-                table = tables.setdefault(slot, {})
-                if table is None:
-                    continue
-                if f.parts or f.shape() != "sum" or table.setdefault(r, f.c) != f.c:
-                    tables[slot] = None
+    tables = _numbers_by_residue(claim)
     residues = [(r, q) for r in range(claim.steps) for q in range(claim.tiles)]
     headers = []
     for h in claim.headers:
-        slots = {s for forms in h.forms.values() for s in forms}
         every = {r: dict(h.forms.get(r, {})) for r in residues}
-        for s in slots:
+        for s in {s for forms in h.forms.values() for s in forms}:
             table = tables.get(s)
             for r in residues:
                 old = every[r].get(s)
                 if (old is None or old.any) and table and r in table:
                     every[r][s] = Form(table[r], ())
-            with_form = {r: every[r][s] for r in residues if s in every[r]}
-            if (
-                with_form
-                and len(with_form) < len(residues)
-                and len({f.parts for f in with_form.values()}) == 1
-            ):
-                # one sum for all: its number goes on with the residue
-                first = next(iter(with_form))
-                f = with_form[first]
-                for r in residues if f.parts or f.kept or f.moves else ():
-                    every[r].setdefault(s, _moved(with_form[first], first, r, claim))
+            _continue_sum(every, s, claim)
         headers.append(replace(h, forms=every))
     return replace(claim, headers=tuple(headers))
+
+
+def _numbers_by_residue(claim: Claim) -> dict[Any, dict[tuple[int, int], int] | None]:
+    """The numbers of each register by residue; None: headers differ in them, or it holds something else."""
+    tables: dict[Any, dict[tuple[int, int], int] | None] = {}
+    known = (
+        (r, slot, f)
+        for h in claim.headers
+        for r, forms in h.forms.items()
+        for slot, f in forms.items()
+        if not f.any
+    )
+    for r, slot, f in known:
+        table = tables.setdefault(slot, {})
+        if table is None:
+            continue
+        if f.parts or f.shape() != "sum" or table.setdefault(r, f.c) != f.c:
+            tables[slot] = None
+    return tables
+
+
+def _continue_sum(every: dict[tuple[int, int], dict[Any, Form]], slot: Any, claim: Claim) -> None:
+    """Gives the sum of all residues that have a form to the others; its number goes on with the residue."""
+    known = {r: forms[slot] for r, forms in every.items() if slot in forms}
+    if not known or len(known) == len(every) or len({f.parts for f in known.values()}) > 1:
+        return
+    first, f = next(iter(known.items()))
+    for r in every if f.parts or f.kept or f.moves else ():
+        every[r].setdefault(slot, _moved(f, first, r, claim))
 
 
 def _moved(f: Form, at: tuple[int, int], to: tuple[int, int], claim: Claim) -> Form:
@@ -364,47 +371,77 @@ def _in_turn(runs: list[Run]) -> int | None:
     return None
 
 
+def _without(visits: list[Visit], place: int) -> list[Visit]:
+    """The visits of other places: what happens behind one of this place belongs to the one before."""
+    out: list[Visit] = []
+    for v in visits:
+        if v.place == place:
+            out[-1].events += v.events
+            out[-1].places |= v.places
+        else:
+            out.append(v)
+    return out
+
+
 def _shaped(runs: list[Run], cuts: list[int], atoms: list[str]) -> Claim:
-    outer: dict[int, int] = {}  # inner -> outer
-    for run in runs:
-        seen: list[Visit] = run.visits
-        for i, v in enumerate(seen):
-            if v.back and i:
-                k = i - 1
-                while k > 0 and seen[k].place != v.place:
-                    outer[seen[k].place] = v.place
-                    k -= 1
-    if any(x in outer for x in outer.values()):
-        raise NotReadError("loops three deep")
+    outer = _nesting(runs)
     tiles = set(outer.values())
     kinds = {c: c not in tiles and _late(runs, c) for c in cuts}  # whether a loop asks behind its body
     for run in runs:
-        n = u = p = 0
-        last: Visit | None = None
-        for v in run.visits[1:]:
-            if last is not None and last.place not in tiles:
-                n += 1 if v.place == last.place or kinds[last.place] else 0
-            if v.place in tiles:
-                u = u + 1 if v.back else 0
-            elif last is None or v.place != last.place:
-                p = n
-            inside = v.place in tiles or v.place in outer
-            v.n, v.u, v.p = n, u if inside else 0, n if v.place in tiles else p
-            last = v
-        for i, v in enumerate(run.visits):
-            if v.place not in tiles and v.place >= 0:
-                k = i
-                while k + 1 < len(run.visits) and run.visits[k + 1].place == v.place:
-                    k += 1
-                v.trips = run.visits[k].n - v.p + (1 if kinds[v.place] else 0)
-                if k == len(run.visits) - 1 and not run.ended:
-                    v.trips = -1
+        _count_turns(run, outer, kinds)
+        _count_trips(run, tiles, kinds)
     m, mu = _period(runs, tiles, 0), _period(runs, tiles, 1)
     headers = []
     for c in cuts:
         some = [(run, v) for run in runs for v in run.visits if v.place == c]
-        headers.append(_header(c, some, c in tiles, outer.get(c), kinds[c], m, mu, atoms))
+        visited = _visited(some, (m, mu), atoms, tiles=c in tiles, inside=c in outer)
+        headers.append(_header(c, outer.get(c), kinds[c], visited))
     return Claim(m, mu, tuple(headers))
+
+
+def _nesting(runs: list[Run]) -> dict[int, int]:
+    """The loop around each loop that has one. Raises NotReadError where loops are three deep."""
+    outer: dict[int, int] = {}
+    for run in runs:
+        seen = run.visits
+        for i, v in enumerate(seen):
+            k = i - 1
+            while v.back and k > 0 and seen[k].place != v.place:
+                outer[seen[k].place] = v.place
+                k -= 1
+    if any(x in outer for x in outer.values()):
+        raise NotReadError("loops three deep")
+    return outer
+
+
+def _count_turns(run: Run, outer: Mapping[int, int], kinds: Mapping[int, bool]) -> None:
+    """Numbers the visits of a run: steps ``n``, tiles ``u``, and the steps ``p`` where its loop began."""
+    tiles = set(outer.values())
+    n = u = p = 0
+    last: Visit | None = None
+    for v in run.visits[1:]:
+        if last is not None and last.place not in tiles:
+            n += 1 if v.place == last.place or kinds[last.place] else 0
+        if v.place in tiles:
+            u = u + 1 if v.back else 0
+        elif last is None or v.place != last.place:
+            p = n
+        inside = v.place in tiles or v.place in outer
+        v.n, v.u, v.p = n, u if inside else 0, n if v.place in tiles else p
+        last = v
+
+
+def _count_trips(run: Run, tiles: AbstractSet[int], kinds: Mapping[int, bool]) -> None:
+    """How many turns the loop of each visit takes in all; -1: the run does not say it."""
+    for i, v in enumerate(run.visits):
+        if v.place in tiles or v.place < 0:
+            continue
+        k = i
+        while k + 1 < len(run.visits) and run.visits[k + 1].place == v.place:
+            k += 1
+        v.trips = run.visits[k].n - v.p + (1 if kinds[v.place] else 0)
+        if k == len(run.visits) - 1 and not run.ended:
+            v.trips = -1
 
 
 def _late(runs: list[Run], place: int) -> bool:
@@ -446,49 +483,96 @@ def _period(runs: list[Run], tiles: set[int], which: int) -> int:
     return 1
 
 
-def _header(place: int, some: list[tuple[Run, Visit]], tiles: bool, outer: int | None, late: bool,
-            m: int, mu: int, atoms: list[str]) -> Header:  # fmt: skip
-    forms: dict[tuple[int, int], dict[Any, Form]] = {}
-    by: dict[tuple[int, int], list[tuple[Run, Visit]]] = {}
-    for run, v in some:
-        by.setdefault((v.n % m, v.u % mu), []).append((run, v))
-    slots = list(dict.fromkeys(s for _, v in some for s in v.registers))
-    if outer is not None:  # the last tile of a run that did not end says nothing of trip counts
-        whole = {r: [x for x in some_ if x[1].trips >= 0] for r, some_ in by.items()}
-        by = {r: some_ or by[r] for r, some_ in whole.items()}
-    by = {r: _spread(some_, MOST_SEEN) for r, some_ in by.items()}
-    every = [x for some_ in by.values() for x in some_]
-    for slot in slots:
-        found = _together(slot, every, by, m, mu, atoms, tiles, outer is not None)
-        if found is None and outer is None and _by_run(slot, some, tiles=tiles) is not ANY:
-            found = dict.fromkeys(by, _by_run(slot, some, tiles=tiles))
+@dataclass(frozen=True, slots=True)
+class _Visited:
+    """The visits of one header. ``by``: those that forms are found from, by residue; ``tiles``: it is a loop
+    over tiles; ``inside``: it is in such a loop; ``m`` and ``mu``: the periods of steps and tiles.
+    """
+
+    some: list[tuple[Run, Visit]]
+    by: dict[tuple[int, int], list[tuple[Run, Visit]]]
+    tiles: bool
+    inside: bool
+    m: int
+    mu: int
+    atoms: list[str]
+
+    def forms(self, slot: Any) -> dict[tuple[int, int], Form]:
+        """The forms of a register, by residue."""
+        found = self.of_all(slot)
         if found is None:
-            found = {
-                r: _form(slot, visits, m, mu, atoms, tiles, outer is not None) for r, visits in by.items()
-            }
-            rare = [
-                r
-                for r, f in found.items()
-                if f is ANY and len({v.registers.get(slot) for _, v in by[r]}) == 1
-            ]
-            if rare and all(f.shape() == "sum" and not f.parts for r, f in found.items() if r not in rare):
-                only = {r: by[r][0][1].registers.get(slot) for r in rare}
-                found |= {r: Form(int(x), ()) for r, x in only.items() if isinstance(x, int)}
-        shapes = {f.shape() for f in found.values() if f is not ANY}
-        known = {f for f in found.values() if f is not ANY}
-        # one number or sums of sizes at some residues, where others have many visits and none, fit few visits
-        few = len(known) == 1 and len(found) > 2 and not any(f.parts for f in known)
-        open_ = any(f is ANY and len(by[r]) > MOST_SEEN // 4 for r, f in found.items())
-        few |= open_ and any(_of_sizes(f) for f in known)
-        if (len(shapes) > 1 or few) and any(f is ANY for f in found.values()):
+            found = self.of_each(slot)
+        if self.is_doubtful(found):
             found = dict.fromkeys(found, ANY)
         if len(set(found.values())) == 1 and all(_of_sizes(f) for f in found.values()):
             found = dict.fromkeys(found, KEPT)  # runs say little of which of several cases it comes from
         if all(f is ANY for f in found.values()):
-            found = dict.fromkeys(found, _by_run(slot, some, tiles=tiles))
-        for r, f in found.items():
+            found = dict.fromkeys(found, _by_run(slot, self.some, tiles=self.tiles))
+        return found
+
+    def of_all(self, slot: Any) -> dict[tuple[int, int], Form] | None:
+        """One sum for all residues, or what a register keeps in each run; None: neither fits."""
+        every = [x for some in self.by.values() for x in some]
+        found = _together(slot, every, self.by, self.m, self.mu, self.atoms, self.tiles, self.inside)
+        if found is None and not self.inside:
+            kept = _by_run(slot, self.some, tiles=self.tiles)
+            if kept is not ANY:
+                return dict.fromkeys(self.by, kept)
+        return found
+
+    def of_each(self, slot: Any) -> dict[tuple[int, int], Form]:
+        """The form at each residue by itself; one number that was seen, if all others are numbers."""
+        found = {
+            r: _form(slot, visits, self.m, self.mu, self.atoms, self.tiles, self.inside)
+            for r, visits in self.by.items()
+        }
+        rare = [r for r, f in found.items() if f is ANY and len(self.values(slot, r)) == 1]
+        others = [f for r, f in found.items() if r not in rare]
+        if rare and all(f.shape() == "sum" and not f.parts for f in others):
+            only = {r: x for r in rare for x in self.values(slot, r)}
+            found |= {r: Form(int(x), ()) for r, x in only.items() if isinstance(x, int)}
+        return found
+
+    def values(self, slot: Any, residue: tuple[int, int]) -> set[Any]:
+        """What a register holds in the visits of a residue."""
+        return {v.registers.get(slot) for _, v in self.by[residue]}
+
+    def is_doubtful(self, found: Mapping[tuple[int, int], Form]) -> bool:
+        """Whether some residues have no form, and those that others have fit by chance.
+
+        They are of several shapes; or one number, or sums of sizes, which few visits fit where others have
+        many visits and no form.
+        """
+        known = {f for f in found.values() if f is not ANY}
+        if not any(f is ANY for f in found.values()):
+            return False
+        one_number = len(known) == 1 and len(found) > 2 and not any(f.parts for f in known)
+        many = any(f is ANY and len(self.by[r]) > MOST_SEEN // 4 for r, f in found.items())
+        return len({f.shape() for f in known}) > 1 or one_number or (many and any(map(_of_sizes, known)))
+
+
+def _visited(
+    some: list[tuple[Run, Visit]], periods: tuple[int, int], atoms: list[str], *, tiles: bool, inside: bool
+) -> _Visited:
+    """The visits of one header, by residue of its steps and tiles."""
+    m, mu = periods
+    by: dict[tuple[int, int], list[tuple[Run, Visit]]] = {}
+    for run, v in some:
+        by.setdefault((v.n % m, v.u % mu), []).append((run, v))
+    if inside:  # the last tile of a run that did not end says nothing of trip counts
+        whole = {r: [x for x in visits if x[1].trips >= 0] for r, visits in by.items()}
+        by = {r: visits or by[r] for r, visits in whole.items()}
+    by = {r: _spread(visits, MOST_SEEN) for r, visits in by.items()}
+    return _Visited(some, by, tiles, inside, m, mu, atoms)
+
+
+def _header(place: int, outer: int | None, late: bool, visited: _Visited) -> Header:
+    forms: dict[tuple[int, int], dict[Any, Form]] = {}
+    for slot in dict.fromkeys(s for _, v in visited.some for s in v.registers):
+        for r, f in visited.forms(slot).items():
             forms.setdefault(r, {})[slot] = f
-    return Header(place, tiles, outer, late, forms, _first_turns(forms, by, tiles=tiles))
+    first = _first_turns(forms, visited.by, tiles=visited.tiles)
+    return Header(place, visited.tiles, outer, late, forms, first)
 
 
 def _first_turns(

@@ -19,10 +19,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from zlib import crc32
 
+from syncverify.frontends.ptx.analysis.lane_masks import LaneMasks
 from syncverify.frontends.ptx.analysis.uniformity import LANES, Uniformity
 from syncverify.frontends.ptx.decode.effects import Context, Effect, Emit, Value
 from syncverify.frontends.ptx.flow.control_flow import Flow
-from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Not, Operand, Pair, Reg
+from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Operand, Pair, Reg
 from syncverify.frontends.ptx.syntax.operands import sources
 from syncverify.model.events import Ev, Event
 
@@ -31,14 +32,6 @@ _MASKED = frozenset({"shfl", "vote", "match", "redux"})
 #: Those of a whole warp.
 _WHOLE = frozenset({"mma", "movmatrix"})
 _ALL_LANES = 0xFFFFFFFF
-#: Comparisons, and those that hold where they do not (PTX ISA, setp: those with ``u`` hold of NaN).
-_PAIRS = (
-    ("eq", "ne"), ("lt", "ge"), ("gt", "le"), ("eq", "neu"), ("ne", "equ"), ("lt", "geu"), ("gt", "leu"),
-    ("ge", "ltu"), ("le", "gtu"), ("num", "nan"), ("lo", "hs"), ("hi", "ls"),
-)  # fmt: skip
-#: Comparisons of integers, and of floats, by their opposites.
-_OPPOSITE = dict(_PAIRS[3:]) | {b: a for a, b in _PAIRS[3:]}
-_OPPOSITE_INTEGERS = dict(_PAIRS[:3]) | {b: a for a, b in _PAIRS[:3]}
 INTEGERS = frozenset(
     "mov add sub mul mad shl shr and or xor not selp setp min max neg bfe lop3 cvt div rem".split()
 )
@@ -61,10 +54,13 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Apart:
-    """A row behind branches that are not decided: ``guards``, the registers that decide."""
+    """A row behind branches that are not decided. ``guards``: the registers that decide, or those that decide
+    beside the predicate that the mask was voted about. ``fits``: the mask names the lanes that come if no
+    lanes of a warp differ in these."""
 
     row: Row
     guards: tuple[str, ...]
+    fits: bool = False
 
 
 class Collectives:
@@ -98,7 +94,7 @@ class Collectives:
         return {
             row.at[0]: Effect(_emits(row), () if row.mask is None else (row.mask,))
             for row in self.rows
-            if not self._fits(row) and self._decidable(row, known)
+            if self._between(row) != frozenset() and self._decidable(row, known)
         }
 
     def _decidable(self, row: Row, known: Collection[str]) -> bool:
@@ -112,6 +108,15 @@ class Collectives:
         found = {name for b in blocks for name in sources(self.body[self._last(b)])}
         own = {g.name for k in row.at if (g := self.body[k].guard) is not None} if found else set()
         return tuple(sorted(found | own))
+
+    def _between(self, row: Row) -> frozenset[str] | None:
+        """The registers that decide between the making of a row's mask and the row; None: the mask is of
+        another kind."""
+        return self._masks.made_of_those_that_come(row.at[0], row.mask)
+
+    @cached_property
+    def _masks(self) -> LaneMasks:
+        return LaneMasks(self.flow, self._definitions, self._above, self.constant)
 
     @cached_property
     def _flat(self) -> Uniformity:
@@ -136,15 +141,13 @@ class Collectives:
         """By branch that is not decided, the rows behind it."""
         found: dict[int, list[Apart]] = {}
         for row in self.rows:
-            blocks = self._undecided(row, known)
-            if not blocks or self._fits(row):
+            blocks, between = self._undecided(row, known), self._between(row)
+            if not blocks or between == frozenset() or self._decidable(row, known):
                 continue
-            guards = self._guards(row, blocks)
-            if self._decidable(row, known):
-                continue
+            guards = self._guards(row, blocks) if between is None else tuple(sorted(between))
             outer = [b for b in blocks if not any(c in blocks and c != b for c in self._above(b))]
             for b in outer or sorted(blocks)[:1]:
-                found.setdefault(self._last(b), []).append(Apart(row, guards))
+                found.setdefault(self._last(b), []).append(Apart(row, guards, between is not None))
         return found
 
     def decided_by(self, k: int, known: Collection[str]) -> bool:
@@ -225,68 +228,6 @@ class Collectives:
         i = self.body[found[0]]
         return self.constant(i.operands[1]) if i.op == "mov" and i.guard is None else None
 
-    # ------------------------------------------------------------ masks made of the lanes that come
-
-    def _fits(self, row: Row) -> bool:
-        """Whether the mask was made of the lanes that come to the row: of ``activemask`` in the same block;
-        or of a vote or match, executed under all but one of the branches that decide about the row, of the
-        predicate of that one."""
-        if not isinstance(row.mask, Reg):
-            return False
-        k = self._origin(row.mask)
-        if k is None:
-            return False
-        i, here = self.body[k], self.flow.block_of[row.at[0]]
-        there = self.flow.block_of[k]
-        if i.op == "activemask":
-            return there == here or self._above(there) == self._above(here)
-        more = self._above(here) - self._above(there)
-        if i.op == "match" and "any" in i.mods:
-            return not more and self.constant(i.operands[-1]) is not None
-        if i.op != "vote" or "ballot" not in i.mods or len(more) != 1:
-            return False
-        block = next(iter(more))
-        last, voted = self.body[self._last(block)], i.operands[1]
-        if last.op != "bra" or last.guard is None or not self.flow.dominates(there, here):
-            return False
-        negated = isinstance(voted, Not)
-        asked = voted.reg if isinstance(voted, Not) else voted
-        taken = next((op.target for op in last.operands if hasattr(op, "target")), len(self.body))
-        jumps = taken < len(self.body) and self.flow.dominates(self.flow.block_of[taken], here)
-        holds = jumps != last.negated  # whether the guard holds in the row
-        one, other = self._comparison(asked), self._comparison(last.guard)
-        if one is None or other is None:
-            return asked == last.guard and holds != negated
-        return one[1:] == other[1:] and (
-            (one[0] == other[0] and holds != negated) or (_opposite(one) == other[0] and holds == negated)
-        )
-
-    def _comparison(self, op: Operand) -> tuple[str, tuple[str, ...], tuple[Operand, ...]] | None:
-        """What a predicate compares, if one instruction makes it."""
-        k = self._origin(op) if isinstance(op, Reg) else None
-        if k is None:
-            return None
-        i = self.body[k]
-        return (i.mods[0], i.mods[1:], i.operands[1:]) if i.op == "setp" and len(i.operands) == 3 else None
-
-    def _origin(self, op: Reg) -> int | None:
-        """The instruction that a register's value comes from, through moves."""
-        for _ in range(8):
-            found = self._definitions.get(op.name, ())
-            if len(found) != 1 or self.body[found[0]].guard is not None:
-                return None
-            i = self.body[found[0]]
-            if i.op != "mov" or not isinstance(i.operands[1], Reg):
-                return found[0]
-            op = i.operands[1]
-        return None
-
-
-def _opposite(comparison: tuple[str, tuple[str, ...], tuple[Operand, ...]]) -> str | None:
-    name, mods, _ = comparison
-    floats = mods[-1:] != () and mods[-1][0] not in "usb"
-    return (_OPPOSITE if floats else _OPPOSITE_INTEGERS | _OPPOSITE).get(name)
-
 
 def collective(ctx: Context, site: int, mask: int, kind: int, whole: bool) -> list[Event]:
     """The event of a class of lanes that comes to a collective; none where it is all of the mask. ``whole``:
@@ -316,6 +257,8 @@ def at_branch(ctx: Context, site: int, apart: Apart, instr: Instr) -> list[Event
     if ctx.differs(apart.guards):
         why = f"whether all lanes of its mask come to {instr.name} depends on data (line {instr.line})"
         return [(Ev.UNKNOWN, site, why)]
+    if apart.fits:
+        return []
     if row.mask is not None and not isinstance(row.mask, Imm):
         return [(Ev.UNKNOWN, site, f"the mask of {instr.name} is not known (line {instr.line})")]
     mask = _ALL_LANES if row.mask is None else row.mask.value

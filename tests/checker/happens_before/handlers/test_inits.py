@@ -12,7 +12,7 @@ from syncverify.driver.ir import check_kernel
 from syncverify.ir.text.parser import parse
 from tests.system.random.compare import judge
 
-RING = (Path(__file__).parents[3] / "corpus/idioms/D02_tma_ring.syncir").read_text()
+RING = (Path(__file__).parents[4] / "corpus/idioms/D02_tma_ring.syncir").read_text()
 HEAD = """kernel k {
   launch block [64]
   mbarrier full

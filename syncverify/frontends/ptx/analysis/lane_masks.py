@@ -1,0 +1,188 @@
+"""Masks that name the lanes that come to a collective, shown without their numbers.
+
+A collective needs each lane that its mask names, and each that executes it has to be named (PTX ISA,
+shfl.sync and vote.sync). Three instructions make such masks:
+
+- ``activemask``: the lanes that execute it;
+- ``match.any``: the lanes with this lane's value, of those that execute it;
+- ``vote.ballot``: the lanes whose predicate holds, of those that execute it.
+
+Such a mask fits a collective if no lane goes another way between the two instructions, but by the predicate
+that was voted about. ``made_of_those_that_come`` returns the registers that decide between, for the caller to
+show that each is the same in all lanes of a warp.
+
+    vote.sync.ballot.b32 %m, %p, -1;
+    @!%p bra OUT;                         // the voted predicate
+    setp.gt.s32 %q, %n, 5;  @!%q bra OUT; // %q has to be the same in all lanes
+    shfl.sync.bfly.b32 %r, %a, 1, 31, %m;
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from syncverify.frontends.ptx.flow.control_flow import Flow
+from syncverify.frontends.ptx.syntax.nodes import Instr, Not, Operand, Reg
+from syncverify.frontends.ptx.syntax.operands import sources
+
+#: Comparisons, and those that hold where they do not (PTX ISA, setp: those with ``u`` hold of NaN).
+_PAIRS = (
+    ("eq", "ne"), ("lt", "ge"), ("gt", "le"), ("eq", "neu"), ("ne", "equ"), ("lt", "geu"), ("gt", "leu"),
+    ("ge", "ltu"), ("le", "gtu"), ("num", "nan"), ("lo", "hs"), ("hi", "ls"),
+)  # fmt: skip
+#: Comparisons of integers, and of floats, by their opposites.
+_OPPOSITE = dict(_PAIRS[3:]) | {b: a for a, b in _PAIRS[3:]}
+_OPPOSITE_INTEGERS = dict(_PAIRS[:3]) | {b: a for a, b in _PAIRS[:3]}
+
+
+@dataclass(frozen=True, slots=True)
+class _Predicate:
+    """A predicate and where it was made. ``comparison``: its name, its types, what it compares; None if the
+    register is all that is known. ``holds``: whether the register is to be true."""
+
+    register: str
+    at: int
+    comparison: tuple[str, tuple[str, ...], tuple[Operand, ...]] | None
+    holds: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LaneMasks:
+    """``definitions``: by register, the instructions that write it. ``above``: the blocks whose branches
+    decide whether a block is executed, with those that decide about them. ``constant``: the number that an
+    operand always is."""
+
+    flow: Flow
+    definitions: Mapping[str, Sequence[int]]
+    above: Callable[[int], set[int]]
+    constant: Callable[[Operand], int | None]
+
+    def made_of_those_that_come(self, at: int, mask: Operand | None) -> frozenset[str] | None:
+        """The registers that decide between the making of a mask and the collective ``at``, beside the
+        predicate that the mask was voted about. None: the mask is not of this kind."""
+        k = self._origin(mask) if isinstance(mask, Reg) else None
+        if k is None:
+            return None
+        here, there = self.flow.block_of[at], self.flow.block_of[k]
+        if not self._before(k, at) or self.above(there) - self.above(here):
+            # Lanes that leave a loop in different turns hold masks of different turns.
+            return None
+        i, guard = self.flow.body[k], self.flow.body[at].guard
+        between = sorted(self.above(here) - self.above(there))
+        if i.op == "activemask" or (i.op == "match" and "any" in i.mods):
+            known = i.op == "activemask" or self.constant(i.operands[-1]) is not None
+            return self._deciding(between) if known and guard is None else None
+        if i.op != "vote" or "ballot" not in i.mods:
+            return None
+        ways = {b: self._decides(b, here) for b in between}
+        own = () if guard is None else self._conjuncts(guard, at, holds=not self.flow.body[at].negated)
+        return self._other_registers(self._predicate(i.operands[1], k, holds=True), ways, own)
+
+    def _other_registers(
+        self, voted: _Predicate | None, ways: Mapping[int, Sequence[_Predicate]], own: Sequence[_Predicate]
+    ) -> frozenset[str] | None:
+        """The registers that decide beside the voted predicate; None: it does not decide. ``ways``: what
+        holds of the branch of each block; ``own``: of the guard of the collective."""
+        voters = [*ways.values(), own]
+        if not any(self._same(voted, p) for way in voters for p in way):
+            return None
+        others = frozenset(p.register for way in voters for p in way if not self._same(voted, p))
+        return others | self._deciding([b for b, way in ways.items() if not way])
+
+    def _deciding(self, blocks: Iterable[int]) -> frozenset[str]:
+        return frozenset(name for b in blocks for name in sources(self.flow.body[self.flow.blocks[b].hi - 1]))
+
+    def _decides(self, block: int, here: int) -> tuple[_Predicate, ...]:
+        """What holds of the branch at the end of a block wherever another block is executed."""
+        at = self.flow.blocks[block].hi - 1
+        last = self.flow.body[at]
+        taken = next((op.target for op in last.operands if hasattr(op, "target")), len(self.flow.body))
+        if last.op != "bra" or last.guard is None or max(taken, at + 1) >= len(self.flow.body):
+            return ()
+        ways = [self.flow.block_of[taken], self.flow.block_of[at + 1]]
+        jumps, falls = (way != block and self._only_through(block, way, here) for way in ways)
+        return () if jumps == falls else self._conjuncts(last.guard, at, holds=jumps != last.negated)
+
+    def _only_through(self, block: int, way: int, here: int) -> bool:
+        """Whether a block is executed only after one of the two ways of a branch."""
+        alone = all(p == block for p in self.flow.blocks[way].pred)
+        return alone and self.flow.dominates(way, here)
+
+    # ------------------------------------------------------------ predicates
+
+    def _conjuncts(self, register: Reg, at: int, *, holds: bool) -> tuple[_Predicate, ...]:
+        """The predicates that all hold if one does: ``and.pred`` that is true, ``or.pred`` that is false."""
+        found = self._predicate_of(register, at, holds=holds)
+        if found is None:
+            return ()
+        i = self.flow.body[found.at]
+        if i.op != ("and" if holds else "or") or "pred" not in i.mods:
+            return (found,)
+        parts = [self._predicate(op, found.at, holds=holds) for op in i.operands[1:]]
+        return tuple(p for p in parts if p is not None) if None not in parts else (found,)
+
+    def _predicate(self, op: Operand, at: int, *, holds: bool) -> _Predicate | None:
+        if isinstance(op, Not):
+            return self._predicate_of(op.reg, at, holds=not holds)
+        return self._predicate_of(op, at, holds=holds) if isinstance(op, Reg) else None
+
+    def _predicate_of(self, register: Reg, at: int, *, holds: bool) -> _Predicate | None:
+        """The predicate that a register is at an instruction, if one instruction makes it."""
+        k = self._origin(register)
+        if k is None or not self._before(k, at):
+            return None
+        i = self.flow.body[k]
+        compares = i.op == "setp" and len(i.operands) == 3
+        what = (i.mods[0], i.mods[1:], i.operands[1:]) if compares else None
+        return _Predicate(register.name, k, what, holds)
+
+    def _same(self, one: _Predicate | None, other: _Predicate | None) -> bool:
+        """Whether two predicates are one, wherever the later of two instructions that ask them follows."""
+        if one is None or other is None:
+            return False
+        if one.at == other.at:
+            return one.holds == other.holds
+        if one.comparison is None or other.comparison is None or one.comparison[1:] != other.comparison[1:]:
+            return False
+        if not all(self._keeps(op, one.at, other.at) for op in one.comparison[2]):
+            return False
+        if one.comparison[0] == other.comparison[0]:
+            return one.holds == other.holds
+        return _opposite(one.comparison) == other.comparison[0] and one.holds != other.holds
+
+    def _keeps(self, op: Operand, one: int, other: int) -> bool:
+        """Whether an operand is the same at two instructions: a number; a register that one instruction
+        writes, before both; or two instructions of a block with no write between."""
+        if not isinstance(op, Reg) or op.name not in self.definitions:
+            return True
+        writes = self.definitions[op.name]
+        if len(writes) == 1 and self._before(writes[0], one) and self._before(writes[0], other):
+            return True
+        low, high = min(one, other), max(one, other)
+        near = self.flow.block_of[low] == self.flow.block_of[high]
+        return near and not any(low <= k < high for k in writes)
+
+    def _before(self, one: int, other: int) -> bool:
+        """Whether every path to an instruction goes through another one."""
+        a, b = self.flow.block_of[one], self.flow.block_of[other]
+        return one < other if a == b else self.flow.dominates(a, b)
+
+    def _origin(self, op: Reg) -> int | None:
+        """The instruction that a register's value comes from, through moves; each the only one that writes
+        its register, and executed by all lanes that come."""
+        for _ in range(8):
+            found = self.definitions.get(op.name, ())
+            if len(found) != 1 or self.flow.body[found[0]].guard is not None:
+                return None
+            i: Instr = self.flow.body[found[0]]
+            if i.op != "mov" or not isinstance(i.operands[1], Reg):
+                return found[0]
+            op = i.operands[1]
+        return None
+
+
+def _opposite(comparison: tuple[str, tuple[str, ...], tuple[Operand, ...]]) -> str | None:
+    name, mods, _ = comparison
+    floats = mods[-1:] != () and mods[-1][0] not in "usb"
+    return (_OPPOSITE if floats else _OPPOSITE | _OPPOSITE_INTEGERS).get(name)

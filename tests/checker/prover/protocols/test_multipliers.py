@@ -1,0 +1,67 @@
+"""Multipliers that the search finds are held against the kernel's addition, and against numbers."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from fractions import Fraction
+
+import pytest
+
+from syncverify.checker.kernel.linear import Sum, Term, follows, num, var
+from syncverify.checker.prover.protocols.multipliers import absurd, entails, shown, solution
+
+X, Y = var("x"), var("y")
+
+
+def test_a_solution_is_one_with_no_negative_number() -> None:
+    assert solution([[2], [3]], [6]) in ({0: Fraction(3)}, {1: Fraction(2)})
+    assert solution([[2], [3]], [-1]) is None
+    assert solution([], [0]) == {}
+    assert solution([], [1]) is None
+
+
+def test_what_follows_is_shown_by_a_sum_that_the_kernel_adds_up() -> None:
+    premises = [X - 3, Y - X - 1]  # x >= 3, y > x
+    found = shown(premises, Y - 4)
+    assert found is not None
+    by, absurdly = found
+    assert not absurdly
+    follows(premises, Y - 4, by)
+    assert not entails(premises, Y - 5)
+
+
+def test_integers_between_two_halves_are_not_guessed() -> None:
+    """2x >= 1 gives x >= 1 only by rounding, which a sum with divisor 2 does."""
+    found = shown([X * 2 - 1], X - 1)
+    assert found is not None
+    follows([X * 2 - 1], X - 1, found[0])
+
+
+def test_premises_that_contradict_each_other_show_everything() -> None:
+    premises = [X - 3, -X + 1]
+    by = absurd(premises)
+    assert isinstance(by, Sum)
+    follows(premises, num(-1), by)
+    found = shown(premises, Y)
+    assert found is not None and found[1]
+    assert absurd([X - 3, -X + 3]) is None
+
+
+def _holds(term: Term, x: int, y: int) -> bool:
+    return term.put({"x": num(x), "y": num(y)}).const >= 0
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_nothing_is_entailed_that_small_numbers_refute(seed: int) -> None:
+    """Random premises on two numbers; whatever is entailed holds at every point that meets them."""
+    draw = random.Random(seed)
+
+    def term() -> Term:
+        return X * draw.randint(-2, 2) + Y * draw.randint(-2, 2) + draw.randint(-4, 4)
+
+    premises = [term() for _ in range(3)]
+    points = [p for p in itertools.product(range(-9, 10), repeat=2) if all(_holds(h, *p) for h in premises)]
+    for goal in (term() for _ in range(6)):
+        if entails(premises, goal):
+            assert all(_holds(goal, *p) for p in points)

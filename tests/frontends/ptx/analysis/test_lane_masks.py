@@ -1,0 +1,84 @@
+"""Masks made of the lanes that come: by activemask, match and ballot; and masks that others come with."""
+
+from pathlib import Path
+
+import pytest
+
+from syncverify.base.diagnostics import Verdict
+from syncverify.driver.files import check_file
+
+KERNEL = """.version 9.0
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 p, .param .u32 n)
+.reqntid 64, 1, 1
+{{
+.reg .pred %p<9>;
+.reg .b32 %r<40>;
+.reg .b64 %rd<20>;
+ld.param.u64 %rd1, [p];
+ld.param.u32 %r9, [n];
+mov.u32 %r1, %tid.x;
+mul.wide.u32 %rd3, %r1, 4;
+add.s64 %rd2, %rd1, %rd3;
+ld.global.u32 %r3, [%rd2];
+setp.lt.u32 %p1, %r3, 16;
+{body}
+st.global.u32 [%rd2], %r4;
+A: ret;
+}}
+"""
+VOTE = "vote.sync.ballot.b32 %r5, %p1, -1;"
+TRADE = "shfl.sync.bfly.b32 %r4|%p2, %r3, 1, 31, %r5;"
+#: What comes between a vote about %p1 and an exchange among those who voted for it.
+FIT = {
+    "the vote decides": f"{VOTE} @!%p1 bra A; {TRADE}",
+    "the word sync after the mode": f"vote.ballot.sync.b32 %r5, %p1, -1; @!%p1 bra A; {TRADE}",
+    "the opposite comparison leaves": f"{VOTE} setp.ge.u32 %p3, %r3, 16; @%p3 bra A; {TRADE}",
+    "a guard": f"{VOTE} @%p1 {TRADE}",
+    "all lanes decide alike beside it":
+        f"{VOTE} setp.lt.u32 %p4, %r9, 16; and.pred %p3, %p1, %p4; @!%p3 bra A; {TRADE}",
+    "either leaves":
+        f"{VOTE} setp.ge.u32 %p3, %r3, 16; setp.lt.u32 %p4, %r9, 16; "
+        f"or.pred %p5, %p3, %p4; @%p5 bra A; {TRADE}",
+    "a loop of as many turns in all lanes":
+        f"{VOTE} @!%p1 bra A; mov.u32 %r8, 0; L: {TRADE} add.u32 %r8, %r8, 1; "
+        "setp.lt.u32 %p4, %r8, %r9; @%p4 bra L;",
+    "lanes that are active": f"@!%p1 bra A; activemask.b32 %r5; {TRADE}",
+    "lanes with one value": f"match.any.sync.b32 %r5, %r3, -1; {TRADE}",
+}  # fmt: skip
+OTHERS = {
+    "the vote's other way": f"{VOTE} @%p1 bra A; {TRADE}",
+    "a guard on active lanes": f"activemask.b32 %r5; @%p1 {TRADE}",
+    "another guard": f"{VOTE} setp.lt.u32 %p3, %r3, 12; @%p3 {TRADE}",
+    "the predicate written again": f"{VOTE} setp.lt.u32 %p1, %r3, 13; @!%p1 bra A; {TRADE}",
+    "the value written again": f"{VOTE} add.u32 %r3, %r3, 1; setp.ge.u32 %p3, %r3, 16; @%p3 bra A; {TRADE}",
+    "with another sign":
+        f"setp.lt.s32 %p1, %r3, 16; {VOTE} setp.ge.u32 %p3, %r3, 16; @%p3 bra A; {TRADE}",
+    "or holds without the vote":
+        f"{VOTE} setp.lt.u32 %p4, %r1, 16; or.pred %p3, %p1, %p4; @!%p3 bra A; {TRADE}",
+    "lanes differ beside it":
+        f"{VOTE} setp.lt.u32 %p4, %r1, 16; and.pred %p3, %p1, %p4; @!%p3 bra A; {TRADE}",
+    "a loop with turns of each lane":
+        f"{VOTE} @!%p1 bra A; mov.u32 %r8, 0; L: {TRADE} add.u32 %r8, %r8, 1; "
+        "setp.lt.u32 %p4, %r8, %r1; @%p4 bra L;",
+    "a mask of the last turn of each lane":
+        "mov.u32 %r8, 0; L: activemask.b32 %r6; vote.sync.ballot.b32 %r5, %p1, %r6; add.u32 %r8, %r8, 1; "
+        f"setp.lt.u32 %p4, %r8, %r3; @%p4 bra L; @!%p1 bra A; {TRADE}",
+}  # fmt: skip
+
+
+def verdict(folder: Path, body: str) -> Verdict:
+    (folder / "k.ptx").write_text(KERNEL.format(body=body))
+    (found,) = check_file(str(folder / "k.ptx"))
+    return found.verdict
+
+
+@pytest.mark.parametrize("name", FIT)
+def test_a_mask_of_those_that_come(tmp_path: Path, name: str) -> None:
+    assert verdict(tmp_path, FIT[name]) is Verdict.PROVED
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_a_mask_of_others_is_not_proved(tmp_path: Path, name: str) -> None:
+    assert verdict(tmp_path, OTHERS[name]) is not Verdict.PROVED
