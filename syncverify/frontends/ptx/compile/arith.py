@@ -211,8 +211,9 @@ class Arithmetic(Operands):
 
     def _dot(self, i: Instr) -> list[tuple[str, str]]:
         values = ", ".join(self.text(x, 32) for x in i.operands[1:4])
-        signs = ", ".join(str(int(m == "s32")) for m in i.mods[-2:])
-        return self._one(i, f"dot({values}, {8 if i.op == 'dp4a' else 16}, {int('hi' in i.mods)}, {signs})")
+        half = -1 if i.op == "dp4a" else int("hi" in i.mods)
+        signs = sum(bit for bit, m in zip((1, 2), i.mods[-2:], strict=True) if m == "s32")
+        return self._one(i, f"dot({values}, {half}, {signs})")
 
     op_dp4a = op_dp2a = _dot
 

@@ -192,12 +192,13 @@ def _szext(a: int, n: int, s: int, wrap: int) -> int:
     return signed(low, n) & 0xFFFFFFFF if s and n else low
 
 
-def _dot(a: int, b: int, c: int, size: int, hi: int, a_signed: int, b_signed: int) -> int:
-    """dp4a, dp2a: ``c`` and the products of the parts of ``size`` bits of ``a`` with as many bytes of ``b``;
-    ``hi``: its upper bytes."""
+def _dot(a: int, b: int, c: int, half: int, signs: int) -> int:
+    """dp4a (``half`` -1), and dp2a with the lower (0) or upper (1) bytes of ``b``: ``c`` and the products of
+    parts of ``a`` with bytes. Bits 0 and 1 of ``signs``: those of ``a`` and ``b`` have signs."""
+    size = 8 if half < 0 else 16
     for part in range(32 // size):
-        x, y = a >> size * part & (1 << size) - 1, b >> 8 * (part + 2 * hi) & 255
-        c += (signed(x, size) if a_signed else x) * (signed(y, 8) if b_signed else y)
+        x, y = a >> size * part & (1 << size) - 1, b >> 8 * (part + 2 * max(half, 0)) & 255
+        c += (signed(x, size) if signs & 1 else x) * (signed(y, 8) if signs & 2 else y)
     return c & 0xFFFFFFFF
 
 

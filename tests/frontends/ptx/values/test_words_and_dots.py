@@ -45,12 +45,12 @@ def test_szext(kind: str, wrap: int) -> None:
 @pytest.mark.parametrize(("a", "b"), list(product(("u32", "s32"), repeat=2)))
 def test_dots(a: str, b: str) -> None:
     rows = list(words(3))
-    signs = (int(a == "s32"), int(b == "s32"))
+    signs = int(a == "s32") + 2 * int(b == "s32")
     theirs = integers.dot4(a, b)(*columns(rows))
-    assert [arith.dot(*row, 8, 0, *signs) for row in rows] == theirs.tolist()
+    assert [arith.dot(*row, -1, signs) for row in rows] == theirs.tolist()
     for hi in (0, 1):
         theirs = integers.dot2(a, b, bool(hi))(*columns(rows))
-        assert [arith.dot(*row, 16, hi, *signs) for row in rows] == theirs.tolist()
+        assert [arith.dot(*row, hi, signs) for row in rows] == theirs.tolist()
 
 
 KERNEL = """.version 8.0
