@@ -71,7 +71,8 @@ def test_a_section_without_its_source_is_found() -> None:
 
 
 def test_every_file_of_results_has_its_source_and_every_source_a_file() -> None:
-    assert sorted(SOURCES) == sorted(p.name for p in RESULTS.glob("*.json"))
+    files = sorted(p.name for p in RESULTS.glob("*.json"))
+    assert sorted(SOURCES) == files, "say what measured it in provenance.toml, then write the page again"
     for name, of in SOURCES.items():
         assert set(of) == set(KEYS), name
         assert of["command"] and COMMIT.fullmatch(of["kept"]), name
