@@ -28,18 +28,18 @@ from syncverify.driver.files import (
     check_each,
     finished,
     has_certificates,
-    kernel_files,
     read_source,
     read_text,
 )
 from syncverify.driver.files import recheck as validate
+from syncverify.driver.kernel_files import kernel_files
 from syncverify.driver.verdicts import text_hash
 from syncverify.frontends.launch_facts import NO_FACTS, LaunchFacts, facts_for, of_no_kernel, read_facts
 from syncverify.ir.nodes import Kernel
 
 if TYPE_CHECKING:
     from syncverify.driver.certificates import Rechecked
-    from syncverify.frontends.cuda.to_ptx import CudaOptions
+    from syncverify.frontends.cuda.options import CudaOptions
     from syncverify.simulate.ir.replay import ReplayResult
 
 #: What is checked: a path, a text with a line break, or a kernel of the IR.

@@ -10,6 +10,9 @@ PTX. A refuted mutant counts as shown if its first finding names, by its place, 
     the pair around it   of a deleted one: two places with the deleted instruction between them, which means
                          that control comes from the first to it without the second, and from it to the second
                          without the first
+    by its kind          of a pair: both places stand at most NEAR lines from the deleted one, or the cause or
+                         the repair names what was deleted (a wait, a fence, an arrival, ...). Wide pairs that
+                         name nothing show the reader little, so they are counted apart.
 
 Printed: the share, and the misses by kind and rule; with --write also benchmarks/results/mutant_lines.json.
 """
@@ -32,7 +35,7 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.checker.ptx_deletion import Mutant, mutants  # noqa: E402
 from syncverify.base.deadline import Guard  # noqa: E402
-from syncverify.base.diagnostics import Diagnostic, ScopeKind, Severity, Verdict  # noqa: E402
+from syncverify.base.diagnostics import Diagnostic, Mistake, ScopeKind, Severity, Verdict  # noqa: E402
 from syncverify.driver.files import Options, check_each, read_source  # noqa: E402
 from syncverify.frontends.launch_facts import LaunchFacts, read_facts  # noqa: E402
 from tests.system.real.cache import Kernel, kernels  # noqa: E402
@@ -50,21 +53,46 @@ def named(d: Diagnostic) -> set[int]:
     return {span.line for span in spans if span.line}
 
 
-def shown(mutant: Mutant, lines: set[int]) -> str:
-    """How a finding that names these lines shows the mutation: changed, pair, or empty."""
+#: Lines between a deleted instruction and a place that is near it.
+NEAR = 40
+#: What a mistake is called where an instruction is deleted that matches.
+_KINDS = (
+    (r"mbarrier\.init", {Mistake.MISSING_INIT}),
+    (r"try_wait|test_wait", {Mistake.MISSING_WAIT, Mistake.MISPLACED_WAIT, Mistake.LIFETIME}),
+    (r"wait_group|wait_all|griddepcontrol\.wait", {Mistake.MISSING_WAIT, Mistake.LAX_WAIT}),
+    (r"commit_group|mbarrier\.arrive\.noinc", {Mistake.MISSING_COMMIT}),
+    (r"expect_tx", {Mistake.BYTES}),
+    (r"mbarrier\.arrive|st\.async|red\.async", {Mistake.MISSING_ARRIVE, Mistake.COUNT}),
+    (r"fence", {Mistake.MISSING_FENCE, Mistake.MISPLACED_FENCE}),
+    (r"^bar|barrier\.", {Mistake.MISSING_BARRIER, Mistake.DIVERGENCE, Mistake.COUNT}),
+    (r"setmaxnreg", {Mistake.REGISTERS, Mistake.DIVERGENCE}),
+)
+
+
+def names_kind(mutant: Mutant, d: Diagnostic) -> bool:
+    """Whether a finding's cause, or its repair, is the lack of what was deleted."""
+    said = {d.cause, d.repair.mistake if d.repair is not None else None}
+    return next((bool(kinds & said) for op, kinds in _KINDS if re.search(op, mutant.op)), False)
+
+
+def shown(mutant: Mutant, lines: set[int]) -> tuple[str, int]:
+    """How a finding that names these lines shows the mutation: changed, pair, or empty; and of the narrowest
+    pair, how far its further place is away."""
     if mutant.line in lines:
-        return "changed"
+        return "changed", 0
     if mutant.kind != "deleted" or len(lines) < 2:
-        return ""
+        return "", 0
     forth = successors(mutant.text)
     back: dict[int, set[int]] = {}
     for n, others in forth.items():
         for other in others:
             back.setdefault(other, set()).add(n)
-    for a, b in permutations(sorted(lines), 2):
-        if a in _reached(back, mutant.line, b) and b in _reached(forth, mutant.line, a):
-            return "pair"
-    return ""
+    widths = [
+        max(abs(a - mutant.line), abs(b - mutant.line))
+        for a, b in permutations(sorted(lines), 2)
+        if a in _reached(back, mutant.line, b) and b in _reached(forth, mutant.line, a)
+    ]
+    return ("pair", min(widths)) if widths else ("", 0)
 
 
 def successors(text: str) -> dict[int, set[int]]:
@@ -143,7 +171,9 @@ def main() -> None:
             row |= {"op": mutant.op, "verdict": str(verdict)}
             if error is not None and verdict is Verdict.REFUTED:
                 lines = named(error)
-                row |= {"rule": error.rule, "named": sorted(lines), "shown": shown(mutant, lines)}
+                how, width = shown(mutant, lines)
+                row |= {"rule": error.rule, "named": sorted(lines), "shown": how, "width": width}
+                row["names_kind"] = names_kind(mutant, error)
                 row["repair"] = str(error.repair.mistake) if error.repair else ""
             rows.append(row)
             print(json.dumps(row), flush=True)
@@ -152,7 +182,10 @@ def main() -> None:
         some = [r for r in refuted if r["kind"].startswith(kind)]
         hits = Counter(r["shown"] for r in some)
         share = (len(some) - hits[""]) / max(len(some), 1)
+        wide = sum(r["shown"] == "pair" and r["width"] > NEAR and not r["names_kind"] for r in some)
+        narrow = (len(some) - hits[""] - wide) / max(len(some), 1)
         said = f"shown {share:.1%}: {hits['changed']} line, {hits['pair']} pair"
+        said += f"; {narrow:.1%} without {wide} wide pairs that do not name the kind"
         print(f"{kind or 'all':8} {len(some):4} refuted, {said}")
     print(Counter(r["verdict"] for r in rows))
     misses = Counter((r["kind"], r["op"], r["rule"]) for r in refuted if not r["shown"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +25,8 @@ class Store:
     def write(self, name: str, data: bytes) -> None:
         """Writes a file, for readers at once as a whole."""
         try:
+            import tempfile  # only who writes needs it
+
             self.root.mkdir(parents=True, exist_ok=True)
             handle, path = tempfile.mkstemp(dir=self.root)
             with os.fdopen(handle, "wb") as f:
@@ -39,6 +41,9 @@ def default_root() -> Path:
     given = os.environ.get("SYNCVERIFY_CACHE")
     if given:
         return Path(given)
+    if sys.platform == "linux":  # what platformdirs says, without loading it
+        base = os.environ.get("XDG_CACHE_HOME", "").strip()
+        return Path(base or os.path.expanduser("~/.cache")) / "syncverify"
     from platformdirs import user_cache_dir
 
     return Path(user_cache_dir("syncverify"))

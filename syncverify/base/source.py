@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -51,6 +50,8 @@ def of_author(trace: TracebackType | None) -> Span:
     """The newest line of a traceback that belongs to neither this package nor Python's imports."""
     package, found = str(Path(__file__).parents[1]), UNKNOWN_SPAN
     examples = str(Path(package, "examples"))
+    import traceback  # only a fault needs it
+
     for frame, line in traceback.walk_tb(trace):
         file = frame.f_code.co_filename
         ours = file.startswith(package) and not file.startswith(examples)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-import traceback
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from enum import IntEnum
@@ -49,6 +48,8 @@ def bug(error: Exception, where: str = "") -> InputError:
         Span(where) if where else UNKNOWN_SPAN,
     )
     if os.environ.get("SYNCVERIFY_TRACEBACK"):
+        import traceback  # only a fault needs it
+
         said.add_note("".join(traceback.format_exception(error)).rstrip())
     else:
         said.add_note("set SYNCVERIFY_TRACEBACK=1 to see where")

@@ -12,7 +12,6 @@ Keys are the long options without their dashes, and ``files``. Paths are relativ
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -76,7 +75,12 @@ def find(directory: Path) -> Path | None:
 def _project_table(path: Path) -> Any:
     """``[tool.syncverify]``, None without it. A pyproject.toml that is broken is other tools' matter too."""
     try:
-        tool = tomllib.loads(path.read_text("utf-8")).get("tool", {})
+        text = path.read_text("utf-8")
+        if "syncverify" not in text:
+            return None
+        import tomllib
+
+        tool = tomllib.loads(text).get("tool", {})
     except (OSError, ValueError):
         return None
     return tool.get("syncverify") if isinstance(tool, dict) else None
@@ -84,6 +88,8 @@ def _project_table(path: Path) -> Any:
 
 def read(path: Path) -> dict[str, Any]:
     """The parameters that a configuration gives. Raises InputError for what it must not hold."""
+    import tomllib
+
     span = Span(str(path))
     try:
         data: Any = tomllib.loads(decode(read_bytes(path), str(path)))

@@ -5,13 +5,12 @@ from __future__ import annotations
 import atexit
 import glob
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from syncverify.base.source import InputError, Span
-from syncverify.driver.files import SUFFIXES, kernel_files
+from syncverify.driver.kernel_files import SUFFIXES, kernel_files
 
 #: What standard input is called, on the command line and in reports.
 STDIN, STDIN_NAME = "-", "<stdin>"
@@ -67,6 +66,8 @@ def _standard_input(data: bytes, kind: str | None) -> Item:
         )
     if kind != "cu":
         return Item(STDIN_NAME, data, kind)
+    import tempfile
+
     folder = tempfile.TemporaryDirectory(prefix="syncverify-stdin-")
     atexit.register(folder.cleanup)
     file = Path(folder.name) / "stdin.cu"

@@ -13,7 +13,7 @@ from syncverify.base.diagnostics import Policy
 from syncverify.base.source import InputError
 
 if TYPE_CHECKING:
-    from syncverify.frontends.cuda.to_ptx import CudaOptions
+    from syncverify.frontends.cuda.options import CudaOptions
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -62,7 +62,7 @@ def cuda_options(
     """How to compile the CUDA sources among the files; None if there is none."""
     if not any(Path(f).suffix == ".cu" for f in files):
         return None
-    from syncverify.frontends.cuda.to_ptx import CudaOptions
+    from syncverify.frontends.cuda.options import CudaOptions
 
     return CudaOptions(include, define, std, prelude)
 

@@ -20,7 +20,7 @@ from syncverify.report.text import steps_table
 from syncverify.report.witness import loads
 
 if TYPE_CHECKING:
-    from syncverify.frontends.cuda.to_ptx import CudaOptions
+    from syncverify.frontends.cuda.options import CudaOptions
 
 #: How the step at which an asynchronous operation is done begins.
 COMPLETION = "completion of "

@@ -21,7 +21,7 @@ from syncverify.frontends.launch_facts import NO_FACTS, LaunchFacts, facts_for
 
 if TYPE_CHECKING:
     from syncverify.driver.files import SourceFile
-    from syncverify.frontends.cuda.to_ptx import CudaOptions
+    from syncverify.frontends.cuda.options import CudaOptions
 
 #: One write in so many looks for entries of the cache that are too old.
 _PRUNE = 64

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from syncverify.checker.outcome import Outcome
     from syncverify.driver.ptx_check import Task
     from syncverify.driver.rechecked import Rechecked
-    from syncverify.frontends.cuda.to_ptx import CudaOptions
+    from syncverify.frontends.cuda.options import CudaOptions
     from syncverify.frontends.ptx.syntax.nodes import Function, Module
     from syncverify.ir.nodes import Kernel
     from syncverify.model.events import System
@@ -61,19 +61,6 @@ class SourceFile:
         from syncverify.base.kernel_names import base_name
 
         return {name for f in self.module.entries for name in (f.name, base_name(f.name))}
-
-
-#: Suffixes of the files that a folder is searched for.
-SUFFIXES = (".syncir", ".ptx", ".cu")
-
-
-def kernel_files(folder: Path) -> list[Path]:
-    """The kernel files in a folder at any depth, sorted, but hidden ones. InputError if there are none."""
-    inside = sorted(p for p in folder.rglob("*") if p.suffix in SUFFIXES and p.is_file())
-    shown = [p for p in inside if not any(part.startswith(".") for part in p.relative_to(folder).parts)]
-    if not shown:
-        raise InputError(f"no {', '.join(SUFFIXES)} file in this directory", Span(str(folder)))
-    return shown
 
 
 def has_certificates(path: str) -> None:
@@ -132,7 +119,8 @@ def _read_ptx(path: Path, data: bytes, cuda: CudaOptions | None, name: str | Non
     made: tuple[str, ...] = ()
     if path.suffix == ".cu":
         from syncverify.frontends.cuda.nvcc import MARK
-        from syncverify.frontends.cuda.to_ptx import DEFAULTS, compile_cuda, prelude_of
+        from syncverify.frontends.cuda.options import DEFAULTS
+        from syncverify.frontends.cuda.to_ptx import compile_cuda, prelude_of
 
         cuda = cuda or DEFAULTS
         needed = prelude_of(decode(data, shown)) if cuda.prelude is None else None
@@ -179,7 +167,7 @@ def _edited(source: SourceFile, text: str) -> SourceFile:
     """The source with another text. Raises InputError where that cannot be compiled."""
     if source.kind == "ptx":
         return _read_ptx(Path(source.path), text.encode(), None, source.path)
-    from syncverify.frontends.cuda.to_ptx import DEFAULTS
+    from syncverify.frontends.cuda.options import DEFAULTS
 
     cuda = source.cuda or DEFAULTS
     here = str(Path(source.path).resolve().parent)

@@ -13,11 +13,10 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import StrEnum
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +34,7 @@ _CLASSES: dict[str, Any] = {
     for name, x in vars(module).items()
     if isinstance(x, type) and (is_dataclass(x) or (issubclass(x, StrEnum) and x is not StrEnum))
 }
+_OF_TOOL = (".py", ".lark", ".h", ".cuh", ".syncir")
 _SKIPPED = frozenset({"proof", "protocol", "refuted_facts", "refuted_system", "suspect", "untold_repairs"})
 _INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>|(\S))', re.MULTILINE)
 
@@ -47,15 +47,32 @@ def store() -> Store:
 @cache
 def tool_digest() -> str:
     """A hash of the tool as it is installed: of each of its files, of Python and of the solver."""
-    root = Path(__file__).resolve().parents[1]
-    solver = find_spec("z3")
-    changed = Path(solver.origin).stat().st_mtime_ns if solver is not None and solver.origin else 0
-    digest = hashlib.sha256(f"{sys.version} {changed}".encode())
-    for path in sorted(root.rglob("*")):
-        if path.suffix in (".py", ".lark", ".h", ".cuh", ".syncir"):
-            at = path.stat()
-            digest.update(f"{path.relative_to(root)} {at.st_size} {at.st_mtime_ns}\n".encode())
+    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    digest = hashlib.sha256(f"{sys.version} {_solver_changed()}".encode())
+    for path, size, changed in sorted(_files(root)):
+        digest.update(f"{path.removeprefix(root)} {size} {changed}\n".encode())
     return digest.hexdigest()
+
+
+def _solver_changed() -> int:
+    """When the solver was installed, in nanoseconds; 0: it is not."""
+    for folder in sys.path:
+        try:
+            return os.stat(os.path.join(folder, "z3", "__init__.py")).st_mtime_ns
+        except OSError:
+            continue
+    return 0
+
+
+def _files(folder: str) -> Iterator[tuple[str, int, int]]:
+    """The tool's files below a folder: where, how large, when changed."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.endswith(_OF_TOOL):
+                at = entry.stat()
+                yield entry.path, at.st_size, at.st_mtime_ns
+            elif "." not in entry.name and entry.name != "__pycache__" and entry.is_dir():
+                yield from _files(entry.path)
 
 
 def key(data: bytes, parts: Mapping[str, object], headers: Iterable[bytes] = ()) -> str:

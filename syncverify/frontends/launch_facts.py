@@ -14,7 +14,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
@@ -23,9 +22,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from syncverify.base.kernel_names import LONGEST_NAME, base_name
 from syncverify.base.source import InputError, Span, decode, read_bytes
-from syncverify.ir.expr import Expr, Int
 
 if TYPE_CHECKING:
+    from syncverify.ir.expr import Expr
     from syncverify.ir.nodes import Kernel
 
 #: Keys of a kernel's table. ``dynamic_smem`` is a fact of PTX and CUDA inputs only.
@@ -167,6 +166,8 @@ def relaunch(kernel: Kernel, grid: tuple[int, int, int] | None, registers: int |
     """The kernel with another grid or other registers per thread, where they are given."""
     launch = kernel.launch
     if grid is not None:
+        from syncverify.ir.expr import Int  # a result from the cache needs none
+
         sizes: tuple[Expr, Expr, Expr] = (Int(grid[0]), Int(grid[1]), Int(grid[2]))
         launch = replace(launch, grid=sizes)
     if registers is not None:
@@ -187,6 +188,8 @@ def facts_for(path: str | Path, launch: str | None = None) -> LaunchFacts:
 
 def read_facts(path: str | Path) -> LaunchFacts:
     """The launch facts of a TOML file; InputError names an unreadable file or an unknown key."""
+    import tomllib  # where there is no launch file, nothing needs it
+
     span = Span(str(path))
     try:
         data = tomllib.loads(decode(read_bytes(path), str(path)))

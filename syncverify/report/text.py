@@ -30,7 +30,6 @@ from syncverify.report.base import (
     scope_text,
     source_lines,
 )
-from syncverify.report.drawing import draw
 from syncverify.report.excerpt import cut
 from syncverify.report.fitted import fitted
 
@@ -77,6 +76,8 @@ def render(report: Report, paint: Paint = plain, draw_width: int = 0, width: int
     lines: list[str] = []
     for i, (kernel, name) in enumerate(zip(report.kernels, kernel_names(report.kernels), strict=True)):
         if draw_width and kernel.witness is not None:
+            from syncverify.report.drawing import draw
+
             lines += [*draw(kernel.witness, draw_width), ""]
         lines += _kernel(kernel, name, report.witness_paths.get(i), paint)
     lines.append(_summary(report, paint))

@@ -22,7 +22,10 @@ def _grids(module: ModuleType, _sink: Sink) -> Undo:
 COMPILERS: dict[str, tuple[tuple[str, _Catch], ...]] = {
     "triton": (("triton.compiler.compiler", triton_kernels.catch), ("triton.runtime.jit", _grids)),
     "cute": (("cutlass.base_dsl.jit_executor", cute_kernels.catch),),
-    "tilelang": (("tilelang.engine.lower", tilelang_kernels.catch),),
+    "tilelang": (
+        ("tilelang.env", tilelang_kernels.without_cache),
+        ("tilelang.engine.lower", tilelang_kernels.catch),
+    ),
     "nvrtc": (
         ("cuda.bindings.nvrtc", nvrtc_programs.catch_bindings),
         ("cuda.core", nvrtc_programs.catch_core),

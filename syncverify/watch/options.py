@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from syncverify.frontends.cuda.to_ptx import CudaOptions
+from syncverify.frontends.cuda.options import CudaOptions
 
 
 def cuda_options(options: Sequence[str]) -> CudaOptions:

@@ -35,6 +35,15 @@ def catch(lower: ModuleType, sink: Sink) -> Undo:
     return wrap(lower, name, around)
 
 
+def without_cache(environment: ModuleType, _sink: Sink) -> Undo:
+    """Has every kernel lowered while ``tilelang.env`` is watched: one that its cache holds is not seen."""
+    env = environment.env
+    if not env.is_cache_enabled():
+        return lambda: None
+    env.disable_cache()
+    return lambda: env.enable_cache()
+
+
 def caught(artifact: Any) -> Iterator[Caught]:
     """The kernels of a lowered program for CUDA."""
     text = getattr(artifact, "kernel_source", None)

@@ -11,7 +11,7 @@ from syncverify.base.diagnostics import KernelReport, Policy, ScopeKind, Verdict
 from syncverify.base.rules import RULES
 from syncverify.docgen import WITHOUT_CUDA, cuda_examples
 from syncverify.driver.files import Options, SourceFile, check_each, read_source
-from syncverify.frontends.cuda.to_ptx import CudaOptions
+from syncverify.frontends.cuda.options import CudaOptions
 from syncverify.frontends.launch_facts import read_facts
 
 ROOT = Path(__file__).parents[2]

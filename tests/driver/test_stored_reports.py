@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -141,3 +144,25 @@ def test_old_entries_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         (tmp_path / str(i)).write_text("x")
     stored_reports.pruned(tmp_path)
     assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_an_entry_is_shown_without_what_a_check_needs(tmp_path: Path) -> None:
+    code = (
+        "import sys; from syncverify.cli.main import run; run(sys.argv[1:])\n"
+        "slow = ('z3', 'lark', 'networkx', 'numpy', 'cuda', 'platformdirs', 'tomllib', 'traceback')\n"
+        "own = ('checker', 'frontends.ptx', 'ir', 'symbolic', 'frontends.cuda.to_ptx', 'driver.files')\n"
+        "some = (*slow, *('syncverify.' + name for name in own))\n"
+        "print(sorted(m for m in some if m in sys.modules), file=sys.stderr)"
+    )
+    source = tmp_path / "k.cu"
+    body = "__shared__ int s; if (threadIdx.x == 0) s = 1; __syncthreads(); if (s == 2) __nanosleep(1);"
+    source.write_text(f'extern "C" __global__ void __launch_bounds__(64) k() {{ {body} }}\n', "utf-8")
+    environment = {k: v for k, v in os.environ.items() if k != "SYNCVERIFY_NO_CACHE"}
+    environment["SYNCVERIFY_CACHE"] = str(tmp_path / "cache")
+    command = [sys.executable, "-c", code, "check", "--config", "none", str(source)]
+    first, second = (
+        subprocess.run(command, env=environment, capture_output=True, text=True, check=True) for _ in range(2)
+    )
+    assert second.stdout == first.stdout and "proved" in first.stdout
+    assert first.stderr.splitlines()[-1] != "[]"
+    assert second.stderr.splitlines()[-1] == "[]"

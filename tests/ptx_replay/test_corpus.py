@@ -11,7 +11,7 @@ import pytest
 from syncverify.base.diagnostics import Claim, KernelReport, Policy, Replayed, ScopeKind, Verdict, Witness
 from syncverify.base.source import InputError
 from syncverify.driver.files import SourceFile, check_source, read_source
-from syncverify.frontends.cuda.to_ptx import CudaOptions
+from syncverify.frontends.cuda.options import CudaOptions
 from syncverify.frontends.launch_facts import default_path, read_facts
 from syncverify.ptx_replay import Unrolled, unroll
 from syncverify.simulate.ir import ReplayResult, replay, sample

@@ -17,7 +17,7 @@ from syncverify.base.source import InputError
 from syncverify.cli.main import run
 from syncverify.driver import files
 from syncverify.driver.files import Options, SourceFile
-from syncverify.frontends.cuda.to_ptx import DEFAULTS, CudaOptions
+from syncverify.frontends.cuda.options import DEFAULTS, CudaOptions
 from syncverify.frontends.launch_facts import LaunchFacts
 from syncverify.report import json as json_report
 from syncverify.report.base import Report

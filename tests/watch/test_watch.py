@@ -381,3 +381,26 @@ def test_triton_itself_is_watched(capsys: pytest.CaptureFixture[str]) -> None:
         end()
     (report,) = session.reports
     assert (report.name, report.verdict) == ("scale", Verdict.PROVED), session.faults
+
+
+def test_tilelang_lowers_what_its_cache_holds_while_it_is_watched() -> None:
+    class Environment:
+        enabled = True
+
+        def is_cache_enabled(self) -> bool:
+            return self.enabled
+
+        def disable_cache(self) -> None:
+            self.enabled = False
+
+        def enable_cache(self) -> None:
+            self.enabled = True
+
+    module: Any = ModuleType("tilelang.env")
+    module.env = Environment()
+    undo = tilelang_kernels.without_cache(module, lambda caught: None)
+    assert not module.env.enabled
+    tilelang_kernels.without_cache(module, lambda caught: None)()  # off already: stays off
+    assert not module.env.enabled
+    undo()
+    assert module.env.enabled

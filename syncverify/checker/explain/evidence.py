@@ -68,6 +68,8 @@ def evidence(run: Run, f: Failure) -> list[Seen]:
         found += _participants(run, run.threads[f.cls].info.cta)
     if f.rule in _BETWEEN:
         found += _before(run, f)
+    if f.rule == "SV302" and _waits_for_cluster(run, f):
+        found += [*_inits(run, f), *_before(run, f)]
     if f.rule == "SV204" and f.barrier >= 0:
         around += _after_inits(run, f)
     if f.rule in _RACES and f.first is not None and f.second is not None:
@@ -118,6 +120,17 @@ def _participants(run: Run, cta: int) -> Iterator[Place]:
             counted = " and ".join(str(n) for n in sorted(counts[number]))
             text = f"barrier {number} is for {counted} threads, and {32 * len(came)} come to it in all"
             yield from ((site, text) for site in list(sites[number])[:_MOST])
+
+
+def _waits_for_cluster(run: Run, f: Failure) -> bool:
+    """Whether a failure is at the wait of a cluster's barrier: what its threads lack is an arrival before."""
+    return any(who == f.cls and e[0] == Ev.CLUSTER_WAIT and e[1] == f.site for who, e in reversed(run.trace))
+
+
+def _inits(run: Run, f: Failure) -> Iterator[Place]:
+    """The last init of an mbarrier before a failure, or the fence for them, which its cluster waits for."""
+    before = [e[1] for who, e in run.trace[: f.position] if who >= 0 and e[0] in (Ev.INIT, Ev.INIT_FENCE)]
+    yield from ((site, "an arrival at the cluster's barrier belongs behind this") for site in before[-1:])
 
 
 def _before(run: Run, f: Failure) -> Iterator[Place]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -18,6 +17,7 @@ from syncverify.base.cache_dir import Store, default_root, digest
 from syncverify.base.source import InputError, Span, decode, read_bytes
 from syncverify.frontends.cuda.lines import author_lines
 from syncverify.frontends.cuda.nvcc import TOOLKIT, compile_with, has_host_code, nvcc
+from syncverify.frontends.cuda.options import DEFAULTS, CudaOptions
 
 #: Part of every cache key: change it with anything that changes the text this module makes of NVRTC's.
 _FORMAT = 2
@@ -30,19 +30,6 @@ _NVFUSER_OWN = re.compile(
     r"\b(?:using\s+nvfuser_index_t\s*=|typedef\b[^;]*\bnvfuser_index_t\s*;|define\s+nvfuser_index_t\b)"
 )
 _NO_FILE = re.compile(r'(?:could not|cannot) open source file "([^"]+)"')
-
-
-@dataclass(frozen=True, slots=True)
-class CudaOptions:
-    """How a ``.cu`` file is compiled. ``prelude`` names a header of ``prelude_names()``."""
-
-    include_paths: tuple[str, ...] = ()
-    defines: tuple[str, ...] = ()  # NAME or NAME=VALUE
-    std: str = "c++17"
-    prelude: str | None = None
-
-
-DEFAULTS = CudaOptions()
 
 
 def compile_cuda(

@@ -112,9 +112,10 @@
     if (f.repair) {
       box.append(element("p", { class: "fix" }, element("b", {}, `Fix (${f.repair.mistake}), checked: `), f.repair.at === f.line ? "" : `line ${f.repair.at}: `, f.repair.text, ". With it this launch is proved."));
       if (f.repair.old.length + f.repair.new.length) {
-        const rows = [...f.repair.old.map((x) => ["-", x]), ...f.repair.new.map((x) => ["+", x])];
+        const before = f.repair.old.length ? undefined : (data.sources[f.file] || {})[f.repair.line - 1];
+        const rows = [...(before === undefined ? [] : [[" ", before]]), ...f.repair.old.map((x) => ["-", x]), ...f.repair.new.map((x) => ["+", x])];
         box.append(element("pre", { class: "diff" }, ...rows.map(([sign, x]) =>
-          element("span", { class: sign === "-" ? "gone" : "come" }, `${sign} ${x}\n`))));
+          element("span", { class: { "-": "gone", "+": "come", " ": "faint" }[sign] }, `${sign} ${x}\n`))));
       }
     } else if (f.fix) box.append(element("p", { class: "fix" }, element("b", {}, f.cause ? `Fix (${f.cause}): ` : "Fix: "), f.fix));
     for (const l of f.labels.filter((l) => l.detail)) box.append(element("p", { class: "faint" }, `${l.text} (${l.file}:${l.line})`));
@@ -237,6 +238,7 @@
       dot.append(shape("title", {}, `line ${s.line}: ${s.op}`));
       svg.append(dot);
     });
+    const briefs = [];
     w.barriers.forEach((b, n) => {
       const top = bottom + n * BARRIER;
       b.spans.forEach((s, j) => {
@@ -247,7 +249,11 @@
         rect.append(shape("title", {}, `${b.name} ${text}`));
         svg.append(rect);
         const brief = `${s.phase}: ${s.pending}/${s.count}${s.tx ? ` ${s.tx}B` : ""}`;
-        if (width > brief.length * 8) svg.append(shape("text", { x: from + 4, y: top + BARRIER - 8, class: "faint" }, brief));
+        if (width > brief.length * 8) {
+          const t = shape("text", { x: from + 4, y: top + BARRIER - 8, class: "faint" }, brief);
+          briefs.push({ t, from, most: to - brief.length * 8 });
+          svg.append(t);
+        }
       });
     });
     // Labels lie above everything and stay at the left while the picture is scrolled.
@@ -266,7 +272,12 @@
     });
     const cursor = shape("line", { y1: TOP - 6, y2: height, class: "cursor" });
     svg.append(cursor, frozen);
-    queueMicrotask(() => svg.parentElement && svg.parentElement.addEventListener("scroll", (e) => frozen.setAttribute("transform", `translate(${e.target.scrollLeft},0)`)));
+    // So do the labels of barriers' phases, as long as their bars are in sight.
+    const scrolled = (left) => {
+      frozen.setAttribute("transform", `translate(${left},0)`);
+      for (const b of briefs) b.t.setAttribute("x", Math.max(b.from, Math.min(left + label, b.most)) + 4);
+    };
+    queueMicrotask(() => svg.parentElement && svg.parentElement.addEventListener("scroll", (e) => scrolled(e.target.scrollLeft)));
     return { svg, column, x, label, cursor: (i) => { cursor.setAttribute("x1", x(i)); cursor.setAttribute("x2", x(i)); } };
   }
 

@@ -55,3 +55,26 @@ def test_an_error_has_the_class_of_its_mistake(rule: str) -> None:
     assert all(d.cause is not None for d in errors)
     assert [str(d.cause) for d in errors if d.rule == rule][:1] == [CAUSES[rule]]
     assert all(d.cause is d.repair.mistake for d in errors if d.repair is not None)
+
+
+NO_ARRIVE = """kernel k {
+  launch grid [2] block [32] cluster [2]
+  mbarrier done
+  if lane == 0 {
+    mbarrier.init done, 1
+    fence.mbarrier_init
+  }
+  cluster.wait
+}
+"""
+
+
+def test_a_wait_for_a_cluster_without_arrival_shows_the_inits_that_it_belongs_behind(tmp_path: Path) -> None:
+    path = tmp_path / "k.syncir"
+    path.write_text(NO_ARRIVE, "utf-8")
+    (report,) = check_source(read_source(path))
+    first = next(d for d in report.diagnostics if d.severity is Severity.ERROR)
+    assert (first.rule, first.span.line) == ("SV302", 8)
+    assert (6, "an arrival at the cluster's barrier belongs behind this") in [
+        (label.span.line, label.text) for label in first.related
+    ]

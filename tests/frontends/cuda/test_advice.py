@@ -8,7 +8,7 @@ import pytest
 
 from syncverify.base.diagnostics import Verdict
 from syncverify.driver.files import check_source, read_source
-from syncverify.frontends.cuda.to_ptx import CudaOptions
+from syncverify.frontends.cuda.options import CudaOptions
 from syncverify.frontends.launch_facts import default_path, read_facts
 
 KERNEL = """\

@@ -12,7 +12,8 @@ from syncverify.base.source import InputError
 from syncverify.driver.files import check_source, read_source
 from syncverify.frontends.cuda import nvcc
 from syncverify.frontends.cuda.nvcc import MARK, has_host_code
-from syncverify.frontends.cuda.to_ptx import CudaOptions, compile_cuda
+from syncverify.frontends.cuda.options import CudaOptions
+from syncverify.frontends.cuda.to_ptx import compile_cuda
 from syncverify.frontends.launch_facts import read_facts
 from tests.frontends.ptx.execute_helpers import module_text
 

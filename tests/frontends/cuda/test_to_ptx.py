@@ -12,7 +12,8 @@ from syncverify.base.cache_dir import Store
 from syncverify.base.source import InputError
 from syncverify.frontends.cuda import to_ptx
 from syncverify.frontends.cuda.lines import author_lines
-from syncverify.frontends.cuda.to_ptx import CudaOptions, compile_cuda
+from syncverify.frontends.cuda.options import CudaOptions
+from syncverify.frontends.cuda.to_ptx import compile_cuda
 
 KERNEL = """\
 __global__ void k(float* p) {

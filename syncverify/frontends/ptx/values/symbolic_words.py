@@ -523,9 +523,9 @@ def wrapped(term: Any, bits: int) -> Any:
     space = term.space
     unit = 1 << bits
     if space.exact_words:
-        low, high = space.bounds(term)
-        inside = low is not None and high is not None and low >= -unit // 2 and high < unit
-        return size(term, bits) if inside else WRAPPING
+        # a number is subtracted by adding what it wraps to
+        found = next((x for x in (term, term - unit) if _fits(x, unit)), None)
+        return WRAPPING if found is None else size(found, bits)
     few = unit >> FEW_BITS
     if -few <= term.c < few and all(-few < k < few for _, k in term.parts):
         return SymbolicWord(term, bits)
@@ -536,6 +536,12 @@ def wrapped(term: Any, bits: int) -> Any:
         if low is None or high is None or low < -unit // 2 or high >= unit:
             return WRAPPING
     return size(found, bits)
+
+
+def _fits(term: AffineTerm, unit: int) -> bool:
+    """Whether a term is a number of a register of ``unit`` values, signed or not."""
+    low, high = term.space.bounds(term)
+    return low is not None and high is not None and low >= -unit // 2 and high < unit
 
 
 def _centred(k: int, unit: int) -> int:

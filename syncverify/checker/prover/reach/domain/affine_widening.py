@@ -32,6 +32,8 @@ FAR_AHEAD = 8
 THRESHOLDS = (1, 0)
 #: And where registers were moved to other places of a ring, which moves their ends: those of 32 bits.
 FAR_THRESHOLDS = (1, 0, 1 - (1 << 31))
+#: And where words are exact, which these bounds keep from wrapping.
+WORD_THRESHOLDS = (1, 0, 1 - (1 << 31), -(1 << 31), 1 - (1 << 32))
 
 
 class AffineWidening:
@@ -67,7 +69,9 @@ class AffineWidening:
         the earlier rows were moved to another place of a ring. Where stages go on by sums, ``ring``: slots of
         theirs; ``least``: steps of a tile at least; ``counts``: rows that count turns; ``totals``: that say
         how many there are."""
-        self.thresholds = FAR_THRESHOLDS if shifted else THRESHOLDS
+        self.thresholds: tuple[int, ...] = FAR_THRESHOLDS if shifted else THRESHOLDS
+        if space.exact_words:
+            self.thresholds = WORD_THRESHOLDS
         self.ring = ring
         self.least = least
         self.space = space
