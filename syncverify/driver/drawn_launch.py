@@ -28,6 +28,7 @@ from syncverify.frontends.ptx.syntax.parameter_names import parameter_text
 from syncverify.ir.expr import Expr, Int, evaluate, names, substitute
 from syncverify.ir.launch_grid import Grid
 from syncverify.simulate.ptx import AnyMap, Buffer, Launch, Struct, TensorMap
+from syncverify.simulate.ptx.loading import reached_functions
 from syncverify.simulate.ptx.parameter_uses import pointers
 
 #: Numbers for sizes that are open, in the order in which they are tried; one row for each draw.
@@ -160,7 +161,9 @@ def _launch(source: _Source, number: int, keeping: Keeping | None) -> Launch:
     first = ctas * _cluster(system, prod(grid) // ctas, number)
     blocks = range(first, first + system.info.ctas * system.info.clusters)
     chosen = [places.coordinates(places.block_of(*divmod(n, ctas))) for n in blocks]
-    shared = [v for v in (*module.variables, *function.variables) if v.space == "shared"]
+    _, named = reached_functions(module, function)
+    variables = (*module.variables, *function.variables)
+    shared = [v for v in variables if v.space == "shared" and v.name in named]
     most = max(_SHARED - sum(v.size + v.align for v in shared), 0) // 1024 * 1024
     if facts.dynamic_smem is not None:
         dynamic = _number(facts.dynamic_smem, values)

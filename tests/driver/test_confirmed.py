@@ -15,7 +15,7 @@ from syncverify.checker.outcome import Outcome
 from syncverify.checker.prover.strategy import REPLAY, Entry
 from syncverify.driver.confirmed import confirmed
 from syncverify.driver.drawn_launch import DRAWS, drawn_launch
-from syncverify.driver.files import check_source, read_source
+from syncverify.driver.files import check_file, check_source, read_source
 from syncverify.driver.prover import prover
 from syncverify.driver.ptx_check import Checker, check_module, kernel_task, reports_of
 from syncverify.driver.verdicts import merge, run_system
@@ -257,3 +257,29 @@ def test_a_kernel_without_an_unsized_array_has_no_more_shared_memory_than_it_dec
     (report,) = syncverify.check(text)
     assert report.verdict is Verdict.REFUTED
     assert report.replay is not None and report.replay.outcome is Replayed.REPRODUCED
+
+
+def test_dynamic_memory_of_another_kernel_is_not_there(tmp_path: Path) -> None:
+    """A kernel that does not name the dynamic variable has what it declares, and a store behind it is out."""
+    (tmp_path / "k.ptx").write_text(
+        """.version 8.4
+.target sm_90a
+.address_size 64
+.extern .shared .align 16 .b8 pool[];
+.visible .entry other() { .reg .b32 %r<2>; mov.u32 %r1, pool; st.shared.u32 [%r1], 0; ret; }
+.visible .entry k()
+.reqntid 64, 1, 1
+{
+.reg .b32 %r<5>;
+.shared .align 4 .b8 s[128];
+mov.u32 %r1, %tid.x;
+mov.u32 %r2, s;
+mad.lo.u32 %r3, %r1, 4, %r2;
+st.shared.u32 [%r3], %r1;
+ret;
+}
+"""
+    )
+    (found,) = check_file(str(tmp_path / "k.ptx"), kernel="k")
+    assert found.verdict is Verdict.REFUTED
+    assert [d.rule for d in found.diagnostics][:1] == ["SV114"]

@@ -82,7 +82,7 @@ class Loaded:
         return min(255, 65536 // (-(-launch.threads // 128) * 128) // 8 * 8)
 
 
-def _reached(module: Module, entry: Function) -> tuple[list[Function], set[str]]:
+def reached_functions(module: Module, entry: Function) -> tuple[list[Function], set[str]]:
     """The functions that a kernel may call, itself first, and all names that they use."""
     known = {f.name: f for f in module.functions if f.body}
     found, named = [entry], set[str]()
@@ -138,7 +138,7 @@ def load(module: Module, kernel: str, launch: Launch, seed: int = 0) -> Loaded:
     buffers = _Buffers()
     params, offsets, pointers = _parameters(function, launch, buffers.pointer)
     symbols = Symbols()
-    reached, named = _reached(module, function)
+    reached, named = reached_functions(module, function)
     static = _place_shared(module, reached, named, symbols)
     constants, names = _place_variables(module, launch, buffers, symbols)
     for i, f in enumerate(module.functions):

@@ -27,6 +27,7 @@ PAIRS = [
     "sizes/parity_by_size",
     "rulebook/E05_unfenced_mma_operand",
     "rulebook/E37_fragment_changed_in_flight",
+    "rulebook/E70_read_before_grid_wait",
     "more/relaxed_arrive",
 ]
 

@@ -208,6 +208,8 @@ def result_of(agent: Agent, event: Event) -> str:
             return "guard" if _rejoins(no, yes, e_yes, (wait, b, phase), flags) else "other"
         if e_no != e_yes or e_no[0] in (Ev.EXIT, Ev.POLL, Ev.POLL_TOKEN, Ev.UNKNOWN):
             return "other"
+        if e_no[0] in (Ev.WAIT, Ev.WAIT_TOKEN) and e_no[2] == b:
+            return "other"  # the look may have seen another phase than the wait behind this one
         e_no, e_yes = no.step(0), yes.step(0)
     return "other"
 

@@ -153,6 +153,7 @@ class _Form:
             tuple((cta, self.row(row)) for cta, row in sorted(run.exits.items())),
             tuple(self.actor(a) for a in run.actors),
             self.collectives(),
+            (frozenset(self.at(("t", cls), time) for cls, time in run.grid_waits), run.early is None),
         )
 
     def memory(self, memory: Memory, number: int, pending: Mapping[int, int]) -> Hashable:
@@ -223,6 +224,7 @@ class _Form:
             (a.gone, a.event, a.entered, leaving, a.fenced, a.owes_wait, a.scope),
             (self.known(a.lanes.joined), None if a.lanes.alone else self.known(a.lanes.own)),
             (self.known(a.released), self.known(a.received)),
+            tuple((i, self.row(past), flags) for i, (past, flags) in sorted(a.polled.items())),
             tuple((f, self.at(mma, s[0]) if s[0] else None, s[1]) for f, s in sorted(a.fragments.items())),
             tuple((n, inc, self.row(past), self.at(own, time)) for n, inc, past, time in a.requests),
             tuple((cta, self.at(own, time)) for cta, time in sorted(a.far.items())),

@@ -6,6 +6,7 @@ after it, represents.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 
 from syncverify.checker.kernel.exact.data import RejectedError
@@ -13,6 +14,8 @@ from syncverify.checker.kernel.exact.knowledge import Epoch, LaneClass
 from syncverify.model.events import Footprint, SystemInfo
 from syncverify.model.ordering import Need, ordering
 from syncverify.model.proxies import Access
+
+WRITES = frozenset(f for f in Access if f.writes)
 
 
 class NotJudgedError(Exception):
@@ -53,10 +56,15 @@ class Memory:
             raise RejectedError(at, f"{self.text(touch)}: lanes write the same bytes")
         kept = self.touches.setdefault(fp.memory, [])
         left: list[tuple[int, int, Touch]] = []
+        if not touch.kind.writes:  # two reads need no order
+            left, kept = kept, [x for x in kept if x[2].kind in WRITES]
+        starts, ends = zip(*fp.intervals, strict=True) if fp.intervals else ((), ())
         for lo, hi, first in kept:
-            pieces = [(max(lo, a), min(hi, b)) for a, b in fp.intervals if a < hi and lo < b]
+            i, k = bisect_right(ends, lo), bisect_left(starts, hi)  # sorted and disjoint
+            pieces = [(max(lo, a), min(hi, b)) for a, b in fp.intervals[i:k]]
             if not pieces:
-                left.append((lo, hi, first))
+                if touch.kind.writes:
+                    left.append((lo, hi, first))
                 continue
             row = ordering(first.kind, touch.kind)
             # K6 in practical mode: cp.async needs no fence before wgmma and bulk stores, but on sm_100.
@@ -76,7 +84,7 @@ class Memory:
                         )
             if touch.kind.writes and not touch.atomic:
                 left += [(a, b, first) for a, b in _without(lo, hi, pieces)]
-            else:
+            elif touch.kind.writes:
                 left.append((lo, hi, first))
         left += [(a, b, touch) for a, b in fp.intervals]
         self.touches[fp.memory] = left

@@ -63,6 +63,7 @@ class LockstepChecker(Follower):
             return found
 
         new.info = self.info
+        new.grid_waits, new.early = list(self.grid_waits), self.early
         new.fences = [list(times) for times in self.fences]
         new.memory = Memory(self.info, new.fences)
         new.memory.products = set(self.memory.products)
@@ -124,4 +125,5 @@ def _actor(a: ReplayedAgent, touch: Any) -> ReplayedAgent:
         far=dict(a.far),
         issues=list(a.issues),
         copies=list(a.copies),
+        polled=dict(a.polled),
     )

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from syncverify.checker.kernel.exact.data import RejectedError
 from syncverify.checker.kernel.exact.hazards import NotJudgedError
 from syncverify.checker.kernel.exact.knowledge import Epoch, Knowledge, VectorClock, join
+from syncverify.checker.kernel.exact.polls import Use, use_of
 from syncverify.checker.kernel.exact.state import Barrier, Phase, ReplayedAgent, State
-from syncverify.model.events import Flag
+from syncverify.model.events import Ev, Flag
 from syncverify.model.proxies import Scope
 
 #: The largest transaction count and the largest count of arrivals (PTX ISA: mbarrier).
@@ -171,7 +172,9 @@ class Mbarriers(State):
         b = self.use(a, index)
         if not passes(b):
             return False
-        if not self.complete(a.lanes.joined.happened, b, b.done - 2):
+        past, polled = a.polled.pop(index, (a.lanes.joined.happened, flags))
+        flags = (flags | polled) & Flag.RELAXED | flags & polled & Flag.CLUSTER  # what both looks give
+        if not self.complete(past, b, b.done - 2):
             raise self.reject(a, f"phase {b.done - 2} may still be open: the wait may pass on the one before")
         b.waits[a.lanes.cls] = a.lanes.time
         self.note(b, b.done - 1, "wait", a)
@@ -196,6 +199,24 @@ class Mbarriers(State):
             return b.done == phase + 1
 
         return self.wait(a, index, passes, flags)
+
+    def on_poll(self, a: ReplayedAgent, index: int, phase: int, flags: int) -> bool:
+        """A look that is repeated until it is true is a wait. One that only says whether the wait behind it
+        is needed is that wait, which may look as early as here.
+        """
+        assert a.event is not None
+        if a.agent is None:
+            raise NotJudgedError("poll")
+        match use_of(a.agent, a.event):
+            case Use.LOOP:
+                wait = self.on_wait if a.event[0] == Ev.POLL else self.on_wait_token
+                a.answer = int(wait(a, index, phase, flags))
+                return bool(a.answer)
+            case Use.GUARD:
+                self.use(a, index)
+                a.polled[index] = (dict(a.lanes.joined.happened), flags)
+                return True
+        raise NotJudgedError("poll")
 
     def on_init(self, a: ReplayedAgent, index: int, count: int) -> bool:
         assert a.event is not None

@@ -48,6 +48,8 @@ class Follower(Operations):
             self.open_phase(b)
         self.pool()
         self.collectives()
+        if self.early and (self.grid_waits or self.info.has_to_wait):
+            raise self.early
         for a in self.actors:
             for cta, time in a.far.items():
                 if self.exits[cta].get(("t", a.lanes.cls), 0) < time:
@@ -69,6 +71,8 @@ class Follower(Operations):
     def execute(self, a: ReplayedAgent) -> bool:
         """The event at which a class stands, unless it has to wait."""
         assert a.event is not None
+        if a.event[0] in _GLOBAL and not self.early:
+            self.after_grid(a)
         handler = _HANDLERS.get(a.event[0])
         if handler is None:
             raise NotJudgedError(Ev(a.event[0]).name.lower())
@@ -79,6 +83,22 @@ class Follower(Operations):
             a.collectives.append((a.event[1], a.event[0]))
         a.event, a.entered, a.leaving = None, False, -1
         return True
+
+    def on_grid_wait(self, a: ReplayedAgent) -> bool:
+        self.grid_waits.append((a.lanes.cls, a.lanes.time))
+        return True
+
+    def after_grid(self, a: ReplayedAgent) -> None:
+        """An access to global memory: a wait for the grid before has to have happened, if there is any."""
+        if not any(a.lanes.happened(("t", cls), same_lane=True) >= time for cls, time in self.grid_waits):
+            assert a.event is not None
+            inputs = self.info.assumes_inputs or self.info.reads_only_inputs is not None
+            if inputs and a.event[0] in _GLOBAL_READS:
+                self.early = NotJudgedError(
+                    "what the grid before may write, as it is read while that may run"
+                )
+            else:
+                self.early = self.reject(a, "the grid before may still run when it accesses global memory")
 
     def keep(self, a: ReplayedAgent, event: Event) -> None:
         """Enters an event into what a certificate says of the run."""
@@ -157,6 +177,9 @@ def _group(c: ThreadClass) -> tuple[int, int]:
     return c.cta, c.warp // 4
 
 
+#: Accesses to global memory.
+_GLOBAL_READS = frozenset({Ev.GLOBAL_READ, Ev.BULK_LOAD, Ev.CP_ASYNC})
+_GLOBAL = _GLOBAL_READS | {Ev.GLOBAL_WRITE, Ev.GLOBAL_ATOMIC, Ev.BULK_STORE}
 #: What a warp executes as one: always, or where the event says that it is aligned.
 _MEET = frozenset({Ev.ELECT, Ev.WGMMA_FENCE, Ev.WGMMA, Ev.WGMMA_COMMIT, Ev.WGMMA_WAIT})
 _BARRIERS = frozenset({Ev.BARRIER_SYNC, Ev.BARRIER_ARRIVE, Ev.CLUSTER_ARRIVE, Ev.CLUSTER_WAIT})
@@ -174,6 +197,10 @@ _HANDLERS: dict[int, Callable[..., bool]] = {
     Ev.EXPECT_TX: _F.on_expect,
     Ev.WAIT: _F.on_wait,
     Ev.WAIT_TOKEN: _F.on_wait_token,
+    Ev.POLL: _F.on_poll,
+    Ev.POLL_TOKEN: _F.on_poll,
+    Ev.GRID_WAIT: _F.on_grid_wait,
+    Ev.GRID_LAUNCH: _F.nothing,
     Ev.INIT_FENCE: _F.on_init_fence,
     Ev.BARRIER_SYNC: _F.on_sync,
     Ev.BARRIER_ARRIVE: _F.on_arrive_only,

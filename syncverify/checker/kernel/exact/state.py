@@ -111,6 +111,9 @@ class ReplayedAgent:
     far: dict[int, int] = field(default_factory=dict)  # other CTAs that it reached, and when last
     issues: list[VectorClock] = field(default_factory=list)  # of wgmmas
     copies: list[tuple[tuple[Epoch, int], int]] = field(default_factory=list)  # completion, CTA written
+    polled: dict[int, tuple[VectorClock, int]] = field(
+        default_factory=dict
+    )  # polls before waits of the same phase, by barrier: what had happened before, flags
 
 
 class State:
@@ -121,8 +124,8 @@ class State:
         self.info = info
         if self.info.tracks_global or self.info.clusters > 1:
             raise NotJudgedError("hand-over through global memory")
-        if self.info.has_to_wait:
-            raise NotJudgedError("a launch while the grid before may still run")
+        self.grid_waits: list[tuple[int, int]] = []  # for the grid before: class, time
+        self.early: Exception | None = None  # for the first access to global memory before such a wait
         self.fences: list[list[int]] = [[] for _ in self.info.classes]
         self.memory = Memory(self.info, self.fences)
         self.barriers: dict[int, Barrier] = {}

@@ -24,8 +24,11 @@ def parameter_name(params: Sequence[Variable], index: int) -> str:
 
 
 def parameter_text(params: Sequence[Variable], index: int, offset: int = 0) -> str:
-    """A parameter, or what lies at ``offset`` of it: ``rows``, ``param 2 (ring_param_2)+8``."""
-    name = parameter_name(params, index) or f"param {index} ({params[index].name})"
+    """A parameter, or what lies at ``offset`` of it: ``rows``, ``param 2+8``, ``param 2 (scales)``. A
+    name that says the number again, as compilers make it (``ring_param_2``), is left out."""
+    own = params[index].name
+    numbered = own.endswith(f"_param_{index}")
+    name = parameter_name(params, index) or f"param {index}" + ("" if numbered else f" ({own})")
     return name + (f"+{offset}" if offset else "")
 
 
