@@ -102,6 +102,19 @@ def _callee(i: Instr) -> str:
     return i.operands[1].name
 
 
+def _move(callee: Function, p: Variable, given: Operand) -> tuple[str]:
+    """The modifiers of a ``mov`` between a parameter in a register and what is given for it."""
+    bits = callee.registers.get(p.name, "").lstrip("busf")
+    if bits not in ("16", "32", "64") or not isinstance(given, Reg | Imm):
+        raise _StaysError
+    return (f"b{bits}",)
+
+
+def _unguarded(i: Instr, mods: tuple[str], to: Operand, value: Operand) -> Instr:
+    """A ``mov`` in the place of a call; a branch over it stands for the call's guard."""
+    return replace(i, op="mov", mods=mods, operands=(to, value), guard=None, negated=False)
+
+
 @dataclass
 class _Caller:
     """One function while calls are put into it. ``cells``: parameters of calls, which become registers."""
@@ -148,43 +161,58 @@ class _Caller:
         )
 
     def _call(self, i: Instr, number: int) -> None:
+        """The body of the function that an instruction calls, in its place."""
+        callee = self._callee_of(i)
+        mark = f"@{number}"
+        begin = len(self.out)
+        if i.guard is not None:
+            self.out.append(i)  # becomes a branch over the call
+        cells = self._hand_over(i, callee, mark)
+        self._body(i, callee, cells, mark)
+        self._take_results(i, callee, mark)
+        if i.guard is not None:
+            self.labels[f"over{mark}"] = len(self.out)
+            self.out[begin] = replace(
+                i, op="bra", mods=(), negated=not i.negated, operands=(Label(f"over{mark}", len(self.out)),)
+            )
+
+    def _callee_of(self, i: Instr) -> Function:
+        """The function that is called, its own calls inlined; _StaysError where it cannot be put in."""
         name = _callee(i)
         if name in (*self.within, self.f.name):
             raise _StaysError
         callee = _whole(self.known[name], self.known, (*self.within, self.f.name))
-        results, arguments = _items(i.operands[0]), _items(i.operands[2])
-        if callee.tables or len(results) != len(callee.results) or len(arguments) != len(callee.params):
+        fits = len(_items(i.operands[0])) == len(callee.results)
+        if callee.tables or not fits or len(_items(i.operands[2])) != len(callee.params):
             raise _StaysError
         if any(v.space not in ("param", "local", "shared") for v in callee.variables):
             raise _StaysError
-        own = [v for v in callee.variables if v.space != "shared"]
-        mark = f"@{number}"
+        return callee
+
+    def _hand_over(self, i: Instr, callee: Function, mark: str) -> dict[str, str]:
+        """Moves arguments into the callee's registers. Returns what its parameters in memory are here."""
         cells: dict[str, str] = {}
-        after: list[tuple[Operand, str, str]] = []
-        inside = replace(i, op="mov", guard=None, negated=False)
-        begin = len(self.out)
-        if i.guard is not None:
-            self.out.append(i)  # becomes a branch over the call
-        for p, given in zip((*callee.params, *callee.results), (*arguments, *results), strict=True):
-            passes = any(p is x for x in callee.params)
-            if p.space == "reg":
-                kind = callee.registers.get(p.name, "")
-                if kind.lstrip("busf") not in ("16", "32", "64") or not isinstance(given, Reg | Imm):
+        given = (*_items(i.operands[2]), *_items(i.operands[0]))
+        for number, (p, x) in enumerate(zip((*callee.params, *callee.results), given, strict=True)):
+            if p.space != "reg":
+                if not isinstance(x, Sym):
                     raise _StaysError
-                mov = (f"b{kind.lstrip('busf')}",)
-                if passes:
-                    self.out.append(replace(inside, mods=mov, operands=(Reg(p.name + mark), given)))
-                after.append((given, p.name + mark, "" if passes else mov[0]))
-            elif isinstance(given, Sym):
-                cells[p.name] = given.name
-            else:
-                raise _StaysError
+                cells[p.name] = x.name
+                continue
+            mov = _move(callee, p, x)
+            if number < len(callee.params):
+                self.out.append(_unguarded(i, mov, Reg(p.name + mark), x))
+        return cells
+
+    def _body(self, i: Instr, callee: Function, cells: Mapping[str, str], mark: str) -> None:
+        """The callee's instructions, registers, variables and labels, by names of this call."""
+        own = [v for v in callee.variables if v.space != "shared"]
+        local = {v.name for v in own}
         base = len(self.out)
         end = base + len(callee.body)
         self.registers |= {r + mark: kind for r, kind in callee.registers.items()}
         self.variables += [replace(v, name=v.name + mark) for v in own]
         self.variables += [v for v in callee.variables if v.space == "shared" and v not in self.variables]
-        local = {v.name for v in own}
         for k in callee.body:
             if k.op == "ret":
                 self.out.append(replace(_mapped(k, lambda op: _renamed(op, mark, local)), op="bra", mods=(),
@@ -193,18 +221,17 @@ class _Caller:
             k = self._passed(k, cells, mark)
             k = _mapped(k, lambda op: _moved(op, lambda at: base + at, mark))
             self.out.append(k)
-        for given, register, kind in after:
-            if kind:
-                if not isinstance(given, Reg):
-                    raise _StaysError
-                self.out.append(replace(inside, mods=(kind,), operands=(given, Reg(register))))
         self.labels |= {f"{x}{mark}": base + at for x, at in callee.labels.items()}
         self.labels[f"end{mark}"] = end
-        if i.guard is not None:
-            self.labels[f"over{mark}"] = len(self.out)
-            self.out[begin] = replace(
-                i, op="bra", mods=(), negated=not i.negated, operands=(Label(f"over{mark}", len(self.out)),)
-            )
+
+    def _take_results(self, i: Instr, callee: Function, mark: str) -> None:
+        """Moves results that are in registers to where the caller wants them."""
+        for p, x in zip(callee.results, _items(i.operands[0]), strict=True):
+            if p.space != "reg":
+                continue
+            if not isinstance(x, Reg):
+                raise _StaysError
+            self.out.append(_unguarded(i, _move(callee, p, x), x, Reg(p.name + mark)))
 
     def _passed(self, i: Instr, cells: Mapping[str, str], mark: str = "") -> Instr:
         """An instruction of a body; one that stores or loads a parameter of ``cells`` becomes a ``mov``."""
