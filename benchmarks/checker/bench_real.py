@@ -24,7 +24,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from fnmatch import fnmatchcase
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -48,9 +48,8 @@ def measure(kernel: Kernel, scope: str, most: int = SECONDS) -> dict[str, Any]:
     command += ["--launch", str(kernel.facts(scope))]
     start = time.perf_counter()
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
-        process = subprocess.Popen(
-            command, stdout=out, stderr=err, cwd=ROOT, env=_compiled(), preexec_fn=partial(_limits, most)
-        )
+        process = subprocess.Popen(command, stdout=out, stderr=err, cwd=ROOT, env=_compiled())
+        _limit(process.pid, most)
         status, usage = _wait(process)
         wall = time.perf_counter() - start
         out.seek(0)
@@ -72,7 +71,7 @@ def measure_forked(kernel: Kernel, scope: str, most: int = SECONDS) -> dict[str,
     start = time.perf_counter()
     child = os.fork()
     if child == 0:
-        _limits(most)
+        _limit(os.getpid(), most)
         try:
             (report,) = check_source(
                 read_source(kernel.ptx), facts=read_facts(kernel.facts(scope)), scope=ScopeKind.ALL
@@ -112,10 +111,11 @@ def _compiled() -> dict[str, str]:
     return environment
 
 
-def _limits(most: int) -> None:
-    os.nice(5)
-    resource.setrlimit(resource.RLIMIT_CPU, (most, most + 5))
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+def _limit(pid: int, most: int) -> None:
+    """Limits of a process that runs already: no code of this one runs in a fork of many threads."""
+    os.setpriority(os.PRIO_PROCESS, pid, 5)
+    resource.prlimit(pid, resource.RLIMIT_CPU, (most, most + 5))
+    resource.prlimit(pid, resource.RLIMIT_AS, (MEMORY, MEMORY))
 
 
 def _wait(process: subprocess.Popen[str]) -> tuple[int, Any]:
@@ -160,6 +160,7 @@ def _not_shown(report: dict[str, Any]) -> str | None:
 
 
 def run(chosen: list[Kernel], scopes: Iterable[str], jobs: int, forked: bool, most: int) -> None:
+    _compiled()  # once, before there are threads
     work = _longest_first([(kernel, scope) for kernel in chosen for scope in scopes])
     with ThreadPoolExecutor(jobs) as pool:
         for kernel, scope, row in _measured_rows(work, pool, forked, most):

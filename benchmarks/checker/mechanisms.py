@@ -2,6 +2,10 @@
 
     python -m benchmarks.checker.mechanisms corpus real products [--draw 40] [--seed 1] [--most 3]
     python -m benchmarks.checker.mechanisms --table [--out FILE]
+    python -m benchmarks.checker.mechanisms corpus real products --effects [--draw 40] [--seed 1] [--most 3]
+
+With ``--effects`` nothing is switched off: in how many kernels each does anything is counted, at the cost of
+one check each. Where one does nothing, nothing changes without it.
 
 Kernels that are proved for every size within ``most`` seconds of processor time are asked about. One is lost
 without a mechanism where it is not proved in five times its time and two seconds more. Whether the kernel for
@@ -16,6 +20,7 @@ import os
 import resource
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -26,6 +31,7 @@ from benchmarks.checker.matmul_mutants import SCHEDULES
 from benchmarks.checker.trusted_lines import count
 from syncverify.base.diagnostics import ScopeKind, Verdict
 from syncverify.checker.prover.budget import modular_enabled, symmetry_enabled
+from syncverify.checker.prover.parametric import strategy
 from syncverify.checker.prover.reach import knowledge_order, worklist
 from syncverify.checker.prover.reach.widening_strategy import BackEdges, RingLoopExtrapolation
 from syncverify.driver.files import check_source, read_source
@@ -66,7 +72,7 @@ MECHANISMS: dict[str, tuple[tuple[Off, ...], tuple[str, ...]]] = {
         ("checker/prover/reach/ring/orbits.py",),
     ),
     "laps ahead": (
-        (_put(_NODES, "extrapolate_ring_loop", None), _put(_NODES, "extrapolate_loop_entry", None)), (),
+        (_put(_NODES, "extrapolate_ring_loop", None),), (),
     ),
     "translates": ((_put(RingLoopExtrapolation, "translates", []),), ()),
     "inner loops first": (
@@ -76,6 +82,59 @@ MECHANISMS: dict[str, tuple[tuple[Off, ...], tuple[str, ...]]] = {
     "covered by later": ((_put(_NODES, "covered_by_later", False),), ()),
 }  # fmt: skip
 Row = dict[str, Any]
+#: What a mechanism returns where it does nothing: a value that is false, or None, is nothing.
+_RINGS, _EDGES = RingLoopExtrapolation, BackEdges
+EFFECTS: dict[str, tuple[Any, str]] = {
+    "clusters alone": (strategy, "each_cluster_alone"),
+    "history of tiles: what slots miss": (knowledge_order, "extend_to_orbit"),
+    "weakenings of accesses at all slots": (knowledge_order, "orbit_of_access_weakening"),
+    "weakenings of barriers at all slots": (knowledge_order, "orbit_of_barrier_weakening"),
+    "laps ahead": (_NODES, "extrapolate_ring_loop"),
+    "translates": (_RINGS, "translates"),
+    "inner loops first": (_EDGES, "enters_loop"),
+    "holds what it would be widened with": (_NODES, "already_subsumes"),
+    "weakened to earlier": (_NODES, "weaken_to_earlier"),
+    "covered by later": (_NODES, "covered_by_later"),
+    "places one by one": (_NODES, "sequential_orbit_visit"),
+    "order of knowledge": (_NODES, "enable_knowledge_order"),
+}
+
+
+def noted(found: set[str]) -> None:
+    """Takes note of what does anything from here on, in this process."""
+    for label, (owner, name) in EFFECTS.items():
+        real = getattr(owner, name)
+
+        def call(*args: Any, _real: Any = real, _label: str = label, **more: Any) -> Any:
+            x = _real(*args, **more)
+            if x:
+                found.add(_label)
+            return x
+
+        setattr(owner, name, call)
+
+
+def effects(path: Path, facts: Path | None) -> Row:
+    """The answer, with what took part in it."""
+    found: set[str] = set()
+    noted(found)
+    return {**answer(path, facts), "effects": sorted(found)}
+
+
+def counted(groups: list[str], draw: int, seed: int, most: int, until: float) -> str:
+    """In how many of the proved kernels each mechanism does anything."""
+    many, of = Counter[str](), Counter[str]()
+    end = time.monotonic() + until
+    for group in groups:
+        for _, path, facts in sources(group, draw, seed, most):
+            if time.monotonic() > end:
+                break
+            row = forked(lambda p=path, f=facts: effects(p, f), 3 * most)
+            if row["proved"]:
+                of[group] += 1
+                many.update(row["effects"])
+    lines = [f"| {name} | {many[name]} |" for name in EFFECTS]
+    return "\n".join([f"of {dict(of)}", *lines]) + "\n"
 
 
 def answer(path: Path, facts: Path | None) -> Row:
@@ -190,11 +249,15 @@ def main() -> int:
     parser.add_argument("--most", type=int, default=3)
     parser.add_argument("--until", type=float, default=600, help="seconds after which no kernel is begun")
     parser.add_argument("--table", action="store_true")
+    parser.add_argument("--effects", action="store_true")
     parser.add_argument("--out", type=Path, default=RESULTS)
     args = parser.parse_args()
     kept: dict[str, dict[str, Row]] = json.loads(args.out.read_text()) if args.out.exists() else {}
     if args.table:
         sys.stdout.write(table(kept))
+        return 0
+    if args.effects:
+        sys.stdout.write(counted(args.groups, args.draw, args.seed, args.most, args.until))
         return 0
     end = time.monotonic() + args.until
     for group in args.groups:

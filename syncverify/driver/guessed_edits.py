@@ -42,6 +42,18 @@ _OF_CONDITIONS = frozenset(
      "SV301", "SV302", "SV303", "SV304"}
 )  # fmt: skip
 _OF_RANKS = frozenset({"SV112", "SV202", "SV206", "SV210"})
+#: Rules of what threads execute together.
+_TOGETHER = frozenset({"SV301", "SV302", "SV303", "SV304"})
+#: What is lacking where a statement of that name is not executed.
+_LACKING = (
+    (r"expect", Mistake.BYTES),
+    (r"arrive|release", Mistake.MISSING_ARRIVE),
+    (r"commit", Mistake.MISSING_COMMIT),
+    (r"wait", Mistake.MISSING_WAIT),
+    (r"fence", Mistake.MISSING_FENCE),
+    (r"init", Mistake.MISSING_INIT),
+    (r"sync|\bbar\b", Mistake.MISSING_BARRIER),
+)
 _ONE_LANE = "if (threadIdx.x % 32 == 0) "
 _LANES, _GROUP = 32, 128
 #: Lines around those that a finding names, whose conditions are guessed at.
@@ -129,9 +141,11 @@ def _kept_away(rule: str, statement: str) -> Mistake:
     """The class of a condition that keeps threads away from a statement."""
     if rule in _OF_ISSUERS:
         return Mistake.COUNT
-    if re.search(r"arrive|release", statement, re.I):
-        return Mistake.MISSING_ARRIVE
-    return Mistake.MISSING_WAIT if re.search("wait", statement, re.I) else Mistake.DIVERGENCE
+    if rule in _TOGETHER:
+        return Mistake.DIVERGENCE
+    return next(
+        (mistake for word, mistake in _LACKING if re.search(word, statement, re.I)), Mistake.DIVERGENCE
+    )
 
 
 def _other_threads(one: re.Match[str]) -> Iterator[str]:

@@ -156,3 +156,15 @@ def test_an_announcement_goes_to_its_copy_and_takes_the_slot_from_there() -> Non
     hint = EditHint(EditKind.INTO_LOOP, models=(1,), names=("full",))
     _, _, new = next(candidates(hint, lines, 3, "cu"))
     assert new == (lines[1], "    expect(&full[t % 2], 64);", lines[2])
+
+
+def test_what_a_condition_keeps_away_is_what_is_missing() -> None:
+    for statement, mistake in (
+        ("__syncthreads();", Mistake.MISSING_BARRIER),
+        ("fence();", Mistake.MISSING_FENCE),
+    ):
+        lines = ["  x[i] = 1;", f"  if (stages > 1) {statement}"]
+        assert (mistake, 2, (statement,)) in _guessed("SV110", 1, Lines(lines, "cu"))
+    assert (Mistake.DIVERGENCE, 1, ("sync();",)) in _guessed(
+        "SV302", 1, Lines(["  if (t < 32) sync();"], "cu")
+    )

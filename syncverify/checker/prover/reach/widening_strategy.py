@@ -119,7 +119,6 @@ class RingLoopExtrapolation:
     each step, what is seen at one point tells of the others."""
 
     steps: dict[Hashable, tuple[Hashable, Step]] = field(default_factory=dict)  # by key, to the next
-    rounds: dict[Asker, Step] = field(default_factory=dict)  # of loops, in rounds of whole laps
 
     def record_step(self, before: ReachedState, key: Hashable, view: StateView) -> None:
         """Takes note of a step."""
@@ -148,25 +147,6 @@ class RingLoopExtrapolation:
                 rows = [(c - moved.get(p, 0), parts) for p, (c, parts) in last.view.rows.items()]
                 found[tuple(rows)] = last.path
         return []
-
-    def record_iteration(self, before: ReachedState, view: StateView, asker: Asker, slots: int) -> None:
-        """Takes note of how registers move in a round of the loop that asks, if that is of whole laps of a
-        ring: by other numbers they may say where in it they are."""
-        step = constant_stride(before.view.rows, view.rows)
-        if step and slots and not any(k % slots for k in step.values()):
-            self.rounds.setdefault(asker, step)
-
-    def extrapolate_iteration(
-        self, before: ReachedState, view: StateView, path: PathCondition, o: UndecidedBranch, asker: Asker
-    ) -> ReachedState | None:
-        """What a loop comes to next that is begun, and was traversed elsewhere. ``before``: a node."""
-        step = self.rounds.get(asker)
-        if step is None or not step.keys() <= view.rows.keys():
-            return None
-        path = path.fork()
-        path.assume(o.c, o.parts)
-        rows = {p: (c + step.get(p, 0), parts) for p, (c, parts) in view.rows.items()}
-        return None if path.dead else ReachedState(before.node, replace(view, rows=rows), path, 0)
 
     def extrapolate_lap(
         self,

@@ -273,8 +273,6 @@ class NodeProcessing(RingDetection):
         """What the loop that is gone through comes to next, where the steps before foretell it."""
         if self.space.has_prefix_sums:
             return self.extrapolate_ring_loop(state, point.view, point.key, t, o)
-        if self.space.has_round_robin:
-            return self.extrapolate_loop_entry(state, point.view, t, o)
         return None
 
     def stop(
@@ -350,19 +348,6 @@ class NodeProcessing(RingDetection):
             return None
         first = self.split_nodes.get(before.node.parent)
         return self.ring_loops.extrapolate_lap(first, before, view, state.path, o, 2 * round_robin.slots)
-
-    def extrapolate_loop_entry(
-        self, state: SymbolicState, view: StateView, t: LaneClass, o: UndecidedBranch
-    ) -> ReachedState | None:
-        """Where a loop of whole laps is begun that was traversed before, what its next round comes to."""
-        before, round_robin = self.split_nodes.get(state.parent), self.space.round_robin
-        if before is None or state.widened or round_robin is None:
-            return None
-        asker = t.cls, cast(Any, t.agent).place()
-        if state.answer and self.back_edges.nodes.get(before.node.number) == asker:
-            self.ring_loops.record_iteration(before, view, asker, round_robin.slots)
-            return None
-        return self.ring_loops.extrapolate_iteration(before, view, state.path, o, asker)
 
     def already_subsumes(self, state: SymbolicState, rows: list[Sum], like: ReachedState) -> bool:
         """Whether a state represents all registers of an earlier one already, which was not widened often."""
@@ -507,11 +492,6 @@ class NodeProcessing(RingDetection):
     def preferred_branch(self, node: Node, o: UndecidedBranch) -> bool:
         """Which answer to follow first: that of larger sizes, or that goes on in the innermost loop."""
         of_sizes = sum(k for a, k in o.parts if not self.space.symbols[a].widened)
-        if (
-            self.back_edges.nodes.get(node.number) in self.ring_loops.rounds
-            and self.split_nodes[node.number].widenings == 1
-        ):
-            return False  # what comes behind the loop first: a later node may represent this one
         if of_sizes:
             return of_sizes > 0
         begins = self.space.has_prefix_sums and self.back_edges.enters_loop(self.graph, node)

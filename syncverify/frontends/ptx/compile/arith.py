@@ -201,6 +201,22 @@ class Arithmetic(Operands):
         mode = PRMT_MODES.index(i.mods[1]) if len(i.mods) > 1 else -1
         return self._one(i, f"prmt({a}, {b}, {c}, {mode})")
 
+    def op_bmsk(self, i: Instr) -> list[tuple[str, str]]:
+        a, b = (self.text(x, 32) for x in i.operands[1:3])
+        return self._one(i, f"bmsk({a}, {b}, {int('wrap' in i.mods)})")
+
+    def op_szext(self, i: Instr) -> list[tuple[str, str]]:
+        a, n = (self.text(x, 32) for x in i.operands[1:3])
+        return self._one(i, f"szext({a}, {n}, {int('s32' in i.mods)}, {int('wrap' in i.mods)})")
+
+    def _dot(self, i: Instr) -> list[tuple[str, str]]:
+        values = ", ".join(self.text(x, 32) for x in i.operands[1:4])
+        half = -1 if i.op == "dp4a" else int("hi" in i.mods)
+        signs = sum(bit for bit, m in zip((1, 2), i.mods[-2:], strict=True) if m == "s32")
+        return self._one(i, f"dot({values}, {half}, {signs})")
+
+    op_dp4a = op_dp2a = _dot
+
     def op_lop3(self, i: Instr) -> list[tuple[str, str]]:
         if len(i.mods) > 1:
             raise NotPlain

@@ -31,15 +31,13 @@ NAMES: Mapping[str, Any] = {
         name: getattr(arith, name)
         for name in (
             "udiv urem sdiv srem shl shr sar shf bfe bfi prmt lop3 brev bfind mul_hi umin umax smin smax "
-            "popc clz sabs sad mul24 saturated clamped equal is_null float_product select shfl "
-            "vote match redux"
+            "popc clz sabs sad mul24 bmsk szext dot saturated clamped equal is_null float_product select "
+            "shfl vote match redux"
         ).split()
     },
 }  # fmt: skip
 
-_FLOAT_OPS = frozenset(
-    "fma rcp sqrt rsqrt sin cos lg2 ex2 tanh copysign testp cvt_pack dp2a dp4a tex suld fns".split()
-)
+_FLOAT_OPS = frozenset("fma rcp sqrt rsqrt sin cos lg2 ex2 tanh copysign testp cvt_pack tex suld fns".split())
 _COMPARE = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "lo": "<", "ls": "<=", "hi": ">", "hs": ">="}
 
 
@@ -162,9 +160,6 @@ class Expressions(Arithmetic):
             half = 1 << (bits - 1)
             text = f"((({text}) ^ {half}) - {half}) & {(1 << held) - 1}"
         return self._one(i, text)
-
-    def op_szext(self, i: Instr) -> list[tuple[str, str]]:
-        raise NotPlain
 
     # ------------------------------------------------------------ addresses
 

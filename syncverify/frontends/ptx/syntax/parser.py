@@ -34,8 +34,8 @@ _FEWEST = {
     op: n
     for n, ops in {
         2: "mov abs neg not cnot cvt cvta getctarank isspacep vote",
-        3: "add sub mul mul24 div rem min max and or xor shl shr set setp szext mapa redux",
-        4: "mad mad24 bfe prmt selp slct shf shfl",
+        3: "add sub mul mul24 div rem min max and or xor shl shr set setp szext bmsk mapa redux",
+        4: "mad mad24 bfe prmt selp slct shf shfl dp4a dp2a",
         5: "bfi lop3",
     }.items()
     for op in ops.split()

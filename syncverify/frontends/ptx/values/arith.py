@@ -179,6 +179,29 @@ def _mul24(a: int, b: int, c: int, hi: int, s: int) -> int:
     return (product >> 16 * hi) + c & 0xFFFFFFFF
 
 
+def _bmsk(a: int, b: int, wrap: int) -> int:
+    """bmsk: ``b`` ones from bit ``a`` on; both modulo 32, or no more than 32."""
+    a, b = (a & 31, b & 31) if wrap else (min(a, 32), min(b, 32))
+    return ((1 << b) - 1 << a) & 0xFFFFFFFF
+
+
+def _szext(a: int, n: int, s: int, wrap: int) -> int:
+    """szext: the lower ``n`` bits of a word, and above them zeros, or their sign; of no bits it is 0."""
+    n = n & 31 if wrap else min(n, 32)
+    low = a & (1 << n) - 1
+    return signed(low, n) & 0xFFFFFFFF if s and n else low
+
+
+def _dot(a: int, b: int, c: int, half: int, signs: int) -> int:
+    """dp4a (``half`` -1), and dp2a with the lower (0) or upper (1) bytes of ``b``: ``c`` and the products of
+    parts of ``a`` with bytes. Bits 0 and 1 of ``signs``: those of ``a`` and ``b`` have signs."""
+    size = 8 if half < 0 else 16
+    for part in range(32 // size):
+        x, y = a >> size * part & (1 << size) - 1, b >> 8 * (part + 2 * max(half, 0)) & 255
+        c += (signed(x, size) if signs & 1 else x) * (signed(y, 8) if signs & 2 else y)
+    return c & 0xFFFFFFFF
+
+
 def _saturated(x: int, w: int, s: int, to: int, to_signed: int, held: int) -> int:
     """cvt.sat: the nearest number of the type of ``to`` bits, in a register of ``held`` bits."""
     x = signed(x, w) if s else x
@@ -218,6 +241,7 @@ def _numbers_only(f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 sad, mul24 = _numbers_only(_sad), _numbers_only(_mul24)
+bmsk, szext, dot = _numbers_only(_bmsk), _numbers_only(_szext), _numbers_only(_dot)
 saturated, clamped = _numbers_only(_saturated), _numbers_only(_clamped)
 umin, umax, smin, smax = _lifted(min), _lifted(max), _lifted(_smin), _lifted(_smax)
 popc = _on_bits(int.bit_count)

@@ -141,28 +141,3 @@ def test_loops_are_left_at_once_until_one_is_a_case_of_another() -> None:
     assert not rounds.enters_loop(graph, inside)
     rounds.over = True
     assert not rounds.enters_loop(graph, asked)
-
-
-def round_of(space: SymbolicContext, step: int, slots: int) -> ReachedState | None:
-    """What a loop comes to next, after it was gone round elsewhere by so many steps."""
-    n, m = (space.of(space.symbol(name, 1))[1] for name in ("n", "m"))
-    laps = RingLoopExtrapolation()
-    first, second = seen(space, "a", (0, n), (0, ())), seen(space, "a", (-step, n), (0, ()))
-    laps.record_iteration(first, second.view, (7, 100), slots)
-    here = seen(space, "b", (0, m), (0, ()))
-    return laps.extrapolate_iteration(here, here.view, here.path, UndecidedBranch(-step, m), (7, 100))
-
-
-def test_a_loop_of_whole_laps_tells_of_itself_where_it_is_begun_again() -> None:
-    space = SymbolicContext()
-    found = round_of(space, 8, 4)
-    assert found is not None
-    m = found.view.rows[LEFT][1]
-    assert found.view.rows == {LEFT: (-8, m), SLOT: (0, ())}
-    assert found.path.implies(-8, m)  # it goes on
-
-
-def test_a_loop_of_other_steps_tells_nothing() -> None:
-    space = SymbolicContext()
-    assert round_of(space, 6, 4) is None
-    assert round_of(space, 8, 0) is None

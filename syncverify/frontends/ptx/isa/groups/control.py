@@ -20,7 +20,7 @@ alloca T:u32|u64 ; d:T s:T i? ; ptx=7.3 arch=52 !memory on the stack is not mode
 brkpt ;
 trap ;
 @effect hint
-nanosleep u32 ; s:u32 ; ptx=6.3 arch=70
+nanosleep u32 ; s:s32 ; ptx=6.3 arch=70
 pmevent ; i
 pmevent ~mask ; i ; ptx=3.0
 @effect register pool

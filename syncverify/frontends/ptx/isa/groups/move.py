@@ -41,7 +41,7 @@ cvt ~ROUND:rn|rz ~relu? ~satfinite? D:f16 S:f32 ; d~:D s~:S ; ptx=7.0 arch=80
 cvt ~ROUND:rn|rz ~relu? ~satfinite? D:f16x2 S:f32 ; d~:D s~:S s~:S ; ptx=7.0 arch=80
 cvt ~ROUND:rn|rz|rm|rp ~relu? ~satfinite? D:bf16 S:f32 ; d:D s:S ; ptx=7.0 arch=80
 cvt ~ROUND:rn|rz ~relu? ~satfinite? D:bf16x2 S:f32 ; d:D s:S s:S ; ptx=7.0 arch=80
-cvt ~ROUND:rs ~relu? ~satfinite? D:f16x2|bf16x2 S:f32 ; d:D s:S s:S r:b32 ; ptx=8.7 arch=100a,103a
+cvt ~ROUND:rs ~relu? ~satfinite? D:f16x2|bf16x2 S:f32 ; d:D s:S s:S r:b32x1 ; ptx=8.7 arch=100a,103a
 cvt ~ROUND:rna ~satfinite? D:tf32 S:f32 ; d:b32x1 s:S ; ptx=7.0 arch=80
 cvt ~ROUND:rn|rz ~satfinite? ~relu? D:tf32 S:f32 ; d:b32x1 s:S ; ptx=7.8 arch=90
 cvt ~ROUND:rn ~satfinite ~relu? D:e4m3x2|e5m2x2 S:f32 ; d:b16x1 s:S s:S ; ptx=7.8 arch=89
