@@ -113,7 +113,9 @@ def _bar(c: Context, i: Instr) -> Step:
             return resume()
         return f.block(lambda: barrier.generation != generation, resume)
 
-    return lambda f: f.warp.machine.whole_warp(f, arrive, f"{i.name} by a part of the warp")
+    # PTX ISA, barrier.sync: a thread waits for all threads of its warp that have not exited.
+    around = i.op == "barrier" and "aligned" not in i.mods
+    return lambda f: f.warp.machine.whole_warp(f, arrive, f"{i.name} by a part of the warp", around=around)
 
 
 def complete(m: Machine, block: Any, barrier: NamedBarrier) -> None:

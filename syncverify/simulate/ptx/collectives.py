@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from syncverify.simulate.ptx.program import Context, builder
+from syncverify.simulate.ptx.state import Meeting
 from syncverify.simulate.ptx.syntax import Instr, Operand, Pair, Sink
 from syncverify.simulate.ptx.types import BITS, LANES, Lanes, is_signed, signed, types_of, unsigned
 
@@ -53,7 +54,7 @@ def members(c: Context, operand: Operand, what: str, then: Callable[[Fragment], 
                 if (bits_to_lanes(other[1]) & f.mask).any():
                     both = f"{mask:#x} and {other[1]:#x}"
                     raise m.undefined(f, f"lanes that name each other give the masks {both}", what)
-        return m.gather(f, bits_to_lanes(mask) & f.warp.live, then, what, mask)
+        return m.gather(f, bits_to_lanes(mask) & f.warp.live, then, Meeting(what, mask))
 
     return run
 

@@ -27,7 +27,7 @@ from syncverify.simulate.ptx.memory import (
     window_of,
 )
 from syncverify.simulate.ptx.shadow import Conflict, Shadow, Writes
-from syncverify.simulate.ptx.state import BLOCKED, GONE, Block, Cluster, Fragment, Join, Next, Warp
+from syncverify.simulate.ptx.state import BLOCKED, GONE, Block, Cluster, Fragment, Join, Meeting, Next, Warp
 from syncverify.simulate.ptx.types import LANES, UNSIGNED, Lanes, filled
 
 if TYPE_CHECKING:
@@ -277,18 +277,18 @@ class Machine:
 
     # -- threads that meet --------------------------------------------------------------------------------
 
-    def gather(self, f: Fragment, needed: Lanes, then: Any, what: str, mask: int = -1) -> Next:
+    def gather(self, f: Fragment, needed: Lanes, then: Any, meeting: Meeting) -> Next:
         """Waits until all ``needed`` lanes stand at this instruction, then executes it for all of them.
 
-        Lanes that exit meanwhile are waited for no longer. Undefined if they have gone round it before.
-        ``mask``: the member mask, which all of them name.
+        Lanes that exit meanwhile are waited for no longer. Undefined if they have gone round it before,
+        unless they may.
         """
         if not (needed & ~f.mask).any():
             return then(f)
         warp = f.warp
 
         def together() -> list[Fragment]:
-            return [x for x in warp.fragments if x is f or (x.meets == (what, mask) and x.alike(f))]
+            return [x for x in warp.fragments if x is f or (x.meets == meets and x.alike(f))]
 
         def ready() -> bool:
             wanted = needed & warp.live
@@ -301,16 +301,17 @@ class Machine:
                 if x is not f:
                     f.absorb(x)
             f.meets = None
-            if (needed & ~f.mask & warp.passed).any():
-                raise self.undefined(f, f"{what}: lanes that it needs go round it", _TOGETHER)
+            if not meeting.around and (needed & ~f.mask & warp.passed).any():
+                raise self.undefined(f, f"{meeting.what}: lanes that it needs go round it", _TOGETHER)
             return then(f)
 
-        f.meets = (what, mask)
+        f.meets = meets = (meeting.what, meeting.mask)
         return f.block(ready, resume)
 
-    def whole_warp(self, f: Fragment, then: Any, what: str) -> Next:
-        """An ``.aligned`` instruction: all lanes of the warp that have not exited."""
-        return self.gather(f, f.warp.live, then, what)
+    def whole_warp(self, f: Fragment, then: Any, what: str, *, around: bool = False) -> Next:
+        """An instruction of all lanes of the warp that have not exited; ``around``: others may go round it,
+        as only ``.aligned`` forbids, and are waited for until they exit."""
+        return self.gather(f, f.warp.live, then, Meeting(what, around=around))
 
     def join_at(self, f: Fragment) -> Next:
         """Lanes that a branch parted may meet again here; returns BLOCKED if they are waited for."""

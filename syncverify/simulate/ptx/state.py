@@ -32,6 +32,16 @@ GONE = -2
 Step = Callable[["Fragment"], Next]
 
 
+@dataclass(frozen=True, slots=True)
+class Meeting:
+    """What lanes execute together. ``mask``: the member mask, which all of them name. ``around``: others may
+    go round it."""
+
+    what: str
+    mask: int = -1
+    around: bool = False
+
+
 @dataclass(eq=False, slots=True)
 class Cluster:
     """Blocks that run together, and their barrier."""

@@ -1,5 +1,5 @@
-"""Lanes that exchange values by masks that they make: votes, matches, active lanes, in branches and loops that
-data, lanes or sizes steer.
+"""Lanes that exchange values by masks that they make: votes, matches, active lanes, in branches and loops
+that data, lanes or sizes steer.
 
 A program is right if each mask names the lanes that come with it. It is built from a stack: each region has
 the register of its mask, and a part of its lanes votes for the mask of an inner region. Mistakes: the mask of
@@ -9,6 +9,7 @@ and the branch; a guard on the exchange; a loop that lanes leave in different tu
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tests.system.random_ptx.writer import Program, Writer
@@ -31,7 +32,7 @@ class Lanes:
         """Some statements that the lanes of a mask execute together."""
         w = self.w
         for _ in range(w.draw.randrange(1, 3)):
-            kinds = [self.trade]
+            kinds: list[Callable[[str, int], None]] = [self.trade]
             if depth < DEEPEST:
                 kinds += [self.part, self.both, self.shared, self.turns, self.until]
             w.draw.choice(kinds)(mask, depth)
@@ -132,8 +133,8 @@ class Lanes:
         w.emit(f"add.u32 {i}, {i}, 1;", f"setp.lt.u32 {p}, {i}, {end};", f"@{p} bra {top};")
 
     def until(self, mask: str, depth: int) -> None:
-        """A loop that lanes leave in different turns: those who stay vote for the mask of the next one. Behind
-        it all are there again."""
+        """A loop that lanes leave in different turns: those who stay vote for the mask of the next one.
+        Behind it all are there again."""
         w = self.w
         i, p, m, top, out = w.fresh("r"), w.fresh("p"), w.fresh("r"), w.label("U"), w.label("E")
         end = w.fresh("r")

@@ -11,6 +11,7 @@ from syncverify.base.source import InputError
 from syncverify.checker.happens_before.handlers import async_operations
 from syncverify.driver.input_harm import Inputs
 from syncverify.frontends.ptx.analysis.address_ranges import ANYWHERE, AddressRanges
+from syncverify.frontends.ptx.analysis.lane_masks import LaneMasks
 from syncverify.frontends.ptx.compile import plan, runtime
 from syncverify.frontends.ptx.exec.context import ClassContext
 from syncverify.frontends.ptx.launch import tensormap_boxes
@@ -24,6 +25,7 @@ from tests.system.random_ptx.families import FAMILIES
 from tests.system.random_ptx.generate import program
 from tests.system.random_ptx.host_contracts import CONTRACT_FAMILIES, scattered
 from tests.system.random_ptx.judge import executed, judge
+from tests.system.random_ptx.lane_sets import LANE_SET_FAMILIES, lane_sets
 from tests.system.random_ptx.open_sizes import OPEN_FAMILIES, sides
 from tests.system.random_ptx.warpgroups import WARPGROUP_FAMILIES
 from tests.system.random_ptx.writer import Writer
@@ -65,13 +67,15 @@ def test_both_sides_agree_on_more_of_what_open_sizes_steer(first: int) -> None:
     assert disagreements(range(first, first + 100), "open", 4) == []
 
 
-@pytest.mark.parametrize(("set_", "count"), [("data", 7), ("wgmma", 4), ("boxes", 5), ("words", 3)])
+@pytest.mark.parametrize(
+    ("set_", "count"), [("data", 7), ("wgmma", 4), ("boxes", 5), ("words", 3), ("lanes", 8)]
+)
 def test_both_sides_agree_on_what_data_steers_and_what_warpgroups_name(set_: str, count: int) -> None:
     assert disagreements(range(1000, 1000 + count), set_, 4) == []
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("set_", ["data", "wgmma", "boxes", "words", "contracts"])
+@pytest.mark.parametrize("set_", ["data", "wgmma", "boxes", "words", "contracts", "lanes"])
 @pytest.mark.parametrize("first", range(2000, 3000, 100))
 def test_both_sides_agree_on_more_of_these(set_: str, first: int) -> None:
     assert disagreements(range(first, first + 100), set_, 4) == []
@@ -145,7 +149,25 @@ def test_an_input_that_the_host_never_gives_would_be_noticed(monkeypatch: pytest
     assert judge(made, 4).kind == "no harm found"
 
 
+def test_a_value_between_the_vote_and_the_branch_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = lane_sets(Writer(260, "the value is written again"))
+    assert judge(made, 4).kind == "agree"
+    monkeypatch.setattr(LaneMasks, "_keeps", lambda *_: True)
+    assert judge(made, 4).kind == "wrong proof"
+
+
+@pytest.mark.parametrize("seed", [9209532, 9211737])
+def test_a_box_is_known_at_each_publication_of_its_map(seed: int) -> None:
+    """One of two edits of a map leaves out a side of the box."""
+    assert judge(program(seed, "all"), 4).kind == "unknown, harm"
+
+
+def test_lanes_may_go_round_a_barrier_and_leave() -> None:
+    assert judge(program(9204634, "all"), 4).kind == "agree"
+
+
 MORE = DATA_FAMILIES | WARPGROUP_FAMILIES | BOX_FAMILIES | BLOCK_WORD_FAMILIES | CONTRACT_FAMILIES
+MORE |= LANE_SET_FAMILIES
 
 
 @pytest.mark.parametrize("family", MORE)

@@ -105,6 +105,9 @@ class Context(Protocol):
     def tensor_map(self, value: Value) -> MapFacts:
         """What is known of the tensor map that an address names."""
 
+    def publish_map(self, value: Value, facts: MapFacts | None) -> None:
+        """The kernel publishes a tensor map at that address, of which it has made what the facts say."""
+
     def define_map(self, value: Value, facts: MapFacts) -> None:
         """The kernel itself writes a tensor map with these facts to that address."""
 

@@ -274,8 +274,7 @@ def _cp_fence(operands: Sequence[Operand], scope: int, facts: MapFacts | None) -
         faults: list[Event] = []
         source = region(ctx, site, faults, v[1], OWN, MAP_BYTES, MAP_BYTES, "the tensor map")
         number = ctx.map_index(v[0])
-        if facts is not None:
-            ctx.define_map(v[0], facts)
+        ctx.publish_map(v[0], facts)
         # PTX ISA, tensormap.cp_fenceproxy: the warp copies, so that each lane may be the one that reads; what
         # one lane has edited, the others see only past a bar.warp.sync. All have read once the warp goes on.
         return [

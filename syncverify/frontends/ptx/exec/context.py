@@ -235,6 +235,9 @@ class ClassContext:
     def tensor_map(self, value: Value) -> MapFacts:
         return self.tables.map_at(self._one(value, "the address of a tensor map"))[1]
 
+    def publish_map(self, value: Value, facts: MapFacts | None) -> None:
+        self.tables.publish_map(self._one(value, "the address of a tensor map"), facts)
+
     def define_map(self, value: Value, facts: MapFacts) -> None:
         self.tables.define_map(self._one(value, "the address of a tensor map"), facts)
 

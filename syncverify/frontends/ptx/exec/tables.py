@@ -205,6 +205,8 @@ class Tables:
     _behind: dict[tuple[Any, int], Unknown] = field(default_factory=dict)
     _wanted: dict[tuple[str, str], Unknown] = field(default_factory=dict)
     _maps: dict[Any, tuple[int, MapFacts]] = field(default_factory=dict)
+    #: By number of a map, the boxes that it is published with; True: a part of what makes one; None: nothing.
+    _published: dict[int, set[tuple[int, ...] | bool | None]] = field(default_factory=dict, init=False)
     _nowhere: dict[int, Any] = field(
         default_factory=dict
     )  # boxes of maps that the kernel builds, no place known
@@ -290,6 +292,22 @@ class Tables:
                 names = f"that at {address.name()} may be that at {known.name()}"
                 raise Opaque(f"which of the kernel's tensor maps is meant: {names}")
         return address
+
+    def publish_map(self, address: Any, facts: MapFacts | None) -> None:
+        """A map that the kernel publishes, with what it makes of it; None: nothing that is followed.
+
+        Agents are looked at one after the other, so that a copy may be looked at after a later publication.
+        What is known of the box has to be so at all of them, unless the launch file gives it.
+        """
+        number, known = self.map_at(address)
+        given = self.maps.get(known.name)
+        made = self._published.setdefault(number, set())
+        made.add(None if facts is None else facts.box or facts.partly)
+        if (given is None or given.box is None) and len(made) > 1 and any(isinstance(x, tuple) for x in made):
+            why = "the kernel publishes it with its box, and elsewhere without or with another one"
+            raise Opaque(Reason(f"{known.name}: {why}: give its dtype and box", Cause.MISSING_BOX))
+        if facts is not None:
+            self.define_map(address, facts)
 
     def define_map(self, address: Any, facts: MapFacts) -> None:
         """Facts of a map that the kernel builds; given ones win."""
