@@ -124,8 +124,8 @@ _GROUPS = ExplorationBudget(
 )
 _THREE = replace(_GROUPS, events=1_500_000, max_nodes=8_000)
 _MORE = replace(_GROUPS, events=100_000, max_nodes=500)
-#: What questions of one look at PTX may compare, some three seconds of processor time.
-MOST_INEQUALITIES = 60_000
+#: What questions of one look at PTX may compare, some fifteen seconds of processor time.
+MOST_COMPARED = 300_000
 #: The first attempt asks only when no agent can go on: states mostly repeat soonest then.
 _FIRST = ExplorationBudget(
     events=200_000,
@@ -138,7 +138,7 @@ _PTX = ExplorationBudget(
     events=200_000,
     max_events_per_run=30_000,
     max_nodes=1_200,
-    max_inequalities=MOST_INEQUALITIES,
+    max_inequalities=MOST_COMPARED,
     max_unconfirmed_failures=1,
     short_attempt_divisor=4,
 )
