@@ -218,3 +218,9 @@ def test_a_seed_names_its_program() -> None:
             parse(program(s).text)
         except InputError:
             assert program(s).mistake  # an edit may name a register that is not there
+
+
+@pytest.mark.parametrize("seed", [9200220, 9200342, 9200514])
+def test_programs_that_once_ended_in_a_fault(seed: int) -> None:
+    judged = judge(program(seed, "all"), 4)
+    assert "internal fault" not in judged.reason and judged.kind in ("agree", "unknown, none")

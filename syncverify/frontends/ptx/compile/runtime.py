@@ -84,8 +84,9 @@ def rejoin(r: Registers, block: int) -> None:
 
 
 def overwritten(r: Registers, event: Event) -> None:
+    """What the event writes is no longer known; contents that are put aside are told later."""
     numbers = written(event)
-    if numbers:
+    if numbers and r[SHARED] is not None:
         ctx = r[CONTEXT]
         r[SHARED].overwritten(ctx.footprints, numbers)
 

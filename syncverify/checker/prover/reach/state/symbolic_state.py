@@ -265,6 +265,8 @@ class SymbolicState:
             elif isinstance(value, tuple) and any(isinstance(x, AffineTerm) for x in value):
                 if any(isinstance(x, Token) for x in value):
                     raise NotConcrete("lanes of one register hold tokens and sizes")
+                if not all(isinstance(x, int | AffineTerm) for x in value):
+                    raise NotConcrete("of some lanes of a register that holds sizes nothing is known")
                 for lane, x in enumerate(value):
                     rows[(*place, lane)] = self.path.space.of(x)
             else:
