@@ -96,6 +96,10 @@ class FakeContext:
     def tensor_map(self, value: Any) -> MapFacts:
         return MapFacts(str(value), None, None, 0, self.boxes.get(value))
 
+    def publish_map(self, value: Any, facts: MapFacts | None) -> None:
+        if facts is not None:
+            self.define_map(value, facts)
+
     def define_map(self, value: Any, facts: MapFacts) -> None:
         self.boxes = {**self.boxes, value: facts.bytes}
 
