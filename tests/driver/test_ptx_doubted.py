@@ -110,7 +110,7 @@ def test_early_returns(tmp_path: Path, body: str, verdict: Verdict) -> None:
 
 
 def test_a_shuffle_takes_nothing_from_lanes_that_have_left(tmp_path: Path) -> None:
-    """Where an open size decides who leaves, what the mask names is taken for granted."""
+    """Where an open size decides who leaves, what the mask names is assumed."""
     body = LEAVE.format("shfl.sync.bfly.b32 %r6, %r1, 1, 31, -1; " + STORE)
     (tmp_path / "k.ptx").write_text(KERNEL.format(threads=256, body=body.replace("; ", ";\n")))
     (found,) = check_file(str(tmp_path / "k.ptx"))

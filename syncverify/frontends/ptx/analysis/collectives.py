@@ -24,7 +24,7 @@ from syncverify.frontends.ptx.analysis.uniformity import LANES, Uniformity
 from syncverify.frontends.ptx.decode.effects import Context, Effect, Emit, Value
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Operand, Pair, Reg
-from syncverify.frontends.ptx.syntax.operands import sources
+from syncverify.frontends.ptx.syntax.operands import results, sources
 from syncverify.model.events import Ev, Event
 
 #: Those with a mask, their last operand.
@@ -116,7 +116,11 @@ class Collectives:
 
     @cached_property
     def _masks(self) -> LaneMasks:
-        return LaneMasks(self.flow, self._definitions, self._above, self.constant)
+        writes: dict[str, list[int]] = {}
+        for k, i in enumerate(self.body):
+            for name in results(i) if self.flow.block_of[k] in self.flow.reached else ():
+                writes.setdefault(name, []).append(k)
+        return LaneMasks(self.flow, writes, self._above, self.constant)
 
     @cached_property
     def _flat(self) -> Uniformity:

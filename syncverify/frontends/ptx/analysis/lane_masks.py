@@ -133,7 +133,7 @@ class LaneMasks:
         if k is None or not self._before(k, at):
             return None
         i = self.flow.body[k]
-        compares = i.op == "setp" and len(i.operands) == 3
+        compares = i.op == "setp" and len(i.operands) == 3 and isinstance(i.operands[0], Reg)
         what = (i.mods[0], i.mods[1:], i.operands[1:]) if compares else None
         return _Predicate(register.name, k, what, holds)
 
@@ -141,8 +141,9 @@ class LaneMasks:
         """Whether two predicates are one, wherever the later of two instructions that ask them follows."""
         if one is None or other is None:
             return False
-        if one.at == other.at:
-            return one.holds == other.holds
+        if one.at == other.at:  # one of two results may be the other's opposite
+            alone = isinstance(self.flow.body[one.at].operands[0], Reg)
+            return one.holds == other.holds and (alone or one.register == other.register)
         if one.comparison is None or other.comparison is None or one.comparison[1:] != other.comparison[1:]:
             return False
         if not all(self._keeps(op, one.at, other.at) for op in one.comparison[2]):
@@ -176,7 +177,7 @@ class LaneMasks:
             if len(found) != 1 or self.flow.body[found[0]].guard is not None:
                 return None
             i: Instr = self.flow.body[found[0]]
-            if i.op != "mov" or not isinstance(i.operands[1], Reg):
+            if i.op != "mov" or not all(isinstance(x, Reg) for x in i.operands):
                 return found[0]
             op = i.operands[1]
         return None

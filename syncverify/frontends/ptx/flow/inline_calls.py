@@ -111,7 +111,7 @@ def _move(callee: Function, p: Variable, given: Operand) -> tuple[str]:
 
 
 def _unguarded(i: Instr, mods: tuple[str], to: Operand, value: Operand) -> Instr:
-    """A ``mov`` in the place of a call; a branch over it stands for the call's guard."""
+    """A ``mov`` in the place of a call; a branch over it does what the call's guard did."""
     return replace(i, op="mov", mods=mods, operands=(to, value), guard=None, negated=False)
 
 

@@ -53,6 +53,10 @@ OTHERS = {
     "another guard": f"{VOTE} setp.lt.u32 %p3, %r3, 12; @%p3 {TRADE}",
     "the predicate written again": f"{VOTE} setp.lt.u32 %p1, %r3, 13; @!%p1 bra A; {TRADE}",
     "the value written again": f"{VOTE} add.u32 %r3, %r3, 1; setp.ge.u32 %p3, %r3, 16; @%p3 bra A; {TRADE}",
+    "the value loaded again with another one":
+        f"{VOTE} ld.global.v2.u32 {{%r3, %r6}}, [%rd1+8]; setp.ge.u32 %p3, %r3, 16; @%p3 bra A; {TRADE}",
+    "the opposite result of one comparison":
+        "setp.lt.u32 %p1|%p3, %r3, 16; " f"{VOTE} @!%p3 bra A; {TRADE}",
     "with another sign":
         f"setp.lt.s32 %p1, %r3, 16; {VOTE} setp.ge.u32 %p3, %r3, 16; @%p3 bra A; {TRADE}",
     "or holds without the vote":
