@@ -177,9 +177,10 @@ class LaneMasks:
             if len(found) != 1 or self.flow.body[found[0]].guard is not None:
                 return None
             i: Instr = self.flow.body[found[0]]
-            if i.op != "mov" or not all(isinstance(x, Reg) for x in i.operands):
+            source = i.operands[1] if i.op == "mov" and isinstance(i.operands[0], Reg) else None
+            if not isinstance(source, Reg):
                 return found[0]
-            op = i.operands[1]
+            op = source
         return None
 
 
