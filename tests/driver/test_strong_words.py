@@ -72,7 +72,7 @@ def test_an_exchange_by_volatile_words_in_no_order(threads: int, other: int) -> 
     ids=["relaxed", "one word", "one value"],
 )
 def test_what_no_execution_shows_is_unknown(body: str, more: dict[str, str]) -> None:
-    found = report(body, **more)
+    found = report(body.format(**more))
     assert found.verdict is UNKNOWN and spoken(found)
 
 
