@@ -159,12 +159,20 @@ class Repair:
     edit: TextEdit | None = None
 
 
+class Undetermined(StrEnum):
+    """Strong accesses in no order are no data race, but which value is read is not determined."""
+
+    OUTCOME = "outcome"  # a mistake where executions of one launch end with different memory
+    INTENT = "intent"  # either value may be what the author wants: never refuted
+
+
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
     """One finding. ``rule`` is an id of ``rules.RULES``; ``contested`` names a point of docs/model.md K.
 
     ``condition``: of a warning, what makes it right; a proof takes it for granted. ``cause``: of an error,
     the class of the mistake behind it; that of ``repair``, which was checked, where there is one.
+    ``undetermined``: of an error that is no data race, what it takes to refute (``Undetermined``).
     """
 
     rule: str
@@ -177,6 +185,7 @@ class Diagnostic:
     condition: str | None = None
     repair: Repair | None = None
     cause: Mistake | None = None
+    undetermined: Undetermined | None = None
 
 
 class StepKind(StrEnum):
