@@ -204,7 +204,8 @@ def decode_stmatrix(instr: Instr) -> Decoded:
     def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
         faults: list[Event] = []
         fp = _matrix_rows(ctx, site, faults, v[0], space, n, trans, "the destination")
-        twice = sum(hi - lo for lo, hi, _ in fp.lanes) > fp.bytes  # rows that share bytes: written in no order
+        # rows that share bytes are written in no order
+        twice = sum(hi - lo for lo, hi, _ in fp.lanes) > fp.bytes
         return [*faults, meeting(ctx, site), (Ev.WRITE, site, ctx.footprint(replace(fp, overlap=twice)))]
 
     return effect(emit, (ops[0],))
