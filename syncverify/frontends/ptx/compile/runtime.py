@@ -91,6 +91,35 @@ def overwritten(r: Registers, event: Event) -> None:
         r[SHARED].overwritten(ctx.footprints, numbers)
 
 
+def counted_on(r: Registers, address: Any, size: int, amount: Any, active: Any, down: bool,
+               line: int) -> Any:  # fmt: skip
+    """Where an atomic of this agent adds, and what is there then; None: nothing that is known.
+
+    ``amount``: what each lane adds, modulo the word; ``down``: it takes one of a count that holds enough.
+    Raises Opaque where that is not shown. Other agents' atomics do not come between: the sum is the same in
+    every order, and a load that is not ordered after them is a race.
+    """
+    ctx, on = r[CONTEXT], lanes_of(active)
+    asking = [on[i] for i in ctx.lanes if r[MASK] >> i & 1]
+    known = all(x.__class__ in INTS for x in (address, amount, *asking))
+    old: Any = ctx.held(r, address, size) if known and r[SHARED] is not None else None
+    if old.__class__ not in INTS:
+        if down and (not known or any(asking)):
+            raise Opaque(f"what the count at line {line} counts down from is not known")
+        return None
+    lanes = sum(map(bool, asking))
+    if down and old < lanes:
+        raise Opaque(f"the count at line {line} goes below zero: {old} are left, {lanes} lanes count")
+    return address, size, (old + lanes * amount) & (1 << 8 * size) - 1
+
+
+def keep(r: Registers, added: Any, event: Event | None) -> Event | None:
+    """Keeps what an atomic left, once its event has been handed out."""
+    if added is not None:
+        r[CONTEXT].store(r, "shared", *added, 1)
+    return event
+
+
 def elected(r: Registers, mask: Any, elected: int) -> tuple[int, Any]:
     ctx = r[CONTEXT]
     return ctx.elect(mask, elected)  # type: ignore[no-any-return]
