@@ -268,8 +268,7 @@ def _every_size(k: CheckTask, report: KernelReport) -> KernelReport:
         undecided = found.verdict is Verdict.UNKNOWN
     if undecided and (wider := _any_grid(k)) is not None:
         wider, again = _with_words(wider, report)
-        # where no assertion fails for some grid, one may for this
-        if again is not None and again.verdict is Verdict.PROVED and not again.stopped:
+        if again is not None and again.verdict is Verdict.PROVED and not _stops_for_some(k, wider, again):
             k, found = wider, again
     if found is None:
         return _smallest(k, report)
@@ -340,6 +339,12 @@ def _counts_are_fenced(k: CheckTask) -> bool:
     k.assumptions += of_overlaps(k.facts, p)
     counts = steering_counts(p.flow, p.slice.registers)
     return unfenced_count(p.flow, counts, p.origins) is None
+
+
+def _stops_for_some(k: CheckTask, wider: CheckTask, found: Any) -> bool:
+    """Whether an assertion may fail for the grid that the facts give, and for another one does not."""
+    trusted = [{p.sites[s].span for p in x.program for s in p.trusted} for x in (k, wider)]
+    return bool(found.stopped) or not trusted[1] <= trusted[0]
 
 
 def _any_grid(k: CheckTask) -> CheckTask | None:

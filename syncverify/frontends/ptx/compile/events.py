@@ -215,12 +215,12 @@ class Effects(Values):
         slow: Callable[..., Event | None],
         keyed: list[str],
         after: int,
-        writes: bool,
-        added: str = "",
+        writes: bool | str,
     ) -> None:
-        """The events that are remembered for a key; ``slow`` makes those of a new one. ``added``: the text of
-        what an atomic leaves, asked before and kept after them."""
+        """The events that are remembered for a key; ``slow`` makes those of a new one. ``writes``: whether
+        they write, or the text of what an atomic leaves, asked before and kept after them."""
         m, f = self._constant(memo), self._constant(slow)
+        added = writes if isinstance(writes, str) else ""
         if added:
             self._text(f"c = {added}")
         self._text(f"k = ({', '.join(keyed)},)")
@@ -275,7 +275,7 @@ class Effects(Values):
                 memo[key] = found
             return hand(r, found, after)
 
-        self._remembered(memo, slow, keyed, after, writes, self._added(k, i, a))
+        self._remembered(memo, slow, keyed, after, self._added(k, i, a) or writes)
 
     def _added(self, k: int, i: Instr, a: Access) -> str:
         """The text of what an atomic leaves in shared memory where that is followed; empty if it is not."""
@@ -286,7 +286,8 @@ class Effects(Values):
         self.space["counted_on"], self.space["keep"] = counted_on, keep
         amount = "-1" if down else self.expr.narrowed(i.operands[-1], 8 * a.size)
         active = "v" if i.guard is not None else "1"
-        return f"counted_on(r, {self._operand(a.address)}, {a.size}, {amount}, {active}, {down}, {i.line})"
+        place = f"({self._operand(a.address)}, {a.size})"
+        return f"counted_on(r, {place}, {amount}, {active}, {i.line if down else None})"
 
     def _fragments(self, i: Instr) -> list[Reg]:
         """The registers of a store of matrices whose values are computed."""
