@@ -424,7 +424,8 @@ def vote(mode: str, p: Any, mask: Any, live: int) -> Any:
     if missing:
         return _vote_on(mode, missing, len(known), mask & live)
     if mode == "ballot":
-        return sum(1 << i for i, v in enumerate(lanes_of(p)) if v and mask & live & 1 << i)
+        # lanes outside of the mask may hold what has no truth value: they are not asked
+        return sum(1 << i for i, v in enumerate(lanes_of(p)) if mask & live & 1 << i and v)
     if mode == "uni":
         return int(len({bool(v) for v in known}) <= 1)
     return int(all(known) if mode == "all" else any(known))
