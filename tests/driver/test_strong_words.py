@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import syncverify
-from syncverify.base.diagnostics import KernelReport, Replayed, Severity, Verdict
+from syncverify.base.diagnostics import KernelReport, Severity, Verdict
 
 KERNEL = """.version 9.0
 .target sm_90a
@@ -58,8 +58,8 @@ def test_an_exchange_behind_a_barrier_is_right(how: str, between: str, threads: 
 def test_an_exchange_by_volatile_words_in_no_order(threads: int, other: int) -> None:
     """In a warp, whose lanes run in no common step, and between warps."""
     found = report(EXCHANGE, threads, other, how="volatile", between="")
-    assert found.verdict is REFUTED and spoken(found)
-    assert found.replay is not None and found.replay.outcome is Replayed.REPRODUCED
+    assert found.verdict is UNKNOWN and spoken(found)
+    assert found.reason is not None and "ends as" in found.reason
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,8 @@ def test_what_no_execution_shows_is_unknown(body: str, more: dict[str, str]) -> 
 
 def test_words_that_are_overwritten_before_they_are_read() -> None:
     found = report(AGAIN, how="volatile", first="%r2", then="%r8")
-    assert found.verdict is REFUTED and found.diagnostics[0].rule == "SV111"
+    assert found.verdict is UNKNOWN and found.diagnostics[0].rule == "SV111"
+    assert found.reason is not None and "ends as" in found.reason
 
 
 @pytest.mark.parametrize(
