@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from syncverify.base.source import Span
+from syncverify.checker.explain.commits import ClusterArrivals, Commits
 from syncverify.checker.explain.edits import ACCESSES, GROUP_WAITS, ISSUES, WAITS, footprints
 from syncverify.checker.explain.redundancy import Passed, Place
 from syncverify.model.events import Ev, Event, SystemInfo, ThreadClass
@@ -41,6 +42,8 @@ class Survey:
     first: dict[tuple[ThreadClass, int], Span] = field(default_factory=dict)  # of waits on an mbarrier
     announcing: set[Span] = field(default_factory=set)  # arrivals that announce bytes
     blocks: set[int] = field(default_factory=set)
+    commits: Commits = field(default_factory=Commits)
+    cluster: ClusterArrivals = field(default_factory=ClusterArrivals)
     events: int = 0
 
     @property
@@ -65,6 +68,8 @@ class Survey:
         code, span = event[0], place[0]
         self.events += 1
         self.blocks.add(cls.cta)
+        self.commits.note(code, span, cls)
+        self.cluster.note(code, span, cls)
         if code in _INTERESTING:
             self.places.setdefault(span, {})[code] = None
             self.warps.setdefault(span, set()).add((cls.cta, cls.warp))
