@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from syncverify.frontends.ptx.flow.control_flow import Flow
-from syncverify.frontends.ptx.syntax.nodes import Instr, Not, Operand, Reg
+from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Not, Operand, Reg
 from syncverify.frontends.ptx.syntax.operands import sources
 
 #: Comparisons, and those that hold where they do not (PTX ISA, setp: those with ``u`` hold of NaN).
@@ -37,6 +37,8 @@ _OPPOSITE = dict(_PAIRS[3:]) | {b: a for a, b in _PAIRS[3:]}
 _OPPOSITE_INTEGERS = dict(_PAIRS[:3]) | {b: a for a, b in _PAIRS[:3]}
 
 
+#: Comparisons with a number, and those with the next one that say the same.
+_NEXT = {"gt": "ge", "le": "lt", "hi": "hs", "ls": "lo"}
 _ALL_LANES = 0xFFFFFFFF
 
 
@@ -144,7 +146,8 @@ class LaneMasks:
 
         Two instructions write it: one before the loop, and a vote in the loop among the lanes that it names.
         Who has voted against it leaves, at the end of the block of the vote. By induction over turns the
-        mask names those who come to the vote, and behind the branch those who stay.
+        mask names those who come to the vote, and behind the branch those who stay. Who has left must not
+        come to the vote again meanwhile, with the mask of a new beginning.
 
             mov.u32 %m, -1;
             U: setp.lt.u32 %p, %i, %end;
@@ -179,7 +182,7 @@ class LaneMasks:
             return None
         (loop,) = loops
         stays, leaves = ([b for b in ways if (b in loop) == inside] for inside in (True, False))
-        if len(stays) != 1 or self._leads(leaves[0], block, start):
+        if len(stays) != 1 or self._comes_again(leaves[0], block, first):
             return None
         voted = self._predicate(body[vote].operands[1], vote, holds=True)
         asked = self._decides(block, stays[0])
@@ -201,17 +204,36 @@ class LaneMasks:
         found = self.made_of_those_that_come(turns.first, i.operands[1])
         return None if found is None else found | self._deciding(way)
 
-    def _leads(self, block: int, to: int, stop: int) -> bool:
-        """Whether a path leads from one block to another that does not go through a third."""
-        seen, work = {stop}, [block]
+    def _comes_again(self, leaves: int, block: int, first: int) -> bool:
+        """Whether a lane that has left may come to the vote while others still turn, and name them.
+
+        It does not where it first meets all lanes of the mask that the loop began with.
+        """
+        i = self.flow.body[first]
+        whole = i.operands[1] if i.op == "mov" else i.operands[0]
+        meets = {self.flow.block_of[k] for k in range(len(self.flow.body)) if self._meets(k, whole, first)}
+        seen, work = set[int](), [leaves]
         while work:
             b = work.pop()
-            if b == to:
+            if b == block:
                 return True
-            if b not in seen and b < len(self.flow.blocks):
+            if b not in seen and b not in meets and b < len(self.flow.blocks):
                 seen.add(b)
                 work += self.flow.blocks[b].succ
         return False
+
+    def _meets(self, k: int, whole: Operand, first: int) -> bool:
+        """Whether all lanes of a mask meet at an instruction, which alone writes it after the loop began."""
+        i = self.flow.body[k]
+        if i.guard is not None or not ({"shfl", "vote", "match", "redux", "bar"} & {i.op}):
+            return False
+        if i.op == "bar" and i.mods[:1] != ("warp",):
+            return False
+        if self._all(whole):
+            return self._all(i.operands[-1])
+        if not isinstance(whole, Reg) or i.operands[-1] != whole:
+            return False
+        return all(w == k or self._before(w, first) for w in self.definitions.get(whole.name, ()))
 
     def _other_registers(
         self, voted: _Predicate | None, ways: Mapping[int, Sequence[_Predicate]], own: Sequence[_Predicate]
@@ -270,7 +292,7 @@ class LaneMasks:
         if i.op == "not":
             return self._predicate(i.operands[1], k, holds=not holds)
         compares = i.op == "setp" and len(i.operands) == 3 and isinstance(i.operands[0], Reg)
-        what = (i.mods[0], i.mods[1:], i.operands[1:]) if compares else None
+        what = _canonical(i.mods[0], i.mods[1:], i.operands[1:]) if compares else None
         return _Predicate(register.name, k, what, holds)
 
     def _same(self, one: _Predicate | None, other: _Predicate | None) -> bool:
@@ -323,6 +345,20 @@ class LaneMasks:
                 return last
             op, at = source, last
         return None
+
+
+def _canonical(
+    name: str, mods: tuple[str, ...], operands: tuple[Operand, ...]
+) -> tuple[str, tuple[str, ...], tuple[Operand, ...]]:
+    """A comparison of an integer with a number, by ``ge`` and ``lt`` where it is by ``gt`` and ``le``."""
+    last, kind = operands[-1], mods[-1] if mods else ""
+    if name not in _NEXT or not isinstance(last, Imm) or kind[:1] not in ("u", "s"):
+        return name, mods, operands
+    bits = int(kind[1:])
+    low, high = (0, 1 << bits) if kind[0] == "u" else (-1 << bits - 1, 1 << bits - 1)
+    if not low <= last.value < high - 1:
+        return name, mods, operands
+    return _NEXT[name], mods, (*operands[:-1], Imm(last.value + 1))
 
 
 def _opposite(comparison: tuple[str, tuple[str, ...], tuple[Operand, ...]]) -> str | None:

@@ -39,6 +39,7 @@ FIT = {
     "the vote decides": f"{VOTE} @!%p1 bra A; {TRADE}",
     "the word sync after the mode": f"vote.ballot.sync.b32 %r5, %p1, -1; @!%p1 bra A; {TRADE}",
     "the opposite comparison leaves": f"{VOTE} setp.ge.u32 %p3, %r3, 16; @%p3 bra A; {TRADE}",
+    "the same comparison with the next number": f"{VOTE} setp.gt.u32 %p3, %r3, 15; @%p3 bra A; {TRADE}",
     "a guard": f"{VOTE} @%p1 {TRADE}",
     "all lanes decide alike beside it":
         f"{VOTE} setp.lt.u32 %p4, %r9, 16; and.pred %p3, %p1, %p4; @!%p3 bra A; {TRADE}",
@@ -58,6 +59,9 @@ FIT = {
         f"@!%p1 bra A; activemask.b32 %r7; mov.u32 %r5, %r7; mov.u32 %r8, 0; L: {LEAVE} {TRADE} {NEXT}",
     "turns in which some lanes vote later":
         f"{BEGIN} L: setp.lt.u32 %p4, %r8, %r1; @%p4 bra N; {LEAVE} {TRADE} N: {NEXT}",
+    "turns that begin again where all have met":
+        f"mov.u32 %r7, 0; M: {BEGIN} L: {LEAVE.replace('bra A', 'bra N')} {TRADE} {NEXT} "
+        "N: redux.sync.add.u32 %r6, %r3, -1; add.u32 %r7, %r7, 1; setp.lt.u32 %p4, %r7, %r9; @%p4 bra M;",
     "turns within turns":
         f"{BEGIN} L: {LEAVE} mov.u32 %r6, %r5; mov.u32 %r7, 0; M: setp.lt.u32 %p5, %r7, %r8; "
         "vote.sync.ballot.b32 %r6, %p5, %r6; @!%p5 bra N; redux.sync.add.u32 %r4, %r3, %r6; "
@@ -74,6 +78,9 @@ FIT = {
 }  # fmt: skip
 OTHERS = {
     "the vote's other way": f"{VOTE} @%p1 bra A; {TRADE}",
+    "a comparison with another number": f"{VOTE} setp.gt.u32 %p3, %r3, 16; @%p3 bra A; {TRADE}",
+    "the number after the last one":
+        f"setp.ge.u32 %p1, %r3, 0; {VOTE} setp.gt.u32 %p3, %r3, 4294967295; @!%p3 bra A; {TRADE}",
     "a guard on active lanes": f"activemask.b32 %r5; @%p1 {TRADE}",
     "another guard": f"{VOTE} setp.lt.u32 %p3, %r3, 12; @%p3 {TRADE}",
     "the predicate written again": f"{VOTE} setp.lt.u32 %p1, %r3, 13; @!%p1 bra A; {TRADE}",
@@ -107,6 +114,9 @@ OTHERS = {
         f"{BEGIN} L: {LEAVE.replace('@!%p3', 'setp.ge.u32 %p4, %r8, %r1; @%p4')} {TRADE} {NEXT}",
     "before those leave who voted against it":
         f"{BEGIN} L: {LEAVE.replace('@!', TRADE + ' @!')} {NEXT}",
+    "turns that begin again while others still turn":
+        f"mov.u32 %r7, 0; M: {BEGIN} L: {LEAVE.replace('bra A', 'bra N')} {TRADE} {NEXT} "
+        "N: add.u32 %r7, %r7, 1; setp.lt.u32 %p4, %r7, %r9; @%p4 bra M;",
     "turns that some lanes leave elsewhere":
         f"{BEGIN} L: {LEAVE} {TRADE} setp.lt.u32 %p4, %r8, %r1; @%p4 bra A; {NEXT}",
     "the mask of the last turn behind the loop":
