@@ -27,8 +27,10 @@ def cache(tmp_path: Path) -> Cache:
     return Cache(tmp_path / "cache")
 
 
-#: ``transposed`` and ``dequantize`` are of the same kinds.
-SELDOM = ("batch_transposed", "quantize_both")
+#: ``transposed``, ``dequantize``, ``bias_gelu``, ``scale_add`` and ``dropout_add`` are of the same kinds.
+SELDOM = (
+    "batch_transposed", "bias_relu", "bias_relu_transposed", "dropout_mask", "quantize_both", "scale",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(

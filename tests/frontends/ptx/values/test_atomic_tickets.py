@@ -183,7 +183,9 @@ def test_readers_of_two_writes_may_part(tmp_path: Path) -> None:
         pytest.param(
             [("    @%p3 bra END;\nTAKE", "    @%p3 bra TAKE;\nTAKE")], 1, id="every lane of the warp takes"
         ),
-        pytest.param([("[%rd1], 3;", "[%rd1], 1;")], 1, id="fewer numbers than turns"),
+        pytest.param(
+            [("[%rd1], 3;", "[%rd1], 1;")], 1, id="fewer numbers than turns", marks=pytest.mark.slow
+        ),
         pytest.param([("[%rd1], 3;", "[%rd1], %r1;")], 1, id="nothing to count"),
         pytest.param(
             [("ld.param.u64 %rd2, [k_out];", "ld.param.u64 %rd2, [k_out]; ld.global.u64 %rd3, [%rd2];"),
