@@ -10,9 +10,7 @@ The names below load when they are first used, so that importing one part stays 
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING
-
+TYPE_CHECKING = False  # typing's own would have to be loaded, in every process
 if TYPE_CHECKING:
     from syncverify.api import certify, check, recheck, replay
     from syncverify.base.diagnostics import Diagnostic, KernelReport, Policy, Severity, Verdict, Witness
@@ -87,4 +85,6 @@ __all__ = [
 def __getattr__(name: str) -> object:
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
     return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)

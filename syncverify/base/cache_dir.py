@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import os
-import sys
 from dataclasses import dataclass
 from pathlib import Path
+
+from syncverify.base.cache_root import cache_root
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +39,7 @@ class Store:
 
 def default_root() -> Path:
     """The user's cache directory, or ``$SYNCVERIFY_CACHE``."""
-    given = os.environ.get("SYNCVERIFY_CACHE")
-    if given:
-        return Path(given)
-    if sys.platform == "linux":  # what platformdirs says, without loading it
-        base = os.environ.get("XDG_CACHE_HOME", "").strip()
-        return Path(base or os.path.expanduser("~/.cache")) / "syncverify"
-    from platformdirs import user_cache_dir
-
-    return Path(user_cache_dir("syncverify"))
+    return Path(cache_root())
 
 
 def digest(text: str) -> str:

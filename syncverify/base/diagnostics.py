@@ -121,7 +121,7 @@ class EditHint:
     ``fenced``: with a proxy fence before it. ``ahead``: before the place, not behind it. ``at_end``: behind
     the blocks around the place. ``name``: the mbarrier's name, or the instruction. ``models``: lines of the
     file that do the like. ``names``: those of all mbarriers, which stand in such lines.
-    ``size``: of the ring.
+    ``size``: of the ring; of an init, the index of the barrier.
     """
 
     kind: EditKind
@@ -159,12 +159,20 @@ class Repair:
     edit: TextEdit | None = None
 
 
+class Undetermined(StrEnum):
+    """Strong accesses in no order are no data race, but which value is read is not determined."""
+
+    OUTCOME = "outcome"  # a mistake where executions of one launch end with different memory
+    INTENT = "intent"  # either value may be what the author wants: never refuted
+
+
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
     """One finding. ``rule`` is an id of ``rules.RULES``; ``contested`` names a point of docs/model.md K.
 
     ``condition``: of a warning, what makes it right; a proof takes it for granted. ``cause``: of an error,
     the class of the mistake behind it; that of ``repair``, which was checked, where there is one.
+    ``undetermined``: of an error that is no data race, what it takes to refute (``Undetermined``).
     """
 
     rule: str
@@ -177,6 +185,7 @@ class Diagnostic:
     condition: str | None = None
     repair: Repair | None = None
     cause: Mistake | None = None
+    undetermined: Undetermined | None = None
 
 
 class StepKind(StrEnum):

@@ -6,7 +6,7 @@ import os
 import signal
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from importlib import import_module
 from itertools import chain, count
@@ -20,7 +20,7 @@ from syncverify.base.deadline import CHECK_SECONDS, check_guard
 from syncverify.base.diagnostics import Policy, Severity
 from syncverify.base.kernel_names import base_name
 from syncverify.base.source import InputError
-from syncverify.cli import config, options
+from syncverify.cli import config, options, repeated
 from syncverify.cli.common import (
     INTERRUPTED,
     TERMINATED,
@@ -32,11 +32,12 @@ from syncverify.cli.common import (
     use_color,
     write,
 )
+from syncverify.cli.dependencies import dependencies
 from syncverify.cli.inputs import STDIN, Item, items
 from syncverify.cli.outcome import Counting, rules, shown, statistics, status
 from syncverify.cli.progress import Progress
 from syncverify.cli.work import Checked, Run, Wanted, check_all
-from syncverify.driver import baseline
+from syncverify.driver import baseline, stored_reports
 from syncverify.frontends.launch_facts import LaunchFacts, facts_for, of_no_kernel, read_facts
 from syncverify.report.base import Report, source_lines
 from syncverify.report.text import colored, plain
@@ -47,6 +48,12 @@ from syncverify.report.witness import dumps
 FORMATS = ("json", "sarif", "github", "junit", "html", "trace", "markdown")
 #: Longer names of kernels, as templates have them, do not fit into the name of a file.
 LONGEST_STEM = 200
+#: Where the context of the command holds the configuration's path.
+_CONFIG = "syncverify.config"
+#: What writes or says more than the report, or asks for another look.
+_BESIDES = (
+    "witness_dir", "certificate", "baseline_", "write_baseline", "dask", "counted", "require", "no_cache"
+)  # fmt: skip
 
 
 def _configured(ctx: click.Context, _: click.Parameter, given: str | None) -> None:
@@ -55,6 +62,7 @@ def _configured(ctx: click.Context, _: click.Parameter, given: str | None) -> No
         return
     path = config.find(Path.cwd()) if given is None else Path(given)
     if path is not None:
+        ctx.meta[_CONFIG] = str(path)
         ctx.default_map = {**(ctx.default_map or {}), **config.read(path)}
 
 
@@ -243,14 +251,31 @@ def check(
             say(f"stale in {baseline_}: {entry.file}: {entry.kernel}: {entry.rule} is gone (write it again)")
     kernels = tuple(shown(r, chosen, hidden) for r in found.reports)
     report = Report(Policy(policy), kernels, paths, tuple(found.errors))
-    _render(report, outputs, color, drawn=drawn)
+    printed = _render(report, outputs, color, drawn=drawn)
     if counted:
         say(statistics(report, found.inputs, found.stored))
     if interrupted:
         return TERMINATED if ended else INTERRUPTED
     if write_baseline is not None and not report.errors:
         return 0
-    return status(report, Counting(on_unknown, Severity(fail_on), compared, asks))
+    ends = status(report, Counting(on_unknown, Severity(fail_on), compared, asks))
+    return _remembered(ctx, inputs, found, printed, ends)
+
+
+def _remembered(
+    ctx: click.Context, inputs: Sequence[Item], found: Run, printed: str | None, ends: int
+) -> int:
+    """The status of the run, whose output is kept for this command line: if printing it is all that the run
+    did, and no clock decided it."""
+    given = ctx.params
+    files = given["files"] or (ctx.default_map or {}).get("files", ())
+    besides = any(given[name] for name in _BESIDES) or given["files_are"] == "changed" or found.errors
+    if printed is not None and not besides and stored_reports.kept(found.reports):
+        with suppress(OSError):
+            paths = dependencies(inputs, files, given["include"], (given["launch"], ctx.meta.get(_CONFIG)))
+            if paths is not None:
+                repeated.keep(printed, ends, paths)
+    return ends
 
 
 def _reject_unmatched(found: Run, kernel: str | None, facts: LaunchFacts | None) -> None:
@@ -262,19 +287,27 @@ def _reject_unmatched(found: Run, kernel: str | None, facts: LaunchFacts | None)
             found.reject(error)
 
 
-def _render(report: Report, outputs: Sequence[tuple[str, str | None]], color: str, *, drawn: bool) -> None:
-    """Writes the report in each format to its place; raises the first error once all others are written."""
+def _render(
+    report: Report, outputs: Sequence[tuple[str, str | None]], color: str, *, drawn: bool
+) -> str | None:
+    """Writes the report in each format to its place; raises the first error once all others are written.
+
+    Returns what is printed where nothing else is written.
+    """
     failed: list[InputError] = []
+    text = ""
     for form, file in outputs:
         if report.kernels or form != "text":
             try:
-                emit(_renderer(form, file, color, drawn=drawn)(report), file)
+                text = _renderer(form, file, color, drawn=drawn)(report)
+                emit(text, file)
             except InputError as e:
                 failed.append(e)
             if form == "github":
                 _summarize(report)
     if failed:
         raise failed[0]
+    return text if [(form, None) for form, _ in outputs if form != "github"] == [*outputs] else None
 
 
 def _outputs(given: Sequence[str], format_: str) -> list[tuple[str, str | None]]:

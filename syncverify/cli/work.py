@@ -292,9 +292,8 @@ def _stored(
         "infer": wanted.infer,
         "replay": wanted.replay,
     }
-    headers: list[bytes] | None = []
-    if Path(item.path).suffix == ".cu":
-        headers = _compiled_with(wanted, item, data, parts)
+    is_cuda = Path(item.path).suffix == ".cu"
+    headers = _compiled_with(wanted, item, data, parts) if is_cuda else stored_reports.listed(data)
     if headers is None:
         return None, None
     key = stored_reports.key(data, parts, headers)

@@ -9,6 +9,9 @@ refutation allow (``driver.drawn_launch``). What comes of it:
     the time of the check is over before            unknown, with the finding (``driver.explained``)
     the strict policy asks for more than harm       the same
 
+Strong accesses in no order are no harm by themselves. They refute where executions of one launch end with
+different memory (``simulate.ptx.outcomes``), and leave the kernel unknown where none do.
+
 What is undecided because data decides about an access is executed too: if it does harm, that refutes it.
 Where data places the access, the harm has to come whatever contract the data keeps to
 (``driver.input_harm``).
@@ -20,7 +23,15 @@ import time
 from dataclasses import replace
 
 from syncverify.base.deadline import OutOfBudgetError
-from syncverify.base.diagnostics import KernelReport, Policy, Replay, Replayed, Severity, Verdict
+from syncverify.base.diagnostics import (
+    KernelReport,
+    Policy,
+    Replay,
+    Replayed,
+    Severity,
+    Undetermined,
+    Verdict,
+)
 from syncverify.base.reason import Cause
 from syncverify.base.source import Span
 from syncverify.checker.prover.strategy import REPLAY, ReplayEffort
@@ -30,6 +41,7 @@ from syncverify.driver.unconfirmed import unconfirmed
 from syncverify.frontends.ptx.syntax.nodes import Module
 from syncverify.simulate.ptx import Harm, Place
 from syncverify.simulate.ptx.confirm import Confirmed, Limits, confirm
+from syncverify.simulate.ptx.outcomes import differing_outcome
 from syncverify.simulate.ptx.witness import step_of
 
 
@@ -39,6 +51,8 @@ def confirmed(report: KernelReport, module: Module, effort: ReplayEffort = REPLA
         return _suspected(report, module, effort)
     if report.verdict is not Verdict.REFUTED or report.refuted_system is None or report.refuted_facts is None:
         return report
+    if not any(d.severity is Severity.ERROR and d.undetermined is None for d in report.diagnostics):
+        return _undetermined(report, module, effort)
     start = time.perf_counter()
     replay = _replayed(report, module, effort)
     report = replace(report, replay=replay, seconds=report.seconds + time.perf_counter() - start)
@@ -49,6 +63,37 @@ def confirmed(report: KernelReport, module: Module, effort: ReplayEffort = REPLA
         return replace(report, replay=Replay(Replayed.IMPOSSIBLE, why))
     why = f"the second reader executes the kernel and sees no harm ({replay.detail})"
     return unconfirmed(report, why, Cause.NOT_REPLAYED)
+
+
+def _undetermined(report: KernelReport, module: Module, effort: ReplayEffort) -> KernelReport:
+    """A report whose errors are strong accesses in no order: refuted if executions end differently."""
+    start = time.perf_counter()
+    errors = [d for d in report.diagnostics if d.severity is Severity.ERROR]
+    how, why = "", "either value may be meant"
+    if any(d.undetermined is Undetermined.OUTCOME for d in errors):
+        how, why = _outcomes(report, module, effort)
+    report = replace(report, seconds=report.seconds + time.perf_counter() - start)
+    if how:
+        return replace(report, replay=Replay(Replayed.REPRODUCED, how))
+    text = f"strong accesses in no order: whether the outcome depends on it is not decided ({why})"
+    return unconfirmed(report, text, Cause.NOT_REPLAYED)
+
+
+def _outcomes(report: KernelReport, module: Module, effort: ReplayEffort) -> tuple[str, str]:
+    """How executions of a report's launch end differently, or why none does."""
+    system, facts = report.refuted_system, report.refuted_facts
+    function = next(f for f in module.functions if f.name == report.name and f.entry)
+    limits = Limits(effort.steps, effort.each, effort.executions)
+    asked = _lines(report, module, others=True)
+    lines = frozenset(i.line for i in function.body if i.line in asked and i.op in ("ld", "st"))
+    try:
+        return differing_outcome(
+            module, function.name, lambda n: drawn_launch(module, function, facts, system, n), limits, lines
+        )
+    except (OutOfBudgetError, MemoryError):
+        raise
+    except Exception as e:  # what its judge cannot do refutes nothing
+        return "", f"{type(e).__name__}: {e}"
 
 
 def _suspected(report: KernelReport, module: Module, effort: ReplayEffort) -> KernelReport:

@@ -12,17 +12,16 @@ import hashlib
 import json
 import os
 import re
-import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import StrEnum
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 from syncverify.base import diagnostics, source
 from syncverify.base.cache_dir import Store, default_root
 from syncverify.base.diagnostics import KernelReport
+from syncverify.base.installed import tool_digest
 from syncverify.base.reason import Cause, Reason, as_data, has, heard
 
 #: The newest entries that are kept when there are more than ``MOST``.
@@ -34,45 +33,14 @@ _CLASSES: dict[str, Any] = {
     for name, x in vars(module).items()
     if isinstance(x, type) and (is_dataclass(x) or (issubclass(x, StrEnum) and x is not StrEnum))
 }
-_OF_TOOL = (".py", ".lark", ".h", ".cuh", ".syncir")
 _SKIPPED = frozenset({"proof", "protocol", "refuted_facts", "refuted_system", "suspect", "untold_repairs"})
+_FILE = re.compile(rb'^[ \t]*\.file[ \t]+\d+[ \t]+"([^"\n]+)"', re.MULTILINE)
 _INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>|(\S))', re.MULTILINE)
 
 
 def store() -> Store:
     """Where reports are kept."""
     return Store(default_root() / "reports")
-
-
-@cache
-def tool_digest() -> str:
-    """A hash of the tool as it is installed: of each of its files, of Python and of the solver."""
-    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    digest = hashlib.sha256(f"{sys.version} {_solver_changed()}".encode())
-    for path, size, changed in sorted(_files(root)):
-        digest.update(f"{path.removeprefix(root)} {size} {changed}\n".encode())
-    return digest.hexdigest()
-
-
-def _solver_changed() -> int:
-    """When the solver was installed, in nanoseconds; 0: it is not."""
-    for folder in sys.path:
-        try:
-            return os.stat(os.path.join(folder, "z3", "__init__.py")).st_mtime_ns
-        except OSError:
-            continue
-    return 0
-
-
-def _files(folder: str) -> Iterator[tuple[str, int, int]]:
-    """The tool's files below a folder: where, how large, when changed."""
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.name.endswith(_OF_TOOL):
-                at = entry.stat()
-                yield entry.path, at.st_size, at.st_mtime_ns
-            elif "." not in entry.name and entry.name != "__pycache__" and entry.is_dir():
-                yield from _files(entry.path)
 
 
 def key(data: bytes, parts: Mapping[str, object], headers: Iterable[bytes] = ()) -> str:
@@ -93,7 +61,13 @@ def headers(path: Path, data: bytes, folders: Sequence[str]) -> list[bytes] | No
 def included(path: Path, data: bytes, folders: Sequence[str]) -> dict[Path, bytes] | None:
     """The contents of all headers that a source may include and that lie beside it or in the folders; None
     where they cannot be determined from its text. Headers of the toolchain are the toolchain's."""
-    found: dict[Path, bytes] = {}
+    found = header_places(path, data, folders)
+    return None if found is None else {p.resolve(): text for p, text in found.items() if text is not None}
+
+
+def header_places(path: Path, data: bytes, folders: Sequence[str]) -> dict[Path, bytes | None] | None:
+    """The same with the places where an earlier folder could have one and has none, which have None."""
+    found: dict[Path, bytes | None] = {}
     work = [(path.parent, data)]
     while work:
         here, text = work.pop()
@@ -103,14 +77,29 @@ def included(path: Path, data: bytes, folders: Sequence[str]) -> dict[Path, byte
             if other:
                 return None  # a macro says which
             name = os.fsdecode(quoted or angled)
-            for folder in (here, *map(Path, folders)):
-                there = (folder / name).resolve()
-                if there in found:
+            for there in (folder / name for folder in (here, *map(Path, folders))):
+                if there not in found:
+                    found[there] = header = there.read_bytes() if there.is_file() else None
+                    if header is not None:
+                        work.append((there.resolve().parent, header))
+                if found[there] is not None:
                     break
-                if there.is_file():
-                    found[there] = there.read_bytes()
-                    work.append((there.parent, found[there]))
-                    break
+    return found
+
+
+def sources_of(data: bytes) -> list[str]:
+    """The sources that the line table of a PTX text lists: names of barriers are read there."""
+    return [os.fsdecode(name) for name in _FILE.findall(data)]
+
+
+def listed(data: bytes) -> list[bytes]:
+    """Their contents by their names, for ``key``; a report does without those that cannot be read."""
+    found = []
+    for name in sources_of(data):
+        try:
+            found.append(os.fsencode(name) + b"\n" + Path(name).read_bytes())
+        except (OSError, ValueError):
+            continue
     return found
 
 
@@ -187,4 +176,16 @@ def _made(x: Any) -> Any:
     return made(x["is"]) if issubclass(made, StrEnum) else made(**{k: _made(v) for k, v in x.items()})
 
 
-__all__ = ["dumped", "headers", "included", "kept", "key", "pruned", "restored", "store", "tool_digest"]
+__all__ = [
+    "dumped",
+    "headers",
+    "included",
+    "kept",
+    "key",
+    "listed",
+    "header_places",
+    "pruned",
+    "restored",
+    "sources_of",
+    "store",
+]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from numbers import Real
@@ -444,8 +444,11 @@ def fusion(**tensors: Tensor) -> Callable[[Callable[..., Any]], Fusion]:
     return decorate
 
 
-def trace(function: Callable[..., Any], tensors: Mapping[str, Tensor]) -> Fusion:
-    """Runs ``function`` once on symbolic tensors and returns what it computed."""
+def trace(function: Callable[..., Any], tensors: Mapping[str, Tensor], order: Sequence[str] = ()) -> Fusion:
+    """Runs ``function`` once on symbolic tensors and returns what it computed.
+
+    ``order``: dimensions, outermost first, where inputs alone leave it open: of a column and a row.
+    """
     # a lambda has no name that a kernel could have
     name = function.__name__ if function.__name__.isidentifier() else "fused"
     span = _span(function)
@@ -457,7 +460,7 @@ def trace(function: Callable[..., Any], tensors: Mapping[str, Tensor]) -> Fusion
     for n in parameters:
         check_tensor(name, n, tensors[n], span)
     called = kernel_names(parameters, "_in")
-    dims = full_dims(name, {n: tensors[n] for n in parameters}, span)
+    dims = full_dims(name, {n: tensors[n] for n in parameters}, span, order)
     inputs = tuple((called[n], tensors[n]) for n in parameters)
     apart = {pitch(n, d) for n, t in inputs if t.apart for d in t.dims}
     for n in apart & {*dims, *dict(inputs)}:

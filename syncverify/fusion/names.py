@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from itertools import pairwise
 
 import networkx as nx
 
@@ -78,9 +79,13 @@ def check_name(fusion: str, name: str, what: str, span: Span) -> None:
         raise InputError(f"fusion {fusion}: {what} cannot be called {name!r}", span)
 
 
-def full_dims(fusion: str, inputs: Mapping[str, Tensor], span: Span) -> tuple[str, ...]:
-    """All dimensions in one order that agrees with every input."""
+def full_dims(
+    fusion: str, inputs: Mapping[str, Tensor], span: Span, wanted: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """All dimensions in one order that agrees with every input, and with ``wanted``."""
     order: nx.DiGraph = nx.DiGraph()
+    has = {d for t in inputs.values() for d in t.dims}
+    order.add_edges_from(pairwise(d for d in wanted if d in has))
     for t in inputs.values():
         order.add_nodes_from(t.dims)
         order.add_edges_from(zip(t.dims, t.dims[1:], strict=False))

@@ -303,6 +303,13 @@ class Agent(Protocol):
         arithmetic modulo a period (kept modulo it)."""
 
 
+class StrongWord(IntFlag):
+    """What is known of a strong load or store of shared memory, whose value is used."""
+
+    VOLATILE = 1
+    OF_EACH_THREAD = 2  # its address varies with the thread: words are exchanged, not one looked at
+
+
 @dataclass
 class SystemInfo:
     """Facts about a launch that events refer to. Tables may grow while agents run."""
@@ -341,6 +348,8 @@ class SystemInfo:
     #: block, and ``EACH_TIME``; None: nothing is known of any
     varies: Callable[[int], int] | None = None
     equal_stores: AbstractSet[int] = frozenset()  # sites of stores that were seen to store one known value
+    #: strong loads and stores of shared memory by site; atomics that read and write at once are none
+    strong_words: Mapping[int, StrongWord] = field(default_factory=dict)
     #: pairs of footprints -> whether each byte of both is one lane's; kept by the checker
     lanes_agree: dict[tuple[int, int], bool] = field(default_factory=dict)
     #: by those of the parts of a joined access -> its footprint; kept by the checker

@@ -60,9 +60,19 @@ def place(kernel: KernelReport, d: Diagnostic) -> tuple[str, int]:
     return (d.span.file, d.span.line) if d.span.line else (kernel.file, 0)
 
 
+#: Sources that reports asked for, whether they are there or not.
+_SHOWN: set[Path] = set()
+
+
+def files_shown() -> frozenset[Path]:
+    """The sources that reports of this process have shown, or would have if they could be read."""
+    return frozenset(_SHOWN)
+
+
 def source_lines(path: str) -> tuple[str, ...]:
     """The lines of a source file; none if it cannot be read (a report never fails for that)."""
     there = Path(path).absolute()
+    _SHOWN.add(there)
     try:
         at = there.stat()
     except (OSError, ValueError):

@@ -162,7 +162,7 @@ def _said(mask: Node, arguments: Mapping[str, Any]) -> str | None:
     """What a mask says of the places of queries and keys, None where that is not known."""
     query, key = (_value(arguments[name]) for name in ("query", "key"))
     shape = _value(mask)
-    if not all(isinstance(x, torch.Tensor) for x in (query, key, shape)):
+    if not all(isinstance(x, torch.Tensor) for x in (query, key, shape)) or not _fits(shape, query):
         return None
     if not all(isinstance(n, int) for x in (query, key, shape) for n in x.shape):
         return _said_of_symbols(mask, query, key)
@@ -176,6 +176,13 @@ def _said(mask: Node, arguments: Mapping[str, Any]) -> str | None:
         return None
     with real(made.device):
         return says(made, query.shape[-2], key.shape[-2])
+
+
+def _fits(mask: torch.Tensor, query: torch.Tensor) -> bool:
+    """Whether a mask makes no result larger: its axes of sequences and heads are 1, or the queries' own."""
+    own, of_queries = ([extent(n) for n in x.shape[:-2]] for x in (mask, query))
+    aligned = of_queries[len(of_queries) - len(own) :]
+    return len(own) <= len(of_queries) and all(n in (1, m) for n, m in zip(own, aligned, strict=True))
 
 
 def _said_of_symbols(mask: Node, query: torch.Tensor, key: torch.Tensor) -> str | None:

@@ -115,6 +115,8 @@ def _odd(node: Node) -> str:
         factors = [value_of(a) for a in node.args[-2:] if isinstance(a, Node)]
         if any(f is None or f.dtype not in (torch.bfloat16, torch.float16) for f in factors):
             return "products are of bf16 or f16"
+        if not all(isinstance(node.kwargs.get(k, 1), (int, float)) for k in ("beta", "alpha")):
+            return "a factor of a sum that is known at run time only"
     if node.target in table.POINTWISE:
         row = table.POINTWISE[node.target]
         if (row.gives == "c") != (value_of(node).dtype is torch.bool):
@@ -350,6 +352,8 @@ class Group:
         dims = node.args[1] if len(node.args) > 1 else node.kwargs.get("dim")
         keep = node.args[2] if len(node.args) > 2 else node.kwargs.get("keepdim", False)
         along = _dims(dims, len(axes))
+        if self._repeated(node.args[0], along):
+            raise UnfitError("a reduction along a dimension that repeats elements")
         taken = tuple(a for d in along for a in self.space.resolve(axes[d]))
         others = [a for d, axis in enumerate(axes) if d not in along for a in self.space.resolve(axis)]
         if len(axes) > 1 and not others and not small(self.space.size(taken)):
@@ -397,9 +401,12 @@ class Group:
 
     def repeats(self, node: Node) -> bool:
         """Whether a node's tensor is larger than what the kernel would store of it."""
-        shape = value_of(node).shape
-        sizes = [self.space.size(self.space.resolve(axis)) for axis in self.axes[node]]
-        return any(a != b for a, b in zip(map(extent, shape), sizes, strict=True))
+        return self._repeated(node, range(len(self.axes[node])))
+
+    def _repeated(self, node: Node, dims: Iterable[int]) -> bool:
+        """Whether a tensor has the same element in several places along some of its dimensions."""
+        shape, axes = value_of(node).shape, self.axes[node]
+        return any(extent(shape[d]) != self.space.size(self.space.resolve(axes[d])) for d in dims)
 
 
 def factors(product: Node) -> tuple[Node, Node]:
@@ -413,7 +420,19 @@ def _paired(one: Node, other: Node) -> bool:
     if value_of(one).dtype != value_of(other).dtype:
         return False
     (a, b), (a2, b2) = factors(one), factors(other)
-    return source_of(a) is source_of(a2) and _placed(a) == _placed(a2) and _placed(b)[:2] == _placed(b2)[:2]
+    same = _elements_of(a) is _elements_of(a2) and _placed(a) == _placed(a2)
+    return same and _placed(b)[:2] == _placed(b2)[:2]
+
+
+def _elements_of(node: Node) -> Node:
+    """The first tensor that has the same elements in the same order, each as often.
+
+    What is expanded is another one: rows that are copies of a tensor and columns that are have one source,
+    and once they are copied they lie alike in memory.
+    """
+    while is_view(node) and node.target not in table.EXPANDS and isinstance(node.args[0], Node):
+        node = node.args[0]
+    return node
 
 
 def source_of(node: Node) -> Node:

@@ -79,9 +79,12 @@ def translate(group: Group) -> Translation:
     body.__signature__ = inspect.Signature([inspect.Parameter(n, kind) for n in tensors])  # type: ignore[attr-defined]
     body.__name__ = _name(group)
     try:
-        fusion = trace(body, tensors)
+        fusion = trace(body, tensors, list(dims.names))
     except InputError as e:
         raise UnfitError(e.message) from e
+    for o, node in zip(fusion.outputs, outputs, strict=True):
+        if dims.own(o.dims) != dims.own(dims.of(group, group.axes[node])):
+            raise BarredError("its dimensions are not the kernel's", [node])
     extents = {name: group.space.size(axis) for name, axis in dims.names.items()}
     if not group.products:
         made = zip(fusion.outputs, outputs, strict=True)
@@ -133,6 +136,10 @@ class _Dims:
         has = {a for axis in axes for a in group.space.resolve(axis)}
         found = tuple(n for n, atoms in self.names.items() if atoms and has.issuperset(atoms))
         return (self.unit, *found) if self.unit and found else found
+
+    def own(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Dimensions without the one that no tensor has, which a result may be given."""
+        return tuple(n for n in names if n != self.unit)
 
     def check_output(self, group: Group, node: Node) -> None:
         """Raises BarredError for a tensor that lacks a dimension other than the one that is reduced."""
@@ -267,6 +274,8 @@ class _Builder:
         beta, alpha = (float(node.kwargs.get(k, 1)) for k in ("beta", "alpha"))
         other: Value = self._number(node, node.args[0])
         acc = acc if alpha == 1 else acc * alpha
+        if not beta:  # torch does not look at what it adds then, which may be no number
+            return acc
         return acc + (other if beta == 1 else other * beta)
 
     def _moments(self, node: Node) -> Any:

@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch", reason="the extra torch is not installed")
 import torch.nn.functional as F  # noqa: E402
 
 import syncverify.torch as sv  # noqa: E402
-from syncverify.torch.attention import CAUSAL, NOTHING, Mended, mend, says  # noqa: E402
+from syncverify.torch.attention import CAUSAL, NOTHING, Mended, _fits, mend, says  # noqa: E402
 from tests.torch.compiled import TOLERANCE, draw  # noqa: E402
 
 HEADS, LENGTH, WIDTH = 2, 8, 16
@@ -172,6 +172,14 @@ def test_one_place_that_is_broadcast() -> None:
         q, k, v, attn_mask=(torch.arange(1) <= torch.arange(q.shape[2])[:, None]).expand(-1, k.shape[2])
     )
     assert [m.said for m in mended(function, inputs(), dynamic=True)] in ([], [NOTHING])
+
+
+def test_a_mask_that_makes_more_results_stays() -> None:
+    """Torch repeats the queries for each matrix of such a mask."""
+    mask = torch.ones(3, 1, LENGTH, LENGTH, dtype=torch.bool)
+    one = torch.ones(2, HEADS, LENGTH, WIDTH)
+    assert not _fits(mask, one[:1]) and not _fits(mask, one) and not _fits(mask, one[0])
+    assert _fits(mask[:1], one) and _fits(mask[0, 0], one) and _fits(mask, torch.ones(3, 1, 8, 16))
 
 
 def test_other_settings_stay() -> None:

@@ -14,6 +14,7 @@ from syncverify.checker.happens_before.handlers.mbarriers import Barrier, name
 from syncverify.checker.happens_before.race_findings import access, first_after, idle_wait, what
 from syncverify.checker.happens_before.run import Run
 from syncverify.checker.happens_before.shadow import Record
+from syncverify.checker.happens_before.undetermined import in_no_order
 from syncverify.model.events import Ev
 from syncverify.model.proxies import Access
 
@@ -50,11 +51,20 @@ class Group:
     consequences: tuple[Failure, ...]
 
 
+def _behind_others(failures: list[Failure]) -> None:
+    """What is not determined is a warning beside an error of another kind, which refutes by itself."""
+    if any(f.severity == Severity.ERROR and f.undetermined is None for f in failures):
+        for f in failures:
+            if f.undetermined is not None:
+                f.severity = Severity.WARNING
+
+
 def group_by_root_cause(
     run: Run, failures: list[Failure], hang: Failure | None, again: bool = False
 ) -> list[Group]:
     """Splits failures into mistakes, most important first. ``again``: their rules have been refined."""
     failures = [f for f in failures if not harmless_tail(run, f, hang)]
+    _behind_others(failures)
     errors = [f for f in failures if f.severity == Severity.ERROR]
     for f in errors if not again else ():
         specialise_rule(run, f)
@@ -372,7 +382,10 @@ def _swap(run: Run, f: Failure, rule: str) -> None:
     f.rule = rule
     assert f.first is not None and f.second is not None
     f.site = f.second.site
-    f.message = f"{what(run, f.second)} is not ordered after {what(run, f.first)}"
+    if f.undetermined is None:
+        f.message = f"{what(run, f.second)} is not ordered after {what(run, f.first)}"
+    else:
+        f.message = in_no_order(run, f.first, f.second)
 
 
 def _line(run: Run, site: int) -> int:
@@ -649,6 +662,7 @@ def diagnostic(run: Run, f: Failure, severity: Severity | None = None) -> Diagno
         related=tuple(labels),
         condition=f.condition,
         cause=cause(run, f) if severity is Severity.ERROR else None,
+        undetermined=f.undetermined if severity is Severity.ERROR else None,
     )
 
 

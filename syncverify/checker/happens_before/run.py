@@ -386,7 +386,11 @@ class Run:
         if self.after_hang and failure.obligation not in (Obligation.O5, Obligation.O8):
             return
         self.failures.setdefault(failure.key, failure)
-        if failure.obligation in IMMEDIATE and failure.severity == Severity.ERROR:
+        if (
+            failure.obligation in IMMEDIATE
+            and failure.severity == Severity.ERROR
+            and not failure.undetermined
+        ):
             self.max_events = min(self.max_events, len(self.trace) + AFTER_HARM)
 
     def report(

@@ -52,6 +52,7 @@ class Machine:
         self.limit = steps
         self.steps = 0
         self.draw = np.random.default_rng(seed)
+        self.turn = seed % LANES  # which lane has which part of a matrix of wmma
         self.version = 0  # counts changes that another thread may see
         self.fragments: list[Fragment] = []
         self.engines: list[Operation] = []
@@ -396,6 +397,7 @@ class Machine:
                 raise self._nobody_moves()
         choice = self.schedule.pick(self, able, self.engines)
         if isinstance(choice, Fragment):
+            self._part(choice)
             self._burst(choice)
         else:
             if self.schedule.records:
@@ -438,6 +440,12 @@ class Machine:
         waits = Counter(line for line, _, _ in {(x.code.lines[x.pc], x.warp.block, x.warp) for x in stuck})
         shown = ", ".join(f"{n} at line {line}" for line, n in sorted(waits.items()))
         return self.harm(Kind.HANG, self.here(f), f"nobody can move; of the warps {shown}")
+
+    def _part(self, f: Fragment) -> None:
+        """Some lanes stay behind where the schedule says so: a warp runs in no common step."""
+        there = None if f.ready is not None else self.schedule.parts(self, f)
+        if there is not None and (f.mask & there).any() and (f.mask & ~there).any():
+            f.split(f.mask & there).pc = f.pc
 
     def _burst(self, f: Fragment) -> None:
         self.current = f

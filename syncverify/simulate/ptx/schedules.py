@@ -30,6 +30,9 @@ class Schedule(Protocol):
     def reconverges(self, m: Machine) -> bool:
         """Whether lanes that part now will wait for each other where their paths meet."""
 
+    def parts(self, m: Machine, f: Fragment) -> Lanes | None:
+        """The lanes that stay behind, if the fragment parts before its next instruction."""
+
     def answers_early(self, m: Machine) -> bool:
         """Whether a try_wait whose phase is not over answers at once."""
 
@@ -68,6 +71,9 @@ class Random:
 
     def reconverges(self, m: Machine) -> bool:
         return self.draw.random() >= self.apart
+
+    def parts(self, m: Machine, f: Fragment) -> Lanes | None:
+        return None
 
     def answers_early(self, m: Machine) -> bool:
         return bool(self.early) and self.draw.random() < self.early
@@ -113,6 +119,39 @@ class Priorities(Random):
             self.ranks[getattr(best, "warp", best)] = self.low
             best = max(everyone, key=rank)
         return best
+
+
+class Parting(Random):
+    """Lanes of a warp part at some lines, and one part runs far ahead of the other.
+
+    The fragment of the highest rank moves; now and then it gets another rank.
+    """
+
+    #: Parts of one warp, and chances: of parting at a line, of another rank.
+    MOST, PARTS, CHANGES = 4, 0.5, 0.02
+
+    def __init__(self, seed: int, lines: frozenset[int]) -> None:
+        super().__init__(seed)
+        self.lines = lines
+        self.ranks: dict[object, float] = {}
+
+    def pick(self, m: Machine, able: list[Fragment], engines: list[Operation]) -> Fragment | Operation:
+        everyone: list[Fragment | Operation] = [*able, *engines]
+        for x in everyone:
+            if x not in self.ranks or self.draw.random() < self.CHANGES:
+                self.ranks[x] = float(self.draw.random())
+        return max(everyone, key=self.ranks.__getitem__)
+
+    def burst(self, m: Machine) -> int:
+        return 1
+
+    def parts(self, m: Machine, f: Fragment) -> Lanes | None:
+        if f.code.lines[f.pc] not in self.lines or len(f.warp.fragments) >= self.MOST:
+            return None
+        if self.draw.random() >= self.PARTS:
+            return None
+        staying = self.draw.random(len(f.mask)) < 0.5
+        return np.asarray(staying)
 
 
 class Directed(Random):

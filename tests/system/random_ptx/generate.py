@@ -12,12 +12,14 @@ from tests.system.random_ptx.data_words import DATA_FAMILIES
 from tests.system.random_ptx.families import FAMILIES
 from tests.system.random_ptx.host_contracts import CONTRACT_FAMILIES
 from tests.system.random_ptx.lane_sets import LANE_SET_FAMILIES
+from tests.system.random_ptx.lane_values import LANE_VALUE_FAMILIES
 from tests.system.random_ptx.open_sizes import OPEN_FAMILIES
 from tests.system.random_ptx.warpgroups import WARPGROUP_FAMILIES
 from tests.system.random_ptx.writer import Program, Writer
 
 #: Families by what they draw: numbers of a protocol by devious ways; what open sizes steer; what data steers;
-#: operands of wgmma; boxes; words of a block; data that the host keeps in order; sets of lanes.
+#: operands of wgmma; boxes; words of a block; data that the host keeps in order; sets of lanes;
+#: masks that travel.
 SETS = {
     "protocols": FAMILIES,
     "open": OPEN_FAMILIES,
@@ -27,6 +29,7 @@ SETS = {
     "words": BLOCK_WORD_FAMILIES,
     "contracts": CONTRACT_FAMILIES,
     "lanes": LANE_SET_FAMILIES,
+    "values": LANE_VALUE_FAMILIES,
 }
 #: From which set the programs of ``all`` come, by their seeds.
 MIXED = ("protocols",) * 7 + ("open",) * 6 + ("data",) * 5 + ("wgmma", "boxes")

@@ -26,6 +26,7 @@ from tests.system.random_ptx.generate import program
 from tests.system.random_ptx.host_contracts import CONTRACT_FAMILIES, scattered
 from tests.system.random_ptx.judge import executed, judge
 from tests.system.random_ptx.lane_sets import LANE_SET_FAMILIES, lane_sets
+from tests.system.random_ptx.lane_values import LANE_VALUE_FAMILIES
 from tests.system.random_ptx.open_sizes import OPEN_FAMILIES, sides
 from tests.system.random_ptx.warpgroups import WARPGROUP_FAMILIES
 from tests.system.random_ptx.writer import Writer
@@ -68,14 +69,14 @@ def test_both_sides_agree_on_more_of_what_open_sizes_steer(first: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("set_", "count"), [("data", 7), ("wgmma", 4), ("boxes", 5), ("words", 3), ("lanes", 8)]
+    ("set_", "count"), [("data", 7), ("wgmma", 4), ("boxes", 5), ("words", 3), ("lanes", 6), ("values", 3)]
 )
 def test_both_sides_agree_on_what_data_steers_and_what_warpgroups_name(set_: str, count: int) -> None:
     assert disagreements(range(1000, 1000 + count), set_, 4) == []
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("set_", ["data", "wgmma", "boxes", "words", "contracts", "lanes"])
+@pytest.mark.parametrize("set_", ["data", "wgmma", "boxes", "words", "contracts", "lanes", "values"])
 @pytest.mark.parametrize("first", range(2000, 3000, 100))
 def test_both_sides_agree_on_more_of_these(set_: str, first: int) -> None:
     assert disagreements(range(first, first + 100), set_, 4) == []
@@ -167,7 +168,7 @@ def test_lanes_may_go_round_a_barrier_and_leave() -> None:
 
 
 MORE = DATA_FAMILIES | WARPGROUP_FAMILIES | BOX_FAMILIES | BLOCK_WORD_FAMILIES | CONTRACT_FAMILIES
-MORE |= LANE_SET_FAMILIES
+MORE |= LANE_SET_FAMILIES | LANE_VALUE_FAMILIES
 
 
 @pytest.mark.parametrize("family", MORE)

@@ -18,6 +18,11 @@ from syncverify.checker.happens_before.race_findings import (
 from syncverify.checker.happens_before.reads_from import is_read_by_ordered_access
 from syncverify.checker.happens_before.run import DONE, LaneClass, Run, before
 from syncverify.checker.happens_before.shadow import IN_FLIGHT, LOST, Record, Shadow, same_lanes
+from syncverify.checker.happens_before.undetermined import (
+    lanes_store_differently,
+    report_undetermined,
+    words_matter,
+)
 from syncverify.checker.happens_before.vector_clocks import AG, SA, SH, A, E, H
 from syncverify.model.events import GLOBAL_MEMORY, NEVER, NO_ARRIVAL_NEEDED, Event, Footprint
 from syncverify.model.ordering import Need, Ordering, ordering
@@ -48,6 +53,8 @@ def access(run: Run, t: LaneClass, record: Record) -> None:
             run.far_writes.setdefault(t.cls, []).append((t.time, fp.memory))
     if record.fresh and t.suspect is not None and fp.memory != GLOBAL_MEMORY:
         record_early_access(run, t)
+    if record.kind.writes and record.atomic and fp.overlap:
+        lanes_store_differently(run, t, record)
     if not record.kind.writes or record.atomic:
         return
     shared = fp.memory != GLOBAL_MEMORY or bool(fp.lanes)  # one store by a whole warp writes the same values
@@ -203,7 +210,7 @@ def judge(run: Run, t: LaneClass, first: Record, second: Record, lo: int, hi: in
     if (
         row.need is Need.NOTHING
         or _plainly_known(run, t, first, row.need)
-        or mutually_atomic(run, first, second, lo, hi)
+        or ((strong := mutually_atomic(run, first, second, lo, hi)) and not words_matter(run, first, second))
     ):
         return True
     if first.parts:
@@ -224,6 +231,10 @@ def judge(run: Run, t: LaneClass, first: Record, second: Record, lo: int, hi: in
     if _mixed_atomics(run, t, first, second, own):
         return False
     ordered, bridged = known(run, t, first, row.need, own, strict=False)
+    if strong:
+        if not ordered and really_meet(run, first, second, lo, hi):
+            report_undetermined(run, t, first, second)
+        return ordered and anywhere
     if ordered and bridged:
         return _judge_strict(run, t, first, second, row, own, lo, hi) and anywhere
     if really_meet(run, first, second, lo, hi) and not is_read_by_ordered_access(run, t, first, second):

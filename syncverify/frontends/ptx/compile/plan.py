@@ -34,8 +34,9 @@ from syncverify.frontends.ptx.analysis.locks import free_effect, lock_effect
 from syncverify.frontends.ptx.analysis.pointer_provenance import Origins
 from syncverify.frontends.ptx.analysis.shared_pointers import names_shared, shared_pointers
 from syncverify.frontends.ptx.analysis.slice import Slice, slice_of
+from syncverify.frontends.ptx.analysis.strong_words import strong_words
 from syncverify.frontends.ptx.analysis.uniform_values import common_values
-from syncverify.frontends.ptx.analysis.uniformity import EVERY, Uniformity
+from syncverify.frontends.ptx.analysis.uniformity import EVERY, THREADS, Uniformity
 from syncverify.frontends.ptx.analysis.wgmma_register_hazards import fragment_events
 from syncverify.frontends.ptx.compile.state import FIRST, SIZED, SPACES, START, Decoded
 from syncverify.frontends.ptx.compile.wgmma_runs import Together
@@ -52,7 +53,7 @@ from syncverify.frontends.ptx.syntax.nodes import Function, Instr, Mem, Module, 
 from syncverify.frontends.ptx.syntax.operands import registers, results
 from syncverify.frontends.ptx.syntax.printer import instruction_text
 from syncverify.frontends.ptx.syntax.types import width
-from syncverify.model.events import NEVER, NO_ARRIVAL_NEEDED, Ev, Site
+from syncverify.model.events import NEVER, NO_ARRIVAL_NEEDED, Ev, Site, StrongWord
 
 
 class Plan:
@@ -358,6 +359,14 @@ class Plan:
             return ANYWHERE if k is None else found.reached(k)
 
         return of
+
+    def strong_words(self, block: Sequence[int]) -> dict[int, StrongWord]:
+        """By site, the strong loads and stores of shared memory whose values are used."""
+
+        def varies(k: int, names: Iterable[str]) -> int:
+            return self.uniformity(block).read_at(k, names) & THREADS
+
+        return {self.site(k): word for k, word in strong_words(self.flow, varies).items()}
 
     def spread(self, block: Sequence[int]) -> Callable[[Iterable[str], int | None], int]:
         """What registers vary with, in blocks of a shape, where the block of a site reads them."""

@@ -138,6 +138,7 @@ class PtxSystem(SymbolicSystem):
             skips=program.skips,
             reads_only_inputs=program.reads_only_inputs if program.inputs else None,
             equal_stores=program.equal_value,
+            strong_words=program.strong_words(launch.block),
             dependent_launch=program.dependent or any(i.op == "griddepcontrol" for i in program.body),
             has_to_wait=program.dependent,
             assumes_inputs=not program.dependent,

@@ -242,6 +242,8 @@ def _numbers_only(f: Callable[..., Any]) -> Callable[..., Any]:
 
 sad, mul24 = _numbers_only(_sad), _numbers_only(_mul24)
 bmsk, szext, dot = _numbers_only(_bmsk), _numbers_only(_szext), _numbers_only(_dot)
+#: A rank of a block as the byte that addresses have for it: 255, which no cluster has, for what is larger.
+rank_byte = _lifted(lambda a: min(a, 255) if a.__class__ in INTS else a)
 saturated, clamped = _numbers_only(_saturated), _numbers_only(_clamped)
 umin, umax, smin, smax = _lifted(min), _lifted(max), _lifted(_smin), _lifted(_smax)
 popc = _on_bits(int.bit_count)
@@ -424,7 +426,8 @@ def vote(mode: str, p: Any, mask: Any, live: int) -> Any:
     if missing:
         return _vote_on(mode, missing, len(known), mask & live)
     if mode == "ballot":
-        return sum(1 << i for i, v in enumerate(lanes_of(p)) if v and mask & live & 1 << i)
+        # lanes outside of the mask may hold what has no truth value: they are not asked
+        return sum(1 << i for i, v in enumerate(lanes_of(p)) if mask & live & 1 << i and v)
     if mode == "uni":
         return int(len({bool(v) for v in known}) <= 1)
     return int(all(known) if mode == "all" else any(known))

@@ -91,3 +91,8 @@ def test_sizes_that_lanes_hold_apart_are_not_told() -> None:
     assert all(nothing_known(x) for x in match("any", one_lane(n + 1, n), ALL, ALL))
     assert match("any", n, 7, ALL) == (7, 1)
     assert match("all", n, ALL, 0xFFFF) == (0xFFFF, 1)
+
+
+def test_lanes_outside_of_the_mask_are_not_asked() -> None:
+    data = Unknown("data", "data")
+    assert vote("ballot", one_lane(data, 1), ALL - 1, ALL) == ALL - 1

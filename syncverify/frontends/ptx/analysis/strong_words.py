@@ -1,0 +1,56 @@
+"""Strong loads and stores of shared memory whose values are used: which of them hand words from lane to lane.
+
+Two strong accesses of one word are no data race, in whatever order (PTX ISA, memory consistency model). But
+what such a load reads is determined only if something orders the two. Here is said which accesses that
+matters for. A load whose value nobody uses, or that is polled until the value ends a loop, is left out.
+
+Example: in ``s[t] = x; y = s[t ^ 1];`` with a volatile ``s`` each thread stores a word of its own. That is an
+exchange: its result hangs on the order. In ``if (t == 0) flag = 1; y = flag;`` all look at one word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import chain
+
+from syncverify.frontends.ptx.analysis.shared_polls import shared_polls
+from syncverify.frontends.ptx.flow.control_flow import Flow
+from syncverify.frontends.ptx.syntax.nodes import Instr, Mem
+from syncverify.frontends.ptx.syntax.operands import registers, results, sources
+from syncverify.model.events import StrongWord
+
+_STRONG = frozenset({"volatile", "relaxed", "acquire", "release", "mmio"})
+
+
+def strong_words(flow: Flow, varies: Callable[[int, Iterable[str]], int]) -> dict[int, StrongWord]:
+    """By instruction, the strong loads and stores that may reach shared memory and whose values are used.
+
+    ``varies``: the bits of a thread's number that registers vary with where an instruction reads them.
+    """
+    found = [k for k, i in enumerate(flow.body) if i.op in ("ld", "st") and _is_strong(i)]
+    if not found:
+        return {}
+    used = frozenset(chain.from_iterable(map(sources, flow.body)))
+    polled = frozenset(shared_polls(flow))
+    out = {}
+    for k in found:
+        i = flow.body[k]
+        if k in polled or (i.op == "ld" and used.isdisjoint(results(i))):
+            continue
+        word = StrongWord.VOLATILE if "volatile" in i.mods else StrongWord(0)
+        if varies(k, _addressing(i)):
+            word |= StrongWord.OF_EACH_THREAD
+        out[k] = word
+    return out
+
+
+def _is_strong(i: Instr) -> bool:
+    elsewhere = any(m.split("::")[0] in ("global", "const", "param", "local") for m in i.mods)
+    return not elsewhere and not _STRONG.isdisjoint(i.mods)
+
+
+def _addressing(i: Instr) -> list[str]:
+    return [name for op in i.operands if isinstance(op, Mem) for name in registers(op)]
+
+
+__all__ = ["strong_words"]
