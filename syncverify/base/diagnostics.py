@@ -121,7 +121,7 @@ class EditHint:
     ``fenced``: with a proxy fence before it. ``ahead``: before the place, not behind it. ``at_end``: behind
     the blocks around the place. ``name``: the mbarrier's name, or the instruction. ``models``: lines of the
     file that do the like. ``names``: those of all mbarriers, which stand in such lines.
-    ``size``: of the ring.
+    ``size``: of the ring; of an init, the index of the barrier.
     """
 
     kind: EditKind

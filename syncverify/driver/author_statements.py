@@ -20,6 +20,8 @@ from syncverify.base.diagnostics import EditHint, EditKind
 from syncverify.driver.author_functions import AuthorFunction, barrier_calls, functions
 
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
+_IS_CALL = re.compile(r"!?\s*\w[\w.:]*\(.*\)$")
+_LAST_IN_ASM = re.compile(r"(?<=\], )\d+(?=;)")
 _GUARD = re.compile(r"^\s*if\s*\(")
 _NAME = re.compile(r"[A-Za-z_]\w*(?:(?:\.|->)\w+)*")
 _LOOP_OF = re.compile(r"\bfor\s*\(\s*(?:[\w:]+\s+)+(?P<name>\w+)\s*=\s*0\s*;")
@@ -29,6 +31,10 @@ _MOST = 3
 _BARRIER_OF = re.compile(r"\b(?:bar|barrier)(?:\.\w+)*\s+(?P<id>[^\s,;]+)")
 _CALL = re.compile(r"\b\w+\s*(?:<\s*(?P<id>[^<>,]+)[^<>]*>\s*\(|\(\s*(?P<first>[^(),]+)[,)])")
 _LOOPS = 2
+#: A member of an object that holds several arrays of barriers.
+_MEMBER = r"(?:\.\w+)?"
+#: What stands in the brackets of an element, of an array of several dimensions too.
+_INDICES = r"[^][]*(?:\]\s*\[[^][]*)*"
 _DECLARED = re.compile(r"__shared__|^\s*(?:[\w:]+\s+)+[\w\[\]]+\s*;")
 _ADDRESS = '"r"(static_cast<unsigned>(__cvta_generic_to_shared({at})))'
 _ARRIVE = "mbarrier.arrive.shared::cta.b64 _, [%0];"
@@ -94,6 +100,8 @@ def last_operand(code: str, kind: str) -> tuple[int, int] | None:
         depth += (code[i] in ")]}") - (code[i] in "([{")
         if depth < 0 or (depth == 0 and code[i] == ","):
             start = i + 1 + len(code[i + 1 :]) - len(code[i + 1 :].lstrip())
+            if kind == "cu" and _IS_CALL.match(code, start, end):  # of a condition
+                return last_operand(code[:end], kind)
             return (start, end) if start < end else None
     return None
 
@@ -173,7 +181,8 @@ def statements(hint: EditHint, text: Lines, line: int) -> Iterator[str]:
         case EditKind.ANNOUNCE:
             yield from _announcements(hint, text, line)
         case EditKind.INIT:
-            yield from _like(hint, text, number=hint.number)
+            for like in _like(hint, text, number=hint.number):
+                yield re.sub(rf"(\b{re.escape(hint.name)}\s*\[)\d+\]", rf"\g<1>{hint.size}]", like)
         case EditKind.BARRIER:
             yield from _meetings(hint, text)
 
@@ -276,7 +285,9 @@ def _like(hint: EditHint, text: Lines, number: int | None = None) -> Iterator[st
             continue
         statement = words.sub(hint.name, unguarded(code))
         spot = last_operand(statement, text.kind)
-        if number is not None and spot is not None:
+        if number is not None and statement.startswith("asm"):
+            statement = _LAST_IN_ASM.sub(str(number), statement, count=1)
+        elif number is not None and spot is not None:
             statement = statement[: spot[0]] + str(number) + statement[spot[1] :]
         found[statement] = None
     yield from list(found)[:_MOST]
@@ -313,11 +324,11 @@ def other_slots(hint: EditHint, text: Lines, line: int) -> Iterator[str]:
     if hint.number:
         yield words.sub(hint.name, code)
         return
-    here = re.search(rf"{words.pattern}\s*\[(?P<index>[^][]*)\]", code)
+    here = re.search(rf"{words.pattern}{_MEMBER}\s*\[(?P<index>{_INDICES})\]", code)
     every = _words(hint.names)
     if here is None or every is None:
         return
-    indexed = re.compile(rf"{every.pattern}\s*\[([^][]*)\]")
+    indexed = re.compile(rf"{every.pattern}{_MEMBER}\s*\[({_INDICES})\]")
     near = sorted(hint.models, key=lambda n: (abs(n - line), n))
     others = dict.fromkeys(m[1] for n in near for m in indexed.finditer(text.code(n)))
     for index in [x for x in others if x != here["index"]][:_MOST]:

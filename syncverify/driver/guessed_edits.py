@@ -21,6 +21,10 @@ from syncverify.driver.author_functions import barrier_calls
 from syncverify.driver.author_statements import Lines, indent_of, is_one_statement, last_operand, unguarded
 
 _BOUND = re.compile(r"\bfor\s*\([^;]*;(?P<bound>[^;]*);")
+_COUNTS = re.compile(
+    r"\bfor\s*\(\s*(?:[\w:]+\s+)+(?P<name>\w+)\s*=\s*0\s*;\s*(?P=name)\s*<(?P<bound>[^;=]+);"
+)
+_LEAVES = re.compile(r"^\s*if\s*\(.*\)\s*(?:return|break)\s*;\s*$")
 _CONDITION = re.compile(r"^\s*(?:\}\s*else\s+)?if\s*\(")
 #: Bounds that may be off by one, and what they may mean.
 _OFF_BY_ONE = (
@@ -36,11 +40,12 @@ _ONE_THREAD = re.compile(r"(?P<who>[\w.]+(?:\s*%\s*\w+)?)\s*==\s*(?P<number>\w+)
 _SYNCHRONIZES = re.compile(r"wait|arrive|release|commit|expect|sync|reg|fence|init|asm", re.I)
 #: What too few or too many turns of one side break; many issuers; conditions; the ranks of a cluster.
 _OF_TURNS = frozenset({"SV114", "SV207", "SV208", "SV210", "SV211", "SV212"})
-_OF_ISSUERS = frozenset({"SV202"})
+_OF_ISSUERS = frozenset({"SV202", "SV203"})
 _OF_CONDITIONS = frozenset(
     {"SV110", "SV111", "SV112", "SV201", "SV202", "SV203", "SV206", "SV207", "SV210", "SV211", "SV212",
      "SV301", "SV302", "SV303", "SV304"}
 )  # fmt: skip
+_OF_EXITS = frozenset({"SV210", "SV202", "SV301", "SV302"})
 _OF_RANKS = frozenset({"SV112", "SV202", "SV206", "SV210"})
 #: Rules of what threads execute together.
 _TOGETHER = frozenset({"SV301", "SV302", "SV303", "SV304"})
@@ -55,6 +60,7 @@ _LACKING = (
     (r"sync|\bbar\b", Mistake.MISSING_BARRIER),
 )
 _ONE_LANE = "if (threadIdx.x % 32 == 0) "
+_ONE_OF_WARP = "let one thread of the warp do this"
 _LANES, _GROUP = 32, 128
 #: Lines around those that a finding names, whose conditions are guessed at.
 _AROUND = 3
@@ -68,6 +74,9 @@ def guesses(found: Diagnostic, file: str, text: Lines) -> Iterator[Repair]:
     tries: list[Iterator[Repair]] = []
     if found.rule in _OF_CONDITIONS:
         tries.append(_conditions(found, file, text, places))
+    if found.rule in _OF_EXITS:
+        tries.append(_exits(file, text, places))
+        tries.append(_ends(found, file, text))
     if found.rule in _OF_TURNS or found.rule in _OF_CONDITIONS:
         tries.append(_turns(file, text, places))
     if found.rule in _OF_ISSUERS and found.span.file == file:
@@ -105,6 +114,34 @@ def _turns(file: str, text: Lines, places: list[int]) -> Iterator[Repair]:
                 yield _guess(Mistake.TURNS, Span(file, n), said, text, line[:start] + bound + line[end:])
 
 
+def _exits(file: str, text: Lines, places: list[int]) -> Iterator[Repair]:
+    """Threads that leave under a condition, near the places: they stay."""
+    for n in _near(text, places):
+        if min((abs(n - p) for p in places), default=_AROUND + 1) > _AROUND:
+            return
+        if _LEAVES.match(text.code(n)):
+            edit = TextEdit(file, n, (text.lines[n - 1],), ())
+            yield Repair(Mistake.DIVERGENCE, Span(file, n), "do not leave before the others", edit=edit)
+
+
+def _ends(found: Diagnostic, file: str, text: Lines) -> Iterator[Repair]:
+    """The statement that is found, without the first turn of its loop, or without the last."""
+    n = found.span.line
+    if found.span.file != file or not 0 < n <= len(text.lines):
+        return
+    code = text.code(n)
+    heads = (_COUNTS.search(text.code(first)) for first, _ in text.blocks(n))
+    loop = next((m for m in heads if m is not None), None)
+    if loop is None or not is_one_statement(code) or code.lstrip().startswith(("if", "for", "while")):
+        return
+    bare, name = code.strip(), loop["name"]
+    for condition, said in (
+        (f"{name} > 0", "in the first turn nobody has come before"),
+        (f"{name} + 1 < {loop['bound'].strip()}", "behind the last turn nobody comes any more"),
+    ):
+        yield _guess(Mistake.TURNS, found.span, said, text, f"{indent_of(code)}if ({condition}) {bare}")
+
+
 def _condition(code: str) -> tuple[int, int] | None:
     """Where the condition of an ``if`` stands that begins a line."""
     head = _CONDITION.match(code)
@@ -120,12 +157,13 @@ def _condition(code: str) -> tuple[int, int] | None:
 
 def _conditions(found: Diagnostic, file: str, text: Lines, places: list[int]) -> Iterator[Repair]:
     """Statements near the places that synchronize, for other threads, or without their condition."""
+    own = {f.name for f in text.functions() if "asm" in f.body}
     for n in _near(text, places):
         if min((abs(n - p) for p in places), default=_AROUND + 1) > _AROUND:
             return
         code = text.code(n)
         span = _condition(code)
-        if span is None or not (is_one_statement(code) and _SYNCHRONIZES.search(code[span[1] :])):
+        if span is None or not (is_one_statement(code) and _synchronizes(code[span[1] :], own)):
             continue
         mistake = _kept_away(found.rule, code[span[1] :])
         one = _ONE_THREAD.search(code, *span)
@@ -135,6 +173,11 @@ def _conditions(found: Diagnostic, file: str, text: Lines, places: list[int]) ->
             yield _guess(mistake, Span(file, n), said, text, code[: one.start()] + new + code[one.end() :])
         said = "do this whatever the condition says"
         yield _guess(mistake, Span(file, n), said, text, indent_of(code) + unguarded(code))
+
+
+def _synchronizes(statement: str, own: set[str]) -> bool:
+    """Whether a statement may synchronize: by its words, or as a call of an author's function of assembly."""
+    return bool(_SYNCHRONIZES.search(statement)) or any(w in own for w in re.findall(r"\w+", statement))
 
 
 def _kept_away(rule: str, statement: str) -> Mistake:
@@ -163,8 +206,11 @@ def _one_issuer(at: Span, text: Lines) -> Iterator[Repair]:
         if code == "{" or code.startswith("for "):
             line = text.lines[first - 1]
             new = indent_of(line) + _ONE_LANE + line.lstrip()
-            said = "let one thread of the warp do this"
-            yield _guess(Mistake.SECOND_PRODUCER, Span(at.file, first), said, text, new)
+            yield _guess(Mistake.SECOND_PRODUCER, Span(at.file, first), _ONE_OF_WARP, text, new)
+    code = text.code(at.line)
+    if is_one_statement(code) and not _CONDITION.match(code):
+        new = indent_of(code) + _ONE_LANE + code.strip()
+        yield _guess(Mistake.SECOND_PRODUCER, at, _ONE_OF_WARP, text, new)
 
 
 def _ranks(file: str, text: Lines, places: list[int]) -> Iterator[Repair]:

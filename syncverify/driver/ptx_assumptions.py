@@ -9,6 +9,7 @@ from syncverify.base.diagnostics import Diagnostic, Severity
 from syncverify.base.kernel_names import base_name
 from syncverify.frontends.ptx.compile.program import Program
 from syncverify.frontends.ptx.decode.global_access import space_of
+from syncverify.frontends.ptx.flow.warp_counts import counts_down
 from syncverify.frontends.ptx.launch.facts import PtxFacts
 from syncverify.frontends.ptx.syntax.nodes import Function
 from syncverify.model.events import Undefined
@@ -52,6 +53,8 @@ def of_stores(program: Program) -> list[str]:
         hands = [i for i in program.body if i.op in _VALUES and "sync" in i.mods]
         at = sorted({program.module.span(i).line for i in hands})
         found += [f"line {line}: no lane that the mask names has left the kernel" for line in at]
+    counts = sorted({program.module.span(i).line for i in program.body if counts_down(i)})
+    found += [f"line {line}: lanes that count together have done what comes before" for line in counts]
     alike = sorted((program.module.span(program.body[k]).line, text) for k, text in program.rests_on)
     return [*found, *(f"line {line}: {text}" for line, text in alike)]
 

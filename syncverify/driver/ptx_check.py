@@ -49,6 +49,8 @@ from syncverify.frontends.ptx.compile.program import Program
 from syncverify.frontends.ptx.flow.address_spaces import with_spaces
 from syncverify.frontends.ptx.flow.inline_calls import inlined
 from syncverify.frontends.ptx.flow.promote_locals import promoted
+from syncverify.frontends.ptx.flow.warp_counts import counted_by_lane
+from syncverify.frontends.ptx.flow.warp_syncs import without_warp_order
 from syncverify.frontends.ptx.isa.validate import checked
 from syncverify.frontends.ptx.launch.concretize import covered, numbers_of, sizes_at
 from syncverify.frontends.ptx.launch.facts import VARIABLE, PtxFacts, demand_launch, ptx_facts, text
@@ -129,7 +131,7 @@ def kernel_task(
     wrong = valid.fault(f.name)
     if wrong is not None:
         raise wrong
-    module = _plain(inlined(valid.module, f.name), f.name)
+    module = _plain(inlined(valid.module, f.name), f.name, policy)
     f = next(x for x in module.functions if x.name == f.name)
     known = ptx_facts(facts, f, module)
     symbols = known.symbols()
@@ -144,9 +146,15 @@ def kernel_task(
     return Task(k, (*granted, *of_bound(known)))
 
 
-def _plain(module: Module, entry: str) -> Module:
-    """The module with local memory as registers, and with the state space at every access, where known."""
-    functions = (with_spaces(promoted(f)) if f.name == entry else f for f in module.functions)
+def _plain(module: Module, entry: str, policy: Policy) -> Module:
+    """The module with local memory as registers, with the state space at every access, where known, and in
+    practical mode with counts of groups of lanes as counts of lanes."""
+
+    def plain(f: Function) -> Function:
+        found = with_spaces(promoted(f))
+        return counted_by_lane(found) if policy is Policy.PRACTICAL else found
+
+    functions = (plain(f) if f.name == entry else f for f in module.functions)
     return replace(module, functions=tuple(functions))
 
 
@@ -208,7 +216,21 @@ def _checked(k: CheckTask) -> tuple[CheckTask, KernelReport]:
         again = _check(as_data)
         if again.verdict is not Verdict.UNKNOWN:
             return as_data, again
+    meeting = _lanes_only_meet(k, report)
+    if meeting is not None:
+        again = _check(meeting)
+        if again.verdict is Verdict.PROVED:
+            return meeting, again
     return k, report
+
+
+def _lanes_only_meet(k: CheckTask, report: KernelReport) -> CheckTask | None:
+    """The kernel with barriers of warps that order nothing, where data keeps it from a verdict."""
+    if report.verdict is not Verdict.UNKNOWN or not causes_of(report.reason) & CAUSES[Step.LANES_MEET]:
+        return None
+    if not k.warp_order or without_warp_order(k.function) is k.function or _shared_polls(k):
+        return None
+    return replace(k, warp_order=False, program=[], assumptions=[])
 
 
 def _shared_polls(k: CheckTask) -> list[int]:
@@ -261,8 +283,7 @@ def _every_size(k: CheckTask, report: KernelReport) -> KernelReport:
         undecided = found.verdict is Verdict.UNKNOWN
     if undecided and (wider := _any_grid(k)) is not None:
         wider, again = _with_words(wider, report)
-        # where no assertion fails for some grid, one may for this
-        if again is not None and again.verdict is Verdict.PROVED and not again.stopped:
+        if again is not None and again.verdict is Verdict.PROVED and not _stops_for_some(k, wider, again):
             k, found = wider, again
     if found is None:
         return _smallest(k, report)
@@ -314,6 +335,11 @@ def _with_words(k: CheckTask, report: KernelReport) -> tuple[CheckTask, Any]:
         again = _tried(as_data)
         if again is not None and again.verdict is not Verdict.UNKNOWN:
             return as_data, again
+    meeting = _lanes_only_meet(k, report if found is None else found)
+    if meeting is not None:
+        again = _tried(meeting)
+        if again is not None and again.verdict is Verdict.PROVED:
+            return meeting, again
     for both in (True, False) if causes & CAUSES[Step.DATA_AS_WORDS] else ():
         words = replace(
             k, loads_as_symbols=True, data_as_words=True, sizes_as_data=both, program=[], assumptions=[]
@@ -333,6 +359,12 @@ def _counts_are_fenced(k: CheckTask) -> bool:
     k.assumptions += of_overlaps(k.facts, p)
     counts = steering_counts(p.flow, p.slice.registers)
     return unfenced_count(p.flow, counts, p.origins) is None
+
+
+def _stops_for_some(k: CheckTask, wider: CheckTask, found: Any) -> bool:
+    """Whether an assertion may fail for the grid that the facts give, and for another one does not."""
+    trusted = [{p.sites[s].span for p in x.program for s in p.trusted} for x in (k, wider)]
+    return bool(found.stopped) or not trusted[1] <= trusted[0]
 
 
 def _any_grid(k: CheckTask) -> CheckTask | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import islice, zip_longest
 from typing import Protocol
 
 from syncverify.base.deadline import OutOfBudgetError, within
@@ -74,9 +74,13 @@ _IN_IR = {
 
 #: The last argument of a template, of a call without others; what it adds or takes off.
 _ARGUMENT = re.compile(r"\b\w+<(?:[^<>]*,\s*)?(?P<last>[^<>,]+)>\s*\(\s*\)")
+_CONSTANT = re.compile(r'"n"\s*\((?P<last>[^()]+)\)')
 _MORE_OR_LESS = re.compile(r"\s*(?P<sign>[-+])\s*(?P<n>\d+)$")
 _CALL = re.compile(r"(?<![\w.>])(?!(?:if|for|while|switch|asm)\b)\w+\s*\(")
 _LOOP = re.compile(r"\b(for|while|do)\b")
+#: A wait whose parity stands in the assembly itself.
+_PARITY = re.compile(r"_wait[\w.:]*parity[^;\"]*\],\s*[01](?=;)")
+_WAITS = re.compile(r"wait", re.IGNORECASE)
 _QUOTED = re.compile(r'"[^"]*"')
 
 #: Lines from one on, and what takes their place.
@@ -173,9 +177,19 @@ def _edits(mended: Repair, file: str, text: Lines) -> Iterator[Repair]:
     here = mended.span
     if mended.hint is None or here.file != file or not 0 < here.line <= len(text.lines):
         return
-    for at in (here.line, *_twins(mended.hint, text, here.line)):
-        for line, old, new in _distinct(_candidates(mended.hint, text, at)):
-            yield replace(mended, span=replace(here, line=at), edit=TextEdit(file, line, old, new))
+    lines = (here.line, *_twins(mended.hint, text, here.line))
+    of_lines = [_distinct(_candidates(mended.hint, text, at)) for at in lines]
+    for changes in zip_longest(*of_lines):  # what is likeliest at each line comes first
+        for at, change in zip(lines, changes, strict=True):
+            if change is not None:
+                place = replace(here, line=_of(at, *change))
+                yield replace(mended, span=place, edit=TextEdit(file, *change))
+
+
+def _of(place: int, line: int, old: Sequence[str], new: Sequence[str]) -> int:
+    """The place of a repair: where its edit changes one line, and no other, that line."""
+    other = [line + i for i, (x, y) in enumerate(zip(old, new, strict=False)) if x != y]
+    return other[0] if len(old) == len(new) and len(other) == 1 else place
 
 
 def _twins(hint: EditHint, text: Lines, line: int) -> list[int]:
@@ -302,13 +316,26 @@ def _places(hint: EditHint, text: Lines, line: int) -> Iterator[int]:
         yield end
     elif hint.ahead:
         yield begin - 1
+        yield from _behind_wait(hint, text, begin)
         yield from (first - 1 for first, _ in blocks[:1] if _LOOP.search(text.code(first)))
     else:
         yield end
-        if hint.kind in (EditKind.ARRIVE, EditKind.INSTRUCTION):
+        if hint.kind in (EditKind.ARRIVE, EditKind.INSTRUCTION, EditKind.BARRIER):
             below = _below(text.lines, end, indent_of(text.lines[line - 1]), text.kind)
             yield from islice(below, _STATEMENTS)
         yield from (last for first, last in blocks[:1] if _LOOP.search(text.code(first)))
+
+
+def _behind_wait(hint: EditHint, text: Lines, line: int) -> Iterator[int]:
+    """Behind the last wait above a line in its block: what comes between may need the barrier, too."""
+    indent = indent_of(text.lines[line - 1])
+    for n in range(line - 1, max(line - FURTHEST, 0), -1) if hint.kind is EditKind.BARRIER else ():
+        code = text.code(n)
+        if code.strip() and len(indent_of(code)) < len(indent):
+            return
+        if indent_of(code) == indent and is_one_statement(code) and _WAITS.search(code):
+            yield n
+            return
 
 
 def _begin(text: Lines, line: int) -> int:
@@ -397,6 +424,10 @@ def _code(line: str, kind: str) -> str:
 def _other_parity(line: str, kind: str) -> Iterator[str]:
     """The line with the other parity in its last operand."""
     code = _code(line, kind)
+    literal = _PARITY.search(code) if kind == "cu" else None
+    if literal is not None:
+        yield line[: literal.end() - 1] + "10"[int(literal[0][-1])] + line[literal.end() :]
+        return
     spot = last_operand(code, kind)
     if spot is not None:
         start, end = spot
@@ -407,7 +438,7 @@ def _other_parity(line: str, kind: str) -> Iterator[str]:
 def _with_number(line: str, number: str, kind: str) -> Iterator[str]:
     """The line with a number in the place of another one, the last ones first, or of the last argument."""
     code = _code(line, kind)
-    argument = _ARGUMENT.search(code) if kind == "cu" else None
+    argument = _CONSTANT.search(code) or _ARGUMENT.search(code) if kind == "cu" else None
     if argument is not None:
         yield from _with_argument(code, argument, number)
         return

@@ -20,7 +20,7 @@ mov.u32 %r1, %tid.x; mul.wide.u32 %d3, %r1, 4; add.s64 %d1, %d1, %d3; add.s64 %d
 ld.global.u32 %r2, [%d1];
 mov.u32 %r3, s; shl.b32 %r4, %r1, 2; add.u32 %r4, %r3, %r4;
 xor.b32 %r5, %r1, {other}; shl.b32 %r5, %r5, 2; add.u32 %r5, %r3, %r5;
-setp.eq.u32 %p1, %r1, 0;
+setp.eq.u32 %p1, %r1, 0; shr.u32 %r10, %r1, 5; shl.b32 %r10, %r10, 2; add.u32 %r10, %r3, %r10;
 {body}
 st.global.u32 [%d2], %r8;
 ret;
@@ -67,9 +67,10 @@ def test_an_exchange_by_volatile_words_in_no_order(threads: int, other: int) -> 
     [
         (EXCHANGE, {"how": "relaxed.cta", "between": ""}),  # both values may be meant
         (LOOK, {"how": "volatile"}),
+        (LOOK.replace("[s]", "[%r10]"), {"how": "volatile"}),
         (AGAIN, {"how": "volatile", "first": "3", "then": "3"}),  # all executions end alike
     ],
-    ids=["relaxed", "one word", "one value"],
+    ids=["relaxed", "one word", "a word of each warp", "one value"],
 )
 def test_what_no_execution_shows_is_unknown(body: str, more: dict[str, str]) -> None:
     found = report(body.format(**more))

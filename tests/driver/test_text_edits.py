@@ -6,8 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from syncverify.base.diagnostics import EditHint, EditKind, KernelReport, Severity, TextEdit, Verdict
+from syncverify.base.diagnostics import (
+    Diagnostic,
+    EditHint,
+    EditKind,
+    KernelReport,
+    Severity,
+    TextEdit,
+    Verdict,
+)
+from syncverify.base.source import Span
+from syncverify.driver.author_functions import barrier_calls, functions
+from syncverify.driver.author_statements import Lines
 from syncverify.driver.files import check_source, read_source
+from syncverify.driver.guessed_edits import guesses
 from syncverify.driver.text_edits import candidates
 from syncverify.frontends.launch_facts import LaunchFacts, read_facts
 
@@ -119,3 +131,59 @@ def test_a_line_with_more_than_the_statement_is_not_moved() -> None:
     assert list(candidates(EditHint(EditKind.REMOVE), ["arrive(&e); acc += s[0];"], 1, "cu")) == []
     assert list(candidates(EditHint(EditKind.NUMBER, 0), ["for (int k = 0; k < 4; ++k) f();"], 1, "cu")) == []
     assert list(candidates(EditHint(EditKind.REMOVE), ["if (t == 0) arrive(&e);"], 1, "cu"))
+
+
+@pytest.mark.parametrize(
+    ("hint", "line", "new"),
+    [
+        (PARITY, "while (!test(&bar[s], i & 1)) { }", "while (!test(&bar[s], (i + 1) & 1)) { }"),
+        (
+            EditHint(EditKind.SLOT, name="took", models=(2,), names=("took", "got")),
+            "ARRIVE(&took[g][0]);\nWAIT(&got[g][i & 1], p);",
+            "ARRIVE(&took[g][i & 1]);",
+        ),
+        (
+            EditHint(EditKind.NUMBER, 1),
+            'asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 1) : "memory");',
+            'asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2) : "memory");',
+        ),
+        (
+            EditHint(EditKind.INIT, 4, name="bar", models=(1,), names=("bar",), size=1),
+            'asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(AT(&bar[0])) : "memory");',
+            'asm volatile("mbarrier.init.shared::cta.b64 [%0], 4;" ::"r"(AT(&bar[1])) : "memory");',
+        ),
+    ],
+    ids=["parity in a condition", "two dimensions", "constant operand", "init in assembly"],
+)
+def test_operands_are_found_where_authors_write_them(hint: EditHint, line: str, new: str) -> None:
+    first = next(candidates(hint, line.split("\n"), 1, "cu"))
+    assert first[2] == (new,)
+
+
+def test_a_barrier_may_belong_right_behind_the_wait() -> None:
+    lines = ["  wait();", "  copy(k + 1);", "  use(k);"]
+    hint = EditHint(EditKind.BARRIER, 0, ahead=True)
+    places = [line for line, _, _ in candidates(hint, lines, 3, "cu")]
+    assert places == [3, 2]
+
+
+def test_functions_are_found_behind_a_macro() -> None:
+    text = '#define DEV __device__ __forceinline__\nDEV void ring(u64* b) { asm("mbarrier.arrive %0;"); }\n'
+    assert list(barrier_calls(functions([text]), "mbarrier.arrive", "done")) == ["ring(&done);"]
+
+
+def test_a_parity_in_the_assembly_is_flipped() -> None:
+    line = (
+        'asm volatile("mbarrier.try_wait.parity.shared::cta.b64 p, [%1], 1; selp.u32 %0, 1, 0, p;" ::"r"(x));'
+    )
+    first = next(candidates(PARITY, [line], 1, "cu"))
+    assert first[2] == (line.replace("[%1], 1;", "[%1], 0;"),)
+
+
+@pytest.mark.parametrize("statement", ["ring(&done);", "wait_all();"])
+def test_statements_that_synchronize_may_be_meant_for_others(statement: str) -> None:
+    text = ["DEV void ring(u64* b) { asm(); }", f"if (threadIdx.x == 0) {statement}"]
+    found = Diagnostic("SV202", Severity.ERROR, "", Span("k.cu", 3))
+    lines = Lines(("#define DEV __device__", *text), "cu")
+    tried = [g.edit.new for g in guesses(found, "k.cu", lines) if g.edit]
+    assert (statement,) in tried

@@ -49,7 +49,7 @@ def _for(s: n.Stmt, name: str) -> bool:
     return isinstance(s, n.MbarrierWait) and s.bar.name == name
 
 
-@pytest.mark.parametrize("slot", [0, 2])
+@pytest.mark.parametrize("slot", [pytest.param(0, marks=pytest.mark.slow), 2])
 @pytest.mark.parametrize("what", ["nobody frees it", "no wait for its reads", "no wait for its copies"])
 def test_a_mistake_at_one_slot_is_found(slot: int, what: str) -> None:
     def wrong(s: n.Stmt) -> tuple[n.Stmt, ...]:

@@ -39,14 +39,20 @@ def problem(*types: str, biased: bool = False) -> Problem:
     ("types", "biased", "schedule", "swizzles"),
     [
         (("bf16", "f32"), False, Schedule(128, 64, stages=2), ("64B", "128B")),
-        (("f32", "bf16"), True, Schedule(128, 128, stages=2, persistent=True), ("128B", "64B")),
+        pytest.param(
+            ("f32", "bf16"), True, Schedule(128, 128, stages=2, persistent=True), ("128B", "64B"),
+            marks=pytest.mark.slow,  # the schedule of two turns is persistent, too
+        ),
         (("bf16", "e4m3"), False, Schedule(64, 64, consumers=1, stages=2), ("128B", "64B")),
         (("e4m3", "f32", "f16"), True, Schedule(128, 64, stages=2), ("32B", "128B", "64B")),
-        (("bf16", "f32"), False, Schedule(128, 64, stages=2, split_k=2), ("64B", "128B")),
+        pytest.param(
+            ("bf16", "f32"), False, Schedule(128, 64, stages=2, split_k=2), ("64B", "128B"),
+            marks=pytest.mark.slow,  # test_split.py has such sums
+        ),
         (("f16", "f32"), False, Schedule(64, 64, stages=2, persistent=True, pingpong=True), ("64B", "128B")),
         (("bf16", "f32"), False, Schedule(128, 128, stages=2, cluster=2), ("64B", "128B")),
     ],
-)
+)  # fmt: skip
 def test_proved_and_right(
     types: tuple[str, ...], biased: bool, schedule: Schedule, swizzles: tuple[str, ...], tmp_path: Path
 ) -> None:

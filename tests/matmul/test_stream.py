@@ -160,7 +160,7 @@ def test_proved(schedule: Schedule, sums: str, policy: Policy) -> None:
     assert check_kernel(kernel, {}, policy, scope=ScopeKind.EXACT).verdict is Verdict.PROVED
 
 
-@pytest.mark.parametrize("sums", ["ordered", "any"])
+@pytest.mark.parametrize("sums", [pytest.param("ordered", marks=pytest.mark.slow), "any"])
 def test_clusters_are_proved(sums: str, tmp_path: Path) -> None:
     pytest.importorskip("cuda.bindings.nvrtc")
     schedule = Schedule(128, 128, stages=2, store="tma", split_k=2, shares="any", cluster=2, sums=sums)  # type: ignore[arg-type]
@@ -255,7 +255,7 @@ def test_none_of_those_is_proved_for_every_size(name: str) -> None:
     assert (report.verdict, report.scope.values["M"]) == (Verdict.REFUTED, 1)
 
 
-@pytest.mark.parametrize("sizes", [(500, 136, 200), (700, 200, 456)])
+@pytest.mark.parametrize("sizes", [(500, 136, 200), pytest.param((700, 200, 456), marks=pytest.mark.slow)])
 def test_any_team_stands_for_a_large_grid(sizes: tuple[int, int, int]) -> None:
     """One run for all block groups instead of a look at each cluster; what is wrong is refuted as before."""
     values = launch_values(THIRDS, dict(zip("MNK", sizes, strict=True)), 60, 64)
@@ -323,7 +323,9 @@ def test_its_ptx_is_proved_for_every_size(tmp_path: Path) -> None:
 SLOWER = (_own_slot, _early, _next_sums, _without(n.SpinGlobal))
 
 
-@pytest.mark.parametrize("name", _some(PTX_CHANGES, ["relaxed release", "narrow acquire", "relaxed acquire"]))
+@pytest.mark.parametrize(
+    "name", _some(PTX_CHANGES, ["relaxed release", "narrow acquire", "relaxed acquire", "wait for reads"])
+)
 def test_what_hands_sums_over_is_needed_in_ptx(name: str, one: Program) -> None:
     change = PTX_CHANGES[name]
     assert change[0] in one.ptx

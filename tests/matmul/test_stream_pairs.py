@@ -45,8 +45,19 @@ def swiglu(acc: Value, acc2: Value, sum: Value) -> Value:
 PAIR = Problem("swiglu", "bf16", "KK", trace(swiglu, {"acc": C, "acc2": C, "sum": Tensor("f32", ("N",))}))
 
 
-@pytest.mark.parametrize("size", [(136, 72, 320), (300, 40, 200), (8, 8, 40)])
-@pytest.mark.parametrize("name", SCHEDULES)
+SIZES = [(136, 72, 320), (300, 40, 200), (8, 8, 40)]
+#: The smallest for each schedule, and one of the others in turn.
+QUICK = {(name, SIZES[n % 2]) for n, name in enumerate(SCHEDULES)} | {(name, SIZES[2]) for name in SCHEDULES}
+
+
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [
+        pytest.param(name, size, marks=() if (name, size) in QUICK else pytest.mark.slow)
+        for name in SCHEDULES
+        for size in SIZES
+    ],
+)
 def test_against_numpy(name: str, size: tuple[int, int, int], tmp_path: Path) -> None:
     pytest.importorskip("cuda.bindings.nvrtc")
     rng = np.random.default_rng(5)

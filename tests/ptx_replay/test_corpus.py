@@ -126,7 +126,18 @@ RED = sorted((Path(__file__).parents[1] / "frontends" / "ptx" / "red").glob("*.p
 EARLY = {"copy_before_the_first_variable.ptx", "vector_misaligned.ptx", "warp_barrier_misses_a_lane.ptx"}
 
 
-@pytest.mark.parametrize("path", [p for p in RED if p.name not in EARLY], ids=lambda p: p.stem)
+#: Its check takes seconds; tests/frontends/ptx/red has it replayed by the second reader.
+SELDOM = {"spin_counts_turns.ptx"}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(p, marks=pytest.mark.slow if p.name in SELDOM else (), id=p.stem)
+        for p in RED
+        if p.name not in EARLY
+    ],
+)
 def test_adversarial_ptx(path: Path, tmp_path: Path) -> None:
     """Whatever is refuted replays, and what is proved does no harm."""
     block = re.search(r"^// block: (\d+)$", path.read_text("utf-8"), re.M)

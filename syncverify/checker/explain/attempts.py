@@ -30,6 +30,7 @@ from syncverify.checker.explain.edits import (
     CountedParity,
     DrainAtEnd,
     DropAt,
+    DropCopy,
     ExpectBytes,
     FewerPending,
     InitCounts,
@@ -41,6 +42,7 @@ from syncverify.checker.explain.edits import (
     OtherParity,
     OwnBarriers,
     Release,
+    SlotOfLastWait,
     SlotOfUse,
     WaitBefore,
     WaitForFree,
@@ -95,12 +97,51 @@ def attempts(info: SystemInfo, survey: Survey, named: set[Span], rule: str) -> I
     same = [p for p in survey.places if p not in near and survey.barriers.get(p, set()) & barriers]
     rest = [p for p in survey.places if p not in near and p not in same]
     orders = [_edits(info, survey, p, rule) for p in (*near, *same, *rest)]
-    tries = [t for edits in orders for t in edits]
+    tries = _likeliest([t for edits in orders for t in edits], survey, {*near, *same})
+    yield from _between_arrivals(survey)
     yield from (t for t in tries if t.mistake is not Mistake.SURPLUS)
     if rule == "SV211":
         yield from _at_end(survey, near)
         return
     yield from (t for t in tries if t.mistake is Mistake.SURPLUS)
+
+
+def _likeliest(tries: list[Attempt], survey: Survey, near: set[Span]) -> list[Attempt]:
+    """The tries, where near waits may be for too few groups: what no other number mends comes before.
+
+    A stricter wait, or one more commit, may hide that a barrier or another commit lacks. A barrier of threads
+    completes no group, so where it mends the kernel the numbers are right. A commit lacks where the survey
+    says so; elsewhere it comes last.
+    """
+    first: list[Attempt] = []
+    last: list[Attempt] = []
+    lax = any(t.mistake is Mistake.LAX_WAIT and t.place in near for t in tries)
+    for t in tries:
+        inserted = t.change
+        if isinstance(inserted, InsertOperation) and t.mistake is Mistake.MISSING_COMMIT:
+            lacks = t.place in survey.commits.lacking(inserted.code)
+            (first if lacks else last).append(t)
+        elif lax and t.place in near and isinstance(inserted, Insert) and not inserted.fence:
+            first.append(t)
+    others = [t for t in tries if t not in first and t not in last]
+    return [*first, *others, *last]
+
+
+def _is_only_wait(survey: Survey, place: Span) -> bool:
+    """Whether nobody else waits for the barriers that a place waits for. Then another barrier is hardly meant
+    there: what arrives on them, or should, would be for nobody."""
+    mine = survey.barriers.get(place, set())
+    waiting = [p for p, codes in survey.places.items() if {*WAITS} & {*codes}]
+    others = (survey.barriers[p] for p in waiting if p != place)
+    return place in waiting and not any(mine & of_other for of_other in others)
+
+
+def _between_arrivals(survey: Survey) -> Iterator[Attempt]:
+    """A wait behind an arrival at the cluster's barrier that has none."""
+    text = "barrier.cluster.wait.acquire.aligned"
+    for place in sorted(survey.cluster.unwaited, key=lambda p: (p.file, p.line)):
+        change = InsertOperation(place, Ev.CLUSTER_WAIT, (0,), text)
+        yield Attempt(Mistake.MISSING_WAIT, change, place, _said(text, ahead=False))
 
 
 def _at_end(survey: Survey, near: list[Span]) -> Iterator[Attempt]:
@@ -132,7 +173,7 @@ def _edits(info: SystemInfo, survey: Survey, place: Span, rule: str) -> list[Att
         out += _bytes(survey, place)
     if Ev.ARRIVE in codes:
         out += _arrivals(info, survey, place, rule)
-    if codes & {*WAITS, Ev.ARRIVE} and rule in _OF_SLOTS:
+    if codes & {*WAITS, Ev.ARRIVE, Ev.BULK_LOAD} and rule in _OF_SLOTS:
         out += _slots(info, survey, place)
     if codes & {*GROUP_WAITS} and survey.pending[place] > 0:
         out += _lax(survey, place)
@@ -141,6 +182,7 @@ def _edits(info: SystemInfo, survey: Survey, place: Span, rule: str) -> list[Att
     out += _of_copies(place, codes)
     out += _of_groups(place, codes, rule)
     if codes & {*ACCESSES, *ISSUES} and rule in _UNORDERED:
+        out += _unheard(survey, place)
         out += _orders(survey, place)
     if Ev.BARRIER_ARRIVE in codes:
         text = "arrive only after the accesses that follow here"
@@ -212,11 +254,13 @@ def _accesses(info: SystemInfo, survey: Survey, place: Span) -> list[Attempt]:
 def _of_copies(place: Span, codes: set[int]) -> list[Attempt]:
     """What a bulk copy may lack: its bytes announced, or a wait for its reads."""
     out: list[Attempt] = []
+    if Ev.BULK_LOAD in codes and codes & {Ev.ARRIVE, Ev.EXPECT_TX}:
+        out.append(Attempt(Mistake.SURPLUS, DropCopy(place), place, "this copy is one too many"))
     if Ev.BULK_LOAD in codes:
         text = "announce the bytes of this copy before it: mbarrier.arrive.expect_tx"
         out.append(Attempt(Mistake.BYTES, Announce(place), place, text))
     if Ev.BULK_STORE in codes:
-        text = "before the next barrier its issuer waits for its reads: cp.async.bulk.wait_group.read 0"
+        text = "before it hands over next, its issuer waits for its reads: cp.async.bulk.wait_group.read 0"
         out.append(Attempt(Mistake.MISSING_WAIT, WaitReads(place), place, text))
     return out
 
@@ -224,20 +268,27 @@ def _of_copies(place: Span, codes: set[int]) -> list[Attempt]:
 def _slots(info: SystemInfo, survey: Survey, place: Span) -> list[Attempt]:
     """A wait or an arrival on another barrier of its array, or on another array."""
     arrays = survey.arrays(info)
-    mine = {b for b in survey.barriers[place] if info.barriers[b].cta == info.barriers[b].cta}
+    copied = {b for b, by in survey.bytes.items() if place in by}
+    mine = survey.barriers.get(place, set()) or copied
     own = [name for name, copies in arrays.items() if mine & {b for array in copies for b in array}]
     if len(own) != 1:
         return []
     name = own[0]
     out: list[Attempt] = []
-    if len(arrays[name][0]) > 1:
+    waits = {*WAITS} & {*survey.places[place]}
+    if len(arrays[name][0]) > 1 and mine is not copied:
         text = f"use n of the ring, counted from 0, is on {name}[n % {len(arrays[name][0])}]"
         out.append(Attempt(Mistake.OTHER_BARRIER, SlotOfUse(place, arrays[name]), place, text))
-    for other, copies in arrays.items():
+    for other, copies in arrays.items() if not _is_only_wait(survey, place) else ():
         if other != name and [*map(len, copies)] == [*map(len, arrays[name])]:
             pairs = zip((b for a in arrays[name] for b in a), (b for a in copies for b in a), strict=True)
             text = f"{other} is meant here, not {name}"
-            out.append(Attempt(Mistake.OTHER_BARRIER, OtherArray(place, tuple(pairs)), place, text))
+            both = tuple(pairs)
+            out.append(Attempt(Mistake.OTHER_BARRIER, OtherArray(place, both), place, text))
+            if mine is not copied and not waits:
+                text = f"the slot of {name} is meant that was waited for in {other}"
+                change = SlotOfLastWait(place, tuple((b, a) for a, b in both))
+                out.append(Attempt(Mistake.OTHER_BARRIER, change, place, text))
     return out
 
 
@@ -365,6 +416,21 @@ def _releases(info: SystemInfo, survey: Survey, place: Span) -> list[Attempt]:
     text = f"arrive behind this access on the barrier that the next copy waits for ({name})"
     return [
         Attempt(Mistake.MISSING_ARRIVE, Release(place, freed, fence), place, text) for fence in (False, True)
+    ]
+
+
+def _unheard(survey: Survey, place: Span) -> list[Attempt]:
+    """A meeting at a named barrier that others arrive at, and that nobody waits at."""
+    return [
+        Attempt(
+            Mistake.MISSING_BARRIER,
+            InsertOperation(place, Ev.BARRIER_SYNC, (number, threads, 0), text, ahead=True),
+            place,
+            f"{_said(text, ahead=True)}: others arrive at barrier {number}, and nobody waits at it",
+        )
+        for number, threads in survey.given.items()
+        if number not in survey.meeting
+        for text in (f"bar.sync {number}, {threads}",)
     ]
 
 

@@ -7,6 +7,8 @@ edits the text has statements to go by. Worked example. ``WaitBefore`` a read of
 
 from __future__ import annotations
 
+import re
+
 from syncverify.base.diagnostics import EditHint, EditKind
 from syncverify.base.source import Span
 from syncverify.checker.explain.edits import (
@@ -23,6 +25,7 @@ from syncverify.checker.explain.edits import (
     CountedParity,
     DrainAtEnd,
     DropAt,
+    DropCopy,
     ExpectBytes,
     FewerPending,
     InitCounts,
@@ -34,6 +37,7 @@ from syncverify.checker.explain.edits import (
     OtherParity,
     OwnBarriers,
     Release,
+    SlotOfLastWait,
     SlotOfUse,
     WaitBefore,
     WaitForFree,
@@ -47,6 +51,7 @@ from syncverify.model.events import Ev, SystemInfo
 _MODELS = 6
 _COMMIT, _READS = "cp.async.bulk.commit_group", "cp.async.bulk.wait_group.read 0"
 _OF_GROUP = "15 - threadIdx.x / 128"
+_INDEX = re.compile(r"\[(\d+)\]$")
 _CLUSTER = "barrier.cluster.arrive.release; barrier.cluster.wait.acquire"
 
 
@@ -80,11 +85,13 @@ def hint(change: Change, info: SystemInfo, survey: Survey, place: Span) -> EditH
             number = moved[0][1]
             return EditHint(EditKind.ANNOUNCE, number, ahead=True, name=name, models=models, names=names)
         case InitToo(counts=pairs):
-            name = array_name(info.barriers[pairs[0][0]].name)
-            return EditHint(EditKind.INIT, pairs[0][1], name=name, models=(place.line,), names=names)
+            missing = info.barriers[pairs[0][0]].name
+            name, index = array_name(missing), _INDEX.search(missing)
+            at = int(index[1]) if index is not None else 0
+            return EditHint(EditKind.INIT, pairs[0][1], name=name, models=(place.line,), names=names, size=at)
         case Insert():
             return _barrier(survey, place, change)
-        case SlotOfUse() | OtherArray():
+        case SlotOfUse() | SlotOfLastWait() | OtherArray():
             return _slot(change, info, survey, place, names)
         case BarrierCount(number=id, threads=threads):
             return EditHint(EditKind.NUMBER, threads, models=_meetings(survey, place, id))
@@ -109,7 +116,7 @@ def _simple(change: Change) -> EditHint | None:
             return EditHint(EditKind.NUMBER, number)
         case Insert(fence=True, warps=warps, ahead=ahead) if not warps:
             return EditHint(EditKind.FENCE, ahead=ahead)
-        case DropAt():
+        case DropAt() | DropCopy():
             return EditHint(EditKind.REMOVE)
         case ArriveLater(fence=fence):
             return EditHint(EditKind.LATER, fenced=fence)
@@ -142,12 +149,19 @@ def _ring(info: SystemInfo, survey: Survey, barrier: int) -> int:
 
 
 def _slot(
-    change: SlotOfUse | OtherArray, info: SystemInfo, survey: Survey, place: Span, names: tuple[str, ...]
+    change: SlotOfUse | SlotOfLastWait | OtherArray,
+    info: SystemInfo,
+    survey: Survey,
+    place: Span,
+    names: tuple[str, ...],
 ) -> EditHint:
     """Another index of the same array, or the name of another array."""
     models = _lines(survey, place, *WAITS, Ev.ARRIVE, Ev.BULK_LOAD)
     if isinstance(change, SlotOfUse):
         name = array_name(info.barriers[change.array[0][0]].name)
+        return EditHint(EditKind.SLOT, name=name, models=models, names=names)
+    if isinstance(change, SlotOfLastWait):
+        name = array_name(info.barriers[change.barriers[0][1]].name)
         return EditHint(EditKind.SLOT, name=name, models=models, names=names)
     one, other = (array_name(info.barriers[b].name) for b in change.barriers[0])
     return EditHint(EditKind.SLOT, number=1, name=other, models=models, names=(one,))

@@ -266,12 +266,12 @@ class OwnBarriers:
 
 @dataclass(frozen=True, slots=True)
 class WaitReads:
-    """Threads that issued bulk stores wait for their reads before their next barrier behind ``place``."""
+    """Threads that issued bulk stores wait for their reads before they hand over next behind ``place``."""
 
     place: Span
 
     def apply(self, event: Event, place: Place, held: Any, cls: ThreadClass) -> Passed:
-        if event[0] == Ev.BARRIER_SYNC and held:
+        if event[0] in (Ev.BARRIER_SYNC, Ev.ARRIVE) and held:
             return ((Ev.BULK_WAIT, event[1], 0, 1), event), None
         return (event,), True if event[0] == Ev.BULK_STORE and place[0] == self.place else held
 
@@ -392,15 +392,46 @@ class SlotOfUse:
 
 @dataclass(frozen=True, slots=True)
 class OtherArray:
-    """Waits and arrivals at ``place`` are on the barrier of the same number in another array."""
+    """Waits, arrivals and copies at ``place`` are on the barrier of the same number in another array."""
 
     place: Span
     barriers: Pairs
 
     def apply(self, event: Event, place: Place, held: Any, cls: ThreadClass) -> Passed:
+        other = dict(self.barriers)
         if place[0] == self.place and event[0] in (*WAITS, Ev.ARRIVE):
-            event = (*event[:2], dict(self.barriers).get(event[2], event[2]), *event[3:])
+            event = (*event[:2], other.get(event[2], event[2]), *event[3:])
+        elif place[0] == self.place and event[0] == Ev.BULK_LOAD:
+            copies = tuple((fp, other.get(barrier, barrier), amount) for fp, barrier, amount in event[2])
+            event = (*event[:2], copies, *event[3:])
         return (event,), None
+
+
+@dataclass(frozen=True, slots=True)
+class SlotOfLastWait:
+    """Arrivals at ``place`` are on the barrier of the number that their agent waited for last, in another
+    array. ``barriers``: by the one that is waited for, the one of that number."""
+
+    place: Span
+    barriers: Pairs
+
+    def apply(self, event: Event, place: Place, held: Any, cls: ThreadClass) -> Passed:
+        if place[0] == self.place and event[0] == Ev.ARRIVE and held is not None:
+            event = (*event[:2], held, *event[3:])
+        elif event[0] in WAITS:
+            held = dict(self.barriers).get(event[2], held)
+        return (event,), held
+
+
+@dataclass(frozen=True, slots=True)
+class DropCopy:
+    """The copy at ``place`` is not made, and its bytes are not announced there."""
+
+    place: Span
+
+    def apply(self, event: Event, place: Place, held: Any, cls: ThreadClass) -> Passed:
+        gone = place[0] == self.place and event[0] in (Ev.ARRIVE, Ev.EXPECT_TX, Ev.BULK_LOAD)
+        return () if gone else (event,), None
 
 
 @dataclass(frozen=True, slots=True)

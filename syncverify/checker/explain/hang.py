@@ -125,7 +125,7 @@ def hang_failure(run: Run, waiting: list[Stuck], end: int) -> Failure:
     where = s.what if s.phase is None else f"phase {s.phase} of {s.what}"
     message = f"{t.info.name} waits for ever for {where}: {s.why}{extra}"
     labels = [(s.site, text) for text in expectation(run, s, waiting)]
-    labels += [*passed_by(run, s, waiting, end), *left_early(run, s)]
+    labels += [*passed_by(run, s, waiting, end), *left_early(run, s, waiting)]
     seen = {s.site, *(site for site, _ in labels)}
     for o in waiting:
         if o.cls != s.cls and o.site not in seen:
@@ -164,20 +164,30 @@ def expectation(run: Run, s: Stuck, waiting: list[Stuck]) -> list[str]:
     return [f"{expected}: {s.why}", *(could or ["nobody comes any more in the rest of the kernel"])]
 
 
-def left_early(run: Run, s: Stuck) -> list[tuple[int, str]]:
-    """Warps that left before others of their block arrived, where as many arrivals are missing as they have
-    warps, or threads: the last that they did.
+def left_early(run: Run, s: Stuck, waiting: list[Stuck]) -> list[tuple[int, str]]:
+    """Warps that left, while a phase lacks as many arrivals as they are, or have threads: the last that they
+    did. Those that arrived in phases before count first.
     """
     if s.kind != "wait":
         return []
     b: Barrier = run.barriers[s.waits_on[1]]
     cta = run.info.barriers[b.index].cta
-    gone = {t.cls: t.info.warp for t in run.threads if t.info.cta == cta and t.done and t.cls not in b.lanes}
-    warps, missing = sorted(set(gone.values())), b.auto.pending
-    if not (s.got and missing and warps) or missing not in (len(warps), sum(run.threads[c].n for c in gone)):
-        return []
+    stay = {o.cls for o in waiting} | s.present
+    left = [t for t in run.threads if t.info.cta == cta and t.done and t.cls not in stay]
+    missing = b.auto.count - s.got if s.got else 0  # the barrier itself was forced on
+    for some in ([t for t in left if t.cls in b.lanes], [t for t in left if t.cls not in b.lanes]):
+        warps = sorted({t.info.warp for t in some})
+        if missing and warps and missing in (len(warps), sum(t.n for t in some)):
+            return _last_of(run, {t.cls for t in some}, warps)
+    return []
+
+
+def _last_of(run: Run, gone: set[int], warps: list[int]) -> list[tuple[int, str]]:
+    """What classes that have left did last, in the words of their warps."""
     many = f"warps {', '.join(map(str, warps))}" if len(warps) > 1 else f"warp {warps[0]}"
-    last = [event[1] for who, event in run.trace if who in gone and event[0] != Ev.EXIT and event[1] >= 0]
+    mine = [event for who, event in run.trace if who in gone and event[1] >= 0]
+    ends = {run.info.sites[event[1]].span.line for event in mine if event[0] == Ev.EXIT}
+    last = [event[1] for event in mine if run.info.sites[event[1]].span.line not in ends]
     return [(last[-1], f"{many}: from here to the end without an arrival")] if last else []
 
 

@@ -74,10 +74,11 @@ def _weight(run: Run, t: LaneClass, first: Record, second: Record) -> Undetermin
     store, load = (first, second) if first.kind.writes else (second, first)
     both = words.get(store.site, StrongWord(0)), words[load.site]
     volatile = any(StrongWord.VOLATILE in w for w in both)
-    if StrongWord.OF_EACH_THREAD in both[0]:
-        return Undetermined.OUTCOME if volatile else Undetermined.INTENT
     a, b = run.threads[first.cls].info, t.info
-    return Undetermined.INTENT if volatile and (a.cta, a.warp) == (b.cta, b.warp) else None
+    near = (a.cta, a.warp) == (b.cta, b.warp)
+    if (StrongWord.OF_EACH_LANE if near else StrongWord.OF_EACH_THREAD) in both[0]:
+        return Undetermined.OUTCOME if volatile else Undetermined.INTENT
+    return Undetermined.INTENT if volatile and near else None
 
 
 def lanes_store_differently(run: Run, t: LaneClass, record: Record) -> None:

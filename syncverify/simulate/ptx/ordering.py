@@ -36,6 +36,13 @@ class Release:
     by: int
     scope: int
 
+    def covers(self, earlier: Release) -> bool:
+        """Whether who synchronizes with this one learns all that an earlier release would tell."""
+        if earlier.by != self.by or earlier.scope > self.scope:
+            return False
+        n = earlier.clock.shape[1]
+        return n <= self.clock.shape[1] and bool((earlier.clock <= self.clock[:, :n]).all())
+
 
 def _key(part: Part, at: int) -> int:
     if part.arena.shadow is None and part.space == "global":
@@ -69,22 +76,26 @@ def write_flags(m: Machine, f: Fragment, part: Part, releases: bool, scope: int,
         key = _key(part, int(at))
         thread = int(f.warp.threads[lane])
         left = m.flags.get(key, ()) if changes else ()
+        new: list[Release] = []
         if scope and releases:
-            left = (*left, Release(m.release(slice(thread, thread + 1)), thread, scope))
+            new = [Release(m.release(slice(thread, thread + 1)), thread, scope)]
         elif scope:
             fenced = m.fence_release.get(thread, {})
-            left = (*left, *(Release(clock, thread, min(scope, s)) for s, clock in fenced.items()))
+            new = [Release(clock, thread, min(scope, s)) for s, clock in fenced.items()]
+        if new:  # a thread that spins on a lock leaves one release, not one for each try
+            left = (*(r for r in left if not any(x.covers(r) for x in new)), *new)
         if left:
             m.flags[key] = left
         elif not changes:
             m.flags.pop(key, None)
 
 
-def fenced(m: Machine, thread: int) -> Clock | None:
-    """What a thread's fences have released, of whatever scope."""
+def fenced(m: Machine, thread: int, scope: int = 0) -> Clock | None:
+    """What a thread's fences of at least a scope have released."""
     out = None
-    for clock in m.fence_release.get(thread, {}).values():
-        out = merged(out, clock)
+    for reach, clock in m.fence_release.get(thread, {}).items():
+        if reach >= scope:
+            out = merged(out, clock)
     return out
 
 

@@ -175,7 +175,12 @@ def for_stages(text: str) -> tuple[Kernel, Any]:
 
 @pytest.mark.parametrize("half", HALVES)
 @pytest.mark.parametrize(
-    ("kind", "text"), [("stages", GOOD["ring"]), ("stages", GOOD["registers"]), ("each", EACH)]
+    ("kind", "text"),
+    [
+        ("stages", GOOD["ring"]),
+        pytest.param("stages", GOOD["registers"], marks=pytest.mark.slow),
+        pytest.param("each", EACH, marks=pytest.mark.slow),
+    ],
 )
 def test_any_change_of_a_proof_for_stages_is_rejected(kind: str, text: str, half: int) -> None:
     ring, data = for_stages(text)

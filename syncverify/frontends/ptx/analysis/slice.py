@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from syncverify.frontends.ptx.analysis.collectives import is_collective
 from syncverify.frontends.ptx.decode.effects import Effect, Unsupported
 from syncverify.frontends.ptx.flow.control_flow import Flow
+from syncverify.frontends.ptx.flow.warp_counts import counts_down
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Mem, Operand, Sym, Vector
 from syncverify.frontends.ptx.syntax.operands import float_product, registers, results, sources
 from syncverify.frontends.ptx.syntax.types import width
@@ -124,9 +125,12 @@ class _Slicer:
                 if i.op == "brx" and self.flow.block_of[k] in self.flow.reached and self._known_index(i):
                     self._decide(k)
                     self.control(k)
+        shared = self.stores.get("shared", ())
+        if self.contents and any(counts_down(self.body[k]) for k in shared):
+            self._keep("shared", _ALL)  # whether enough is left is asked
         self._close()
         if self.roots:
-            for k in (*self.stores.get("shared", ()), *self.matrices):
+            for k in (*shared, *self.matrices):
                 if k in self.effects:
                     self._need(k, self._computed(self.body[k]))
             self._close()

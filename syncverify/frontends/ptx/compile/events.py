@@ -13,8 +13,10 @@ from syncverify.frontends.ptx.compile.loads import Values
 from syncverify.frontends.ptx.compile.plan import BARRIERS
 from syncverify.frontends.ptx.compile.runtime import (
     arrived,
+    counted_on,
     elected,
     hand,
+    keep,
     overwritten,
     reduced,
     without_token,
@@ -31,6 +33,7 @@ from syncverify.frontends.ptx.compile.state import (
 from syncverify.frontends.ptx.decode.effects import Context, Effect, Unsupported
 from syncverify.frontends.ptx.decode.mbarrier import blocking
 from syncverify.frontends.ptx.decode.memory import Access
+from syncverify.frontends.ptx.flow.warp_counts import counts_down
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Operand, Pair, Reg, Vector
 from syncverify.frontends.ptx.syntax.operands import registers, results
 from syncverify.frontends.ptx.syntax.types import RANK
@@ -212,21 +215,26 @@ class Effects(Values):
         slow: Callable[..., Event | None],
         keyed: list[str],
         after: int,
-        writes: bool,
+        writes: bool | str,
     ) -> None:
-        """The events that are remembered for a key; ``slow`` makes those of a new one."""
+        """The events that are remembered for a key; ``slow`` makes those of a new one. ``writes``: whether
+        they write, or the text of what an atomic leaves, asked before and kept after them."""
         m, f = self._constant(memo), self._constant(slow)
+        added = writes if isinstance(writes, str) else ""
+        if added:
+            self._text(f"c = {added}")
         self._text(f"k = ({', '.join(keyed)},)")
         self._text(f"e = {m}.get(k)")
+        found = f"{f}(r, k) if e is None else H(r, e, {after})"
         self._text(
-            f"if e is None or e.__class__ is list: return {f}(r, k) if e is None else H(r, e, {after})"
+            f"if e is None or e.__class__ is list: return {f'keep(r, c, {found})' if added else found}"
         )
         self.space["H"] = hand
         self._text(f"r[0] = {after}")
         if self.p.steers and writes:
             self.space["W"] = overwritten
             self._text("W(r, e)")
-        self._text("return e")
+        self._text("return keep(r, c, e)" if added else "return e")
 
     def _access(self, k: int, i: Instr, a: Access, site: int, after: int) -> None:
         memo: dict[Any, Any] = {}
@@ -267,7 +275,19 @@ class Effects(Values):
                 memo[key] = found
             return hand(r, found, after)
 
-        self._remembered(memo, slow, keyed, after, writes)
+        self._remembered(memo, slow, keyed, after, self._added(k, i, a) or writes)
+
+    def _added(self, k: int, i: Instr, a: Access) -> str:
+        """The text of what an atomic leaves in shared memory where that is followed; empty if it is not."""
+        adds, down = "add" in i.mods and i.mods[-1] in ("u32", "s32", "u64"), counts_down(i)
+        followed = adds and self.p.steers and k in self.p.slice.pure and "shared" in i.mods
+        if a.code != Ev.ATOMIC or not (followed or down):
+            return ""
+        self.space["counted_on"], self.space["keep"] = counted_on, keep
+        amount = "-1" if down else self.expr.narrowed(i.operands[-1], 8 * a.size)
+        active = "v" if i.guard is not None else "1"
+        place = f"({self._operand(a.address)}, {a.size})"
+        return f"counted_on(r, {place}, {amount}, {active}, {i.line if down else None})"
 
     def _fragments(self, i: Instr) -> list[Reg]:
         """The registers of a store of matrices whose values are computed."""

@@ -33,8 +33,8 @@ from syncverify.frontends.ptx.values.symbolic_words import size as sized
 from syncverify.model.events import EACH_BLOCK, Ev, Event, Flag
 from syncverify.symbolic.context import AffineTerm
 
-#: What may say that an assertion fails and nobody knows: where a block is in the grid is known.
-_TRUSTED = ("data", "param")
+#: What may say that an assertion fails and nobody knows: where a block is in a grid of known size is known.
+_TRUSTED = ("data", "param", "grid")
 NOT_ENTERED = Unknown("a loop that was not entered")
 
 
@@ -89,6 +89,34 @@ def overwritten(r: Registers, event: Event) -> None:
     if numbers and r[SHARED] is not None:
         ctx = r[CONTEXT]
         r[SHARED].overwritten(ctx.footprints, numbers)
+
+
+def counted_on(r: Registers, place: tuple[Any, int], amount: Any, active: Any, down: int | None) -> Any:
+    """Where an atomic of this agent adds, how many bytes, and what is there then; None: nothing known.
+
+    ``place``: address and bytes; ``amount``: what each lane adds, modulo the word; ``down``: the line, if it
+    takes one of a count that holds enough. Raises Opaque where that is not shown. Atomics of other agents do
+    not come between: the sum is the same in every order, and a load that is not ordered after them is a race.
+    """
+    ctx, on, (address, size) = r[CONTEXT], lanes_of(active), place
+    asking = [on[i] for i in ctx.lanes if r[MASK] >> i & 1]
+    known = all(x.__class__ in INTS for x in (address, amount, *asking))
+    old: Any = ctx.held(r, address, size) if known and r[SHARED] is not None else None
+    if old.__class__ not in INTS:
+        if down is not None and (not known or any(asking)):
+            raise Opaque(f"what the count at line {down} counts down from is not known")
+        return None
+    lanes = sum(map(bool, asking))
+    if down is not None and old < lanes:
+        raise Opaque(f"the count at line {down} goes below zero: {old} are left, {lanes} lanes count")
+    return address, size, (old + lanes * amount) & (1 << 8 * size) - 1
+
+
+def keep(r: Registers, added: Any, event: Event | None) -> Event | None:
+    """Keeps what an atomic left, once its event has been handed out."""
+    if added is not None:
+        r[CONTEXT].store(r, "shared", *added, 1)
+    return event
 
 
 def elected(r: Registers, mask: Any, elected: int) -> tuple[int, Any]:

@@ -327,6 +327,10 @@ class ClassContext:
             return self._word(r, space, address, size, missing)
         return _all_or_none(found, missing) if found.__class__ is PerLane and self.tables.any_data else found
 
+    def held(self, r: list[Any], address: int, size: int) -> Value:
+        """What is known to lie at a place in shared memory; nothing: no number."""
+        return self._held(r, "shared", address, size, Unknown("what was stored there"))
+
     def _held(self, r: list[Any], space: str, address: Value, size: int, missing: Unknown) -> Value:
         if isinstance(address, Unknown):
             return missing

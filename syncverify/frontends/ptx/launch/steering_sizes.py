@@ -56,7 +56,10 @@ def _parameters(i: Instr) -> Iterator[str]:
 
 def _needed(program: Program) -> frozenset[str]:
     """Registers that decide about more than accesses, or where these lie."""
-    regions = {k: _accesses_only(program, k) for k in program.slice.branches}
+    regions = {
+        k: () if _keeps_from_failing(program, k) else _accesses_only(program, k)
+        for k in program.slice.branches
+    }
     skipped = {k: region for k, region in regions.items() if region is not None}
     needed = {
         guard.name
@@ -84,6 +87,12 @@ def _closed(program: Program, needed: set[str], skipped: Mapping[int, Iterable[i
             if guard is not None and any(not needed.isdisjoint(results(program.body[j])) for j in region):
                 needed.add(guard.name)
     return frozenset(needed)
+
+
+def _keeps_from_failing(program: Program, k: int) -> bool:
+    """Whether one side of a branch is a failed assertion: where nothing is known, the other one is taken."""
+    flow = program.flow
+    return len({s in flow.failing for s in flow.blocks[flow.block_of[k]].succ}) == 2
 
 
 def _accesses_only(program: Program, k: int) -> tuple[int, ...] | None:

@@ -14,11 +14,13 @@ SLOW = {
 
 #: Those that take seconds, and of which others of the family, or other tests, say the same.
 SELDOM = {
+    "assumed_relation_of_sizes.good",  # driver/certificates/test_certificate.py
     "eight_bit_counter.bad",  # four_bit_counter_of_tiles.bad
     "flat_against_nested.good",  # test_flat.py
     "long_first_tile.bad",  # reach/test_asks_last.py
     "loop_bound_of_a_thousand.bad",  # release_missing_at_step_1000.bad
     "negative_sizes_multiply.good",  # its bad twin, and the other products
+    "product_is_twelve.good",  # its bad twin
     "size_1000_before_the_loop.bad",  # the same
     "three_nested_loops.bad",  # three_nested_loops_reset.bad
 }

@@ -70,7 +70,7 @@ OTHERS = {
 }
 
 
-@pytest.mark.parametrize("name", FEW)
+@pytest.mark.parametrize("name", [pytest.param("every count", marks=pytest.mark.slow), *list(FEW)[1:]])
 def test_all_launches_are_checked(name: str) -> None:
     (kernel,) = parse(FEW[name], name)
     report = check_kernel(kernel, scope=ScopeKind.ALL)

@@ -48,7 +48,8 @@ SELDOM = {
     "assumed_relation_of_sizes", "flat_against_nested", "four_bit_counter_of_tiles", "last_block_is_ragged",
     "phase_reset_by_consumer", "phase_reset_multiple_of_stages", "phase_reset_per_tile",
     "pingpong_skips_a_tile_wrongly", "product_is_twelve", "release_missing_at_step_12",
-    "stage_and_phase_registers", "sum_of_sizes", "three_nested_loops_reset", "tile_loop_of_any_grid",
+    "stage_and_phase_registers", "sum_of_sizes", "three_nested_loops", "three_nested_loops_reset",
+    "tile_loop_of_any_grid",
 }  # fmt: skip
 
 

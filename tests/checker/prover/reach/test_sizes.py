@@ -59,6 +59,7 @@ def test_a_mistake_in_the_fortieth_tile_is_not_saturated_away() -> None:
     assert (verdict, values.get("N")) == (Verdict.REFUTED, 43)
 
 
+@pytest.mark.slow  # corpus/sizes/release_missing_at_step_1000.bad, in parametric/test_family.py
 def test_a_mistake_far_out_is_never_proved() -> None:
     assert every(ring(2, release=skipping("i != 1000")))[0] is not Verdict.PROVED
 

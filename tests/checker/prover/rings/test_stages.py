@@ -35,12 +35,12 @@ def changed(name: str, *pairs: tuple[str, str]) -> str:
 
 #: The others take longer: ``python -m tests.checker.prover.rings.brute`` checks them all.
 QUICK = [
-    "ring", "registers", "leader", "two consumers", "threads write", "chained 2", "staged store", "deferred",
-    "expect apart", "double", "masked", "fenced", "shifted",
+    "ring", "registers", "leader", "two consumers", "threads write", "staged store", "masked", "fenced",
 ]  # fmt: skip
+SELDOM = ["chained 2", "deferred", "double", "expect apart", "shifted"]
 
 
-@pytest.mark.parametrize("name", QUICK)
+@pytest.mark.parametrize("name", [*QUICK, *(pytest.param(x, marks=pytest.mark.slow) for x in SELDOM)])
 def test_right_rings_are_proved_for_every_number_of_stages(name: str) -> None:
     assert prove_stages(read(GOOD[name])).cases
 
@@ -112,6 +112,7 @@ def test_what_is_outside_the_class_is_unknown_and_says_why() -> None:
     assert "CpAsyncWait" in str(found.reason)
 
 
+@pytest.mark.slow  # test_cases.py has the cases themselves
 def test_sizes_without_a_lower_bound_are_covered_by_cases() -> None:
     text = GOOD["prefilled"].replace("  assume N >= 0\n", "")
     assert len(prove_stages(read(text)).cases) > len(prove_stages(read(GOOD["prefilled"])).cases)

@@ -46,7 +46,7 @@ TAKE:
 )
 
 
-def _check(folder: Path, *changes: tuple[str, str], grid: int = 3) -> KernelReport:
+def _check(folder: Path, *changes: tuple[str, str], grid: int = 2) -> KernelReport:
     text = KERNEL
     for old, new in changes:
         assert text.count(old) == 1, old

@@ -148,7 +148,7 @@ def test_a_stage_that_goes_on_by_the_steps_of_a_tile_is_proved(tmp_path: Path) -
         # wrong in tiles of a lap and more, of less, in those that end in the last slot
         pytest.param("xor.b32 %r5, %r5, %r42;", "", marks=pytest.mark.slow),
         ("xor.b32 %r5, %r5, %r41;", ""),
-        ("setp.gt.u32 %p7, %r40, 2;", "setp.gt.u32 %p7, %r40, 3;"),
+        pytest.param("setp.gt.u32 %p7, %r40, 2;", "setp.gt.u32 %p7, %r40, 3;", marks=pytest.mark.slow),
         # the consumer's alone
         pytest.param(
             "sub.s32 %r4, %r40, %r43;",
@@ -298,10 +298,12 @@ def test_two_roles_that_skip_the_steps_of_each_other_are_proved(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("shl.b32 %r58, %r1, 1;", "mov.u32 %r58, %r1;"),  # its own steps alone
+        # its own steps alone
+        pytest.param("shl.b32 %r58, %r1, 1;", "mov.u32 %r58, %r1;", marks=pytest.mark.slow),
         # the first turn of the other: slots, not laps
         pytest.param("and.b32 %r5, %r52, 1;", "mov.u32 %r5, 0;", marks=pytest.mark.slow),
-        ("mbarrier.arrive.shared::cta.b64 _, [%r56];", ""),  # nobody else is let on
+        # nobody else is let on
+        pytest.param("mbarrier.arrive.shared::cta.b64 _, [%r56];", "", marks=pytest.mark.slow),
         ("MINE: mbarrier.try_wait.parity.shared::cta.b64 %p4, [%r55], %r51;\n    @!%p4 bra MINE;", ""),
     ],
 )

@@ -98,6 +98,18 @@ def test_no_assertion_fails(check: Any, kernel: str, verdict: str, lines: int, n
     )
 
 
+#: As ``assert(i < n)`` of a thread's number in the grid.
+THREAD = "mov.u32 %r10, %ctaid.x; mad.lo.u32 %r11, %r10, 64, %r2; setp.ge.u32 %p1, %r11, %r1; @%p1 bra FAIL;"
+
+
+@pytest.mark.parametrize("sync, verdict", [("bar.sync 0;", "proved"), ("", "refuted")])
+def test_threads_of_a_grid_of_any_size_keep_to_a_size(check: Any, sync: str, verdict: str) -> None:
+    kernel = text(THREAD, sync=sync).replace("setp.lt.u32 %p3, %r3, %r1", "setp.lt.u32 %p3, %r3, 3")
+    report = check(kernel, 2, '[kernel."*"]\nblock = [64]')
+    assert report["verdict"] == verdict
+    assert any("no assertion fails there" in a for a in report["assumptions"])
+
+
 def test_what_data_does_not_decide_is_not_taken_for_granted(check: Any) -> None:
     report = check(text(SIZE), 2, FACTS.replace("{n}", "4"))
     assert (report["verdict"], report["assumptions"]) == ("proved", [])

@@ -1,0 +1,71 @@
+"""Which commit, or which wait for the cluster, a run seems to lack: notes of what each thread does in turn.
+
+Worked example. A loop copies four pieces and commits them, each time; once eight pieces form one group. Then
+a commit seems to lack behind the fourth of these. Notes only choose what is tried first.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from syncverify.base.source import Span
+from syncverify.model.events import Ev, ThreadClass
+
+#: Operations that are waited for in groups, by the event that commits them; the commits, and their waits.
+_OF_COMMIT: dict[int, int] = {Ev.CP_ASYNC: Ev.CP_COMMIT, Ev.WGMMA: Ev.WGMMA_COMMIT}
+_COMMITS = frozenset(_OF_COMMIT.values())
+_COMMIT_OF_WAIT: dict[int, int] = {Ev.CP_WAIT: Ev.CP_COMMIT, Ev.WGMMA_WAIT: Ev.WGMMA_COMMIT}
+
+_Spans = tuple[Span, ...]
+
+
+@dataclass(slots=True)
+class Commits:
+    """Operations by the groups that commits make of them.
+
+    ``groups``: by kind of commit. ``too_late``: operations whose commit comes behind the thread's next wait.
+    """
+
+    groups: dict[int, list[_Spans]] = field(default_factory=dict)
+    too_late: dict[int, set[Span]] = field(default_factory=dict)
+    _open: dict[tuple[ThreadClass, int], _Spans] = field(default_factory=dict)
+
+    def note(self, code: int, span: Span, cls: ThreadClass) -> None:
+        """One event of a thread."""
+        if code in _OF_COMMIT:
+            key = (cls, _OF_COMMIT[code])
+            self._open[key] = (*self._open.get(key, ()), span)
+        elif code in _COMMITS:
+            self.groups.setdefault(code, []).append(self._open.pop((cls, code), ()))
+        elif code in _COMMIT_OF_WAIT:
+            kind = _COMMIT_OF_WAIT[code]
+            self.too_late.setdefault(kind, set()).update(self._open.get((cls, kind), ()))
+
+    def lacking(self, kind: int) -> frozenset[Span]:
+        """Operations behind which a commit of that kind seems to lack."""
+        whole = [group for group in self.groups.get(kind, ()) if group]
+        sizes = Counter(map(len, whole))
+        usual = max(sizes, key=lambda size: (sizes[size], -size), default=0)
+        merged = {group[usual - 1] for group in whole if len(group) >= 2 * usual}
+        return frozenset(merged | self.too_late.get(kind, set()))
+
+
+@dataclass(slots=True)
+class ClusterArrivals:
+    """Arrivals at the cluster's barrier. ``unwaited``: those that the thread's next one follows at once."""
+
+    unwaited: set[Span] = field(default_factory=set)
+    _open: dict[ThreadClass, Span] = field(default_factory=dict)
+
+    def note(self, code: int, span: Span, cls: ThreadClass) -> None:
+        """One event of a thread."""
+        if code == Ev.CLUSTER_WAIT:
+            self._open.pop(cls, None)
+        elif code == Ev.CLUSTER_ARRIVE:
+            if cls in self._open:
+                self.unwaited.add(self._open[cls])
+            self._open[cls] = span
+
+
+__all__ = ["ClusterArrivals", "Commits"]
