@@ -180,3 +180,11 @@ def test_what_is_added_nought_times_is_not_read() -> None:
 
     nothing = torch.full((48,), torch.nan, dtype=BF16)
     compiled(function, nothing, numbers(32, 64, dtype=BF16), numbers(64, 48, dtype=BF16))
+
+
+def test_each_draw_is_its_own() -> None:
+    def function(x: Any) -> Any:
+        return torch.normal(x, x).exp() * 2, torch.normal(x, x).exp() * 2
+
+    one, two = torch.compile(function, backend=without_inductor(MemoryRunner()))(torch.ones(8, 16))
+    assert not torch.equal(one, two)
