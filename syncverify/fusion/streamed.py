@@ -263,14 +263,14 @@ class StreamedRows:
         wide = [i for i in wide if flow.node(i).op not in ("take", *REDUCTIONS)]
         for i, o in stored.items():
             if i in needed:
-                yield ir.LdGlobal(part.name(i), self._region(o.name, self._start(o), piece, True))
+                yield ir.LdGlobal(part.name(i), self._region(o.name, self._start(o), piece, along=True))
         for name in flow.inputs_of([r for r in (*wide, *roots) if r not in stored]):
             yield self._load(name, piece)
         yield from (Compute(part.name(i), part.expression(i, top=True)) for i in wide)
         for s in found:
             yield from s.update(part.expression(s.argument), piece.runs * piece.vector, piece.inside)
         for o in outputs:
-            region = self._region(o.name, self._start(o), piece, True)
+            region = self._region(o.name, self._start(o), piece, along=True)
             store = ir.StGlobal(region, part.expression(stored_node(self.fusion, o)))
             yield store if piece.inside is None else If(piece.inside, (store,))
 
