@@ -51,7 +51,7 @@ from tests.system.real.cache import Kernel, kernels  # noqa: E402
 
 SECONDS, MEMORY = 40, 5 << 30
 #: What executions of a proved mutant may cost.
-LIMITS = Limits(steps=60_000, each=40_000, executions=12)
+LIMITS = Limits(steps=3_000_000, each=1_500_000, executions=12)
 #: Seconds of the reader for one mutant.
 READER = 20.0
 SYNC = re.compile(
