@@ -20,22 +20,24 @@ with contextlib.suppress(ImportError):
 settings.register_profile("untimed", deadline=None)  # a loaded machine fails no test
 settings.load_profile("untimed")
 
-#: Files that take more than 12 s. They come first: workers that take file after file end together then.
+#: Files that take more than 10 s. They come first: workers that take file after file end together then.
 LONGEST = [
     f"tests/{name}.py"
     for name in (
-        "checker/prover/parametric/test_family", "corpus/test_corpus", "matmul/test_split",
-        "matmul/test_split_pairs", "checker/prover/modular/test_block_groups", "gate/test_ptx_check",
-        "matmul/test_prologue", "checker/prover/reach/test_round_robin",
-        "checker/prover/parametric/test_tensor_maps", "matmul/test_pingpong",
-        "driver/certificates/test_certificate", "checker/prover/rings/test_stages",
+        "checker/prover/parametric/test_family", "corpus/test_corpus", "matmul/test_stream",
+        "gate/test_ptx_check", "frontends/cuda/test_corpus", "matmul/test_split",
+        "checker/prover/reach/test_knowledge_order", "matmul/test_pingpong", "system/test_gallery",
+        "driver/certificates/test_certificate", "frontends/ptx/exec/test_class_reachability",
+        "ptx_replay/test_corpus", "matmul/test_proofs", "checker/kernel/test_raises",
+        "checker/prover/rings/test_stages", "system/small_ptx/test_small_ptx",
         "checker/prover/modular/test_flag_chain", "frontends/ptx/analysis/test_prefix_sums",
-        "checker/prover/parametric/test_enumerate_launches", "gate/test_fusions",
-        "checker/prover/reach/test_sizes", "frontends/ptx/exec/test_class_reachability",
-        "passes/test_synthesize", "frontends/ir/test_flatten_counters", "corpus/test_sizes",
-        "passes/test_pipeline", "checker/prover/reach/test_asks_last",
-        "checker/prover/reach/test_strict_findings", "matmul/test_cluster_rings", "matmul/test_proofs",
-        "system/random/test_third_judge",
+        "checker/prover/reach/test_sizes", "cli/test_jobs", "matmul/test_prologue",
+        "checker/prover/reach/test_strict_findings", "passes/test_pipeline", "corpus/test_sizes",
+        "checker/prover/reach/test_asks_last", "system/random_ptx/test_random_ptx",
+        "passes/test_synthesize", "driver/test_sought", "checker/prover/modular/test_block_groups",
+        "frontends/ptx/values/test_atomic_tickets", "checker/prover/reach/test_round_robin",
+        "frontends/ir/test_flatten_counters", "checker/prover/parametric/test_enumerate_launches",
+        "simulate/ptx/test_corpus", "cli/test_output",
     )
 ]  # fmt: skip
 

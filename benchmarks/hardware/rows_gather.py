@@ -1,13 +1,15 @@
 """Many launches of fusions of rows of random widths on a Hopper GPU, for the model of their time: not proved.
 
-    python benchmarks/hardware/rows_gather.py --seed N --out FILE [--arms 20] [--seconds 190] [--short]
+    python benchmarks/hardware/rows_gather.py --seed N --out FILE [--arms 20] [--seconds 190]
+        [--short | --ragged | --twins]
 
 The points of a seed (``rows_random.points``): the first 90, and of those behind them 50 of fewer than 1100
 elements and 20 of more than 16384. Of a point's arms four in ten are what the model ranks first, three what
 its formula alone ranks first, the others are drawn from the first 60. With ``--twins`` the arms are what the
 model ranks first, each also with the other cache hint (``row_menu.twins``). With ``--short`` points have up
 to 1176 elements, more than half of them norms. Beside three plain arms the others have rows abreast or
-tiles of several rows, drawn from the better two thirds of each.
+tiles of several rows, drawn from the better two thirds of each. With ``--ragged`` points have up to 1536
+elements and no row is a multiple of 16 bytes; more than half of the arms store results through shared memory.
 
 Kernels are compiled, compared with eager torch and timed, in an experiment that asks for no proof: what a
 call runs is proved at the call.
@@ -96,6 +98,41 @@ def twins(p: Point, count: int) -> list[tuple[RowSchedule, dict[str, Any]]]:
     return found
 
 
+#: Powers of two of ragged widths, the share of arms whose results leave through shared memory, and of those
+#: whose loads leave L2 last, where that can be.
+RAGGED_POWERS, THROUGH, KEPT = (7, 10.58), 0.6, 0.4
+
+
+def ragged_points(seed: int) -> list[Point]:
+    """Points of rows that are no multiple of 16 bytes: 45% odd, the others even."""
+    g, found = random.Random(seed), list[Point]()
+    writing = [c for c in rows_random.CASES if "norm" in c or "softmax" in c]
+    norms = [c for c in writing if c.endswith("norm")]
+    while len(found) < SHORT_POINTS:
+        width = int(2 ** g.uniform(*RAGGED_POWERS))
+        case = g.choice(norms if g.random() < NORMS else writing)
+        dtype = g.choice(("bf16", "f16", "f32"))
+        width = width | 1 if g.random() < 0.45 else width // 2 * 2
+        if width % (4 if dtype == "f32" else 8):
+            found.append({"case": case, "dtype": dtype, "width": width})
+    return found
+
+
+def ragged_arms(p: Point, count: int, g: random.Random) -> list[tuple[RowSchedule, dict[str, Any]]]:
+    """Some that store through shared memory, drawn by lot, and of the others what the model ranks first."""
+    fusion = fusion_of(p["case"], p["dtype"])
+    found = row_menu.launches(fusion, p["width"])
+    cycles = Estimate(fusion).cycles([x for _, x in found])
+    order = sorted(range(len(found)), key=lambda i: cycles[i])
+    through = [i for i in order if found[i][0].store == "shared"]
+    n = min(int(count * THROUGH), len(through))
+    some = [i for i in order if found[i][0].store != "shared"][: count - n] + g.sample(through, n)
+    schedules = [found[i][0] for i in some]
+    schedules = [row_menu.twins(fusion, s)[-1] if g.random() < KEPT else s for s in schedules]
+    fitted = [(s, row_menu.done(fusion, s, p["width"])) for s in schedules]
+    return [(s, {f: getattr(x, f) for f in FIELDS}) for s, x in fitted if x is not None]
+
+
 #: Of short points: their number, the share of norms, powers of two of widths, plain arms.
 SHORT_POINTS, NORMS, POWERS, PLAIN_ARMS = 90, 0.55, (7, 10.2), 3
 
@@ -182,6 +219,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=190.0)
     parser.add_argument("--twins", action="store_true")
     parser.add_argument("--short", action="store_true")
+    parser.add_argument("--ragged", action="store_true")
     parser.add_argument("--out", type=Path, required=True)
     o = parser.parse_args()
     import torch  # type: ignore[import-not-found, unused-ignore]
@@ -193,8 +231,10 @@ def main() -> None:
     begun, g = time.monotonic(), random.Random(o.seed + 1)
     pool = multiprocessing.get_context("spawn").Pool(max(1, (os.cpu_count() or 2) - 1))
     jobs = []
-    for p in short_points(o.seed) if o.short else points(o.seed):
-        each = twins(p, o.arms) if o.twins else (forms if o.short else arms)(p, o.arms, g)
+    drawn = ragged_points if o.ragged else short_points if o.short else points
+    chosen = ragged_arms if o.ragged else forms if o.short else arms
+    for p in drawn(o.seed):
+        each = twins(p, o.arms) if o.twins else chosen(p, o.arms, g)
         jobs.append((p, each, [pool.apply_async(compile_one, ((p, s),)) for s, _ in each]))
     machine, done = rows_torch.Machine("cuda", Path(os.devnull)), []
     for p, each, waiting in jobs:

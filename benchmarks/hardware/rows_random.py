@@ -1,6 +1,7 @@
 """Fusions of rows of any width beside torch.compile and max-autotune on one Hopper GPU.
 
     python benchmarks/hardware/rows_random.py --seed N --out DIR [--count 60] [--seconds 300] [--explore 0]
+        [--without-eager]
 
 A seed names its points for ever: (operation, type, width), widths from 128 to 131072, spread evenly by their
 logarithm; a third of them multiples of 64, a third odd, a third any. ``--explore N`` also times N other
@@ -119,11 +120,13 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 2)
     parser.add_argument("--compile-share", type=float, default=0.55)
     parser.add_argument("--cpu", action="store_true")
+    parser.add_argument("--without-eager", action="store_true", help="times compiled functions alone")
     args = parser.parse_args()
     wanted = points(args.seed, args.count)
     g = random.Random(args.seed + 1)
     for p in wanted:
         p["settings"] = explored(p, args.explore, g)
+        p["eager"] = not args.without_eager
     if args.prepare:
         return 1 if rows_on_gpu.prepare(wanted, args.jobs) else 0
     args.scratch = None

@@ -162,8 +162,8 @@ class Repair:
 class Undetermined(StrEnum):
     """Strong accesses in no order are no data race, but which value is read is not determined."""
 
-    OUTCOME = "outcome"  # a mistake where executions of one launch end with different memory
-    INTENT = "intent"  # either value may be what the author wants: never refuted
+    OUTCOME = "outcome"  # hardly ever meant: executions are looked at, whether they end differently
+    INTENT = "intent"  # either value may be what the author wants
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +172,7 @@ class Diagnostic:
 
     ``condition``: of a warning, what makes it right; a proof takes it for granted. ``cause``: of an error,
     the class of the mistake behind it; that of ``repair``, which was checked, where there is one.
-    ``undetermined``: of an error that is no data race, what it takes to refute (``Undetermined``).
+    ``undetermined``: of what is no data race, and refutes nothing, how it is looked at (``Undetermined``).
     """
 
     rule: str

@@ -15,6 +15,7 @@ _HEAD = re.compile(
     r"(?:template\s*<(?P<template>[^<>]*)>\s*)?(?:\b(?:static|inline|constexpr)\s+)*\b__device__"
     r"[^;{}()]*?\b(?P<name>\w+)\s*\((?P<parameters>[^(){};]*)\)\s*(?:const\s*)?\{"
 )
+_MACRO = re.compile(r"^[ \t]*#[ \t]*define (?P<name>\w+)[ \t]+[^\n(]*\b__device__\b[^\n(]*$", re.MULTILINE)
 _NUMBER = re.compile(r"\s*(?:unsigned |u?int\w*|auto)")
 _TYPE = re.compile(r"\b(?:struct|class)\b[^;{}()]*\{")
 
@@ -31,8 +32,13 @@ class AuthorFunction:
 
 
 def functions(texts: Iterable[str]) -> tuple[AuthorFunction, ...]:
-    """The device functions of texts."""
-    return tuple(f for text in texts for f in _of_one(text))
+    """The device functions of texts, also of those whose ``__device__`` a macro says."""
+    every = tuple(texts)
+    macros = {m["name"] for text in every for m in _MACRO.finditer(text)}
+    if macros:
+        said = re.compile(rf"(?<!define )\b(?:{'|'.join(sorted(macros))})\b")
+        every = tuple(said.sub("__device__", text) for text in every)
+    return tuple(f for text in every for f in _of_one(text))
 
 
 def _of_one(text: str) -> Iterator[AuthorFunction]:

@@ -31,6 +31,8 @@ _MOST = 3
 _BARRIER_OF = re.compile(r"\b(?:bar|barrier)(?:\.\w+)*\s+(?P<id>[^\s,;]+)")
 _CALL = re.compile(r"\b\w+\s*(?:<\s*(?P<id>[^<>,]+)[^<>]*>\s*\(|\(\s*(?P<first>[^(),]+)[,)])")
 _LOOPS = 2
+#: A member of an object that holds several arrays of barriers.
+_MEMBER = r"(?:\.\w+)?"
 #: What stands in the brackets of an element, of an array of several dimensions too.
 _INDICES = r"[^][]*(?:\]\s*\[[^][]*)*"
 _DECLARED = re.compile(r"__shared__|^\s*(?:[\w:]+\s+)+[\w\[\]]+\s*;")
@@ -322,11 +324,11 @@ def other_slots(hint: EditHint, text: Lines, line: int) -> Iterator[str]:
     if hint.number:
         yield words.sub(hint.name, code)
         return
-    here = re.search(rf"{words.pattern}\s*\[(?P<index>{_INDICES})\]", code)
+    here = re.search(rf"{words.pattern}{_MEMBER}\s*\[(?P<index>{_INDICES})\]", code)
     every = _words(hint.names)
     if here is None or every is None:
         return
-    indexed = re.compile(rf"{every.pattern}\s*\[({_INDICES})\]")
+    indexed = re.compile(rf"{every.pattern}{_MEMBER}\s*\[({_INDICES})\]")
     near = sorted(hint.models, key=lambda n: (abs(n - line), n))
     others = dict.fromkeys(m[1] for n in near for m in indexed.finditer(text.code(n)))
     for index in [x for x in others if x != here["index"]][:_MOST]:

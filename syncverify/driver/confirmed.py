@@ -9,8 +9,8 @@ refutation allow (``driver.drawn_launch``). What comes of it:
     the time of the check is over before            unknown, with the finding (``driver.explained``)
     the strict policy asks for more than harm       the same
 
-Strong accesses in no order are no harm by themselves. They refute where executions of one launch end with
-different memory (``simulate.ptx.outcomes``), and leave the kernel unknown where none do.
+Strong accesses in no order are no harm: they leave the kernel unknown. Where executions of one launch end
+with different memory (``simulate.ptx.outcomes``), the reason says how.
 
 What is undecided because data decides about an access is executed too: if it does harm, that refutes it.
 Where data places the access, the harm has to come whatever contract the data keeps to
@@ -66,16 +66,16 @@ def confirmed(report: KernelReport, module: Module, effort: ReplayEffort = REPLA
 
 
 def _undetermined(report: KernelReport, module: Module, effort: ReplayEffort) -> KernelReport:
-    """A report whose errors are strong accesses in no order: refuted if executions end differently."""
+    """A report whose errors are strong accesses in no order: unknown, as the author may mean either."""
     start = time.perf_counter()
-    errors = [d for d in report.diagnostics if d.severity is Severity.ERROR]
     how, why = "", "either value may be meant"
-    if any(d.undetermined is Undetermined.OUTCOME for d in errors):
+    if any(d.undetermined is Undetermined.OUTCOME for d in report.diagnostics):
         how, why = _outcomes(report, module, effort)
     report = replace(report, seconds=report.seconds + time.perf_counter() - start)
     if how:
-        return replace(report, replay=Replay(Replayed.REPRODUCED, how))
-    text = f"strong accesses in no order: whether the outcome depends on it is not decided ({why})"
+        text = f"strong accesses in no order, no data race, decide how executions end: {how}"
+    else:
+        text = f"strong accesses in no order: whether the outcome depends on it is not decided ({why})"
     return unconfirmed(report, text, Cause.NOT_REPLAYED)
 
 

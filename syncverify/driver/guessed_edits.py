@@ -157,12 +157,13 @@ def _condition(code: str) -> tuple[int, int] | None:
 
 def _conditions(found: Diagnostic, file: str, text: Lines, places: list[int]) -> Iterator[Repair]:
     """Statements near the places that synchronize, for other threads, or without their condition."""
+    own = {f.name for f in text.functions() if "asm" in f.body}
     for n in _near(text, places):
         if min((abs(n - p) for p in places), default=_AROUND + 1) > _AROUND:
             return
         code = text.code(n)
         span = _condition(code)
-        if span is None or not (is_one_statement(code) and _SYNCHRONIZES.search(code[span[1] :])):
+        if span is None or not (is_one_statement(code) and _synchronizes(code[span[1] :], own)):
             continue
         mistake = _kept_away(found.rule, code[span[1] :])
         one = _ONE_THREAD.search(code, *span)
@@ -172,6 +173,11 @@ def _conditions(found: Diagnostic, file: str, text: Lines, places: list[int]) ->
             yield _guess(mistake, Span(file, n), said, text, code[: one.start()] + new + code[one.end() :])
         said = "do this whatever the condition says"
         yield _guess(mistake, Span(file, n), said, text, indent_of(code) + unguarded(code))
+
+
+def _synchronizes(statement: str, own: set[str]) -> bool:
+    """Whether a statement may synchronize: by its words, or as a call of an author's function of assembly."""
+    return bool(_SYNCHRONIZES.search(statement)) or any(w in own for w in re.findall(r"\w+", statement))
 
 
 def _kept_away(rule: str, statement: str) -> Mistake:

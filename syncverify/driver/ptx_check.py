@@ -50,6 +50,7 @@ from syncverify.frontends.ptx.flow.address_spaces import with_spaces
 from syncverify.frontends.ptx.flow.inline_calls import inlined
 from syncverify.frontends.ptx.flow.promote_locals import promoted
 from syncverify.frontends.ptx.flow.warp_counts import counted_by_lane
+from syncverify.frontends.ptx.flow.warp_syncs import without_warp_order
 from syncverify.frontends.ptx.isa.validate import checked
 from syncverify.frontends.ptx.launch.concretize import covered, numbers_of, sizes_at
 from syncverify.frontends.ptx.launch.facts import VARIABLE, PtxFacts, demand_launch, ptx_facts, text
@@ -215,7 +216,21 @@ def _checked(k: CheckTask) -> tuple[CheckTask, KernelReport]:
         again = _check(as_data)
         if again.verdict is not Verdict.UNKNOWN:
             return as_data, again
+    meeting = _lanes_only_meet(k, report)
+    if meeting is not None:
+        again = _check(meeting)
+        if again.verdict is Verdict.PROVED:
+            return meeting, again
     return k, report
+
+
+def _lanes_only_meet(k: CheckTask, report: KernelReport) -> CheckTask | None:
+    """The kernel with barriers of warps that order nothing, where data keeps it from a verdict."""
+    if report.verdict is not Verdict.UNKNOWN or not causes_of(report.reason) & CAUSES[Step.LANES_MEET]:
+        return None
+    if not k.warp_order or without_warp_order(k.function) is k.function or _shared_polls(k):
+        return None
+    return replace(k, warp_order=False, program=[], assumptions=[])
 
 
 def _shared_polls(k: CheckTask) -> list[int]:
@@ -320,6 +335,11 @@ def _with_words(k: CheckTask, report: KernelReport) -> tuple[CheckTask, Any]:
         again = _tried(as_data)
         if again is not None and again.verdict is not Verdict.UNKNOWN:
             return as_data, again
+    meeting = _lanes_only_meet(k, report if found is None else found)
+    if meeting is not None:
+        again = _tried(meeting)
+        if again is not None and again.verdict is Verdict.PROVED:
+            return meeting, again
     for both in (True, False) if causes & CAUSES[Step.DATA_AS_WORDS] else ():
         words = replace(
             k, loads_as_symbols=True, data_as_words=True, sizes_as_data=both, program=[], assumptions=[]

@@ -17,6 +17,7 @@ from syncverify.frontends.ptx.compile.program import Program
 from syncverify.frontends.ptx.decode.effects import MapFacts
 from syncverify.frontends.ptx.exec.concrete_launch import Launch
 from syncverify.frontends.ptx.exec.system import PtxSystem, elected_lanes
+from syncverify.frontends.ptx.flow.warp_syncs import without_warp_order
 from syncverify.frontends.ptx.launch.block_group_detection import detect_block_groups
 from syncverify.frontends.ptx.launch.concretize import launch_from
 from syncverify.frontends.ptx.launch.facts import PtxFacts
@@ -73,6 +74,7 @@ class CheckTask:
     program: list[Program] = field(default_factory=list)  # the kernel compiled, once it is
     loads_as_symbols: bool = False  # what is loaded and has no number is a size
     shared_contents: bool = True  # what lies in shared memory may steer; else it is data
+    warp_order: bool = True  # bar.warp.sync orders memory; else lanes only meet there
     data_as_words: bool = (
         False  # what shared memory holds, and what decides, is any word that threads agree on
     )
@@ -105,6 +107,7 @@ def compiled(k: CheckTask) -> tuple[Launch, Program]:
 
 
 def _program(k: CheckTask, function: Function, block_groups: BlockGroups | None = None) -> Program:
+    function = function if k.warp_order else without_warp_order(function)
     apart, ints = pointers_apart(k.facts), numbers(k.facts, k.function)
     more = (
         apart,

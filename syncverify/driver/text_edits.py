@@ -78,6 +78,8 @@ _CONSTANT = re.compile(r'"n"\s*\((?P<last>[^()]+)\)')
 _MORE_OR_LESS = re.compile(r"\s*(?P<sign>[-+])\s*(?P<n>\d+)$")
 _CALL = re.compile(r"(?<![\w.>])(?!(?:if|for|while|switch|asm)\b)\w+\s*\(")
 _LOOP = re.compile(r"\b(for|while|do)\b")
+#: A wait whose parity stands in the assembly itself.
+_PARITY = re.compile(r"_wait[\w.:]*parity[^;\"]*\],\s*[01](?=;)")
 _WAITS = re.compile(r"wait", re.IGNORECASE)
 _QUOTED = re.compile(r'"[^"]*"')
 
@@ -422,6 +424,10 @@ def _code(line: str, kind: str) -> str:
 def _other_parity(line: str, kind: str) -> Iterator[str]:
     """The line with the other parity in its last operand."""
     code = _code(line, kind)
+    literal = _PARITY.search(code) if kind == "cu" else None
+    if literal is not None:
+        yield line[: literal.end() - 1] + "10"[int(literal[0][-1])] + line[literal.end() :]
+        return
     spot = last_operand(code, kind)
     if spot is not None:
         start, end = spot

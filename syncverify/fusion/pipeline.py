@@ -89,7 +89,8 @@ def build(
 def row_passes(kernel: RowKernel, policy: Policy) -> tuple[Pass, ...]:
     """The passes of a kernel of rows."""
     schedule = kernel.schedule
-    exchange = ExchangeBarriers(unaligned=policy is Policy.STRICT)
+    own = frozenset(tile_buffer(o.name) for o in kernel.gathered if kernel.gathers_by_warp)
+    exchange = ExchangeBarriers(unaligned=policy is Policy.STRICT, by_warp=own)
     if schedule.source == "direct":
         return (exchange, *_dependent(schedule))
     return (

@@ -43,6 +43,10 @@ RING_UNROLLS, RING_ROWS, RING_STAGES = (1, 2, 4), (8, 16), (2, 3)
 RING_THREADS = (550, 800, 1100, 1600, 2048)
 #: Elements of 16 bytes from which on there may be such tiles.
 SMALL = 8
+#: Of rows that are no multiple of 16 bytes, whose results leave through shared memory: rows of a block, rows
+#: abreast, threads of a multiprocessor, and the longest such rows.
+SHARED_ROWS, SHARED_UNROLLS, SHARED_THREADS = (4, 8), (1, 2, 4), (400, 600, 800, 1100, 1600, 2048)
+SHARED_WIDTH = 1536
 #: Blocks of a multiprocessor, as parts of the most that there may be.
 PARTS = (1, 0.875, 0.75, 0.625, 0.5, 0.375, 0.25)
 
@@ -103,15 +107,16 @@ def menu(fusion: Fusion, width: int) -> list[RowSchedule]:
     whole = width % vector == 0
     peels: tuple[YesNo, ...] = ("no",) if whole or width < row_schedule.PEELED else ("yes", "no")
     found = [replace(s, peel=peel) for s in _forms(width, row_bytes(fusion, width)) for peel in peels]
+    if not whole and width <= SHARED_WIDTH and _writes(fusion):
+        found += through_shared(width)
     # tiles pay where elements are so small that instructions set the pace, not memory
     return found if whole or vector < SMALL else [*found, *rings(fusion, width)]
 
 
 def rings(fusion: Fusion, width: int) -> list[RowSchedule]:
     """Schedules of rows whose tiles come by copies, several rows in each."""
-    written = any(o.dims == fusion.dims for o in fusion.outputs)
     plain = RowSchedule(width=width, stream="no", reread="no", source="bulk", warps=1)
-    plain = replace(plain, peel="no", store="bulk" if written else "threads")
+    plain = replace(plain, peel="no", store="bulk" if _writes(fusion) else "threads")
     return [
         replace(plain, unroll=unroll, rows=rows, stages=stages, blocks_per_sm=blocks)
         for unroll in RING_UNROLLS
@@ -119,6 +124,19 @@ def rings(fusion: Fusion, width: int) -> list[RowSchedule]:
         for rows in RING_ROWS
         for blocks in sorted({threads // ((rows + 1) * 32) for threads in RING_THREADS} - {0})
         for stages in RING_STAGES
+    ]
+
+
+def through_shared(width: int) -> list[RowSchedule]:
+    """Schedules of rows whose results threads store in vectors of 16 bytes, from tiles of several rows."""
+    plain = RowSchedule(width=width, stream="no", reread="no", source="direct", warps=1, lanes=32)
+    plain = replace(plain, peel="no", store="shared")
+    return [
+        replace(plain, rows=rows, unroll=unroll, blocks_per_sm=blocks)
+        for unroll in SHARED_UNROLLS
+        if -(-width // 32) * unroll <= ABREAST_HELD
+        for rows in SHARED_ROWS
+        for blocks in sorted({min(threads // (rows * 32), MOST_BLOCKS) for threads in SHARED_THREADS})
     ]
 
 
@@ -140,9 +158,13 @@ def twins(fusion: Fusion, schedule: RowSchedule) -> list[RowSchedule]:
 
 def _once(fusion: Fusion, schedule: RowSchedule) -> bool:
     """Whether rows are read once, and as long ones are written."""
-    written = any(o.dims == fusion.dims for o in fusion.outputs)
     direct = schedule.source != "bulk" and schedule.stream == "no"
-    return written and direct and schedule.reread == "no"
+    return _writes(fusion) and direct and schedule.reread == "no"
+
+
+def _writes(fusion: Fusion) -> bool:
+    """Whether rows as long as those that are read are written."""
+    return any(o.dims == fusion.dims for o in fusion.outputs)
 
 
 @lru_cache(maxsize=256)

@@ -62,7 +62,8 @@ class RowSchedule:
     ``group``: elements of a row that one thread handles together, which its registers hold at a time.
     ``peel``: of rows that are no multiple of 16 bytes threads access aligned vectors, and the single elements
     in front of the first and behind the last apart from these.
-    ``store``: each thread stores what it computed, or tiles of results leave shared memory by bulk copies.
+    ``store``: each thread stores what it computed, or tiles of results leave shared memory: by ``bulk``
+    copies, or (``shared``) threads store vectors of 16 bytes from there, where rows are no multiple of these.
     ``unroll``: rows of one warp (or of its lanes) that go through all steps abreast.
     """
 
@@ -85,7 +86,7 @@ class RowSchedule:
     ahead: YesNo = "auto"
     group: int = 0
     peel: YesNo = "auto"
-    store: Literal["auto", "threads", "bulk"] = "auto"
+    store: Literal["auto", "threads", "bulk", "shared"] = "auto"
     unroll: int = 0
 
     def check(self) -> None:
@@ -155,8 +156,12 @@ def row_bytes(fusion: Fusion, width: int) -> int:
 
 def moved_bytes(fusion: Fusion, width: int) -> int:
     """Bytes of one row of all that has its length: read, or written."""
-    outputs = sum(DTYPE_BYTES[o.dtype] for o in fusion.outputs if o.dims == fusion.dims)
-    return row_bytes(fusion, width) + width * outputs
+    return row_bytes(fusion, width) + _written_bytes(fusion, width)
+
+
+def _written_bytes(fusion: Fusion, width: int) -> int:
+    """Bytes of one row of all outputs that have its length."""
+    return width * sum(DTYPE_BYTES[o.dtype] for o in fusion.outputs if o.dims == fusion.dims)
 
 
 def fitted(fusion: Fusion, schedule: RowSchedule, width: int) -> RowSchedule:
@@ -219,20 +224,38 @@ def _refuse(fusion: Fusion, chosen: RowSchedule, width: int, per_thread: int) ->
         raise InputError("schedule: several rows of several warps need source=direct, and up to 32 warps")
     if chosen.reread == "yes" and bulk:
         raise InputError("schedule: reread=yes needs source=direct: a ring is read once")
-    if chosen.store == "bulk":
+    if chosen.store in ("bulk", "shared"):
         _refuse_stores(fusion, chosen, width)
     if chosen.split == "yes" and (not bulk or chosen.warps == 1):
         raise InputError("schedule: split=yes needs source=bulk, and rows that several warps share")
 
 
 def _refuse_stores(fusion: Fusion, chosen: RowSchedule, width: int) -> None:
-    """Raises InputError where tiles of results cannot leave by copies."""
-    if chosen.source != "bulk":
+    """Raises InputError where tiles of results cannot leave shared memory."""
+    how, bulk = chosen.store, chosen.source == "bulk"
+    if how == "bulk" and not bulk:
         raise InputError("schedule: store=bulk needs source=bulk: results leave as tiles come")
+    if how == "shared" and (bulk or chosen.warps > 1 or chosen.peel == "yes" or row_strides.pitches(fusion)):
+        raise InputError(
+            "schedule: store=shared needs source=direct, peel=no, and rows of one warp, one behind the other"
+        )
     for o in fusion.outputs:
         size = chosen.tile_rows * width * DTYPE_BYTES[o.dtype]
         if o.dims == fusion.dims and size % VECTOR_BYTES:
-            raise InputError(f"schedule: store=bulk: a tile of {o.name} has {size} bytes, no multiple of 16")
+            raise InputError(f"schedule: store={how}: a tile of {o.name} has {size} bytes, no multiple of 16")
+    tile, most = chosen.tile_rows * _written_bytes(fusion, width), shared_per_block(chosen.blocks_per_sm or 1)
+    if how == "shared" and tile > most:
+        raise InputError(
+            f"schedule: store=shared: {tile} bytes of results exceed {most}, what a block may have"
+        )
+
+
+def gathers_by_warp(fusion: Fusion, schedule: RowSchedule, width: int) -> bool:
+    """Whether results pass through shared memory and the rows of one warp are a multiple of 16 bytes: then no
+    warp waits for another. ``fitted`` has chosen."""
+    rows = schedule.tile_rows // max(schedule.rows, 1) * width
+    sizes = [rows * DTYPE_BYTES[o.dtype] for o in fusion.outputs if o.dims == fusion.dims]
+    return schedule.store == "shared" and bool(sizes) and not any(size % VECTOR_BYTES for size in sizes)
 
 
 def _cached(
@@ -363,7 +386,7 @@ _PARSERS: dict[str, Any] = {
     "arrive": choice("warp", "thread"), "index": choice("i32", "i64"),
     "cache": choice("auto", "held", *get_args(CacheHint)), "dependent": choice("auto", "yes", "no"),
     "ahead": choice("auto", "yes", "no"), "peel": choice("auto", "yes", "no"),
-    "store": choice("auto", "threads", "bulk"),
+    "store": choice("auto", "threads", "bulk", "shared"),
 }  # fmt: skip
 _HELP = {
     "width": "a number", "warps": "a number", "lanes": "a number", "rows": "a number", "stages": "a number",
@@ -374,6 +397,6 @@ _HELP = {
     "stream": "auto, yes or no", "reread": "auto, yes or no",
     "arrive": "warp or thread", "index": "i32 or i64",
     "cache": f"auto, held, {', '.join(get_args(CacheHint))}", "dependent": "auto, yes or no",
-    "ahead": "auto, yes or no", "peel": "auto, yes or no", "store": "auto, threads or bulk",
+    "ahead": "auto, yes or no", "peel": "auto, yes or no", "store": "auto, threads, bulk or shared",
 }  # fmt: skip
 assert set(_PARSERS) == {f.name for f in fields(RowSchedule)}

@@ -41,10 +41,18 @@ from syncverify.fusion.lower import (
 from syncverify.fusion.moments import Moments, crowded, of_lane
 from syncverify.fusion.online import Squares, reduced_over_lanes, statistics
 from syncverify.fusion.persistent import facts, fetched, launch_parameters, parameters, rounds
-from syncverify.fusion.row_schedule import MOST_ELEMENTS, RowSchedule, vector, widest_vector
+from syncverify.fusion.row_schedule import (
+    MOST_ELEMENTS,
+    VECTOR_BYTES,
+    RowSchedule,
+    gathers_by_warp,
+    vector,
+    widest_vector,
+)
 from syncverify.fusion.streamed import check_operands, edge, part_buffer, peeled_row
 from syncverify.ir.expr import Binary, Call, Expr, Float, Int, Var
 from syncverify.ir.nodes import (
+    DTYPE_BYTES,
     Barrier,
     BarrierRef,
     BulkLoad,
@@ -74,6 +82,8 @@ AHEAD = 2
 ROOMY = 1024
 #: So few that they stay in registers until the end of a step, where all are read again.
 FEW = 8
+#: Vectors of results that a thread reads from shared memory before it stores them.
+STORED_RUNS = 4
 LANES = 32
 
 
@@ -158,8 +168,13 @@ class RowKernel:
         lanes = self.schedule.row_lanes
         if self._grouped:
             return Var("warp") // self.schedule.warps
-        own = Var("warp") if lanes == LANES else Var("warp") * (LANES // lanes) + Var("lane") // lanes
-        return own if self.turn is None else own + self.turn * (self.schedule.rows * (LANES // lanes))
+        warp: Expr = Var("warp")
+        apart = self.schedule.rows
+        if self.gathers_by_warp:
+            # rows of one warp lie one behind the other
+            warp, apart = warp * self.schedule.unroll, 1
+        own = warp if lanes == LANES else warp * (LANES // lanes) + Var("lane") // lanes
+        return own if self.turn is None else own + self.turn * (apart * (LANES // lanes))
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:
@@ -203,6 +218,17 @@ class RowKernel:
         bulk = self.schedule.store == "bulk"
         return tuple(o for o in self.fusion.outputs if bulk and o.dims == self.fusion.dims)
 
+    @property
+    def gathered(self) -> tuple[Output, ...]:
+        """The outputs whose tiles threads store from shared memory."""
+        shared = self.schedule.store == "shared"
+        return tuple(o for o in self.fusion.outputs if shared and o.dims == self.fusion.dims)
+
+    @cached_property
+    def gathers_by_warp(self) -> bool:
+        """Whether each warp stores its own rows from shared memory."""
+        return gathers_by_warp(self.fusion, self.schedule, self.width)
+
     # ------------------------------------------------------------ the kernel
 
     def lower(self) -> Kernel:
@@ -239,7 +265,12 @@ class RowKernel:
                 )
                 for o in self.stored
             )
-            inner = (*copies, *self._rows(first, staged=bulk), *stores)
+            inner = (
+                *copies,
+                *self._rows(first, staged=bulk),
+                *stores,
+                *self._vectors_stored(first * self.width),
+            )
         body.append(For("i", Int(0), Var("n"), Int(1), inner))
         if s.tile_rows > 1 and not self._grouped:
             body.append(If(Var("block").eq(Var("grid") - 1), self._left_over(rows)))
@@ -248,7 +279,7 @@ class RowKernel:
             Shared(_chunk_buffer(n, c), types[n], (Int(c.count),)) for c in self.chunks for n in f.streamed
         ]
         tile = s.tile_rows * self.width
-        shared += [Shared(tile_buffer(o.name), o.dtype, (Int(tile),)) for o in self.stored]
+        shared += [Shared(tile_buffer(o.name), o.dtype, (Int(tile),)) for o in (*self.stored, *self.gathered)]
         shared += [
             Shared(part_buffer(d), "f32", (Int(self._slots), Int(len(found) * s.compute_warps)))
             for d, found in self._exchanges.items()
@@ -384,7 +415,7 @@ class RowKernel:
                     yield from self._local(i, g)
                 for o in outputs:
                     if flow.wide(stored_node(self.fusion, o)) or o.dims == self.fusion.dims:
-                        yield _guarded(self._store(o, g, staged=staged), stores)
+                        yield _guarded(self._store(o, g, whole=stores is None), stores)
                         stored.add(o.name)
             for o in outputs:
                 if o.name not in stored:
@@ -549,8 +580,33 @@ class RowKernel:
             else:
                 yield Compute(f"t{i}", Call(self.fusion.node(i).op, (Var(f"q{i}"),)))
 
-    def _store(self, o: Output, g: Group, *, staged: bool) -> Stmt:
-        """``staged``: of a whole tile, not of the rows that are left over."""
+    def _vectors_stored(self, first: Expr) -> Iterator[Stmt]:
+        """Stores of tiles of results from shared memory, in vectors of 16 bytes. ``first``: a tile's element.
+
+        Rows that are no multiple of 16 bytes begin and end inside sectors of L2. A warp that stores a part of
+        one writes some of their sectors in part, and two warps write each of those; a tile of several rows is
+        a multiple of 16 bytes, and all of its sectors are written whole.
+        """
+        for o in self.gathered:
+            vector, tile = VECTOR_BYTES // DTYPE_BYTES[o.dtype], self.schedule.tile_rows * self.width
+            threads, member, base = self.schedule.compute_warps * LANES, Var("tid"), None
+            if self.gathers_by_warp:
+                tile //= self.schedule.rows
+                threads, member, base = LANES, Var("lane"), Var("warp") * tile
+            runs, rest = divmod(tile // vector, threads)
+            pieces = [(at, min(STORED_RUNS, runs - at)) for at in range(0, runs, STORED_RUNS)]
+            for number, (run, count) in enumerate([*pieces, *([(runs, 1)] if rest else [])]):
+                place, name = _plus(member * vector, run * threads * vector), f"{o.name}_stored{number}"
+                inside = member < rest if run == runs else None
+                held = Call("min", (place, Int(tile - vector))) if run == runs else place
+                held = held if base is None else base + held
+                form = (Int(count), Int(threads * vector)) if count > 1 else (None, None)
+                yield LdShared(name, Region(tile_buffer(o.name), (), held, Int(vector), *form))
+                to = GlobalRegion(o.name, first + held, Int(vector), *form)
+                yield _guarded(StGlobal(to, Var(name)), inside)
+
+    def _store(self, o: Output, g: Group, *, whole: bool) -> Stmt:
+        """``whole``: of a whole tile, not of the rows that are left over."""
         at = self._flat(stored_from(self.fusion, o, Var("row"), Int(self.width)), g)
         result = self._result(o, g)
         rows = (Int(g.rows), Int(self.threads * self.vector)) if g.rows > 1 else (None, None)
@@ -559,7 +615,9 @@ class RowKernel:
             own = self.own * self.width if self.schedule.tile_rows > 1 else Int(0)
             name, at = rest_tensor(name), own + self._place(g)
         store: Stmt = StGlobal(GlobalRegion(name, at, count, *rows), result)
-        if o in self.stored and staged:
+        if whole and o in self.gathered:
+            at = self.own * self.width + self._place(g)
+        if whole and o in (*self.stored, *self.gathered):
             store = StShared(Region(tile_buffer(o.name), (), at, count, *rows), result)
         return _guarded(store, self._inside(g) if g.partial else None)
 

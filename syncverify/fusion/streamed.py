@@ -6,12 +6,10 @@ next step and for results along the row. The length is a size of the kernel, as 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
-
-import networkx as nx
 
 from syncverify.base.source import InputError
 from syncverify.fusion import online, row_strides
@@ -259,19 +257,47 @@ class StreamedRows:
         flow, part = self.flow, self._part(piece)
         found = self._steps.get(step, [])
         roots = [s.argument for s in found] + [stored_node(self.fusion, o) for o in outputs]
-        needed = set(roots).union(*(nx.ancestors(self.fusion.graph, r) for r in roots))
-        wide = [i for i in flow.live if i in needed and i in flow.named and flow.wide(i)]
+        stored = self._stored_before(step)
+        needed = self._needed(roots, stored)
+        wide = [i for i in flow.live if i in needed and i in flow.named and flow.wide(i) and i not in stored]
         wide = [i for i in wide if flow.node(i).op not in ("take", *REDUCTIONS)]
-        for name in flow.inputs_of([*wide, *roots]):
+        for i, o in stored.items():
+            if i in needed:
+                yield ir.LdGlobal(part.name(i), self._region(o.name, self._start(o), piece, along=True))
+        for name in flow.inputs_of([r for r in (*wide, *roots) if r not in stored]):
             yield self._load(name, piece)
         yield from (Compute(part.name(i), part.expression(i, top=True)) for i in wide)
         for s in found:
             yield from s.update(part.expression(s.argument), piece.runs * piece.vector, piece.inside)
         for o in outputs:
-            start = stored_from(self.fusion, o, Var("row"), Var(self.inner))
-            region = self._region(o.name, start, piece, True)
+            region = self._region(o.name, self._start(o), piece, along=True)
             store = ir.StGlobal(region, part.expression(stored_node(self.fusion, o)))
             yield store if piece.inside is None else If(piece.inside, (store,))
+
+    def _stored_before(self, step: int) -> dict[int, Output]:
+        """Nodes whose values an earlier step has stored as they are: they are read, and not computed again
+        from what may be several inputs. Their block wrote them, and met at the end of that step."""
+        found: dict[int, Output] = {}
+        for o in self.fusion.outputs:
+            node = stored_node(self.fusion, o)
+            exact = o.dtype == "f32" and self._is_along(o) and node in self.flow.named
+            if exact and self._step_of(o) < step and self.flow.node(node).op != "input":
+                found.setdefault(node, o)
+        return found
+
+    def _needed(self, roots: Sequence[int], stored: Mapping[int, Output]) -> set[int]:
+        """The roots and what they are made of, where what is stored is made of nothing else."""
+        found, work = set[int](), list(roots)
+        while work:
+            i = work.pop()
+            if i not in found:
+                found.add(i)
+                work += [] if i in stored else self.fusion.graph.predecessors(i)
+        return found
+
+    def _start(self, o: Output) -> Expr:
+        """The first element of a row of an output."""
+        return stored_from(self.fusion, o, Var("row"), Var(self.inner))
 
     def _load(self, name: str, piece: StreamedPiece) -> Stmt:
         start = row_start(self.fusion, name, Var("row"), Var(self.inner)) or Int(0)

@@ -308,6 +308,7 @@ class StrongWord(IntFlag):
 
     VOLATILE = 1
     OF_EACH_THREAD = 2  # its address varies with the thread: words are exchanged, not one looked at
+    OF_EACH_LANE = 4  # the same of the lanes of a warp
 
 
 @dataclass

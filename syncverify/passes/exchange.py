@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from syncverify.ir.expr import Int
-from syncverify.ir.nodes import BarrierSync, For, Kernel, Role, Stmt
+from syncverify.ir.nodes import BarrierSync, For, Kernel, Role, Stmt, WarpSync
 from syncverify.model.ordering import Need, ordering
 from syncverify.model.proxies import Access
 from syncverify.passes.access import accesses, uses
@@ -34,10 +34,12 @@ class ExchangeBarriers:
     The ordering table asks for a barrier between them; one stands right before the later access, unless a
     barrier is on the way already, in the same iteration or, where buffers take turns, in those between.
     Inside the compute role of a specialized kernel it is a named barrier of its threads, else the block's.
-    ``unaligned``: use the form that PTX allows in role branches (K13).
+    ``unaligned``: use the form that PTX allows in role branches (K13). ``by_warp``: buffers in which each
+    warp accesses a part of its own; there the lanes of the warp meet, and no others.
     """
 
     unaligned: bool = False
+    by_warp: frozenset[str] = frozenset()
     name: str = "exchange-barriers"
 
     def apply(self, kernel: Kernel) -> Kernel:
@@ -56,7 +58,8 @@ class ExchangeBarriers:
             stmt = with_bodies(stmt, lambda b: tuple(place(s, sync) for s in b))
             if not isinstance(stmt, For):
                 return stmt
-            return replace(stmt, body=_separated(stmt.body, shared, sync))
+            body = _separated(stmt.body, shared - self.by_warp, sync)
+            return replace(stmt, body=_separated(body, shared & self.by_warp, WarpSync()))
 
         return replace(kernel, body=tuple(place(s, BarrierSync(Int(0))) for s in kernel.body))
 
@@ -66,18 +69,19 @@ class ExchangeBarriers:
         return BarrierSync(Int(COMPUTE_BARRIER), Int(threads), aligned=not self.unaligned)
 
 
-def _separated(body: Body, shared: Iterable[str], sync: BarrierSync) -> Body:
+def _separated(body: Body, shared: Iterable[str], sync: BarrierSync | WarpSync) -> Body:
     """The loop body with a barrier between accesses that need one, those within an iteration first."""
     for wrap in (False, True):
-        pair = _unordered(body, shared, wrap)
+        pair = _unordered(body, shared, wrap, type(sync))
         while pair is not None:
             body = (*body[:pair], sync, *body[pair:])
-            pair = _unordered(body, shared, wrap)
+            pair = _unordered(body, shared, wrap, type(sync))
     return body
 
 
-def _unordered(body: Body, shared: Iterable[str], wrap: bool) -> int | None:
-    """The place of an access that follows a conflicting one, in this iteration or (``wrap``) a later one."""
+def _unordered(body: Body, shared: Iterable[str], wrap: bool, sync: type[Stmt]) -> int | None:
+    """The place of an access that follows a conflicting one, in this iteration or (``wrap``) a later one,
+    with no statement of the kind ``sync`` between them."""
     touches = _touches(body, set(shared))
     for first in touches:
         for second in touches:
@@ -90,7 +94,7 @@ def _unordered(body: Body, shared: Iterable[str], wrap: bool) -> int | None:
                 between = (*body[first.at + 1 :], *rounds, *body[: second.at])
             else:
                 continue
-            if not any(isinstance(s, BarrierSync) for s in between):
+            if not any(isinstance(s, sync) for s in between):
                 return second.at
     return None
 

@@ -28,7 +28,7 @@ from syncverify.torch.candidate import (
 )
 from syncverify.torch.choice import ALWAYS, CHOICES, FASTER, NEVER, SlowerError, templates
 from syncverify.torch.dims import UnfitError
-from syncverify.torch.graphs import expand, sort
+from syncverify.torch.graphs import expand, shared, sort
 from syncverify.torch.kept import cache_identity, compiled_before, graph_key
 from syncverify.torch.losses import recomputed
 from syncverify.torch.partition import Partition, partition
@@ -223,10 +223,8 @@ def grouped(
     module: GraphModule, runner: Runner, least: int, timed: bool = True
 ) -> tuple[GraphModule, Partition, list[Candidate]]:
     """A copy of the graph, its groups, and these as candidates; products alone only where they are timed."""
-    from torch._functorch.compile_utils import fx_graph_cse
-
     module = copy.copy(module)
-    module.graph = fx_graph_cse(module.graph)
+    module.graph = shared(module.graph)
     found = partition(module.graph, least, timed and templates())
     return module, found, [candidate(one, runner) for one in found.found]
 

@@ -76,7 +76,7 @@ def shapes_of(translation: Translation, arguments: Sequence[Node]) -> Shapes:
     parts = [sympy.sympify(e) for e in expressions(translation.layouts)]
     everything = [*sizes, *(s for r in results for part in r for s in part), *parts]
     symbols = sorted({s for e in everything for s in e.free_symbols}, key=str)
-    formula = sympy.lambdify(symbols, [sizes, results, parts], "math")
+    formula = sympy.lambdify(symbols, [sizes, results, parts], [_computable(everything), "math"])
 
     def computed(values: tuple[int, ...]) -> Computed:
         extents, shapes, own = formula(*values)
@@ -93,6 +93,22 @@ def shapes_of(translation: Translation, arguments: Sequence[Node]) -> Shapes:
     return Shapes(
         dims, lambda given: remembered(*[source(given) for source in sources]), hints, strided=strided
     )
+
+
+#: Functions of sizes that torch's symbols have beside sums and products.
+_FUNCTIONS: dict[str, Callable[..., int]] = {
+    "FloorDiv": operator.floordiv, "CleanDiv": operator.floordiv, "Mod": operator.mod,
+    "PythonMod": operator.mod, "CeilDiv": lambda a, b: -(-a // b), "Max": max, "Min": min,
+}  # fmt: skip
+
+
+def _computable(sizes: Iterable[Any]) -> dict[str, Callable[..., int]]:
+    """The functions that sizes need; raises UnfitError for one that is not known here."""
+    needed = {type(f).__name__ for e in sizes for f in e.atoms(sympy.Function, sympy.Max, sympy.Min)}
+    missing = needed - _FUNCTIONS.keys()
+    if missing:
+        raise UnfitError(f"a size that takes {', '.join(sorted(missing))}")
+    return {name: _FUNCTIONS[name] for name in needed}
 
 
 def fixed(

@@ -1,4 +1,4 @@
-"""Graphs with operators in the place of groups: put in, sorted, and losses taken apart."""
+"""Graphs with operators in the place of groups: shared, put in, sorted, and losses taken apart."""
 
 from __future__ import annotations
 
@@ -7,11 +7,40 @@ import operator
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import torch
 from torch.fx import Graph, Node
 
 from syncverify.torch.dims import UnfitError
 from syncverify.torch.losses import PLAIN
 from syncverify.torch.region import is_view, value_of
+
+#: An argument that no operator has: it tells draws apart while equal nodes are joined.
+_DRAW = "syncverify_draw"
+
+
+def shared(graph: Graph) -> Graph:
+    """A copy in which equal nodes are one, but for those that draw random numbers: each draws its own.
+
+    Torch's own list of such operators is shorter than what has their tag. Example: ``torch.normal(x, x)``.
+    """
+    from torch._functorch.compile_utils import fx_graph_cse
+
+    random = [n for n in graph.nodes if torch.Tag.nondeterministic_seeded in getattr(n.target, "tags", ())]
+    for k, node in enumerate(random):
+        node.kwargs = {**node.kwargs, _DRAW: k}
+    try:
+        found = fx_graph_cse(graph)
+    finally:
+        for node in random:
+            node.kwargs = _without_draw(node)
+    for node in found.nodes:
+        if _DRAW in node.kwargs:
+            node.kwargs = _without_draw(node)
+    return found
+
+
+def _without_draw(node: Node) -> dict[str, Any]:
+    return {k: a for k, a in node.kwargs.items() if k != _DRAW}
 
 
 def replace(
@@ -124,4 +153,4 @@ def _writes(node: Node) -> bool:
     return bool(node.op == "call_function" and schema is not None and schema.is_mutable)
 
 
-__all__ = ["expand", "replace", "sort"]
+__all__ = ["expand", "replace", "shared", "sort"]

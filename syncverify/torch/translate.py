@@ -83,7 +83,7 @@ def translate(group: Group) -> Translation:
     except InputError as e:
         raise UnfitError(e.message) from e
     for o, node in zip(fusion.outputs, outputs, strict=True):
-        if o.dims != dims.of(group, group.axes[node]):
+        if dims.own(o.dims) != dims.own(dims.of(group, group.axes[node])):
             raise BarredError("its dimensions are not the kernel's", [node])
     extents = {name: group.space.size(axis) for name, axis in dims.names.items()}
     if not group.products:
@@ -136,6 +136,10 @@ class _Dims:
         has = {a for axis in axes for a in group.space.resolve(axis)}
         found = tuple(n for n, atoms in self.names.items() if atoms and has.issuperset(atoms))
         return (self.unit, *found) if self.unit and found else found
+
+    def own(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Dimensions without the one that no tensor has, which a result may be given."""
+        return tuple(n for n in names if n != self.unit)
 
     def check_output(self, group: Group, node: Node) -> None:
         """Raises BarredError for a tensor that lacks a dimension other than the one that is reduced."""

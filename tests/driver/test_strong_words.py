@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import syncverify
-from syncverify.base.diagnostics import KernelReport, Replayed, Severity, Verdict
+from syncverify.base.diagnostics import KernelReport, Severity, Verdict
 
 KERNEL = """.version 9.0
 .target sm_90a
@@ -20,7 +20,7 @@ mov.u32 %r1, %tid.x; mul.wide.u32 %d3, %r1, 4; add.s64 %d1, %d1, %d3; add.s64 %d
 ld.global.u32 %r2, [%d1];
 mov.u32 %r3, s; shl.b32 %r4, %r1, 2; add.u32 %r4, %r3, %r4;
 xor.b32 %r5, %r1, {other}; shl.b32 %r5, %r5, 2; add.u32 %r5, %r3, %r5;
-setp.eq.u32 %p1, %r1, 0;
+setp.eq.u32 %p1, %r1, 0; shr.u32 %r10, %r1, 5; shl.b32 %r10, %r10, 2; add.u32 %r10, %r3, %r10;
 {body}
 st.global.u32 [%d2], %r8;
 ret;
@@ -58,8 +58,8 @@ def test_an_exchange_behind_a_barrier_is_right(how: str, between: str, threads: 
 def test_an_exchange_by_volatile_words_in_no_order(threads: int, other: int) -> None:
     """In a warp, whose lanes run in no common step, and between warps."""
     found = report(EXCHANGE, threads, other, how="volatile", between="")
-    assert found.verdict is REFUTED and spoken(found)
-    assert found.replay is not None and found.replay.outcome is Replayed.REPRODUCED
+    assert found.verdict is UNKNOWN and spoken(found)
+    assert found.reason is not None and "ends as" in found.reason
 
 
 @pytest.mark.parametrize(
@@ -67,9 +67,10 @@ def test_an_exchange_by_volatile_words_in_no_order(threads: int, other: int) -> 
     [
         (EXCHANGE, {"how": "relaxed.cta", "between": ""}),  # both values may be meant
         (LOOK, {"how": "volatile"}),
+        (LOOK.replace("[s]", "[%r10]"), {"how": "volatile"}),
         (AGAIN, {"how": "volatile", "first": "3", "then": "3"}),  # all executions end alike
     ],
-    ids=["relaxed", "one word", "one value"],
+    ids=["relaxed", "one word", "a word of each warp", "one value"],
 )
 def test_what_no_execution_shows_is_unknown(body: str, more: dict[str, str]) -> None:
     found = report(body.format(**more))
@@ -78,7 +79,8 @@ def test_what_no_execution_shows_is_unknown(body: str, more: dict[str, str]) -> 
 
 def test_words_that_are_overwritten_before_they_are_read() -> None:
     found = report(AGAIN, how="volatile", first="%r2", then="%r8")
-    assert found.verdict is REFUTED and found.diagnostics[0].rule == "SV111"
+    assert found.verdict is UNKNOWN and found.diagnostics[0].rule == "SV111"
+    assert found.reason is not None and "ends as" in found.reason
 
 
 @pytest.mark.parametrize(

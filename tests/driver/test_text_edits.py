@@ -6,8 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from syncverify.base.diagnostics import EditHint, EditKind, KernelReport, Severity, TextEdit, Verdict
+from syncverify.base.diagnostics import (
+    Diagnostic,
+    EditHint,
+    EditKind,
+    KernelReport,
+    Severity,
+    TextEdit,
+    Verdict,
+)
+from syncverify.base.source import Span
+from syncverify.driver.author_functions import barrier_calls, functions
+from syncverify.driver.author_statements import Lines
 from syncverify.driver.files import check_source, read_source
+from syncverify.driver.guessed_edits import guesses
 from syncverify.driver.text_edits import candidates
 from syncverify.frontends.launch_facts import LaunchFacts, read_facts
 
@@ -153,3 +165,25 @@ def test_a_barrier_may_belong_right_behind_the_wait() -> None:
     hint = EditHint(EditKind.BARRIER, 0, ahead=True)
     places = [line for line, _, _ in candidates(hint, lines, 3, "cu")]
     assert places == [3, 2]
+
+
+def test_functions_are_found_behind_a_macro() -> None:
+    text = '#define DEV __device__ __forceinline__\nDEV void ring(u64* b) { asm("mbarrier.arrive %0;"); }\n'
+    assert list(barrier_calls(functions([text]), "mbarrier.arrive", "done")) == ["ring(&done);"]
+
+
+def test_a_parity_in_the_assembly_is_flipped() -> None:
+    line = (
+        'asm volatile("mbarrier.try_wait.parity.shared::cta.b64 p, [%1], 1; selp.u32 %0, 1, 0, p;" ::"r"(x));'
+    )
+    first = next(candidates(PARITY, [line], 1, "cu"))
+    assert first[2] == (line.replace("[%1], 1;", "[%1], 0;"),)
+
+
+@pytest.mark.parametrize("statement", ["ring(&done);", "wait_all();"])
+def test_statements_that_synchronize_may_be_meant_for_others(statement: str) -> None:
+    text = ["DEV void ring(u64* b) { asm(); }", f"if (threadIdx.x == 0) {statement}"]
+    found = Diagnostic("SV202", Severity.ERROR, "", Span("k.cu", 3))
+    lines = Lines(("#define DEV __device__", *text), "cu")
+    tried = [g.edit.new for g in guesses(found, "k.cu", lines) if g.edit]
+    assert (statement,) in tried

@@ -21,7 +21,19 @@ from syncverify.fusion.plan import launch_values
 from syncverify.fusion.row_schedule import fitted
 from syncverify.gate.prepared_launch import _rests
 from syncverify.ir.expr import Int, Var
-from syncverify.ir.nodes import BulkLoad, BulkStore, Compute, GlobalRegion, Kernel, LdGlobal, Let, StGlobal
+from syncverify.ir.nodes import (
+    BarrierSync,
+    BulkLoad,
+    BulkStore,
+    Compute,
+    GlobalRegion,
+    Kernel,
+    LdGlobal,
+    Let,
+    StGlobal,
+    Stmt,
+    WarpSync,
+)
 from syncverify.ir.text.parser import parse
 from syncverify.ir.text.printer import print_kernel
 from syncverify.passes.rewrite import walk
@@ -42,7 +54,12 @@ SHAPES = [
     (34, f"{TILES} unroll=2"),
     (36, "source=bulk warps=1 rows=4 lanes=16 stages=3 store=bulk"),
     (512, "source=bulk warps=2 stages=2 store=bulk"),
+    (33, "source=direct warps=1 rows=8 store=shared"),
+    (70, "source=direct warps=1 rows=2 unroll=4 store=shared"),
+    (36, "source=direct warps=1 rows=2 lanes=16 unroll=2 store=shared"),
 ]
+#: Results through shared memory: rows of a block, and rows of a warp, that are a multiple of 16 bytes.
+SHARED = ("source=direct warps=1 rows=8 store=shared", "source=direct warps=1 rows=2 unroll=8 store=shared")
 
 
 def built(
@@ -82,7 +99,7 @@ def test_every_element_of_every_row(f: Fusion, width: int, settings: str) -> Non
 
 
 @pytest.mark.parametrize("policy", list(Policy))
-@pytest.mark.parametrize("settings", ["warps=1 rows=4 unroll=2 source=direct", f"{TILES} unroll=2"])
+@pytest.mark.parametrize("settings", ["warps=1 rows=4 unroll=2 source=direct", f"{TILES} unroll=2", *SHARED])
 def test_proved_for_every_number_of_rows(settings: str, policy: Policy) -> None:
     report = check_kernel(built(examples.rms_norm, 33, settings, policy), {}, policy, scope=ScopeKind.ALL)
     assert (report.verdict, report.scope.kind) == (Verdict.PROVED, ScopeKind.ALL)
@@ -92,6 +109,21 @@ def test_proved_for_every_number_of_rows(settings: str, policy: Policy) -> None:
 def test_without_a_pass_they_are_refuted(without: str) -> None:
     bare = built(examples.softmax, 33, TILES, without=frozenset({without}))
     assert check_kernel(bare, {}).verdict is Verdict.REFUTED
+
+
+@pytest.mark.parametrize("settings", SHARED)
+def test_results_in_shared_memory_are_refuted_without_barriers(settings: str) -> None:
+    bare = built(examples.rms_norm, 33, settings, without=frozenset({"exchange-barriers"}))
+    assert check_kernel(bare, {}).verdict is Verdict.REFUTED
+
+
+@pytest.mark.parametrize(("settings", "meets"), [(SHARED[0], BarrierSync), (SHARED[1], WarpSync)])
+def test_who_meets_before_results_leave_shared_memory(settings: str, meets: type[Stmt]) -> None:
+    kernel = built(examples.rms_norm, 33, settings)
+    found = [s for s in walk(kernel.body) if isinstance(s, BarrierSync | WarpSync)]
+    assert [type(s) for s in found] == [meets, meets]  # after the last tile's reads, and before this one's
+    stores = [s.dst.count for s in walk(kernel.body[-2:-1]) if isinstance(s, StGlobal)]
+    assert set(stores) == {Int(8)}  # 16 bytes
 
 
 def test_copies_move_whole_tiles_and_threads_the_rest() -> None:
@@ -147,6 +179,10 @@ def test_bodies_abreast() -> None:
         (33, "source=direct store=bulk", "store=bulk needs source=bulk"),
         (33, "source=bulk rows=4 store=bulk", "no multiple of 16 bytes"),
         (33, "unroll=9", "unroll must be 1 to 8"),
+        (33, "source=bulk rows=8 store=shared", "store=shared needs source=direct"),
+        (512, "warps=2 source=direct store=shared", "rows of one warp"),
+        (133, "rows=8 source=direct peel=yes store=shared", "peel=no"),
+        (33, "rows=4 source=direct store=shared", "has 264 bytes, no multiple of 16"),
     ],
 )
 def test_schedules_that_cannot_be(width: int, settings: str, message: str) -> None:
@@ -171,3 +207,20 @@ def test_the_menu_has_tiles_where_one_row_is_no_multiple_of_16_bytes(
     assert bool(found) is rings and all(s.store == "bulk" for s in found)
     sums = [s for s, _ in row_menu.launches(fusion_of("row_sum", dtype), width) if s.source == "bulk"]
     assert bool(sums) is rings and all(s.store == "threads" for s in sums)
+
+
+@pytest.mark.parametrize(
+    ("case", "dtype", "width", "shared"),
+    [
+        ("rmsnorm", "f16", 270, True),
+        ("rmsnorm", "f32", 270, True),
+        ("rmsnorm", "f16", 272, False),  # each row is a multiple of 16 bytes
+        ("row_sum", "f16", 270, False),  # no row is written
+        ("rmsnorm", "f16", 4002, False),  # more than the registers of one warp hold
+    ],
+)
+def test_the_menu_has_results_through_shared_memory_where_rows_are_ragged(
+    case: str, dtype: str, width: int, shared: bool
+) -> None:
+    found = [s for s, _ in row_menu.launches(fusion_of(case, dtype), width) if s.store == "shared"]
+    assert bool(found) is shared and all((s.warps, s.peel) == (1, "no") for s in found)

@@ -186,7 +186,7 @@ def test_what_lanes_have_read_is_fenced(policy: Policy) -> None:
     ("stages", "policy"),
     [
         (2, Policy.STRICT),
-        (3, Policy.PRACTICAL),
+        pytest.param(3, Policy.PRACTICAL, marks=pytest.mark.slow),
         pytest.param(2, Policy.PRACTICAL, marks=pytest.mark.slow),
         pytest.param(3, Policy.STRICT, marks=pytest.mark.slow),
     ],
@@ -201,8 +201,13 @@ def test_a_ring_with_staged_stores_is_proved_for_all_sizes(stages: int, policy: 
 
 @pytest.mark.parametrize(
     "change",
-    [_late, _without(n.WarpSync), _without(n.WgmmaWait), _unmet, _unread],
-    ids=["late wait", "warp apart", "no wait", "nobody meets", "tile written again"],
+    [
+        pytest.param(_late, id="late wait"),
+        pytest.param(_without(n.WarpSync), id="warp apart"),
+        pytest.param(_without(n.WgmmaWait), id="no wait", marks=pytest.mark.slow),
+        pytest.param(_unmet, id="nobody meets", marks=pytest.mark.slow),
+        pytest.param(_unread, id="tile written again"),
+    ],
 )
 def test_what_only_the_ring_shows_is_found_for_all_sizes(
     change: Callable[[n.Stmt], tuple[n.Stmt, ...]],

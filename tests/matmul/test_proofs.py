@@ -46,7 +46,7 @@ def test_proved_for_all_sizes(schedule: Schedule, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("layout", "schedule"),
     [
-        ("KK", Schedule(128, 96, store="tma", persistent=True)),
+        pytest.param("KK", Schedule(128, 96, store="tma", persistent=True), marks=pytest.mark.slow),
         pytest.param("MN", Schedule(64, 128, consumers=1, store="tma", resident=2), marks=pytest.mark.slow),
         (
             "KK",

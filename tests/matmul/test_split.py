@@ -144,6 +144,11 @@ FORMS = {
 }
 
 
+def _some(names: Iterable[str], slow: Collection[str]) -> list[object]:
+    """Cases, those marked that say little more than the others."""
+    return [pytest.param(x, marks=pytest.mark.slow if x in slow else ()) for x in names]
+
+
 def test_large_launches_of_clusters_are_proved() -> None:
     """Clusters that are gone through one after the other while sizes are forgotten."""
     compiled = CompiledMatmul(product(), FORMS["pairs of clusters"])
@@ -151,7 +156,7 @@ def test_large_launches_of_clusters_are_proved() -> None:
     assert compiled.program().check("ir", values).verdict is Verdict.PROVED
 
 
-@pytest.mark.parametrize("name", FORMS)
+@pytest.mark.parametrize("name", _some(FORMS, ["pairs"]))
 def test_proved_for_every_size(name: str) -> None:
     report = check(build(product(), FORMS[name]), ScopeKind.ALL)
     assert (report.verdict, report.scope.kind) == (Verdict.PROVED, ScopeKind.ALL)
@@ -225,11 +230,6 @@ CHANGES: dict[str, Callable[[n.Stmt], tuple[n.Stmt, ...]]] = {
 }
 
 
-def _some(names: Iterable[str], slow: Collection[str]) -> list[object]:
-    """Cases, those marked that say little more than the others."""
-    return [pytest.param(x, marks=pytest.mark.slow if x in slow else ()) for x in names]
-
-
 @pytest.mark.parametrize("name", ["pairs", "one"])
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_what_hands_sums_over_is_needed(change: Callable[[n.Stmt], tuple[n.Stmt, ...]], name: str) -> None:
@@ -298,7 +298,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Progra
     return cache(lambda name: CompiledMatmul(product(), FORMS[name], cache=folder).program())
 
 
-@pytest.mark.parametrize("name", _some(FORMS, ["pairs of clusters"]))
+@pytest.mark.parametrize("name", _some(FORMS, ["pairs", "pairs of clusters"]))
 def test_its_ptx_is_proved_for_every_size(name: str, programs: Callable[[str], Program]) -> None:
     p = programs(name)
     report = check_ptx(p.kernel, p.ptx, Policy.PRACTICAL)

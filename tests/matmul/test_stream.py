@@ -323,7 +323,9 @@ def test_its_ptx_is_proved_for_every_size(tmp_path: Path) -> None:
 SLOWER = (_own_slot, _early, _next_sums, _without(n.SpinGlobal))
 
 
-@pytest.mark.parametrize("name", _some(PTX_CHANGES, ["relaxed release", "narrow acquire", "relaxed acquire"]))
+@pytest.mark.parametrize(
+    "name", _some(PTX_CHANGES, ["relaxed release", "narrow acquire", "relaxed acquire", "wait for reads"])
+)
 def test_what_hands_sums_over_is_needed_in_ptx(name: str, one: Program) -> None:
     change = PTX_CHANGES[name]
     assert change[0] in one.ptx

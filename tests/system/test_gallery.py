@@ -30,7 +30,20 @@ def test_the_ring_itself_is_proved() -> None:
     assert _check(GALLERY / "ring.cu").verdict is Verdict.PROVED
 
 
-@pytest.mark.parametrize("mistake", MISTAKES, ids=[m["name"] for m in MISTAKES])
+#: Of the same rule and class as another mistake here.
+SELDOM_MISTAKES = {
+    "barrier after read wait missing", "bytes twice", "consumer skips the last row", "count one per warp",
+    "full count of two",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "mistake",
+    [
+        pytest.param(m, id=m["name"], marks=pytest.mark.slow if m["name"] in SELDOM_MISTAKES else ())
+        for m in MISTAKES
+    ],
+)
 def test_a_mistake_is_shown_at_its_place(mistake: dict[str, Any], tmp_path: Path) -> None:
     text = SOURCE.replace(mistake["old"], mistake["new"])
     assert text != SOURCE

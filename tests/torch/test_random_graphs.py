@@ -14,6 +14,8 @@ from torch.fx import Interpreter  # noqa: E402
 
 from syncverify.torch import table  # noqa: E402
 from syncverify.torch.backend import lower  # noqa: E402
+from syncverify.torch.call import _computable  # noqa: E402
+from syncverify.torch.dims import UnfitError  # noqa: E402
 from tests.torch.compiled import compiled  # noqa: E402
 from tests.torch.compiled import draw as numbers  # noqa: E402
 from tests.torch.memory import MemoryRunner  # noqa: E402
@@ -180,3 +182,33 @@ def test_what_is_added_nought_times_is_not_read() -> None:
 
     nothing = torch.full((48,), torch.nan, dtype=BF16)
     compiled(function, nothing, numbers(32, 64, dtype=BF16), numbers(64, 48, dtype=BF16))
+
+
+def test_each_draw_is_its_own() -> None:
+    def function(x: Any) -> Any:
+        return torch.normal(x, x).exp() * 2, torch.normal(x, x).exp() * 2
+
+    one, two = torch.compile(function, backend=without_inductor(MemoryRunner()))(torch.ones(8, 16))
+    assert not torch.equal(one, two)
+
+
+def test_sizes_that_are_divided() -> None:
+    """Heads of a width that is a symbol: their length is a quotient."""
+
+    def heads(x: Any) -> Any:
+        parts = x.view(*x.shape[:-1], 4, -1)
+        return torch.nn.functional.rms_norm(parts, (x.shape[-1] // 4,), eps=1e-5).flatten(-2) + 1
+
+    runner = MemoryRunner()
+    function = torch.compile(heads, backend=without_inductor(runner), dynamic=True)
+    for shape in ((8, 16, 32), (3, 5, 64)):
+        x = numbers(*shape)
+        judge([function(x)], [heads(x.double())], [heads(x)])
+
+
+def test_sizes_that_are_unknown_are_left_to_torch() -> None:
+    import sympy
+
+    assert _computable([sympy.Max(sympy.Symbol("a"), 2)])["Max"](1, 2) == 2
+    with pytest.raises(UnfitError, match="sin"):
+        _computable([sympy.sin(sympy.Symbol("a"))])

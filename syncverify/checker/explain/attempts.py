@@ -127,6 +127,15 @@ def _likeliest(tries: list[Attempt], survey: Survey, near: set[Span]) -> list[At
     return [*first, *others, *last]
 
 
+def _is_only_wait(survey: Survey, place: Span) -> bool:
+    """Whether nobody else waits for the barriers that a place waits for. Then another barrier is hardly meant
+    there: what arrives on them, or should, would be for nobody."""
+    mine = survey.barriers.get(place, set())
+    waiting = [p for p, codes in survey.places.items() if {*WAITS} & {*codes}]
+    others = (survey.barriers[p] for p in waiting if p != place)
+    return place in waiting and not any(mine & of_other for of_other in others)
+
+
 def _between_arrivals(survey: Survey) -> Iterator[Attempt]:
     """A wait behind an arrival at the cluster's barrier that has none."""
     text = "barrier.cluster.wait.acquire.aligned"
@@ -173,6 +182,7 @@ def _edits(info: SystemInfo, survey: Survey, place: Span, rule: str) -> list[Att
     out += _of_copies(place, codes)
     out += _of_groups(place, codes, rule)
     if codes & {*ACCESSES, *ISSUES} and rule in _UNORDERED:
+        out += _unheard(survey, place)
         out += _orders(survey, place)
     if Ev.BARRIER_ARRIVE in codes:
         text = "arrive only after the accesses that follow here"
@@ -250,7 +260,7 @@ def _of_copies(place: Span, codes: set[int]) -> list[Attempt]:
         text = "announce the bytes of this copy before it: mbarrier.arrive.expect_tx"
         out.append(Attempt(Mistake.BYTES, Announce(place), place, text))
     if Ev.BULK_STORE in codes:
-        text = "before the next barrier its issuer waits for its reads: cp.async.bulk.wait_group.read 0"
+        text = "before it hands over next, its issuer waits for its reads: cp.async.bulk.wait_group.read 0"
         out.append(Attempt(Mistake.MISSING_WAIT, WaitReads(place), place, text))
     return out
 
@@ -269,7 +279,7 @@ def _slots(info: SystemInfo, survey: Survey, place: Span) -> list[Attempt]:
     if len(arrays[name][0]) > 1 and mine is not copied:
         text = f"use n of the ring, counted from 0, is on {name}[n % {len(arrays[name][0])}]"
         out.append(Attempt(Mistake.OTHER_BARRIER, SlotOfUse(place, arrays[name]), place, text))
-    for other, copies in arrays.items():
+    for other, copies in arrays.items() if not _is_only_wait(survey, place) else ():
         if other != name and [*map(len, copies)] == [*map(len, arrays[name])]:
             pairs = zip((b for a in arrays[name] for b in a), (b for a in copies for b in a), strict=True)
             text = f"{other} is meant here, not {name}"
@@ -406,6 +416,21 @@ def _releases(info: SystemInfo, survey: Survey, place: Span) -> list[Attempt]:
     text = f"arrive behind this access on the barrier that the next copy waits for ({name})"
     return [
         Attempt(Mistake.MISSING_ARRIVE, Release(place, freed, fence), place, text) for fence in (False, True)
+    ]
+
+
+def _unheard(survey: Survey, place: Span) -> list[Attempt]:
+    """A meeting at a named barrier that others arrive at, and that nobody waits at."""
+    return [
+        Attempt(
+            Mistake.MISSING_BARRIER,
+            InsertOperation(place, Ev.BARRIER_SYNC, (number, threads, 0), text, ahead=True),
+            place,
+            f"{_said(text, ahead=True)}: others arrive at barrier {number}, and nobody waits at it",
+        )
+        for number, threads in survey.given.items()
+        if number not in survey.meeting
+        for text in (f"bar.sync {number}, {threads}",)
     ]
 
 

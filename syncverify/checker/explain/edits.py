@@ -266,12 +266,12 @@ class OwnBarriers:
 
 @dataclass(frozen=True, slots=True)
 class WaitReads:
-    """Threads that issued bulk stores wait for their reads before their next barrier behind ``place``."""
+    """Threads that issued bulk stores wait for their reads before they hand over next behind ``place``."""
 
     place: Span
 
     def apply(self, event: Event, place: Place, held: Any, cls: ThreadClass) -> Passed:
-        if event[0] == Ev.BARRIER_SYNC and held:
+        if event[0] in (Ev.BARRIER_SYNC, Ev.ARRIVE) and held:
             return ((Ev.BULK_WAIT, event[1], 0, 1), event), None
         return (event,), True if event[0] == Ev.BULK_STORE and place[0] == self.place else held
 

@@ -68,6 +68,8 @@ def evidence(run: Run, f: Failure) -> list[Seen]:
         found += _participants(run, run.threads[f.cls].info.cta)
     if f.rule in _BETWEEN:
         found += _before(run, f)
+    if f.rule == "SV209":
+        around += _behind(run, f)
     if f.rule == "SV302" and _waits_for_cluster(run, f):
         found += [*_inits(run, f), *_before(run, f)]
     if f.rule == "SV204" and f.barrier >= 0:
@@ -139,6 +141,12 @@ def _before(run: Run, f: Failure) -> Iterator[Place]:
     waits = [e for e in before if e[0] in _WAITS]
     last = (waits or before)[-1:]
     yield from ((e[1], "after this, and before the operation that is shown") for e in last)
+
+
+def _behind(run: Run, f: Failure) -> Iterator[Place]:
+    """What the same threads do next: a wait that lacks stands before."""
+    mine = (e[1] for who, e in run.trace[f.position :] if who == f.cls and e[1] >= 0 and e[1] != f.site)
+    yield next(mine, -1), "they go on with this"
 
 
 def _after_inits(run: Run, f: Failure) -> Iterator[Place]:

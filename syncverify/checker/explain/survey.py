@@ -38,6 +38,7 @@ class Survey:
     coming: dict[int, set[tuple[int, int]]] = field(default_factory=dict)  # with those that only arrive
     ids: dict[Span, set[int]] = field(default_factory=dict)
     sizes: dict[int, set[int]] = field(default_factory=dict)  # threads that named barriers ask for
+    given: dict[int, int] = field(default_factory=dict)  # threads of barriers that somebody arrives at only
     open_stores: dict[ThreadClass, set[Span]] = field(default_factory=dict)  # without a commit behind them
     first: dict[tuple[ThreadClass, int], Span] = field(default_factory=dict)  # of waits on an mbarrier
     announcing: set[Span] = field(default_factory=set)  # arrivals that announce bytes
@@ -80,16 +81,12 @@ class Survey:
             self.first.setdefault((cls, event[2]), span)
         elif code == Ev.INIT:
             self.counts[event[2]] = event[3]
-        elif code == Ev.BARRIER_SYNC:
-            self.meeting.setdefault(event[2], set()).add((cls.cta, cls.warp))
-            self.sizes.setdefault(event[2], set()).add(event[3])
         elif code == Ev.BULK_STORE:
             self.open_stores.setdefault(cls, set()).add(span)
         elif code == Ev.BULK_COMMIT:
             self.open_stores.pop(cls, None)
         if code in (Ev.BARRIER_SYNC, Ev.BARRIER_ARRIVE):
-            self.ids.setdefault(span, set()).add(event[2])
-            self.coming.setdefault(event[2], set()).add((cls.cta, cls.warp))
+            self._of_threads(event, span, (cls.cta, cls.warp))
         if code == Ev.ARRIVE:
             if event[4] >= 0:
                 self.announcing.add(span)
@@ -103,6 +100,17 @@ class Survey:
         if code in ACCESSES or code == Ev.WGMMA:
             self.accessed.setdefault(span, set()).update(footprints(event))
         return (event,), None
+
+    def _of_threads(self, event: Event, span: Span, warp: tuple[int, int]) -> None:
+        """Who comes to a barrier of threads, and whether to wait."""
+        number, threads = event[2], event[3]
+        self.ids.setdefault(span, set()).add(number)
+        self.coming.setdefault(number, set()).add(warp)
+        if event[0] == Ev.BARRIER_ARRIVE:
+            self.given[number] = threads
+        else:
+            self.meeting.setdefault(number, set()).add(warp)
+            self.sizes.setdefault(number, set()).add(threads)
 
 
 _ON_BARRIER = frozenset({Ev.INIT, Ev.ARRIVE, Ev.EXPECT_TX, *WAITS})

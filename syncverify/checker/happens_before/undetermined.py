@@ -4,9 +4,8 @@ Two of them, of sufficient scope and to whole words, are morally strong (PTX ISA
 Lanes of a warp run in no common step since sm_70, so that nothing orders a lane's store and the next lane's
 load in the next line either. What comes of it:
 
-    words that threads exchange, by volatile accesses   an error: refuted if the outcome differs
-    the same by relaxed accesses                        an error that refutes nothing: unknown
-    one word, volatile, within a warp                   the same
+    words that threads exchange                         unknown; of volatile ones executions are compared
+    one word, volatile, within a warp                   unknown
     any other word that threads look at                 a warning
     stores in no order, of different values             a warning
 
@@ -70,15 +69,16 @@ def in_no_order(run: Run, first: Record, second: Record) -> str:
 
 
 def _weight(run: Run, t: LaneClass, first: Record, second: Record) -> Undetermined | None:
-    """What it takes to refute a load and a store in no order; None: nothing does."""
+    """What a load and a store in no order leave undecided; None: they are a warning."""
     words = run.info.strong_words
     store, load = (first, second) if first.kind.writes else (second, first)
     both = words.get(store.site, StrongWord(0)), words[load.site]
     volatile = any(StrongWord.VOLATILE in w for w in both)
-    if StrongWord.OF_EACH_THREAD in both[0]:
-        return Undetermined.OUTCOME if volatile else Undetermined.INTENT
     a, b = run.threads[first.cls].info, t.info
-    return Undetermined.INTENT if volatile and (a.cta, a.warp) == (b.cta, b.warp) else None
+    near = (a.cta, a.warp) == (b.cta, b.warp)
+    if (StrongWord.OF_EACH_LANE if near else StrongWord.OF_EACH_THREAD) in both[0]:
+        return Undetermined.OUTCOME if volatile else Undetermined.INTENT
+    return Undetermined.INTENT if volatile and near else None
 
 
 def lanes_store_differently(run: Run, t: LaneClass, record: Record) -> None:

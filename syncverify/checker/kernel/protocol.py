@@ -385,33 +385,53 @@ _PLAIN = Op(Kind.NOTHING)
 def _op(p: Protocol, s: Site) -> str | None:
     """Why an operation means nothing."""
     op = s.op
-    where = f"{p.roles[s.role].name}, {op.kind.value}"
+    wrong = _surplus(op) or _of_ring(p, op) or _accesses(p, op) or _numbers(p, op)
+    if wrong is None and not _own_pieces(p, s):
+        wrong = "bytes of threads that are not of the role"
+    return wrong and f"{p.roles[s.role].name}, {op.kind.value}: {wrong}"
+
+
+def _surplus(op: Op) -> str | None:
+    """A field that says something of operations of other kinds."""
     for what, kinds in _SAYS.items():
         if op.kind not in kinds and getattr(op, what) != getattr(_PLAIN, what):
-            return f"{where}: it has no {what}"
+            return f"it has no {what}"
+    return None
+
+
+def _of_ring(p: Protocol, op: Op) -> str | None:
+    """What is wrong with the ring or the group that an operation names."""
     if (op.kind in _ON_RING or op.kind in _MEETS) != bool(op.ring) or (op.ring and op.ring not in p.rings):
-        return f"{where}: no ring, or one too many"
+        return "no ring, or one too many"
     if op.ring and p.rings[op.ring].named != (op.kind in _MEETS):
-        return f"{where}: {op.ring} is of another kind"
+        return f"{op.ring} is of another kind"
     if (op.kind in _GROUPED) != (op.group is not None):
-        return f"{where}: no group, or one too many"
+        return "no group, or one too many"
+    return None
+
+
+def _accesses(p: Protocol, op: Op) -> str | None:
+    """What is wrong with the accesses of an operation: their buffers, and how they complete."""
     if any(t.buffer not in p.buffers for t in op.touches):
-        return f"{where}: an unknown buffer"
+        return "an unknown buffer"
     asynchronous = op.kind in (Kind.COPY, Kind.ASYNC)
     if op.touches and not asynchronous and op.kind is not Kind.ACCESS:
-        return f"{where}: it cannot touch memory"
+        return "it cannot touch memory"
     if any(t.access.asynchronous != asynchronous for t in op.touches):
-        return f"{where}: accesses of another kind"
+        return "accesses of another kind"
     if op.kind is Kind.ASYNC and any(_GROUP_OF.get(t.access) is not op.group for t in op.touches):
-        return f"{where}: accesses of another group"
+        return "accesses of another group"
     if op.kind is Kind.COPY and any(not t.access.writes or t.access in _GROUP_OF for t in op.touches):
-        return f"{where}: accesses that do not complete on a barrier"
+        return "accesses that do not complete on a barrier"
+    return None
+
+
+def _numbers(p: Protocol, op: Op) -> str | None:
+    """What is wrong with the threads and bytes that an operation counts."""
     if op.count < 0 or op.bytes < 0 or (op.count < 1 and op.kind in (Kind.ARRIVE, *_MEETS)):
-        return f"{where}: a negative number"
+        return "a negative number"
     if op.kind in _MEETS and (op.count != p.rings[op.ring].count or p.rings[op.ring].depth != num(1)):
-        return f"{where}: another number of threads than {op.ring} has"
-    if not _own_pieces(p, s):
-        return f"{where}: bytes of threads that are not of the role"
+        return f"another number of threads than {op.ring} has"
     return None
 
 

@@ -33,6 +33,7 @@ class Step(StrEnum):
 
     EXACT = "exact"
     CONTENTS_AS_DATA = "contents-as-data"
+    LANES_MEET = "lanes-meet"
     EVERY_SIZE = "every-size"
     LOADS_AS_SIZES = "loads-as-sizes"
     DATA_AS_WORDS = "data-as-words"
@@ -44,6 +45,7 @@ class Step(StrEnum):
 #: Causes that another way of looking may remove, by the step that does; steps without a row need none.
 CAUSES: dict[Step, frozenset[Cause]] = {
     Step.CONTENTS_AS_DATA: frozenset({Cause.SHARED_CONTENTS}),
+    Step.LANES_MEET: frozenset({Cause.GLOBAL_DATA, Cause.SHARED_CONTENTS, Cause.DATA}),
     Step.LOADS_AS_SIZES: frozenset({Cause.GLOBAL_DATA}),
     Step.DATA_AS_WORDS: frozenset({Cause.SHARED_CONTENTS, Cause.GLOBAL_DATA, Cause.DATA}),
     Step.ANY_GRID: frozenset({Cause.GRID_CASES, Cause.GLOBAL_DATA, Cause.SHARED_CONTENTS}),

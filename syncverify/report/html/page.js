@@ -259,9 +259,15 @@
     // Labels lie above everything and stay at the left while the picture is scrolled.
     const frozen = shape("g");
     frozen.append(shape("rect", { x: 0, y: 0, width: label - 4, height, class: "frozen" }));
+    // A narrow window has no room for more than w4:1-31; the title says it in full.
+    const brief = (l) => l.label.replace(/warps? /, "w").replace(/ lanes? /, ":");
+    const ofBlock = (l) => (new Set(w.lanes.map((o) => o.cta)).size > 1 ? `c${l.cta} ` : "");
+    const nameOf = (l) => label === NARROW
+      ? `${l.asynchronous ? "  ⤷ " : ""}${ofBlock(l)}${brief(l)}`
+      : l.asynchronous ? `  ⤷ async of ${brief(l)}` : `cta${l.cta} ${l.label}`;
     const cut = (t) => (t.length * 8 > label - 12 ? `${t.slice(0, Math.floor((label - 20) / 8))}…` : t);
     w.lanes.forEach((l, n) => {
-      const t = shape("text", { x: 4, y: y(n) + 4, class: l.asynchronous ? "faint" : "" }, cut(l.asynchronous ? `  ⤷ async of ${l.label}` : `cta${l.cta} ${l.label}`));
+      const t = shape("text", { x: 4, y: y(n) + 4, class: l.asynchronous ? "faint" : "" }, cut(nameOf(l)));
       t.append(shape("title", {}, l.asynchronous ? `asynchronous operations of cta${l.cta} ${l.label}` : `cta${l.cta} ${l.label}`));
       frozen.append(t);
     });

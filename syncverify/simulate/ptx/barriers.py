@@ -9,7 +9,7 @@ import numpy as np
 
 from syncverify.simulate.ptx.clocks import HAPPENS_BEFORE, OF_ANY_SCOPE, Clock, merged
 from syncverify.simulate.ptx.collectives import bits_to_lanes, member_mask
-from syncverify.simulate.ptx.ordering import fenced
+from syncverify.simulate.ptx.ordering import SCOPES, fenced
 from syncverify.simulate.ptx.program import Context, builder
 from syncverify.simulate.ptx.syntax import Instr
 from syncverify.simulate.ptx.types import LANES, Lanes
@@ -224,10 +224,11 @@ def _cluster_arrive(relaxed: bool) -> Any:
         if not relaxed:
             cluster.pending = merged(cluster.pending, m.release(_rows(f, f.mask)))
         else:
+            block = f.warp.block
             for t in threads:
-                released = fenced(m, int(t))
-                if released is not None:
-                    cluster.pending = merged(cluster.pending, released)
+                own, wide = fenced(m, int(t)), fenced(m, int(t), SCOPES["cluster"])
+                block.pending = block.pending if own is None else merged(block.pending, own)
+                cluster.pending = cluster.pending if wide is None else merged(cluster.pending, wide)
                 for agent in m.fenced_inits.get(int(t), ()):
                     clock = m.clocks.empty()
                     clock[[HAPPENS_BEFORE, OF_ANY_SCOPE], agent] = m.clocks.epoch[agent]
@@ -250,6 +251,8 @@ def cluster_complete(m: Machine, cluster: Any) -> None:
                     return
     cluster.arrived = {}
     cluster.complete, cluster.pending = cluster.pending, None
+    for block in cluster.blocks:
+        block.complete, block.pending = block.pending, None
     cluster.round += 1
     m.version += 1
 
@@ -268,6 +271,7 @@ def _cluster_wait(f: Fragment) -> Next:
         for t in threads:
             cluster.waiting.pop(int(t), None)
         m.acquire(_rows(f, f.mask), cluster.complete)
+        m.acquire(_rows(f, f.mask), f.warp.block.complete)
         f.warp.met_cluster = True
         return f.pc + 1
 

@@ -13,4 +13,6 @@ from syncverify.simulate.ptx import (  # noqa: F401
     mbarriers,
     ordering,
     register_pool,
+    textures,
+    warp_matrices,
 )

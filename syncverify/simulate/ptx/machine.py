@@ -52,6 +52,7 @@ class Machine:
         self.limit = steps
         self.steps = 0
         self.draw = np.random.default_rng(seed)
+        self.turn = seed % LANES  # which lane has which part of a matrix of wmma
         self.version = 0  # counts changes that another thread may see
         self.fragments: list[Fragment] = []
         self.engines: list[Operation] = []

@@ -14,6 +14,7 @@ from syncverify.simulate.ptx.addressing import (
     Part,
     address,
     barrier_free,
+    differing,
     note_read,
     note_write,
     parts,
@@ -107,12 +108,17 @@ def _stmatrix(c: Context, i: Instr) -> Step:
         m = f.warp.machine
         _full_warp(m, f, i.name)
         arena, starts = _rows(m, f, space, where(f.R), 8 * count)
+        written = []
         for n, slot in enumerate(sources):
             word = f.R[slot]
             for half, (at, size) in enumerate(_elements(starts[8 * n : 8 * n + 8], trans)):
-                note_write(m, f, Part("shared", arena, at, _LANE), size)
+                part = Part("shared", arena, at, _LANE)
+                note_write(m, f, part, size)
                 value = word if size == 4 else (word >> np.uint32(16 * half)).astype(np.uint16)
                 arena.store(at, 8 * size, value)
+                written.append((part, 8 * size, value))
+        for part, bits, value in written:  # rows that share bytes are written in no order
+            differing(m, f, part, bits, value)
         m.version += 1
         return None
 

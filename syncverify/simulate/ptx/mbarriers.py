@@ -292,9 +292,10 @@ def _inval(c: Context, i: Instr) -> Step:
     return c.masked(run)
 
 
-def _clock_of(m: Machine, thread: int, relaxed: bool) -> Clock | None:
+def _clock_of(m: Machine, thread: int, relaxed: bool, reach: int) -> Clock | None:
+    """What an arrival releases; a relaxed one what fences have of at least a scope."""
     if relaxed:
-        return fenced(m, thread)
+        return fenced(m, thread, reach)
     return m.release(slice(thread, thread + 1))
 
 
@@ -354,7 +355,9 @@ def _arrive(c: Context, i: Instr, words: set[str]) -> Step:
                     raise m.undefined(
                         f, "an arrival with .noComplete completes the phase", "mbarrier.arrive", lane
                     )
-                arrive(m, f, barrier, n, _clock_of(m, int(f.warp.threads[lane]), relaxed), lane, drop, scope)
+                reach = SCOPES["cta" if barrier.block is f.warp.block else "cluster"]
+                known = _clock_of(m, int(f.warp.threads[lane]), relaxed, reach)
+                arrive(m, f, barrier, n, known, lane, drop, scope)
         if write is not None:
             write(f, tokens, on)
         return None

@@ -90,11 +90,12 @@ def write_flags(m: Machine, f: Fragment, part: Part, releases: bool, scope: int,
             m.flags.pop(key, None)
 
 
-def fenced(m: Machine, thread: int) -> Clock | None:
-    """What a thread's fences have released, of whatever scope."""
+def fenced(m: Machine, thread: int, scope: int = 0) -> Clock | None:
+    """What a thread's fences of at least a scope have released."""
     out = None
-    for clock in m.fence_release.get(thread, {}).values():
-        out = merged(out, clock)
+    for reach, clock in m.fence_release.get(thread, {}).items():
+        if reach >= scope:
+            out = merged(out, clock)
     return out
 
 

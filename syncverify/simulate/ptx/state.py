@@ -50,7 +50,7 @@ class Cluster:
     blocks: list[Block] = field(default_factory=list)
     arrived: dict[int, bool] = field(default_factory=dict)  # thread -> has arrived in this round
     round: int = 0
-    pending: Clock | None = None  # what the arrivals of this round know
+    pending: Clock | None = None  # what the arrivals of this round release to the cluster
     complete: Clock | None = None  # of the last complete round
     waiting: dict[int, int] = field(default_factory=dict)  # thread -> the round that it arrived in
 
@@ -76,6 +76,8 @@ class Block:
     gone: bool = False
     pushes: list[tuple[Stamp, int]] = field(default_factory=list)  # copies to other blocks, and their lines
     waited_for_grid: bool = False
+    pending: Clock | None = None  # what relaxed arrivals at the cluster's barrier release to this block
+    complete: Clock | None = None  # of the last complete round
 
 
 @dataclass(eq=False, slots=True)

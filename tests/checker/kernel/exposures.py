@@ -34,7 +34,7 @@ from syncverify.checker.kernel.protocol import (
     Touch,
 )
 from syncverify.checker.kernel.trees import Absurd, Leaf, Residues, Split, Tree
-from syncverify.checker.prover.protocols import accounts, claims, multipliers
+from syncverify.checker.prover.protocols import accounts, claims, multipliers, sizes
 from syncverify.checker.prover.protocols.search import Search
 from syncverify.model.proxies import Access
 from tests.checker.kernel.ablation import Rule
@@ -88,7 +88,7 @@ def assembled(x: Exposure) -> Proof:
     p = x.protocol
     g = hops.Graph(p, {})
     s = Search.of(p, random.Random(1), 14, g)
-    shift, end = x.claims or claims.claims(p, s.sizes, s.events)
+    shift, end = x.claims or claims.claims(p, s.sizes, sizes.all_events(p, s.sizes))
     s.g = hops.Graph(p, shift)
     trees: dict[str, Tree] = {}
     known = x.accounts(p)

@@ -179,7 +179,7 @@ def for_stages(text: str) -> tuple[Kernel, Any]:
     [
         ("stages", GOOD["ring"]),
         pytest.param("stages", GOOD["registers"], marks=pytest.mark.slow),
-        ("each", EACH),
+        pytest.param("each", EACH, marks=pytest.mark.slow),
     ],
 )
 def test_any_change_of_a_proof_for_stages_is_rejected(kind: str, text: str, half: int) -> None:

@@ -29,6 +29,11 @@ USE = "ld.shared.u32 %r9, [%r6]; add.u32 %r9, %r9, 1; mad.wide.u32 %rd2, %r1, 4,
 STORE = """bar.sync 0; @%p1 bra E; cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r4], 256;
 cp.async.bulk.commit_group; cp.async.bulk.wait_group.read 0; E:\n"""
 FENCE = "fence.proxy.async.shared::cta;\n"
+#: Two lanes name each row with a stride of 8 bytes.
+STMATRIX = """and.b32 %r7, %r1, 31; mul.lo.u32 %r7, %r7, {stride}; and.b32 %r7, %r7, 0xfffffff0;
+shr.u32 %r8, %r1, 5; mad.lo.u32 %r7, %r8, 512, %r7; add.u32 %r7, %r7, %r4; mov.u32 %r9, {first};
+stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r7], {{%r9}};
+"""
 
 
 def load(expected: int = 256, init: int = 1, parity: int = 0, wait: bool = True) -> str:
@@ -124,6 +129,16 @@ PAIRS = {
         @%p4 bra S; ld.shared.u32 %r9, [%r4]; E:""",
         Kind.RACE,
     ),
+    "rows of one stmatrix": (
+        TILE + STMATRIX.format(stride=8, first="%r1"),
+        TILE + STMATRIX.format(stride=16, first="%r1"),
+        Kind.RACE,
+    ),
+    "rows of one stmatrix with other values": (
+        TILE + STMATRIX.format(stride=8, first="%r1"),
+        TILE + STMATRIX.format(stride=8, first="5"),
+        Kind.RACE,
+    ),
     "trap": (TILE + "@!%p1 trap;", TILE + "setp.gt.u32 %p3, %r1, 99; @%p3 trap;", Kind.TRAP),
 }  # fmt: skip
 
@@ -154,6 +169,19 @@ def test_clusters_order_by_their_barrier() -> None:
     )
     assert harm_of(relaxed, cluster=2) is Kind.RACE
     assert harm_of(REMOTE.format(meet="bar.sync 0;"), cluster=2) is Kind.RACE
+
+
+@pytest.mark.parametrize(("fence", "harm"), [("", Kind.RACE), ("fence.acq_rel.cta;", Kind.RACE),
+                                             ("fence.acq_rel.cluster;", None), ("fence.acq_rel.gpu;", None)])  # fmt: skip
+def test_fences_before_relaxed_arrivals_have_scopes(fence: str, harm: Kind | None) -> None:
+    meet = fence + "barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.acquire.aligned;"
+    assert harm_of(REMOTE.format(meet=meet), cluster=2) is harm
+
+
+def test_a_narrow_fence_orders_threads_of_its_block() -> None:
+    meet = "fence.acq_rel.cta; barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.acquire.aligned;"
+    own = "st.shared.u32 [%r6], %r1;" + meet + "xor.b32 %r7, %r6, 128; ld.shared.u32 %r9, [%r7];"
+    assert harm_of(TILE + own, cluster=2) is None
 
 
 def test_a_block_that_may_not_run_yet_is_no_destination() -> None:
@@ -278,8 +306,8 @@ def test_directed_schedules_follow_their_steps() -> None:
 
 def test_what_is_not_known_is_an_error_when_it_is_reached() -> None:
     out = buffer(np.zeros(4, np.uint32))
-    with pytest.raises(CannotExecute, match=r"line \d+, tex\.1d"):
-        execute("tex.1d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [%rd1, {%r1}];", out)
+    with pytest.raises(CannotExecute, match=r"line \d+, vabsdiff4\.u32"):
+        execute("vabsdiff4.u32.u32.u32 %r2, %r1, %r1, %r1;", out)
     with pytest.raises(CannotExecute, match="shraed"):
         execute("st.shraed.u32 [%r1], %r1;", out)
     assert execute("bra E; st.shraed.u32 [%r1], %r1; E:", out).harm is None

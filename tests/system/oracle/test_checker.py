@@ -26,7 +26,9 @@ def disagreement(text: str, policy: Policy) -> str | None:
 
 
 @pytest.mark.parametrize("policy", list(Policy))
-@pytest.mark.parametrize("block", range(8))
+@pytest.mark.parametrize(
+    "block", [*range(4), *(pytest.param(b, marks=pytest.mark.slow) for b in range(4, 8))]
+)
 def test_random_event_lists(block: int, policy: Policy) -> None:
     found = [disagreement(random_program(seed), policy) for seed in range(100 * block, 100 * block + 100)]
     assert not [d for d in found if d is not None]

@@ -15,7 +15,7 @@ from syncverify.checker.prover.protocols.claims import NotFoundError, landing, w
 from syncverify.checker.prover.protocols.multipliers import absurd, entails, shown
 from syncverify.checker.prover.protocols.paths import Introduction, Named, NewResidue, NewTile, Steps
 from syncverify.checker.prover.protocols.search import Search, _wrapped
-from syncverify.checker.prover.protocols.sizes import Sample, value
+from syncverify.checker.prover.protocols.sizes import Sample, holds, value
 
 MOST_NODES = 160
 _Event = tuple[int, Term, Term]
@@ -126,7 +126,8 @@ class Account:
                     if there and (isinstance(what, NewResidue) or self.in_range(what, premises)):
                         new = new or what
                     continue
-                hits = [all(value(c, e) >= 0 for c in self.needs(i, u, n)) for e in steps.samples]
+                needs = self.needs(i, u, n)
+                hits = [holds(needs, e) for e in steps.samples]
                 if hits and all(hits):
                     events.append((i, u, n))
                     break

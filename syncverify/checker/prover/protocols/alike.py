@@ -2,7 +2,8 @@
 
 Warps of one kind, and blocks of a cluster, do the same. A tree that was found for one of them is tried for
 the others, with the sites of like roles in the place of its own. So is one of accesses that stand in the same
-stretch of code, between the same waits and arrivals. The kernel decides whether it holds.
+stretch of code, between the same waits and arrivals, and one of operations that look the same in roles that
+differ elsewhere: the k-th operation of a look stands for the k-th. The kernel decides whether it holds.
 """
 
 from __future__ import annotations
@@ -55,15 +56,25 @@ class Alike:
     twins: dict[tuple[str, int], int] = field(
         default_factory=dict
     )  # sites of one collective instruction, by role
+    look: list[int] = field(default_factory=list)  # of each site: what it has in common with like ones
+    nth: list[int] = field(default_factory=list)  # of each site: how many of its role look so before it
+    at: dict[tuple[int, int, int], int] = field(default_factory=dict)  # sites by role, look and how many
 
     @classmethod
     def of(cls, p: Protocol, g: Graph) -> Alike:
         made = cls(p, g)
         kinds: dict[Hashable, int] = {}
+        looks: dict[Hashable, int] = {}
+        for i, s in enumerate(g.sites):
+            look = looks.setdefault(made.like(i), len(looks))
+            k = sum(made.look[j] == look for j in made.of_role(s.role, i))
+            made.look.append(look)
+            made.nth.append(k)
+            made.at[s.role, look, k] = i
         for r in range(len(p.roles)):
             sites = [i for i, s in enumerate(g.sites) if s.role == r and s.op.kind is not Kind.INIT]
             made.core.append(sites)
-            made.family.append(kinds.setdefault(tuple(made.like(i) for i in sites), len(kinds)))
+            made.family.append(kinds.setdefault(tuple(made.look[i] for i in sites), len(kinds)))
         count, role = 0, -1
         for i, s in enumerate(g.sites):
             count, role = (count, role) if s.role == role else (0, s.role)
@@ -75,6 +86,10 @@ class Alike:
             if s.op.kind is Kind.ASYNC and s.op.label:
                 made.twins.setdefault((s.op.label, s.role), i)
         return made
+
+    def of_role(self, role: int, end: int) -> Iterator[int]:
+        """The sites of a role before one."""
+        return (j for j in range(end) if self.g.sites[j].role == role)
 
     def like(self, i: int) -> Hashable:
         """What a site has in common with those of like roles."""
@@ -110,6 +125,13 @@ class Alike:
         same = len({self.g.sites[i].role for i in o.sites})
         return o.rule, re.sub(r"[\d.]+", "#", o.key), slots, places, same
 
+    def far(self, o: Owed) -> Hashable:
+        """Obligations of one key are about operations that look the same, in whatever roles."""
+        touched = re.findall(r"(\d+)\.(\d+)", o.key)
+        slots = tuple(str(self.g.sites[int(i)].op.touches[int(a)].slot) for i, a in touched)
+        same = len({self.g.sites[i].role for i in o.sites})
+        return "far", o.rule, re.sub(r"[\d.]+", "#", o.key), slots, tuple(self.look[i] for i in o.sites), same
+
     def place(self, i: int) -> Hashable:
         role, op = self.g.sites[i].role, self.g.sites[i].op
         if op.kind is Kind.INIT:
@@ -124,19 +146,22 @@ class Alike:
         def needs(x: Any, _: list[Term], names: frozenset[str]) -> Any:
             return o.goal.needs(x, names)
 
-        near = self.found.get(self.near(o), ()) if _near(o) else ()
-        for sites, tree in (*self.found.get(self.key(o), ()), *near):
+        for sites, tree in dict.fromkeys(x for key in self.keys(o) for x in self.found.get(key, ())):
             for way in islice(self.ways(sites, o.sites, tree), MOST_WAYS):
-                new: Tree = renamed(tree, way)
                 try:
+                    new: Tree = renamed(tree, way)
                     check(self.p, premises, new, needs, scope)
                 except (RejectedError, KeyError):
                     continue
                 return new
         return None
 
+    def keys(self, o: Owed) -> tuple[Hashable, ...]:
+        """What obligations with like trees have in common, the likeliest first."""
+        return (self.key(o), self.near(o), self.far(o)) if _near(o) else (self.key(o),)
+
     def keep(self, o: Owed, tree: Tree) -> None:
-        for key in (self.key(o), self.near(o)) if _near(o) else (self.key(o),):
+        for key in self.keys(o):
             kept = self.found.setdefault(key, [])
             if len(kept) < MOST_TREES:
                 kept.append((o.sites, tree))
@@ -170,8 +195,9 @@ class Alike:
                 r, label = self.g.sites[i].role, self.g.sites[i].op.label
                 if label in labels and (labels[label], every[r]) in self.twins:
                     return self.twins[labels[label], every[r]]
-                core = self.core[r]
-                return self.core[every[r]][core.index(i)] if i in core else i
+                if self.g.sites[i].op.kind is Kind.INIT or r == every[r]:
+                    return i
+                return self.at[every[r], self.look[i], self.nth[i]]
 
             yield way
 

@@ -6,7 +6,7 @@ has no name yet, the step gets a *virtual* name, and the path asks for a case tr
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -16,6 +16,7 @@ from syncverify.checker.kernel.hops import Drained, Graph, Half, How, Program, S
 from syncverify.checker.kernel.linear import ZERO, RejectedError, Term, apply, num, var
 from syncverify.checker.kernel.obligations import Reaches
 from syncverify.checker.kernel.protocol import Group, Kind, Level, Site, Tiles
+from syncverify.checker.prover.protocols.distances import LEADS, Distances
 from syncverify.checker.prover.protocols.masks import Masks
 from syncverify.checker.prover.protocols.multipliers import entails
 from syncverify.checker.prover.protocols.sizes import Sample, shape, value
@@ -23,12 +24,8 @@ from syncverify.checker.prover.protocols.sizes import Sample, shape, value
 #: Rounds and width of the search for one path.
 ROUNDS, WIDTH = 12, 80
 _UNDECIDED = Program(-1)
-#: Operations that program order may lead on to.
-_LEADS = frozenset(
-    {
-        Kind.ARRIVE, Kind.SYNC, Kind.JOIN, Kind.EXPECT, Kind.COPY, Kind.INIT_FENCE, Kind.FENCE, Kind.USE,
-    }
-)  # fmt: skip
+#: By how many hops paths may be longer than the least number that is known, at first.
+SLACK = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +76,18 @@ class Steps:
     def __post_init__(self) -> None:
         self.masks = Masks(self.g, self.samples)
 
+    def distances(self, goal: Reaches) -> Mapping[tuple[int, Half], int]:
+        """At least how many hops lead from each place to the goal."""
+        if "distances" not in self.memo:
+            self.memo["distances"] = Distances(self.g)
+        found: Distances = self.memo["distances"]
+        return found.to(goal)
+
     def leads(self, role: int) -> list[int]:
         """The sites of a role that program order may lead on to."""
         if role not in self.leading:
             some = enumerate(self.g.sites)
-            self.leading[role] = [k for k, y in some if y.role == role and y.op.kind in _LEADS]
+            self.leading[role] = [k for k, y in some if y.role == role and y.op.kind in LEADS]
         return self.leading[role]
 
     # ---------------------------------------------------------------- tiles
@@ -323,26 +327,45 @@ class PathSearch:
         return self.steps.g
 
     def found(self) -> Iterator[Found]:
-        """Candidates; a path that covers all samples comes alone."""
+        """Candidates; a path that covers all samples comes alone. Short paths are looked for first."""
+        far = self.steps.distances(self.goal)
+        start = self.goal.start
+        least = far.get((start.site, start.half))
+        if least is None:
+            return
+        results: list[Found] = []
+        for most in (least + SLACK, ROUNDS) if least + SLACK < ROUNDS else (ROUNDS,):
+            whole, results = self._within(far, most)
+            if whole is not None:
+                yield whole
+                return
+        yield from self._ranked(results)
+
+    def _within(self, far: Mapping[tuple[int, Half], int], most: int) -> tuple[Found | None, list[Found]]:
+        """A path of so many hops at most that covers all samples, or those that cover some."""
         every = (1 << len(self.steps.samples)) - 1
         bridged = not self.goal.demand.bridge and not self._inits()
         front = [_Partial(self.goal.start, (), every, bridged, Level.THREAD)]
         visited = _Visited(self.steps.masks)
         results: list[Found] = []
-        for _ in range(ROUNDS):
+
+        def left(x: _Partial) -> int:
+            return far.get((x.here.site, x.here.half), ROUNDS + 1)
+
+        for made in range(most + 1):
             longer: list[_Partial] = []
             for path in front:
                 for hops, covered in self._ended(path):
                     if covered == every:
                         it = self.introduced(hops)
-                        yield Found(hops if it is None else None, it, len(self.steps.samples))
-                        return
+                        whole = Found(hops if it is None else None, it, len(self.steps.samples))
+                        return whole, []
                     results.append(Found(hops, None, covered.bit_count()))
-                longer += (x for x in self._longer(path) if visited.is_news(x))
-            front = longer[:WIDTH]
+                longer += (x for x in self._longer(path) if made + 1 + left(x) <= most and visited.is_news(x))
+            front = sorted(longer, key=left)[:WIDTH]
             if not front:
                 break
-        yield from self._ranked(results)
+        return None, results
 
     def _ended(self, path: _Partial) -> Iterator[tuple[Hops, int]]:
         """The path with a last hop to where it has to come, and the samples in which it gets there."""

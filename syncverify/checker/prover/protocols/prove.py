@@ -20,6 +20,7 @@ from syncverify.checker.prover.protocols.alike import Alike
 from syncverify.checker.prover.protocols.claims import NotFoundError, claims
 from syncverify.checker.prover.protocols.rank_search import ranks
 from syncverify.checker.prover.protocols.search import Search
+from syncverify.checker.prover.protocols.sizes import all_events
 
 #: Samples that a search begins with, and seeds that are tried.
 MANY, SEEDS = 14, (1, 2, 3)
@@ -60,7 +61,7 @@ def _begun(
     while True:
         s = Search.of(found[0], random.Random(seed), many, Graph(found[0], {}, policy))
         try:
-            return found, s, claims(s.p, s.sizes, s.events)
+            return found, s, claims(s.p, s.sizes, all_events(s.p, s.sizes))
         except NotFoundError:
             if len(found) == 1:
                 raise

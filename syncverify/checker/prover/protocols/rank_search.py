@@ -2,7 +2,7 @@
 
 A rank is ``(block, epoch, step, tile, late, group, n, level)``. ``block`` orders roles that hand on to each
 other one way alone, such as blocks of which one adds up what another one stores. ``epoch`` counts
-the barriers of the whole block in straight code. ``step`` is the loop's counter, or where the loop begins or
+the barriers of all such roles in straight code. ``step`` is the loop's counter, or where the loop begins or
 ends; ``tile`` the tile; ``late`` is 1 behind the loop. What ties there is distinguished by ``group``, of a
 stretch of code, and inside it by ``level``; both are longest paths along the edges that tie in samples.
 """
@@ -10,7 +10,7 @@ stretch of code, and inside it by ``level``; both are longest paths along the ed
 from __future__ import annotations
 
 import itertools
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from syncverify.checker.kernel.hops import CONTRIBUTIONS, MEETINGS, Graph
@@ -33,16 +33,14 @@ SAMPLES = 12
 def ranks(search: Search) -> dict[Key, Rank]:
     """Ranks that grow along every edge in all samples; NotFoundError where no template gives any."""
     g = search.g
-    epochs = _epochs(g)
-    blocks = _blocks(g)
+    parts = _parts(g)
+    epochs = _epochs(g, parts)
+    blocks = _blocks(g, parts)
     bare = [i for i, r in enumerate(g.p.roles) if any(isinstance(t, Tiles) and not _loops(t) for t in r.body)]
     why = "no ranks"
     for late in itertools.product((1, 0), repeat=min(len(bare), 6)):
         ends = {i for i, x in zip(bare, late, strict=False) if x}
-        heads = [
-            (num(blocks[g.sites[i].role]), *_head(g, i, epochs, ends, search.base))
-            for i in range(len(g.sites))
-        ]
+        heads = [(num(blocks[i]), *_head(g, i, epochs, ends, search.base)) for i in range(len(g.sites))]
         try:
             return _Levels(search, heads).ranks()
         except NotFoundError as e:
@@ -54,20 +52,46 @@ def _loops(t: Tiles) -> bool:
     return any(isinstance(b, Loop) for b in t.body)
 
 
-def _blocks(g: Graph) -> list[int]:
-    """For each role: how many sets of roles that depend on each other come before its own, one by one."""
-    edges: dict[tuple[Hashable, Hashable], None] = {}
+def _edges(g: Graph) -> list[tuple[int, int]]:
+    """Pairs of roles of which the second waits for what the first one does, but for registers."""
+    edges: dict[tuple[int, int], None] = {}
     for ring in g.p.rings:
         come = {g.sites[i].role for i in g.of(ring, (*CONTRIBUTIONS, *MEETINGS))}
         wait = {g.sites[i].role for i in g.of(ring, (Kind.WAIT, Kind.SYNC))}
         edges |= dict.fromkeys((a, b) for a in come for b in wait if a != b)
-    changes = [s.role for s in g.sites if s.op.kind is Kind.REGISTERS]
     roles = range(len(g.p.roles))
-    edges |= dict.fromkeys((a, b) for a in changes for b in changes if a != b)
     edges |= dict.fromkeys((a, b) for a in roles for b in roles if a != b and g.groups[a] & g.groups[b])
-    parts = components(roles, list(edges))
-    level = longest(set(parts.values()), [(parts[a], parts[b], 1) for a, b in edges if parts[a] != parts[b]])
-    return [level[parts[i]] for i in roles]
+    return list(edges)
+
+
+def _parts(g: Graph) -> dict[Hashable, int]:
+    """For each role: the number of the roles that it depends on and that depend on it."""
+    return components(range(len(g.p.roles)), _edges(g))
+
+
+def _blocks(g: Graph, parts: Mapping[Hashable, int]) -> list[int]:
+    """For each site: how many sets of roles that depend on each other come before its own, one by one; -1 for
+    what comes before registers are moved, which roles of all sets wait for each other to do.
+    """
+    edges = [(parts[a], parts[b], 1) for a, b in _edges(g) if parts[a] != parts[b]]
+    level = longest(set(parts.values()), edges)
+    first = _before_registers(g) if edges else set()
+    return [-1 if i in first else level[parts[s.role]] for i, s in enumerate(g.sites)]
+
+
+def _before_registers(g: Graph) -> set[int]:
+    """Sites up to where registers are moved, and up to meetings among these, in all roles that come there."""
+    last = {s.role: i for i, s in enumerate(g.sites) if s.op.kind is Kind.REGISTERS}
+    met: set[str] = set()
+    while True:
+        found = {i for i, s in enumerate(g.sites) if i <= last.get(s.role, -1)}
+        new = {g.sites[i].op.ring for i in found if g.sites[i].op.kind in MEETINGS} - met
+        if not new:
+            return found
+        met |= new
+        for i in (i for ring in new for i in g.of(ring, MEETINGS)):
+            role = g.sites[i].role
+            last[role] = max(last.get(role, -1), i)
 
 
 def _prefix(g: Graph, role: int) -> str | None:
@@ -77,13 +101,16 @@ def _prefix(g: Graph, role: int) -> str | None:
     return next(iter((*named, *g.p.prefix)), None)
 
 
-def _epochs(g: Graph) -> list[int]:
-    """For each site: twice the number of barriers of all roles before it, and one more for such a barrier."""
+def _epochs(g: Graph, parts: Mapping[Hashable, int]) -> list[int]:
+    """For each site: twice the number of barriers before it that all roles meet at which its own depends on,
+    and one more for such a barrier.
+    """
     whole = {
         s.op.ring
         for s in g.sites
         if s.op.kind is Kind.SYNC
-        and {g.sites[i].role for i in g.of(s.op.ring, MEETINGS)} == set(range(len(g.p.roles)))
+        and {g.sites[i].role for i in g.of(s.op.ring, MEETINGS)}
+        == {r for r in range(len(g.p.roles)) if parts[r] == parts[s.role]}
         and all(
             not g.sites[i].position.loops and not g.sites[i].position.tiles for i in g.of(s.op.ring, MEETINGS)
         )
@@ -262,20 +289,36 @@ class _Levels:
         marked = {
             (i, d): (*self.heads[i], N if g.sites[i].position.loops else ZERO, names[i, d]) for i, d in keys
         }
+        known: dict[Hashable, frozenset[int] | None] = {}
         for o in growing(g, marked):
             assert isinstance(o.goal, Higher)
             if impossible(o.premises):
                 continue
             low, high = o.goal.low, o.goal.high
             a, b = keys[low[-2].const], keys[high[-2].const]
-            for e in self.search.meeting(o.premises, SAMPLES):
-                x = [value(t, e) for t in low[:-3]]
-                y = [value(t, e) for t in high[:-3]]
-                if x > y:
-                    raise NotFoundError(f"ranks of sites {a[0]} and {b[0]} fall ({o.key})")
-                if x == y:
-                    ahead = value(high[-3], e) - value(low[-3], e)
-                    self.ties[a, b, max(-1, min(1, ahead))] = None
+            edge = (o.premises, low[:-2], high[:-2])
+            if edge not in known:
+                known[edge] = self.ahead(*edge)
+            found = known[edge]
+            if found is None:
+                raise NotFoundError(f"ranks of sites {a[0]} and {b[0]} fall ({o.key})")
+            self.ties |= dict.fromkeys((a, b, x) for x in found)
+
+    def ahead(
+        self, premises: Sequence[Term], low: Sequence[Term], high: Sequence[Term]
+    ) -> frozenset[int] | None:
+        """By how much n advances, -1 to 1, in samples in which the heads of two ranks tie; None where they
+        fall in some sample.
+        """
+        out: set[int] = set()
+        for e in self.search.meeting(premises, SAMPLES):
+            x = [value(t, e) for t in low[:-1]]
+            y = [value(t, e) for t in high[:-1]]
+            if x > y:
+                return None
+            if x == y:
+                out.add(max(-1, min(1, value(high[-1], e) - value(low[-1], e))))
+        return frozenset(out)
 
     def group(self, key: Key) -> Hashable:
         """The stretch of code that a site stands in."""

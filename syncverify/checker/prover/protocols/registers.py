@@ -103,7 +103,7 @@ def pinned(
 
 
 def trace(
-    space: SymbolicContext, path: PathCondition, agent: Any, cuts: Iterable[int] | None
+    space: SymbolicContext, path: PathCondition, agent: Any, cuts: Iterable[int]
 ) -> tuple[list[Visit], dict[int, list[int]], bool]:
     """The visits of ``cuts``; how often each target of a jump back was come to, once for each entry."""
     space.path = path
@@ -113,7 +113,7 @@ def trace(
     inside: dict[int, int] = {}
     last, answer, ended = -1, 0, False
     resolve(space, agent)
-    wanted = frozenset(cuts or ())
+    wanted = frozenset(cuts)
     for _ in range(MOST_MOVES):
         try:
             event = agent.move(answer)
@@ -140,7 +140,7 @@ def trace(
         if place <= NO_CODE:
             continue
         back = place <= last
-        if cuts is None and back:
+        if back:
             for x in [x for x in inside if x > place]:
                 counts.setdefault(x, []).append(inside.pop(x))
             inside[place] = inside.get(place, 0) + 1
@@ -174,6 +174,7 @@ class Sampler:
     which: int  # of the systems
     naming: bool = False  # quotients of sizes may get names
     splits: list[LaneSplit] = field(default_factory=list)
+    loops: set[int] = field(default_factory=set)  # of any agent before, which others likely have too
     found: list[tuple[dict[str, int], SymbolicContext, PathCondition, Any]] = field(default_factory=list)
 
     def ready(self, space: SymbolicContext, root: PathCondition, names: Mapping[int, str], seed: int) -> None:
@@ -236,12 +237,17 @@ class Sampler:
         if len(self.found) < 3:
             raise NotReadError("no sizes were found to try")
         every = range(len(self.found))
-        cuts = _loops([trace(*self.agent(i, of), None)[1] for i in every])
+        traces = [trace(*self.agent(i, of), self.loops) for i in every]
+        cuts = _loops([counts for _, counts, _ in traces])
         if not cuts:
             return Claim(1, 1, ())
+        if cuts - self.loops:
+            self.loops |= cuts
+            traces = [trace(*self.agent(i, of), cuts) for i in every]
         runs = []
-        for i in every:
-            visits, _, ended = trace(*self.agent(i, of), cuts)
+        for i, (visits, _, ended) in zip(every, traces, strict=True):
+            for place in {v.place for v in visits[1:]} - cuts:
+                visits = _without(visits, place)
             runs.append(Run(self.found[i][0], visits, ended))
         while (twice := _in_turn(runs)) is not None:
             cuts = cuts - {twice}

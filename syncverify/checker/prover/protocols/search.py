@@ -35,7 +35,6 @@ from syncverify.checker.prover.protocols.paths import (
 from syncverify.checker.prover.protocols.sizes import (
     Plan,
     Sample,
-    all_events,
     holds,
     samples,
     shape,
@@ -73,7 +72,6 @@ class Search:
     p: Protocol
     rnd: random.Random
     sizes: list[Sample]
-    events: list[list[list[tuple[int, int]]]]
     g: Graph
     tops: tuple[Term, ...] = ()
     base: list[Term] = field(default_factory=list)
@@ -87,13 +85,19 @@ class Search:
         sizes = samples(p, rnd, many)
         if not sizes:
             raise NotFoundError("no small size meets the facts")
-        events = [all_events(p, e) for e in sizes]
-        return cls(p, rnd, sizes, events, g, shape(p).counts, always(p))
+        return cls(p, rnd, sizes, g, shape(p).counts, always(p))
 
     # ---------------------------------------------------------------- samples
 
     def meeting(self, given: Sequence[Term], limit: int = MOST_SAMPLES) -> list[Sample]:
-        """Small sizes with counters that meet the premises."""
+        """Small sizes with counters that meet the premises; the same ones for equal premises."""
+        key = ("meeting", frozenset(given), limit)
+        if key not in self.memo:
+            self.memo[key] = self._meeting(given, limit)
+        found: list[Sample] = self.memo[key]
+        return found
+
+    def _meeting(self, given: Sequence[Term], limit: int) -> list[Sample]:
         named = {a for h in given for a in h.names()}
         plan = Plan.of(given, [v for v in ("j", "u", "n", "u'", "n'") if v in named])
         out: list[Sample] = []
@@ -457,7 +461,8 @@ class Search:
                         yield SameEvent()
                     if alike == len(some):
                         return
-                yield from self._paths([(forth, False), (back, True)], premises, some, pool)
+                ways = [(forth, False), (back, True)]
+                yield from self._paths(ways if self._forth(forth, some) else ways[::-1], premises, some, pool)
 
     def _paths(
         self,
@@ -475,8 +480,20 @@ class Search:
                     found.append((f.covers, True, f.introduction))
                 elif f.hops is not None:
                     found.append((f.covers, False, Candidate(goal, f.hops, reverse)))
+            if any(covers == len(some) and not new for covers, new, _ in found):
+                break  # the other direction can do no better
         found.sort(key=lambda f: (-f[0], f[1]))
         yield from (f[2] for f in found[:4])
+
+    def _forth(self, forth: Reaches, some: list[Sample]) -> bool:
+        """Whether the first of a pair is likelier to come before the second: in most samples its counters are
+        no larger.
+        """
+        x, y = forth.start, forth.goal
+        if y is None or not some:
+            return True
+        ahead = [(value(x.u, e), value(x.n, e)) <= (value(y.u, e), value(y.n, e)) for e in some]
+        return 2 * sum(ahead) >= len(ahead)
 
     def introduce(
         self, what: Introduction, premises: list[Term], some: list[Sample], goal: object, depth: int,

@@ -284,5 +284,15 @@ def loops(p: Protocol) -> list[Loop]:
     return [q for q in parts if isinstance(q, Loop)]
 
 
-def all_events(p: Protocol, e: Sample) -> list[list[tuple[int, int]]]:
-    return [events(s, e) for s in places(p)[0]]
+def all_events(p: Protocol, sizes: Sequence[Sample]) -> list[list[list[tuple[int, int]]]]:
+    """All (u, n) of each site, in each sample; sites of one domain share the list."""
+    sites = places(p)[0]
+    out: list[list[list[tuple[int, int]]]] = []
+    for e in sizes:
+        known: dict[tuple[Any, ...], list[tuple[int, int]]] = {}
+        for s in sites:
+            key = (s.domain, s.position.tiles, s.position.loops)
+            if key not in known:
+                known[key] = events(s, e)
+        out.append([known[s.domain, s.position.tiles, s.position.loops] for s in sites])
+    return out

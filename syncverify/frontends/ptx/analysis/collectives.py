@@ -197,11 +197,17 @@ class Collectives:
                     yield self._row(at)
                     at = []
                 at.append(k)
-            elif k in decoded and at:
+            if at and ((k in decoded and at[-1] != k) or self._changes(self.body[at[0]], i)):
                 yield self._row(at)
                 at = []
         if at:
             yield self._row(at)
+
+    def _changes(self, of: Instr, i: Instr) -> bool:
+        """Whether an instruction writes the mask or the guard of a collective."""
+        mask = of.operands[-1]
+        asked = {of.guard.name if of.guard is not None else "", mask.name if isinstance(mask, Reg) else ""}
+        return not asked.isdisjoint(results(i))
 
     def _alike(self, one: Instr, other: Instr) -> bool:
         guarded = (one.guard, one.negated) == (other.guard, other.negated)

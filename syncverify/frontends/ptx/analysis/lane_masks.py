@@ -5,7 +5,8 @@ shfl.sync and vote.sync). Three instructions make such masks:
 
 - ``activemask``: the lanes that execute it;
 - ``match.any``: the lanes with this lane's value, of those that execute it;
-- ``vote.ballot``: the lanes whose predicate holds, of those that execute it.
+- ``vote.ballot``: the lanes whose predicate holds, of those that execute it; and what is left of these
+  without them (``and`` with ``not``, ``xor``).
 
 Such a mask fits a collective if no lane goes another way between the two instructions, but by the predicate
 that was voted about. ``made_of_those_that_come`` returns the registers that decide between, for the caller to
@@ -23,7 +24,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from syncverify.frontends.ptx.flow.control_flow import Flow
-from syncverify.frontends.ptx.syntax.nodes import Instr, Not, Operand, Reg
+from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Not, Operand, Reg
 from syncverify.frontends.ptx.syntax.operands import sources
 
 #: Comparisons, and those that hold where they do not (PTX ISA, setp: those with ``u`` hold of NaN).
@@ -36,6 +37,11 @@ _OPPOSITE = dict(_PAIRS[3:]) | {b: a for a, b in _PAIRS[3:]}
 _OPPOSITE_INTEGERS = dict(_PAIRS[:3]) | {b: a for a, b in _PAIRS[:3]}
 
 
+#: Comparisons with a number, and those with the next one that say the same.
+_NEXT = {"gt": "ge", "le": "lt", "hi": "hs", "ls": "lo"}
+_ALL_LANES = 0xFFFFFFFF
+
+
 @dataclass(frozen=True, slots=True)
 class _Predicate:
     """A predicate and where it was made. ``comparison``: its name, its types, what it compares; None if the
@@ -45,6 +51,18 @@ class _Predicate:
     at: int
     comparison: tuple[str, tuple[str, ...], tuple[Operand, ...]] | None
     holds: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Turns:
+    """A mask that a loop votes about again: where it is made first, the vote, its block, the block of those
+    who stay."""
+
+    first: int
+    vote: int
+    block: int
+    stays: int
+    loop: frozenset[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +79,21 @@ class LaneMasks:
     def made_of_those_that_come(self, at: int, mask: Operand | None) -> frozenset[str] | None:
         """The registers that decide between the making of a mask and the collective ``at``, beside the
         predicate that the mask was voted about. None: the mask is not of this kind."""
-        k = self._origin(mask) if isinstance(mask, Reg) else None
-        if k is None:
+        if not isinstance(mask, Reg):
             return None
+        k = self._origin(mask, at)
+        return self._by_turns(at, mask) if k is None else self._from(k, at)
+
+    def _from(self, k: int, at: int, skipped: frozenset[int] = frozenset()) -> frozenset[str] | None:
+        """The same of a mask that instruction ``k`` makes; ``skipped``: blocks that others answer for."""
+        vote = self._rest_of(k)
+        holds, k = vote is None, k if vote is None else vote
         here, there = self.flow.block_of[at], self.flow.block_of[k]
         if not self._before(k, at) or self.above(there) - self.above(here):
             # Lanes that leave a loop in different turns hold masks of different turns.
             return None
         i, guard = self.flow.body[k], self.flow.body[at].guard
-        between = sorted(self.above(here) - self.above(there))
+        between = sorted(self.above(here) - self.above(there) - skipped)
         if i.op == "activemask" or (i.op == "match" and "any" in i.mods):
             known = i.op == "activemask" or self.constant(i.operands[-1]) is not None
             return self._deciding(between) if known and guard is None else None
@@ -77,7 +101,139 @@ class LaneMasks:
             return None
         ways = {b: self._decides(b, here) for b in between}
         own = () if guard is None else self._conjuncts(guard, at, holds=not self.flow.body[at].negated)
-        return self._other_registers(self._predicate(i.operands[1], k, holds=True), ways, own)
+        return self._other_registers(self._predicate(i.operands[1], k, holds=holds), ways, own)
+
+    def _rest_of(self, k: int) -> int | None:
+        """The vote of which an instruction makes the mask of those who voted against: the lanes that it
+        asked, without those for whom the predicate held."""
+        i = self.flow.body[k]
+        if i.op == "not":
+            vote = self._ballot(i.operands[1], k)
+            return vote if vote is not None and self._all(self.flow.body[vote].operands[-1]) else None
+        if i.op not in ("and", "xor") or i.mods[-1:] != ("b32",):
+            return None
+        for of, among in (i.operands[1:], i.operands[:0:-1]):
+            vote = self._ballot(of, k, negated=i.op == "and")
+            if vote is not None and self._alike(self.flow.body[vote].operands[-1], among, vote, k):
+                return vote
+        return None
+
+    def _ballot(self, op: Operand, at: int, *, negated: bool = False) -> int | None:
+        """The vote whose ballot an operand is at an instruction, or of whose ballot it has the other bits."""
+        k = self._origin(op, at) if isinstance(op, Reg) else None
+        if k is None:
+            return None
+        i = self.flow.body[k]
+        if negated:
+            return self._ballot(i.operands[1], k) if i.op == "not" else None
+        return k if i.op == "vote" and "ballot" in i.mods else None
+
+    def _alike(self, one: Operand, other: Operand, first: int, second: int) -> bool:
+        """Whether two instructions read the same by two operands."""
+        if self._all(one) and self._all(other):
+            return True
+        return isinstance(one, Reg) and one == other and self._keeps(one, first, second)
+
+    def _all(self, op: Operand) -> bool:
+        """Whether an operand names all lanes."""
+        found = self.constant(op)
+        return found is not None and found & _ALL_LANES == _ALL_LANES
+
+    # ------------------------------------------------------------ masks of turns
+
+    def _by_turns(self, at: int, mask: Reg) -> frozenset[str] | None:
+        """The same of a mask that names those who come to each turn of a loop.
+
+        Two instructions write it: one before the loop, and a vote in the loop among the lanes that it names.
+        Who has voted against it leaves, at the end of the block of the vote. By induction over turns the
+        mask names those who come to the vote, and behind the branch those who stay. Who has left must not
+        come to the vote again meanwhile, with the mask of a new beginning.
+
+            mov.u32 %m, -1;
+            U: setp.lt.u32 %p, %i, %end;
+            vote.sync.ballot.b32 %m, %p, %m;
+            @!%p bra OUT;  add.u32 %i, %i, 1;  bra U;
+        """
+        turns = self._turns(mask)
+        here = self.flow.block_of[at]
+        if turns is None or here not in turns.loop or self.flow.body[at].guard is not None:
+            return None
+        behind = self._only_through(turns.block, turns.stays, here)
+        if not behind and (here != turns.block or at > turns.vote):
+            return None
+        before = self._before_turns(turns)
+        deciding = (self.above(turns.block) | self.above(here)) & turns.loop - {turns.block}
+        return None if before is None else before | self._deciding(deciding)
+
+    def _turns(self, mask: Reg) -> _Turns | None:
+        body, block_of = self.flow.body, self.flow.block_of
+        writes = self.definitions.get(mask.name, ())
+        if len(writes) != 2 or any(body[k].guard is not None for k in writes):
+            return None
+        votes = [k for k in writes if body[k].op == "vote" and body[k].operands[-1] == mask]
+        if len(votes) != 1 or "ballot" not in body[votes[0]].mods:
+            return None
+        (vote,) = votes
+        first = writes[0] if writes[1] == vote else writes[1]
+        block, start = block_of[vote], block_of[first]
+        loops = [x for x in self.flow.loops if block in x and start not in x]
+        ways = self.flow.blocks[block].succ
+        if len(loops) != 1 or not self._before(first, vote) or len(set(ways)) != 2:
+            return None
+        (loop,) = loops
+        stays, leaves = ([b for b in ways if (b in loop) == inside] for inside in (True, False))
+        if len(stays) != 1 or self._comes_again(leaves[0], block, first):
+            return None
+        voted = self._predicate(body[vote].operands[1], vote, holds=True)
+        asked = self._decides(block, stays[0])
+        if len(asked) != 1 or not self._same(voted, asked[0]):
+            return None
+        return _Turns(first, vote, block, stays[0], loop)
+
+    def _before_turns(self, turns: _Turns) -> frozenset[str] | None:
+        """What decides on the way to the first vote; None: its mask may not name those who come to it."""
+        i = self.flow.body[turns.first]
+        if i.op != "mov":
+            return self._from(turns.first, turns.vote, turns.loop)
+        start = self.flow.block_of[turns.first]
+        way = self.above(turns.block) - self.above(start) - turns.loop
+        if self.above(start) - self.above(turns.block):
+            return None
+        if self._all(i.operands[1]):
+            return self._deciding(way | self.above(start))
+        found = self.made_of_those_that_come(turns.first, i.operands[1])
+        return None if found is None else found | self._deciding(way)
+
+    def _comes_again(self, leaves: int, block: int, first: int) -> bool:
+        """Whether a lane that has left may come to the vote while others still turn, and name them.
+
+        It does not where it first meets all lanes of the mask that the loop began with.
+        """
+        i = self.flow.body[first]
+        whole = i.operands[1] if i.op == "mov" else i.operands[0]
+        meets = {self.flow.block_of[k] for k in range(len(self.flow.body)) if self._meets(k, whole, first)}
+        seen, work = set[int](), [leaves]
+        while work:
+            b = work.pop()
+            if b == block:
+                return True
+            if b not in seen and b not in meets and b < len(self.flow.blocks):
+                seen.add(b)
+                work += self.flow.blocks[b].succ
+        return False
+
+    def _meets(self, k: int, whole: Operand, first: int) -> bool:
+        """Whether all lanes of a mask meet at an instruction, which alone writes it after the loop began."""
+        i = self.flow.body[k]
+        if i.guard is not None or not ({"shfl", "vote", "match", "redux", "bar"} & {i.op}):
+            return False
+        if i.op == "bar" and i.mods[:1] != ("warp",):
+            return False
+        if self._all(whole):
+            return self._all(i.operands[-1])
+        if not isinstance(whole, Reg) or i.operands[-1] != whole:
+            return False
+        return all(w == k or self._before(w, first) for w in self.definitions.get(whole.name, ()))
 
     def _other_registers(
         self, voted: _Predicate | None, ways: Mapping[int, Sequence[_Predicate]], own: Sequence[_Predicate]
@@ -129,12 +285,14 @@ class LaneMasks:
 
     def _predicate_of(self, register: Reg, at: int, *, holds: bool) -> _Predicate | None:
         """The predicate that a register is at an instruction, if one instruction makes it."""
-        k = self._origin(register)
-        if k is None or not self._before(k, at):
+        k = self._origin(register, at)
+        if k is None:
             return None
         i = self.flow.body[k]
+        if i.op == "not":
+            return self._predicate(i.operands[1], k, holds=not holds)
         compares = i.op == "setp" and len(i.operands) == 3 and isinstance(i.operands[0], Reg)
-        what = (i.mods[0], i.mods[1:], i.operands[1:]) if compares else None
+        what = _canonical(i.mods[0], i.mods[1:], i.operands[1:]) if compares else None
         return _Predicate(register.name, k, what, holds)
 
     def _same(self, one: _Predicate | None, other: _Predicate | None) -> bool:
@@ -169,19 +327,38 @@ class LaneMasks:
         a, b = self.flow.block_of[one], self.flow.block_of[other]
         return one < other if a == b else self.flow.dominates(a, b)
 
-    def _origin(self, op: Reg) -> int | None:
-        """The instruction that a register's value comes from, through moves; each the only one that writes
-        its register, and executed by all lanes that come."""
+    def _origin(self, op: Reg, at: int) -> int | None:
+        """The instruction that the value of a register at an instruction comes from, through moves. Each is
+        the last one that writes its register, the others stand in its block, and all lanes execute it."""
         for _ in range(8):
             found = self.definitions.get(op.name, ())
-            if len(found) != 1 or self.flow.body[found[0]].guard is not None:
+            blocks = {self.flow.block_of[k] for k in found}
+            if len(blocks) != 1 or any(self.flow.body[k].guard is not None for k in found):
                 return None
-            i: Instr = self.flow.body[found[0]]
+            near = self.flow.block_of[at] in blocks
+            last = max((k for k in found if k < at or not near), default=at)
+            if not self._before(last, at):
+                return None
+            i: Instr = self.flow.body[last]
             source = i.operands[1] if i.op == "mov" and isinstance(i.operands[0], Reg) else None
             if not isinstance(source, Reg):
-                return found[0]
-            op = source
+                return last
+            op, at = source, last
         return None
+
+
+def _canonical(
+    name: str, mods: tuple[str, ...], operands: tuple[Operand, ...]
+) -> tuple[str, tuple[str, ...], tuple[Operand, ...]]:
+    """A comparison of an integer with a number, by ``ge`` and ``lt`` where it is by ``gt`` and ``le``."""
+    last, kind = operands[-1], mods[-1] if mods else ""
+    if name not in _NEXT or not isinstance(last, Imm) or kind[:1] not in ("u", "s"):
+        return name, mods, operands
+    bits = int(kind[1:])
+    low, high = (0, 1 << bits) if kind[0] == "u" else (-1 << bits - 1, 1 << bits - 1)
+    if not low <= last.value < high - 1:
+        return name, mods, operands
+    return _NEXT[name], mods, (*operands[:-1], Imm(last.value + 1))
 
 
 def _opposite(comparison: tuple[str, tuple[str, ...], tuple[Operand, ...]]) -> str | None:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from itertools import chain
 
 from syncverify.frontends.ptx.analysis.shared_polls import shared_polls
+from syncverify.frontends.ptx.analysis.uniformity import LANES, THREADS
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.syntax.nodes import Instr, Mem
 from syncverify.frontends.ptx.syntax.operands import registers, results, sources
@@ -38,8 +39,9 @@ def strong_words(flow: Flow, varies: Callable[[int, Iterable[str]], int]) -> dic
         if k in polled or (i.op == "ld" and used.isdisjoint(results(i))):
             continue
         word = StrongWord.VOLATILE if "volatile" in i.mods else StrongWord(0)
-        if varies(k, _addressing(i)):
-            word |= StrongWord.OF_EACH_THREAD
+        bits = varies(k, _addressing(i))
+        word |= StrongWord.OF_EACH_THREAD if bits & THREADS else StrongWord(0)
+        word |= StrongWord.OF_EACH_LANE if bits & LANES else StrongWord(0)
         out[k] = word
     return out
 

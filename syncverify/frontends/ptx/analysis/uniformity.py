@@ -247,10 +247,12 @@ class Uniformity:
 
     def _met(self, v: int) -> _Bits:
         """What a merge varies with: what comes to it, and the branches whose sides meet there. What a
-        register holds that nothing has written is read by nobody who gets anything else."""
+        register holds that nothing has written is read by nobody who gets anything else; a predicate that
+        nothing may have written decides by itself, though, and differently for each thread."""
         name, here = self.versions.name[v], self.versions.block[v]
-        some = [(b, x) for b, x in self.versions.merged(v) if not self.versions.is_unset(x)]
-        if not some:
+        merged = self.versions.merged(v)
+        some = [(b, x) for b, x in merged if not self.versions.is_unset(x)]
+        if not some or (len(some) < len(merged) and self.flow.function.registers.get(name) == "pred"):
             return EVERY
         found: _Bits = 0
         for b, x in some:
@@ -483,30 +485,18 @@ class Uniformity:
         args = [self._operand(op, size, k) for op in ops]
         amount = ops[1].value if len(ops) > 1 and isinstance(ops[1], Imm) else None
         match i.op:
-            case "mov" | "cvta" if len(ops) == 1:
-                return args[0]
-            case "not" if len(ops) == 1:
+            case "mov" | "cvta" | "not" if len(ops) == 1:
                 return args[0]
             case "cvt" if len(ops) == 1 and i.mods[-2][:1] in "us":
-                taken = width(i.mods[-1])
-                low = _spread(self._operand(ops[0], taken, k), taken)[: min(size, taken)]
-                fill = low[-1] if i.mods[-1][0] == "s" else 0
-                return (*low, *[fill] * (size - len(low)))
+                return self._converted(k, i, ops[0], size)
             case "and" if amount is not None:
                 held = _spread(args[0], size)
                 return tuple([x if amount >> n & 1 else 0 for n, x in enumerate(held)])
             case "and" | "or" | "xor" if len(ops) == 2:
                 a, b = _spread(args[0], size), _spread(args[1], size)
                 return tuple([x | y for x, y in zip(a, b, strict=True)])
-            case "shl" if amount is not None:
-                held = _spread(args[0], size)
-                return (*[0] * min(amount, size), *held)[:size]
-            case "shr" if amount is not None:
-                held = _spread(args[0], size)
-                fill = held[-1] if i.mods[-1][0] == "s" and not self._positive(ops[0]) else 0
-                if i.mods[-1][0] == "s" and amount >= size - 1 and not fill:
-                    return 0
-                return (*held[amount:], *[fill] * min(amount, size))[:size]
+            case "shl" | "shr" if amount is not None:
+                return self._shifted(i, ops[0], args[0], amount, size)
             case "bfe" if amount is not None and isinstance(ops[2], Imm) and i.mods[-1][0] == "u":
                 held = _spread(args[0], size)[amount : amount + ops[2].value]
                 return (*held, *[0] * (size - len(held)))
@@ -514,19 +504,41 @@ class Uniformity:
                 n = width(i.mods[-1])
                 return _union(_spread(args[0], n)[min(_deciding(i.mods[0], ops[1].value), n - 1) :])
             case "add" | "sub" | "mul" | "mad" if "hi" not in i.mods and "sat" not in i.mods:
-                if "wide" in i.mods and i.mods[-1][0] == "s":
-                    return _union(args)  # the sign fills the upper half
-                spread = [_spread(a, size) for a in args]
-                maybe = [self._maybe(op) for op in ops]
-                if i.op in ("mul", "mad"):
-                    product = _product(spread[:2], maybe[:2], size)
-                    if i.op == "mul":
-                        return product
-                    spread, maybe = [product, spread[2]], [_multiples(*maybe[:2]), maybe[2]]
-                if i.op == "sub" and maybe[1]:
-                    return _carried(spread, size, 0)
-                return _carried(spread, size, _lowest(maybe[0] & maybe[1]))
+                return self._sum_or_product(i, ops, args, size)
         return _union(args)
+
+    def _converted(self, k: int, i: Instr, op: Operand, size: int) -> _Bits:
+        """Another width: the upper bits are the sign's, or none."""
+        taken = width(i.mods[-1])
+        low = _spread(self._operand(op, taken, k), taken)[: min(size, taken)]
+        fill = low[-1] if i.mods[-1][0] == "s" else 0
+        return (*low, *[fill] * (size - len(low)))
+
+    def _shifted(self, i: Instr, op: Operand, arg: _Bits, amount: int, size: int) -> _Bits:
+        """A shift by a constant. Of what is never negative the sign is the same in all lanes."""
+        held = _spread(arg, size)
+        if i.op == "shl":
+            return (*[0] * min(amount, size), *held)[:size]
+        signed = i.mods[-1][0] == "s"
+        fill = held[-1] if signed and not self._positive(op) else 0
+        if signed and amount >= size - 1 and not fill:
+            return 0
+        return (*held[amount:], *[fill] * min(amount, size))[:size]
+
+    def _sum_or_product(self, i: Instr, ops: Sequence[Operand], args: Sequence[_Bits], size: int) -> _Bits:
+        """Sums, differences and products: a bit depends on those below it, as far as carries reach."""
+        if "wide" in i.mods and i.mods[-1][0] == "s":
+            return _union(args)  # the sign fills the upper half
+        spread = [_spread(a, size) for a in args]
+        maybe = [self._maybe(op) for op in ops]
+        if i.op in ("mul", "mad"):
+            product = _product(spread[:2], maybe[:2], size)
+            if i.op == "mul":
+                return product
+            spread, maybe = [product, spread[2]], [_multiples(*maybe[:2]), maybe[2]]
+        if i.op == "sub" and maybe[1]:
+            return _carried(spread, size, 0)
+        return _carried(spread, size, _lowest(maybe[0] & maybe[1]))
 
     def _operand(self, op: Operand, size: int, k: int) -> _Bits:
         match op:

@@ -32,7 +32,7 @@ NAMES: Mapping[str, Any] = {
         for name in (
             "udiv urem sdiv srem shl shr sar shf bfe bfi prmt lop3 brev bfind mul_hi umin umax smin smax "
             "popc clz sabs sad mul24 bmsk szext dot saturated clamped equal is_null float_product select "
-            "shfl vote match redux"
+            "rank_byte shfl vote match redux"
         ).split()
     },
 }  # fmt: skip
@@ -179,7 +179,7 @@ class Expressions(Arithmetic):
         bits = width(i.mods[-1])
         keep = ((1 << bits) - 1) ^ (0xFF << RANK)
         a, b = self.text(i.operands[1], bits), self.text(i.operands[2], 32)
-        return self._one(i, f"{a} & {keep} | {b} << {RANK}")
+        return self._one(i, f"{a} & {keep} | rank_byte({b}) << {RANK}")
 
     def op_getctarank(self, i: Instr) -> list[tuple[str, str]]:
         return self._one(i, f"{self.text(i.operands[1])} >> {RANK} & 255")

@@ -36,7 +36,7 @@ from syncverify.frontends.ptx.analysis.shared_pointers import names_shared, shar
 from syncverify.frontends.ptx.analysis.slice import Slice, slice_of
 from syncverify.frontends.ptx.analysis.strong_words import strong_words
 from syncverify.frontends.ptx.analysis.uniform_values import common_values
-from syncverify.frontends.ptx.analysis.uniformity import EVERY, THREADS, Uniformity
+from syncverify.frontends.ptx.analysis.uniformity import EVERY, Uniformity
 from syncverify.frontends.ptx.analysis.wgmma_register_hazards import fragment_events
 from syncverify.frontends.ptx.compile.state import FIRST, SIZED, SPACES, START, Decoded
 from syncverify.frontends.ptx.compile.wgmma_runs import Together
@@ -381,7 +381,7 @@ class Plan:
         """By site, the strong loads and stores of shared memory whose values are used."""
 
         def varies(k: int, names: Iterable[str]) -> int:
-            return self.uniformity(block).read_at(k, names) & THREADS
+            return self.uniformity(block).read_at(k, names)
 
         return {self.site(k): word for k, word in strong_words(self.flow, varies).items()}
 

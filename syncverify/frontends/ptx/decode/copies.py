@@ -24,8 +24,9 @@ from syncverify.frontends.ptx.decode.parts import (
     spaces,
     window,
 )
+from syncverify.frontends.ptx.flow.control_flow import Flow, live_before
 from syncverify.frontends.ptx.syntax.nodes import Function, Imm, Instr, Mem, Operand, Reg
-from syncverify.frontends.ptx.syntax.operands import results
+from syncverify.frontends.ptx.syntax.operands import results, sources
 from syncverify.frontends.ptx.syntax.types import WINDOW
 from syncverify.frontends.ptx.values.register_values import UNWRITTEN, PerLane, Unknown
 from syncverify.model.events import Ev, Event, Flag
@@ -124,16 +125,18 @@ def _cp_async(instr: Instr, function: Function) -> Decoded:
 
 
 def _at_most(extra: Operand, size: int, function: Function) -> bool:
-    """Whether the optional operand is a predicate, or a size of at most ``size`` wherever it is set."""
+    """Whether the optional operand is a predicate, or a size of at most ``size`` wherever it is set, which it
+    is on every path."""
     if isinstance(extra, Reg) and function.registers.get(extra.name) == "pred":
         return True
     seen: set[tuple[str, int]] = set()
+    unwritten = _perhaps_unwritten(function)
     work = [(extra, size)]
     while work:
         o, most = work.pop()
         if isinstance(o, Imm) and 0 <= o.value <= most:
             continue
-        if not isinstance(o, Reg):
+        if not isinstance(o, Reg) or o.name in unwritten:
             return False
         if (o.name, most) in seen:
             continue
@@ -161,18 +164,44 @@ def _behind(i: Instr, most: int) -> list[tuple[Operand, int]] | None:
     return None
 
 
-_LAST: list[tuple[Function, dict[str, list[Instr]]]] = []  # of the function asked about last
+_LAST: list[tuple[Function, dict[str, list[Instr]], frozenset[str]]] = []  # of the function asked about last
 
 
 def _setters(function: Function) -> dict[str, list[Instr]]:
     """The instructions that write each register."""
+    return _asked(function)[1]
+
+
+def _perhaps_unwritten(function: Function) -> frozenset[str]:
+    """Registers that some path reads before it writes them.
+
+    Writes under a predicate and under its opposite in one block count as a write.
+    """
+    return _asked(function)[2]
+
+
+def _asked(function: Function) -> tuple[Function, dict[str, list[Instr]], frozenset[str]]:
     if not _LAST or _LAST[0][0] is not function:
-        out: dict[str, list[Instr]] = {}
+        setters: dict[str, list[Instr]] = {}
         for i in function.body:
             for name in results(i):
-                out.setdefault(name, []).append(i)
-        _LAST[:] = [(function, out)]
-    return _LAST[0][1]
+                setters.setdefault(name, []).append(i)
+        flow = Flow(function)
+        live = live_before(
+            flow,
+            lambda k: sources(flow.body[k]),
+            lambda k: results(flow.body[k]),
+            frozenset(setters),
+            {b: _either_way(flow.body[block.lo : block.hi]) for b, block in enumerate(flow.blocks)},
+        )
+        _LAST[:] = [(function, setters, live[0] if live else frozenset())]
+    return _LAST[0]
+
+
+def _either_way(block: Sequence[Instr]) -> set[str]:
+    """Registers that a block writes under a predicate and under its opposite."""
+    ways = {(name, i.guard, i.negated) for i in block if i.guard is not None for name in results(i)}
+    return {name for name, predicate, negated in ways if (name, predicate, not negated) in ways}
 
 
 # ------------------------------------------------------------------ bulk copies

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from zlib import crc32
 
@@ -189,7 +189,7 @@ def decode_ldmatrix(instr: Instr) -> Decoded:
     def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
         faults: list[Event] = []
         fp = _matrix_rows(ctx, site, faults, v[0], space, n, trans, "the source")
-        return [*faults, meeting(ctx, site), (Ev.READ, site, fp, ctx.read_handle())]
+        return [*faults, meeting(ctx, site), (Ev.READ, site, ctx.footprint(fp), ctx.read_handle())]
 
     return effect(emit, (ops[1],), unknown=registers(ops[0]))
 
@@ -204,7 +204,9 @@ def decode_stmatrix(instr: Instr) -> Decoded:
     def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
         faults: list[Event] = []
         fp = _matrix_rows(ctx, site, faults, v[0], space, n, trans, "the destination")
-        return [*faults, meeting(ctx, site), (Ev.WRITE, site, fp)]
+        # rows that share bytes are written in no order
+        twice = sum(hi - lo for lo, hi, _ in fp.lanes) > fp.bytes
+        return [*faults, meeting(ctx, site), (Ev.WRITE, site, ctx.footprint(replace(fp, overlap=twice)))]
 
     return effect(emit, (ops[0],))
 
@@ -222,7 +224,7 @@ def _unknown_shape(instr: Instr) -> Unsupported:
 
 
 def _matrix_rows(ctx: Context, site: int, faults: list[Event], value: Value, space: str, rows: int,
-                 trans: bool, what: str) -> int:  # fmt: skip
+                 trans: bool, what: str) -> Footprint:  # fmt: skip
     """The footprint of the rows: each lane's are the bytes of its own fragment, whoever gave the address."""
     addresses = lanes_of(value)[:rows]
     if not all(a.__class__ in INTS for a in addresses):
@@ -244,7 +246,8 @@ def _matrix_rows(ctx: Context, site: int, faults: list[Event], value: Value, spa
     pieces = sorted(
         p for i, (_, lo) in enumerate(places) for p in _fragments(lo, i % 8, trans) if p[2] in mine
     )
-    return ctx.footprint(Footprint(ctx.cta, merge([(lo, hi) for lo, hi, _ in pieces]), tuple(pieces)))
+    whole = merge([(lo, hi) for lo, hi, _ in pieces])
+    return Footprint(ctx.cta, whole, tuple(pieces))
 
 
 def _fragments(lo: int, row: int, trans: bool) -> list[tuple[int, int, int]]:

@@ -242,6 +242,8 @@ def _numbers_only(f: Callable[..., Any]) -> Callable[..., Any]:
 
 sad, mul24 = _numbers_only(_sad), _numbers_only(_mul24)
 bmsk, szext, dot = _numbers_only(_bmsk), _numbers_only(_szext), _numbers_only(_dot)
+#: A rank of a block as the byte that addresses have for it: 255, which no cluster has, for what is larger.
+rank_byte = _lifted(lambda a: min(a, 255) if a.__class__ in INTS else a)
 saturated, clamped = _numbers_only(_saturated), _numbers_only(_clamped)
 umin, umax, smin, smax = _lifted(min), _lifted(max), _lifted(_smin), _lifted(_smax)
 popc = _on_bits(int.bit_count)

@@ -247,7 +247,9 @@ def test_a_chain_of_the_corpus_for_every_grid() -> None:
 
 
 @pytest.mark.parametrize("half", [0, pytest.param(1, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", ["as it is", "flags of their own", "any number of turns"])
+@pytest.mark.parametrize(
+    "name", ["as it is", "flags of their own", pytest.param("any number of turns", marks=pytest.mark.slow)]
+)
 def test_its_certificate(name: str, half: int) -> None:
     (kernel,) = parse(GOOD[name], name)
     data = json.loads(dumps([certify(kernel, check_kernel(kernel, scope=ScopeKind.ALL))]))

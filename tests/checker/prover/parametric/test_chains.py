@@ -28,7 +28,9 @@ def _proved(seed: int) -> bool:
     return all_sizes(_kernel(seed), {}, Policy.PRACTICAL, lambda _: Verdict.UNKNOWN).verdict is Verdict.PROVED
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(
+    "seed", [*SEEDS[:30], *(pytest.param(s, marks=pytest.mark.slow) for s in SEEDS[30:])]
+)
 def test_what_is_proved_is_right_in_small_grids(seed: int) -> None:
     if _proved(seed):
         for blocks in range(Chain(seed).least, 7):

@@ -182,8 +182,8 @@ def test_warnings_that_only_strict_mode_asks_for_begin_with_states_that_know_all
     assert {(d.rule, d.contested) for d in found.diagnostics} == {("SV105", "K1")}
 
 
-#: They take longest, and are refuted without warnings above.
-SELDOM = [what for what in WRONG if what.startswith("where")]
+#: They are refuted without warnings above; the first ones stay.
+SELDOM = [what for n, what in enumerate(WRONG) if what.startswith("where") or n >= 6]
 
 
 @pytest.mark.parametrize(

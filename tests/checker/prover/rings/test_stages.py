@@ -112,6 +112,7 @@ def test_what_is_outside_the_class_is_unknown_and_says_why() -> None:
     assert "CpAsyncWait" in str(found.reason)
 
 
+@pytest.mark.slow  # test_cases.py has the cases themselves
 def test_sizes_without_a_lower_bound_are_covered_by_cases() -> None:
     text = GOOD["prefilled"].replace("  assume N >= 0\n", "")
     assert len(prove_stages(read(text)).cases) > len(prove_stages(read(GOOD["prefilled"])).cases)

@@ -30,11 +30,16 @@ A: ret;
 """
 VOTE = "vote.sync.ballot.b32 %r5, %p1, -1;"
 TRADE = "shfl.sync.bfly.b32 %r4|%p2, %r3, 1, 31, %r5;"
+#: A loop that lanes leave in turns of their own, after a vote among those who are left.
+LEAVE = "setp.lt.u32 %p3, %r8, %r3; vote.sync.ballot.b32 %r5, %p3, %r5; @!%p3 bra A;"
+NEXT = "add.u32 %r8, %r8, 1; bra L;"
+BEGIN = "mov.u32 %r8, 0; mov.u32 %r5, -1;"
 #: What comes between a vote about %p1 and an exchange among those who voted for it.
 FIT = {
     "the vote decides": f"{VOTE} @!%p1 bra A; {TRADE}",
     "the word sync after the mode": f"vote.ballot.sync.b32 %r5, %p1, -1; @!%p1 bra A; {TRADE}",
     "the opposite comparison leaves": f"{VOTE} setp.ge.u32 %p3, %r3, 16; @%p3 bra A; {TRADE}",
+    "the same comparison with the next number": f"{VOTE} setp.gt.u32 %p3, %r3, 15; @%p3 bra A; {TRADE}",
     "a guard": f"{VOTE} @%p1 {TRADE}",
     "all lanes decide alike beside it":
         f"{VOTE} setp.lt.u32 %p4, %r9, 16; and.pred %p3, %p1, %p4; @!%p3 bra A; {TRADE}",
@@ -45,10 +50,37 @@ FIT = {
         f"{VOTE} @!%p1 bra A; mov.u32 %r8, 0; L: {TRADE} add.u32 %r8, %r8, 1; "
         "setp.lt.u32 %p4, %r8, %r9; @%p4 bra L;",
     "lanes that are active": f"@!%p1 bra A; activemask.b32 %r5; {TRADE}",
+    "turns of each lane": f"{BEGIN} L: {LEAVE} {TRADE} {NEXT}",
+    "turns of each lane, some of which all leave out":
+        f"{BEGIN} L: {LEAVE} setp.lt.u32 %p4, %r9, 7; @%p4 bra N; {TRADE} N: {NEXT}",
+    "turns of those who voted before":
+        f"{VOTE} @!%p1 bra A; mov.u32 %r8, 0; L: {LEAVE} {TRADE} {NEXT}",
+    "turns of those who are active":
+        f"@!%p1 bra A; activemask.b32 %r7; mov.u32 %r5, %r7; mov.u32 %r8, 0; L: {LEAVE} {TRADE} {NEXT}",
+    "turns in which some lanes vote later":
+        f"{BEGIN} L: setp.lt.u32 %p4, %r8, %r1; @%p4 bra N; {LEAVE} {TRADE} N: {NEXT}",
+    "turns that begin again where all have met":
+        f"mov.u32 %r7, 0; M: {BEGIN} L: {LEAVE.replace('bra A', 'bra N')} {TRADE} {NEXT} "
+        "N: redux.sync.add.u32 %r6, %r3, -1; add.u32 %r7, %r7, 1; setp.lt.u32 %p4, %r7, %r9; @%p4 bra M;",
+    "turns within turns":
+        f"{BEGIN} L: {LEAVE} mov.u32 %r6, %r5; mov.u32 %r7, 0; M: setp.lt.u32 %p5, %r7, %r8; "
+        "vote.sync.ballot.b32 %r6, %p5, %r6; @!%p5 bra N; redux.sync.add.u32 %r4, %r3, %r6; "
+        f"add.u32 %r7, %r7, 1; bra M; N: {TRADE} {NEXT}",
+    "those who voted against": f"{VOTE} not.b32 %r5, %r5; @%p1 bra A; {TRADE}",
+    "those of a mask who voted against":
+        f"{VOTE} @!%p1 bra A; setp.lt.u32 %p4, %r3, 7; vote.sync.ballot.b32 %r6, %p4, %r5; "
+        f"not.b32 %r7, %r6; and.b32 %r7, %r5, %r7; @%p4 bra A; {TRADE.replace('%r5', '%r7')}",
+    "the same by xor, with the opposite predicate":
+        f"{VOTE} @!%p1 bra A; setp.lt.u32 %p4, %r3, 7; vote.sync.ballot.b32 %r6, %p4, %r5; "
+        f"not.pred %p5, %p4; xor.b32 %r7, %r5, %r6; @!%p5 bra A; {TRADE.replace('%r5', '%r7')}",
+    "a barrier of those who voted": f"{VOTE} @!%p1 bra A; bar.warp.sync %r5; {TRADE}",
     "lanes with one value": f"match.any.sync.b32 %r5, %r3, -1; {TRADE}",
 }  # fmt: skip
 OTHERS = {
     "the vote's other way": f"{VOTE} @%p1 bra A; {TRADE}",
+    "a comparison with another number": f"{VOTE} setp.gt.u32 %p3, %r3, 16; @%p3 bra A; {TRADE}",
+    "the number after the last one":
+        f"setp.ge.u32 %p1, %r3, 0; {VOTE} setp.gt.u32 %p3, %r3, 4294967295; @!%p3 bra A; {TRADE}",
     "a guard on active lanes": f"activemask.b32 %r5; @%p1 {TRADE}",
     "another guard": f"{VOTE} setp.lt.u32 %p3, %r3, 12; @%p3 {TRADE}",
     "the predicate written again": f"{VOTE} setp.lt.u32 %p1, %r3, 13; @!%p1 bra A; {TRADE}",
@@ -66,6 +98,42 @@ OTHERS = {
     "a loop with turns of each lane":
         f"{VOTE} @!%p1 bra A; mov.u32 %r8, 0; L: {TRADE} add.u32 %r8, %r8, 1; "
         "setp.lt.u32 %p4, %r8, %r1; @%p4 bra L;",
+    "those who voted against, by those who voted for": f"{VOTE} not.b32 %r5, %r5; @!%p1 bra A; {TRADE}",
+    "all but those of an inner vote":
+        f"{VOTE} @!%p1 bra A; setp.lt.u32 %p4, %r3, 7; vote.sync.ballot.b32 %r6, %p4, %r5; "
+        f"not.b32 %r7, %r6; @%p4 bra A; {TRADE.replace('%r5', '%r7')}",
+    "those of another mask who voted against":
+        f"{VOTE} @!%p1 bra A; setp.lt.u32 %p4, %r3, 7; vote.sync.ballot.b32 %r6, %p4, %r5; "
+        f"not.b32 %r7, %r6; and.b32 %r7, %r9, %r7; @%p4 bra A; {TRADE.replace('%r5', '%r7')}",
+    "a mask moved before the vote of the turn":
+        f"mov.u32 %r8, 0; L: mov.u32 %r6, %r5; {VOTE} add.u32 %r8, %r8, 1; "
+        f"setp.lt.u32 %p4, %r8, %r9; @%p4 bra L; @!%p1 bra A; {TRADE.replace('%r5', '%r6')}",
+    "a barrier by another mask": f"{VOTE} mov.u32 %r6, %r9; @!%p1 bra A; bar.warp.sync %r6; {TRADE}",
+    "turns with no new vote": f"{BEGIN} L: setp.ge.u32 %p3, %r8, %r3; @%p3 bra A; {TRADE} {NEXT}",
+    "turns by another predicate than the vote's":
+        f"{BEGIN} L: {LEAVE.replace('@!%p3', 'setp.ge.u32 %p4, %r8, %r1; @%p4')} {TRADE} {NEXT}",
+    "before those leave who voted against it":
+        f"{BEGIN} L: {LEAVE.replace('@!', TRADE + ' @!')} {NEXT}",
+    "turns that begin again while others still turn":
+        f"mov.u32 %r7, 0; M: {BEGIN} L: {LEAVE.replace('bra A', 'bra N')} {TRADE} {NEXT} "
+        "N: add.u32 %r7, %r7, 1; setp.lt.u32 %p4, %r7, %r9; @%p4 bra M;",
+    "turns that some lanes leave elsewhere":
+        f"{BEGIN} L: {LEAVE} {TRADE} setp.lt.u32 %p4, %r8, %r1; @%p4 bra A; {NEXT}",
+    "the mask of the last turn behind the loop":
+        f"{BEGIN} L: {LEAVE.replace('bra A', 'bra N')} {NEXT} N: {TRADE}",
+    "turns that begin again with the mask of the last":
+        f"mov.u32 %r7, 0; mov.u32 %r5, -1; M: mov.u32 %r8, 0; "
+        f"L: {LEAVE.replace('bra A', 'bra N')} {TRADE} {NEXT} "
+        "N: add.u32 %r7, %r7, 1; setp.lt.u32 %p4, %r7, %r9; @%p4 bra M;",
+    "turns that begin with the lanes of another vote":
+        f"{VOTE} mov.u32 %r8, 0; L: {LEAVE} {TRADE} {NEXT}",
+    "turns that some lanes begin with the mask of all": f"@!%p1 bra A; {BEGIN} L: {LEAVE} {TRADE} {NEXT}",
+    "an exchange that part of the turn's lanes come to":
+        f"{BEGIN} L: {LEAVE} setp.lt.u32 %p4, %r1, 7; @%p4 bra N; {TRADE} N: {NEXT}",
+    "a mask written between two exchanges in a row":
+        f"{VOTE} @!%p1 bra A; {TRADE} mov.u32 %r5, -1; {TRADE}",
+    "a guard written between two exchanges in a row":
+        f"{VOTE} mov.pred %p5, %p1; @%p5 {TRADE} setp.lt.u32 %p5, %r3, 99; @%p5 {TRADE}",
     "a mask of the last turn of each lane":
         "mov.u32 %r8, 0; L: activemask.b32 %r6; vote.sync.ballot.b32 %r5, %p1, %r6; add.u32 %r8, %r8, 1; "
         f"setp.lt.u32 %p4, %r8, %r3; @%p4 bra L; @!%p1 bra A; {TRADE}",

@@ -24,7 +24,9 @@ st.shared.u32 [%r2+64], %r3;
 ret;
 }}
 """
-VOLATILE, EACH, PLAIN = StrongWord.VOLATILE, StrongWord.OF_EACH_THREAD, StrongWord(0)
+VOLATILE, PLAIN = StrongWord.VOLATILE, StrongWord(0)
+EACH = StrongWord.OF_EACH_THREAD | StrongWord.OF_EACH_LANE
+WARP = 32
 
 
 @pytest.mark.parametrize(
@@ -37,6 +39,7 @@ VOLATILE, EACH, PLAIN = StrongWord.VOLATILE, StrongWord.OF_EACH_THREAD, StrongWo
         ("ld.volatile.shared.u32 %r4, [%r2];", []),  # nobody uses it
         ("ld.volatile.global.u32 %r3, [%r2];", []),
         ("L: ld.volatile.shared.u32 %r4, [%r2]; setp.eq.u32 %p1, %r4, 0; @%p1 bra L;", []),  # a poll
+        ("st.volatile.shared.u32 [%r5], %r2;", [VOLATILE | StrongWord.OF_EACH_THREAD]),
         ("atom.shared.add.u32 %r3, [%r2], 1;", []),
     ],
 )
@@ -44,6 +47,7 @@ def test_words(body: str, words: list[StrongWord]) -> None:
     (function,) = parse(KERNEL.format(body=body)).functions
 
     def varies(_: int, names: Iterable[str]) -> int:
-        return int("%r1" in names)
+        names = set(names)
+        return int("%r1" in names) | WARP * ("%r5" in names)
 
     assert list(strong_words(Flow(function), varies).values()) == words

@@ -58,6 +58,15 @@ def source_bytes(*lines: str, **values: object) -> list[tuple[object, ...]]:
     return [readable(ctx, e) for e in effect.emit(ctx, 0, [ctx.value(o) for o in effect.operands])]
 
 
+def test_a_size_of_the_source_that_some_path_has_not_set() -> None:
+    copy = "cp.async.cg.shared.global [%a], [%d1], 16, %r1"
+    set_, either = "selp.b32 %r1, 16, 0, %p1", ("@%p1 mov.b32 %r1, 16", "@!%p1 mov.b32 %r1, 0")
+    for lines, asked in (((set_,), False), (either, False), (either[:1], True), ((), True)):
+        f = function(*lines, copy, set_)
+        effect = decode(f.body[len(lines)], f)
+        assert isinstance(effect, Effect) and (len(effect.operands) == 3) is asked
+
+
 def test_more_source_bytes_than_are_copied() -> None:
     assert source_bytes(r1=32)[0][:2] == ("FAULT", "SV701")
     assert source_bytes(r1=(16, 17))[0][:2] == ("FAULT", "SV701")

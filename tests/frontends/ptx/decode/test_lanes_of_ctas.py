@@ -62,6 +62,8 @@ def test_lanes_may_reach_several_ctas(tmp_path: Path, access: str) -> None:
         ({"access": f"@%p1 {ONE}"}, "SV112"),
         ({"access": READ + "st.shared.u32 [%r6], %r2;"}, "SV111"),
         ({"access": "add.u32 %r7, %r7, 1;" + READ}, "SV701"),
+        ({"access": "mapa.shared::cluster.u32 %r7, %r6, 257;" + READ}, "SV114"),
+        ({"access": "add.u32 %r3, %r3, 256; mapa.shared::cluster.u32 %r7, %r6, %r3;" + READ}, "SV114"),
         ({"access": "mov.u32 %r3, 5; mapa.shared::cluster.u32 %r7, %r6, %r1;" + READ}, "SV114"),
     ],
 )

@@ -283,6 +283,14 @@ def test_stmatrix_rows() -> None:
     assert ctx.footprints[-1].intervals == ((1024, 1536),)
 
 
+@pytest.mark.parametrize(("stride", "twice"), [(16, False), (0, True), (32, False)])
+def test_rows_of_a_store_that_share_bytes_are_in_no_order(stride: int, twice: bool) -> None:
+    ctx = FakeContext(lanes=WARP)
+    line = "stmatrix.sync.aligned.m8n8.x2.shared.b16 [%a], {%r1, %r2}"
+    emitted(line, ctx, a=per_lane([1024 + stride * i for i in range(32)]))
+    assert ctx.footprints[-1].overlap is twice
+
+
 @pytest.mark.parametrize(("trans", "piece"), [("", (1044, 1048, 5)), (".trans", (1042, 1044, 4))])
 def test_each_lane_has_its_own_fragment(trans: str, piece: tuple[int, int, int]) -> None:
     ctx = FakeContext(lanes=WARP)

@@ -131,7 +131,11 @@ WAIT_EMPTY = """    mbarrier.try_wait.parity.shared::cta.b64 %p4, [empty], %r6;
         pytest.param([(WAIT_FULL, "")], id="readers not behind the write"),
         pytest.param([(WAIT_EMPTY, "")], id="the next write not behind the readers"),
         pytest.param([("[full], %r4;\n", "[full], 0;\n")], id="the second phase is not waited for"),
-        pytest.param([("setp.eq.u32 %p6, %r9, 0;", "setp.eq.u32 %p6, %r9, 1;")], id="the answer turned"),
+        pytest.param(
+            [("setp.eq.u32 %p6, %r9, 0;", "setp.eq.u32 %p6, %r9, 1;")],
+            id="the answer turned",
+            marks=pytest.mark.slow,
+        ),
         pytest.param(
             [("setp.eq.u32 %p6, %r9, 0;", "add.u32 %r9, %r8, %r3;\n    setp.ge.u32 %p6, %r9, 4;")],
             id="readers that disagree on one number",

@@ -1,0 +1,115 @@
+"""How many hops lead at least from each operation to where a path has to come, whatever the counters are.
+
+Operations follow each other if their places allow it at all, and hand on to whoever may wait for them.
+Counters are not looked at, so that a distance is never too large. Paths that cannot arrive are left, and
+those that may arrive soon are followed first.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from syncverify.checker.kernel.hops import Graph, Half
+from syncverify.checker.kernel.obligations import Reaches
+from syncverify.checker.kernel.protocol import Kind, Position
+
+#: Operations that program order may lead on to.
+LEADS = frozenset(
+    {
+        Kind.ARRIVE, Kind.SYNC, Kind.JOIN, Kind.EXPECT, Kind.COPY, Kind.INIT_FENCE, Kind.FENCE, Kind.USE,
+    }
+)  # fmt: skip
+#: A site, and which half of it.
+Node = tuple[int, Half]
+
+
+@dataclass(slots=True)
+class Distances:
+    """Distances in one graph, by where paths have to come."""
+
+    g: Graph
+    before: dict[Node, list[Node]] | None = None
+    known: dict[Hashable, dict[Node, int]] = field(default_factory=dict)
+
+    def to(self, goal: Reaches) -> dict[Node, int]:
+        """The least number of hops from each place; those that are not there never arrive."""
+        key = (goal.goal and (goal.goal.site, goal.goal.half), goal.sites, goal.half, goal.turn is None)
+        found = self.known.get(key)
+        if found is None:
+            found = self.known[key] = self._found(goal)
+        return found
+
+    def _found(self, goal: Reaches) -> dict[Node, int]:
+        before = self._before()
+        front: list[Node] = []
+        out: dict[Node, int] = {}
+        if goal.goal is None and goal.half is Half.OUT:
+            front = [(i, Half.OUT) for i in goal.sites]
+            out = dict.fromkeys(front, 0)
+        ends = goal.sites if goal.goal is None else (goal.goal.site,)
+        last = {node for end in ends for node in self._earlier(end)} - out.keys()
+        out |= dict.fromkeys(last, 1)
+        queue = deque([*front, *last])  # by distance, the least first
+        while queue:
+            node = queue.popleft()
+            for x in before.get(node, ()):
+                if x not in out:
+                    out[x] = out[node] + 1
+                    queue.append(x)
+        return out
+
+    def _earlier(self, end: int) -> Iterator[Node]:
+        """Places from which program order may lead to a site, and the other half of the site itself."""
+        y = self.g.sites[end]
+        yield end, Half.IN
+        for i, x in enumerate(self.g.sites):
+            if x.role == y.role and may_precede(x.position, y.position):
+                yield i, Half.IN
+                yield i, Half.OUT
+
+    def _before(self) -> dict[Node, list[Node]]:
+        """Places from which one hop may lead to each."""
+        if self.before is None:
+            self.before = {}
+            for i in range(len(self.g.sites)):
+                for a, b in self._hops(i):
+                    self.before.setdefault(b, []).append(a)
+        return self.before
+
+    def _hops(self, i: int) -> Iterator[tuple[Node, Node]]:
+        g, op = self.g, self.g.sites[i].op
+        yield (i, Half.IN), (i, Half.OUT)
+        if op.kind in (Kind.COPY, Kind.ASYNC):
+            yield (i, Half.OUT), (i, Half.DONE)
+        for k in self._leading(g.sites[i].role):
+            if may_precede(g.sites[i].position, g.sites[k].position):
+                into = Half.IN if g.sites[k].op.kind in (Kind.SYNC, Kind.JOIN) else Half.OUT
+                yield (i, Half.IN), (k, into)
+                yield (i, Half.OUT), (k, into)
+        if op.kind in (Kind.ARRIVE, Kind.EXPECT, Kind.COPY):
+            half = Half.DONE if op.kind is Kind.COPY else Half.OUT
+            yield from (((i, half), (k, Half.OUT)) for k in g.of(op.ring, (Kind.WAIT,)))
+        if op.kind in (Kind.SYNC, Kind.JOIN):
+            yield from (((i, Half.IN), (k, Half.OUT)) for k in g.of(op.ring, (Kind.SYNC,)))
+        if op.kind is Kind.ASYNC:
+            drains = (k for k, y in enumerate(g.sites) if (y.op.kind, y.op.group) == (Kind.DRAIN, op.group))
+            yield from (((i, Half.DONE), (k, Half.OUT)) for k in drains)
+
+    def _leading(self, role: int) -> Sequence[int]:
+        return [k for k, y in enumerate(self.g.sites) if y.role == role and y.op.kind in LEADS]
+
+
+def may_precede(x: Position, y: Position) -> bool:
+    """Whether an event of one place may come before one of another in program order."""
+    if x.segment != y.segment:
+        return x.segment < y.segment
+    if x.tiles:
+        return True
+    if x.inner != y.inner:
+        return x.inner < y.inner
+    return x.loops or x.place <= y.place
+
+
+__all__ = ["LEADS", "Distances", "Node", "may_precede"]
