@@ -25,7 +25,15 @@ from syncverify.base.diagnostics import (
 from syncverify.base.explanations import explanation
 from syncverify.base.rules import RULES
 from syncverify.base.source import UNKNOWN_SPAN, Span
-from syncverify.report.base import Report, footnotes, one_line, replay_text, rests_on, scope_text
+from syncverify.report.base import (
+    Report,
+    footnotes,
+    one_line,
+    replay_text,
+    rests_on,
+    scope_text,
+    source_lines,
+)
 
 #: Code scanning shows this many steps of a flow at most; the last ones hold the harm.
 MAX_STEPS = 1000
@@ -161,13 +169,26 @@ def fingerprint(k: KernelReport, d: Diagnostic) -> str:
     return hashlib.sha256(repr((d.rule, k.name, text)).encode()).hexdigest()[:32]
 
 
-def _location(span: Span, text: str = "") -> dict[str, Any]:
-    column = max(span.column, 1)
-    end_line = max(span.end_line, span.line)
+def _whole(span: Span) -> tuple[int, int]:
+    """First column, and the one behind the last, of a line's text: line tables of CUDA name no columns."""
+    lines = source_lines(span.file)
+    text = lines[span.line - 1] if 0 < span.line <= len(lines) else ""
+    first = len(text) - len(text.lstrip()) + 1
+    return (first, len(text.rstrip()) + 1) if text.strip() else (1, 2)
+
+
+def region(span: Span) -> dict[str, int]:
+    """Where a span begins and ends, the last column excluded; all of a line's text where it has no column."""
+    column, end_line = max(span.column, 1), max(span.end_line, span.line)
     end = span.end_column if span.end_column > (column if end_line == span.line else 0) else column + 1
-    region = {"startLine": span.line, "startColumn": column, "endLine": end_line, "endColumn": end}
+    if not span.column and end_line == span.line:
+        column, end = _whole(span)
+    return {"startLine": span.line, "startColumn": column, "endLine": end_line, "endColumn": end}
+
+
+def _location(span: Span, text: str = "") -> dict[str, Any]:
     location: dict[str, Any] = {
-        "physicalLocation": {"artifactLocation": {"uri": uri(span.file)}, "region": region}
+        "physicalLocation": {"artifactLocation": {"uri": uri(span.file)}, "region": region(span)}
     }
     if text:
         location["message"] = {"text": text}

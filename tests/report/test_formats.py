@@ -13,7 +13,7 @@ import jsonschema
 import pytest
 
 from syncverify.base.diagnostics import KernelReport, Policy, ScopeKind, Verdict
-from syncverify.base.source import InputError
+from syncverify.base.source import InputError, Span
 from syncverify.report import github, html, junit, markdown, sarif, text, trace
 from syncverify.report import json as json_report
 from syncverify.report.base import Report
@@ -396,3 +396,10 @@ def test_a_proof_names_its_launches(report: Report) -> None:
     assert "proved (every launch with C = 64, tiles >= 1;" in text.render(Report(Policy.PRACTICAL, (some,)))
     exact = replace(proved, scope=replace(scope, kind=ScopeKind.EXACT, values={"tiles": 3}))
     assert "proved (for tiles = 3;" in text.render(Report(Policy.PRACTICAL, (exact,)))
+
+
+def test_a_region_without_columns_is_the_text_of_its_line(tmp_path: Path) -> None:
+    source = tmp_path / "k.cu"
+    source.write_text("kernel\n    wait(b);  \n\n", "utf-8")
+    found = [sarif.region(Span(str(source), line)) for line in (2, 3, 9)]
+    assert [(r["startColumn"], r["endColumn"]) for r in found] == [(5, 13), (1, 2), (1, 2)]

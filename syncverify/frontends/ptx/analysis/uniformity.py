@@ -247,10 +247,12 @@ class Uniformity:
 
     def _met(self, v: int) -> _Bits:
         """What a merge varies with: what comes to it, and the branches whose sides meet there. What a
-        register holds that nothing has written is read by nobody who gets anything else."""
+        register holds that nothing has written is read by nobody who gets anything else; a predicate that
+        nothing may have written decides by itself, though, and differently for each thread."""
         name, here = self.versions.name[v], self.versions.block[v]
-        some = [(b, x) for b, x in self.versions.merged(v) if not self.versions.is_unset(x)]
-        if not some:
+        merged = self.versions.merged(v)
+        some = [(b, x) for b, x in merged if not self.versions.is_unset(x)]
+        if not some or (len(some) < len(merged) and self.flow.function.registers.get(name) == "pred"):
             return EVERY
         found: _Bits = 0
         for b, x in some:

@@ -14,6 +14,7 @@ from syncverify.frontends.ptx.isa.constants import out_of_range
 from syncverify.frontends.ptx.isa.match import Problem, match
 from syncverify.frontends.ptx.isa.targets import Target, target
 from syncverify.frontends.ptx.syntax.nodes import Function, Instr, Mem, Module, Operand, Pair, Sym, Vector
+from syncverify.frontends.ptx.syntax.types import width
 
 #: The newest version whose instructions the table has.
 NEWEST = (9, 5)
@@ -101,7 +102,9 @@ def _function(
     for k, i in enumerate(f.body):
         form = match(i, f.registers)
         text = form.text if isinstance(form, Problem) else form.lacking(module.version, here)
-        text = text or _elsewhere(i, spaces) or _no_parameter(i, f) or out_of_range(i)
+        text = (
+            text or _elsewhere(i, spaces) or _no_parameter(i, f) or _past_parameter(i, f) or out_of_range(i)
+        )
         if text is not None:
             return None, InputError(text, Span(module.path, i.line))
         assert not isinstance(form, Problem)
@@ -142,6 +145,21 @@ def _other_space(lies: str, named: str | None) -> str | None:
         return None
     what = f"the state space {named}" if named is not None else "no state space"
     return f"in the state space {lies}, the instruction names {what}"
+
+
+def _past_parameter(i: Instr, f: Function) -> str | None:
+    """What is wrong with a load from a parameter by its name: it reads bytes that the parameter has not."""
+    if i.op != "ld" or not any(m.split("::")[0] == "param" for m in i.mods):
+        return None
+    at, into = i.operands[1], i.operands[0]
+    if not isinstance(at, Mem) or not isinstance(at.base, Sym):
+        return None
+    size = next((v.size for v in f.params if v.name == at.base.name), 0)
+    first = at.base.offset + at.offset
+    last = first + width(i.mods[-1]) // 8 * (len(into.items) if isinstance(into, Vector) else 1) - 1
+    if not size or (first >= 0 and last < size):
+        return None
+    return f"{i.name}: bytes {first} to {last} are read of {at.base.name}, which has {size}"
 
 
 def _no_parameter(i: Instr, f: Function) -> str | None:

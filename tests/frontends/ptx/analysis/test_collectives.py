@@ -109,6 +109,16 @@ MMA = "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%f1, %f2, %f3, %f4}, 
       "{%r14, %r15}, {%f1, %f2, %f3, %f4};"  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("before", "wanted"), [("", Verdict.UNKNOWN), ("setp.lt.u32 %p3, %r5, 4;", Verdict.PROVED)]
+)
+def test_a_predicate_that_the_first_turn_has_not_set(tmp_path: Path, before: str, wanted: Verdict) -> None:
+    text = "mov.u32 %r5, 3; BEFORE T: @%p3 bra A; setp.lt.u32 %p3, %r5, 16; {0} A: add.u32 %r5, %r5, 1; " \
+           "setp.lt.u32 %p4, %r5, 6; @%p4 bra T;"  # fmt: skip
+    text = text.replace("BEFORE", before).format(OPERATIONS["shfl"].format(mask="-1"))
+    assert verdict(tmp_path, text)[0] is wanted
+
+
 def test_a_product_needs_its_whole_warp(tmp_path: Path) -> None:
     assert verdict(tmp_path, MMA)[0] is Verdict.PROVED
     assert verdict(tmp_path, LOWER.format(MMA, "bar.sync 0;")) == (Verdict.REFUTED, ["SV303"])

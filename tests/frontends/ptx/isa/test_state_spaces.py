@@ -70,6 +70,8 @@ def test_addresses_in_the_space_that_is_named(line: str) -> None:
         ("prefetchu.L1 [in_global];", "in_global has a state space"),
         ("ld.param::func.u32 %r1, [in_param];", "the address is no parameter of a function"),
         ("st.param::func.b32 [%rd1], %r1;", "the address is no parameter of a function"),
+        ("ld.param.u32 %r1, [in_param+8];", "bytes 8 to 11 are read of in_param, which has"),
+        ("ld.param.u32 %r1, [in_param+-4];", "bytes -4 to -1 are read of in_param, which has"),
     ],
 )
 def test_addresses_in_another_space(line: str, text: str) -> None:
