@@ -55,7 +55,7 @@ from syncverify.frontends.ptx.isa.validate import checked
 from syncverify.frontends.ptx.launch.concretize import covered, numbers_of, sizes_at
 from syncverify.frontends.ptx.launch.facts import VARIABLE, PtxFacts, demand_launch, ptx_facts, text
 from syncverify.frontends.ptx.launch.small_sizes import small_sizes, some_sizes
-from syncverify.frontends.ptx.launch.steering_sizes import steering_sizes
+from syncverify.frontends.ptx.launch.steering_sizes import lane_conditions, steering_sizes
 from syncverify.frontends.ptx.launch.symbolic_launch import open_sizes, open_systems
 from syncverify.frontends.ptx.launch.tensormap_boxes import Boxes, copies_tensors
 from syncverify.frontends.ptx.syntax.nodes import Function, Module
@@ -378,8 +378,8 @@ def _any_grid(k: CheckTask) -> CheckTask | None:
 
 
 def _with_fewer_terms(k: CheckTask) -> CheckTask | None:
-    """The same with sizes as data that only decide whether shared memory is accessed; None if there are none
-    of these, or no others."""
+    """The same with sizes as data that only decide whether shared memory is accessed, and all of them as data
+    where they decide this lane by lane; None if there is nothing of either, or no other size."""
     launch, whole = compiled(k)
     program = narrowed(k, launch, whole)
     if program.handing is not None:
@@ -387,7 +387,7 @@ def _with_fewer_terms(k: CheckTask) -> CheckTask | None:
     program = program.for_sizes
     sizes = open_sizes(k.facts, program)
     terms = steering_sizes(k.facts, program, sizes)
-    if not terms or terms == sizes.keys():
+    if not terms or (terms == sizes.keys() and not lane_conditions(program)):
         return None
     return replace(k, terms=terms, program=[], assumptions=[])
 
@@ -425,7 +425,10 @@ def _proof(k: CheckTask, prove: Prove) -> Any:
         program = in_block_groups(k, program)
         assert program.block_groups is not None
         clusters = program.block_groups.size // launch.ctas
-    program = program.for_sizes
+    if k.terms is not None and (by_lane := lane_conditions(program.for_sizes)):
+        program = program.without_conditions(by_lane)
+    else:
+        program = program.for_sizes
     sizes = _terms(k, program)
     if not (sizes or program.words or program.any_data):
         return None

@@ -51,12 +51,15 @@ def slice_of(
     holds: bool = False,
     takes: frozenset[int] = frozenset(),
     contents: bool = True,
+    unasked: frozenset[int] = frozenset(),
 ) -> Slice:
     """The slice of a function whose instructions have the given effects; ``also``: others whose control
     matters. Without ``control``: of what the effects operate on alone, however they are come to. ``holds``:
     something is known of what lies in global memory, wherever it is read. ``takes``: atomics that count
-    there. ``contents``: what lies in shared memory may steer; else what is loaded from there is data."""
+    there. ``contents``: what lies in shared memory may steer; else what is loaded from there is data.
+    ``unasked``: branches of which it does not matter how they are decided."""
     slicer = _Slicer(flow, effects, control, holds, takes, contents)
+    slicer.unasked = unasked
     for k in also:
         if flow.block_of[k] in flow.reached:
             slicer.control(k)
@@ -79,6 +82,7 @@ class _Slicer:
         contents: bool,
     ) -> None:
         self.contents = contents
+        self.unasked: frozenset[int] = frozenset()
         self.roots = control
         self.takes = takes
         self.holds = holds
@@ -229,7 +233,8 @@ class _Slicer:
         """Where a branch goes matters."""
         if k not in self.branches:
             self.branches.add(k)
-            self._need_guard(k)
+            if k not in self.unasked:
+                self._need_guard(k)
             if self.body[k].op == "brx":
                 for op in self.body[k].operands:
                     self._need(k, registers(op))

@@ -253,6 +253,8 @@ class Writer(Effects):
                 continue
             assert i.guard is not None
             p = f"r[{self.p.slot(i.guard.name)}]"
+            if k in self.p.perhaps:
+                p = self._constant(Unknown(f"the condition at line {i.line} of the PTX", "param"))
             self._text(f"v = decided({p})" if i.guard.name in self.expr.choosing else f"v = {p}")
             part = k in self.p.crossing.branches
             name = "P" if part else "D"

@@ -276,6 +276,23 @@ class Plan:
         self.flow, self.stops = flow, stops
         return found.steering or found
 
+    #: branches of which nobody asks how they are decided: their accesses count as made
+    perhaps: frozenset[int] = frozenset()
+
+    def _unasked(self, branches: frozenset[int]) -> Slice:
+        """What matters if nobody asks how some branches are decided."""
+        effects = {k: _as_effect(e, self.slice.registers) for k, e in self.decoded.items()}
+        found = slice_of(
+            self.flow,
+            effects,
+            self.asked,
+            holds=self.reads,
+            takes=self.takes,
+            contents=self.contents,
+            unasked=branches,
+        )
+        return found.steering or found
+
     def _write(self, needed: Slice, sized: bool) -> None:
         """Begins again, with nothing compiled of what is needed; ``sized``: for sizes without a number."""
         self.slice = needed

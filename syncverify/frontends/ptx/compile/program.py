@@ -90,9 +90,18 @@ class Program(Plan):
         is read, for they ask much and tell nothing; with sizes that turns of loops havocked."""
         if self.slice.steering is None and not self.renewals:
             return self
+        return self._sized(self.slice.steering or self.slice, frozenset())
+
+    def without_conditions(self, branches: frozenset[int]) -> Program:
+        """The same for sizes without a number, with accesses that some branches decide about as made."""
+        return self._sized(self._unasked(branches), branches)
+
+    def _sized(self, needed: Slice, perhaps: frozenset[int]) -> Program:
+        """The same for sizes without a number, with what it needs compiled."""
         made = self._havocked()
+        made.perhaps = perhaps
         made.decoded, made.together = together(self.flow, self.decoded, self.touches.keys())
-        made._write(self.slice.steering or self.slice, sized=True)
+        made._write(needed, sized=True)
         return made
 
     @cached_property

@@ -46,6 +46,27 @@ def steering_sizes(
     return frozenset(wanted & sizes.keys())
 
 
+def lane_conditions(program: Program) -> frozenset[int]:
+    """Branches that decide lane by lane whether accesses to shared memory are made, and nothing more."""
+    return frozenset(
+        k
+        for k in program.slice.branches
+        if (region := _accesses_only(program, k))
+        and any(j in program.decoded for j in region)
+        and (guard := program.body[k].guard) is not None
+        and _of_lanes(program, guard.name)
+    )
+
+
+def _of_lanes(program: Program, name: str) -> bool:
+    """Whether a register is computed of a thread's number in its block."""
+    needed = _closed(program, {name}, {})
+    made = (i for k in program.slice.pure if not needed.isdisjoint(results(i := program.body[k])))
+    return any(
+        isinstance(op, Special) and op.name.startswith(("%tid", "%laneid")) for i in made for op in i.operands
+    )
+
+
 def _parameters(i: Instr) -> Iterator[str]:
     """Names, as compiled code has them, of what an instruction loads of the parameters."""
     if i.op == "ld" and "param" in i.mods and isinstance(i.operands[1], Mem):

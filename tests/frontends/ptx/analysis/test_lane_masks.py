@@ -154,3 +154,17 @@ def test_a_mask_of_those_that_come(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("name", OTHERS)
 def test_a_mask_of_others_is_not_proved(tmp_path: Path, name: str) -> None:
     assert verdict(tmp_path, OTHERS[name]) is not Verdict.PROVED
+
+
+#: Half of a warp exchanges twice, by masks that have a number; then all threads meet.
+TWICE = {
+    "a mask written between": "mov.u32 %r5, 65535; @!%p1 bra B; {one} mov.u32 %r5, -1; {two} B:",
+    "a guard written between": "mov.u32 %r5, 65535; @%p1 {one} setp.lt.u32 %p1, %r6, 8; @%p1 {two}",
+}
+
+
+@pytest.mark.parametrize("name", TWICE)
+def test_a_row_of_exchanges_ends_where_its_mask_or_guard_is_written(tmp_path: Path, name: str) -> None:
+    lanes = "and.b32 %r6, %r1, 31; setp.lt.u32 %p1, %r6, 16;"
+    found = verdict(tmp_path, f"{lanes} {TWICE[name].format(one=TRADE, two=TRADE)} bar.sync 0;")
+    assert found is not Verdict.PROVED
