@@ -17,6 +17,12 @@ _ERROR = re.compile(r"(SV\d{3})@(\d+)")
 _SMALLEST = re.compile(r"^// smallest:((?: [A-Za-z_]\w*=-?\d+)+)$")
 
 
+def wrong_ptx() -> list[Path]:
+    """Kernels of PTX that are wrong and refuted; one that is wrong and undecided has no witness."""
+    files = sorted((CORPUS / "ptx").glob("*.bad.ptx"))
+    return [p for p in files if "\n// expect: unknown\n" not in p.read_text("utf-8")]
+
+
 @dataclass(frozen=True, slots=True)
 class Expectation:
     """A verdict and its errors, each ``(rule, line)``, the root cause first."""

@@ -26,10 +26,10 @@ from syncverify.frontends.ptx.syntax.nodes import Module
 from syncverify.model.events import System
 from syncverify.simulate.ptx import Launch
 from syncverify.simulate.ptx.confirm import Limits, confirm
-from tests.corpus.entries import CORPUS
+from tests.corpus.entries import CORPUS, wrong_ptx
 from tests.frontends.cuda.entries import CudaEntry, entries
 
-BAD = sorted((CORPUS / "ptx").glob("*.bad.ptx"))
+BAD = wrong_ptx()
 ONE = CORPUS / "ptx" / "one_fence.bad.ptx"
 
 

@@ -15,12 +15,12 @@ from syncverify.frontends.cuda.options import CudaOptions
 from syncverify.frontends.launch_facts import default_path, read_facts
 from syncverify.ptx_replay import Unrolled, unroll
 from syncverify.simulate.ir import ReplayResult, replay, sample
-from tests.corpus.entries import CORPUS
+from tests.corpus.entries import CORPUS, wrong_ptx
 from tests.frontends.cuda.entries import CudaEntry, entries
 from tests.simulate.ptx.test_corpus import FILES as SECOND_READER
 
 PTX = sorted((CORPUS / "ptx").glob("*.ptx"))
-BAD = [p for p in PTX if ".bad." in p.name]
+BAD = wrong_ptx()
 GOOD = [p for p in PTX if ".good." in p.name]
 CUDA = entries()
 #: What the front end knows from addresses alone: the simulator is not asked.
