@@ -90,7 +90,10 @@ def test_a_bound_that_is_off_by_one_is_tried() -> None:
 
 def test_many_issuers_become_one_lane() -> None:
     of_issuers = [new for mistake, _, new in _guessed("SV202", 10) if mistake is Mistake.SECOND_PRODUCER]
-    assert of_issuers == [("if (threadIdx.x % 32 == 0) for (int i = 0; i <= n; ++i) {",)]
+    assert of_issuers == [
+        ("if (threadIdx.x % 32 == 0) for (int i = 0; i <= n; ++i) {",),  # the block, then the statement alone
+        ("if (threadIdx.x % 32 == 0) use(data[i]);",),
+    ]
     assert _guessed("SV101", 10) == []
 
 
