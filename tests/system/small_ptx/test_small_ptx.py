@@ -18,6 +18,9 @@ EVERY = 16
 #: Files that take seconds: each second of their kernels; all of them in the slow run.
 LONG = {"by_data": 2, "products_and_rings": 2}
 
+#: Refuted by a rule that no execution bears out, so unknown: barriers do not wait for lanes that exit (K22).
+NO_HARM = ["lanes leave a loop before others: they store before they leave"]
+
 
 def name(k: Small) -> str:
     return f"{k.group}: {k.name}"
@@ -56,4 +59,5 @@ def test_refutations_come_true(k: Small) -> None:
 
 @pytest.mark.slow
 def test_all_refutations_come_true() -> None:
-    assert [name(k) for k in KERNELS if not k.right and verdict(k, replay=True) != "refuted"] == []
+    others = {name(k): verdict(k, replay=True) for k in KERNELS if not k.right}
+    assert {n: v for n, v in others.items() if v != "refuted"} == dict.fromkeys(NO_HARM, "unknown")
