@@ -3,7 +3,7 @@
 Warps of one kind, and blocks of a cluster, do the same. A tree that was found for one of them is tried for
 the others, with the sites of like roles in the place of its own. So is one of accesses that stand in the same
 stretch of code, between the same waits and arrivals, and one of operations that look the same in roles that
-differ elsewhere: the k-th operation of a look stands for the k-th. The kernel decides whether it holds.
+differ elsewhere: the k-th operation of a look is tried for the k-th. The kernel decides whether it holds.
 """
 
 from __future__ import annotations

@@ -134,4 +134,4 @@ def _seen(program: Program, j: int) -> bool:
     return j in program.touches or j in program.takes or program.body[j].op in _SEEN
 
 
-__all__ = ["steering_sizes"]
+__all__ = ["lane_conditions", "steering_sizes"]
