@@ -104,7 +104,9 @@ def parts(m: Machine, f: Fragment, space: str, a: Lanes, on: Lanes, size: int, a
         if space == "global":
             foreign = np.isin(a >> np.uint64(40), _FOREIGN)
             if np.count_nonzero(foreign):
-                raise _bad(m, f, lanes, foreign, a, "a generic address of another space, used as global", space)
+                raise _bad(
+                    m, f, lanes, foreign, a, "a generic address of another space, used as global", space
+                )
         return _parts(m, f, space, a, lanes, size)
     nowhere = (a >> np.uint64(RANK_SHIFT) == 0) | (a >> np.uint64(_ADDRESS_BITS) != 0)
     if np.count_nonzero(nowhere):

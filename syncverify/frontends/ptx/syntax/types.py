@@ -6,8 +6,8 @@ import re
 
 #: Windows of the generic address space; see docs/ptx.md.
 WINDOW = 60
-#: Windows of the generic address space. No sum of two of them is a third, so that an address that is converted
-#: twice lies in none.
+#: Windows of the generic address space. No sum of two of them is a third, so that an address that is
+#: converted twice lies in none.
 WINDOWS = {"shared": 1, "shared::cta": 1, "shared::cluster": 1, "local": 4, "param": 6, "param::entry": 6}
 RANK = 24
 
