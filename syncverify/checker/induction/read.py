@@ -43,6 +43,15 @@ Residue = tuple[int, int]
 MOST_ENDS = 4
 
 
+class OtherFormsError(NotReadError):
+    """Registers hold something else at a header than what is claimed. ``wrong``: both, by register."""
+
+    def __init__(self, message: str, place: int, wrong: Mapping[Any, tuple[Any, Any]]) -> None:
+        super().__init__(message)
+        self.place = place
+        self.wrong = wrong
+
+
 @dataclass(frozen=True, slots=True)
 class Piece:
     """One operation of a region: its event by residue, and under which constraints it is executed."""
@@ -350,6 +359,7 @@ class Reader:
 
         if others and all(s in live and meets(f, live[s]) for s, f in others.items()):
             live = {s: x for s, x in live.items() if s not in others}
+        wrong: dict[Any, tuple[Any, Any]] = {}
         for slot, value in live.items():
             if _apart(slot):
                 if value != first[slot]:
@@ -371,7 +381,10 @@ class Reader:
                 raise NotReadError("a register is no number in some turn")
             wanted = self.formed(form, {H: h, G: g, P: before, K: trips})
             if not self.zero(leaf.path, value - wanted):
-                raise NotReadError(f"register {slot} holds {value}, not {wanted}")
+                wrong[slot] = (value, wanted)
+        if wrong:
+            slot, (value, wanted) = next(iter(wrong.items()))
+            raise OtherFormsError(f"register {slot} holds {value}, not {wanted}", header.place, wrong)
 
     def formed(self, form: Form, own: Mapping[str, Any]) -> Any:
         """The sum that a form is, with what its names are."""

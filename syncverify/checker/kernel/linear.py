@@ -41,8 +41,7 @@ class Term:
     def plus(self, other: Term, k: int) -> Term:
         """This term and ``k`` times another."""
         parts = dict(self.parts)
-        for atom, c in other.parts.items():
-            parts[atom] = parts.get(atom, 0) + c * k
+        _add(parts, other, k)
         return Term(parts, self.const + other.const * k)
 
     def __add__(self, other: Term | int) -> Term:
@@ -67,12 +66,18 @@ class Term:
 
     def put(self, values: Mapping[str, Term]) -> Term:
         """The term with names replaced by terms, in arguments of functions too."""
-        out = Term(None, self.const)
+        parts: dict[Atom, int] = {}
+        const = self.const
         for atom, k in self.parts.items():
             if isinstance(atom, Apply):
                 atom = Apply(atom.function, atom.argument.put(values))
-            out = out.plus(values[atom] if isinstance(atom, str) and atom in values else Term({atom: 1}), k)
-        return out
+            value = values.get(atom) if isinstance(atom, str) else None
+            if value is None:
+                parts[atom] = parts.get(atom, 0) + k
+            else:
+                _add(parts, value, k)
+                const += value.const * k
+        return Term(parts, const)
 
     def names(self) -> set[str]:
         """All names in the term, those inside arguments of functions included."""
@@ -90,6 +95,11 @@ class Term:
         return shown.removeprefix(" + ").strip() + tail
 
     __repr__ = __str__
+
+
+def _add(parts: dict[Atom, int], other: Term, k: int) -> None:
+    for atom, c in other.parts.items():
+        parts[atom] = parts.get(atom, 0) + c * k
 
 
 def _shown(k: int, atom: Atom) -> str:

@@ -22,7 +22,7 @@ from tests.checker.kernel.raises import Package, Raise, raises
 #: What the reading raises.
 READING: Package = (
     "syncverify.checker.induction",
-    ("NotReadError", "SizeCaseError", "UnnamedSizeError", "MalformedClaimError"),
+    ("NotReadError", "OtherFormsError", "SizeCaseError", "UnnamedSizeError", "MalformedClaimError"),
 )
 
 
