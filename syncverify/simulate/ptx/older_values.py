@@ -85,7 +85,7 @@ class OlderValues:
 
     def read(self, m: Machine, f: Fragment, part: Part, value: Lanes, elements: int) -> None:
         """A strong load: of lanes that read an older value, ``value`` (one element for each lane of ``part``)
-        is changed, and ``found`` says which it is. ``elements``: of a vector; its values are the last ones."""
+        changes, and ``found`` says which it is. ``elements`` of a vector are the last ones."""
         bits = 8 * value.itemsize
         for n, (lane, at) in enumerate(zip(part.lanes.tolist(), part.at.tolist(), strict=True)):
             writes = self.words.get((key_of(part, at), bits)) if elements == 1 else None
