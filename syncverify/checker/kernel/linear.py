@@ -41,7 +41,8 @@ class Term:
     def plus(self, other: Term, k: int) -> Term:
         """This term and ``k`` times another."""
         parts = dict(self.parts)
-        _add(parts, other, k)
+        for atom, c in other.parts.items():
+            parts[atom] = parts.get(atom, 0) + c * k
         return Term(parts, self.const + other.const * k)
 
     def __add__(self, other: Term | int) -> Term:
@@ -72,11 +73,9 @@ class Term:
             if isinstance(atom, Apply):
                 atom = Apply(atom.function, atom.argument.put(values))
             value = values.get(atom) if isinstance(atom, str) else None
-            if value is None:
-                parts[atom] = parts.get(atom, 0) + k
-            else:
-                _add(parts, value, k)
-                const += value.const * k
+            for a, c in [(atom, 1)] if value is None else value.parts.items():
+                parts[a] = parts.get(a, 0) + c * k
+            const += 0 if value is None else value.const * k
         return Term(parts, const)
 
     def names(self) -> set[str]:
@@ -95,11 +94,6 @@ class Term:
         return shown.removeprefix(" + ").strip() + tail
 
     __repr__ = __str__
-
-
-def _add(parts: dict[Atom, int], other: Term, k: int) -> None:
-    for atom, c in other.parts.items():
-        parts[atom] = parts.get(atom, 0) + c * k
 
 
 def _shown(k: int, atom: Atom) -> str:
