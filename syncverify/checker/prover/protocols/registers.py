@@ -24,7 +24,7 @@ from syncverify.symbolic.path_condition import PathCondition
 
 #: Moves of one run, runs, and the largest number of iterations after which a loop's events are looked for
 #: again.
-MOST_MOVES, RUNS, MOST_PERIOD = 60_000, 7, 48
+MOST_MOVES, RUNS, MOST_PERIOD = 60_000, 11, 48
 #: Sizes are drawn up to this.
 LARGEST = 60
 #: Visits of one residue, and rows, from which forms are guessed.
