@@ -36,7 +36,9 @@ def test_what_was_proved_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     compiled.program(kernel.sizes).require_proof(dict(compiled.launch_values(kernel.sizes, 132)))
 
 
-def test_a_worker_loads_what_nvrtc_opens_before_nvrtc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_loads_what_nvrtc_opens_before_nvrtc(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     names = ["libnvrtc-builtins.so.13.0", "libnvrtc.so.13"]
     for name in (*names, "libnvrtc-builtins.alt.so.13.0"):
         (tmp_path / name).touch()
