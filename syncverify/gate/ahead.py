@@ -336,8 +336,8 @@ def _load(library: str) -> None:
     Some wheels of NVRTC (13.0) do not say that this lies beside them: they would not find it.
     """
     if library:
-        beside = sorted(map(str, Path(library).parent.glob("libnvrtc-builtins.so*")))
-        for path in (*beside, library):
+        built_in = sorted(map(str, Path(library).parent.glob("libnvrtc-builtins.so*")))
+        for path in (*built_in, library):
             with contextlib.suppress(OSError):
                 ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
 
