@@ -27,6 +27,7 @@ from syncverify.simulate.ptx.memory import (
     SharedMemory,
     window_of,
 )
+from syncverify.simulate.ptx.older_values import OlderValues
 from syncverify.simulate.ptx.shadow import Conflict, Shadow, Writes
 from syncverify.simulate.ptx.state import BLOCKED, GONE, Block, Cluster, Fragment, Join, Meeting, Next, Warp
 from syncverify.simulate.ptx.types import LANES, UNSIGNED, Lanes, filled
@@ -76,6 +77,7 @@ class Machine:
         self.fenced_inits: dict[int, set[int]] = {}
         self.own_inits: dict[int, set[int]] = {}
         self.sc_order: dict[str, Clock] = {}
+        self.older = OlderValues(schedule.lateness) if schedule.lateness else None
         self.before = -1  # the agent that represents the grid before, where that may still run
         if launch.dependent:
             self.before = self.clocks.outsider(Slot(0, 0, 0, -1, "the grid before's", True))
