@@ -84,10 +84,10 @@ class Work:
     def _version_alike(self, v: int) -> bool:
         if v not in self._asked:
             self._asked[v] = True  # a loop that begins alike stays so
-            self._asked[v] = self._looked_at(v)
+            self._asked[v] = self._found_alike(v)
         return self._asked[v]
 
-    def _looked_at(self, v: int) -> bool:
+    def _found_alike(self, v: int) -> bool:
         versions, flow = self.of.flow.versions, self.of.flow
         known = self.of.values.of_version(v)
         if known is not None:
