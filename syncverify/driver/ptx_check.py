@@ -24,6 +24,7 @@ from syncverify.driver.ptx_assumptions import (
     of_overlaps,
     of_stops,
     of_stores,
+    of_tiles,
     of_warnings,
     of_words,
 )
@@ -46,6 +47,7 @@ from syncverify.driver.size_proposals import Bounds, proposed
 from syncverify.frontends.launch_facts import LaunchFacts
 from syncverify.frontends.ptx.analysis.counted_blocks import steering_counts, unfenced_count
 from syncverify.frontends.ptx.analysis.shared_polls import shared_polls
+from syncverify.frontends.ptx.analysis.tile_barriers import with_tile_barriers
 from syncverify.frontends.ptx.compile.program import Program
 from syncverify.frontends.ptx.flow.address_spaces import with_spaces
 from syncverify.frontends.ptx.flow.inline_calls import inlined
@@ -135,6 +137,7 @@ def kernel_task(
     module = _plain(inlined(valid.module, f.name), f.name, policy)
     f = next(x for x in module.functions if x.name == f.name)
     known = ptx_facts(facts, f, module)
+    module, f, met = _with_tiles(module, f, known, policy)
     symbols = known.symbols()
     values = known.spelled(values)
     wanted = {n: v for n, v in values.items() if n in symbols or n.startswith(VARIABLE)}
@@ -144,7 +147,18 @@ def kernel_task(
     granted = demand_launch(facts, f, known, {n: v for n, v in wanted.items() if n in symbols})
     boxes = Boxes() if infer else None
     k = CheckTask(module, f, bound, policy, checker, source_hash, boxes=boxes)
-    return Task(k, (*granted, *of_bound(known)))
+    return Task(k, (*granted, *of_bound(known), *met))
+
+
+def _with_tiles(
+    module: Module, f: Function, facts: PtxFacts, policy: Policy
+) -> tuple[Module, Function, list[str]]:
+    """The module and the entry with meetings of tiles of several warps as barriers; what that relies on."""
+    changed, meetings = with_tile_barriers(f, facts.block, by_lane_0=policy is Policy.PRACTICAL)
+    if changed is f:
+        return module, f, []
+    functions = tuple(changed if x is f else x for x in module.functions)
+    return replace(module, functions=functions), changed, of_tiles(module, f, meetings)
 
 
 def _plain(module: Module, entry: str, policy: Policy) -> Module:

@@ -17,6 +17,7 @@ from syncverify.simulate.ptx.memory import (
     NOWHERE,
     PARAM_WINDOW,
     RANK_SHIFT,
+    SHARED_START,
     SHARED_WINDOW,
     Arena,
 )
@@ -280,10 +281,21 @@ def granules(at: Lanes, size: int, granule: int) -> Lanes:
     return first[:, None] + np.arange(count)
 
 
+def _reserved(m: Machine, part: Part) -> bool:
+    """Whether an access lies in the shared memory that the system reserves for libraries.
+
+    Cooperative groups read there, behind a ``shfl``, what lane 0 of the warp has acquired. That orders
+    nothing by the memory model, and no author can change it: plain accesses there are not judged.
+    """
+    if part.space != "shared" or m.loaded.first_shared >= 0:
+        return False
+    return bool((part.at % m.shared.stride < SHARED_START).all())
+
+
 def note_read(m: Machine, f: Fragment, part: Part, size: int, strong: int = 0, word: int = 0) -> None:
     """A generic read: a race is harm. ``word``: bytes of each of several accesses that it is."""
     shadow = part.arena.shadow
-    if shadow is None:
+    if shadow is None or (not strong and _reserved(m, part)):
         return
     threads = f.warp.threads[part.lanes]
     index = granules(part.at, size, shadow.granule)
@@ -310,7 +322,7 @@ def note_write(
     """A generic write: a race is harm. ``data`` gives the bytes that are written, one row for each lane;
     ``word``: bytes of each of several accesses that it is."""
     shadow = part.arena.shadow
-    if shadow is None:
+    if shadow is None or (not strong and _reserved(m, part)):
         return
     threads = f.warp.threads[part.lanes]
     index = granules(part.at, size, shadow.granule)
