@@ -107,9 +107,9 @@ def _begins(i: Instr) -> bool:
 def _made(i: Instr, known: Mapping[str, What], shared: Collection[str]) -> What | None:
     """What an instruction makes; None while nothing is known of a register that it reads."""
     if i.op == "cvta":
-        of = _operand(i.operands[1], known, shared)
-        if of in _OF_SHARED:
-            return _converted(i, of)
+        given = _operand(i.operands[1], known, shared)
+        if given in _OF_SHARED:
+            return _converted(i, given)
     if _begins(i):
         return What.SHARED
     if i.op in ("ld", "ldu", "atom", "shfl") or not i.operands:
