@@ -45,7 +45,7 @@ from syncverify.driver.ptx_task import (
 )
 from syncverify.driver.size_proposals import Bounds, proposed
 from syncverify.frontends.launch_facts import LaunchFacts
-from syncverify.frontends.ptx.analysis.counted_blocks import steering_counts, unfenced_count
+from syncverify.frontends.ptx.analysis.counted_blocks import steering_counts, unfenced_count, used_counts
 from syncverify.frontends.ptx.analysis.shared_polls import shared_polls
 from syncverify.frontends.ptx.analysis.tile_barriers import with_tile_barriers
 from syncverify.frontends.ptx.compile.program import Program
@@ -199,7 +199,7 @@ def reports_of(task: Task, scope: ScopeKind) -> Iterator[KernelReport]:
         report = _some_variables(k, report)
     if scope is ScopeKind.ALL and report.verdict is not Verdict.PROVED:
         yield finished(report)
-    report = with_fewer_threads(k, _with_plain_global(k, report), _check)
+    report = with_fewer_threads(k, _published(k, _with_plain_global(k, report)), _check)
     yield finished(with_loops_that_end(k, report))
 
 
@@ -384,6 +384,30 @@ def _counts_are_fenced(k: CheckTask) -> bool:
     k.assumptions += of_overlaps(k.facts, p)
     counts = steering_counts(p.flow, p.slice.registers)
     return unfenced_count(p.flow, counts, p.origins) is None
+
+
+def _published(k: CheckTask, report: KernelReport) -> KernelReport:
+    """The report, if not what blocks wrote before they counted themselves may be read without a fence: that
+    no one waits, so that accesses to global memory have no events, proves nothing of it."""
+    p = k.program[0] if k.program else None
+    if (
+        report.verdict is not Verdict.PROVED
+        or p is None
+        or p.handing is not None
+        or k.facts.grid == (1, 1, 1)
+    ):
+        return report
+    at = unfenced_count(p.flow, used_counts(p.flow), p.origins, certain=True)
+    if at is None:
+        return report
+    span = k.module.span(p.body[at])
+    text = (
+        f"{span}: the block that counts last may read what is written here, and no __threadfence() of every "
+        "writer, followed by a barrier, stands between the write and the count"
+    )
+    why = Reason(text, Cause.GLOBAL_DATA)
+    note = Diagnostic("SV902", Severity.WARNING, why, span)
+    return replace(report, verdict=Verdict.UNKNOWN, reason=why, diagnostics=(note, *report.diagnostics))
 
 
 def _stops_for_some(k: CheckTask, wider: CheckTask, found: Any) -> bool:

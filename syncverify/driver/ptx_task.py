@@ -9,7 +9,7 @@ from typing import Any
 from syncverify.base.diagnostics import Diagnostic, KernelReport, Policy, Severity, Verdict
 from syncverify.base.source import Span
 from syncverify.checker.outcome import Outcome
-from syncverify.driver.ptx_assumptions import holds, numbers, pointers_apart, unwritten
+from syncverify.driver.ptx_assumptions import aligned, holds, numbers, pointers_apart, unwritten
 from syncverify.frontends.ptx.analysis.block_groups import BlockGroups
 from syncverify.frontends.ptx.analysis.if_convert_atomics import predicated
 from syncverify.frontends.ptx.analysis.spin_bounds import bounds_first
@@ -120,11 +120,12 @@ def _program(k: CheckTask, function: Function, block_groups: BlockGroups | None 
         k.facts.dependent,
     )
     inputs = unwritten(k.facts, k.function)
-    found = Program(k.module, function, *more, inputs, any_data=k.data_as_words)
+    named = {"any_data": k.data_as_words, "aligned": aligned(k.facts)}
+    found = Program(k.module, function, *more, inputs, **named)
     plain = predicated(function, found.takes)
     if found.handing is not None and found.handing.spins:
         plain = bounds_first(function, found.flow, found.handing.spins.values())
-    return found if plain is function else Program(k.module, plain, *more, inputs, any_data=k.data_as_words)
+    return found if plain is function else Program(k.module, plain, *more, inputs, **named)
 
 
 def narrowed(k: CheckTask, launch: Launch, whole: Program) -> Program:

@@ -15,27 +15,36 @@ from collections.abc import Callable, Collection
 from syncverify.frontends.ptx.analysis.pointer_provenance import ANYWHERE, Origins
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.syntax.nodes import Instr, Mem
-from syncverify.frontends.ptx.syntax.operands import results
+from syncverify.frontends.ptx.syntax.operands import results, sources
 
 _WIDE = frozenset({"gl", "gpu", "sys"})
 _BARRIERS = ("bar", "barrier")
 
 
-def unfenced_count(flow: Flow, counts: Collection[int], origins: Origins) -> int | None:
+def unfenced_count(
+    flow: Flow, counts: Collection[int], origins: Origins, *, certain: bool = False
+) -> int | None:
     """A write that may be read after one of the atomics ``counts``, whose results steer, and that is not
-    published before it; None if there is none."""
+    published before it; None if there is none. ``certain``: only writes that no atomic comes before, to
+    memory of a parameter that is read where more was decided."""
     body = flow.body
     reads = [k for k, i in enumerate(body) if i.op == "ld" and _global(i)]
     for k, i in enumerate(body):
         if i.op != "st" or not _global(i) or flow.block_of[k] not in flow.reached:
             continue
         where = origins.of(_place(i))
+        meet = _share if certain else _meet
         shared = [
-            r for r in reads if _meet(where, origins.of(_place(body[r]))) and _place(body[r]) != _place(i)
+            r for r in reads if meet(where, origins.of(_place(body[r]))) and _place(body[r]) != _place(i)
         ]
+        if certain:
+            above = flow.controllers()[flow.block_of[k]]
+            shared = [r for r in shared if not flow.controllers()[flow.block_of[r]] <= above]
         if not any(_reaches(flow, a, r, lambda j: False) for r in shared for a in counts):
             continue
         for a in counts:
+            if certain and _reaches(flow, a, k, lambda j: False):
+                continue
             if _reaches(flow, k, a, lambda j: _is_fence(body[j])):
                 return k
             own = flow.controllers()[flow.block_of[k]] == flow.controllers()[flow.block_of[a]]
@@ -49,6 +58,13 @@ def steering_counts(flow: Flow, steers: Collection[str]) -> frozenset[int]:
     """The atomics outside of shared memory that bring a value which steers."""
     found = (k for k, i in enumerate(flow.body) if i.op == "atom" and _global(i))
     return frozenset(k for k in found if not set(results(flow.body[k])).isdisjoint(steers))
+
+
+def used_counts(flow: Flow) -> frozenset[int]:
+    """The atomics in global memory whose results are read."""
+    read = {name for i in flow.body for name in sources(i)}
+    found = (k for k, i in enumerate(flow.body) if i.op == "atom" and "global" in i.mods)
+    return frozenset(k for k in found if not read.isdisjoint(results(flow.body[k])))
 
 
 def only_counts(flow: Flow, consumers: Collection[int]) -> bool:
@@ -75,6 +91,10 @@ def _meet(some: frozenset[str], others: frozenset[str]) -> bool:
     return bool(some & others) or ANYWHERE in some | others or not some or not others
 
 
+def _share(some: frozenset[str], others: frozenset[str]) -> bool:
+    return bool((some & others) - {ANYWHERE})
+
+
 def _is_fence(i: Instr) -> bool:
     strong = i.op == "membar" or (i.op == "fence" and "proxy" not in i.mods)
     return strong and not _WIDE.isdisjoint(i.mods)
@@ -98,4 +118,4 @@ def _reaches(flow: Flow, begin: int, end: int, stops: Callable[[int], bool]) -> 
     return False
 
 
-__all__ = ["only_counts", "steering_counts", "unfenced_count"]
+__all__ = ["only_counts", "steering_counts", "unfenced_count", "used_counts"]

@@ -67,7 +67,8 @@ class Plan:
     lies in shared memory may steer; else it is data. ``followed``: plain accesses to global memory are, where
     something is released, and nothing waits for it. ``dependent``: the grid before may still run. ``inputs``:
     places of parameters that lead to nothing which it writes. ``any_data``: what shared memory holds, what
-    barriers bring and what decides for whole warps are words, any of which they may be.
+    barriers bring and what decides for whole warps are words, any of which they may be. ``aligned``: pointers
+    are multiples of 16, so that copies whose alignment the text shows need no address.
     """
 
     def __init__(
@@ -85,7 +86,9 @@ class Plan:
         inputs: frozenset[str] = frozenset(),
         *,
         any_data: bool = False,
+        aligned: bool = False,
     ) -> None:
+        self.aligned = aligned
         self.module = module
         self.function = function
         self.flow = Flow(function)
@@ -190,7 +193,7 @@ class Plan:
         else:
             if any(i.op == "cp" and spaces(i.mods)[:1] == ["global"] for i in self.body):
                 self._refuse_matrices()
-            judged = copies.judged
+            judged = copies.judged - (copies.aligned if self.aligned else frozenset())
             for k, e in self.decoded.items():
                 if isinstance(e, Effect) and k not in judged:
                     self.decoded[k] = untracked(self.body[k], e)
