@@ -67,3 +67,10 @@ def test_what_is_wrong_about_it_is_still_refuted(check: Any) -> None:
 
 def test_a_pointer_that_is_said_to_be_aligned_to_less_is_judged(check: Any) -> None:
     assert verdict(check, BODY, "{{ptr = 'A', align = 8}}") != "proved"
+
+
+def test_the_rank_in_the_cluster_is_a_number_of_the_launch(check: Any) -> None:
+    body = BODY.replace("add.u64 %rd3, %rd1, %rd2;", "mov.u32 %r20, %cluster_ctarank; mul.wide.u32 %rd9, %r20, 16; "
+                        "add.u64 %rd3, %rd1, %rd2; add.u64 %rd3, %rd3, %rd9; OFF")  # fmt: skip
+    assert verdict(check, body.replace("OFF", "")) == "proved"
+    assert verdict(check, body.replace("OFF", "add.u64 %rd3, %rd3, 8;")) == "refuted"
