@@ -120,12 +120,14 @@ def _program(k: CheckTask, function: Function, block_groups: BlockGroups | None 
         k.facts.dependent,
     )
     inputs = unwritten(k.facts, k.function)
-    named = {"any_data": k.data_as_words, "aligned": aligned(k.facts)}
-    found = Program(k.module, function, *more, inputs, **named)
+    data, whole = k.data_as_words, aligned(k.facts)
+    found = Program(k.module, function, *more, inputs, any_data=data, aligned=whole)
     plain = predicated(function, found.takes)
     if found.handing is not None and found.handing.spins:
         plain = bounds_first(function, found.flow, found.handing.spins.values())
-    return found if plain is function else Program(k.module, plain, *more, inputs, **named)
+    if plain is function:
+        return found
+    return Program(k.module, plain, *more, inputs, any_data=data, aligned=whole)
 
 
 def narrowed(k: CheckTask, launch: Launch, whole: Program) -> Program:

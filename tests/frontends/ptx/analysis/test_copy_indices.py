@@ -70,7 +70,9 @@ def test_a_pointer_that_is_said_to_be_aligned_to_less_is_judged(check: Any) -> N
 
 
 def test_the_rank_in_the_cluster_is_a_number_of_the_launch(check: Any) -> None:
-    body = BODY.replace("add.u64 %rd3, %rd1, %rd2;", "mov.u32 %r20, %cluster_ctarank; mul.wide.u32 %rd9, %r20, 16; "
-                        "add.u64 %rd3, %rd1, %rd2; add.u64 %rd3, %rd3, %rd9; OFF")  # fmt: skip
+    rank = "mov.u32 %r20, %cluster_ctarank; mul.wide.u32 %rd9, %r20, 16;"
+    body = BODY.replace(
+        "add.u64 %rd3, %rd1, %rd2;", f"{rank} mad.lo.u64 %rd3, 1, %rd2, %rd1; add.u64 %rd3, %rd3, %rd9; OFF"
+    )
     assert verdict(check, body.replace("OFF", "")) == "proved"
     assert verdict(check, body.replace("OFF", "add.u64 %rd3, %rd3, 8;")) == "refuted"
