@@ -110,6 +110,9 @@ class EditKind(StrEnum):
     LATER = "the line further down"
     SLOT = "another slot of the same barriers"
     BARRIER_ID = "another barrier of threads"
+    WITH_COPIES = "an arrival of copies"
+    UNTIL_TRUE = "the line until it is true"
+    HAND_ON = "an arrival at the end of the loop"
     INTO_LOOP = "the announcement where its copy is"
 
 
@@ -150,6 +153,7 @@ class Repair:
     """An edit at ``span`` with which the kernel is proved, at the launch values of the witness.
 
     ``hint``: how the text may be changed so; ``edit``: the change of the text that was checked, if one was.
+    ``beside``: of what is added at ``span``, the neighbour on its other side.
     """
 
     mistake: Mistake
@@ -157,6 +161,7 @@ class Repair:
     text: str
     hint: EditHint | None = None
     edit: TextEdit | None = None
+    beside: Label | None = None
 
 
 class Undetermined(StrEnum):

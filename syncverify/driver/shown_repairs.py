@@ -28,5 +28,6 @@ def without_repair(report: KernelReport) -> KernelReport:
 
 
 def _change(first: Diagnostic, mended: Repair) -> tuple[Label, ...]:
-    """The place of a repair beside that of its finding."""
-    return () if mended.span == first.span else (Label(mended.span, f"change this: {mended.text}"),)
+    """The places of a repair beside that of its finding."""
+    here = () if mended.span == first.span else (Label(mended.span, f"change this: {mended.text}"),)
+    return here if mended.beside is None or mended.beside.span == first.span else (*here, mended.beside)

@@ -13,9 +13,17 @@ from syncverify.base.source import Span
 from syncverify.model.events import Ev, ThreadClass
 
 #: Operations that are waited for in groups, by the event that commits them; the commits, and their waits.
-_OF_COMMIT: dict[int, int] = {Ev.CP_ASYNC: Ev.CP_COMMIT, Ev.WGMMA: Ev.WGMMA_COMMIT}
+_OF_COMMIT: dict[int, int] = {
+    Ev.CP_ASYNC: Ev.CP_COMMIT,
+    Ev.WGMMA: Ev.WGMMA_COMMIT,
+    Ev.BULK_STORE: Ev.BULK_COMMIT,
+}
 _COMMITS = frozenset(_OF_COMMIT.values())
-_COMMIT_OF_WAIT: dict[int, int] = {Ev.CP_WAIT: Ev.CP_COMMIT, Ev.WGMMA_WAIT: Ev.WGMMA_COMMIT}
+_COMMIT_OF_WAIT: dict[int, int] = {
+    Ev.CP_WAIT: Ev.CP_COMMIT,
+    Ev.WGMMA_WAIT: Ev.WGMMA_COMMIT,
+    Ev.BULK_WAIT: Ev.BULK_COMMIT,
+}
 
 _Spans = tuple[Span, ...]
 

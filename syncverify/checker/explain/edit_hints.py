@@ -8,6 +8,8 @@ edits the text has statements to go by. Worked example. ``WaitBefore`` a read of
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from dataclasses import replace
 
 from syncverify.base.diagnostics import EditHint, EditKind
 from syncverify.base.source import Span
@@ -43,6 +45,15 @@ from syncverify.checker.explain.edits import (
     WaitForFree,
     WaitReads,
 )
+from syncverify.checker.explain.exchanges import (
+    ArriveWithCopies,
+    HandOn,
+    MeetAsElsewhere,
+    NextSlot,
+    PollUntilTrue,
+    WaitForFreeOfCopies,
+    WaitOnce,
+)
 from syncverify.checker.explain.redundancy import Change
 from syncverify.checker.explain.survey import Survey, array_name
 from syncverify.model.events import Ev, SystemInfo
@@ -69,6 +80,24 @@ def hint(change: Change, info: SystemInfo, survey: Survey, place: Span) -> EditH
         case WaitBefore(barriers=pairs):
             name, size = array_name(info.barriers[pairs[0][1]].name), _ring(info, survey, pairs[0][1])
             return EditHint(EditKind.WAIT, ahead=True, name=name, models=waits, names=names, size=size)
+        case WaitOnce(barriers=pairs):
+            name = array_name(info.barriers[pairs[0][1]].name)
+            return EditHint(EditKind.WAIT, ahead=True, name=name, models=waits, names=names, size=1)
+        case ArriveWithCopies():
+            return EditHint(EditKind.WITH_COPIES, names=names)
+        case WaitForFreeOfCopies(array=(first, *_)):
+            name, size = array_name(info.barriers[first].name), _ring(info, survey, first)
+            return EditHint(EditKind.WAIT, 1, ahead=True, name=name, models=waits, names=names, size=size)
+        case HandOn(array=array):
+            name = array_name(info.barriers[array[0][0]].name)
+            return EditHint(EditKind.HAND_ON, name=name, names=(name,), size=len(array[0]))
+        case NextSlot(array=array):
+            hinted = _slot(change, info, survey, place, names)
+            return replace(hinted, size=len(array[0]))
+        case MeetAsElsewhere(barriers=met, ahead=ahead):
+            ids = {number for _, number, _ in met}
+            lines = tuple(n for number in sorted(ids) for n in _meetings(survey, place, number, ids))
+            return EditHint(EditKind.BARRIER, met[0][2], ahead, models=tuple(dict.fromkeys(lines)))
         case WaitForFree(barriers=pairs):
             name, size = array_name(info.barriers[pairs[0][1]].name), _ring(info, survey, pairs[0][1])
             return EditHint(EditKind.WAIT, 1, ahead=True, name=name, models=waits, names=names, size=size)
@@ -116,6 +145,8 @@ def _simple(change: Change) -> EditHint | None:
             return EditHint(EditKind.NUMBER, number)
         case Insert(fence=True, warps=warps, ahead=ahead) if not warps:
             return EditHint(EditKind.FENCE, ahead=ahead)
+        case PollUntilTrue():
+            return EditHint(EditKind.UNTIL_TRUE)
         case DropAt() | DropCopy():
             return EditHint(EditKind.REMOVE)
         case ArriveLater(fence=fence):
@@ -137,9 +168,9 @@ def _simple(change: Change) -> EditHint | None:
     return None
 
 
-def _meetings(survey: Survey, place: Span, number: int) -> tuple[int, ...]:
-    """Lines of the file of ``place`` where threads come to a barrier of this number alone."""
-    mine = {span.line for span, ids in survey.ids.items() if ids == {number}}
+def _meetings(survey: Survey, place: Span, number: int, others: Iterable[int] = ()) -> tuple[int, ...]:
+    """Lines of the file of ``place`` where threads meet at a barrier of this number, or of ``others``."""
+    mine = {span.line for span, ids in survey.ids.items() if ids <= {number, *others}}
     return tuple(n for n in _lines(survey, place, Ev.BARRIER_SYNC, Ev.BARRIER_ARRIVE) if n in mine)
 
 
@@ -149,7 +180,7 @@ def _ring(info: SystemInfo, survey: Survey, barrier: int) -> int:
 
 
 def _slot(
-    change: SlotOfUse | SlotOfLastWait | OtherArray,
+    change: SlotOfUse | SlotOfLastWait | OtherArray | NextSlot,
     info: SystemInfo,
     survey: Survey,
     place: Span,
@@ -157,7 +188,7 @@ def _slot(
 ) -> EditHint:
     """Another index of the same array, or the name of another array."""
     models = _lines(survey, place, *WAITS, Ev.ARRIVE, Ev.BULK_LOAD)
-    if isinstance(change, SlotOfUse):
+    if isinstance(change, (SlotOfUse, NextSlot)):
         name = array_name(info.barriers[change.array[0][0]].name)
         return EditHint(EditKind.SLOT, name=name, models=models, names=names)
     if isinstance(change, SlotOfLastWait):

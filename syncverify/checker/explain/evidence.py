@@ -159,11 +159,28 @@ def _after_inits(run: Run, f: Failure) -> Iterator[Place]:
     ]
     if not inits:
         return
+    yield from _inits_beside(run, f.barrier)
     last, cls = inits[-1]
     mine = (e for who, e in run.trace[last + 1 :] if who == cls and e[1] >= 0)
     behind = (e[1] for e in mine if e[0] not in (Ev.ELECT, Ev.COLLECTIVE))
     site = next(behind, -1)
     yield site, "the inits come before this"
+
+
+def _inits_beside(run: Run, b: int) -> Iterator[Place]:
+    """The inits of the barriers right before and behind one in memory: its own belongs with them."""
+    mine = run.info.barriers[b]
+    known = [
+        (run.info.barriers[s.index].offset, s)
+        for s in run.barriers.values()
+        if s.init_site >= 0 and run.info.barriers[s.index].cta == mine.cta and s.index != b
+    ]
+    below = max((x for x in known if x[0] < mine.offset), key=lambda x: x[0], default=None)
+    above = min((x for x in known if x[0] > mine.offset), key=lambda x: x[0], default=None)
+    for found, which in ((below, "before"), (above, "behind")):
+        if found is not None:
+            text = f"{name(run, found[1].index)}, the barrier {which} it in memory, is initialized here"
+            yield found[1].init_site, text
 
 
 def _since(run: Run, second: Record) -> Iterator[Place]:

@@ -9,6 +9,7 @@ from typing import Any
 from syncverify.base.source import Span
 from syncverify.checker.explain.commits import ClusterArrivals, Commits
 from syncverify.checker.explain.edits import ACCESSES, GROUP_WAITS, ISSUES, WAITS, footprints
+from syncverify.checker.explain.neighbours import Neighbours
 from syncverify.checker.explain.redundancy import Passed, Place
 from syncverify.model.events import Ev, Event, SystemInfo, ThreadClass
 
@@ -33,6 +34,7 @@ class Survey:
     accessed: dict[Span, set[int]] = field(default_factory=dict)
     pending: dict[Span, int] = field(default_factory=dict)
     waited: set[int] = field(default_factory=set)  # mbarriers that somebody waits for
+    of_copies: set[int] = field(default_factory=set)  # mbarriers that cp.async copies arrive on
     counts: dict[int, int] = field(default_factory=dict)  # of mbarriers, by their init
     meeting: dict[int, set[tuple[int, int]]] = field(default_factory=dict)  # warps, by id of the barrier
     coming: dict[int, set[tuple[int, int]]] = field(default_factory=dict)  # with those that only arrive
@@ -45,6 +47,7 @@ class Survey:
     blocks: set[int] = field(default_factory=set)
     commits: Commits = field(default_factory=Commits)
     cluster: ClusterArrivals = field(default_factory=ClusterArrivals)
+    around: Neighbours = field(default_factory=Neighbours)
     events: int = 0
 
     @property
@@ -71,6 +74,7 @@ class Survey:
         self.blocks.add(cls.cta)
         self.commits.note(code, span, cls)
         self.cluster.note(code, span, cls)
+        self.around.note(code, span, cls)
         if code in _INTERESTING:
             self.places.setdefault(span, {})[code] = None
             self.warps.setdefault(span, set()).add((cls.cta, cls.warp))
@@ -91,6 +95,9 @@ class Survey:
             if event[4] >= 0:
                 self.announcing.add(span)
             self.arriving.setdefault(event[2], {})[cls.cta, cls.warp, cls.lanes] = event[3] * cls.count
+        elif code == Ev.CP_ARRIVE and event[3]:
+            self.of_copies.add(event[2])
+            self.arriving.setdefault(event[2], {})[cls.cta, cls.warp, cls.lanes] = cls.count
         elif code == Ev.BULK_LOAD:
             for fp, barrier, amount in event[2]:
                 self.copied.append((fp, barrier))
