@@ -230,11 +230,13 @@ def _turns(hint: EditHint, text: Lines, line: int) -> Iterator[str]:
 def _waits(hint: EditHint, text: Lines, line: int) -> Iterator[str]:
     """Waits of the file for this mbarrier; the first time at once (``number`` 1), or not."""
     same = list(_like(hint, text))
-    if hint.size == 1 and text.kind == "cu":  # the only phase that is known
+    if hint.size == 1 and not hint.number and text.kind == "cu":  # the only phase that is known
         same = [_with_last(x, "0") for x in same] + same
     other = [new for statement in same for new in _with_other_parity(statement, text.kind)]
     turns = list(_turns(hint, text, line))
     first = turns[1::2] if hint.number else turns[::2]
+    if hint.size == 1 and not hint.number and text.kind == "cu":
+        first = ["0", *first]
     calls = (
         call
         for at in list(_mbarriers(hint, text, line))[:1]

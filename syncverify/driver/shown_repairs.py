@@ -11,7 +11,8 @@ def with_repair(report: KernelReport, at: int, mended: Repair) -> KernelReport:
     """The report with a repair of its finding of that number."""
     found = list(report.diagnostics)
     first = found[at]
-    related = (*_change(first, mended), *first.related)
+    kept = (label for label in first.related if not label.unmended)
+    related = (*_change(first, mended), *kept)
     found[at] = replace(first, repair=mended, related=related, cause=mended.mistake)
     return replace(report, diagnostics=tuple(found), untold_repairs=())
 
@@ -30,4 +31,5 @@ def without_repair(report: KernelReport) -> KernelReport:
 def _change(first: Diagnostic, mended: Repair) -> tuple[Label, ...]:
     """The places of a repair beside that of its finding."""
     here = () if mended.span == first.span else (Label(mended.span, f"change this: {mended.text}"),)
-    return here if mended.beside is None or mended.beside.span == first.span else (*here, mended.beside)
+    other = mended.neighbour
+    return here if other is None or other.span == first.span else (*here, other)

@@ -89,6 +89,10 @@ _QUOTED = re.compile(r'"[^"]*"')
 _Change = tuple[int, tuple[str, ...], tuple[str, ...]]
 
 
+#: Edits that may be meant at another line with the same call.
+_OF_TWINS = (EditKind.INSTRUCTION, EditKind.FENCE, EditKind.OUT_OF_BLOCK)
+
+
 class Judge(Protocol):
     """The verdict on the kernel of a changed text."""
 
@@ -185,8 +189,8 @@ def _edits(mended: Repair, file: str, text: Lines) -> Iterator[Repair]:
         for at, change in zip(lines, changes, strict=True):
             if change is not None:
                 place = replace(here, line=_of(at, *change))
-                beside = mended.beside if at == here.line else None
-                yield replace(mended, span=place, edit=TextEdit(file, *change), beside=beside)
+                neighbour = mended.neighbour if at == here.line else None
+                yield replace(mended, span=place, edit=TextEdit(file, *change), neighbour=neighbour)
 
 
 def _of(place: int, line: int, old: Sequence[str], new: Sequence[str]) -> int:
@@ -198,7 +202,7 @@ def _of(place: int, line: int, old: Sequence[str], new: Sequence[str]) -> int:
 def _twins(hint: EditHint, text: Lines, line: int) -> list[int]:
     """Other lines that call what a line calls: one of them may be what lacks an instruction."""
     called = _CALL.search(text.code(line)) if text.kind == "cu" else None
-    if called is None or hint.kind not in (EditKind.INSTRUCTION, EditKind.FENCE):
+    if called is None or hint.kind not in _OF_TWINS:
         return []
     same = re.compile(rf"(?<![\w.>]){re.escape(called[0])}")
     alike = [n for n in range(1, len(text.lines) + 1) if n != line and same.search(text.code(n))]
@@ -259,14 +263,24 @@ def _candidates(hint: EditHint, text: Lines, line: int) -> Iterator[_Change]:
             if hint.name:
                 yield from _in_all(text, {line, *hint.models}, lambda n: other_ids(hint, text, n))
             yield from ((line, (here,), (new,)) for new in other_ids(hint, text, line))
-        case EditKind.WITH_COPIES | EditKind.UNTIL_TRUE:
-            yield from ((line, (here,), (new,)) for new in exchanged(hint, text, line))
-        case EditKind.HAND_ON:
-            yield from _handed_on(hint, text, line)
-        case EditKind.INTO_LOOP:
-            yield from _into_loop(hint, text, line)
         case _:
-            yield from _insertions(hint, text, line)
+            yield from _OF_KIND.get(hint.kind, _insertions)(hint, text, line)
+
+
+def _exchanged(hint: EditHint, text: Lines, line: int) -> Iterator[_Change]:
+    """The line with another operation."""
+    yield from ((line, (text.lines[line - 1],), (new,)) for new in exchanged(hint, text, line))
+
+
+def _out_of_block(_: EditHint, text: Lines, line: int) -> Iterator[_Change]:
+    """The line behind the block around it, or without the condition before it on its line."""
+    here, bare = text.lines[line - 1], unguarded(text.code(line))
+    if bare != text.code(line).strip():
+        yield line, (here,), (indent_of(here) + bare,)
+    for block in text.blocks(line)[:1]:
+        last = block[1]
+        old = tuple(text.lines[line - 1 : last])
+        yield line, old, (*old[1:], indent_of(old[-1]) + here.strip())
 
 
 def _handed_on(hint: EditHint, text: Lines, line: int) -> Iterator[_Change]:
@@ -345,7 +359,7 @@ def _places(hint: EditHint, text: Lines, line: int) -> Iterator[int]:
         yield from (last for _, last in reversed(blocks))
         yield end
     elif hint.ahead:
-        if hint.kind is EditKind.WAIT and hint.size == 1:
+        if hint.kind is EditKind.WAIT and hint.size == 1 and not hint.number:
             yield from (first - 1 for first, _ in blocks[:1] if _LOOP.search(text.code(first)))
         yield begin - 1
         yield from _behind_wait(hint, text, begin)
@@ -493,6 +507,15 @@ def _with_argument(code: str, argument: re.Match[str], number: str) -> Iterator[
         new = code[start : start + said.start()] + (f" {said['sign']} {n}" if n else "")
         yield code[:start] + new + code[end:]
     yield code[:start] + number + code[end:]
+
+
+_OF_KIND: dict[EditKind, Callable[[EditHint, Lines, int], Iterator[_Change]]] = {
+    EditKind.WITH_COPIES: _exchanged,
+    EditKind.UNTIL_TRUE: _exchanged,
+    EditKind.OUT_OF_BLOCK: _out_of_block,
+    EditKind.HAND_ON: _handed_on,
+    EditKind.INTO_LOOP: _into_loop,
+}
 
 
 __all__ = ["Origin", "candidates", "with_text"]

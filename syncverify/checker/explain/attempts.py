@@ -50,11 +50,12 @@ from syncverify.checker.explain.edits import (
 )
 from syncverify.checker.explain.exchanges import (
     ArriveWithCopies,
+    CommitEachTurn,
     HandOn,
     MeetAsElsewhere,
     NextSlot,
     PollUntilTrue,
-    WaitForFreeOfCopies,
+    WaitInTurn,
     WaitOnce,
 )
 from syncverify.checker.explain.redundancy import Change
@@ -69,6 +70,8 @@ _OF_WGMMA = frozenset({"SV401", "SV111", "SV110"})
 _OF_THREADS = frozenset({"SV301", "SV302", "SV303"})
 #: Rules that an operation on another slot, or on another barrier, may break.
 _OF_SLOTS = frozenset({"SV110", "SV111", "SV112", "SV201", "SV202", "SV203", "SV206", "SV210", "SV212"})
+#: Rules that who does not wait until something is free may break.
+_OF_TURNS = frozenset({"SV111", "SV112", "SV201", "SV202", "SV203", "SV206"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +114,7 @@ def attempts(info: SystemInfo, survey: Survey, named: set[Span], rule: str) -> I
     yield from _handed_on(info, survey, near, rule)
     yield from _behind_commits(survey, near, rule)
     yield from _before_meetings(survey, near, rule)
+    yield from _commits_in_turn(survey, rule)
     yield from (t for t in tries if t.mistake is not Mistake.SURPLUS)
     if rule == "SV211":
         yield from _at_end(survey, near)
@@ -178,8 +182,8 @@ def _behind_commits(survey: Survey, near: list[Span], rule: str) -> Iterator[Att
     """A wait behind the commit of a wgmma, where every other commit that is waited for has it there."""
     around = survey.around
     waits = around.have(around.codes, Ev.WGMMA_WAIT)
-    beside = all(around.have(around.before.get(w, ()), Ev.WGMMA_COMMIT) for w in waits)
-    if rule not in _OF_WGMMA or not waits or not beside:
+    follow = all(around.have(around.before.get(w, ()), Ev.WGMMA_COMMIT) for w in waits)
+    if rule not in _OF_WGMMA or not waits or not follow:
         return
     text = "wgmma.wait_group.sync.aligned 0"
     for place in around.have(near, Ev.WGMMA):
@@ -192,8 +196,14 @@ def _behind_commits(survey: Survey, near: list[Span], rule: str) -> Iterator[Att
 
 
 def _before_meetings(survey: Survey, near: list[Span], rule: str) -> Iterator[Attempt]:
-    """A wait for copies before a barrier of threads, where the other barriers behind copies have one."""
+    """A wait for a wgmma before the barrier of threads ahead of who reads what it computes; a wait for copies
+    before a barrier of threads, where the other barriers behind copies have one."""
     around = survey.around
+    text = "wgmma.wait_group.sync.aligned 0"
+    for read in near if rule == "SV401" else ():
+        for place in around.have(around.before.get(read, ()), Ev.BARRIER_SYNC):
+            change = InsertOperation(place, Ev.WGMMA_WAIT, (0,), text, ahead=True)
+            yield Attempt(Mistake.MISSING_WAIT, change, place, _said(text, ahead=True))
     text = "cp.async.wait_group 0"
     for place in around.have(near, Ev.BARRIER_SYNC) if rule in ("SV110", "SV112") else ():
         others = [p for p in around.have(around.codes, Ev.BARRIER_SYNC) if p != place]
@@ -241,8 +251,8 @@ def _edits(info: SystemInfo, survey: Survey, place: Span, rule: str) -> list[Att
         out += _lax(survey, place)
     if codes & {*ACCESSES, Ev.WGMMA}:
         out += _accesses(info, survey, place)
-    if Ev.CP_ASYNC in codes:
-        out += _slots_of_copies(info, survey, place)
+    if codes & {Ev.WRITE, Ev.ARRIVE, Ev.CP_ASYNC, Ev.BULK_LOAD} and rule in _OF_TURNS:
+        out += _waits_in_turn(info, survey, place)
     out += _of_copies(place, codes)
     out += _of_groups(survey, place, codes, rule)
     if codes & {*ACCESSES, *ISSUES} and rule in _UNORDERED:
@@ -471,23 +481,42 @@ def _shares(survey: Survey, barriers: set[int]) -> tuple[int, ...]:
     return (1, len(groups)) if len(groups) > 1 and len(sums) == 1 else (1,)
 
 
-def _slots_of_copies(info: SystemInfo, survey: Survey, place: Span) -> list[Attempt]:
-    """A wait for the slot before cp.async copies fill it, on barriers that readers arrive at in vain."""
-    free = sorted({b for b in survey.arriving if b not in survey.waited} - survey.of_copies)
+def _waits_in_turn(info: SystemInfo, survey: Survey, place: Span) -> list[Attempt]:
+    """A wait until others have taken what was there: for barriers that they arrive at in vain."""
+    copied = {b for _, b in survey.copied}
+    free = sorted({*survey.arriving} - survey.waited - survey.of_copies - copied)
     arrays = [a for copies in survey.arrays(info).values() for a in copies if {*a} == {*free}]
-    if not free or not survey.of_copies or len(arrays) != 1:
+    arrivers = {(cta, warp) for b in free for cta, warp, _ in survey.arriving[b]}
+    if not free or len(arrays) != 1 or arrivers & survey.warps[place]:
         return []
-    text = f"wait before this until the slot is free ({info.barriers[free[0]].name}), parity 1 first"
-    return [Attempt(Mistake.MISSING_WAIT, WaitForFreeOfCopies(place, arrays[0]), place, text)]
+    text = f"wait before this until it is free ({info.barriers[free[0]].name}), parity 1 first"
+    return [Attempt(Mistake.MISSING_WAIT, WaitInTurn(place, arrays[0]), place, text)]
+
+
+def _commits_in_turn(survey: Survey, rule: str) -> Iterator[Attempt]:
+    """Commits also in the turns that copy nothing: a wait counts the groups of all turns."""
+    around = survey.around
+    lacks = [w for w in around.have(around.codes, Ev.CP_WAIT) if survey.commits.waits_alone & {w}]
+    commits = [p for p in around.have(around.codes, Ev.CP_COMMIT) if p.file in {w.file for w in lacks}]
+    if rule not in _UNORDERED or not lacks or not commits:
+        return
+    place = max(commits, key=lambda p: p.line)
+    text = "commit in every turn, also where nothing is copied: the waits count these groups"
+    yield Attempt(Mistake.MISSING_COMMIT, CommitEachTurn(place), place, text)
 
 
 def _bytes(survey: Survey, place: Span) -> list[Attempt]:
-    moved = {b: sum(survey.bytes.get(b, {}).values()) for b in sorted(survey.barriers.get(place, ()))}
+    moved = {b: _moved(survey, b) for b in sorted(survey.barriers.get(place, ()))}
     if not moved or not all(moved.values()):
         return []
     amount = next(iter(moved.values()))
     text = f"announce {amount} bytes: so many do the copies of a phase move"
     return [Attempt(Mistake.BYTES, ExpectBytes(place, tuple(moved.items())), place, text)]
+
+
+def _moved(survey: Survey, barrier: int) -> int:
+    """The bytes that the copies of a phase move, by statement, and those that threads send."""
+    return sum(survey.bytes.get(barrier, {}).values()) + sum(survey.sent.get(barrier, {}).values())
 
 
 def _inits(info: SystemInfo, survey: Survey, place: Span) -> list[Attempt]:

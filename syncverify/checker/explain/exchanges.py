@@ -73,22 +73,35 @@ class WaitOnce:
 
 
 @dataclass(frozen=True, slots=True)
-class WaitForFreeOfCopies:
-    """Before the cp.async copies of each phase at ``place`` their threads wait for a barrier of ``array`` in
-    turn: the first time at once. A phase ends with an arrival of copies."""
+class WaitInTurn:
+    """Agents that come to ``place`` wait for a barrier of ``array`` in turn, the first time at once."""
 
     place: Span
     array: tuple[int, ...]
 
     def apply(self, event: Event, place: Place, held: Any, cls: ThreadClass) -> Passed:
-        n, waited = held or (0, False)
-        if event[0] == Ev.CP_ARRIVE:
-            return (event,), (n + 1, False)
-        if place[0] != self.place or event[0] != Ev.CP_ASYNC or waited:
+        n, inside = held or (0, False)
+        if place[0] != self.place or event[0] == Ev.EXIT:
+            return (event,), (n, False) if n else None
+        if inside:
             return (event,), held
         size = len(self.array)
         wait = (Ev.WAIT, event[1], self.array[n % size], (n // size + 1) & 1, 0)
-        return (wait, event), (n, True)
+        return (wait, event), (n + 1, True)
+
+
+@dataclass(frozen=True, slots=True)
+class CommitEachTurn:
+    """Before a wait for cp.async groups an agent commits, if it has not since the wait before."""
+
+    place: Span
+
+    def apply(self, event: Event, place: Place, held: Any, cls: ThreadClass) -> Passed:
+        if event[0] == Ev.CP_COMMIT:
+            return (event,), None
+        if event[0] != Ev.CP_WAIT:
+            return (event,), held
+        return ((Ev.CP_COMMIT, event[1]), event) if held else (event,), True
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,10 +145,11 @@ class MeetAsElsewhere:
 
 __all__ = [
     "ArriveWithCopies",
+    "CommitEachTurn",
     "HandOn",
     "MeetAsElsewhere",
     "NextSlot",
     "PollUntilTrue",
-    "WaitForFreeOfCopies",
+    "WaitInTurn",
     "WaitOnce",
 ]

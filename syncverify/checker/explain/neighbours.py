@@ -20,14 +20,14 @@ from syncverify.checker.explain.edits import (
     WaitForFree,
     WaitReads,
 )
-from syncverify.checker.explain.exchanges import MeetAsElsewhere, WaitForFreeOfCopies, WaitOnce
+from syncverify.checker.explain.exchanges import MeetAsElsewhere, WaitInTurn, WaitOnce
 from syncverify.checker.explain.redundancy import MEETINGS, Change
 from syncverify.model.events import ThreadClass
 
 _FROM = "the fix may stand from here on: the same threads do this before"
 _TO = "the fix may stand up to here: the same threads do this next"
 #: Changes that always add something ahead of their place.
-_AHEAD = (WaitBefore, WaitForFree, WaitForFreeOfCopies, WaitOnce, Announce)
+_AHEAD = (WaitBefore, WaitForFree, WaitInTurn, WaitOnce, Announce)
 _Places = dict[Span, set[Span]]
 
 

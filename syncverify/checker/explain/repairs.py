@@ -81,7 +81,7 @@ def repair(
             attempt.place,
             attempt.text,
             hint(attempt.change, system.info, survey, attempt.place),
-            beside=_beside(attempt, survey),
+            neighbour=_neighbour(attempt, survey),
         )
         if outcome.verdict is Verdict.PROVED:
             if not further:
@@ -96,7 +96,7 @@ def repair(
     return Mended(None, tuple(untold[:MOST_UNTOLD]))
 
 
-def _beside(attempt: Attempt, survey: Survey) -> Label | None:
+def _neighbour(attempt: Attempt, survey: Survey) -> Label | None:
     """The other neighbour of what is added, for the reader."""
     end = other_end(attempt.change, attempt.place, survey.around)
     return None if end is None else Label(*end, detail=True)

@@ -448,8 +448,8 @@ def protocol_root(run: Run, failures: list[Failure], races: list[Failure]) -> Fa
         if found is not None:
             return found
     hang = next(iter(broken.of(Obligation.O6)), None)
-    told = [f for f in failures if hang is None or not _still_to_be_copied(run, f, hang)]
-    return (broken.of(Obligation.O7) or told or races)[0]
+    others = [f for f in failures if hang is None or not _still_to_be_copied(run, f, hang)]
+    return (broken.of(Obligation.O7) or others or races)[0]
 
 
 def _solid(run: Run, failures: list[Failure]) -> list[Failure]:
@@ -653,7 +653,7 @@ def diagnostic(run: Run, f: Failure, severity: Severity | None = None) -> Diagno
     severity = severity or f.severity
     more = evidence(run, f) if severity is Severity.ERROR else []
     labels = [Label(sites[s].span, text) for s, text in f.labels if s >= 0]
-    labels += [Label(sites[seen.site].span, seen.text, seen.detail) for seen in more]
+    labels += [Label(sites[seen.site].span, seen.text, seen.detail, seen.unmended) for seen in more]
     if f.rule == "SV204" and severity is Severity.ERROR and run.info.entry.line:
         labels.append(Label(run.info.entry, "the kernel begins here"))
     if f.first is not None and f.first.site != f.site:

@@ -30,6 +30,7 @@ class Survey:
     warps: dict[Span, set[tuple[int, int]]] = field(default_factory=dict)
     arriving: dict[int, dict[tuple[int, int, int], int]] = field(default_factory=dict)
     bytes: dict[int, dict[Span, int]] = field(default_factory=dict)
+    sent: dict[int, dict[tuple[Span, ThreadClass], int]] = field(default_factory=dict)  # by st.async
     copied: list[tuple[int, int]] = field(default_factory=list)  # footprint written, barrier
     accessed: dict[Span, set[int]] = field(default_factory=dict)
     pending: dict[Span, int] = field(default_factory=dict)
@@ -75,6 +76,7 @@ class Survey:
         self.commits.note(code, span, cls)
         self.cluster.note(code, span, cls)
         self.around.note(code, span, cls)
+        self._of_asynchronous(event, span, cls)
         if code in _INTERESTING:
             self.places.setdefault(span, {})[code] = None
             self.warps.setdefault(span, set()).add((cls.cta, cls.warp))
@@ -95,9 +97,6 @@ class Survey:
             if event[4] >= 0:
                 self.announcing.add(span)
             self.arriving.setdefault(event[2], {})[cls.cta, cls.warp, cls.lanes] = event[3] * cls.count
-        elif code == Ev.CP_ARRIVE and event[3]:
-            self.of_copies.add(event[2])
-            self.arriving.setdefault(event[2], {})[cls.cta, cls.warp, cls.lanes] = cls.count
         elif code == Ev.BULK_LOAD:
             for fp, barrier, amount in event[2]:
                 self.copied.append((fp, barrier))
@@ -107,6 +106,15 @@ class Survey:
         if code in ACCESSES or code == Ev.WGMMA:
             self.accessed.setdefault(span, set()).update(footprints(event))
         return (event,), None
+
+    def _of_asynchronous(self, event: Event, span: Span, cls: ThreadClass) -> None:
+        """Arrivals of cp.async copies, and what threads send."""
+        if event[0] == Ev.CP_ARRIVE and event[3]:
+            self.of_copies.add(event[2])
+            self.arriving.setdefault(event[2], {})[cls.cta, cls.warp, cls.lanes] = cls.count
+        elif event[0] == Ev.ST_ASYNC:
+            self.copied.append((event[2], event[3]))
+            self.sent.setdefault(event[3], {})[span, cls] = event[4] * cls.count
 
     def _of_threads(self, event: Event, span: Span, warp: tuple[int, int]) -> None:
         """Who comes to a barrier of threads, and whether to wait."""
