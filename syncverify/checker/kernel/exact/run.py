@@ -99,11 +99,15 @@ class Follower(Operations, RegisterPools):
         return True
 
     def after_grid(self, a: ReplayedAgent) -> None:
-        """An access to global memory: a wait for the grid before has to have happened, if there is any."""
+        """An access to global memory: a wait for the grid before has to have happened, if there is any. What
+        the launch file says to be input may be read before.
+        """
         if not any(a.lanes.happened(("t", cls), same_lane=True) >= time for cls, time in self.grid_waits):
             assert a.event is not None
-            inputs = self.info.assumes_inputs or self.info.reads_only_inputs is not None
-            if inputs and a.event[0] in _GLOBAL_READS:
+            reads, inputs = a.event[0] in _GLOBAL_READS, self.info.reads_only_inputs
+            if reads and inputs is not None and inputs(a.event[1]):
+                return
+            if reads and self.info.assumes_inputs:
                 self.early = NotJudgedError(
                     "what the grid before may write, as it is read while that may run"
                 )
