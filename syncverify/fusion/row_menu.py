@@ -109,17 +109,8 @@ def menu(fusion: Fusion, width: int) -> list[RowSchedule]:
     found = [replace(s, peel=peel) for s in _forms(width, row_bytes(fusion, width)) for peel in peels]
     if not whole and width <= SHARED_WIDTH and _writes(fusion):
         found += through_shared(width)
-    # these pay where elements are so small that instructions set the pace, not memory
-    if vector < SMALL:
-        return found
-    return [*found, *(of_few_lanes(width) if whole else rings(fusion, width))]
-
-
-def of_few_lanes(width: int) -> list[RowSchedule]:
-    """Schedules of rows that a part of a warp goes through, several of each part abreast."""
-    plain = RowSchedule(width=width, stream="no", reread="no", peel="no", warps=1)
-    some = [replace(plain, lanes=lanes) for lanes in LANES if width <= lanes * HELD // 2]
-    return [s for few in some for s in _abreast(few, -(-width // few.lanes))]
+    # tiles pay where elements are so small that instructions set the pace, not memory
+    return found if whole or vector < SMALL else [*found, *rings(fusion, width)]
 
 
 def rings(fusion: Fusion, width: int) -> list[RowSchedule]:
