@@ -192,8 +192,8 @@ def told(
     """How far off the model is, and how well it chooses."""
     table = Table(rows)
     asked, predicted = _asked(table, c)
-    for some in trees:
-        predicted = predicted * np.exp(some(asked))
+    for correction in trees:
+        predicted = predicted * np.exp(correction(asked))
     off = np.abs(np.log(predicted / table.times))
     near = off[table.times < 1.25 * table.best()]
     regret, ratio, best = [], [], []
@@ -255,7 +255,7 @@ def boost(rows: Sequence[Row], folds: int, out: Path, card: Card | None) -> None
         known, way = BoostedTrees.parse(card.trees.read_text(), COLUMNS), OF_ONE_CARD
         rows = [r for r in rows if card_of(r["card"]) == card]
     before = () if known is None else (known,)
-    told(None, rows, "before", kinds=bool(before), trees=before)
+    told(None, rows, "the trees of all cards" if before else "the formula alone", bool(before), before)
     turn = np.random.default_rng(0).permutation(len(rows)) % max(folds, 1)
     for fold in range(folds):
         kept = [r for r, f in zip(rows, turn, strict=True) if f != fold]

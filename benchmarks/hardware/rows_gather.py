@@ -38,9 +38,10 @@ from benchmarks.hardware import rows_random  # noqa: E402
 from syncverify.base.diagnostics import Policy  # noqa: E402
 from syncverify.codegen.cache import Cache  # noqa: E402
 from syncverify.fusion import RowSchedule, row_menu  # noqa: E402
+from syncverify.fusion.kernel_cache import built  # noqa: E402
 from syncverify.fusion.plan import plan_of  # noqa: E402
 from syncverify.fusion.row_estimate import Estimate, formula  # noqa: E402
-from syncverify.gate.fusions import CompiledKernel, Program, built  # noqa: E402
+from syncverify.gate.fusions import CompiledKernel, Program  # noqa: E402
 
 Point = dict[str, Any]
 #: Points: plain ones, short rows, long rows; how many are drawn.
