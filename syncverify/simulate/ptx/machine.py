@@ -20,6 +20,7 @@ from syncverify.simulate.ptx.memory import (
     FUNCTION_WINDOW,
     GLOBAL_WINDOW,
     NOWHERE,
+    RESERVED_SHARED,
     SHARED_START,
     Arena,
     GlobalMemory,
@@ -187,6 +188,7 @@ class Machine:
             "%lanemask_ge": 0xFFFFFFFF & ~((1 << np.arange(LANES)) - 1),
             "%lanemask_gt": 0xFFFFFFFF & ~((2 << np.arange(LANES)) - 1),
             "%dynamic_smem_size": launch.shared,
+            "%reserved_smem_offset_1": block.shared_base - RESERVED_SHARED,
             "%total_smem_size": self.shared_size + SHARED_START,
             "%aggr_smem_size": self.shared_size + SHARED_START,
         }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from syncverify.checker.kernel.exact.hazards import NotJudgedError
 from syncverify.checker.kernel.exact.knowledge import Epoch, Knowledge, advance_to, join
 from syncverify.checker.kernel.exact.state import Meeting, ReplayedAgent, State
+from syncverify.model.automata.named_barrier import exists
 from syncverify.model.events import Flag
 
 
@@ -16,7 +17,7 @@ class Meetings(State):
         want = threads or total
         m = self.meetings.setdefault(("n", a.info.cta, number), Meeting())
         if not a.entered:
-            if not 0 <= number <= 15 or want % 32 or want > total:
+            if not exists(number) or want % 32 or want > total:
                 raise self.reject(a, "the barrier's number or count is out of range")
             if m.arrived and m.threads != want:
                 raise self.reject(a, f"the barrier is active with {m.threads} threads")
