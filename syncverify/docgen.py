@@ -86,6 +86,7 @@ WITHOUT_CUDA = {
     "SV903": "the comment stands behind `//` on a line of the source, as in the kernel above.",
     "SV906": "a fault of the tool, which no kernel should show.",
     "SV907": "any kernel may take more than `--timeout` or `--max-memory` allow.",
+    "SV909": "any kernel whose block nothing gives: no `__launch_bounds__`, no `.reqntid`, no launch file.",
 }
 
 

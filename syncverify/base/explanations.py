@@ -288,6 +288,12 @@ _TEXTS: dict[str, tuple[str, str]] = {
         "State it with an assume line, which the report then lists; or leave the kernel early for such "
         "sizes.",
     ),
+    "SV909": (
+        "Neither the text nor a launch file says how many threads a block has, so the verdict is unknown. "
+        "Usual blocks were tried. The note says what holds with them.",
+        "Give the block of the launch in a launch file, or state it in the text (__launch_bounds__, "
+        ".reqntid).",
+    ),
 }
 
 

@@ -60,6 +60,7 @@ SV905 nothing-to-check: the kernel has no shared access, barrier or asynchronous
 SV906 internal-fault: the tool failed on this kernel; the others are not affected
 SV907 out-of-budget: the check of this kernel took more time or memory than it may
 SV908 small-size-only: the kernel goes wrong for the smallest numbers of a size alone
+SV909 usual-block: nothing gives the kernel's block; what holds with a usual one
 """
 
 #: Every rule by id.

@@ -314,6 +314,7 @@ _Check = tuple[KernelReport, Span, Callable[[], Iterator[KernelReport]], _Follow
 def _ptx_checks(source: SourceFile, facts: LaunchFacts, options: Options) -> Iterator[_Check]:
     from syncverify.base.kernel_names import matches
     from syncverify.checker.prover.strategy import Entry
+    from syncverify.driver.block_proposals import proposed_block
     from syncverify.driver.prover import prover
     from syncverify.driver.ptx_check import (
         Checker,
@@ -361,6 +362,8 @@ def _ptx_checks(source: SourceFile, facts: LaunchFacts, options: Options) -> Ite
                 yield _spelled(proved.advised(report, module, options.policy))
 
         def follow(report: KernelReport, f: Function = f) -> Iterator[KernelReport]:
+            if report.verdict is Verdict.UNKNOWN:
+                yield _spelled(proposed_block(task_of(f, run_system), report, options.scope))
             if report.verdict is not Verdict.REFUTED:
                 return
             task = task_of(f, run_system)

@@ -7,11 +7,13 @@ from typing import Any
 
 from syncverify.base.diagnostics import Diagnostic, Severity
 from syncverify.base.kernel_names import base_name
+from syncverify.frontends.ptx.analysis.tile_barriers import TileMeeting
 from syncverify.frontends.ptx.compile.program import Program
 from syncverify.frontends.ptx.decode.global_access import space_of
 from syncverify.frontends.ptx.flow.warp_counts import counts_down
-from syncverify.frontends.ptx.launch.facts import PtxFacts
-from syncverify.frontends.ptx.syntax.nodes import Function
+from syncverify.frontends.ptx.launch.facts import PtxFacts, text
+from syncverify.frontends.ptx.syntax.nodes import Function, Module
+from syncverify.ir.expr import Expr
 from syncverify.model.events import Undefined
 
 #: Clusters that run together; so few have a place on the device at the same time.
@@ -59,6 +61,14 @@ def of_stores(program: Program) -> list[str]:
     return [*found, *(f"line {line}: {text}" for line, text in alike)]
 
 
+def of_dynamic(facts: PtxFacts) -> list[str]:
+    """What is not shown where the bytes of dynamic shared memory depend on sizes."""
+    if not isinstance(facts.dynamic_smem, Expr):
+        return []
+    whole = f"the {text(facts.dynamic_smem)} bytes of dynamic shared memory hold every access"
+    return [f"{whole}: seen for the least and the largest sizes"]
+
+
 def of_stops(program: Program, stopped: Mapping[int, str]) -> list[str]:
     """Where the kernel would stop itself, divide by 0, or leave a table of branches.
 
@@ -73,6 +83,12 @@ def of_stops(program: Program, stopped: Mapping[int, str]) -> list[str]:
         by_zero = isinstance(reason, Undefined)
         found[line] = "what decides was not divided by 0" if by_zero else "no assertion fails there"
     return [f"line {line}: {text}" for line, text in sorted(found.items())]
+
+
+def of_tiles(module: Module, entry: Function, meetings: Iterable[TileMeeting]) -> list[str]:
+    """That a warp sees what its lane 0 acquires, where the last warp of a tile works for all."""
+    lines = sorted({module.span(entry.body[m.at]).line for m in meetings if m.collective})
+    return [f"line {line}: what lane 0 acquires its warp sees behind the shfl" for line in lines]
 
 
 def of_block_groups(facts: PtxFacts, program: Program, restores: bool) -> list[str]:

@@ -9,6 +9,7 @@ from math import prod
 from syncverify.base.diagnostics import KernelReport, Severity, Verdict
 from syncverify.base.reason import Cause, Reason
 from syncverify.driver.ptx_task import CheckTask
+from syncverify.frontends.ptx.analysis.tile_barriers import largest_tile
 from syncverify.frontends.ptx.analysis.warp_roles import counts_threads, has_roles
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.launch.facts import PtxFacts
@@ -31,7 +32,8 @@ def with_fewer_threads(
 ) -> KernelReport:
     """A proof for the largest block; undecided where a smaller one goes wrong that the text may as well mean.
 
-    ``check`` gives the report for numbers. A kernel whose warps have roles is meant for all of them.
+    ``check`` gives the report for numbers. A kernel whose warps have roles is meant for all of them. One
+    with tiles of several warps is meant for whole tiles.
     """
     if report.verdict is not Verdict.PROVED or not k.facts.bounded or k.facts.block is None:
         return report
@@ -42,7 +44,8 @@ def with_fewer_threads(
     facts = k.facts
     if facts.symbols():
         facts = facts.bind(next(small_sizes(facts), {}))
-    for fewer in sorted({_WARP, -(-x // 2 // _WARP) * _WARP}, reverse=True):
+    least = max(_WARP, largest_tile(k.function))
+    for fewer in sorted({least, -(-x // 2 // least) * least} - {x}, reverse=True):
         found = check(
             replace(k, facts=replace(facts, block=(fewer, 1, 1), _cache={}), program=[], assumptions=[])
         )

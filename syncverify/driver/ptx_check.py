@@ -20,9 +20,11 @@ from syncverify.driver.endless import with_loops_that_end
 from syncverify.driver.ptx_assumptions import (
     of_block_groups,
     of_common,
+    of_dynamic,
     of_overlaps,
     of_stops,
     of_stores,
+    of_tiles,
     of_warnings,
     of_words,
 )
@@ -45,6 +47,7 @@ from syncverify.driver.size_proposals import Bounds, proposed
 from syncverify.frontends.launch_facts import LaunchFacts
 from syncverify.frontends.ptx.analysis.counted_blocks import steering_counts, unfenced_count
 from syncverify.frontends.ptx.analysis.shared_polls import shared_polls
+from syncverify.frontends.ptx.analysis.tile_barriers import with_tile_barriers
 from syncverify.frontends.ptx.compile.program import Program
 from syncverify.frontends.ptx.flow.address_spaces import with_spaces
 from syncverify.frontends.ptx.flow.inline_calls import inlined
@@ -54,7 +57,7 @@ from syncverify.frontends.ptx.flow.warp_syncs import without_warp_order
 from syncverify.frontends.ptx.isa.validate import checked
 from syncverify.frontends.ptx.launch.concretize import covered, numbers_of, sizes_at
 from syncverify.frontends.ptx.launch.facts import VARIABLE, PtxFacts, demand_launch, ptx_facts, text
-from syncverify.frontends.ptx.launch.small_sizes import small_sizes, some_sizes
+from syncverify.frontends.ptx.launch.small_sizes import edge_sizes, small_sizes, some_sizes
 from syncverify.frontends.ptx.launch.steering_sizes import lane_conditions, steering_sizes
 from syncverify.frontends.ptx.launch.symbolic_launch import open_sizes, open_systems
 from syncverify.frontends.ptx.launch.tensormap_boxes import Boxes, copies_tensors
@@ -134,6 +137,7 @@ def kernel_task(
     module = _plain(inlined(valid.module, f.name), f.name, policy)
     f = next(x for x in module.functions if x.name == f.name)
     known = ptx_facts(facts, f, module)
+    module, f, met = _with_tiles(module, f, known, policy)
     symbols = known.symbols()
     values = known.spelled(values)
     wanted = {n: v for n, v in values.items() if n in symbols or n.startswith(VARIABLE)}
@@ -143,7 +147,18 @@ def kernel_task(
     granted = demand_launch(facts, f, known, {n: v for n, v in wanted.items() if n in symbols})
     boxes = Boxes() if infer else None
     k = CheckTask(module, f, bound, policy, checker, source_hash, boxes=boxes)
-    return Task(k, (*granted, *of_bound(known)))
+    return Task(k, (*granted, *of_bound(known), *met))
+
+
+def _with_tiles(
+    module: Module, f: Function, facts: PtxFacts, policy: Policy
+) -> tuple[Module, Function, list[str]]:
+    """The module and the entry with meetings of tiles of several warps as barriers; what that relies on."""
+    changed, meetings = with_tile_barriers(f, facts.block, by_lane_0=policy is Policy.PRACTICAL)
+    if changed is f:
+        return module, f, []
+    functions = tuple(changed if x is f else x for x in module.functions)
+    return replace(module, functions=functions), changed, of_tiles(module, f, meetings)
 
 
 def with_whole_block(task: Task) -> Task:
@@ -216,11 +231,14 @@ def proposed_sizes(task: Task, report: KernelReport) -> KernelReport:
 def _checked(k: CheckTask) -> tuple[CheckTask, KernelReport]:
     """The kernel and its report for the launch, if need be with what lies in shared memory as data."""
     report = _check(k)
-    contents = causes_of(report.reason) & CAUSES[Step.CONTENTS_AS_DATA] and not _shared_polls(k)
-    if report.verdict is Verdict.UNKNOWN and contents:
+    causes = causes_of(report.reason)
+    contents = causes & CAUSES[Step.CONTENTS_AS_DATA]
+    # where they steer, no access counts as made that something else decides about
+    kept = causes & CAUSES[Step.CONTENTS_ASIDE] and k.program and k.program[0].steers
+    if report.verdict is Verdict.UNKNOWN and (contents or kept) and not _shared_polls(k):
         as_data = replace(k, shared_contents=False, program=[], assumptions=[])
         again = _check(as_data)
-        if again.verdict is not Verdict.UNKNOWN:
+        if again.verdict is Verdict.PROVED or (contents and again.verdict is Verdict.REFUTED):
             return as_data, again
     meeting = _lanes_only_meet(k, report)
     if meeting is not None:
@@ -296,12 +314,15 @@ def _every_size(k: CheckTask, report: KernelReport) -> KernelReport:
     if found.verdict is Verdict.REFUTED:
         return replace(_at(k, found.values), seconds=time.perf_counter() - start)
     if found.verdict is Verdict.PROVED:
+        short = _outside_dynamic(k)
+        if short is not None:
+            return replace(short, seconds=time.perf_counter() - start)
         return replace(
             report,
             verdict=Verdict.PROVED,
             reason=None,
             seconds=report.seconds + time.perf_counter() - start,
-            assumptions=(*_assumptions(k, found.diagnostics), NO_WRAP),
+            assumptions=(*_assumptions(k, found.diagnostics), *of_dynamic(k.facts), NO_WRAP),
             diagnostics=tuple(d if d.span.line else replace(d, span=k.span) for d in found.diagnostics),
             stats=found.stats,
         )
@@ -314,6 +335,13 @@ def _every_size(k: CheckTask, report: KernelReport) -> KernelReport:
     suspect = report.suspect if report.suspect is not None else next(iter(k.suspects), None)
     noted = replace(report, reason=first, diagnostics=(note, *report.diagnostics), suspect=suspect)
     return _smallest(k, noted)
+
+
+def _outside_dynamic(k: CheckTask) -> KernelReport | None:
+    """A refutation by numbers where dynamic shared memory has as many bytes as sizes say: for every size an
+    access is held against the most that a block can have, for a few against what it has."""
+    found = (_at(k, sizes) for sizes in edge_sizes(k.facts))
+    return next((report for report in found if report.verdict is Verdict.REFUTED), None)
 
 
 def _at(k: CheckTask, values: Mapping[str, int]) -> KernelReport:

@@ -28,6 +28,7 @@ from syncverify.frontends.ptx.exec.concrete_launch import Launch
 from syncverify.frontends.ptx.exec.system import PtxSystem
 from syncverify.frontends.ptx.launch.concretize import uses_clusters
 from syncverify.frontends.ptx.launch.tensormap_boxes import copies_tensors, lacks_box
+from syncverify.frontends.ptx.launch.usual_blocks import usual_blocks
 from syncverify.frontends.ptx.values.atomic_tickets import Question, Taken, Tickets
 
 #: Clusters of a grid that are run one by one.
@@ -43,7 +44,8 @@ MAX_SEQUENCES = 256
 def outcomes(k: CheckTask) -> Iterator[Outcome]:
     """The outcomes of all systems that represent the launch."""
     if k.facts.block is None:
-        example = f'{default_path(k.module.path)}, with the lines [kernel."*"] and block = [128]'
+        block = list(usual_blocks(k.function)[0])
+        example = f'{default_path(k.module.path)}, with the lines [kernel."*"] and block = {block}'
         text = f"the number of threads is not known: give block in a launch file, say {example}"
         yield unknown(Reason(text, Cause.MISSING_FACT), k.span)
         return

@@ -359,11 +359,11 @@ class SystemInfo:
     clusters: int = 1  # clusters in the system; CTA numbers are then cluster * ctas + rank
     #: where in global memory flags lie that each block hands on to the next: the system then is two blocks
     #: of a grid of any size, the second after the first, and flags hold an ``BlockRelative``
-    #: (docs/symbolic.md)
+    #: (docs/block_groups.md)
     flag_chain: tuple[tuple[int, int], ...] = ()
     footprint_partition: FootprintPartition | None = None
     #: one cluster of a block group of several, alone: which, or ``ANY``, and how many there are
-    #: (docs/symbolic.md)
+    #: (docs/block_groups.md)
     modular_cluster: tuple[int, int] | None = None
     group_footprint: GroupFootprint | None = None  # where each of these reaches what any one does
     # clusters run one after the other: each begins when the one before it has left

@@ -1,6 +1,5 @@
 """How long the loops of an iteration go on, where a comparison chooses that among values: see
-docs/symbolic.md,
-"Lengths that are chosen"."""
+docs/havoc.md, "Lengths that are chosen"."""
 
 from __future__ import annotations
 

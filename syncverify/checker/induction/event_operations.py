@@ -21,6 +21,7 @@ from syncverify.checker.induction.slots import Access, Bytes
 from syncverify.checker.induction.stepping import NotReadError
 from syncverify.checker.kernel import protocol as k
 from syncverify.checker.kernel.linear import ZERO, Term, num
+from syncverify.model.automata.named_barrier import exists
 from syncverify.model.automata.register_pool import legal
 from syncverify.model.events import (
     GLOBAL_MEMORY,
@@ -355,7 +356,7 @@ def _barrier(kind: k.Kind) -> Callable[[Occurrence], Iterator[Made]]:
     def made(x: Occurrence) -> Iterator[Made]:
         number, flags = x.same(2), x.same(4)
         count = x.same(3) or -(-x.info.threads // 32) * 32
-        if not 0 <= number <= 15 or count % 32 or flags & (Flag.RED | Flag.RELAXED):
+        if not exists(number) or count % 32 or flags & (Flag.RED | Flag.RELAXED):
             raise NotReadError(f"barrier {number} of {count} threads")
         barrier = f"barrier {number} of block {x.cls.cta}"
         ring = k.Ring(num(1), count, named=True, barrier=barrier)

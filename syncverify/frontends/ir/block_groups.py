@@ -1,4 +1,4 @@
-"""Kernels whose blocks share global memory in block groups of one size each. See docs/symbolic.md."""
+"""Kernels whose blocks share global memory in block groups of one size each. See docs/block_groups.md."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""When an event whose places move with a block group may be kept: see docs/symbolic.md, "Members of a block
-group".
+"""When an event whose places move with a block group may be kept: see docs/block_groups.md, "Members of a
+block group".
 
 A place ``k t + c`` in global memory is told as the number c, whatever is known of t. So an event may be kept
 where its registers hold numbers and sums over t alone, and no sum over t is divided, compared or chosen by.

@@ -1,4 +1,4 @@
-"""Kernels whose blocks hand on flags in global memory, each block to the next. See docs/symbolic.md."""
+"""Kernels whose blocks hand on flags in global memory, each block to the next. See docs/block_groups.md."""
 
 from __future__ import annotations
 

@@ -4,6 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+#: The last barrier of the hardware, and the first of those that software makes of memory: one for each tile.
+LAST_ID, FIRST_OF_TILES = 15, 256
+
+
+def exists(number: int) -> bool:
+    """Whether there is a barrier with this number; those of tiles are named by front ends alone."""
+    return 0 <= number <= LAST_ID or number >= FIRST_OF_TILES
+
 
 @dataclass(slots=True)
 class NamedBarrier:

@@ -17,6 +17,7 @@ from syncverify.simulate.ptx.memory import (
     NOWHERE,
     PARAM_WINDOW,
     RANK_SHIFT,
+    SHARED_START,
     SHARED_WINDOW,
     Arena,
 )
@@ -101,7 +102,16 @@ def parts(m: Machine, f: Fragment, space: str, a: Lanes, on: Lanes, size: int, a
     if np.count_nonzero(wrong):
         raise _bad(m, f, lanes, wrong != 0, a, f"an access of {align} bytes is not aligned", space)
     if space != "generic":
+        if space == "global":
+            foreign = np.isin(a >> np.uint64(40), _FOREIGN)
+            if np.count_nonzero(foreign):
+                raise _bad(
+                    m, f, lanes, foreign, a, "a generic address of another space, used as global", space
+                )
         return _parts(m, f, space, a, lanes, size)
+    nowhere = (a >> np.uint64(RANK_SHIFT) == 0) | (a >> np.uint64(_ADDRESS_BITS) != 0)
+    if np.count_nonzero(nowhere):
+        raise _bad(m, f, lanes, nowhere, a, "a generic address that lies in no space", space)
     window = (a >> np.uint64(40)).astype(np.int64)
     out = []
     for number in np.unique(window):
@@ -150,6 +160,9 @@ def without_memory(m: Machine, a: Lanes, size: int) -> Lanes:
     return bad | ~(m.memory.valid[inside] & m.memory.valid[inside + size - 1])
 
 
+#: Bits of the largest address.
+_ADDRESS_BITS = 57
+_FOREIGN = np.array([w >> 40 for w in (SHARED_WINDOW, LOCAL_WINDOW, PARAM_WINDOW)], np.uint64)
 _BY_WINDOW = {
     SHARED_WINDOW >> 40: ("shared::cluster", SHARED_WINDOW),
     LOCAL_WINDOW >> 40: ("local", LOCAL_WINDOW),
@@ -187,7 +200,10 @@ def _part(m: Machine, f: Fragment, space: str, a: Lanes, lanes: Lanes, size: int
 def shared_bytes(m: Machine, f: Fragment, space: str, a: Lanes, lanes: Lanes, size: int) -> Lanes:
     """Bytes in the arena of shared addresses; those of other blocks only in ``shared::cluster``."""
     block = f.warp.block
-    inside = (a & np.uint64(0xFFFFFFFF)).astype(np.int64) - block.shared_base
+    far = a >> np.uint64(32) != 0
+    if np.count_nonzero(far):
+        raise _bad(m, f, lanes, far, a, "outside of the window of shared memory", "shared")
+    inside = a.astype(np.int64) - block.shared_base
     bad = (inside < m.loaded.first_shared) | (inside > block.shared_size - size)
     if not np.count_nonzero(bad):
         return inside + block.arena
@@ -265,10 +281,21 @@ def granules(at: Lanes, size: int, granule: int) -> Lanes:
     return first[:, None] + np.arange(count)
 
 
+def _reserved(m: Machine, part: Part) -> bool:
+    """Whether an access lies in the shared memory that the system reserves for libraries.
+
+    Cooperative groups read there, behind a ``shfl``, what lane 0 of the warp has acquired. That orders
+    nothing by the memory model, and no author can change it: plain accesses there are not judged.
+    """
+    if part.space != "shared" or m.loaded.first_shared >= 0:
+        return False
+    return bool((part.at % m.shared.stride < SHARED_START).all())
+
+
 def note_read(m: Machine, f: Fragment, part: Part, size: int, strong: int = 0, word: int = 0) -> None:
     """A generic read: a race is harm. ``word``: bytes of each of several accesses that it is."""
     shadow = part.arena.shadow
-    if shadow is None:
+    if shadow is None or (not strong and _reserved(m, part)):
         return
     threads = f.warp.threads[part.lanes]
     index = granules(part.at, size, shadow.granule)
@@ -295,7 +322,7 @@ def note_write(
     """A generic write: a race is harm. ``data`` gives the bytes that are written, one row for each lane;
     ``word``: bytes of each of several accesses that it is."""
     shadow = part.arena.shadow
-    if shadow is None:
+    if shadow is None or (not strong and _reserved(m, part)):
         return
     threads = f.warp.threads[part.lanes]
     index = granules(part.at, size, shadow.granule)

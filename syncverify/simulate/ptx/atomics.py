@@ -77,6 +77,9 @@ def _atom(c: Context, i: Instr) -> Step:
             if part.space not in ("global", "shared"):
                 raise m.undefined(f, f"an atomic operation on the {part.space} space", i.op)
             barrier_free(m, f, part, size)
+            follows = m.older if len(values) == 1 and word == step else None
+            if follows is not None:
+                follows.before(m, f, part, bits)
             note_write(m, f, part, size, scope, word=word)
             if returns:
                 read_flags(m, f, part, acquires, scope)
@@ -95,6 +98,8 @@ def _atom(c: Context, i: Instr) -> Step:
                     changed = changed or part.space != "shared" or not np.array_equal(old, new)
                     out[n][lane] = old[0]
             write_flags(m, f, part, releases, scope, True)
+            if follows is not None:
+                follows.after(m, part, bits)
         m.version += changed
         for write, value in zip(writers, out, strict=False):
             write(f, value, on)

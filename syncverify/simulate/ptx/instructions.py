@@ -15,4 +15,5 @@ from syncverify.simulate.ptx import (  # noqa: F401
     register_pool,
     textures,
     warp_matrices,
+    wgmma,
 )

@@ -12,9 +12,9 @@ import numpy as np
 from syncverify.simulate.ptx import instructions  # noqa: F401 -- fills the table of builders
 from syncverify.simulate.ptx.harm import CannotExecute
 from syncverify.simulate.ptx.launch import AnyMap, Buffer, Launch, Parameter, Struct, TensorMap
-from syncverify.simulate.ptx.memory import FUNCTION_WINDOW, GLOBAL_WINDOW, SHARED_START
+from syncverify.simulate.ptx.memory import FUNCTION_WINDOW, GLOBAL_WINDOW, RESERVED_SHARED, SHARED_START
 from syncverify.simulate.ptx.program import Compiled, Symbols, compile_function, symbols_in
-from syncverify.simulate.ptx.syntax import Function, Module, Variable
+from syncverify.simulate.ptx.syntax import Function, Module, Special, Variable
 from syncverify.simulate.ptx.tensormaps import encode, of_launch
 from syncverify.simulate.ptx.types import BITS
 
@@ -159,7 +159,7 @@ def load(module: Module, kernel: str, launch: Launch, seed: int = 0) -> Loaded:
         by_address=by_address,
         join_places={n: frozenset(c.joins.values()) for n, c in functions.items()},
         static_shared=static,
-        first_shared=min((at for space, at in symbols.places.values() if space == "shared"), default=0),
+        first_shared=_first_shared(reached, symbols),
         constants=np.frombuffer(bytes(constants), np.uint8),
         params=params,
         param_offsets=offsets,
@@ -175,6 +175,13 @@ def load(module: Module, kernel: str, launch: Launch, seed: int = 0) -> Loaded:
         copies_need_fence=not module.target.startswith(_SHIPS_WITHOUT_FENCE),
         max_registers=(function.directives.get("maxnreg") or (0,))[0],
     )
+
+
+def _first_shared(reached: list[Function], symbols: Symbols) -> int:
+    """The first byte that a kernel may access, counted from its variables."""
+    if any(Special("%reserved_smem_offset_1") in i.operands for f in reached for i in f.body):
+        return -RESERVED_SHARED
+    return min((at for space, at in symbols.places.values() if space == "shared"), default=0)
 
 
 def _place_shared(module: Module, reached: list[Function], named: set[str], symbols: Symbols) -> int:

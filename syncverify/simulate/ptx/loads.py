@@ -86,12 +86,15 @@ def _ld(c: Context, i: Instr) -> Step:
             barrier_free(m, f, part, size)
             note_read(m, f, part, size, strong, step)
             for n in range(len(targets)):
-                value = lanes_of(part.arena.load(part.at + n * step, bits), part.lanes)
+                loaded = part.arena.load(part.at + n * step, bits)
+                if strong and m.older is not None:
+                    m.older.read(m, f, part, loaded, len(targets))
+                value = lanes_of(loaded, part.lanes)
                 if n < len(out):
                     out[n] = out[n] | value
                 else:
                     out.append(value)
-            if strong and m.flags:
+            if strong and (m.flags or m.older is not None):
                 read_flags(m, f, part, acquires, strong)
         for write, value in zip(writers, out, strict=True):
             write(f, value, on)
@@ -170,6 +173,9 @@ def _st(c: Context, i: Instr) -> Step:
                 raise m.undefined(f, f"a store to the {part.space} space", "st")
             barrier_free(m, f, part, size)
             values = [read(R)[part.lanes] for read in sources]
+            follows = m.older if strong and len(values) == 1 else None
+            if follows is not None:
+                follows.before(m, f, part, bits)
             note_write(m, f, part, size, strong, _bytes_of(values, step), step)
             for n, value in enumerate(values):
                 part.arena.store(part.at + n * step, bits, value)
@@ -185,6 +191,8 @@ def _st(c: Context, i: Instr) -> Step:
                 m.version += 1
                 if strong or m.flags:
                     write_flags(m, f, part, releases, strong, False)
+                if follows is not None:
+                    follows.after(m, part, bits)
         return None
 
     return c.masked(run)

@@ -20,12 +20,14 @@ from syncverify.simulate.ptx.memory import (
     FUNCTION_WINDOW,
     GLOBAL_WINDOW,
     NOWHERE,
+    RESERVED_SHARED,
     SHARED_START,
     Arena,
     GlobalMemory,
     SharedMemory,
     window_of,
 )
+from syncverify.simulate.ptx.older_values import OlderValues
 from syncverify.simulate.ptx.shadow import Conflict, Shadow, Writes
 from syncverify.simulate.ptx.state import BLOCKED, GONE, Block, Cluster, Fragment, Join, Meeting, Next, Warp
 from syncverify.simulate.ptx.types import LANES, UNSIGNED, Lanes, filled
@@ -75,6 +77,7 @@ class Machine:
         self.fenced_inits: dict[int, set[int]] = {}
         self.own_inits: dict[int, set[int]] = {}
         self.sc_order: dict[str, Clock] = {}
+        self.older = OlderValues(schedule.lateness) if schedule.lateness else None
         self.before = -1  # the agent that represents the grid before, where that may still run
         if launch.dependent:
             self.before = self.clocks.outsider(Slot(0, 0, 0, -1, "the grid before's", True))
@@ -185,6 +188,7 @@ class Machine:
             "%lanemask_ge": 0xFFFFFFFF & ~((1 << np.arange(LANES)) - 1),
             "%lanemask_gt": 0xFFFFFFFF & ~((2 << np.arange(LANES)) - 1),
             "%dynamic_smem_size": launch.shared,
+            "%reserved_smem_offset_1": block.shared_base - RESERVED_SHARED,
             "%total_smem_size": self.shared_size + SHARED_START,
             "%aggr_smem_size": self.shared_size + SHARED_START,
         }

@@ -22,6 +22,8 @@ CONST_WINDOW = 0x7B00_0000_0000
 FUNCTION_WINDOW = 0x7A00_0000_0000
 #: The first bytes of shared memory are the system's; the rank of the block stands above bit 24.
 SHARED_START = 1024
+#: Of the bytes before it, those that libraries may use: where %reserved_smem_offset_1 leads.
+RESERVED_SHARED = 288
 RANK_SHIFT = 24
 _GUARD = 4096
 #: Bytes that all global addresses without memory share, in a launch without bounds.

@@ -44,7 +44,8 @@ class Release:
         return n <= self.clock.shape[1] and bool((earlier.clock <= self.clock[:, :n]).all())
 
 
-def _key(part: Part, at: int) -> int:
+def key_of(part: Part, at: int) -> int:
+    """A byte in global or shared memory as a number."""
     if part.arena.shadow is None and part.space == "global":
         return at + (1 << 48)  # perhaps nowhere, whose bytes are numbered again
     return at if part.space == "global" else -at - 1
@@ -58,22 +59,25 @@ def in_scope(m: Machine, mine: int, mine_scope: int, other: int, other_scope: in
 
 
 def read_flags(m: Machine, f: Fragment, part: Part, acquires: bool, scope: int) -> None:
-    """A strong read: what releases have left there becomes known."""
+    """A strong read: what releases have left there, with the value that is read, becomes known."""
+    older = {} if m.older is None else m.older.found
     for lane, at in zip(part.lanes, part.at, strict=True):
         thread = int(f.warp.threads[lane])
-        for left in m.flags.get(_key(part, int(at)), ()):
+        found = older.get(int(lane))
+        for left in m.flags.get(key_of(part, int(at)), ()) if found is None else found.left:
             if not in_scope(m, thread, scope, left.by, left.scope):
                 continue
             if acquires:
                 m.acquire(slice(thread, thread + 1), left.clock)
             else:
                 m.fence_acquire.setdefault(thread, []).append(left)
+    older.clear()
 
 
 def write_flags(m: Machine, f: Fragment, part: Part, releases: bool, scope: int, changes: bool) -> None:
     """A write: what it releases stands there; ``changes``: it has read what stood there before."""
     for lane, at in zip(part.lanes, part.at, strict=True):
-        key = _key(part, int(at))
+        key = key_of(part, int(at))
         thread = int(f.warp.threads[lane])
         left = m.flags.get(key, ()) if changes else ()
         new: list[Release] = []

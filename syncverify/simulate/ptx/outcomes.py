@@ -3,6 +3,8 @@
 Strong accesses of one word in no order do no harm by themselves. Where lanes part at them, and nothing else
 in a kernel may differ from run to run, different contents of a buffer at the end come from them alone.
 
+Strong loads may read older values, too (``older_values``).
+
 Example: a sum of a warp by volatile words without ``__syncwarp`` ends with other sums where lanes 16 to 31
 stay behind. The largest word of a table that lanes relax until nothing changes is the same in all runs.
 """
@@ -24,6 +26,8 @@ from syncverify.simulate.ptx.syntax import Module, Special
 
 #: Launches that are drawn, and executions of each beside the first.
 LAUNCHES, EACH = 3, 12
+#: The chance that a strong load reads an older value where it may, in every other execution.
+LATENESS = 0.3
 #: What may differ from run to run by itself: order of atomics, lanes that are there, an elected one.
 _BY_CHANCE = frozenset({"atom", "red", "activemask", "elect", "multimem", "discard"})
 _CLOCKS = ("%clock", "%globaltimer", "%smid", "%nsmid", "%warpid", "%nwarpid", "%gridid", "%pm", "%envreg")
@@ -51,7 +55,7 @@ def differing_outcome(
             first: Result | None = None
             for seed in range(EACH + 1):
                 check_time()
-                schedule = Parting(seed, lines) if seed else Random(0)
+                schedule = Parting(seed, lines, LATENESS * (seed % 2)) if seed else Random(0)
                 result = run_loaded(loaded, launch, schedule, limits.each, number)
                 spent += result.steps
                 if result.harm is not None or result.limit:

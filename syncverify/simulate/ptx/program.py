@@ -371,7 +371,7 @@ _SPECIALS = {
     "%is_explicit_cluster": 1, "%cluster_ctarank": 32, "%cluster_nctarank": 32, "%lanemask_eq": 32,
     "%lanemask_le": 32, "%lanemask_lt": 32, "%lanemask_ge": 32, "%lanemask_gt": 32, "%clock": 32,
     "%clock_hi": 32, "%clock64": 64, "%globaltimer": 64, "%globaltimer_lo": 32, "%globaltimer_hi": 32,
-    "%dynamic_smem_size": 32, "%total_smem_size": 32, "%aggr_smem_size": 32,
+    "%dynamic_smem_size": 32, "%total_smem_size": 32, "%aggr_smem_size": 32, "%reserved_smem_offset_1": 32,
 }  # fmt: skip
 _VECTOR_SPECIALS = (
     "tid",

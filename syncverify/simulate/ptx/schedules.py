@@ -15,9 +15,13 @@ if TYPE_CHECKING:
 
 
 class Schedule(Protocol):
-    """``records``: whether the machine keeps a log of (agent, line) for each instruction."""
+    """``records``: whether the machine keeps a log of (agent, line) for each instruction.
+
+    ``lateness``: the chance that a strong load reads an older value where it may (``older_values``).
+    """
 
     records: bool
+    lateness: float
     in_lane_order: bool
     stops_at_changes: bool
 
@@ -44,6 +48,7 @@ class Random:
     """Random choices. ``laziness``: the chance that an engine moves rather than a warp."""
 
     stops_at_changes = False
+    lateness = 0.0
 
     def __init__(
         self, seed: int, records: bool = False, laziness: float | None = None, any_leader: bool = False
@@ -130,8 +135,9 @@ class Parting(Random):
     #: Parts of one warp, and chances: of parting at a line, of another rank.
     MOST, PARTS, CHANGES = 4, 0.5, 0.02
 
-    def __init__(self, seed: int, lines: frozenset[int]) -> None:
+    def __init__(self, seed: int, lines: frozenset[int], lateness: float = 0.0) -> None:
         super().__init__(seed)
+        self.lateness = lateness
         self.lines = lines
         self.ranks: dict[object, float] = {}
 

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from syncverify.simulate.ptx.clocks import Clock, Stamp
     from syncverify.simulate.ptx.engines import Operation
     from syncverify.simulate.ptx.machine import Machine
-    from syncverify.simulate.ptx.matrix import Warpgroup
     from syncverify.simulate.ptx.mbarriers import MBarrier
     from syncverify.simulate.ptx.program import Compiled
     from syncverify.simulate.ptx.register_pool import RegisterRequest
     from syncverify.simulate.ptx.settle import Pending
+    from syncverify.simulate.ptx.wgmma import Warpgroup
 
 #: What a step returns: the next program counter, None for the next instruction, BLOCKED or GONE.
 Next = int | None

@@ -14,12 +14,13 @@ from tests.system.random_ptx.host_contracts import CONTRACT_FAMILIES
 from tests.system.random_ptx.lane_sets import LANE_SET_FAMILIES
 from tests.system.random_ptx.lane_values import LANE_VALUE_FAMILIES
 from tests.system.random_ptx.open_sizes import OPEN_FAMILIES
+from tests.system.random_ptx.strong_words import STRONG_FAMILIES
 from tests.system.random_ptx.warpgroups import WARPGROUP_FAMILIES
 from tests.system.random_ptx.writer import Program, Writer
 
 #: Families by what they draw: numbers of a protocol by devious ways; what open sizes steer; what data steers;
 #: operands of wgmma; boxes; words of a block; data that the host keeps in order; sets of lanes;
-#: masks that travel.
+#: masks that travel; words that threads share by strong accesses.
 SETS = {
     "protocols": FAMILIES,
     "open": OPEN_FAMILIES,
@@ -30,11 +31,17 @@ SETS = {
     "contracts": CONTRACT_FAMILIES,
     "lanes": LANE_SET_FAMILIES,
     "values": LANE_VALUE_FAMILIES,
+    "strong": STRONG_FAMILIES,
 }
 #: From which set the programs of ``all`` come, by their seeds.
 MIXED = ("protocols",) * 7 + ("open",) * 6 + ("data",) * 5 + ("wgmma", "boxes")
 #: The same from this seed on: seeds below name what they named before.
 MORE_FROM, MORE_MIXED = 6_000_000, (*MIXED, "words", "words", "words", "contracts", "contracts")
+
+Pairs = tuple[tuple[str, str], ...]
+#: What an edit puts for what besides, in programs of strong words.
+STRONG_PAIRS: Pairs = (("acquire", "relaxed"), (".volatile", ""), (".cluster", ".cta"), (".cta", ".cluster"),
+                       ("acq_rel", "release"), (".volatile", ".relaxed.cta"), ("atom.", "red."))  # fmt: skip
 
 
 def program(seed: int, set_: str = "protocols") -> Program:
@@ -63,7 +70,7 @@ def edited(right: Program, draw: random.Random) -> Program:
     for _ in range(draw.choice([1, 1, 2])):
         for _ in range(20):
             n = draw.randrange(first, last)
-            new = _edit(lines[n], draw)
+            new = _edit(lines[n], draw, STRONG_PAIRS if right.outcome else ())
             if new is not None:
                 names.append(f"line {n + 1}: {lines[n].strip()} -> {new.strip() or 'nothing'}")
                 lines[n] = new
@@ -71,7 +78,7 @@ def edited(right: Program, draw: random.Random) -> Program:
     return replace(right, text="\n".join(lines) + "\n", mistake="; ".join(names))
 
 
-def _edit(line: str, draw: random.Random) -> str | None:
+def _edit(line: str, draw: random.Random, more: Pairs) -> str | None:
     """A line changed, or None where the edit does not fit."""
     text = line.strip()
     if not text.endswith(";") or text.startswith((".", "call", "{")):
@@ -105,6 +112,7 @@ def _edit(line: str, draw: random.Random) -> str | None:
             return line + " " + text if not text.startswith(("bra", "@")) else None
         case 5:
             pairs = [
+                *more,
                 ("wait_group.read", "wait_group"),
                 (".sync", ".arrive"),
                 ("lt", "le"),

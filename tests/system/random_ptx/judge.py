@@ -15,7 +15,10 @@ from syncverify.base.diagnostics import Replayed
 from syncverify.base.reason import Cause, has
 from syncverify.base.source import InputError
 from syncverify.simulate.ptx import Buffer, CannotExecute, Harm, Kind, Launch, buffer, sample
+from syncverify.simulate.ptx.execute import run_loaded
 from syncverify.simulate.ptx.launch import AnyMap
+from syncverify.simulate.ptx.loading import load
+from syncverify.simulate.ptx.schedules import Parting
 from syncverify.simulate.ptx.syntax import parse
 from tests.system.random_ptx.writer import Held, Mapped, Open, Program
 
@@ -24,6 +27,8 @@ SEEDS, MORE = 10, 120
 STEPS = 60_000
 #: Seconds after which the executions of one program say no more.
 SECONDS = 30.0
+#: The chance that a strong load reads an older value, where it may.
+LATENESS = 0.4
 
 
 @dataclass
@@ -41,17 +46,28 @@ def verdict(p: Program, seconds: float = 20.0) -> tuple[str, str]:
 
     ``not replayed``: it would be refuted, and the replay sees no harm.
     """
-    return _checked(p, seconds)[:2]
+    found = _checked(p, seconds)
+    return found.verdict, found.shown
 
 
-def _checked(p: Program, seconds: float) -> tuple[str, str, bool, frozenset[int]]:
-    """The same, whether the replay has seen the harm, and the lines of contested points and of places that
-    are assumed to be inside."""
+@dataclass(frozen=True)
+class Checked:
+    """A verdict and its first finding or reason. ``seen``: the replay has seen the harm; ``told``: lines of
+    contested points and of places that are assumed to be inside; ``warns``: of words in no certain order."""
+
+    verdict: str
+    shown: str
+    seen: bool = False
+    told: frozenset[int] = frozenset()
+    warns: bool = False
+
+
+def _checked(p: Program, seconds: float) -> Checked:
     scope: Literal["all", "exact"] = "all" if p.is_open else "exact"
     try:
         (report,) = syncverify.check(p.text, facts={"kernel": {"k": p.facts}}, scope=scope, timeout=seconds)
     except InputError as e:
-        return "error", str(e), False, frozenset()
+        return Checked("error", str(e))
     found = report.diagnostics[0] if report.diagnostics else None
     shown = (
         f"{found.rule} line {found.span.line}: {found.message}"
@@ -59,11 +75,12 @@ def _checked(p: Program, seconds: float) -> tuple[str, str, bool, frozenset[int]
         else str(report.reason or "")
     )
     if has(report.reason, Cause.NOT_REPLAYED):
-        return "not replayed", shown, False, frozenset()
+        return Checked("not replayed", shown)
     seen = report.replay is not None and report.replay.outcome is Replayed.REPRODUCED
     contested = frozenset(d.span.line for d in report.diagnostics if d.contested)
     contested |= {int(n) for a in report.assumptions for n in re.findall(r"line (\d+): where data says", a)}
-    return str(report.verdict), shown, seen, contested
+    warns = any(d.rule in ("SV110", "SV111", "SV112") for d in report.diagnostics)
+    return Checked(str(report.verdict), shown, seen, contested, warns)
 
 
 def launch(p: Program, number: int = 0) -> Launch:
@@ -112,14 +129,39 @@ def executed(p: Program, seeds: range) -> tuple[Harm | None, str]:
     return None, "limit" if limited else "none"
 
 
+def differs(p: Program, executions: int = 24) -> str:
+    """How executions of one launch end with different buffers: lanes part, strong loads read older values."""
+    module = parse(p.text)
+    words = re.compile(r"\b(ld|st|atom|red)\b.*shared")
+    lines = frozenset(n for n, line in enumerate(p.text.splitlines(), 1) if words.search(line))
+    given = launch(p)
+    loaded = load(module, "k", given, 0)
+    first = None
+    for seed in range(executions):
+        r = run_loaded(loaded, given, Parting(seed, lines, LATENESS * (seed % 3 != 0)), STEPS, 0)
+        if r.harm is not None:
+            return f"harm where loads read older values: {r.harm}"
+        ended = [data.tobytes() for _, data in r.buffers]
+        if r.limit:
+            continue
+        if first is None:
+            first = ended
+        elif ended != first:
+            return "executions of one launch end with different buffers"
+    return ""
+
+
 def judge(p: Program, seconds: float = 20.0) -> Judged:
-    said, why, seen, contested = _checked(p, seconds)
+    found = _checked(p, seconds)
+    said, why, contested = found.verdict, found.shown, found.told
     if said == "error":
         return Judged(said, why, None, "error")
     inferred = any(isinstance(x, Mapped) for x in p.params)  # the replay has what the checker inferred
-    if seen and not inferred and not p.of_host:
+    if found.seen and not inferred and not p.of_host:
         return Judged(said, why, None, "agree")
     harm, how = executed(p, range(SEEDS))
+    if said == "not replayed" and p.outcome and how == "none" and differs(p):
+        return Judged(said, why, None, "unknown, ends differ")  # strong accesses in no order are no harm
     if said in ("refuted", "not replayed") and harm is None and how == "none":
         harm, how = executed(p, range(SEEDS, MORE))
     if how.startswith("cannot"):
@@ -128,6 +170,8 @@ def judge(p: Program, seconds: float = 20.0) -> Judged:
         kind = "outside of global memory"  # which the checker does not follow
     elif said == "proved" and harm is not None and _told(harm, contested):
         kind = "contested"  # a warning or an assumption tells of it
+    elif said == "proved" and p.outcome and how == "none" and not found.warns and (apart := differs(p)):
+        kind, why = "ends differ", apart
     elif said == "proved":
         kind = "agree" if how == "none" else "wrong proof" if harm is not None else "no end"
     elif said == "not replayed":

@@ -24,10 +24,11 @@ from tests.system.random_ptx.data_words import DATA_FAMILIES, bins, rows
 from tests.system.random_ptx.families import FAMILIES
 from tests.system.random_ptx.generate import program
 from tests.system.random_ptx.host_contracts import CONTRACT_FAMILIES, scattered
-from tests.system.random_ptx.judge import executed, judge
+from tests.system.random_ptx.judge import differs, executed, judge
 from tests.system.random_ptx.lane_sets import LANE_SET_FAMILIES, lane_sets
 from tests.system.random_ptx.lane_values import LANE_VALUE_FAMILIES
 from tests.system.random_ptx.open_sizes import OPEN_FAMILIES, sides
+from tests.system.random_ptx.strong_words import STRONG_FAMILIES, warp_sum
 from tests.system.random_ptx.warpgroups import WARPGROUP_FAMILIES
 from tests.system.random_ptx.writer import Writer
 
@@ -38,7 +39,7 @@ KNOWN = {"a vote by a part": 236}
 def disagreements(seeds: range, set_: str = "protocols", seconds: float = 20) -> list[tuple[int, str, str]]:
     programs = {s: program(s, set_) for s in seeds}
     judged = [(s, judge(p, seconds)) for s, p in programs.items()]
-    wrong = ("wrong proof", "no harm found")
+    wrong = ("wrong proof", "ends differ", "no harm found")
     return [(s, j.kind, j.reason) for s, j in judged if j.kind in wrong and programs[s].mistake not in KNOWN]
 
 
@@ -69,14 +70,17 @@ def test_both_sides_agree_on_more_of_what_open_sizes_steer(first: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("set_", "count"), [("data", 7), ("wgmma", 4), ("boxes", 5), ("words", 3), ("lanes", 6), ("values", 3)]
+    ("set_", "count"),
+    [("data", 7), ("wgmma", 4), ("boxes", 5), ("words", 3), ("lanes", 6), ("values", 3), ("strong", 3)],
 )
 def test_both_sides_agree_on_what_data_steers_and_what_warpgroups_name(set_: str, count: int) -> None:
     assert disagreements(range(1000, 1000 + count), set_, 4) == []
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("set_", ["data", "wgmma", "boxes", "words", "contracts", "lanes", "values"])
+@pytest.mark.parametrize(
+    "set_", ["data", "wgmma", "boxes", "words", "contracts", "lanes", "values", "strong"]
+)
 @pytest.mark.parametrize("first", range(2000, 3000, 100))
 def test_both_sides_agree_on_more_of_these(set_: str, first: int) -> None:
     assert disagreements(range(first, first + 100), set_, 4) == []
@@ -157,6 +161,19 @@ def test_a_value_between_the_vote_and_the_branch_would_be_noticed(monkeypatch: p
     assert judge(made, 4).kind == "wrong proof"
 
 
+def test_words_in_no_order_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Volatile words of lanes without a synchronization, if the order of strong accesses did not matter."""
+    made = warp_sum(Writer(5, "no synchronization before load 0"))
+    assert judge(made, 4).kind == "unknown, ends differ"
+    monkeypatch.setattr("syncverify.checker.happens_before.handlers.accesses.words_matter", lambda *_: False)
+    assert judge(made, 4).kind == "ends differ"
+
+
+@pytest.mark.parametrize("family", ["flag", "last", "exchange"])
+def test_right_programs_of_strong_words_end_alike(family: str) -> None:
+    assert differs(STRONG_FAMILIES[family](Writer(3)), 8) == ""
+
+
 @pytest.mark.parametrize("seed", [9209532, 9211737])
 def test_a_box_is_known_at_each_publication_of_its_map(seed: int) -> None:
     """One of two edits of a map leaves out a side of the box."""
@@ -168,7 +185,7 @@ def test_lanes_may_go_round_a_barrier_and_leave() -> None:
 
 
 MORE = DATA_FAMILIES | WARPGROUP_FAMILIES | BOX_FAMILIES | BLOCK_WORD_FAMILIES | CONTRACT_FAMILIES
-MORE |= LANE_SET_FAMILIES | LANE_VALUE_FAMILIES
+MORE |= LANE_SET_FAMILIES | LANE_VALUE_FAMILIES | STRONG_FAMILIES
 
 
 @pytest.mark.parametrize("family", MORE)

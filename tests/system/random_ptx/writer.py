@@ -72,6 +72,7 @@ class Program:
     by_data: bool = False  # what the input holds steers
     contents: tuple[tuple[int, ...], ...] = ()
     of_host: bool = False
+    outcome: bool = False  # a right program leaves the same bytes in every execution
 
     @property
     def facts(self) -> dict[str, object]:

@@ -12,7 +12,7 @@ from syncverify.checker.happens_before.failure import Obligation
 from syncverify.checker.happens_before.run import DONE, PARKED, RETRY, LaneClass, Run, before
 from syncverify.checker.happens_before.vector_clocks import HW, SH, E, H, Matrix, matrix
 from syncverify.model.automata.cluster_barrier import ClusterBarrier
-from syncverify.model.automata.named_barrier import NamedBarrier
+from syncverify.model.automata.named_barrier import NamedBarrier, exists
 from syncverify.model.events import Event, lane_ranges
 from syncverify.model.proxies import Scope
 
@@ -148,7 +148,7 @@ def _rounded_threads(run: Run) -> int:
 
 def _is_possible(run: Run, t: LaneClass, site: int, number: int, want: int) -> bool:
     """Whether there is such a barrier with such a count; reports it if not."""
-    if not 0 <= number <= 15:
+    if not exists(number):
         run.report(Obligation.UB, "SV301", f"barrier id {number} is outside 0..15", t, site)
         return False
     if want % 32:

@@ -1,4 +1,4 @@
-"""Blocks that hand on flags: each waits for the one before it, and lets the next go on. See docs/symbolic.md.
+"""Blocks that hand on flags: each waits for the one before it and lets the next go on (docs/block_groups.md).
 
 A system of two blocks, the second after the first, represents any two of a grid: the second acquires what the
 first has released, for the blocks between them hand it on. So each block must let the next go on just once,

@@ -1,5 +1,5 @@
-"""One cluster of a block group that shares global memory, alone: see docs/symbolic.md, "Members of a block
-group".
+"""One cluster of a block group that shares global memory, alone: see docs/block_groups.md, "Members of a
+block group".
 
 It represents the clusters at its place in any block group, whatever those before it have done. Its spins pass
 at once, and what they acquire is kept as columns of the clocks: which spin it came of, and of which row. What

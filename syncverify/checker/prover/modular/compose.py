@@ -1,4 +1,4 @@
-"""Clusters of a block group that were run alone, put together: see docs/symbolic.md, "Members of a block
+"""Clusters of a block group that were run alone, put together: see docs/block_groups.md, "Members of a block
 group".
 
 They run one after the other. Each spin is passed with the writes of flags so far, and what it hands on is

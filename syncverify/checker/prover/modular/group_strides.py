@@ -1,6 +1,5 @@
 """Any cluster of a block group that shares global memory, and what each of them reaches there: see
-docs/symbolic.md,
-"Any member of a block group"."""
+docs/block_groups.md, "Any member of a block group"."""
 
 from __future__ import annotations
 

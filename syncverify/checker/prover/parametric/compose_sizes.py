@@ -1,4 +1,4 @@
-"""Clusters of a block group that were explored alone, put together for all sizes: see docs/symbolic.md.
+"""Clusters of a block group that were explored alone, put together for all sizes: see docs/block_groups.md.
 
 Each exploration leaves the accounts of its runs, each with what is known of the sizes there. Accounts of all
 clusters that may belong to one launch, by the sizes, must go together.

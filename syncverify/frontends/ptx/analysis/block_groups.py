@@ -1,4 +1,4 @@
-"""What blocks that share global memory in block groups reach there: see docs/symbolic.md, "Block groups"."""
+"""What blocks that share global memory in block groups reach there (docs/block_groups.md, "Block groups")."""
 
 from __future__ import annotations
 

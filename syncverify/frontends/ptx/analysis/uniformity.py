@@ -657,7 +657,7 @@ class Uniformity:
             return tuple([1 << n if n < 5 else 0 for n in range(32)])
         if name.startswith("%lanemask"):
             return LANES
-        if name == "%warpid":
+        if name == "%warpid" or name.startswith("%@tile"):
             return THREADS & ~LANES
         if name.startswith(_FIXED):
             return 0

@@ -14,7 +14,7 @@ from syncverify.frontends.ptx.decode.parts import (
     malformed,
     registers,
 )
-from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Operand
+from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Operand, Special
 from syncverify.model.events import Ev, Event, Flag
 
 
@@ -43,6 +43,7 @@ def decode_barrier(instr: Instr) -> Decoded:
 
 def _named(code: Ev, operands: Sequence[Operand], flags: int, unknown: Sequence[Operand] = ()) -> Effect:
     first = operands[0]
+    of_tile = isinstance(first, Special) and first.name.startswith("%@tile.")
     fixed = len(operands) == 1 and isinstance(first, Imm) and 0 <= first.value <= MAX_NAMED
     if fixed and not unknown:
         assert isinstance(first, Imm)
@@ -51,7 +52,7 @@ def _named(code: Ev, operands: Sequence[Operand], flags: int, unknown: Sequence[
     def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
         number = ctx.number(v[0], "the number of a barrier")
         threads = ctx.number(v[1], "the thread count of a barrier") if len(v) > 1 else 0
-        if not 0 <= number <= MAX_NAMED:
+        if not of_tile and not 0 <= number <= MAX_NAMED:
             return [fault(site, "SV301", f"there is no barrier {number}; ids are 0..15")]
         if len(v) > 1 and (threads <= 0 or threads % 32):
             # PTX ISA, bar: the thread count is a non-zero multiple of the warp size.

@@ -9,6 +9,7 @@ from syncverify.base.reason import Cause, Reason
 from syncverify.frontends.ptx.exec.concrete_launch import Launch
 from syncverify.frontends.ptx.values.register_values import WARP, Unknown, per_lane
 from syncverify.ir.launch_grid import Dims, Grid
+from syncverify.model.automata.named_barrier import FIRST_OF_TILES
 
 _AXES = "xyz"
 
@@ -36,6 +37,9 @@ class Specials:
         """The value of a special register in a warp."""
         base, _, axis = name.partition(".")
         n = _AXES.index(axis) if axis and axis in _AXES else 0
+        if base.startswith("%@tile"):
+            warps = int(axis) // WARP
+            return warp % warps if base == "%@tile_rank" else tile_barrier(warps, warp)
         if base in _OF_WARPS:
             return self._of_warp(base, n, warp)
         if base in _OF_BLOCKS or (base in _OF_GROUPS and self.launch.block_group is not None):
@@ -126,6 +130,11 @@ class Specials:
                 at = g.coordinates(block)[n]
                 return at if base == "%ctaid" else at // launch.cluster[n]
         return Unknown(f"{base}")
+
+
+def tile_barrier(warps: int, warp: int) -> int:
+    """The number of the barrier of a warp's tile (``analysis.tile_barriers``)."""
+    return FIRST_OF_TILES + WARP * (warps.bit_length() - 2) + warp // warps
 
 
 def warp_mask(threads: int, warp: int) -> int:

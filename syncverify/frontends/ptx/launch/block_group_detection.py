@@ -1,5 +1,5 @@
 """Whether the text of a kernel says that its blocks share global memory in block groups: see
-docs/symbolic.md.
+docs/block_groups.md.
 
 How many blocks a block group has, and which accesses to global memory matter. A wrong number proves nothing:
 places that others might reach are found where they are reached (``block_groups.Places``).
