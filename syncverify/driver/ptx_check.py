@@ -20,6 +20,7 @@ from syncverify.driver.endless import with_loops_that_end
 from syncverify.driver.ptx_assumptions import (
     of_block_groups,
     of_common,
+    of_dynamic,
     of_overlaps,
     of_stops,
     of_stores,
@@ -56,7 +57,7 @@ from syncverify.frontends.ptx.flow.warp_syncs import without_warp_order
 from syncverify.frontends.ptx.isa.validate import checked
 from syncverify.frontends.ptx.launch.concretize import covered, numbers_of, sizes_at
 from syncverify.frontends.ptx.launch.facts import VARIABLE, PtxFacts, demand_launch, ptx_facts, text
-from syncverify.frontends.ptx.launch.small_sizes import small_sizes, some_sizes
+from syncverify.frontends.ptx.launch.small_sizes import edge_sizes, small_sizes, some_sizes
 from syncverify.frontends.ptx.launch.steering_sizes import lane_conditions, steering_sizes
 from syncverify.frontends.ptx.launch.symbolic_launch import open_sizes, open_systems
 from syncverify.frontends.ptx.launch.tensormap_boxes import Boxes, copies_tensors
@@ -304,12 +305,15 @@ def _every_size(k: CheckTask, report: KernelReport) -> KernelReport:
     if found.verdict is Verdict.REFUTED:
         return replace(_at(k, found.values), seconds=time.perf_counter() - start)
     if found.verdict is Verdict.PROVED:
+        short = _outside_dynamic(k)
+        if short is not None:
+            return replace(short, seconds=time.perf_counter() - start)
         return replace(
             report,
             verdict=Verdict.PROVED,
             reason=None,
             seconds=report.seconds + time.perf_counter() - start,
-            assumptions=(*_assumptions(k, found.diagnostics), NO_WRAP),
+            assumptions=(*_assumptions(k, found.diagnostics), *of_dynamic(k.facts), NO_WRAP),
             diagnostics=tuple(d if d.span.line else replace(d, span=k.span) for d in found.diagnostics),
             stats=found.stats,
         )
@@ -322,6 +326,13 @@ def _every_size(k: CheckTask, report: KernelReport) -> KernelReport:
     suspect = report.suspect if report.suspect is not None else next(iter(k.suspects), None)
     noted = replace(report, reason=first, diagnostics=(note, *report.diagnostics), suspect=suspect)
     return _smallest(k, noted)
+
+
+def _outside_dynamic(k: CheckTask) -> KernelReport | None:
+    """A refutation by numbers where dynamic shared memory has as many bytes as sizes say: for every size an
+    access is held against the most that a block can have, for a few against what it has."""
+    found = (_at(k, sizes) for sizes in edge_sizes(k.facts))
+    return next((report for report in found if report.verdict is Verdict.REFUTED), None)
 
 
 def _at(k: CheckTask, values: Mapping[str, int]) -> KernelReport:

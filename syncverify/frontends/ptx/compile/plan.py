@@ -20,6 +20,7 @@ from syncverify.frontends.ptx.analysis.counted_blocks import only_counts
 from syncverify.frontends.ptx.analysis.dependent_launch import early_accesses, reads_unwritten
 from syncverify.frontends.ptx.analysis.drop_global_effects import untracked
 from syncverify.frontends.ptx.analysis.external_releases import exchanged, released_unseen
+from syncverify.frontends.ptx.analysis.foreign_addresses import foreign_addresses
 from syncverify.frontends.ptx.analysis.handover_detection import HandOver, hand_over
 from syncverify.frontends.ptx.analysis.iteration_havoc import (
     KEPT,
@@ -125,6 +126,7 @@ class Plan:
     def _decode(self) -> None:
         """Effects of instructions, each by itself."""
         pointers = shared_pointers(self.function)
+        foreign = foreign_addresses(self.function, self.module)
         for k, i in enumerate(self.body):
             access = decode_access(i) if refused(i, self.function) is None else None
             if access is not None and access.space == "generic":
@@ -132,7 +134,7 @@ class Plan:
                     access.address, self.function, self.module
                 )
                 access = access if self._generic[k] else None
-            found = access or decode(i, self.function)
+            found = foreign.get(k) or access or decode(i, self.function)
             if moves_matrix(i) and isinstance(found, Effect) and self._leaves(i, pointers):
                 found = None
             if found is None and (i.op == "call" or stops(i)):

@@ -42,6 +42,7 @@ class Context(Protocol):
     warp_lanes: int  # mask of the lanes that the warp has at all
     shared_start: int  # byte offset of the first shared variable that the kernel names
     shared_end: int  # byte offset at which the CTA's shared memory ends
+    local_end: int  # byte offset at which a thread's local memory ends
 
     def number(self, value: Value, what: str) -> int:
         """The number that all lanes hold. Lanes that differ split the class; no number raises Opaque."""

@@ -48,6 +48,7 @@ class ClassContext:
         self.warp_lanes = warp_lanes
         self.shared_start = tables.layout.start
         self.shared_end = tables.shared_end
+        self.local_end = tables.layout.local_end
         self.footprints: Sequence[Footprint] = tables.footprint_table
         self._parts: dict[int, ClassContext] = {}
         self.partial = False  # it represents some lanes of a class, those for which a guard holds
@@ -91,7 +92,6 @@ class ClassContext:
             if address >> WINDOW != 1:
                 raise Opaque(f"{what} lies outside shared memory")
             address &= (1 << WINDOW) - 1
-        address &= 0xFFFFFFFF
         return address >> RANK, address & (1 << RANK) - 1
 
     def barrier(self, cta: int, offset: int) -> int:
