@@ -161,6 +161,12 @@ def _with_tiles(
     return replace(module, functions=functions), changed, of_tiles(module, f, meetings)
 
 
+def with_whole_block(task: Task) -> Task:
+    """The task for the block that is assumed, where the text gives a bound: a witness is of that one."""
+    facts = replace(task.kernel.facts, bounded=False, _cache={})
+    return replace(task, kernel=replace(task.kernel, facts=facts))
+
+
 def _plain(module: Module, entry: str, policy: Policy) -> Module:
     """The module with local memory as registers, with the state space at every access, where known, and in
     practical mode with counts of groups of lanes as counts of lanes."""

@@ -500,8 +500,10 @@ class Plan:
 
     @cached_property
     def begins(self) -> Span:
-        """Where the kernel begins."""
-        return self.module.entry_place(self.function)
+        """Where the kernel's code begins."""
+        place = self.module.entry_place(self.function)
+        first = next((i.line for i in self.body if i.line), place.line)
+        return replace(place, line=first) if place.line == self.function.line else place
 
     @cached_property
     def hesitant(self) -> frozenset[int]:
