@@ -161,6 +161,12 @@ def _with_tiles(
     return replace(module, functions=functions), changed, of_tiles(module, f, meetings)
 
 
+def with_whole_block(task: Task) -> Task:
+    """The task for the block that is assumed, where the text gives a bound: a witness is of that one."""
+    facts = replace(task.kernel.facts, bounded=False, _cache={})
+    return replace(task, kernel=replace(task.kernel, facts=facts))
+
+
 def _plain(module: Module, entry: str, policy: Policy) -> Module:
     """The module with local memory as registers, with the state space at every access, where known, and in
     practical mode with counts of groups of lanes as counts of lanes."""
@@ -225,11 +231,14 @@ def proposed_sizes(task: Task, report: KernelReport) -> KernelReport:
 def _checked(k: CheckTask) -> tuple[CheckTask, KernelReport]:
     """The kernel and its report for the launch, if need be with what lies in shared memory as data."""
     report = _check(k)
-    contents = causes_of(report.reason) & CAUSES[Step.CONTENTS_AS_DATA] and not _shared_polls(k)
-    if report.verdict is Verdict.UNKNOWN and contents:
+    causes = causes_of(report.reason)
+    contents = causes & CAUSES[Step.CONTENTS_AS_DATA]
+    # where they steer, no access counts as made that something else decides about
+    kept = causes & CAUSES[Step.CONTENTS_ASIDE] and k.program and k.program[0].steers
+    if report.verdict is Verdict.UNKNOWN and (contents or kept) and not _shared_polls(k):
         as_data = replace(k, shared_contents=False, program=[], assumptions=[])
         again = _check(as_data)
-        if again.verdict is not Verdict.UNKNOWN:
+        if again.verdict is Verdict.PROVED or (contents and again.verdict is Verdict.REFUTED):
             return as_data, again
     meeting = _lanes_only_meet(k, report)
     if meeting is not None:

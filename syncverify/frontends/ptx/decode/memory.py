@@ -155,10 +155,8 @@ def _somewhere(a: Access, ctx: Context, site: int, address: Value, why: str) -> 
     accesses are left out."""
     places: Range | Sequence[Range] | None = ctx.strided(site, address, why, a.bytes)
     if places is None:
-        if not ctx.anywhere(site, address, why, 8 * a.size if len(a.elements) == 1 else 0):
-            return None
-        places = Range(ctx.shared_start, ctx.shared_end - ctx.shared_start)
-    elif not places:
+        places = ctx.anywhere(site, address, why, 8 * a.size if len(a.elements) == 1 else 0)
+    if not places:
         return None
     many = len(ctx.lanes) > 1
     return ctx.footprint(footprint(ctx.cta, places, ctx.lanes, varying=a.code == Ev.WRITE, many=many))
