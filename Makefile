@@ -1,13 +1,18 @@
 # make test: everything CI checks.  make demo: prove, run and refute a kernel.  make docs: rewrite the generated pages.
 # make wheel: build the package and try its wheel in an environment of its own; SHIP=1: with proofs of common models
 #   in it, which takes torch, transformers and some minutes.  make site: build the documentation.
+# make test-torch: the tests of the torch backend, in an environment of its own with torch for CPUs; TORCH='torch==2.11.*':
+#   with another version, TORCH_INDEX=URL: from elsewhere. make test leaves them out where torch is not installed.
 # make proofs: check the mechanized theorems; needs coqc (Debian's package `coq`).
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+TORCH  ?= torch>=2.11
+TORCH_VENV  ?= .venv-torch
+TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 
-.PHONY: install test lint types floors unit demo docs site wheel proofs clean
+.PHONY: install test lint types floors unit test-torch demo docs site wheel proofs clean
 
 install: $(STAMP)
 
@@ -34,6 +39,14 @@ floors: $(STAMP)
 unit: $(STAMP)
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
+test-torch:
+	test -x $(TORCH_VENV)/bin/python || $(PYTHON) -m venv $(TORCH_VENV)
+	$(TORCH_VENV)/bin/python -m pip install -qq --disable-pip-version-check --upgrade 'pip>=25.1'
+	$(TORCH_VENV)/bin/python -m pip install -qq --disable-pip-version-check --index-url $(TORCH_INDEX) '$(TORCH)'
+	$(TORCH_VENV)/bin/python -m pip install -qq --disable-pip-version-check --group dev --editable '.[gpu]'
+	$(TORCH_VENV)/bin/python -c 'import torch; print("torch", torch.__version__)'
+	$(TORCH_VENV)/bin/python -m pytest -n 2 --dist loadfile tests/torch
+
 demo: $(STAMP)
 	$(BIN)/python -m syncverify.examples.demo
 
@@ -58,4 +71,4 @@ proofs:
 	cd proofs && coqc -q Mbarrier.v && coqc -q Ring.v && coqc -q Trees.v
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(TORCH_VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache

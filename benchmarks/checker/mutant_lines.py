@@ -38,6 +38,7 @@ from syncverify.base.deadline import Guard  # noqa: E402
 from syncverify.base.diagnostics import Diagnostic, Mistake, ScopeKind, Severity, Verdict  # noqa: E402
 from syncverify.driver.files import Options, check_each, read_source  # noqa: E402
 from syncverify.frontends.launch_facts import LaunchFacts, read_facts  # noqa: E402
+from syncverify.report.edit_diff import neighbours  # noqa: E402
 from tests.system.real.cache import Kernel, kernels  # noqa: E402
 
 RESULTS = ROOT / "benchmarks" / "results" / "mutant_lines.json"
@@ -47,10 +48,12 @@ _BRANCH = re.compile(r"(?P<guard>@!?[%\w$]+\s+)?\b(?P<op>bra|brx|ret|exit|trap)\
 _LABEL = re.compile(r"^\s*([$\w]+):", re.M)
 
 
-def named(d: Diagnostic) -> set[int]:
-    """The lines that a finding shows."""
+def named(d: Diagnostic, text: str) -> set[int]:
+    """The lines of a text that a finding shows, those around what its fix adds among them."""
+    edit = d.repair.edit if d.repair is not None else None
+    around = () if edit is None else neighbours(edit, text.split("\n"))
     spans = [d.span, *(label.span for label in d.related), *([d.repair.span] if d.repair else [])]
-    return {span.line for span in spans if span.line}
+    return {*(span.line for span in spans if span.line), *around}
 
 
 #: Lines between a deleted instruction and a place that is near it.
@@ -170,7 +173,7 @@ def main() -> None:
             row: dict[str, Any] = {"kernel": kernel.label, "line": mutant.line, "kind": mutant.kind}
             row |= {"op": mutant.op, "verdict": str(verdict)}
             if error is not None and verdict is Verdict.REFUTED:
-                lines = named(error)
+                lines = named(error, mutant.text)
                 how, width = shown(mutant, lines)
                 row |= {"rule": error.rule, "named": sorted(lines), "shown": how, "width": width}
                 row["names_kind"] = names_kind(mutant, error)
@@ -182,10 +185,13 @@ def main() -> None:
         some = [r for r in refuted if r["kind"].startswith(kind)]
         hits = Counter(r["shown"] for r in some)
         share = (len(some) - hits[""]) / max(len(some), 1)
-        wide = sum(r["shown"] == "pair" and r["width"] > NEAR and not r["names_kind"] for r in some)
+        far = [r for r in some if r["shown"] == "pair" and r["width"] > NEAR]
+        wide = sum(not r["names_kind"] for r in far)
+        strict = (len(some) - hits[""] - len(far)) / max(len(some), 1)
         narrow = (len(some) - hits[""] - wide) / max(len(some), 1)
         said = f"shown {share:.1%}: {hits['changed']} line, {hits['pair']} pair"
         said += f"; {narrow:.1%} without {wide} wide pairs that do not name the kind"
+        said += f"; {strict:.1%} without any wide pair"
         print(f"{kind or 'all':8} {len(some):4} refuted, {said}")
     print(Counter(r["verdict"] for r in rows))
     misses = Counter((r["kind"], r["op"], r["rule"]) for r in refuted if not r["shown"])

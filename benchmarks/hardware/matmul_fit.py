@@ -2,11 +2,13 @@
 
     python benchmarks/hardware/matmul_fit.py FILE [FILE ...] [--folds 3] [--start H200] [--out cards.txt]
     python benchmarks/hardware/matmul_fit.py FILE [FILE ...] --trees syncverify/matmul/h200.trees
+    python benchmarks/hardware/matmul_fit.py FILE [FILE ...] --more H100 --trees syncverify/matmul/h100.trees
 
 FILEs are what ``matmul_random.py`` wrote. Residuals are logarithms of predicted by measured time; launches
 near the fastest of their shape count most, for only these are ever chosen. With ``--folds`` shapes are held
 out in turn first, and it is told how far off held-out launches are, and how much slower the launch that the
-model prefers is than the fastest measured one (regret). Needs SciPy.
+model prefers is than the fastest measured one (regret). With ``--more CARD`` the trees of all cards stay, and
+others are fitted to what these leave on that card. Needs SciPy.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ sys.path[:0] = [str(HERE.parents[1])]
 from benchmarks.hardware.boosting import Boosting  # noqa: E402
 from syncverify.base.boosted_trees import BoostedTrees  # noqa: E402
 from syncverify.matmul import Schedule, product  # noqa: E402
-from syncverify.matmul.cards import card_of  # noqa: E402
+from syncverify.matmul.cards import Card, card_of  # noqa: E402
 from syncverify.matmul.choose import forms  # noqa: E402
 from syncverify.matmul.cost import Coefficients, Facts, microseconds, tile_name  # noqa: E402
 from syncverify.matmul.estimate import COLUMNS, Launch, columns, formula, table  # noqa: E402
@@ -149,17 +151,23 @@ def fitted(rows: Sequence[Row], start: Coefficients) -> Coefficients:
     return Coefficients(**values, tiles={**start.tiles, **shares})
 
 
-#: The most that a launch may seem off.
-MOST_OFF = 0.7
+#: The most that a launch may seem off, and how trees of one card are fitted.
+MOST_OFF, OF_ONE_CARD = 0.7, Boosting(trees=600, rate=0.04)
 
 
-def boosted(rows: Sequence[Row]) -> BoostedTrees:
-    """What the formula is off by, launch against launch of one shape: what all of them share is left out."""
+def boosted(
+    rows: Sequence[Row], known: BoostedTrees | None = None, way: Boosting | None = None
+) -> BoostedTrees:
+    """What the formula is off by, or the formula with ``known`` trees, launch against launch of one shape:
+    what all of them share is left out."""
     x = Table(rows)
     asked, time = _asked(x, None)
     off, weight, count = np.log(x.times / time), x.weight(), x.shape.max() + 1
+    if known is not None:
+        off = off - known(asked)
     shared = np.bincount(x.shape, off * weight, count) / np.maximum(np.bincount(x.shape, weight, count), 1e-9)
-    return Boosting().fit(COLUMNS, asked, np.clip(off - shared[x.shape], -MOST_OFF, MOST_OFF), weight)
+    inside = np.clip(off - shared[x.shape], -MOST_OFF, MOST_OFF)
+    return (way or Boosting()).fit(COLUMNS, asked, inside, weight)
 
 
 def _asked(x: Table, c: Coefficients | None) -> tuple[Array, Array]:
@@ -179,13 +187,13 @@ def told(
     rows: Sequence[Row],
     name: str,
     kinds: bool = False,
-    trees: BoostedTrees | None = None,
+    trees: Sequence[BoostedTrees] = (),
 ) -> None:
     """How far off the model is, and how well it chooses."""
     table = Table(rows)
     asked, predicted = _asked(table, c)
-    if trees is not None:
-        predicted = predicted * np.exp(trees(asked))
+    for correction in trees:
+        predicted = predicted * np.exp(correction(asked))
     off = np.abs(np.log(predicted / table.times))
     near = off[table.times < 1.25 * table.best()]
     regret, ratio, best = [], [], []
@@ -239,17 +247,24 @@ def text(c: Coefficients) -> str:
     return f"{named}\n        tiles={{\n{lines(c.tiles, chr(34) + chr(34) + ': ', 12)}\n        }},\n"
 
 
-def boost(rows: Sequence[Row], folds: int, out: Path) -> None:
-    """Trees for all rows of all cards into a file; first with shapes held out in turn."""
-    told(None, rows, "the formula alone")
+def boost(rows: Sequence[Row], folds: int, out: Path, card: Card | None) -> None:
+    """Trees into a file, for all rows or for a card's beside those that it has; first with shapes held out in
+    turn. What was fitted with the trees of all cards is not held out: of those its own error is told too."""
+    known, way = None, None
+    if card is not None and card.trees is not None:
+        known, way = BoostedTrees.parse(card.trees.read_text(), COLUMNS), OF_ONE_CARD
+        rows = [r for r in rows if card_of(r["card"]) == card]
+    before = () if known is None else (known,)
+    told(None, rows, "the trees of all cards" if before else "the formula alone", bool(before), before)
     turn = np.random.default_rng(0).permutation(len(rows)) % max(folds, 1)
     for fold in range(folds):
         kept = [r for r, f in zip(rows, turn, strict=True) if f != fold]
         held = [r for r, f in zip(rows, turn, strict=True) if f == fold]
-        told(None, held, f"held out {fold + 1} of {folds}", kinds=True, trees=boosted(kept))
-    found = boosted(rows)
+        found = boosted(kept, known, way)
+        told(None, held, f"held out {fold + 1} of {folds}", kinds=True, trees=(*before, found))
+    found = boosted(rows, known, way)
     out.write_text(found.text(), encoding="utf-8")
-    told(None, rows, "all", trees=found)
+    told(None, rows, "all", trees=(*before, found))
 
 
 def main() -> None:
@@ -261,11 +276,12 @@ def main() -> None:
     parser.add_argument(
         "--trees", type=Path, help="the coefficients stay, and trees are fitted to their errors"
     )
+    parser.add_argument("--more", default="", help="the card that trees are fitted for beside those of all")
     o = parser.parse_args()
     rows = [r for f in o.files for r in _rows(json.loads(f.read_text())) if r["us"]]
     start = card_of(o.start).coefficients
     if o.trees:
-        boost(rows, o.folds, o.trees)
+        boost(rows, o.folds, o.trees, card_of(o.more) if o.more else None)
         return
     for fold in range(o.folds):
         kept = [r for i, r in enumerate(rows) if i % o.folds != fold]

@@ -13,12 +13,13 @@ a call runs is proved at the call. Seconds of one GPU give ten times as many lau
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import multiprocessing
 import os
 import sys
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +33,10 @@ from syncverify.matmul import Schedule, product  # noqa: E402
 from syncverify.matmul.choose import ranked  # noqa: E402
 
 #: Shapes: plain ones, of few rows, of few rows or columns, large ones; how many are drawn. Seconds that a
-#: shape waits for kernels.
-PLAIN, FEW, THIN, LARGE, DRAWN, PATIENCE = 190, 40, 60, 30, 4000, 8.0
+#: shape waits for kernels, and after how many shapes the file is written again.
+PLAIN, FEW, THIN, LARGE, DRAWN, PATIENCE, WRITTEN = 190, 40, 60, 30, 4000, 15.0, 40
+#: Milliseconds of a graph, and replays that count: fewer than where single times are reported.
+GRAPH_MILLISECONDS, REPLAYS = 1.5, 4
 
 
 def shapes(seed: int) -> list[Shape]:
@@ -76,14 +79,16 @@ def made(shape: Shape, s: Schedule) -> CompiledMatmul:
     return CompiledMatmul(product(layout=shape[3]), s, each_launch=True)
 
 
-def compile_one(job: tuple[Shape, Schedule]) -> str:
-    """In a process of the pool: puts the code into the cache; why there is none, or nothing."""
-    shape, s = job
-    try:
-        _ = made(shape, s).program(2 if shape[1] % 2 == 0 and not s.by_columns else 1).code
-        return ""
-    except Exception as e:  # one kernel's trouble is no other's
-        return repr(e)[:200]
+def prepared(job: tuple[Shape, int]) -> list[Schedule]:
+    """In a process of the pool: ranks the menu of a shape and puts the code of its arms into the cache; those
+    that have code."""
+    shape, count = job
+    found = []
+    for s in arms(shape, count):
+        with contextlib.suppress(Exception):  # one kernel's trouble is no other's
+            _ = made(shape, s).program(2 if shape[1] % 2 == 0 and not s.by_columns else 1).code
+            found.append(s)
+    return found
 
 
 def main() -> None:
@@ -95,33 +100,30 @@ def main() -> None:
     o = parser.parse_args()
     import torch  # type: ignore[import-not-found, unused-ignore]
 
-    matmul_random.MILLISECONDS = 2.0
+    matmul_random.MILLISECONDS, matmul_random.REPLAYS = GRAPH_MILLISECONDS, REPLAYS
     begun = time.monotonic()
-    jobs = [(s, arms(s, o.arms)) for s in shapes(o.seed)]
+    jobs = shapes(o.seed)
     pool = multiprocessing.get_context("spawn").Pool(max(1, (os.cpu_count() or 2) - 1))
-    waiting: dict[tuple[str, Schedule], Any] = {}
-    for shape, each in jobs:
-        for x in each:
-            if (shape[3], x) not in waiting:
-                waiting[shape[3], x] = pool.apply_async(compile_one, ((shape, x),))
+    waiting = [pool.apply_async(prepared, ((s, o.arms),)) for s in jobs]
     rows: list[dict[str, Any]] = []
     record = {"card": torch.cuda.get_device_name(0), "seed": o.seed, "proved": False, "rows": rows}
-    for shape, each in jobs:
-        now = time.monotonic()
-        if now - begun > o.seconds:
+    kept: dict[tuple[str, Schedule], Unproved] = {}
+    for shape, found in zip(jobs, waiting, strict=True):
+        left = o.seconds - (time.monotonic() - begun)
+        if left < 1:
             break
-        kernels: list[Any] = []
-        for x in each:
-            try:
-                why = waiting[shape[3], x].get(max(0.01, PATIENCE - (time.monotonic() - now)))
-            except multiprocessing.TimeoutError:
-                continue
-            if not why:
-                kernels.append(Unproved(made(shape, x)))
-        row = measure(torch, shape, kernels)
-        rows.append({**row, "schedules": {k.schedule.title: asdict(k.schedule) for k in kernels}})
-        o.out.write_text(json.dumps(record) + "\n")
-    print(f"{len(rows)} of {len(jobs)} shapes, {sum(len(r['us']) for r in rows)} launches")
+        try:
+            some = found.get(min(left, PATIENCE))
+        except multiprocessing.TimeoutError:
+            continue
+        kernels: list[Any] = [kept.setdefault((shape[3], x), Unproved(made(shape, x))) for x in some]
+        rows.append(measure(torch, shape, kernels))
+        if len(rows) % WRITTEN == 0:
+            o.out.write_text(json.dumps(record) + "\n")
+    o.out.write_text(json.dumps(record) + "\n")
+    launches, wrong = sum(len(r["us"]) for r in rows), sum(len(r.get("wrong", ())) for r in rows)
+    took = time.monotonic() - begun
+    print(f"{len(rows)} of {len(jobs)} shapes, {launches} launches, {wrong} wrong, {took:.0f} s")
     pool.terminate()
 
 

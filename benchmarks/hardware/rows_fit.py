@@ -29,6 +29,7 @@ sys.path[:0] = [str(HERE.parents[1])]
 from benchmarks.compiler.fusion_cases import fusion_of  # noqa: E402
 from benchmarks.hardware.boosting import Boosting  # noqa: E402
 from syncverify.base.boosted_trees import BoostedTrees  # noqa: E402
+from syncverify.fusion.row_cards import coefficients_of  # noqa: E402
 from syncverify.fusion.row_cost import H200, Coefficients, cycles, share  # noqa: E402
 from syncverify.fusion.row_estimate import COLUMNS, Estimate, RowLaunch, columns, formula  # noqa: E402
 from syncverify.fusion.row_schedule import RowSchedule  # noqa: E402
@@ -72,6 +73,7 @@ class Table:
         self.counts, _ = formula(H200, self.launches)
         self.more = np.array(more).T
         self.times, self.point = np.array(times), np.array(point)
+        self.cards = np.array([points[n].get("card", "") for n in point])
 
     def predicted(self, values: Sequence[float] | Array) -> Array:
         c = Coefficients(*values)
@@ -120,11 +122,11 @@ def fitted(points: Sequence[dict[str, Any]], start: Coefficients) -> Coefficient
 MOST_OFF, TREES = 1.0, Boosting()
 
 
-def boosted(points: Sequence[dict[str, Any]], c: Coefficients) -> BoostedTrees:
+def boosted(points: Sequence[dict[str, Any]]) -> BoostedTrees:
     """What the formula is off by, launch against launch of one point: what all of them share is left out.
     What seems near the fastest counts like what is."""
     x = Table(points)
-    asked, time = _asked(x, c)
+    asked, time = _asked(x, None)
     least = np.full(x.point.max() + 1, np.inf)
     np.minimum.at(least, x.point, time)
     slower = np.maximum(np.minimum(x.times / x.best(), time / least[x.point]) - 1, 0)
@@ -135,27 +137,32 @@ def boosted(points: Sequence[dict[str, Any]], c: Coefficients) -> BoostedTrees:
     return TREES.fit(COLUMNS, asked, inside, np.exp(-SLOWER * slower) + LEAST)
 
 
-def _asked(x: Table, c: Coefficients) -> tuple[Array, Array]:
-    """The columns of launches, and the formula's microseconds."""
-    _, time = formula(c, x.launches)
-    return columns(c, x.launches, x.counts, time), time * x.more[2] + LAUNCH
+def _asked(x: Table, c: Coefficients | None) -> tuple[Array, Array]:
+    """The columns of launches, and the formula's microseconds: by ``c``, or by the card that each ran on."""
+    asked, time = np.empty((len(x.times), len(COLUMNS))), np.empty(len(x.times))
+    for card in np.unique(x.cards):
+        of_card = np.flatnonzero(x.cards == card)
+        own, some = c or coefficients_of(str(card)), [x.launches[n] for n in of_card]
+        counts, time[of_card] = formula(own, some)
+        asked[of_card] = columns(own, some, counts, time[of_card])
+    return asked, time * x.more[2] + LAUNCH
 
 
 def boost(points: Sequence[dict[str, Any]], folds: int, out: Path) -> None:
     """Trees for all points into a file; first with points held out in turn."""
-    told(H200, points, "the formula alone")
+    told(None, points, "the formula alone")
     turn = np.random.default_rng(0).permutation(len(points)) % max(folds, 1)
     for fold in range(folds):
         kept = [p for p, f in zip(points, turn, strict=True) if f != fold]
         held = [p for p, f in zip(points, turn, strict=True) if f == fold]
-        told(H200, held, f"held out {fold + 1} of {folds}", 3, boosted(kept, H200))
-    found = boosted(points, H200)
+        told(None, held, f"held out {fold + 1} of {folds}", 3, boosted(kept))
+    found = boosted(points)
     out.write_text(found.text(), encoding="utf-8")
-    told(H200, points, "all", trees=found)
+    told(None, points, "all", trees=found)
 
 
 def told(
-    c: Coefficients, points: Sequence[dict[str, Any]], name: str, worst: int = 0,
+    c: Coefficients | None, points: Sequence[dict[str, Any]], name: str, worst: int = 0,
     trees: BoostedTrees | None = None,
 ) -> None:  # fmt: skip
     """How far off the model is, and how well it chooses."""
@@ -197,6 +204,12 @@ def told(
         print(f"   {regretted:.2f} {case} {dtype} {width} preferred {preferred} fastest {fastest}")
 
 
+def _points(record: dict[str, Any]) -> list[dict[str, Any]]:
+    """The points of a file that have launches, each with its card."""
+    card = record.get("card", "H200")
+    return [{"card": card, **p} for p in record["points"] if p.get("schedules")]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("files", nargs="+", type=Path)
@@ -204,7 +217,7 @@ def main() -> None:
     parser.add_argument("--worst", type=int, default=12)
     parser.add_argument("--trees", type=Path)
     o = parser.parse_args()
-    points = [p for f in o.files for p in json.loads(f.read_text())["points"] if p.get("schedules")]
+    points = [p for f in o.files for p in _points(json.loads(f.read_text()))]
     if o.trees:
         boost(points, o.folds, o.trees)
         return

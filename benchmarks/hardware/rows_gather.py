@@ -1,15 +1,17 @@
 """Many launches of fusions of rows of random widths on a Hopper GPU, for the model of their time: not proved.
 
     python benchmarks/hardware/rows_gather.py --seed N --out FILE [--arms 20] [--seconds 190]
-        [--short | --ragged | --twins]
+        [--short | --aligned | --ragged | --twins]
 
 The points of a seed (``rows_random.points``): the first 90, and of those behind them 50 of fewer than 1100
 elements and 20 of more than 16384. Of a point's arms four in ten are what the model ranks first, three what
 its formula alone ranks first, the others are drawn from the first 60. With ``--twins`` the arms are what the
 model ranks first, each also with the other cache hint (``row_menu.twins``). With ``--short`` points have up
 to 1176 elements, more than half of them norms. Beside three plain arms the others have rows abreast or
-tiles of several rows, drawn from the better two thirds of each. With ``--ragged`` points have up to 1536
-elements and no row is a multiple of 16 bytes; more than half of the arms store results through shared memory.
+tiles of several rows, drawn from the better two thirds of each. With ``--aligned`` points have up to 1176
+elements of 16 bits, rows are multiples of 16 bytes, and half of the arms are drawn from rows abreast, of
+whole warps and of fewer lanes. With ``--ragged`` points have up to 1536 elements and no row is a multiple of
+16 bytes; more than half of the arms store results through shared memory.
 
 Kernels are compiled, compared with eager torch and timed, in an experiment that asks for no proof: what a
 call runs is proved at the call.
@@ -36,9 +38,10 @@ from benchmarks.hardware import rows_random  # noqa: E402
 from syncverify.base.diagnostics import Policy  # noqa: E402
 from syncverify.codegen.cache import Cache  # noqa: E402
 from syncverify.fusion import RowSchedule, row_menu  # noqa: E402
+from syncverify.fusion.kernel_cache import built  # noqa: E402
 from syncverify.fusion.plan import plan_of  # noqa: E402
 from syncverify.fusion.row_estimate import Estimate, formula  # noqa: E402
-from syncverify.gate.fusions import CompiledKernel, Program, built  # noqa: E402
+from syncverify.gate.fusions import CompiledKernel, Program  # noqa: E402
 
 Point = dict[str, Any]
 #: Points: plain ones, short rows, long rows; how many are drawn.
@@ -167,6 +170,32 @@ def forms(p: Point, count: int, g: random.Random) -> list[tuple[RowSchedule, dic
     return [(found[i][0], {f: getattr(found[i][1].schedule, f) for f in FIELDS}) for i in some]
 
 
+def aligned_points(seed: int) -> list[Point]:
+    """Points of short rows of 16 bits that are multiples of 16 bytes; a third are multiples of 128 bytes."""
+    g, found = random.Random(seed), list[Point]()
+    writing = [c for c in rows_random.CASES if "norm" in c or "softmax" in c]
+    norms = [c for c in writing if c.endswith("norm")]
+    while len(found) < SHORT_POINTS:
+        unit = 64 if g.random() < 1 / 3 else 8
+        width = -(-int(2 ** g.uniform(*POWERS)) // unit) * unit
+        case = g.choice(norms if g.random() < NORMS else writing)
+        if width not in row_menu.MEASURED:
+            found.append({"case": case, "dtype": g.choice(("bf16", "f16")), "width": width})
+    return found
+
+
+def aligned_arms(p: Point, count: int, g: random.Random) -> list[tuple[RowSchedule, dict[str, Any]]]:
+    """What the model ranks first, and as many of its rows abreast, drawn by lot."""
+    fusion = fusion_of(p["case"], p["dtype"])
+    found = row_menu.launches(fusion, p["width"])
+    cycles = Estimate(fusion).cycles([x for _, x in found])
+    order = sorted(range(len(found)), key=lambda i: cycles[i])
+    first = order[: count // 2]
+    abreast = [i for i in order if found[i][0].unroll > 1 and i not in first]
+    some = first + g.sample(abreast, min(count - len(first), len(abreast)))
+    return [(found[i][0], {f: getattr(found[i][1].schedule, f) for f in FIELDS}) for i in some]
+
+
 def made(p: Point, schedule: RowSchedule) -> CompiledKernel:
     """The kernel of a point, which asks for no proof."""
     plan, store, policy = (
@@ -202,14 +231,16 @@ def measured(machine: Any, p: Point, kernels: dict[str, CompiledKernel]) -> dict
     count = max(1, min(4, math.ceil(rows_torch.CACHES * machine.cache / size)))
     sets = [machine.inputs(case, dtype, rows, width, s) for s in range(count)]
     want = [w.float() for w in rows_torch._tuple(rows_torch.CASES[case][0](*sets[0]))]
-    graphs = {"copy": machine.graph([rows_torch._copy(machine, size)])}
+    graphs, wrong = {"copy": machine.graph([rows_torch._copy(machine, size)])}, []
     for name, kernel in kernels.items():
         got = rows_torch._tuple(kernel(*sets[0]))
         off = max(float((a.float() - b).norm() / b.norm()) for a, b in zip(got, want, strict=True))
         if off < WRONG:
             graphs[f"ours {name}"] = machine.graph([lambda k=kernel, s=s: k(*s) for s in sets])
+        else:
+            wrong.append(name)
     times = machine.timed(graphs)
-    return {"rows": rows, "arms": {n: {"us": x["us"]} for n, x in times.items()}}
+    return {"rows": rows, "arms": {n: {"us": x["us"]} for n, x in times.items()}, "wrong": wrong}
 
 
 def main() -> None:
@@ -219,6 +250,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=190.0)
     parser.add_argument("--twins", action="store_true")
     parser.add_argument("--short", action="store_true")
+    parser.add_argument("--aligned", action="store_true")
     parser.add_argument("--ragged", action="store_true")
     parser.add_argument("--out", type=Path, required=True)
     o = parser.parse_args()
@@ -231,8 +263,13 @@ def main() -> None:
     begun, g = time.monotonic(), random.Random(o.seed + 1)
     pool = multiprocessing.get_context("spawn").Pool(max(1, (os.cpu_count() or 2) - 1))
     jobs = []
-    drawn = ragged_points if o.ragged else short_points if o.short else points
-    chosen = ragged_arms if o.ragged else forms if o.short else arms
+    kinds = (
+        (o.ragged, ragged_points, ragged_arms),
+        (o.aligned, aligned_points, aligned_arms),
+        (o.short, short_points, forms),
+        (True, points, arms),
+    )
+    drawn, chosen = next((d, c) for asked, d, c in kinds if asked)
     for p in drawn(o.seed):
         each = twins(p, o.arms) if o.twins else chosen(p, o.arms, g)
         jobs.append((p, each, [pool.apply_async(compile_one, ((p, s),)) for s, _ in each]))
@@ -254,7 +291,8 @@ def main() -> None:
         done.append({**where, **row, "schedules": schedules})
         o.out.write_text(json.dumps({"card": torch.cuda.get_device_name(0), "proved": False, "points": done}))
         machine.release()
-    print(f"{len(done)} of {len(jobs)} points, {sum(len(p['schedules']) for p in done)} launches")
+    launches, wrong = sum(len(p["schedules"]) for p in done), sum(len(p["wrong"]) for p in done)
+    print(f"{len(done)} of {len(jobs)} points, {launches} launches, {wrong} wrong")
     pool.terminate()
 
 

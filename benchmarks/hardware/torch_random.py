@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import time
@@ -128,6 +129,9 @@ def one(seed: int, device: str, runner: Any) -> dict[str, Any]:
 
 
 def worker(o: argparse.Namespace) -> None:
+    # one core each: no job begins processes of its own for its proofs
+    cores = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, {cores[o.worker % len(cores)]})
     import torch
 
     from syncverify.torch.runners import GateRunner, ReferenceRunner

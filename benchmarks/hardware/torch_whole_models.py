@@ -12,8 +12,8 @@ DIR/rows.jsonl gets a line of each process when it ends; ``seconds`` in it: wher
 that of a first training step and a first forward pass. Times are medians, in milliseconds by events of the
 GPU, two rounds. ``share``: the part of the GPU's time in kernels that were proved. ``--exact``: loss and
 gradients beside the same model in float64, else beside eager torch. On a CPU (``--runner reference``) models
-are small, and nothing is timed. ``--forward``: forward passes alone. Without transformers it
-says so and ends with status 0.
+are small, and nothing is timed. ``--forward``: forward passes alone. ``--ours-first``: where one process
+compiles with both, Inductor comes last. Without transformers it says so and ends with status 0.
 """
 
 from __future__ import annotations
@@ -314,13 +314,13 @@ def child(o: argparse.Namespace) -> None:
         made: dict[str, Any] = {}
         if stage in ("both", TUNED):
             torch.compile(lambda x: x.exp() + 1)(torch.ones(64, device=device))  # what a first call loads
-        for arm in (stage,) if stage in ARMS else ARMS:
+        for arm in (stage,) if stage in ARMS else ARMS[:: -1 if o.ours_first else 1]:
             own = TUNED_MODES[arm] if stage == TUNED else mode
             os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(out / f"caches.{name}.{own}.{arm}")
             made[arm], found = compiled_first(case, arm, own, o.runner)
             errors = far(found.pop("loss"), found.pop("gradients"), loss, reference)
             row[arm] = {**found, **errors}
-        row["regions"], row["seconds"] = regions_of(stage), SECONDS
+        row["regions"], row["seconds"], row["ours_first"] = regions_of(stage), SECONDS, o.ours_first
         if stage not in ARMS and device == "cuda":
             row["gpu"] = torch.cuda.get_device_name()
             measure(case, made, row, o.profile)
@@ -389,6 +389,7 @@ def main() -> None:
     parser.add_argument("--exact", action="store_true")
     parser.add_argument("--forward", action="store_true", help="forward passes alone")
     parser.add_argument("--profile", action="store_true", help="Inductor's kernels, too")
+    parser.add_argument("--ours-first", action="store_true", help="Inductor last, in one process with both")
     parser.add_argument(
         "--processes",
         default="",
@@ -412,7 +413,8 @@ def main() -> None:
 def _run(waiting: list[str], o: argparse.Namespace, until: float) -> None:
     """One process after the other; the next one loads its model while the last one runs."""
     same = [f"--{k}={getattr(o, k)}" for k in ("out", "runner", "layers")]
-    same += [f"--{k}" for k in ("exact", "profile", "forward") if getattr(o, k)]
+    flags = ("exact", "profile", "forward", "ours_first")
+    same += [f"--{k.replace('_', '-')}" for k in flags if getattr(o, k)]
     running: list[tuple[str, subprocess.Popen[bytes]]] = []
     while waiting or running:
         running = [(n, p) for n, p in running if p.poll() is None and not _late(n, p, o, until)]

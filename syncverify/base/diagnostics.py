@@ -57,11 +57,13 @@ class Label:
     """A further place that a diagnostic points at, with what happens there.
 
     ``detail``: it says how, where the finding says what: text shows it in one line, without its source.
+    ``unmended``: it is of use only where no repair says the place.
     """
 
     span: Span
     text: str
     detail: bool = False
+    unmended: bool = False
 
 
 class Mistake(StrEnum):
@@ -110,6 +112,10 @@ class EditKind(StrEnum):
     LATER = "the line further down"
     SLOT = "another slot of the same barriers"
     BARRIER_ID = "another barrier of threads"
+    WITH_COPIES = "an arrival of copies"
+    UNTIL_TRUE = "the line until it is true"
+    OUT_OF_BLOCK = "the line behind its block"
+    HAND_ON = "an arrival at the end of the loop"
     INTO_LOOP = "the announcement where its copy is"
 
 
@@ -150,6 +156,7 @@ class Repair:
     """An edit at ``span`` with which the kernel is proved, at the launch values of the witness.
 
     ``hint``: how the text may be changed so; ``edit``: the change of the text that was checked, if one was.
+    ``neighbour``: of what is added at ``span``, the neighbour on its other side.
     """
 
     mistake: Mistake
@@ -157,6 +164,7 @@ class Repair:
     text: str
     hint: EditHint | None = None
     edit: TextEdit | None = None
+    neighbour: Label | None = None
 
 
 class Undetermined(StrEnum):

@@ -251,7 +251,7 @@ def check(
             say(f"stale in {baseline_}: {entry.file}: {entry.kernel}: {entry.rule} is gone (write it again)")
     kernels = tuple(shown(r, chosen, hidden) for r in found.reports)
     report = Report(Policy(policy), kernels, paths, tuple(found.errors))
-    printed = _render(report, outputs, color, drawn=drawn)
+    rendered = _render(report, outputs, color, drawn=drawn)
     if counted:
         say(statistics(report, found.inputs, found.stored))
     if interrupted:
@@ -259,22 +259,29 @@ def check(
     if write_baseline is not None and not report.errors:
         return 0
     ends = status(report, Counting(on_unknown, Severity(fail_on), compared, asks))
-    return _remembered(ctx, inputs, found, printed, ends)
+    return _remembered(ctx, inputs, found, rendered, ends)
 
 
 def _remembered(
-    ctx: click.Context, inputs: Sequence[Item], found: Run, printed: str | None, ends: int
+    ctx: click.Context,
+    inputs: Sequence[Item],
+    found: Run,
+    rendered: Sequence[tuple[str | None, str]],
+    ends: int,
 ) -> int:
-    """The status of the run, whose output is kept for this command line: if printing it is all that the run
-    did, and no clock decided it."""
+    """The status of the run, whose output is kept for this command line: if reports are all that the run
+    made, each in a file of its own or on stdout, and no clock decided it."""
     given = ctx.params
     files = given["files"] or (ctx.default_map or {}).get("files", ())
     besides = any(given[name] for name in _BESIDES) or given["files_are"] == "changed" or found.errors
-    if printed is not None and not besides and stored_reports.kept(found.reports):
+    printed = "".join(text for file, text in rendered if file in (None, STDIN))
+    reports = {file: text.encode("utf-8", "replace") for file, text in rendered if file not in (None, STDIN)}
+    ordinary = all(Path(file).is_file() for file in reports)
+    if rendered and ordinary and not besides and stored_reports.kept(found.reports):
         with suppress(OSError):
             paths = dependencies(inputs, files, given["include"], (given["launch"], ctx.meta.get(_CONFIG)))
             if paths is not None:
-                repeated.keep(printed, ends, paths)
+                repeated.keep(printed, ends, paths, reports)
     return ends
 
 
@@ -289,25 +296,26 @@ def _reject_unmatched(found: Run, kernel: str | None, facts: LaunchFacts | None)
 
 def _render(
     report: Report, outputs: Sequence[tuple[str, str | None]], color: str, *, drawn: bool
-) -> str | None:
+) -> list[tuple[str | None, str]]:
     """Writes the report in each format to its place; raises the first error once all others are written.
 
-    Returns what is printed where nothing else is written.
+    Returns what went to which file, None for stdout; nothing where a step's summary may have more.
     """
     failed: list[InputError] = []
-    text = ""
+    rendered: list[tuple[str | None, str]] = []
     for form, file in outputs:
         if report.kernels or form != "text":
             try:
                 text = _renderer(form, file, color, drawn=drawn)(report)
                 emit(text, file)
+                rendered.append((file, text))
             except InputError as e:
                 failed.append(e)
             if form == "github":
                 _summarize(report)
     if failed:
         raise failed[0]
-    return text if [(form, None) for form, _ in outputs if form != "github"] == [*outputs] else None
+    return [] if any(form == "github" for form, _ in outputs) else rendered
 
 
 def _outputs(given: Sequence[str], format_: str) -> list[tuple[str, str | None]]:

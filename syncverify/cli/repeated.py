@@ -3,7 +3,8 @@
 Checks that ran before are found in the cache of reports (``driver.stored_reports``); still, a process loads
 modules, reads options and writes the report. Here the whole output is kept, by the command line and all that
 it depends on: the tool, the working directory, the terminal, the environment variables that are read, and
-every file that was looked at, or looked for in vain. What is asked is asked before anything else is loaded.
+every file that was looked at, or looked for in vain; of a folder, which kernel files it has. What is asked is
+asked before anything else is loaded. Reports that were written to files are kept, too, and written again.
 
 Example: ``syncverify check ring.cu`` a second time reads one entry, compares the contents of ring.cu and of
 its headers with it, sees that there is still no ring.cu.launch.toml and no configuration, and prints.
@@ -17,10 +18,11 @@ import time
 
 from syncverify.base.cache_root import cache_root
 from syncverify.base.installed import digest, tool_digest
+from syncverify.base.suffixes import SUFFIXES
 
 TYPE_CHECKING = False  # typing's own would have to be loaded
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 #: Environment variables that decide what ``check`` prints.
 VARIABLES = (
@@ -38,7 +40,7 @@ VARIABLES = (
 )
 #: The folder of entries in the cache directory.
 FOLDER = "runs"
-_FORM = "1"
+_FORM = "2"
 _ABSENT = "-"
 #: By so many nanoseconds times of files may be behind the clock.
 _GRAIN = 20_000_000
@@ -62,7 +64,10 @@ _NOW: list[Asked] = []
 
 
 def begun(args: list[str]) -> tuple[bytes, int] | None:
-    """Takes a command line down; what it printed on the same files, and its status, if that is known."""
+    """Takes a command line down; what it printed on the same files, and its status, if that is known.
+
+    Then the reports that it wrote to files are there again.
+    """
     if args[:1] != ["check"] or os.environ.get("SYNCVERIFY_NO_CACHE") or sys.stdout is None:
         return None
     try:
@@ -73,9 +78,10 @@ def begun(args: list[str]) -> tuple[bytes, int] | None:
         return None  # no working directory, or no cache
 
 
-def keep(output: str, status: int, files: Iterable[str]) -> None:
-    """Keeps what this process prints. ``files``: all that it looked at, and for.
+def keep(output: str, status: int, files: Iterable[str], reports: Mapping[str, bytes] | None = None) -> None:
+    """Keeps what this process prints, and the ``reports`` that it wrote, by file.
 
+    ``files``: all that it looked at, and for; folders end in a slash.
     Nothing is kept if a file changed since the process began: it may not be the one that was read.
     """
     if not _NOW:
@@ -84,11 +90,14 @@ def keep(output: str, status: int, files: Iterable[str]) -> None:
     try:
         printed = output.encode(sys.stdout.encoding, sys.stdout.errors or "strict")
         lines = [f"{_content(path, asked.began)} {path}" for path in sorted(set(files))]
-        head = "\n".join([str(status), *lines, "", ""]).encode("utf-8", "surrogateescape")
+        written = dict(reports or {})
+        sizes = [f"{len(body)} {path}" for path, body in written.items()]
+        first = f"{status} {len(sizes)}"
+        head = "\n".join([first, *sizes, *lines, "", ""]).encode("utf-8", "surrogateescape")
     except (OSError, ValueError):
         return
-    if head.count(b"\n") == len(lines) + 2:
-        _write(asked.name, head + printed)
+    if head.count(b"\n") == len(sizes) + len(lines) + 2:
+        _write(asked.name, b"".join((head, *written.values(), printed)))
 
 
 def _write(name: str, body: bytes) -> None:
@@ -109,24 +118,51 @@ def _known(name: str) -> tuple[bytes, int] | None:
         whole, _, body = file.read().partition(b"\n")
     if digest(body).encode() != whole:
         return None
-    head, _, printed = body.partition(b"\n\n")
-    status, *files = head.decode("utf-8", "surrogateescape").split("\n")
-    for line in files:
+    head, _, rest = body.partition(b"\n\n")
+    first, *lines = head.decode("utf-8", "surrogateescape").split("\n")
+    status, _, reports = first.partition(" ")
+    for line in lines[int(reports) :]:
         content, _, path = line.partition(" ")
         if _content(path) != content:
             return None
-    return printed, int(status)
+    return _written(lines[: int(reports)], rest), int(status)
+
+
+def _written(reports: list[str], rest: bytes) -> bytes:
+    """Writes reports, which follow each other, to their files; what is left is for stdout."""
+    for line in reports:
+        size, _, path = line.partition(" ")
+        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+        with open(path, "wb") as file:
+            file.write(rest[: int(size)])
+        rest = rest[int(size) :]
+    return rest
 
 
 def _content(path: str, before: int | None = None) -> str:
-    """A digest of a file's content; ``-`` where there is none. ValueError if it changed after a time."""
+    """A digest of a file's content, or of the names in a folder; ``-`` where there is none.
+
+    ValueError if a file changed after a time.
+    """
     try:
+        if path.endswith("/"):
+            return digest("\0".join(_inside(path)).encode("utf-8", "surrogateescape"))
         with open(path, "rb") as file:
             if before is not None and os.fstat(file.fileno()).st_ctime_ns >= before:
                 raise ValueError(f"{path} changed")
             return digest(file.read())
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         return _ABSENT
+
+
+def _inside(folder: str) -> list[str]:
+    """The kernel files and, with a slash, the folders in a folder, but hidden ones."""
+    with os.scandir(folder) as entries:
+        shown = [e for e in entries if not e.name.startswith(".")]
+        names = [
+            f"{e.name}/" if e.is_dir() else e.name for e in shown if e.is_dir() or e.name.endswith(SUFFIXES)
+        ]
+    return sorted(names)
 
 
 def _surroundings() -> list[str]:

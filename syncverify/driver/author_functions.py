@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 _HEAD = re.compile(
     r"(?:template\s*<(?P<template>[^<>]*)>\s*)?(?:\b(?:static|inline|constexpr)\s+)*\b__device__"
@@ -22,13 +22,17 @@ _TYPE = re.compile(r"\b(?:struct|class)\b[^;{}()]*\{")
 
 @dataclass(frozen=True, slots=True)
 class AuthorFunction:
-    """A device function: its parameters as declared; whether it is a method, a template of one number."""
+    """A device function: its parameters as declared; whether it is a method, a template of one number.
+
+    ``scope``: the namespace that calls name, with its colons.
+    """
 
     name: str
     parameters: tuple[str, ...]
     body: str
     method: bool
     template: bool
+    scope: str = ""
 
 
 def functions(texts: Iterable[str]) -> tuple[AuthorFunction, ...]:
@@ -38,7 +42,15 @@ def functions(texts: Iterable[str]) -> tuple[AuthorFunction, ...]:
     if macros:
         said = re.compile(rf"(?<!define )\b(?:{'|'.join(sorted(macros))})\b")
         every = tuple(said.sub("__device__", text) for text in every)
-    return tuple(f for text in every for f in _of_one(text))
+    found = (f for text in every for f in _of_one(text))
+    return tuple(replace(f, scope=_scope(f, every)) for f in found)
+
+
+def _scope(f: AuthorFunction, texts: Iterable[str]) -> str:
+    """The namespace in the first call of a function that says one."""
+    calls = re.compile(rf"(?<![\w.>:])(?P<scope>(?:\w+::)+){re.escape(f.name)}\s*[(<]")
+    found = None if f.method else next((m for text in texts if (m := calls.search(text))), None)
+    return found["scope"] if found is not None else ""
 
 
 def _of_one(text: str) -> Iterator[AuthorFunction]:
@@ -80,7 +92,7 @@ def barrier_calls(
             yield f"{barrier}.{f.name}({', '.join(operands)});"
         elif not f.method and len(f.parameters) == 1 + len(operands):
             at = barrier if "&" in f.parameters[0] or "*" not in f.parameters[0] else f"&{barrier}"
-            yield f"{f.name}({', '.join((at, *operands))});"
+            yield f"{f.scope}{f.name}({', '.join((at, *operands))});"
 
 
 def plain_calls(known: Iterable[AuthorFunction], instruction: str) -> Iterator[str]:
@@ -92,9 +104,9 @@ def plain_calls(known: Iterable[AuthorFunction], instruction: str) -> Iterator[s
         if found is None or f.method or f.parameters or f.body.count("asm") != 1:
             continue
         if f.template and number:
-            yield f"{f.name}<{number}>();"
+            yield f"{f.scope}{f.name}<{number}>();"
         elif not f.template and (not number or re.match(rf"\s+{number}\b", f.body[found.end() :])):
-            yield f"{f.name}();"
+            yield f"{f.scope}{f.name}();"
 
 
 __all__ = ["AuthorFunction", "barrier_calls", "functions", "plain_calls"]

@@ -38,6 +38,10 @@ _INDICES = r"[^][]*(?:\]\s*\[[^][]*)*"
 _DECLARED = re.compile(r"__shared__|^\s*(?:[\w:]+\s+)+[\w\[\]]+\s*;")
 _ADDRESS = '"r"(static_cast<unsigned>(__cvta_generic_to_shared({at})))'
 _ARRIVE = "mbarrier.arrive.shared::cta.b64 _, [%0];"
+_OF_COPIES = "cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];"
+_HEAD_OF = re.compile(
+    r"(?<!\w)(?!(?:if|for|while|switch|do|else)\b)(?P<name>\w+)\s*\([^(){};]*\)\s*(?:const\s*)?\{"
+)
 _EXPECT = "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
 
 
@@ -57,6 +61,16 @@ class Lines:
         """The variables of the loops around a line that begin at 0, innermost first."""
         heads = (_LOOP_OF.search(self.code(first)) for first, _ in self.blocks(line))
         return [m["name"] for m in heads if m is not None]
+
+    def function_of(self, line: int) -> str:
+        """The name of the device function that a line is in; empty: of none, or of a kernel."""
+        for n in range(line, 0, -1):
+            head = _HEAD_OF.search(self.code(n))
+            if head is not None:
+                return "" if "__global__" in self.code(n) else head["name"]
+            if "__global__" in self.code(n) or (n < line and self.code(n).startswith("}")):
+                return ""
+        return ""
 
     def code(self, line: int) -> str:
         """A line (from 1) without its comment; ``//`` divides in the IR."""
@@ -113,6 +127,8 @@ def flipped(operand: str, kind: str) -> Iterator[str]:
         return
     if kind == "ptx":  # a register: what it holds is made elsewhere
         return
+    if operand.endswith(" ^ 1") and _wrapped(operand[:-4]):
+        yield operand[1:-5]
     modulo = _MODULO.match(operand)
     if modulo is not None:
         inner, by = modulo["inner"], modulo["by"]
@@ -214,9 +230,13 @@ def _turns(hint: EditHint, text: Lines, line: int) -> Iterator[str]:
 def _waits(hint: EditHint, text: Lines, line: int) -> Iterator[str]:
     """Waits of the file for this mbarrier; the first time at once (``number`` 1), or not."""
     same = list(_like(hint, text))
+    if hint.size == 1 and not hint.number and text.kind == "cu":  # the only phase that is known
+        same = [_with_last(x, "0") for x in same] + same
     other = [new for statement in same for new in _with_other_parity(statement, text.kind)]
     turns = list(_turns(hint, text, line))
     first = turns[1::2] if hint.number else turns[::2]
+    if hint.size == 1 and not hint.number and text.kind == "cu":
+        first = ["0", *first]
     calls = (
         call
         for at in list(_mbarriers(hint, text, line))[:1]
@@ -224,6 +244,24 @@ def _waits(hint: EditHint, text: Lines, line: int) -> Iterator[str]:
         for call in barrier_calls(text.functions(), "try_wait", at, parity)
     )
     yield from dict.fromkeys((*same, *other, *calls))
+
+
+def handing_on(hint: EditHint, text: Lines, line: int) -> Iterator[str]:
+    """Arrivals at the barrier behind the one that a line waits for."""
+    here = re.search(rf"{re.escape(hint.name)}\s*\[(?P<index>{_INDICES})\]", text.code(line))
+    if here is None:
+        return
+    index = here["index"]
+    for other in (*([f"{index} ^ 1"] if hint.size == 2 else []), f"({index} + 1) % {hint.size}"):
+        at = f"{hint.name}[{other}]"
+        yield from barrier_calls(text.functions(), "mbarrier.arrive", at)
+        yield f'asm volatile("{_ARRIVE}" ::{_ADDRESS.format(at="&" + at)} : "memory");'
+
+
+def _with_last(statement: str, operand: str) -> str:
+    """A statement with another last operand."""
+    spot = last_operand(statement, "cu")
+    return statement if spot is None else statement[: spot[0]] + operand + statement[spot[1] :]
 
 
 def _with_other_parity(statement: str, kind: str) -> list[str]:
@@ -284,6 +322,8 @@ def _like(hint: EditHint, text: Lines, number: int | None = None) -> Iterator[st
         if text.kind != "syncir" and not is_one_statement(code):
             continue
         statement = words.sub(hint.name, unguarded(code))
+        if hint.kind is EditKind.WAIT and hint.size == 1:  # no array
+            statement = re.sub(rf"({re.escape(hint.name)})\s*\[{_INDICES}\]", r"\g<1>", statement)
         spot = last_operand(statement, text.kind)
         if number is not None and statement.startswith("asm"):
             statement = _LAST_IN_ASM.sub(str(number), statement, count=1)
@@ -331,7 +371,12 @@ def other_slots(hint: EditHint, text: Lines, line: int) -> Iterator[str]:
     indexed = re.compile(rf"{every.pattern}{_MEMBER}\s*\[({_INDICES})\]")
     near = sorted(hint.models, key=lambda n: (abs(n - line), n))
     others = dict.fromkeys(m[1] for n in near for m in indexed.finditer(text.code(n)))
-    for index in [x for x in others if x != here["index"]][:_MOST]:
+    own = [x for x in others if x != here["index"]][:_MOST]
+    if hint.size > 1:
+        own.insert(0, f"({here['index']} + 1) % {hint.size}")
+    if hint.size == 2:
+        own.insert(0, f"({here['index']}) ^ 1" if " " in here["index"] else f"{here['index']} ^ 1")
+    for index in own:
         yield code[: here.start("index")] + index + code[here.end("index") :]
 
 
@@ -345,6 +390,31 @@ def other_ids(hint: EditHint, text: Lines, line: int) -> Iterator[str]:
     written = [hint.name] if hint.name else [c[slice(*spot)] for c, spot in spots if spot is not None]
     for new in dict.fromkeys((*written, *([] if hint.name else [str(hint.number)]))):
         yield code[: here[0]] + new + code[here[1] :]
+
+
+def exchanged(hint: EditHint, text: Lines, line: int) -> Iterator[str]:
+    """The line with another operation on its barrier: an arrival of copies, or a repeated poll."""
+    code = text.code(line)
+    if text.kind != "cu" or not is_one_statement(code):
+        return
+    bare = code.strip()
+    if hint.kind is EditKind.UNTIL_TRUE:
+        call = re.fullmatch(r"(?P<name>(?:[\w:]|\.|->|\[[^\[\]]*\])+)(?P<rest>\(.*\));", bare)
+        if call is None:
+            return
+        name = re.split(r"\W+", call["name"])[-1]
+        for f in text.functions():
+            if re.search(rf"\b(?:while|for)\b[^;{{}}]*\b{re.escape(name)}\s*\(", f.body) and f.name != name:
+                yield f"{indent_of(code)}{call['name'].removesuffix(name)}{f.name}{call['rest']};"
+        yield f"{indent_of(code)}while (!{bare[:-1]}) {{}}"
+        return
+    words = _words(hint.names)
+    at = re.search(rf"{words.pattern}{_MEMBER}(?:\s*\[{_INDICES}\])?", code) if words is not None else None
+    if at is not None:
+        for call_ in barrier_calls(text.functions(), "cp.async.mbarrier.arrive.noinc", at[0]):
+            yield indent_of(code) + call_
+        place = _ADDRESS.format(at="&" + at[0])
+        yield f'{indent_of(code)}asm volatile("{_OF_COPIES}" ::{place} : "memory");'
 
 
 def first_operand(code: str, kind: str) -> tuple[int, int] | None:
@@ -361,7 +431,9 @@ def first_operand(code: str, kind: str) -> tuple[int, int] | None:
 
 __all__ = [
     "Lines",
+    "exchanged",
     "first_operand",
+    "handing_on",
     "flipped",
     "indent_of",
     "is_one_statement",

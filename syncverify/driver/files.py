@@ -316,7 +316,13 @@ def _ptx_checks(source: SourceFile, facts: LaunchFacts, options: Options) -> Ite
     from syncverify.checker.prover.strategy import Entry
     from syncverify.driver.block_proposals import proposed_block
     from syncverify.driver.prover import prover
-    from syncverify.driver.ptx_check import Checker, kernel_task, proposed_sizes, reports_of
+    from syncverify.driver.ptx_check import (
+        Checker,
+        kernel_task,
+        proposed_sizes,
+        reports_of,
+        with_whole_block,
+    )
     from syncverify.driver.ptx_task import place_of
     from syncverify.driver.text_edits import Origin, with_text
     from syncverify.frontends.ptx.isa.validate import checked
@@ -373,7 +379,7 @@ def _ptx_checks(source: SourceFile, facts: LaunchFacts, options: Options) -> Ite
                     return Verdict.UNKNOWN
                 given, scope = (options.values, options.scope) if everywhere else (values, ScopeKind.EXACT)
                 task = kernel_task(whole, g, facts, options.policy, checker, given, "", options.infer)
-                *_, found = reports_of(task, scope)
+                *_, found = reports_of(task if everywhere else with_whole_block(task), scope)
                 return found.verdict
 
             if source.text is not None:

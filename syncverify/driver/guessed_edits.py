@@ -13,12 +13,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import chain
+from itertools import chain, islice
 
 from syncverify.base.diagnostics import Diagnostic, Mistake, Repair, TextEdit
 from syncverify.base.source import Span
 from syncverify.driver.author_functions import barrier_calls
-from syncverify.driver.author_statements import Lines, indent_of, is_one_statement, last_operand, unguarded
+from syncverify.driver.author_statements import (
+    Lines,
+    flipped,
+    indent_of,
+    is_one_statement,
+    last_operand,
+    unguarded,
+)
 
 _BOUND = re.compile(r"\bfor\s*\([^;]*;(?P<bound>[^;]*);")
 _COUNTS = re.compile(
@@ -46,7 +53,15 @@ _OF_CONDITIONS = frozenset(
      "SV301", "SV302", "SV303", "SV304"}
 )  # fmt: skip
 _OF_EXITS = frozenset({"SV210", "SV202", "SV301", "SV302"})
-_OF_RANKS = frozenset({"SV112", "SV202", "SV206", "SV210"})
+_OF_RANKS = frozenset({"SV112", "SV202", "SV203", "SV206", "SV210", "SV212"})
+_OF_PARITIES = frozenset({"SV201", "SV210", "SV110", "SV112"})
+_MOST_PARITIES = 6
+#: Operations without a scope, and with that of the cluster.
+_CLUSTER_SCOPES = (
+    (re.compile(r"((?:try|test)_wait\.parity)\.(?=shared)"), r"\g<1>.acquire.cluster."),
+    (re.compile(r"(mbarrier\.arrive)\.(?=shared::cluster)"), r"\g<1>.release.cluster."),
+    (re.compile(r"((?:acquire|release))\.cta\b"), r"\g<1>.cluster"),
+)
 #: Rules of what threads execute together.
 _TOGETHER = frozenset({"SV301", "SV302", "SV303", "SV304"})
 #: What is lacking where a statement of that name is not executed.
@@ -59,6 +74,13 @@ _LACKING = (
     (r"init", Mistake.MISSING_INIT),
     (r"sync|\bbar\b", Mistake.MISSING_BARRIER),
 )
+#: Arrivals, and copies for several blocks: their masks.
+_REMOTE = re.compile(r"(?:arrive|release)\w*\s*\([^()]*,", re.I)
+_MULTICAST = re.compile(r"cast\w*\s*\(", re.I)
+_MASKS = ("0x3", "0xf")
+_RANKS = ("threadIdx.x % 32", "0", "1")
+#: Guesses at ranks and masks.
+_MOST_RANKS = 5
 _ONE_LANE = "if (threadIdx.x % 32 == 0) "
 _ONE_OF_WARP = "let one thread of the warp do this"
 _LANES, _GROUP = 32, 128
@@ -72,6 +94,14 @@ def guesses(found: Diagnostic, file: str, text: Lines) -> Iterator[Repair]:
         return
     places = [span.line for span in (found.span, *(x.span for x in found.related)) if span.file == file]
     tries: list[Iterator[Repair]] = []
+    if found.rule in _OF_PARITIES:
+        tries.append(islice(_parities(file, text, places), _MOST_PARITIES))
+    if found.rule in _OF_RANKS:
+        tries.append(islice(_ranks(file, text, places), _MOST_RANKS))
+    if found.rule == "SV115":
+        tries.append(_scopes(file, text))
+    if found.rule == "SV204":
+        tries.append(_turns(file, text, places, Mistake.MISSING_INIT))
     if found.rule in _OF_CONDITIONS:
         tries.append(_conditions(found, file, text, places))
     if found.rule in _OF_EXITS:
@@ -82,7 +112,6 @@ def guesses(found: Diagnostic, file: str, text: Lines) -> Iterator[Repair]:
     if found.rule in _OF_ISSUERS and found.span.file == file:
         tries.append(_one_issuer(found.span, text))
     if found.rule in _OF_RANKS:
-        tries.append(_ranks(file, text, places))
         tries.append(_remote(file, text, places))
     if found.rule in _OF_CONDITIONS:
         tries.append(_flips(file, text))
@@ -100,7 +129,7 @@ def _near(text: Lines, places: list[int]) -> list[int]:
     return sorted(every, key=lambda n: (min((abs(n - p) for p in places), default=0), n))
 
 
-def _turns(file: str, text: Lines, places: list[int]) -> Iterator[Repair]:
+def _turns(file: str, text: Lines, places: list[int], mistake: Mistake = Mistake.TURNS) -> Iterator[Repair]:
     """Loops and conditions whose bound is off by one."""
     for n in _near(text, places):
         line, code = text.lines[n - 1], text.code(n)
@@ -111,7 +140,42 @@ def _turns(file: str, text: Lines, places: list[int]) -> Iterator[Repair]:
             start, end = span
             bound = wrong.sub(right, line[start:end], count=1)
             if bound != line[start:end]:
-                yield _guess(Mistake.TURNS, Span(file, n), said, text, line[:start] + bound + line[end:])
+                yield _guess(mistake, Span(file, n), said, text, line[:start] + bound + line[end:])
+
+
+def _parities(file: str, text: Lines, places: list[int]) -> Iterator[Repair]:
+    """Waits that a finding names, for the parity that another wait asks for, or for its opposite."""
+    waits = [n for n in range(1, len(text.lines) + 1) if _waits(text.code(n))]
+    written: dict[str, None] = {}
+    for n in sorted(waits, key=lambda n: min((abs(n - p) for p in places), default=0)):
+        spot = last_operand(text.code(n), text.kind)
+        if spot is not None:
+            written[text.code(n)[slice(*spot)]] = None
+    for n in dict.fromkeys(p for p in places if p in waits):
+        code = text.code(n)
+        spot = last_operand(code, text.kind)
+        if spot is None:
+            continue
+        start, end = spot
+        for other in (x for w in written for x in (w, *islice(flipped(w, text.kind), 1))):
+            if other != code[start:end]:
+                new = code[:start] + other + code[end:]
+                yield _guess(Mistake.LATER_PARITY, Span(file, n), "the parity of another wait", text, new)
+
+
+def _waits(code: str) -> bool:
+    """Whether a line is a call that waits for a parity."""
+    return is_one_statement(code) and "wait" in code.lower() and "asm" not in code
+
+
+def _scopes(file: str, text: Lines) -> Iterator[Repair]:
+    """Operations on mbarriers whose assembly does not say that they are for the whole cluster."""
+    for n in range(1, len(text.lines) + 1):
+        line = text.lines[n - 1]
+        for bare, whole in _CLUSTER_SCOPES:
+            if bare.search(line):
+                said = "at cluster scope, as the other end"
+                yield _guess(Mistake.SCOPE, Span(file, n), said, text, bare.sub(whole, line))
 
 
 def _exits(file: str, text: Lines, places: list[int]) -> Iterator[Repair]:
@@ -217,17 +281,24 @@ def _ranks(file: str, text: Lines, places: list[int]) -> Iterator[Repair]:
     """Operations on another block of a cluster: other ranks as their last operand."""
     if not any("cluster" in line for line in (*text.lines, *text.headers)):
         return
-    for n in dict.fromkeys(places):
+    for n in _near(text, places):
         code = text.code(n)
         spot = last_operand(code, text.kind)
-        if spot is None or not is_one_statement(code) or "arrive" not in code.lower():
+        if spot is None or not is_one_statement(code) or "asm" in code:
             continue
         start, end = spot
-        ranks = ("threadIdx.x % 32", "0", "1", f"({code[start:end]}) ^ 1")
-        for rank in ranks:
-            if rank != code[start:end]:
-                new = code[:start] + rank + code[end:]
-                yield _guess(Mistake.OTHER_BARRIER, Span(file, n), f"rank {rank} is meant here", text, new)
+        own = code[start:end]
+        if _MULTICAST.search(code):
+            mistake, what, others = Mistake.BYTES, "mask", list(_MASKS)
+        elif _REMOTE.search(code):
+            mistake, what = Mistake.OTHER_BARRIER, "rank"
+            others = [*(["0"] if "== 0" in code else []), *_RANKS, f"({own}) ^ 1"]
+        else:
+            continue
+        for other in dict.fromkeys(others):
+            if other != own:
+                new = code[:start] + other + code[end:]
+                yield _guess(mistake, Span(file, n), f"{what} {other} is meant here", text, new)
 
 
 def _remote(file: str, text: Lines, places: list[int]) -> Iterator[Repair]:

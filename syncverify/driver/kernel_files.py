@@ -5,9 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from syncverify.base.source import InputError, Span
-
-#: Suffixes of the files that a folder is searched for.
-SUFFIXES = (".syncir", ".ptx", ".cu")
+from syncverify.base.suffixes import SUFFIXES
 
 
 def kernel_files(folder: Path) -> list[Path]:
@@ -17,3 +15,6 @@ def kernel_files(folder: Path) -> list[Path]:
     if not shown:
         raise InputError(f"no {', '.join(SUFFIXES)} file in this directory", Span(str(folder)))
     return shown
+
+
+__all__ = ["SUFFIXES", "kernel_files"]

@@ -11,8 +11,9 @@ from syncverify.frontends.ptx.analysis.tile_barriers import TileMeeting
 from syncverify.frontends.ptx.compile.program import Program
 from syncverify.frontends.ptx.decode.global_access import space_of
 from syncverify.frontends.ptx.flow.warp_counts import counts_down
-from syncverify.frontends.ptx.launch.facts import PtxFacts
+from syncverify.frontends.ptx.launch.facts import PtxFacts, text
 from syncverify.frontends.ptx.syntax.nodes import Function, Module
+from syncverify.ir.expr import Expr
 from syncverify.model.events import Undefined
 
 #: Clusters that run together; so few have a place on the device at the same time.
@@ -58,6 +59,14 @@ def of_stores(program: Program) -> list[str]:
     found += [f"line {line}: lanes that count together have done what comes before" for line in counts]
     alike = sorted((program.module.span(program.body[k]).line, text) for k, text in program.rests_on)
     return [*found, *(f"line {line}: {text}" for line, text in alike)]
+
+
+def of_dynamic(facts: PtxFacts) -> list[str]:
+    """What is not shown where the bytes of dynamic shared memory depend on sizes."""
+    if not isinstance(facts.dynamic_smem, Expr):
+        return []
+    whole = f"the {text(facts.dynamic_smem)} bytes of dynamic shared memory hold every access"
+    return [f"{whole}: seen for the least and the largest sizes"]
 
 
 def of_stops(program: Program, stopped: Mapping[int, str]) -> list[str]:

@@ -20,6 +20,7 @@ from syncverify.driver.endless import with_loops_that_end
 from syncverify.driver.ptx_assumptions import (
     of_block_groups,
     of_common,
+    of_dynamic,
     of_overlaps,
     of_stops,
     of_stores,
@@ -56,7 +57,7 @@ from syncverify.frontends.ptx.flow.warp_syncs import without_warp_order
 from syncverify.frontends.ptx.isa.validate import checked
 from syncverify.frontends.ptx.launch.concretize import covered, numbers_of, sizes_at
 from syncverify.frontends.ptx.launch.facts import VARIABLE, PtxFacts, demand_launch, ptx_facts, text
-from syncverify.frontends.ptx.launch.small_sizes import small_sizes, some_sizes
+from syncverify.frontends.ptx.launch.small_sizes import edge_sizes, small_sizes, some_sizes
 from syncverify.frontends.ptx.launch.steering_sizes import lane_conditions, steering_sizes
 from syncverify.frontends.ptx.launch.symbolic_launch import open_sizes, open_systems
 from syncverify.frontends.ptx.launch.tensormap_boxes import Boxes, copies_tensors
@@ -160,6 +161,12 @@ def _with_tiles(
     return replace(module, functions=functions), changed, of_tiles(module, f, meetings)
 
 
+def with_whole_block(task: Task) -> Task:
+    """The task for the block that is assumed, where the text gives a bound: a witness is of that one."""
+    facts = replace(task.kernel.facts, bounded=False, _cache={})
+    return replace(task, kernel=replace(task.kernel, facts=facts))
+
+
 def _plain(module: Module, entry: str, policy: Policy) -> Module:
     """The module with local memory as registers, with the state space at every access, where known, and in
     practical mode with counts of groups of lanes as counts of lanes."""
@@ -224,11 +231,14 @@ def proposed_sizes(task: Task, report: KernelReport) -> KernelReport:
 def _checked(k: CheckTask) -> tuple[CheckTask, KernelReport]:
     """The kernel and its report for the launch, if need be with what lies in shared memory as data."""
     report = _check(k)
-    contents = causes_of(report.reason) & CAUSES[Step.CONTENTS_AS_DATA] and not _shared_polls(k)
-    if report.verdict is Verdict.UNKNOWN and contents:
+    causes = causes_of(report.reason)
+    contents = causes & CAUSES[Step.CONTENTS_AS_DATA]
+    # where they steer, no access counts as made that something else decides about
+    kept = causes & CAUSES[Step.CONTENTS_ASIDE] and k.program and k.program[0].steers
+    if report.verdict is Verdict.UNKNOWN and (contents or kept) and not _shared_polls(k):
         as_data = replace(k, shared_contents=False, program=[], assumptions=[])
         again = _check(as_data)
-        if again.verdict is not Verdict.UNKNOWN:
+        if again.verdict is Verdict.PROVED or (contents and again.verdict is Verdict.REFUTED):
             return as_data, again
     meeting = _lanes_only_meet(k, report)
     if meeting is not None:
@@ -304,12 +314,15 @@ def _every_size(k: CheckTask, report: KernelReport) -> KernelReport:
     if found.verdict is Verdict.REFUTED:
         return replace(_at(k, found.values), seconds=time.perf_counter() - start)
     if found.verdict is Verdict.PROVED:
+        short = _outside_dynamic(k)
+        if short is not None:
+            return replace(short, seconds=time.perf_counter() - start)
         return replace(
             report,
             verdict=Verdict.PROVED,
             reason=None,
             seconds=report.seconds + time.perf_counter() - start,
-            assumptions=(*_assumptions(k, found.diagnostics), NO_WRAP),
+            assumptions=(*_assumptions(k, found.diagnostics), *of_dynamic(k.facts), NO_WRAP),
             diagnostics=tuple(d if d.span.line else replace(d, span=k.span) for d in found.diagnostics),
             stats=found.stats,
         )
@@ -322,6 +335,13 @@ def _every_size(k: CheckTask, report: KernelReport) -> KernelReport:
     suspect = report.suspect if report.suspect is not None else next(iter(k.suspects), None)
     noted = replace(report, reason=first, diagnostics=(note, *report.diagnostics), suspect=suspect)
     return _smallest(k, noted)
+
+
+def _outside_dynamic(k: CheckTask) -> KernelReport | None:
+    """A refutation by numbers where dynamic shared memory has as many bytes as sizes say: for every size an
+    access is held against the most that a block can have, for a few against what it has."""
+    found = (_at(k, sizes) for sizes in edge_sizes(k.facts))
+    return next((report for report in found if report.verdict is Verdict.REFUTED), None)
 
 
 def _at(k: CheckTask, values: Mapping[str, int]) -> KernelReport:

@@ -11,7 +11,8 @@ def with_repair(report: KernelReport, at: int, mended: Repair) -> KernelReport:
     """The report with a repair of its finding of that number."""
     found = list(report.diagnostics)
     first = found[at]
-    related = (*_change(first, mended), *first.related)
+    kept = (label for label in first.related if not label.unmended)
+    related = (*_change(first, mended), *kept)
     found[at] = replace(first, repair=mended, related=related, cause=mended.mistake)
     return replace(report, diagnostics=tuple(found), untold_repairs=())
 
@@ -28,5 +29,7 @@ def without_repair(report: KernelReport) -> KernelReport:
 
 
 def _change(first: Diagnostic, mended: Repair) -> tuple[Label, ...]:
-    """The place of a repair beside that of its finding."""
-    return () if mended.span == first.span else (Label(mended.span, f"change this: {mended.text}"),)
+    """The places of a repair beside that of its finding."""
+    here = () if mended.span == first.span else (Label(mended.span, f"change this: {mended.text}"),)
+    other = mended.neighbour
+    return here if other is None or other.span == first.span else (*here, other)

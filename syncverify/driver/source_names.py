@@ -7,16 +7,16 @@ instructions stand. Barriers are called what the call that initializes them call
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import cycle
 from pathlib import Path
 
 from syncverify.base.kernel_names import base_name
 from syncverify.base.source import Span
-from syncverify.frontends.cuda.barrier_names import initialized
+from syncverify.frontends.cuda.barrier_names import initialized, joined, member, passed
 from syncverify.frontends.cuda.parameter_names import Definition, definitions
-from syncverify.frontends.ptx.syntax.nodes import Function, Module
+from syncverify.frontends.ptx.syntax.nodes import Function, Instr, Module
 
 
 def with_source_names(module: Module, sources: Mapping[str, str]) -> Module:
@@ -31,19 +31,46 @@ def _barrier_names(module: Module, sources: Mapping[str, str]) -> dict[int, str]
 
     Calls on one line come turn by turn, also where a loop around them is unrolled.
     """
-    places: dict[tuple[int, Span], list[int]] = {}
+    places: dict[tuple[int, Span], list[Instr]] = {}
     for n, f in enumerate(module.functions):
         for i in f.body:
             if i.op == "mbarrier" and i.mods[:1] == ("init",):
-                places.setdefault((n, module.span(i)), []).append(i.line)
+                places.setdefault((n, module.span(i)), []).append(i)
     texts = {path: text.split("\n") for path, text in sources.items()}
     found: dict[int, str] = {}
     for (_, span), inits in places.items():
-        lines = texts.get(span.file, ())
-        called = initialized(lines[span.line - 1]) if 0 < span.line <= len(lines) else []
+        called = initialized(_line(texts, span))
         if called and len(inits) % len(called) == 0:
-            found |= dict(zip(inits, cycle(called), strict=False))
+            found |= {i.line: name for i, name in zip(inits, cycle(called), strict=False)}
+        found |= _members(module, texts, inits, called)
     return found
+
+
+def _members(
+    module: Module, texts: Mapping[str, Sequence[str]], inits: Sequence[Instr], called: Sequence[str]
+) -> dict[int, str]:
+    """The inits of one line whose barriers are members of an object that is initialized by a method."""
+    insides = [module.wrapped(i) for i in inits]
+    several = len({*insides}) > 1
+    found: dict[int, str] = {}
+    for i, inside in zip(inits, insides, strict=True):
+        here, *callers = module.places(i) or (Span(module.path),)
+        if inside is not None:
+            owner = [*called] or [x for x in (passed(_line(texts, here)),) if x]
+            names = joined(owner, (texts.get(inside.file, ()), inside.line), several=several)
+        else:
+            own = member(texts.get(here.file, ()), here.line)
+            owners = [passed(_line(texts, place)) for place in callers[:1]]
+            joint = [f"{owner}.{own}" for owner in owners if owner and len(called) <= 1]
+            names = ([*joint] if owners else [own]) if own else []
+        if len(names) == 1:
+            found[i.line] = names[0]
+    return found
+
+
+def _line(texts: Mapping[str, Sequence[str]], place: Span) -> str:
+    lines = texts.get(place.file, ())
+    return lines[place.line - 1] if 0 < place.line <= len(lines) else ""
 
 
 def listed_sources(module: Module) -> dict[str, str]:

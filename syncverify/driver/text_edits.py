@@ -28,7 +28,9 @@ from syncverify.base.source import InputError
 from syncverify.driver.author_functions import plain_calls
 from syncverify.driver.author_statements import (
     Lines,
+    exchanged,
     flipped,
+    handing_on,
     indent_of,
     is_one_statement,
     last_operand,
@@ -85,6 +87,10 @@ _QUOTED = re.compile(r'"[^"]*"')
 
 #: Lines from one on, and what takes their place.
 _Change = tuple[int, tuple[str, ...], tuple[str, ...]]
+
+
+#: Edits that may be meant at another line with the same call.
+_OF_TWINS = (EditKind.INSTRUCTION, EditKind.FENCE, EditKind.OUT_OF_BLOCK)
 
 
 class Judge(Protocol):
@@ -177,13 +183,14 @@ def _edits(mended: Repair, file: str, text: Lines) -> Iterator[Repair]:
     here = mended.span
     if mended.hint is None or here.file != file or not 0 < here.line <= len(text.lines):
         return
-    lines = (here.line, *_twins(mended.hint, text, here.line))
+    lines = (here.line, *_twins(mended.hint, text, here.line), *_callers(mended.hint, text, here.line))
     of_lines = [_distinct(_candidates(mended.hint, text, at)) for at in lines]
     for changes in zip_longest(*of_lines):  # what is likeliest at each line comes first
         for at, change in zip(lines, changes, strict=True):
             if change is not None:
                 place = replace(here, line=_of(at, *change))
-                yield replace(mended, span=place, edit=TextEdit(file, *change))
+                neighbour = mended.neighbour if at == here.line else None
+                yield replace(mended, span=place, edit=TextEdit(file, *change), neighbour=neighbour)
 
 
 def _of(place: int, line: int, old: Sequence[str], new: Sequence[str]) -> int:
@@ -195,12 +202,23 @@ def _of(place: int, line: int, old: Sequence[str], new: Sequence[str]) -> int:
 def _twins(hint: EditHint, text: Lines, line: int) -> list[int]:
     """Other lines that call what a line calls: one of them may be what lacks an instruction."""
     called = _CALL.search(text.code(line)) if text.kind == "cu" else None
-    if called is None or hint.kind not in (EditKind.INSTRUCTION, EditKind.FENCE):
+    if called is None or hint.kind not in _OF_TWINS:
         return []
     same = re.compile(rf"(?<![\w.>]){re.escape(called[0])}")
     alike = [n for n in range(1, len(text.lines) + 1) if n != line and same.search(text.code(n))]
     calls = [n for n in alike if "__device__" not in text.code(n)]
     return sorted(calls, key=lambda n: abs(n - line))[:_TWINS]
+
+
+def _callers(hint: EditHint, text: Lines, line: int) -> list[int]:
+    """Calls of the author's function that a line is in: what it is given, or what follows, may be meant."""
+    if text.kind != "cu" or not (hint.kind is EditKind.NUMBER or hint.at_end):
+        return []
+    name = text.function_of(line)
+    called = re.compile(rf"(?<!\w){name}\s*\(") if name else None
+    return [n for n in range(line + 1, len(text.lines) + 1) if called and called.search(text.code(n))][
+        :_TWINS
+    ]
 
 
 def _distinct(changes: Iterator[_Change]) -> Iterator[_Change]:
@@ -245,10 +263,36 @@ def _candidates(hint: EditHint, text: Lines, line: int) -> Iterator[_Change]:
             if hint.name:
                 yield from _in_all(text, {line, *hint.models}, lambda n: other_ids(hint, text, n))
             yield from ((line, (here,), (new,)) for new in other_ids(hint, text, line))
-        case EditKind.INTO_LOOP:
-            yield from _into_loop(hint, text, line)
         case _:
-            yield from _insertions(hint, text, line)
+            yield from _OF_KIND.get(hint.kind, _insertions)(hint, text, line)
+
+
+def _exchanged(hint: EditHint, text: Lines, line: int) -> Iterator[_Change]:
+    """The line with another operation."""
+    yield from ((line, (text.lines[line - 1],), (new,)) for new in exchanged(hint, text, line))
+
+
+def _out_of_block(_: EditHint, text: Lines, line: int) -> Iterator[_Change]:
+    """The line behind the block around it, or without the condition before it on its line."""
+    here, bare = text.lines[line - 1], unguarded(text.code(line))
+    if bare != text.code(line).strip():
+        yield line, (here,), (indent_of(here) + bare,)
+    for block in text.blocks(line)[:1]:
+        last = block[1]
+        old = tuple(text.lines[line - 1 : last])
+        yield line, old, (*old[1:], indent_of(old[-1]) + here.strip())
+
+
+def _handed_on(hint: EditHint, text: Lines, line: int) -> Iterator[_Change]:
+    """An arrival at the next barrier, at the end of the loop around a wait or before its last statement."""
+    loop = next((block for block in text.blocks(line) if _LOOP.search(text.code(block[0]))), None)
+    if loop is None or text.kind != "cu":
+        return
+    inside = [n for n in range(line + 1, loop[1]) if text.code(n).strip()]
+    for at in dict.fromkeys((loop[1], *inside[-1:])):
+        indent = indent_of(text.lines[line - 1])
+        for new in handing_on(hint, text, line):
+            yield at, (), (indent + new,)
 
 
 def _into_loop(hint: EditHint, text: Lines, line: int) -> Iterator[_Change]:
@@ -315,6 +359,8 @@ def _places(hint: EditHint, text: Lines, line: int) -> Iterator[int]:
         yield from (last for _, last in reversed(blocks))
         yield end
     elif hint.ahead:
+        if hint.kind is EditKind.WAIT and hint.size == 1 and not hint.number:
+            yield from (first - 1 for first, _ in blocks[:1] if _LOOP.search(text.code(first)))
         yield begin - 1
         yield from _behind_wait(hint, text, begin)
         yield from (first - 1 for first, _ in blocks[:1] if _LOOP.search(text.code(first)))
@@ -461,6 +507,15 @@ def _with_argument(code: str, argument: re.Match[str], number: str) -> Iterator[
         new = code[start : start + said.start()] + (f" {said['sign']} {n}" if n else "")
         yield code[:start] + new + code[end:]
     yield code[:start] + number + code[end:]
+
+
+_OF_KIND: dict[EditKind, Callable[[EditHint, Lines, int], Iterator[_Change]]] = {
+    EditKind.WITH_COPIES: _exchanged,
+    EditKind.UNTIL_TRUE: _exchanged,
+    EditKind.OUT_OF_BLOCK: _out_of_block,
+    EditKind.HAND_ON: _handed_on,
+    EditKind.INTO_LOOP: _into_loop,
+}
 
 
 __all__ = ["Origin", "candidates", "with_text"]

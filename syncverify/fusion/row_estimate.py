@@ -9,7 +9,7 @@ fusion, and shares of the predicted time.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from operator import attrgetter
 from pathlib import Path
@@ -19,8 +19,8 @@ import numpy as np
 
 from syncverify.base import boosted_trees
 from syncverify.fusion.graph import Fusion
+from syncverify.fusion.row_cards import here
 from syncverify.fusion.row_cost import (
-    H200,
     Coefficients,
     Counts,
     Facts,
@@ -45,7 +45,7 @@ _COUNTS, _FACTS = (tuple(f.name for f in fields(c)) for c in (Counts, Facts))
 _MADE = (
     "width", "log_cycles", "memory_share", "lacking", "held_by_left", "row_warps", "row_groups", "blocks",
     "width_rest", "bytes_under_way", "full", "operations_share", "dependent", "ahead", "kept", "block_bytes",
-    "warps_under_way", "unroll", "ring", "stored_by_copies", "lanes", "through_shared",
+    "warps_under_way", "unroll", "ring", "stored_by_copies", "lanes", "through_shared", "bandwidth", "away",
 )  # fmt: skip
 COLUMNS = (*_COUNTS, *_FACTS, *_MADE)
 _counts, _facts = attrgetter(*_COUNTS), attrgetter(*_FACTS)
@@ -80,7 +80,8 @@ def columns(c: Coefficients, launches: Sequence[RowLaunch], x: Any, time: Array)
         width, np.log(time), x.bytes / c.bandwidth / time, np.maximum(need - x.left, 0), need / x.left,
         warps, rows, blocks, rest, x.under_way * x.bytes, width / (x.elements * x.warps * 32),
         x.operations * x.warps / time, *own[-3:], x.under_way / blocks * x.bytes,
-        blocks * np.maximum(rows, 1) * warps, *forms,
+        blocks * np.maximum(rows, 1) * warps, *forms, np.full(len(time), c.bandwidth),
+        x.under_way * x.bytes / c.level2,
     ]  # fmt: skip
     return np.column_stack([*(getattr(x, n) for n in _COUNTS), facts, *made])
 
@@ -97,10 +98,11 @@ def _own(s: RowSchedule, width: int) -> tuple[float, ...]:
 
 @dataclass(frozen=True)
 class Estimate:
-    """The model of one fusion on a card; ``trees``: the file of what the formula is off by."""
+    """The model of one fusion on a card, or on this machine's; ``trees``: the file of what the formula is off
+    by."""
 
     fusion: Fusion
-    coefficients: Coefficients = H200
+    coefficients: Coefficients = field(default_factory=here)
     trees: Path | None = TREES
 
     @cached_property

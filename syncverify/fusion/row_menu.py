@@ -107,7 +107,9 @@ def menu(fusion: Fusion, width: int) -> list[RowSchedule]:
     whole = width % vector == 0
     peels: tuple[YesNo, ...] = ("no",) if whole or width < row_schedule.PEELED else ("yes", "no")
     found = [replace(s, peel=peel) for s in _forms(width, row_bytes(fusion, width)) for peel in peels]
-    if not whole and width <= SHARED_WIDTH and _writes(fusion):
+    # lanes of odd rows of 16 bits store single elements there, which costs more than it gains
+    pairs = vector < SMALL or width % 2 == 0
+    if not whole and pairs and width <= SHARED_WIDTH and _writes(fusion):
         found += through_shared(width)
     # tiles pay where elements are so small that instructions set the pace, not memory
     return found if whole or vector < SMALL else [*found, *rings(fusion, width)]

@@ -330,11 +330,20 @@ def _loaded_nvrtc() -> str:
 # ---------------------------------------------------------------- a worker
 
 
-def main() -> int:
-    library = sys.argv[1] if len(sys.argv) > 1 else ""
+def _load(library: str) -> None:
+    """Loads the caller's NVRTC, and first what it opens by name when it compiles.
+
+    Some wheels of NVRTC (13.0) do not say that this lies beside them: they would not find it.
+    """
     if library:
-        with contextlib.suppress(OSError):
-            ctypes.CDLL(library, mode=ctypes.RTLD_GLOBAL)
+        built_in = sorted(map(str, Path(library).parent.glob("libnvrtc-builtins.so*")))
+        for path in (*built_in, library):
+            with contextlib.suppress(OSError):
+                ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
+
+
+def main() -> int:
+    _load(sys.argv[1] if len(sys.argv) > 1 else "")
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what is printed is no answer
     while (message := _received(sys.stdin.buffer)) is not None:

@@ -21,6 +21,7 @@ from syncverify.gate.padded import padded, padded_sizes, refuse, without_rest
 from syncverify.gate.proof_time import policy_of
 from syncverify.ir.nodes import DTYPE_BYTES, Kernel
 from syncverify.matmul import split
+from syncverify.matmul.cards import here
 from syncverify.matmul.choices import file_name, remember, remembered
 from syncverify.matmul.choose import choose, ranked
 from syncverify.matmul.kernel_cache import built
@@ -271,7 +272,7 @@ class Matmul:
 
     def _preferred(self, sizes: Mapping[str, int], multiprocessors: int) -> Schedule:
         """What ``choose`` prefers, which takes it milliseconds, kept for other processes."""
-        card = f"{multiprocessors} multiprocessors"
+        card = f"{here().name} of {multiprocessors} multiprocessors"
         name = file_name(self.problem, sizes, card, self.policy, tool_fingerprint())
         known = remembered(self.cache, name)
         if known is None:

@@ -17,14 +17,15 @@ from syncverify.matmul.cost import Coefficients
 @dataclass(frozen=True)
 class Card:
     """A card by a part of its name, as the driver gives it. ``trees``: the file of what the formula with
-    these coefficients is off by (``matmul.estimate``)."""
+    these coefficients is off by (``matmul.estimate``); ``more``: of what these leave on this card."""
 
     name: str
     coefficients: Coefficients
     trees: Path | None = None
+    more: Path | None = None
 
 
-TREES = Path(__file__).with_name("h200.trees")
+TREES, H100_TREES = (Path(__file__).with_name(f"{name}.trees") for name in ("h200", "h100"))
 
 
 H200 = Card(
@@ -49,8 +50,9 @@ H200 = Card(
     ),
     TREES,
 )  # fmt: skip
-#: Not measured yet: the same, with the bandwidth of its memory (a copy moves 3.0 TB/s instead of 4.25).
-H100 = Card("H100", replace(H200.coefficients, memory=H200.coefficients.memory * 4.25 / 3.0), TREES)
+#: The same, with the bandwidth of its memory (a copy moves 3.0 TB/s instead of 4.25).
+_OF_H100 = replace(H200.coefficients, memory=H200.coefficients.memory * 4.25 / 3.0)
+H100 = Card("H100", _OF_H100, TREES, H100_TREES)
 CARDS = (H200, H100)
 
 

@@ -123,10 +123,11 @@ def estimated(card: Card, launches: Sequence[Launch], multiprocessors: int) -> A
         return np.zeros(0)
     x = table(launches, multiprocessors)
     time = formula(card.coefficients, launches, x)
-    if card.trees is None:
+    files = [f for f in (card.trees, card.more) if f is not None]
+    if not files:
         return time
-    trees = boosted_trees.read(card.trees, COLUMNS)
-    found: Array = time * np.exp(trees(columns(card.coefficients, launches, x, time)))
+    asked = columns(card.coefficients, launches, x, time)
+    found: Array = time * np.exp(sum(boosted_trees.read(f, COLUMNS)(asked) for f in files))
     return found
 
 

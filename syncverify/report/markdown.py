@@ -14,8 +14,10 @@ from syncverify.report.base import (
     replay_text,
     rule_name,
     scope_text,
+    source_lines,
 )
 from syncverify.report.drawing import draw
+from syncverify.report.edit_diff import difference
 
 _MARK = {Verdict.PROVED: "✅", Verdict.REFUTED: "❌", Verdict.UNKNOWN: "❔"}
 
@@ -56,8 +58,8 @@ def _findings(k: KernelReport, name: str) -> Iterator[str]:
             yield ""
             yield f"**{d.rule} {rule_name(d.rule)}** `{file}:{line}`: {_cell(one_line(d))}"
             if d.repair is not None and d.repair.edit is not None:
-                yield from ("", "```diff", *(f"- {x}" for x in d.repair.edit.old),
-                            *(f"+ {x}" for x in d.repair.edit.new), "```")  # fmt: skip
+                rows = difference(d.repair.edit, source_lines(d.repair.edit.file))
+                yield from ("", "```diff", *(f"{x.sign} {x.text}" for x in rows), "```")
     if k.witness is not None:
         yield ""
         yield "```text"

@@ -30,6 +30,7 @@ from syncverify.report.base import (
     scope_text,
     source_lines,
 )
+from syncverify.report.edit_diff import difference
 from syncverify.report.excerpt import cut
 from syncverify.report.fitted import fitted
 
@@ -43,6 +44,7 @@ SHOWN_ASSUMPTIONS = 4
 
 _CODES = {"bold": "1", "red": "1;31", "yellow": "1;33", "green": "1;32", "blue": "1;34", "dim": "2"}
 _SEVERITY_COLOR = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "blue"}
+_DIFF_COLOR = {"-": "red", "+": "green", " ": "dim"}
 _VERDICT_COLOR = {Verdict.PROVED: "green", Verdict.REFUTED: "red", Verdict.UNKNOWN: "yellow"}
 _CLAIMS = {
     Claim.HANG: "this schedule hangs",
@@ -132,24 +134,30 @@ def _diagnostic(d: Diagnostic, paint: Paint) -> Iterator[str]:
         yield from _noted(width, "contested", _contested(d.contested), paint)
     for label in d.related:
         if label.detail:
-            yield from _noted(width, "note", f"{label.text} ({label.span})", paint)
+            yield from _noted(width, "note", f"{label.text} ({_at(label.span, d.span.file)})", paint)
 
 
 def _repair(d: Diagnostic) -> str:
     """Where the author changes what, and what was checked of it."""
     assert d.repair is not None
-    where = "" if d.repair.span == d.span else f"{d.repair.span}: "
+    where = "" if d.repair.span == d.span else f"{_at(d.repair.span, d.span.file)}: "
     return f"{where}{d.repair.text}\nwith it this launch is proved"
 
 
+def _at(place: Span, file: str) -> str:
+    """A place, by its line alone where a reader has its file in mind."""
+    return f"line {place.line}" if place.file == file and place.line else str(place)
+
+
 def _changed(edit: TextEdit, width: int, paint: Paint) -> Iterator[str]:
-    """The lines that an edit takes away, and those that it puts there."""
+    """The lines that an edit takes away, those that it puts there, and those around what it adds."""
     pairs = zip("".join(edit.old[:1]), "".join(edit.new[:1]), strict=False)
     same = next((i for i, (a, b) in enumerate(pairs) if a != b), 0)
-    for sign, color, lines in (("-", "red", edit.old), ("+", "green", edit.new)):
-        for line in lines:
-            shown, _, _ = cut(line, same + 1, same + 1)
-            yield " " * (width + 3) + paint(f"{sign} {shown}".rstrip(), color)
+    for line in difference(edit, source_lines(edit.file)):
+        at = same + 1 if line.sign != " " else 1
+        shown, _, _ = cut(line.text, at, at)
+        number = str(line.number or "").rjust(width)
+        yield paint(number, "blue") + " " + paint(f"{line.sign} {shown}".rstrip(), _DIFF_COLOR[line.sign])
 
 
 def _contested(point: str) -> str:

@@ -31,6 +31,7 @@ from syncverify.torch.dims import UnfitError
 from syncverify.torch.graphs import expand, shared, sort
 from syncverify.torch.kept import cache_identity, compiled_before, graph_key
 from syncverify.torch.losses import recomputed
+from syncverify.torch.padding import padded_once
 from syncverify.torch.partition import Partition, partition
 from syncverify.torch.products import halves, products_alone
 from syncverify.torch.region import is_constant, is_view
@@ -225,6 +226,7 @@ def grouped(
     """A copy of the graph, its groups, and these as candidates; products alone only where they are timed."""
     module = copy.copy(module)
     module.graph = shared(module.graph)
+    padded_once(module.graph)
     found = partition(module.graph, least, timed and templates())
     return module, found, [candidate(one, runner) for one in found.found]
 

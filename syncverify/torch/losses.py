@@ -99,9 +99,9 @@ def recomputed() -> Iterator[None]:
 
 
 def _plain(x: Any, target: Any, weight: Any, ignored: int) -> bool:
-    """Whether these are rows of f32 and an index for each, without weights."""
+    """Whether these are rows of f32 and an index for each, without weights; what is ignored is a number."""
     rows = x.dim() == 2 and target.dim() == 1 and x.dtype is torch.float32
-    return rows and weight is None and abs(ignored) < _EXACT
+    return rows and weight is None and isinstance(ignored, int) and abs(ignored) < _EXACT
 
 
 def forward(x: Any, target: Any, weight: Any, reduction: int, ignored: int) -> Any:

@@ -62,11 +62,20 @@ def test_a_run_is_printed_again_until_something_that_it_read_changes(tmp_path: P
     assert configured[2] and "strict" in configured[0]
 
 
-def test_a_run_that_writes_files_is_run_again(tmp_path: Path) -> None:
-    _aged(tmp_path / "k.syncir", KERNEL.format("ring"))
-    for _ in range(2):
-        assert _run(tmp_path, "check", "k.syncir", "-o", "json:report.json")[2]
-        (tmp_path / "report.json").unlink()
+def test_a_folder_and_its_report_come_again_until_it_has_other_kernels(tmp_path: Path) -> None:
+    (tmp_path / "all").mkdir()
+    _aged(tmp_path / "all" / "k.syncir", KERNEL.format("ring"))
+    asked = ("check", "all", "-o", "json:all/new/report.json")
+    first = _run(tmp_path, *asked)
+    report = tmp_path / "all" / "new" / "report.json"
+    written = report.read_bytes()
+    assert first[2] and b"ring" in written
+    report.unlink()
+    assert _run(tmp_path, *asked) == (*first[:2], False)
+    assert report.read_bytes() == written
+    _aged(tmp_path / "all" / "l.syncir", KERNEL.format("other"))
+    more = _run(tmp_path, *asked)
+    assert more[2] and b"other" in report.read_bytes()
 
 
 Ask = Callable[..., tuple[bytes, int] | None]
@@ -98,6 +107,31 @@ def test_what_is_kept_depends_on_every_file(ask: Ask, tmp_path: Path) -> None:
     (tmp_path / "a.ptx.launch.toml").unlink()
     assert ask("check", "a.ptx") is not None
     (tmp_path / "a.ptx").write_text("b")
+    assert ask("check", "a.ptx") is None
+
+
+def test_a_folder_is_its_kernel_files_and_folders(ask: Ask, tmp_path: Path) -> None:
+    assert ask("check", "all") is None
+    repeated.keep("proved\n", 0, [f"{tmp_path}/all/"])
+    assert ask("check", "all") is not None
+    (tmp_path / "all").mkdir()
+    assert ask("check", "all") is None
+    repeated.keep("proved\n", 0, [f"{tmp_path}/all/"])
+    for name in ("notes.txt", ".hidden.ptx"):
+        (tmp_path / "all" / name).write_text("")
+    assert ask("check", "all") is not None
+    (tmp_path / "all" / "k.ptx").write_text("")
+    assert ask("check", "all") is None
+
+
+def test_reports_are_written_again_or_the_run_is_made_again(ask: Ask, tmp_path: Path) -> None:
+    ask("check", "a.ptx")
+    one, other = tmp_path / "new" / "a.json", tmp_path / "b.html"
+    repeated.keep("proved\n", 0, [], {str(one): b"{}\n\n", str(other): b"<p>"})
+    assert ask("check", "a.ptx") == (b"proved\n", 0)
+    assert (one.read_bytes(), other.read_bytes()) == (b"{}\n\n", b"<p>")
+    other.unlink()
+    other.mkdir()
     assert ask("check", "a.ptx") is None
 
 

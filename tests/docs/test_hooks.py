@@ -76,5 +76,5 @@ def test_the_action_calls_a_command_that_exists() -> None:
 def test_workflows_call_targets_of_the_makefile() -> None:
     makefile = (ROOT / "Makefile").read_text("utf-8")
     for workflow in (ROOT / ".github" / "workflows").glob("*.yml"):
-        for target in re.findall(r"\bmake ([a-z]+)", workflow.read_text("utf-8")):
+        for target in re.findall(r"\bmake ([a-z-]+)", workflow.read_text("utf-8")):
             assert re.search(rf"^{target}:", makefile, re.M), (workflow.name, target)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from syncverify.base.diagnostics import KernelReport, ScopeKind, Verdict
+from syncverify.base.diagnostics import KernelReport, Policy, ScopeKind, Verdict
 from syncverify.checker.prover.rings import cases
 from syncverify.cli.main import run
 from syncverify.driver import files
@@ -66,21 +66,29 @@ def test_its_certificate_is_accepted_and_any_other_is_not(
         files.recheck(json.dumps(resealed(data)), "c.json", source, NO_FACTS)
 
 
-@pytest.mark.parametrize(("name", "by"), [("bulk_ring.good", "kernel"), ("multicast_pair.good", "search")])
-def test_launches_of_ptx_are_accepted_by_the_exact_judge(name: str, by: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "policy", "by"),
+    [
+        ("bulk_ring.good", Policy.PRACTICAL, "kernel"),
+        ("multicast_pair.good", Policy.PRACTICAL, "kernel"),
+        ("bulk_ring.good", Policy.STRICT, "search"),
+    ],
+)
+def test_launches_of_ptx_are_accepted_by_the_exact_judge(name: str, policy: Policy, by: str) -> None:
     path = PTX / f"{name}.ptx"
     source, facts = files.read_source(path), facts_for(str(path))
-    (report,) = asked(source, facts, {}, files.check_source(source, facts=facts, scope=ScopeKind.ALL))
+    found = files.check_source(source, policy=policy, facts=facts, scope=ScopeKind.ALL)
+    (report,) = asked(source, facts, {}, found)
     assert report.accepted_by == by
-    assert by == "kernel" or "not judged: memory of another CTA" in str(report.acceptance.reason)
+    assert by == "kernel" or "not judged: strict mode" in str(report.acceptance.reason)
 
 
 def test_the_command_line_requires_the_kernel(capsys: pytest.CaptureFixture[str]) -> None:
-    good, pair = str(PTX / "bulk_ring.good.ptx"), str(PTX / "multicast_pair.good.ptx")
+    good, strict = str(PTX / "bulk_ring.good.ptx"), ["--policy", "strict"]
     assert run(["check", good, "--require", "kernel", "--format", "json"]) == 0
     (kernel,) = json.loads(capsys.readouterr().out)["kernels"]
     assert (kernel["accepted_by"], kernel["not_accepted"]) == ("kernel", None)
-    assert run(["check", pair]) == 0
-    assert run(["check", pair, "--require", "kernel"]) == 3
+    assert run(["check", good, *strict]) == 0
+    assert run(["check", good, *strict, "--require", "kernel"]) == 3
     assert "not accepted by the kernel" in capsys.readouterr().out
     assert run(["check", str(PTX / "one_fence.bad.ptx"), "--require", "kernel"]) == 1

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from benchmarks.compiler.fusion_cases import fusion_of
-from syncverify.fusion import RowSchedule, row_menu
-from syncverify.fusion.row_cost import H200
+from syncverify.codegen import driver
+from syncverify.fusion import RowSchedule, row_cards, row_menu
+from syncverify.fusion.row_cards import H100, H200
 from syncverify.fusion.row_estimate import COLUMNS, Estimate, columns, formula
 
 
@@ -75,3 +76,37 @@ def test_what_is_loaded_leaves_the_cache_last_where_memory_sets_the_pace(
     chosen = row_menu.chosen(fusion, RowSchedule(width=600), 600)
     assert chosen.cache == ("kept" if last and chosen.reread == "no" else "auto")
     assert row_menu.chosen(fusion, RowSchedule(width=600, cache="loads"), 600).cache == "loads"
+
+
+@pytest.mark.parametrize(
+    ("dtype", "width", "has"),
+    [("bf16", 278, True), ("bf16", 279, False), ("f32", 279, True), ("bf16", 280, False)],
+)
+def test_results_leave_through_shared_memory_in_words_of_a_lane(dtype: str, width: int, has: bool) -> None:
+    """Rows that are whole vectors need no tile, and lanes of odd rows of 16 bits have single elements."""
+    found = {s.store for s in row_menu.menu(fusion_of("layernorm", dtype), width)}
+    assert ("shared" in found) is has
+
+
+def test_rows_are_chosen_for_the_card_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    fusion, width = fusion_of("layernorm", "bf16"), 17216
+    of_h100, of_h200 = (Estimate(fusion, c) for c in (H100, H200))
+    found = [x for _, x in row_menu.launches(fusion, width)]
+    picks = [int(np.argmin(e.cycles(found))) for e in (of_h100, of_h200)]
+    assert picks[0] != picks[1]  # measured: what an H200 prefers takes an H100 1.12 times as long
+    first = [row_menu.ranked(fusion, width)[0]]
+    monkeypatch.setattr(driver, "available", lambda: True)
+    monkeypatch.setattr(driver, "device_name", lambda device: "NVIDIA H100 80GB HBM3")
+    row_cards.here.cache_clear()
+    try:
+        first.append(row_menu.ranked(fusion, width)[0])
+    finally:
+        row_cards.here.cache_clear()
+    schedules = [s for s, _ in row_menu.launches(fusion, width)]
+    assert first == [schedules[picks[1]], schedules[picks[0]]]
+
+
+def test_a_card_is_known_by_a_part_of_its_name() -> None:
+    assert row_cards.coefficients_of("NVIDIA H100 80GB HBM3") is H100
+    assert row_cards.coefficients_of("NVIDIA H200") is row_cards.coefficients_of("another") is H200
+    assert H100.bandwidth < H200.bandwidth and H100.level2 < H200.level2

@@ -36,6 +36,18 @@ def test_what_was_proved_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     compiled.program(kernel.sizes).require_proof(dict(compiled.launch_values(kernel.sizes, 132)))
 
 
+def test_a_worker_loads_what_nvrtc_opens_before_nvrtc(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ["libnvrtc-builtins.so.13.0", "libnvrtc.so.13"]
+    for name in (*names, "libnvrtc-builtins.alt.so.13.0"):
+        (tmp_path / name).touch()
+    loaded: list[str] = []
+    monkeypatch.setattr(ahead.ctypes, "CDLL", lambda path, mode: loaded.append(Path(path).name))
+    ahead._load(str(tmp_path / names[1]))
+    assert loaded == names
+
+
 @pytest.fixture
 def proving(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
     """Names of kernels in the order in which workers got them; the processes only answer."""

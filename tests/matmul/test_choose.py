@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from syncverify.base.source import InputError
+from syncverify.codegen.cache import Cache
 from syncverify.gate.matmul import Matmul
 from syncverify.matmul import Schedule, product
-from syncverify.matmul.cards import CARDS, H200, card_of
+from syncverify.matmul.cards import CARDS, H100, H200, Card, card_of
 from syncverify.matmul.choose import candidates, choose, forms, menu, predicted, proved_soon, ranked
 from syncverify.matmul.cost import Facts, counted, crossing, tile_name
 from syncverify.matmul.estimate import COLUMNS, Launch, columns, estimated, formula, table
@@ -209,3 +211,32 @@ def test_a_card_without_trees_is_told_by_the_formula() -> None:
     assert plain.tolist() == formula(H200.coefficients, given, table(given, 132)).tolist()
     assert (np.abs(np.log(learnt / plain)) < 0.5).all() and (learnt != plain).all()
     assert estimated(H200, [], 132).tolist() == []
+
+
+def test_trees_of_one_card_correct_those_of_all() -> None:
+    given = launches([(1024, 512, 640), (4096, 4096, 4096)])
+    formula_, of_all, of_one, both = (
+        estimated(replace(H100, trees=t, more=m), given, 132)
+        for t, m in ((None, None), (H100.trees, None), (None, H100.more), (H100.trees, H100.more))
+    )
+    assert both == pytest.approx(of_all * of_one / formula_)
+    assert (both != of_all).all() and H200.more is None
+
+
+def test_what_is_preferred_is_kept_for_the_card_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two cards of as many multiprocessors, and one cache."""
+    found = set()
+    problem, asked = product(layout="KK"), sizes(384, 8064, 384)
+    for card in CARDS:
+
+        def own(*given: object, card: Card = card) -> Schedule:
+            return choose(problem, asked, 132, card)
+
+        monkeypatch.setattr("syncverify.gate.matmul.here", lambda card=card: card)
+        monkeypatch.setattr("syncverify.gate.matmul.choose", own)
+        matmul = Matmul(problem, cache=Cache(tmp_path))
+        assert matmul.schedule(asked) == own()
+        found.add(own())
+    assert len(found) == len(CARDS)  # else the test would tell nothing

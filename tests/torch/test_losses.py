@@ -85,3 +85,12 @@ def test_a_divergence_whose_code_names_nan() -> None:
 
     report = sv.explain(loss, runner="prove")(draw(12, 40), draw(12, 40))
     assert report.regions and not report.refused, str(report)
+
+
+def test_an_ignored_class_that_is_a_symbol_is_left_to_torch() -> None:
+    target = targets(12, 40, 3)
+
+    def loss(x: Any, ignored: int) -> Any:
+        return F.cross_entropy(x, target, ignore_index=ignored)
+
+    compiled(loss, draw(12, 40), 3, dynamic=True)

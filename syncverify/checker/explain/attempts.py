@@ -48,6 +48,16 @@ from syncverify.checker.explain.edits import (
     WaitForFree,
     WaitReads,
 )
+from syncverify.checker.explain.exchanges import (
+    ArriveWithCopies,
+    CommitEachTurn,
+    HandOn,
+    MeetAsElsewhere,
+    NextSlot,
+    PollUntilTrue,
+    WaitInTurn,
+    WaitOnce,
+)
 from syncverify.checker.explain.redundancy import Change
 from syncverify.checker.explain.survey import Survey
 from syncverify.model.events import Ev, SystemInfo
@@ -60,6 +70,8 @@ _OF_WGMMA = frozenset({"SV401", "SV111", "SV110"})
 _OF_THREADS = frozenset({"SV301", "SV302", "SV303"})
 #: Rules that an operation on another slot, or on another barrier, may break.
 _OF_SLOTS = frozenset({"SV110", "SV111", "SV112", "SV201", "SV202", "SV203", "SV206", "SV210", "SV212"})
+#: Rules that who does not wait until something is free may break.
+_OF_TURNS = frozenset({"SV111", "SV112", "SV201", "SV202", "SV203", "SV206"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +111,10 @@ def attempts(info: SystemInfo, survey: Survey, named: set[Span], rule: str) -> I
     orders = [_edits(info, survey, p, rule) for p in (*near, *same, *rest)]
     tries = _likeliest([t for edits in orders for t in edits], survey, {*near, *same})
     yield from _between_arrivals(survey)
+    yield from _handed_on(info, survey, near, rule)
+    yield from _behind_commits(survey, near, rule)
+    yield from _before_meetings(survey, near, rule)
+    yield from _commits_in_turn(survey, rule)
     yield from (t for t in tries if t.mistake is not Mistake.SURPLUS)
     if rule == "SV211":
         yield from _at_end(survey, near)
@@ -144,6 +160,59 @@ def _between_arrivals(survey: Survey) -> Iterator[Attempt]:
         yield Attempt(Mistake.MISSING_WAIT, change, place, _said(text, ahead=False))
 
 
+def _handed_on(info: SystemInfo, survey: Survey, near: list[Span], rule: str) -> Iterator[Attempt]:
+    """Who waits for its turn on a barrier of an array passes it on to the next one: arrivals at the array are
+    on the wrong barrier, or there are none."""
+    waits = survey.around.have(near, Ev.WAIT) if rule == "SV210" else []
+    for name, copies in survey.arrays(info).items():
+        mine = {b for array in copies for b in array}
+        arriving = [p for p in survey.around.have(survey.places, Ev.ARRIVE) if survey.barriers[p] <= mine]
+        at = [p for p in waits if survey.barriers[p] <= mine]
+        if not at or len(copies[0]) < 2 or mine & {b for _, b in survey.copied} or mine & survey.of_copies:
+            continue
+        text = f"the next barrier of {name} is meant here"
+        for place in arriving:
+            yield Attempt(Mistake.OTHER_BARRIER, NextSlot(place, copies), place, text)
+        text = f"pass the turn on: arrive at the next barrier of {name} before the next wait here"
+        if not arriving:
+            yield Attempt(Mistake.MISSING_ARRIVE, HandOn(at[0], copies), at[0], text)
+
+
+def _behind_commits(survey: Survey, near: list[Span], rule: str) -> Iterator[Attempt]:
+    """A wait behind the commit of a wgmma, where every other commit that is waited for has it there."""
+    around = survey.around
+    waits = around.have(around.codes, Ev.WGMMA_WAIT)
+    follow = all(around.have(around.before.get(w, ()), Ev.WGMMA_COMMIT) for w in waits)
+    if rule not in _OF_WGMMA or not waits or not follow:
+        return
+    text = "wgmma.wait_group.sync.aligned 0"
+    for place in around.have(near, Ev.WGMMA):
+        commits = around.have(around.codes, Ev.WGMMA_COMMIT)
+        below = [c for c in commits if c.file == place.file and c.line >= place.line]
+        first = min(below, key=lambda c: c.line, default=place)
+        if first != place and not around.have(around.behind.get(first, ()), Ev.WGMMA_WAIT):
+            change = InsertOperation(first, Ev.WGMMA_WAIT, (0,), text)
+            yield Attempt(Mistake.MISSING_WAIT, change, first, _said(text, ahead=False))
+
+
+def _before_meetings(survey: Survey, near: list[Span], rule: str) -> Iterator[Attempt]:
+    """A wait for a wgmma before the barrier of threads ahead of who reads what it computes; a wait for copies
+    before a barrier of threads, where the other barriers behind copies have one."""
+    around = survey.around
+    text = "wgmma.wait_group.sync.aligned 0"
+    for read in near if rule == "SV401" else ():
+        for place in around.have(around.before.get(read, ()), Ev.BARRIER_SYNC):
+            change = InsertOperation(place, Ev.WGMMA_WAIT, (0,), text, ahead=True)
+            yield Attempt(Mistake.MISSING_WAIT, change, place, _said(text, ahead=True))
+    text = "cp.async.wait_group 0"
+    for place in around.have(near, Ev.BARRIER_SYNC) if rule in ("SV110", "SV112") else ():
+        others = [p for p in around.have(around.codes, Ev.BARRIER_SYNC) if p != place]
+        waited = [p for p in others if around.have(around.before.get(p, ()), Ev.CP_WAIT)]
+        if waited and not around.have(around.before.get(place, ()), Ev.CP_WAIT):
+            change = InsertOperation(place, Ev.CP_WAIT, (0,), text, ahead=True)
+            yield Attempt(Mistake.MISSING_WAIT, change, place, _said(text, ahead=True))
+
+
 def _at_end(survey: Survey, near: list[Span]) -> Iterator[Attempt]:
     """What is still in flight at the end is committed, waited for, or met by all blocks of the cluster."""
     stores = [p for p in near if Ev.BULK_STORE in survey.places[p]]
@@ -163,6 +232,8 @@ def _edits(info: SystemInfo, survey: Survey, place: Span, rule: str) -> list[Att
     """Edits at one place, the likeliest first."""
     codes = set(survey.places[place])
     out: list[Attempt] = []
+    if rule == "SV209" and Ev.POLL in codes:
+        out.append(Attempt(Mistake.MISSING_WAIT, PollUntilTrue(place), place, "repeat this until it is true"))
     if codes & {*WAITS}:
         out += _waits(survey, place)
     if Ev.INIT in codes:
@@ -172,6 +243,7 @@ def _edits(info: SystemInfo, survey: Survey, place: Span, rule: str) -> list[Att
     if codes & {Ev.ARRIVE, Ev.EXPECT_TX}:
         out += _bytes(survey, place)
     if Ev.ARRIVE in codes:
+        out += _with_copies(survey, place, rule)
         out += _arrivals(info, survey, place, rule)
     if codes & {*WAITS, Ev.ARRIVE, Ev.BULK_LOAD} and rule in _OF_SLOTS:
         out += _slots(info, survey, place)
@@ -179,8 +251,10 @@ def _edits(info: SystemInfo, survey: Survey, place: Span, rule: str) -> list[Att
         out += _lax(survey, place)
     if codes & {*ACCESSES, Ev.WGMMA}:
         out += _accesses(info, survey, place)
+    if codes & {Ev.WRITE, Ev.ARRIVE, Ev.CP_ASYNC, Ev.BULK_LOAD} and rule in _OF_TURNS:
+        out += _waits_in_turn(info, survey, place)
     out += _of_copies(place, codes)
-    out += _of_groups(place, codes, rule)
+    out += _of_groups(survey, place, codes, rule)
     if codes & {*ACCESSES, *ISSUES} and rule in _UNORDERED:
         out += _unheard(survey, place)
         out += _orders(survey, place)
@@ -230,6 +304,15 @@ def _arrivals(info: SystemInfo, survey: Survey, place: Span, rule: str) -> list[
     return out
 
 
+def _with_copies(survey: Survey, place: Span, rule: str) -> list[Attempt]:
+    """An arrival of cp.async copies in the place of one of their threads."""
+    copies = any(Ev.CP_ASYNC in codes for codes in survey.places.values())
+    if not copies or rule not in _UNORDERED or place in survey.announcing:
+        return []
+    text = "arrive when the copies are complete: cp.async.mbarrier.arrive.noinc"
+    return [Attempt(Mistake.MISSING_WAIT, ArriveWithCopies(place), place, text)]
+
+
 def _lax(survey: Survey, place: Span) -> list[Attempt]:
     """Waits for more groups."""
     out: list[Attempt] = []
@@ -248,7 +331,13 @@ def _accesses(info: SystemInfo, survey: Survey, place: Span) -> list[Attempt]:
     name = info.barriers[barriers[0][1]].name
     text = f"wait for the phase of the copy before this access (mbarrier {name})"
     wait = Attempt(Mistake.MISSING_WAIT, WaitBefore(place, barriers), place, text)
-    return [wait, *_releases(info, survey, place)]
+    unheard = tuple((fp, b) for fp, b in barriers if b not in survey.waited)
+    text = "wait for the only phase of the copy before this (mbarrier {}), for whose barrier nobody waits"
+    once = [
+        Attempt(Mistake.MISSING_WAIT, WaitOnce(place, unheard), place, text.format(info.barriers[b].name))
+        for _, b in unheard[:1]
+    ]
+    return [wait, *once, *_releases(info, survey, place)]
 
 
 def _of_copies(place: Span, codes: set[int]) -> list[Attempt]:
@@ -279,6 +368,8 @@ def _slots(info: SystemInfo, survey: Survey, place: Span) -> list[Attempt]:
     if len(arrays[name][0]) > 1 and mine is not copied:
         text = f"use n of the ring, counted from 0, is on {name}[n % {len(arrays[name][0])}]"
         out.append(Attempt(Mistake.OTHER_BARRIER, SlotOfUse(place, arrays[name]), place, text))
+        text = f"the next barrier of {name} is meant here"
+        out.append(Attempt(Mistake.OTHER_BARRIER, NextSlot(place, arrays[name]), place, text))
     for other, copies in arrays.items() if not _is_only_wait(survey, place) else ():
         if other != name and [*map(len, copies)] == [*map(len, arrays[name])]:
             pairs = zip((b for a in arrays[name] for b in a), (b for a in copies for b in a), strict=True)
@@ -317,13 +408,17 @@ def _announcements(survey: Survey, place: Span) -> list[Attempt]:
     return [Attempt(Mistake.BYTES, change, change.copy, text)]
 
 
-def _of_groups(place: Span, codes: set[int], rule: str) -> list[Attempt]:
+def _of_groups(survey: Survey, place: Span, codes: set[int], rule: str) -> list[Attempt]:
     """Commits and waits for the groups of a thread's own operations, and the fence of a wgmma."""
     tries: list[tuple[Mistake, Ev, tuple[int, ...], str, bool]] = []
     if Ev.CP_ASYNC in codes and rule == "SV110":
         tries.append((Mistake.MISSING_COMMIT, Ev.CP_COMMIT, (), "cp.async.commit_group", False))
     if codes & {Ev.READ, Ev.WGMMA, Ev.WRITE, Ev.BULK_STORE} and rule in ("SV110", "SV112"):
         tries.append((Mistake.MISSING_WAIT, Ev.CP_WAIT, (0,), "cp.async.wait_group 0", True))
+    if Ev.BARRIER_SYNC in codes and rule in ("SV110", "SV112") and survey.commits.groups.get(Ev.CP_COMMIT):
+        tries.append((Mistake.MISSING_WAIT, Ev.CP_WAIT, (0,), "cp.async.wait_group 0", True))
+    if Ev.BULK_STORE in codes and rule == "SV104":
+        tries.append((Mistake.MISSING_COMMIT, Ev.BULK_COMMIT, (), "cp.async.bulk.commit_group", False))
     if Ev.WGMMA in codes and rule == "SV402":
         tries.append((Mistake.MISSING_FENCE, Ev.WGMMA_FENCE, (), "wgmma.fence.sync.aligned", True))
     if Ev.WGMMA in codes and rule in _OF_WGMMA:
@@ -362,23 +457,66 @@ def _counts(info: SystemInfo, survey: Survey, place: Span) -> list[Attempt]:
     if not seen or (len(seen) > 1 and not all(arrivers.values())):
         return []
     arrivers = {b: n or max(seen) for b, n in arrivers.items()}  # who has not come yet will be as many
-    wrong = {b: n for b, n in arrivers.items() if n != survey.counts.get(b)}
-    if not wrong:
+    out: list[Attempt] = []
+    for share in _shares(survey, set(arrivers)):
+        wanted = {b: n if share == 1 else n // share for b, n in arrivers.items()}
+        wrong = {b: n for b, n in wanted.items() if n != survey.counts.get(b)}
+        if wrong:
+            first = min(wrong)
+            which = "" if len(wrong) == len(wanted) else f" {info.barriers[first].name}"
+            text = f"initialize{which} with {wrong[first]}: so many arrivals come in a phase"
+            out.append(Attempt(Mistake.COUNT, InitCounts(place, tuple(wrong.items())), place, text))
+    return out
+
+
+def _shares(survey: Survey, barriers: set[int]) -> tuple[int, ...]:
+    """In how many parts the arrivals on some barriers may come: at once, or by warpgroups in turn."""
+    groups = {(cta, w // WARPS_OF_GROUP) for b in barriers for cta, w, _ in survey.arriving.get(b, {})}
+    sums = {
+        sum(n for (cta, w, _), n in survey.arriving[b].items() if (cta, w // WARPS_OF_GROUP) == group)
+        for b in barriers
+        for group in groups
+        if b in survey.arriving
+    }
+    return (1, len(groups)) if len(groups) > 1 and len(sums) == 1 else (1,)
+
+
+def _waits_in_turn(info: SystemInfo, survey: Survey, place: Span) -> list[Attempt]:
+    """A wait until others have taken what was there: for barriers that they arrive at in vain."""
+    copied = {b for _, b in survey.copied}
+    free = sorted({*survey.arriving} - survey.waited - survey.of_copies - copied)
+    arrays = [a for copies in survey.arrays(info).values() for a in copies if {*a} == {*free}]
+    arrivers = {(cta, warp) for b in free for cta, warp, _ in survey.arriving[b]}
+    if not free or len(arrays) != 1 or arrivers & survey.warps[place]:
         return []
-    first = min(wrong)
-    which = "" if len(wrong) == len(arrivers) else f" {info.barriers[first].name}"
-    text = f"initialize{which} with {wrong[first]}: so many arrivals come in a phase"
-    change = InitCounts(place, tuple(wrong.items()))
-    return [Attempt(Mistake.COUNT, change, place, text)]
+    text = f"wait before this until it is free ({info.barriers[free[0]].name}), parity 1 first"
+    return [Attempt(Mistake.MISSING_WAIT, WaitInTurn(place, arrays[0]), place, text)]
+
+
+def _commits_in_turn(survey: Survey, rule: str) -> Iterator[Attempt]:
+    """Commits also in the turns that copy nothing: a wait counts the groups of all turns."""
+    around = survey.around
+    lacks = [w for w in around.have(around.codes, Ev.CP_WAIT) if survey.commits.waits_alone & {w}]
+    commits = [p for p in around.have(around.codes, Ev.CP_COMMIT) if p.file in {w.file for w in lacks}]
+    if rule not in _UNORDERED or not lacks or not commits:
+        return
+    place = max(commits, key=lambda p: p.line)
+    text = "commit in every turn, also where nothing is copied: the waits count these groups"
+    yield Attempt(Mistake.MISSING_COMMIT, CommitEachTurn(place), place, text)
 
 
 def _bytes(survey: Survey, place: Span) -> list[Attempt]:
-    moved = {b: sum(survey.bytes.get(b, {}).values()) for b in sorted(survey.barriers.get(place, ()))}
+    moved = {b: _moved(survey, b) for b in sorted(survey.barriers.get(place, ()))}
     if not moved or not all(moved.values()):
         return []
     amount = next(iter(moved.values()))
     text = f"announce {amount} bytes: so many do the copies of a phase move"
     return [Attempt(Mistake.BYTES, ExpectBytes(place, tuple(moved.items())), place, text)]
+
+
+def _moved(survey: Survey, barrier: int) -> int:
+    """The bytes that the copies of a phase move, by statement, and those that threads send."""
+    return sum(survey.bytes.get(barrier, {}).values()) + sum(survey.sent.get(barrier, {}).values())
 
 
 def _inits(info: SystemInfo, survey: Survey, place: Span) -> list[Attempt]:
@@ -438,6 +576,10 @@ def _orders(survey: Survey, place: Span) -> list[Attempt]:
     """A proxy fence, a barrier of the warps that come here, or both."""
     fence = "fence.proxy.async.shared::cta behind this access, by every thread, before the hand-over"
     out = [Attempt(Mistake.MISSING_FENCE, Insert(place, fence=True), place, fence)]
+    elsewhere = _met_elsewhere(survey, place)
+    for ahead, where in ((False, "behind"), (True, "before")) if elsewhere else ():
+        text = f"the named barrier at which these warps meet elsewhere, {where} this access"
+        out.append(Attempt(Mistake.MISSING_BARRIER, MeetAsElsewhere(place, elsewhere, ahead), place, text))
     groups = {frozenset(warps) for p, warps in survey.warps.items() if warps >= survey.warps[place]}
     for warps in sorted(groups, key=lambda g: (len(g), sorted(g))):
         if len(warps) < 2:
@@ -453,3 +595,16 @@ def _orders(survey: Survey, place: Span) -> list[Attempt]:
         text = f"a proxy fence and then a barrier of {who} behind this access"
         out.append(Attempt(Mistake.MISSING_BARRIER, Insert(place, fence=True, warps=warps), place, text))
     return out
+
+
+def _met_elsewhere(survey: Survey, place: Span) -> tuple[tuple[int, int, int], ...]:
+    """The named barrier, and its threads, of each warp that comes to a place; none if not all have one, or if
+    it is one and the same."""
+    here = {warp for _, warp in survey.warps[place]}
+    found: dict[int, tuple[int, int]] = {}
+    for number, met in survey.meeting.items():
+        sizes = survey.sizes[number]
+        if number and len(sizes) == 1 and {32 * len({w for _, w in met})} == sizes:
+            found |= {w: (number, min(sizes)) for _, w in met if w in here}
+    whole = len(found) == len(here) and len({number for number, _ in found.values()}) > 1
+    return tuple((w, *found[w]) for w in sorted(found)) if whole else ()

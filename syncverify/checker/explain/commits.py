@@ -13,9 +13,17 @@ from syncverify.base.source import Span
 from syncverify.model.events import Ev, ThreadClass
 
 #: Operations that are waited for in groups, by the event that commits them; the commits, and their waits.
-_OF_COMMIT: dict[int, int] = {Ev.CP_ASYNC: Ev.CP_COMMIT, Ev.WGMMA: Ev.WGMMA_COMMIT}
+_OF_COMMIT: dict[int, int] = {
+    Ev.CP_ASYNC: Ev.CP_COMMIT,
+    Ev.WGMMA: Ev.WGMMA_COMMIT,
+    Ev.BULK_STORE: Ev.BULK_COMMIT,
+}
 _COMMITS = frozenset(_OF_COMMIT.values())
-_COMMIT_OF_WAIT: dict[int, int] = {Ev.CP_WAIT: Ev.CP_COMMIT, Ev.WGMMA_WAIT: Ev.WGMMA_COMMIT}
+_COMMIT_OF_WAIT: dict[int, int] = {
+    Ev.CP_WAIT: Ev.CP_COMMIT,
+    Ev.WGMMA_WAIT: Ev.WGMMA_COMMIT,
+    Ev.BULK_WAIT: Ev.BULK_COMMIT,
+}
 
 _Spans = tuple[Span, ...]
 
@@ -29,6 +37,8 @@ class Commits:
 
     groups: dict[int, list[_Spans]] = field(default_factory=dict)
     too_late: dict[int, set[Span]] = field(default_factory=dict)
+    waits_alone: set[Span] = field(default_factory=set)  # of cp.async, that follow a wait and no commit
+    _waited: set[ThreadClass] = field(default_factory=set)
     _open: dict[tuple[ThreadClass, int], _Spans] = field(default_factory=dict)
 
     def note(self, code: int, span: Span, cls: ThreadClass) -> None:
@@ -38,7 +48,13 @@ class Commits:
             self._open[key] = (*self._open.get(key, ()), span)
         elif code in _COMMITS:
             self.groups.setdefault(code, []).append(self._open.pop((cls, code), ()))
-        elif code in _COMMIT_OF_WAIT:
+        if code == Ev.CP_COMMIT:
+            self._waited.discard(cls)
+        elif code == Ev.CP_WAIT:
+            if cls in self._waited:
+                self.waits_alone.add(span)
+            self._waited.add(cls)
+        if code in _COMMIT_OF_WAIT:
             kind = _COMMIT_OF_WAIT[code]
             self.too_late.setdefault(kind, set()).update(self._open.get((cls, kind), ()))
 

@@ -8,6 +8,8 @@ edits the text has statements to go by. Worked example. ``WaitBefore`` a read of
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from dataclasses import replace
 
 from syncverify.base.diagnostics import EditHint, EditKind
 from syncverify.base.source import Span
@@ -43,6 +45,16 @@ from syncverify.checker.explain.edits import (
     WaitForFree,
     WaitReads,
 )
+from syncverify.checker.explain.exchanges import (
+    ArriveWithCopies,
+    CommitEachTurn,
+    HandOn,
+    MeetAsElsewhere,
+    NextSlot,
+    PollUntilTrue,
+    WaitInTurn,
+    WaitOnce,
+)
 from syncverify.checker.explain.redundancy import Change
 from syncverify.checker.explain.survey import Survey, array_name
 from syncverify.model.events import Ev, SystemInfo
@@ -52,12 +64,22 @@ _MODELS = 6
 _COMMIT, _READS = "cp.async.bulk.commit_group", "cp.async.bulk.wait_group.read 0"
 _OF_GROUP = "15 - threadIdx.x / 128"
 _INDEX = re.compile(r"\[(\d+)\]$")
+#: Edits that need no more than the kind of change.
+_ALONE: dict[type, EditHint] = {
+    OtherParity: EditHint(EditKind.OTHER_PARITY),
+    PollUntilTrue: EditHint(EditKind.UNTIL_TRUE),
+    CommitEachTurn: EditHint(EditKind.OUT_OF_BLOCK),
+    DropAt: EditHint(EditKind.REMOVE),
+    DropCopy: EditHint(EditKind.REMOVE),
+    ArriveBehind: EditHint(EditKind.LATER),
+    BarrierBehindInit: EditHint(EditKind.BARRIER, 0, at_end=True),
+}
 _CLUSTER = "barrier.cluster.arrive.release; barrier.cluster.wait.acquire"
 
 
 def hint(change: Change, info: SystemInfo, survey: Survey, place: Span) -> EditHint | None:
     """The edit of the text that may do what ``change`` does at ``place``."""
-    simple = _simple(change)
+    simple = _simple(change) or _exchanged(change, info, survey, place)
     if simple is not None:
         return simple
     names = tuple(dict.fromkeys(array_name(b.name) for b in info.barriers))
@@ -105,23 +127,45 @@ def hint(change: Change, info: SystemInfo, survey: Survey, place: Span) -> EditH
     return None
 
 
+def _exchanged(change: Change, info: SystemInfo, survey: Survey, place: Span) -> EditHint | None:
+    """The edit of a change that exchanges an operation, or adds one in turn (``exchanges``)."""
+    names = tuple(dict.fromkeys(array_name(b.name) for b in info.barriers))
+    waits = _lines(survey, place, *WAITS)
+    match change:
+        case WaitOnce(barriers=pairs):
+            name = array_name(info.barriers[pairs[0][1]].name)
+            return EditHint(EditKind.WAIT, ahead=True, name=name, models=waits, names=names, size=1)
+        case ArriveWithCopies():
+            return EditHint(EditKind.WITH_COPIES, names=names)
+        case WaitInTurn(array=(first, *_)):
+            name, size = array_name(info.barriers[first].name), _ring(info, survey, first)
+            return EditHint(EditKind.WAIT, 1, ahead=True, name=name, models=waits, names=names, size=size)
+        case HandOn(array=array):
+            name = array_name(info.barriers[array[0][0]].name)
+            return EditHint(EditKind.HAND_ON, name=name, names=(name,), size=len(array[0]))
+        case NextSlot(array=array):
+            hinted = _slot(change, info, survey, place, names)
+            return replace(hinted, size=len(array[0]))
+        case MeetAsElsewhere(barriers=met, ahead=ahead):
+            ids = {number for _, number, _ in met}
+            lines = tuple(n for number in sorted(ids) for n in _meetings(survey, place, number, ids))
+            return EditHint(EditKind.BARRIER, met[0][2], ahead, models=tuple(dict.fromkeys(lines)))
+    return None
+
+
 def _simple(change: Change) -> EditHint | None:
     """The edit of a change that says all that there is to it."""
+    if type(change) in _ALONE:
+        return _ALONE[type(change)]
     match change:
-        case OtherParity():
-            return EditHint(EditKind.OTHER_PARITY)
         case InitCounts(counts=pairs) | ExpectBytes(bytes=pairs) if len({n for _, n in pairs}) == 1:
             return EditHint(EditKind.NUMBER, pairs[0][1])
         case FewerPending(pending=number):
             return EditHint(EditKind.NUMBER, number)
         case Insert(fence=True, warps=warps, ahead=ahead) if not warps:
             return EditHint(EditKind.FENCE, ahead=ahead)
-        case DropAt() | DropCopy():
-            return EditHint(EditKind.REMOVE)
         case ArriveLater(fence=fence):
             return EditHint(EditKind.LATER, fenced=fence)
-        case ArriveBehind():
-            return EditHint(EditKind.LATER)
         case InsertOperation(ahead=ahead, text=text):
             return EditHint(EditKind.INSTRUCTION, ahead=ahead, name=text)
         case CommitStores():
@@ -132,14 +176,12 @@ def _simple(change: Change) -> EditHint | None:
             return EditHint(EditKind.INSTRUCTION, at_end=True, name=_READS)
         case ClusterBarrierAtEnd() | ClusterBarrierBehindInit():
             return EditHint(EditKind.INSTRUCTION, at_end=True, name=_CLUSTER)
-        case BarrierBehindInit():
-            return EditHint(EditKind.BARRIER, 0, at_end=True)
     return None
 
 
-def _meetings(survey: Survey, place: Span, number: int) -> tuple[int, ...]:
-    """Lines of the file of ``place`` where threads come to a barrier of this number alone."""
-    mine = {span.line for span, ids in survey.ids.items() if ids == {number}}
+def _meetings(survey: Survey, place: Span, number: int, others: Iterable[int] = ()) -> tuple[int, ...]:
+    """Lines of the file of ``place`` where threads meet at a barrier of this number, or of ``others``."""
+    mine = {span.line for span, ids in survey.ids.items() if ids <= {number, *others}}
     return tuple(n for n in _lines(survey, place, Ev.BARRIER_SYNC, Ev.BARRIER_ARRIVE) if n in mine)
 
 
@@ -149,7 +191,7 @@ def _ring(info: SystemInfo, survey: Survey, barrier: int) -> int:
 
 
 def _slot(
-    change: SlotOfUse | SlotOfLastWait | OtherArray,
+    change: SlotOfUse | SlotOfLastWait | OtherArray | NextSlot,
     info: SystemInfo,
     survey: Survey,
     place: Span,
@@ -157,7 +199,7 @@ def _slot(
 ) -> EditHint:
     """Another index of the same array, or the name of another array."""
     models = _lines(survey, place, *WAITS, Ev.ARRIVE, Ev.BULK_LOAD)
-    if isinstance(change, SlotOfUse):
+    if isinstance(change, (SlotOfUse, NextSlot)):
         name = array_name(info.barriers[change.array[0][0]].name)
         return EditHint(EditKind.SLOT, name=name, models=models, names=names)
     if isinstance(change, SlotOfLastWait):

@@ -51,17 +51,22 @@ Place = tuple[int, str]
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A further place of a finding, and what to see there. ``detail``: a note on what lies around it."""
+    """A further place of a finding, and what to see there. ``detail``: a note on what lies around it.
+
+    ``unmended``: for a finding without a repair.
+    """
 
     site: int
     text: str
     detail: bool = False
+    unmended: bool = False
 
 
 def evidence(run: Run, f: Failure) -> list[Seen]:
     """What a failure does not name yet."""
     found: list[Place] = []
     around: list[Place] = []
+    nearby: list[Place] = []
     if f.barrier >= 0 and f.rule in _ACCOUNTS:
         found += _account(run, f)
     if f.rule == "SV301":
@@ -78,8 +83,11 @@ def evidence(run: Run, f: Failure) -> list[Seen]:
         found += _released(run, f.first, f.second)
         around += _since(run, f.second)
         around += _groups(run, f.first, f.second)
+        nearby += _next_to(run, f.first, f.second)
     said = {f.site, *(site for site, _ in f.labels)}
-    seen = (Seen(site, text, of is around) for of in (found, around) for site, text in of)
+    seen = (
+        Seen(site, text, of is not found, of is nearby) for of in (found, around, nearby) for site, text in of
+    )
     return [place for place in seen if place.site >= 0 and place.site not in said]
 
 
@@ -101,6 +109,12 @@ def _account(run: Run, f: Failure) -> Iterator[Place]:
                 copies[op.site] = copies.get(op.site, 0) + amount * op.thread.n
     yield from ((site, f"announces bytes on {name(run, s.index)}") for site in list(s.expect_sites)[:_MOST])
     rest = "" if s.expect_sites else ", and nobody announces any"
+    for site in [] if s.expect_sites else list(copies)[:1]:
+        who = next(op.thread.cls for op in run.asyncs if op.site == site)
+        at = next((i for i, (c, e) in enumerate(run.trace) if c == who and e[1] == site), 0)
+        events = [e for c, e in run.trace[:at] if c == who and e[0] not in (Ev.ELECT, Ev.COLLECTIVE)]
+        mine = [e[1] for e in events if e[1] >= 0 and e[1] not in copies]
+        yield from ((last, "an announcement of the bytes belongs behind this") for last in mine[-1:])
     yield from ((site, f"copies {n} bytes in all{rest}") for site, n in list(copies.items())[:_MOST])
 
 
@@ -159,11 +173,38 @@ def _after_inits(run: Run, f: Failure) -> Iterator[Place]:
     ]
     if not inits:
         return
+    yield from _neighbouring_inits(run, f.barrier)
     last, cls = inits[-1]
     mine = (e for who, e in run.trace[last + 1 :] if who == cls and e[1] >= 0)
     behind = (e[1] for e in mine if e[0] not in (Ev.ELECT, Ev.COLLECTIVE))
     site = next(behind, -1)
     yield site, "the inits come before this"
+
+
+def _before_init(run: Run, site: int) -> Iterator[Place]:
+    """What the thread that initializes at a place did before."""
+    at = next((i for i, (who, e) in enumerate(run.trace) if who >= 0 and e[1] == site), 0)
+    cls = run.trace[at][0] if run.trace else -1
+    mine = [e[1] for who, e in run.trace[:at] if who == cls and e[1] >= 0 and e[1] != site]
+    yield from ((last, "the inits begin behind this") for last in mine[-1:])
+
+
+def _neighbouring_inits(run: Run, b: int) -> Iterator[Place]:
+    """The inits of the barriers right before and behind one in memory: its own belongs with them."""
+    mine = run.info.barriers[b]
+    known = [
+        (run.info.barriers[s.index].offset, s)
+        for s in run.barriers.values()
+        if s.init_site >= 0 and run.info.barriers[s.index].cta == mine.cta and s.index != b
+    ]
+    below = max((x for x in known if x[0] < mine.offset), key=lambda x: x[0], default=None)
+    above = min((x for x in known if x[0] > mine.offset), key=lambda x: x[0], default=None)
+    if below is None and above is not None:
+        yield from _before_init(run, above[1].init_site)
+    for found, which in ((below, "before"), (above, "behind")):
+        if found is not None:
+            text = f"{name(run, found[1].index)}, the barrier {which} it in memory, is initialized here"
+            yield found[1].init_site, text
 
 
 def _since(run: Run, second: Record) -> Iterator[Place]:
@@ -174,6 +215,16 @@ def _since(run: Run, second: Record) -> Iterator[Place]:
     yield from ((e[1], "the last wait before the access, by the same threads") for e in waits[-1:])
     issued = [e for e in others if e[0] in _ISSUES]
     yield from ((e[1], "what they handed over or issued last before the access") for e in issued[-1:])
+
+
+def _next_to(run: Run, first: Record, second: Record) -> Iterator[Place]:
+    """What the threads of the first access do next, and those of the second before."""
+    behind = (e for who, e in run.trace[first.position + 1 :] if who == first.cls and e[1] >= 0)
+    site = next((e[1] for e in behind if e[1] != first.site), -1)
+    yield site, "the threads of the first access go on with this"
+    before = (e for who, e in reversed(run.trace[: second.position]) if who == second.cls and e[1] >= 0)
+    site = next((e[1] for e in before if e[1] != second.site), -1)
+    yield site, "those of the second come from this"
 
 
 def _released(run: Run, first: Record, second: Record) -> Iterator[Place]:

@@ -15,7 +15,7 @@ from syncverify.checker.happens_before.failure import Failure, Obligation
 from syncverify.checker.happens_before.handlers.global_memory import location
 from syncverify.checker.happens_before.handlers.mbarriers import Barrier
 from syncverify.checker.happens_before.run import LaneClass, Run
-from syncverify.model.events import Ev
+from syncverify.model.events import Ev, Event
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,10 @@ def hang_root(run: Run, waiting: list[Stuck]) -> Stuck:
         components, key=lambda c: (min(_rank(by_class[x]) for x in c), min(by_class[x].time for x in c))
     )
     members = [by_class[x] for x in best]
-    return min(members, key=lambda s: (_rank(s), s.got == 0, not _copies(run, s.cls), s.time, s.cls))
+    return min(
+        members,
+        key=lambda s: (_rank(s), not _unannounced(s), s.got == 0, not _copies(run, s.cls), s.time, s.cls),
+    )
 
 
 def _leaves(graph: Any, component: set[int]) -> bool:
@@ -105,6 +108,11 @@ def suppliers(run: Run, s: Stuck) -> set[int]:
     else:
         return {o.cls for o in run.threads if (o.info.cta, o.info.warp) == (t.info.cta, t.info.warp)}
     return run.contributors.get(key, set())
+
+
+def _unannounced(s: Stuck) -> bool:
+    """Whether copies brought bytes that nobody announced: that phase is broken, whoever may still come."""
+    return s.outstanding < 0 and not s.announced
 
 
 def _copies(run: Run, cls: int) -> bool:
@@ -205,6 +213,9 @@ def passed_by(run: Run, s: Stuck, waiting: list[Stuck], end: int) -> list[tuple[
         met = [e for e in events if e[0] in _BARRIERS]
         last = list(dict.fromkeys(e[1] for e in reversed(met)))[:_LAST]
         found = [(site, f"{t.info.name}, which is missing, was last at barriers here") for site in last]
+        found += [
+            (site, "and goes on with this, without another barrier") for site in _next(events, last[:1])
+        ]
         same = [i for i, e in enumerate(met) if e[2] == s.waits_on[1] and e[1] not in last]
         for i in same[-1:]:
             found.append((met[i][1], f"and at barrier {s.waits_on[1]} here"))
@@ -213,6 +224,12 @@ def passed_by(run: Run, s: Stuck, waiting: list[Stuck], end: int) -> list[tuple[
             found.append((events[-1][1], "and it leaves from here"))
         return [(site, text) for site, text in found if site != s.site]
     return []
+
+
+def _next(events: list[Event], sites: list[int]) -> list[int]:
+    """What a class does behind the last event at one of these sites."""
+    at = max((i for i, e in enumerate(events) if e[1] in sites), default=len(events))
+    return [e[1] for e in events[at + 1 :] if e[1] >= 0 and e[1] not in sites][:1]
 
 
 #: Barriers that are shown of a class that is missing at one.
@@ -265,7 +282,7 @@ def _wait_rule(run: Run, s: Stuck) -> tuple[str, int, str]:
         expect = next(iter(b.expect_sites), s.site)
         return "SV212", expect, "; its bytes are announced, but no path issues a copy on this barrier"
     copies = [op.site for op in run.asyncs if any(barrier == b.index for barrier, _, _ in op.targets)]
-    if s.outstanding < 0 and not s.announced and copies:
+    if _unannounced(s) and copies:
         why = "; its copies bring bytes that nobody announces"
         return "SV203", copies[-1], why
     lanes = sum(b.lanes.values())

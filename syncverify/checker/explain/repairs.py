@@ -16,10 +16,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from syncverify.base.diagnostics import Diagnostic, Mistake, Repair, Verdict
+from syncverify.base.diagnostics import Diagnostic, Label, Mistake, Repair, Verdict
 from syncverify.base.reason import Cause, has
-from syncverify.checker.explain.attempts import attempts
+from syncverify.checker.explain.attempts import Attempt, attempts
 from syncverify.checker.explain.edit_hints import hint
+from syncverify.checker.explain.neighbours import other_end
 from syncverify.checker.explain.redundancy import Changed
 from syncverify.checker.explain.survey import Survey
 from syncverify.checker.outcome import Outcome
@@ -76,7 +77,11 @@ def repair(
         left -= outcome.stats.get("events", most if outcome.verdict is Verdict.UNKNOWN else survey.events)
         mistake = found.cause if found.cause in _SAID_BY_RULE else attempt.mistake
         proposed = Repair(
-            mistake, attempt.place, attempt.text, hint(attempt.change, system.info, survey, attempt.place)
+            mistake,
+            attempt.place,
+            attempt.text,
+            hint(attempt.change, system.info, survey, attempt.place),
+            neighbour=_neighbour(attempt, survey),
         )
         if outcome.verdict is Verdict.PROVED:
             if not further:
@@ -89,3 +94,9 @@ def repair(
     if mended:
         return Mended(mended[0], tuple(r for r in mended[1:] if r.hint is not None))
     return Mended(None, tuple(untold[:MOST_UNTOLD]))
+
+
+def _neighbour(attempt: Attempt, survey: Survey) -> Label | None:
+    """The other neighbour of what is added, for the reader."""
+    end = other_end(attempt.change, attempt.place, survey.around)
+    return None if end is None else Label(*end, detail=True)

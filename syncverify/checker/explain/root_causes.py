@@ -442,23 +442,34 @@ class _Broken:
 
 def protocol_root(run: Run, failures: list[Failure], races: list[Failure]) -> Failure:
     """The mistake behind broken obligations: of the first case that applies."""
-    broken = _Broken(run, failures, races, _solid(failures))
+    broken = _Broken(run, failures, races, _solid(run, failures))
     for case in _ROOTS:
         found = case(broken)
         if found is not None:
             return found
-    return (broken.of(Obligation.O7) or failures or races)[0]
+    hang = next(iter(broken.of(Obligation.O6)), None)
+    others = [f for f in failures if hang is None or not _still_to_be_copied(run, f, hang)]
+    return (broken.of(Obligation.O7) or others or races)[0]
 
 
-def _solid(failures: list[Failure]) -> list[Failure]:
-    """Failures but hangs and reused phases; what only who was let through has met is no cause of a hang."""
+def _solid(run: Run, failures: list[Failure]) -> list[Failure]:
+    """Failures but hangs and reused phases. What only who was let through has met is no cause of a hang, nor
+    are bytes that who hangs would still copy."""
     hang = next((f for f in failures if f.obligation == Obligation.O6), None)
     return [
         f
         for f in failures
         if f.obligation not in (Obligation.O6, Obligation.O7)
         and (hang is None or f.obligation != Obligation.O3 or f.position < hang.position)
+        and not (hang is not None and _still_to_be_copied(run, f, hang))
     ]
+
+
+def _still_to_be_copied(run: Run, f: Failure, hang: Failure) -> bool:
+    """Whether the bytes that a phase lacks are those that the class which hangs elsewhere copies into it."""
+    if f.obligation is not Obligation.O4 or not f.lacks_bytes or hang.barrier in (-1, f.barrier):
+        return False
+    return hang.cls in run.contributors.get(("wait", f.barrier), ())
 
 
 def _earliest(failures: list[Failure]) -> Failure | None:
@@ -642,7 +653,7 @@ def diagnostic(run: Run, f: Failure, severity: Severity | None = None) -> Diagno
     severity = severity or f.severity
     more = evidence(run, f) if severity is Severity.ERROR else []
     labels = [Label(sites[s].span, text) for s, text in f.labels if s >= 0]
-    labels += [Label(sites[seen.site].span, seen.text, seen.detail) for seen in more]
+    labels += [Label(sites[seen.site].span, seen.text, seen.detail, seen.unmended) for seen in more]
     if f.rule == "SV204" and severity is Severity.ERROR and run.info.entry.line:
         labels.append(Label(run.info.entry, "the kernel begins here"))
     if f.first is not None and f.first.site != f.site:

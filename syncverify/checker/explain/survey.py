@@ -9,6 +9,7 @@ from typing import Any
 from syncverify.base.source import Span
 from syncverify.checker.explain.commits import ClusterArrivals, Commits
 from syncverify.checker.explain.edits import ACCESSES, GROUP_WAITS, ISSUES, WAITS, footprints
+from syncverify.checker.explain.neighbours import Neighbours
 from syncverify.checker.explain.redundancy import Passed, Place
 from syncverify.model.events import Ev, Event, SystemInfo, ThreadClass
 
@@ -29,10 +30,12 @@ class Survey:
     warps: dict[Span, set[tuple[int, int]]] = field(default_factory=dict)
     arriving: dict[int, dict[tuple[int, int, int], int]] = field(default_factory=dict)
     bytes: dict[int, dict[Span, int]] = field(default_factory=dict)
+    sent: dict[int, dict[tuple[Span, ThreadClass], int]] = field(default_factory=dict)  # by st.async
     copied: list[tuple[int, int]] = field(default_factory=list)  # footprint written, barrier
     accessed: dict[Span, set[int]] = field(default_factory=dict)
     pending: dict[Span, int] = field(default_factory=dict)
     waited: set[int] = field(default_factory=set)  # mbarriers that somebody waits for
+    of_copies: set[int] = field(default_factory=set)  # mbarriers that cp.async copies arrive on
     counts: dict[int, int] = field(default_factory=dict)  # of mbarriers, by their init
     meeting: dict[int, set[tuple[int, int]]] = field(default_factory=dict)  # warps, by id of the barrier
     coming: dict[int, set[tuple[int, int]]] = field(default_factory=dict)  # with those that only arrive
@@ -45,6 +48,7 @@ class Survey:
     blocks: set[int] = field(default_factory=set)
     commits: Commits = field(default_factory=Commits)
     cluster: ClusterArrivals = field(default_factory=ClusterArrivals)
+    around: Neighbours = field(default_factory=Neighbours)
     events: int = 0
 
     @property
@@ -71,6 +75,8 @@ class Survey:
         self.blocks.add(cls.cta)
         self.commits.note(code, span, cls)
         self.cluster.note(code, span, cls)
+        self.around.note(code, span, cls)
+        self._of_asynchronous(event, span, cls)
         if code in _INTERESTING:
             self.places.setdefault(span, {})[code] = None
             self.warps.setdefault(span, set()).add((cls.cta, cls.warp))
@@ -100,6 +106,15 @@ class Survey:
         if code in ACCESSES or code == Ev.WGMMA:
             self.accessed.setdefault(span, set()).update(footprints(event))
         return (event,), None
+
+    def _of_asynchronous(self, event: Event, span: Span, cls: ThreadClass) -> None:
+        """Arrivals of cp.async copies, and what threads send."""
+        if event[0] == Ev.CP_ARRIVE and event[3]:
+            self.of_copies.add(event[2])
+            self.arriving.setdefault(event[2], {})[cls.cta, cls.warp, cls.lanes] = cls.count
+        elif event[0] == Ev.ST_ASYNC:
+            self.copied.append((event[2], event[3]))
+            self.sent.setdefault(event[3], {})[span, cls] = event[4] * cls.count
 
     def _of_threads(self, event: Event, span: Span, warp: tuple[int, int]) -> None:
         """Who comes to a barrier of threads, and whether to wait."""

@@ -168,6 +168,15 @@ def stores_one_value(info: SystemInfo, site: int) -> bool:
     return info.varies is not None and not info.varies(site) & EACH_TIME - 1
 
 
+def may_store_one_value(info: SystemInfo, site: int) -> bool:
+    """Whether two threads may be known to store the same value there."""
+    if site in info.equal_stores or info.varies is None:
+        return site in info.equal_stores
+    every = (1 << (info.threads - 1).bit_length()) - 1
+    every |= EACH_BLOCK if info.ctas * info.clusters > 1 else 0
+    return info.varies(site) & every != every
+
+
 def _hides(t: LaneClass, first: Record) -> bool:
     """Whether a store stands over another one by its own class, which a class does not know of."""
     below = first.over

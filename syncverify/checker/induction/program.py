@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 from typing import Protocol as Interface
 
@@ -12,7 +13,15 @@ from syncverify.base.diagnostics import Policy
 from syncverify.checker.induction.assemble import Assembly, Part
 from syncverify.checker.induction.claims import Claim
 from syncverify.checker.induction.quotients import content
-from syncverify.checker.induction.read import LoopText, Piece, Reader, StraightText, Text, TilesText
+from syncverify.checker.induction.read import (
+    LoopText,
+    OtherFormsError,
+    Piece,
+    Reader,
+    StraightText,
+    Text,
+    TilesText,
+)
 from syncverify.checker.induction.stepping import NotReadError, SizeCaseError
 from syncverify.checker.induction.strides import Turns
 from syncverify.checker.kernel.linear import Apply, Term, apply, num, var
@@ -29,6 +38,8 @@ _TAKEN = frozenset({"u", "n", "j", "x"})
 MOST_SPLITS = 64
 #: Claims of other classes that are tried for one.
 MOST_TRIED = 5
+#: Times that one claim is changed to what registers hold.
+MOST_ADAPTED = 6
 
 
 class Claims(Interface):
@@ -44,6 +55,8 @@ class Claims(Interface):
     ) -> None: ...
 
     def claim(self, cls: int, of: ThreadClass) -> Claim: ...
+
+    def adapted(self, claim: Claim, place: int, wrong: Mapping[Any, tuple[Any, Any]]) -> Claim | None: ...
 
     def refine(self, split: LaneSplit) -> None: ...
 
@@ -218,7 +231,7 @@ def _claimed(
     for i, cls in enumerate(system.info.classes):
         for claim in _likely(cls, known):
             try:
-                take(i, claim)
+                _adapting(partial(take, i), claim, claims)
                 break
             except SizeCaseError:
                 raise
@@ -235,6 +248,20 @@ def _claimed(
             claim = replace(claim, headers=headers)
             found[i] = (claim, start.read(system, i, claim))
     return found
+
+
+def _adapting(take: Callable[[Claim], None], claim: Claim, claims: Claims) -> None:
+    """Takes a claim, or what becomes of it as registers are seen to hold something else."""
+    for _ in range(MOST_ADAPTED):
+        try:
+            take(claim)
+            return
+        except OtherFormsError as e:
+            adapted = claims.adapted(claim, e.place, e.wrong)
+            if adapted is None:
+                raise
+            claim = adapted
+    take(claim)
 
 
 def _likely(cls: ThreadClass, known: Mapping[ThreadClass, Claim]) -> list[Claim]:

@@ -43,6 +43,15 @@ Residue = tuple[int, int]
 MOST_ENDS = 4
 
 
+class OtherFormsError(NotReadError):
+    """Registers hold something else at a header than what is claimed. ``wrong``: both, by register."""
+
+    def __init__(self, message: str, place: int, wrong: Mapping[Any, tuple[Any, Any]]) -> None:
+        super().__init__(message)
+        self.place = place
+        self.wrong = wrong
+
+
 @dataclass(frozen=True, slots=True)
 class Piece:
     """One operation of a region: its event by residue, and under which constraints it is executed."""
@@ -343,35 +352,51 @@ class Reader:
         g = self._exact(g, self.claim.tiles)
         others = header.others.get(residue, {})
 
+        counters = {H: h, G: g, P: before, K: trips}
+
         def meets(form: Form, value: Any) -> bool:
             return isinstance(value, int | Value) and self.zero(
-                leaf.path, value - self.formed(form, {H: h, G: g, P: before, K: trips})
+                leaf.path, value - self.formed(form, counters)
             )
 
         if others and all(s in live and meets(f, live[s]) for s, f in others.items()):
             live = {s: x for s, x in live.items() if s not in others}
+        wrong: dict[Any, tuple[Any, Any]] = {}
         for slot, value in live.items():
-            if _apart(slot):
-                if value != first[slot]:
-                    raise NotReadError("lanes are apart by other numbers in another turn")
-                continue
-            form = header.form(residue, slot)
-            if form is not None and self.followed(header, slot, form, value):
-                self.follow(leaf, self.moving(header, slot), value, keeps=form.kept)
-                continue
-            if form is None or form.any:
-                if _kind(value) != _kind(first[slot]):
-                    raise NotReadError("a register changes its kind from turn to turn")
-                continue
-            if isinstance(form, Lanes):
-                if _lanes(value) != form.lanes:
-                    raise NotReadError("lanes hold other numbers in another turn")
-                continue
-            if not isinstance(value, int | Value):
-                raise NotReadError("a register is no number in some turn")
-            wanted = self.formed(form, {H: h, G: g, P: before, K: trips})
-            if not self.zero(leaf.path, value - wanted):
-                raise NotReadError(f"register {slot} holds {value}, not {wanted}")
+            form = self.summed(leaf, header, residue, slot, (value, first[slot]))
+            if form is not None and not meets(form, value):
+                wrong[slot] = (value, self.formed(form, counters))
+        if wrong:
+            slot, (value, wanted) = next(iter(wrong.items()))
+            raise OtherFormsError(f"register {slot} holds {value}, not {wanted}", header.place, wrong)
+
+    def summed(
+        self, leaf: Leaf, header: Header, residue: Residue, slot: Any, held: tuple[Any, Any]
+    ) -> Form | None:
+        """The sum that a register is claimed to be; None where what it holds meets another claim.
+
+        ``held``: what it holds, and what it held where the header was first come to.
+        """
+        value, first = held
+        if _apart(slot):
+            if value != first:
+                raise NotReadError("lanes are apart by other numbers in another turn")
+            return None
+        form = header.form(residue, slot)
+        if form is not None and self.followed(header, slot, form, value):
+            self.follow(leaf, self.moving(header, slot), value, keeps=form.kept)
+            return None
+        if form is None or form.any:
+            if _kind(value) != _kind(first):
+                raise NotReadError("a register changes its kind from turn to turn")
+            return None
+        if isinstance(form, Lanes):
+            if _lanes(value) != form.lanes:
+                raise NotReadError("lanes hold other numbers in another turn")
+            return None
+        if not isinstance(value, int | Value):
+            raise NotReadError("a register is no number in some turn")
+        return form
 
     def formed(self, form: Form, own: Mapping[str, Any]) -> Any:
         """The sum that a form is, with what its names are."""

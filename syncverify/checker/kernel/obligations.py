@@ -261,14 +261,13 @@ def overlap(g: Graph, i: int, x: Touch, k: int, y: Touch) -> Level | None:
     if x.pieces is None or y.pieces is None:
         return most
     found: Level | None = None
-    ranges = sorted([(*q, 0) for q in x.pieces or ()] + [(*q, 1) for q in y.pieces or ()])
-    live: list[tuple[int, int, int, int]] = []
-    for r in ranges:
-        live = [q for q in live if q[1] > r[0]]
-        for q in live:
-            if q[3] != r[3]:
-                found = max(found or Level.THREAD, g.near(q[2], r[2]))
+    live: tuple[list[tuple[int, int, int]], ...] = ([], [])
+    for low, high, thread, side in sorted([(*q, 0) for q in x.pieces] + [(*q, 1) for q in y.pieces]):
+        others = live[1 - side]
+        others[:] = [q for q in others if q[1] > low]
+        for q in others:
+            found = max(found or Level.THREAD, g.near(q[2], thread))
         if found is most:
             return found
-        live.append(r)
+        live[side].append((low, high, thread))
     return found

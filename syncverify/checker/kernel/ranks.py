@@ -76,9 +76,8 @@ def growing(g: Graph, ranks: Ranks) -> Iterator[Owed]:
 def _meeting(g: Graph) -> Iterator[tuple[int, int]]:
     """Contributions and waits of one ring, arrivals and leaves of one barrier."""
     for i, x in enumerate(g.sites):
-        for k, y in enumerate(g.sites):
-            if not x.op.ring or x.op.ring != y.op.ring:
-                continue
+        for k in g.on[x.op.ring] if x.op.ring else ():
+            y = g.sites[k]
             if x.op.kind in CONTRIBUTIONS and y.op.kind is Kind.WAIT:
                 yield i, k
             if x.op.kind in MEETINGS and y.op.kind is Kind.SYNC and i != k:

@@ -33,6 +33,7 @@ class Step(StrEnum):
 
     EXACT = "exact"
     CONTENTS_AS_DATA = "contents-as-data"
+    CONTENTS_ASIDE = "contents-aside"
     LANES_MEET = "lanes-meet"
     EVERY_SIZE = "every-size"
     LOADS_AS_SIZES = "loads-as-sizes"
@@ -45,6 +46,7 @@ class Step(StrEnum):
 #: Causes that another way of looking may remove, by the step that does; steps without a row need none.
 CAUSES: dict[Step, frozenset[Cause]] = {
     Step.CONTENTS_AS_DATA: frozenset({Cause.SHARED_CONTENTS}),
+    Step.CONTENTS_ASIDE: frozenset({Cause.MISSING_FACT, Cause.BLOCK_PLACE, Cause.GLOBAL_DATA, Cause.DATA}),
     Step.LANES_MEET: frozenset({Cause.GLOBAL_DATA, Cause.SHARED_CONTENTS, Cause.DATA}),
     Step.LOADS_AS_SIZES: frozenset({Cause.GLOBAL_DATA}),
     Step.DATA_AS_WORDS: frozenset({Cause.SHARED_CONTENTS, Cause.GLOBAL_DATA, Cause.DATA}),

@@ -2,18 +2,28 @@
 
 PTX knows offsets in shared memory alone, and kernels mostly keep their barriers in one struct. So a barrier
 gets its name from the call that initializes it: the first argument, or the object, of each call on the line
-whose name holds ``init``.
+whose name holds ``init``. Where a method initializes the members of an object, both names are joined.
+
+Worked example. ``pipe.init(4)`` calls a method with ``asm("mbarrier.init... [%0]" :: "r"(addr(&full[i])))``:
+the barriers are ``pipe.full[i]``.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 _CALL = re.compile(r"(?P<object>[A-Za-z_][\w.\[\]+\- ]*?(?:\.|->))?(?P<name>(?:\w+::)*\w*[iI]nit\w*)\s*\(")
 _ADDRESS = re.compile(r"^(?:&|\*|\((?:[\w: ]+\*)\)|reinterpret_cast<[^>]*>|static_cast<[^>]*>|\s)+")
 _OBJECT = re.compile(r"^[A-Za-z_](?:\w|\.|->|::|\[[^\[\]]*\])*$")
 _LONGEST = 60
+_METHOD = re.compile(r"(?<![\w.>])(?P<object>[A-Za-z_][\w.\[\]+\- ]*?)(?:\.|->)[A-Za-z_]\w*\s*\(")
+_BY_ADDRESS = re.compile(r"\b\w+\s*\(\s*&\s*(?P<first>[A-Za-z_](?:\w|\.|->|\[[^\[\]]*\])*)\s*[,)]")
+_PLAIN = re.compile(r"\b(?P<name>\w+)\s*\(\s*(?P<first>[A-Za-z_](?:\w|\.|->|\[[^\[\]]*\])*)\s*[,)]")
+_OF_ASM = re.compile(r'mbarrier\.init[^"]*"\s*:[^:]*:\s*"[rl]"\s*\((?P<rest>.*)')
+_INNERMOST = re.compile(r"&?\s*(?P<path>(?:this->)?[A-Za-z_](?:\w|\.|->|\[[^\[\]()]*\])*)\s*\)")
+_HEAD = re.compile(r"\b\w+\s*\((?P<parameters>[^(){};]*)\)\s*(?:const\s*)?(?:noexcept\s*)?\{")
+_KEYWORDS = frozenset({"if", "for", "while", "switch"})
 
 
 def initialized(line: str) -> list[str]:
@@ -24,6 +34,57 @@ def initialized(line: str) -> list[str]:
     """
     found = [_operand(line, m) for m in _CALL.finditer(line.split("//")[0])]
     return [] if None in found else [x for x in found if x]
+
+
+def joined(calls: list[str], inner: tuple[Sequence[str], int] | None, *, several: bool) -> list[str]:
+    """Names with the member that the called method initializes, where one call is on the line.
+
+    ``inner``: the lines of the method's file, and which (from 1) initializes. ``several``: whether the call
+    initializes several kinds of members; a member that is the only one says nothing.
+    """
+    if len(calls) != 1 or inner is None:
+        return calls
+    of = member(*inner)
+    if of is None or not (several or of.endswith("]")):
+        return calls
+    whole = f"{calls[0]}.{of}"
+    return [whole] if len(whole) <= _LONGEST else calls
+
+
+def member(lines: Sequence[str], line: int) -> str | None:
+    """What a line (from 1) of a method initializes, if that is no parameter of the function around it."""
+    if not 0 < line <= len(lines):
+        return None
+    code = lines[line - 1].split("//")[0]
+    within = _OF_ASM.search(code)
+    path = _INNERMOST.search(within["rest"]) if within is not None else None
+    said = path["path"] if path is not None else next(iter(initialized(code)), "")
+    said = said.removeprefix("this->")
+    if not _OBJECT.match(said) or said == "this":
+        return None
+    root = re.split(r"\W", said)[0]
+    return None if root in _parameters(lines, line) else said
+
+
+def passed(line: str) -> str | None:
+    """The object of the only method that a line calls, or what it passes first to its only function: the
+    barrier of a line that is known to initialize one."""
+    code = line.split("//")[0]
+    found = {m["object"].strip() for m in _METHOD.finditer(code)}
+    found |= {m["first"].strip() for m in _BY_ADDRESS.finditer(code)}
+    if not found:
+        found = {m["first"].strip() for m in _PLAIN.finditer(code) if m["name"] not in _KEYWORDS}
+    said = found.pop() if len(found) == 1 else ""
+    return said if len(said) <= _LONGEST and _OBJECT.match(said) else None
+
+
+def _parameters(lines: Sequence[str], line: int) -> frozenset[str]:
+    """The words in the parameter list of the function that a line is in."""
+    for n in range(line, 0, -1):
+        heads = [m for m in _HEAD.finditer(lines[n - 1]) if m[0].split("(")[0].strip() not in _KEYWORDS]
+        if heads:
+            return frozenset(re.findall(r"\w+", heads[-1]["parameters"]))
+    return frozenset()
 
 
 def _operand(line: str, call: re.Match[str]) -> str | None:

@@ -14,7 +14,7 @@ from importlib import resources
 from typing import Any
 
 from syncverify.base.contested import CONTESTED
-from syncverify.base.diagnostics import Diagnostic, KernelReport, Witness
+from syncverify.base.diagnostics import Diagnostic, KernelReport, TextEdit, Witness
 from syncverify.base.source import Span
 from syncverify.report import text
 from syncverify.report.base import (
@@ -28,6 +28,7 @@ from syncverify.report.base import (
     source_lines,
     values_text,
 )
+from syncverify.report.edit_diff import difference
 from syncverify.report.schedule_view import view_of
 
 #: Lines of a source that the page carries around each line that something points at.
@@ -116,12 +117,18 @@ def _finding(k: KernelReport, d: Diagnostic) -> dict[str, Any]:
             "mistake": str(d.repair.mistake),
             "text": d.repair.text,
             "at": d.repair.span.line,
-            "line": d.repair.edit.line if d.repair.edit else 0,
-            "old": list(d.repair.edit.old) if d.repair.edit else [],
-            "new": list(d.repair.edit.new) if d.repair.edit else [],
+            "diff": _diff(d.repair.edit),
         },
         "contested": None if point is None else f"{point.id}: {point.question}",
     }
+
+
+def _diff(edit: TextEdit | None) -> list[list[str]]:
+    """The lines of a fix: each with its sign and its number."""
+    if edit is None:
+        return []
+    rows = difference(edit, source_lines(edit.file))
+    return [[line.sign, str(line.number or ""), line.text] for line in rows]
 
 
 def _witness(w: Witness) -> dict[str, Any]:

@@ -111,11 +111,10 @@
     }
     if (f.repair) {
       box.append(element("p", { class: "fix" }, element("b", {}, `Fix (${f.repair.mistake}), checked: `), f.repair.at === f.line ? "" : `line ${f.repair.at}: `, f.repair.text, ". With it this launch is proved."));
-      if (f.repair.old.length + f.repair.new.length) {
-        const before = f.repair.old.length ? undefined : (data.sources[f.file] || {})[f.repair.line - 1];
-        const rows = [...(before === undefined ? [] : [[" ", before]]), ...f.repair.old.map((x) => ["-", x]), ...f.repair.new.map((x) => ["+", x])];
-        box.append(element("pre", { class: "diff" }, ...rows.map(([sign, x]) =>
-          element("span", { class: { "-": "gone", "+": "come", " ": "faint" }[sign] }, `${sign} ${x}\n`))));
+      if (f.repair.diff.length) {
+        const width = Math.max(...f.repair.diff.map(([, n]) => n.length));
+        box.append(element("pre", { class: "diff" }, ...f.repair.diff.map(([sign, n, x]) =>
+          element("span", { class: { "-": "gone", "+": "come", " ": "faint" }[sign] }, `${n.padStart(width)} ${sign} ${x}\n`))));
       }
     } else if (f.fix) box.append(element("p", { class: "fix" }, element("b", {}, f.cause ? `Fix (${f.cause}): ` : "Fix: "), f.fix));
     for (const l of f.labels.filter((l) => l.detail)) box.append(element("p", { class: "faint" }, `${l.text} (${l.file}:${l.line})`));

@@ -102,7 +102,16 @@ def parts(m: Machine, f: Fragment, space: str, a: Lanes, on: Lanes, size: int, a
     if np.count_nonzero(wrong):
         raise _bad(m, f, lanes, wrong != 0, a, f"an access of {align} bytes is not aligned", space)
     if space != "generic":
+        if space == "global":
+            foreign = np.isin(a >> np.uint64(40), _FOREIGN)
+            if np.count_nonzero(foreign):
+                raise _bad(
+                    m, f, lanes, foreign, a, "a generic address of another space, used as global", space
+                )
         return _parts(m, f, space, a, lanes, size)
+    nowhere = (a >> np.uint64(RANK_SHIFT) == 0) | (a >> np.uint64(_ADDRESS_BITS) != 0)
+    if np.count_nonzero(nowhere):
+        raise _bad(m, f, lanes, nowhere, a, "a generic address that lies in no space", space)
     window = (a >> np.uint64(40)).astype(np.int64)
     out = []
     for number in np.unique(window):
@@ -151,6 +160,9 @@ def without_memory(m: Machine, a: Lanes, size: int) -> Lanes:
     return bad | ~(m.memory.valid[inside] & m.memory.valid[inside + size - 1])
 
 
+#: Bits of the largest address.
+_ADDRESS_BITS = 57
+_FOREIGN = np.array([w >> 40 for w in (SHARED_WINDOW, LOCAL_WINDOW, PARAM_WINDOW)], np.uint64)
 _BY_WINDOW = {
     SHARED_WINDOW >> 40: ("shared::cluster", SHARED_WINDOW),
     LOCAL_WINDOW >> 40: ("local", LOCAL_WINDOW),
@@ -188,7 +200,10 @@ def _part(m: Machine, f: Fragment, space: str, a: Lanes, lanes: Lanes, size: int
 def shared_bytes(m: Machine, f: Fragment, space: str, a: Lanes, lanes: Lanes, size: int) -> Lanes:
     """Bytes in the arena of shared addresses; those of other blocks only in ``shared::cluster``."""
     block = f.warp.block
-    inside = (a & np.uint64(0xFFFFFFFF)).astype(np.int64) - block.shared_base
+    far = a >> np.uint64(32) != 0
+    if np.count_nonzero(far):
+        raise _bad(m, f, lanes, far, a, "outside of the window of shared memory", "shared")
+    inside = a.astype(np.int64) - block.shared_base
     bad = (inside < m.loaded.first_shared) | (inside > block.shared_size - size)
     if not np.count_nonzero(bad):
         return inside + block.arena

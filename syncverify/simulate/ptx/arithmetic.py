@@ -671,7 +671,10 @@ def _cvta(c: Context, i: Instr) -> Step:
     s = c.source(i.operands[1], 64)
     if "to" in i.mods:
         return c.pure(i.operands[0], lambda R: R[s] - base, 64)
-    return c.pure(i.operands[0], lambda R: R[s] + base, 64)
+    if base != np.uint64(SHARED_WINDOW):
+        return c.pure(i.operands[0], lambda R: R[s] + base, 64)
+    nowhere = np.uint64(2**64 - 1)  # what lies outside of the window has no generic address
+    return c.pure(i.operands[0], lambda R: np.where(R[s] >> np.uint64(32) == 0, R[s] + base, nowhere), 64)
 
 
 @builder("isspacep")

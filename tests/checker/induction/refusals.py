@@ -22,7 +22,7 @@ from tests.checker.kernel.raises import Package, Raise, raises
 #: What the reading raises.
 READING: Package = (
     "syncverify.checker.induction",
-    ("NotReadError", "SizeCaseError", "UnnamedSizeError", "MalformedClaimError"),
+    ("NotReadError", "OtherFormsError", "SizeCaseError", "UnnamedSizeError", "MalformedClaimError"),
 )
 
 
@@ -362,7 +362,7 @@ BACKED: dict[str, Backed] = {
     "read.parameter: {} is no number of the launch": _backed(_NAME),
     "read.named: {} is no number of the launch": _backed(_NAME),
     "read.named: a register of the trip count before it is known": _backed(_NAME),
-    "read.arrive: a register is no number in some turn": _backed(_NAME),
+    "read.summed: a register is no number in some turn": _backed(_NAME),
     "read._back: a guard on {}": _backed(_NAME),
     "read.entered: how often a loop behind tiles runs is not known": _backed(_NAME),
     "read._exact: a counter of no known residue": _backed(_NEVER),
@@ -432,9 +432,9 @@ OPEN: dict[str, str] = {
     "flags.in_order: a block waits for one that may begin later": "no judge here lets a block begin late",
     "read.arrive: a loop is come to in different ways": "a header is one point of an agent's code",
     "read.arrive: a loop is come to with other registers": "what is live is known of the place",
-    "read.arrive: lanes are apart by other numbers in another turn": "by direct tests (`test_turns.py`)",
-    "read.arrive: a register changes its kind from turn to turn": "an unknown number for lanes that differ",
-    "read.arrive: lanes hold other numbers in another turn": "lanes that count, claimed to stand still",
+    "read.summed: lanes are apart by other numbers in another turn": "by direct tests (`test_turns.py`)",
+    "read.summed: a register changes its kind from turn to turn": "an unknown number for lanes that differ",
+    "read.summed: lanes hold other numbers in another turn": "lanes that count, claimed to stand still",
     "read.read: what threads store in shared memory may steer others": "PTX alone has such agents",
     "read.end: a register that may stand still": "runs at small sizes do not end, so that nothing is claimed",
     "read.without: the last turn of a loop does something else": "compared where a last turn stands apart",

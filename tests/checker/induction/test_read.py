@@ -15,6 +15,7 @@ from syncverify.checker.induction.program import protocol_of
 from syncverify.checker.induction.stepping import NotReadError
 from syncverify.checker.kernel import Protocol
 from syncverify.checker.kernel.protocol import Kind, Loop, Tiles, places
+from syncverify.checker.open_launches import symbols
 from syncverify.checker.prover.parametric.concrete_checks import Problem
 from syncverify.checker.prover.parametric.strategy import problem_of
 from syncverify.checker.prover.protocols.registers import Sampler
@@ -183,6 +184,9 @@ class Changed:
     def refine(self, split: object) -> None:
         self.inner.refine(split)  # type: ignore[arg-type]
 
+    def adapted(self, *_: object) -> Claim | None:
+        return None
+
     def claim(self, cls: int, of: ThreadClass) -> Claim:
         found = self.inner.claim(cls, of)
         if not found.headers:
@@ -208,15 +212,10 @@ def test_a_wrong_claim_is_refused_or_makes_no_difference() -> None:
     (right,) = protocols(problem)
     refused = 0
     for seed in range(40):
-        space = SymbolicContext()
-        sizes = {n: space.symbol(n, low, high, frozenset({n})) for n, (low, high) in problem.sizes.items()}
-
-        def numbered(values: Mapping[str, int]) -> object:
-            other = SymbolicContext()
-            return (other, *starts(problem, other, values)[0])
-
-        ((path, (system,)),) = starts(problem, space, sizes)
-        claims = Changed(Sampler(numbered, 0), random.Random(seed))  # type: ignore[arg-type]
+        space, other = SymbolicContext(), SymbolicContext()
+        ((path, (system,)),) = starts(problem, space, symbols(problem, space))
+        ((start, (twin,)),) = starts(problem, other, symbols(problem, other))
+        claims = Changed(Sampler(other, start, twin, problem.sizes.keys()), random.Random(seed))
         try:
             found = protocol_of(space, path, system, claims).protocol
         except (NotReadError, NotConcrete):

@@ -104,7 +104,13 @@ def test_a_certificate_says_who_judged() -> None:
 
 
 def test_what_the_kernel_does_not_judge_is_said() -> None:
+    k = kernel("idioms/D10_split_k_semaphore")
+    (done,) = recheck(json.dumps(certificate("idioms/D10_split_k_semaphore")), "c.json", {k.name: k})
+    assert not done.judged
+    assert set(done.met.reasons) == {"hand-over through global memory"}
+
+
+def test_a_copy_to_another_cta_is_judged() -> None:
     k = kernel("idioms/D15_dsmem_push")
     (done,) = recheck(json.dumps(certificate("idioms/D15_dsmem_push")), "c.json", {k.name: k})
-    assert not done.judged
-    assert set(done.met.reasons) == {"bulk_copy"}
+    assert done.judged

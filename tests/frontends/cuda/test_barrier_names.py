@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from syncverify.frontends.cuda.barrier_names import initialized
+from syncverify.frontends.cuda.barrier_names import initialized, joined, member, passed
 
 
 @pytest.mark.parametrize(
@@ -22,3 +22,45 @@ from syncverify.frontends.cuda.barrier_names import initialized
 )
 def test_names(line: str, names: list[str]) -> None:
     assert initialized(line) == names
+
+
+METHOD = """
+struct Pipe {
+  uint64_t full[2], empty[2];
+  __device__ void init(int readers) {
+    for (int i = 0; i < 2; ++i) {
+      asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(addr(&full[i])), "r"(1) : "memory");
+      asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(addr(&this->empty[i])), "r"(readers));
+      setup(&full[i], 1);
+    }
+  }
+};
+__device__ void setup(uint64_t* b, int n) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(addr(b)), "r"(n) : "memory");
+}
+""".split("\n")
+
+
+@pytest.mark.parametrize(("line", "name"), [(6, "full[i]"), (7, "empty[i]"), (14, None)])
+def test_a_method_initializes_members_and_a_function_what_it_is_given(line: int, name: str | None) -> None:
+    assert member(METHOD, line) == name
+
+
+def test_members_are_named_with_their_object_where_they_say_more() -> None:
+    assert joined(["pipe"], (METHOD, 6), several=False) == ["pipe.full[i]"]
+    assert joined(["full[i]"], (METHOD, 14), several=True) == ["full[i]"]
+    assert joined(["a", "b"], (METHOD, 6), several=True) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("  s.pipe[1].open(1, 64);", "s.pipe[1]"),
+        ("  setup(&ring.ready[threadIdx.x], HALF);", "ring.ready[threadIdx.x]"),
+        ("  make(ready[i], 1);", "ready[i]"),
+        ("  if (threadIdx.x == 0) make(done, 1);", "done"),
+        ("  a.open(1), b.open(2);", None),
+    ],
+)
+def test_the_only_call_of_a_line_says_what_it_initializes(line: str, said: str | None) -> None:
+    assert passed(line) == said

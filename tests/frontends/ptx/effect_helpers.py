@@ -11,6 +11,7 @@ from syncverify.frontends.ptx.decode.effects import Effect, MapFacts, Opaque, Un
 from syncverify.frontends.ptx.decode.table import decode
 from syncverify.frontends.ptx.syntax.nodes import Function, Imm, Mem, Operand, Reg
 from syncverify.frontends.ptx.syntax.parser import parse
+from syncverify.ir.footprints import Range
 from syncverify.model.events import Ev, Event, Footprint
 
 _SHARED = 1 << 60
@@ -65,7 +66,7 @@ class FakeContext:
     def each(self, value: Any, what: str) -> tuple[int, ...]:
         return value if isinstance(value, tuple) else (self.number(value, what),) * len(self.lanes)
 
-    def anywhere(self, site: int, address: Any, why: str, bits: int) -> bool:
+    def anywhere(self, site: int, address: Any, why: str, bits: int) -> Range | None:
         raise Opaque(why)
 
     def shared(self, address: int, space: str, what: str) -> tuple[int, int]:

@@ -9,10 +9,10 @@ from syncverify.base.diagnostics import Severity
 from syncverify.checker.happens_before import access_merging, effect_log, footprint_partition
 from syncverify.checker.happens_before.failure import Obligation
 from syncverify.checker.happens_before.race_findings import (
+    may_store_one_value,
     overlaps_whole,
     place,
     report_race,
-    stores_one_value,
     what,
 )
 from syncverify.checker.happens_before.reads_from import is_read_by_ordered_access
@@ -158,23 +158,20 @@ def _overwrite(
 def _may_store_together(run: Run, t: LaneClass, first: Record, second: Record) -> bool:
     """Whether a store leaves an earlier access on record, since it does not represent it.
 
-    Two classes may execute one store at the same time: with one value that is taken for no race. So a third
-    class that executes it need not follow what the second one follows, unless all know of that.
+    Two lanes may execute one store at the same time: with one value that is taken for no race. So a third
+    one that executes it need not follow what the second one follows, unless all know of that.
     """
     if first.site != second.site:
-        return second.kind == GW and stores_one_value(run.info, second.site) and not _known_to_all(run, first)
-    return (
-        first.cls != second.cls
-        and first.kind == second.kind == GW
-        and not _plainly_known(run, t, first, Need.ORDER)
-    )
+        return (
+            second.kind == GW and may_store_one_value(run.info, second.site) and not _known_to_all(run, first)
+        )
+    return first.kind == second.kind == GW and not _plainly_known(run, t, first, Need.ORDER)
 
 
 def _known_to_all(run: Run, first: Record) -> bool:
-    """Whether no class may store beside an access any more."""
+    """Whether no class may store beside an access any more, other lanes of its own class included."""
     need = ordering(first.kind, GW).need
-    others = (o for o in run.threads if o.cls != first.cls)
-    return need is Need.NOTHING or all(_plainly_known(run, o, first, need) for o in others)
+    return need is Need.NOTHING or all(_plainly_known(run, o, first, need) for o in run.threads)
 
 
 def must_have_started(run: Run, t: LaneClass, cta: int, site: int) -> None:

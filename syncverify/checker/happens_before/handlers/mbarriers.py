@@ -135,7 +135,8 @@ def name(run: Run, b: int) -> str:
 def _name_by_source(run: Run, b: int, site: int) -> None:
     """Gives a barrier whose name only says where it lies the one that the source has at its init."""
     info, called = run.info.barriers[b], run.info.sites[site].operand
-    if not info.placed or not called:
+    variable = re.sub(r"\[\d+\]$", "", info.name)
+    if not called or not (info.placed or called.startswith((f"{variable}.", f"{variable}->"))):
         return
     base = re.sub(r"\[[^\[\]]*\]$", "", called)
     named = [o for o in run.info.barriers if o.cta == info.cta and not o.placed]

@@ -37,8 +37,8 @@ def form(run: Follower) -> Hashable:
 
 def forget(run: Follower) -> None:
     """Drops what can fail no more, or not without something else that is kept."""
-    for memory, kept in run.memory.touches.items():
-        run.memory.touches[memory] = [*_unsettled(run, _latest(kept))]
+    settled = {block: [*_unsettled(run, _latest(kept))] for block, kept in run.memory.touches.items()}
+    run.memory.touches = {block: kept for block, kept in settled.items() if kept}
     for a in run.actors:
         a.copies = [*_unknown_copies(run, a)]
 
@@ -51,8 +51,9 @@ def _unsettled(run: Follower, kept: Iterable[tuple[int, int, Touch]]) -> Iterato
         if t.kind.asynchronous and t.done is None:
             return False
         mark, value = t.done if t.done is not None else (("t", t.cls), t.time)
+        fenced = t.far or mark
         return all(
-            k.visible.get(mark, 0) >= value and (t.kind in _UNFENCED or k.bridged.get(mark, 0) >= value)
+            k.visible.get(mark, 0) >= value and (t.kind in _UNFENCED or k.bridged.get(fenced, 0) >= value)
             for k in left
         )
 
@@ -69,7 +70,7 @@ def _latest(kept: list[tuple[int, int, Touch]]) -> list[tuple[int, int, Touch]]:
     for lo, hi, t in reversed(kept):
         if not t.kind.writes or t.atomic:
             done = t.done[0] if t.done is not None else None
-            later = newest.setdefault((lo, hi, t.cls, t.kind, id(t.fp), t.any_lane, done), t)
+            later = newest.setdefault((lo, hi, t.cls, t.kind, id(t.fp), t.any_lane, t.scope, done), t)
             if later is not t and _stands_for(later, t):
                 continue
         out.append((lo, hi, t))
@@ -154,13 +155,15 @@ class _Form:
             tuple(self.actor(a) for a in run.actors),
             self.collectives(),
             (frozenset(self.at(("t", cls), time) for cls, time in run.grid_waits), run.early is None),
+            (frozenset(run.shared_inits), frozenset(run.overlays)),
+            tuple(self.at(("t", a.lanes.cls), 1) for a in run.actors),  # whether its CTA runs
         )
 
-    def memory(self, memory: Memory, number: int, pending: Mapping[int, int]) -> Hashable:
+    def memory(self, memory: Memory, block: tuple[int, int], pending: Mapping[int, int]) -> Hashable:
         places: dict[int, tuple[Touch, list[tuple[int, int]]]] = {}
-        for lo, hi, t in memory.touches[number]:
+        for lo, hi, t in memory.touches[block]:
             places.setdefault(id(t), (t, []))[1].append((lo, hi))
-        return number, frozenset(
+        return block, frozenset(
             (self.touch(t, pending.get(id(t), -1)), _merged(spans)) for t, spans in places.values()
         )
 
@@ -179,7 +182,10 @@ class _Form:
                 first = warp // 4 * 4
                 done += [self.at((*mark[:2], (cta, w)), value) for w in range(first, first + 4)]
         when = None if t.kind.asynchronous else self.at(own, t.time)
-        return t.kind, t.cls, when, id(t.fp), over, tuple(done), t.any_lane, t.atomic
+        if t.far is not None:
+            done.append(self.at(t.far, t.time))
+        store = t.site if not t.atomic and self.run.memory.may_meet(t) else None
+        return t.kind, t.cls, when, id(t.fp), over, tuple(done), t.any_lane, (t.atomic, t.scope, store)
 
     def barrier(self, b: Barrier) -> Hashable:
         return (
@@ -210,6 +216,7 @@ class _Form:
         awaited = mark[0] == "c" or any(a.event is not None for a in self.run.actors)
         return (
             (m.threads, min(m.number, 1), self.at(mark, m.number) if m.number else None),
+            (m.counted, frozenset(m.sites), frozenset(m.again)),
             (self.times(m.arrived), self.times(m.previous), self.known(m.knowledge)),
             self.known(m.released) if awaited else None,
         )
@@ -226,7 +233,10 @@ class _Form:
             (self.known(a.released), self.known(a.received)),
             tuple((i, self.row(past), flags) for i, (past, flags) in sorted(a.polled.items())),
             tuple((f, self.at(mma, s[0]) if s[0] else None, s[1]) for f, s in sorted(a.fragments.items())),
-            tuple((n, inc, self.row(past), self.at(own, time)) for n, inc, past, time in a.requests),
+            tuple(
+                (n, inc, self.row(past), self.at(own, time), self.at(own, last))
+                for n, inc, past, time, last in a.requests
+            ),
             tuple((cta, self.at(own, time)) for cta, time in sorted(a.far.items())),
             frozenset((self.at(*done), cta) for done, cta in a.copies),
             tuple(self.group(a, kind) for kind in ("bulk.read", "cp")),
@@ -292,7 +302,7 @@ def _merged(spans: Sequence[tuple[int, int]]) -> Hashable:
     return tuple(out)
 
 
-def _beyond(lists: Sequence[Sequence[tuple[int, int]]]) -> Hashable:
+def _beyond(lists: Sequence[Sequence[Hashable]]) -> Hashable:
     """What follows what all begin with, and whether there is anything at all."""
     common = 0
     for row in zip(*lists, strict=False):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from syncverify.checker.kernel.exact.hazards import NotJudgedError
 from syncverify.checker.kernel.exact.knowledge import Epoch, Knowledge, advance_to, join
 from syncverify.checker.kernel.exact.state import Meeting, ReplayedAgent, State
 from syncverify.model.automata.named_barrier import exists
 from syncverify.model.events import Flag
+from syncverify.model.proxies import Scope
 
 
 class Meetings(State):
@@ -21,14 +24,26 @@ class Meetings(State):
                 raise self.reject(a, "the barrier's number or count is out of range")
             if m.arrived and m.threads != want:
                 raise self.reject(a, f"the barrier is active with {m.threads} threads")
-            if a.lanes.cls in m.arrived:
-                raise NotJudgedError("classes that arrive twice at a named barrier")
+            if a.lanes.cls in m.arrived and not self.counts_twice(a, m, flags, waits=waits):
+                return False
             m.threads = want
             self.enter(a, m, ("n", a.info.cta, number))
             m.counted = m.counted or bool(threads)
             m.sites.add(a.event[1] if a.event is not None else -1)
             self.full(a.info.cta, number, m)
         return self.out(a, m, waits)
+
+    def counts_twice(self, a: ReplayedAgent, m: Meeting, flags: int, *, waits: bool) -> bool:
+        """A warp that has arrived and now waits counts twice (practical mode: ordered pipelines begin so).
+        Both are of one generation in every execution: without them it is not complete. Lanes that come before
+        the rest of their warp has arrived wait for it: all execute the instruction together.
+        """
+        if not waits or not flags & Flag.ALIGNED or a.lanes.cls in m.again:
+            raise NotJudgedError("classes that arrive twice at a named barrier")
+        if not self.whole(a.info.cta, a.info.warp, m.arrived):
+            return False
+        m.again.add(a.lanes.cls)
+        return True
 
     def full(self, cta: int, number: int, m: Meeting) -> None:
         """Completes the generation if all have come. A barrier without a count does not wait for warps that
@@ -39,9 +54,11 @@ class Meetings(State):
         if not m.counted:
             there = {o.info.warp for o in self.actors if o.info.cta == cta and not o.gone}
             left = {o.info.warp for o in self.actors if o.info.cta == cta} - there - warps
-        if not warps or len(whole | left) * 32 != m.threads:
+        again = {self.info.classes[c].warp for c in m.again}
+        twice = {w for w in again if self.whole(cta, w, m.again)}
+        if not warps or (len(whole | left) + len(twice)) * 32 != m.threads:
             return
-        if whole != warps:
+        if whole != warps or twice != again:
             raise NotJudgedError("warps of which some lanes come to a barrier alone")
         for o in self.actors:
             if o.info.cta == cta and o.info.warp in left:
@@ -66,7 +83,7 @@ class Meetings(State):
         m.number += 1
         m.knowledge.mark(mark, m.number)
         m.previous, m.released = m.arrived, m.knowledge
-        m.arrived, m.knowledge, m.counted, m.sites = {}, Knowledge(), False, set()
+        m.arrived, m.knowledge, m.counted, m.sites, m.again = {}, Knowledge(), False, set(), set()
 
     def out(self, a: ReplayedAgent, m: Meeting, waits: bool) -> bool:
         if not waits:
@@ -78,7 +95,7 @@ class Meetings(State):
         a.lanes.joined.join(m.released)
         return True
 
-    def whole(self, cta: int, warp: int, arrived: dict[int, int]) -> bool:
+    def whole(self, cta: int, warp: int, arrived: Container[int]) -> bool:
         """Whether all lanes of a warp that still run have arrived."""
         return all(
             a.gone or a.lanes.cls in arrived for a in self.actors if (a.info.cta, a.info.warp) == (cta, warp)
@@ -91,25 +108,34 @@ class Meetings(State):
         return self.on_barrier(a, False, number, threads, flags)
 
     def on_warp_sync(self, a: ReplayedAgent, mask: int) -> bool:
-        return self.together(a, mask, memory=True)
+        return self.together(a, mask, memory=True, leaves=True)
 
     def on_elect(self, a: ReplayedAgent, mask: int = 0) -> bool:
         return self.together(a, 0, memory=False)
 
     def on_collective(self, a: ReplayedAgent, mask: int, kind: int, whole: int = 0) -> bool:
-        gone = sum(o.info.lanes for o in self.actors
-                   if o.gone and (o.info.cta, o.info.warp) == (a.info.cta, a.info.warp))  # fmt: skip
-        if gone & mask and not whole:
-            raise NotJudgedError("lanes that have left, in the mask of a shfl or vote")
-        return self.together(a, mask, memory=False, kind=kind + 1)
+        return self.together(a, mask, memory=False, kind=kind + 1, leaves=not whole)
 
-    def together(self, a: ReplayedAgent, mask: int, memory: bool, kind: int = 0) -> bool:
-        """Lanes of a warp that execute something as one; ``memory``: it orders their accesses;
-        ``kind``: what they execute, if not one instruction."""
-        mates = [o for o in self.actors if (o.info.cta, o.info.warp) == (a.info.cta, a.info.warp)]
+    def mates(self, a: ReplayedAgent) -> list[ReplayedAgent]:
+        """The classes of its warp, itself among them."""
+        return [o for o in self.actors if (o.info.cta, o.info.warp) == (a.info.cta, a.info.warp)]
+
+    def together(
+        self, a: ReplayedAgent, mask: int, *, memory: bool, kind: int = 0, leaves: bool = False
+    ) -> bool:
+        """Lanes of a warp that execute something as one; ``memory``: it orders their accesses; ``kind``: what
+        they execute, if not one instruction; ``leaves``: it waits for no lane that has left (K22, K23), and
+        none has run past it to the end.
+        """
+        assert a.event is not None
+        mates = self.mates(a)
         lanes = sum(o.info.lanes for o in mates)
         mask = mask & lanes if mask else lanes
-        if a.info.lanes & ~mask or (not a.entered and any(o.gone for o in mates if o.info.lanes & mask)):
+        gone = [o for o in mates if o.gone and o.info.lanes & mask]
+        short = gone and (
+            not leaves or any(self.info.passes(o.exit_site, a.event[1], whole=False) for o in gone)
+        )
+        if a.info.lanes & ~mask or (not a.entered and short):
             raise self.reject(a, "not all lanes that it needs come to it")
         if len(mates) == 1:
             if memory:
@@ -117,11 +143,11 @@ class Meetings(State):
             else:
                 advance_to(a.lanes.joined.happened, ("t", a.lanes.cls), a.lanes.time)
             return True
-        assert a.event is not None
-        mark = ("w", a.info.cta, a.info.warp, mask, memory, kind)
+        mark = ("w", a.info.cta, a.info.warp, mask, memory, kind, leaves)
         m = self.meetings.setdefault(mark, Meeting())
         if not a.entered:
             m.arrived[a.lanes.cls] = a.lanes.time
+            m.sites.add(a.event[1])
             handed = a.lanes.handed()
             join(m.knowledge.happened, handed.happened)
             if memory:
@@ -130,10 +156,25 @@ class Meetings(State):
             if m.threads not in (0, a.event[1] + 1) and not memory and not kind:
                 raise self.reject(a, "lanes of the warp execute another instruction")
             m.threads = a.event[1] + 1
-            if sum(self.info.classes[c].lanes for c in m.arrived) & mask == mask:
-                self.leave(m, mark)
-                m.threads = 0
+            self.met(m, mark, gone)
         return self.out(a, m, True)
+
+    def met(self, m: Meeting, mark: Epoch, gone: list[ReplayedAgent]) -> None:
+        """Lets lanes of a warp go on if all have come, but those that left."""
+        came = sum(self.info.classes[c].lanes for c in m.arrived) | sum(o.info.lanes for o in gone)
+        if came & mark[3] == mark[3]:
+            self.leave(m, mark)
+            m.threads = 0
+
+    def left_behind(self, a: ReplayedAgent, m: Meeting, mark: Epoch) -> None:
+        """Lanes leave while others of their warp wait."""
+        if not a.info.lanes & mark[3]:
+            return
+        if not mark[-1]:
+            raise NotJudgedError("lanes that leave while others of their warp wait for them")
+        if any(self.info.passes(a.exit_site, site, whole=False) for site in m.sites):
+            raise self.reject(a, "it runs past what lanes of its warp wait for to the end")
+        self.met(m, mark, [o for o in self.mates(a) if o.gone])
 
     def on_cluster_arrive(self, a: ReplayedAgent, flags: int) -> bool:
         m = self.meetings.setdefault(("c",), Meeting())
@@ -143,6 +184,8 @@ class Meetings(State):
         if flags & Flag.RELAXED:
             fenced = ("init", a.lanes.cls)
             advance_to(m.knowledge.visible, fenced, a.lanes.visible(fenced, True))
+            if a.released is not None and a.scope >= Scope.CLUSTER:
+                m.knowledge.join(a.released)
         a.owes_wait, a.entered = True, False
         self.cluster_full(m)
         return True

@@ -6,14 +6,14 @@ after it, represents.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from syncverify.checker.kernel.exact.data import RejectedError
 from syncverify.checker.kernel.exact.knowledge import Epoch, LaneClass
-from syncverify.model.events import Footprint, SystemInfo
+from syncverify.model.events import EACH_BLOCK, EACH_TIME, Footprint, StrongWord, SystemInfo, ThreadClass
 from syncverify.model.ordering import Need, ordering
-from syncverify.model.proxies import Access
+from syncverify.model.proxies import Access, Scope
 
 WRITES = frozenset(f for f in Access if f.writes)
 
@@ -26,7 +26,11 @@ class NotJudgedError(Exception):
 class Touch:
     """One access. ``done``: the mark and value that show the completion of an asynchronous one, once there
     is one; ``used``: when a read was shown to be over, 0 if it was not, -1 if no use will; ``any_lane``: the
-    warp does it as one."""
+    warp does it as one; ``scope``: of an atomic; ``execution``: how often the class has executed its store
+    before, where the value may depend on it (-1: not counted); ``far``: what a fence bridges of one in
+    another CTA; ``drained``: when the class had waited for all its bulk groups since, -1 once it has
+    committed them; ``barrier``: it begins or ends one in these bytes.
+    """
 
     kind: Access
     cls: int
@@ -37,67 +41,154 @@ class Touch:
     used: int = 0
     any_lane: bool = False
     atomic: bool = False
+    scope: int = Scope.CTA
+    execution: int = 0
+    far: Epoch | None = None
+    drained: int = 0
+    barrier: bool = False
+
+
+@dataclass(slots=True)
+class _Judged:
+    """An access while it is judged. ``together``: others may write beside it; ``known``: the accesses before
+    it, by identity, and whether every lane knows what it needs of them.
+    """
+
+    lanes: LaneClass
+    touch: Touch
+    at: str
+    together: bool
+    known: dict[int, bool] = field(default_factory=dict)
+
+
+#: Memory is looked at block by block, of so many bytes.
+BLOCK = 512
 
 
 class Memory:
-    """The accesses to the shared memory of each CTA."""
+    """The accesses to the shared memory of each CTA, by CTA and block."""
 
     def __init__(self, info: SystemInfo, fences: list[list[int]]) -> None:
         self.info = info
         self.fences = fences  # per class, the times of its acq_rel fences
-        self.touches: dict[int, list[tuple[int, int, Touch]]] = {}
+        self.touches: dict[tuple[int, int], list[tuple[int, int, Touch]]] = {}
         self.products: set[int] = set()  # classes that have issued wgmmas
 
     def access(self, lanes: LaneClass, touch: Touch, at: str) -> None:
         """Judges an access against all before it, then keeps it. Raises RejectedError."""
-        fp = touch.fp
         count = self.info.classes[touch.cls].count
         if touch.kind.writes and not touch.atomic and count > 1 and _own_overlap(touch, count):
             raise RejectedError(at, f"{self.text(touch)}: lanes write the same bytes")
-        kept = self.touches.setdefault(fp.memory, [])
+        judged = _Judged(lanes, touch, at, touch.kind.writes and self.may_meet(touch))
+        for block, spans in _blocks(touch.fp.intervals).items():
+            self.access_block(judged, (touch.fp.memory, block), spans)
+
+    def access_block(self, judged: _Judged, block: tuple[int, int], spans: list[tuple[int, int]]) -> None:
+        """The same of one block."""
+        touch, known = judged.touch, judged.known
+        kept = self.touches.setdefault(block, [])
         left: list[tuple[int, int, Touch]] = []
         if not touch.kind.writes:  # two reads need no order
             left, kept = kept, [x for x in kept if x[2].kind in WRITES]
-        starts, ends = zip(*fp.intervals, strict=True) if fp.intervals else ((), ())
         for lo, hi, first in kept:
-            i, k = bisect_right(ends, lo), bisect_left(starts, hi)  # sorted and disjoint
-            pieces = [(max(lo, a), min(hi, b)) for a, b in fp.intervals[i:k]]
+            pieces = [(max(lo, a), min(hi, b)) for a, b in spans if a < hi and lo < b]
             if not pieces:
                 if touch.kind.writes:
                     left.append((lo, hi, first))
                 continue
-            row = ordering(first.kind, touch.kind)
-            # K6 in practical mode: cp.async needs no fence before wgmma and bulk stores, but on sm_100.
-            fenceless = row.contested == "K6" and not self.info.strict_copies
-            need = Need.COMPLETION if fenceless else row.need
-            if need is not Need.NOTHING:
-                for a, b in pieces:
-                    if first.atomic and touch.atomic and _same_words(first.fp, fp, a, b):
-                        continue
-                    if not self.met(lanes, first, touch, need, a, b):
-                        if first.kind is Access.GENERIC_READ and first.cls in self.products:
-                            raise NotJudgedError("reads that a wgmma may hand on (K8)")
-                        if self.may_be_one_value(first, touch):
-                            raise NotJudgedError("stores of one instruction, perhaps of one value")
-                        raise RejectedError(
-                            at, f"{self.text(touch)}: {need.value} of {self.text(first)} is not shown"
-                        )
-            if touch.kind.writes and not touch.atomic:
+            if id(first) not in known:
+                need = self.need(first, touch)
+                known[id(first)] = need is Need.NOTHING or self.met(judged.lanes, first, need, same=False)
+            if not known[id(first)]:
+                for piece in pieces:
+                    self.judge(judged, first, piece)
+            if touch.kind.writes and (_again(first, touch) or not judged.together):
                 left += [(a, b, first) for a, b in _without(lo, hi, pieces)]
             elif touch.kind.writes:
                 left.append((lo, hi, first))
-        left += [(a, b, touch) for a, b in fp.intervals]
-        self.touches[fp.memory] = left
+        left += [(a, b, touch) for a, b in spans]
+        self.touches[block] = left
 
-    def may_be_one_value(self, first: Touch, second: Touch) -> bool:
-        """Whether one store instruction makes both, and something is known of its values."""
-        return first.site == second.site and second.kind.writes and self.info.varies is not None
+    def need(self, first: Touch, touch: Touch) -> Need:
+        """What a row asks for. K6 in practical mode: cp.async needs no fence before wgmma and bulk stores,
+        but on sm_100.
+        """
+        row = ordering(first.kind, touch.kind)
+        fenceless = row.contested == "K6" and not self.info.strict_copies
+        return Need.COMPLETION if fenceless else row.need
 
-    def met(self, lanes: LaneClass, first: Touch, second: Touch, need: Need, lo: int, hi: int) -> bool:
-        """Whether a row's need is met for the bytes ``lo..hi``."""
-        same = first.cls == second.cls and (
-            lanes.alone or first.any_lane or second.any_lane or _same_lanes(first.fp, second.fp, lo, hi)
+    def judge(self, judged: _Judged, first: Touch, piece: tuple[int, int]) -> None:
+        """One pair of accesses to a piece, whose order not every lane knows."""
+        lanes, touch, at = judged.lanes, judged.touch, judged.at
+        need = self.need(first, touch)
+        same = first.cls == touch.cls and (
+            lanes.alone or first.any_lane or touch.any_lane or _same_lanes(first.fp, touch.fp, *piece)
         )
+        if (same and self.met(lanes, first, need, same=True)) or self.one_value(first, touch, *piece):
+            return
+        if self.mutually_atomic(first, touch) and _same_words(first.fp, touch.fp, *piece):
+            if self.decides(first, touch):
+                raise NotJudgedError("strong accesses in no order, one of which reads a value that is used")
+            return
+        if first.kind is Access.GENERIC_READ and first.cls in self.products:
+            raise NotJudgedError("reads that a wgmma may hand on (K8)")
+        raise RejectedError(at, f"{self.text(touch)}: {need.value} of {self.text(first)} is not shown")
+
+    def mutually_atomic(self, first: Touch, second: Touch) -> bool:
+        """Whether both are strong, of one proxy, and their scopes include each other's thread (A3)."""
+        if not (first.atomic and second.atomic) or first.kind.proxy != second.kind.proxy:
+            return False
+        one, other = self.info.classes[first.cls].cta, self.info.classes[second.cls].cta
+        return one == other or min(first.scope, second.scope) >= Scope.CLUSTER
+
+    def decides(self, first: Touch, second: Touch) -> bool:
+        """Whether a strong load reads an exchange that no order decides, or a volatile word of its warp."""
+        store, load = (first, second) if first.kind.writes else (second, first)
+        if load.kind.writes or load.site not in self.info.strong_words:
+            return False
+        words = self.info.strong_words.get(store.site, StrongWord(0))
+        one, other = self.info.classes[first.cls], self.info.classes[second.cls]
+        near = (one.cta, one.warp) == (other.cta, other.warp)
+        if (StrongWord.OF_EACH_LANE if near else StrongWord.OF_EACH_THREAD) in words:
+            return True
+        return near and StrongWord.VOLATILE in words | self.info.strong_words[load.site]
+
+    def may_meet(self, touch: Touch) -> bool:
+        """Whether others may write beside it, unordered: atomics, and stores of one instruction whose values
+        may be equal. Then it does not represent what it comes after: they need not.
+        """
+        info = self.info
+        if touch.barrier:
+            return False
+        if touch.atomic or touch.site in info.equal_stores or info.varies is None:
+            return touch.atomic or touch.site in info.equal_stores
+        every = (1 << (info.threads - 1).bit_length()) - 1 | (EACH_BLOCK if info.ctas > 1 else 0)
+        return touch.kind is Access.GENERIC_WRITE and info.varies(touch.site) & every != every
+
+    def one_value(self, first: Touch, second: Touch, lo: int, hi: int) -> bool:
+        """Whether two stores of one instruction leave the same value in each byte of ``lo..hi``."""
+        info = self.info
+        if first.barrier or second.barrier:
+            return False
+        if first.site != second.site or first.kind is not Access.GENERIC_WRITE or second.kind != first.kind:
+            return False
+        if first.site in info.equal_stores or info.varies is None:
+            return first.site in info.equal_stores
+        mask = info.varies(first.site)
+        one, other = info.classes[first.cls], info.classes[second.cls]
+        if (mask & EACH_TIME and (first.execution != second.execution or first.execution < 0)) or (
+            mask & EACH_BLOCK and one.cta != other.cta
+        ):
+            return False
+        return all(
+            a == b and not (n ^ m) & mask & EACH_TIME - 1
+            for a, n in _stored(first.fp, one, lo, hi)
+            for b, m in _stored(second.fp, other, lo, hi)
+            if a[0] < b[1] and b[0] < a[1]
+        )
+
+    def met(self, lanes: LaneClass, first: Touch, need: Need, *, same: bool) -> bool:
+        """Whether a row's need is met, for the lane that made the first access or for every lane."""
         if first.kind.asynchronous:
             if first.done is None:
                 return False
@@ -113,7 +204,7 @@ class Memory:
         mark = ("t", first.cls)
         if not same and lanes.visible(mark) < first.time:
             return False
-        if need is not Need.BRIDGE or lanes.bridged(mark, same) >= first.time:
+        if need is not Need.BRIDGE or lanes.bridged(first.far or mark, same) >= first.time:
             return True
         return first.kind is Access.GENERIC_READ and self.read_is_over(lanes, first, same)
 
@@ -128,12 +219,42 @@ class Memory:
         return f"line {self.info.sites[touch.site].span.line}, {touch.kind.name.lower()}"
 
 
+def _blocks(intervals: Sequence[tuple[int, int]]) -> dict[int, list[tuple[int, int]]]:
+    """Intervals, cut at the ends of blocks."""
+    found: dict[int, list[tuple[int, int]]] = {}
+    for lo, hi in intervals:
+        for block in range(lo // BLOCK, -(-hi // BLOCK)):
+            span = max(lo, block * BLOCK), min(hi, (block + 1) * BLOCK)
+            found.setdefault(block, []).append(span)
+    return found
+
+
 def _own_overlap(touch: Touch, count: int) -> bool:
     """Whether lanes of one access write the same bytes: values that may differ, or copies of their own."""
     fp = touch.fp
     if touch.kind.asynchronous and not touch.any_lane:
         return not fp.lanes or sum(b - a for a, b, _ in fp.lanes) > sum(b - a for a, b in fp.intervals)
     return fp.overlap
+
+
+def _again(first: Touch, second: Touch) -> bool:
+    """Whether a store is another execution of an earlier one by the same lanes, with a value of that kind."""
+    if first.atomic or second.atomic or first.execution != second.execution:
+        return False
+    return (first.site, first.cls, first.kind) == (second.site, second.cls, second.kind) and (
+        first.fp is second.fp
+    )
+
+
+def _stored(fp: Footprint, c: ThreadClass, lo: int, hi: int) -> list[tuple[tuple[int, int], int]]:
+    """The words of ``lo..hi`` that threads of a class store, and the numbers of these in their block."""
+    lanes = fp.lanes or [(a, b, lane) for a, b in fp.intervals for lane in range(32) if c.lanes >> lane & 1]
+    return [
+        ((x, x + (fp.element or b - a)), 32 * c.warp + lane)
+        for a, b, lane in lanes
+        if a < hi and lo < b
+        for x in range(a, b, fp.element or b - a)
+    ]
 
 
 def _same_words(first: Footprint, second: Footprint, lo: int, hi: int) -> bool:

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from syncverify.checker.kernel.exact.data import RejectedError
-from syncverify.checker.kernel.exact.hazards import NotJudgedError
+from syncverify.checker.kernel.exact.hazards import NotJudgedError, Touch
 from syncverify.checker.kernel.exact.knowledge import Epoch, Knowledge, VectorClock, join
 from syncverify.checker.kernel.exact.polls import Use, use_of
 from syncverify.checker.kernel.exact.state import Barrier, Phase, ReplayedAgent, State
-from syncverify.model.events import Ev, Flag
-from syncverify.model.proxies import Scope
+from syncverify.model.events import Ev, Flag, Footprint
+from syncverify.model.proxies import Access, Scope
 
 #: The largest transaction count and the largest count of arrivals (PTX ISA: mbarrier).
 LARGEST = (1 << 20) - 1
+#: Bits of a token that hold the phase; above them lies the number of the barrier, plus one.
+TOKEN_BITS = 32
 
 
 class Mbarriers(State):
@@ -65,7 +67,7 @@ class Mbarriers(State):
 
     def arrive(self, a: ReplayedAgent, index: int, count: int, nbytes: int, flags: int) -> bool:
         b = self.use(a, index)
-        a.answer = b.done
+        a.answer = b.done + (index + 1 << TOKEN_BITS)
         if flags & Flag.NO_COMPLETE:
             raise NotJudgedError("arrivals that must not complete a phase")
         rounds = a.info.count if nbytes >= 0 else 1
@@ -107,7 +109,7 @@ class Mbarriers(State):
         if wide:
             p.far.join(given)
         # At cta scope completions alone cross the CTAs, in practical mode (K4).
-        join(p.knowledge.visible, {m: v for m, v in given.visible.items() if m[0] != "t"})
+        join(p.knowledge.visible, {m: v for m, v in given.visible.items() if m[0] not in "tr"})
 
     def close(self, b: Barrier) -> None:
         """The phase completes if it is full: O4 (a) and O3."""
@@ -192,8 +194,14 @@ class Mbarriers(State):
     def on_wait(self, a: ReplayedAgent, index: int, parity: int, flags: int) -> bool:
         return self.wait(a, index, lambda b: b.done % 2 != parity, flags)
 
-    def on_wait_token(self, a: ReplayedAgent, index: int, phase: int, flags: int) -> bool:
+    def on_wait_token(self, a: ReplayedAgent, index: int, token: int, flags: int) -> bool:
+        origin, phase = divmod(token, 1 << TOKEN_BITS)
+
         def passes(b: Barrier) -> bool:
+            if origin != index + 1:
+                raise self.reject(a, "the token is of no arrival on this barrier")
+            if b.life > 1:
+                raise NotJudgedError("tokens of a barrier that has been initialized twice")
             if b.done > phase + 1:
                 raise self.reject(a, f"the token is of phase {phase}, {b.done} are complete")
             return b.done == phase + 1
@@ -223,6 +231,7 @@ class Mbarriers(State):
         site, here = a.event[1], (a.lanes.cls, a.lanes.time)
         b = self.barriers.get(index)
         if b is not None and self.alike(a, b, site, count):
+            self.initialize_alike(index)
             b.inits = (*b.inits, here)
             return True
         if b is not None or not 1 <= count <= LARGEST:
@@ -230,8 +239,27 @@ class Mbarriers(State):
         life = self.lives[index] = self.lives.get(index, 0) + 1
         if index in self.ended and not self.seen(a, self.ended[index]):
             raise self.reject(a, "the barrier's invalidation is not ordered before")
+        self.claim(a, index)
         self.barriers[index] = Barrier(index, life, count, (here,), count, site)
         return True
+
+    def claim(self, a: ReplayedAgent, index: int) -> None:
+        """Init and inval write the barrier's bytes: data there is ordered with them (B10, B12)."""
+        place = self.info.barriers[index]
+        fp = Footprint(place.cta, ((place.offset, place.offset + 8),))
+        if place.cta != a.info.cta:
+            raise NotJudgedError("a barrier that another CTA begins or ends")
+        assert a.event is not None
+        if a.info.count > 1:
+            self.initialize_alike(index)
+        touch = Touch(Access.GENERIC_WRITE, a.lanes.cls, a.lanes.time, fp, a.event[1], barrier=True)
+        self.memory.access(a.lanes, touch, self.at(a))
+
+    def initialize_alike(self, index: int) -> None:
+        """Several lanes initialize a barrier, each with its own order to data in its bytes."""
+        if index in self.overlays:
+            raise NotJudgedError("data in the bytes of a barrier that several lanes initialize")
+        self.shared_inits.add(index)
 
     def alike(self, a: ReplayedAgent, b: Barrier, site: int, count: int) -> bool:
         """An init that other lanes of the warp have executed as well, before any use: it changes nothing."""
@@ -259,6 +287,7 @@ class Mbarriers(State):
         if b.copies >= 0 and a.lanes.joined.happened.get(b.mark, 0) <= b.copies:
             raise self.reject(a, "a copy may still complete on the barrier")
         self.open_phase(b)
+        self.claim(a, index)
         self.ended[index] = (a.lanes.cls, a.lanes.time)
         return True
 

@@ -7,31 +7,63 @@ from typing import Any
 from syncverify.checker.kernel.exact.execution_barriers import Meetings
 from syncverify.checker.kernel.exact.hazards import NotJudgedError, Touch
 from syncverify.checker.kernel.exact.knowledge import Epoch, advance_to, join
-from syncverify.checker.kernel.exact.mbarriers import Mbarriers
+from syncverify.checker.kernel.exact.mbarriers import LARGEST, Mbarriers
 from syncverify.checker.kernel.exact.state import ReplayedAgent
-from syncverify.model.events import NEVER, NO_ARRIVAL_NEEDED, Flag, Footprint
-from syncverify.model.proxies import Access, Space
+from syncverify.checker.kernel.exact.tensor_maps import TensorMaps
+from syncverify.model.events import EACH_TIME, NEVER, NO_ARRIVAL_NEEDED, Flag, Footprint
+from syncverify.model.proxies import Access, Scope, Space
 
 
-class Operations(Mbarriers, Meetings):
+class Operations(Mbarriers, Meetings, TensorMaps):
     """The rules of what reads and writes."""
 
     def touch(self, a: ReplayedAgent, kind: Access, number: int, **more: Any) -> Touch:
         """An access by all lanes of a class, judged."""
         fp: Footprint = self.info.footprints[number]
-        if fp.memory != a.info.cta:
-            raise NotJudgedError("memory of another CTA")
-        for b in self.info.barriers:
-            if b.cta == fp.memory and any(lo < b.offset + 8 and b.offset < hi for lo, hi in fp.intervals):
-                raise NotJudgedError("data in the bytes of a barrier")
+        for index in self.over_barriers(number, fp):
+            self.overlaid(a, index)
         assert a.event is not None
         made = Touch(kind, a.lanes.cls, a.lanes.time, fp, a.event[1], **more)
+        if fp.memory != a.info.cta:
+            self.reach(a, made)
         self.memory.access(a.lanes, made, self.at(a))
         return made
 
+    def over_barriers(self, number: int, fp: Footprint) -> tuple[int, ...]:
+        """Barriers whose bytes a footprint of the table touches; remembered while no barrier is added."""
+        key = number, len(self.info.barriers)
+        if key not in self.under:
+            self.under[key] = tuple(
+                i
+                for i, b in enumerate(self.info.barriers)
+                if b.cta == fp.memory and any(lo < b.offset + 8 and b.offset < hi for lo, hi in fp.intervals)
+            )
+        return self.under[key]
+
+    def overlaid(self, a: ReplayedAgent, index: int) -> None:
+        """Data in the bytes of a barrier: only while that is not alive (B10)."""
+        if index in self.barriers:
+            raise self.reject(a, f"data in the bytes of {self.info.barriers[index].name}, which is alive")
+        if index in self.shared_inits:
+            raise NotJudgedError("data in the bytes of a barrier that several lanes initialize")
+        self.overlays.add(index)
+
+    def reach(self, a: ReplayedAgent, made: Touch) -> None:
+        """An access to another CTA of the cluster: it runs by then (B25), and what is generic has a mark of
+        its own, since a fence of the own CTA's memory does not bridge it (C5).
+        """
+        cta = made.fp.memory
+        row = a.lanes.joined.happened
+        if not any(row.get(("t", o.lanes.cls), 0) for o in self.actors if o.info.cta == cta):
+            raise self.reject(a, f"nothing shows that cta{cta} runs")
+        a.far[cta] = made.time
+        if not made.kind.asynchronous:
+            made.far = ("r", made.cls, cta)
+            a.lanes.own.mark(made.far, made.time)
+
     def on_read(self, a: ReplayedAgent, fp: int, register: int, scope: int | None = None) -> bool:
-        """``scope``: of a strong read; any scope includes the threads of this CTA (A3)."""
-        made = self.touch(a, Access.GENERIC_READ, fp, atomic=scope is not None)
+        """``scope``: of a strong read (A3)."""
+        made = self.touch(a, Access.GENERIC_READ, fp, atomic=scope is not None, scope=scope or Scope.CTA)
         if register == NO_ARRIVAL_NEEDED:
             made.used = a.lanes.time
             return True
@@ -45,10 +77,10 @@ class Operations(Mbarriers, Meetings):
         a.unsure[fp] = made
         return True
 
-    def reads_over(self, a: ReplayedAgent) -> None:
-        """A fence comes after all reads before it, used or not."""
+    def reads_over(self, a: ReplayedAgent, *, far: bool = True) -> None:
+        """A fence comes after all reads before it, used or not; ``far``: those of other CTAs as well."""
         for made in a.unsure.values():
-            if made.used <= 0:
+            if made.used <= 0 and (far or made.far is None):
                 made.used = a.lanes.time
         a.unsure.clear()
 
@@ -59,11 +91,16 @@ class Operations(Mbarriers, Meetings):
         return True
 
     def on_write(self, a: ReplayedAgent, fp: int) -> bool:
-        self.touch(a, Access.GENERIC_WRITE, fp)
+        assert a.event is not None
+        site, varies = a.event[1], self.info.varies
+        execution = 0
+        if varies is not None and varies(site) & EACH_TIME:
+            execution = a.executions[site] = a.executions.get(site, 0) + 1 if self.counts else -1
+        self.touch(a, Access.GENERIC_WRITE, fp, execution=execution)
         return True
 
     def on_atomic(self, a: ReplayedAgent, fp: int, scope: int) -> bool:
-        self.touch(a, Access.GENERIC_WRITE, fp, atomic=True)
+        self.touch(a, Access.GENERIC_WRITE, fp, atomic=True, scope=scope)
         return True
 
     def on_fence(self, a: ReplayedAgent, flags: int, scope: int) -> bool:
@@ -88,11 +125,13 @@ class Operations(Mbarriers, Meetings):
         if spaces & (Space.SHARED_CTA | Space.SHARED_CLUSTER):
             for know in {id(k): k for k in (a.lanes.joined, a.lanes.own)}.values():
                 for mark, value in know.visible.items():
-                    far = mark[0] == "t" and self.info.classes[mark[1]].cta != a.info.cta
-                    if not far or spaces & Space.SHARED_CLUSTER:
+                    memory = mark[2] if mark[0] == "r" else a.info.cta
+                    if mark[0] == "t":
+                        memory = self.info.classes[mark[1]].cta
+                    if memory == a.info.cta or spaces & Space.SHARED_CLUSTER:
                         advance_to(know.bridged, mark, value)
             if not flags:
-                self.reads_over(a)  # of its own memory: others are not judged
+                self.reads_over(a, far=bool(spaces & Space.SHARED_CLUSTER) or self.info.ctas == 1)
         return True
 
     def issue(self, a: ReplayedAgent, kind: str) -> tuple[Epoch, int]:
@@ -103,6 +142,8 @@ class Operations(Mbarriers, Meetings):
     def commit(self, a: ReplayedAgent, kind: str) -> bool:
         _, g = self.group(a, kind)
         g.committed.append(g.issued)
+        if kind == "bulk.read":
+            self.drain(a, commits=True)
         return True
 
     def on_bulk_load(
@@ -112,20 +153,44 @@ class Operations(Mbarriers, Meetings):
         for fp, index, nbytes in copies:
             self.use(a, index)
             made.append((self.touch(a, Access.ASYNC_WRITE, fp) if fp >= 0 else None, index, nbytes))
+        first = next((touch for touch, _, _ in made if touch is not None), None)
+        if first is not None:
+            self.use_map(a, number, first)
         for touch, index, nbytes in made:
             done = self.land(a, index, nbytes * a.info.count)
             if touch is not None:
                 touch.done = done
-            a.copies.append((done, self.info.barriers[index].cta))
+            cta = self.info.barriers[index].cta if touch is None else touch.fp.memory
+            a.copies.append((done, cta))
+        return True
+
+    def on_st_async(self, a: ReplayedAgent, fp: int, index: int, nbytes: int, reduces: int) -> bool:
+        """A store into another CTA that completes on a barrier there; reductions are of its scope (B52)."""
+        self.use(a, index)
+        made = self.touch(a, Access.STASYNC_WRITE, fp, atomic=bool(reduces), scope=Scope.CLUSTER)
+        made.done = self.land(a, index, nbytes * a.info.count)
+        a.copies.append((made.done, made.fp.memory))
+        return True
+
+    def on_bulk_copy(self, a: ReplayedAgent, source: int, target: int, index: int, nbytes: int) -> bool:
+        """A copy to another CTA: only the barrier there tells of its end, of both sides (C4)."""
+        self.use(a, index)
+        made = [self.touch(a, Access.ASYNC_READ, source), self.touch(a, Access.ASYNC_WRITE, target)]
+        done = self.land(a, index, nbytes * a.info.count)
+        for touch in made:
+            touch.done = done
+            a.copies.append((done, touch.fp.memory))
         return True
 
     def on_bulk_store(self, a: ReplayedAgent, fp: int, target: int, number: int, reduces: int) -> bool:
-        self.touch(a, Access.ASYNC_READ, fp, done=self.issue(a, "bulk.read"))
+        self.use_map(a, number, self.touch(a, Access.ASYNC_READ, fp, done=self.issue(a, "bulk.read")))
         return True
 
     def on_bulk_wait(self, a: ReplayedAgent, pending: int, read: int) -> bool:
         mark, g = self.group(a, "bulk.read")
         a.lanes.own.mark(mark, g.covered(pending))
+        if pending == 0:
+            self.drain(a, commits=False)
         return True
 
     def on_cp_async(self, a: ReplayedAgent, fp: int, source: int) -> bool:
@@ -138,19 +203,27 @@ class Operations(Mbarriers, Meetings):
         return True
 
     def on_cp_arrive(self, a: ReplayedAgent, index: int, noinc: int) -> bool:
-        """An arrival of each lane when its cp.asyncs are done; only the form that adds none is judged."""
-        if not noinc:
-            raise NotJudgedError("cp.async arrivals that add to the pending count")
+        """An arrival of each lane when its cp.asyncs are done. The default form adds to the pending count
+        first, and must do so before the phase can end, as an expect-tx must (O4); its own arrival is none
+        that could hold the phase open until then.
+        """
         b = self.use(a, index)
         mark, g = self.group(a, "cp")
         left = a.info.count
+        if not noinc:
+            p = self.contribute(a, b)
+            join(p.others, a.lanes.handed().happened)
+            p.expects.append((a.lanes.cls, a.lanes.time, 0))
+            b.pending += left
+            if b.pending > LARGEST:
+                raise self.reject(a, "the pending count may leave its range")
         while left > 0:
             if not b.pending:
                 raise self.reject(a, "no arrival is pending")
             if not self.complete(a.lanes.joined.happened, b, b.done - 1):
                 raise self.reject(a, f"it may land in phase {b.done - 1}")
             p = b.phase
-            join(p.by_arrivals, a.lanes.handed().happened)
+            join(p.by_arrivals if noinc else p.others, a.lanes.handed().happened)
             advance_to(p.knowledge.visible, mark, g.issued)
             p.copies, b.copies = True, b.done
             take = min(left, b.pending)

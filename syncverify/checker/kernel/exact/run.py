@@ -13,12 +13,12 @@ from syncverify.checker.kernel.exact.data import RejectedError
 from syncverify.checker.kernel.exact.hazards import NotJudgedError
 from syncverify.checker.kernel.exact.knowledge import join
 from syncverify.checker.kernel.exact.operations import Operations
+from syncverify.checker.kernel.exact.registers import RegisterPools, group_of
 from syncverify.checker.kernel.exact.state import Meeting, ReplayedAgent
-from syncverify.model.automata.register_pool import legal, most_registers
-from syncverify.model.events import Ev, Event, Flag, System, ThreadClass
+from syncverify.model.events import Ev, Event, Flag, System
 
 
-class Follower(Operations):
+class Follower(Operations, RegisterPools):
     """Follows a system to its end; ``judge`` raises RejectedError at the first obligation that is not met."""
 
     @classmethod
@@ -46,6 +46,8 @@ class Follower(Operations):
                 raise RejectedError(self.at(a), f"{a.info.name} waits for ever")
         for b in self.barriers.values():
             self.open_phase(b)
+        for m in self.maps.values():
+            self.all_over(m)
         self.pool()
         self.collectives()
         if self.early and (self.grid_waits or self.info.has_to_wait):
@@ -80,20 +82,32 @@ class Follower(Operations):
             return False
         self.keep(a, a.event)
         if a.event[0] in _MEET or (a.event[0] in _BARRIERS and a.event[-1] & Flag.ALIGNED):
-            a.collectives.append((a.event[1], a.event[0]))
+            a.collectives.append((a.event[1], a.event[0], self.operands(a.event)))
         a.event, a.entered, a.leaving = None, False, -1
         return True
+
+    def operands(self, event: Event) -> tuple[int, ...]:
+        """What the warps of a warpgroup must say alike of a wgmma: its descriptors, and whether it adds.
+        Where a run has no numbers, what is not declared is shown by the flow of data.
+        """
+        if event[0] != Ev.WGMMA or not (self.counts or event[8:]):
+            return ()
+        return event[5], int(event[6]), *event[8:]
 
     def on_grid_wait(self, a: ReplayedAgent) -> bool:
         self.grid_waits.append((a.lanes.cls, a.lanes.time))
         return True
 
     def after_grid(self, a: ReplayedAgent) -> None:
-        """An access to global memory: a wait for the grid before has to have happened, if there is any."""
+        """An access to global memory: a wait for the grid before has to have happened, if there is any. What
+        the launch file says to be input may be read before.
+        """
         if not any(a.lanes.happened(("t", cls), same_lane=True) >= time for cls, time in self.grid_waits):
             assert a.event is not None
-            inputs = self.info.assumes_inputs or self.info.reads_only_inputs is not None
-            if inputs and a.event[0] in _GLOBAL_READS:
+            reads, inputs = a.event[0] in _GLOBAL_READS, self.info.reads_only_inputs
+            if reads and inputs is not None and inputs(a.event[1]):
+                return
+            if reads and self.info.assumes_inputs:
                 self.early = NotJudgedError(
                     "what the grid before may write, as it is read while that may run"
                 )
@@ -116,41 +130,9 @@ class Follower(Operations):
             if mark[0] == "n" and mark[1] == a.info.cta:
                 self.full(a.info.cta, mark[2], m)
             elif mark[0] == "w" and m.arrived and mark[1:3] == (a.info.cta, a.info.warp):
-                raise NotJudgedError("lanes that leave while others of their warp wait for some")
+                self.left_behind(a, m, mark)
         self.cluster_full(self.meetings.setdefault(("c",), Meeting()))
         return True
-
-    def on_setmaxnreg(self, a: ReplayedAgent, inc: int, registers: int) -> bool:
-        a.requests.append((registers, bool(inc), a.lanes.handed().happened, a.lanes.time))
-        return True
-
-    def pool(self) -> None:
-        """O8 where every warpgroup asks once at most: returns wait for nobody, and all requests fit."""
-        held = self.info.registers or most_registers(self.info.threads)
-        after: dict[tuple[int, int], int] = {}
-        for a in self.actors:
-            group = [o for o in self.actors if _group(o.info) == _group(a.info)]
-            asked = [o.requests for o in group]
-            if not any(asked):
-                continue
-            if len({o.info.warp for o in group}) != 4 or any(
-                len(r) != 1 or r[0][:2] != asked[0][0][:2] for r in asked
-            ):
-                raise NotJudgedError("setmaxnreg more than once, or by some warps of a warpgroup")
-            registers, inc, past, _ = a.requests[0]
-            if not legal(registers) or (registers < held if inc else registers > held):
-                raise RejectedError(
-                    self.info.name, f"setmaxnreg {registers} by a warpgroup that holds {held}"
-                )
-            after[_group(a.info)] = registers
-            for o in self.actors:
-                for _, more, _, time in o.requests:
-                    if more and not inc and past.get(("t", o.lanes.cls), 0) >= time:
-                        raise NotJudgedError("registers that are returned after others were granted")
-        for cta in {c for c, _ in after}:
-            groups = {o.info.warp // 4 for o in self.actors if o.info.cta == cta}
-            if sum(after.get((cta, g), held) for g in groups) > held * len(groups):
-                raise RejectedError(self.info.name, "the register pool cannot serve every setmaxnreg")
 
     def collectives(self) -> None:
         """Aligned operations: all lanes of a warp execute the same, for wgmma all of a warpgroup."""
@@ -159,7 +141,7 @@ class Follower(Operations):
                 if (a.info.cta, a.info.warp) == (o.info.cta, o.info.warp) and a.collectives != o.collectives:
                     raise NotJudgedError("lanes of a warp that execute different aligned operations")
             products = [c for c in a.collectives if c[1] >= Ev.WGMMA_FENCE]
-            mates = [o for o in self.actors if _group(o.info) == _group(a.info)]
+            mates = [o for o in self.actors if group_of(o.info) == group_of(a.info)]
             if products and len({o.info.warp for o in mates}) != 4:
                 raise RejectedError(self.info.name, "wgmma by less than four warps")
             if any([c for c in o.collectives if c[1] >= Ev.WGMMA_FENCE] != products for o in mates):
@@ -170,11 +152,6 @@ class Follower(Operations):
 
     def nothing(self, a: ReplayedAgent, *_: Any) -> bool:
         return True
-
-
-def _group(c: ThreadClass) -> tuple[int, int]:
-    """The warpgroup of a class."""
-    return c.cta, c.warp // 4
 
 
 #: Accesses to global memory.
@@ -199,6 +176,10 @@ _HANDLERS: dict[int, Callable[..., bool]] = {
     Ev.WAIT_TOKEN: _F.on_wait_token,
     Ev.POLL: _F.on_poll,
     Ev.POLL_TOKEN: _F.on_poll,
+    Ev.MAP_REPLACE: _F.on_map_replace,
+    Ev.MAP_RELEASE: _F.on_map_release,
+    Ev.MAP_ACQUIRE: _F.on_map_acquire,
+    Ev.MAP_CP_FENCE: _F.on_map_cp_fence,
     Ev.GRID_WAIT: _F.on_grid_wait,
     Ev.GRID_LAUNCH: _F.nothing,
     Ev.INIT_FENCE: _F.on_init_fence,
@@ -222,6 +203,8 @@ _HANDLERS: dict[int, Callable[..., bool]] = {
     Ev.CP_ARRIVE: _F.on_cp_arrive,
     Ev.BULK_LOAD: _F.on_bulk_load,
     Ev.BULK_STORE: _F.on_bulk_store,
+    Ev.BULK_COPY: _F.on_bulk_copy,
+    Ev.ST_ASYNC: _F.on_st_async,
     Ev.BULK_COMMIT: lambda f, a: f.commit(a, "bulk.read"),
     Ev.BULK_WAIT: _F.on_bulk_wait,
     Ev.WGMMA_FENCE: _F.on_wgmma_fence,

@@ -83,6 +83,7 @@ class Meeting:
     threads: int = 0
     counted: bool = False  # an arrival says how many threads
     sites: set[int] = field(default_factory=set)  # of the arrivals
+    again: set[int] = field(default_factory=set)  # classes that arrived, now wait, and count twice
 
 
 @dataclass(slots=True)
@@ -103,21 +104,26 @@ class ReplayedAgent:
     fragments: dict[int, list[int]] = field(default_factory=dict)  # number of the last wgmma, touched since
     fenced: bool = False
     owes_wait: bool = False  # on the cluster barrier
-    requests: list[tuple[int, bool, VectorClock, int]] = field(default_factory=list)  # of setmaxnreg
+    requests: list[tuple[int, bool, VectorClock, int, int]] = field(
+        default_factory=list
+    )  # of setmaxnreg: registers, inc, what had happened before, time, time of the last that says the same
     released: Knowledge | None = None  # what a release fence hands to later relaxed arrivals (A5)
     scope: int = 0  # its scope
     received: Knowledge | None = None  # what relaxed waits leave to an acquire fence
-    collectives: list[tuple[int, int]] = field(default_factory=list)  # aligned operations: site, code
+    collectives: list[tuple[int, int, tuple[int, ...]]] = field(default_factory=list)  # aligned operations
     far: dict[int, int] = field(default_factory=dict)  # other CTAs that it reached, and when last
     issues: list[VectorClock] = field(default_factory=list)  # of wgmmas
-    copies: list[tuple[tuple[Epoch, int], int]] = field(default_factory=list)  # completion, CTA written
+    copies: list[tuple[tuple[Epoch, int], int]] = field(default_factory=list)  # completion, CTA accessed
+    executions: dict[int, int] = field(default_factory=dict)  # of stores whose value depends on it, by site
     polled: dict[int, tuple[VectorClock, int]] = field(
         default_factory=dict
     )  # polls before waits of the same phase, by barrier: what had happened before, flags
 
 
 class State:
-    """Everything that the rules of a run share."""
+    """Everything that the rules of a run share. ``counts``: executions of stores are counted."""
+
+    counts = True
 
     def __init__(self, info: SystemInfo, agents: Sequence[Agent | None]) -> None:
         """``agents``: None for classes whose events come from elsewhere."""
@@ -130,6 +136,10 @@ class State:
         self.memory = Memory(self.info, self.fences)
         self.barriers: dict[int, Barrier] = {}
         self.lives: dict[int, int] = {}
+        self.shared_inits: set[int] = set()  # barriers that several lanes initialized alike
+        self.under: dict[tuple[int, int], tuple[int, ...]] = {}  # barriers below footprints
+        self.maps: dict[int, Any] = {}  # edited tensor maps
+        self.overlays: set[int] = set()  # barriers whose bytes have held data
         self.ended: dict[int, tuple[int, int]] = {}  # invalidations: class, time
         self.meetings: dict[Epoch, Meeting] = {}
         self.groups: dict[Epoch, Groups] = {}

@@ -7,7 +7,7 @@ form fits may be any number.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from itertools import combinations, pairwise
@@ -24,7 +24,7 @@ from syncverify.symbolic.path_condition import PathCondition
 
 #: Moves of one run, runs, and the largest number of iterations after which a loop's events are looked for
 #: again.
-MOST_MOVES, RUNS, MOST_PERIOD = 60_000, 7, 48
+MOST_MOVES, RUNS, MOST_PERIOD = 60_000, 11, 48
 #: Sizes are drawn up to this.
 LARGEST = 60
 #: Visits of one residue, and rows, from which forms are guessed.
@@ -122,9 +122,7 @@ def trace(
             resolve(space, agent)
             continue
         except UndecidedBranch as o:
-            path.assume_branch(o.c, o.parts)
-            if path.dead:
-                raise NotReadError("a question without an answer") from None
+            path = space.path = _answered(path, o)
             resolve(space, agent)
             continue
         answer = 0
@@ -154,6 +152,17 @@ def trace(
     return visits, counts, ended
 
 
+def _answered(path: PathCondition, o: UndecidedBranch) -> PathCondition:
+    """The path with an answer to a question about a place, one that leaves the place open if there is one."""
+    sides = [path.fork() for _ in range(2)]
+    for side, asked in zip(sides, ((o.c, o.parts), (-o.c - 1, negated(o.parts))), strict=True):
+        side.assume_branch(*asked)
+    alive = [side for side in sides if not side.dead]
+    if not alive:
+        raise NotReadError("a question without an answer")
+    return min(alive, key=lambda side: len(side.defs))
+
+
 def _plain(space: SymbolicContext, value: Any) -> Any:
     if isinstance(value, tuple):
         return tuple(space.resolved(x) for x in value)
@@ -167,15 +176,17 @@ def _plain(space: SymbolicContext, value: Any) -> Any:
 class Sampler:
     """Runs of a problem's agents with numbers for its sizes.
 
-    ``numbered``: the systems for such numbers, in a space of their own.
+    ``space``, ``start``, ``system``: the same system in a space of its own, where sizes get numbers on forks
+    of the path that it starts on. So lanes part there as they do at open sizes.
     """
 
-    numbered: Callable[[Mapping[str, int]], tuple[SymbolicContext, PathCondition, Sequence[Any]] | None]
-    which: int  # of the systems
+    space: SymbolicContext
+    start: PathCondition
+    system: Any
+    names: AbstractSet[str]  # of the sizes, without the places of blocks
     naming: bool = False  # quotients of sizes may get names
-    splits: list[LaneSplit] = field(default_factory=list)
     loops: set[int] = field(default_factory=set)  # of any agent before, which others likely have too
-    found: list[tuple[dict[str, int], SymbolicContext, PathCondition, Any]] = field(default_factory=list)
+    found: list[tuple[dict[str, int], PathCondition]] = field(default_factory=list)
 
     def ready(self, space: SymbolicContext, root: PathCondition, names: Mapping[int, str], seed: int) -> None:
         rnd = random.Random(seed)
@@ -194,37 +205,53 @@ class Sampler:
                 values[name] = c
             else:
                 made = self.numbered(values)
-                if made is not None and len(made[2]) > self.which:
+                if made is not None:
                     sizes = {f"${name}": x for name, x in _named(space, names, path[1]).items()}
-                    self.found.append((sizes, made[0], made[1], made[2][self.which]))
+                    self.found.append((sizes, made))
             if len(self.found) >= RUNS:
                 break
         space.path = root
 
+    def numbered(self, values: Mapping[str, int]) -> PathCondition | None:
+        """The path on which sizes have these numbers; None if there is none."""
+        path = self.start.fork()
+        self.space.path = path
+        for name, x in path.sizes.items():
+            if name not in self.names:
+                continue
+            c, parts = self.space.of(x)
+            path.assume(c - values[name], parts)
+            path.assume(values[name] - c, negated(parts))
+        if path.dead or not path.is_feasible():
+            return None
+        # a place that has a number is told in another way than at other sizes
+        return None if any(a in path.defs and a not in self.start.defs for a in self.places()) else path
+
+    def places(self) -> list[int]:
+        """What is no number of the launch, such as the place of a block."""
+        space, path = self.space, self.start
+        sizes = {a for name in self.names & path.sizes.keys() for a, _ in space.of(path.sizes[name])[1]}
+        every = range(len(space.symbols))
+        return [a for a in every if not (a in sizes or a in space.quotients or space.symbols[a].factors)]
+
     def agent(self, i: int, of: ThreadClass) -> tuple[SymbolicContext, PathCondition, Any]:
-        """The agent of a class of lanes. At some sizes other lanes may do the same: they are parted first."""
-        values, space, path, system = self.found[i]
-        at = _class(system, of)
-        if at is None:
-            whole = next(
-                (k for k, c in enumerate(system.info.classes) if (c.cta, c.warp) == (of.cta, of.warp)
-                 and not of.lanes & ~c.lanes),
-                None,
-            )  # fmt: skip
-            if whole is None:
-                raise NotReadError("lanes that part otherwise at some sizes")
-            rest = system.info.classes[whole].lanes & ~of.lanes
-            system = _refined(space, path, system, LaneSplit(whole, (of.lanes, rest)))
-            self.found[i] = (values, space, path, system)
-            at = _class(system, of)
-            assert at is not None
-        space.path = path
-        return space, path.fork(), system.agents()[at]
+        """The agent of a class of lanes at sizes of this number."""
+        keys = [(c.cta, c.warp, c.lanes) for c in self.system.info.classes]
+        self.space.path = self.start
+        agent = self.system.agents()[keys.index((of.cta, of.warp, of.lanes))]
+        path = self.found[i][1].fork()
+        self.space.path = path
+        return self.space, path, agent
 
     def refine(self, split: LaneSplit) -> None:
-        """Classes are parted where they are asked for; a class that is whole asks for all of its code."""
-        if len(split.parts) == 1:
-            self.found = [(v, s, p, _refined(s, p, x, split)) for v, s, p, x in self.found]
+        """A class is parted; one part is the whole class, which asks for all of its code."""
+        self.space.path = self.start
+        self.system = self.system.refined(split)
+
+    def adapted(self, claim: Claim, place: int, wrong: Mapping[Any, tuple[Any, Any]]) -> Claim | None:
+        """The claim for lanes whose registers differ at a header by one number each at all residues."""
+        by = {slot: value - wanted for slot, (value, wanted) in wrong.items()}
+        return shifted(claim, place, by) if all(isinstance(x, int) for x in by.values()) else None
 
     def claim(self, cls: int, of: ThreadClass) -> Claim:
         """The headers of one agent's loops, with forms for its registers."""
@@ -257,6 +284,21 @@ class Sampler:
         return _filled(_shaped(runs, sorted(cuts), sorted(self.found[0][0])))
 
 
+def shifted(claim: Claim, place: int, by: Mapping[Any, int]) -> Claim:
+    """The claim with such numbers added to registers at one header."""
+
+    def forms(old: Mapping[Any, Form]) -> dict[Any, Form]:
+        return {s: replace(f, c=f.c + by[s]) if s in by else f for s, f in old.items()}
+
+    def header(h: Header) -> Header:
+        if h.place != place:
+            return h
+        every, others = ({r: forms(x) for r, x in some.items()} for some in (h.forms, h.others))
+        return replace(h, forms=every, others=others)
+
+    return replace(claim, headers=tuple(map(header, claim.headers)))
+
+
 def _spans(space: SymbolicContext, names: Mapping[int, str]) -> dict[int, int]:
     """Sizes of which quotients have a name are drawn so that the quotients differ by as much as others do."""
     spans: dict[int, int] = {}
@@ -278,18 +320,6 @@ def _named(space: SymbolicContext, names: Mapping[int, str], numbers: Mapping[in
             if all(b in found for b, _ in parts):
                 found[a] = (c + sum(found[b] * k for b, k in parts)) // m
     return {names[a]: x for a, x in found.items() if a in names}
-
-
-def _class(system: Any, of: ThreadClass) -> int | None:
-    """The number of the class with these lanes."""
-    keys = [(c.cta, c.warp, c.lanes) for c in system.info.classes]
-    key = (of.cta, of.warp, of.lanes)
-    return keys.index(key) if key in keys else None
-
-
-def _refined(space: SymbolicContext, path: PathCondition, system: Any, split: LaneSplit) -> Any:
-    space.path = path
-    return system.refined(split)
 
 
 def _filled(claim: Claim) -> Claim:
@@ -764,4 +794,4 @@ def _solve(rows: list[list[int]], values: list[int]) -> tuple[int, list[int]] | 
     return found[0], found[1:]
 
 
-__all__ = ["Run", "Sampler", "Visit", "pinned", "trace"]
+__all__ = ["Run", "Sampler", "Visit", "pinned", "shifted", "trace"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -23,8 +23,6 @@ from syncverify.symbolic.context import NotConcrete, SymbolicContext
 from syncverify.symbolic.inequalities import negated
 from syncverify.symbolic.path_condition import PathCondition
 
-#: A launch with numbers: its symbols, path and systems.
-Numbered = tuple[SymbolicContext, PathCondition, Sequence[Any]]
 #: Cases of the sizes of one system.
 MOST_CASES = 12
 #: Quotients of sizes that get a name, of one system.
@@ -107,22 +105,16 @@ def leaves(cases: Cases | None) -> Iterator[Any]:
 
 def readings(problem: Problem, policy: Policy = Policy.PRACTICAL) -> list[Cases]:
     """What is read of each system of every launch. NotReadError with the reason where it is no protocol."""
-    space = SymbolicContext(may_havoc=False)
-    known: dict[tuple[tuple[str, int], ...], Numbered | None] = {}
-
-    def numbered(values: Mapping[str, int]) -> Numbered | None:
-        key = tuple(sorted(values.items()))
-        if key not in known:
-            other = SymbolicContext(may_havoc=False)
-            found = starts(problem, other, values)
-            known[key] = (other, *found[0]) if len(found) == 1 else None
-        return known[key]
-
+    space, other = (SymbolicContext(may_havoc=False) for _ in range(2))
     out: list[Cases] = []
     try:
-        for path, systems in starts(problem, space, symbols(problem, space)):
-            for i, system in enumerate(systems):
-                one = _System(space, system, partial(Sampler, numbered, i), policy)
+        begun = starts(problem, space, symbols(problem, space))
+        again = starts(problem, other, symbols(problem, other))
+        for (path, systems), (start, twins) in zip(begun, again, strict=True):
+            for system, twin in zip(systems, twins, strict=True):
+                one = _System(
+                    space, system, partial(Sampler, other, start, twin, problem.sizes.keys()), policy
+                )
                 found = one.cases(path)
                 assert found is not None
                 out.append(found)

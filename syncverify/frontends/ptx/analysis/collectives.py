@@ -154,6 +154,20 @@ class Collectives:
                 found.setdefault(self._last(b), []).append(Apart(row, guards, between is not None))
         return found
 
+    def behind_data(self) -> frozenset[int]:
+        """Collectives behind branches on what is loaded, whose mask names the lanes that come. Which lanes
+        these are is not known, and so neither is what the collectives bring."""
+        return frozenset(
+            k
+            for row in self.rows
+            if not all(map(self._computed, self._deciding(row))) and self._between(row) == frozenset()
+            for k in row.at
+        )
+
+    def _deciding(self, row: Row) -> set[str]:
+        above = self._above(self.flow.block_of[row.at[0]])
+        return {name for b in above for name in sources(self.body[self._last(b)])}
+
     def decided_by(self, k: int, known: Collection[str]) -> bool:
         """Whether an instruction lies behind branches that are not decided, by registers that hold a
         value."""

@@ -11,7 +11,7 @@ low bits are known, if its steps leave them (``values.residues``).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,9 +36,15 @@ from syncverify.frontends.ptx.decode.effects import Opaque
 from syncverify.frontends.ptx.decode.memory import Access
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.flow.progress import can_end
-from syncverify.frontends.ptx.syntax.nodes import Instr
 from syncverify.frontends.ptx.syntax.operands import results
-from syncverify.frontends.ptx.values.register_values import INTS, PerLane, Unknown, lanes_of, per_lane
+from syncverify.frontends.ptx.values.register_values import (
+    DECIDING,
+    INTS,
+    PerLane,
+    Unknown,
+    lanes_of,
+    per_lane,
+)
 from syncverify.frontends.ptx.values.residues import joined
 from syncverify.model.events import Ev, Event
 
@@ -46,8 +52,6 @@ from syncverify.model.events import Ev, Event
 _LOUD = frozenset(
     "st atom red call shfl vote redux match elect activemask exit ret trap brx brkpt bar barrier".split()
 )
-#: What values without a number come from that may decide about accesses: see ``Unknown``.
-_DECIDES = frozenset({"data", "param", "grid", "ctaid"})
 #: Blocks that one side may run, and branches that may lie inside each other, turns of loops included.
 MOST_BLOCKS, MOST_NESTED = 20_000, 48
 #: Passes through a loop's blocks until what registers hold in any turn is found.
@@ -102,11 +106,11 @@ class IfConversion:
                     sites.add(self.plan.site(j))
                 elif j in self.plan.decoded or j in self.plan.touches or j in self.plan.takes:
                     return None
-                elif i.op in _LOUD and not _unseen(i) and not (ends and i.op == "ret" and i.guard is None):
+                elif i.op in _LOUD and not (self._unseen(j) or (ends and i.op == "ret" and i.guard is None)):
                     return None
                 names.update(results(i))
         loops = block in blocks
-        if (ends and (not sites or loops)) or (loops and not can_end(self.flow, blocks)):
+        if (ends and not sites) or (loops and not self._can_end(block, blocks)):
             return None
         slots = sorted(self.plan.slots[x] for x in names if x in self.plan.slots)
         at = None if ends else self.target(join)
@@ -114,14 +118,27 @@ class IfConversion:
             at = None
         return Region(at, tuple(slots), frozenset(blocks), frozenset(sites))
 
+    def _unseen(self, k: int) -> bool:
+        """Whether an instruction without an effect writes global memory alone, which no agent keeps; or lanes
+        execute it together, whichever come, and what it brings is not known."""
+        i = self.plan.body[k]
+        if i.op == "activemask" or k in self.plan.behind_data:
+            return True
+        return i.op in ("st", "red", "atom") and "global" in i.mods
+
+    def _can_end(self, block: int, blocks: Collection[int]) -> bool:
+        """Whether the loops that a branch is part of can come to an end; what follows them does not count."""
+        around = [x for x in self.flow.loops if block in x and x.issubset(blocks)]
+        return can_end(self.flow, blocks) and bool(around) and all(can_end(self.flow, x) for x in around)
+
     def merged(self, r: Registers, v: Any, k: int, sides: tuple[int, int]) -> bool:
         """Goes on at the join of a branch on ``v`` with what each lane's side writes, if that can be told."""
         region = self.region(k)
         if region is None:
             return False
         self.plan.merged |= region.blocks
-        if self.flow.block_of[k] in self.havocked and region.join is not None:
-            r[PC] = region.join  # its sides are run one by one
+        if self.flow.block_of[k] in self.havocked:
+            r[PC] = ENDED if region.join is None else region.join  # its sides are run one by one
             return True
         if any(join in region.blocks for join, _ in r[PARTED]):
             return False
@@ -153,7 +170,7 @@ class IfConversion:
         tables = r[CONTEXT].tables
         if v.__class__ is PerLane:
             v = v.unknown(r[MASK])
-        if not isinstance(v, Unknown) or v.source not in _DECIDES or tables.certain:
+        if not isinstance(v, Unknown) or v.source not in DECIDING or tables.certain:
             return False
         if self.depth >= MOST_NESTED:
             return False
@@ -161,10 +178,11 @@ class IfConversion:
         self.depth += 1
         try:
             if self.flow.block_of[k] in region.blocks:
+                after = _end_of_loop(sides) if region.join is None else region.join
                 events, left = self._of_a_loop(r, v, region)
             else:
                 events, left = self._of_sides(r, v, region, sides)
-            after = r[PC] if region.join is None else region.join
+                after = r[PC] if region.join is None else region.join
         except (Disagreement, Opaque) as caught:
             if isinstance(caught, Opaque) and caught.unwritten:
                 # whichever lane makes it: nothing is gained by asking each of them
@@ -310,14 +328,17 @@ class IfConversion:
         raise Opaque("a loop of lanes that parted does not end")
 
 
+def _end_of_loop(sides: tuple[int, int]) -> int:
+    """The kernel's end, to which one side of a branch in a loop leads at once; Opaque if neither does."""
+    found = [x for x in sides if _is_end(x)]
+    if len(found) != 1:
+        raise Opaque("a loop of a branch on data is followed by more, up to the kernel's end")
+    return found[0]
+
+
 def _is_end(label: int) -> bool:
     """Whether the kernel ends at a label: nothing follows but the exit."""
     return label == ENDED or (label >= START and label & 7 == LEAVE & 7)
-
-
-def _unseen(i: Instr) -> bool:
-    """Whether an instruction without an effect writes global memory alone, which no agent keeps."""
-    return i.op in ("st", "red", "atom") and "global" in i.mods
 
 
 def _nobody(value: Any) -> Unknown:

@@ -75,7 +75,7 @@ class Values(Text):
         elif i.op == "st":
             self._store(k, i)
             return
-        if i.op == "call":
+        if i.op == "call" or k in self.p.behind_data:
             for name in results(i):
                 yield name, self._unknown(k)
             return

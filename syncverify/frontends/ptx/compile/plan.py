@@ -20,6 +20,7 @@ from syncverify.frontends.ptx.analysis.counted_blocks import only_counts
 from syncverify.frontends.ptx.analysis.dependent_launch import early_accesses, reads_unwritten
 from syncverify.frontends.ptx.analysis.drop_global_effects import untracked
 from syncverify.frontends.ptx.analysis.external_releases import exchanged, released_unseen
+from syncverify.frontends.ptx.analysis.foreign_addresses import foreign_addresses
 from syncverify.frontends.ptx.analysis.handover_detection import HandOver, hand_over
 from syncverify.frontends.ptx.analysis.iteration_havoc import (
     KEPT,
@@ -50,7 +51,7 @@ from syncverify.frontends.ptx.decode.wmma import moves_matrix, stores_matrix
 from syncverify.frontends.ptx.flow.asserts import SILENT, called, stops
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.syntax.nodes import Function, Instr, Mem, Module, Reg
-from syncverify.frontends.ptx.syntax.operands import registers, results
+from syncverify.frontends.ptx.syntax.operands import registers, results, sources
 from syncverify.frontends.ptx.syntax.printer import instruction_text
 from syncverify.frontends.ptx.syntax.types import width
 from syncverify.model.events import NEVER, NO_ARRIVAL_NEEDED, Ev, Site, StrongWord
@@ -125,6 +126,7 @@ class Plan:
     def _decode(self) -> None:
         """Effects of instructions, each by itself."""
         pointers = shared_pointers(self.function)
+        foreign = foreign_addresses(self.function, self.module)
         for k, i in enumerate(self.body):
             access = decode_access(i) if refused(i, self.function) is None else None
             if access is not None and access.space == "generic":
@@ -132,7 +134,7 @@ class Plan:
                     access.address, self.function, self.module
                 )
                 access = access if self._generic[k] else None
-            found = access or decode(i, self.function)
+            found = foreign.get(k) or access or decode(i, self.function)
             if moves_matrix(i) and isinstance(found, Effect) and self._leaves(i, pointers):
                 found = None
             if found is None and (i.op == "call" or stops(i)):
@@ -153,8 +155,13 @@ class Plan:
         #: a flag for other kernels: where it is released after bulk copies
         self.unseen = released_unseen(self.flow) if self.handing is None else None
         #: atomics that hand out numbers of a counter
-        self.takes = counts if self.handing is None else frozenset()
-        whence = {k: self.origins.of(self.body[k].operands[1]) for k in sorted(self.takes)}
+        whence = {k: self.origins.of(self.body[k].operands[1]) for k in sorted(counts)}
+        read = frozenset(name for i in self.body for name in sources(i))
+        asked = {
+            whence[k] for k in counts if not read.isdisjoint(results(self.body[k]))
+        }  # the others are sums
+        self.takes = frozenset(k for k in counts if whence[k] in asked and self.handing is None)
+        whence = {k: x for k, x in whence.items() if k in self.takes}
         #: of each take the first one at the same counter
         self.counter = {k: next(j for j in whence if whence[j] == whence[k]) for k in whence}
 
@@ -237,6 +244,8 @@ class Plan:
         rows = Collectives(self.flow, self.decoded, needed.branches)
         #: by branch that is not decided, the collectives behind it
         self.gathers = rows.apart(needed.registers)
+        #: collectives that some lanes execute, of which data says which
+        self.behind_data = rows.behind_data()
         for k in self.gathers:
             self.touches.setdefault(k, [])
         more = rows.followed(needed.registers)
@@ -510,8 +519,10 @@ class Plan:
 
     @cached_property
     def begins(self) -> Span:
-        """Where the kernel begins."""
-        return self.module.entry_place(self.function)
+        """Where the kernel's code begins."""
+        place = self.module.entry_place(self.function)
+        first = next((i.line for i in self.body if i.line), place.line)
+        return replace(place, line=first) if place.line == self.function.line else place
 
     @cached_property
     def hesitant(self) -> frozenset[int]:

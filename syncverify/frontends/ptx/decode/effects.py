@@ -42,6 +42,7 @@ class Context(Protocol):
     warp_lanes: int  # mask of the lanes that the warp has at all
     shared_start: int  # byte offset of the first shared variable that the kernel names
     shared_end: int  # byte offset at which the CTA's shared memory ends
+    local_end: int  # byte offset at which a thread's local memory ends
 
     def number(self, value: Value, what: str) -> int:
         """The number that all lanes hold. Lanes that differ split the class; no number raises Opaque."""
@@ -56,10 +57,10 @@ class Context(Protocol):
     def barrier(self, cta: int, offset: int) -> int:
         """The number of the mbarrier object at that place."""
 
-    def anywhere(self, site: int, address: Value, why: str, bits: int) -> bool:
-        """Data says where in shared memory an access of ``bits`` bits goes: nothing but a proof may rest on
-        that. False where such accesses are left out. Opaque with ``why`` where it may go elsewhere, or
-        contents of shared memory steer."""
+    def anywhere(self, site: int, address: Value, why: str, bits: int) -> Range | None:
+        """Data says where in shared memory an access of ``bits`` bits goes: all bytes that it may reach, on
+        which nothing but a proof may rest. None where such accesses are left out. Opaque with ``why`` where
+        it may go elsewhere, or contents of shared memory steer."""
 
     def strided(self, site: int, address: Value, why: str, size: int) -> Sequence[Range] | None:
         """Where each lane's access of ``size`` bytes may go in dynamic shared memory whose bytes nobody gave:

@@ -10,7 +10,7 @@ from typing import Any
 from syncverify.frontends.ptx.decode.effects import Context, Opaque, Value
 from syncverify.frontends.ptx.decode.parts import OWN, elsewhere, window
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Mem, Operand, Vector
-from syncverify.frontends.ptx.syntax.types import WINDOW, width
+from syncverify.frontends.ptx.syntax.types import RANK, WINDOW, WINDOWS, width
 from syncverify.frontends.ptx.values.atomic_tickets import is_forwarded
 from syncverify.frontends.ptx.values.register_values import INTS, WARP, PerLane, Unknown, per_lane
 from syncverify.frontends.ptx.values.symbolic_words import SymbolicWord
@@ -21,7 +21,9 @@ from syncverify.symbolic.phase_tokens import Token
 
 _SCOPES = {"cta": Scope.CTA, "cluster": Scope.CLUSTER, "gpu": Scope.GPU, "sys": Scope.SYS}
 _STRONG = frozenset({"volatile", "relaxed", "acquire", "release", "mmio"})
-LOCAL_WINDOW, PARAM_WINDOW = 2, 3
+LOCAL_WINDOW, PARAM_WINDOW = WINDOWS["local"], WINDOWS["param"]
+#: Bits of the largest address in global memory; below ``RANK`` bits there is none (an offset, or null).
+_GLOBAL_BITS = 57
 #: Where what barriers bring is kept beside the bytes of a block's shared memory, out of their way.
 _REDUCTIONS = 1 << 30
 
@@ -120,6 +122,8 @@ def access_events(a: Access, ctx: Context, site: int, address: Value, values: Se
         return [] if number is None else _events(a, site, number, handle)
     if places is None:
         return []
+    if isinstance(places, str):
+        return [(Ev.FAULT, site, "SV114", places)]
     cta, offsets = places
     size = a.bytes
     for lo in set(offsets):
@@ -151,10 +155,8 @@ def _somewhere(a: Access, ctx: Context, site: int, address: Value, why: str) -> 
     accesses are left out."""
     places: Range | Sequence[Range] | None = ctx.strided(site, address, why, a.bytes)
     if places is None:
-        if not ctx.anywhere(site, address, why, 8 * a.size if len(a.elements) == 1 else 0):
-            return None
-        places = Range(ctx.shared_start, ctx.shared_end - ctx.shared_start)
-    elif not places:
+        places = ctx.anywhere(site, address, why, 8 * a.size if len(a.elements) == 1 else 0)
+    if not places:
         return None
     many = len(ctx.lanes) > 1
     return ctx.footprint(footprint(ctx.cta, places, ctx.lanes, varying=a.code == Ev.WRITE, many=many))
@@ -191,10 +193,13 @@ def _same_values(a: Access, ctx: Context, site: int, offsets: Sequence[int], val
     return known or all(ctx.one_value(site, some) for some in lanes.values())
 
 
-def _places(a: Access, ctx: Context, address: Value) -> tuple[int, list[int]] | None:
-    """The CTA and each lane's byte offset; None if the access goes elsewhere."""
+def _places(a: Access, ctx: Context, address: Value) -> tuple[int, list[int]] | str | None:
+    """The CTA and each lane's byte offset; None if the access goes elsewhere; why it may go nowhere."""
     what = "a shared-memory address" if a.space == "shared" else "an address that may be in shared memory"
     lanes = [address] * len(ctx.lanes) if address.__class__ in INTS else list(ctx.each(address, what))
+    nowhere = next((text for x in lanes if (text := _nowhere(a.space, x, ctx.local_end)) is not None), None)
+    if nowhere is not None:
+        return nowhere
     if a.space == "generic":
         inside = {x >> WINDOW == 1 for x in lanes}
         if inside == {False}:
@@ -206,6 +211,21 @@ def _places(a: Access, ctx: Context, address: Value) -> tuple[int, list[int]] | 
         owners = dict(zip(ctx.lanes, (cta for cta, _ in found), strict=True))
         raise SpreadError([owners.get(i, -1) for i in range(WARP)])
     return found[0][0], [offset for _, offset in found]
+
+
+def _nowhere(space: str, address: Any, local_end: int) -> str | None:
+    """Why an address lies in no memory that an access of a space reaches; None where it may lie in some."""
+    if address.__class__ is not int:
+        return None  # a size without a number
+    if space == "shared":
+        text = f"address {address:#x} lies outside the window of shared memory"
+        return f"{text}: a generic address needs cvta.to.shared" if address >> 32 else None
+    text = f"generic address {address:#x} lies in no state space"
+    if address >> WINDOW == LOCAL_WINDOW:
+        return None if address & (1 << WINDOW) - 1 < local_end else text
+    if address >> RANK == 0:
+        return f"{text}: an address of shared memory needs cvta.shared"
+    return text if address >> _GLOBAL_BITS and address >> WINDOW not in WINDOWS.values() else None
 
 
 # ---------------------------------------------------------------- contents

@@ -17,6 +17,7 @@ from syncverify.frontends.ptx.exec.tables import Tables
 from syncverify.frontends.ptx.syntax.types import RANK, WINDOW
 from syncverify.frontends.ptx.values.atomic_tickets import TicketDemand
 from syncverify.frontends.ptx.values.register_values import (
+    DECIDING,
     INTS,
     UNWRITTEN,
     WARP,
@@ -48,6 +49,7 @@ class ClassContext:
         self.warp_lanes = warp_lanes
         self.shared_start = tables.layout.start
         self.shared_end = tables.shared_end
+        self.local_end = tables.layout.local_end
         self.footprints: Sequence[Footprint] = tables.footprint_table
         self._parts: dict[int, ClassContext] = {}
         self.partial = False  # it represents some lanes of a class, those for which a guard holds
@@ -91,23 +93,26 @@ class ClassContext:
             if address >> WINDOW != 1:
                 raise Opaque(f"{what} lies outside shared memory")
             address &= (1 << WINDOW) - 1
-        address &= 0xFFFFFFFF
         return address >> RANK, address & (1 << RANK) - 1
 
     def barrier(self, cta: int, offset: int) -> int:
         return self.tables.barrier(self.first + cta, offset)
 
-    def anywhere(self, site: int, address: Value, why: str, bits: int) -> bool:
+    def anywhere(self, site: int, address: Value, why: str, bits: int) -> Range | None:
         t = self.tables
         values = [address] if isinstance(address, Unknown) else list(lanes_of(address))
-        data = all(v.source == "data" for v in values if isinstance(v, Unknown))
+        sources = {v.source for v in values if isinstance(v, Unknown)}
         t.widths.add(bits)
-        if not data or t.certain or self.ctas > 1 or len(t.widths) > 1:
+        if not sources <= DECIDING or t.certain or self.ctas > 1 or len(t.widths) > 1:
             raise Opaque(why)
+        found = self._bounded(site, bits, why)
+        if found is None and sources != {"data"}:
+            raise Opaque(why)  # what an open size places is not assumed to be inside
         t.doubt(site, why)
-        if not self._stays_inside(site, bits, why):
+        if found is None:
             t.data_addressed.add(site)
-        return not t.sure
+            found = Range(self.shared_start, self.shared_end - self.shared_start)
+        return None if t.sure else found
 
     def strided(self, site: int, address: Value, why: str, size: int) -> list[Range] | None:
         t = self.tables
@@ -130,20 +135,20 @@ class ClassContext:
         t.dynamic_addressed.add(site)
         return [] if t.sure else found
 
-    def _stays_inside(self, site: int, bits: int, why: str) -> bool:
-        """Whether an access that data places is aligned and inside, as the kernel bounds it; Opaque where its
-        bounds allow more, False where it has none."""
+    def _bounded(self, site: int, bits: int, why: str) -> Range | None:
+        """Where an access may go that data places, as the kernel bounds it: aligned, and inside. Opaque where
+        its bounds allow more, None where it has none."""
         found, size = self.tables.reached(site), bits // 8
         if not found.based:
             raise Opaque(Reason(f"no shared variable is in the address: {why}", parts=(why,)))
         reached = found.places
         if reached is None or not size:
-            return False
+            return None
         start, end = self.shared_start, self.shared_end
         if reached.low < start or reached.high + size > end or reached.low % size or reached.step % size:
             places = f"{reached.low}..{reached.high + size - 1}, by {reached.step}, of {start}..{end - 1}"
             raise Opaque(Reason(f"data may place this access at bytes {places}: {why}", parts=(why,)))
-        return True
+        return Range(reached.low, reached.high + size - reached.low)
 
     def footprint(self, fp: Footprint) -> int:
         if self.first and fp.memory >= 0:

@@ -61,6 +61,7 @@ class Layout:
     start: int  # of the first shared variable that the kernel names
     end: int  # of static and dynamic shared memory
     static: int  # bytes of static shared memory
+    local_end: int  # byte offset behind the last variable in local memory
 
 
 def layout(module: Module, function: Function, dynamic: int | None) -> Layout:
@@ -103,7 +104,7 @@ def layout(module: Module, function: Function, dynamic: int | None) -> Layout:
         v.name: _GLOBALS + (i << 32) for i, v in enumerate(everything) if v.space in ("global", "const")
     }
     start = min(shared.values(), default=SHARED_BASE)
-    return Layout(shared, local, params, places, tuple(sorted(names)), start, end, static)
+    return Layout(shared, local, params, places, tuple(sorted(names)), start, end, static, here)
 
 
 def parameter_offsets(function: Function) -> dict[str, int]:

@@ -17,7 +17,7 @@ from dataclasses import replace
 from enum import Enum, auto
 
 from syncverify.frontends.ptx.flow.expand import expanded
-from syncverify.frontends.ptx.syntax.nodes import Function, Instr, Mem, Reg, Sym
+from syncverify.frontends.ptx.syntax.nodes import Function, Instr, Mem, Operand, Reg, Sym
 from syncverify.frontends.ptx.syntax.operands import registers, results
 from syncverify.frontends.ptx.syntax.types import width
 
@@ -32,7 +32,7 @@ def with_spaces(function: Function) -> Function:
     """The function with the state space at generic accesses that can be in one alone."""
     if not any(_generic(i) for i in function.body):
         return function
-    known = _kinds(function)
+    known = register_kinds(function)
     by: dict[int, list[Instr]] = {}
     types: dict[str, str] = {}
     for k, i in enumerate(function.body):
@@ -64,22 +64,27 @@ def _generic(i: Instr) -> Mem | None:
 class What(Enum):
     """What a register holds wherever it is written: a flat lattice below MIXED; not known yet: None."""
 
+    #: a generic address of shared memory
     SHARED = auto()
+    #: an address in the window of shared memory itself, as ``mov`` of a variable's name brings it
+    OFFSET = auto()
+    #: what ``cvta`` makes of an address of another space: it lies nowhere
+    LOST = auto()
     #: a parameter of the kernel, or one plus numbers: where it is an address, one in global memory
     HOST = auto()
     NUMBER = auto()
     MIXED = auto()
 
 
-def _kinds(function: Function) -> dict[str, What]:
-    """What each register holds: a least fixed point."""
+def register_kinds(function: Function, shared: Collection[str] = ()) -> dict[str, What]:
+    """What each register holds: a least fixed point. ``shared``: names of variables in shared memory."""
     parameters = {p.name for p in function.params} if function.entry else set()
     known: dict[str, What] = {}
     changed = True
     while changed:
         changed = False
         for i in function.body:
-            made = What.HOST if _from_host(i, parameters) else _made(i, known)
+            made = What.HOST if _from_host(i, parameters) else _made(i, known, shared)
             for name in results(i):
                 before = known.get(name)
                 after = made if before in (None, made) else What.MIXED
@@ -99,24 +104,47 @@ def _begins(i: Instr) -> bool:
     return i.op == "cvta" and "to" not in i.mods and i.mods[:1] in (("shared",), ("shared::cta",))
 
 
-def _made(i: Instr, known: Mapping[str, What]) -> What | None:
+def _made(i: Instr, known: Mapping[str, What], shared: Collection[str]) -> What | None:
     """What an instruction makes; None while nothing is known of a register that it reads."""
+    if i.op == "cvta":
+        given = _operand(i.operands[1], known, shared)
+        if given in _OF_SHARED:
+            return _converted(i, given)
     if _begins(i):
         return What.SHARED
     if i.op in ("ld", "ldu", "atom", "shfl") or not i.operands:
         return What.NUMBER
     ops = i.operands[1:]
     if i.op in _ADDRESSES and isinstance(i.operands[0], Reg):
-        of = [known.get(op.name) if isinstance(op, Reg) else What.NUMBER for op in ops]
+        of = [_operand(op, known, shared) for op in ops]
         return _address(i.op, of[:2] if i.op == "selp" else of)
     found = [known.get(n) for op in ops for n in registers(op)]
-    if What.MIXED in found or What.SHARED in found:
-        return What.MIXED
+    if i.op == "mad" and len(ops) == 3 and set(found[:-1]) <= {What.NUMBER}:
+        return _operand(ops[2], known, shared)
+    if not {What.MIXED, *_OF_SHARED}.isdisjoint(found):
+        widened = i.op == "cvt" and found == [What.OFFSET] and {*i.mods[-2:]} <= _UNSIGNED
+        return What.OFFSET if widened else What.MIXED
     return None if None in found else What.NUMBER
+
+
+def _converted(i: Instr, of: What | None) -> What:
+    """What ``cvta`` makes of an address that has to do with shared memory."""
+    if "to" in i.mods:
+        return What.OFFSET if of is What.SHARED and i.mods[1].startswith("shared") else What.MIXED
+    return What.SHARED if of is What.OFFSET and _begins(i) else What.LOST
+
+
+def _operand(op: Operand, known: Mapping[str, What], shared: Collection[str]) -> What | None:
+    if isinstance(op, Reg):
+        return known.get(op.name)
+    return What.OFFSET if isinstance(op, Sym) and op.name in shared else What.NUMBER
 
 
 #: Instructions whose result is an address where an operand is one.
 _ADDRESSES = frozenset({"mov", "selp", "add", "sub"})
+_OF_SHARED = (What.SHARED, What.OFFSET, What.LOST)
+#: Types between which a conversion keeps an address in the window of shared memory, which has 32 bits.
+_UNSIGNED = frozenset({"u32", "u64"})
 
 
 def _address(op: str, of: Sequence[What | None]) -> What | None:
@@ -127,12 +155,12 @@ def _address(op: str, of: Sequence[What | None]) -> What | None:
         return What.MIXED
     if op in ("mov", "selp"):
         return of[0] if len(set(of)) == 1 else What.MIXED
-    shared = [x is What.SHARED for x in of]
-    if not any(shared):
+    shared = [x for x in of if x in _OF_SHARED]
+    if not shared:
         return What.HOST if What.HOST in of else What.NUMBER
-    if all(shared):
-        return What.NUMBER if op == "sub" else What.MIXED
-    return What.SHARED if op == "add" or shared[0] else What.MIXED
+    if len(shared) == len(of):
+        return What.NUMBER if op == "sub" and len({*shared}) == 1 else What.MIXED
+    return shared[0] if op == "add" or of[0] in _OF_SHARED else What.MIXED
 
 
-__all__ = ["with_spaces"]
+__all__ = ["What", "register_kinds", "with_spaces"]

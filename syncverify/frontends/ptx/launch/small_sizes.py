@@ -40,13 +40,34 @@ def small_sizes(facts: PtxFacts) -> Iterator[dict[str, int]]:
                 return
 
 
-def _values(name: str, constraints: list[Expr]) -> list[int]:
+def edge_sizes(facts: PtxFacts) -> Iterator[dict[str, int]]:
+    """The smallest and the largest numbers of the sizes that the bytes of dynamic shared memory are made of,
+    with the smallest of all others; none where the bytes are a number."""
+    sizes = sorted(facts.symbols().keys() - facts.left_open())
+    expression = facts.dynamic_smem
+    wanted = names(expression) if isinstance(expression, Expr) else frozenset()
+    if not wanted or len(wanted) > MOST_SIZES or not wanted <= set(sizes):
+        return
+    constraints = facts.constraints()
+    values: list[list[int]] = []
+    for name in sizes:
+        allowed = _values(name, [c for c in constraints if names(c) == {name}], FURTHEST + 1)
+        edges = sorted({*allowed[:2], *allowed[-2:]})
+        values.append(edges if name in wanted else allowed[:1])
+    together = [c for c in constraints if len(names(c)) > 1 and names(c) <= set(sizes)]
+    for choice in product(*values):
+        bound = dict(zip(sizes, choice, strict=True))
+        if all(_holds(c, bound) for c in together):
+            yield bound
+
+
+def _values(name: str, constraints: list[Expr], most: int = MOST_VALUES) -> list[int]:
     """The first numbers from 0 up that the constraints on one size allow."""
     found: list[int] = []
-    for value in range(FURTHEST):
+    for value in range(FURTHEST + 1):
         if all(_holds(c, {name: value}) for c in constraints):
             found.append(value)
-            if len(found) == MOST_VALUES:
+            if len(found) == most:
                 break
     return found
 

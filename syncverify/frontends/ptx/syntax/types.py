@@ -6,7 +6,9 @@ import re
 
 #: Windows of the generic address space; see docs/ptx.md.
 WINDOW = 60
-WINDOWS = {"shared": 1, "shared::cta": 1, "shared::cluster": 1, "local": 2, "param": 3, "param::entry": 3}
+#: Windows of the generic address space. No sum of two of them is a third, so that an address that is
+#: converted twice lies in none.
+WINDOWS = {"shared": 1, "shared::cta": 1, "shared::cluster": 1, "local": 4, "param": 6, "param::entry": 6}
 RANK = 24
 
 _TYPE = re.compile(r"([a-z]+?)(\d+)(x\d)?")

@@ -16,6 +16,8 @@ INTS: frozenset[Any] = frozenset({int, bool})
 UNWRITTEN = "unwritten"
 #: Sources of values that the block's place in the grid decides.
 PLACES = ("ctaid", "grid")
+#: Sources of values that may decide whether, and where, an access to shared memory is made.
+DECIDING = frozenset({"data", "param", *PLACES})
 WARP = 32
 
 

@@ -110,7 +110,8 @@ def known(why: str, source: str, residue: int, modulus: int) -> Unknown:
 
 
 def joined(a: Any, b: Any, otherwise: Unknown) -> Any:
-    """A value that may be either, lane by lane; ``otherwise``: what it is where nothing is known of it."""
+    """A value that may be either, lane by lane; ``otherwise``: what it is where nothing is known of it, and
+    neither is data."""
     if a is b or (a.__class__ in INTS and b.__class__ in INTS and a == b):
         return a
     if a.__class__ is PerLane or b.__class__ is PerLane:
@@ -118,10 +119,15 @@ def joined(a: Any, b: Any, otherwise: Unknown) -> Any:
         return per_lane([joined(x, y, otherwise) for x, y in lanes])
     one, two = _at(a), _at(b)
     if one is None or two is None:
-        return otherwise.derived()
+        data = next((x for x, at in ((a, one), (b, two)) if at is None and _is_data(x)), otherwise)
+        return data.derived()
     apart = one[0] - two[0]
     modulus = min(one[1], two[1], apart & -apart if apart else MOST)
     return known(otherwise.why, otherwise.source, one[0], modulus)
+
+
+def _is_data(x: Any) -> bool:
+    return isinstance(x, Unknown) and x.source == "data"
 
 
 __all__ = ["MOST", "Residue", "joined", "known"]

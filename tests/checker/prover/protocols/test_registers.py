@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 
-from syncverify.checker.induction.claims import ANY, KEPT, Claim, Form
+from syncverify.checker.induction.claims import ANY, KEPT, Claim, Form, Header
 from syncverify.checker.induction.stepping import NotReadError
-from syncverify.checker.prover.protocols.registers import Run, Visit, _nesting, _shaped
+from syncverify.checker.prover.protocols.registers import Run, Visit, _nesting, _shaped, shifted
 
 #: Places in code: a loop over tiles, the loop in it, and registers.
 TILES, STEPS = 10, 20
@@ -79,3 +79,15 @@ def test_turns_and_trips_are_numbered() -> None:
     assert [v.p for v in inner] == [0, 0, 0, 2, 2, 2]
     assert [v.u for v in inner] == [0, 0, 0, 1, 2, 2]
     assert [v.trips for v in inner] == [2, 2, 2, 0, 1, 1]
+
+
+def test_a_claim_of_another_warp_differs_by_one_number_at_all_residues() -> None:
+    """One warp's slots are 64 bytes apart from 1000 on, another one's from 1032 on."""
+    slots = {(r, 0): {OTHER: Form(1000 + 64 * r, ()), COUNTER: Form(r, (("h", 2),))} for r in range(2)}
+    first = {(0, 0): {OTHER: Form(1128, ())}}
+    headers = (Header(TILES, True, None, False, slots), Header(STEPS, False, TILES, False, slots, first))
+    tiles, steps = shifted(Claim(2, 1, headers), STEPS, {OTHER: 32}).headers
+    assert tiles == headers[0]
+    assert [steps.forms[r, 0][OTHER].c for r in range(2)] == [1032, 1096]
+    assert [steps.forms[r, 0][COUNTER] for r in range(2)] == [slots[r, 0][COUNTER] for r in range(2)]
+    assert steps.others[0, 0][OTHER].c == 1160

@@ -16,6 +16,7 @@ from syncverify.frontends.ptx.launch.parameters import Leaf
 from syncverify.frontends.ptx.syntax.parser import parse
 from syncverify.ir.expr import Expr, Int, Var, evaluate
 from syncverify.ir.text.expressions import parse_expr
+from tests.frontends.ptx.execute_helpers import module_text
 
 PARAMS = """
 .param .align 8 .b8 tensor[40], .param .u64 .ptr .global .align 1 out, .param .u32 n,
@@ -345,3 +346,28 @@ def test_what_is_no_expression(text: str) -> None:
 
 def test_a_constant_expression_is_its_value() -> None:
     assert parse_expr("-5") == Int(-5)
+
+
+DYNAMIC = """
+    mov.u32 %r1, %tid.x;
+    mov.u32 %r2, tail;
+    ld.param.u32 %r3, [k_n];
+    mad.lo.u32 %r4, %r3, 512, %r2;
+    mad.lo.u32 %r5, %r1, 4, %r4;
+    st.shared.u32 [%r5], %r1;
+    ret;
+"""
+
+
+@pytest.mark.parametrize(
+    ("most", "bytes_", "verdict"),
+    [(9, "512*n + 512", "proved"), (9, "512*n + 256", "refuted"), (40, "512*min(n, 39) + 512", "refuted")],
+)
+def test_accesses_stay_inside_the_bytes_that_sizes_give(
+    check: Any, most: int, bytes_: str, verdict: str
+) -> None:
+    """The last is wrong for the largest size alone."""
+    facts = f'[kernel.k]\ngrid = [1]\nblock = [128]\ncluster = [1]\ndynamic_smem = "{bytes_}"\n'
+    facts += f'assume = ["0 <= n <= {most}"]\n[kernel.k.params]\n0 = "n"\n'
+    text = module_text(DYNAMIC, outside=".extern .shared .align 16 .b8 tail[];")
+    assert check(text, facts=facts)["verdict"] == verdict

@@ -66,5 +66,7 @@ def test_lanes_join_one_by_one() -> None:
 
 
 def test_what_nothing_is_known_of_stays_so() -> None:
-    assert joined(5, Unknown("data"), SOURCE) is SOURCE
+    data = Unknown("data")
+    assert joined(5, data, SOURCE) is joined(data, 5, SOURCE) is data
+    assert joined(5, Unknown("n", "param"), SOURCE) is SOURCE
     assert not isinstance(known("a size", "param", 4, 8).derived(), Residue)

@@ -1,0 +1,57 @@
+"""Addresses that belong to another state space than the access names (PTX ISA, generic addressing)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.frontends.ptx.execute_helpers import module_text
+
+FACTS = "[kernel.k]\ngrid = [1]\nblock = [128]\ncluster = [1]\n[kernel.k.params]\n0 = 'ptr'\n"
+#: Each thread writes its word by a generic address, and reads another's behind a barrier.
+BODY = """
+    .shared .align 16 .b8 tile[512];
+    mov.u32 %r1, %tid.x;
+    mov.u64 %rd1, tile;
+    cvta.shared.u64 %rd2, %rd1;
+    mul.wide.u32 %rd3, %r1, 4;
+    add.u64 %rd4, %rd2, %rd3;
+    st.u32 [%rd4], %r1;
+    bar.sync 0;
+    xor.b32 %r2, %r1, 127;
+    mul.wide.u32 %rd5, %r2, 4;
+    add.u64 %rd6, %rd2, %rd5;
+    ld.u32 %r3, [%rd6];
+    ret;
+"""
+LOAD = "ld.u32 %r3, [%rd6];"
+CONVERTED = "cvta.shared.u64 %rd2, %rd1;"
+RIGHT = {
+    "generic": (LOAD, LOAD),
+    "back": (LOAD, "cvta.to.shared.u64 %rd7, %rd6; ld.shared.u32 %r3, [%rd7];"),
+    "narrow": (LOAD, "cvta.to.shared.u64 %rd7, %rd6; cvt.u32.u64 %r9, %rd7; ld.shared.u32 %r3, [%r9];"),
+}
+WRONG = {
+    "never converted": (CONVERTED, "mov.u64 %rd2, %rd1;"),
+    "generic as shared": (LOAD, "ld.shared.u32 %r3, [%rd6];"),
+    "generic as global": (LOAD, "ld.global.u32 %r3, [%rd6];"),
+    "upper half lost": (LOAD, "cvt.u32.u64 %r9, %rd6; cvt.u64.u32 %rd6, %r9; " + LOAD),
+    "carry lost": (LOAD, "sub.u64 %rd6, %rd6, 0x100000000; " + LOAD),
+    "of local memory": (CONVERTED, "cvta.local.u64 %rd2, %rd1;"),
+    "converted twice": (CONVERTED, CONVERTED + " cvta.shared.u64 %rd2, %rd2;"),
+}
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_addresses_of_their_own_space(check: Any, name: str) -> None:
+    text = module_text(BODY.replace(*RIGHT[name]), ".param .u64 k_p")
+    assert check(text, facts=FACTS)["verdict"] == "proved"
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_addresses_of_another_space(check: Any, name: str) -> None:
+    """The second reader agrees: else these were ``unknown``."""
+    report = check(module_text(BODY.replace(*WRONG[name]), ".param .u64 k_p"), facts=FACTS)
+    assert report["verdict"] == "refuted"
+    assert report["diagnostics"][0]["rule"] == "SV114"
