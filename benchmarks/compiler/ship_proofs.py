@@ -57,6 +57,8 @@ def kernels_of_models(models: list[str]) -> Iterator[Needed]:
             trace(name, runner)
             with padding():
                 trace(name, runner)
+            with padding(), inference_padded():
+                trace(name, runner)
         except Exception as e:  # a model that this version of torch cannot trace without elements
             print(f"{name}: {e!r}"[:300])
         print(f"{name}: {len(runner.found)} kernels by now, {time.time() - began:.1f} s", flush=True)
@@ -86,6 +88,27 @@ def padding() -> Iterator[None]:
         patch.object(partitioners, "min_cut_rematerialization_partition", divided),
         config.patch(force_shape_pad=True),
     ):
+        yield
+
+
+@contextmanager
+def inference_padded() -> Iterator[None]:
+    """The same of graphs that nothing is divided of. Those of a training step have it behind them.
+
+    Example: the loss of an inference reads 50257 logits in rows of 50264.
+    """
+    from torch._inductor.fx_passes.joint_graph import joint_graph_passes
+
+    import syncverify.torch.backend  # noqa: F401
+
+    backend: Any = sys.modules["syncverify.torch.backend"]  # the package has a function of that name
+    plain = backend.grouped
+
+    def grouped(module: Any, *args: Any, **settings: Any) -> Any:
+        joint_graph_passes(module)
+        return plain(module, *args, **settings)
+
+    with patch.object(backend, "grouped", grouped):
         yield
 
 

@@ -61,12 +61,14 @@ def _report(
 ) -> KernelReport:
     facts = launch_facts(kernel)
 
-    def checked(values: Mapping[str, int] | None, scope: ScopeKind, prove: Prove) -> KernelReport:
+    def checked(
+        values: Mapping[str, int] | None, scope: ScopeKind, prove: Prove, fewer: Prove | None = None
+    ) -> KernelReport:
         (report,) = check_module(
             module,
             facts,
             policy,
-            Checker(partial(run_system, budget=EFFORTS[Entry.GATE].launch), merge, prove),
+            Checker(partial(run_system, budget=EFFORTS[Entry.GATE].launch), merge, prove, fewer),
             kernel=entry_name(kernel.name),
             values=values,
             source_hash=text_hash(ptx),
@@ -78,8 +80,8 @@ def _report(
     every = prover(Entry.GATE)
     if values is not None:
         return checked(values, ScopeKind.EXACT, every)
-    with suppress(NotShownError):  # a right kernel needs no more than this
-        report = checked(None, ScopeKind.ALL, _shown)
+    with suppress(NotShownError):  # a right kernel needs no more than this, some with all sizes as terms
+        report = checked(None, ScopeKind.ALL, _shown, prover(Entry.GATE_FIRST))
         if report.verdict is Verdict.PROVED:
             return _of_every_size(report)
     usual = {p.name: p.default for p in kernel.params if p.default is not None}

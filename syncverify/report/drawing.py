@@ -36,7 +36,7 @@ SYMBOLS = {
 TAIL = 4
 LEGEND = (
     "i init, e expect-tx, a arrive, w wait, f fence, | barrier, g groups, > issue, = in flight, "
-    "c completion, ~ waits for ever"
+    "c completion, ~ waits for ever; of a barrier the number of its phase"
 )
 
 

@@ -6,7 +6,16 @@ from collections.abc import Iterator
 
 from syncverify.base.diagnostics import Diagnostic, KernelReport, Severity, Verdict
 from syncverify.base.source import UNKNOWN_SPAN, InputError, Span
-from syncverify.report.base import Report, footnotes, one_line, place, rule_name, scope_text
+from syncverify.report.base import (
+    Report,
+    footnotes,
+    one_line,
+    place,
+    rule_name,
+    scope_text,
+    source_lines,
+)
+from syncverify.report.edit_diff import difference
 
 _COMMAND = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
 
@@ -36,7 +45,15 @@ def _kernel(k: KernelReport) -> Iterator[str]:
 def _command(k: KernelReport, d: Diagnostic) -> str:
     where = ",".join(_where(place(k, d)[0], d.span))
     title = _property(f"{d.rule} {rule_name(d.rule)}")
-    return f"::{_COMMAND[d.severity]} {where},title={title}::{_data(f'{k.name}: {one_line(d)}')}"
+    text = "\n".join([f"{k.name}: {one_line(d)}", *_fix(d)])
+    return f"::{_COMMAND[d.severity]} {where},title={title}::{_data(text)}"
+
+
+def _fix(d: Diagnostic) -> Iterator[str]:
+    """The lines of a fix that was checked."""
+    if d.repair is not None and d.repair.edit is not None:
+        for line in difference(d.repair.edit, source_lines(d.repair.edit.file)):
+            yield f"{line.number or ''} {line.sign} {line.text}".strip()
 
 
 def _where(file: str, span: Span) -> list[str]:

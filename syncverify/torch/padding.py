@@ -33,7 +33,7 @@ def padded_once(graph: Graph) -> int:
         twin = None if source is None else longer.get(source)
         if twin is None:
             continue
-        if node.target is _PAD and _amounts(node) == (_amounts(twin)[1], _amounts(twin)[0], _value(twin)):
+        if _is_turned(node, twin):
             node.replace_all_uses_with(_call(graph, node, _TURN, twin, [1, 0]))
         elif node.target is aten.mm.default and not node.kwargs:
             _by_rows(graph, node, twin)
@@ -53,6 +53,13 @@ def _by_rows(graph: Graph, node: Node, twin: Node) -> None:
     left = _call(graph, node, _TURN, twin, [1, 0])
     product = _call(graph, node, aten.mm.default, left, node.args[1])
     node.replace_all_uses_with(_call(graph, node, _SLICE, product, 0, 0, rows))
+
+
+def _is_turned(node: Node, twin: Node) -> bool:
+    """Whether a node is the transpose of a padded tensor, and only products read it: it lies otherwise."""
+    below, right, value = _amounts(twin)
+    same = node.target is _PAD and _amounts(node) == (right, below, value)
+    return same and all(user.target is aten.mm.default for user in node.users)
 
 
 def _lengthened(pad: Node) -> bool:

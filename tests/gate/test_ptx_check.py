@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.compiler.fusion_cases import fusion_of
 from syncverify.base.diagnostics import Policy, ScopeKind, Verdict
 from syncverify.checker.prover.parametric import strategy
 from syncverify.checker.prover.parametric.strategy import ParametricResult, Problem
@@ -101,6 +102,25 @@ def cast_norm(x: Value, w: Value) -> Value:
     """As frameworks write it: cast first, cast back last."""
     wide = x.cast("f32")
     return (wide * rsqrt((wide * wide).mean() + 1e-6)).cast("bf16") * w
+
+
+def test_rows_that_leave_through_shared_memory_are_shown_soon(
+    cache: Cache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With sizes as data lanes seem to meet in one word; a first look with all sizes as terms proves it."""
+    asked = []
+
+    def decide(problem: Problem, policy: Policy, effort: Effort, *rest: int) -> ParametricResult:
+        asked.append(effort)
+        return strategy_decide(problem, policy, effort, *rest)
+
+    strategy_decide = strategy.decide
+    monkeypatch.setattr(strategy, "decide", decide)
+    settings = "warps=1 lanes=32 rows=4 stream=no reread=no peel=no source=direct store=shared unroll=1"
+    schedule = RowSchedule(width=46).with_settings(settings.split())
+    report = compiler.compile(fusion_of("rmsnorm", "bf16"), schedule, cache=cache).ptx_report
+    assert (report.verdict, report.scope.kind) == (Verdict.PROVED, ScopeKind.ALL)
+    assert EFFORTS[Entry.GATE] not in asked and EFFORTS[Entry.GATE_FIRST] in asked
 
 
 @pytest.mark.parametrize("policy", list(Policy))

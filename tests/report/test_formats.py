@@ -12,7 +12,15 @@ from xml.etree import ElementTree as ET
 import jsonschema
 import pytest
 
-from syncverify.base.diagnostics import KernelReport, Policy, ScopeKind, Verdict
+from syncverify.base.diagnostics import (
+    KernelReport,
+    Mistake,
+    Policy,
+    Repair,
+    ScopeKind,
+    TextEdit,
+    Verdict,
+)
 from syncverify.base.source import InputError, Span
 from syncverify.report import github, html, junit, markdown, sarif, text, trace
 from syncverify.report import json as json_report
@@ -375,6 +383,17 @@ def test_text_of_a_harm_at_the_first_step(report: Report) -> None:
 
 ASSUMED = ("tiles >= 1", "C % 128 == 0")
 TAKEN = "box of tensor map 0 is 16384 bytes: from expect_tx, line 91"
+
+
+def test_github_says_the_lines_of_a_fix(report: Report) -> None:
+    kernel = report.kernels[0]
+    first = kernel.diagnostics[0]
+    edit = TextEdit(first.span.file, 4, (), ("  mbarrier.arrive full",))
+    mended = replace(first, repair=Repair(Mistake.MISSING_ARRIVE, first.span, "arrive first", edit=edit))
+    whole = replace(report, kernels=(replace(kernel, diagnostics=(mended,)),))
+    line = next(x for x in github.render(whole).splitlines() if "SV210" in x)
+    assert "missing release: arrive first (line 4; checked)%0A" in line
+    assert "%0A+   mbarrier.arrive full%0A4     mbarrier.wait full" in line
 
 
 @pytest.mark.parametrize("format_", [text, json_report, sarif, github, junit, html, trace])

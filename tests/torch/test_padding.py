@@ -83,6 +83,11 @@ def test_other_paddings_are_left_alone() -> None:
     def not_turned(g: Any, w: Any, x: Any) -> Any:
         return F.pad(g, (0, 3)) @ F.pad(w, (0, 0, 0, 3)), g @ w + x
 
-    for function in (shifted, filled, not_turned):
+    def returned(g: Any, w: Any, x: Any) -> Any:
+        """What is returned lies in memory as torch has it."""
+        padded = F.pad(g.t(), (0, 0, 0, 3))
+        return F.pad(g, (0, 3)) @ F.pad(w, (0, 0, 0, 3)), padded @ x, padded
+
+    for function in (shifted, filled, not_turned, returned):
         assert nodes_of(function, *given())[0] == 0
         compiled(function, *given())

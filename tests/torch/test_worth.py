@@ -89,6 +89,19 @@ def test_a_proof_that_comes_late(backend: Any, monkeypatch: pytest.MonkeyPatch) 
     assert [r.late for r in backend.report.refused] == [True]
 
 
+@pytest.mark.parametrize(("gain", "again"), [(10.0, False), (50.0, True)])
+def test_a_late_proof_of_little_worth_compiles_no_graph_again(
+    backend: Any, monkeypatch: pytest.MonkeyPatch, gain: float, again: bool
+) -> None:
+    monkeypatch.setattr(trials, "prove_ahead", lambda candidates, *_: {c.name for c in candidates})
+    monkeypatch.setattr(trials, "_Budget", lambda seconds: Seconds([1.0] * 4))
+    monkeypatch.setattr(trials, "least_of", lambda group, device: 0.0)
+    monkeypatch.setattr(trials, "gain_of", lambda *_: gain)
+    monkeypatch.setattr(trials, "time_of", lambda *_: 1000.0)
+    refused(backend, lambda x: F.softmax(x, -1), draw(8, 512))
+    assert [r.late for r in backend.report.refused] == [again]
+
+
 def test_proofs_that_come_one_by_one(backend: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each context is timed when its proofs are there, and waits for no other's."""
     answers, timed = [2, 1], []

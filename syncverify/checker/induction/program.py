@@ -269,7 +269,7 @@ def _likely(cls: ThreadClass, known: Mapping[ThreadClass, Claim]) -> list[Claim]
     latest first.
     """
     latest = list(known)[::-1]
-    order = sorted(latest, key=lambda c: (c != cls, c.lanes != cls.lanes))
+    order = sorted(latest, key=lambda c: (c != cls, c.lanes != cls.lanes, c.warp != cls.warp))
     distinct = {id(known[c]): known[c] for c in order}
     return list(distinct.values())[:MOST_TRIED]
 

@@ -803,6 +803,7 @@ class Reader:
         if len(inner_trips) == 1 and not inner_trips[0].guards and not inner_trips[0].steps.names() & {"u"}:
             # the number is that of a launch without tiles, too, where it may be 0
             full = self.positive(inner_trips[0].steps)
+        full |= len(inner_trips) > 1 and all(self.positive(t.steps) for t in inner_trips)
         stop = apply(self.function, U + 1)
         continuing: dict[Residue, list[Leaf]] = {}
         for r, some in posts.items():
@@ -881,26 +882,77 @@ class Reader:
                     bodies.setdefault((r, q), []).append(leaf)
                 else:
                     exits.setdefault((r, q), []).append(leaf)
-        high = self.bound(bodies, exits, N, U, start, inner.late)
-        trip = high - start
-        if inner.late and counted and trip != var("%K") and next(iter(trips)) != (Trip((), trip),):
-            raise NotReadError("a trip count that does not say when the loop ends")
-        if trip == var("%K"):
-            if not counted:
-                raise NotReadError("trip counts of tiles that differ by residue")
-            found = next(iter(trips))
-        elif trip.names() & {"n", "%K"} or trip.functions():
-            raise NotReadError("a trip count that depends on the counter")
-        else:
-            found = (Trip((), trip),)
-            if inner.late and not self.positive(trip):
-                raise NotReadError("a tile may be empty")
+        found = self.lasting(inner, bodies, exits, start, next(iter(trips)) if counted else ())
         if inner.late:
             body, after = self.parted(inner, bodies, exits, (N, U, start), apply(self.function, U + 1))
         else:
             body, after = self.region(bodies, N, U, start), exits
         stop = apply(self.function, U + 1)
         return LoopText(start, stop, body), found, after
+
+    def lasting(
+        self, inner: Header, bodies: Mapping[Residue, list[Leaf]], exits: Mapping[Residue, list[Leaf]],
+        start: Term, known: tuple[Trip, ...],
+    ) -> tuple[Trip, ...]:  # fmt: skip
+        """The steps of a tile. ``known``: what a register says of them where the loop is entered."""
+        try:
+            trip = self.bound(bodies, exits, N, U, start, inner.late) - start
+        except NotReadError:
+            found = self.by_tile(inner, bodies, exits, start)
+            if not found or known not in ((), found):
+                raise
+        else:
+            if inner.late and known and trip != var("%K") and known != (Trip((), trip),):
+                raise NotReadError("a trip count that does not say when the loop ends")
+            if trip == var("%K"):
+                if not known:
+                    raise NotReadError("trip counts of tiles that differ by residue")
+                return known
+            if trip.names() & {"n", "%K"} or trip.functions():
+                raise NotReadError("a trip count that depends on the counter")
+            found = (Trip((), trip),)
+        if inner.late and not all(self.positive(t.steps) for t in found):
+            raise NotReadError("a tile may be empty")
+        return found
+
+    def by_tile(
+        self, inner: Header, bodies: Mapping[Residue, list[Leaf]], exits: Mapping[Residue, list[Leaf]],
+        start: Term,
+    ) -> tuple[Trip, ...]:  # fmt: skip
+        """The steps of a tile by the answer to a question about the tile that every way through its loop
+        answers; none where there is no such question.
+        """
+        for q in self.about_tile((*bodies.items(), *exits.items()), start):
+            found = []
+            for g in (q, -q - 1):
+                sides = [
+                    {r: [x for x in some if self.holds(x, g, r, N, U, start)] for r, some in side.items()}
+                    for side in (bodies, exits)
+                ]
+                try:
+                    trip = self.bound(sides[0], sides[1], N, U, start, inner.late) - start
+                except NotReadError:
+                    break
+                plain = not trip.names() & {"n", "u", "%K"} and not trip.functions()
+                if plain and all(any(side.values()) for side in sides):
+                    found.append(Trip((g,), trip))
+            if len(found) == 2:
+                return tuple(sorted(found, key=str))
+        return ()
+
+    def about_tile(self, ways: Iterable[tuple[Residue, list[Leaf]]], start: Term) -> list[Term]:
+        """What is asked about a tile, whatever its step, and answered on each of these ways."""
+        asked: dict[Term, None] = {}
+        every = [(r, leaf) for r, some in ways for leaf in some]
+        for r, leaf in every:
+            for d in leaf.decisions:
+                try:
+                    q = self.counted(d.c, d.parts, r, N, U, start)
+                except NotReadError:
+                    continue
+                if "u" in q.parts and not q.names() & {"n", "%K"} and not q.functions():
+                    asked[q] = None
+        return [q for q in asked if all(self.holds(x, q, r, N, U, start) is not None for r, x in every)]
 
     def positive(self, t: Term, least: int = 1) -> bool:
         """Whether sizes make a term at least this, wherever they are."""

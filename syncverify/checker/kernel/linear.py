@@ -67,16 +67,12 @@ class Term:
 
     def put(self, values: Mapping[str, Term]) -> Term:
         """The term with names replaced by terms, in arguments of functions too."""
-        parts: dict[Atom, int] = {}
-        const = self.const
+        out = Term(None, self.const)
         for atom, k in self.parts.items():
             if isinstance(atom, Apply):
                 atom = Apply(atom.function, atom.argument.put(values))
-            value = values.get(atom) if isinstance(atom, str) else None
-            for a, c in [(atom, 1)] if value is None else value.parts.items():
-                parts[a] = parts.get(a, 0) + c * k
-            const += 0 if value is None else value.const * k
-        return Term(parts, const)
+            out = out.plus(values[atom] if isinstance(atom, str) and atom in values else Term({atom: 1}), k)
+        return out
 
     def names(self) -> set[str]:
         """All names in the term, those inside arguments of functions included."""

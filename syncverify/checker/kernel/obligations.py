@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Protocol as Interface
 
 from syncverify.base.diagnostics import Policy
@@ -216,15 +217,14 @@ def _in_flight(g: Graph) -> Iterator[Owed]:
 
 def _hazards(g: Graph) -> Iterator[Owed]:
     """Accesses to one slot, of which one writes: indices that are equal, or at least a depth apart."""
-    every = [(i, a, t) for i, s in enumerate(g.sites) for a, t in enumerate(s.op.touches)]
-    for x, (i, a, first) in enumerate(every):
-        for k, b, second in every[x:]:
-            if first.buffer != second.buffer:
+    every = [(i, a, t, _extent(t)) for i, s in enumerate(g.sites) for a, t in enumerate(s.op.touches)]
+    for x, (i, a, first, (low, high)) in enumerate(every):
+        for k, b, second, (start, end) in every[x:]:
+            if first.buffer != second.buffer or high <= start or end <= low:
                 continue
             if ordering(first.access, second.access).hazard is Hazard.NONE:
                 continue
-            level = overlap(g, i, first, k, second)
-            if level is None:
+            if (level := overlap(g, i, first, k, second)) is None:
                 continue
             same = (i, a) == (k, b)
             depth = g.p.buffers[first.buffer]
@@ -253,6 +253,12 @@ def _conflict(g: Graph, first: _Access, second: _Access, level: Level) -> Reache
     demand = Demand(causal=True, level=level, bridge=bridge, by_use=row.contested == "K1")
     start = Step(i, Half.DONE if x.access.asynchronous else Half.OUT, u, n)
     return Reaches(g, start, demand, Step(k, Half.IN, v, m))
+
+
+def _extent(t: Touch) -> tuple[float, float]:
+    """From the first byte of a slot that is touched to the last."""
+    lows, highs = ([q[x] for q in t.pieces] if t.pieces else [0] for x in (0, 1))
+    return (-inf, inf) if t.pieces is None else (min(lows), max(highs))
 
 
 def overlap(g: Graph, i: int, x: Touch, k: int, y: Touch) -> Level | None:

@@ -315,7 +315,7 @@ def places(protocol: Protocol) -> tuple[tuple[Site, ...], tuple[Flow, ...]]:
 
 def exists(site: Site, u: Term, n: Term) -> list[Term]:
     """Constraints under which the event (site, u, n) exists."""
-    return [c.put({"u": u, "n": n}) for c in site.domain]
+    return list(site.domain) if u is U and n is N else [c.put({"u": u, "n": n}) for c in site.domain]
 
 
 # ---------------------------------------------------------------- what a protocol must be

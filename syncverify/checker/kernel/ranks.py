@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from syncverify.checker.kernel.hops import CONTRIBUTIONS, MEETINGS, Graph, Half, Step
 from syncverify.checker.kernel.linear import RejectedError, Term, equal, lexicographic, num
-from syncverify.checker.kernel.obligations import Owed
+from syncverify.checker.kernel.obligations import Owed, impossible
 from syncverify.checker.kernel.proof import Grows, Payload
 from syncverify.checker.kernel.protocol import N2, U2, Group, Kind, N, U
 
@@ -46,6 +47,7 @@ def growing(g: Graph, ranks: Ranks) -> Iterator[Owed]:
             if not t.names() <= {"u", "n"} | g.p.parameters or not t.functions() <= {*g.p.prefix, *g.p.marks}:
                 raise RejectedError(f"the rank {t} is no function of the event")
 
+    @cache
     def rank(s: Step) -> tuple[Term, ...]:
         # leaving an operation comes right after entering it
         own = [t.put({"u": s.u, "n": s.n}) for t in ranks[s.site, s.half is Half.DONE]]
@@ -61,8 +63,7 @@ def growing(g: Graph, ranks: Ranks) -> Iterator[Owed]:
         out, done = Step(i, Half.OUT, U, N), Step(i, Half.DONE, U, N)
         yield edge(f"issue {i}", (i,), g.exists(out), out, done)
     for i, k in _meeting(g):
-        half = _contributes(g, i)
-        a, b = Step(i, half, U, N), Step(k, Half.OUT, U2, N2)
+        a, b = Step(i, _contributes(g, i), U, N), Step(k, Half.OUT, U2, N2)
         given = (*g.exists(a), *g.exists(b), *equal(g.turn(i, U, N), g.turn(k, U2, N2)))
         yield edge(f"turn {i} {k}", (i, k), given, a, b)
     yield from (
@@ -76,12 +77,12 @@ def growing(g: Graph, ranks: Ranks) -> Iterator[Owed]:
 def _meeting(g: Graph) -> Iterator[tuple[int, int]]:
     """Contributions and waits of one ring, arrivals and leaves of one barrier."""
     for i, x in enumerate(g.sites):
-        for k in g.on[x.op.ring] if x.op.ring else ():
-            y = g.sites[k]
-            if x.op.kind in CONTRIBUTIONS and y.op.kind is Kind.WAIT:
+        for k in g.of(x.op.ring, (Kind.WAIT, Kind.SYNC)) if x.op.ring else ():
+            waits = x.op.kind in CONTRIBUTIONS and g.sites[k].op.kind is Kind.WAIT
+            # who enters itself leaves later anyway
+            leaves = x.op.kind in MEETINGS and g.sites[k].op.kind is Kind.SYNC and i != k
+            if waits or leaves:
                 yield i, k
-            if x.op.kind in MEETINGS and y.op.kind is Kind.SYNC and i != k:
-                yield i, k  # who enters itself leaves later anyway
 
 
 def _contributes(g: Graph, site: int) -> Half:
@@ -109,7 +110,8 @@ def _drains(g: Graph) -> Iterator[tuple[int, int, int, int, list[Term], Step, St
                 for level in range(len(low)):
                     even = [c for a, b in zip(low[:level], high[:level], strict=True) for c in equal(a, b)]
                     given = [*g.exists(done), *g.exists(drain), *even, high[level] - low[level] - 1]
-                    yield i, t, k, level, given, done, drain
+                    if not impossible(given):
+                        yield i, t, k, level, given, done, drain
 
 
 def _pool(g: Graph) -> Iterator[tuple[int, int]]:

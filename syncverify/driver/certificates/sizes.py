@@ -21,7 +21,7 @@ from syncverify.checker.happens_before.handlers import phases
 from syncverify.checker.happens_before.handlers.waits import classify
 from syncverify.checker.happens_before.run import YIELD, LaneClass, Run, TooManyEvents, Unmodelled
 from syncverify.checker.happens_before.vector_clocks import Columns, ColumnsExhausted
-from syncverify.checker.kernel.exact import LockstepChecker, NotJudgedError, forget, form
+from syncverify.checker.kernel.exact import LockstepChecker, NotJudgedError, Use, forget, form, use_of
 from syncverify.checker.kernel.exact.data import RejectedError, listed, number, same, take
 from syncverify.checker.open_launches import starts, symbols
 from syncverify.checker.prover.parametric.strategy import Problem
@@ -140,10 +140,13 @@ class _Kept:
 
 @dataclass(slots=True)
 class _Point:
-    """A state that is to be followed, and the judge of what led to it; none where the checker judges."""
+    """A state that is to be followed, and the judge of what led to it; none where the checker judges.
+    ``polled``: by class, the time of the last look at a barrier that the judge was handed.
+    """
 
     state: SymbolicState
     judge: LockstepChecker | None
+    polled: dict[int, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -197,7 +200,7 @@ class _Replay:
         for parent, answer in waiting:
             raise RejectedError(self.where, f"what follows node {parent} (answer: {answer}) is left out")
 
-    def judge(self, point: _Point, cls: int = -1, event: Event | None = None) -> None:
+    def judge(self, point: _Point, cls: int = -1, event: Event | None = None, use: Use | None = None) -> None:
         """Hands the judge the next event of a class, or tells it of the end."""
         if self.fallback_reason or point.judge is None:
             return
@@ -205,7 +208,7 @@ class _Replay:
             if event is None:
                 point.judge.end()
             else:
-                point.judge.take(cls, event)
+                point.judge.take(cls, event, use)
         except NotJudgedError as e:
             self.fallback_reason = str(e) or "an event that the kernel does not judge"
 
@@ -284,7 +287,20 @@ class _Replay:
         back = self.fetch(point, t) if t.event is None else False
         if t.event is not None and t.event[0] in (Ev.POLL, Ev.POLL_TOKEN):
             classify(t, t.event)
+            self.look(point, t, t.event)
         return back
+
+    def look(self, point: _Point, t: LaneClass, event: Event) -> None:
+        """Hands the judge a look at a barrier, once it is known what its answer is for."""
+        judge = point.judge
+        if self.fallback_reason or judge is None or point.polled.get(t.cls) == t.time:
+            return
+        point.polled[t.cls] = t.time
+        try:
+            use = use_of(t.agent, event)
+        except (SymbolSplit, UndecidedBranch):  # it would part where the check did not
+            use = None
+        self.judge(point, t.cls, event, use)
 
     def step(self, state: SymbolicState, t: LaneClass, at: str) -> int:
         """Handles an event; RejectedError where it fails, or makes what was deferred certain."""
@@ -330,7 +346,8 @@ class _Replay:
         if event[0] == Ev.UNKNOWN:
             raise NotConcrete(str(event[2]))
         check_token_use(state.run, event)
-        self.judge(point, t.cls, event)
+        if event[0] not in (Ev.POLL, Ev.POLL_TOKEN):
+            self.judge(point, t.cls, event)
         return bool(agent.place() < place)
 
     # -------------------------------------------------------------- nodes
@@ -448,7 +465,7 @@ class _Replay:
             elif not last:
                 forget(judge)
                 judge = judge.fork()
-            out.append((answer, _Point(one, judge)))
+            out.append((answer, _Point(one, judge, dict(point.polled))))
         return out
 
     def case_of(

@@ -195,7 +195,8 @@
 
   function legend() {
     const entries = [["var(--green)", "arrive"], ["var(--blue)", "wait"], ["var(--amber)", "expect-tx"], ["var(--violet)", "asynchronous operation"], ["var(--ink)", "fence, barrier"], ["var(--red)", "waits for ever"]];
-    return element("p", { class: "legend faint" }, ...entries.map(([c, t]) => element("span", {}, element("i", { style: `background:${c}` }), t)));
+    const dots = entries.map(([c, t]) => element("span", {}, element("i", { style: `background:${c}` }), t));
+    return element("p", { class: "legend faint" }, ...dots, element("span", {}, "barrier rows: phase: arrivals pending/count"));
   }
 
   function draw(w, view) {

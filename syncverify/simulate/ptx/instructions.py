@@ -14,6 +14,7 @@ from syncverify.simulate.ptx import (  # noqa: F401
     ordering,
     register_pool,
     textures,
+    video,
     warp_matrices,
     wgmma,
 )

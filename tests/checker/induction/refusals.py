@@ -408,8 +408,10 @@ BACKED: dict[str, Backed] = {
     "read.tiles: the number of tiles depends on the tile": _backed(
         "the kernel knows no counter outside its loop"
     ),
-    "read.inside: trip counts of tiles that differ by residue": _backed(_TRIPS),
-    "read.inside: a trip count that depends on the counter": _backed("`bound` returns none with the counter"),
+    "read.lasting: trip counts of tiles that differ by residue": _backed(_TRIPS),
+    "read.lasting: a trip count that depends on the counter": _backed(
+        "`bound` returns none with the counter"
+    ),
     "slots.moves: a place that moves with several counters": _backed("there is no place to return"),
     "slots._shortest: a place that comes twice in one lap": _backed(
         "barriers of one ring would be shared; strides of bytes would not be equal"
@@ -439,9 +441,9 @@ OPEN: dict[str, str] = {
     "read.end: a register that may stand still": "runs at small sizes do not end, so that nothing is claimed",
     "read.without: the last turn of a loop does something else": "compared where a last turn stands apart",
     "read.tiles: a tile may be empty": "trip counts are those of registers at small sizes",
-    "read.inside: a tile may be empty": "the same of loops that ask behind their body",
+    "read.lasting: a tile may be empty": "the same of loops that ask behind their body",
     "read.tiles: tiles end in two ways": "tiles that end before their loop and behind it",
-    "read.inside: a trip count that does not say when the loop ends": "trip counts that no loop has",
+    "read.lasting: a trip count that does not say when the loop ends": "trip counts that no loop has",
     "strides.noted: a register with different values where a loop begins": "claims of one start for two",
     "strides.noted: a register that moves by different sizes": "claims of one step for two",
 }

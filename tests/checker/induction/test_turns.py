@@ -71,6 +71,32 @@ def test_a_mistake_is_not_accepted(what: str) -> None:
     assert not found.accepted and found.cause != "no kernel", found
 
 
+def last_turn_is_short(steps: str = "2") -> str:
+    """The last turn has another number of steps, which each turn of the inner loop chooses anew."""
+    text = persistent().replace("%p<20>", "%p<24>").replace("%r<114>", "%r<124>")
+    for asks, turn, n, p in (
+        ("setp.lt.s32 \t%p11, %r95, %r20;", "%r110", "%r120", "%p20"),
+        ("setp.lt.s32 \t%p17, %r98, %r20;", "%r111", "%r121", "%p21"),
+    ):
+        chosen = (
+            f"add.s32 \t{n}, {turn}, 1;\n\tsetp.lt.s32 \t{p}, {n}, %r112;\n"
+            f"\tselp.b32 \t{n}, %r20, {steps if turn == '%r110' else '2'}, {p};\n\t"
+        )
+        assert asks in text
+        text = text.replace(asks, chosen + asks.replace("%r20", n))
+    return text
+
+
+def test_tiles_have_steps_by_what_their_loop_asks_about_them() -> None:
+    found = of_ptx(last_turn_is_short(), PTX_FACTS)
+    assert found.accepted, found
+
+
+def test_numbers_of_steps_that_differ_between_roles_are_not_accepted() -> None:
+    found = of_ptx(last_turn_is_short("3"), PTX_FACTS)
+    assert not found.accepted and found.cause != "no kernel", found
+
+
 @dataclass
 class _Agent:
     """Stands at a header; its lanes hold ``apart`` more than the first one."""

@@ -228,7 +228,16 @@ class _Form:
         own = ("t", a.lanes.cls)
         mma = ("g", "mma", (a.info.cta, a.info.warp))
         return (
-            (a.gone, a.event, a.entered, leaving, a.fenced, a.owes_wait, a.scope),
+            (
+                a.gone,
+                a.event,
+                a.event and a.meant,
+                a.entered,
+                leaving,
+                a.fenced,
+                a.owes_wait,
+                a.scope,
+            ),
             (self.known(a.lanes.joined), None if a.lanes.alone else self.known(a.lanes.own)),
             (self.known(a.released), self.known(a.received)),
             tuple((i, self.row(past), flags) for i, (past, flags) in sorted(a.polled.items())),

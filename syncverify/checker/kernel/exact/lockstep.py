@@ -9,14 +9,15 @@ from typing import Any
 from syncverify.checker.kernel.exact.canonical_state import forget
 from syncverify.checker.kernel.exact.hazards import Memory, NotJudgedError, Touch
 from syncverify.checker.kernel.exact.knowledge import Knowledge, LaneClass
+from syncverify.checker.kernel.exact.polls import Use
 from syncverify.checker.kernel.exact.run import Follower
 from syncverify.checker.kernel.exact.state import Barrier, Meeting, Phase, ReplayedAgent
 from syncverify.model.events import Ev, Event, SystemInfo
 
 #: Pieces of memory that are kept for each CTA.
-MOST_KEPT = 8_000
+MOST_KEPT = 60_000
 #: What depends on the number of a phase, which a run for every size does not have.
-_NUMBERED = frozenset({Ev.WAIT_TOKEN, Ev.POLL, Ev.POLL_TOKEN})
+_NUMBERED = frozenset({Ev.WAIT_TOKEN, Ev.POLL_TOKEN})
 #: What has no form to be compared by.
 _UNCOMPARED = frozenset({Ev.MAP_REPLACE})
 
@@ -29,20 +30,26 @@ class LockstepChecker(Follower):
     def __init__(self, info: SystemInfo) -> None:
         super().__init__(info, [None] * len(info.classes))
 
+    def use_of(self, a: ReplayedAgent, event: Event) -> Use | None:
+        """What a look is for: it was handed over with it."""
+        return a.meant
+
     def note(self, b: Barrier, phase: int, what: str, a: ReplayedAgent, *more: int) -> None:
         pass
 
     def keep(self, a: ReplayedAgent, event: Event) -> None:
         pass
 
-    def take(self, cls: int, event: Event) -> None:
-        """The next event of a class. Raises RejectedError, NotJudgedError."""
+    def take(self, cls: int, event: Event, use: Use | None = None) -> None:
+        """The next event of a class; ``use``: what it is for, if it is a look at a barrier. Raises
+        RejectedError, NotJudgedError.
+        """
         a = self.actors[cls]
         if event[0] in _NUMBERED | _UNCOMPARED:
             raise NotJudgedError(Ev(event[0]).name.lower())
         if a.event is not None:
             raise NotJudgedError(f"{self.at(a)}: a class goes on where the judge sees it wait")
-        a.event = event
+        a.event, a.meant = event, use
         a.lanes.advance()
         if self.pieces() > MOST_KEPT * self.info.ctas:
             forget(self)

@@ -9,7 +9,7 @@ from syncverify.checker.kernel.exact.hazards import NotJudgedError, Touch
 from syncverify.checker.kernel.exact.knowledge import Epoch, Knowledge, VectorClock, join
 from syncverify.checker.kernel.exact.polls import Use, use_of
 from syncverify.checker.kernel.exact.state import Barrier, Phase, ReplayedAgent, State
-from syncverify.model.events import Ev, Flag, Footprint
+from syncverify.model.events import Ev, Event, Flag, Footprint
 from syncverify.model.proxies import Access, Scope
 
 #: The largest transaction count and the largest count of arrivals (PTX ISA: mbarrier).
@@ -213,9 +213,7 @@ class Mbarriers(State):
         is needed is that wait, which may look as early as here.
         """
         assert a.event is not None
-        if a.agent is None:
-            raise NotJudgedError("poll")
-        match use_of(a.agent, a.event):
+        match self.use_of(a, a.event):
             case Use.LOOP:
                 wait = self.on_wait if a.event[0] == Ev.POLL else self.on_wait_token
                 a.answer = int(wait(a, index, phase, flags))
@@ -225,6 +223,10 @@ class Mbarriers(State):
                 a.polled[index] = (dict(a.lanes.joined.happened), flags)
                 return True
         raise NotJudgedError("poll")
+
+    def use_of(self, a: ReplayedAgent, event: Event) -> Use | None:
+        """What the answer of a look is for."""
+        return None if a.agent is None else use_of(a.agent, event)
 
     def on_init(self, a: ReplayedAgent, index: int, count: int) -> bool:
         assert a.event is not None

@@ -9,6 +9,7 @@ from typing import Any
 from syncverify.checker.kernel.exact.data import RejectedError
 from syncverify.checker.kernel.exact.hazards import Memory, NotJudgedError, Touch
 from syncverify.checker.kernel.exact.knowledge import Epoch, Knowledge, LaneClass, VectorClock
+from syncverify.checker.kernel.exact.polls import Use
 from syncverify.model.events import Agent, Event, SystemInfo, ThreadClass
 
 
@@ -95,6 +96,7 @@ class ReplayedAgent:
     lanes: LaneClass
     event: Event | None = None
     answer: int = 0
+    meant: Use | None = None  # what the look is for at which it stands, where no agent can be asked
     entered: bool = False  # it has arrived at the barrier at which it stands
     leaving: int = -1  # the generation that it waits for
     gone: bool = False

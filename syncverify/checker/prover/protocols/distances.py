@@ -32,6 +32,7 @@ class Distances:
     g: Graph
     before: dict[Node, list[Node]] | None = None
     known: dict[Hashable, dict[Node, int]] = field(default_factory=dict)
+    leading: list[list[int]] = field(default_factory=list)  # sites of each role that may be led on to
 
     def to(self, goal: Reaches) -> dict[Node, int]:
         """The least number of hops from each place; those that are not there never arrive."""
@@ -98,7 +99,12 @@ class Distances:
             yield from (((i, Half.DONE), (k, Half.OUT)) for k in drains)
 
     def _leading(self, role: int) -> Sequence[int]:
-        return [k for k, y in enumerate(self.g.sites) if y.role == role and y.op.kind in LEADS]
+        if not self.leading:
+            self.leading.extend([] for _ in self.g.p.roles)
+            for k, y in enumerate(self.g.sites):
+                if y.op.kind in LEADS:
+                    self.leading[y.role].append(k)
+        return self.leading[role]
 
 
 def may_precede(x: Position, y: Position) -> bool:

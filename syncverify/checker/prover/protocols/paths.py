@@ -70,7 +70,6 @@ class Steps:
     premises: Sequence[Term] = ()
     virtual: dict[str, tuple[Introduction, int]] = field(default_factory=dict)
     masks: Masks = field(init=False)
-    leading: dict[int, list[int]] = field(default_factory=dict)
     memo: dict[Hashable, Any] = field(default_factory=dict)  # terms alone: the same for all obligations
 
     def __post_init__(self) -> None:
@@ -85,10 +84,33 @@ class Steps:
 
     def leads(self, role: int) -> list[int]:
         """The sites of a role that program order may lead on to."""
-        if role not in self.leading:
-            some = enumerate(self.g.sites)
-            self.leading[role] = [k for k, y in some if y.role == role and y.op.kind in LEADS]
-        return self.leading[role]
+        return [k for k in self.of_role(role) if self.g.sites[k].op.kind in LEADS]
+
+    def of_role(self, role: int) -> list[int]:
+        """The sites of a role."""
+        if "roles" not in self.memo:
+            by_role: list[list[int]] = [[] for _ in self.g.p.roles]
+            for k, y in enumerate(self.g.sites):
+                by_role[y.role].append(k)
+            self.memo["roles"] = by_role
+        found: list[list[int]] = self.memo["roles"]
+        return found[role]
+
+    def twins(self, i: int) -> list[int]:
+        """A site, and those of the same warps that are parts of the same wgmma."""
+        key = ("twins", i)
+        if key not in self.memo:
+            g, op = self.g, self.g.sites[i].op
+            alike = (
+                k
+                for r, warps in enumerate(g.warps)
+                if warps == g.warps[g.sites[i].role]
+                for k in self.of_role(r)
+                if k != i and (g.sites[k].op.label, g.sites[k].op.kind) == (op.label, op.kind)
+            )
+            self.memo[key] = [i, *sorted(alike)] if op.group is Group.WGMMA and op.label else [i]
+        found: list[int] = self.memo[key]
+        return found
 
     # ---------------------------------------------------------------- tiles
 
@@ -578,25 +600,13 @@ class PathSearch:
         """Drains after a completion, with the commits between."""
         g, i = self.g, step.site
         op = g.sites[i].op
-        twins = [i]
-        if op.group is Group.WGMMA and op.label:
-            twins += [
-                k
-                for k, y in enumerate(g.sites)
-                if k != i
-                and (y.op.label, y.op.kind) == (op.label, op.kind)
-                and g.warps[y.role] == g.warps[g.sites[i].role]
-            ]
-        for twin in twins:
-            role = g.sites[twin].role
+        for twin in self.steps.twins(i):
+            own = self.steps.of_role(g.sites[twin].role)
             start = Step(twin, Half.OUT, step.u, step.n)
-            commits = [
-                k
-                for k, y in enumerate(g.sites)
-                if y.role == role and (y.op.kind, y.op.group) == (Kind.COMMIT, op.group)
-            ]
-            for k, y in enumerate(g.sites):
-                if y.role != role or y.op.kind is not Kind.DRAIN or y.op.group is not op.group:
+            commits = [k for k in own if (g.sites[k].op.kind, g.sites[k].op.group) == (Kind.COMMIT, op.group)]
+            for k in own:
+                y = g.sites[k]
+                if y.op.kind is not Kind.DRAIN or y.op.group is not op.group:
                     continue
                 chains: list[list[Step]] = [[start]]
                 for _ in range(y.op.count + 1):

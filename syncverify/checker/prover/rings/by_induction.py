@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -13,6 +13,7 @@ from syncverify.checker.induction.program import Reading, parameters, protocol_o
 from syncverify.checker.induction.quotients import NamedSum, UnnamedSizeError, with_quotient
 from syncverify.checker.induction.stepping import NotReadError, SizeCaseError
 from syncverify.checker.kernel import Accepted, Proof, Protocol
+from syncverify.checker.kernel.hops import MEETINGS
 from syncverify.checker.open_launches import starts, symbols
 from syncverify.checker.prover.parametric.concrete_checks import Problem
 from syncverify.checker.prover.protocols import NotFoundError, prove
@@ -20,7 +21,7 @@ from syncverify.checker.prover.protocols.prove import Proved
 from syncverify.checker.prover.protocols.registers import Sampler
 from syncverify.checker.prover.protocols.words import invariants
 from syncverify.symbolic.context import NotConcrete, SymbolicContext
-from syncverify.symbolic.inequalities import negated
+from syncverify.symbolic.inequalities import Parts, negated
 from syncverify.symbolic.path_condition import PathCondition
 
 #: Cases of the sizes of one system.
@@ -148,7 +149,11 @@ class _System:
         try:
             claims = self.sampler()
             claims.naming = self.quotients < MOST_QUOTIENTS
-            return protocol_of(self.space, path.fork(), self.system, claims, self.policy)
+            found = protocol_of(self.space, path.fork(), self.system, claims, self.policy)
+            asked = met_by_sizes(found.protocol, names)
+            if asked is not None:
+                raise SizeCaseError(*asked)
+            return found
         except UnnamedSizeError as q:
             self.quotients += 1
             self.many -= 1
@@ -163,6 +168,17 @@ class _System:
                 sides.append(case)
             named = tuple((names[a], k) for a, k in e.parts)
             return SizeCases(e.c, named, self.cases(sides[0]), self.cases(sides[1]))
+
+
+def met_by_sizes(p: Protocol, names: Mapping[int, str]) -> tuple[int, Parts] | None:
+    """What sizes decide of a barrier outside loops: it has one generation or none, which no one end says."""
+    atoms = {name: a for a, name in names.items()}
+    for part in (x for r in p.roles for x in r.body if isinstance(x, tuple)):
+        for op in part:
+            for g in op.guard if op.kind in MEETINGS else ():
+                if g.parts and not g.functions() and g.names() <= atoms.keys():
+                    return g.const, tuple(sorted((atoms[str(x)], k) for x, k in g.parts.items()))
+    return None
 
 
 def by_induction(problem: Problem, policy: Policy) -> list[Shown]:

@@ -24,6 +24,7 @@ from syncverify.frontends.ptx.syntax.nodes import (
     Operand,
     Pair,
     Reg,
+    Selected,
     Sink,
     Special,
     Sym,
@@ -104,6 +105,8 @@ def _one(o: Operand, k: OperandKind, words: Mapping[str, str], registers: Mappin
         type_ = _DOUBLE[words[k.type[1:]]]
     named = k.type in words
     match k.kind:
+        case "d" | "u" if isinstance(o, Selected):
+            return False  # parts of registers are operands of video instructions alone
         case "d" | "u" if isinstance(o, Reg):
             return agrees(type_, registers[o.name], k.wider, named=named)
         case "d":
@@ -176,6 +179,8 @@ def _source(
     o: Operand, type_: str, wider: bool, registers: Mapping[str, str], *, named: bool = False
 ) -> bool:
     match o:
+        case Selected():
+            return False
         case Reg(name):
             return agrees(type_, registers[name], wider, named=named)
         case Imm():

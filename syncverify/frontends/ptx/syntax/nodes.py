@@ -27,6 +27,13 @@ class Reg:
 
 
 @dataclass(frozen=True, slots=True)
+class Selected(Reg):
+    """A part of a register, as video instructions name it: ``b0`` to ``b3``, ``h0``, ``h1``."""
+
+    part: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Special:
     """A special register such as ``%tid.x``; ``name`` has the percent sign and the component."""
 

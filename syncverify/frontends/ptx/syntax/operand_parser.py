@@ -13,6 +13,7 @@ from syncverify.frontends.ptx.syntax.nodes import (
     Operand,
     Pair,
     Reg,
+    Selected,
     Sink,
     Special,
     Sym,
@@ -107,7 +108,7 @@ class Scope(dict[str, Operand]):
             if 0 <= at < len(found.items):
                 return found.items[at]
         elif isinstance(found, Reg) and component in _SELECTORS:
-            return found
+            return Selected(found.name, component)
         raise Malformed(f"{text} is not declared")
 
     def _offset(self, m: re.Match[str]) -> int:

@@ -12,6 +12,7 @@ from syncverify.frontends.ptx.syntax.nodes import (
     Operand,
     Pair,
     Reg,
+    Selected,
     Sink,
     Special,
     Sym,
@@ -22,6 +23,8 @@ from syncverify.frontends.ptx.syntax.nodes import (
 def operand_text(op: Operand) -> str:
     """An operand as PTX writes it."""
     match op:
+        case Selected(name, part):
+            return f"{name}.{part}"
         case Reg(name) | Special(name) | Label(name, _):
             return name
         case Imm(value):

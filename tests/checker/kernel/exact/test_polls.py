@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 
 from syncverify.base.diagnostics import ScopeKind, Verdict
+from syncverify.driver.certificates import Rechecked, certify, dumps, recheck
 from syncverify.driver.ir import check_kernel
+from syncverify.ir.nodes import Kernel
 from syncverify.ir.text.parser import parse
 from syncverify.model.ordering import Need, ordering
 from syncverify.model.proxies import Access
-from tests.driver.certificates.test_exact import found
+from tests.driver.certificates.test_exact import CORPUS, found
 
 #: The reader looks ahead for the third phase of ``full``, and waits for it where it got no.
 LOOK = """
@@ -94,6 +96,27 @@ def test_who_goes_on_without_the_phase_is_not_judged() -> None:
     verdict, said = judged(look(late=POLL, no=1))
     assert verdict is not Verdict.PROVED
     assert said != "holds"
+
+
+RING = (CORPUS / "rulebook" / "E24_ignored_try_wait.good.syncir").read_text("utf-8")
+WAIT = "mbarrier.wait full[i % 3], (i // 3) % 2\n"
+PEEK = f"let done = mbarrier.test full[i % 3], (i // 3) % 2\nif done == 0 {{\n{WAIT}}}\n"
+
+
+def test_looks_in_a_ring_of_any_length() -> None:
+    """Beside the replay of a proof for every size, which knows what a look is for."""
+    (good,) = parse(RING.replace(WAIT, PEEK), "ring.syncir")
+    assert rechecked(good).judged
+    assert WAIT in RING
+    (bad,) = parse(RING.replace(WAIT, PEEK.replace("done == 0", "done == 1")), "ring.syncir")
+    assert check_kernel(bad, scope=ScopeKind.ALL).verdict is not Verdict.PROVED
+
+
+def rechecked(kernel: Kernel) -> Rechecked:
+    report = check_kernel(kernel, scope=ScopeKind.ALL)
+    assert report.verdict is Verdict.PROVED
+    (done,) = recheck(dumps([certify(kernel, report)]), "c.json", {kernel.name: kernel})
+    return done
 
 
 def test_one_warp_may_wait_for_the_grid_before_others() -> None:

@@ -26,6 +26,7 @@ def fits(line: str) -> bool:
         "elect.sync _|%p1, -1;",
         "add.u32 %hx1, %r1, %r2;",
         "dp4a.s32.u32 %r1, %u1, %hx1, 7;",
+        "vadd.u32.u32.s32 %r1.b2, %r2.h1, %r3.b0, %r4;",
         "ld.global.b16 %f1, [%rd1];",
         "ld.global.v2.b32 {_, %r1}, [%rd1];",
         "atom.global.add.u32 _, [%rd1], %r1;",
@@ -45,6 +46,8 @@ def test_operands_that_are_taken(line: str) -> None:
 @pytest.mark.parametrize(
     "line",
     [
+        "add.u32 %r1.b0, %r2, %r3;",
+        "add.u32 %r1, %r2, %r3.h1;",
         "vote.sync.ballot.b32 %r1, %p1, %f1;",
         "shfl.sync.idx.b32 %r1, %r2, %r3, %r4, 0f3f800000;",
         "bar.warp.sync %f1;",
