@@ -4,7 +4,8 @@
 
 One synchronizing instruction of a kernel of the real corpus is deleted, its parity negated, or its bytes
 raised (``ptx_deletion.mutants``). The line table is taken out first, so that findings stand on lines of the
-PTX. A refuted mutant counts as shown if its first finding names, by its place, a related place or its repair,
+PTX. A refuted mutant counts as shown if its first finding names, by its place, a related place, its repair or
+the lines between which its fix adds something,
 
     the changed line     that very line
     the pair around it   of a deleted one: two places with the deleted instruction between them, which means
