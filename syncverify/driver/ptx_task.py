@@ -79,6 +79,7 @@ class CheckTask:
         False  # what shared memory holds, and what decides, is any word that threads agree on
     )
     sizes_as_data: bool = False  # open sizes too
+    stored_values: bool = True  # what is only stored in shared memory may be a number; else it is data
     terms: frozenset[str] | None = None  # the open sizes that are terms, the others being data; None: all
     tracks_plain_global: bool = False  # plain accesses to global memory are, though nobody waits there
     #: of some sizes, reports that hold if an execution does the harm

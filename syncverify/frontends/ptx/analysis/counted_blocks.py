@@ -3,9 +3,9 @@
     part[b] = sum;  __threadfence();  k = atomicInc(counter);  if (k == last) sum of part[0..]
 
 No part of such a kernel waits, so its accesses to global memory have no events. What a thread wrote is
-visible to the block that counts last where a fence of the device stands between the write and the atomic,
-and, where another thread of the block counts, a barrier of the block. A kernel in which one of them is
-missing on some path is not decided.
+visible to the block that counts last where a fence of the device stands between the write and the atomic, or
+the atomic releases, and, where another thread of the block counts, a barrier of the block. A kernel in which
+one of them is missing on some path is not decided.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def unfenced_count(
         for a in counts:
             if certain and _reaches(flow, a, k, lambda j: False):
                 continue
-            if _reaches(flow, k, a, lambda j: _is_fence(body[j])):
+            if not _releases(body[a]) and _reaches(flow, k, a, lambda j: _is_fence(body[j])):
                 return k
             own = flow.controllers()[flow.block_of[k]] == flow.controllers()[flow.block_of[a]]
             alone = own and bool(flow.controllers()[flow.block_of[a]])
@@ -98,6 +98,11 @@ def _share(some: frozenset[str], others: frozenset[str]) -> bool:
 def _is_fence(i: Instr) -> bool:
     strong = i.op == "membar" or (i.op == "fence" and "proxy" not in i.mods)
     return strong and not _WIDE.isdisjoint(i.mods)
+
+
+def _releases(i: Instr) -> bool:
+    """Whether an atomic publishes to the device what happened before it."""
+    return not {"release", "acq_rel"}.isdisjoint(i.mods) and not _WIDE.isdisjoint(i.mods)
 
 
 def _reaches(flow: Flow, begin: int, end: int, stops: Callable[[int], bool]) -> bool:

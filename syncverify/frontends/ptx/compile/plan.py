@@ -280,20 +280,38 @@ class Plan:
         """What matters to agents that never come to some blocks, and whether they do; of what is stored all
         that is known otherwise."""
         flow = Flow(self.function, stops)
-        known = self.slice.registers
+        known = frozenset() if self.stores_data else self.slice.registers
         effects = {k: _as_effect(e, known) for k, e in self.decoded.items() if flow.block_of[k] not in stops}
         asked = [k for k in self.asked if flow.block_of[k] not in stops]
         also = [*asked, *(flow.blocks[b].lo for b in stops)]
-        found = slice_of(flow, effects, also, holds=self.reads, takes=self.takes, contents=self.contents)
+        found = slice_of(
+            flow,
+            effects,
+            also,
+            holds=self.reads,
+            takes=self.takes,
+            contents=self.contents,
+            stored=not self.stores_data,
+        )
         self.flow, self.stops = flow, stops
         return found.steering or found
 
     #: branches of which nobody asks how they are decided: their accesses count as made
     perhaps: frozenset[int] = frozenset()
+    #: what is only stored in shared memory is data
+    stores_data = False
 
     def _unasked(self, branches: frozenset[int]) -> Slice:
         """What matters if nobody asks how some branches are decided."""
-        effects = {k: _as_effect(e, self.slice.registers) for k, e in self.decoded.items()}
+        return self._again(branches, stored=True)
+
+    def _unstored(self) -> Slice:
+        """What matters if what is only stored in shared memory is data."""
+        return self._again(frozenset(), stored=False)
+
+    def _again(self, unasked: frozenset[int], *, stored: bool) -> Slice:
+        known = self.slice.registers if stored else frozenset()
+        effects = {k: _as_effect(e, known) for k, e in self.decoded.items()}
         found = slice_of(
             self.flow,
             effects,
@@ -301,7 +319,8 @@ class Plan:
             holds=self.reads,
             takes=self.takes,
             contents=self.contents,
-            unasked=branches,
+            unasked=unasked,
+            stored=stored,
         )
         return found.steering or found
 

@@ -31,6 +31,11 @@ RIGHT = {
     "generic": (LOAD, LOAD),
     "back": (LOAD, "cvta.to.shared.u64 %rd7, %rd6; ld.shared.u32 %r3, [%rd7];"),
     "narrow": (LOAD, "cvta.to.shared.u64 %rd7, %rd6; cvt.u32.u64 %r9, %rd7; ld.shared.u32 %r3, [%r9];"),
+    "carry of 32 bits": (
+        LOAD,
+        "cvta.to.shared.u64 %rd7, %rd6; cvt.u32.u64 %r9, %rd7; sub.u32 %r9, %r9, 4096; "
+        "ld.shared.u32 %r3, [%r9+4096];",
+    ),
 }
 WRONG = {
     "never converted": (CONVERTED, "mov.u64 %rd2, %rd1;"),
