@@ -34,7 +34,7 @@ def foreign_addresses(function: Function, module: Module) -> Mapping[int, Effect
     for k, i in enumerate(function.body):
         text = _wrong(i, kinds)
         if text is not None:
-            found[k] = _undefined(text)
+            found[k] = undefined(text)
     return found
 
 
@@ -68,11 +68,13 @@ def _of(at: Mem, space: str, kinds: Mapping[str, What]) -> str | None:
     return None
 
 
-def _undefined(text: str) -> Effect:
+def undefined(text: str) -> Effect:
+    """A fault wherever the instruction is executed."""
+
     def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
         return [fault(site, "SV114", text)]
 
     return Effect(emit)
 
 
-__all__ = ["foreign_addresses"]
+__all__ = ["foreign_addresses", "undefined"]

@@ -38,6 +38,7 @@ from syncverify.frontends.ptx.analysis.slice import Slice, slice_of
 from syncverify.frontends.ptx.analysis.strong_words import strong_words
 from syncverify.frontends.ptx.analysis.uniform_values import common_values
 from syncverify.frontends.ptx.analysis.uniformity import EVERY, Uniformity
+from syncverify.frontends.ptx.analysis.unset_addresses import unset_addresses
 from syncverify.frontends.ptx.analysis.wgmma_register_hazards import fragment_events
 from syncverify.frontends.ptx.compile.state import FIRST, SIZED, SPACES, START, Decoded
 from syncverify.frontends.ptx.compile.wgmma_runs import Together
@@ -129,7 +130,7 @@ class Plan:
     def _decode(self) -> None:
         """Effects of instructions, each by itself."""
         pointers = shared_pointers(self.function)
-        foreign = foreign_addresses(self.function, self.module)
+        foreign = {**foreign_addresses(self.function, self.module), **unset_addresses(self.function)}
         for k, i in enumerate(self.body):
             access = decode_access(i) if refused(i, self.function) is None else None
             if access is not None and access.space == "generic":
