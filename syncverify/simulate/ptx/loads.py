@@ -180,7 +180,8 @@ def _st(c: Context, i: Instr) -> Step:
             for n, value in enumerate(values):
                 part.arena.store(part.at + n * step, bits, value)
             if part.space != "local":
-                if len(part.lanes) > 1 and part.arena.shadow is not None:
+                # strong stores of several lanes are in no order, and no race: one of them is the last
+                if len(part.lanes) > 1 and not strong and part.arena.shadow is not None:
                     for n, value in enumerate(values):
                         sub = (
                             part

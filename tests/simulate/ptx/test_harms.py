@@ -59,6 +59,11 @@ PAIRS = {
         TILE + "setp.gt.u32 %p3, %r1, 31; @%p3 bra E; st.shared.u32 [%r4], 5; E:",
         Kind.RACE,
     ),
+    "different values by one store, weak or strong": (
+        TILE + "setp.gt.u32 %p3, %r1, 31; @%p3 bra E; st.weak.shared.u32 [%r4], %r1; E:",
+        TILE + "setp.gt.u32 %p3, %r1, 31; @%p3 bra E; st.volatile.shared.u32 [%r4], %r1; E:",
+        Kind.RACE,
+    ),
     "copy not waited for": (load(wait=False), load(), Kind.RACE),
     "more bytes expected": (load(expected=272), load(), Kind.HANG),
     "wrong parity": (load(parity=1), load(), Kind.RACE),
