@@ -26,6 +26,7 @@ CUDA = entries()
 #: What the front end knows from addresses alone: the simulator is not asked.
 FAULTS = {
     "async_store.bad.ptx": "SV208",
+    "generic_without_cvta.bad.ptx": "SV114",
     "one_thread_one_row.cu": "SV114",
     "row_behind_header.bad.ptx": "SV701",
 }
@@ -33,6 +34,7 @@ FAULTS = {
 OTHER_RULE = {"v4_idle_warps_leave.cu", "v5_full_barrier_per_warp.cu"}
 
 _MAPS = "no statement of the IR edits the bytes of a tensor map in shared memory"
+_TILES = "the IR has barriers of the hardware alone, 0 to 15, and none of a tile"
 _LAST = "the simulator keeps the last write of a byte: an atomic hides the store under it"
 #: What the IR or its simulator cannot say. The second reader judges these (tests/simulate/ptx).
 BEYOND = {
@@ -45,6 +47,8 @@ BEYOND = {
     "one_value_of_two_warps.good.ptx": "statements hold no values that two stores share",
     "packed_atomics.bad.ptx": _LAST,
     "relaxed_word.good.ptx": "no load of the IR is strong",
+    "tile_of_two_warps.good.ptx": _TILES,
+    "tile_reduction.good.ptx": _TILES,
     "token_of_another_barrier.bad.ptx": "the simulator does not ask whose token it is",
     "value_of_the_turn.good.ptx": "statements hold no values that two stores share",
     "wgmma_operands.bad.ptx": "the simulator does not compare the operands of the four warps",
