@@ -148,6 +148,15 @@ def unwritten(facts: PtxFacts, function: Function) -> frozenset[str]:
     )
 
 
+def aligned(facts: PtxFacts) -> bool:
+    """Whether the addresses that a launch file gives are multiples of 16, as pointers are by default."""
+    given = [leaf for leaves in facts.params for leaf in leaves if leaf.given and leaf.size == 8]
+    pointers = (leaf for leaf in given if leaf.kind == "ptr")
+    return all(not leaf.align % 16 for leaf in pointers) and not any(
+        isinstance(leaf.value, int) and leaf.value % 16 for leaf in given
+    )
+
+
 def holds(facts: PtxFacts) -> bool:
     """Whether the launch file says what some pointer leads to."""
     return any(leaf.holds for leaves in facts.params for leaf in leaves)

@@ -45,7 +45,7 @@ from syncverify.driver.ptx_task import (
 )
 from syncverify.driver.size_proposals import Bounds, proposed
 from syncverify.frontends.launch_facts import LaunchFacts
-from syncverify.frontends.ptx.analysis.counted_blocks import steering_counts, unfenced_count
+from syncverify.frontends.ptx.analysis.counted_blocks import steering_counts, unfenced_count, used_counts
 from syncverify.frontends.ptx.analysis.shared_polls import shared_polls
 from syncverify.frontends.ptx.analysis.tile_barriers import with_tile_barriers
 from syncverify.frontends.ptx.compile.program import Program
@@ -206,7 +206,7 @@ def reports_of(task: Task, scope: ScopeKind) -> Iterator[KernelReport]:
         report = _some_variables(k, report)
     if scope is ScopeKind.ALL and report.verdict is not Verdict.PROVED:
         yield finished(report)
-    report = with_fewer_threads(k, _with_plain_global(k, report), _check)
+    report = with_fewer_threads(k, _published(k, _with_plain_global(k, report)), _check)
     yield finished(with_loops_that_end(k, report))
 
 
@@ -353,10 +353,9 @@ def _at(k: CheckTask, values: Mapping[str, int]) -> KernelReport:
 def _with_words(k: CheckTask, report: KernelReport) -> tuple[CheckTask, Any]:
     """What is found for every size, if need be with what is loaded and has no number as sizes too, or with
     what lies in shared memory as data."""
-    fewer = _with_fewer_terms(k)
-    if fewer is not None:
-        again = _tried(fewer)
-        if again is not None and again.verdict is Verdict.PROVED:
+    for fewer in (_with_fewer_terms(k), _without_stored_values(k)):
+        again = None if fewer is None else _tried(fewer)
+        if fewer is not None and again is not None and again.verdict is Verdict.PROVED:
             return fewer, again
     found = _tried(k)
     if causes_of(report.reason if found is None else found.reason) & CAUSES[Step.LOADS_AS_SIZES]:
@@ -396,6 +395,30 @@ def _counts_are_fenced(k: CheckTask) -> bool:
     return unfenced_count(p.flow, counts, p.origins) is None
 
 
+def _published(k: CheckTask, report: KernelReport) -> KernelReport:
+    """The report, if not what blocks wrote before they counted themselves may be read without a fence: that
+    no one waits, so that accesses to global memory have no events, proves nothing of it."""
+    p = k.program[0] if k.program else None
+    if (
+        report.verdict is not Verdict.PROVED
+        or p is None
+        or p.handing is not None
+        or k.facts.grid == (1, 1, 1)
+    ):
+        return report
+    at = unfenced_count(p.flow, used_counts(p.flow), p.origins, certain=True)
+    if at is None:
+        return report
+    span = k.module.span(p.body[at])
+    text = (
+        f"{span}: the block that counts last may read what is written here, and no __threadfence() of every "
+        "writer, followed by a barrier, stands between the write and the count"
+    )
+    why = Reason(text, Cause.GLOBAL_DATA)
+    note = Diagnostic("SV902", Severity.WARNING, why, span)
+    return replace(report, verdict=Verdict.UNKNOWN, reason=why, diagnostics=(note, *report.diagnostics))
+
+
 def _stops_for_some(k: CheckTask, wider: CheckTask, found: Any) -> bool:
     """Whether an assertion may fail for the grid that the facts give, and for another one does not."""
     trusted = [{p.sites[s].span for p in x.program for s in p.trusted} for x in (k, wider)]
@@ -427,6 +450,25 @@ def _with_fewer_terms(k: CheckTask) -> CheckTask | None:
     return replace(k, terms=terms, program=[], assumptions=[])
 
 
+def _without_stored_values(k: CheckTask) -> CheckTask | None:
+    """The same with what is only stored in shared memory as data, for numbers that each lane counts up make
+    ever new states; None if there are no such numbers."""
+    launch, whole = compiled(k)
+    program = narrowed(k, launch, whole)
+    if program.handing is not None or program.without_stored_values is None:
+        return None
+    return replace(k, stored_values=False, program=[], assumptions=[])
+
+
+def _for_sizes(k: CheckTask, program: Program) -> Program:
+    """The code for sizes without a number, less what this attempt takes for data."""
+    if k.terms is not None and (by_lane := lane_conditions(program.for_sizes)):
+        return program.without_conditions(by_lane)
+    if not k.stored_values and program.without_stored_values is not None:
+        return program.without_stored_values
+    return program.for_sizes
+
+
 def _terms(k: CheckTask, program: Program) -> dict[str, tuple[int, int | None]]:
     """The open sizes that are terms in a proof for every size, with their ranges."""
     sizes = {} if k.sizes_as_data else open_sizes(k.facts, program)
@@ -436,7 +478,8 @@ def _terms(k: CheckTask, program: Program) -> dict[str, tuple[int, int | None]]:
 def _tried(k: CheckTask) -> Any:
     """What is found for every size; None if nothing can be."""
     assert k.checker.prove is not None
-    briefly = k.checker.briefly if k.data_as_words or k.terms is not None else None
+    brief = k.data_as_words or k.terms is not None or not k.stored_values
+    briefly = k.checker.briefly if brief else None
     try:
         return _proof(k, briefly or k.checker.prove)
     except NotConcrete:
@@ -460,10 +503,7 @@ def _proof(k: CheckTask, prove: Prove) -> Any:
         program = in_block_groups(k, program)
         assert program.block_groups is not None
         clusters = program.block_groups.size // launch.ctas
-    if k.terms is not None and (by_lane := lane_conditions(program.for_sizes)):
-        program = program.without_conditions(by_lane)
-    else:
-        program = program.for_sizes
+    program = _for_sizes(k, program)
     sizes = _terms(k, program)
     if not (sizes or program.words or program.any_data):
         return None

@@ -9,7 +9,7 @@ from typing import Any
 from syncverify.base.diagnostics import Diagnostic, KernelReport, Policy, Severity, Verdict
 from syncverify.base.source import Span
 from syncverify.checker.outcome import Outcome
-from syncverify.driver.ptx_assumptions import holds, numbers, pointers_apart, unwritten
+from syncverify.driver.ptx_assumptions import aligned, holds, numbers, pointers_apart, unwritten
 from syncverify.frontends.ptx.analysis.block_groups import BlockGroups
 from syncverify.frontends.ptx.analysis.if_convert_atomics import predicated
 from syncverify.frontends.ptx.analysis.spin_bounds import bounds_first
@@ -79,6 +79,7 @@ class CheckTask:
         False  # what shared memory holds, and what decides, is any word that threads agree on
     )
     sizes_as_data: bool = False  # open sizes too
+    stored_values: bool = True  # what is only stored in shared memory may be a number; else it is data
     terms: frozenset[str] | None = None  # the open sizes that are terms, the others being data; None: all
     tracks_plain_global: bool = False  # plain accesses to global memory are, though nobody waits there
     #: of some sizes, reports that hold if an execution does the harm
@@ -120,11 +121,14 @@ def _program(k: CheckTask, function: Function, block_groups: BlockGroups | None 
         k.facts.dependent,
     )
     inputs = unwritten(k.facts, k.function)
-    found = Program(k.module, function, *more, inputs, any_data=k.data_as_words)
+    data, whole = k.data_as_words, aligned(k.facts)
+    found = Program(k.module, function, *more, inputs, any_data=data, aligned=whole)
     plain = predicated(function, found.takes)
     if found.handing is not None and found.handing.spins:
         plain = bounds_first(function, found.flow, found.handing.spins.values())
-    return found if plain is function else Program(k.module, plain, *more, inputs, any_data=k.data_as_words)
+    if plain is function:
+        return found
+    return Program(k.module, plain, *more, inputs, any_data=data, aligned=whole)
 
 
 def narrowed(k: CheckTask, launch: Launch, whole: Program) -> Program:

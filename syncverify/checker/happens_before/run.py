@@ -238,9 +238,6 @@ class Run:
         self.remote_uses: dict[
             tuple[int, int], tuple[int, int, Matrix]
         ] = {}  # class, CTA -> time, site, past
-        self.far_writes: dict[
-            int, list[tuple[int, int]]
-        ] = {}  # class -> time, CTA of plain accesses to other CTAs
         for t in self.threads:
             key = (t.info.cta, t.info.warp)
             self.live[key] = self.live.get(key, 0) | t.info.lanes

@@ -109,7 +109,7 @@ def parts(m: Machine, f: Fragment, space: str, a: Lanes, on: Lanes, size: int, a
                     m, f, lanes, foreign, a, "a generic address of another space, used as global", space
                 )
         return _parts(m, f, space, a, lanes, size)
-    nowhere = (a >> np.uint64(RANK_SHIFT) == 0) | (a >> np.uint64(_ADDRESS_BITS) != 0)
+    nowhere = (a >> np.uint64(32) == 0) | (a >> np.uint64(_ADDRESS_BITS) != 0)
     if np.count_nonzero(nowhere):
         raise _bad(m, f, lanes, nowhere, a, "a generic address that lies in no space", space)
     window = (a >> np.uint64(40)).astype(np.int64)
@@ -217,6 +217,8 @@ def shared_bytes(m: Machine, f: Fragment, space: str, a: Lanes, lanes: Lanes, si
 
 def shared_byte(m: Machine, f: Fragment, address_: int, size: int, lane: int = -1) -> int:
     """The byte of one shared address of the cluster."""
+    if address_ >> 32:
+        raise m.undefined(f, f"outside of the window of shared memory: address {address_:#x}", _SECTION, lane)
     block = owner(m, f, address_, lane)
     inside = (address_ & 0xFFFFFFFF) - block.shared_base
     if not m.loaded.first_shared <= inside <= block.shared_size - size:

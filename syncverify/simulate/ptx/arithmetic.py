@@ -690,7 +690,7 @@ def _isspacep(c: Context, i: Instr) -> Step:
     def run(f: Fragment, on: Lanes) -> Next:
         block = f.warp.block
         a = f.R[s]
-        own = (a & np.uint64(0xFFFFFFFF)) >> np.uint64(24) == block.rank
+        own = (a - np.uint64(SHARED_WINDOW)) >> np.uint64(24) == block.rank
         write(f, _in_window(a, space) & own, on)
         return None
 
@@ -716,12 +716,13 @@ def _mapa(c: Context, i: Instr) -> Step:
     rank = c.source(i.operands[2], 32)
     write = c.writer(i.operands[0], bits)
     kind = UNSIGNED[bits]
+    window = kind(_shared_window(i))
 
     def run(f: Fragment, on: Lanes) -> Next:
         blocks = len(f.warp.block.cluster.blocks)
         r = np.where(f.R[rank] < blocks, f.R[rank], NO_BLOCK)
-        low = f.R[a] & np.array(((1 << bits) - 1) & ~0xFF000000, kind)
-        write(f, low | (r.astype(kind) << kind(24)), on)
+        low = f.R[a] - window & np.array(((1 << bits) - 1) & ~0xFF000000, kind)
+        write(f, (low | (r.astype(kind) << kind(24))) + window, on)
         return None
 
     return c.masked(run)
@@ -732,8 +733,11 @@ def _getctarank(c: Context, i: Instr) -> Step:
     known(c, i, "shared::cluster")
     bits = BITS[types_of(i.mods)[-1]]
     a = c.source(i.operands[1], bits)
-    return c.pure(
-        i.operands[0],
-        lambda R: ((R[a] >> R[a].dtype.type(24)) & R[a].dtype.type(0xFF)).astype(np.uint32),
-        32,
-    )
+    kind = UNSIGNED[bits]
+    window = kind(_shared_window(i))
+    return c.pure(i.operands[0], lambda R: ((R[a] - window >> kind(24)) & kind(0xFF)).astype(np.uint32), 32)
+
+
+def _shared_window(i: Instr) -> int:
+    """Where the shared addresses begin that an instruction takes and makes."""
+    return 0 if "shared::cluster" in i.mods else SHARED_WINDOW

@@ -357,6 +357,8 @@ def _global(m: Machine, f: Fragment, a: int, n: int, lane: int, writes: bool = F
         grid_before(m, f, np.array([a], np.uint64), np.array([lane]))
     at = a - GLOBAL_WINDOW
     assert m.memory.valid is not None
+    if a >> 40 == SHARED_WINDOW >> 40:
+        raise m.undefined(f, f"{n} bytes at {a:#x}: an address of shared memory, as global", _SECTION, lane)
     if at < 0 or at + n > m.memory.size or not m.memory.valid[at : at + n].all():
         if m.nowhere is not None and n <= m.nowhere.size // 2:
             return m.nowhere, a % (m.nowhere.size // 32 * 16)
@@ -365,8 +367,6 @@ def _global(m: Machine, f: Fragment, a: int, n: int, lane: int, writes: bool = F
 
 
 def _shared(m: Machine, f: Fragment, a: int, n: int, lane: int) -> int:
-    if a >= SHARED_WINDOW:
-        a -= SHARED_WINDOW
     at = shared_byte(m, f, a, n, lane)
     if m.shared.barrier[at >> 3 : (at + n + 7) >> 3].any():
         raise m.undefined(f, "a copy touches the bytes of a live mbarrier object", "mbarrier", lane)

@@ -18,7 +18,6 @@ from syncverify.simulate.ptx.addressing import (
 )
 from syncverify.simulate.ptx.clocks import Clock, Slot, merged, too_narrow
 from syncverify.simulate.ptx.harm import HarmFound, Kind
-from syncverify.simulate.ptx.memory import SHARED_WINDOW
 from syncverify.simulate.ptx.ordering import SCOPES, Release, fenced, scope_of
 from syncverify.simulate.ptx.program import Context, builder
 from syncverify.simulate.ptx.syntax import Instr, Mem, Sink
@@ -453,8 +452,6 @@ def of_operand(
     """
     if address_ & 7:
         raise m.undefined(f, "the mbarrier's address is no multiple of 8", _SECTION, lane)
-    if address_ >= SHARED_WINDOW:
-        address_ -= SHARED_WINDOW
     at = shared_byte(m, f, address_, 8, lane)
     if home is not None and owner(m, f, address_, lane) is not home:
         raise m.undefined(f, "the mbarrier lies in another block than the destination", "cp.async.bulk", lane)

@@ -13,9 +13,10 @@ from syncverify.simulate.ptx.types import UNSIGNED, Lanes
 if TYPE_CHECKING:
     from syncverify.simulate.ptx.state import Block
 
-#: Windows of 64-bit generic addresses. The window of shared memory holds 32-bit shared addresses.
+#: Windows of 64-bit generic addresses. The window of shared memory holds 32-bit shared addresses; the lower
+#: half of a generic one is none of these, as on the hardware.
 GLOBAL_WINDOW = 0x7F00_0000_0000
-SHARED_WINDOW = 0x7E00_0000_0000
+SHARED_WINDOW = 0x7E00_4000_0000
 LOCAL_WINDOW = 0x7D00_0000_0000
 PARAM_WINDOW = 0x7C00_0000_0000
 CONST_WINDOW = 0x7B00_0000_0000

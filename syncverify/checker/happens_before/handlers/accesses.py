@@ -50,7 +50,6 @@ def access(run: Run, t: LaneClass, record: Record) -> None:
         if not record.kind.asynchronous:
             record.column = run.columns.of("remote", t.cls, fp.memory)
             t.clock.advance(record.column, t.time)
-            run.far_writes.setdefault(t.cls, []).append((t.time, fp.memory))
     if record.fresh and t.suspect is not None and fp.memory != GLOBAL_MEMORY:
         record_early_access(run, t)
     if record.kind.writes and record.atomic and fp.overlap:

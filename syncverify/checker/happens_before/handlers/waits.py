@@ -34,7 +34,8 @@ def on_wait_token(run: Run, t: LaneClass, event: Event) -> int:
     if not use(run, t, s, site):
         return DONE
     if (origin := barrier_of(token)) != b:
-        origin_text = "this token is of no arrival" if origin < 0 else f"this token is of {name(run, origin)}"
+        known = 0 <= origin < len(run.info.barriers)  # any number may be waited for as a token
+        origin_text = f"this token is of {name(run, origin)}" if known else "this token is of no arrival"
         run.report(
             Obligation.UB,
             "SV201",

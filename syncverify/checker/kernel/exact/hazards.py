@@ -168,7 +168,7 @@ class Memory:
     def one_value(self, first: Touch, second: Touch, lo: int, hi: int) -> bool:
         """Whether two stores of one instruction leave the same value in each byte of ``lo..hi``."""
         info = self.info
-        if first.barrier or second.barrier:
+        if first.barrier or second.barrier or first.atomic or second.atomic:
             return False
         if first.site != second.site or first.kind is not Access.GENERIC_WRITE or second.kind != first.kind:
             return False

@@ -31,7 +31,7 @@ from syncverify.model.events import Event
 
 #: What pointers are aligned to where nothing else is said, in bytes.
 DEFAULT = 16
-_NUMBERS = ("%tid", "%laneid", "%warpid", "%ntid", "%ctaid")
+_NUMBERS = ("%tid", "%laneid", "%warpid", "%ntid", "%ctaid", "%cluster")
 #: Instructions that an address is followed through. Quotients and bit fields of an
 #: open grid are not: states that hold them do not repeat.
 _PURE = frozenset(
@@ -45,6 +45,8 @@ class CopyAddresses:
     of those that are not multiples of 16 by the text."""
 
     judged: frozenset[int] = frozenset()
+    #: those of them that are aligned by the text, if pointers are multiples of 16
+    aligned: frozenset[int] = frozenset()
     pointers: frozenset[tuple[str, int]] = frozenset()
     #: by copy, which operand of its effect is so many bytes past a multiple of what, whatever the launch is
     off: Mapping[int, tuple[int, int, int]] = field(default_factory=dict)
@@ -62,7 +64,7 @@ def copy_addresses(function: Function) -> CopyAddresses:
         for name in results(i):
             written.setdefault(name, []).append(i)
     params = {p.name for p in function.params} if function.entry else set()
-    judged, pointers, hidden = set(), set(), set()
+    judged, aligned, pointers, hidden = set(), set(), set(), set()
     off: dict[int, tuple[int, int, int]] = {}
     for k, at in copies.items():
         m, r = _remainder(at, written)
@@ -75,9 +77,11 @@ def copy_addresses(function: Function) -> CopyAddresses:
         if made is None or not made[1]:
             continue
         judged.add(k)
+        if unit > 1 and m >= unit and not r % unit:
+            aligned.add(k)
         if m < DEFAULT or r % DEFAULT:
             pointers |= made[1]
-    return CopyAddresses(frozenset(judged), frozenset(pointers), off, frozenset(hidden))
+    return CopyAddresses(frozenset(judged), frozenset(aligned), frozenset(pointers), off, frozenset(hidden))
 
 
 def _global_operand(i: Instr) -> Mem | None:

@@ -3,9 +3,9 @@
     part[b] = sum;  __threadfence();  k = atomicInc(counter);  if (k == last) sum of part[0..]
 
 No part of such a kernel waits, so its accesses to global memory have no events. What a thread wrote is
-visible to the block that counts last where a fence of the device stands between the write and the atomic,
-and, where another thread of the block counts, a barrier of the block. A kernel in which one of them is
-missing on some path is not decided.
+visible to the block that counts last where a fence of the device stands between the write and the atomic, or
+the atomic releases, and, where another thread of the block counts, a barrier of the block. A kernel in which
+one of them is missing on some path is not decided.
 """
 
 from __future__ import annotations
@@ -15,28 +15,37 @@ from collections.abc import Callable, Collection
 from syncverify.frontends.ptx.analysis.pointer_provenance import ANYWHERE, Origins
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.syntax.nodes import Instr, Mem
-from syncverify.frontends.ptx.syntax.operands import results
+from syncverify.frontends.ptx.syntax.operands import results, sources
 
 _WIDE = frozenset({"gl", "gpu", "sys"})
 _BARRIERS = ("bar", "barrier")
 
 
-def unfenced_count(flow: Flow, counts: Collection[int], origins: Origins) -> int | None:
+def unfenced_count(
+    flow: Flow, counts: Collection[int], origins: Origins, *, certain: bool = False
+) -> int | None:
     """A write that may be read after one of the atomics ``counts``, whose results steer, and that is not
-    published before it; None if there is none."""
+    published before it; None if there is none. ``certain``: only writes that no atomic comes before, to
+    memory of a parameter that is read where more was decided."""
     body = flow.body
     reads = [k for k, i in enumerate(body) if i.op == "ld" and _global(i)]
     for k, i in enumerate(body):
         if i.op != "st" or not _global(i) or flow.block_of[k] not in flow.reached:
             continue
         where = origins.of(_place(i))
+        meet = _share if certain else _meet
         shared = [
-            r for r in reads if _meet(where, origins.of(_place(body[r]))) and _place(body[r]) != _place(i)
+            r for r in reads if meet(where, origins.of(_place(body[r]))) and _place(body[r]) != _place(i)
         ]
+        if certain:
+            above = flow.controllers()[flow.block_of[k]]
+            shared = [r for r in shared if not flow.controllers()[flow.block_of[r]] <= above]
         if not any(_reaches(flow, a, r, lambda j: False) for r in shared for a in counts):
             continue
         for a in counts:
-            if _reaches(flow, k, a, lambda j: _is_fence(body[j])):
+            if certain and _reaches(flow, a, k, lambda j: False):
+                continue
+            if not _releases(body[a]) and _reaches(flow, k, a, lambda j: _is_fence(body[j])):
                 return k
             own = flow.controllers()[flow.block_of[k]] == flow.controllers()[flow.block_of[a]]
             alone = own and bool(flow.controllers()[flow.block_of[a]])
@@ -49,6 +58,13 @@ def steering_counts(flow: Flow, steers: Collection[str]) -> frozenset[int]:
     """The atomics outside of shared memory that bring a value which steers."""
     found = (k for k, i in enumerate(flow.body) if i.op == "atom" and _global(i))
     return frozenset(k for k in found if not set(results(flow.body[k])).isdisjoint(steers))
+
+
+def used_counts(flow: Flow) -> frozenset[int]:
+    """The atomics in global memory whose results are read."""
+    read = {name for i in flow.body for name in sources(i)}
+    found = (k for k, i in enumerate(flow.body) if i.op == "atom" and "global" in i.mods)
+    return frozenset(k for k in found if not read.isdisjoint(results(flow.body[k])))
 
 
 def only_counts(flow: Flow, consumers: Collection[int]) -> bool:
@@ -75,9 +91,18 @@ def _meet(some: frozenset[str], others: frozenset[str]) -> bool:
     return bool(some & others) or ANYWHERE in some | others or not some or not others
 
 
+def _share(some: frozenset[str], others: frozenset[str]) -> bool:
+    return bool((some & others) - {ANYWHERE})
+
+
 def _is_fence(i: Instr) -> bool:
     strong = i.op == "membar" or (i.op == "fence" and "proxy" not in i.mods)
     return strong and not _WIDE.isdisjoint(i.mods)
+
+
+def _releases(i: Instr) -> bool:
+    """Whether an atomic publishes to the device what happened before it."""
+    return not {"release", "acq_rel"}.isdisjoint(i.mods) and not _WIDE.isdisjoint(i.mods)
 
 
 def _reaches(flow: Flow, begin: int, end: int, stops: Callable[[int], bool]) -> bool:
@@ -98,4 +123,4 @@ def _reaches(flow: Flow, begin: int, end: int, stops: Callable[[int], bool]) -> 
     return False
 
 
-__all__ = ["only_counts", "steering_counts", "unfenced_count"]
+__all__ = ["only_counts", "steering_counts", "unfenced_count", "used_counts"]

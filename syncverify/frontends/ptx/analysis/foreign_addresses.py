@@ -1,4 +1,4 @@
-"""Accesses whose address belongs to another state space, as the text alone shows.
+"""Accesses and copies whose address belongs to another state space, as the text alone shows.
 
 A generic address of shared memory is no address in its window, and none in global memory. An example:
 
@@ -19,7 +19,7 @@ from syncverify.frontends.ptx.flow.address_spaces import What, register_kinds
 from syncverify.frontends.ptx.syntax.nodes import Function, Instr, Mem, Module, Reg
 from syncverify.model.events import Event
 
-_ACCESSES = ("ld", "st", "atom", "red")
+_ACCESSES = ("ld", "st", "atom", "red", "mbarrier", "ldmatrix", "stmatrix")
 _SPACES = ("shared", "global", "local", "const", "param")
 
 
@@ -40,13 +40,25 @@ def foreign_addresses(function: Function, module: Module) -> Mapping[int, Effect
 
 def _wrong(i: Instr, kinds: Mapping[str, What]) -> str | None:
     """What is wrong about the address of an access; None where nothing is shown to be."""
+    found = [op for op in i.operands if isinstance(op, Mem) and not op.coords]
+    texts = (_of(op, space, kinds) for op, space in zip(found, _operand_spaces(i), strict=False))
+    return next((text for text in texts if text is not None), None)
+
+
+def _operand_spaces(i: Instr) -> Sequence[str]:
+    """The state space of each address of an instruction, as far as it is judged here."""
+    named = [s for m in i.mods if (s := m.split("::")[0]) in _SPACES]
+    if i.op == "cp" and i.mods[:1] == ("async",) and not {"tensor", "prefetch", "mbarrier"} & {*i.mods}:
+        return (*named, "shared") if len(named) == 2 else ()
     if i.op not in _ACCESSES or i.mods[:1] in (("async",), ("bulk",)):
-        return None
-    base = next((op.base for op in i.operands if isinstance(op, Mem) and not op.coords), None)
-    kind = kinds.get(base.name) if isinstance(base, Reg) else None
-    space = next((s for m in i.mods if (s := m.split("::")[0]) in _SPACES), "generic")
+        return ()
+    return (named or ["generic"])[:1]
+
+
+def _of(at: Mem, space: str, kinds: Mapping[str, What]) -> str | None:
+    kind = kinds.get(at.base.name) if isinstance(at.base, Reg) else None
     if kind is What.LOST:
-        return "cvta was given an address of another state space: what it makes of it lies in none"
+        return "cvta, cvt or mapa was given an address of another kind: the result lies in no state space"
     if kind is What.SHARED and space != "generic":
         return f"a generic address of shared memory is used in space {space}: cvta.to.shared is missing"
     if kind is What.OFFSET and space != "shared":

@@ -52,14 +52,18 @@ def slice_of(
     takes: frozenset[int] = frozenset(),
     contents: bool = True,
     unasked: frozenset[int] = frozenset(),
+    *,
+    stored: bool = True,
 ) -> Slice:
     """The slice of a function whose instructions have the given effects; ``also``: others whose control
     matters. Without ``control``: of what the effects operate on alone, however they are come to. ``holds``:
     something is known of what lies in global memory, wherever it is read. ``takes``: atomics that count
     there. ``contents``: what lies in shared memory may steer; else what is loaded from there is data.
-    ``unasked``: branches of which it does not matter how they are decided."""
+    ``unasked``: branches of which it does not matter how they are decided. ``stored``: what a store writes is
+    compared among lanes; else it matters only where it is loaded again and steers."""
     slicer = _Slicer(flow, effects, control, holds, takes, contents)
     slicer.unasked = unasked
+    slicer.stored = stored
     for k in also:
         if flow.block_of[k] in flow.reached:
             slicer.control(k)
@@ -83,6 +87,7 @@ class _Slicer:
     ) -> None:
         self.contents = contents
         self.unasked: frozenset[int] = frozenset()
+        self.stored = True
         self.roots = control
         self.takes = takes
         self.holds = holds
@@ -133,7 +138,7 @@ class _Slicer:
         if self.contents and any(counts_down(self.body[k]) for k in shared):
             self._keep("shared", _ALL)  # whether enough is left is asked
         self._close()
-        if self.roots:
+        if self.roots and self.stored:
             for k in (*shared, *self.matrices):
                 if k in self.effects:
                     self._need(k, self._computed(self.body[k]))
@@ -162,7 +167,15 @@ class _Slicer:
                     self._load(d, name)
             for k in self.effects.keys() | self.pure:
                 if self.flow.block_of[k] in self.flow.reached:
-                    self._need(k, self.names.intersection(sources(self.body[k])))
+                    self._need(k, self.names.intersection(self._read(k)))
+
+    def _read(self, k: int) -> Iterable[str]:
+        """The registers that an instruction reads when it is executed."""
+        i = self.body[k]
+        if self.stored or k in self.pure or i.op not in ("st", "stmatrix"):
+            return sources(i)
+        guard = () if i.guard is None else (i.guard.name,)
+        return (*guard, *registers(i.operands[0]))
 
     def _reaching(self, k: int, name: str) -> Iterable[int]:
         """The definitions of a register that its value before an instruction may come from."""

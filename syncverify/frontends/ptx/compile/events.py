@@ -86,7 +86,7 @@ class Effects(Values):
             self._access(k, i, found, site, after)
         else:
             keyed += [self._operand(op) for op in found.operands]
-            keyed += self._stored_by([self.expr.text(op) for op in self._fragments(i)])
+            keyed += self._stored_by([self.expr.text(op) for op in self._fragments(k, i)])
             keyed += self._block_group(k)
             if self._is_block_poll(k):
                 self._missed_turn(k, i)
@@ -185,7 +185,7 @@ class Effects(Values):
             self.p.block_groups is not None and k in self.p.block_groups.each,
         )
         i, at = self.body[k], 1 + len(e.operands)
-        first, values = at + 1, len(self._fragments(i))
+        first, values = at + 1, len(self._fragments(k, i))
         if i.op == "stmatrix":
             self._found_store(site, numbers=False)
 
@@ -242,7 +242,8 @@ class Effects(Values):
         # what steers is read as if nobody wrote it meanwhile, which only a weak read shows
         weak = a.strong and not writes and self.p.steers and k in self.p.slice.pure
         access = replace(a, strong=False) if weak else a
-        values = [op for op in a.elements if writes and isinstance(op, Reg) and op.name in self.wanted]
+        followed = writes and self._compared(k)
+        values = [op for op in a.elements if followed and isinstance(op, Reg) and op.name in self.wanted]
         keyed = ["r[2]", self._operand(a.address)]
         keyed.append("v" if i.guard is not None else "1")
         keyed += self._stored_by([self.expr.narrowed(op, 8 * a.size) for op in values])
@@ -289,9 +290,13 @@ class Effects(Values):
         place = f"({self._operand(a.address)}, {a.size})"
         return f"counted_on(r, {place}, {amount}, {active}, {i.line if down else None})"
 
-    def _fragments(self, i: Instr) -> list[Reg]:
+    def _compared(self, k: int) -> bool:
+        """Whether what a store writes is followed, and compared among lanes."""
+        return not self.p.stores_data or k in self.p.slice.pure
+
+    def _fragments(self, k: int, i: Instr) -> list[Reg]:
         """The registers of a store of matrices whose values are computed."""
-        stored = _stored(i) if i.op == "stmatrix" else ()
+        stored = _stored(i) if i.op == "stmatrix" and self._compared(k) else ()
         return [op for op in stored if isinstance(op, Reg) and op.name in self.wanted]
 
     def _found_store(self, site: int, numbers: bool) -> None:

@@ -67,7 +67,8 @@ class Plan:
     lies in shared memory may steer; else it is data. ``followed``: plain accesses to global memory are, where
     something is released, and nothing waits for it. ``dependent``: the grid before may still run. ``inputs``:
     places of parameters that lead to nothing which it writes. ``any_data``: what shared memory holds, what
-    barriers bring and what decides for whole warps are words, any of which they may be.
+    barriers bring and what decides for whole warps are words, any of which they may be. ``aligned``: pointers
+    are multiples of 16, so that copies whose alignment the text shows need no address.
     """
 
     def __init__(
@@ -85,7 +86,9 @@ class Plan:
         inputs: frozenset[str] = frozenset(),
         *,
         any_data: bool = False,
+        aligned: bool = False,
     ) -> None:
+        self.aligned = aligned
         self.module = module
         self.function = function
         self.flow = Flow(function)
@@ -195,7 +198,7 @@ class Plan:
         else:
             if any(i.op == "cp" and spaces(i.mods)[:1] == ["global"] for i in self.body):
                 self._refuse_matrices()
-            judged = copies.judged
+            judged = copies.judged - (copies.aligned if self.aligned else frozenset())
             for k, e in self.decoded.items():
                 if isinstance(e, Effect) and k not in judged:
                     self.decoded[k] = untracked(self.body[k], e)
@@ -277,20 +280,38 @@ class Plan:
         """What matters to agents that never come to some blocks, and whether they do; of what is stored all
         that is known otherwise."""
         flow = Flow(self.function, stops)
-        known = self.slice.registers
+        known = frozenset() if self.stores_data else self.slice.registers
         effects = {k: _as_effect(e, known) for k, e in self.decoded.items() if flow.block_of[k] not in stops}
         asked = [k for k in self.asked if flow.block_of[k] not in stops]
         also = [*asked, *(flow.blocks[b].lo for b in stops)]
-        found = slice_of(flow, effects, also, holds=self.reads, takes=self.takes, contents=self.contents)
+        found = slice_of(
+            flow,
+            effects,
+            also,
+            holds=self.reads,
+            takes=self.takes,
+            contents=self.contents,
+            stored=not self.stores_data,
+        )
         self.flow, self.stops = flow, stops
         return found.steering or found
 
     #: branches of which nobody asks how they are decided: their accesses count as made
     perhaps: frozenset[int] = frozenset()
+    #: what is only stored in shared memory is data
+    stores_data = False
 
     def _unasked(self, branches: frozenset[int]) -> Slice:
         """What matters if nobody asks how some branches are decided."""
-        effects = {k: _as_effect(e, self.slice.registers) for k, e in self.decoded.items()}
+        return self._again(branches, stored=True)
+
+    def _unstored(self) -> Slice:
+        """What matters if what is only stored in shared memory is data."""
+        return self._again(frozenset(), stored=False)
+
+    def _again(self, unasked: frozenset[int], *, stored: bool) -> Slice:
+        known = self.slice.registers if stored else frozenset()
+        effects = {k: _as_effect(e, known) for k, e in self.decoded.items()}
         found = slice_of(
             self.flow,
             effects,
@@ -298,7 +319,8 @@ class Plan:
             holds=self.reads,
             takes=self.takes,
             contents=self.contents,
-            unasked=branches,
+            unasked=unasked,
+            stored=stored,
         )
         return found.steering or found
 

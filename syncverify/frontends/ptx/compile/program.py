@@ -21,7 +21,8 @@ from syncverify.frontends.ptx.compile.plan import Plan
 from syncverify.frontends.ptx.compile.state import AFTER, ENDED, SETTLED, START, TAKE, Run
 from syncverify.frontends.ptx.compile.wgmma_runs import together
 from syncverify.frontends.ptx.flow.control_flow import live_before
-from syncverify.frontends.ptx.syntax.operands import results, sources
+from syncverify.frontends.ptx.syntax.nodes import Instr
+from syncverify.frontends.ptx.syntax.operands import registers, results, sources
 
 _CARRY = ("%carry",)
 #: What programs of one function have in common: sites, and what is known of them.
@@ -92,14 +93,41 @@ class Program(Plan):
             return self
         return self._sized(self.slice.steering or self.slice, frozenset())
 
+    @cached_property
+    def without_stored_values(self) -> Program | None:
+        """The same for sizes without a number, and without values that are only stored in shared memory; None
+        if none of them changes from turn to turn of a loop."""
+        if not any(self._carried(i) for k, i in enumerate(self.body) if self._only_stored(k)):
+            return None
+        return self._sized(self._unstored(), frozenset(), stores_data=True)
+
+    def _only_stored(self, k: int) -> bool:
+        """Whether a store's values are compared, and steer nothing."""
+        return k in self.decoded and self.body[k].op in ("st", "stmatrix") and k not in self.slice.pure
+
+    def _carried(self, store: Instr) -> bool:
+        """Whether what is stored is made of a register that is written in a loop and outside of it."""
+        names = {name for op in store.operands[1:] for name in registers(op)} & self.slice.registers
+        grown = True
+        while grown:
+            made = [i for i in self.body if not names.isdisjoint(results(i))]
+            more = {n for i in made for n in sources(i)} & self.slice.registers - names
+            names |= more
+            grown = bool(more)
+        places: dict[str, set[int]] = {}
+        for k, i in enumerate(self.body):
+            for name in names.intersection(results(i)):
+                places.setdefault(name, set()).add(self.flow.block_of[k])
+        return any(at & loop and at - loop for at in places.values() for loop in self.flow.loops)
+
     def without_conditions(self, branches: frozenset[int]) -> Program:
         """The same for sizes without a number, with accesses that some branches decide about as made."""
         return self._sized(self._unasked(branches), branches)
 
-    def _sized(self, needed: Slice, perhaps: frozenset[int]) -> Program:
+    def _sized(self, needed: Slice, perhaps: frozenset[int], *, stores_data: bool = False) -> Program:
         """The same for sizes without a number, with what it needs compiled."""
         made = self._havocked()
-        made.perhaps = perhaps
+        made.perhaps, made.stores_data = perhaps, stores_data
         made.decoded, made.together = together(self.flow, self.decoded, self.touches.keys())
         made._write(needed, sized=True)
         return made

@@ -219,7 +219,8 @@ def _nowhere(space: str, address: Any, local_end: int) -> str | None:
         return None  # a size without a number
     if space == "shared":
         text = f"address {address:#x} lies outside the window of shared memory"
-        return f"{text}: a generic address needs cvta.to.shared" if address >> 32 else None
+        # A register of 32 bits and an offset may carry once, which the address loses.
+        return f"{text}: a generic address needs cvta.to.shared" if address >> 33 else None
     text = f"generic address {address:#x} lies in no state space"
     if address >> WINDOW == LOCAL_WINDOW:
         return None if address & (1 << WINDOW) - 1 < local_end else text

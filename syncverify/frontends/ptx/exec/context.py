@@ -93,6 +93,7 @@ class ClassContext:
             if address >> WINDOW != 1:
                 raise Opaque(f"{what} lies outside shared memory")
             address &= (1 << WINDOW) - 1
+        address &= 0xFFFFFFFF
         return address >> RANK, address & (1 << RANK) - 1
 
     def barrier(self, cta: int, offset: int) -> int:

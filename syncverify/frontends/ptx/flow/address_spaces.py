@@ -122,9 +122,19 @@ def _made(i: Instr, known: Mapping[str, What], shared: Collection[str]) -> What 
     if i.op == "mad" and len(ops) == 3 and set(found[:-1]) <= {What.NUMBER}:
         return _operand(ops[2], known, shared)
     if not {What.MIXED, *_OF_SHARED}.isdisjoint(found):
-        widened = i.op == "cvt" and found == [What.OFFSET] and {*i.mods[-2:]} <= _UNSIGNED
-        return What.OFFSET if widened else What.MIXED
+        return _changed(i, found)
     return None if None in found else What.NUMBER
+
+
+def _changed(i: Instr, found: Sequence[What | None]) -> What:
+    """What an instruction makes of operands one of which has to do with shared memory: the lower half of a
+    generic address lies in no window, whatever its upper half was, and ``mapa`` takes one of its own form."""
+    if i.op == "cvt" and len(found) == 1 and {*i.mods[-2:]} <= _UNSIGNED:
+        return What.OFFSET if found[0] is What.OFFSET else What.LOST if found[0] in _OF_SHARED else What.MIXED
+    if i.op == "mapa" and found[0] in (What.SHARED, What.OFFSET):
+        own = i.mods[0].startswith("shared")
+        return What.MIXED if (found[0] is What.OFFSET) is own else What.LOST
+    return What.LOST if What.LOST in found and i.op in ("cvt", "mapa") else What.MIXED
 
 
 def _converted(i: Instr, of: What | None) -> What:

@@ -77,7 +77,7 @@ TURN:
 OWN = {"before": "", "after": "", "sync": ""}
 
 
-def judged(text: str, threads: int) -> tuple[str, str]:
+def judged(text: str, threads: int, cluster: int = 1) -> tuple[str, str]:
     """The checker's verdict, and what the judge says of the launch."""
     said: list[str] = []
 
@@ -91,7 +91,7 @@ def judged(text: str, threads: int) -> tuple[str, str]:
             said.append("rejected")
         return Outcome(Verdict.PROVED)
 
-    facts = {"kernel": {"k": {"block": [threads], "grid": [1]}}}
+    facts = {"kernel": {"k": {"block": [threads], "grid": [cluster], "cluster": [cluster]}}}
     module = parse(text, "k.ptx")
     check_module(
         module, LaunchFacts.of(facts), Policy.PRACTICAL, Checker(judge, merge), kernel="k", values={},
@@ -128,3 +128,26 @@ def test_lanes_of_a_warp_that_store_one_value(more: dict[str, str]) -> None:
         "proved",
         "holds",
     )
+
+
+#: Both blocks of a cluster add 1 to a word of the first one, at scope ``SCOPE``.
+ADDS = """
+    barrier.cluster.arrive.aligned;
+    barrier.cluster.wait.aligned;
+    setp.ne.u32 %p1, %r1, 0;
+    @%p1 bra DONE;
+    mapa.shared::cluster.u32 %r6, %r4, 0;
+    red.relaxed.{scope}.shared::cluster.add.u32 [%r6], 1;
+DONE:
+    barrier.cluster.arrive.aligned;
+    barrier.cluster.wait.aligned;
+    ret;
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("scope", "said"), [("cluster", ("proved", "holds")), ("cta", ("refuted", "rejected"))]
+)
+def test_atomics_of_one_value_need_their_scope(scope: str, said: tuple[str, str]) -> None:
+    assert judged(HEAD + ADDS.format(scope=scope), 32, cluster=2) == said

@@ -31,6 +31,11 @@ RIGHT = {
     "generic": (LOAD, LOAD),
     "back": (LOAD, "cvta.to.shared.u64 %rd7, %rd6; ld.shared.u32 %r3, [%rd7];"),
     "narrow": (LOAD, "cvta.to.shared.u64 %rd7, %rd6; cvt.u32.u64 %r9, %rd7; ld.shared.u32 %r3, [%r9];"),
+    "carry of 32 bits": (
+        LOAD,
+        "cvta.to.shared.u64 %rd7, %rd6; cvt.u32.u64 %r9, %rd7; sub.u32 %r9, %r9, 4096; "
+        "ld.shared.u32 %r3, [%r9+4096];",
+    ),
 }
 WRONG = {
     "never converted": (CONVERTED, "mov.u64 %rd2, %rd1;"),
@@ -54,4 +59,31 @@ def test_addresses_of_another_space(check: Any, name: str) -> None:
     """The second reader agrees: else these were ``unknown``."""
     report = check(module_text(BODY.replace(*WRONG[name]), ".param .u64 k_p"), facts=FACTS)
     assert report["verdict"] == "refuted"
+    assert report["diagnostics"][0]["rule"] == "SV114"
+
+
+#: One copy or exchange each, by an address of the wrong kind.
+OTHERS = {
+    "barrier": "mbarrier.init.b64 [%rd10], 1;",
+    "generic barrier as shared": "mbarrier.init.shared.b64 [%rd11], 1;",
+    "matrix": "ldmatrix.sync.aligned.m8n8.x1.b16 {%r9}, [%rd10];",
+    "copy from shared memory": "cp.async.ca.shared.global [%rd10], [%rd11], 4; cp.async.wait_all;",
+    "copy to a generic address": "cp.async.ca.shared.global [%rd11], [%rd1], 4; cp.async.wait_all;",
+    "lower half": "cvt.u32.u64 %r9, %rd11; ld.shared.u32 %r8, [%r9];",
+    "mapped": "mov.u32 %r9, 0; mapa.shared::cluster.u64 %rd12, %rd11, %r9; ld.u32 %r8, [%rd12];",
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_barriers_matrices_and_copies_by_addresses_of_another_kind(check: Any, name: str) -> None:
+    body = f"""
+    .shared .align 16 .b8 tile[512];
+    ld.param.u64 %rd1, [k_p];
+    mov.u64 %rd10, tile;
+    cvta.shared.u64 %rd11, %rd10;
+    {OTHERS[name]}
+    ret;
+    """
+    report = check(module_text(body, ".param .u64 k_p"), facts=FACTS.replace("128", "32"))
+    assert report["verdict"] != "proved"
     assert report["diagnostics"][0]["rule"] == "SV114"

@@ -40,7 +40,7 @@ FLAT = (
 #: What is treated below, or must be empty between two steps.
 TREATED = (
     "threads memory barriers named clusters contributors pools requests ready met pending locations maps "
-    "far_writes walker in_a_row standing late"
+    "walker in_a_row standing late"
 ).split()
 
 
@@ -57,15 +57,13 @@ def copy_run(run: Run, fork_agents: Split = fork_each) -> Run:
     """A run at the same point that shares nothing that may change."""
     if run.pending or run.met:
         raise NotConcrete("operations in flight between two steps")
-    if run.far_writes:
-        raise NotConcrete("plain stores to other CTAs")
     access_merging.commit_pending_reads(run)
     new, copy = Run.__new__(Run), _Copy()
     for name in SHARED:
         setattr(new, name, getattr(run, name))
     for name in FLAT:
         setattr(new, name, getattr(run, name).copy())
-    new.pending, new.met, new.far_writes, new.late = {}, [], {}, {}
+    new.pending, new.met, new.late = {}, [], {}
     new.walker, new.in_a_row, new.standing = None, 0, ()
     new.maps = {k: copy.map(m) for k, m in run.maps.items()}
     agents = fork_agents([t.agent for t in run.threads])

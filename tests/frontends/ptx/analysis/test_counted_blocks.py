@@ -1,0 +1,57 @@
+"""What a block wrote before it counts is published by a fence, or by the atomic itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from syncverify.frontends.ptx.analysis.counted_blocks import steering_counts, unfenced_count
+from syncverify.frontends.ptx.analysis.pointer_provenance import Origins
+from syncverify.frontends.ptx.flow.control_flow import Flow
+from syncverify.frontends.ptx.syntax.parser import parse
+
+#: part[b] = x; SYNC; if (t == 0) last = count(COUNTER) == 2; SYNC; if (last) sum of part
+KERNEL = """.version 8.4
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 part, .param .u64 counter)
+{ .reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .pred %p<9>; .shared .align 4 .b8 last[4];
+  ld.param.u64 %rd1, [part];
+  ld.param.u64 %rd2, [counter];
+  mov.u32 %r1, %tid.x;
+  mul.wide.u32 %rd3, %r1, 4;
+  add.s64 %rd4, %rd1, %rd3;
+  st.global.u32 [%rd4], %r1;
+  bar.sync 0;
+  setp.ne.u32 %p1, %r1, 0;
+  @%p1 bra A;
+  COUNT
+  setp.eq.u32 %p2, %r2, 2;
+  selp.u32 %r3, 1, 0, %p2;
+  st.shared.u32 [last], %r3;
+A: bar.sync 0;
+  ld.shared.u32 %r4, [last];
+  setp.eq.u32 %p3, %r4, 0;
+  @%p3 bra OUT;
+  ld.global.u32 %r5, [%rd1+128];
+  st.global.u32 [%rd2+64], %r5;
+OUT: ret; }
+"""
+
+
+@pytest.mark.parametrize(
+    "count, published",
+    [
+        ("fence.acq_rel.gpu; atom.relaxed.gpu.global.add.u32 %r2, [%rd2], 1;", True),
+        ("atom.acq_rel.gpu.global.add.u32 %r2, [%rd2], 1;", True),
+        ("atom.add.release.sys.u32 %r2, [%rd2], 1;", True),
+        ("atom.relaxed.gpu.global.add.u32 %r2, [%rd2], 1;", False),
+        ("atom.acquire.gpu.global.add.u32 %r2, [%rd2], 1;", False),
+        ("atom.acq_rel.cta.global.add.u32 %r2, [%rd2], 1;", False),
+        ("atom.relaxed.gpu.global.add.u32 %r2, [%rd2], 1; fence.acq_rel.gpu;", False),
+    ],
+)
+def test_a_write_before_the_count(count: str, published: bool) -> None:
+    flow = Flow(parse(KERNEL.replace("COUNT", count)).entries[0])
+    counts = steering_counts(flow, {"%r2"})
+    assert len(counts) == 1
+    assert (unfenced_count(flow, counts, Origins(flow, fine=False)) is None) == published

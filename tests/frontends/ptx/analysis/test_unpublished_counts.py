@@ -1,0 +1,63 @@
+"""Blocks that count themselves, the last of which reads what all wrote: the writes have to be published."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.frontends.ptx.execute_helpers import module_text
+
+FACTS = """
+[kernel.k]
+grid = [4]
+block = [32]
+cluster = [1]
+[kernel.k.params]
+0 = "ptr"
+1 = "ptr"
+"""
+PARAMS = ".param .u64 k_parts, .param .u64 k_count"
+BODY = """
+    .shared .align 4 .b8 last[4];
+    mov.u32 %r1, %tid.x;
+    mov.u32 %r2, %ctaid.x;
+    ld.param.u64 %rd1, [k_parts];
+    ld.param.u64 %rd2, [k_count];
+    mad.lo.u32 %r3, %r2, 32, %r1;
+    mul.wide.u32 %rd3, %r3, 4;
+    add.u64 %rd4, %rd1, %rd3;
+    st.global.u32 [%rd4], %r1;
+    FENCE
+    bar.sync 0;
+    setp.ne.u32 %p1, %r1, 0;
+    @%p1 bra COUNTED;
+    atom.global.add.u32 %r4, [%rd2], 1;
+    st.shared.u32 [last], %r4;
+COUNTED:
+    bar.sync 0;
+    ld.shared.u32 %r5, [last];
+    setp.ne.u32 %p2, %r5, 3;
+    @%p2 bra END;
+    mul.wide.u32 %rd5, %r1, 4;
+    add.u64 %rd6, %rd1, %rd5;
+    ld.global.u32 %r6, [%rd6];
+    ld.global.u32 %r7, [%rd6+128];
+END:
+    ret;
+"""
+
+
+@pytest.mark.parametrize("fence", ["", "membar.cta;", "fence.acq_rel.cta;"])
+def test_what_is_not_published_before_the_count_is_not_proved(check: Any, fence: str) -> None:
+    assert check(module_text(BODY.replace("FENCE", fence), PARAMS), facts=FACTS)["verdict"] != "proved"
+
+
+def test_a_block_that_is_alone_may_read_what_it_wrote(check: Any) -> None:
+    facts = FACTS.replace("[4]", "[1]")
+    assert check(module_text(BODY.replace("FENCE", ""), PARAMS), facts=facts)["verdict"] == "proved"
+
+
+def test_with_a_fence_of_the_device_it_is_not_refuted(check: Any) -> None:
+    text = module_text(BODY.replace("FENCE", "membar.gl;"), PARAMS)
+    assert check(text, facts=FACTS)["verdict"] != "refuted"
