@@ -343,9 +343,6 @@ def _function(e: Expr, values: Values) -> tuple[str, int] | None:
     match e:
         case Call("relu", (a,)):
             return f"max_nan({value(a, values)}, 0.0f)", _ATOM
-        case Call("exp", (Binary("-", a, b),)) if values.bits <= _FAST["exp"][1]:
-            # one multiply-add for each element, where b is the same for all
-            return f"exp_fast({value(a, values)}, {value(b, values)})", _ATOM
         case Call(name, args) if name in _FUNCTIONS:
             fast, most = _FAST.get(name, ("", 0))
             function = fast if values.bits <= most else _FUNCTIONS[name]

@@ -189,7 +189,6 @@ __device__ __forceinline__ void keep(float& x) { asm volatile("" : "+f"(x)); }
 __device__ __forceinline__ float exp2_fast(float x) { float y; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
 __device__ __forceinline__ float reciprocal_fast(float x) { float y; asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
 __device__ __forceinline__ float exp_fast(float x) { return exp2_fast(x * 1.4426950408889634f); }
-__device__ __forceinline__ float exp_fast(float x, float less) { return exp2_fast(fmaf(x, 1.4426950408889634f, less * -1.4426950408889634f)); }
 __device__ __forceinline__ float sigmoid_fast(float x) { return reciprocal_fast(1.0f + exp2_fast(x * -1.4426950408889634f)); }
 __device__ __forceinline__ float tanh_fast(float x) { float y; asm("tanh.approx.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
 __device__ __forceinline__ float erf_fast(float x) {  // Abramowitz and Stegun 7.1.26: absolute error below 2e-7

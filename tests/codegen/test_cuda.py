@@ -211,6 +211,13 @@ def test_wide_names_widen_what_they_touch() -> None:
     assert index((Var("n") - 1) % 3, names) == "floor_mod<long long>(n - 1, 3)"
 
 
+def test_a_difference_is_made_before_its_exponential() -> None:
+    """Of equal numbers it is 0, however large. Scaled apart, one product is rounded: the result is not 1."""
+    e = Call("exp", (Binary("-", Var("x"), Var("m")),))
+    assert value(e, Values({"x": 4, "m": 1}, bits=8)) == "exp_fast(x[k] - m[0])"
+    assert "float exp_fast(float x)" in helpers() and "float exp_fast(float x, float" not in helpers()
+
+
 def test_value_expressions() -> None:
     values = Values({"x": 4, "s": 1})
     x, s = Var("x"), Var("s")

@@ -146,6 +146,72 @@ def test_many(first: int) -> None:
     assert launched(range(first, first + 25)) > 50
 
 
+# ---------------------------------------------------------------- NaN and infinities
+
+#: A finite number that is large makes a product that is none in f16.
+_UNUSUAL = (torch.nan, torch.inf, -torch.inf, 0.0, -0.0, 1e4, -1e4, 1e-6)
+
+
+def unusual(x: Any, share: float, generator: Any) -> Any:
+    """The same numbers, some of them replaced; as they are, where several places are one in memory."""
+    y = copied(x)
+    if all(y.stride()):
+        chosen = torch.randint(0, len(_UNUSUAL), y.shape, generator=generator)
+        at = torch.rand(y.shape, generator=generator) < share
+        y.copy_(torch.where(at, torch.tensor(_UNUSUAL)[chosen].to(y.dtype), y))
+    return y
+
+
+def sorts(x: Any) -> Any:
+    """0 of a finite number, 1 or -1 of an infinity, 2 of NaN."""
+    return torch.where(x.isnan(), 2.0, torch.where(x.isinf(), x.double().sign(), 0.0))
+
+
+def same_sorts(drawn: Drawn, seed: int) -> int:
+    """Holds the sort of each number against torch's and float64's. The number of places that are not finite.
+
+    Torch rounds between operators and float64 does not, so a number may be as in either.
+    """
+    torch._dynamo.reset()
+    generator = torch.Generator().manual_seed(seed)
+    inputs = [unusual(x, (0.02, 0.1)[seed % 2], generator) for x in drawn.inputs]
+    function = torch.compile(
+        lambda *given: drawn(*given), backend=without_inductor(MemoryRunner()), fullgraph=True
+    )
+    pairs = (function, None), (drawn, None), (replace(drawn, wide=True), torch.float64)
+    made = []
+    for called, dtype in pairs:
+        given = [copied(x, dtype) for x in inputs]
+        made.append([*called(*given), *given])
+    count = 0
+    for got, plain, exact in zip(*made, strict=True):
+        sort = sorts(got)
+        assert bool(((sort == sorts(plain)) | (sort == sorts(exact.to(got.dtype)))).all()), drawn.text
+        count += int((sort != 0).sum())
+    return count
+
+
+def test_nan_and_infinities_are_as_in_torch_or_in_float64() -> None:
+    assert sum(same_sorts(draw(seed), seed) for seed in (910_016, 910_042)) > 100
+
+
+def test_numbers_between_operators_of_a_kernel_are_not_rounded() -> None:
+    def function(x: Any, c: Any) -> Any:
+        return (1 - x * (1 - 2**-10)) * c
+
+    given = torch.ones(8, 16, dtype=BF16), torch.full((8, 16), torch.inf, dtype=BF16)
+    runner = MemoryRunner()
+    got = torch.compile(function, backend=without_inductor(runner))(*given)
+    assert runner.launches == 1 and bool(got.isposinf().all())
+    assert bool(function(*given).isnan().all())  # bf16 has no number between 1 - 2**-8 and 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(910_000, 910_075, 25))
+def test_many_with_nan_and_infinities(first: int) -> None:
+    assert sum(same_sorts(draw(seed), seed) for seed in range(first, first + 25)) > 1000
+
+
 # ---------------------------------------------------------------- what they found
 
 
