@@ -31,6 +31,8 @@ INPUTS = [
     *(PTX / f"{name}.good.ptx" for name in ("one_value_of_two_warps", "value_of_the_turn")),
     *sorted(PTX.glob("*.ptx"), key=lambda p: (p.stat().st_size, p.name))[:6],
 ]
+#: What the front end knows from addresses alone cannot be stepped through.
+KNOWN_FROM_ADDRESSES = {"generic_without_cvta.bad.ptx"}
 CAPTURED = pytest.CaptureFixture[str]
 
 
@@ -89,6 +91,10 @@ def test_certificates_and_witnesses(
         if report.witness is not None:
             (written,) = witnesses.glob(f"{report.name}.json")
             assert json.loads(written.read_text("utf-8")) == json.loads(witness_text(report.witness))
+            if path.name in KNOWN_FROM_ADDRESSES:
+                status, _, said = command(capsys, "replay", written, "--quiet")
+                assert status == 2 and str(error_of(syncverify.replay, written)) in said
+                continue
             result = syncverify.replay(written)
             status, out, _ = command(capsys, "replay", written, "--quiet")
             assert status == (0 if result.reproduced else 1)
