@@ -147,7 +147,7 @@ class _Claims:
         part, at = self.next("system", "open")
         if part["is"] == "open":
             _, reason = take(part, at, "is", "reason")  # says only which proofs come next
-            return Outcome(Verdict.UNKNOWN, (), None, heard(reason), {})
+            return Outcome(Verdict.UNKNOWN, (), None, _reason(reason, at), {})
         found = {"is": "system", **exact.described(system, policy, self.met.reasons)}
         same(found, part, at)
         self.met.add("systems")
@@ -159,7 +159,7 @@ class _Claims:
         part, at = self.next("sizes", "open")
         if part["is"] == "open":
             _, reason = take(part, at, "is", "reason")  # says only which proofs come next
-            return ParametricResult(Verdict.UNKNOWN, reason=heard(reason))
+            return ParametricResult(Verdict.UNKNOWN, reason=_reason(reason, at))
         proof = {**{k: v for k, v in part.items() if k != "is"}, "kind": "sizes"}
         if part.get("kind") != "sizes":
             raise RejectedError(f"{at}.kind", "no proof for all sizes")
@@ -213,6 +213,12 @@ def _entry(entry: Any, where: str, module: Module, source_hash: str, facts: Laun
     if claims.taken != len(claims.parts):
         raise RejectedError(f"{at}.parts", "more than the launch has")
     return Rechecked(name, Policy(policy), report.scope.kind, report.scope.values, "ptx", claims.met)
+
+
+def _reason(data: Any, at: str) -> Reason:
+    """A reason of a certificate, whole: RejectedError where a part of it is missing."""
+    take(data, f"{at}.reason", "text", "causes", "of")
+    return heard(data)
 
 
 __all__ = ["certify", "recheck"]
