@@ -171,9 +171,11 @@ def _choosing(
 ) -> set[str]:
     """The guards of a loop's branches that decide whether some registers are written in it."""
     writing = {
-        b for b in loop
-        if any(not set(results(x)).isdisjoint(found) for x in flow.body[flow.blocks[b].lo : flow.blocks[b].hi])
-    }  # fmt: skip
+        b
+        for b in loop
+        for x in flow.body[flow.blocks[b].lo : flow.blocks[b].hi]
+        if not found.isdisjoint(results(x))
+    }
     deciding = {c for b in writing for c in above[b] if c in loop}
     guards = (flow.body[flow.blocks[c].hi - 1].guard for c in deciding)
     return {g.name for g in guards if g is not None}
