@@ -94,7 +94,7 @@ class LoadAgreement:
         return found
 
     def _walk(self, load: int) -> frozenset[tuple[int, bool]]:
-        """The instructions that may release after a load, with no aligned barrier of more than a warp between;
+        """The instructions that may release after a load, with no aligned barrier of several warps between;
         and whether one of a warp is between."""
         flow = self._flow
         met: set[tuple[int, bool]] = set()
