@@ -50,6 +50,11 @@ class HandOver:
     consumers: frozenset[int] = frozenset()  # what waits for, or decides by, what others have written
     waits: frozenset[int] = frozenset()  # atomics that a loop repeats until another thread's write suits it
 
+    @property
+    def waited(self) -> bool:
+        """Whether some block waits for what others write."""
+        return bool(self.spins or self.polls or self.locks or self.waits)
+
 
 def hand_over(
     flow: Flow,
@@ -166,9 +171,7 @@ def _asked_again(flow: Flow, *, branches: bool = False) -> Mapping[frozenset[int
     return out
 
 
-def _choosing(
-    flow: Flow, loop: frozenset[int], above: Sequence[set[int]], found: Collection[str]
-) -> set[str]:
+def _choosing(flow: Flow, loop: frozenset[int], above: Sequence[set[int]], found: set[str]) -> set[str]:
     """The guards of a loop's branches that decide whether some registers are written in it."""
     writing = {
         b
