@@ -172,7 +172,8 @@ class Site:
 
     ``wrapped``: the place of the operation itself where ``span`` is the call of a function that wraps it.
     ``code_line``: its line in the code that is executed, the PTX of a CUDA source, say; 0: ``span`` has it.
-    ``operand``: of an mbarrier's init, what the source calls the barrier; empty where that is not known.
+    ``operand``: what the source calls the mbarrier of an init, or the member that an access is to; empty
+    where that is not known.
     """
 
     span: Span
