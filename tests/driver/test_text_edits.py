@@ -155,7 +155,7 @@ def test_a_number_may_stand_in_the_function_that_is_called() -> None:
 
 
 class _Judge:
-    """Says of each text what a table says of the line that it holds; here every text is proved."""
+    """Says of every launch with a text what a table says of its first line; each one launch is proved."""
 
     def __init__(self, everywhere: dict[str, Verdict]) -> None:
         self.everywhere = everywhere
@@ -175,7 +175,8 @@ class _Judge:
 def test_what_is_proved_at_every_launch_comes_first(
     verdicts: list[Verdict], line: str, elsewhere: Verdict
 ) -> None:
-    judge, text, found = _Judge(dict(zip("abc", verdicts, strict=True))), Lines(["x", "y"], "cu"), []
+    judge, text = _Judge(dict(zip("abc", verdicts, strict=True))), Lines(["x", "y"], "cu")
+    found: list[Repair] = []
     held = None
     for new in "abc":
         edit = TextEdit("f.cu", 1, ("x",), (new,))

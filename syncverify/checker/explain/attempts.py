@@ -71,6 +71,7 @@ _OF_WGMMA = frozenset({"SV401", "SV111", "SV110"})
 _OF_THREADS = frozenset({"SV301", "SV302", "SV303"})
 #: Rules that an operation on another slot, or on another barrier, may break.
 _OF_SLOTS = frozenset({"SV110", "SV111", "SV112", "SV201", "SV202", "SV203", "SV206", "SV210", "SV212"})
+_LATER = "arrive only after the accesses that follow here"
 #: Rules that who does not wait until something is free may break.
 _OF_TURNS = frozenset({"SV111", "SV112", "SV201", "SV202", "SV203", "SV206"})
 
@@ -181,10 +182,9 @@ def _released_late(survey: Survey, near: list[Span], rule: str) -> Iterator[Atte
     before = (
         {p for place in near for p in survey.around.before.get(place, ())} if rule in _UNORDERED else set()
     )
-    text = "arrive only after the accesses that follow here"
     for place in survey.around.have(survey.places, Ev.BARRIER_ARRIVE):
         if place in before:
-            yield Attempt(Mistake.EARLY_RELEASE, ArriveLater(place, fence=False), place, text)
+            yield Attempt(Mistake.EARLY_RELEASE, ArriveLater(place, fence=False), place, _LATER)
 
 
 def _handed_on(info: SystemInfo, survey: Survey, near: list[Span], rule: str) -> Iterator[Attempt]:
@@ -289,9 +289,14 @@ def _edits(info: SystemInfo, survey: Survey, place: Span, rule: str) -> list[Att
         out += _orders(survey, place)
     if codes & {*ACCESSES} and rule in _UNORDERED | _OF_TURNS:
         out += _of_cluster(survey, place)
+    return out + _of_threads(survey, place, codes, rule)
+
+
+def _of_threads(survey: Survey, place: Span, codes: set[int], rule: str) -> list[Attempt]:
+    """What a barrier of threads may be meant for, or where."""
+    out: list[Attempt] = []
     if Ev.BARRIER_ARRIVE in codes:
-        text = "arrive only after the accesses that follow here"
-        out.append(Attempt(Mistake.EARLY_RELEASE, ArriveLater(place, fence=False), place, text))
+        out.append(Attempt(Mistake.EARLY_RELEASE, ArriveLater(place, fence=False), place, _LATER))
     if Ev.BARRIER_SYNC in codes and len(survey.ids[place]) == 1:
         out += _named(survey, place, min(survey.ids[place]))
     if Ev.BARRIER_ARRIVE in codes and rule in _OF_THREADS:

@@ -117,6 +117,14 @@ def hint(change: Change, info: SystemInfo, survey: Survey, place: Span) -> EditH
             return _barrier(survey, place, change)
         case SlotOfUse() | SlotOfLastWait() | OtherArray():
             return _slot(change, info, survey, place, names)
+        case AnnounceWithCopy(place=once) if once.file == place.file:
+            return EditHint(EditKind.INTO_LOOP, models=(once.line,), names=names)
+    return _of_threads(change, survey, place)
+
+
+def _of_threads(change: Change, survey: Survey, place: Span) -> EditHint | None:
+    """The edit of a change of barriers of threads."""
+    match change:
         case BarrierCount(threads=pairs):
             ids = {id for id, _ in pairs}
             return EditHint(EditKind.NUMBER, pairs[0][1], models=_meetings(survey, place, pairs[0][0], ids))
@@ -124,8 +132,6 @@ def hint(change: Change, info: SystemInfo, survey: Survey, place: Span) -> EditH
             return EditHint(EditKind.ARRIVE_TOO, number, models=_meetings(survey, place, number))
         case OtherId(number=number):
             return EditHint(EditKind.BARRIER_ID, number, models=_meetings(survey, place, number))
-        case AnnounceWithCopy(place=once) if once.file == place.file:
-            return EditHint(EditKind.INTO_LOOP, models=(once.line,), names=names)
         case OwnBarriers(number=number):
             models = _meetings(survey, place, number)
             return EditHint(EditKind.BARRIER_ID, name=_OF_GROUP, models=models)
