@@ -130,9 +130,11 @@ def signal(
     """
     t.syncs.append(t.time)
     run.signals.append((t.cls, t.time, site))
-    full, wide = release(run, t, site, flags, scope)
-    past = t.clock.past()
-    for key, lanes in _places(run, fp, t.n).items():
+    places = _places(run, fp, t.n)
+    every = t.n == 1 or (added is not None and len(places) == 1)
+    full, wide = release(run, t, site, flags, scope, every)
+    past = t.clock.past() if every else t.clock.m[E].copy()
+    for key, lanes in places.items():
         at = _at(run, key)
         if added is not None:
             at.value = None if at.value is None else at.value + added * lanes
@@ -145,8 +147,14 @@ def signal(
         at.waiting = []
 
 
-def release(run: Run, t: LaneClass, site: int, flags: int, scope: int) -> tuple[Matrix | None, bool]:
-    """What a synchronizing write hands on, and whether to other CTAs as well."""
+def release(
+    run: Run, t: LaneClass, site: int, flags: int, scope: int, every: bool
+) -> tuple[Matrix | None, bool]:
+    """What a synchronizing write hands on, and whether to other CTAs as well.
+
+    ``every``: who acquires it has seen the write of each lane. One lane's write hands on what that lane
+    knows of the others, not what they have done meanwhile.
+    """
     full: Matrix | None = None
     width = scope
     if flags & RELEASE:
@@ -154,10 +162,24 @@ def release(run: Run, t: LaneClass, site: int, flags: int, scope: int) -> tuple[
         t.clock.hand(full)
     elif t.release_fence is not None:
         full, width = t.release_fence, min(scope, t.release_scope)
+    if full is not None and not every:
+        full = _of_any_lane(t, full)
     wide = full is not None and width >= Scope.GPU
     if full is not None and not wide:
         run.narrow[t.cls, -1] = fence_site(t, site, flags)
     return full, wide
+
+
+def _of_any_lane(t: LaneClass, full: Matrix) -> Matrix:
+    """What each lane of a class hands on of ``full``, which all of them do together.
+
+    Lanes that have met since a fence say nothing of when they met before it.
+    """
+    found = full.copy()
+    for column in t.clock.own:
+        met = t.clock.m[:, column]
+        found[:, column] = np.where(met <= full[:, column], met, 0)
+    return found
 
 
 def _places(run: Run, fp: int, lanes: int) -> dict[int, int]:

@@ -72,15 +72,15 @@ def _signal(
     flag = _flag(run, fp, site)
     t.syncs.append(t.time)
     run.signals.append((t.cls, t.time, site))
-    full, wide = global_memory.release(run, t, site, flags, scope)
+    every = t.n == 1 or added is not None
+    full, wide = global_memory.release(run, t, site, flags, scope, every)
     if (full is not None and not wide) or scope < Scope.GPU:
         raise Unmodelled("a flag of other clusters is written with the scope of one", site)
     if value is None and added is None:
         raise Unmodelled("what a flag of other clusters is given is not known", site)
     amount = None if added is None else added * t.n
-    _keep(
-        run, FlagWrite(flag, Write(t.cls, t.time, value, amount, t.clock.past(), site, t.n, full, wide)), site
-    )
+    past = t.clock.past() if every else t.clock.m[E].copy()
+    _keep(run, FlagWrite(flag, Write(t.cls, t.time, value, amount, past, site, t.n, full, wide)), site)
 
 
 def _keep(run: Run, step: Step, site: int) -> None:
