@@ -164,7 +164,7 @@ def release_next(
         raise Unmodelled("a block that lets the next one go on more than once", site)
     t.syncs.append(t.time)
     run.signals.append((t.cls, t.time, site))
-    full, wide = global_memory.release(run, t, site, flags, scope, every=True)
+    full, wide = global_memory.release(run, t, site, flags, scope)
     past, windows = t.clock.past(), run.info.footprint_partition
     assert windows is not None
     others = [

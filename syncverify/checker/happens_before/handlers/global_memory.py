@@ -132,8 +132,10 @@ def signal(
     run.signals.append((t.cls, t.time, site))
     places = _places(run, fp, t.n)
     every = t.n == 1 or (added is not None and len(places) == 1)
-    full, wide = release(run, t, site, flags, scope, every)
-    past = t.clock.past() if every else t.clock.m[E].copy()
+    full, wide = release(run, t, site, flags, scope)
+    past = t.clock.past()
+    if not every:
+        full, past = of_any_lane(t, full), t.clock.m[E].copy()
     for key, lanes in places.items():
         at = _at(run, key)
         if added is not None:
@@ -147,14 +149,8 @@ def signal(
         at.waiting = []
 
 
-def release(
-    run: Run, t: LaneClass, site: int, flags: int, scope: int, every: bool
-) -> tuple[Matrix | None, bool]:
-    """What a synchronizing write hands on, and whether to other CTAs as well.
-
-    ``every``: who acquires it has seen the write of each lane. One lane's write hands on what that lane
-    knows of the others, not what they have done meanwhile.
-    """
+def release(run: Run, t: LaneClass, site: int, flags: int, scope: int) -> tuple[Matrix | None, bool]:
+    """What a synchronizing write hands on, and whether to other CTAs as well."""
     full: Matrix | None = None
     width = scope
     if flags & RELEASE:
@@ -162,19 +158,20 @@ def release(
         t.clock.hand(full)
     elif t.release_fence is not None:
         full, width = t.release_fence, min(scope, t.release_scope)
-    if full is not None and not every:
-        full = _of_any_lane(t, full)
     wide = full is not None and width >= Scope.GPU
     if full is not None and not wide:
         run.narrow[t.cls, -1] = fence_site(t, site, flags)
     return full, wide
 
 
-def _of_any_lane(t: LaneClass, full: Matrix) -> Matrix:
-    """What each lane of a class hands on of ``full``, which all of them do together.
+def of_any_lane(t: LaneClass, full: Matrix | None) -> Matrix | None:
+    """What the write of one lane of a class hands on of ``full``, which all of them do together: what that
+    lane knows of the others, not what they have done meanwhile.
 
     Lanes that have met since a fence say nothing of when they met before it.
     """
+    if full is None:
+        return None
     found = full.copy()
     for column in t.clock.own:
         met = t.clock.m[:, column]

@@ -72,14 +72,15 @@ def _signal(
     flag = _flag(run, fp, site)
     t.syncs.append(t.time)
     run.signals.append((t.cls, t.time, site))
-    every = t.n == 1 or added is not None
-    full, wide = global_memory.release(run, t, site, flags, scope, every)
+    full, wide = global_memory.release(run, t, site, flags, scope)
     if (full is not None and not wide) or scope < Scope.GPU:
         raise Unmodelled("a flag of other clusters is written with the scope of one", site)
     if value is None and added is None:
         raise Unmodelled("what a flag of other clusters is given is not known", site)
     amount = None if added is None else added * t.n
-    past = t.clock.past() if every else t.clock.m[E].copy()
+    past = t.clock.past()
+    if t.n > 1 and added is None:
+        full, past = global_memory.of_any_lane(t, full), t.clock.m[E].copy()
     _keep(run, FlagWrite(flag, Write(t.cls, t.time, value, amount, past, site, t.n, full, wide)), site)
 
 

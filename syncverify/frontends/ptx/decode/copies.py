@@ -223,7 +223,7 @@ def _bulk(instr: Instr) -> Decoded:
             return malformed(instr)
         return _bulk_load((*ops[:4], *ops[4 : 5 if multicast else 4]), destination(to))
     if to == "shared::cluster" and source == "shared::cta":
-        return _bulk_copy(ops[:4], reduces)
+        return _bulk_copy(ops[:4], reduces=reduces)
     return malformed(instr)
 
 
@@ -296,7 +296,7 @@ def _bulk_store(ops: Sequence[Operand], reduces: int) -> Decoded:
     return effect(emit, ops[:3])
 
 
-def _bulk_copy(operands: Sequence[Operand], reduces: bool) -> Decoded:
+def _bulk_copy(operands: Sequence[Operand], *, reduces: bool) -> Decoded:
     flag, what = ((1,), "cp.reduce.async.bulk") if reduces else ((), "cp.async.bulk")
 
     def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
