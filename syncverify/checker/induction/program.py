@@ -126,7 +126,7 @@ class _Start:
 
     def agent(self, system: Any, i: int) -> Any:
         self.space.path = self.root
-        return system.agents()[i]
+        return system.agent(i)
 
     def read(self, system: Any, i: int, claim: Claim) -> Text:
         return self.reader(system, i, claim)[1]

@@ -238,7 +238,7 @@ class Sampler:
         """The agent of a class of lanes at sizes of this number."""
         keys = [(c.cta, c.warp, c.lanes) for c in self.system.info.classes]
         self.space.path = self.start
-        agent = self.system.agents()[keys.index((of.cta, of.warp, of.lanes))]
+        agent = self.system.agent(keys.index((of.cta, of.warp, of.lanes)))
         path = self.found[i][1].fork()
         self.space.path = path
         return self.space, path, agent
