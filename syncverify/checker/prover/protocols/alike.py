@@ -18,7 +18,7 @@ from typing import Any
 from syncverify.checker.kernel.accept import always
 from syncverify.checker.kernel.hops import Drained, Graph, Step
 from syncverify.checker.kernel.linear import RejectedError, Term
-from syncverify.checker.kernel.obligations import Owed
+from syncverify.checker.kernel.obligations import Either, Owed, Reaches
 from syncverify.checker.kernel.proof import Along
 from syncverify.checker.kernel.protocol import Kind, Level, Protocol
 from syncverify.checker.kernel.trees import (
@@ -61,6 +61,9 @@ class Alike:
     nth: list[int] = field(default_factory=list)  # of each site: how many of its role look so before it
     at: dict[tuple[int, int, int], int] = field(default_factory=dict)  # sites by role, look and how many
     many: Counter[tuple[int, int]] = field(default_factory=Counter)  # how many, by role and look
+    equal: dict[Hashable, Tree] = field(
+        default_factory=dict
+    )  # by premises and goal, where no site is in them
     of_ring: dict[tuple[int, int, str], list[int]] = field(default_factory=dict)  # by role, look and ring
 
     @classmethod
@@ -142,6 +145,18 @@ class Alike:
 
     def tree(self, o: Owed) -> Tree | None:
         """A tree of a like obligation that meets this one, if there is one."""
+        if isinstance(o.goal, Reaches | Either):
+            return self.renamed_tree(o)
+        asked = (o.premises, o.goal)  # no site is in it
+        if asked not in self.equal:
+            found = self.renamed_tree(o)
+            if found is None:
+                return None
+            self.equal[asked] = found
+        return self.equal[asked]
+
+    def renamed_tree(self, o: Owed) -> Tree | None:
+        """The tree of a like obligation with the sites of this one, if it meets this one."""
         premises = [*always(self.p), *o.premises]
         scope = self.p.parameters | {"u", "n", "u'", "n'"}
 
@@ -163,6 +178,8 @@ class Alike:
         return (self.key(o), self.near(o), self.far(o)) if _near(o) else (self.key(o),)
 
     def keep(self, o: Owed, tree: Tree) -> None:
+        if not isinstance(o.goal, Reaches | Either):
+            self.equal[o.premises, o.goal] = tree
         for key in self.keys(o):
             kept = self.found.setdefault(key, [])
             if len(kept) < MOST_TREES:

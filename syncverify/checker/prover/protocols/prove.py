@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from syncverify.base.diagnostics import Policy
 from syncverify.checker.kernel.accept import Accepted, Rejected, accept
 from syncverify.checker.kernel.hops import Graph
 from syncverify.checker.kernel.linear import ZERO, RejectedError, Term, var
-from syncverify.checker.kernel.obligations import Either, Owed, Reaches, impossible, owed
+from syncverify.checker.kernel.obligations import Owed, impossible, owed
 from syncverify.checker.kernel.proof import Proof
 from syncverify.checker.kernel.protocol import Protocol, malformed
 from syncverify.checker.kernel.ranks import growing
@@ -104,17 +104,13 @@ def search(p: Protocol, policy: Policy = Policy.PRACTICAL, seed: int = 1, many: 
                 trees |= tree(turns(ring, what))
         rank = ranks(s)
         alike = Alike.of(p, s.g)
-        equal: dict[Hashable, Tree] = {}  # by premises and goal, where no site is in it
         for o in (*owed(s.g, end), *growing(s.g, rank)):
             if impossible(o.premises):
                 continue
-            asked = None if isinstance(o.goal, Reaches | Either) else (o.premises, o.goal)
-            known = equal.get(asked) or alike.tree(o)
+            known = alike.tree(o)
             if known is None:
                 known = tree(of(o))[o.key]
                 alike.keep(o, known)
-            if asked is not None:
-                equal[asked] = known
             trees[o.key] = known
     except RejectedError as e:
         raise NotFoundError(str(e)) from None
