@@ -63,12 +63,12 @@ def _covered(flow: Flow, signal: int, fences: Collection[int], barriers: Collect
     )
     accesses = (
         k for k, i in enumerate(body)
-        if k != signal and _tells(i) and flow.block_of[k] in flow.reached
+        if k != signal and _may_be_read(i) and flow.block_of[k] in flow.reached
     )  # fmt: skip
     return framed and not any(reaches(flow, k, signal, fence) for k in accesses)
 
 
-def _tells(i: Instr) -> bool:
+def _may_be_read(i: Instr) -> bool:
     """Whether a signal may tell of an instruction: an access to memory that its readers share, but for loads
     of the block's own; or a call."""
     if i.op in ("cp", "call"):
