@@ -90,7 +90,9 @@ def hand_over(
     line = body[consumers[0]].line if consumers else body[mixed or 0].line
     atomics = mixed is not None and any(body[k].op in ("atom", "red") for k in accesses)
     together = bool(consumers) or atomics
-    waits = frozenset(k for k in consumers if body[k].op == "atom" and not _moves_on(flow, k))
+    waits = frozenset(
+        k for k in consumers if body[k].op == "atom" and k not in spins and not _moves_on(flow, k)
+    )
     return HandOver(accesses, spins, line, together, settled, polls, locks, frozenset(consumers), waits)
 
 
@@ -246,12 +248,16 @@ def _exit_guards(flow: Flow, loop: Collection[int]) -> list[Reg | None]:
 
 
 def global_spins(flow: Flow, accesses: Collection[int]) -> dict[int, GlobalSpin]:
-    """Strong loads in loops that end by one comparison of their value alone, and the same load and
-    comparison before such a loop (its first turn)."""
+    """Strong loads, or atomics that change nothing, in loops that end by one comparison of their value alone;
+    and the same load and comparison before such a loop (its first turn)."""
     out: dict[int, GlobalSpin] = {}
     for k in sorted(accesses):
         i = flow.body[k]
-        if i.op != "ld" or not semantics(i) & Flag.STRONG or i.guard is not None:
+        if (
+            not (i.op == "ld" or _only_reads(flow, i))
+            or not semantics(i) & Flag.STRONG
+            or i.guard is not None
+        ):
             continue
         spin = _spin(flow, k)
         if spin is not None:
@@ -262,6 +268,11 @@ def global_spins(flow: Flow, accesses: Collection[int]) -> dict[int, GlobalSpin]
             if peeled is not None:
                 out[k] = peeled
     return out
+
+
+def _only_reads(flow: Flow, i: Instr) -> bool:
+    """Whether an atomic leaves what it finds: an addition of zero, or zero by ``or``."""
+    return i.op == "atom" and not {"add", "or"}.isdisjoint(i.mods) and _is_zero(flow, i.operands[2])
 
 
 def _spin(flow: Flow, k: int) -> GlobalSpin | None:

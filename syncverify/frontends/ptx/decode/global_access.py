@@ -175,7 +175,7 @@ def spin_effect(i: Instr, spin: GlobalSpin) -> Effect:
     """A whole spin as one blocking event."""
     at = i.operands[1]
     assert isinstance(at, Mem)
-    bits, flags, scope = width(i.mods[-1]), semantics(i), int(scope_of(i))
+    bits, flags, scope = width(i.mods[-1]), semantics(i) & ~int(Flag.RELEASE), int(scope_of(i))
 
     def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
         fp = ctx.flag(v[0], bits // 8)

@@ -114,3 +114,21 @@ def test_which_writes_are_signals(signal: str, released: str) -> None:
     f = parse(_changed((EXCHANGE, signal))).entries[0]
     changed, found = with_fenced_signals(f)
     assert [changed.body[k].name for k in found] == [released] * bool(released)
+
+
+LOAD = "ld.acquire.gpu.global.u32 %r4, [%rd1];"
+
+
+@pytest.mark.parametrize(
+    "poll, verdict",
+    [
+        ("atom.acquire.gpu.global.add.u32 %r4, [%rd1], 0;", "proved"),
+        ("mov.u32 %r6, 0; atom.acq_rel.gpu.global.or.b32 %r4, [%rd1], %r6;", "proved"),
+        ("atom.relaxed.gpu.global.add.u32 %r4, [%rd1], 0; fence.acq_rel.gpu;", "unknown"),
+        ("atom.relaxed.gpu.global.add.u32 %r4, [%rd1], 0;", "refuted"),
+        ("atom.acquire.gpu.global.add.u32 %r4, [%rd1], %r6;", "unknown"),
+    ],
+)
+def test_atomics_that_only_read_are_polls(tmp_path: Path, poll: str, verdict: str) -> None:
+    report = _check(tmp_path, Policy.PRACTICAL, (LOAD, poll))
+    assert report.verdict.value == verdict, report.reason
