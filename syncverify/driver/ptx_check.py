@@ -42,6 +42,7 @@ from syncverify.driver.ptx_task import (
     inferred,
     narrowed,
     unknown,
+    with_lanes_that_meet,
 )
 from syncverify.driver.size_proposals import Bounds, proposed
 from syncverify.frontends.launch_facts import LaunchFacts
@@ -54,7 +55,6 @@ from syncverify.frontends.ptx.flow.data_guards import with_data_guards_as_branch
 from syncverify.frontends.ptx.flow.inline_calls import inlined
 from syncverify.frontends.ptx.flow.promote_locals import promoted
 from syncverify.frontends.ptx.flow.warp_counts import counted_by_lane
-from syncverify.frontends.ptx.flow.warp_syncs import without_warp_order
 from syncverify.frontends.ptx.isa.validate import checked
 from syncverify.frontends.ptx.launch.concretize import covered, numbers_of, sizes_at
 from syncverify.frontends.ptx.launch.facts import VARIABLE, PtxFacts, demand_launch, ptx_facts, text
@@ -253,7 +253,9 @@ def _lanes_only_meet(k: CheckTask, report: KernelReport) -> CheckTask | None:
     """The kernel with barriers of warps that order nothing, where data keeps it from a verdict."""
     if report.verdict is not Verdict.UNKNOWN or not causes_of(report.reason) & CAUSES[Step.LANES_MEET]:
         return None
-    if not k.warp_order or without_warp_order(k.function) is k.function or _shared_polls(k):
+    if not k.warp_order or k.facts.block is None or _shared_polls(k):
+        return None
+    if with_lanes_that_meet(k, k.function) is k.function:
         return None
     return replace(k, warp_order=False, program=[], assumptions=[])
 

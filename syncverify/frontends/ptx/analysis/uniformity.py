@@ -111,6 +111,16 @@ class Uniformity:
         found = _union([self._value(name, k) for name in wanted])
         return found | self._times(k) if found & TIME else found
 
+    def since(self, k: int, names: Iterable[str]) -> int:
+        """What some registers vary with, taken together, wherever they are read, among threads that have come
+        to instruction ``k`` together and went the same ways from there."""
+        found = 0
+        for name in names:
+            for j in self._readers.get(name, self._ends):
+                self.read_at(j, [name])
+                found |= _union([self._value(name, j)])
+        return found | self._times(k) if found & TIME else found
+
     def in_block(self, k: int, names: Iterable[str]) -> int:
         """The same where the block of an instruction reads them."""
         b = self.flow.blocks[self.flow.block_of[k]]
