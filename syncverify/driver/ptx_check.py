@@ -241,23 +241,25 @@ def _checked(k: CheckTask) -> tuple[CheckTask, KernelReport]:
         again = _check(as_data)
         if again.verdict is Verdict.PROVED or (contents and again.verdict is Verdict.REFUTED):
             return as_data, again
-    meeting = _lanes_only_meet(k, report)
-    if meeting is not None:
+    for meeting in _lanes_only_meet(k, report):
         again = _check(meeting)
         if again.verdict is Verdict.PROVED:
             return meeting, again
     return k, report
 
 
-def _lanes_only_meet(k: CheckTask, report: KernelReport) -> CheckTask | None:
-    """The kernel with barriers of warps that order nothing, where data keeps it from a verdict."""
+def _lanes_only_meet(k: CheckTask, report: KernelReport) -> Iterator[CheckTask]:
+    """The kernel with barriers of warps that order nothing, where data keeps it from a verdict; if need be
+    first with what lies in shared memory as data."""
     if report.verdict is not Verdict.UNKNOWN or not causes_of(report.reason) & CAUSES[Step.LANES_MEET]:
-        return None
+        return
     if not k.warp_order or k.facts.block is None or _shared_polls(k):
-        return None
+        return
     if with_lanes_that_meet(k, k.function) is k.function:
-        return None
-    return replace(k, warp_order=False, program=[], assumptions=[])
+        return
+    if k.program and k.program[0].steers:
+        yield replace(k, warp_order=False, shared_contents=False, program=[], assumptions=[])
+    yield replace(k, warp_order=False, program=[], assumptions=[])
 
 
 def _shared_polls(k: CheckTask) -> list[int]:
@@ -371,8 +373,7 @@ def _with_words(k: CheckTask, report: KernelReport) -> tuple[CheckTask, Any]:
         again = _tried(as_data)
         if again is not None and again.verdict is not Verdict.UNKNOWN:
             return as_data, again
-    meeting = _lanes_only_meet(k, report if found is None else found)
-    if meeting is not None:
+    for meeting in _lanes_only_meet(k, report if found is None else found):
         again = _tried(meeting)
         if again is not None and again.verdict is Verdict.PROVED:
             return meeting, again

@@ -135,7 +135,14 @@ class Collectives:
     @cached_property
     def masks(self) -> LaneMasks:
         """Which masks name the lanes that come with them."""
-        return LaneMasks(MaskValues(self.flow, self._definitions, self.constant), self._above)
+        return LaneMasks(MaskValues(self.flow, self._definitions, self.constant, self._whole), self._above)
+
+    def _whole(self, k: int) -> bool:
+        """Whether all lanes of a warp come to an instruction, as far as that is known in a block of any
+        shape."""
+        above = self._above(self.flow.block_of[k])
+        names = [name for b in above for name in sources(self.body[self._last(b)])]
+        return not names or (self._in_a_row and not self._flat.of(names) & THREADS)
 
     @cached_property
     def _flat(self) -> Uniformity:

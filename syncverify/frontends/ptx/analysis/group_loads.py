@@ -8,7 +8,8 @@ may read what stands at the place of its lowest lane, or its highest:
     ld.shared.u32 %v, [%a];
     bar.warp.sync %m;
 
-becomes a load by each lane at ``8 * %laneid + %base``, and ``shfl.sync.idx.b32 %v, ..., %l, 31, %m``.
+becomes a load by each lane at ``8 * %laneid + %base``, and ``shfl.sync.idx.b32 %v, ..., %l, 31, %m``. The
+place may also be made of a value that a ``shfl`` takes from the lane; each lane then takes its own.
 
 **Why that changes nothing.** The lane ``%l`` is of the group, and loads what all of it load. Between the two
 barriers no lane of the group stores or synchronizes. So what an access by any thread is ordered with, through
@@ -25,6 +26,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from syncverify.frontends.ptx.analysis.collectives import Collectives
+from syncverify.frontends.ptx.analysis.mask_values import ChosenLane
 from syncverify.frontends.ptx.analysis.uniformity import LANES, Uniformity
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.flow.expand import expanded
@@ -111,13 +113,15 @@ class _OwnLoad:
     """A load by each lane, and the shuffle of what one of them loads.
 
     ``barrier``: the one before it, of the group. ``lane``: the register with the number of the lane that the
-    group reads from. ``body``: what comes in the place of the load; ``types``: of its new registers.
+    group reads from; ``from_last``: by how much that is less than 31. ``body``: what comes in the place of
+    the load; ``types``: of its new registers.
     """
 
     groups: _Groups
     load: int
     barrier: int
     lane: Reg | None = None
+    from_last: bool = False
     body: list[Instr] = field(default_factory=list)
     types: dict[str, str] = field(default_factory=dict)
 
@@ -129,14 +133,14 @@ class _OwnLoad:
         base = self._of_own_lane(place.base, self.load, _DEEPEST)
         if base is None or self.lane is None:
             return False
-        mask = self.groups.body[self.barrier].operands[0]
+        mask, lane = self.groups.body[self.barrier].operands[0], self._counted(load, self.lane)
         items = into.items if isinstance(into, Vector) else (into,)
         loaded: tuple[Operand, ...] = tuple(self._fresh("b32") for _ in items)
         taken = [self._fresh("b32") for _ in items]
         self._add(load, load.op, load.mods, Vector(loaded) if isinstance(into, Vector) else loaded[0],
                   replace(place, base=base))  # fmt: skip
         for x, y in zip(loaded, taken, strict=True):
-            self._add(load, "shfl", ("sync", "idx", "b32"), y, x, self.lane, Imm(31), mask)
+            self._add(load, "shfl", ("sync", "idx", "b32"), y, x, lane, Imm(31), mask)
         for to, y in zip(items, taken, strict=True):
             self._add(load, "mov", ("b32",), to, y)
         return True
@@ -154,16 +158,34 @@ class _OwnLoad:
         where that is not known."""
         if not isinstance(op, Reg):
             return None if isinstance(op, Special) else op
-        if self._is_the_lane(op, at):
-            new = self._fresh("b32")
-            self._add(self.groups.body[self.load], "mov", ("u32",), new, Special("%laneid"))
-            self.lane = op
-            return new
+        lane = self._lane(op, at)
+        if lane is not None:
+            new, load = self._fresh("b32"), self.groups.body[self.load]
+            self._add(load, "mov", ("u32",), new, Special("%laneid"))
+            self.lane, self.from_last = op, lane.from_last
+            return self._counted(load, new)
         names_it = self._is_made_of_the_lane(op, at, depth)
         if not names_it and self._kept(op.name, at) and self.groups.alike(op.name, at):
             return op
         k = self._writer(op, at)
-        return self._again(k, depth) if k >= 0 and depth else None
+        if k < 0 or not depth:
+            return None
+        shuffled = self._shuffled(k)
+        if shuffled is None:
+            return self._again(k, depth)
+        self.lane, value = shuffled  # the own lane hands itself its own value
+        return value if not isinstance(value, Reg) or self._kept(value.name, k) else None
+
+    def _shuffled(self, k: int) -> tuple[Reg, Operand] | None:
+        """The lane of the group that a ``shfl`` takes from, and what it takes."""
+        i, values, mask = self.groups.body[k], self.groups.values, self.groups.body[self.barrier].operands[0]
+        if i.op != "shfl" or i.mods != ("sync", "idx", "b32") or i.guard is not None:
+            return None
+        value, source, clamp, named = i.operands[1:]
+        whole = values.constant(clamp) == 31 and values.alike(named, mask, k, self.barrier)
+        lane = self._lane(source, k)
+        fits = whole and lane is not None and not lane.from_last
+        return (source, value) if fits and isinstance(source, Reg) else None
 
     def _writer(self, op: Reg, at: int) -> int:
         """The instruction that makes what another one reads of a register; -1: there is not one alone."""
@@ -174,18 +196,31 @@ class _OwnLoad:
         """Whether the number of the lane that the group reads from goes into an operand."""
         if not isinstance(op, Reg):
             return False
-        if self._is_the_lane(op, at):
+        if self._lane(op, at) is not None:
             return True
         k = self._writer(op, at)
+        if k < 0 or not depth:
+            return False
         i = self.groups.body[k]
-        computes = k >= 0 and depth > 0 and i.op in PURE
-        return computes and any(self._is_made_of_the_lane(x, k, depth - 1) for x in i.operands[1:])
+        computes = i.op in PURE and any(self._is_made_of_the_lane(x, k, depth - 1) for x in i.operands[1:])
+        return computes or self._shuffled(k) is not None
 
-    def _is_the_lane(self, op: Reg, at: int) -> bool:
+    def _counted(self, like: Instr, lane: Reg) -> Reg:
+        """The number of a lane as the address counts it: from the first or from the last one."""
+        if not self.from_last:
+            return lane
+        new = self._fresh("b32")
+        self._add(like, "sub", ("u32",), new, Imm(31), lane)
+        return new
+
+    def _lane(self, op: Operand, at: int) -> ChosenLane | None:
+        """The lane of the group whose number an operand is."""
         values, mask = self.groups.values, self.groups.body[self.barrier].operands[0]
-        chosen = values.chosen_lane(op, at)
-        named = chosen is not None and values.alike(chosen.mask, mask, chosen.at, self.barrier)
-        return named and self.lane in (None, op) and self._kept(op.name, at)
+        found = values.chosen_lane(op, at)
+        if found is None or not values.alike(found.mask, mask, found.at, self.barrier):
+            return None
+        named = isinstance(op, Reg) and self.lane in (None, op) and self._kept(op.name, at)
+        return found if named else None
 
     def _kept(self, name: str, at: int) -> bool:
         """Whether the load would read of a register what an instruction before it reads."""

@@ -12,7 +12,7 @@ A result goes through copies that leave it as it is, in each lane that has it:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Operand, Pair, Reg
@@ -20,8 +20,8 @@ from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Operand, Pair, Reg
 ALL_LANES = 0xFFFFFFFF
 #: Copies in a row, at most.
 _DEEPEST = 24
-#: Segments and clamp of a ``shfl`` that takes from any lane of the warp.
-_WHOLE_WARP = 31
+#: The last lane; also the segments and clamp of a ``shfl`` that takes from any lane of the warp.
+_LAST = 31
 #: Comparisons of numbers below 2**31, signed or not.
 _COMPARED: Mapping[str, Callable[[int, int], bool]] = {
     "eq": lambda a, b: a == b, "ne": lambda a, b: a != b, "lt": lambda a, b: a < b, "le": lambda a, b: a <= b,
@@ -31,20 +31,23 @@ _COMPARED: Mapping[str, Callable[[int, int], bool]] = {
 
 @dataclass(frozen=True, slots=True)
 class ChosenLane:
-    """A lane of a mask, and the instruction that reads the mask for it."""
+    """A lane of a mask, and the instruction that reads the mask for it. ``from_last``: by how much its number
+    is less than 31."""
 
     mask: Reg
     at: int
+    from_last: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class MaskValues:
     """``definitions``: by register, the instructions that write it. ``constant``: the number that an operand
-    always is."""
+    always is. ``whole``: whether all lanes of a warp come to an instruction, so that none has left."""
 
     flow: Flow
     definitions: Mapping[str, Sequence[int]]
     constant: Callable[[Operand], int | None]
+    whole: Callable[[int], bool]
 
     def origin(self, op: Reg, at: int) -> int | None:
         """The instruction that the value of a register at an instruction comes from, through copies. Each is
@@ -110,21 +113,18 @@ class MaskValues:
             return None
         i = self.flow.body[k]
         of = i.operands[-1]
-        if i.op == "sub" and i.operands[1] == Imm(_WHOLE_WARP):
-            k = self._written(of, k) if isinstance(of, Reg) else None
-            return None if k is None else self._mask_of(k, "clz", "b32")
-        if i.op == "bfind" and "shiftamt" not in i.mods:
-            return self._mask_of(k, "bfind", "u32")
-        turned = self._written(of, k) if isinstance(of, Reg) else None
-        counts = i.name in ("clz.b32", "bfind.shiftamt.u32")
-        return self._mask_of(turned, "brev", "b32") if counts and turned is not None else None
+        if i.operands[1] == Imm(_LAST) and i.op in ("sub", "xor"):
+            found = self.chosen_lane(of, k)
+            return None if found is None else replace(found, from_last=not found.from_last)
+        if not isinstance(of, Reg) or i.name not in ("bfind.u32", "clz.b32", "bfind.shiftamt.u32"):
+            return None
+        turned = None if i.name == "bfind.u32" else self._written(of, k)
+        if turned is None or self.flow.body[turned].name != "brev.b32":
+            return ChosenLane(of, k, from_last=i.name != "bfind.u32")
+        of = self.flow.body[turned].operands[1]
+        return ChosenLane(of, turned) if isinstance(of, Reg) else None
 
     # ------------------------------------------------------------
-
-    def _mask_of(self, k: int, op: str, type_: str) -> ChosenLane | None:
-        i = self.flow.body[k]
-        of = i.operands[-1]
-        return ChosenLane(of, k) if i.op == op and i.mods == (type_,) and isinstance(of, Reg) else None
 
     def _written(self, op: Reg, at: int) -> int | None:
         """The instruction that writes what a register holds at another one."""
@@ -184,15 +184,16 @@ class MaskValues:
     def _shuffled(self, i: Instr, k: int) -> tuple[Reg, int] | None:
         """What ``shfl`` brings, where all lanes that execute it hold the same: they have voted together."""
         value, source, clamp, mask = i.operands[1:]
-        if i.mods != ("sync", "idx", "b32") or self.constant(clamp) != _WHOLE_WARP:
+        if i.mods != ("sync", "idx", "b32") or self.constant(clamp) != _LAST:
             return None
         if isinstance(i.operands[0], Pair) or not isinstance(value, Reg):
             return None
         lane, vote = self.chosen_lane(source, k), self.ballot(value, k)
-        if lane is None or vote is None:
+        if lane is None or lane.from_last or vote is None:
             return None
         asked = self.flow.body[vote].operands[-1]
         named = self.alike(lane.mask, mask, lane.at, k) and self.alike(asked, mask, vote, k)
+        named = named and (self.whole(k) or not self.all_lanes(mask))
         return (value, k) if named else None
 
 

@@ -549,6 +549,9 @@ class Uniformity:
             case "and" if amount is not None:
                 held = _spread(args[0], size)
                 return tuple([x if amount >> n & 1 else 0 for n, x in enumerate(held)])
+            case "or" if amount is not None:
+                held = _spread(args[0], size)
+                return tuple([0 if amount >> n & 1 else x for n, x in enumerate(held)])
             case "and" | "or" | "xor" if len(ops) == 2:
                 a, b = _spread(args[0], size), _spread(args[1], size)
                 return tuple([x | y for x, y in zip(a, b, strict=True)])

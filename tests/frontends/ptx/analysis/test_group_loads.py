@@ -43,6 +43,9 @@ A: ret;
 VOTE = "setp.lt.u32 %p1, %r3, 16; vote.sync.ballot.b32 %r7, %p1, -1;"
 LOWEST = "brev.b32 %r10, %r7; clz.b32 %r11, %r10;"
 PLACE = "shl.b32 %r12, %r11, 3; add.u32 %r12, %r12, %r5;"
+#: The place of the highest lane, as compilers make it.
+HIGHEST = "clz.b32 %r10, %r7; or.b32 %r14, %r1, 31; sub.s32 %r13, %r14, %r10; shl.b32 %r12, %r13, 3; " \
+    "add.u32 %r12, %r12, %r2;"  # fmt: skip
 STORE, MEET, LOAD = "st.shared.u32 [%r4], %r3;", "bar.warp.sync %r7;", "ld.shared.u32 %r9, [%r12];"
 #: One side of a branch, and both of its sides.
 ONE = f"{VOTE} @!%p1 bra A; {LOWEST} {PLACE} {{}}"
@@ -63,6 +66,15 @@ RIGHT = {
         BOTH.replace(LOWEST, "brev.b32 %r10, %r7; bfind.shiftamt.u32 %r11, %r10;").format(TRADE),
     "the place by one instruction":
         BOTH.replace(PLACE, "mad.lo.u32 %r12, %r11, 8, %r5;").format(TRADE),
+    "the highest lane, in one number with the warp's":
+        BOTH.replace(f"{LOWEST} {PLACE}", HIGHEST).format(TRADE),
+    "a place that the lane hands on":
+        BOTH.replace(PLACE, "shfl.sync.idx.b32 %r12|%p3, %r4, %r11, 31, %r7;").format(TRADE),
+    "lanes part by their numbers inside":
+        f"{VOTE} @!%p1 bra A; setp.lt.u32 %p4, %r1, 40; vote.sync.ballot.b32 %r17, %p4, %r7; @!%p4 bra A; "
+        + f"{LOWEST} {PLACE} {TRADE}".replace("%r7", "%r17"),
+    "one lane stores once more to its own place":
+        ONE.format(f"setp.ne.u32 %p4, %r1, 5; @%p4 bra D; {STORE} D: {TRADE}"),
     "two words": BOTH.format(f"st.shared.v2.u32 [%r4], {{{{%r3, %r1}}}}; {MEET} "
                              f"ld.shared.v2.u32 {{{{%r9, %r8}}}}, [%r12]; {MEET}"),
     "twice": BOTH.format(f"{TRADE} {TRADE}"),
@@ -87,6 +99,15 @@ WRONG = {
     "a place that varies with the lane":
         BOTH.replace("add.u32 %r12, %r12, %r5;", "add.u32 %r12, %r12, %r4;").format(TRADE),
     "the place of the other warp's lane": BOTH.replace("%r12, %r5", "%r12, %r2").format(TRADE),
+    "a place that the lane after the lowest hands on":
+        BOTH.replace(PLACE, "add.u32 %r11, %r11, 1; shfl.sync.idx.b32 %r12|%p3, %r4, %r11, 31, %r7;")
+        .format(TRADE),
+    "a place that the next lane hands on":
+        BOTH.replace(PLACE, "shfl.sync.bfly.b32 %r12|%p3, %r4, 1, 31, -1;").format(TRADE),
+    "the lane before the highest, in one number with the warp's":
+        BOTH.replace(f"{LOWEST} {PLACE}", f"{HIGHEST} sub.u32 %r12, %r12, 8;").format(TRADE),
+    "one lane stores to its neighbour's place":
+        ONE.format(f"setp.ne.u32 %p4, %r1, 5; @%p4 bra D; st.shared.u32 [%r4+8], %r3; D: {TRADE}"),
     "the mask of a vote that is older":
         f"{VOTE} @!%p1 bra A; {LOWEST} {PLACE} setp.lt.u32 %p3, %r3, 3; "
         f"vote.sync.ballot.b32 %r7, %p3, %r7; @!%p3 bra B; {TRADE} bra A; B: {STORE} {STORE}",

@@ -86,6 +86,9 @@ FIT = {
         f"{AGAIN} {FIRST} shfl.sync.idx.b32 %r7, %r6, %r11, 31, %r5; {OF_PART}",
     "a mask that the last of the lanes hands on":
         f"{AGAIN} bfind.u32 %r11, %r5; shfl.sync.idx.b32 %r7, %r6, %r11, 31, %r5; {OF_PART}",
+    "a mask that lane 0 of the whole warp hands on":
+        f"{VOTE} mov.u32 %r8, -1; brev.b32 %r10, %r8; clz.b32 %r11, %r10; "
+        f"shfl.sync.idx.b32 %r7, %r5, %r11, 31, %r8; @!%p1 bra A; {TRADE.replace('%r5', '%r7')}",
     "a choice that numbers decide":
         f"{AGAIN} mov.u32 %r8, 3; setp.lt.u32 %p5, %r8, 4; selp.b32 %r7, %r6, %r5, %p5; {OF_PART}",
     "the second result leaves": f"setp.lt.u32 %p1|%p3, %r3, 16; {VOTE} @%p3 bra A; {TRADE}",
@@ -135,6 +138,10 @@ OTHERS = {
     "a mask of another vote that the first of the lanes hands on":
         f"{AGAIN} vote.sync.ballot.b32 %r8, %p1, %r5; {FIRST} "
         f"shfl.sync.idx.b32 %r7, %r8, %r11, 31, %r5; {OF_PART}",
+    "a mask that lane 0 hands on, which may have left":
+        f"setp.gt.u32 %p5, %r3, 20; @%p5 bra A; {VOTE} mov.u32 %r8, -1; brev.b32 %r10, %r8; "
+        f"clz.b32 %r11, %r10; shfl.sync.idx.b32 %r7, %r5, %r11, 31, %r8; @!%p1 bra A; "
+        f"{TRADE.replace('%r5', '%r7')}",
     "a mask that the next lane hands on":
         f"{AGAIN} {FIRST} shfl.sync.down.b32 %r7, %r6, 1, 31, %r5; {OF_PART}",
     "a mask that the lowest lane of others hands on":
