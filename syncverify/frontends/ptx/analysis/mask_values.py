@@ -193,7 +193,8 @@ class MaskValues:
             return None
         asked = self.flow.body[vote].operands[-1]
         named = self.alike(lane.mask, mask, lane.at, k) and self.alike(asked, mask, vote, k)
-        named = named and (self.whole(k) or not self.all_lanes(mask))
+        # of lanes that a number names one may have left, and what it brings is then anything
+        named = named and (self.whole(k) or self.constant(mask) is None)
         return (value, k) if named else None
 
 

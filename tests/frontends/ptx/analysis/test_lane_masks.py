@@ -142,6 +142,10 @@ OTHERS = {
         f"setp.gt.u32 %p5, %r3, 20; @%p5 bra A; {VOTE} mov.u32 %r8, -1; brev.b32 %r10, %r8; "
         f"clz.b32 %r11, %r10; shfl.sync.idx.b32 %r7, %r5, %r11, 31, %r8; @!%p1 bra A; "
         f"{TRADE.replace('%r5', '%r7')}",
+    "a mask that lane 0 hands on to half a warp, which may have left":
+        "setp.gt.u32 %p5, %r3, 20; @%p5 bra A; and.b32 %r6, %r1, 31; setp.lt.u32 %p4, %r6, 16; @!%p4 bra A; "
+        "mov.u32 %r8, 65535; vote.sync.ballot.b32 %r5, %p1, %r8; brev.b32 %r10, %r8; clz.b32 %r11, %r10; "
+        f"shfl.sync.idx.b32 %r7, %r5, %r11, 31, %r8; @!%p1 bra A; {TRADE.replace('%r5', '%r7')}",
     "a mask that the next lane hands on":
         f"{AGAIN} {FIRST} shfl.sync.down.b32 %r7, %r6, 1, 31, %r5; {OF_PART}",
     "a mask that the lowest lane of others hands on":
