@@ -21,6 +21,7 @@ from syncverify.driver.ptx_assumptions import (
     of_block_groups,
     of_common,
     of_dynamic,
+    of_fenced_signals,
     of_overlaps,
     of_stops,
     of_stores,
@@ -47,6 +48,7 @@ from syncverify.driver.ptx_task import (
 from syncverify.driver.size_proposals import Bounds, proposed
 from syncverify.frontends.launch_facts import LaunchFacts
 from syncverify.frontends.ptx.analysis.counted_blocks import steering_counts, unfenced_count, used_counts
+from syncverify.frontends.ptx.analysis.fenced_signals import with_fenced_signals
 from syncverify.frontends.ptx.analysis.shared_polls import shared_polls
 from syncverify.frontends.ptx.analysis.tile_barriers import with_tile_barriers
 from syncverify.frontends.ptx.compile.program import Program
@@ -139,6 +141,9 @@ def kernel_task(
     f = next(x for x in module.functions if x.name == f.name)
     known = ptx_facts(facts, f, module)
     module, f, met = _with_tiles(module, f, known, policy)
+    if policy is Policy.PRACTICAL:
+        module, f, signals = _with_fenced_signals(module, f)
+        met += signals
     symbols = known.symbols()
     values = known.spelled(values)
     wanted = {n: v for n, v in values.items() if n in symbols or n.startswith(VARIABLE)}
@@ -160,6 +165,15 @@ def _with_tiles(
         return module, f, []
     functions = tuple(changed if x is f else x for x in module.functions)
     return replace(module, functions=functions), changed, of_tiles(module, f, meetings)
+
+
+def _with_fenced_signals(module: Module, f: Function) -> tuple[Module, Function, list[str]]:
+    """The module and the entry with signals behind fences and a barrier as releases; what that relies on."""
+    changed, signals = with_fenced_signals(f)
+    if changed is f:
+        return module, f, []
+    functions = tuple(changed if x is f else x for x in module.functions)
+    return replace(module, functions=functions), changed, of_fenced_signals(module, f, signals)
 
 
 def with_whole_block(task: Task) -> Task:

@@ -354,8 +354,7 @@ class Plan:
 
     def _only_counts(self, handing: HandOver) -> bool:
         """Whether nobody waits for others: blocks count themselves (``analysis.counted_blocks``)."""
-        waits = handing.spins or handing.polls or handing.locks or self.moves
-        return not waits and only_counts(self.flow, handing.consumers)
+        return not (handing.waited or self.moves) and only_counts(self.flow, handing.consumers)
 
     def _reduces(self) -> bool:
         """Whether a barrier brings a value that steers."""
