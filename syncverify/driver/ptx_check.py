@@ -43,6 +43,7 @@ from syncverify.driver.ptx_task import (
     inferred,
     narrowed,
     unknown,
+    with_lanes_that_meet,
 )
 from syncverify.driver.size_proposals import Bounds, proposed
 from syncverify.frontends.launch_facts import LaunchFacts
@@ -56,7 +57,6 @@ from syncverify.frontends.ptx.flow.data_guards import with_data_guards_as_branch
 from syncverify.frontends.ptx.flow.inline_calls import inlined
 from syncverify.frontends.ptx.flow.promote_locals import promoted
 from syncverify.frontends.ptx.flow.warp_counts import counted_by_lane
-from syncverify.frontends.ptx.flow.warp_syncs import without_warp_order
 from syncverify.frontends.ptx.isa.validate import checked
 from syncverify.frontends.ptx.launch.concretize import covered, numbers_of, sizes_at
 from syncverify.frontends.ptx.launch.facts import VARIABLE, PtxFacts, demand_launch, ptx_facts, text
@@ -255,21 +255,25 @@ def _checked(k: CheckTask) -> tuple[CheckTask, KernelReport]:
         again = _check(as_data)
         if again.verdict is Verdict.PROVED or (contents and again.verdict is Verdict.REFUTED):
             return as_data, again
-    meeting = _lanes_only_meet(k, report)
-    if meeting is not None:
+    for meeting in _lanes_only_meet(k, report):
         again = _check(meeting)
         if again.verdict is Verdict.PROVED:
             return meeting, again
     return k, report
 
 
-def _lanes_only_meet(k: CheckTask, report: KernelReport) -> CheckTask | None:
-    """The kernel with barriers of warps that order nothing, where data keeps it from a verdict."""
+def _lanes_only_meet(k: CheckTask, report: KernelReport) -> Iterator[CheckTask]:
+    """The kernel with barriers of warps that order nothing, where data keeps it from a verdict; if need be
+    first with what lies in shared memory as data."""
     if report.verdict is not Verdict.UNKNOWN or not causes_of(report.reason) & CAUSES[Step.LANES_MEET]:
-        return None
-    if not k.warp_order or without_warp_order(k.function) is k.function or _shared_polls(k):
-        return None
-    return replace(k, warp_order=False, program=[], assumptions=[])
+        return
+    if not k.warp_order or k.facts.block is None or _shared_polls(k):
+        return
+    if with_lanes_that_meet(k, k.function) is k.function:
+        return
+    if k.program and k.program[0].steers:
+        yield replace(k, warp_order=False, shared_contents=False, program=[], assumptions=[])
+    yield replace(k, warp_order=False, program=[], assumptions=[])
 
 
 def _shared_polls(k: CheckTask) -> list[int]:
@@ -383,8 +387,7 @@ def _with_words(k: CheckTask, report: KernelReport) -> tuple[CheckTask, Any]:
         again = _tried(as_data)
         if again is not None and again.verdict is not Verdict.UNKNOWN:
             return as_data, again
-    meeting = _lanes_only_meet(k, report if found is None else found)
-    if meeting is not None:
+    for meeting in _lanes_only_meet(k, report if found is None else found):
         again = _tried(meeting)
         if again is not None and again.verdict is Verdict.PROVED:
             return meeting, again

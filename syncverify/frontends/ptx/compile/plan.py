@@ -427,6 +427,17 @@ class Plan:
 
         return lambda names, site: of(tuple(names), site)
 
+    def since(self, block: Sequence[int]) -> Callable[[Iterable[str], int], int]:
+        """What registers vary with, in blocks of a shape, among threads that came together to an
+        instruction."""
+        found = self.uniformity(block)
+
+        @cache
+        def of(names: tuple[str, ...], k: int) -> int:
+            return found.since(k, names)
+
+        return lambda names, k: of(tuple(names), k)
+
     def places(self, block: Sequence[int]) -> Callable[[int], int]:
         """What the place of a load varies with, in blocks of a shape, by instruction."""
         found = self.uniformity(block)
