@@ -23,7 +23,7 @@ from tests.torch.random_graphs import Drawn, draw  # noqa: E402
 
 BF16 = torch.bfloat16
 #: Errors that results may have beside four times those of torch.
-TOLERANCE = {torch.bfloat16: 2e-2, torch.float16: 1e-2, torch.float32: 1e-2}
+TOLERANCE = {torch.bfloat16: 2e-2, torch.float16: 1e-2, torch.float32: 1e-2, torch.float64: 1e-2}
 
 
 @pytest.fixture(autouse=True)
@@ -38,8 +38,10 @@ class _Checked(Interpreter):  # type: ignore[misc]
         made, known = super().run_node(n), n.meta.get("val")
         if isinstance(made, torch.Tensor) and isinstance(known, torch.Tensor) and n.op == "call_function":
             assert made.dtype == known.dtype
-            if all(isinstance(size, int) for size in known.shape):
-                assert _lies(made) == _lies(known), n
+            if all(isinstance(size, int) for size in known.shape) and _lies(made) != _lies(known):
+                # torch's own operators lie otherwise than it foretold where several orders are as good
+                assert getattr(n.target, "namespace", "") in ("aten", "prims"), n
+                return torch.empty_strided(known.shape, known.stride(), dtype=made.dtype).copy_(made)
         return made
 
 
