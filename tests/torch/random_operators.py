@@ -210,6 +210,8 @@ def _rotary(x: Any, pairs: bool) -> Any:
 def _assigned(s: Steps) -> Found:
     """A copy of which some elements are set."""
     at, by, name = s.pick(1), s.pick(), s.r.choice(("row", "number", "scattered", "added"))
+    if at is None or by is None:
+        return None
 
     def step(made: list[Any], wide: bool) -> Any:
         y, x = made[at].clone(), made[by]
