@@ -9,8 +9,7 @@ number of a thread, masked and shifted) have one mask for each of their bits.
 Registers are looked at by their versions (``flow.ssa``). Where versions are merged, the result also varies
 with the branches whose sides meet there, and what a loop leaves behind with the branches by which threads
 leave it in different iterations (``flow.divergence``). A word of memory is taken to be the same for all that
-read it by one instruction: if it is written meanwhile, that is a race of its own, or what is stored of it
-varies with more (``analysis.load_agreement``).
+read it by one instruction: if it is written meanwhile, that is a race of its own.
 
 A step of a butterfly, such as ``x + shfl.bfly(x, 4)``, takes a bit of the lane away: both lanes add the same
 two (``analysis.butterflies``).
@@ -23,7 +22,6 @@ from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
 
 from syncverify.frontends.ptx.analysis.butterflies import Butterflies
-from syncverify.frontends.ptx.analysis.load_agreement import LoadAgreement
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.flow.divergence import Divergence
 from syncverify.frontends.ptx.flow.ssa import Versions
@@ -49,7 +47,6 @@ from syncverify.model.events import EACH_BLOCK, EACH_TIME
 TIME, BLOCK = EACH_TIME, EACH_BLOCK
 THREADS = TIME - 1
 LANES = 31
-WARPGROUP = 127
 #: Nothing is known.
 EVERY = THREADS | TIME | BLOCK
 _ALL_LANES = 0xFFFFFFFF
@@ -60,10 +57,6 @@ _DEEPEST = 12
 #: One mask for all bits of a register, or one for each.
 _Bits = int | tuple[int, ...]
 
-#: Instructions whose results are what memory holds.
-_LOADS = frozenset({"ld", "ldu", "ldmatrix", "wgmma", "atom"})
-#: Of these, those that nobody writes while the kernel runs.
-_CONSTANT = frozenset({"param", "param::entry", "param::func", "const", "nc"})
 #: Loads that say that others write meanwhile.
 _STRONG = frozenset({"volatile", "relaxed", "acquire", "mmio"})
 _FIXED = (
@@ -118,6 +111,16 @@ class Uniformity:
         found = _union([self._value(name, k) for name in wanted])
         return found | self._times(k) if found & TIME else found
 
+    def since(self, k: int, names: Iterable[str]) -> int:
+        """What some registers vary with, taken together, wherever they are read, among threads that have come
+        to instruction ``k`` together and went the same ways from there."""
+        found = 0
+        for name in names:
+            for j in self._readers.get(name, self._ends):
+                self.read_at(j, [name])
+                found |= _union([self._value(name, j)])
+        return found | self._times(k) if found & TIME else found
+
     def in_block(self, k: int, names: Iterable[str]) -> int:
         """The same where the block of an instruction reads them."""
         b = self.flow.blocks[self.flow.block_of[k]]
@@ -134,38 +137,8 @@ class Uniformity:
             found = self.read_at(k, [name for op in values for name in registers(op)])
             if any(isinstance(op, Special) for op in values):
                 found |= _union([self._operand(op, 64, k) for op in values])
-            found |= self._loads.varies(k, [name for op in values for name in registers(op)])
             self._stored[k] = found
         return found
-
-    @cached_property
-    def _loads(self) -> LoadAgreement:
-        return LoadAgreement(self)
-
-    def loads_behind(self, k: int, names: Iterable[str]) -> frozenset[int]:
-        """The loads of memory that others may write, which registers rest on where instruction ``k`` reads
-        them; also those that decide which values come to it."""
-        work = [self.versions.read(name, k) for name in names]
-        work += [v for x in work for b in self._left_by(x, self.flow.block_of[k]) for v in self._guards(b)]
-        seen: set[int] = set()
-        while work:
-            v = work.pop()
-            if v not in seen:
-                seen.add(v)
-                work += self._needs(v)
-        return frozenset(at for v in seen if (at := self.versions.writer[v]) >= 0 and self._loads_memory(at))
-
-    def _loads_memory(self, k: int) -> bool:
-        i = self.body[k]
-        return i.op in _LOADS and _CONSTANT.isdisjoint(i.mods)
-
-    def decided_by(self, k: int) -> int:
-        """What it varies with whether, and how often, a thread comes to an instruction."""
-        i = self.body[k]
-        branches = self._controlling(self.flow.block_of[k])
-        guard = [] if i.guard is None else [self.versions.read(i.guard.name, k)]
-        self._solve([*guard, *(v for b in branches for v in self._guards(b))])
-        return _union([*(self._held[v] for v in guard), *map(self._guarded, branches)])
 
     @cached_property
     def _ends(self) -> list[int]:
@@ -458,17 +431,7 @@ class Uniformity:
                 return found & ~LANES if uniform else found | LANES
             case "elect" if self.whole(ops[1], k):
                 return LANES if self.function.registers.get(name) == "pred" else 0
-            case "ldmatrix" | "mma":
-                return self._of_warp(k, i, LANES)
-            case "wgmma" if "mma_async" in mods:
-                return self._of_warp(k, i, WARPGROUP)
         return EVERY
-
-    def _of_warp(self, k: int, i: Instr, together: int) -> int:
-        """Results that all lanes of a warp, or of a warpgroup, make of all that they bring."""
-        found = self._read(sources(i), k)
-        memory = 0 if i.op == "mma" else TIME | BLOCK
-        return found & ~together | together | memory
 
     def _loaded(self, k: int, i: Instr) -> _Bits:
         at = i.operands[1]
@@ -539,6 +502,9 @@ class Uniformity:
             case "and" if amount is not None:
                 held = _spread(args[0], size)
                 return tuple([x if amount >> n & 1 else 0 for n, x in enumerate(held)])
+            case "or" if amount is not None:
+                held = _spread(args[0], size)
+                return tuple([0 if amount >> n & 1 else x for n, x in enumerate(held)])
             case "and" | "or" | "xor" if len(ops) == 2:
                 a, b = _spread(args[0], size), _spread(args[1], size)
                 return tuple([x | y for x, y in zip(a, b, strict=True)])

@@ -180,6 +180,8 @@ class Tables:
     threads: int = 0  # of a block
     #: what registers vary with where the block of a site reads them, or anywhere
     spread: Callable[[Iterable[str], int | None], int] = field(default=lambda names, site: EVERY)
+    #: the same anywhere, among threads that came together to an instruction
+    since: Callable[[Iterable[str], int], int] = field(default=lambda names, k: EVERY)
     #: what the places of loads vary with, by instruction
     load_places: Callable[[int], int] = field(default=lambda k: EVERY)
     varies: Callable[[int], int] = field(default=lambda site: EVERY)  # the same of what stores store, by site
