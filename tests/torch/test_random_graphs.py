@@ -128,7 +128,8 @@ def run(drawn: Drawn, *, trained: bool, dynamic: bool, runner: Any = None) -> in
             ]
             sum(x for x in losses if x.requires_grad).backward()
         judge(*([x.grad for x in inputs] for _, inputs in pairs))
-    return runner.launches
+    count: int = runner.launches
+    return count
 
 
 def kinds(seed: int) -> dict[str, bool]:
