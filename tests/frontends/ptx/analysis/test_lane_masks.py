@@ -41,6 +41,9 @@ OF_PART = f"@!%p4 bra A; {TRADE.replace('%r5', '%r7')}"
 #: In each turn of a loop some lanes vote, and go through a loop in the other one.
 TURNS = "mov.u32 %r7, 0; M: setp.lt.u32 %p6, %r3, %r7; vote.sync.ballot.b32 %r5, %p6, -1; @!%p6 bra N;"
 NEXT_TURN = "N: add.u32 %r7, %r7, 1; setp.lt.u32 %p5, %r7, %r9; @%p5 bra M;"
+#: Those who voted go through a loop that each leaves in a turn of its own.
+OWN_TURNS = f"{VOTE} @!%p1 bra A; mov.u32 %r6, %r5; mov.u32 %r8, 0; L: setp.lt.u32 %p3, %r8, %r3; " \
+    "vote.sync.ballot.b32 %r6, %p3, %r6; @!%p3 bra N; add.u32 %r8, %r8, 1; bra L; N:"  # fmt: skip
 #: What comes between a vote about %p1 and an exchange among those who voted for it.
 FIT = {
     "the vote decides": f"{VOTE} @!%p1 bra A; {TRADE}",
@@ -101,6 +104,11 @@ FIT = {
         f"{TURNS} mov.u32 %r6, %r5; mov.u32 %r8, 0; L: setp.lt.u32 %p3, %r8, %r3; "
         "vote.sync.ballot.b32 %r6, %p3, %r6; @!%p3 bra N; redux.sync.add.u32 %r4, %r3, %r6; "
         f"add.u32 %r8, %r8, 1; bra L; {NEXT_TURN}",
+    "after a loop that lanes leave in turns of their own":
+        f"{OWN_TURNS} setp.lt.u32 %p4, %r9, 5; @%p4 bra A; {TRADE}",
+    "turns that are counted once more":
+        f"mov.u32 %r10, 0; {BEGIN} L: {LEAVE} add.u32 %r10, %r10, 1; setp.lt.u32 %p5, %r10, 2; @%p5 bra N; "
+        f"{TRADE} N: {NEXT}",
     "lanes with one value": f"match.any.sync.b32 %r5, %r3, -1; {TRADE}",
 }  # fmt: skip
 OTHERS = {
@@ -165,6 +173,14 @@ OTHERS = {
     "in each turn of a loop as many turns as the lane came before":
         f"mov.u32 %r6, 0; {TURNS} add.u32 %r6, %r6, 1; mov.u32 %r8, 0; L: {TRADE} add.u32 %r8, %r8, 1; "
         f"setp.lt.u32 %p4, %r8, %r6; @%p4 bra L; {NEXT_TURN}",
+    "after a loop, by the number of turns of each lane":
+        f"{OWN_TURNS} setp.lt.u32 %p4, %r8, 5; @%p4 bra A; {TRADE}",
+    "turns that each lane counts by its data":
+        f"mov.u32 %r10, 0; {BEGIN} L: {LEAVE} setp.lt.u32 %p4, %r3, 9; @%p4 add.u32 %r10, %r10, 1; "
+        f"setp.lt.u32 %p5, %r10, 2; @%p5 bra N; {TRADE} N: {NEXT}",
+    "as many turns as when the lane came last":
+        f"mov.u32 %r10, 7; {TURNS} mov.u32 %r8, 0; L: {TRADE} add.u32 %r8, %r8, 1; "
+        f"setp.lt.u32 %p4, %r8, %r10; @%p4 bra L; mov.u32 %r10, %r7; {NEXT_TURN}",
     "a mask moved before the vote of the turn":
         f"mov.u32 %r8, 0; L: mov.u32 %r6, %r5; {VOTE} add.u32 %r8, %r8, 1; "
         f"setp.lt.u32 %p4, %r8, %r9; @%p4 bra L; @!%p1 bra A; {TRADE.replace('%r5', '%r6')}",
