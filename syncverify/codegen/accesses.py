@@ -60,7 +60,8 @@ def summed(kernel: Kernel) -> set[str]:
     found: set[str] = set()
     stored = [s for s in statements(kernel.body) if isinstance(s, n.Compute | n.StShared | n.StGlobal)]
     for s in reversed(stored):
-        found.update(sums_with_constants(s.value, isinstance(s, n.Compute) and s.name in found))
+        inner = isinstance(s, n.Compute) and s.name in found
+        found.update(sums_with_constants(s.value, summed=inner))
     return found
 
 

@@ -251,7 +251,7 @@ def _float_of(e: Expr, values: Values) -> str:
     return f"float({value(e, values)})" if values.integral(e) else value(e, values)
 
 
-def sums_with_constants(e: Expr, summed: bool = False) -> Iterator[str]:
+def sums_with_constants(e: Expr, *, summed: bool = False) -> Iterator[str]:
     """The registers that are terms of a sum with a constant, or factors of one.
 
     ``summed``: the expression is itself one of them.
@@ -259,10 +259,10 @@ def sums_with_constants(e: Expr, summed: bool = False) -> Iterator[str]:
     if isinstance(e, Var) and summed:
         yield e.name
     for x in children(e):
-        yield from sums_with_constants(x, _summed(e, summed))
+        yield from sums_with_constants(x, summed=_summed(e, summed=summed))
 
 
-def _summed(e: Expr, summed: bool) -> bool:
+def _summed(e: Expr, *, summed: bool) -> bool:
     """Whether the operands of an expression are terms or factors of such a sum, where it is or is not."""
     match e:
         case Binary("+" | "-", a, b):
@@ -278,7 +278,7 @@ def _has_constant(a: Expr, b: Expr) -> bool:
 
 def _within(e: Expr, values: Values) -> Values:
     """What is known of the operands of an expression."""
-    summed = _summed(e, values.summed)
+    summed = _summed(e, summed=values.summed)
     return values if summed == values.summed else replace(values, summed=summed)
 
 
@@ -299,7 +299,7 @@ def _value(e: Expr, values: Values) -> tuple[str, int]:
             found = _operation(e, _within(e, values))
         case Call():
             inner = _within(e, values)
-            found = _choice(e, inner) or _elements(e, inner) or _function(e, inner, values.summed)
+            found = _choice(e, inner) or _elements(e, inner) or _function(e, inner, summed=values.summed)
     if found is None:
         raise InputError(f"cannot write {e} as a value expression of CUDA")
     return found
@@ -371,7 +371,7 @@ def _elements(e: Expr, values: Values) -> tuple[str, int] | None:
     return None
 
 
-def _function(e: Expr, values: Values, summed: bool) -> tuple[str, int] | None:
+def _function(e: Expr, values: Values, *, summed: bool) -> tuple[str, int] | None:
     """A function of floats, by the fastest form that is exact enough."""
     match e:
         case Call("relu", (a,)):
