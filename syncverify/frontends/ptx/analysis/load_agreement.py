@@ -46,6 +46,8 @@ _NO_RELEASE = frozenset({
     "elect", "activemask", "ldmatrix", "stmatrix", "mma", "wgmma", "fence", "membar", "prefetch", "prefetchu",
     "applypriority", "discard", "isspacep", "setmaxnreg", "tex", "tld4", "suld",
 })  # fmt: skip
+#: What a thread does with an mbarrier that nobody waits for.
+_MBARRIER = frozenset({"init", "inval", "try_wait", "test_wait", "pending_count"})
 #: Functions of the system that print, or end the kernel.
 _PRINTS = frozenset({"vprintf", "__assertfail"})
 #: Stores of these kinds may be waited for.
@@ -59,7 +61,7 @@ def releases(i: Instr) -> bool:
     if i.op == "st":
         return not _STRONG.isdisjoint(i.mods)
     if i.op == "mbarrier":
-        return not {"try_wait", "test_wait"} & set(i.mods)
+        return _MBARRIER.isdisjoint(i.mods)
     if i.op == "griddepcontrol":
         return "wait" not in i.mods
     if i.op == "cp" and "async" in i.mods:  # its own thread alone waits for a group

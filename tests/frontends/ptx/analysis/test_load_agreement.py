@@ -165,6 +165,7 @@ HALF = "setp.ge.u32 %p1, %r1, 64; @%p1 bra OVER; {} OVER:"
         ("bar.sync 3, 128;", 0),
         ("bar.warp.sync 0xffffffff;", 0),
         ("mbarrier.try_wait.parity.shared.b64 %p3, [s], 0;", 0),
+        ("@%p2 mbarrier.init.shared.b64 [s], 1; @%p2 mbarrier.inval.shared.b64 [s];", 0),
         # a barrier of half of the block, and one of fewer threads than come to it
         (HALF.format("bar.sync 1, 64;"), 0x40),
         (HALF.format("bar.sync 1, 32;"), THREADS & ~LANES),
