@@ -91,7 +91,6 @@ class LoadAgreement:
         for at in self._uniformity.loads_behind(k, names):
             for r, by_warp in self._first_releases(at):
                 if by_warp or self._precedes(r, k):
-                    found |= self._uniformity.decided_by(at) & ~EACH_TIME
                     found |= self._mask(r) & (~_LANES if by_warp else _EVERY)
         return found
 

@@ -189,6 +189,18 @@ def test_loads_of_what_nobody_writes_do_not_count() -> None:
     assert stored(f"ld.global.nc.u32 %r6, [%rd1]; bar.sync 1, 64; {OWN}") & (THREADS | TIME) == 0
 
 
+def test_a_guarded_load_whose_sum_all_lanes_hold() -> None:
+    steps = "".join(
+        f"shfl.sync.bfly.b32 %r{7 + 2 * n}, %r{6 + 2 * n}, {1 << n}, 31, -1; "
+        f"add.u32 %r{8 + 2 * n}, %r{6 + 2 * n}, %r{7 + 2 * n}; "
+        for n in range(5)
+    )
+    body = (
+        f"mov.u32 %r6, 0; setp.lt.u32 %p1, %r1, 9; @%p1 {LOAD} bar.sync 0; {steps} st.shared.u32 [w], %r16;"
+    )
+    assert stored(body) & LANES == 0
+
+
 def test_which_instructions_may_release() -> None:
     text = KERNEL.format(
         threads=32,
