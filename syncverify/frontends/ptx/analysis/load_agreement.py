@@ -94,6 +94,15 @@ class LoadAgreement:
                     found |= self._mask(r) & (~_LANES if by_warp else _EVERY)
         return found
 
+    def apart(self, k: int, names: Iterable[str]) -> int:
+        """What registers vary with, where instruction ``k`` reads them, since one thread may hand on what it
+        has loaded before another has loaded it: the first to load may release before all have met."""
+        found = 0
+        for at in self._uniformity.loads_behind(k, names):
+            for r, _ in self._first_releases(at):
+                found |= self._mask(r)
+        return found
+
     def _walk(self, load: int) -> frozenset[tuple[int, bool]]:
         """The instructions that may release after a load, with no aligned barrier of several warps between;
         and whether one of a warp is between."""

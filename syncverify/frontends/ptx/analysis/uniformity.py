@@ -138,6 +138,12 @@ class Uniformity:
             self._stored[k] = found
         return found
 
+    def decided_alike(self, k: int) -> bool:
+        """Whether all threads of a block come to a branch, and decide alike the n-th time that they do."""
+        names = sources(self.body[k])
+        varies = self.decided_by(k) | self.read_at(k, names) | self._loads.apart(k, names)
+        return not varies & THREADS
+
     @cached_property
     def _loads(self) -> LoadAgreement:
         return LoadAgreement(self)

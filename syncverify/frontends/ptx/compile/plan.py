@@ -441,6 +441,17 @@ class Plan:
     def _instruction(self, site: int) -> int | None:
         return next((k for k, s in self.site_of.items() if s == site), None)
 
+    def decided_alike(self, block: Sequence[int]) -> Callable[[int], bool]:
+        """Whether all threads of a block of a shape decide alike, each time, by the site of a branch."""
+        found = self.uniformity(block)
+
+        @cache
+        def of(site: int) -> bool:
+            k = self._instruction(site)
+            return k is not None and found.decided_alike(k)
+
+        return of
+
     def reads_only_inputs(self, site: int) -> bool:
         """Whether an instruction reads global memory that the grid before does not write, if it reads any."""
         k = self._instruction(site)

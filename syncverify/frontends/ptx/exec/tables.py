@@ -180,6 +180,7 @@ class Tables:
     threads: int = 0  # of a block
     #: what registers vary with where the block of a site reads them, or anywhere
     spread: Callable[[Iterable[str], int | None], int] = field(default=lambda names, site: EVERY)
+    decided_alike: Callable[[int], bool] = field(default=lambda site: False)  # by all of a block, each time
     #: what the places of loads vary with, by instruction
     load_places: Callable[[int], int] = field(default=lambda k: EVERY)
     varies: Callable[[int], int] = field(default=lambda site: EVERY)  # the same of what stores store, by site
