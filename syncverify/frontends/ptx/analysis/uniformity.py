@@ -50,6 +50,8 @@ TIME, BLOCK = EACH_TIME, EACH_BLOCK
 THREADS = TIME - 1
 LANES = 31
 WARPGROUP = 127
+#: Values of lanes differ by rounding: for a store they are one value, for all else they vary with the lane.
+ROUNDED = BLOCK << 1
 #: Nothing is known.
 EVERY = THREADS | TIME | BLOCK
 _ALL_LANES = 0xFFFFFFFF
@@ -111,6 +113,9 @@ class Uniformity:
     def read_at(self, k: int, names: Iterable[str]) -> int:
         """What some registers vary with, taken together, where instruction ``k`` reads them: if threads agree
         in these bits, they read the same the n-th time that they execute it."""
+        return _union([_apart(self._read_at(k, names))])
+
+    def _read_at(self, k: int, names: Iterable[str]) -> int:
         wanted = list(names)
         asked = {self.versions.read(name, k) for name in wanted}
         left = {b for v in asked for b in self._left_by(v, self.flow.block_of[k])}
@@ -131,7 +136,7 @@ class Uniformity:
         found = self._stored.get(k)
         if found is None:
             values = [op for op in self.body[k].operands if not isinstance(op, Mem)]
-            found = self.read_at(k, [name for op in values for name in registers(op)])
+            found = self._read_at(k, [name for op in values for name in registers(op)]) & ~ROUNDED
             if any(isinstance(op, Special) for op in values):
                 found |= _union([self._operand(op, 64, k) for op in values])
             found |= self._loads.varies(k, [name for op in values for name in registers(op)])
@@ -244,8 +249,8 @@ class Uniformity:
             self._rests_on.pop(v, None)
             return found
         self._rests_on[v] = step.rests_on
-        taken = ~step.bit
-        return found & taken if isinstance(found, int) else tuple([x & taken for x in found])
+        taken, more = ~step.bit, ROUNDED if step.rounded else 0
+        return found & taken | more if isinstance(found, int) else tuple([x & taken | more for x in found])
 
     @cached_property
     def _exchanges(self) -> bool:
@@ -262,7 +267,7 @@ class Uniformity:
 
     def held(self, v: int) -> int:
         """What a version varies with, as far as is known yet."""
-        return _union([self._held.get(v, EVERY)])
+        return _union([_apart(self._held.get(v, EVERY))])
 
     def special(self, name: str) -> int:
         """What a special register varies with."""
@@ -279,6 +284,8 @@ class Uniformity:
             return self._met(v)
         i = self.body[k]
         found = self._result(k, i, name)
+        if not _keeps_rounding(i):
+            found = _apart(found)
         if i.guard is None:
             return found
         old = self.versions.read(name, k)
@@ -509,7 +516,7 @@ class Uniformity:
         clamp = self.constant(ops[3], k) if len(ops) > 4 and "sync" in i.mods else None
         if clamp is None or not self.whole(ops[4], k) or not self.together(k):
             return self._read(sources(i), k) | LANES
-        bits, lane = self._operand(ops[1], 32, k), self._read(registers(ops[2]), k)
+        bits, lane = self._operand(ops[1], 32, k), _union([_apart(self._read(registers(ops[2]), k))])
         segments = clamp >> 8 & LANES
         if mode == "idx" and clamp & LANES == LANES:  # each bit is that of another lane
             return tuple([x & (~LANES | segments) | lane for x in _spread(bits, 32)])
@@ -737,6 +744,25 @@ class Uniformity:
         return THREADS
 
 
+def _keeps_rounding(i: Instr) -> bool:
+    """Whether values that differ by rounding make such values again: by sums, choices and packing."""
+    if i.op == "cvt":
+        return i.mods[-2].startswith(_FLOAT_TYPES)
+    if i.op in _MOVES_BITS:
+        return True
+    computes = i.op in PURE and i.op not in ("set", "setp", "testp")
+    return computes and bool(i.mods) and i.mods[-1].startswith(_FLOAT_TYPES)
+
+
+def _apart(bits: _Bits) -> _Bits:
+    """The same where a difference by rounding counts."""
+    if isinstance(bits, int):
+        return bits & ~ROUNDED | LANES if bits & ROUNDED else bits
+    return tuple([x & ~ROUNDED | LANES if x & ROUNDED else x for x in bits])
+
+
+_FLOAT_TYPES = ("f", "bf")
+_MOVES_BITS = frozenset({"mov", "selp", "shfl", "prmt", "shl", "shr", "and", "or", "lop3", "bfi"})
 _SPACES = frozenset({"global", "shared", "const", "param", "local"})
 
 
