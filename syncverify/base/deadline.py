@@ -4,11 +4,13 @@
 loops of the checker call ``check``, which raises where one of them is over. Counts of events and decisions
 end a check first, so that verdicts repeat. These are guards: what they end is undecided, never proved.
 
-In the main thread a timer stands behind ``guarded``: it raises a second later where no loop has asked.
+In the main thread a timer stands behind ``guarded``: it raises a second later where no loop has asked. An
+import that has begun is not interrupted, for half a module would stay behind for all that follows.
 """
 
 from __future__ import annotations
 
+import inspect
 import os
 import signal
 import sys
@@ -33,6 +35,8 @@ _TICK, _GRACE = 0.25, 1.0
 #: Calls of ``check`` from one look at the memory to the next.
 _SELDOM = 256
 _MIB = 1 << 20
+#: The file of Python's own frames of an import.
+_IMPORTS = "<frozen importlib._bootstrap>"
 
 
 class OutOfBudgetError(Exception):
@@ -124,8 +128,11 @@ def _timer(watch: _Watch) -> Iterator[None]:
         yield  # the timer is somebody else's
         return
 
-    def tick(_signal: int, _frame: FrameType | None) -> None:
-        watch.ask(_GRACE)
+    outside = _imports(inspect.currentframe())
+
+    def tick(_signal: int, frame: FrameType | None) -> None:
+        if _imports(frame) == outside:
+            watch.ask(_GRACE)
 
     signal.signal(signal.SIGALRM, tick)
     signal.setitimer(signal.ITIMER_REAL, _TICK, _TICK)
@@ -134,6 +141,15 @@ def _timer(watch: _Watch) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
+
+
+def _imports(frame: FrameType | None) -> int:
+    """How many frames of imports a frame lies in."""
+    found = 0
+    while frame is not None:
+        found += frame.f_code.co_filename == _IMPORTS
+        frame = frame.f_back
+    return found
 
 
 def check() -> None:

@@ -115,6 +115,7 @@ class EditKind(StrEnum):
     WITH_COPIES = "an arrival of copies"
     UNTIL_TRUE = "the line until it is true"
     OUT_OF_BLOCK = "the line behind its block"
+    ARRIVE_TOO = "the line a second time, for another barrier of threads"
     HAND_ON = "an arrival at the end of the loop"
     INTO_LOOP = "the announcement where its copy is"
 
@@ -124,9 +125,10 @@ class EditHint:
     """What to do to the text at a repair's place.
 
     ``number``: the one to write: a count, bytes, or the threads of a barrier (0: all of the block).
-    ``fenced``: with a proxy fence before it. ``ahead``: before the place, not behind it. ``at_end``: behind
-    the blocks around the place. ``name``: the mbarrier's name, or the instruction. ``models``: lines of the
-    file that do the like. ``names``: those of all mbarriers, which stand in such lines.
+    ``fenced``: with a proxy fence before it. ``ahead``: before the place, not behind it; of a slot, the next
+    one. ``at_end``: behind the blocks around the place. ``name``: the mbarrier's name, or the instruction.
+    ``models``: lines of the file that do the like. ``names``: those of all mbarriers, which stand in such
+    lines.
     ``size``: of the ring; of an init, the index of the barrier.
     """
 
@@ -156,7 +158,8 @@ class Repair:
     """An edit at ``span`` with which the kernel is proved, at the launch values of the witness.
 
     ``hint``: how the text may be changed so; ``edit``: the change of the text that was checked, if one was.
-    ``neighbour``: of what is added at ``span``, the neighbour on its other side.
+    ``neighbour``: of what is added at ``span``, the neighbour on its other side. ``elsewhere``: the verdict
+    on every launch with ``edit``; None: it was not asked for, or there was no time.
     """
 
     mistake: Mistake
@@ -165,6 +168,7 @@ class Repair:
     hint: EditHint | None = None
     edit: TextEdit | None = None
     neighbour: Label | None = None
+    elsewhere: Verdict | None = None
 
 
 class Undetermined(StrEnum):

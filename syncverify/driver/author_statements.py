@@ -29,7 +29,7 @@ _MODULO = re.compile(r"^(?P<inner>.+?)\s*(?P<by>&\s*1|%\s*2)$")
 #: Expressions of a kind that are tried.
 _MOST = 3
 _BARRIER_OF = re.compile(r"\b(?:bar|barrier)(?:\.\w+)*\s+(?P<id>[^\s,;]+)")
-_CALL = re.compile(r"\b\w+\s*(?:<\s*(?P<id>[^<>,]+)[^<>]*>\s*\(|\(\s*(?P<first>[^(),]+)[,)])")
+_CALL = re.compile(r"\b\w+\s*(?:<\s*(?P<id>[^<>,]+)[^<>]*>\s*(?:::\s*\w+\s*)?\(|\(\s*(?P<first>[^(),]+)[,)])")
 _LOOPS = 2
 #: A member of an object that holds several arrays of barriers.
 _MEMBER = r"(?:\.\w+)?"
@@ -71,6 +71,16 @@ class Lines:
             if "__global__" in self.code(n) or (n < line and self.code(n).startswith("}")):
                 return ""
         return ""
+
+    def lines_of(self, name: str) -> range:
+        """The lines of the body of a device function; none where the file has no such function."""
+        for n in range(1, len(self.lines) + 1):
+            head = _HEAD_OF.search(self.code(n))
+            if head is not None and head["name"] == name and "__global__" not in self.code(n):
+                end = indent_of(self.lines[n - 1]) + "}"
+                last = (m for m in range(n + 1, len(self.lines) + 1) if self.code(m).startswith(end))
+                return range(n, next(last, n) + 1)
+        return range(0)
 
     def code(self, line: int) -> str:
         """A line (from 1) without its comment; ``//`` divides in the IR."""
@@ -372,8 +382,10 @@ def other_slots(hint: EditHint, text: Lines, line: int) -> Iterator[str]:
     near = sorted(hint.models, key=lambda n: (abs(n - line), n))
     others = dict.fromkeys(m[1] for n in near for m in indexed.finditer(text.code(n)))
     own = [x for x in others if x != here["index"]][:_MOST]
-    if hint.size > 1:
+    if hint.size > 1 and hint.ahead:
         own.insert(0, f"({here['index']} + 1) % {hint.size}")
+    elif hint.size > 1:  # what came before, or what comes next
+        own += [f"({here['index']} + {n}) % {hint.size}" for n in dict.fromkeys((hint.size - 1, 1))]
     if hint.size == 2:
         own.insert(0, f"({here['index']}) ^ 1" if " " in here["index"] else f"{here['index']} ^ 1")
     for index in own:
@@ -388,8 +400,19 @@ def other_ids(hint: EditHint, text: Lines, line: int) -> Iterator[str]:
         return
     spots = ((text.code(model), first_operand(text.code(model), text.kind)) for model in hint.models)
     written = [hint.name] if hint.name else [c[slice(*spot)] for c, spot in spots if spot is not None]
-    for new in dict.fromkeys((*written, *([] if hint.name else [str(hint.number)]))):
+    own = code[slice(*here)]
+    every = (*written, *([] if hint.name else [*_alike(text, code, here), str(hint.number)]))
+    neighbours = [str(int(own) + by) for by in (1, -1) if int(own) + by >= 0] if own.isdecimal() else []
+    for new in dict.fromkeys(x for x in (*every, *neighbours) if x != own):
         yield code[: here[0]] + new + code[here[1] :]
+
+
+def _alike(text: Lines, code: str, spot: tuple[int, int]) -> Iterator[str]:
+    """What other lines that hold the same statement have in the place of an operand."""
+    before, behind = re.escape(code[: spot[0]].strip()), re.escape(code[spot[1] :].strip())
+    alike = re.compile(rf"(?<!\w){before}(?P<operand>[^<>(),]+){behind}")
+    for n in range(1, len(text.lines) + 1):
+        yield from (m["operand"].strip() for m in alike.finditer(text.code(n)))
 
 
 def exchanged(hint: EditHint, text: Lines, line: int) -> Iterator[str]:

@@ -55,7 +55,16 @@ _OF_CONDITIONS = frozenset(
 _OF_EXITS = frozenset({"SV210", "SV202", "SV301", "SV302"})
 _OF_RANKS = frozenset({"SV112", "SV202", "SV203", "SV206", "SV210", "SV212"})
 _OF_PARITIES = frozenset({"SV201", "SV210", "SV110", "SV112"})
-_MOST_PARITIES = 6
+_OF_SLOTS = frozenset({"SV110", "SV111", "SV112"})
+_MOST_PARITIES, _MOST_INDICES = 6, 5
+#: Slots of a ring whose number is off by one, or that of a neighbour; what the author may have meant.
+_MODULUS = re.compile(r"%\s*\(\s*(?P<n>\w+)\s*[-+]\s*1\s*\)")
+_NEIGHBOUR = re.compile(r"\[\s*\(\s*(?P<i>\w+)\s*[-+]\s*\d+\s*\)\s*(?P<by>[%&]\s*\w+)\s*\]")
+_OWN = re.compile(r"\[\s*(?P<i>\w+)\s*(?P<by>[%&]\s*\w+)\s*\]")
+#: The bound of a loop that initializes, as a number.
+_LITERAL_BOUND = re.compile(r"\bfor\s*\([^;]*;[^;]*<\s*(?P<n>\d+)[uUlL]*\s*;")
+_INIT = re.compile(r"init\w*\s*\(", re.I)
+_MOST_BODY = 4
 #: Operations without a scope, and with that of the cluster.
 _CLUSTER_SCOPES = (
     (re.compile(r"((?:try|test)_wait\.parity)\.(?=shared)"), r"\g<1>.acquire.cluster."),
@@ -75,13 +84,14 @@ _LACKING = (
     (r"sync|\bbar\b", Mistake.MISSING_BARRIER),
 )
 #: Arrivals, and copies for several blocks: their masks.
-_REMOTE = re.compile(r"(?:arrive|release)\w*\s*\([^()]*,", re.I)
+_REMOTE = re.compile(r"(?:arrive|release|map_shared_rank|mapa)\w*\s*\([^()]*,", re.I)
 _MULTICAST = re.compile(r"cast\w*\s*\(", re.I)
 _MASKS = ("0x3", "0xf")
 _RANKS = ("threadIdx.x % 32", "0", "1")
 #: Guesses at ranks and masks.
 _MOST_RANKS = 5
-_ONE_LANE = "if (threadIdx.x % 32 == 0) "
+_LANE_ZERO = "threadIdx.x % 32 == 0"
+_ONE_LANE = f"if ({_LANE_ZERO}) "
 _ONE_OF_WARP = "let one thread of the warp do this"
 _LANES, _GROUP = 32, 128
 #: Lines around those that a finding names, whose conditions are guessed at.
@@ -101,7 +111,10 @@ def guesses(found: Diagnostic, file: str, text: Lines) -> Iterator[Repair]:
     if found.rule == "SV115":
         tries.append(_scopes(file, text))
     if found.rule == "SV204":
+        tries.append(_more_inits(file, text))
         tries.append(_turns(file, text, places, Mistake.MISSING_INIT))
+    if found.rule in _OF_SLOTS:
+        tries.append(islice(_indices(file, text, places), _MOST_INDICES))
     if found.rule in _OF_CONDITIONS:
         tries.append(_conditions(found, file, text, places))
     if found.rule in _OF_EXITS:
@@ -141,6 +154,31 @@ def _turns(file: str, text: Lines, places: list[int], mistake: Mistake = Mistake
             bound = wrong.sub(right, line[start:end], count=1)
             if bound != line[start:end]:
                 yield _guess(mistake, Span(file, n), said, text, line[:start] + bound + line[end:])
+
+
+def _more_inits(file: str, text: Lines) -> Iterator[Repair]:
+    """Loops that initialize, for one turn more."""
+    for n in range(1, len(text.lines) + 1):
+        line, bound = text.lines[n - 1], _LITERAL_BOUND.search(text.code(n))
+        body = (text.code(k) for k in range(n, min(n + _MOST_BODY, len(text.lines) + 1)))
+        if bound is not None and any(_INIT.search(code) for code in body):
+            start, end = bound.span("n")
+            new = line[:start] + str(int(bound["n"]) + 1) + line[end:]
+            yield _guess(Mistake.MISSING_INIT, Span(file, n), "one turn more here", text, new)
+
+
+def _indices(file: str, text: Lines, places: list[int]) -> Iterator[Repair]:
+    """Indices of a ring: another modulus anywhere, and at the places the slot of the turn or the next one."""
+    said = "another slot is meant here"
+    for n in _near(text, places):
+        for wrong, right in (
+            (_MODULUS, r"% \g<n>"),
+            (_NEIGHBOUR, r"[\g<i> \g<by>]"),
+            (_OWN, r"[(\g<i> + 1) \g<by>]"),
+        ):
+            code = text.code(n)
+            if wrong.search(code) and (wrong is _MODULUS or n in places):
+                yield _guess(Mistake.OTHER_BARRIER, Span(file, n), said, text, wrong.sub(right, code))
 
 
 def _parities(file: str, text: Lines, places: list[int]) -> Iterator[Repair]:
@@ -267,8 +305,13 @@ def _one_issuer(at: Span, text: Lines) -> Iterator[Repair]:
     """The blocks around a statement, for one lane of each warp, the innermost first."""
     for first, _ in text.blocks(at.line):
         code = text.code(first).strip()
-        if code == "{" or code.startswith("for "):
-            line = text.lines[first - 1]
+        line = text.lines[first - 1]
+        held = _condition(line)
+        if held is not None and not code.startswith("}"):
+            start, end = held
+            new = f"{line[:start]}({line[start:end]}) && {_LANE_ZERO}{line[end:]}"
+            yield _guess(Mistake.SECOND_PRODUCER, Span(at.file, first), _ONE_OF_WARP, text, new)
+        if code == "{" or re.match(r"for\s*\(", code):
             new = indent_of(line) + _ONE_LANE + line.lstrip()
             yield _guess(Mistake.SECOND_PRODUCER, Span(at.file, first), _ONE_OF_WARP, text, new)
     code = text.code(at.line)

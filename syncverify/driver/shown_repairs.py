@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from syncverify.base.diagnostics import Diagnostic, KernelReport, Label, Repair
+from syncverify.base.diagnostics import Diagnostic, EditKind, KernelReport, Label, Repair
+
+#: Edits that leave what stands at their place, and add to it.
+_ADDS = frozenset({
+    EditKind.FENCE, EditKind.INSTRUCTION, EditKind.BARRIER, EditKind.WAIT, EditKind.ARRIVE, EditKind.ANNOUNCE,
+    EditKind.INIT, EditKind.HAND_ON, EditKind.ARRIVE_TOO,
+})  # fmt: skip
 
 
 def with_repair(report: KernelReport, at: int, mended: Repair) -> KernelReport:
@@ -30,6 +36,8 @@ def without_repair(report: KernelReport) -> KernelReport:
 
 def _change(first: Diagnostic, mended: Repair) -> tuple[Label, ...]:
     """The places of a repair beside that of its finding."""
-    here = () if mended.span == first.span else (Label(mended.span, f"change this: {mended.text}"),)
+    adds = mended.hint is not None and mended.hint.kind in _ADDS
+    said = f"{'add' if adds else 'change this'}: {mended.text}"
+    here = () if mended.span == first.span else (Label(mended.span, said),)
     other = mended.neighbour
     return here if other is None or other.span == first.span else (*here, other)

@@ -34,6 +34,7 @@ from syncverify.checker.prover.strategy import SEARCH, ReplayEffort
 from syncverify.driver.drawn_launch import DRAWS, Contract, Keeping, NoLaunchError, input_keeping
 from syncverify.driver.input_harm import Inputs
 from syncverify.driver.ptx_task import CheckTask, compiled
+from syncverify.frontends.ptx.analysis.shared_polls import global_polls
 from syncverify.frontends.ptx.exec.system import PtxSystem
 from syncverify.frontends.ptx.syntax.nodes import Module
 from syncverify.simulate.ptx import Harm
@@ -93,10 +94,11 @@ def sought(report: KernelReport, module: Module, effort: ReplayEffort = SEARCH) 
 def _executed(k: CheckTask, module: Module, effort: ReplayEffort) -> Confirmed | None:
     """Harm that counts."""
     launch, program = compiled(k)
-    if program.handing is not None and (
-        program.handing.spins or program.handing.polls or program.handing.locks
+    if global_polls(program.flow) or (
+        program.handing is not None
+        and (program.handing.spins or program.handing.polls or program.handing.locks)
     ):
-        return None  # it waits for others
+        return None  # it waits for others: what they wait for is no input
     system = PtxSystem.fresh(program, launch, None, 0, k.hash)
     function = next(f for f in module.functions if f.name == k.function.name and f.entry)
     inputs = Inputs(program, launch.block)

@@ -1,8 +1,9 @@
-"""The names of a kernel's parameters and barriers, from the CUDA source that it was compiled from.
+"""The names of a kernel's parameters, barriers and shared data, from the CUDA source of its PTX.
 
-PTX numbers them (``ring_param_2``). An entry's names are those of a definition with its name and its number
-of parameters. Of several (overloads, other namespaces) the one counts in whose lines most of the entry's
-instructions stand. Barriers are called what the call that initializes them calls them.
+PTX numbers parameters (``ring_param_2``). An entry's names are those of a definition with its name and its
+number of parameters. Of several (overloads, other namespaces) the one counts in whose lines most of the
+entry's instructions stand. Barriers are called what the call that initializes them calls them; data of a
+struct, what the statement calls that accesses it.
 """
 
 from __future__ import annotations
@@ -15,15 +16,48 @@ from pathlib import Path
 from syncverify.base.kernel_names import base_name
 from syncverify.base.source import Span
 from syncverify.frontends.cuda.barrier_names import initialized, joined, member, passed
+from syncverify.frontends.cuda.data_names import accessed
 from syncverify.frontends.cuda.parameter_names import Definition, definitions
 from syncverify.frontends.ptx.syntax.nodes import Function, Instr, Module
+
+#: Instructions that access memory, and whether each writes alone, reads alone, or either.
+_ACCESSES = {
+    "ld": False, "ldmatrix": False, "st": True, "stmatrix": True, "atom": None, "red": None, "cp": None,
+}  # fmt: skip
+#: Files of CUDA.
+_SUFFIXES = (".cu", ".cuh", ".h", ".hpp", ".inl")
 
 
 def with_source_names(module: Module, sources: Mapping[str, str]) -> Module:
     """The module with the names that parameters have in ``sources`` (texts by the paths of ``.file``)."""
     known = [(path, d) for path, text in sources.items() for d in definitions(text)]
     functions = tuple(_named(module, f, known) if f.entry else f for f in module.functions)
-    return replace(module, functions=functions, barrier_names=_barrier_names(module, sources))
+    barriers = _barrier_names(module, sources)
+    data = _data_names(module, sources, frozenset(barriers.values()))
+    return replace(module, functions=functions, barrier_names=barriers, data_names=data)
+
+
+def _data_names(module: Module, sources: Mapping[str, str], barriers: frozenset[str]) -> dict[int, str]:
+    """What the sources call the member that each access of shared memory is to, by its line of PTX.
+
+    The statement says it, or the call of the function around it: there a wrapper is told what to access.
+    """
+    texts = {path: text.split("\n") for path, text in sources.items() if path.endswith(_SUFFIXES)}
+    found: dict[int, str] = {}
+    known: dict[tuple[Span, bool | None], list[str]] = {}
+    for i in (i for f in module.functions for i in f.body if i.op in _ACCESSES and texts):
+        stores = _ACCESSES[i.op]
+        for place in module.places(i):
+            if place.file not in texts:
+                break
+            if (place, stores) not in known:
+                known[place, stores] = accessed(texts[place.file], place.line, barriers, stores=stores)
+            named = known[place, stores]
+            if len(named) == 1:
+                found[i.line] = named[0]
+            if named:
+                break
+    return found
 
 
 def _barrier_names(module: Module, sources: Mapping[str, str]) -> dict[int, str]:

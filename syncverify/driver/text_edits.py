@@ -49,6 +49,10 @@ from syncverify.driver.shown_repairs import with_repair, without_repair
 MOST, SECONDS = 12, 10.0
 #: Those that are tried at every launch, in all and for one repair; processor time for each, in seconds.
 MOST_WIDE, WIDE_OF_ONE, WIDE_SECONDS = 10, 2, 3.0
+#: What is said of other launches, the best first.
+_RANKS = (Verdict.PROVED, Verdict.UNKNOWN, None, Verdict.REFUTED)
+#: Edits that may leave other launches undecided before the first of them counts.
+MOST_OPEN = 3
 #: Other lines with the same call that an instruction may be missing at.
 _TWINS = 2
 #: Lines that a release may move down, and that a statement may go on for.
@@ -63,6 +67,13 @@ _FENCES = {
     "ptx": "fence.proxy.async.shared::cta;",
     "syncir": "fence.proxy.async.shared_cta",
 }
+#: A call that can be nothing but such a fence.
+_ALIAS = re.compile(r"\s*(?:template\s*<[^<>]*>\s*)?using\s+(?P<name>\w+)\s*=")
+_FENCE_CALL = re.compile(r"(?:\w+::)*(?=\w*fence)(?=\w*proxy)(?=\w*async)\w+\((?:[\w:]*shared\w*)?\);", re.I)
+#: How many ways to write a fence are tried.
+_MOST_FENCES = 2
+#: Instructions that CUDA has functions for.
+_IN_CUDA = {"bar.warp.sync 0xffffffff": "__syncwarp();"}
 #: Instructions as the IR spells them, where it spells them otherwise.
 _IN_IR = {
     "cp.async.bulk.commit_group": "bulk.commit",
@@ -72,6 +83,7 @@ _IN_IR = {
     "wgmma.fence.sync.aligned": "wgmma.fence",
     "wgmma.commit_group.sync.aligned": "wgmma.commit",
     "wgmma.wait_group.sync.aligned 0": "wgmma.wait 0",
+    "bar.warp.sync 0xffffffff": "warp.sync",
 }
 
 #: The last argument of a template, of a call without others; what it adds or takes off.
@@ -82,6 +94,7 @@ _CALL = re.compile(r"(?<![\w.>])(?!(?:if|for|while|switch|asm)\b)\w+\s*\(")
 _LOOP = re.compile(r"\b(for|while|do)\b")
 #: A wait whose parity stands in the assembly itself.
 _PARITY = re.compile(r"_wait[\w.:]*parity[^;\"]*\],\s*[01](?=;)")
+_CALLED = re.compile(r"\b(?P<name>\w+)\s*(?:<[^<>]*>)?\s*\(")
 _WAITS = re.compile(r"wait", re.IGNORECASE)
 _QUOTED = re.compile(r'"[^"]*"')
 
@@ -113,8 +126,9 @@ class Origin:
 def with_text(report: KernelReport, origin: Origin, judge: Judge, *, wide: bool = False) -> KernelReport:
     """The report, its repair with the edit of the text that was found for it.
 
-    ``wide``: every launch was asked for. Then the first edit counts with which no other launch is refuted;
-    where there is none, the first with which the kernel is proved at the launch that refuted it.
+    ``wide``: every launch was asked for. Then the first edit counts with which the kernel is proved at every
+    launch; where there is none, the first with which none is refuted, and else the first with which it is
+    proved at the launch that refuted it.
     """
     at = next((i for i, d in enumerate(report.diagnostics) if d.severity is Severity.ERROR), None)
     if report.verdict is not Verdict.REFUTED or at is None:
@@ -125,11 +139,13 @@ def with_text(report: KernelReport, origin: Origin, judge: Judge, *, wide: bool 
     try:
         with within(SECONDS):
             for mended in _proposed(report, first, origin.file, text, wide=wide):
-                if _holds(mended, text, judge, found, wide=wide):
-                    return _with_edit(report, at, mended)
+                held = _holding(mended, text, judge, found, wide=wide)
+                if held is not None:
+                    return _with_edit(report, at, held)
     except OutOfBudgetError:
         pass
-    return _with_edit(report, at, found[0]) if found else report
+    best = min(found, key=lambda r: _RANKS.index(r.elsewhere), default=None)
+    return report if best is None else _with_edit(report, at, best)
 
 
 def _proposed(
@@ -144,35 +160,45 @@ def _proposed(
         yield from islice(guesses(first, file, text), MOST)
 
 
-def _holds(mended: Repair, text: Lines, judge: Judge, found: list[Repair], *, wide: bool) -> bool:
-    """Whether the kernel is proved with an edit, and refuted at no other launch if every one was asked for.
+def _holding(mended: Repair, text: Lines, judge: Judge, found: list[Repair], *, wide: bool) -> Repair | None:
+    """The repair, if the kernel is proved with its edit, at every launch if every one was asked for.
 
-    ``found``: repairs that hold at one launch only, to which this one may be added.
+    One for whose other launches there is no time counts as well. ``found``: repairs that hold at the launch
+    that refuted the kernel and not at all others, to which this one may be added.
     """
     assert mended.edit is not None
     n, old, new = mended.edit.line, mended.edit.old, mended.edit.new
     changed = "\n".join((*text.lines[: n - 1], *new, *text.lines[n - 1 + len(old) :]))
     if sum(other.text == mended.text and other.span == mended.span for other in found) >= WIDE_OF_ONE:
-        return False
+        return None
     try:
         if judge(changed, everywhere=False) is not Verdict.PROVED:
-            return False
-        found.append(mended)
-        if not wide or len(found) > MOST_WIDE:
-            return not wide
+            return None
     except (InputError, OutOfBudgetError):  # the edit makes no kernel, or a hard one
-        return False
-    try:
-        with within(WIDE_SECONDS):
-            return judge(changed, everywhere=True) is not Verdict.REFUTED
-    except OutOfBudgetError:
-        return True
+        return None
+    if not wide:
+        return mended
+    if len(found) < MOST_WIDE:
+        try:
+            with within(WIDE_SECONDS):
+                mended = replace(mended, elsewhere=judge(changed, everywhere=True))
+        except OutOfBudgetError:
+            return mended
+    found.append(mended)
+    undecided = [r for r in found if r.elsewhere is Verdict.UNKNOWN]
+    return (
+        mended
+        if mended.elsewhere is Verdict.PROVED
+        else undecided[0]
+        if len(undecided) >= MOST_OPEN
+        else None
+    )
 
 
 def _with_edit(report: KernelReport, at: int, mended: Repair) -> KernelReport:
     """The report, its finding of that number with a repair whose text was checked."""
     first = report.diagnostics[at]
-    if first.repair is None or replace(mended, edit=None) != replace(first.repair, edit=None):
+    if first.repair is None or replace(mended, edit=None, elsewhere=None) != first.repair:
         return with_repair(without_repair(report), at, mended)
     found = (*report.diagnostics[:at], replace(first, repair=mended), *report.diagnostics[at + 1 :])
     return replace(report, diagnostics=found)
@@ -183,7 +209,8 @@ def _edits(mended: Repair, file: str, text: Lines) -> Iterator[Repair]:
     here = mended.span
     if mended.hint is None or here.file != file or not 0 < here.line <= len(text.lines):
         return
-    lines = (here.line, *_twins(mended.hint, text, here.line), *_callers(mended.hint, text, here.line))
+    around = (_inside, _twins, _callers)
+    lines = (here.line, *(n for other in around for n in other(mended.hint, text, here.line)))
     of_lines = [_distinct(_candidates(mended.hint, text, at)) for at in lines]
     for changes in zip_longest(*of_lines):  # what is likeliest at each line comes first
         for at, change in zip(lines, changes, strict=True):
@@ -197,6 +224,15 @@ def _of(place: int, line: int, old: Sequence[str], new: Sequence[str]) -> int:
     """The place of a repair: where its edit changes one line, and no other, that line."""
     other = [line + i for i, (x, y) in enumerate(zip(old, new, strict=False)) if x != y]
     return other[0] if len(old) == len(new) and len(other) == 1 else place
+
+
+def _inside(hint: EditHint, text: Lines, line: int) -> list[int]:
+    """Assembly of the author's functions that a line calls: what has the number may stand there."""
+    if text.kind != "cu" or hint.kind is not EditKind.NUMBER:
+        return []
+    called = {m["name"] for m in _CALLED.finditer(text.code(line))}
+    inside = (n for name in sorted(called) for n in text.lines_of(name))
+    return [n for n in inside if "asm" in text.code(n)][:_TWINS]
 
 
 def _twins(hint: EditHint, text: Lines, line: int) -> list[int]:
@@ -246,14 +282,15 @@ def _candidates(hint: EditHint, text: Lines, line: int) -> Iterator[_Change]:
                 (line, (here,), (new,)) for new in _with_operand(text, line, parities(hint, text, line))
             )
         case EditKind.NUMBER:
-            yield from _numbers(text, line, str(hint.number))
             number = str(hint.number)
+            yield from _in_alias(text, line, number)
+            yield from _numbers(text, line, number)
             yield from _in_all(text, {line, *hint.models}, lambda n: _with_number(lines[n - 1], number, kind))
         case EditKind.REMOVE:
             yield line, (here,), ()
         case EditKind.LATER:
             indent = indent_of(here)
-            fence = (indent + _FENCES[kind],) if hint.fenced else ()
+            fence = (indent + next(_fences(text)),) if hint.fenced else ()
             for end in islice(_below(lines, line, indent, kind), FURTHEST):
                 old = tuple(lines[line - 1 : end])
                 yield line, old, (*old[1:], *fence, old[0])
@@ -281,6 +318,12 @@ def _out_of_block(_: EditHint, text: Lines, line: int) -> Iterator[_Change]:
         last = block[1]
         old = tuple(text.lines[line - 1 : last])
         yield line, old, (*old[1:], indent_of(old[-1]) + here.strip())
+
+
+def _arrived_too(hint: EditHint, text: Lines, line: int) -> Iterator[_Change]:
+    """The line a second time, for another barrier of threads."""
+    if is_one_statement(text.code(line)):
+        yield from ((line + 1, (), (new,)) for new in other_ids(hint, text, line))
 
 
 def _handed_on(hint: EditHint, text: Lines, line: int) -> Iterator[_Change]:
@@ -316,14 +359,14 @@ def _insertions(hint: EditHint, text: Lines, line: int) -> Iterator[_Change]:
     for at in _places(hint, text, line):
         indent = indent_of(text.lines[min(at, len(text.lines)) - 1 if at >= line else at])
         for new in added:
-            fence = (indent + _FENCES[text.kind],) if hint.fenced else ()
+            fence = (indent + next(_fences(text)),) if hint.fenced else ()
             yield at + 1, (), (*fence, indent + new)
 
 
 def _added(hint: EditHint, text: Lines, line: int) -> Iterator[str]:
     """The statements that may be added, without indent."""
     if hint.kind is EditKind.FENCE:
-        yield _FENCES[text.kind]
+        yield from dict.fromkeys(islice(_fences(text), _MOST_FENCES))
     elif hint.kind is EditKind.INSTRUCTION:
         yield from islice(plain_calls(text.functions(), hint.name), 1)
         yield _instruction(hint.name, text.kind)
@@ -331,9 +374,21 @@ def _added(hint: EditHint, text: Lines, line: int) -> Iterator[str]:
         yield from statements(hint, text, line)
 
 
+def _fences(text: Lines) -> Iterator[str]:
+    """Proxy fences of shared memory: in the author's words, as a line of the file has it, as assembly."""
+    bare = _FENCES[text.kind]
+    if text.kind == "cu":
+        yield from islice(plain_calls(text.functions(), "fence.proxy.async.shared::cta"), 1)
+        lines = (unguarded(text.code(n)) for n in range(1, len(text.lines) + 1))
+        yield from islice((x for x in lines if _FENCE_CALL.fullmatch(x)), 1)
+    yield bare
+
+
 def _instruction(name: str, kind: str) -> str:
     """An instruction as a statement."""
     match kind:
+        case "cu" if name in _IN_CUDA:
+            return _IN_CUDA[name]
         case "cu":
             return f'asm volatile("{name};" ::: "memory");'
         case "ptx":
@@ -406,6 +461,17 @@ def _numbers(text: Lines, line: int, number: str) -> Iterator[_Change]:
             old = tuple(text.lines[first - 1 : last])
             changed = (indent_of(x) + new.strip() if x.strip() == here.strip() else x for x in old)
             yield first, old, tuple(changed)
+
+
+def _in_alias(text: Lines, line: int, number: str) -> Iterator[_Change]:
+    """Another number in the alias of a type that the line names."""
+    words = {*re.findall(r"\w+", text.code(line))}
+    for n in range(1, len(text.lines) + 1) if text.kind == "cu" else ():
+        alias = _ALIAS.match(text.code(n))
+        if alias is not None and alias["name"] in words:
+            yield from (
+                (n, (text.lines[n - 1],), (new,)) for new in _with_number(text.lines[n - 1], number, "cu")
+            )
 
 
 def _in_all(text: Lines, lines: set[int], changed: Callable[[int], Iterator[str]]) -> Iterator[_Change]:
@@ -486,20 +552,22 @@ def _with_number(line: str, number: str, kind: str) -> Iterator[str]:
     code = _code(line, kind)
     argument = _CONSTANT.search(code) or _ARGUMENT.search(code) if kind == "cu" else None
     if argument is not None:
-        yield from _with_argument(code, argument, number)
+        yield from _with_argument(code, argument.span("last"), number)
         return
     spots = [m.span() for m in _NUMBER.finditer(code)]
     last = last_operand(code, kind)
     if last is not None and '"' not in code[slice(*last)]:
         spots = [s for s in spots if s[0] < last[0]] + [last]
+        if kind == "cu" and _MORE_OR_LESS.search(code[slice(*last)]):
+            yield from (new + line[len(code) :] for new in _with_argument(code, last, number))
     for start, end in sorted(spots, reverse=True):
         if code[start:end] != number:
             yield code[:start] + number + code[end:] + line[len(code) :]
 
 
-def _with_argument(code: str, argument: re.Match[str], number: str) -> Iterator[str]:
-    """The line with another last argument of a template: one more or less where it says so; the number."""
-    start, end = argument.span("last")
+def _with_argument(code: str, argument: tuple[int, int], number: str) -> Iterator[str]:
+    """The line with another argument: one more or less where it says so; the number."""
+    start, end = argument
     said = _MORE_OR_LESS.search(code[start:end])
     for by in (1, -1) if said is not None else ():
         assert said is not None
@@ -513,6 +581,7 @@ _OF_KIND: dict[EditKind, Callable[[EditHint, Lines, int], Iterator[_Change]]] = 
     EditKind.WITH_COPIES: _exchanged,
     EditKind.UNTIL_TRUE: _exchanged,
     EditKind.OUT_OF_BLOCK: _out_of_block,
+    EditKind.ARRIVE_TOO: _arrived_too,
     EditKind.HAND_ON: _handed_on,
     EditKind.INTO_LOOP: _into_loop,
 }

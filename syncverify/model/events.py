@@ -85,7 +85,7 @@ class Ev(IntEnum):
     CP_ARRIVE = 53  # bar, noinc
     BULK_LOAD = 54  # targets: tuple[(fp written, bar, bytes), ...] per lane's copy, global fp (-1), map (-1)
     BULK_STORE = 55  # fp read, global fp (-1), map (-1), 1 if a reduction
-    BULK_COPY = 56  # fp read, fp written (another CTA), bar there, bytes
+    BULK_COPY = 56  # fp read, fp written (another CTA), bar there, bytes; a reduction: 1
     BULK_COMMIT = 57
     BULK_WAIT = 58  # groups that may stay pending, 1 for .read
     ST_ASYNC = 59  # fp written, bar, bytes, 1 if a reduction
@@ -172,7 +172,8 @@ class Site:
 
     ``wrapped``: the place of the operation itself where ``span`` is the call of a function that wraps it.
     ``code_line``: its line in the code that is executed, the PTX of a CUDA source, say; 0: ``span`` has it.
-    ``operand``: of an mbarrier's init, what the source calls the barrier; empty where that is not known.
+    ``operand``: what the source calls the mbarrier of an init, or the member that an access is to; empty
+    where that is not known.
     """
 
     span: Span

@@ -416,6 +416,8 @@ def _bulk_store(t: Translator, e: Event) -> Iterator[n.Stmt]:
 
 @_makes(Ev.BULK_COPY)
 def _bulk_copy(t: Translator, e: Event) -> Iterator[n.Stmt]:
+    if len(e) > 6:
+        raise Unfit("a bulk reduction into another CTA's shared memory")
     t.issue()
     yield n.BulkCopy(t.region(e[3]), t.region(e[2]), t.bar(e[4]))
 

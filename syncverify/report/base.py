@@ -13,6 +13,7 @@ from syncverify.base.diagnostics import (
     Diagnostic,
     KernelReport,
     Policy,
+    Repair,
     Replayed,
     ScopeKind,
     Severity,
@@ -48,6 +49,18 @@ class Report:
         for k in self.kernels:
             for d in k.diagnostics:
                 yield k, d
+
+
+def checked_text(r: Repair) -> str:
+    """What was checked of a repair."""
+    match r.elsewhere:
+        case Verdict.PROVED:
+            return "with it every launch is proved"
+        case Verdict.REFUTED:
+            return "with it this launch is proved, but another one is still refuted"
+        case Verdict.UNKNOWN:
+            return "with it this launch is proved, and the others are undecided"
+    return "with it this launch is proved"
 
 
 def rule_name(rule: str) -> str:

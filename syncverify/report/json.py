@@ -73,4 +73,11 @@ def _repair(r: Repair) -> dict[str, Any]:
     edit = None
     if r.edit is not None:
         edit = {"file": r.edit.file, "line": r.edit.line, "old": list(r.edit.old), "new": list(r.edit.new)}
-    return {"mistake": str(r.mistake), "file": r.span.file, "line": r.span.line, "text": r.text, "edit": edit}
+    return {
+        "mistake": str(r.mistake),
+        "file": r.span.file,
+        "line": r.span.line,
+        "text": r.text,
+        "edit": edit,
+        "elsewhere": None if r.elsewhere is None else str(r.elsewhere),
+    }

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from itertools import groupby
 
 from syncverify.base.contested import CONTESTED
 from syncverify.base.diagnostics import (
@@ -23,6 +22,7 @@ from syncverify.base.source import Span
 from syncverify.report.base import (
     Report,
     acceptance,
+    checked_text,
     counted,
     kernel_names,
     replay_text,
@@ -119,8 +119,11 @@ def _diagnostic(d: Diagnostic, paint: Paint) -> Iterator[str]:
         here = [label.text for label in d.related if label.span == d.span]
         yield from _snippet(d.span, here or [""], "^", color, width, paint)
     elsewhere = [x for x in d.related if (x.span != d.span or not d.span.line) and not x.detail]
-    for span, group in groupby(elsewhere, key=lambda label: label.span):
-        yield from _related(span, [label.text for label in group], d.span.file, width, paint)
+    texts: dict[Span, list[str]] = {}  # what is said of a line stands under it once
+    for label in elsewhere:
+        texts.setdefault(label.span, []).append(label.text)
+    for span, said in texts.items():
+        yield from _related(span, said, d.span.file, width, paint)
     if (d.fix, d.contested, d.repair, d.cause) != (None,) * 4:
         yield bar
     if d.repair is not None:
@@ -141,7 +144,7 @@ def _repair(d: Diagnostic) -> str:
     """Where the author changes what, and what was checked of it."""
     assert d.repair is not None
     where = "" if d.repair.span == d.span else f"{_at(d.repair.span, d.span.file)}: "
-    return f"{where}{d.repair.text}\nwith it this launch is proved"
+    return f"{where}{d.repair.text}\n{checked_text(d.repair)}"
 
 
 def _at(place: Span, file: str) -> str:
@@ -267,7 +270,8 @@ def _step_row(s: Step) -> tuple[str, str, str]:
     phase = ""
     if s.barrier is not None and s.phase is not None and s.phase >= 0:
         phase = f" (phase {s.phase} of {s.barrier})"
-    return s.agent, f"line {s.span.line}", s.op + phase
+    op = s.op.split(" ", 1)[0] if s.code_line else s.op  # registers that its reader has not written
+    return s.agent, f"line {s.span.line}", op + phase
 
 
 def _blocked_rows(blocked: Sequence[Blocked]) -> list[tuple[str, str, str]]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import signal
+import sys
 import threading
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -61,6 +64,24 @@ def test_a_loop_that_never_asks_is_ended_by_the_timer(monkeypatch: pytest.Monkey
             pass
     assert signal.getsignal(signal.SIGALRM) is signal.SIG_DFL
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
+def test_an_import_is_not_interrupted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(deadline, "_TICK", 0.01)
+    monkeypatch.setattr(deadline, "_GRACE", 0.0)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    lines = (
+        "import time",
+        "end = time.monotonic() + 0.2",
+        "while time.monotonic() < end: pass",
+        "whole = True",
+    )
+    (tmp_path / "slow_module.py").write_text("\n".join(lines))
+    with pytest.raises(OutOfBudgetError), guarded(Guard(0.02)):
+        module = importlib.import_module("slow_module")
+        while True:
+            pass
+    assert module.whole and sys.modules.pop("slow_module") is module
 
 
 def test_other_threads_ask_for_themselves(clock: list[float]) -> None:

@@ -11,6 +11,8 @@ from syncverify.base.diagnostics import (
     EditHint,
     EditKind,
     KernelReport,
+    Mistake,
+    Repair,
     Severity,
     TextEdit,
     Verdict,
@@ -20,7 +22,8 @@ from syncverify.driver.author_functions import barrier_calls, functions
 from syncverify.driver.author_statements import Lines
 from syncverify.driver.files import check_source, read_source
 from syncverify.driver.guessed_edits import guesses
-from syncverify.driver.text_edits import candidates
+from syncverify.driver.text_edits import _RANKS, _holding, candidates
+from syncverify.driver.text_edits import _edits as _tried
 from syncverify.frontends.launch_facts import LaunchFacts, read_facts
 
 GALLERY = Path(__file__).parents[2] / "corpus" / "gallery"
@@ -45,7 +48,7 @@ def _checked(path: Path, text: str, facts: LaunchFacts) -> KernelReport:
     ("old", "new", "line"),
     [
         ("r / STAGES + 1) & 1", "r / STAGES) & 1", "        barrier_wait(&empty[s], (r / STAGES + 1) & 1);"),
-        ("&empty[s], CONSUMERS", "&empty[s], CONSUMERS + 1", "      barrier_init(&empty[s], 128);"),
+        ("&empty[s], CONSUMERS", "&empty[s], CONSUMERS + 1", "      barrier_init(&empty[s], CONSUMERS);"),
         ("&full[s], WIDTH * 4", "&full[s], WIDTH * 8", "        barrier_expect(&full[s], 2048);"),
     ],
 )
@@ -105,6 +108,82 @@ def test_what_lies_in_another_file_is_not_edited(tmp_path: Path) -> None:
 def test_the_first_candidate_of_a_line(hint: EditHint, line: str, kind: str, first: str) -> None:
     _, old, new = next(candidates(hint, [line], 1, kind))
     assert (old, new) == ((line,), (first,))
+
+
+@pytest.mark.parametrize(
+    ("hint", "text", "line", "first"),
+    [
+        # what the author has: a name less one, a function, a call elsewhere, an alias, the body of a method
+        (EditHint(EditKind.NUMBER, 2), "  wait_prior(N - 1);", 1, (1, ("  wait_prior(N - 2);",))),
+        (EditHint(EditKind.NUMBER, 128), "  init(&b, N * 4);", 1, (1, ("  init(&b, 128);",))),
+        (EditHint(EditKind.FENCE), "  x = s[i];\n  ptx::fence_proxy_async(ptx::space_shared);", 1,
+         (2, ("  ptx::fence_proxy_async(ptx::space_shared);",))),
+        (EditHint(EditKind.FENCE), "  x = s[i];\n  ptx::fence_proxy_async(ptx::space_global);", 1,
+         (2, ('  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");',))),
+        (EditHint(EditKind.INSTRUCTION, name="bar.warp.sync 0xffffffff"), "  x = s[i];", 1,
+         (2, ("  __syncwarp();",))),
+        (EditHint(EditKind.NUMBER, 256), "using Full = Named<1, 128>;\n  Full::sync();", 2,
+         (1, ("using Full = Named<1, 256>;",))),
+        (EditHint(EditKind.ARRIVE_TOO, 4), "  Empty<0>::arrive();\n  if (i) Empty<1>::arrive();", 1,
+         (2, ("  Empty<1>::arrive();",))),
+        (EditHint(EditKind.BARRIER_ID, 2), "  Full<0>::sync();", 1, (1, ("  Full<2>::sync();",))),
+    ],
+)  # fmt: skip
+def test_the_first_candidate_is_in_the_words_of_the_file(
+    hint: EditHint, text: str, line: int, first: tuple[int, tuple[str, ...]]
+) -> None:
+    at, _, new = next(candidates(hint, text.split("\n"), line, "cu"))
+    assert (at, new) == first
+
+
+METHOD = """struct W {
+  __device__ void before() {
+    asm volatile("cp.async.bulk.wait_group.read 2;" ::: "memory");
+  }
+};
+__global__ void k() {
+  w.before();
+}"""
+
+
+def test_a_number_may_stand_in_the_function_that_is_called() -> None:
+    text = Lines(METHOD.split("\n"), "cu")
+    assert text.lines_of("before") == range(2, 5) and not text.lines_of("k") and not text.lines_of("x")
+    mended = Repair(Mistake.LAX_WAIT, Span("w.cu", 7), "leave 1", EditHint(EditKind.NUMBER, 1))
+    changed = {r.span.line: r.edit.new for r in _tried(mended, "w.cu", text) if r.edit is not None}
+    assert changed[3] == ('    asm volatile("cp.async.bulk.wait_group.read 1;" ::: "memory");',)
+
+
+class _Judge:
+    """Says of every launch with a text what a table says of its first line; each one launch is proved."""
+
+    def __init__(self, everywhere: dict[str, Verdict]) -> None:
+        self.everywhere = everywhere
+
+    def __call__(self, text: str, *, everywhere: bool) -> Verdict:
+        return self.everywhere[text.split("\n")[0]] if everywhere else Verdict.PROVED
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "line", "elsewhere"),
+    [
+        ([Verdict.REFUTED, Verdict.UNKNOWN, Verdict.PROVED], "c", Verdict.PROVED),
+        ([Verdict.REFUTED, Verdict.UNKNOWN, Verdict.REFUTED], "b", Verdict.UNKNOWN),
+        ([Verdict.REFUTED, Verdict.REFUTED, Verdict.REFUTED], "a", Verdict.REFUTED),
+    ],
+)
+def test_what_is_proved_at_every_launch_comes_first(
+    verdicts: list[Verdict], line: str, elsewhere: Verdict
+) -> None:
+    judge, text = _Judge(dict(zip("abc", verdicts, strict=True))), Lines(["x", "y"], "cu")
+    found: list[Repair] = []
+    held = None
+    for new in "abc":
+        edit = TextEdit("f.cu", 1, ("x",), (new,))
+        mended = Repair(Mistake.COUNT, Span("f.cu", 1), new, edit=edit)
+        held = held or _holding(mended, text, judge, found, wide=True)
+    best = held or min(found, key=lambda r: _RANKS.index(r.elsewhere))
+    assert (best.text, best.elsewhere) == (line, elsewhere)
 
 
 def test_a_register_is_not_edited() -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from syncverify.base.diagnostics import (
     KernelReport,
+    Label,
     Mistake,
     Policy,
     Repair,
@@ -125,6 +126,48 @@ def test_equal_labels_stand_once(report: Report) -> None:
     )
     assert shown.count("comes only after the wait") == 1
     assert "comes only after the wait (2 times)" in shown
+
+
+def test_what_is_said_of_a_line_stands_under_it_once(report: Report) -> None:
+    finding = report.kernels[0].diagnostics[0]
+    place, other = replace(finding.span, line=3), replace(finding.span, line=2)
+    said = (Label(place, "first"), Label(other, "between"), Label(place, "last"))
+    kernel = replace(report.kernels[0], diagnostics=(replace(finding, related=said),), witness=None)
+    shown = text.render(Report(Policy.PRACTICAL, (kernel,))).splitlines()
+    assert sum(line.startswith("3 |") for line in shown) == 1
+    order = [
+        next(i for i, x in enumerate(shown) if x.endswith(word)) for word in ("first", "last", "between")
+    ]
+    assert order == sorted(order)
+
+
+def test_steps_of_compiled_code_are_without_registers(report: Report) -> None:
+    kernel = report.kernels[0]
+    assert kernel.witness is not None
+    step = replace(kernel.witness.steps[0], op="mbarrier.init.shared.b64 [%r1], %r2")
+    shown = _told(kernel, steps=(step, replace(step, code_line=7)))
+    assert shown.count("[%r1]") == 1 and shown.count("mbarrier.init.shared.b64") == 2
+
+
+@pytest.mark.parametrize(
+    ("elsewhere", "says"),
+    [
+        (None, "with it this launch is proved"),
+        (Verdict.PROVED, "with it every launch is proved"),
+        (Verdict.REFUTED, "with it this launch is proved, but another one is still refuted"),
+        (Verdict.UNKNOWN, "with it this launch is proved, and the others are undecided"),
+    ],
+)
+def test_a_fix_says_what_was_checked(report: Report, elsewhere: Verdict | None, says: str) -> None:
+    finding = report.kernels[0].diagnostics[0]
+    mended = Repair(Mistake.COUNT, finding.span, "count 2", elsewhere=elsewhere)
+    kernel = replace(report.kernels[0], diagnostics=(replace(finding, repair=mended),), witness=None)
+    whole = Report(Policy.PRACTICAL, (kernel,))
+    assert any(line.strip() == says for line in text.render(whole).splitlines())
+    assert json.loads(json_report.render(whole))["kernels"][0]["diagnostics"][0]["repair"]["elsewhere"] == (
+        None if elsewhere is None else str(elsewhere)
+    )
+    assert says in html.render(whole)
 
 
 def test_color_adds_only_escape_codes(report: Report) -> None:

@@ -22,6 +22,7 @@ from syncverify.checker.explain.edits import (
     AnnounceWithCopy,
     ArriveBehind,
     ArriveLater,
+    ArriveToo,
     BarrierBehindInit,
     BarrierCount,
     ClusterBarrierAtEnd,
@@ -70,6 +71,7 @@ _OF_WGMMA = frozenset({"SV401", "SV111", "SV110"})
 _OF_THREADS = frozenset({"SV301", "SV302", "SV303"})
 #: Rules that an operation on another slot, or on another barrier, may break.
 _OF_SLOTS = frozenset({"SV110", "SV111", "SV112", "SV201", "SV202", "SV203", "SV206", "SV210", "SV212"})
+_LATER = "arrive only after the accesses that follow here"
 #: Rules that who does not wait until something is free may break.
 _OF_TURNS = frozenset({"SV111", "SV112", "SV201", "SV202", "SV203", "SV206"})
 
@@ -111,6 +113,8 @@ def attempts(info: SystemInfo, survey: Survey, named: set[Span], rule: str) -> I
     orders = [_edits(info, survey, p, rule) for p in (*near, *same, *rest)]
     tries = _likeliest([t for edits in orders for t in edits], survey, {*near, *same})
     yield from _between_arrivals(survey)
+    yield from _behind_reads(survey, rule)
+    yield from _released_late(survey, near, rule)
     yield from _handed_on(info, survey, near, rule)
     yield from _behind_commits(survey, near, rule)
     yield from _before_meetings(survey, near, rule)
@@ -132,8 +136,14 @@ def _likeliest(tries: list[Attempt], survey: Survey, near: set[Span]) -> list[At
     first: list[Attempt] = []
     last: list[Attempt] = []
     lax = any(t.mistake is Mistake.LAX_WAIT and t.place in near for t in tries)
+    of_reads = any(
+        t.mistake is Mistake.LAX_WAIT and survey.around.have([t.place], Ev.BULK_WAIT) for t in tries
+    )
     for t in tries:
         inserted = t.change
+        if isinstance(inserted, WaitReads) and of_reads:  # a wait is there
+            last.append(t)
+            continue
         if isinstance(inserted, InsertOperation) and t.mistake is Mistake.MISSING_COMMIT:
             lacks = t.place in survey.commits.lacking(inserted.code)
             (first if lacks else last).append(t)
@@ -160,6 +170,23 @@ def _between_arrivals(survey: Survey) -> Iterator[Attempt]:
         yield Attempt(Mistake.MISSING_WAIT, change, place, _said(text, ahead=False))
 
 
+def _behind_reads(survey: Survey, rule: str) -> Iterator[Attempt]:
+    """A barrier of the cluster behind what its blocks read of what they send to each other."""
+    exchanged = survey.sent and rule in _UNORDERED | _OF_TURNS
+    for place in survey.around.have(survey.places, Ev.READ) if exchanged else ():
+        yield from _of_cluster(survey, place)
+
+
+def _released_late(survey: Survey, near: list[Span], rule: str) -> Iterator[Attempt]:
+    """An arrival at a barrier of threads that comes right before an access: behind it instead."""
+    before = (
+        {p for place in near for p in survey.around.before.get(place, ())} if rule in _UNORDERED else set()
+    )
+    for place in survey.around.have(survey.places, Ev.BARRIER_ARRIVE):
+        if place in before:
+            yield Attempt(Mistake.EARLY_RELEASE, ArriveLater(place, fence=False), place, _LATER)
+
+
 def _handed_on(info: SystemInfo, survey: Survey, near: list[Span], rule: str) -> Iterator[Attempt]:
     """Who waits for its turn on a barrier of an array passes it on to the next one: arrivals at the array are
     on the wrong barrier, or there are none."""
@@ -170,8 +197,10 @@ def _handed_on(info: SystemInfo, survey: Survey, near: list[Span], rule: str) ->
         at = [p for p in waits if survey.barriers[p] <= mine]
         if not at or len(copies[0]) < 2 or mine & {b for _, b in survey.copied} or mine & survey.of_copies:
             continue
-        text = f"the next barrier of {name} is meant here"
         for place in arriving:
+            text = f"use n of the ring, counted from 0, is on {name}[n % {len(copies[0])}]"
+            yield Attempt(Mistake.OTHER_BARRIER, SlotOfUse(place, copies), place, text)
+            text = f"the next barrier of {name} is meant here"
             yield Attempt(Mistake.OTHER_BARRIER, NextSlot(place, copies), place, text)
         text = f"pass the turn on: arrive at the next barrier of {name} before the next wait here"
         if not arriving:
@@ -258,11 +287,20 @@ def _edits(info: SystemInfo, survey: Survey, place: Span, rule: str) -> list[Att
     if codes & {*ACCESSES, *ISSUES} and rule in _UNORDERED:
         out += _unheard(survey, place)
         out += _orders(survey, place)
+    if codes & {*ACCESSES} and rule in _UNORDERED | _OF_TURNS:
+        out += _of_cluster(survey, place)
+    return out + _of_threads(survey, place, codes, rule)
+
+
+def _of_threads(survey: Survey, place: Span, codes: set[int], rule: str) -> list[Attempt]:
+    """What a barrier of threads may be meant for, or where."""
+    out: list[Attempt] = []
     if Ev.BARRIER_ARRIVE in codes:
-        text = "arrive only after the accesses that follow here"
-        out.append(Attempt(Mistake.EARLY_RELEASE, ArriveLater(place, fence=False), place, text))
+        out.append(Attempt(Mistake.EARLY_RELEASE, ArriveLater(place, fence=False), place, _LATER))
     if Ev.BARRIER_SYNC in codes and len(survey.ids[place]) == 1:
         out += _named(survey, place, min(survey.ids[place]))
+    if Ev.BARRIER_ARRIVE in codes and rule in _OF_THREADS:
+        out += _arrivals_too(survey, place)
     if codes & {Ev.BARRIER_SYNC, Ev.BARRIER_ARRIVE} and rule in _OF_THREADS:
         out += _ids(survey, place)
     return out
@@ -394,6 +432,18 @@ def _ids(survey: Survey, place: Span) -> list[Attempt]:
     ]
 
 
+def _arrivals_too(survey: Survey, place: Span) -> list[Attempt]:
+    """At another barrier of threads, too, the first time that threads arrive at one here."""
+    own = survey.ids[place]
+    asked = {n: survey.asked(n) for n in sorted(survey.coming) if n not in own and len(own) == 1}
+    return [
+        Attempt(Mistake.MISSING_ARRIVE, ArriveToo(place, n, threads), place, text)
+        for n, (threads, *others) in asked.items()
+        if n and not others
+        for text in (f"arrive at barrier {n}, too, here: bar.arrive {n}, {threads}",)
+    ]
+
+
 def _announcements(survey: Survey, place: Span) -> list[Attempt]:
     """Announcements that are made once, where each phase of copies needs one."""
     mine = {b for b in survey.barriers.get(place, ()) if b in survey.bytes}
@@ -445,9 +495,15 @@ def _named(survey: Survey, place: Span, number: int) -> list[Attempt]:
             f"a barrier id for each of the {len(groups)} warpgroups here: each fills barrier {number} alone"
         )
         out.append(Attempt(Mistake.COUNT, OwnBarriers(number), place, text))
-    threads = 32 * len({warp for cta, warp in survey.coming[number] if cta == min(warps)[0]})
+    wrong = {id: n for id in sorted(survey.coming) if id and survey.asked(id) != {n := survey.threads(id)}}
+    threads = survey.threads(number)
     text = f"let barrier {number} count {threads} threads: so many come"
-    return [*out, Attempt(Mistake.COUNT, BarrierCount(number, threads), place, text)]
+    out.append(Attempt(Mistake.COUNT, BarrierCount(((number, threads),)), place, text))
+    if number in wrong and len(wrong) > 1 and len({*wrong.values()}) == 1:
+        which = f"{', '.join(map(str, list(wrong)[:-1]))} and {list(wrong)[-1]}"
+        text = f"let barriers {which} count {threads} threads: so many come to each"
+        out.append(Attempt(Mistake.COUNT, BarrierCount(tuple(wrong.items())), place, text))
+    return out
 
 
 def _counts(info: SystemInfo, survey: Survey, place: Span) -> list[Attempt]:
@@ -576,6 +632,9 @@ def _orders(survey: Survey, place: Span) -> list[Attempt]:
     """A proxy fence, a barrier of the warps that come here, or both."""
     fence = "fence.proxy.async.shared::cta behind this access, by every thread, before the hand-over"
     out = [Attempt(Mistake.MISSING_FENCE, Insert(place, fence=True), place, fence)]
+    if place in survey.parted:
+        text = "a barrier of each warp's lanes behind this access: bar.warp.sync"
+        out.append(Attempt(Mistake.MISSING_BARRIER, Insert(place, fence=False, lanes=True), place, text))
     elsewhere = _met_elsewhere(survey, place)
     for ahead, where in ((False, "behind"), (True, "before")) if elsewhere else ():
         text = f"the named barrier at which these warps meet elsewhere, {where} this access"
@@ -595,6 +654,15 @@ def _orders(survey: Survey, place: Span) -> list[Attempt]:
         text = f"a proxy fence and then a barrier of {who} behind this access"
         out.append(Attempt(Mistake.MISSING_BARRIER, Insert(place, fence=True, warps=warps), place, text))
     return out
+
+
+def _of_cluster(survey: Survey, place: Span) -> list[Attempt]:
+    """A barrier of the cluster behind accesses of all its warps."""
+    every = set().union(*survey.warps.values())
+    if len(survey.blocks) < 2 or survey.warps[place] != every:
+        return []
+    text = "a barrier of the cluster behind this access: barrier.cluster.arrive, barrier.cluster.wait"
+    return [Attempt(Mistake.MISSING_BARRIER, Insert(place, fence=False, cluster=True), place, text)]
 
 
 def _met_elsewhere(survey: Survey, place: Span) -> tuple[tuple[int, int, int], ...]:

@@ -64,6 +64,8 @@ def cause(run: Run, f: Failure) -> Mistake | None:
         return _of_race(run, f)
     if f.rule == "SV211" and f.provoked and f.barrier < 0:
         return Mistake.MISSING_BARRIER  # a block leaves while others of its cluster still reach into it
+    if f.rule == "SV203" and f.past is not None and f.barrier >= 0 and _balanced(run.barriers[f.barrier]):
+        return Mistake.MISSING_WAIT  # the bytes are right, and may come too early
     if f.rule == "SV206" and f.barrier >= 0 and not _balanced(run.barriers[f.barrier]):
         return Mistake.BYTES
     return _BY_RULE.get(f.rule)

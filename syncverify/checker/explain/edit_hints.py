@@ -14,11 +14,13 @@ from dataclasses import replace
 from syncverify.base.diagnostics import EditHint, EditKind
 from syncverify.base.source import Span
 from syncverify.checker.explain.edits import (
+    OF_WARP,
     WAITS,
     Announce,
     AnnounceWithCopy,
     ArriveBehind,
     ArriveLater,
+    ArriveToo,
     BarrierBehindInit,
     BarrierCount,
     ClusterBarrierAtEnd,
@@ -115,12 +117,21 @@ def hint(change: Change, info: SystemInfo, survey: Survey, place: Span) -> EditH
             return _barrier(survey, place, change)
         case SlotOfUse() | SlotOfLastWait() | OtherArray():
             return _slot(change, info, survey, place, names)
-        case BarrierCount(number=id, threads=threads):
-            return EditHint(EditKind.NUMBER, threads, models=_meetings(survey, place, id))
-        case OtherId(number=number):
-            return EditHint(EditKind.BARRIER_ID, number, models=_meetings(survey, place, number))
         case AnnounceWithCopy(place=once) if once.file == place.file:
             return EditHint(EditKind.INTO_LOOP, models=(once.line,), names=names)
+    return _of_threads(change, survey, place)
+
+
+def _of_threads(change: Change, survey: Survey, place: Span) -> EditHint | None:
+    """The edit of a change of barriers of threads."""
+    match change:
+        case BarrierCount(threads=pairs):
+            ids = {id for id, _ in pairs}
+            return EditHint(EditKind.NUMBER, pairs[0][1], models=_meetings(survey, place, pairs[0][0], ids))
+        case ArriveToo(number=number):
+            return EditHint(EditKind.ARRIVE_TOO, number, models=_meetings(survey, place, number))
+        case OtherId(number=number):
+            return EditHint(EditKind.BARRIER_ID, number, models=_meetings(survey, place, number))
         case OwnBarriers(number=number):
             models = _meetings(survey, place, number)
             return EditHint(EditKind.BARRIER_ID, name=_OF_GROUP, models=models)
@@ -143,9 +154,8 @@ def _exchanged(change: Change, info: SystemInfo, survey: Survey, place: Span) ->
         case HandOn(array=array):
             name = array_name(info.barriers[array[0][0]].name)
             return EditHint(EditKind.HAND_ON, name=name, names=(name,), size=len(array[0]))
-        case NextSlot(array=array):
-            hinted = _slot(change, info, survey, place, names)
-            return replace(hinted, size=len(array[0]))
+        case NextSlot():
+            return replace(_slot(change, info, survey, place, names), ahead=True)
         case MeetAsElsewhere(barriers=met, ahead=ahead):
             ids = {number for _, number, _ in met}
             lines = tuple(n for number in sorted(ids) for n in _meetings(survey, place, number, ids))
@@ -164,6 +174,10 @@ def _simple(change: Change) -> EditHint | None:
             return EditHint(EditKind.NUMBER, number)
         case Insert(fence=True, warps=warps, ahead=ahead) if not warps:
             return EditHint(EditKind.FENCE, ahead=ahead)
+        case Insert(lanes=True, ahead=ahead):
+            return EditHint(EditKind.INSTRUCTION, ahead=ahead, name=OF_WARP)
+        case Insert(cluster=True, ahead=ahead):
+            return EditHint(EditKind.INSTRUCTION, ahead=ahead, name=_CLUSTER)
         case ArriveLater(fence=fence):
             return EditHint(EditKind.LATER, fenced=fence)
         case InsertOperation(ahead=ahead, text=text):
@@ -201,7 +215,8 @@ def _slot(
     models = _lines(survey, place, *WAITS, Ev.ARRIVE, Ev.BULK_LOAD)
     if isinstance(change, (SlotOfUse, NextSlot)):
         name = array_name(info.barriers[change.array[0][0]].name)
-        return EditHint(EditKind.SLOT, name=name, models=models, names=names)
+        size = len(change.array[0])
+        return EditHint(EditKind.SLOT, name=name, models=models, names=names, size=size)
     if isinstance(change, SlotOfLastWait):
         name = array_name(info.barriers[change.barriers[0][1]].name)
         return EditHint(EditKind.SLOT, name=name, models=models, names=names)

@@ -20,8 +20,14 @@ ACCESSES = (Ev.READ, Ev.WRITE, Ev.ATOMIC, Ev.CP_ASYNC)
 ISSUES = (Ev.BULK_LOAD, Ev.BULK_STORE, Ev.BULK_COPY, Ev.WGMMA)
 #: The id of barriers that are tried out; ids of kernels are seldom so high.
 FREE_ID = 15
+#: The mask of a whole warp, and its barrier.
+ALL_LANES = 0xFFFFFFFF
+OF_WARP = "bar.warp.sync 0xffffffff"
 #: Warps of a warpgroup.
 WARPS_OF_GROUP = 4
+
+#: What a fence or a barrier behind accesses comes before, beside meetings.
+_BOUNDS = (*ISSUES, Ev.ST_ASYNC, Ev.WARP_SYNC, Ev.COLLECTIVE)
 
 Pairs = tuple[tuple[int, int], ...]
 
@@ -124,6 +130,20 @@ class ArriveLater:
 
 
 @dataclass(frozen=True, slots=True)
+class ArriveToo:
+    """The first arrival of threads at a barrier of threads at ``place`` is at another one, too."""
+
+    place: Span
+    number: int
+    threads: int
+
+    def apply(self, event: Event, place: Place, held: Any, cls: ThreadClass) -> Passed:
+        if place[0] != self.place or event[0] != Ev.BARRIER_ARRIVE or held:
+            return (event,), held
+        return (event, (*event[:2], self.number, self.threads, *event[4:])), True
+
+
+@dataclass(frozen=True, slots=True)
 class FewerPending:
     """The wait for groups at ``place`` leaves ``pending`` of them."""
 
@@ -168,13 +188,16 @@ class Insert:
     """Behind the accesses at ``place``, before their agent meets others: a fence, a barrier, or both.
 
     ``warps``: those that the barrier holds together; none for a fence alone. ``ahead``: the barrier comes
-    before the first access instead.
+    before the first access instead. ``lanes``: the barrier is one of each warp's own lanes; ``cluster``: of
+    all threads of the cluster.
     """
 
     place: Span
     fence: bool
     warps: frozenset[tuple[int, int]] = frozenset()
     ahead: bool = False
+    lanes: bool = False
+    cluster: bool = False
 
     def apply(self, event: Event, place: Place, held: Any, cls: ThreadClass) -> Passed:
         new: list[Event] = []
@@ -183,7 +206,7 @@ class Insert:
             if here and not held:
                 new = self._inserted(event[1], cls)
             return (*new, event), here or (held and event[0] not in MEETINGS) or None
-        if held and not here and (event[0] in MEETINGS or event[0] in ISSUES):
+        if held and not here and (event[0] in MEETINGS or event[0] in _BOUNDS):
             return (*self._inserted(event[1], cls), event), None
         return (event,), True if here else held
 
@@ -191,6 +214,10 @@ class Insert:
         events: list[Event] = []
         if self.fence:
             events.append(proxy_fence(site))
+        if self.lanes:
+            events.append((Ev.WARP_SYNC, site, ALL_LANES))
+        if self.cluster:
+            events += [(Ev.CLUSTER_ARRIVE, site, 0), (Ev.CLUSTER_WAIT, site, 0)]
         if (cls.cta, cls.warp) in self.warps:
             mine = sum(1 for cta, _ in self.warps if cta == cls.cta)
             events.append((Ev.BARRIER_SYNC, site, FREE_ID, 32 * mine, 0))
@@ -278,14 +305,13 @@ class WaitReads:
 
 @dataclass(frozen=True, slots=True)
 class BarrierCount:
-    """Barriers of this number are for so many threads."""
+    """Barriers are for so many threads, by their number."""
 
-    number: int
-    threads: int
+    threads: Pairs
 
     def apply(self, event: Event, place: Place, held: Any, cls: ThreadClass) -> Passed:
-        if event[0] in (Ev.BARRIER_SYNC, Ev.BARRIER_ARRIVE) and event[2] == self.number:
-            event = (*event[:3], self.threads, *event[4:])
+        if event[0] in (Ev.BARRIER_SYNC, Ev.BARRIER_ARRIVE):
+            event = (*event[:3], dict(self.threads).get(event[2], event[3]), *event[4:])
         return (event,), None
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from syncverify.base.source import Span
 from syncverify.checker.explain.commits import ClusterArrivals, Commits
-from syncverify.checker.explain.edits import ACCESSES, GROUP_WAITS, ISSUES, WAITS, footprints
+from syncverify.checker.explain.edits import ACCESSES, ALL_LANES, GROUP_WAITS, ISSUES, WAITS, footprints
 from syncverify.checker.explain.neighbours import Neighbours
 from syncverify.checker.explain.redundancy import Passed, Place
 from syncverify.model.events import Ev, Event, SystemInfo, ThreadClass
@@ -46,6 +46,7 @@ class Survey:
     first: dict[tuple[ThreadClass, int], Span] = field(default_factory=dict)  # of waits on an mbarrier
     announcing: set[Span] = field(default_factory=set)  # arrivals that announce bytes
     blocks: set[int] = field(default_factory=set)
+    parted: set[Span] = field(default_factory=set)  # where some lanes of a warp come apart from others
     commits: Commits = field(default_factory=Commits)
     cluster: ClusterArrivals = field(default_factory=ClusterArrivals)
     around: Neighbours = field(default_factory=Neighbours)
@@ -60,6 +61,15 @@ class Survey:
         full = sorted({barrier for _, barrier in self.copied})
         others = (self.waited ^ set(self.arriving)) - set(full)
         return dict(zip(full, sorted(others), strict=True)) if len(full) == len(others) else {}
+
+    def threads(self, number: int) -> int:
+        """How many threads come to a barrier of threads, in the first block that has one."""
+        coming = self.coming[number]
+        return 32 * len({warp for cta, warp in coming if cta == min(coming)[0]})
+
+    def asked(self, number: int) -> set[int]:
+        """How many threads who comes to a barrier of threads says that it is for."""
+        return self.sizes.get(number, set()) | ({self.given[number]} if number in self.given else set())
 
     @staticmethod
     def arrays(info: SystemInfo) -> dict[str, tuple[tuple[int, ...], ...]]:
@@ -80,6 +90,8 @@ class Survey:
         if code in _INTERESTING:
             self.places.setdefault(span, {})[code] = None
             self.warps.setdefault(span, set()).add((cls.cta, cls.warp))
+            if cls.lanes != ALL_LANES:
+                self.parted.add(span)
         if code in _ON_BARRIER:
             self.barriers.setdefault(span, set()).add(event[2])
         if code in WAITS:

@@ -329,16 +329,18 @@ def what(run: Run, r: Record) -> str:
 def access(run: Run, r: Record) -> str:
     """Which access, to what, by whom."""
     fp = run.info.footprints[r.fp]
-    where = place(run, fp.memory, fp.intervals[0][0]) if fp.intervals else "nothing"
+    where = place(run, fp.memory, fp.intervals[0][0], r.site) if fp.intervals else "nothing"
     who = run.threads[r.cls].info.name
     return f"the {_NOUN[r.kind]} of {where} by {who}"
 
 
-def place(run: Run, memory: int, byte: int) -> str:
-    """The buffer a shared byte lies in, for reports."""
+def place(run: Run, memory: int, byte: int, site: int) -> str:
+    """The buffer a shared byte lies in, for reports, and what the source calls the part of it there."""
     if memory == GLOBAL_MEMORY:
         return "global memory"
-    for lo, hi, name in run.info.smem_names:
+    said = run.info.sites[site].operand
+    for lo, hi, buffer in run.info.smem_names:
         if lo <= byte < hi:
+            name = buffer if not said else said if said.startswith(f"{buffer}.") else f"{said} ({buffer})"
             return name if run.info.ctas == 1 else f"{name} of cta{memory}"
     return f"shared byte {byte}"

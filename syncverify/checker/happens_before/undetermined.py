@@ -86,7 +86,7 @@ def lanes_store_differently(run: Run, t: LaneClass, record: Record) -> None:
     fp = run.info.footprints[record.fp]
     if record.site not in run.info.strong_words or fp.memory == GLOBAL_MEMORY:
         return
-    where = place(run, fp.memory, fp.intervals[0][0])
+    where = place(run, fp.memory, fp.intervals[0][0], record.site)
     run.report(
         Obligation.RACE,
         "SV112",

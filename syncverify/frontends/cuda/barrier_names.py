@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 _CALL = re.compile(r"(?P<object>[A-Za-z_][\w.\[\]+\- ]*?(?:\.|->))?(?P<name>(?:\w+::)*\w*[iI]nit\w*)\s*\(")
 _ADDRESS = re.compile(r"^(?:&|\*|\((?:[\w: ]+\*)\)|reinterpret_cast<[^>]*>|static_cast<[^>]*>|\s)+")
 _OBJECT = re.compile(r"^[A-Za-z_](?:\w|\.|->|::|\[[^\[\]]*\])*$")
+_WRAPPED = re.compile(r"(?:(?:\w+::)*\w+)?\((?P<inner>[^(),]+|\([^(),]+\))\)")
 _LONGEST = 60
 _METHOD = re.compile(r"(?<![\w.>])(?P<object>[A-Za-z_][\w.\[\]+\- ]*?)(?:\.|->)[A-Za-z_]\w*\s*\(")
 _BY_ADDRESS = re.compile(r"\b\w+\s*\(\s*&\s*(?P<first>[A-Za-z_](?:\w|\.|->|\[[^\[\]]*\])*)\s*[,)]")
@@ -31,6 +32,8 @@ def initialized(line: str) -> list[str]:
 
     >>> initialized("  for (int i = 0; i < N; ++i) { init(&s.full[i], 1); s.empty[i].init(128); }")
     ['s.full[i]', 's.empty[i]']
+    >>> initialized("mbarrier::init(toSmem((&T3[i2])), 1U);")
+    ['T3[i2]']
     """
     found = [_operand(line, m) for m in _CALL.finditer(line.split("//")[0])]
     return [] if None in found else [x for x in found if x]
@@ -92,6 +95,8 @@ def _operand(line: str, call: re.Match[str]) -> str | None:
     if said is None:
         said = next(_arguments(line[call.end() :]), "")
     said = _ADDRESS.sub("", said.removesuffix("->").removesuffix(".").strip())
+    while (inner := _WRAPPED.fullmatch(said)) is not None:  # by its address: init(smem_address(&full[i]), 1)
+        said = _ADDRESS.sub("", inner["inner"])
     return said if len(said) <= _LONGEST and _OBJECT.match(said) else None
 
 

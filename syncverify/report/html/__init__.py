@@ -20,6 +20,7 @@ from syncverify.report import text
 from syncverify.report.base import (
     Report,
     acceptance,
+    checked_text,
     counted,
     kernel_names,
     place,
@@ -117,6 +118,7 @@ def _finding(k: KernelReport, d: Diagnostic) -> dict[str, Any]:
             "mistake": str(d.repair.mistake),
             "text": d.repair.text,
             "at": d.repair.span.line,
+            "checked": checked_text(d.repair),
             "diff": _diff(d.repair.edit),
         },
         "contested": None if point is None else f"{point.id}: {point.question}",

@@ -110,7 +110,7 @@
       box.append(source(file, places.filter((p) => p.file === file)));
     }
     if (f.repair) {
-      box.append(element("p", { class: "fix" }, element("b", {}, `Fix (${f.repair.mistake}), checked: `), f.repair.at === f.line ? "" : `line ${f.repair.at}: `, f.repair.text, ". With it this launch is proved."));
+      box.append(element("p", { class: "fix" }, element("b", {}, `Fix (${f.repair.mistake}), checked: `), f.repair.at === f.line ? "" : `line ${f.repair.at}: `, f.repair.text, `; ${f.repair.checked}.`));
       if (f.repair.diff.length) {
         const width = Math.max(...f.repair.diff.map(([, n]) => n.length));
         box.append(element("pre", { class: "diff" }, ...f.repair.diff.map(([sign, n, x]) =>

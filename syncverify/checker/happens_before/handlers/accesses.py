@@ -62,7 +62,7 @@ def access(run: Run, t: LaneClass, record: Record) -> None:
             Obligation.RACE,
             "SV112",
             f"{t.n} lanes each start this copy, and their writes overlap in "
-            f"{place(run, fp.memory, fp.intervals[0][0])}",
+            f"{place(run, fp.memory, fp.intervals[0][0], record.site)}",
             t,
             record.site,
             second=record,

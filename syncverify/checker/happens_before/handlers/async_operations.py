@@ -99,12 +99,13 @@ def on_bulk_store(run: Run, t: LaneClass, event: Event) -> int:
 
 def on_bulk_copy(run: Run, t: LaneClass, event: Event) -> int:
     """Shared to another CTA's shared memory; only the barrier there tells of its end (C4)."""
-    _, site, source, target, b, nbytes = event
+    _, site, source, target, b, nbytes, *reduction = event
     s = barrier(run, b)
     use(run, t, s, site)
     read = Record(Access.ASYNC_READ, t.cls, t.time, source, site, tag=s.column, tag_value=IN_FLIGHT)
     _access(run, t, read)
     write = Record(Access.ASYNC_WRITE, t.cls, t.time, target, site, tag=s.column, tag_value=IN_FLIGHT)
+    write.atomic, write.scope = bool(reduction), Scope.CLUSTER  # its elements are relaxed (B47)
     _access(run, t, write)
     run.launch(start(run, t, site, (read, write), [(b, nbytes * t.n, write), (-1, 0, read)]))
     return DONE

@@ -130,9 +130,13 @@ def signal(
     """
     t.syncs.append(t.time)
     run.signals.append((t.cls, t.time, site))
+    places = _places(run, fp, t.n)
+    every = t.n == 1 or (added is not None and len(places) == 1)
     full, wide = release(run, t, site, flags, scope)
     past = t.clock.past()
-    for key, lanes in _places(run, fp, t.n).items():
+    if not every:
+        full, past = of_any_lane(t, full), t.clock.m[E].copy()
+    for key, lanes in places.items():
         at = _at(run, key)
         if added is not None:
             at.value = None if at.value is None else at.value + added * lanes
@@ -158,6 +162,21 @@ def release(run: Run, t: LaneClass, site: int, flags: int, scope: int) -> tuple[
     if full is not None and not wide:
         run.narrow[t.cls, -1] = fence_site(t, site, flags)
     return full, wide
+
+
+def of_any_lane(t: LaneClass, full: Matrix | None) -> Matrix | None:
+    """What the write of one lane of a class hands on of ``full``, which all of them do together: what that
+    lane knows of the others, not what they have done meanwhile.
+
+    Lanes that have met since a fence say nothing of when they met before it.
+    """
+    if full is None:
+        return None
+    found = full.copy()
+    for column in t.clock.own:
+        met = t.clock.m[:, column]
+        found[:, column] = np.where(met <= full[:, column], met, 0)
+    return found
 
 
 def _places(run: Run, fp: int, lanes: int) -> dict[int, int]:

@@ -78,9 +78,10 @@ def _signal(
     if value is None and added is None:
         raise Unmodelled("what a flag of other clusters is given is not known", site)
     amount = None if added is None else added * t.n
-    _keep(
-        run, FlagWrite(flag, Write(t.cls, t.time, value, amount, t.clock.past(), site, t.n, full, wide)), site
-    )
+    past = t.clock.past()
+    if t.n > 1 and added is None:
+        full, past = global_memory.of_any_lane(t, full), t.clock.m[E].copy()
+    _keep(run, FlagWrite(flag, Write(t.cls, t.time, value, amount, past, site, t.n, full, wide)), site)
 
 
 def _keep(run: Run, step: Step, site: int) -> None:

@@ -172,8 +172,11 @@ class Operations(Mbarriers, Meetings, TensorMaps):
         a.copies.append((made.done, made.fp.memory))
         return True
 
-    def on_bulk_copy(self, a: ReplayedAgent, source: int, target: int, index: int, nbytes: int) -> bool:
+    def on_bulk_copy(self, a: ReplayedAgent, source: int, target: int, index: int, nbytes: int,
+                     *reduction: int) -> bool:  # fmt: skip
         """A copy to another CTA: only the barrier there tells of its end, of both sides (C4)."""
+        if reduction:
+            raise NotJudgedError("a bulk reduction into another CTA's shared memory")
         self.use(a, index)
         made = [self.touch(a, Access.ASYNC_READ, source), self.touch(a, Access.ASYNC_WRITE, target)]
         done = self.land(a, index, nbytes * a.info.count)

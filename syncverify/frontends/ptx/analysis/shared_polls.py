@@ -16,10 +16,19 @@ from syncverify.frontends.ptx.syntax.operands import harmless, registers, result
 def shared_polls(flow: Flow) -> list[int]:
     """Loads and atomics of shared memory at one place, in a loop that does nothing else and that their value
     ends."""
+    return _polls(flow, "shared")
+
+
+def global_polls(flow: Flow) -> list[int]:
+    """The same of global memory, by generic addresses as well."""
+    return _polls(flow, "global")
+
+
+def _polls(flow: Flow, space: str) -> list[int]:
     found = []
     for k, i in enumerate(flow.body):
         inside = [loop for loop in flow.loops if flow.block_of[k] in loop]
-        if not inside or not _asks(i):
+        if not inside or not _asks(i, space):
             continue
         loop = min(inside, key=len)
         body = [flow.body[j] for b in loop for j in range(flow.blocks[b].lo, flow.blocks[b].hi)]
@@ -30,12 +39,18 @@ def shared_polls(flow: Flow) -> list[int]:
     return found
 
 
-def _asks(i: Instr) -> bool:
-    if not any(m.startswith("shared") for m in i.mods):
+def _asks(i: Instr, space: str) -> bool:
+    if _space(i) != space:
         return False
     if i.op == "atom":
         return "add" not in i.mods or any(isinstance(op, Imm) and op.value == 0 for op in i.operands[2:])
     return i.op == "ld"
+
+
+def _space(i: Instr) -> str:
+    """The state space that an access names; global memory where it names none."""
+    named = (m.split("::")[0] for m in i.mods)
+    return next((m for m in named if m in ("shared", "local", "const", "param")), "global")
 
 
 def _ends(flow: Flow, loop: frozenset[int], i: Instr, body: list[Instr]) -> bool:
@@ -48,4 +63,4 @@ def _ends(flow: Flow, loop: frozenset[int], i: Instr, body: list[Instr]) -> bool
     return any(g is not None and g.name in made for g in guards)
 
 
-__all__ = ["shared_polls"]
+__all__ = ["global_polls", "shared_polls"]

@@ -31,6 +31,7 @@ from syncverify.frontends.ptx.compile.state import (
     Registers,
 )
 from syncverify.frontends.ptx.decode.effects import Context, Effect, Unsupported
+from syncverify.frontends.ptx.decode.global_access import GlobalAccess
 from syncverify.frontends.ptx.decode.mbarrier import blocking
 from syncverify.frontends.ptx.decode.memory import Access
 from syncverify.frontends.ptx.flow.warp_counts import counts_down
@@ -68,7 +69,7 @@ class Effects(Values):
             self._text(f"    if {'' if i.negated else 'not '}v:")
             self._text(f"        r[0] = {after if not self._answered(found) else self._skip(k)}")
             self._text("        return None")
-            if isinstance(found, Access):
+            if isinstance(found, Access) and not _hands_on(found):
                 self._text("    v = 1")
                 self._text("elif v.__class__ is not int: v = v" + (" ^ 1" if i.negated else ""))
             else:
@@ -77,6 +78,7 @@ class Effects(Values):
                 self._text(f"    if {'' if i.negated else 'not '}v:")
                 self._text(f"        r[0] = {after if not self._answered(found) else self._skip(k)}")
                 self._text("        return None")
+                self._text("v = 1")
         if isinstance(found, Unsupported):
             reason = caused(Reason(f"{found.reason} (line {i.line})"), Cause.UNSUPPORTED)
             fails = self.flow.block_of[k] in self.flow.failing
@@ -378,6 +380,11 @@ class Effects(Values):
         self.space["Q"] = reduced
         how = "popc" if "popc" in i.mods else "pred"
         return f"Q(r, {self._operand(i.operands[1])}, {how!r}, {missing})"
+
+
+def _hands_on(e: Access) -> bool:
+    """Whether others may acquire what a write releases: each lane that makes it releases its own past."""
+    return isinstance(e, GlobalAccess) and e.signals
 
 
 def _stored(i: Instr) -> tuple[Operand, ...]:

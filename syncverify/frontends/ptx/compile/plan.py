@@ -570,7 +570,7 @@ class Plan:
             callers = self.module.places(i)[1:]
             span = self.module.span(i)
             line = 0 if span == Span(self.module.path, i.line) else i.line
-            operand = self.module.barrier_names.get(i.line, "")
+            operand = self.module.barrier_names.get(i.line) or self.module.data_names.get(i.line, "")
             site = Site(span, instruction_text(i), callers, self.module.wrapped(i), line, operand)
             self.sites.append(site)
         return found

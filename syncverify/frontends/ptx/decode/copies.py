@@ -223,9 +223,7 @@ def _bulk(instr: Instr) -> Decoded:
             return malformed(instr)
         return _bulk_load((*ops[:4], *ops[4 : 5 if multicast else 4]), destination(to))
     if to == "shared::cluster" and source == "shared::cta":
-        if reduces:
-            return Unsupported(f"{instr.name}: a reduction into another CTA's shared memory is not modelled")
-        return _bulk_copy(ops[:4])
+        return _bulk_copy(ops[:4], reduces=reduces)
     return malformed(instr)
 
 
@@ -298,7 +296,9 @@ def _bulk_store(ops: Sequence[Operand], reduces: int) -> Decoded:
     return effect(emit, ops[:3])
 
 
-def _bulk_copy(operands: Sequence[Operand]) -> Decoded:
+def _bulk_copy(operands: Sequence[Operand], *, reduces: bool) -> Decoded:
+    flag, what = ((1,), "cp.reduce.async.bulk") if reduces else ((), "cp.async.bulk")
+
     def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
         faults: list[Event] = []
         size = size_of(ctx, site, faults, v[2])
@@ -306,9 +306,9 @@ def _bulk_copy(operands: Sequence[Operand]) -> Decoded:
         to = region(ctx, site, faults, v[0], "shared", size, 16, "the destination")
         own_source(ctx, site, faults, source)
         b, cta, _ = barrier_at(ctx, site, faults, v[3], "shared")
-        if not _remote(ctx, site, faults, to.cta, b, cta, "cp.async.bulk") or not size:
+        if not _remote(ctx, site, faults, to.cta, b, cta, what) or not size:
             return faults
-        return [*faults, (Ev.BULK_COPY, site, source.footprint(ctx), to.footprint(ctx), b, size)]
+        return [*faults, (Ev.BULK_COPY, site, source.footprint(ctx), to.footprint(ctx), b, size, *flag)]
 
     return effect(emit, operands)
 

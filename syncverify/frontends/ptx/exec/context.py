@@ -92,8 +92,9 @@ class ClassContext:
         if space == "generic":
             if address >> WINDOW != 1:
                 raise Opaque(f"{what} lies outside shared memory")
-            address &= (1 << WINDOW) - 1
-        address &= 0xFFFFFFFF
+            address &= (1 << WINDOW) - 1  # beyond 32 bits of it, where the window ends, no CTA has memory
+        else:
+            address &= 0xFFFFFFFF
         return address >> RANK, address & (1 << RANK) - 1
 
     def barrier(self, cta: int, offset: int) -> int:

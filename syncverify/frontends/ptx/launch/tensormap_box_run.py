@@ -270,7 +270,8 @@ class ByteCountRun:
         code = event[0]
         match code:
             case Ev.COMPLETE_TX | Ev.ST_ASYNC | Ev.BULK_COPY:
-                bar, size = event[-2:] if code != Ev.ST_ASYNC else event[3:5]
+                first = {Ev.COMPLETE_TX: 2, Ev.ST_ASYNC: 3, Ev.BULK_COPY: 4}[code]
+                bar, size = event[first : first + 2]
                 self._land(self._barrier(bar), t.info.count * size)
             case Ev.BULK_LOAD:
                 self._load(t, event)

@@ -199,6 +199,8 @@ class Module:
     wrappers: frozenset[Loc] = frozenset()
     #: what the source calls the barriers that an ``mbarrier.init`` initializes, by its line of PTX
     barrier_names: Mapping[int, str] = field(default_factory=dict)
+    #: what it calls the members that accesses are to, by the line of PTX of each access
+    data_names: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def entries(self) -> tuple[Function, ...]:

@@ -181,6 +181,13 @@ def test_bulk_copy_to_a_peer() -> None:
     assert event == ("BULK_COPY", (0, (DST, DST + 32)), (1, (DST, DST + 32)), (1, BAR), 32)
 
 
+@pytest.mark.parametrize("op", ["add.u32", "min.s32", "xor.b32"])
+def test_bulk_reduction_into_a_peer(op: str) -> None:
+    line = f"cp.reduce.async.bulk.shared::cluster.shared::cta.{TX}.{op} [%a], [%b], 32, [%d1]"
+    (event,) = emitted(line, cluster(), a=PEER + DST, b=DST, d1=PEER + BAR)
+    assert event == ("BULK_COPY", (0, (DST, DST + 32)), (1, (DST, DST + 32)), (1, BAR), 32, 1)
+
+
 def test_bulk_copy_needs_a_peer() -> None:
     line = f"cp.async.bulk.shared::cluster.shared::cta.{TX} [%a], [%b], 32, [%d1]"
     assert emitted(line, cluster(), a=DST, b=DST + 64, d1=BAR)[0][:2] == ("FAULT", "SV208")
@@ -291,7 +298,6 @@ def test_prefetches_have_no_event() -> None:
     [
         f"cp.async.bulk.tensor.2d.tile::gather4.shared::cta.global.{TX} [%a], [%m, {FIVE}], [%b]",
         f"cp.async.bulk.tensor.1d.shared::cluster.global.{TX}.cta_group::2 [%a], [%m, {{%r1}}], [%b]",
-        f"cp.reduce.async.bulk.shared::cluster.shared::cta.{TX}.add.u32 [%a], [%b], 32, [%d1]",
     ],
 )
 def test_unsupported(line: str) -> None:

@@ -26,10 +26,10 @@ cp.async.bulk !relaxed SCOPE:cta|cluster <TO:shared::cluster <FROM:shared::cta ~
 cp.async.bulk ~weak? <TO:global <FROM:shared::cta ~bulk_group ~HINT? ; a a s:u32 h ; ptx=8.0 arch=90
 cp.async.bulk ~weak? <TO:global <FROM:shared::cta ~bulk_group ~HINT? !cp_mask ; a a s:u32 h s:u16 ; ptx=8.6 arch=100
 cp.async.bulk !relaxed SCOPE <TO:global <FROM:shared::cta ~bulk_group ~HINT? !cp_mask? T:b128 ; * ; ptx=9.3 arch=90a,100f,110f
-cp.reduce.async.bulk <TO:shared::cluster <FROM:shared::cta ~mbarrier::complete_tx::bytes OP:and|or|xor T:b32 ; a a s:u32 a ; ptx=8.0 arch=90 !a reduction into another CTA's shared memory is not modelled
-cp.reduce.async.bulk <TO:shared::cluster <FROM:shared::cta ~mbarrier::complete_tx::bytes OP:add T:u32|s32|u64 ; a a s:u32 a ; ptx=8.0 arch=90 !a reduction into another CTA's shared memory is not modelled
-cp.reduce.async.bulk <TO:shared::cluster <FROM:shared::cta ~mbarrier::complete_tx::bytes OP:min|max T:u32|s32 ; a a s:u32 a ; ptx=8.0 arch=90 !a reduction into another CTA's shared memory is not modelled
-cp.reduce.async.bulk <TO:shared::cluster <FROM:shared::cta ~mbarrier::complete_tx::bytes OP:inc|dec T:u32 ; a a s:u32 a ; ptx=8.0 arch=90 !a reduction into another CTA's shared memory is not modelled
+cp.reduce.async.bulk <TO:shared::cluster <FROM:shared::cta ~mbarrier::complete_tx::bytes ~OP:and|or|xor ~TYPE:b32 ; a a s:u32 a ; ptx=8.0 arch=90
+cp.reduce.async.bulk <TO:shared::cluster <FROM:shared::cta ~mbarrier::complete_tx::bytes ~OP:add ~TYPE:u32|s32|u64 ; a a s:u32 a ; ptx=8.0 arch=90
+cp.reduce.async.bulk <TO:shared::cluster <FROM:shared::cta ~mbarrier::complete_tx::bytes ~OP:min|max ~TYPE:u32|s32 ; a a s:u32 a ; ptx=8.0 arch=90
+cp.reduce.async.bulk <TO:shared::cluster <FROM:shared::cta ~mbarrier::complete_tx::bytes ~OP:inc|dec ~TYPE:u32 ; a a s:u32 a ; ptx=8.0 arch=90
 cp.reduce.async.bulk <TO:global <FROM:shared::cta ~bulk_group ~HINT? ~OP:and|or|xor ~TYPE:b32|b64 ; a a s:u32 h ; ptx=8.0 arch=90
 cp.reduce.async.bulk <TO:global <FROM:shared::cta ~bulk_group ~HINT? ~OP:add ~TYPE:u32|s32|u64|f32|f64 ; a a s:u32 h ; ptx=8.0 arch=90
 cp.reduce.async.bulk <TO:global <FROM:shared::cta ~bulk_group ~HINT? ~OP:add ~noftz ~TYPE:f16|bf16 ; a a s:u32 h ; ptx=8.0 arch=90
