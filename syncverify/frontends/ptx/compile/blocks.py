@@ -333,7 +333,7 @@ class Writer(Effects):
             v = v.on(r[MASK])
         if guard is None or not isinstance(v, Unknown) or v.source not in ("data", "param"):
             return False
-        answer = r[CONTEXT].any_answer(r, (guard.name,), self._site(k), self._each_time(k))
+        answer = r[CONTEXT].any_answer(r, (guard.name,), self._site(k), each_time=self._each_time(k))
         if answer is None:
             return False
         r[self.p.slot(guard.name)] = answer

@@ -387,7 +387,7 @@ class ClassContext:
         return contents.brought(number, (self.warp, self.mask), lambda: self._any(32, most))
 
     def any_answer(
-        self, r: list[Any], names: Iterable[str], site: int, each_time: bool
+        self, r: list[Any], names: Iterable[str], site: int, *, each_time: bool
     ) -> SymbolicWord | None:
         """Any answer to what all lanes of a warp are known to decide alike; None where they are not.
 
