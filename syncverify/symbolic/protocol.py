@@ -127,6 +127,9 @@ class SymbolicSystem(System, Protocol):
         """
         return [a.fork() for a in agents]
 
+    def agent(self, cls: int) -> SymbolicAgent:
+        """A fresh agent of one class alone."""
+
     def alike(self, cls: int) -> Sequence[int]:
         """The classes with the lanes and the code of one, itself included, as far as the system knows."""
         return [cls]

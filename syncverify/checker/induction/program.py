@@ -126,7 +126,7 @@ class _Start:
 
     def agent(self, system: Any, i: int) -> Any:
         self.space.path = self.root
-        return system.agents()[i]
+        return system.agent(i)
 
     def read(self, system: Any, i: int, claim: Claim) -> Text:
         return self.reader(system, i, claim)[1]
@@ -265,12 +265,15 @@ def _adapting(take: Callable[[Claim], None], claim: Claim, claims: Claims) -> No
 
 
 def _likely(cls: ThreadClass, known: Mapping[ThreadClass, Claim]) -> list[Claim]:
-    """Claims that may hold of a class: its own, then those of classes with the same lanes, then others; the
-    latest first.
+    """Claims that may hold of a class: its own, or that of a class of its block with the same role and lanes;
+    then those of classes with the same lanes, then others; the latest first.
     """
     latest = list(known)[::-1]
+    near = sorted(
+        latest, key=lambda c: (c != cls, c.cta != cls.cta, c.role != cls.role, c.lanes != cls.lanes)
+    )
     order = sorted(latest, key=lambda c: (c != cls, c.lanes != cls.lanes, c.warp != cls.warp))
-    distinct = {id(known[c]): known[c] for c in order}
+    distinct = {id(known[c]): known[c] for c in (*near[:1], *order)}
     return list(distinct.values())[:MOST_TRIED]
 
 

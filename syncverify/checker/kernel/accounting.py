@@ -184,7 +184,7 @@ def shared_barriers(g: Graph) -> None:
 
 def _order(g: Graph, rings: list[str], role: int) -> tuple[object, ...]:
     """The sites of a role at some rings: their order, loops and conditions."""
-    sites = [s for s in g.sites if s.role == role and s.op.ring in rings]
+    sites = [g.sites[i] for i in sorted(i for x in rings for i in g.on.get(x, ())) if g.sites[i].role == role]
     # straight code is distinguished by its order alone
     moving = [s for s in sites if s.position.tiles or s.position.loops]
     segments = sorted({s.position.segment for s in moving})

@@ -72,7 +72,7 @@ class Term:
             if isinstance(atom, Apply):
                 atom = Apply(atom.function, atom.argument.put(values))
             out = out.plus(values[atom] if isinstance(atom, str) and atom in values else Term({atom: 1}), k)
-        return out
+        return out if self.parts else self
 
     def names(self) -> set[str]:
         """All names in the term, those inside arguments of functions included."""

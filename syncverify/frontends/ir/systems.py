@@ -380,6 +380,10 @@ class IrSystem(SymbolicSystem):
         """Fresh agents at the kernel's entry, one per class."""
         return [self._agent(i, c) for i, c in enumerate(self.info.classes)]
 
+    def agent(self, cls: int) -> IrAgent:
+        """The agent of one class alone."""
+        return self._agent(cls, self.info.classes[cls])
+
     def at(self, cluster: int) -> IrSystem:
         """The same for another cluster, with the same classes."""
         block = self.grid.coordinates(self.grid.block_of(cluster, 0))

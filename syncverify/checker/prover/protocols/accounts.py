@@ -41,7 +41,7 @@ class Account:
     ) -> Tree:
         s = self.search
         s.spend()
-        wraps, premises, done = s.close(premises, done)
+        wraps, premises, done = s.close(premises, done, (), some)
         if not some and self.wanted >= 0:
             return _wrapped(wraps, self.nowhere(premises, depth, done, pool))
         if depth < 0:

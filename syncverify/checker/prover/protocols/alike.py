@@ -9,15 +9,16 @@ differ elsewhere: the k-th operation of a look is tried for the k-th. The kernel
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Iterator
+from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import islice, product
+from itertools import islice
 from typing import Any
 
 from syncverify.checker.kernel.accept import always
 from syncverify.checker.kernel.hops import Drained, Graph, Step
 from syncverify.checker.kernel.linear import RejectedError, Term
-from syncverify.checker.kernel.obligations import Owed
+from syncverify.checker.kernel.obligations import Either, Owed, Reaches
 from syncverify.checker.kernel.proof import Along
 from syncverify.checker.kernel.protocol import Kind, Level, Protocol
 from syncverify.checker.kernel.trees import (
@@ -59,6 +60,11 @@ class Alike:
     look: list[int] = field(default_factory=list)  # of each site: what it has in common with like ones
     nth: list[int] = field(default_factory=list)  # of each site: how many of its role look so before it
     at: dict[tuple[int, int, int], int] = field(default_factory=dict)  # sites by role, look and how many
+    many: Counter[tuple[int, int]] = field(default_factory=Counter)  # how many, by role and look
+    equal: dict[Hashable, Tree] = field(
+        default_factory=dict
+    )  # by premises and goal, where no site is in them
+    of_ring: dict[tuple[int, int, str], list[int]] = field(default_factory=dict)  # by role, look and ring
 
     @classmethod
     def of(cls, p: Protocol, g: Graph) -> Alike:
@@ -67,14 +73,17 @@ class Alike:
         looks: dict[Hashable, int] = {}
         for i, s in enumerate(g.sites):
             look = looks.setdefault(made.like(i), len(looks))
-            k = sum(made.look[j] == look for j in made.of_role(s.role, i))
+            k = made.many[s.role, look]
+            made.many[s.role, look] += 1
             made.look.append(look)
             made.nth.append(k)
             made.at[s.role, look, k] = i
+            made.of_ring.setdefault((s.role, look, s.op.ring), []).append(i)
         for r in range(len(p.roles)):
             sites = [i for i, s in enumerate(g.sites) if s.role == r and s.op.kind is not Kind.INIT]
             made.core.append(sites)
-            made.family.append(kinds.setdefault(tuple(made.look[i] for i in sites), len(kinds)))
+            looks_there = tuple(sorted(made.look[i] for i in sites))
+            made.family.append(kinds.setdefault(looks_there, len(kinds)))
         count, role = 0, -1
         for i, s in enumerate(g.sites):
             count, role = (count, role) if s.role == role else (0, s.role)
@@ -86,10 +95,6 @@ class Alike:
             if s.op.kind is Kind.ASYNC and s.op.label:
                 made.twins.setdefault((s.op.label, s.role), i)
         return made
-
-    def of_role(self, role: int, end: int) -> Iterator[int]:
-        """The sites of a role before one."""
-        return (j for j in range(end) if self.g.sites[j].role == role)
 
     def like(self, i: int) -> Hashable:
         """What a site has in common with those of like roles."""
@@ -140,6 +145,18 @@ class Alike:
 
     def tree(self, o: Owed) -> Tree | None:
         """A tree of a like obligation that meets this one, if there is one."""
+        if isinstance(o.goal, Reaches | Either):
+            return self.renamed_tree(o)
+        asked = (o.premises, o.goal)  # no site is in it
+        if asked not in self.equal:
+            found = self.renamed_tree(o)
+            if found is None:
+                return None
+            self.equal[asked] = found
+        return self.equal[asked]
+
+    def renamed_tree(self, o: Owed) -> Tree | None:
+        """The tree of a like obligation with the sites of this one, if it meets this one."""
         premises = [*always(self.p), *o.premises]
         scope = self.p.parameters | {"u", "n", "u'", "n'"}
 
@@ -151,7 +168,7 @@ class Alike:
                 try:
                     new: Tree = renamed(tree, way)
                     check(self.p, premises, new, needs, scope)
-                except (RejectedError, KeyError):
+                except RejectedError:
                     continue
                 return new
         return None
@@ -161,13 +178,18 @@ class Alike:
         return (self.key(o), self.near(o), self.far(o)) if _near(o) else (self.key(o),)
 
     def keep(self, o: Owed, tree: Tree) -> None:
+        if not isinstance(o.goal, Reaches | Either):
+            self.equal[o.premises, o.goal] = tree
         for key in self.keys(o):
             kept = self.found.setdefault(key, [])
             if len(kept) < MOST_TREES:
                 kept.append((o.sites, tree))
 
-    def ways(self, old: tuple[int, ...], new: tuple[int, ...], tree: Tree) -> Iterator[Callable[[int], int]]:
-        """Maps of sites: the obligation's own as they are, those of other roles to like ones."""
+    def ways(self, old: tuple[int, ...], new: tuple[int, ...], tree: Tree) -> Iterator[dict[int, int]]:
+        """Maps of the sites of a tree: the obligation's own as they are, those of other roles to like ones.
+
+        First those that rename rings along with roles, as where blocks of a cluster change places.
+        """
         roles: dict[int, int] = {}
         exact = dict(zip(old, new, strict=True))
         labels: dict[str, str] = {}  # of what roles execute as one
@@ -181,44 +203,90 @@ class Alike:
             x, y = self.g.sites[a].role, self.g.sites[b].role
             if roles.setdefault(x, y) != y:
                 return
-        used = sorted({self.g.sites[i].role for i in sites_of(tree)} - roles.keys())
-        choices = []
-        for r in used:
-            like = [x for x in range(len(self.family)) if self.family[x] == self.family[r]]
-            choices.append(sorted(like, key=lambda x, r=r: x != r))  # type: ignore[misc]
-        for some in product(*choices):
-            every = roles | dict(zip(used, some, strict=True))
+        used: dict[int, list[int]] = {}
+        for i in sorted(set(sites_of(tree)) - exact.keys()):
+            used.setdefault(self.g.sites[i].role, []).append(i)
+        rings = self.renamed_rings({}, exact)
+        some = [r for r in used if r in roles] + [r for r in used if r not in roles]
+        for renaming in (rings, None) if rings is not None else (None,):
+            for every, names in self.roles_for(some, used, roles, renaming):
+                try:
+                    yield exact | {i: self.image(i, every, names, labels) for r in some for i in used[r]}
+                except KeyError:
+                    continue
 
-            def way(i: int, every: dict[int, int] = every) -> int:
-                if i in exact:
-                    return exact[i]
-                r, label = self.g.sites[i].role, self.g.sites[i].op.label
-                if label in labels and (labels[label], every[r]) in self.twins:
-                    return self.twins[labels[label], every[r]]
-                if self.g.sites[i].op.kind is Kind.INIT or r == every[r]:
-                    return i
-                return self.at[every[r], self.look[i], self.nth[i]]
+    def roles_for(
+        self, left: list[int], used: Mapping[int, list[int]], roles: Mapping[int, int], rings: _Rings
+    ) -> Iterator[tuple[Mapping[int, int], Mapping[str, str]]]:
+        """Like roles for those that are left, with the names of rings that go with them.
 
-            yield way
+        No ``rings``: these are not looked at.
+        """
+        if not left:
+            yield roles, rings or {}
+            return
+        r, *rest = left
+        like = [x for x, family in enumerate(self.family) if family == self.family[r]]
+        for x in (roles[r],) if r in roles else sorted(like, key=lambda x: x != r):
+            names = rings
+            if rings is not None:
+                alone = [i for i in used[r] if self.many[r, self.look[i]] == 1]
+                names = self.renamed_rings(
+                    rings, {i: self.at[x, self.look[i], 0] for i in alone if (x, self.look[i], 0) in self.at}
+                )
+                if names is None:
+                    continue
+            yield from self.roles_for(rest, used, {**roles, r: x}, names)
+
+    def renamed_rings(self, rings: Mapping[str, str], sites: Mapping[int, int]) -> dict[str, str] | None:
+        """Names for rings, with those that these sites ask for; None where they contradict each other."""
+        out = dict(rings)
+        for i, k in sites.items():
+            a, b = self.g.sites[i].op.ring, self.g.sites[k].op.ring
+            if out.setdefault(a, b) != b:
+                return None
+        return out
+
+    def image(
+        self, i: int, roles: Mapping[int, int], rings: Mapping[str, str], labels: Mapping[str, str]
+    ) -> int:
+        """The site for one of another obligation's tree; KeyError where there is none."""
+        op, role = self.g.sites[i].op, roles[self.g.sites[i].role]
+        if op.label in labels and (labels[op.label], role) in self.twins:
+            return self.twins[labels[op.label], role]
+        if op.kind is Kind.INIT:
+            return i
+        if op.ring and op.ring in rings:
+            return self.of_ring[role, self.look[i], rings[op.ring]][self.nth_of_ring(i)]
+        return self.at[role, self.look[i], self.nth[i]]
+
+    def nth_of_ring(self, i: int) -> int:
+        """How many sites of a role and a ring look the same before one."""
+        s = self.g.sites[i]
+        return self.of_ring[s.role, self.look[i], s.op.ring].index(i)
+
+
+#: New names of rings; None where they are not looked at.
+_Rings = Mapping[str, str] | None
 
 
 def _near(o: Owed) -> bool:
     return o.rule.split()[0] in _NEAR
 
 
-def renamed(t: Tree, way: Callable[[int], int]) -> Tree:
+def renamed(t: Tree, way: Mapping[int, int]) -> Tree:
     """A tree with other sites in its paths."""
     if isinstance(t, Leaf):
         if not isinstance(t.payload, Along):
             return t
 
         def step(s: Step) -> Step:
-            return replace(s, site=way(s.site))
+            return replace(s, site=way[s.site])
 
         path = []
         for how, s in t.payload.path:
             if isinstance(how, Drained):
-                twin = None if how.twin is None else way(how.twin)
+                twin = None if how.twin is None else way[how.twin]
                 how = replace(how, commits=tuple(map(step, how.commits)), twin=twin)
             path.append((how, step(s)))
         return replace(t, payload=replace(t.payload, path=tuple(path)))

@@ -134,12 +134,13 @@ class Steps:
                 return var(old)
         name = f"%v{len(self.virtual)}"
         self.virtual[name] = (what, first)
+        counts = shape(self.g.p).counts
         for e in self.samples:
             x = value(what.term, e)
             if isinstance(what, NewResidue):
                 e[name] = (x - first) // what.modulus if (x - first) % what.modulus == 0 else -99
                 continue
-            f, top = e[what.function], max((value(c, e) for c in shape(self.g.p).counts), default=1)
+            f, top = e[what.function], max((value(c, e) for c in counts), default=1)
             t = next((t for t in range(max(top, 0)) if f(t) <= x < f(t + 1)), None)
             e[name] = -99 if t is None or (t - first) % stride else (t - first) // stride
         return var(name)
@@ -348,19 +349,17 @@ class PathSearch:
     def g(self) -> Graph:
         return self.steps.g
 
-    def found(self) -> Iterator[Found]:
-        """Candidates; a path that covers all samples comes alone. Short paths are looked for first."""
+    def found(self, *, short: bool) -> Iterator[Found]:
+        """Candidates; a path that covers all samples comes alone. ``short``: of few hops alone."""
         far = self.steps.distances(self.goal)
         start = self.goal.start
         least = far.get((start.site, start.half))
-        if least is None:
+        if least is None or (short and least + SLACK >= ROUNDS):
             return
-        results: list[Found] = []
-        for most in (least + SLACK, ROUNDS) if least + SLACK < ROUNDS else (ROUNDS,):
-            whole, results = self._within(far, most)
-            if whole is not None:
-                yield whole
-                return
+        whole, results = self._within(far, least + SLACK if short else ROUNDS)
+        if whole is not None:
+            yield whole
+            return
         yield from self._ranked(results)
 
     def _within(self, far: Mapping[tuple[int, Half], int], most: int) -> tuple[Found | None, list[Found]]:

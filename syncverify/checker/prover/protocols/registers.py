@@ -22,9 +22,9 @@ from syncverify.symbolic.context import AffineTerm, SymbolicContext, SymbolSplit
 from syncverify.symbolic.inequalities import negated
 from syncverify.symbolic.path_condition import PathCondition
 
-#: Moves of one run, runs, and the largest number of iterations after which a loop's events are looked for
-#: again.
-MOST_MOVES, RUNS, MOST_PERIOD = 60_000, 11, 48
+#: Moves and visits of one run, runs, and the largest number of iterations after which a loop's events are
+#: looked for again.
+MOST_MOVES, MOST_VISITS, RUNS, MOST_PERIOD = 60_000, 1_200, 11, 48
 #: Sizes are drawn up to this.
 LARGEST = 60
 #: Visits of one residue, and rows, from which forms are guessed.
@@ -143,6 +143,8 @@ def trace(
                 counts.setdefault(x, []).append(inside.pop(x))
             inside[place] = inside.get(place, 0) + 1
         if (place in wanted and place != last) or (place in wanted and event is None):
+            if len(visits) > MOST_VISITS:
+                break
             here = Visit(place, back, {k: _plain(space, v) for k, v in registers(agent).items()})
             visits.append(here)
         here.places.add(place)
@@ -238,7 +240,7 @@ class Sampler:
         """The agent of a class of lanes at sizes of this number."""
         keys = [(c.cta, c.warp, c.lanes) for c in self.system.info.classes]
         self.space.path = self.start
-        agent = self.system.agents()[keys.index((of.cta, of.warp, of.lanes))]
+        agent = self.system.agent(keys.index((of.cta, of.warp, of.lanes)))
         path = self.found[i][1].fork()
         self.space.path = path
         return self.space, path, agent

@@ -160,15 +160,19 @@ class Search:
     def _grows(
         self, f: str, pairs: list[tuple[Term, Term]], now: list[Term], have: set[object], wraps: list[Wrap]
     ) -> None:
+        signs = {(x, k > 0) for h in now for x, k in h.parts.items()}
         for a, b in pairs:
-            if (f, a, b) in have:
+            up = b - a
+            # a sum has each name from some premise, and with its sign
+            if (f, a, b) in have or not signs.issuperset((x, k > 0) for x, k in up.parts.items()):
                 continue
-            by = shown(now, b - a)
+            by = shown(now, up)
             if by is None or by[1]:
                 continue
             have.add((f, a, b))
             wraps.append(_monotone(f, a, b, by[0]))
             now.append(apply(f, b) - apply(f, a))
+            signs |= {(x, k > 0) for x, k in now[-1].parts.items()}
 
     def _schemas(
         self, f: str, args: set[Term], now: list[Term], have: set[object], wraps: list[Wrap]
@@ -226,6 +230,9 @@ class Search:
     ) -> Tree:  # fmt: skip
         """A tree for the goal under the premises; NotFoundError where none was found."""
         self.spend()
+        by = None if some else absurd(premises)
+        if by is not None:
+            return Absurd(by)
         wraps, premises, done = self.close(premises, done, (), some)
         if not some:
             return _wrapped(wraps, self.contradiction(premises, goal, depth, done, pool, hint))
@@ -471,19 +478,33 @@ class Search:
         some: list[Sample],
         pool: frozenset[Named],
     ) -> Iterator[Candidate | Introduction]:
-        found: list[tuple[float, bool, Candidate | Introduction]] = []
+        """The best few paths: short ones first, if one covers half of the samples, then any."""
         steps = Steps(self.g, [dict(e) for e in some], pool, premises, memo=self.memo)
+        for short in (True, False):
+            found = self._candidates(ways, steps, short=short)
+            most = found[0][0] if found else 0
+            if not short or 2 * most >= len(some):
+                yield from (f[2] for f in found[:4])
+            if any(covers == len(some) and not new for covers, new, _ in found):
+                return
+
+    @staticmethod
+    def _candidates(
+        ways: list[tuple[Reaches, bool]], steps: Steps, *, short: bool
+    ) -> list[tuple[float, bool, Candidate | Introduction]]:
+        """Paths in some direction, or what has to be introduced for one: how many samples it covers, whether
+        it is an introduction, and what it is, best first.
+        """
+        found: list[tuple[float, bool, Candidate | Introduction]] = []
         for goal, reverse in ways:
-            search = PathSearch(steps, goal)
-            for f in search.found():
+            for f in PathSearch(steps, goal).found(short=short):
                 if f.introduction is not None:
                     found.append((f.covers, True, f.introduction))
                 elif f.hops is not None:
                     found.append((f.covers, False, Candidate(goal, f.hops, reverse)))
-            if any(covers == len(some) and not new for covers, new, _ in found):
+            if any(covers == len(steps.samples) and not new for covers, new, _ in found):
                 break  # the other direction can do no better
-        found.sort(key=lambda f: (-f[0], f[1]))
-        yield from (f[2] for f in found[:4])
+        return sorted(found, key=lambda f: (-f[0], f[1]))
 
     def _forth(self, forth: Reaches, some: list[Sample]) -> bool:
         """Whether the first of a pair is likelier to come before the second: in most samples its counters are

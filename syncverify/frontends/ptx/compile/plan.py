@@ -339,7 +339,9 @@ class Plan:
         self.constants: dict[int, set[str]] = {}  # what of the launch's sizes instructions read
         self.symbols: dict[str, int] = {}  # special registers, addresses and parameters that the code reads
         self.size = FIRST
-        self.steers = bool({"shared"} & self.slice.spaces) or (self.any_data and self._reduces())
+        self.steers = bool({"shared"} & self.slice.spaces) or (
+            self.any_data and (self._reduces() or self._decides_barriers())
+        )
         self.text = ""
         self.classes = 0  # numbered so far
         self.site_of: dict[int, int] = {}
@@ -361,6 +363,11 @@ class Plan:
         """Whether a barrier brings a value that steers."""
         wanted = self.slice.registers
         return any(i.op in BARRIERS and wanted.intersection(results(i)) for i in self.body)
+
+    def _decides_barriers(self) -> bool:
+        """Whether a branch decides about a barrier: what it decides may be kept for all of a block."""
+        controllers = self.flow.controllers()
+        return any(i.op in BARRIERS and controllers[self.flow.block_of[k]] for k, i in enumerate(self.body))
 
     @cached_property
     def tails(self) -> dict[int, frozenset[int]]:

@@ -172,8 +172,16 @@ class PtxSystem(SymbolicSystem):
 
     def agents(self) -> Sequence[PtxAgent]:
         """Fresh agents at the kernel's entry, one per class."""
-        contents = SharedContents(self.launch.ctas * self.info.clusters) if self.program.steers else None
+        contents = self._contents()
         return [self._agent(i, c, contents) for i, c in enumerate(self.info.classes)]
+
+    def agent(self, cls: int) -> PtxAgent:
+        """The agent of one class alone."""
+        return self._agent(cls, self.info.classes[cls], self._contents())
+
+    def _contents(self) -> SharedContents | None:
+        """What lies in shared memory at first, where that steers threads."""
+        return SharedContents(self.launch.ctas * self.info.clusters) if self.program.steers else None
 
     def apart(self, ways: ClassPrograms | None = None) -> PtxSystem:
         """The same with code of its own for each class, without what it never comes to."""
