@@ -88,6 +88,12 @@ _ROWS = (
     ),
     ("K24", "wgmma in flight when its threads exit", "warning", "error"),
     ("K25", "mov into a register of a wgmma in flight", "warning", "error"),
+    (
+        "K26",
+        "all threads fence, meet at a block barrier, and one signals by a relaxed write",
+        "releases what was fenced; an assumption of the report",
+        "releases what came before the signalling thread's own fence",
+    ),
 )
 
 #: Every contested point by id.

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from syncverify.base.diagnostics import EditHint, EditKind
 from syncverify.driver.author_functions import AuthorFunction, barrier_calls, functions
@@ -42,6 +42,7 @@ _OF_COPIES = "cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];"
 _HEAD_OF = re.compile(
     r"(?<!\w)(?!(?:if|for|while|switch|do|else)\b)(?P<name>\w+)\s*\([^(){};]*\)\s*(?:const\s*)?\{"
 )
+_CLUSTER_GROUP = re.compile(r"\b(?P<name>\w+)\s*=\s*(?:\w+::)*this_cluster\(\s*\)")
 _EXPECT = "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
 
 
@@ -366,8 +367,34 @@ def _mbarriers(hint: EditHint, text: Lines, line: int) -> Iterator[str]:
     yield from list(found)[:_MOST]
 
 
+def cluster_barriers(text: Lines) -> Iterator[str]:
+    """Statements by which all threads of a cluster meet, in the words of the file."""
+    groups = (m for n in range(1, len(text.lines) + 1) for m in _CLUSTER_GROUP.finditer(text.code(n)))
+    yield from (f"{m['name']}.sync();" for m in groups)
+    for f in text.functions():
+        both = "barrier.cluster.arrive" in f.body and "barrier.cluster.wait" in f.body
+        if both and not f.parameters and not f.method and not f.template:
+            yield f"{f.scope}{f.name}();"
+
+
+def last_member(name: str) -> str:
+    """What a method of the object calls a member: ``turn`` of ``s.order.turn``."""
+    return re.split(r"\.|->", name)[-1]
+
+
 def other_slots(hint: EditHint, text: Lines, line: int) -> Iterator[str]:
-    """The line with another index of the barriers that it names, or (``number`` 1) the name of others."""
+    """The line with another index of the barriers that it names, or (``number`` 1) the name of others.
+
+    In a method of the object that has the barriers their last names stand alone.
+    """
+    whole = list(_other_slots(hint, text, line))
+    yield from whole
+    if not whole and last_member(hint.name) != hint.name:
+        inner = replace(hint, name=last_member(hint.name), names=tuple(map(last_member, hint.names)))
+        yield from _other_slots(inner, text, line)
+
+
+def _other_slots(hint: EditHint, text: Lines, line: int) -> Iterator[str]:
     code, words = text.code(line), _words(hint.names if hint.number else (hint.name,))
     if words is None or not _NAME.fullmatch(hint.name):
         return
@@ -454,12 +481,14 @@ def first_operand(code: str, kind: str) -> tuple[int, int] | None:
 
 __all__ = [
     "Lines",
+    "cluster_barriers",
     "exchanged",
     "first_operand",
     "handing_on",
     "flipped",
     "indent_of",
     "is_one_statement",
+    "last_member",
     "last_operand",
     "named_in",
     "other_ids",

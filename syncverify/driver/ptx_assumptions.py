@@ -91,6 +91,12 @@ def of_tiles(module: Module, entry: Function, meetings: Iterable[TileMeeting]) -
     return [f"line {line}: what lane 0 acquires its warp sees behind the shfl" for line in lines]
 
 
+def of_fenced_signals(module: Module, entry: Function, signals: Iterable[int]) -> list[str]:
+    """That fences of a block's threads ahead of a barrier publish what one thread tells of behind it."""
+    lines = sorted({module.span(entry.body[k]).line for k in signals})
+    return [f"line {n}: tells of what all threads fenced before the block's barrier (K26)" for n in lines]
+
+
 def of_block_groups(facts: PtxFacts, program: Program, restores: bool) -> list[str]:
     """What a proof takes for granted where any block group represents all; ``restores``: flags are left as
     they are found."""

@@ -21,6 +21,7 @@ from syncverify.driver.ptx_assumptions import (
     of_block_groups,
     of_common,
     of_dynamic,
+    of_fenced_signals,
     of_overlaps,
     of_stops,
     of_stores,
@@ -42,10 +43,12 @@ from syncverify.driver.ptx_task import (
     inferred,
     narrowed,
     unknown,
+    with_lanes_that_meet,
 )
 from syncverify.driver.size_proposals import Bounds, proposed
 from syncverify.frontends.launch_facts import LaunchFacts
 from syncverify.frontends.ptx.analysis.counted_blocks import steering_counts, unfenced_count, used_counts
+from syncverify.frontends.ptx.analysis.fenced_signals import with_fenced_signals
 from syncverify.frontends.ptx.analysis.shared_polls import shared_polls
 from syncverify.frontends.ptx.analysis.tile_barriers import with_tile_barriers
 from syncverify.frontends.ptx.compile.program import Program
@@ -54,7 +57,6 @@ from syncverify.frontends.ptx.flow.data_guards import with_data_guards_as_branch
 from syncverify.frontends.ptx.flow.inline_calls import inlined
 from syncverify.frontends.ptx.flow.promote_locals import promoted
 from syncverify.frontends.ptx.flow.warp_counts import counted_by_lane
-from syncverify.frontends.ptx.flow.warp_syncs import without_warp_order
 from syncverify.frontends.ptx.isa.validate import checked
 from syncverify.frontends.ptx.launch.concretize import covered, numbers_of, sizes_at
 from syncverify.frontends.ptx.launch.facts import VARIABLE, PtxFacts, demand_launch, ptx_facts, text
@@ -139,6 +141,9 @@ def kernel_task(
     f = next(x for x in module.functions if x.name == f.name)
     known = ptx_facts(facts, f, module)
     module, f, met = _with_tiles(module, f, known, policy)
+    if policy is Policy.PRACTICAL:
+        module, f, signals = _with_fenced_signals(module, f)
+        met += signals
     symbols = known.symbols()
     values = known.spelled(values)
     wanted = {n: v for n, v in values.items() if n in symbols or n.startswith(VARIABLE)}
@@ -160,6 +165,15 @@ def _with_tiles(
         return module, f, []
     functions = tuple(changed if x is f else x for x in module.functions)
     return replace(module, functions=functions), changed, of_tiles(module, f, meetings)
+
+
+def _with_fenced_signals(module: Module, f: Function) -> tuple[Module, Function, list[str]]:
+    """The module and the entry with signals behind fences and a barrier as releases; what that relies on."""
+    changed, signals = with_fenced_signals(f)
+    if changed is f:
+        return module, f, []
+    functions = tuple(changed if x is f else x for x in module.functions)
+    return replace(module, functions=functions), changed, of_fenced_signals(module, f, signals)
 
 
 def with_whole_block(task: Task) -> Task:
@@ -241,21 +255,25 @@ def _checked(k: CheckTask) -> tuple[CheckTask, KernelReport]:
         again = _check(as_data)
         if again.verdict is Verdict.PROVED or (contents and again.verdict is Verdict.REFUTED):
             return as_data, again
-    meeting = _lanes_only_meet(k, report)
-    if meeting is not None:
+    for meeting in _lanes_only_meet(k, report):
         again = _check(meeting)
         if again.verdict is Verdict.PROVED:
             return meeting, again
     return k, report
 
 
-def _lanes_only_meet(k: CheckTask, report: KernelReport) -> CheckTask | None:
-    """The kernel with barriers of warps that order nothing, where data keeps it from a verdict."""
+def _lanes_only_meet(k: CheckTask, report: KernelReport) -> Iterator[CheckTask]:
+    """The kernel with barriers of warps that order nothing, where data keeps it from a verdict; if need be
+    first with what lies in shared memory as data."""
     if report.verdict is not Verdict.UNKNOWN or not causes_of(report.reason) & CAUSES[Step.LANES_MEET]:
-        return None
-    if not k.warp_order or without_warp_order(k.function) is k.function or _shared_polls(k):
-        return None
-    return replace(k, warp_order=False, program=[], assumptions=[])
+        return
+    if not k.warp_order or k.facts.block is None or _shared_polls(k):
+        return
+    if with_lanes_that_meet(k, k.function) is k.function:
+        return
+    if k.program and k.program[0].steers:
+        yield replace(k, warp_order=False, shared_contents=False, program=[], assumptions=[])
+    yield replace(k, warp_order=False, program=[], assumptions=[])
 
 
 def _shared_polls(k: CheckTask) -> list[int]:
@@ -369,8 +387,7 @@ def _with_words(k: CheckTask, report: KernelReport) -> tuple[CheckTask, Any]:
         again = _tried(as_data)
         if again is not None and again.verdict is not Verdict.UNKNOWN:
             return as_data, again
-    meeting = _lanes_only_meet(k, report if found is None else found)
-    if meeting is not None:
+    for meeting in _lanes_only_meet(k, report if found is None else found):
         again = _tried(meeting)
         if again is not None and again.verdict is Verdict.PROVED:
             return meeting, again

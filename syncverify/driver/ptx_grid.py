@@ -31,7 +31,9 @@ def together(program: Program, clusters: int | None, span: Span, fresh: Callable
     assert program.handing is not None
     where = f"blocks hand data over through global memory (line {program.handing.line})"
     if clusters is None:
-        yield undecided(Reason(f"{where}: give grid in a launch file", Cause.MISSING_FACT), span)
+        # who only counts is looked at for any grid, with data as words
+        causes = (Cause.MISSING_FACT,) if program.handing.waited else (Cause.MISSING_FACT, Cause.DATA)
+        yield undecided(Reason(f"{where}: give grid in a launch file", *causes), span)
         return
     whole = clusters <= MAX_TOGETHER
     why = ""

@@ -11,12 +11,14 @@ from syncverify.base.source import Span
 from syncverify.checker.outcome import Outcome
 from syncverify.driver.ptx_assumptions import aligned, holds, numbers, pointers_apart, unwritten
 from syncverify.frontends.ptx.analysis.block_groups import BlockGroups
+from syncverify.frontends.ptx.analysis.group_loads import with_loads_of_lanes
 from syncverify.frontends.ptx.analysis.if_convert_atomics import predicated
 from syncverify.frontends.ptx.analysis.spin_bounds import bounds_first
 from syncverify.frontends.ptx.compile.program import Program
 from syncverify.frontends.ptx.decode.effects import MapFacts
 from syncverify.frontends.ptx.exec.concrete_launch import Launch
 from syncverify.frontends.ptx.exec.system import PtxSystem, elected_lanes
+from syncverify.frontends.ptx.flow.forward_stores import with_forwarded_stores
 from syncverify.frontends.ptx.flow.warp_syncs import without_warp_order
 from syncverify.frontends.ptx.launch.block_group_detection import detect_block_groups
 from syncverify.frontends.ptx.launch.concretize import launch_from
@@ -107,8 +109,15 @@ def compiled(k: CheckTask) -> tuple[Launch, Program]:
     return (launch if k.boxes is None else with_boxes(launch, k.boxes.facts())), k.program[0]
 
 
+def with_lanes_that_meet(k: CheckTask, function: Function) -> Function:
+    """The function with barriers of warps that order nothing, and accesses that need no order for it; itself
+    where there is nothing of the kind."""
+    assert k.facts.block is not None
+    return without_warp_order(with_loads_of_lanes(with_forwarded_stores(function), k.facts.block))
+
+
 def _program(k: CheckTask, function: Function, block_groups: BlockGroups | None = None) -> Program:
-    function = function if k.warp_order else without_warp_order(function)
+    function = function if k.warp_order else with_lanes_that_meet(k, function)
     apart, ints = pointers_apart(k.facts), numbers(k.facts, k.function)
     more = (
         apart,

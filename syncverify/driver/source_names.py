@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import cycle
+from itertools import cycle, takewhile
 from pathlib import Path
 
 from syncverify.base.kernel_names import base_name
@@ -87,11 +87,15 @@ def _members(
     insides = [module.wrapped(i) for i in inits]
     several = len({*insides}) > 1
     found: dict[int, str] = {}
+    seen: dict[tuple[Span, ...], int] = {}
     for i, inside in zip(inits, insides, strict=True):
         here, *callers = module.places(i) or (Span(module.path),)
         if inside is not None:
             owner = [*called] or [x for x in (passed(_line(texts, here)),) if x]
-            names = joined(owner, (texts.get(inside.file, ()), inside.line), several=several)
+            chain = _within(module, i, here)
+            turn = seen[chain] = seen.get(chain, -1) + 1
+            inner = (of for place in chain for of in [_turn(texts, place, turn)] if of)
+            names = joined(owner, next(inner, None), several=several)
         else:
             own = member(texts.get(here.file, ()), here.line)
             owners = [passed(_line(texts, place)) for place in callers[:1]]
@@ -100,6 +104,18 @@ def _members(
         if len(names) == 1:
             found[i.line] = names[0]
     return found
+
+
+def _within(module: Module, i: Instr, here: Span) -> tuple[Span, ...]:
+    """The places of an instruction inside the call at ``here``, the innermost first."""
+    places = (Span(module.files.get(file, module.path), line) for file, line, _ in (i.loc, *i.callers))
+    return tuple(takewhile(lambda p: (p.file, p.line) != (here.file, here.line), places))
+
+
+def _turn(texts: Mapping[str, Sequence[str]], place: Span, turn: int) -> str | None:
+    """Which member a line of a method initializes the n-th time that it is come to."""
+    lines = texts.get(place.file, ())
+    return member(lines, place.line, turn)
 
 
 def _line(texts: Mapping[str, Sequence[str]], place: Span) -> str:

@@ -28,11 +28,13 @@ from syncverify.base.source import InputError
 from syncverify.driver.author_functions import plain_calls
 from syncverify.driver.author_statements import (
     Lines,
+    cluster_barriers,
     exchanged,
     flipped,
     handing_on,
     indent_of,
     is_one_statement,
+    last_member,
     last_operand,
     named_in,
     other_ids,
@@ -72,6 +74,7 @@ _ALIAS = re.compile(r"\s*(?:template\s*<[^<>]*>\s*)?using\s+(?P<name>\w+)\s*=")
 _FENCE_CALL = re.compile(r"(?:\w+::)*(?=\w*fence)(?=\w*proxy)(?=\w*async)\w+\((?:[\w:]*shared\w*)?\);", re.I)
 #: How many ways to write a fence are tried.
 _MOST_FENCES = 2
+_OF_CLUSTER = re.compile(r"barrier\.cluster\.arrive.*barrier\.cluster\.wait")
 #: Instructions that CUDA has functions for.
 _IN_CUDA = {"bar.warp.sync 0xffffffff": "__syncwarp();"}
 #: Instructions as the IR spells them, where it spells them otherwise.
@@ -227,12 +230,13 @@ def _of(place: int, line: int, old: Sequence[str], new: Sequence[str]) -> int:
 
 
 def _inside(hint: EditHint, text: Lines, line: int) -> list[int]:
-    """Assembly of the author's functions that a line calls: what has the number may stand there."""
-    if text.kind != "cu" or hint.kind is not EditKind.NUMBER:
+    """Lines of the author's functions that a line calls: the number or the slot may stand there."""
+    if text.kind != "cu" or hint.kind not in (EditKind.NUMBER, EditKind.SLOT):
         return []
+    word = last_member(hint.name) if hint.kind is EditKind.SLOT else "asm"
     called = {m["name"] for m in _CALLED.finditer(text.code(line))}
     inside = (n for name in sorted(called) for n in text.lines_of(name))
-    return [n for n in inside if "asm" in text.code(n)][:_TWINS]
+    return [n for n in inside if re.search(rf"\b{re.escape(word)}\b", text.code(n))][:_TWINS]
 
 
 def _twins(hint: EditHint, text: Lines, line: int) -> list[int]:
@@ -368,6 +372,7 @@ def _added(hint: EditHint, text: Lines, line: int) -> Iterator[str]:
     if hint.kind is EditKind.FENCE:
         yield from dict.fromkeys(islice(_fences(text), _MOST_FENCES))
     elif hint.kind is EditKind.INSTRUCTION:
+        yield from islice(cluster_barriers(text), 1) if _OF_CLUSTER.match(hint.name) else ()
         yield from islice(plain_calls(text.functions(), hint.name), 1)
         yield _instruction(hint.name, text.kind)
     else:

@@ -270,7 +270,8 @@ def _step_row(s: Step) -> tuple[str, str, str]:
     phase = ""
     if s.barrier is not None and s.phase is not None and s.phase >= 0:
         phase = f" (phase {s.phase} of {s.barrier})"
-    op = s.op.split(" ", 1)[0] if s.code_line else s.op  # registers that its reader has not written
+    named, _, operands = s.op.partition(" ")
+    op = named if s.code_line and "%" in operands else s.op  # registers that its reader has not written
     return s.agent, f"line {s.span.line}", op + phase
 
 

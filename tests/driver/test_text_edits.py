@@ -122,6 +122,8 @@ def test_the_first_candidate_of_a_line(hint: EditHint, line: str, kind: str, fir
          (2, ('  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");',))),
         (EditHint(EditKind.INSTRUCTION, name="bar.warp.sync 0xffffffff"), "  x = s[i];", 1,
          (2, ("  __syncwarp();",))),
+        (EditHint(EditKind.INSTRUCTION, name="barrier.cluster.arrive; barrier.cluster.wait"),
+         "  auto all = cg::this_cluster();\n  x = s[i];", 2, (3, ("  all.sync();",))),
         (EditHint(EditKind.NUMBER, 256), "using Full = Named<1, 128>;\n  Full::sync();", 2,
          (1, ("using Full = Named<1, 256>;",))),
         (EditHint(EditKind.ARRIVE_TOO, 4), "  Empty<0>::arrive();\n  if (i) Empty<1>::arrive();", 1,
@@ -152,6 +154,23 @@ def test_a_number_may_stand_in_the_function_that_is_called() -> None:
     mended = Repair(Mistake.LAX_WAIT, Span("w.cu", 7), "leave 1", EditHint(EditKind.NUMBER, 1))
     changed = {r.span.line: r.edit.new for r in _tried(mended, "w.cu", text) if r.edit is not None}
     assert changed[3] == ('    asm volatile("cp.async.bulk.wait_group.read 1;" ::: "memory");',)
+
+
+ORDER = """struct Order {
+  unsigned long long turn[2];
+  __device__ void leave(int group) { sync::arrive(&turn[group]); }
+};
+__global__ void k() {
+  s.order.leave(group);
+}"""
+
+
+def test_a_slot_may_stand_in_the_method_that_is_called() -> None:
+    hint = EditHint(EditKind.SLOT, name="s.order.turn", models=(6,), names=("s.order.turn",), size=2)
+    mended = Repair(Mistake.OTHER_BARRIER, Span("o.cu", 6), "the next one", hint)
+    text = Lines(ORDER.split("\n"), "cu")
+    first = next(r.edit for r in _tried(mended, "o.cu", text) if r.edit is not None)
+    assert first.new == ("  __device__ void leave(int group) { sync::arrive(&turn[group ^ 1]); }",)
 
 
 class _Judge:

@@ -145,8 +145,10 @@ def test_steps_of_compiled_code_are_without_registers(report: Report) -> None:
     kernel = report.kernels[0]
     assert kernel.witness is not None
     step = replace(kernel.witness.steps[0], op="mbarrier.init.shared.b64 [%r1], %r2")
-    shown = _told(kernel, steps=(step, replace(step, code_line=7)))
+    meeting = replace(step, op="bar.sync 4, 256", code_line=9)
+    shown = _told(kernel, steps=(step, replace(step, code_line=7), meeting))
     assert shown.count("[%r1]") == 1 and shown.count("mbarrier.init.shared.b64") == 2
+    assert "bar.sync 4, 256" in shown
 
 
 @pytest.mark.parametrize(

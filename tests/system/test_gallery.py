@@ -1,4 +1,4 @@
-"""The gallery: 27 mistakes in one CUDA ring, 34 in seven other kernels, and kernels as authors write them.
+"""The gallery: mistakes in one CUDA ring and in other kernels, and kernels as authors write them.
 
 Each is shown where its author has to change something.
 """

@@ -289,6 +289,8 @@ def _edits(info: SystemInfo, survey: Survey, place: Span, rule: str) -> list[Att
         out += _orders(survey, place)
     if codes & {*ACCESSES} and rule in _UNORDERED | _OF_TURNS:
         out += _of_cluster(survey, place)
+    if codes & {*ACCESSES} and rule == "SV114":
+        out += _of_cluster(survey, place, ahead=True)
     return out + _of_threads(survey, place, codes, rule)
 
 
@@ -656,13 +658,15 @@ def _orders(survey: Survey, place: Span) -> list[Attempt]:
     return out
 
 
-def _of_cluster(survey: Survey, place: Span) -> list[Attempt]:
-    """A barrier of the cluster behind accesses of all its warps."""
+def _of_cluster(survey: Survey, place: Span, *, ahead: bool = False) -> list[Attempt]:
+    """A barrier of the cluster behind accesses of all its warps, or before them."""
     every = set().union(*survey.warps.values())
     if len(survey.blocks) < 2 or survey.warps[place] != every:
         return []
-    text = "a barrier of the cluster behind this access: barrier.cluster.arrive, barrier.cluster.wait"
-    return [Attempt(Mistake.MISSING_BARRIER, Insert(place, fence=False, cluster=True), place, text)]
+    where = "before" if ahead else "behind"
+    text = f"a barrier of the cluster {where} this access: barrier.cluster.arrive, barrier.cluster.wait"
+    change = Insert(place, fence=False, ahead=ahead, cluster=True)
+    return [Attempt(Mistake.MISSING_BARRIER, change, place, text)]
 
 
 def _met_elsewhere(survey: Survey, place: Span) -> tuple[tuple[int, int, int], ...]:

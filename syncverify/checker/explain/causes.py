@@ -66,9 +66,16 @@ def cause(run: Run, f: Failure) -> Mistake | None:
         return Mistake.MISSING_BARRIER  # a block leaves while others of its cluster still reach into it
     if f.rule == "SV203" and f.past is not None and f.barrier >= 0 and _balanced(run.barriers[f.barrier]):
         return Mistake.MISSING_WAIT  # the bytes are right, and may come too early
+    if f.rule == "SV114" and run.trace[f.position : f.position + 1] and not _is_fault(run, f.position):
+        return Mistake.MISSING_BARRIER  # another block may not run yet
     if f.rule == "SV206" and f.barrier >= 0 and not _balanced(run.barriers[f.barrier]):
         return Mistake.BYTES
     return _BY_RULE.get(f.rule)
+
+
+def _is_fault(run: Run, position: int) -> bool:
+    """Whether what is executed there is no more than known to be wrong."""
+    return bool(run.trace[position][1][0] == Ev.FAULT)
 
 
 def _balanced(s: Barrier) -> bool:
@@ -105,7 +112,8 @@ def _of_race(run: Run, f: Failure) -> Mistake:
         return (
             Mistake.EARLY_RELEASE if _released_before(run, first.cls, first.time) else Mistake.MISSING_ARRIVE
         )
-    return Mistake.MISSING_BARRIER
+    in_vain = any(s.arrivals and not s.waiters for s in run.barriers.values())
+    return Mistake.MISSING_WAIT if in_vain else Mistake.MISSING_BARRIER
 
 
 def announced_twice(s: Barrier) -> bool:

@@ -47,7 +47,8 @@ class Step(StrEnum):
 CAUSES: dict[Step, frozenset[Cause]] = {
     Step.CONTENTS_AS_DATA: frozenset({Cause.SHARED_CONTENTS}),
     Step.CONTENTS_ASIDE: frozenset({Cause.MISSING_FACT, Cause.BLOCK_PLACE, Cause.GLOBAL_DATA, Cause.DATA}),
-    Step.LANES_MEET: frozenset({Cause.GLOBAL_DATA, Cause.SHARED_CONTENTS, Cause.DATA}),
+    # unsupported: a mask that may not name the lanes that come
+    Step.LANES_MEET: frozenset({Cause.GLOBAL_DATA, Cause.SHARED_CONTENTS, Cause.DATA, Cause.UNSUPPORTED}),
     Step.LOADS_AS_SIZES: frozenset({Cause.GLOBAL_DATA}),
     Step.DATA_AS_WORDS: frozenset({Cause.SHARED_CONTENTS, Cause.GLOBAL_DATA, Cause.DATA}),
     Step.ANY_GRID: frozenset({Cause.GRID_CASES, Cause.GLOBAL_DATA, Cause.SHARED_CONTENTS}),

@@ -39,29 +39,30 @@ def initialized(line: str) -> list[str]:
     return [] if None in found else [x for x in found if x]
 
 
-def joined(calls: list[str], inner: tuple[Sequence[str], int] | None, *, several: bool) -> list[str]:
+def joined(calls: list[str], of: str | None, *, several: bool) -> list[str]:
     """Names with the member that the called method initializes, where one call is on the line.
 
-    ``inner``: the lines of the method's file, and which (from 1) initializes. ``several``: whether the call
-    initializes several kinds of members; a member that is the only one says nothing.
+    ``of``: that member. ``several``: whether the call initializes several kinds of members; a member that is
+    the only one says nothing.
     """
-    if len(calls) != 1 or inner is None:
-        return calls
-    of = member(*inner)
-    if of is None or not (several or of.endswith("]")):
+    if len(calls) != 1 or of is None or not (several or of.endswith("]")):
         return calls
     whole = f"{calls[0]}.{of}"
     return [whole] if len(whole) <= _LONGEST else calls
 
 
-def member(lines: Sequence[str], line: int) -> str | None:
-    """What a line (from 1) of a method initializes, if that is no parameter of the function around it."""
+def member(lines: Sequence[str], line: int, turn: int = 0) -> str | None:
+    """What a line (from 1) of a method initializes, if that is no parameter of the function around it.
+
+    ``turn``: by which of its calls, in turn, the first being 0.
+    """
     if not 0 < line <= len(lines):
         return None
     code = lines[line - 1].split("//")[0]
     within = _OF_ASM.search(code)
     path = _INNERMOST.search(within["rest"]) if within is not None else None
-    said = path["path"] if path is not None else next(iter(initialized(code)), "")
+    calls = initialized(code)
+    said = path["path"] if path is not None else calls[turn % len(calls)] if calls else ""
     said = said.removeprefix("this->")
     if not _OBJECT.match(said) or said == "this":
         return None

@@ -78,3 +78,44 @@ def test_a_wait_for_a_cluster_without_arrival_shows_the_inits_that_it_belongs_be
     assert (6, "an arrival at the cluster's barrier belongs behind this") in [
         (label.span.line, label.text) for label in first.related
     ]
+
+
+ARRIVED_IN_VAIN = """kernel k {
+  launch grid [1] block [64]
+  shared t : f32[32] align 128
+  mbarrier turn
+  if tid == 0 {
+    mbarrier.init turn, 32
+  }
+  bar.sync 0
+  if warp == 0 {
+    st.shared t[][tid:1], 1.0
+    mbarrier.arrive turn
+  } else {
+    WAIT
+    ld.shared x, t[][lane:1]
+  }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        (ARRIVED_IN_VAIN.replace("    WAIT\n", ""), "missing wait"),
+        (ARRIVED_IN_VAIN.replace("WAIT", "mbarrier.wait turn, 0"), None),
+    ],
+)
+def test_who_ignores_arrivals_lacks_a_wait(text: str, cause: str | None, tmp_path: Path) -> None:
+    path = tmp_path / "k.syncir"
+    path.write_text(text, "utf-8")
+    (report,) = check_source(read_source(path))
+    first = next((d for d in report.diagnostics if d.severity is Severity.ERROR), None)
+    assert (None if first is None else str(first.cause)) == cause
+
+
+def test_a_block_that_may_not_run_yet_lacks_a_barrier() -> None:
+    red = Path(__file__).parents[1] / "red"
+    (report,) = check_source(read_source(red / "remote_write_before_start.bad.syncir"))
+    first = next(d for d in report.diagnostics if d.severity is Severity.ERROR)
+    assert (first.rule, str(first.cause)) == ("SV114", "missing barrier")

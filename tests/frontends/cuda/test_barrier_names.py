@@ -50,9 +50,14 @@ def test_a_method_initializes_members_and_a_function_what_it_is_given(line: int,
 
 
 def test_members_are_named_with_their_object_where_they_say_more() -> None:
-    assert joined(["pipe"], (METHOD, 6), several=False) == ["pipe.full[i]"]
-    assert joined(["full[i]"], (METHOD, 14), several=True) == ["full[i]"]
-    assert joined(["a", "b"], (METHOD, 6), several=True) == ["a", "b"]
+    assert joined(["pipe"], "full[i]", several=False) == ["pipe.full[i]"]
+    assert joined(["full[i]"], None, several=True) == ["full[i]"]
+    assert joined(["a", "b"], "full[i]", several=True) == ["a", "b"]
+
+
+def test_calls_of_a_line_initialize_in_turn() -> None:
+    both = ["  __device__ void open() { init(&turn[0], 1); init(&turn[1], 1); }"]
+    assert [member(both, 1, turn) for turn in range(3)] == ["turn[0]", "turn[1]", "turn[0]"]
 
 
 @pytest.mark.parametrize(

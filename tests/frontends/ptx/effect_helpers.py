@@ -53,7 +53,7 @@ class FakeContext:
     def vary(self, names: Iterable[str], site: int) -> int:
         return 0
 
-    def differs(self, names: Iterable[str]) -> bool:
+    def differs(self, names: Iterable[str], since: int | None = None) -> bool:
         return False
 
     def number(self, value: Any, what: str) -> int:

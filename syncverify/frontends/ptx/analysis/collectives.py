@@ -20,10 +20,11 @@ from functools import cached_property
 from zlib import crc32
 
 from syncverify.frontends.ptx.analysis.lane_masks import LaneMasks
-from syncverify.frontends.ptx.analysis.uniformity import LANES, Uniformity
+from syncverify.frontends.ptx.analysis.mask_values import ALL_LANES, MaskValues
+from syncverify.frontends.ptx.analysis.uniformity import LANES, THREADS, Uniformity
 from syncverify.frontends.ptx.decode.effects import Context, Effect, Emit, Value
 from syncverify.frontends.ptx.flow.control_flow import Flow
-from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Operand, Pair, Reg
+from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Operand, Reg, Special
 from syncverify.frontends.ptx.syntax.operands import results, sources
 from syncverify.model.events import Ev, Event
 
@@ -31,7 +32,6 @@ from syncverify.model.events import Ev, Event
 _MASKED = frozenset({"shfl", "vote", "match", "redux"})
 #: Those of a whole warp.
 _WHOLE = frozenset({"mma", "movmatrix"})
-_ALL_LANES = 0xFFFFFFFF
 INTEGERS = frozenset(
     "mov add sub mul mad shl shr and or xor not selp setp min max neg bfe lop3 cvt div rem".split()
 )
@@ -56,11 +56,12 @@ class Row:
 class Apart:
     """A row behind branches that are not decided. ``guards``: the registers that decide, or those that decide
     beside the predicate that the mask was voted about. ``fits``: the mask names the lanes that come if no
-    lanes of a warp differ in these."""
+    lanes of a warp differ in these, among those that came together to the instruction ``since``."""
 
     row: Row
     guards: tuple[str, ...]
     fits: bool = False
+    since: int | None = None
 
 
 class Collectives:
@@ -77,11 +78,8 @@ class Collectives:
     def _definitions(self) -> dict[str, list[int]]:
         found: dict[str, list[int]] = {}
         for k, i in enumerate(self.body):
-            first = i.operands[0] if i.operands and self.flow.block_of[k] in self.flow.reached else None
-            if isinstance(first, Reg | Pair):
-                for op in (first.first, first.second) if isinstance(first, Pair) else (first,):
-                    if isinstance(op, Reg):
-                        found.setdefault(op.name, []).append(k)
+            for name in results(i) if self.flow.block_of[k] in self.flow.reached else ():
+                found.setdefault(name, []).append(k)
         return found
 
     @cached_property
@@ -110,17 +108,41 @@ class Collectives:
         return tuple(sorted(found | own))
 
     def _between(self, row: Row) -> frozenset[str] | None:
-        """The registers that decide between the making of a row's mask and the row; None: the mask is of
-        another kind."""
-        return self._masks.made_of_those_that_come(row.at[0], row.mask)
+        """The registers that decide between the making of a row's mask and the row, but for those that all
+        threads hold alike; None: the mask is of another kind."""
+        if row.at[0] not in self._known_between:
+            self._known_between[row.at[0]] = self._decide_between(row)
+        return self._known_between[row.at[0]]
+
+    def _decide_between(self, row: Row) -> frozenset[str] | None:
+        found = self.masks.made_of_those_that_come(row.at[0], row.mask)
+        if not found or not self._in_a_row:
+            return found
+        since = self.masks.met(row.at[0], row.mask)
+        return frozenset(name for name in found if self._flat.since(since, [name]) & THREADS)
 
     @cached_property
-    def _masks(self) -> LaneMasks:
-        writes: dict[str, list[int]] = {}
-        for k, i in enumerate(self.body):
-            for name in results(i) if self.flow.block_of[k] in self.flow.reached else ():
-                writes.setdefault(name, []).append(k)
-        return LaneMasks(self.flow, writes, self._above, self.constant)
+    def _known_between(self) -> dict[int, frozenset[str] | None]:
+        return {}
+
+    @cached_property
+    def _in_a_row(self) -> bool:
+        """Whether nothing but ``%tid.x`` says where in the block a thread is: what does not vary with the
+        threads of a row then does not in a block of any shape."""
+        named = {op.name for i in self.body for op in i.operands if isinstance(op, Special)}
+        return named.isdisjoint(("%tid.y", "%tid.z", "%tid"))
+
+    @cached_property
+    def masks(self) -> LaneMasks:
+        """Which masks name the lanes that come with them."""
+        return LaneMasks(MaskValues(self.flow, self._definitions, self.constant, self._whole), self._above)
+
+    def _whole(self, k: int) -> bool:
+        """Whether all lanes of a warp come to an instruction, as far as that is known in a block of any
+        shape."""
+        above = self._above(self.flow.block_of[k])
+        names = [name for b in above for name in sources(self.body[self._last(b)])]
+        return not names or (self._in_a_row and not self._flat.of(names) & THREADS)
 
     @cached_property
     def _flat(self) -> Uniformity:
@@ -148,10 +170,12 @@ class Collectives:
             blocks, between = self._undecided(row, known), self._between(row)
             if not blocks or between == frozenset() or self._decidable(row, known):
                 continue
-            guards = self._guards(row, blocks) if between is None else tuple(sorted(between))
+            fits = between is not None
+            guards = tuple(sorted(between)) if between is not None else self._guards(row, blocks)
+            since = self.masks.met(row.at[0], row.mask) if fits else None
             outer = [b for b in blocks if not any(c in blocks and c != b for c in self._above(b))]
             for b in outer or sorted(blocks)[:1]:
-                found.setdefault(self._last(b), []).append(Apart(row, guards, between is not None))
+                found.setdefault(self._last(b), []).append(Apart(row, guards, fits, since))
         return found
 
     def behind_data(self) -> frozenset[int]:
@@ -240,7 +264,7 @@ class Collectives:
         found = self.constant(mask)
         if found is None:
             return mask
-        return None if found & _ALL_LANES == _ALL_LANES else Imm(found & _ALL_LANES)
+        return None if found & ALL_LANES == ALL_LANES else Imm(found & ALL_LANES)
 
     def constant(self, op: Operand) -> int | None:
         """A number in the text, or in a register that holds nothing else."""
@@ -250,7 +274,8 @@ class Collectives:
         if len(found) != 1:
             return None
         i = self.body[found[0]]
-        return self.constant(i.operands[1]) if i.op == "mov" and i.guard is None else None
+        moves = i.op == "mov" and i.guard is None and isinstance(i.operands[0], Reg)
+        return self.constant(i.operands[1]) if moves else None
 
 
 def collective(ctx: Context, site: int, mask: int, kind: int, whole: bool) -> list[Event]:
@@ -269,7 +294,7 @@ def collective(ctx: Context, site: int, mask: int, kind: int, whole: bool) -> li
 
 def _emits(row: Row) -> Emit:
     def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
-        mask = ctx.number(v[0], "the mask of a collective") & _ALL_LANES if v else _ALL_LANES
+        mask = ctx.number(v[0], "the mask of a collective") & ALL_LANES if v else ALL_LANES
         return collective(ctx, site, mask, row.kind, row.whole)
 
     return emit
@@ -278,14 +303,14 @@ def _emits(row: Row) -> Emit:
 def at_branch(ctx: Context, site: int, apart: Apart, instr: Instr) -> list[Event]:
     """The event of a row behind branches that are not decided: met where the outermost of them stands."""
     row = apart.row
-    if ctx.differs(apart.guards):
+    if ctx.differs(apart.guards, apart.since):
         why = f"whether all lanes of its mask come to {instr.name} depends on data (line {instr.line})"
         return [(Ev.UNKNOWN, site, why)]
     if apart.fits:
         return []
     if row.mask is not None and not isinstance(row.mask, Imm):
         return [(Ev.UNKNOWN, site, f"the mask of {instr.name} is not known (line {instr.line})")]
-    mask = _ALL_LANES if row.mask is None else row.mask.value
+    mask = ALL_LANES if row.mask is None else row.mask.value
     return collective(ctx, site, mask, row.kind, row.whole)
 
 

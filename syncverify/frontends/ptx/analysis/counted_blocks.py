@@ -40,16 +40,16 @@ def unfenced_count(
         if certain:
             above = flow.controllers()[flow.block_of[k]]
             shared = [r for r in shared if not flow.controllers()[flow.block_of[r]] <= above]
-        if not any(_reaches(flow, a, r, lambda j: False) for r in shared for a in counts):
+        if not any(reaches(flow, a, r, lambda j: False) for r in shared for a in counts):
             continue
         for a in counts:
-            if certain and _reaches(flow, a, k, lambda j: False):
+            if certain and reaches(flow, a, k, lambda j: False):
                 continue
-            if not _releases(body[a]) and _reaches(flow, k, a, lambda j: _is_fence(body[j])):
+            if not _releases(body[a]) and reaches(flow, k, a, lambda j: is_wide_fence(body[j])):
                 return k
             own = flow.controllers()[flow.block_of[k]] == flow.controllers()[flow.block_of[a]]
             alone = own and bool(flow.controllers()[flow.block_of[a]])
-            if not alone and _reaches(flow, k, a, lambda j: body[j].op in _BARRIERS):
+            if not alone and reaches(flow, k, a, lambda j: is_barrier(body[j])):
                 return k
     return None
 
@@ -72,9 +72,9 @@ def only_counts(flow: Flow, consumers: Collection[int]) -> bool:
     body = flow.body
     counts = [k for k in consumers if body[k].op == "atom"]
     bars = [k for k, i in enumerate(body) if i.op in _BARRIERS]
-    after = {b for b in bars if any(_reaches(flow, a, b, lambda j: False) for a in counts)}
+    after = {b for b in bars if any(reaches(flow, a, b, lambda j: False) for a in counts)}
     loads = [k for k in consumers if k not in counts]
-    early = any(_reaches(flow, -1, k, lambda j: j in after) for k in loads)
+    early = any(reaches(flow, -1, k, lambda j: j in after) for k in loads)
     return bool(counts) and all("acquire" not in body[k].mods for k in loads) and not early
 
 
@@ -95,9 +95,15 @@ def _share(some: frozenset[str], others: frozenset[str]) -> bool:
     return bool((some & others) - {ANYWHERE})
 
 
-def _is_fence(i: Instr) -> bool:
+def is_barrier(i: Instr) -> bool:
+    """Whether all threads that come to an instruction meet others in a barrier of the block."""
+    return i.op in _BARRIERS and i.guard is None
+
+
+def is_wide_fence(i: Instr) -> bool:
+    """Whether all threads that come to an instruction order their accesses for all threads of the device."""
     strong = i.op == "membar" or (i.op == "fence" and "proxy" not in i.mods)
-    return strong and not _WIDE.isdisjoint(i.mods)
+    return strong and i.guard is None and not _WIDE.isdisjoint(i.mods)
 
 
 def _releases(i: Instr) -> bool:
@@ -105,7 +111,7 @@ def _releases(i: Instr) -> bool:
     return not {"release", "acq_rel"}.isdisjoint(i.mods) and not _WIDE.isdisjoint(i.mods)
 
 
-def _reaches(flow: Flow, begin: int, end: int, stops: Callable[[int], bool]) -> bool:
+def reaches(flow: Flow, begin: int, end: int, stops: Callable[[int], bool]) -> bool:
     """Whether some path leads from one instruction (-1: the entry) to another, past none that ``stops``."""
     work, seen = [(flow.block_of[begin] if begin >= 0 else 0, begin + 1)], set[int]()
     while work:
@@ -123,4 +129,12 @@ def _reaches(flow: Flow, begin: int, end: int, stops: Callable[[int], bool]) -> 
     return False
 
 
-__all__ = ["only_counts", "steering_counts", "unfenced_count", "used_counts"]
+__all__ = [
+    "is_barrier",
+    "is_wide_fence",
+    "only_counts",
+    "reaches",
+    "steering_counts",
+    "unfenced_count",
+    "used_counts",
+]

@@ -48,6 +48,12 @@ class HandOver:
     polls: frozenset[int] = frozenset()  # atomics by which a whole block waits, turn by turn
     locks: Mapping[int, int] = field(default_factory=dict)  # those that take a lock -> what lets it go
     consumers: frozenset[int] = frozenset()  # what waits for, or decides by, what others have written
+    waits: frozenset[int] = frozenset()  # atomics that a loop repeats until another thread's write suits it
+
+    @property
+    def waited(self) -> bool:
+        """Whether some block waits for what others write."""
+        return bool(self.spins or self.polls or self.locks or self.waits)
 
 
 def hand_over(
@@ -84,7 +90,8 @@ def hand_over(
     line = body[consumers[0]].line if consumers else body[mixed or 0].line
     atomics = mixed is not None and any(body[k].op in ("atom", "red") for k in accesses)
     together = bool(consumers) or atomics
-    return HandOver(accesses, spins, line, together, settled, polls, locks, frozenset(consumers))
+    waits = frozenset(k for k in consumers if body[k].op == "atom" and not _moves_on(flow, k))
+    return HandOver(accesses, spins, line, together, settled, polls, locks, frozenset(consumers), waits)
 
 
 def _deciding(flow: Flow, accesses: Collection[int], takes: Collection[int]) -> list[int]:
@@ -94,6 +101,7 @@ def _deciding(flow: Flow, accesses: Collection[int], takes: Collection[int]) -> 
     released = fenced or any(semantics(body[k]) & Flag.RELEASE for k in accesses)
     readers: dict[str, list[Instr]] = {}
     asked = _asked_again(flow) if any(body[k].op in ("ld", "atom") for k in accesses) else {}
+    steered = _asked_again(flow, branches=True) if any(body[k].op == "atom" for k in accesses) else {}
     out = []
     for k in accesses:
         i = body[k]
@@ -105,6 +113,8 @@ def _deciding(flow: Flow, accesses: Collection[int], takes: Collection[int]) -> 
         elif released and (acquires or strong) and _steers(flow, k, readers):
             out.append(k)
         elif i.op in ("ld", "atom") and k not in takes and _polled(flow, k, asked):
+            out.append(k)
+        elif i.op == "atom" and k not in takes and _polled(flow, k, steered) and not _moves_on(flow, k):
             out.append(k)
     return out
 
@@ -142,19 +152,72 @@ def _users(start: Collection[str], readers: Mapping[str, list[Instr]]) -> list[I
     return out
 
 
-def _asked_again(flow: Flow) -> Mapping[frozenset[int], Collection[str]]:
-    """For each loop, the registers that say in it whether it is left."""
+def _asked_again(flow: Flow, *, branches: bool = False) -> Mapping[frozenset[int], Collection[str]]:
+    """For each loop, the registers that say in it whether it is left; ``branches``: also those that decide
+    which of its blocks write them."""
     out = {}
+    above = flow.controllers() if branches else []
     for loop in flow.loops:
         body = _body_of(flow, loop)
         found = {g.name for g in _exit_guards(flow, loop) if g is not None}
         grown = True
         while grown:
             new = {r for x in body if found.intersection(results(x)) for r in sources(x)} - found
+            if branches:
+                new |= _choosing(flow, loop, above, found) - found
             grown = bool(new)
             found |= new
         out[loop] = found
     return out
+
+
+def _choosing(flow: Flow, loop: frozenset[int], above: Sequence[set[int]], found: set[str]) -> set[str]:
+    """The guards of a loop's branches that decide whether some registers are written in it."""
+    writing = {
+        b
+        for b in loop
+        for x in flow.body[flow.blocks[b].lo : flow.blocks[b].hi]
+        if not found.isdisjoint(results(x))
+    }
+    deciding = {c for b in writing for c in above[b] if c in loop}
+    guards = (flow.body[flow.blocks[c].hi - 1].guard for c in deciding)
+    return {g.name for g in guards if g is not None}
+
+
+def _moves_on(flow: Flow, k: int) -> bool:
+    """Whether an atomic that a loop repeats changes what it asks for itself: it counts, or compares with what
+    its turn before brought. One that does not waits for another thread.
+
+    Example: ``cas(lock, 0, 1)`` waits; ``old = cas(sum, old, old + x)`` and ``add(next, 1)`` move on.
+    """
+    i, loop = flow.body[k], _innermost(flow, k)
+    if loop is None:
+        return True
+    if "cas" in i.mods:
+        made = {r for x in _body_of(flow, loop) for r in results(x)}
+        value = set(results(i))
+        asked = set(registers(i.operands[2]))
+        return not asked.isdisjoint(_reached_by(value, _body_of(flow, loop)) & made)
+    counts = not {"add", "inc", "dec", "sub"}.isdisjoint(i.mods)
+    return counts and not _is_zero(flow, i.operands[2])
+
+
+def _reached_by(start: Collection[str], body: Sequence[Instr]) -> set[str]:
+    """Registers, and what instructions compute from them."""
+    found, grown = set(start), True
+    while grown:
+        more = {r for x in body if found.intersection(sources(x)) for r in results(x)} - found
+        grown = bool(more)
+        found |= more
+    return found
+
+
+def _is_zero(flow: Flow, op: Operand) -> bool:
+    """Whether an operand is the number 0, also by way of one ``mov``."""
+    if isinstance(op, Reg):
+        makers = [x for x in flow.body if op.name in results(x)]
+        op = makers[0].operands[1] if len(makers) == 1 and makers[0].op == "mov" else op
+    return isinstance(op, Imm) and op.value == 0
 
 
 def _polled(flow: Flow, k: int, asked: Mapping[frozenset[int], Collection[str]]) -> bool:
@@ -293,8 +356,8 @@ def _first_turn(flow: Flow, k: int, spin: GlobalSpin) -> GlobalSpin | None:
 
 
 def _block_poll(flow: Flow, k: int, places: Collection[int]) -> bool:
-    """Whether an atomic ``cas`` is what the turns of a loop are for: one thread asks, shared memory tells the
-    others, and barriers of the whole block frame it."""
+    """Whether an atomic ``cas`` is what the turns of a loop are for: who asks does nothing else there, or
+    shared memory tells the others, and barriers of the whole block frame it."""
     i = flow.body[k]
     if i.op != "atom" or "cas" not in i.mods or len(i.operands) != 4:
         return False
@@ -308,7 +371,8 @@ def _block_poll(flow: Flow, k: int, places: Collection[int]) -> bool:
     whole = all("sync" in x.mods and len(x.operands) == 1 for x in met)
     fixed = _changing(body, rest).intersection(sources(i))
     alike = not flow.counts(loop, i) and _alike(flow, loop, k, shared)
-    return bool(met) and whole and all(map(harmless, rest)) and not fixed and alike
+    apart = bool(met) or not shared
+    return apart and whole and all(map(harmless, rest)) and not fixed and alike
 
 
 def _alike(flow: Flow, loop: Collection[int], k: int, shared: Sequence[Instr]) -> bool:

@@ -20,12 +20,13 @@ show that each is the same in all lanes of a warp.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from syncverify.frontends.ptx.analysis.mask_values import MaskValues
 from syncverify.frontends.ptx.flow.control_flow import Flow
-from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Not, Operand, Reg
-from syncverify.frontends.ptx.syntax.operands import sources
+from syncverify.frontends.ptx.syntax.nodes import Imm, Not, Operand, Pair, Reg
+from syncverify.frontends.ptx.syntax.operands import results, sources
 
 #: Comparisons, and those that hold where they do not (PTX ISA, setp: those with ``u`` hold of NaN).
 _PAIRS = (
@@ -39,7 +40,6 @@ _OPPOSITE_INTEGERS = dict(_PAIRS[:3]) | {b: a for a, b in _PAIRS[:3]}
 
 #: Comparisons with a number, and those with the next one that say the same.
 _NEXT = {"gt": "ge", "le": "lt", "hi": "hs", "ls": "lo"}
-_ALL_LANES = 0xFFFFFFFF
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,35 +67,57 @@ class _Turns:
 
 @dataclass(frozen=True, slots=True)
 class LaneMasks:
-    """``definitions``: by register, the instructions that write it. ``above``: the blocks whose branches
-    decide whether a block is executed, with those that decide about them. ``constant``: the number that an
-    operand always is."""
+    """``values``: where masks and predicates come from. ``above``: the blocks whose branches decide whether a
+    block is executed, with those that decide about them."""
 
-    flow: Flow
-    definitions: Mapping[str, Sequence[int]]
+    values: MaskValues
     above: Callable[[int], set[int]]
-    constant: Callable[[Operand], int | None]
+
+    @property
+    def flow(self) -> Flow:
+        """The control flow of the function."""
+        return self.values.flow
 
     def made_of_those_that_come(self, at: int, mask: Operand | None) -> frozenset[str] | None:
         """The registers that decide between the making of a mask and the collective ``at``, beside the
         predicate that the mask was voted about. None: the mask is not of this kind."""
         if not isinstance(mask, Reg):
             return None
-        k = self._origin(mask, at)
+        k = self.values.origin(mask, at)
         return self._by_turns(at, mask) if k is None else self._from(k, at)
+
+    def met(self, at: int, mask: Operand | None) -> int:
+        """Where the lanes that come to a collective with such a mask met first: the vote of all lanes, or
+        what else made the first of the masks that their own was voted out of."""
+        while isinstance(mask, Reg) and not self.values.all_lanes(mask):
+            k = self.values.origin(mask, at)
+            turns = self._turns(mask) if k is None else None
+            if turns is not None:
+                at, i = turns.first, self.flow.body[turns.first]
+                if i.op != "mov":
+                    k = at
+                else:
+                    mask = i.operands[1]
+                    continue
+            if k is None:
+                return at
+            vote = self._rest_of(k)
+            at = k if vote is None else vote
+            mask = self.flow.body[at].operands[-1] if self.flow.body[at].op == "vote" else None
+        return at
 
     def _from(self, k: int, at: int, skipped: frozenset[int] = frozenset()) -> frozenset[str] | None:
         """The same of a mask that instruction ``k`` makes; ``skipped``: blocks that others answer for."""
         vote = self._rest_of(k)
         holds, k = vote is None, k if vote is None else vote
         here, there = self.flow.block_of[at], self.flow.block_of[k]
-        if not self._before(k, at) or self.above(there) - self.above(here):
+        if not self.values.before(k, at) or self.above(there) - self.above(here):
             # Lanes that leave a loop in different turns hold masks of different turns.
             return None
         i, guard = self.flow.body[k], self.flow.body[at].guard
         between = sorted(self.above(here) - self.above(there) - skipped)
         if i.op == "activemask" or (i.op == "match" and "any" in i.mods):
-            known = i.op == "activemask" or self.constant(i.operands[-1]) is not None
+            known = i.op == "activemask" or self.values.constant(i.operands[-1]) is not None
             return self._deciding(between) if known and guard is None else None
         if i.op != "vote" or "ballot" not in i.mods:
             return None
@@ -108,36 +130,19 @@ class LaneMasks:
         asked, without those for whom the predicate held."""
         i = self.flow.body[k]
         if i.op == "not":
-            vote = self._ballot(i.operands[1], k)
-            return vote if vote is not None and self._all(self.flow.body[vote].operands[-1]) else None
+            vote = self.values.ballot(i.operands[1], k)
+            return (
+                vote
+                if vote is not None and self.values.all_lanes(self.flow.body[vote].operands[-1])
+                else None
+            )
         if i.op not in ("and", "xor") or i.mods[-1:] != ("b32",):
             return None
         for of, among in (i.operands[1:], i.operands[:0:-1]):
-            vote = self._ballot(of, k, negated=i.op == "and")
-            if vote is not None and self._alike(self.flow.body[vote].operands[-1], among, vote, k):
+            vote = self.values.ballot(of, k, negated=i.op == "and")
+            if vote is not None and self.values.alike(self.flow.body[vote].operands[-1], among, vote, k):
                 return vote
         return None
-
-    def _ballot(self, op: Operand, at: int, *, negated: bool = False) -> int | None:
-        """The vote whose ballot an operand is at an instruction, or of whose ballot it has the other bits."""
-        k = self._origin(op, at) if isinstance(op, Reg) else None
-        if k is None:
-            return None
-        i = self.flow.body[k]
-        if negated:
-            return self._ballot(i.operands[1], k) if i.op == "not" else None
-        return k if i.op == "vote" and "ballot" in i.mods else None
-
-    def _alike(self, one: Operand, other: Operand, first: int, second: int) -> bool:
-        """Whether two instructions read the same by two operands."""
-        if self._all(one) and self._all(other):
-            return True
-        return isinstance(one, Reg) and one == other and self._keeps(one, first, second)
-
-    def _all(self, op: Operand) -> bool:
-        """Whether an operand names all lanes."""
-        found = self.constant(op)
-        return found is not None and found & _ALL_LANES == _ALL_LANES
 
     # ------------------------------------------------------------ masks of turns
 
@@ -167,7 +172,7 @@ class LaneMasks:
 
     def _turns(self, mask: Reg) -> _Turns | None:
         body, block_of = self.flow.body, self.flow.block_of
-        writes = self.definitions.get(mask.name, ())
+        writes = self.values.definitions.get(mask.name, ())
         if len(writes) != 2 or any(body[k].guard is not None for k in writes):
             return None
         votes = [k for k in writes if body[k].op == "vote" and body[k].operands[-1] == mask]
@@ -178,7 +183,7 @@ class LaneMasks:
         block, start = block_of[vote], block_of[first]
         loops = [x for x in self.flow.loops if block in x and start not in x]
         ways = self.flow.blocks[block].succ
-        if len(loops) != 1 or not self._before(first, vote) or len(set(ways)) != 2:
+        if len(loops) != 1 or not self.values.before(first, vote) or len(set(ways)) != 2:
             return None
         (loop,) = loops
         stays, leaves = ([b for b in ways if (b in loop) == inside] for inside in (True, False))
@@ -199,7 +204,7 @@ class LaneMasks:
         way = self.above(turns.block) - self.above(start) - turns.loop
         if self.above(start) - self.above(turns.block):
             return None
-        if self._all(i.operands[1]):
+        if self.values.all_lanes(i.operands[1]):
             return self._deciding(way | self.above(start))
         found = self.made_of_those_that_come(turns.first, i.operands[1])
         return None if found is None else found | self._deciding(way)
@@ -211,29 +216,58 @@ class LaneMasks:
         """
         i = self.flow.body[first]
         whole = i.operands[1] if i.op == "mov" else i.operands[0]
-        meets = {self.flow.block_of[k] for k in range(len(self.flow.body)) if self._meets(k, whole, first)}
-        seen, work = set[int](), [leaves]
+        wider: list[Reg | None] = [*self._wider(whole, first)]
+        return not any(self._meet_before(leaves, block, mask) for mask in wider or [None])
+
+    def _wider(self, whole: Operand, first: int) -> Iterator[Reg]:
+        """The register with the mask that a loop begins with, and those of the votes that it was made by."""
+        at: int | None = first
+        while at is not None and isinstance(whole, Reg):
+            yield whole
+            at = self._vote_of(whole, at)
+            whole = whole if at is None else self.flow.body[at].operands[-1]
+
+    def _meet_before(self, start: int, block: int, mask: Reg | None) -> bool:
+        """Whether each way from one block to another leads to a meeting of all lanes of a mask, which nothing
+        else writes on the way; None: of all lanes."""
+        seen, work = set[int](), [start]
         while work:
             b = work.pop()
-            if b == block:
-                return True
-            if b not in seen and b not in meets and b < len(self.flow.blocks):
-                seen.add(b)
-                work += self.flow.blocks[b].succ
-        return False
+            if b in seen or b >= len(self.flow.blocks):
+                continue
+            seen.add(b)
+            met = self._met_in(b, mask)
+            if met is False or (met is None and b == block):
+                return False
+            work += [] if met else self.flow.blocks[b].succ
+        return True
 
-    def _meets(self, k: int, whole: Operand, first: int) -> bool:
-        """Whether all lanes of a mask meet at an instruction, which alone writes it after the loop began."""
+    def _met_in(self, block: int, mask: Reg | None) -> bool | None:
+        """Whether all lanes of a mask meet in a block, before anything else writes it; None: neither."""
+        for k in range(self.flow.blocks[block].lo, self.flow.blocks[block].hi):
+            if self._meets(k, mask):
+                return True
+            if mask is not None and mask.name in results(self.flow.body[k]):
+                return False
+        return None
+
+    def _meets(self, k: int, mask: Reg | None) -> bool:
+        """Whether all lanes of a mask, or of the warp, come to an instruction together."""
         i = self.flow.body[k]
         if i.guard is not None or not ({"shfl", "vote", "match", "redux", "bar"} & {i.op}):
             return False
         if i.op == "bar" and i.mods[:1] != ("warp",):
             return False
-        if self._all(whole):
-            return self._all(i.operands[-1])
-        if not isinstance(whole, Reg) or i.operands[-1] != whole:
-            return False
-        return all(w == k or self._before(w, first) for w in self.definitions.get(whole.name, ()))
+        return i.operands[-1] == mask or self.values.all_lanes(i.operands[-1])
+
+    def _vote_of(self, mask: Reg, at: int) -> int | None:
+        """The vote that made a mask, of those who voted for it or against."""
+        k = self.values.origin(mask, at)
+        vote = None if k is None else self._rest_of(k)
+        if k is None or vote is not None:
+            return vote
+        i = self.flow.body[k]
+        return k if i.op == "vote" and "ballot" in i.mods else None
 
     def _other_registers(
         self, voted: _Predicate | None, ways: Mapping[int, Sequence[_Predicate]], own: Sequence[_Predicate]
@@ -285,15 +319,20 @@ class LaneMasks:
 
     def _predicate_of(self, register: Reg, at: int, *, holds: bool) -> _Predicate | None:
         """The predicate that a register is at an instruction, if one instruction makes it."""
-        k = self._origin(register, at)
-        if k is None:
+        found = self.values.source(register, at)
+        if found is None:
             return None
+        register, k = found
         i = self.flow.body[k]
         if i.op == "not":
             return self._predicate(i.operands[1], k, holds=not holds)
-        compares = i.op == "setp" and len(i.operands) == 3 and isinstance(i.operands[0], Reg)
+        compares = i.op == "setp" and len(i.operands) == 3
         what = _canonical(i.mods[0], i.mods[1:], i.operands[1:]) if compares else None
-        return _Predicate(register.name, k, what, holds)
+        first = i.operands[0]
+        if isinstance(first, Pair) and isinstance(first.first, Reg) and compares:
+            # PTX ISA, setp: the second result is the opposite of the first one
+            return _Predicate(first.first.name, k, what, holds == (register == first.first))
+        return _Predicate(register.name, k, what if isinstance(first, Reg) else None, holds)
 
     def _same(self, one: _Predicate | None, other: _Predicate | None) -> bool:
         """Whether two predicates are one, wherever the later of two instructions that ask them follows."""
@@ -304,47 +343,11 @@ class LaneMasks:
             return one.holds == other.holds and (alone or one.register == other.register)
         if one.comparison is None or other.comparison is None or one.comparison[1:] != other.comparison[1:]:
             return False
-        if not all(self._keeps(op, one.at, other.at) for op in one.comparison[2]):
+        if not all(self.values.keeps(op, one.at, other.at) for op in one.comparison[2]):
             return False
         if one.comparison[0] == other.comparison[0]:
             return one.holds == other.holds
         return _opposite(one.comparison) == other.comparison[0] and one.holds != other.holds
-
-    def _keeps(self, op: Operand, one: int, other: int) -> bool:
-        """Whether an operand is the same at two instructions: a number; a register that one instruction
-        writes, before both; or two instructions of a block with no write between."""
-        if not isinstance(op, Reg) or op.name not in self.definitions:
-            return True
-        writes = self.definitions[op.name]
-        if len(writes) == 1 and self._before(writes[0], one) and self._before(writes[0], other):
-            return True
-        low, high = min(one, other), max(one, other)
-        near = self.flow.block_of[low] == self.flow.block_of[high]
-        return near and not any(low <= k < high for k in writes)
-
-    def _before(self, one: int, other: int) -> bool:
-        """Whether every path to an instruction goes through another one."""
-        a, b = self.flow.block_of[one], self.flow.block_of[other]
-        return one < other if a == b else self.flow.dominates(a, b)
-
-    def _origin(self, op: Reg, at: int) -> int | None:
-        """The instruction that the value of a register at an instruction comes from, through moves. Each is
-        the last one that writes its register, the others stand in its block, and all lanes execute it."""
-        for _ in range(8):
-            found = self.definitions.get(op.name, ())
-            blocks = {self.flow.block_of[k] for k in found}
-            if len(blocks) != 1 or any(self.flow.body[k].guard is not None for k in found):
-                return None
-            near = self.flow.block_of[at] in blocks
-            last = max((k for k in found if k < at or not near), default=at)
-            if not self._before(last, at):
-                return None
-            i: Instr = self.flow.body[last]
-            source = i.operands[1] if i.op == "mov" and isinstance(i.operands[0], Reg) else None
-            if not isinstance(source, Reg):
-                return last
-            op, at = source, last
-        return None
 
 
 def _canonical(

@@ -123,6 +123,16 @@ class Uniformity:
         found = _union([self._value(name, k) for name in wanted])
         return found | self._times(k) if found & TIME else found
 
+    def since(self, k: int, names: Iterable[str]) -> int:
+        """What some registers vary with, taken together, wherever they are read, among threads that have come
+        to instruction ``k`` together and went the same ways from there."""
+        found = 0
+        for name in names:
+            for j in self._readers.get(name, self._ends):
+                self.read_at(j, [name])
+                found |= _union([self._value(name, j)])
+        return found | self._times(k) if found & TIME else found
+
     def in_block(self, k: int, names: Iterable[str]) -> int:
         """The same where the block of an instruction reads them."""
         b = self.flow.blocks[self.flow.block_of[k]]
@@ -552,6 +562,9 @@ class Uniformity:
             case "and" if amount is not None:
                 held = _spread(args[0], size)
                 return tuple([x if amount >> n & 1 else 0 for n, x in enumerate(held)])
+            case "or" if amount is not None:
+                held = _spread(args[0], size)
+                return tuple([0 if amount >> n & 1 else x for n, x in enumerate(held)])
             case "and" | "or" | "xor" if len(ops) == 2:
                 a, b = _spread(args[0], size), _spread(args[1], size)
                 return tuple([x | y for x, y in zip(a, b, strict=True)])

@@ -272,7 +272,7 @@ class Effects(Values):
                 cluster = stored.pop(0)
                 self._stores((site, cluster, _blocks(address)), a.elements, stored, ctx.tables.space)
             if part is not None:
-                events += access.events(part, site, address, stored, handle, part is not ctx)
+                events += access.events(part, site, address, stored, handle, part is not ctx or ctx.partial)
             found = events[0] if len(events) == 1 and events[0][0] > Ev.UNKNOWN else events
             if not any(map(sized, key)) or (block_groups and address_only(key)):
                 memo[key] = found

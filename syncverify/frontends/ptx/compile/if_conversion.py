@@ -11,7 +11,7 @@ low bits are known, if its steps leave them (``values.residues``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from syncverify.base.reason import Cause, Reason
 from syncverify.frontends.ptx.compile.plan import Plan
 from syncverify.frontends.ptx.compile.runtime import overwritten
 from syncverify.frontends.ptx.compile.state import (
+    CLASS,
     CONTEXT,
     ENDED,
     LEAVE,
@@ -82,6 +83,8 @@ class IfConversion:
         self.marked = marked  # blocks that do something when they are come to
         self.regions: dict[int, Region | None] = {}
         self.depth = 0
+        #: what decides the branches around, of those whose accesses are taken as made
+        self.around: list[Unknown] = []
         #: blocks of loops that are run with unknown registers
         self.havocked: frozenset[int] = frozenset()
 
@@ -166,22 +169,26 @@ class IfConversion:
 
     def _perhaps(self, r: Registers, v: Any, k: int, region: Region, sides: tuple[int, int]) -> bool:
         """Data or an open size decides whether accesses to shared memory are made: as if all of both sides
-        were."""
+        were. Inside of such sides lanes may part by numbers; then each side's are made by its lanes."""
         tables = r[CONTEXT].tables
+        lanes = None
         if v.__class__ is PerLane:
-            v = v.unknown(r[MASK])
+            known = all(v.lanes[i].__class__ in INTS for i in r[CONTEXT].lanes)
+            lanes = v if known and self.around else None
+            v = v.unknown(r[MASK]) if lanes is None else self.around[-1]
         if not isinstance(v, Unknown) or v.source not in DECIDING or tables.certain:
             return False
         if self.depth >= MOST_NESTED:
             return False
         before = r[:]
         self.depth += 1
+        self.around.append(v)
         try:
             if self.flow.block_of[k] in region.blocks:
                 after = _end_of_loop(sides) if region.join is None else region.join
                 events, left = self._of_a_loop(r, v, region)
             else:
-                events, left = self._of_sides(r, v, region, sides)
+                events, left = self._of_sides(r, v, region, _halves(r, lanes, sides))
                 after = r[PC] if region.join is None else region.join
         except (Disagreement, Opaque) as caught:
             if isinstance(caught, Opaque) and caught.unwritten:
@@ -195,6 +202,7 @@ class IfConversion:
             raise
         finally:
             self.depth -= 1
+            self.around.pop()
         why = Reason(f"whether the access is made depends on {v.why}", parts=(v.why,))
         for e in events:
             tables.doubt(e[1], why)
@@ -228,20 +236,28 @@ class IfConversion:
         raise Opaque("a side of a branch on data does not come to its end")
 
     def _of_sides(
-        self, r: Registers, v: Unknown, region: Region, sides: tuple[int, int]
+        self, r: Registers, v: Unknown, region: Region, sides: Sequence[tuple[int, Any]]
     ) -> tuple[list[Event], list[Any]]:
-        """The events of both sides, and what the slots hold after either."""
+        """The events of both sides, each by the lanes that it is given with, and what the slots hold after
+        either."""
+        whole = r[CLASS], r[CONTEXT], r[MASK]
         before, contents = [r[s] for s in region.slots], r[SHARED]
         events: list[Event] = []
         ends: list[list[Any]] = []
-        for side in sides:
+        for side, context in sides:
+            if context is not whole[1]:
+                r[CLASS], r[CONTEXT], r[MASK] = (whole[0], context.mask), context, context.mask
             for s, value in zip(region.slots, before, strict=True):
                 r[s] = value  # neither side sees what the other has written
             r[SHARED] = contents and contents.copy()
             events += self._events(r, side, region.join)
             ends.append([r[s] for s in region.slots])
+            r[CLASS], r[CONTEXT], r[MASK] = whole
         r[SHARED] = contents
-        return events, [joined(a, b, v) for a, b in zip(*ends, strict=True)]
+        left = ends[0]
+        for end in ends[1:]:
+            left = [joined(a, b, v) for a, b in zip(left, end, strict=True)]
+        return events, left
 
     def _of_a_loop(self, r: Registers, v: Unknown, region: Region) -> tuple[list[Event], list[Any]]:
         """The events of a loop's blocks, each run once for any turn; and what the slots hold in any.
@@ -326,6 +342,16 @@ class IfConversion:
             if self.run(r[PC], r) is not None:
                 break
         raise Opaque("a loop of lanes that parted does not end")
+
+
+def _halves(r: Registers, lanes: PerLane | None, sides: tuple[int, int]) -> list[tuple[int, Any]]:
+    """The sides of a branch, each with those who take it: the whole class where no lane is known to part."""
+    if lanes is None:
+        return [(side, r[CONTEXT]) for side in sides]
+    taken = [int(x.__class__ in INTS and bool(x)) for x in lanes.lanes]
+    masks = PerLane(tuple(taken)), PerLane(tuple(1 - x for x in taken))
+    found = [(side, r[CONTEXT].part(mask)) for side, mask in zip(sides, masks, strict=True)]
+    return [(side, context) for side, context in found if context is not None]
 
 
 def _end_of_loop(sides: tuple[int, int]) -> int:

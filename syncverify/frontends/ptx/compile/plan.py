@@ -356,8 +356,7 @@ class Plan:
 
     def _only_counts(self, handing: HandOver) -> bool:
         """Whether nobody waits for others: blocks count themselves (``analysis.counted_blocks``)."""
-        waits = handing.spins or handing.polls or handing.locks or self.moves
-        return not waits and only_counts(self.flow, handing.consumers)
+        return not (handing.waited or self.moves) and only_counts(self.flow, handing.consumers)
 
     def _reduces(self) -> bool:
         """Whether a barrier brings a value that steers."""
@@ -434,6 +433,17 @@ class Plan:
             return found.of(names) if k is None else found.in_block(k, names)
 
         return lambda names, site: of(tuple(names), site)
+
+    def since(self, block: Sequence[int]) -> Callable[[Iterable[str], int], int]:
+        """What registers vary with, in blocks of a shape, among threads that came together to an
+        instruction."""
+        found = self.uniformity(block)
+
+        @cache
+        def of(names: tuple[str, ...], k: int) -> int:
+            return found.since(k, names)
+
+        return lambda names, k: of(tuple(names), k)
 
     def places(self, block: Sequence[int]) -> Callable[[int], int]:
         """What the place of a load varies with, in blocks of a shape, by instruction."""

@@ -80,8 +80,9 @@ class Context(Protocol):
         """What some registers vary with where the block of an instruction reads them, taken together: see
         ``analysis.uniformity``."""
 
-    def differs(self, names: Iterable[str]) -> bool:
-        """Whether lanes of a warp may hold different values of some register."""
+    def differs(self, names: Iterable[str], since: int | None = None) -> bool:
+        """Whether lanes of a warp may hold different values of some register; ``since``: of those that came
+        together to that instruction."""
 
     def global_bytes(self, value: Value, size: int, rows: int = 1, pitch: int = 0) -> int:
         """The number of the footprint of ``size`` bytes at each lane's global address, and of so many rows

@@ -163,8 +163,9 @@ class ClassContext:
     def vary(self, names: Iterable[str], site: int) -> int:
         return self.tables.spread(names, site)
 
-    def differs(self, names: Iterable[str]) -> bool:
-        return bool(self.tables.spread(names, None) & LANES)
+    def differs(self, names: Iterable[str], since: int | None = None) -> bool:
+        found = self.tables.spread(names, None) if since is None else self.tables.since(names, since)
+        return bool(found & LANES)
 
     def global_bytes(self, value: Value, size: int, rows: int = 1, pitch: int = 0) -> int:
         if not self.tables.tracks:

@@ -181,6 +181,8 @@ class Tables:
     #: what registers vary with where the block of a site reads them, or anywhere
     spread: Callable[[Iterable[str], int | None], int] = field(default=lambda names, site: EVERY)
     decided_alike: Callable[[int], bool] = field(default=lambda site: False)  # by all of a block, each time
+    #: the same anywhere, among threads that came together to an instruction
+    since: Callable[[Iterable[str], int], int] = field(default=lambda names, k: EVERY)
     #: what the places of loads vary with, by instruction
     load_places: Callable[[int], int] = field(default=lambda k: EVERY)
     varies: Callable[[int], int] = field(default=lambda site: EVERY)  # the same of what stores store, by site

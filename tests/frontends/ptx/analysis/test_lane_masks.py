@@ -34,6 +34,16 @@ TRADE = "shfl.sync.bfly.b32 %r4|%p2, %r3, 1, 31, %r5;"
 LEAVE = "setp.lt.u32 %p3, %r8, %r3; vote.sync.ballot.b32 %r5, %p3, %r5; @!%p3 bra A;"
 NEXT = "add.u32 %r8, %r8, 1; bra L;"
 BEGIN = "mov.u32 %r8, 0; mov.u32 %r5, -1;"
+#: A part of those who voted votes again.
+AGAIN = f"{VOTE} @!%p1 bra A; setp.lt.u32 %p4, %r3, 7; vote.sync.ballot.b32 %r6, %p4, %r5;"
+FIRST = "brev.b32 %r10, %r5; clz.b32 %r11, %r10;"
+OF_PART = f"@!%p4 bra A; {TRADE.replace('%r5', '%r7')}"
+#: In each turn of a loop some lanes vote, and go through a loop in the other one.
+TURNS = "mov.u32 %r7, 0; M: setp.lt.u32 %p6, %r3, %r7; vote.sync.ballot.b32 %r5, %p6, -1; @!%p6 bra N;"
+NEXT_TURN = "N: add.u32 %r7, %r7, 1; setp.lt.u32 %p5, %r7, %r9; @%p5 bra M;"
+#: Those who voted go through a loop that each leaves in a turn of its own.
+OWN_TURNS = f"{VOTE} @!%p1 bra A; mov.u32 %r6, %r5; mov.u32 %r8, 0; L: setp.lt.u32 %p3, %r8, %r3; " \
+    "vote.sync.ballot.b32 %r6, %p3, %r6; @!%p3 bra N; add.u32 %r8, %r8, 1; bra L; N:"  # fmt: skip
 #: What comes between a vote about %p1 and an exchange among those who voted for it.
 FIT = {
     "the vote decides": f"{VOTE} @!%p1 bra A; {TRADE}",
@@ -74,6 +84,31 @@ FIT = {
         f"{VOTE} @!%p1 bra A; setp.lt.u32 %p4, %r3, 7; vote.sync.ballot.b32 %r6, %p4, %r5; "
         f"not.pred %p5, %p4; xor.b32 %r7, %r5, %r6; @!%p5 bra A; {TRADE.replace('%r5', '%r7')}",
     "a barrier of those who voted": f"{VOTE} @!%p1 bra A; bar.warp.sync %r5; {TRADE}",
+    "the complement of a complement": f"{AGAIN} not.b32 %r8, %r6; xor.b32 %r7, %r8, -1; {OF_PART}",
+    "a mask that the first of the lanes hands on":
+        f"{AGAIN} {FIRST} shfl.sync.idx.b32 %r7, %r6, %r11, 31, %r5; {OF_PART}",
+    "a mask that the last of the lanes hands on":
+        f"{AGAIN} bfind.u32 %r11, %r5; shfl.sync.idx.b32 %r7, %r6, %r11, 31, %r5; {OF_PART}",
+    "a mask that lane 0 of the whole warp hands on":
+        f"{VOTE} mov.u32 %r8, -1; brev.b32 %r10, %r8; clz.b32 %r11, %r10; "
+        f"shfl.sync.idx.b32 %r7, %r5, %r11, 31, %r8; @!%p1 bra A; {TRADE.replace('%r5', '%r7')}",
+    "a choice that numbers decide":
+        f"{AGAIN} mov.u32 %r8, 3; setp.lt.u32 %p5, %r8, 4; selp.b32 %r7, %r6, %r5, %p5; {OF_PART}",
+    "the second result leaves": f"setp.lt.u32 %p1|%p3, %r3, 16; {VOTE} @%p3 bra A; {TRADE}",
+    "a copy of the second result leaves":
+        f"setp.lt.u32 %p1|%p3, %r3, 16; {VOTE} mov.pred %p5, %p3; @%p5 bra A; {TRADE}",
+    "in each turn of a loop a loop of those who voted":
+        f"{TURNS} mov.u32 %r8, 0; L: {TRADE} add.u32 %r8, %r8, 1; setp.lt.u32 %p4, %r8, %r9; @%p4 bra L; "
+        f"{NEXT_TURN}",
+    "turns that begin again with lanes of a vote of all":
+        f"{TURNS} mov.u32 %r6, %r5; mov.u32 %r8, 0; L: setp.lt.u32 %p3, %r8, %r3; "
+        "vote.sync.ballot.b32 %r6, %p3, %r6; @!%p3 bra N; redux.sync.add.u32 %r4, %r3, %r6; "
+        f"add.u32 %r8, %r8, 1; bra L; {NEXT_TURN}",
+    "after a loop that lanes leave in turns of their own":
+        f"{OWN_TURNS} setp.lt.u32 %p4, %r9, 5; @%p4 bra A; {TRADE}",
+    "turns that are counted once more":
+        f"mov.u32 %r10, 0; {BEGIN} L: {LEAVE} add.u32 %r10, %r10, 1; setp.lt.u32 %p5, %r10, 2; @%p5 bra N; "
+        f"{TRADE} N: {NEXT}",
     "lanes with one value": f"match.any.sync.b32 %r5, %r3, -1; {TRADE}",
 }  # fmt: skip
 OTHERS = {
@@ -105,6 +140,47 @@ OTHERS = {
     "those of another mask who voted against":
         f"{VOTE} @!%p1 bra A; setp.lt.u32 %p4, %r3, 7; vote.sync.ballot.b32 %r6, %p4, %r5; "
         f"not.b32 %r7, %r6; and.b32 %r7, %r9, %r7; @%p4 bra A; {TRADE.replace('%r5', '%r7')}",
+    "a complement": f"{AGAIN} not.b32 %r7, %r6; {OF_PART}",
+    "a value that the first of the lanes hands on":
+        f"{AGAIN} {FIRST} shfl.sync.idx.b32 %r7, %r3, %r11, 31, %r5; {OF_PART}",
+    "a mask of another vote that the first of the lanes hands on":
+        f"{AGAIN} vote.sync.ballot.b32 %r8, %p1, %r5; {FIRST} "
+        f"shfl.sync.idx.b32 %r7, %r8, %r11, 31, %r5; {OF_PART}",
+    "a mask that lane 0 hands on, which may have left":
+        f"setp.gt.u32 %p5, %r3, 20; @%p5 bra A; {VOTE} mov.u32 %r8, -1; brev.b32 %r10, %r8; "
+        f"clz.b32 %r11, %r10; shfl.sync.idx.b32 %r7, %r5, %r11, 31, %r8; @!%p1 bra A; "
+        f"{TRADE.replace('%r5', '%r7')}",
+    "a mask that lane 0 hands on to half a warp, which may have left":
+        "setp.gt.u32 %p5, %r3, 20; @%p5 bra A; and.b32 %r6, %r1, 31; setp.lt.u32 %p4, %r6, 16; @!%p4 bra A; "
+        "mov.u32 %r8, 65535; vote.sync.ballot.b32 %r5, %p1, %r8; brev.b32 %r10, %r8; clz.b32 %r11, %r10; "
+        f"shfl.sync.idx.b32 %r7, %r5, %r11, 31, %r8; @!%p1 bra A; {TRADE.replace('%r5', '%r7')}",
+    "a mask that the next lane hands on":
+        f"{AGAIN} {FIRST} shfl.sync.down.b32 %r7, %r6, 1, 31, %r5; {OF_PART}",
+    "a mask that the lowest lane of others hands on":
+        f"{AGAIN} brev.b32 %r10, %r9; clz.b32 %r11, %r10; shfl.sync.idx.b32 %r7, %r6, %r11, 31, %r5; "
+        f"{OF_PART}",
+    "a choice of the other mask":
+        f"{AGAIN} mov.u32 %r8, 3; setp.ge.u32 %p5, %r8, 4; selp.b32 %r7, %r6, %r5, %p5; {OF_PART}",
+    "a choice that data decides":
+        f"{AGAIN} setp.lt.u32 %p5, %r3, 4; selp.b32 %r7, %r6, %r5, %p5; {OF_PART}",
+    "a copy of the second result stays":
+        f"setp.lt.u32 %p1|%p3, %r3, 16; {VOTE} mov.pred %p5, %p3; @!%p5 bra A; {TRADE}",
+    "a copy of the first result leaves":
+        f"setp.lt.u32 %p1|%p3, %r3, 16; {VOTE} mov.pred %p5, %p1; @%p5 bra A; {TRADE}",
+    "in each turn of a loop those who came often enough":
+        f"mov.u32 %r8, 0; {TURNS} add.u32 %r8, %r8, 1; setp.lt.u32 %p4, %r8, 3; @%p4 bra N; {TRADE} "
+        f"{NEXT_TURN}",
+    "in each turn of a loop as many turns as the lane came before":
+        f"mov.u32 %r6, 0; {TURNS} add.u32 %r6, %r6, 1; mov.u32 %r8, 0; L: {TRADE} add.u32 %r8, %r8, 1; "
+        f"setp.lt.u32 %p4, %r8, %r6; @%p4 bra L; {NEXT_TURN}",
+    "after a loop, by the number of turns of each lane":
+        f"{OWN_TURNS} setp.lt.u32 %p4, %r8, 5; @%p4 bra A; {TRADE}",
+    "turns that each lane counts by its data":
+        f"mov.u32 %r10, 0; {BEGIN} L: {LEAVE} setp.lt.u32 %p4, %r3, 9; @%p4 add.u32 %r10, %r10, 1; "
+        f"setp.lt.u32 %p5, %r10, 2; @%p5 bra N; {TRADE} N: {NEXT}",
+    "as many turns as when the lane came last":
+        f"mov.u32 %r10, 7; {TURNS} mov.u32 %r8, 0; L: {TRADE} add.u32 %r8, %r8, 1; "
+        f"setp.lt.u32 %p4, %r8, %r10; @%p4 bra L; mov.u32 %r10, %r7; {NEXT_TURN}",
     "a mask moved before the vote of the turn":
         f"mov.u32 %r8, 0; L: mov.u32 %r6, %r5; {VOTE} add.u32 %r8, %r8, 1; "
         f"setp.lt.u32 %p4, %r8, %r9; @%p4 bra L; @!%p1 bra A; {TRADE.replace('%r5', '%r6')}",

@@ -10,7 +10,10 @@ import pytest
 from syncverify.base.diagnostics import KernelReport, Severity
 from syncverify.driver.files import check_source, read_source
 from syncverify.frontends.launch_facts import read_facts
+from syncverify.frontends.ptx.analysis.handover_detection import hand_over
 from syncverify.frontends.ptx.analysis.locks import neighbours
+from syncverify.frontends.ptx.flow.control_flow import Flow
+from syncverify.frontends.ptx.syntax.parser import parse
 from tests.frontends.ptx.execute_helpers import module_text
 
 #: Each block takes the lock, adds to the words of DATA and lets the lock go.
@@ -46,8 +49,7 @@ TAKE:
 )
 
 
-def _check(folder: Path, *changes: tuple[str, str], grid: int = 2) -> KernelReport:
-    text = KERNEL
+def _check(folder: Path, *changes: tuple[str, str], grid: int = 2, text: str = KERNEL) -> KernelReport:
     for old, new in changes:
         assert text.count(old) == 1, old
         text = text.replace(old, new)
@@ -156,3 +158,78 @@ def test_each_comes_right_after_each_other(n: int) -> None:
     assert {p for row in rows for p in pairwise(row)} >= {
         (a, b) for a in range(n) for b in range(n) if a != b
     }
+
+
+#: One thread of each block takes the lock by itself, adds to a word and lets the lock go.
+ALONE = module_text(
+    """
+    mov.u32 %r1, %tid.x;
+    ld.param.u64 %rd1, [k_lock];
+    ld.param.u64 %rd2, [k_data];
+    setp.ne.u32 %p1, %r1, 0;
+    @%p1 bra OUT;
+    mov.u32 %r3, 0;
+    mov.u32 %r4, 1;
+TAKE:
+    atom.global.cas.b32 %r5, [%rd1], %r3, %r4;
+    setp.ne.u32 %p2, %r5, 0;
+    @%p2 bra TAKE;
+    membar.gl;
+    ld.global.u32 %r7, [%rd2];
+    add.u32 %r7, %r7, 1;
+    st.global.u32 [%rd2], %r7;
+    fence.acq_rel.gpu;
+    atom.global.exch.b32 %r8, [%rd1], 0;
+OUT:
+    ret;
+""",
+    params=".param .u64 k_lock, .param .u64 k_data",
+)
+EXCHANGED = ("atom.global.cas.b32 %r5, [%rd1], %r3, %r4;", "atom.global.exch.b32 %r5, [%rd1], %r4;")
+#: The turns go on until a flag of the thread's own says that it has held the lock.
+UNTIL_DONE = [
+    ("@%p1 bra OUT;", "@%p1 bra OUT; mov.u32 %r9, 0;"),
+    ("@%p2 bra TAKE;", "@%p2 bra NEXT;"),
+    ("OUT:", "mov.u32 %r9, 1; NEXT: setp.eq.u32 %p3, %r9, 0; @%p3 bra TAKE; OUT:"),
+]
+ADDED_ZERO = [("cas.b32 %r5, [%rd1], %r3, %r4;", "add.u32 %r5, [%rd1], %r3;")]
+
+
+@pytest.mark.parametrize(
+    "changes, verdict",
+    [
+        ([], "proved"),
+        ([("fence.acq_rel.gpu;", "")], "refuted"),
+        ([("membar.gl;", "")], "refuted"),
+        ([("fence.acq_rel.gpu;", "fence.acq_rel.cta;")], "refuted"),
+        ([EXCHANGED], "unknown"),
+        (UNTIL_DONE, "unknown"),
+        ([*UNTIL_DONE, ("membar.gl;", ""), ("fence.acq_rel.gpu;", "")], "unknown"),
+        (ADDED_ZERO, "unknown"),
+    ],
+)
+def test_a_lock_that_one_thread_takes(tmp_path: Path, changes: list[tuple[str, str]], verdict: str) -> None:
+    report = _check(tmp_path, *changes, grid=3, text=ALONE)
+    assert report.verdict.value == verdict, report.reason
+
+
+#: ``old = cas(word, old, old + 1)``: another thread's update only lets it try again.
+UPDATE = [
+    ("mov.u32 %r3, 0;", "ld.global.u32 %r3, [%rd1];"),
+    ("mov.u32 %r4, 1;", ""),
+    ("TAKE:", "TAKE: add.u32 %r4, %r3, 1;"),
+    ("setp.ne.u32 %p2, %r5, 0;", "setp.ne.u32 %p2, %r5, %r3; mov.u32 %r3, %r5;"),
+]
+TICKETS = [("cas.b32 %r5, [%rd1], %r3, %r4;", "add.u32 %r5, [%rd1], %r4;")]
+
+
+@pytest.mark.parametrize(
+    "changes, waits",
+    [([], 1), ([EXCHANGED], 1), (UNTIL_DONE, 1), (ADDED_ZERO, 1), (UPDATE, 0), (TICKETS, 0)],
+)
+def test_what_waits_for_another_thread(changes: list[tuple[str, str]], waits: int) -> None:
+    text = ALONE
+    for old, new in changes:
+        text = text.replace(old, new)
+    found = hand_over(Flow(parse(text).entries[0]), {})
+    assert found is not None and len(found.waits) == waits

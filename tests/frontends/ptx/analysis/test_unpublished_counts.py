@@ -61,3 +61,11 @@ def test_a_block_that_is_alone_may_read_what_it_wrote(check: Any) -> None:
 def test_with_a_fence_of_the_device_it_is_not_refuted(check: Any) -> None:
     text = module_text(BODY.replace("FENCE", "membar.gl;"), PARAMS)
     assert check(text, facts=FACTS)["verdict"] != "refuted"
+
+
+@pytest.mark.parametrize("fence, proved", [("membar.gl;", True), ("membar.cta;", False), ("", False)])
+def test_any_number_of_blocks_may_count(check: Any, fence: str, proved: bool) -> None:
+    """Loads that follow are strong, so the count decides about a hand-over; nobody waits for it."""
+    text = BODY.replace("FENCE", fence).replace("ld.global.u32 %r6", "ld.volatile.global.u32 %r6")
+    facts = FACTS.replace("[4]", '["g"]').replace("cluster", 'assume = ["g >= 1"]\ncluster')
+    assert (check(module_text(text, PARAMS), facts=facts)["verdict"] == "proved") == proved
