@@ -2,7 +2,8 @@
 # make wheel: build the package and try its wheel in an environment of its own; SHIP=1: with proofs of common models
 #   in it, which takes torch, transformers and some minutes.  make site: build the documentation.
 # make test-torch: the tests of the torch backend, in an environment of its own with torch for CPUs; TORCH='torch==2.11.*':
-#   with another version, TORCH_INDEX=URL: from elsewhere. make test leaves them out where torch is not installed.
+#   with another version, TORCH_INDEX=URL: from elsewhere, TORCH_TESTS='-m slow': those of the nightly sweeps. make test
+#   leaves them out where torch is not installed.
 # make proofs: check the mechanized theorems; needs coqc (Debian's package `coq`).
 PYTHON ?= python3
 VENV   ?= .venv
@@ -11,6 +12,7 @@ STAMP  := $(VENV)/.installed
 TORCH  ?= torch>=2.11
 TORCH_VENV  ?= .venv-torch
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
+TORCH_TESTS ?=
 
 .PHONY: install test lint types floors unit test-torch demo docs site wheel proofs clean
 
@@ -45,7 +47,7 @@ test-torch:
 	$(TORCH_VENV)/bin/python -m pip install -qq --disable-pip-version-check --index-url $(TORCH_INDEX) '$(TORCH)'
 	$(TORCH_VENV)/bin/python -m pip install -qq --disable-pip-version-check --group dev --editable '.[gpu]'
 	$(TORCH_VENV)/bin/python -c 'import torch; print("torch", torch.__version__)'
-	$(TORCH_VENV)/bin/python -m pytest -n 2 --dist loadfile tests/torch
+	$(TORCH_VENV)/bin/python -m pytest -n 2 --dist loadfile $(TORCH_TESTS) tests/torch
 
 demo: $(STAMP)
 	$(BIN)/python -m syncverify.examples.demo

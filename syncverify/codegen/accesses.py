@@ -10,7 +10,7 @@ from typing import Literal
 from syncverify.base.source import InputError
 from syncverify.codegen import asynchronous, mma
 from syncverify.codegen.alignment import divisor, known_divisors
-from syncverify.codegen.expressions import Names, Values, index, value
+from syncverify.codegen.expressions import Names, Values, index, sums_with_constants, value
 from syncverify.ir import nodes as n
 from syncverify.ir.evaluate import statements
 from syncverify.ir.expr import Binary, Call, Expr, Float, Int, Var, walk
@@ -55,6 +55,16 @@ def picked(kernel: Kernel) -> set[str]:
     return found
 
 
+def summed(kernel: Kernel) -> set[str]:
+    """The registers that are terms of a sum with a constant, or factors of one, perhaps through others."""
+    found: set[str] = set()
+    stored = [s for s in statements(kernel.body) if isinstance(s, n.Compute | n.StShared | n.StGlobal)]
+    for s in reversed(stored):
+        inner = isinstance(s, n.Compute) and s.name in found
+        found.update(sums_with_constants(s.value, summed=inner))
+    return found
+
+
 class Accesses:
     """Writes accesses. ``names`` and ``lengths`` hold the integers and value registers in scope."""
 
@@ -67,6 +77,7 @@ class Accesses:
         # what is loaded once is told nothing
         self.held = {name for name, times in self.reloads.items() if hint == "held" and times > 1}
         self.picked = picked(kernel)
+        self.summed = summed(kernel)
         self.names = Names()
         self.lengths: dict[str, int] = {}
         self.integers: set[str] = set()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from math import gcd
@@ -214,7 +215,7 @@ class _Emitter(Accesses):
         return f"{constant}{'long long' if wide else 'int'} {stmt.name} = {text};"
 
     def _compute(self, name: str, e: Expr) -> Iterator[str]:
-        values = self._values()
+        values = replace(self._values(), summed=name in self.summed)
         length = values.length(e)
         if isinstance(e, Call) and e.name == "philox":
             yield from self._declared(name, length)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from syncverify.base.source import InputError
@@ -32,14 +32,10 @@ _FUNCTIONS = {
     "cast.bf16": "rounded<bf16>", "cast.f16": "rounded<f16>", "cast.e4m3": "rounded<e4m3>",
     "cast.e5m2": "rounded<e5m2>", "sigmoid": "sigmoid",
 }  # fmt: skip
-#: Cheaper forms, and the most bits of a result whose rounding hides their error.
-_FAST = {
-    "exp": ("exp_fast", 11),
-    "sigmoid": ("sigmoid_fast", 11),
-    "erf": ("erf_fast", 11),
-    "tanh": ("tanh_fast", 8),
-}
-
+#: Cheaper forms, and the most bits of a result whose rounding hides their relative error.
+_FAST = {"exp": ("exp_fast", 11), "sigmoid": ("sigmoid_fast", 11), "tanh": ("tanh_fast", 8)}
+#: The same of absolute errors, which are as small beside the constant of a sum and nowhere else.
+_FAST_IN_SUMS = {"erf": ("erf_fast", 11)}
 
 #: The same for quotients.
 _DIVIDED = 11
@@ -185,13 +181,15 @@ def _type(e: Expr, names: Names) -> str:
 class Values:
     """Value registers in scope: how many elements each has, and which hold integers.
 
-    ``bits`` of the most precise result. ``at``: which element of a register is meant.
+    ``bits`` of the most precise result. ``at``: which element of a register is meant. ``summed``: an
+    expression is a term of a sum with a constant, or a factor of one, which may cancel.
     """
 
     lengths: Mapping[str, int]
     bits: int = 24
     integers: frozenset[str] = frozenset()
     at: str = "k"
+    summed: bool = False
 
     def length(self, e: Expr) -> int:
         match e:
@@ -253,13 +251,44 @@ def _float_of(e: Expr, values: Values) -> str:
     return f"float({value(e, values)})" if values.integral(e) else value(e, values)
 
 
+def sums_with_constants(e: Expr, *, summed: bool = False) -> Iterator[str]:
+    """The registers that are terms of a sum with a constant, or factors of one.
+
+    ``summed``: the expression is itself one of them.
+    """
+    if isinstance(e, Var) and summed:
+        yield e.name
+    for x in children(e):
+        yield from sums_with_constants(x, summed=_summed(e, summed=summed))
+
+
+def _summed(e: Expr, *, summed: bool) -> bool:
+    """Whether the operands of an expression are terms or factors of such a sum, where it is or is not."""
+    match e:
+        case Binary("+" | "-", a, b):
+            return summed or _has_constant(a, b)
+        case Binary("*", _, _) | Unary("-", _) | Call("neg", _):
+            return summed
+    return False
+
+
+def _has_constant(a: Expr, b: Expr) -> bool:
+    return isinstance(a, Int | Float) or isinstance(b, Int | Float)
+
+
+def _within(e: Expr, values: Values) -> Values:
+    """What is known of the operands of an expression."""
+    summed = _summed(e, summed=values.summed)
+    return values if summed == values.summed else replace(values, summed=summed)
+
+
 def _value(e: Expr, values: Values) -> tuple[str, int]:
     found: tuple[str, int] | None = None
     match e:
         case Int(v):
             return f"{float(v)!r}f", _ATOM
         case Float(v):
-            return _float(v), _ATOM if v >= 0 else _UNARY
+            return _float(v), _UNARY if math.copysign(1.0, v) < 0 else _ATOM
         case Var(n):
             if n not in values.lengths:  # an integer
                 return f"float({index(e, Names())})", _ATOM
@@ -267,9 +296,10 @@ def _value(e: Expr, values: Values) -> tuple[str, int]:
         case Call("neg", (a,)):
             return _value(Unary("-", a), values)
         case Unary() | Binary():
-            found = _operation(e, values)
+            found = _operation(e, _within(e, values))
         case Call():
-            found = _choice(e, values) or _elements(e, values) or _function(e, values)
+            inner = _within(e, values)
+            found = _choice(e, inner) or _elements(e, inner) or _function(e, inner, summed=values.summed)
     if found is None:
         raise InputError(f"cannot write {e} as a value expression of CUDA")
     return found
@@ -297,6 +327,9 @@ def _operation(e: Expr, values: Values) -> tuple[str, int] | None:
                 (_float_of(a, values), _ATOM if values.integral(a) else _value(a, values)[1]),
                 (_float_of(b, values), _ATOM if values.integral(b) else _value(b, values)[1]),
             )
+        case Binary("-", a, b) | Binary("+", a, Unary("-", b)) if not _has_constant(a, b):
+            # of rounded products: a multiply-add of what is equal would leave a rounding error
+            return f"__fsub_rn({_float_of(a, values)}, {_float_of(b, values)})", _ATOM
         case Binary(op, a, b) if op in _VALUE_OPS:
             return _infix(_VALUE_OPS[op], *_numbers(values, a, b))
     return None
@@ -338,13 +371,15 @@ def _elements(e: Expr, values: Values) -> tuple[str, int] | None:
     return None
 
 
-def _function(e: Expr, values: Values) -> tuple[str, int] | None:
+def _function(e: Expr, values: Values, *, summed: bool) -> tuple[str, int] | None:
     """A function of floats, by the fastest form that is exact enough."""
     match e:
         case Call("relu", (a,)):
             return f"max_nan({value(a, values)}, 0.0f)", _ATOM
         case Call(name, args) if name in _FUNCTIONS:
-            fast, most = _FAST.get(name, ("", 0))
+            # the error of a hyperbolic tangent near 1 is all that 1 less it would be
+            table = _FAST_IN_SUMS if summed and name in ("erf", "tanh") else _FAST
+            fast, most = table.get(name, ("", 0))
             function = fast if values.bits <= most else _FUNCTIONS[name]
             return f"{function}({', '.join(_float_of(a, values) for a in args)})", _ATOM
     return None

@@ -68,8 +68,9 @@ def _gelu_tanh(x: Array) -> Array:
 
 
 def _gelu_tanh_expr(x: Expr) -> Expr:
-    inner = x * (Float(_ROOT) + Float(_ROOT * 0.044715) * (x * x))
-    return Float(0.5) * x * (Float(1.0) + Call("tanh", (inner,)))
+    # (1 + tanh(u)) / 2 is sigmoid(2u), without the difference of 1 and what is nearly 1
+    twice = x * (Float(2 * _ROOT) + Float(2 * _ROOT * 0.044715) * (x * x))
+    return x * Call("sigmoid", (twice,))
 
 
 def _silu_expr(x: Expr) -> Expr:

@@ -12,10 +12,9 @@ from math import lcm
 from syncverify.base.diagnostics import Policy
 from syncverify.base.source import InputError
 from syncverify.codegen.accesses import Hint
-from syncverify.fusion import lower, store_role
+from syncverify.fusion import lower
 from syncverify.fusion.elements import partners
 from syncverify.fusion.graph import Fusion
-from syncverify.fusion.pipeline import build
 from syncverify.fusion.schedule import Schedule, check_extent, shared_per_block
 from syncverify.ir.nodes import DTYPE_BYTES, Kernel
 
@@ -83,7 +82,9 @@ class HalvesPlan:
         self, variant: int, policy: Policy, observe: Callable[[str, Kernel], None] | None = None
     ) -> Kernel:
         schedule, vector = self.fitted(variant)
-        make = store_role.build if schedule.store == "role" else build
+        from syncverify.fusion import pipeline, store_role  # only who makes a kernel needs the passes
+
+        make = store_role.build if schedule.store == "role" else pipeline.build
         return make(self.fusion, schedule, policy, vector, observe, width=variant)
 
     def resources(self, variant: int) -> tuple[int, Hint]:

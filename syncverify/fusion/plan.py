@@ -18,15 +18,12 @@ from syncverify.fusion import (
     row_menu,
     row_schedule,
     row_strides,
-    store_role,
     streamed,
-    transpose,
 )
 from syncverify.fusion.column_schedule import ColumnSchedule
 from syncverify.fusion.columns import ColumnKernel
 from syncverify.fusion.graph import Fusion
 from syncverify.fusion.persistent import tile_of
-from syncverify.fusion.pipeline import build, build_columns, build_rows, build_streamed
 from syncverify.fusion.row_schedule import RowSchedule, vector
 from syncverify.fusion.rows import row_values
 from syncverify.fusion.schedule import MOST_BLOCKS, Schedule, check_extent
@@ -80,9 +77,12 @@ class TilePlan:
         return lower.vector_for(self.fusion, self.schedule, sizes)
 
     def build(self, variant: int, policy: Policy, observe: Observe | None = None) -> Kernel:
+        # the passes: only who makes a kernel needs them
+        from syncverify.fusion import pipeline, store_role
+
         if self.schedule.store == "role":
             return store_role.build(self.fusion, self.schedule, policy, variant, observe)
-        return build(self.fusion, self.schedule, policy, variant, observe)
+        return pipeline.build(self.fusion, self.schedule, policy, variant, observe)
 
     def resources(self, variant: int) -> tuple[int, Hint]:
         return self.schedule.blocks_per_sm, self.schedule.hint
@@ -144,6 +144,8 @@ class RowPlan:
         return row_schedule.fitted(self.fusion, self._asked(variant), variant)
 
     def build(self, variant: int, policy: Policy, observe: Observe | None = None) -> Kernel:
+        from syncverify.fusion.pipeline import build_rows, build_streamed
+
         if variant < 0:
             access = _Pieces.of(variant).access
             return build_streamed(self.fusion, self.fitted(variant), access, policy, observe)
@@ -210,6 +212,8 @@ class ColumnPlan:
         return ColumnKernel(self.fusion, self.schedule, *divmod(variant, _ACROSS), self.partial)
 
     def build(self, variant: int, policy: Policy, observe: Observe | None = None) -> Kernel:
+        from syncverify.fusion.pipeline import build_columns
+
         return build_columns(self.kernel(variant), policy, observe)
 
     def resources(self, variant: int) -> tuple[int, Hint]:
@@ -239,6 +243,8 @@ def plan_of(fusion: Fusion, schedule: Schedule | RowSchedule | None = None) -> P
     if isinstance(schedule, RowSchedule):
         raise InputError(f"{fusion.name} transposes: it takes a Schedule, not a RowSchedule")
     if fusion.transposed:
+        from syncverify.fusion import transpose
+
         return transpose.TransposePlan(fusion, transpose.fitted(fusion, schedule))
     if fusion.reduced is None and halves.applies(fusion):
         return halves.HalvesPlan(fusion, (schedule or Schedule()).chosen())
@@ -277,6 +283,8 @@ def _launch_values(
     if "chunks" in params:
         return streamed.launch_values(kernel, sizes, blocks, fusion.dims)
     if "tiles_m" in params:
+        from syncverify.fusion import transpose
+
         return transpose.launch_values(fusion.dims, transpose.tile_of(kernel), sizes, blocks)
     if fusion.dims[-1] in params:
         return lower.launch_values(kernel, sizes, blocks)

@@ -13,7 +13,6 @@ import numpy as np
 
 from syncverify.base.source import UNKNOWN_SPAN, InputError, Span
 from syncverify.fusion.functions import FUNCTIONS, REDUCTIONS, Kind, kind_of_dtype, numpy_dtype, round_to
-from syncverify.simulate.ir.philox import uniform
 
 #: Element types of inputs that are indices, counters and seeds.
 INDEX_DTYPES = ("i32", "i64")
@@ -221,6 +220,8 @@ class Fusion:
             shape = tuple(sizes[d] for d in self.dims)
             seed, offset = (given[n.name] if n.name else n.value for n in map(self.node, node.args))
             places = np.arange(prod(shape), dtype=np.int64).reshape(shape)
+            from syncverify.simulate.ir.philox import uniform  # the simulator: only references need it
+
             return uniform(places, seed, offset).astype(precision)
         if node.op in ROTATIONS:
             shape = tuple(sizes[d] if d in self.dims_of(node.args[0]) else 1 for d in self.dims)

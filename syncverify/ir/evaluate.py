@@ -10,7 +10,7 @@ from syncverify.base.source import Span
 from syncverify.ir.expr import Binary, Call, Expr, Float, Int, Unary, Var, children, evaluate, names, walk
 from syncverify.ir.memo import once
 from syncverify.ir.nodes import Assign, Elect, For, If, Kernel, Let, Role, Stmt
-from syncverify.symbolic.context import AffineTerm
+from syncverify.symbolic.affine import AffineTerm
 
 #: Comparison operators.
 ORDER = frozenset({"==", "!=", "<", "<=", ">", ">="})

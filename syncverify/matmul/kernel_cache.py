@@ -11,7 +11,6 @@ from syncverify.fusion.kernel_cache import fusion_key
 from syncverify.fusion.traced import Fusion
 from syncverify.ir.nodes import Kernel
 from syncverify.ir.text.serialize import dumped, restored
-from syncverify.matmul.pipeline import build
 from syncverify.matmul.problem import Problem
 from syncverify.matmul.schedule import Schedule
 
@@ -25,6 +24,8 @@ def built(problem: Problem, schedule: Schedule, policy: Policy, vector: int, cac
     data = cache.read(name)
     kernel = None if data is None else restored(data)
     if kernel is None:
+        from syncverify.matmul.pipeline import build  # the passes: only who makes a kernel needs them
+
         kernel = build(problem, schedule, policy, vector)
         cache.write(name, dumped(kernel))
     return kernel

@@ -18,7 +18,7 @@ from syncverify.base.nvrtc import CompileError
 from syncverify.base.workers import apart, in_background
 from syncverify.codegen.cache import Cache
 from syncverify.examples import fusions
-from syncverify.fusion import Schedule, plan
+from syncverify.fusion import Schedule, pipeline
 from syncverify.fusion.pipeline import build
 from syncverify.gate import compiler
 from syncverify.gate import fusions as gate
@@ -99,7 +99,7 @@ def test_both_ways_prove_and_refuse(copies: bool, monkeypatch: pytest.MonkeyPatc
     good = compiler.compile(fusions.mul, RING, cache=Cache(tmp_path / "good"))
     assert good.report.verdict is good.ptx_report.verdict is Verdict.PROVED
     wrong = build(fusions.mul, RING, without=frozenset({"empty-barriers"}))
-    monkeypatch.setattr(plan, "build", lambda *_, **__: wrong)
+    monkeypatch.setattr(pipeline, "build", lambda *_, **__: wrong)
     with pytest.raises(gate.VerificationError) as refused:
         compiler.compile(fusions.mul, RING, cache=Cache(tmp_path / "wrong"))
     assert (refused.value.stage, refused.value.report.verdict) == ("ir", Verdict.REFUTED)

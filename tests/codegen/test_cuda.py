@@ -14,7 +14,7 @@ from syncverify.base.source import InputError
 from syncverify.codegen import cuda
 from syncverify.codegen.accesses import _LOADED, CacheHint
 from syncverify.codegen.cuda import emit, helpers
-from syncverify.codegen.expressions import Names, Values, index, value
+from syncverify.codegen.expressions import Names, Values, index, sums_with_constants, value
 from syncverify.examples import fusions as examples
 from syncverify.fusion import Schedule, Tensor, Value, trace
 from syncverify.fusion.pipeline import build
@@ -214,7 +214,7 @@ def test_wide_names_widen_what_they_touch() -> None:
 def test_a_difference_is_made_before_its_exponential() -> None:
     """Of equal numbers it is 0, however large. Scaled apart, one product is rounded: the result is not 1."""
     e = Call("exp", (Binary("-", Var("x"), Var("m")),))
-    assert value(e, Values({"x": 4, "m": 1}, bits=8)) == "exp_fast(x[k] - m[0])"
+    assert value(e, Values({"x": 4, "m": 1}, bits=8)) == "exp_fast(__fsub_rn(x[k], m[0]))"
     assert "float exp_fast(float x)" in helpers() and "float exp_fast(float x, float" not in helpers()
 
 
@@ -227,8 +227,22 @@ def test_value_expressions() -> None:
     assert value(Call("relu", (x,)), values) == "max_nan(x[k], 0.0f)"
     assert value(Call("sigmoid", (x,)), Values({"x": 4}, bits=8)) == "sigmoid_fast(x[k])"
     assert value(Call("sigmoid", (x,)), values) == "sigmoid(x[k])"
+    assert value(x + -s, values) == value(x - s, values) == "__fsub_rn(x[k], s[0])"
+    assert value(-Float(-0.0), values) == "-(-0.0f)"
     with pytest.raises(InputError):
         value(Call("unheard_of", (x,)), values)
+
+
+def test_forms_by_what_their_errors_meet() -> None:
+    """Beside a constant of a sum an absolute error is as small as any, and a relative one may be all."""
+    x, short = Var("x"), Values({"x": 1}, bits=8)
+    for name, beside, alone in (("erf", "erf_fast", "erff"), ("tanh", "tanhf", "tanh_fast")):
+        e = Call(name, (x,))
+        assert value(e, short) == f"{alone}(x[0])"
+        assert value(1.0 + e * x, short) == f"1.0f + {beside}(x[0]) * x[0]"
+        assert value((x + e) * 2.0, short) == f"(x[0] + {alone}(x[0])) * 2.0f"
+        assert value(1.0 - Call("exp", (e,)), short) == f"1.0f - exp_fast({alone}(x[0]))"
+    assert set(sums_with_constants(1.0 - Var("a") * -Var("b") + Var("c") / Var("d"))) == {"a", "b"}
 
 
 @pytest.mark.parametrize(("dtype", "fast"), [("bf16", True), ("f16", True), ("f32", False)])

@@ -15,6 +15,7 @@ from syncverify.fusion import Fusion, RowSchedule, Schedule, Tensor, trace
 from syncverify.fusion import plan as plans
 from syncverify.fusion.kernel_cache import _identity, built
 from syncverify.fusion.plan import plan_of
+from syncverify.fusion.transpose import TransposePlan
 from syncverify.gate import compiler
 from syncverify.gate import fusions as gate
 
@@ -29,7 +30,7 @@ def test_a_hit_runs_no_pass(
     def build(*_: object) -> None:
         raise AssertionError("built again")
 
-    for kind in (plans.TilePlan, plans.RowPlan, plans.ColumnPlan, plans.transpose.TransposePlan):
+    for kind in (plans.TilePlan, plans.RowPlan, plans.ColumnPlan, TransposePlan):
         monkeypatch.setattr(kind, "build", build)
     after: Any = compiler.compile(f, cache=cache)
     for a, b in zip(getattr(before, "stages", [before]), getattr(after, "stages", [after]), strict=True):

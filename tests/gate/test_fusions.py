@@ -17,7 +17,7 @@ from syncverify.base.source import InputError
 from syncverify.codegen import driver
 from syncverify.codegen.cache import Cache
 from syncverify.examples import fusions as examples
-from syncverify.fusion import Schedule, plan
+from syncverify.fusion import Schedule, pipeline
 from syncverify.fusion.pipeline import build
 from syncverify.gate.reference_run import compared
 
@@ -47,7 +47,7 @@ def test_unproved_kernels_are_refused(cache: Cache, monkeypatch: pytest.MonkeyPa
     def broken(*args: Any, **named: Any) -> Any:
         return build(examples.mul, SMALL, without=frozenset({"empty-barriers"}))
 
-    monkeypatch.setattr(plan, "build", broken)
+    monkeypatch.setattr(pipeline, "build", broken)
     with pytest.raises(gate.VerificationError, match="refuted, so it may not run") as caught:
         gate.compile(examples.mul, SMALL, cache=cache)
     assert caught.value.report.witness is not None and caught.value.stage == "ir"

@@ -10,7 +10,7 @@ from syncverify.base.diagnostics import Policy
 from syncverify.codegen.cache import Cache
 from syncverify.gate import matmul as gate_matmul
 from syncverify.gate.matmul import Matmul
-from syncverify.matmul import Schedule, kernel_cache, product
+from syncverify.matmul import Schedule, kernel_cache, pipeline, product
 from syncverify.matmul.pipeline import build
 
 SIZES = {"M": 512, "N": 256, "K": 1024}
@@ -39,7 +39,7 @@ def counted(monkeypatch: pytest.MonkeyPatch, module: object, name: str) -> list[
 def test_another_process_finds_what_passes_made(
     layout: str, schedule: Schedule, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = counted(monkeypatch, kernel_cache, "build")
+    made = counted(monkeypatch, pipeline, "build")
     cache, problem = Cache(tmp_path), product("bf16", layout)
     wanted = build(problem, schedule, Policy.PRACTICAL, 2)
     for _ in range(2):

@@ -84,23 +84,32 @@ def draw(seed: int, most: int = 14, changes: bool = True) -> Drawn:
     kinds = [dtype if r.random() < 0.7 else r.choice(DTYPES) for _ in shapes]
     drawn = Drawn([placed(r, s, d, generator) for s, d in zip(shapes, kinds, strict=True)])
     made = [x.double() for x in drawn.inputs]
-    source = _Steps(r, drawn, made, changes)
+    # what writes is the last kind
+    return finished(r, drawn, Steps(r, drawn, made, changes, KINDS if changes else KINDS[:-1]), most)
+
+
+def finished(r: random.Random, drawn: Drawn, source: Steps, most: int) -> Drawn:
+    """The function with so many steps, and what it returns."""
     while len(drawn.steps) < most:
         source.add()
-    count = len(made)
-    last = list(range(len(drawn.inputs), count))
+    last = list(range(len(drawn.inputs), len(source.made)))
     drawn.results = [*last[-3:], *r.sample(last, min(len(last), r.randint(1, 3)))]
     return drawn
 
 
-class _Steps:
-    def __init__(self, r: random.Random, drawn: Drawn, made: list[Any], changes: bool) -> None:
+class Steps:
+    """Draws steps of some kinds. ``made``: what they give in f64. ``least``: elements of each."""
+
+    def __init__(
+        self, r: random.Random, drawn: Drawn, made: list[Any], changes: bool, kinds: tuple[Any, ...],
+        least: int = 1,
+    ) -> None:  # fmt: skip
         self.r, self.drawn, self.made, self.changes = r, drawn, made, changes
+        self.kinds, self.least = kinds, least
 
     def add(self) -> None:
         """One more step, if what is drawn can be computed."""
-        kind = self.r.choice(_KINDS if self.changes else _KINDS[:-1])  # what writes is the last
-        found = kind(self)
+        found = self.r.choice(self.kinds)(self)
         if found is None:
             return
         name, step = found
@@ -108,9 +117,9 @@ class _Steps:
             result = step(self.made, True)
         except (RuntimeError, IndexError):
             return
-        if not isinstance(result, torch.Tensor) or not 0 < result.numel() <= _MOST:
+        if not isinstance(result, torch.Tensor) or not self.least <= result.numel() <= _MOST:
             return
-        if not bool(torch.isfinite(result).all()) or float(result.abs().max()) > 1e3:
+        if not bool(torch.isfinite(result).all()) or bool((result.abs() > 1e3).any()):
             return
         self.drawn.steps.append((f"{len(self.made)}: {name} -> {tuple(result.shape)}", step))
         self.made.append(result)
@@ -140,23 +149,23 @@ _BINARY: dict[str, Callable[[Any, Any], Any]] = {
 _COMPARING = ("relu", "clamp", "abs", "mask", "max", "min", "chosen", "fill")
 
 
-def _unary(s: _Steps) -> Found:
+def _unary(s: Steps) -> Found:
     name, at = s.r.choice([n for n in _UNARY if s.changes or n not in _COMPARING]), s.pick()
     return f"{name} {at}", lambda made, wide: _UNARY[name](made[at])
 
 
-def _binary(s: _Steps) -> Found:
+def _binary(s: Steps) -> Found:
     name = s.r.choice([n for n in _BINARY if s.changes or n not in _COMPARING])
     a, b = s.pick(), s.pick()
     return f"{name} {a} {b}", lambda made, wide: _BINARY[name](made[a], made[b])
 
 
-def _cast(s: _Steps) -> Found:
+def _cast(s: Steps) -> Found:
     at, dtype = s.pick(), s.r.choice(DTYPES)
     return f"to {at} {dtype}", lambda made, wide: made[at] if wide else made[at].to(dtype)
 
 
-def _reduced(s: _Steps) -> Found:
+def _reduced(s: Steps) -> Found:
     at = s.pick(1)
     if at is None:
         return None
@@ -173,7 +182,7 @@ def _reduced(s: _Steps) -> Found:
     return f"{name} {at} {dims} {keep}", step
 
 
-def _rows(s: _Steps) -> Found:
+def _rows(s: Steps) -> Found:
     at = s.pick(1)
     if at is None:
         return None
@@ -190,13 +199,15 @@ def _rows(s: _Steps) -> Found:
     return f"{name} {at} {axis}", lambda made, wide: rows[name](made[at])
 
 
-def _view(s: _Steps) -> Found:
+def _view(s: Steps) -> Found:
     at = s.pick(1)
     if at is None:
         return None
     r, x = s.r, s.made[at]
     rank, d = x.dim(), r.randrange(x.dim())
     n = x.shape[d]
+    if not n:
+        return None
     begin = r.randrange(n)
     length, step = r.randint(1, n - begin), r.choice((1, 1, 2))
     order = r.sample(range(rank), rank)
@@ -224,7 +235,7 @@ def _view(s: _Steps) -> Found:
     )
 
 
-def _product(s: _Steps) -> Found:
+def _product(s: Steps) -> Found:
     """A product of what fits, in one type, perhaps with a sum, or two of one left factor."""
     a = s.pick(2)
     if a is None:
@@ -266,7 +277,7 @@ def _repeats(x: Any) -> bool:
     return any(n > 1 and k == 0 for n, k in zip(x.shape, x.stride(), strict=True))
 
 
-def _changed(s: _Steps) -> Found:
+def _changed(s: Steps) -> Found:
     """A tensor that was made or given is written to, whole or in part: all that shares its memory changes."""
     at, by, name = s.pick(), s.pick(), s.r.choice(("add_", "mul_", "part", "copy_", "tanh_"))
     x = s.made[at] if at is not None else None
@@ -286,9 +297,9 @@ def _changed(s: _Steps) -> Found:
     return f"{name} {at} {by}", step
 
 
-_KINDS = (
+KINDS = (
     _unary, _unary, _binary, _binary, _cast, _reduced, _rows, _view, _view, _view, _product, _product,
     _changed,
 )  # fmt: skip
 
-__all__ = ["Drawn", "draw"]
+__all__ = ["DTYPES", "KINDS", "Drawn", "Found", "Steps", "draw", "finished", "placed"]

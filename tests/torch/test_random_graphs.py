@@ -12,10 +12,15 @@ torch = pytest.importorskip("torch", reason="the extra torch is not installed")
 
 from torch.fx import Interpreter  # noqa: E402
 
+import syncverify.torch as sv  # noqa: E402
+from syncverify import gate  # noqa: E402
+from syncverify.simulate import ir  # noqa: E402
 from syncverify.torch import table  # noqa: E402
 from syncverify.torch.backend import lower  # noqa: E402
 from syncverify.torch.call import _computable  # noqa: E402
 from syncverify.torch.dims import UnfitError  # noqa: E402
+from tests.codegen import executed  # noqa: E402
+from tests.torch import random_operators  # noqa: E402
 from tests.torch.compiled import compiled  # noqa: E402
 from tests.torch.compiled import draw as numbers  # noqa: E402
 from tests.torch.memory import MemoryRunner  # noqa: E402
@@ -23,7 +28,7 @@ from tests.torch.random_graphs import Drawn, draw  # noqa: E402
 
 BF16 = torch.bfloat16
 #: Errors that results may have beside four times those of torch.
-TOLERANCE = {torch.bfloat16: 2e-2, torch.float16: 1e-2, torch.float32: 1e-2}
+TOLERANCE = {torch.bfloat16: 2e-2, torch.float16: 1e-2, torch.float32: 1e-2, torch.float64: 1e-2}
 
 
 @pytest.fixture(autouse=True)
@@ -38,8 +43,10 @@ class _Checked(Interpreter):  # type: ignore[misc]
         made, known = super().run_node(n), n.meta.get("val")
         if isinstance(made, torch.Tensor) and isinstance(known, torch.Tensor) and n.op == "call_function":
             assert made.dtype == known.dtype
-            if all(isinstance(size, int) for size in known.shape):
-                assert _lies(made) == _lies(known), n
+            if all(isinstance(size, int) for size in known.shape) and _lies(made) != _lies(known):
+                # torch's own operators lie otherwise than it foretold where several orders are as good
+                assert getattr(n.target, "namespace", "") in ("aten", "prims"), n
+                return torch.empty_strided(known.shape, known.stride(), dtype=made.dtype).copy_(made)
         return made
 
 
@@ -92,10 +99,10 @@ def judge(got: Any, exact: Any, plain: Any) -> None:
             assert error(g, w) <= max(4 * error(p, w), TOLERANCE[g.dtype])
 
 
-def run(drawn: Drawn, *, trained: bool, dynamic: bool) -> int:
+def run(drawn: Drawn, *, trained: bool, dynamic: bool, runner: Any = None) -> int:
     """Calls of a function, with other numbers, and with inputs elsewhere. The number of launches."""
     torch._dynamo.reset()
-    runner = MemoryRunner()
+    runner = runner or MemoryRunner()
     function = torch.compile(
         lambda *given: drawn(*given),
         backend=without_inductor(runner),
@@ -121,7 +128,8 @@ def run(drawn: Drawn, *, trained: bool, dynamic: bool) -> int:
             ]
             sum(x for x in losses if x.requires_grad).backward()
         judge(*([x.grad for x in inputs] for _, inputs in pairs))
-    return runner.launches
+    count: int = runner.launches
+    return count
 
 
 def kinds(seed: int) -> dict[str, bool]:
@@ -138,6 +146,18 @@ def launched(seeds: Iterable[int]) -> int:
 
 def test_as_near_as_torch() -> None:
     assert launched([10, 36, 37]) > 5
+
+
+def test_masks_losses_and_gathers_are_as_near() -> None:
+    drawn = [(seed, random_operators.draw(seed)) for seed in (5, 17, 31)]
+    assert sum(run(d, trained=False, dynamic=seed % 5 == 0) for seed, d in drawn) > 5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(0, 200, 25))
+def test_many_masks_losses_and_gathers(first: int) -> None:
+    for seed in range(first, first + 25):
+        run(random_operators.draw(seed), trained=False, dynamic=seed % 5 == 0)
 
 
 @pytest.mark.slow
@@ -167,7 +187,7 @@ def sorts(x: Any) -> Any:
     return torch.where(x.isnan(), 2.0, torch.where(x.isinf(), x.double().sign(), 0.0))
 
 
-def same_sorts(drawn: Drawn, seed: int) -> int:
+def same_sorts(drawn: Drawn, seed: int, runner: Any = None) -> int:
     """Holds the sort of each number against torch's and float64's. The number of places that are not finite.
 
     Torch rounds between operators and float64 does not, so a number may be as in either.
@@ -176,7 +196,7 @@ def same_sorts(drawn: Drawn, seed: int) -> int:
     generator = torch.Generator().manual_seed(seed)
     inputs = [unusual(x, (0.02, 0.1)[seed % 2], generator) for x in drawn.inputs]
     function = torch.compile(
-        lambda *given: drawn(*given), backend=without_inductor(MemoryRunner()), fullgraph=True
+        lambda *given: drawn(*given), backend=without_inductor(runner or MemoryRunner()), fullgraph=True
     )
     pairs = (function, None), (drawn, None), (replace(drawn, wide=True), torch.float64)
     made = []
@@ -207,9 +227,51 @@ def test_numbers_between_operators_of_a_kernel_are_not_rounded() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("first", range(1000, 1075, 25))
+def test_many_masks_of_nan_and_infinities(first: int) -> None:
+    assert sum(same_sorts(random_operators.draw(seed), seed) for seed in range(first, first + 25)) > 1000
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("first", range(910_000, 910_075, 25))
 def test_many_with_nan_and_infinities(first: int) -> None:
     assert sum(same_sorts(draw(seed), seed) for seed in range(first, first + 25)) > 1000
+
+
+# ---------------------------------------------------------------- the PTX of the kernels, executed
+
+
+class Executed(sv.SimulatorRunner):
+    """Kernels that nobody proves, run as the PTX that NVRTC made of them."""
+
+    launches = 0
+
+    def count(self, *args: Any) -> dict[str, Any]:
+        self.launches += 1
+        return executed.run(*args)
+
+
+@pytest.fixture
+def by_ptx(monkeypatch: pytest.MonkeyPatch) -> Executed:
+    runner = Executed()
+    monkeypatch.setattr(gate.Program, "proofs", property(lambda self: {}))
+    monkeypatch.setattr(gate.Program, "require_proof", lambda self, values: None)
+    monkeypatch.setattr(ir, "run", runner.count)
+    return runner
+
+
+def test_the_ptx_of_kernels_computes_as_near(by_ptx: Executed) -> None:
+    assert run(random_operators.draw(2006), trained=False, dynamic=False, runner=by_ptx) > 3
+    assert same_sorts(draw(910_042), 910_042, by_ptx) > 20
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(2000, 2040, 5))
+def test_many_by_ptx(by_ptx: Executed, first: int) -> None:
+    for seed in range(first, first + 5):
+        run(random_operators.draw(seed), trained=False, dynamic=seed % 5 == 0, runner=by_ptx)
+        same_sorts(random_operators.draw(seed + 1000), seed, by_ptx)
+        run(draw(seed, changes=False), trained=True, dynamic=False, runner=by_ptx)
 
 
 # ---------------------------------------------------------------- what they found

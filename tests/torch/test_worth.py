@@ -63,7 +63,9 @@ class Seconds:
 
 
 def refused(backend: Any, function: Any, *inputs: Any) -> list[str]:
-    torch.testing.assert_close(torch.compile(function, backend=backend)(*inputs), function(*inputs))
+    made = torch.compile(function, backend=backend)(*inputs)
+    # sums of hundreds in f32: the order of additions differs by the processor
+    torch.testing.assert_close(made, function(*inputs), rtol=1e-4, atol=1e-3)
     return [r.refused for r in backend.report.refused]
 
 

@@ -100,7 +100,9 @@ def test_a_branch_that_lanes_do_not_agree_on_would_be_noticed(monkeypatch: pytes
     made = rows(Writer(145, "bounds of each thread"))
     assert judge(made).kind != "wrong proof"
     monkeypatch.setattr("syncverify.driver.sought.by_data", lambda _: False)
-    monkeypatch.setattr(ClassContext, "any_answer", lambda c, *_: c._any(1) if c.tables.any_data else None)
+    monkeypatch.setattr(
+        ClassContext, "any_answer", lambda c, *_, **__: c._any(1) if c.tables.any_data else None
+    )
     assert judge(made).kind == "wrong proof"
 
 

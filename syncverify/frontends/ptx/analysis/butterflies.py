@@ -16,6 +16,10 @@ Two of these outcomes are of floats whose bits may differ though they compare as
 or that do not compare at all (NaN). A result that is symmetric without them rests on an assumption, which the
 report prints. So does a sum that the assembler may contract with a product before it: one lane would add what
 the other has rounded.
+
+A result of floats may be symmetric but for rounding, as means and variances are that two lanes merge
+(``m1 + (m2 - m1) * n2 / (n1 + n2)``). It is then an assumption that this does not matter. So is it that lanes
+hold the same where they ask whether such a sum of counts is zero (``analysis.real_identities``).
 """
 
 from __future__ import annotations
@@ -27,6 +31,7 @@ from itertools import product
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
+from syncverify.frontends.ptx.analysis.real_identities import equal_over_the_reals
 from syncverify.frontends.ptx.syntax.nodes import (
     FloatImm,
     Imm,
@@ -67,10 +72,11 @@ _ROUNDING = frozenset({"rn", "rz", "rm", "rp", "rna"})
 @dataclass(frozen=True, slots=True)
 class Symmetric:
     """A result that lanes whose numbers differ in ``bit`` hold alike, and what that rests on: texts by
-    instruction."""
+    instruction. ``rounded``: alike but for rounding."""
 
     bit: int
     rests_on: tuple[tuple[int, str], ...]
+    rounded: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +108,7 @@ class Butterflies:
         if known is None or any(self.u.held(x) & _LANES != held for x, held in known.while_held.items()):
             tree = _Tree(self.u, bit, leaves)
             rests_on = tree.rests_on(v)
-            found = None if rests_on is None else Symmetric(bit, rests_on)
+            found = None if rests_on is None else Symmetric(bit, rests_on, tree.rounded)
             known = self._shown[v] = _Shown(found, tree.held)
         return known.found
 
@@ -153,7 +159,7 @@ class Butterflies:
         return (bit, frozenset(leaves), frozenset(seen)) if leaves else (0, frozenset(), frozenset())
 
 
-_FOLLOWED = _COMMUTATIVE | frozenset("mov selp setp not fma mad cvt sub neg abs shl shr".split())
+_FOLLOWED = _COMMUTATIVE | frozenset("mov selp setp not fma mad cvt sub neg abs shl shr div rcp".split())
 
 
 def _read(i: Instr) -> Iterator[str]:
@@ -249,6 +255,7 @@ class _Tree:
         self.bit = bit
         self.leaves = leaves
         self.assumed: set[tuple[int, str]] = set()
+        self.rounded = False
         #: an instruction that compares a leaf as a type
         self.compared: dict[tuple[str, object], int] = {}
         #: the bits of the lane that versions which are not looked into vary with, as far as is known yet
@@ -282,7 +289,7 @@ class _Tree:
             a, b = _resolved(term, case, same), _resolved(other, case, same)
             if a == b:
                 continue
-            reason = self._excused(term, other, case, same)
+            reason = self._excused(term, other, case, same) or self._but_for_rounding(v, a, b, case)
             if reason is None:
                 return None
             self.assumed |= reason
@@ -306,6 +313,20 @@ class _Tree:
         more = same | {x[2] for x in equal}
         if equal and _resolved(term, case, more) == _resolved(other, case, more):
             return {(self._line(x), "zeros that are compared have one sign") for x in equal}
+        return None
+
+    def _but_for_rounding(
+        self, v: int, one: Term, other: Term, case: Mapping[Term, str]
+    ) -> set[tuple[int, str]] | None:
+        """What both lanes hold is the same number, or they hold nothing yet; None if that is not shown."""
+        k = self.u.versions.writer[v]
+        if k < 0 or not self.u.body[k].mods or not self.u.body[k].mods[-1].startswith(_FLOATS):
+            return None
+        self.rounded = True
+        if equal_over_the_reals(one, other):
+            return {(k, "what lanes hold alike but for rounding is one value")}
+        if any(_is_zero(x, outcome) for x, outcome in case.items()):
+            return {(k, "lanes that find the sum of their counts zero hold one value")}
         return None
 
     def _line(self, relation: Term) -> int:
@@ -392,7 +413,7 @@ class _Tree:
                 return ("commutes", kind, *args)
             case "fma" | "mad" if len(args) == 3:
                 return ("computes", kind, ("commutes", "factors", args[0], args[1]), args[2])
-            case "sub" | "neg" | "abs" | "cvt" | "shl" | "shr" | "not":
+            case "sub" | "neg" | "abs" | "cvt" | "shl" | "shr" | "not" | "div" | "rcp":
                 return ("computes", kind, *args)
         return None
 
@@ -532,6 +553,20 @@ def _conditions(term: Term) -> Iterator[Term]:
                 yield from _conditions(x)
     elif term[0] not in ("holds", "asked"):
         yield _normal(term)
+
+
+_ZEROS = [("fixed", repr(FloatImm(0, width))) for width in (32, 64)]
+
+
+def _is_zero(asked: Term, outcome: str) -> bool:
+    """Whether this is the outcome of a comparison in which a sum of floats is zero."""
+    if asked[0] != "asked":
+        return False
+    comparison, *modifiers = str(asked[1]).split(".")
+    sums = [x for x in asked[2:] if isinstance(x, tuple) and x[0] == "commutes" and str(x[1])[:4] == "add."]
+    zero = any(x in _ZEROS for x in asked[2:])
+    floats = modifiers[-1].startswith(_FLOATS)
+    return floats and zero and len(sums) == 1 and (comparison, outcome) in (("eq", "1"), ("neu", "0"))
 
 
 def _outcomes(asked: Term) -> str:

@@ -9,7 +9,8 @@ number of a thread, masked and shifted) have one mask for each of their bits.
 Registers are looked at by their versions (``flow.ssa``). Where versions are merged, the result also varies
 with the branches whose sides meet there, and what a loop leaves behind with the branches by which threads
 leave it in different iterations (``flow.divergence``). A word of memory is taken to be the same for all that
-read it by one instruction: if it is written meanwhile, that is a race of its own.
+read it by one instruction: if it is written meanwhile, that is a race of its own, or what is stored of it
+varies with more (``analysis.load_agreement``).
 
 A step of a butterfly, such as ``x + shfl.bfly(x, 4)``, takes a bit of the lane away: both lanes add the same
 two (``analysis.butterflies``).
@@ -22,6 +23,7 @@ from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
 
 from syncverify.frontends.ptx.analysis.butterflies import Butterflies
+from syncverify.frontends.ptx.analysis.load_agreement import LoadAgreement
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.flow.divergence import Divergence
 from syncverify.frontends.ptx.flow.ssa import Versions
@@ -47,6 +49,9 @@ from syncverify.model.events import EACH_BLOCK, EACH_TIME
 TIME, BLOCK = EACH_TIME, EACH_BLOCK
 THREADS = TIME - 1
 LANES = 31
+WARPGROUP = 127
+#: Values of lanes differ by rounding: for a store they are one value, for all else they vary with the lane.
+ROUNDED = BLOCK << 1
 #: Nothing is known.
 EVERY = THREADS | TIME | BLOCK
 _ALL_LANES = 0xFFFFFFFF
@@ -57,6 +62,10 @@ _DEEPEST = 12
 #: One mask for all bits of a register, or one for each.
 _Bits = int | tuple[int, ...]
 
+#: Instructions whose results are what memory holds.
+_LOADS = frozenset({"ld", "ldu", "ldmatrix", "wgmma", "atom"})
+#: Of these, those that nobody writes while the kernel runs.
+_CONSTANT = frozenset({"param", "param::entry", "param::func", "const", "nc"})
 #: Loads that say that others write meanwhile.
 _STRONG = frozenset({"volatile", "relaxed", "acquire", "mmio"})
 _FIXED = (
@@ -104,6 +113,9 @@ class Uniformity:
     def read_at(self, k: int, names: Iterable[str]) -> int:
         """What some registers vary with, taken together, where instruction ``k`` reads them: if threads agree
         in these bits, they read the same the n-th time that they execute it."""
+        return _union([_apart(self._read_at(k, names))])
+
+    def _read_at(self, k: int, names: Iterable[str]) -> int:
         wanted = list(names)
         asked = {self.versions.read(name, k) for name in wanted}
         left = {b for v in asked for b in self._left_by(v, self.flow.block_of[k])}
@@ -134,11 +146,47 @@ class Uniformity:
         found = self._stored.get(k)
         if found is None:
             values = [op for op in self.body[k].operands if not isinstance(op, Mem)]
-            found = self.read_at(k, [name for op in values for name in registers(op)])
+            found = self._read_at(k, [name for op in values for name in registers(op)]) & ~ROUNDED
             if any(isinstance(op, Special) for op in values):
                 found |= _union([self._operand(op, 64, k) for op in values])
+            found |= self._loads.varies(k, [name for op in values for name in registers(op)])
             self._stored[k] = found
         return found
+
+    def decided_alike(self, k: int) -> bool:
+        """Whether all threads of a block come to a branch, and decide alike the n-th time that they do."""
+        names = sources(self.body[k])
+        varies = self.decided_by(k) | self.read_at(k, names) | self._loads.apart(k, names)
+        return not varies & THREADS
+
+    @cached_property
+    def _loads(self) -> LoadAgreement:
+        return LoadAgreement(self)
+
+    def loads_behind(self, k: int, names: Iterable[str]) -> frozenset[int]:
+        """The loads of memory that others may write, which registers rest on where instruction ``k`` reads
+        them; also those that decide which values come to it."""
+        work = [self.versions.read(name, k) for name in names]
+        work += [v for x in work for b in self._left_by(x, self.flow.block_of[k]) for v in self._guards(b)]
+        seen: set[int] = set()
+        while work:
+            v = work.pop()
+            if v not in seen:
+                seen.add(v)
+                work += self._needs(v)
+        return frozenset(at for v in seen if (at := self.versions.writer[v]) >= 0 and self._loads_memory(at))
+
+    def _loads_memory(self, k: int) -> bool:
+        i = self.body[k]
+        return i.op in _LOADS and _CONSTANT.isdisjoint(i.mods)
+
+    def decided_by(self, k: int) -> int:
+        """What it varies with whether, and how often, a thread comes to an instruction."""
+        i = self.body[k]
+        branches = self._controlling(self.flow.block_of[k])
+        guard = [] if i.guard is None else [self.versions.read(i.guard.name, k)]
+        self._solve([*guard, *(v for b in branches for v in self._guards(b))])
+        return _union([*(self._held[v] for v in guard), *map(self._guarded, branches)])
 
     @cached_property
     def _ends(self) -> list[int]:
@@ -211,8 +259,8 @@ class Uniformity:
             self._rests_on.pop(v, None)
             return found
         self._rests_on[v] = step.rests_on
-        taken = ~step.bit
-        return found & taken if isinstance(found, int) else tuple([x & taken for x in found])
+        taken, more = ~step.bit, ROUNDED if step.rounded else 0
+        return found & taken | more if isinstance(found, int) else tuple([x & taken | more for x in found])
 
     @cached_property
     def _exchanges(self) -> bool:
@@ -229,7 +277,7 @@ class Uniformity:
 
     def held(self, v: int) -> int:
         """What a version varies with, as far as is known yet."""
-        return _union([self._held.get(v, EVERY)])
+        return _union([_apart(self._held.get(v, EVERY))])
 
     def special(self, name: str) -> int:
         """What a special register varies with."""
@@ -246,6 +294,8 @@ class Uniformity:
             return self._met(v)
         i = self.body[k]
         found = self._result(k, i, name)
+        if not _keeps_rounding(i):
+            found = _apart(found)
         if i.guard is None:
             return found
         old = self.versions.read(name, k)
@@ -431,7 +481,17 @@ class Uniformity:
                 return found & ~LANES if uniform else found | LANES
             case "elect" if self.whole(ops[1], k):
                 return LANES if self.function.registers.get(name) == "pred" else 0
+            case "ldmatrix" | "mma":
+                return self._of_warp(k, i, LANES)
+            case "wgmma" if "mma_async" in mods:
+                return self._of_warp(k, i, WARPGROUP)
         return EVERY
+
+    def _of_warp(self, k: int, i: Instr, together: int) -> int:
+        """Results that all lanes of a warp, or of a warpgroup, make of all that they bring."""
+        found = self._read(sources(i), k)
+        memory = 0 if i.op == "mma" else TIME | BLOCK
+        return found & ~together | together | memory
 
     def _loaded(self, k: int, i: Instr) -> _Bits:
         at = i.operands[1]
@@ -466,7 +526,7 @@ class Uniformity:
         clamp = self.constant(ops[3], k) if len(ops) > 4 and "sync" in i.mods else None
         if clamp is None or not self.whole(ops[4], k) or not self.together(k):
             return self._read(sources(i), k) | LANES
-        bits, lane = self._operand(ops[1], 32, k), self._read(registers(ops[2]), k)
+        bits, lane = self._operand(ops[1], 32, k), _union([_apart(self._read(registers(ops[2]), k))])
         segments = clamp >> 8 & LANES
         if mode == "idx" and clamp & LANES == LANES:  # each bit is that of another lane
             return tuple([x & (~LANES | segments) | lane for x in _spread(bits, 32)])
@@ -697,6 +757,25 @@ class Uniformity:
         return THREADS
 
 
+def _keeps_rounding(i: Instr) -> bool:
+    """Whether values that differ by rounding make such values again: by sums, choices and packing."""
+    if i.op == "cvt":
+        return i.mods[-2].startswith(_FLOAT_TYPES)
+    if i.op in _MOVES_BITS:
+        return True
+    computes = i.op in PURE and i.op not in ("set", "setp", "testp")
+    return computes and bool(i.mods) and i.mods[-1].startswith(_FLOAT_TYPES)
+
+
+def _apart(bits: _Bits) -> _Bits:
+    """The same where a difference by rounding counts."""
+    if isinstance(bits, int):
+        return bits & ~ROUNDED | LANES if bits & ROUNDED else bits
+    return tuple([x & ~ROUNDED | LANES if x & ROUNDED else x for x in bits])
+
+
+_FLOAT_TYPES = ("f", "bf")
+_MOVES_BITS = frozenset({"mov", "selp", "shfl", "prmt", "shl", "shr", "and", "or", "lop3", "bfi"})
 _SPACES = frozenset({"global", "shared", "const", "param", "local"})
 
 

@@ -333,12 +333,18 @@ class Writer(Effects):
             v = v.on(r[MASK])
         if guard is None or not isinstance(v, Unknown) or v.source not in ("data", "param"):
             return False
-        answer = r[CONTEXT].any_answer((guard.name,), self._site(k))
+        answer = r[CONTEXT].any_answer(r, (guard.name,), self._site(k), each_time=self._each_time(k))
         if answer is None:
             return False
         r[self.p.slot(guard.name)] = answer
         r[PC] = 8 * k + DECIDE
         return True
+
+    def _each_time(self, k: int) -> bool:
+        """Whether each class that comes to a branch is asked there, and none goes on at a join behind it."""
+        around = [region for j in self.sides if (region := self.quiet.region(j)) is not None]
+        here = self.flow.block_of[k]
+        return self.quiet.region(k) is None and not any(here in region.blocks for region in around)
 
     @cached_property
     def early(self) -> Mapping[int, int]:

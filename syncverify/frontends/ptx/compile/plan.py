@@ -339,7 +339,9 @@ class Plan:
         self.constants: dict[int, set[str]] = {}  # what of the launch's sizes instructions read
         self.symbols: dict[str, int] = {}  # special registers, addresses and parameters that the code reads
         self.size = FIRST
-        self.steers = bool({"shared"} & self.slice.spaces) or (self.any_data and self._reduces())
+        self.steers = bool({"shared"} & self.slice.spaces) or (
+            self.any_data and (self._reduces() or self._decides_barriers())
+        )
         self.text = ""
         self.classes = 0  # numbered so far
         self.site_of: dict[int, int] = {}
@@ -360,6 +362,11 @@ class Plan:
         """Whether a barrier brings a value that steers."""
         wanted = self.slice.registers
         return any(i.op in BARRIERS and wanted.intersection(results(i)) for i in self.body)
+
+    def _decides_barriers(self) -> bool:
+        """Whether a branch decides about a barrier: what it decides may be kept for all of a block."""
+        controllers = self.flow.controllers()
+        return any(i.op in BARRIERS and controllers[self.flow.block_of[k]] for k, i in enumerate(self.body))
 
     @cached_property
     def tails(self) -> dict[int, frozenset[int]]:
@@ -450,6 +457,17 @@ class Plan:
 
     def _instruction(self, site: int) -> int | None:
         return next((k for k, s in self.site_of.items() if s == site), None)
+
+    def decided_alike(self, block: Sequence[int]) -> Callable[[int], bool]:
+        """Whether all threads of a block of a shape decide alike, each time, by the site of a branch."""
+        found = self.uniformity(block)
+
+        @cache
+        def of(site: int) -> bool:
+            k = self._instruction(site)
+            return k is not None and found.decided_alike(k)
+
+        return of
 
     def reads_only_inputs(self, site: int) -> bool:
         """Whether an instruction reads global memory that the grid before does not write, if it reads any."""

@@ -26,6 +26,8 @@ LOCAL_WINDOW, PARAM_WINDOW = WINDOWS["local"], WINDOWS["param"]
 _GLOBAL_BITS = 57
 #: Where what barriers bring is kept beside the bytes of a block's shared memory, out of their way.
 _REDUCTIONS = 1 << 30
+#: Where answers lie that all threads of a block share, by the site of the branch.
+_ANSWERS = 1 << 34
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,6 +265,32 @@ class Bytes:
         cells[left] = 16, others
         if not others:
             del cells[value], cells[left]
+        return found
+
+    def answered(self, site: int, who: tuple[int, int], threads: int, make: Callable[[], Any]) -> Any:
+        """What a branch decides for a class of a block whose threads decide alike; None where that fails.
+
+        The first class to ask makes the answer. It is kept until all lanes of the block have it: the next to
+        ask then comes there the next time.
+        """
+        at = _ANSWERS + 64 * site
+        value, left = at + 16, at + 32
+        cells = self.cells
+        warp, lanes = who
+        found = cells[value][1] if value in cells else make()
+        if value in cells:
+            waiting = dict(cells[left][1])
+        else:
+            waiting = {w: (1 << min(WARP, threads - WARP * w)) - 1 for w in range(-(-threads // WARP))}
+        if waiting.get(warp, 0) & lanes != lanes:
+            return None
+        waiting[warp] ^= lanes
+        others = frozenset((w, mask) for w, mask in waiting.items() if mask)
+        if others:
+            cells[value], cells[left] = (4, found), (16, others)
+        else:
+            cells.pop(value, None)
+            cells.pop(left, None)
         return found
 
     def numbers(self) -> Iterator[tuple[int, int, Any]]:

@@ -387,8 +387,18 @@ class ClassContext:
         contents = self._contents(r, self.cta << RANK)
         return contents.brought(number, (self.warp, self.mask), lambda: self._any(32, most))
 
-    def any_answer(self, names: Iterable[str], site: int) -> SymbolicWord | None:
-        """Any answer to what all lanes of a warp are known to decide alike; None where they are not."""
+    def any_answer(
+        self, r: list[Any], names: Iterable[str], site: int, *, each_time: bool
+    ) -> SymbolicWord | None:
+        """Any answer to what all lanes of a warp are known to decide alike; None where they are not.
+
+        What all threads of a block decide alike has one answer for all, if all are asked ``each_time``.
+        """
+        if self.tables.any_data and each_time and r[SHARED] is not None and self.tables.decided_alike(site):
+            contents = self._contents(r, self.cta << RANK)
+            who, threads = (self.warp, self.mask), self.tables.threads
+            found: SymbolicWord | None = contents.answered(site, who, threads, lambda: self._any(1))
+            return found
         alone = not self.mask & (self.mask - 1)
         agree_ = alone or not self.tables.spread(names, site) & LANES
         return self._any(1) if self.tables.any_data and agree_ else None

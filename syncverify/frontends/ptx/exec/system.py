@@ -97,6 +97,7 @@ class PtxSystem(SymbolicSystem):
             )
             tables.vary_with(program.varies(launch.block))
             tables.spread = program.spread(launch.block)
+            tables.decided_alike = program.decided_alike(launch.block)
             tables.since = program.since(launch.block)
             tables.load_places = program.places(launch.block)
             tables.reached = program.reached(launch.block, tables.layout.shared)

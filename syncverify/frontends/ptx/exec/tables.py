@@ -180,6 +180,7 @@ class Tables:
     threads: int = 0  # of a block
     #: what registers vary with where the block of a site reads them, or anywhere
     spread: Callable[[Iterable[str], int | None], int] = field(default=lambda names, site: EVERY)
+    decided_alike: Callable[[int], bool] = field(default=lambda site: False)  # by all of a block, each time
     #: the same anywhere, among threads that came together to an instruction
     since: Callable[[Iterable[str], int], int] = field(default=lambda names, k: EVERY)
     #: what the places of loads vary with, by instruction

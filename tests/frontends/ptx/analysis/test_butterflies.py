@@ -94,6 +94,61 @@ def test_steps(body: str, value: bool, index: bool, rests_on: set[str]) -> None:
     assert step(body) == (value, index, rests_on)
 
 
+REALS, COUNTS = (
+    "what lanes hold alike but for rounding is one value",
+    "lanes that find the sum of their counts zero hold one value",
+)
+#: Means %v and %w of %i and %j values.
+MEANS = ONE + "sub.f32 %r2, %w, %v; add.f32 %r3, %i, %j; div.full.f32 %r4, %j, %r3; "
+GUARDED = "setp.eq.f32 %p1, %r3, 0f00000000; selp.f32 %r4, 0f00000000, %r4, %p1; "
+
+
+@pytest.mark.parametrize(
+    ("body", "alike", "rests_on"),
+    [
+        (MEANS + "fma.rn.f32 %a, %r2, %r4, %v;", True, {REALS}),
+        (MEANS + "mul.rn.f32 %r5, %r4, %r2; add.rn.f32 %a, %v, %r5;", True, {REALS}),
+        (MEANS + GUARDED + "fma.rn.f32 %a, %r2, %r4, %v;", True, {REALS, COUNTS}),
+        # sums of squared deviations: (m2 - m1)^2 * n1 * n2 / (n1 + n2)
+        (MEANS + "mul.f32 %r5, %r2, %r2; mul.f32 %r6, %r5, %r4; mul.f32 %a, %r6, %i;", True, {REALS}),
+        # the other lane's share of the wrong mean, half of a difference, and another test than for zero
+        (MEANS + "fma.rn.f32 %a, %r2, %r4, %w;", False, set()),
+        (MEANS + "mul.rn.f32 %r5, %r2, 0f3F000000; sub.rn.f32 %a, %r5, %v;", False, set()),
+        (MEANS + GUARDED.replace("eq", "lt") + "fma.rn.f32 %a, %r2, %r4, %v;", False, set()),
+        # integers are not numbers of this kind: quotients lose their remainder
+        (ONE + "sub.s32 %r2, %w, %v; div.s32 %r3, %r2, 2; add.s32 %a, %v, %r3;", False, set()),
+    ],
+)  # fmt: skip
+def test_what_lanes_hold_alike_but_for_rounding(body: str, alike: bool, rests_on: set[str]) -> None:
+    flow = Flow(parse(HEAD.format(body=body), "k.ptx").entries[0])
+    u = Uniformity(flow, (32, 1, 1))
+    k = next(k for k, i in enumerate(flow.body) if i.op == "st")
+    assert (not u.stored(k) & BIT) is alike
+    assert u.read_at(k, ["%a"]) & BIT  # whoever decides by it may decide differently
+    if alike:
+        assert {text for _, text in u.rests_on} == rests_on
+
+
+@pytest.mark.parametrize(
+    ("use", "alike"),
+    [
+        ("mov.b32 %a, %r9;", True),
+        ("cvt.rn.f16.f32 %h, %r9; mov.b32 %a, {%h, %h};", True),
+        ("shfl.sync.bfly.b32 %r10, %r9, 1, 31, -1; add.f32 %a, %r9, %r10;", True),
+        ("cvt.rzi.s32.f32 %a, %r9;", False),
+        ("setp.gt.f32 %p9, %r9, 0f3F800000; selp.b32 %a, 1, 2, %p9;", False),
+        ("cvt.u64.u32 %rd5, %r9; add.s64 %rd6, %rd1, %rd5; ld.global.nc.b32 %a, [%rd6];", False),
+        ("shfl.sync.idx.b32 %a, %v, %r9, 31, -1;", False),
+    ],
+)
+def test_what_is_made_of_values_that_differ_by_rounding(use: str, alike: bool) -> None:
+    body = MEANS + "fma.rn.f32 %r9, %r2, %r4, %v; " + use
+    text = HEAD.format(body=body).replace(".reg .b64", ".reg .b16 %h;\n.reg .b64")
+    flow = Flow(parse(text, "k.ptx").entries[0])
+    k = next(k for k, i in enumerate(flow.body) if i.op == "st")
+    assert (not Uniformity(flow, (32, 1, 1)).stored(k) & BIT) is alike
+
+
 ARGMAX = "".join(
     f"shfl.sync.bfly.b32 %w, %v, {n}, 31, -1; shfl.sync.bfly.b32 %j, %i, {n}, 31, -1; {{tie}}"
     "selp.f32 %v, %v, %w, %p5; selp.b32 %i, %i, %j, %p5; "
