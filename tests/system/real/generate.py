@@ -50,6 +50,7 @@ TRITON_36 = Environment("triton-3.6", (("triton==3.6.0", "numpy"),))
 FAMILIES = (
     Family("triton_plain", "triton_plain.py", TRITON),
     Family("triton_tma", "triton_tma.py", TRITON),
+    Family("triton_more", "triton_more.py", TRITON),
     Family("triton_ws", "triton_ws.py", TRITON),
     Family("triton_ws_36", "triton_ws.py", TRITON_36),
     Family("quack", "quack_kernels.py", QUACK),
