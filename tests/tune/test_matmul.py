@@ -51,7 +51,7 @@ def test_what_is_not_proved_is_not_timed(tmp_path: Path, monkeypatch: pytest.Mon
     def broken(problem: Any, schedule: Any, policy: Any, vector: Any) -> Any:
         return whole(problem, schedule, policy, vector, without=frozenset({"empty-barriers"}))
 
-    monkeypatch.setattr("syncverify.matmul.kernel_cache.build", broken)
+    monkeypatch.setattr("syncverify.matmul.pipeline.build", broken)
     calls: list[Schedule] = []
     with pytest.raises(InputError, match="no schedule could be proved"):
         tune(product(), SIZES, _timer(calls), schedules=(SMALL,), cache=Cache(tmp_path))

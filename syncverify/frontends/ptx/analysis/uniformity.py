@@ -153,9 +153,15 @@ class Uniformity:
             self._stored[k] = found
         return found
 
-    def decided_alike(self, k: int) -> bool:
-        """Whether all threads of a block come to a branch, and decide alike the n-th time that they do."""
+    def decided_alike(self, k: int, unwritten: Collection[int]) -> bool:
+        """Whether all threads of a block come to a branch, and decide alike the n-th time that they do.
+
+        Nobody looks for races in global memory: of there only what ``unwritten`` loads bring may decide.
+        """
         names = sources(self.body[k])
+        loads = self.loads_behind(k, names)
+        if not all(at in unwritten or _in_shared(self.body[at]) for at in loads):
+            return False
         varies = self.decided_by(k) | self.read_at(k, names) | self._loads.apart(k, names)
         return not varies & THREADS
 
@@ -772,6 +778,10 @@ def _apart(bits: _Bits) -> _Bits:
     if isinstance(bits, int):
         return bits & ~ROUNDED | LANES if bits & ROUNDED else bits
     return tuple([x & ~ROUNDED | LANES if x & ROUNDED else x for x in bits])
+
+
+def _in_shared(i: Instr) -> bool:
+    return i.op in ("ld", "ldmatrix") and not {"shared", "shared::cta"}.isdisjoint(i.mods)
 
 
 _FLOAT_TYPES = ("f", "bf")

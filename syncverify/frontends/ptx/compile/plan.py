@@ -461,11 +461,12 @@ class Plan:
     def decided_alike(self, block: Sequence[int]) -> Callable[[int], bool]:
         """Whether all threads of a block of a shape decide alike, each time, by the site of a branch."""
         found = self.uniformity(block)
+        fixed = unwritten(self.flow, self._generic, self.origins)
 
         @cache
         def of(site: int) -> bool:
             k = self._instruction(site)
-            return k is not None and found.decided_alike(k)
+            return k is not None and found.decided_alike(k, fixed)
 
         return of
 
