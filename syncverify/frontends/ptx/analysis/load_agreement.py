@@ -16,7 +16,7 @@ only what may release on the way from a load to a store matters:
 
 - A barrier of a whole group of threads, all of which come to it the same number of times, is *aligned*. B's
   load is before it as A's is. So what A releases after it comes after both loads. What A and B store may
-  differ with the bits of their numbers that tell the groups apart.
+  differ with the bits of their numbers that tell the groups apart, and with the block if it is of a block.
 - Whatever else may release before such a barrier makes the values differ with the warp, and with the lane too
   where lanes go different ways to it.
 - A barrier of a warp hands on to its other lanes. What any of them may release after it, wherever they go,
@@ -80,13 +80,14 @@ class LoadAgreement:
             k for k, i in enumerate(flow.body) if flow.block_of[k] in flow.reached and releases(i)
         )
         self._mask = cache(self._of_release)
+        self._is_aligned = cache(self._meets_its_group)
         self._first_releases = cache(self._walk)
         self._after = cache(self._blocks_after)
 
     def varies(self, k: int, names: Iterable[str]) -> int:
         """What registers vary with, where instruction ``k`` stores them, beside what data flow says."""
-        if not any(map(self._mask, self._releases)):
-            return 0
+        if not any(self._mask(r) & _THREADS for r in self._releases):
+            return EACH_BLOCK if self._releases else 0
         found = 0
         for at in self._uniformity.loads_behind(k, names):
             for r, by_warp in self._first_releases(at):
@@ -130,10 +131,10 @@ class LoadAgreement:
         """What values vary with that are loaded before an instruction and stored after it."""
         found = self._uniformity.decided_by(k) & ~EACH_TIME
         if self._is_aligned(k):
-            return found
+            return found if "cluster" in self._flow.body[k].mods else found | EACH_BLOCK
         return _EVERY if found & _LANES else _EVERY & ~_LANES
 
-    def _is_aligned(self, k: int) -> bool:
+    def _meets_its_group(self, k: int) -> bool:
         """Whether an instruction is a barrier of whole groups of threads."""
         i = self._flow.body[k]
         guards = self._uniformity.decided_by(k)
@@ -148,14 +149,31 @@ class LoadAgreement:
     def _is_of_groups(self, k: int, i: Instr, guards: int) -> bool:
         """Whether a barrier is one of whole groups of threads that the bits of ``guards`` tell apart.
 
-        Smaller groups than that may not make up one together.
+        Smaller groups than that may not make up one together, nor may others come to it by another
+        instruction.
         """
         x, y, z = (*self._uniformity.block, 1, 1)[:3]
         sizes = Counter(n & guards for n in range(x * y * z)).values()
         largest = max(sizes)
         number, *counts = [self._uniformity.constant(op, k) for op in i.operands]
         count = counts[0] if counts else x * y * z
-        return number is not None and count == largest and sum(n for n in sizes if n < largest) < largest
+        whole = count == largest and sum(n for n in sizes if n < largest) < largest
+        alone = largest == x * y * z or all(self._of_one_group(k, j) for j in self._barriers(number))
+        return number is not None and whole and alone
+
+    def _barriers(self, number: int | None) -> list[int]:
+        """The barriers of threads that may have a number."""
+        some = [
+            (k, self._uniformity.constant(i.operands[0], k))
+            for k, i in enumerate(self._flow.body)
+            if k in self._releases and i.op in ("bar", "barrier") and not {"warp", "cluster"} & set(i.mods)
+        ]
+        return [k for k, found in some if found in (number, None)]
+
+    def _of_one_group(self, one: int, other: int) -> bool:
+        """Whether who comes to an instruction came to another one before, or the other way round."""
+        a, b = self._flow.block_of[one], self._flow.block_of[other]
+        return a == b or self._flow.dominates(a, b) or self._flow.dominates(b, a)
 
     def _precedes(self, one: int, other: int) -> bool:
         """Whether an instruction may be executed after another one by a thread."""

@@ -130,7 +130,7 @@ class Uniformity:
         for name in names:
             for j in self._readers.get(name, self._ends):
                 self.read_at(j, [name])
-                found |= _union([self._value(name, j)])
+                found |= _union([_apart(self._value(name, j))])
         return found | self._times(k) if found & TIME else found
 
     def in_block(self, k: int, names: Iterable[str]) -> int:
@@ -149,7 +149,8 @@ class Uniformity:
             found = self._read_at(k, [name for op in values for name in registers(op)]) & ~ROUNDED
             if any(isinstance(op, Special) for op in values):
                 found |= _union([self._operand(op, 64, k) for op in values])
-            found |= self._loads.varies(k, [name for op in values for name in registers(op)])
+            if found & TIME:  # else it rests on no memory that changes
+                found |= self._loads.varies(k, [name for op in values for name in registers(op)])
             self._stored[k] = found
         return found
 
@@ -358,7 +359,7 @@ class Uniformity:
 
     def _guarded(self, block: int) -> int:
         """What a decision at the end of a block varies with."""
-        return _union([self._held[v] for v in self._guards(block)])
+        return _union([_apart(self._held[v]) for v in self._guards(block)])
 
     def _left_by(self, v: int, block: int) -> list[int]:
         """The branches by which threads leave, in different iterations, a loop that makes a version which a

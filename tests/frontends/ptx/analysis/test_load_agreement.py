@@ -7,7 +7,7 @@ import pytest
 from syncverify.base.diagnostics import Policy, Verdict
 from syncverify.driver.files import check_file
 from syncverify.frontends.ptx.analysis.load_agreement import releases
-from syncverify.frontends.ptx.analysis.uniformity import LANES, THREADS, TIME, Uniformity
+from syncverify.frontends.ptx.analysis.uniformity import BLOCK, LANES, THREADS, TIME, Uniformity
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.syntax.parser import parse
 
@@ -169,6 +169,9 @@ HALF = "setp.ge.u32 %p1, %r1, 64; @%p1 bra OVER; {} OVER:"
         # a barrier of half of the block, and one of fewer threads than come to it
         (HALF.format("bar.sync 1, 64;"), 0x40),
         (HALF.format("bar.sync 1, 32;"), THREADS & ~LANES),
+        # the other half comes to the same barrier elsewhere
+        ("setp.ge.u32 %p1, %r1, 64; @%p1 bra OVER; bar.sync 1, 64; bra ON; OVER: bar.sync 1, 64; ON:",
+         THREADS & ~LANES),
         ("bar.sync 1, 64;", THREADS & ~LANES),
         ("bar.arrive 1, 256;", THREADS & ~LANES),
         ("mbarrier.arrive.shared.b64 _, [s];", THREADS & ~LANES),
@@ -183,6 +186,10 @@ HALF = "setp.ge.u32 %p1, %r1, 64; @%p1 bra OVER; {} OVER:"
 )  # fmt: skip
 def test_what_a_stored_word_varies_with_after_a_release(between: str, threads: int) -> None:
     assert stored(f"{LOAD} {between} {OWN}") & THREADS == threads
+
+
+def test_a_barrier_of_a_block_says_nothing_of_other_blocks() -> None:
+    assert stored(f"ld.global.u32 %r6, [%rd1]; bar.sync 0; {OWN}") & (THREADS | BLOCK) == BLOCK
 
 
 def test_loads_of_what_nobody_writes_do_not_count() -> None:
