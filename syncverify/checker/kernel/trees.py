@@ -105,69 +105,57 @@ def check(p: Protocol, premises: list[Term], tree: Tree, needs: Needs, scope: fr
     ``scope``: names that have a value here. A term of the proof may name no others: a name that is introduced
     later would otherwise be constrained before it exists, differently in each branch.
     """
-    match tree:
-        case Split() | Residues() | Tile():
-            for more, kid, names in _cases(p, premises, tree, scope):
-                check(p, [*premises, *more], kid, needs, names)
-        case Monotone() | Congruent() | Instance():
-            check(p, [*premises, *_consequence(p, premises, tree, scope)], tree.kid, needs, scope)
-        case Absurd(by):
-            follows(premises, num(-1), by)
-        case Leaf(payload, by_all):
-            owed = needs(payload, premises, scope)
-            if len(owed) != len(by_all):
-                raise RejectedError("a leaf with sums for other needs")
-            for goal, shown in zip(owed, by_all, strict=True):
-                follows(premises, goal, shown)
 
+    def below(more: Sequence[Term], kid: Tree, names: frozenset[str] = scope) -> None:
+        check(p, [*premises, *more], kid, needs, names)
 
-def _cases(
-    p: Protocol, premises: list[Term], tree: Split | Residues | Tile, scope: frozenset[str]
-) -> list[tuple[Sequence[Term], Tree, frozenset[str]]]:
-    """Cases of which each valuation of the premises meets one: its premises, its tree, the names in scope."""
     match tree:
         case Split(term, yes, no):
             scoped(p, scope, term)
-            return [([term], yes, scope), ([-term - 1], no, scope)]
+            below([term], yes)
+            below([-term - 1], no)
         case Residues(term, name, kids):
             scoped(p, scope, term)
             names = _fresh(name, scope)
             if not kids:
                 raise RejectedError("no residue")
-            number = len(kids)
-            return [(equal(term, var(name) * number + w), kid, names) for w, kid in enumerate(kids)]
+            for w, kid in enumerate(kids):
+                below(equal(term, var(name) * len(kids) + w), kid, names)
         case Tile(f, term, top, name, by, kid):
             scoped(p, scope, term, top)
             names = _fresh(name, scope)
             _prefix(p, f)
-            for goal, shown in zip((term, apply(f, top) - term - 1, top), by, strict=True):
-                follows(premises, goal, shown)
+            _all_follow(premises, (term, apply(f, top) - term - 1, top), by)
             v = var(name)
-            return [([term - apply(f, v), apply(f, v + 1) - term - 1, v, top - v - 1], kid, names)]
-
-
-def _consequence(
-    p: Protocol, premises: list[Term], tree: Monotone | Congruent | Instance, scope: frozenset[str]
-) -> Sequence[Term]:
-    """What follows from the premises and the protocol, and is a premise of the tree below."""
-    match tree:
-        case Monotone(f, low, high, by, _):
+            below([term - apply(f, v), apply(f, v + 1) - term - 1, v, top - v - 1], kid, names)
+        case Monotone(f, low, high, by_, kid):
             scoped(p, scope, low, high)
             _prefix(p, f)
-            follows(premises, high - low, by)
-            return [apply(f, high) - apply(f, low)]
-        case Congruent(f, a, b, (up, down), _):
+            follows(premises, high - low, by_)
+            below([apply(f, high) - apply(f, low)], kid)
+        case Congruent(f, a, b, by_both, kid):
             scoped(p, scope, a, b)
             if f not in p.prefix and f not in p.marks:
                 raise RejectedError(f"{f} is no function")
-            follows(premises, b - a, up)
-            follows(premises, a - b, down)
-            return equal(apply(f, a), apply(f, b))
-        case Instance(schema, term, _):
+            _all_follow(premises, (b - a, a - b), by_both)
+            below(equal(apply(f, a), apply(f, b)), kid)
+        case Instance(schema, term, kid):
             scoped(p, scope, term)
             if not 0 <= schema < len(p.schemas):
                 raise RejectedError("no such schema")
-            return [p.schemas[schema].put({"x": term})]
+            below([p.schemas[schema].put({"x": term})], kid)
+        case Absurd(by_):
+            follows(premises, num(-1), by_)
+        case Leaf(payload, by_all):
+            owed = needs(payload, premises, scope)
+            if len(owed) != len(by_all):
+                raise RejectedError("a leaf with sums for other needs")
+            _all_follow(premises, owed, by_all)
+
+
+def _all_follow(premises: list[Term], goals: Sequence[Term], by: Sequence[Sum]) -> None:
+    for goal, shown in zip(goals, by, strict=True):
+        follows(premises, goal, shown)
 
 
 def scoped(p: Protocol, scope: frozenset[str], *terms: Term) -> None:
