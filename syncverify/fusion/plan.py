@@ -144,6 +144,7 @@ class RowPlan:
         if variant < 0:
             p = _Pieces.of(variant)
             asked = replace(self.schedule, warps=p.warps or self.schedule.warps, blocks_per_sm=p.blocks)
+            asked = replace(asked, reread="shared") if p.kept else asked
             return streamed.fitted(asked, p.peeled)
         return row_schedule.fitted(self.fusion, self._asked(variant), variant)
 

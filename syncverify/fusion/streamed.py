@@ -39,6 +39,8 @@ from syncverify.ir.nodes import Compute, For, GlobalRegion, If, Let, Stmt
 LANES = 32
 #: Bytes that one thread reads together; of pieces that stay in shared memory, where more of smaller ones fit.
 PIECE_BYTES, KEPT_BYTES = 64, 32
+#: Pieces that stay in shared memory and are loaded together.
+TOGETHER = 4
 #: Warps of a block, and blocks on an SM.
 WARPS, BLOCKS = 16, 2
 #: Bytes of shared memory that are left for what warps exchange, where pieces are kept there.
@@ -312,15 +314,21 @@ class StreamedRows:
         yield from self._piece(step, self._edges(step), outputs)
 
     def _kept_pieces(self, step: int, whole: StreamedPiece, outputs: list[Output]) -> Iterator[Stmt]:
-        """The pieces that stay in shared memory, one by one."""
+        """The pieces that stay in shared memory. Several are loaded before the first of them is used: so more
+        bytes are under way."""
+        pieces = []
         for k in range(self.kept):
             name = f"a{step}_{k}_"
-            at = Let(name, Var("tid") * self.vector + k * self.piece)
+            yield Let(name, Var("tid") * self.vector + k * self.piece)
             place: Expr = Var("head_") + Var(name) if self._peeled else Var(name)
             flat = Var("first_") * self.vector + Var(name) if self._peeled else None
-            piece = replace(whole, suffix=f"k{step}_{k}", at=place, flat=flat, kept=k)
-            yield at
-            yield from self._piece(step, piece, outputs)
+            pieces.append(replace(whole, suffix=f"k{step}_{k}", at=place, flat=flat, kept=k))
+        for first in range(0, self.kept, TOGETHER):
+            some = pieces[first : first + TOGETHER]
+            for piece in some:
+                yield from self._loads(step, piece, outputs)
+            for piece in some:
+                yield from self._uses(step, piece, outputs)
 
     def _edges(self, step: int) -> StreamedPiece:
         """The single elements of a peeled row."""
@@ -328,16 +336,31 @@ class StreamedRows:
         return StreamedPiece(f"e{step}", 1, at, 1, inside, Var("row") * Var(self.inner) + at)
 
     def _piece(self, step: int, piece: StreamedPiece, outputs: list[Output]) -> Iterator[Stmt]:
-        part = self._part(piece)
-        found, stored = self._steps.get(step, []), self._stored_before(step)
-        wide, inputs, needed = self._needs(step, outputs)
+        yield from self._loads(step, piece, outputs)
+        yield from self._uses(step, piece, outputs)
+
+    def _loads(self, step: int, piece: StreamedPiece, outputs: list[Output]) -> Iterator[Stmt]:
+        """What a step reads of a piece."""
+        part, stored = self._part(piece), self._stored_before(step)
+        _, inputs, needed = self._needs(step, outputs)
         for i, o in stored.items():
             if i in needed and piece.kept is not None:
                 yield ir.LdShared(part.name(i), self._kept_region(o.name, piece))
             elif i in needed:
                 yield ir.LdGlobal(part.name(i), self._region(o.name, self._start(o), piece, along=True))
         for name in inputs:
-            yield from self._read(name, step, piece)
+            if self._is_kept(name, piece) and step > self._readers[name][0]:
+                yield ir.LdShared(register(name, piece.suffix), self._kept_region(name, piece))
+            else:
+                yield self._load(name, piece)
+
+    def _uses(self, step: int, piece: StreamedPiece, outputs: list[Output]) -> Iterator[Stmt]:
+        """What becomes of it. The first step that reads what stays in shared memory puts it there."""
+        part, found = self._part(piece), self._steps.get(step, [])
+        wide, inputs, _ = self._needs(step, outputs)
+        for name in inputs:
+            if self._is_kept(name, piece) and step == self._readers[name][0]:
+                yield ir.StShared(self._kept_region(name, piece), Var(register(name, piece.suffix)))
         yield from (Compute(part.name(i), part.expression(i, top=True)) for i in wide)
         for s in found:
             yield from s.update(part.expression(s.argument), piece.runs * piece.vector, piece.inside)
@@ -345,7 +368,7 @@ class StreamedRows:
             region = self._region(o.name, self._start(o), piece, along=True)
             store = ir.StGlobal(region, part.expression(stored_node(self.fusion, o)))
             yield store if piece.inside is None else If(piece.inside, (store,))
-            if piece.kept is not None and o.name in self._again:
+            if self._is_kept(o.name, piece):
                 yield ir.StShared(
                     self._kept_region(o.name, piece), part.expression(stored_node(self.fusion, o))
                 )
@@ -360,18 +383,8 @@ class StreamedRows:
         wide = [i for i in wide if flow.node(i).op not in ("take", *REDUCTIONS)]
         return wide, list(flow.inputs_of([r for r in (*wide, *roots) if r not in stored])), needed
 
-    def _read(self, name: str, step: int, piece: StreamedPiece) -> Iterator[Stmt]:
-        """The elements of an input. Where they stay in shared memory, the first step that reads them puts
-        them there, and the others read them there: each thread its own."""
-        if piece.kept is None or name not in self._again:
-            yield self._load(name, piece)
-            return
-        kept = self._kept_region(name, piece)
-        if step == self._readers[name][0]:
-            yield self._load(name, piece)
-            yield ir.StShared(kept, Var(register(name, piece.suffix)))
-        else:
-            yield ir.LdShared(register(name, piece.suffix), kept)
+    def _is_kept(self, name: str, piece: StreamedPiece) -> bool:
+        return piece.kept is not None and name in self._again
 
     def _kept_region(self, name: str, piece: StreamedPiece) -> ir.Region:
         """Where a thread's elements of a piece stay."""
