@@ -46,6 +46,14 @@ def attribute(kernel: Kernel) -> str:
 
 def call(kernel: Kernel, stmt: Stmt, to: Operands) -> str | None:
     """The statement as a call; None for a form that has none."""
+    for form in (_of_groups, _of_the_cluster, _on_global_memory):
+        if (text := form(kernel, stmt, to)) is not None:
+            return text
+    return None
+
+
+def _of_groups(kernel: Kernel, stmt: Stmt, to: Operands) -> str | None:
+    """cp.async and its groups."""
     match stmt:
         case n.CpAsync(dst, src) if isinstance(src.count, Int):
             size = src.count.value * _bytes(kernel, src.tensor)
@@ -60,6 +68,12 @@ def call(kernel: Kernel, stmt: Stmt, to: Operands) -> str | None:
             return f"cp_async_wait<{pending}>();"
         case n.CpAsyncMbarrierArrive(bar, noinc):
             return f"cp_async_mbarrier_arrive{'_noinc' if noinc else ''}({to.barrier(bar)});"
+    return None
+
+
+def _of_the_cluster(kernel: Kernel, stmt: Stmt, to: Operands) -> str | None:
+    """What other blocks of the cluster take part in: its barrier, and mbarriers and memory of theirs."""
+    match stmt:
         case n.ClusterArrive(sem, False):
             return f"cluster_arrive{'_relaxed' if sem == 'relaxed' else ''}();"
         case n.ClusterWait(False):
@@ -75,6 +89,12 @@ def call(kernel: Kernel, stmt: Stmt, to: Operands) -> str | None:
         case n.StAsync(dst, value, bar, None) if dst.count == Int(1) and _shared_type(kernel, dst) == "f32":
             place = f"remote({to.shared(_here(dst))}, {_rank(dst.rank, to)})"
             return f"st_async({place}, {to.value(value)}, {_remote_barrier(bar, to)});"
+    return None
+
+
+def _on_global_memory(kernel: Kernel, stmt: Stmt, to: Operands) -> str | None:
+    """Reductions, semaphores, and the order of grids."""
+    match stmt:
         case n.BulkStore(dst, src, "add"):
             total = to.index(dst.count * _bytes(kernel, dst.tensor))
             return f"bulk_reduce_add({to.into_global(dst)}, {to.shared(src)}, {total});"

@@ -248,6 +248,12 @@ class _Emitter(Accesses):
             case n.Elect(name):
                 self.names.natural.add(name)
                 yield f"const bool {name} = elect_one();"
+            case _:
+                yield from self._transfer(stmt)
+
+    def _transfer(self, stmt: Stmt) -> Iterator[str]:
+        """What moves data between memory, registers and fragments; else what synchronizes."""
+        match stmt:
             case n.LdShared(name, src):
                 yield from self._load(name, self._element_at(src), src, self._shared_width(src))
             case n.LdGlobal(name, src, sem="weak"):

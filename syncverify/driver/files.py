@@ -313,20 +313,8 @@ _Check = tuple[KernelReport, Span, Callable[[], Iterator[KernelReport]], _Follow
 
 def _ptx_checks(source: SourceFile, facts: LaunchFacts, options: Options) -> Iterator[_Check]:
     from syncverify.base.kernel_names import matches
-    from syncverify.checker.prover.strategy import Entry
-    from syncverify.driver.block_proposals import proposed_block
-    from syncverify.driver.prover import prover
-    from syncverify.driver.ptx_check import (
-        Checker,
-        kernel_task,
-        proposed_sizes,
-        reports_of,
-        with_whole_block,
-    )
     from syncverify.driver.ptx_task import place_of
-    from syncverify.driver.text_edits import Origin, with_text
     from syncverify.frontends.ptx.isa.validate import checked
-    from syncverify.frontends.ptx.launch.concretize import sizes_at
 
     assert source.module is not None
     valid = checked(source.module)
@@ -345,53 +333,86 @@ def _ptx_checks(source: SourceFile, facts: LaunchFacts, options: Options) -> Ite
             continue
         if options.entry not in (None, f.name):
             continue
-
-        def task_of(f: Function, judge: Callable[[System, Policy], Outcome]) -> Task:
-            checker = Checker(judge, merge, prover(Entry.PTX), prover(Entry.PTX_DATA), early=run_briefly)
-            return kernel_task(
-                module, f, facts, options.policy, checker, options.values, source.hash, options.infer
-            )
-
-        def steps(f: Function = f) -> Iterator[KernelReport]:
-            proved = _Proved()
-            task = task_of(f, proved.judge if options.advice else run_system)
-            for found in reports_of(task, options.scope):
-                report = replace(found, assumptions=(*found.assumptions, *source.assumptions))
-                yield _spelled(report)
-            if options.advice:
-                yield _spelled(proved.advised(report, module, options.policy))
-
-        def follow(report: KernelReport, f: Function = f) -> Iterator[KernelReport]:
-            if report.verdict is Verdict.UNKNOWN:
-                yield _spelled(proposed_block(task_of(f, run_system), report, options.scope))
-            if report.verdict is not Verdict.REFUTED:
-                return
-            task = task_of(f, run_system)
-            values = {**options.values, **sizes_at(task.kernel.facts, report.scope.values)}
-            checker = Checker(run_system, merge, prover(Entry.PTX), prover(Entry.PTX_DATA))
-
-            def judge(text: str, *, everywhere: bool) -> Verdict:
-                edited = _edited(source, text)
-                assert edited.module is not None
-                whole = checked(edited.module).module
-                g = next((x for x in whole.entries if x.name == f.name), None)
-                if g is None:
-                    return Verdict.UNKNOWN
-                given, scope = (options.values, options.scope) if everywhere else (values, ScopeKind.EXACT)
-                task = kernel_task(whole, g, facts, options.policy, checker, given, "", options.infer)
-                *_, found = reports_of(task if everywhere else with_whole_block(task), scope)
-                return found.verdict
-
-            if source.text is not None:
-                wide = options.scope is ScopeKind.ALL
-                origin = Origin(source.path, source.text, source.kind, _headers(source))
-                yield (report := with_text(report, origin, judge, wide=wide))
-            if options.scope is ScopeKind.ALL:
-                yield _spelled(proposed_sizes(task, report))
-
         span = place_of(module, f)
         nothing = replace(blank(f.name, source.path, options.policy, span), arch=module.target)
-        yield nothing, span, steps, follow
+        check = _PtxCheck(source, module, f, facts, options)
+        yield nothing, span, check.reports, check.followed
+
+
+@dataclass(frozen=True, slots=True)
+class _PtxCheck:
+    """A kernel of a PTX or CUDA file, and what it is checked with."""
+
+    source: SourceFile
+    module: Module
+    function: Function
+    facts: LaunchFacts
+    options: Options
+
+    def task(self, judge: Callable[[System, Policy], Outcome]) -> Task:
+        """The check of the kernel, whose systems ``judge`` decides."""
+        from syncverify.checker.prover.strategy import Entry
+        from syncverify.driver.prover import prover
+        from syncverify.driver.ptx_check import Checker, kernel_task
+
+        o = self.options
+        checker = Checker(judge, merge, prover(Entry.PTX), prover(Entry.PTX_DATA), early=run_briefly)
+        return kernel_task(
+            self.module, self.function, self.facts, o.policy, checker, o.values, self.source.hash, o.infer
+        )
+
+    def reports(self) -> Iterator[KernelReport]:
+        """The report after each step of the check, the last of them with advice."""
+        from syncverify.driver.ptx_check import reports_of
+
+        proved = _Proved()
+        task = self.task(proved.judge if self.options.advice else run_system)
+        for found in reports_of(task, self.options.scope):
+            report = replace(found, assumptions=(*found.assumptions, *self.source.assumptions))
+            yield _spelled(report)
+        if self.options.advice:
+            yield _spelled(proved.advised(report, self.module, self.options.policy))
+
+    def followed(self, report: KernelReport) -> Iterator[KernelReport]:
+        """The report with a block size, an edit of the text or sizes that would help."""
+        from syncverify.driver.block_proposals import proposed_block
+        from syncverify.driver.ptx_check import proposed_sizes
+        from syncverify.driver.text_edits import Origin, with_text
+        from syncverify.frontends.ptx.launch.concretize import sizes_at
+
+        source, scope = self.source, self.options.scope
+        if report.verdict is Verdict.UNKNOWN:
+            yield _spelled(proposed_block(self.task(run_system), report, scope))
+        if report.verdict is not Verdict.REFUTED:
+            return
+        task = self.task(run_system)
+        values = {**self.options.values, **sizes_at(task.kernel.facts, report.scope.values)}
+        if source.text is not None:
+            origin = Origin(source.path, source.text, source.kind, _headers(source))
+            judge = partial(self.verdict_of, values)
+            yield (report := with_text(report, origin, judge, wide=scope is ScopeKind.ALL))
+        if scope is ScopeKind.ALL:
+            yield _spelled(proposed_sizes(task, report))
+
+    def verdict_of(self, values: Mapping[str, int], text: str, *, everywhere: bool) -> Verdict:
+        """The verdict of the kernel in an edited text: at ``values``, or as the check was asked for."""
+        from syncverify.checker.prover.strategy import Entry
+        from syncverify.driver.prover import prover
+        from syncverify.driver.ptx_check import Checker, kernel_task, reports_of, with_whole_block
+        from syncverify.frontends.ptx.isa.validate import checked
+
+        o = self.options
+        edited = _edited(self.source, text)
+        assert edited.module is not None
+        whole = checked(edited.module).module
+        g = next((x for x in whole.entries if x.name == self.function.name), None)
+        if g is None:
+            return Verdict.UNKNOWN
+        given, scope = (o.values, o.scope) if everywhere else (values, ScopeKind.EXACT)
+        checker = Checker(run_system, merge, prover(Entry.PTX), prover(Entry.PTX_DATA))
+        task = kernel_task(whole, g, self.facts, o.policy, checker, given, "", o.infer)
+        *_, found = reports_of(task if everywhere else with_whole_block(task), scope)
+        return found.verdict
 
 
 def _ir_checks(source: SourceFile, facts: LaunchFacts, options: Options) -> Iterator[_Check]:

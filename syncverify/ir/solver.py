@@ -184,36 +184,53 @@ class _Encoder:
                 return -self.term(a)
             case Unary("~", a):
                 return -self.term(a) - 1
-            case Binary("+", a, b):
+            case Binary("==" | "!=" | "<" | "<=" | ">" | ">=" | "and" | "or") | Unary("not"):
+                return z3.If(self.truth(e), self.number(1), self.number(0))
+            case Binary(op, a, b):
+                return self._binary(op, a, b)
+            case Call(name, args):
+                return self._call(name, args)
+        raise _UndecidableError
+
+    def _binary(self, op: str, a: Expr, b: Expr) -> Any:
+        """Arithmetic of two integers; shifts by a number alone."""
+        match op, b:
+            case "+", _:
                 return self.term(a) + self.term(b)
-            case Binary("-", a, b):
+            case "-", _:
                 return self.term(a) - self.term(b)
-            case Binary("*", a, b):
+            case "*", _:
                 return self.term(a) * self.term(b)
-            case Binary("//", a, b):
+            case "//", _:
                 return self._floor(self.term(a), b)
-            case Binary("%", a, b):
+            case "%", _:
                 x = self.term(a)
                 return x - self.term(b) * self._floor(x, b)
-            case Binary("<<" | ">>" as op, a, Int(n)) if 0 <= n <= 63:
-                return self.term(a) * 2**n if op == "<<" else self._floor(self.term(a), Int(2**n))
-            case Binary("&" | "|" | "^" as op, a, b):
+            case "<<", Int(n) if 0 <= n <= 63:
+                return self.term(a) * 2**n
+            case ">>", Int(n) if 0 <= n <= 63:
+                return self._floor(self.term(a), Int(2**n))
+            case "&" | "|" | "^", _:
                 return self._bits(op, a, b)
-            case Call("cdiv", (a, b)):
+        raise _UndecidableError
+
+    def _call(self, name: str, args: Sequence[Expr]) -> Any:
+        """A function of integers."""
+        z3 = self.z3
+        match name, args:
+            case "cdiv", (a, b):
                 return -self._floor(-self.term(a), b)
-            case Call("abs", (a,)):
+            case "abs", (a,):
                 x = self.term(a)
                 return z3.If(x >= 0, x, -x)
-            case Call("select", (c, a, b)):
+            case "select", (c, a, b):
                 return self._select(c, a, b)
-            case Call("min" | "max" as op, args):
-                out = self.term(args[0])
-                for a in args[1:]:
+            case "min" | "max", (first, *others):
+                out = self.term(first)
+                for a in others:
                     x = self.term(a)
-                    out = z3.If(out <= x if op == "min" else out >= x, out, x)
+                    out = z3.If(out <= x if name == "min" else out >= x, out, x)
                 return out
-            case Unary("not") | Binary("==" | "!=" | "<" | "<=" | ">" | ">=" | "and" | "or"):
-                return z3.If(self.truth(e), self.number(1), self.number(0))
         raise _UndecidableError
 
     def _select(self, c: Expr, a: Expr, b: Expr) -> Any:

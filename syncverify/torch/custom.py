@@ -104,18 +104,11 @@ def _define(
     many = (BATCH,) if problem is not None and problem.batched else ()
 
     def made(given: Sequence[Any], extents: Mapping[str, Any]) -> list[Any]:
-        check(given)
+        _demand(name, kinds, given)
         return [
             given[0].new_empty([extents[d] for d in (*many, *o.dims)], dtype=_TYPES[o.dtype])
             for o in fusion.outputs
         ]
-
-    def check(given: Sequence[Any]) -> None:
-        for (n, kind), x in zip(kinds.items(), given, strict=True):
-            if x.dtype is not _TYPES[kind]:
-                raise InputError(f"{name}: {n} is {x.dtype}, expected {kind}")
-            if x.device != given[0].device:
-                raise InputError(f"{name}: {n} is on {x.device}, others on {given[0].device}")
 
     def returned(results: Sequence[Any]) -> Any:
         return tuple(results) if several else results[0]
@@ -151,15 +144,7 @@ def _define(
     def backward(ctx: Any, *gradients: Any) -> Any:
         if unknown:
             raise InputError(f"{name} has no gradient: {unknown} has no form in torch's functions")
-        with torch.enable_grad():
-            given = [x.detach().requires_grad_(x.is_floating_point()) for x in ctx.saved_tensors]
-            results = function(given)
-            pairs = [(r, g) for r, g in zip(results, gradients, strict=True) if g is not None]
-            wanted = [x for x, need in zip(given, ctx.needs_input_grad, strict=True) if need]
-            found = iter(
-                torch.autograd.grad([r for r, _ in pairs], wanted, [g for _, g in pairs], allow_unused=True)
-            )
-        return tuple(next(found) if need else None for need in ctx.needs_input_grad)
+        return _gradients(function, ctx.saved_tensors, ctx.needs_input_grad, gradients)
 
     parameters = ", ".join(f"Tensor {n}" for n in kinds)
     result = f"({', '.join('Tensor' for _ in fusion.outputs)})" if several else "Tensor"
@@ -169,6 +154,33 @@ def _define(
     op.register_autograd(backward, setup_context=remember)
     call: Callable[..., Any] = op
     return call
+
+
+def _demand(name: str, kinds: Mapping[str, str], given: Sequence[Any]) -> None:
+    """InputError unless tensors have the operator's types and are on one device."""
+    for (n, kind), x in zip(kinds.items(), given, strict=True):
+        if x.dtype is not _TYPES[kind]:
+            raise InputError(f"{name}: {n} is {x.dtype}, expected {kind}")
+        if x.device != given[0].device:
+            raise InputError(f"{name}: {n} is on {x.device}, others on {given[0].device}")
+
+
+def _gradients(
+    function: Callable[[Sequence[Any]], tuple[Any, ...]],
+    saved: Sequence[Any],
+    needed: Sequence[bool],
+    gradients: Sequence[Any],
+) -> tuple[Any, ...]:
+    """The gradients of the inputs that need one, by torch's functions; ``gradients``: of the results."""
+    with torch.enable_grad():
+        given = [x.detach().requires_grad_(x.is_floating_point()) for x in saved]
+        results = function(given)
+        pairs = [(r, g) for r, g in zip(results, gradients, strict=True) if g is not None]
+        wanted = [x for x, need in zip(given, needed, strict=True) if need]
+        found = iter(
+            torch.autograd.grad([r for r, _ in pairs], wanted, [g for _, g in pairs], allow_unused=True)
+        )
+    return tuple(next(found) if need else None for need in needed)
 
 
 __all__ = ["custom_op", "matmul_op"]

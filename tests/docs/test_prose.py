@@ -56,6 +56,20 @@ def long_sentences(page: str) -> list[str]:
     return [s for s in sentences(page) if len(s.split()) > MOST_WORDS]
 
 
+#: The navigation lists the pages of the theory. They are read slowly, and their sentences are shorter.
+THEORY = re.findall(
+    r"- (\S+\.md)", (ROOT / "mkdocs.yml").read_text("utf-8").split("- Theory:\n")[1].split("\n  - ")[0]
+)
+MOST_WORDS_OF_THEORY, MEAN_WORDS_OF_THEORY = 30, 20
+
+
+@pytest.mark.parametrize("name", THEORY)
+def test_sentences_of_the_theory_are_short(name: str) -> None:
+    words = {s: len(s.split()) for s in sentences((ROOT / "docs" / name).read_text("utf-8"))}
+    assert [s for s, n in words.items() if n > MOST_WORDS_OF_THEORY] == []
+    assert sum(words.values()) <= MEAN_WORDS_OF_THEORY * len(words)
+
+
 def named_files(page: str) -> set[str]:
     """Paths below ``tests``, ``benchmarks``, ``syncverify`` or ``corpus`` that a page names as code."""
     code = " ".join(re.findall(r"`([^`\n]+)`", page))

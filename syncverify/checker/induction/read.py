@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import gcd
 from typing import Any
 
 from syncverify.checker.induction.claims import Claim, Form, G, H, Header, K, Lanes, P
@@ -552,7 +553,7 @@ class Reader:
                 for d in (d for leaf in some for d in leaf.decisions):
                     for c, parts in ((d.c, d.parts), (-d.c - 1, negated(d.parts))):
                         try:
-                            q = self.counted(c, parts, r, N, ZERO, steps)
+                            q = least(self.counted(c, parts, r, N, ZERO, steps))
                         except NotReadError:
                             continue
                         if q.parts.get("n") == -1 and (q + N).names() <= {*self.names.values()}:
@@ -637,7 +638,7 @@ class Reader:
                     for d in leaf.decisions:
                         c, parts = (d.c, d.parts) if d.yes is yes else (-d.c - 1, negated(d.parts))
                         try:
-                            asked[self.counted(c, parts, r, steps, tile, before)] = None
+                            asked[least(self.counted(c, parts, r, steps, tile, before))] = None
                         except NotReadError:
                             continue
         return [
@@ -756,40 +757,33 @@ class Reader:
 
     # ---------------------------------------------------------------- tiles
 
-    def tiles(
-        self, header: Header, here: Mapping[Residue, list[Leaf]]
-    ) -> tuple[TilesText, dict[Residue, list[Leaf]], Term, Term]:
-        """Loops around loops: the steps of all tiles are counted on."""
-        self.once(header)
-        m, mu = self.claim.steps, self.claim.tiles
-        h, g = self.atoms[H], self.atoms[G]
-        for r, some in here.items():
-            if r != (0, 0):
-                raise NotReadError("steps before the first tile")
-            for leaf in some:
-                self.arrive(leaf, header, 0, 0, 0)
+    def step_and_tile(self, at: Residue) -> tuple[Any, Any]:
+        """The numbers of a step and a tile of some residue, as values."""
+        return self.atoms[H] * self.claim.steps + at[0], self.atoms[G] * self.claim.tiles + at[1]
+
+    def tile_ways(self, header: Header) -> tuple[dict[Residue, list[Leaf]], dict[Residue, list[Leaf]]]:
+        """The ways of a turn that enter the inner loop, and those that leave the loop of tiles."""
         heads: dict[Residue, list[Leaf]] = {}
         ends: dict[Residue, list[Leaf]] = {}
         for at in self.residues():
-            n, u = h * m + at[0], g * mu + at[1]
-            for leaf in self.onward(header, at, n, ()):
+            for leaf in self.onward(header, at, self.step_and_tile(at)[0], ()):
                 if leaf.target == header.place:
                     self.of_sizes(leaf)
                     raise NotReadError("a tile without its loop")
                 enters = leaf.target is not None and self.headers[leaf.target].outer == header.place
                 (heads if enters else ends).setdefault(at, []).append(leaf)
-        start = apply(self.function, U)
-        target = self.target(heads)
-        assert target is not None
-        inner = self.headers[target]
-        self.once(inner)
+        return heads, ends
+
+    def inner_trips(
+        self, heads: Mapping[Residue, list[Leaf]], inner: Header, start: Term
+    ) -> tuple[dict[tuple[Trip, ...], None], bool]:
+        """The trip counts with which the inner loop is entered, and whether each is known to be positive."""
         trips: dict[tuple[Trip, ...], None] = {}
-        first = self.region(heads, start, U, start)
         full = True
         for at, some in heads.items():
             with_trips = []
             for leaf in some:
-                n, u = h * m + at[0], g * mu + at[1]
+                n, u = self.step_and_tile(at)
                 k = self.trip(leaf, inner, at, n)
                 self.arrive(leaf, inner, n, u, n, k)
                 self.space.path = leaf.path
@@ -799,6 +793,26 @@ class Reader:
                     raise NotReadError("a tile may be empty")
                 with_trips.append((leaf, k))
             trips[self.trips(with_trips, at, start)] = None
+        return trips, full
+
+    def tiles(
+        self, header: Header, here: Mapping[Residue, list[Leaf]]
+    ) -> tuple[TilesText, dict[Residue, list[Leaf]], Term, Term]:
+        """Loops around loops: the steps of all tiles are counted on."""
+        self.once(header)
+        for r, some in here.items():
+            if r != (0, 0):
+                raise NotReadError("steps before the first tile")
+            for leaf in some:
+                self.arrive(leaf, header, 0, 0, 0)
+        heads, ends = self.tile_ways(header)
+        start = apply(self.function, U)
+        target = self.target(heads)
+        assert target is not None
+        inner = self.headers[target]
+        self.once(inner)
+        first = self.region(heads, start, U, start)
+        trips, full = self.inner_trips(heads, inner, start)
         loop, inner_trips, posts = self.inside(inner, start, trips)
         if len(inner_trips) == 1 and not inner_trips[0].guards and not inner_trips[0].steps.names() & {"u"}:
             # the number is that of a launch without tiles, too, where it may be 0
@@ -809,7 +823,7 @@ class Reader:
         for r, some in posts.items():
             for leaf in some:
                 if leaf.target == header.place:
-                    n, u = h * m + r[0], g * mu + r[1]
+                    n, u = self.step_and_tile(r)
                     self.arrive(leaf, header, n, u + 1, n)
                     continuing.setdefault(r, []).append(leaf)
                 else:
@@ -858,7 +872,11 @@ class Reader:
             if k is None:
                 return ()
             guards = tuple(
-                self.counted(*((d.c, d.parts) if d.yes else (-d.c - 1, negated(d.parts))), r, start, U, start)
+                least(
+                    self.counted(
+                        *((d.c, d.parts) if d.yes else (-d.c - 1, negated(d.parts))), r, start, U, start
+                    )
+                )
                 for d in leaf.decisions
             )
             out.append(Trip(guards, self.counted(*self.space.of(k), r, start, U, start)))
@@ -947,7 +965,7 @@ class Reader:
         for r, leaf in every:
             for d in leaf.decisions:
                 try:
-                    q = self.counted(d.c, d.parts, r, N, U, start)
+                    q = least(self.counted(d.c, d.parts, r, N, U, start))
                 except NotReadError:
                     continue
                 if "u" in q.parts and not q.names() & {"n", "%K"} and not q.functions():
@@ -1065,7 +1083,7 @@ class Reader:
             for d in decisions:
                 c, parts = (d.c, d.parts) if d.yes else (-d.c - 1, negated(d.parts))
                 try:
-                    asked = self.counted(c, parts, r, steps, tile, before)
+                    asked = least(self.counted(c, parts, r, steps, tile, before))
                     g = self.in_turns(asked, steps, tile, before)
                     self.note_asked(asked, g, (c, parts), r)
                     out[g] = None
@@ -1089,6 +1107,12 @@ class Reader:
 #: An operation of a region: its site, and which of its executions on one way.
 _Key = tuple[int, int]
 _Way = tuple[Residue, Leaf, list[_Key]]
+
+
+def least(t: Term) -> Term:
+    """The constraint divided by what divides all its coefficients: the same integers meet it."""
+    g = gcd(*t.parts.values())
+    return t if g < 2 else Term({a: k // g for a, k in t.parts.items()}, t.const // g)
 
 
 def alike(old: Event, new: Event) -> None:

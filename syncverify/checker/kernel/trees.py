@@ -125,8 +125,7 @@ def check(p: Protocol, premises: list[Term], tree: Tree, needs: Needs, scope: fr
             scoped(p, scope, term, top)
             names = _fresh(name, scope)
             _prefix(p, f)
-            for goal, shown in zip((term, apply(f, top) - term - 1, top), by, strict=True):
-                follows(premises, goal, shown)
+            _all_follow(premises, (term, apply(f, top) - term - 1, top), by)
             v = var(name)
             below([term - apply(f, v), apply(f, v + 1) - term - 1, v, top - v - 1], kid, names)
         case Monotone(f, low, high, by_, kid):
@@ -134,12 +133,11 @@ def check(p: Protocol, premises: list[Term], tree: Tree, needs: Needs, scope: fr
             _prefix(p, f)
             follows(premises, high - low, by_)
             below([apply(f, high) - apply(f, low)], kid)
-        case Congruent(f, a, b, (up, down), kid):
+        case Congruent(f, a, b, by_both, kid):
             scoped(p, scope, a, b)
             if f not in p.prefix and f not in p.marks:
                 raise RejectedError(f"{f} is no function")
-            follows(premises, b - a, up)
-            follows(premises, a - b, down)
+            _all_follow(premises, (b - a, a - b), by_both)
             below(equal(apply(f, a), apply(f, b)), kid)
         case Instance(schema, term, kid):
             scoped(p, scope, term)
@@ -152,8 +150,12 @@ def check(p: Protocol, premises: list[Term], tree: Tree, needs: Needs, scope: fr
             owed = needs(payload, premises, scope)
             if len(owed) != len(by_all):
                 raise RejectedError("a leaf with sums for other needs")
-            for goal, shown in zip(owed, by_all, strict=True):
-                follows(premises, goal, shown)
+            _all_follow(premises, owed, by_all)
+
+
+def _all_follow(premises: list[Term], goals: Sequence[Term], by: Sequence[Sum]) -> None:
+    for goal, shown in zip(goals, by, strict=True):
+        follows(premises, goal, shown)
 
 
 def scoped(p: Protocol, scope: frozenset[str], *terms: Term) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Callable
 
 from syncverify.base.source import InputError, Span
 from syncverify.ir.expr import BUILTINS
@@ -54,64 +55,45 @@ class Source:
         """One pass over brackets, comments and newlines."""
         text = self.text
         out: list[str] = []
-        copied = 0
-        depth = braces = 0
-        opened: list[int] = []
-        statement = 0
-        at = 0
-        suspicious: list[tuple[int, re.Match[str]]] = []
+        copied = at = statement = 0
+        nesting = _Nesting(self._error)
+        suspicious: list[tuple[int, str]] = []  # comments that could be divisors
         while m := _INTERESTING.search(text, at):
             at = m.end()
             what = m[0]
-            if what == "\n":
-                if depth:
-                    out += text[copied : m.start()], " "
-                    copied = at
-                else:
-                    statement = at
-            elif what == "//":
-                if depth:
-                    continue
+            if what == "\n" and nesting.brackets:
+                out += text[copied : m.start()], " "
+                copied = at
+            elif what == "\n":
+                statement = at
+            elif what != "//":
+                nesting.take(what, m.start())
+            elif not nesting.brackets:
                 end = text.find("\n", at)
                 end = len(text) if end < 0 else end
-                before = text[statement : m.start()].rstrip()
-                if before and (before[-1].isalnum() or before[-1] in "_)]"):
-                    like = _LIKE_DIVISOR.match(text, at, end)
-                    if like:
-                        suspicious.append((m.start(), like))
+                if divisor := self._like_divisor(text[statement : m.start()], at, end):
+                    suspicious.append((m.start(), divisor))
                 out += text[copied : m.start()], " " * (end - m.start())
                 copied = at = end
-            elif what in "([":
-                depth += 1
-                opened.append(m.start())
-                if depth > MAX_NESTING:
-                    raise self._error(f"brackets nest deeper than {MAX_NESTING}", m.start())
-            elif what in ")]":
-                depth = max(depth - 1, 0)
-                if opened:
-                    opened.pop()
-            elif what == "{":
-                if depth:
-                    raise self._error("this bracket is never closed", opened[-1])
-                braces += 1
-                if braces > MAX_NESTING:
-                    raise self._error(f"blocks nest deeper than {MAX_NESTING}", m.start())
-            else:
-                if depth:
-                    raise self._error("this bracket is never closed", opened[-1])
-                braces -= 1
-        if depth:
-            raise self._error("this bracket is never closed", opened[-1])
+        nesting.demand_closed()
         out.append(text[copied:])
         code = "".join(out)
         if suspicious:
             integers = BUILTINS.union(_INTEGER_NAME.findall(code))
-            for start, like in suspicious:
+            for start, divisor in suspicious:
                 # `let r = i // 2` must not silently lose its divisor
-                if like[1].isdigit() or like[1] in integers:
+                if divisor.isdigit() or divisor in integers:
                     raise self._error(_AMBIGUOUS, start)
         self._limit_operators(code)
         return code
+
+    def _like_divisor(self, before: str, at: int, end: int) -> str:
+        """The first word of a comment that could as well be the rest of a division; else nothing."""
+        before = before.rstrip()
+        if before and (before[-1].isalnum() or before[-1] in "_)]"):
+            like = _LIKE_DIVISOR.match(self.text, at, end)
+            return like[1] if like else ""
+        return ""
 
     def _error(self, message: str, offset: int) -> InputError:
         return InputError(message, self.span_of_character(offset))
@@ -129,3 +111,32 @@ class Source:
                 message = f"more than {MAX_OPERATORS} operators in one statement; split it with let"
                 raise self._error(message, start + len(line) - len(line.lstrip()))
             start += len(line) + 1
+
+
+class _Nesting:
+    """The brackets and blocks that are open at a place."""
+
+    def __init__(self, error: Callable[[str, int], InputError]) -> None:
+        self.brackets: list[int] = []  # where each begins
+        self.blocks = 0
+        self._error = error
+
+    def take(self, what: str, offset: int) -> None:
+        """One bracket or brace."""
+        if what in "([":
+            self.brackets.append(offset)
+            if len(self.brackets) > MAX_NESTING:
+                raise self._error(f"brackets nest deeper than {MAX_NESTING}", offset)
+        elif what in ")]":
+            if self.brackets:
+                self.brackets.pop()
+        else:
+            self.demand_closed()
+            self.blocks += 1 if what == "{" else -1
+            if self.blocks > MAX_NESTING:
+                raise self._error(f"blocks nest deeper than {MAX_NESTING}", offset)
+
+    def demand_closed(self) -> None:
+        """Brackets do not go on over braces, or over the end of the text."""
+        if self.brackets:
+            raise self._error("this bracket is never closed", self.brackets[-1])

@@ -71,28 +71,14 @@ class Machine(Meetings):
         if op is Op.ACCESS or op is Op.ISSUE:
             self.accesses(s, g, e)
         elif op is Op.LEARN:
-            if self.single[g]:
-                s.H[g] |= e.mask
-            else:
-                s.O[g] |= e.mask & ~s.H[g]
+            self.learn(s, g, e)
         elif op is Op.SETTLE:
             if not p.strict:
                 self.bridge(s, g, e.mask)
         elif op is Op.FENCE:
             self.fence(s, g, e)
         elif op is Op.PROXY_FENCE:
-            space = self.spaces[e.token, p.groups[g].cta] & p.generic
-            if "release" in e.flags:
-                s.H[g] |= e.mask
-            elif "acquire" in e.flags:
-                for mark, own in p.halves:
-                    if s.H[g] & mark:
-                        self.bridge(s, g, own & space & s.H[g])
-            elif "own_only" in e.flags:
-                self.bridge(s, g, e.own & space & (p.generic_sync | s.H[g] | s.O[g]))
-            else:
-                s.A[g] |= s.H[g] & space
-                s.AO[g] |= s.O[g] & space & ~s.A[g]
+            self.proxy_fence(s, g, e)
         elif op is Op.HARM:
             self.harm(next(iter(e.flags)), e.rule, e.message, e, g)
         elif op is Op.MARK:
@@ -110,6 +96,29 @@ class Machine(Meetings):
             return
         self.wrote(g, node)
         self.next(s, g)
+
+    def learn(self, s: State, g: int, e: Event) -> None:
+        """What the group itself did is ordered: before all of it, or lane by lane."""
+        if self.single[g]:
+            s.H[g] |= e.mask
+        else:
+            s.O[g] |= e.mask & ~s.H[g]
+
+    def proxy_fence(self, s: State, g: int, e: Event) -> None:
+        """What is ordered before the fence, in its state space, is bridged to the async proxy."""
+        p = self.p
+        space = self.spaces[e.token, p.groups[g].cta] & p.generic
+        if "release" in e.flags:
+            s.H[g] |= e.mask
+        elif "acquire" in e.flags:
+            for mark, own in p.halves:
+                if s.H[g] & mark:
+                    self.bridge(s, g, own & space & s.H[g])
+        elif "own_only" in e.flags:
+            self.bridge(s, g, e.own & space & (p.generic_sync | s.H[g] | s.O[g]))
+        else:
+            s.A[g] |= s.H[g] & space
+            s.AO[g] |= s.O[g] & space & ~s.A[g]
 
     def leave(self, s: State, g: int, e: Event, work: list[int]) -> None:
         p = self.p
@@ -160,6 +169,21 @@ class Machine(Meetings):
             return all(s.commits[x] >= e.count or s.node[x] == END for x in e.bits)
         return True
 
+    def wait(self, s: State, g: int, e: Event) -> bool:
+        """A wait for a phase that is complete; False if the object is used wrongly and the execution ends."""
+        if not self.check_bar(s, g, e.bar, e):
+            return True
+        if not self.complete_for(s, g, e):
+            self.stopped = True
+            self.found[-1].stops = True
+            return False
+        token = dict(s.tokens[g]).get(e.token, -1)
+        if e.op is Op.WAIT_TOKEN and token < s.bars[e.bar].phase - 1:
+            # Only the current and the preceding phase may be asked about (PTX ISA, test_wait).
+            self.harm("ub", "SV201", f"{e.text}: the token's phase is long over", e, g)
+        self.passed(s, g, e, s.bars[e.bar].phase - 1 if e.op is Op.WAIT else token)
+        return True
+
     def visible(self, s: State, g: int, answer: int, work: list[int]) -> bool:
         """Performs the group's next event; False if the group now blocks."""
         e = self.p.events[s.node[g]]
@@ -169,16 +193,8 @@ class Machine(Meetings):
         elif op in (Op.EXPECT, Op.COMPLETE, Op.PEND):
             self.transactions(s, g, e)
         elif op is Op.WAIT or op is Op.WAIT_TOKEN:
-            if self.check_bar(s, g, e.bar, e):
-                if not self.complete_for(s, g, e):
-                    self.stopped = True
-                    self.found[-1].stops = True
-                    return False
-                token = dict(s.tokens[g]).get(e.token, -1)
-                if op is Op.WAIT_TOKEN and token < s.bars[e.bar].phase - 1:
-                    # Only the current and the preceding phase may be asked about (PTX ISA, test_wait).
-                    self.harm("ub", "SV201", f"{e.text}: the token's phase is long over", e, g)
-                self.passed(s, g, e, s.bars[e.bar].phase - 1 if op is Op.WAIT else token)
+            if not self.wait(s, g, e):
+                return False
         elif op in (Op.POLL, Op.POLL_TOKEN):
             if self.check_bar(s, g, e.bar, e) and answer:
                 self.passed(s, g, e, s.bars[e.bar].phase - 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from syncverify.simulate.ptx.atomic_operations import combine
 from syncverify.simulate.ptx.copies import store_async
 from syncverify.simulate.ptx.ordering import read_flags, scope_of, write_flags
 from syncverify.simulate.ptx.program import Context, builder, vector_items
-from syncverify.simulate.ptx.syntax import Instr, Sink, Vector
+from syncverify.simulate.ptx.syntax import Instr, Operand, Sink, Vector
 from syncverify.simulate.ptx.types import BITS, LANES, UNSIGNED, Lanes, type_of
 
 if TYPE_CHECKING:
@@ -41,68 +42,98 @@ def _atom(c: Context, i: Instr) -> Step:
     operands = i.operands[1:] if returns else i.operands
     bits = BITS[kind]
     values = vector_items(c, i, operands[1], "operands")
-    sources = [c.reader(x, bits) for x in values]
     swap = c.reader(operands[2], bits) if op == "cas" else None
     of = combine(op, kind) if swap is None else None
     if of is None and swap is None:
         raise c.fail()
-    writers: list[Callable[..., None]] = []
-    if returns:
-        d = i.operands[0]
-        for x in d.items if isinstance(d, Vector) else (d,):
-            writers.append(c.writer(x, bits) if not isinstance(x, Sink) else (lambda f, v, m: None))
-    where = address(c, operands[0])
-    space = space_of(i.mods)
-    step = bits // 8
-    size = step * len(values)
-    word = step // 2 if kind.endswith("x2") else step  # packed values are accessed one by one
-    scope = scope_of(i.mods) or 3
     words = set(i.mods)
-    acquires, releases = bool(words & {"acquire", "acq_rel"}), bool(words & {"release", "acq_rel"})
-    kind_of = UNSIGNED.get(bits)
+    step = bits // 8
+    return c.masked(
+        _Atomic(
+            name=i.op,
+            space=space_of(i.mods),
+            where=address(c, operands[0]),
+            bits=bits,
+            sources=[c.reader(x, bits) for x in values],
+            swap=swap,
+            of=of,
+            writers=_writers(c, i.operands[0], bits) if returns else None,
+            word=step // 2 if kind.endswith("x2") else step,
+            scope=scope_of(i.mods) or 3,
+            acquires=bool(words & {"acquire", "acq_rel"}),
+            releases=bool(words & {"release", "acq_rel"}),
+        ).run
+    )
 
-    def run(f: Fragment, on: Lanes) -> Next:
+
+def _writers(c: Context, into: Operand, bits: int) -> list[Callable[..., None]]:
+    """What writes each destination; a sink takes its value away."""
+    items = into.items if isinstance(into, Vector) else (into,)
+    return [c.writer(x, bits) if not isinstance(x, Sink) else (lambda f, v, m: None) for x in items]
+
+
+@dataclass(frozen=True, slots=True)
+class _Atomic:
+    """An atomic operation on one word or several, of which each is atomic by itself."""
+
+    name: str
+    space: str
+    where: Callable[..., Any]
+    bits: int
+    sources: list[Callable[..., Any]]
+    swap: Callable[..., Any] | None  # what ``cas`` stores
+    of: Callable[..., Any] | None  # the old value and the operand to the new one
+    writers: list[Callable[..., None]] | None  # of the old values; None for ``red``
+    word: int  # bytes that are accessed as one: packed values are accessed one by one
+    scope: int
+    acquires: bool
+    releases: bool
+
+    def run(self, f: Fragment, on: Lanes) -> Next:
+        """Executes it for some lanes."""
         m = f.warp.machine
         R = f.R
-        given = [read(R) for read in sources]
-        other = swap(R) if swap is not None else None
+        bits, step = self.bits, self.bits // 8
+        given = [read(R) for read in self.sources]
+        other = self.swap(R) if self.swap is not None else None
+        size = step * len(given)
         # what stores the value that was there lets nobody go on who could not before; in global memory
         # others may who are not executed
         changed = False
         out: list[Any] = [
-            np.zeros((LANES, 2), np.uint64) if bits == 128 else np.zeros(LANES, kind_of)
-            for _ in range(len(values))
+            np.zeros((LANES, 2), np.uint64) if bits == 128 else np.zeros(LANES, UNSIGNED.get(bits))
+            for _ in given
         ]
-        for part in parts(m, f, space, where(R), on, size, size):
+        for part in parts(m, f, self.space, self.where(R), on, size, size):
             if part.space not in ("global", "shared"):
-                raise m.undefined(f, f"an atomic operation on the {part.space} space", i.op)
+                raise m.undefined(f, f"an atomic operation on the {part.space} space", self.name)
             barrier_free(m, f, part, size)
-            follows = m.older if len(values) == 1 and word == step else None
+            follows = m.older if len(given) == 1 and self.word == step else None
             if follows is not None:
                 follows.before(m, f, part, bits)
-            note_write(m, f, part, size, scope, word=word)
-            if returns:
-                read_flags(m, f, part, acquires, scope)
+            note_write(m, f, part, size, self.scope, word=self.word)
+            if self.writers is not None:
+                read_flags(m, f, part, self.acquires, self.scope)
             order = m.draw.permutation(len(part.lanes)) if len(part.lanes) > 1 else [0]
-            for n in range(len(values)):
+            for n in range(len(given)):
                 for position in order:
                     lane = int(part.lanes[position])
                     at = part.at[position : position + 1] + n * step
                     old = part.arena.load(at, bits)
-                    new = given[n][lane : lane + 1]
-                    if other is not None:
-                        new = other[lane : lane + 1] if np.array_equal(old, new) else old
-                    elif of is not None:
-                        new = of(old, new)
+                    new = self._new(old, given[n][lane : lane + 1], other, lane)
                     part.arena.store(at, bits, new)
                     changed = changed or part.space != "shared" or not np.array_equal(old, new)
                     out[n][lane] = old[0]
-            write_flags(m, f, part, releases, scope, True)
+            write_flags(m, f, part, self.releases, self.scope, True)
             if follows is not None:
                 follows.after(m, part, bits)
         m.version += changed
-        for write, value in zip(writers, out, strict=False):
+        for write, value in zip(self.writers or (), out, strict=False):
             write(f, value, on)
         return None
 
-    return c.masked(run)
+    def _new(self, old: Any, given: Any, other: Any, lane: int) -> Any:
+        """What a lane stores."""
+        if other is not None:
+            return other[lane : lane + 1] if np.array_equal(old, given) else old
+        return given if self.of is None else self.of(old, given)

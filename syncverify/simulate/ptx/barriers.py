@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -60,62 +61,84 @@ def _bar(c: Context, i: Instr) -> Step:
     if action == "red":
         write = c.writer(operands.pop(0), 32 if how == "popc" else 1)
         vote = c.predicate(operands.pop())
-    number = c.source(operands[0], 32)
     count = c.source(operands[1], 32) if len(operands) > 1 else None
     if action == "arrive" and count is None:
         raise c.fail("bar.arrive needs a count of threads")
+    use = _NamedBarrierUse(c.source(operands[0], 32), count, action != "arrive", how, vote, write)
+    # PTX ISA, barrier.sync: a thread waits for all threads of its warp that have not exited.
+    around = i.op == "barrier" and "aligned" not in i.mods
+    return lambda f: f.warp.machine.whole_warp(
+        f, use.arrive, f"{i.name} by a part of the warp", around=around
+    )
 
-    def arrive(f: Fragment) -> Next:
+
+@dataclass(frozen=True, slots=True)
+class _NamedBarrierUse:
+    """An instruction that arrives at a barrier of the block, and may wait there."""
+
+    number: Any
+    count: Any  # None: all threads of the block
+    waits: bool
+    how: str  # the reduction, if any
+    vote: Callable[..., Any] | None
+    write: Callable[..., None] | None
+
+    def arrive(self, f: Fragment) -> Next:
+        """A warp arrives, and waits if it has to."""
         m = f.warp.machine
-        R = f.R
-        name = _uniform(m, f, R[number], "barrier")
-        n = None if count is None else _uniform(m, f, R[count], "count")
-        if name > 15:
-            raise m.undefined(f, f"there is no barrier {name}", _SECTION)
-        if n is not None and (n == 0 or n % LANES):
-            raise m.undefined(f, f"a count of {n} threads is no multiple of {LANES}", _SECTION)
-        block = f.warp.block
-        barrier = block.named.setdefault(name, NamedBarrier())
-        own = -(-block.threads // LANES) * LANES
-        if barrier.arrived:
-            if (barrier.count or own) != (n or own):
-                raise m.undefined(
-                    f, f"barrier {name} has a count of {barrier.count or own}, here {n or own}", _SECTION
-                )
-            if barrier.reduction != how:
-                raise m.undefined(f, f"bar.red meets another operation at barrier {name}", _SECTION)
-            if n is not None:
-                barrier.count = n
-        else:
-            barrier.count, barrier.reduction, barrier.votes = n, how, []
-        number_ = f.warp.number
-        if number_ in barrier.arrived and (action == "arrive" or number_ in barrier.waits):
-            raise m.undefined(f, f"warp {number_} arrives twice at barrier {name}", _SECTION)
+        barrier = self._joined(m, f)
+        number = f.warp.number
+        if number in barrier.arrived and (not self.waits or number in barrier.waits):
+            raise m.undefined(f, f"warp {number} arrives twice at barrier {self._name(m, f)}", _SECTION)
         # A warp that has arrived before and now waits counts twice: ordered pipelines that ship begin so.
-        barrier.arrived.append(number_)
-        if action != "arrive":
-            barrier.waits.add(number_)
+        barrier.arrived.append(number)
+        if self.waits:
+            barrier.waits.add(number)
         barrier.clock = merged(barrier.clock, m.release(_rows(f, f.mask)))
-        if vote is not None:
-            barrier.votes.append(vote(R)[f.mask])
+        if self.vote is not None:
+            barrier.votes.append(self.vote(f.R)[f.mask])
         generation = barrier.generation
-        complete(m, block, barrier)
-        if action == "arrive":
+        complete(m, f.warp.block, barrier)
+        if not self.waits:
             return None
 
         def resume() -> Next:
             m.acquire(_rows(f, f.mask), barrier.complete)
-            if write is not None:
-                write(f, np.full(LANES, barrier.result, np.uint32 if how == "popc" else bool), f.mask)
+            if self.write is not None:
+                kind = np.uint32 if self.how == "popc" else bool
+                self.write(f, np.full(LANES, barrier.result, kind), f.mask)
             return f.pc + 1
 
         if barrier.generation != generation:
             return resume()
         return f.block(lambda: barrier.generation != generation, resume)
 
-    # PTX ISA, barrier.sync: a thread waits for all threads of its warp that have not exited.
-    around = i.op == "barrier" and "aligned" not in i.mods
-    return lambda f: f.warp.machine.whole_warp(f, arrive, f"{i.name} by a part of the warp", around=around)
+    def _name(self, m: Machine, f: Fragment) -> int:
+        return _uniform(m, f, f.R[self.number], "barrier")
+
+    def _joined(self, m: Machine, f: Fragment) -> NamedBarrier:
+        """The barrier, if the count and the reduction are those of the warps that have come before."""
+        name = self._name(m, f)
+        n = None if self.count is None else _uniform(m, f, f.R[self.count], "count")
+        if name > 15:
+            raise m.undefined(f, f"there is no barrier {name}", _SECTION)
+        if n is not None and (n == 0 or n % LANES):
+            raise m.undefined(f, f"a count of {n} threads is no multiple of {LANES}", _SECTION)
+        block = f.warp.block
+        barrier = block.named.setdefault(name, NamedBarrier())
+        if not barrier.arrived:
+            barrier.count, barrier.reduction, barrier.votes = n, self.how, []
+            return barrier
+        own = -(-block.threads // LANES) * LANES
+        if (barrier.count or own) != (n or own):
+            raise m.undefined(
+                f, f"barrier {name} has a count of {barrier.count or own}, here {n or own}", _SECTION
+            )
+        if barrier.reduction != self.how:
+            raise m.undefined(f, f"bar.red meets another operation at barrier {name}", _SECTION)
+        if n is not None:
+            barrier.count = n
+        return barrier
 
 
 def complete(m: Machine, block: Any, barrier: NamedBarrier) -> None:

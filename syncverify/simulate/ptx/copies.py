@@ -7,12 +7,14 @@ known where completion is observed. Its data moves later, in pieces.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from syncverify.simulate.ptx.addressing import (
     SPACES,
+    Part,
     address,
     barrier_free,
     granules,
@@ -103,55 +105,98 @@ def _copy(c: Context, i: Instr) -> Step:
             ignore = c.predicate(rest[0])
         else:
             length = c.source(rest[0], 32)
+    return c.masked(_CpAsync(size, to, source, length, ignore).run)
 
-    def run(f: Fragment, on: Lanes) -> Next:
+
+@dataclass(frozen=True, slots=True)
+class _Reads:
+    """What the lanes of a cp.async read: the bytes, their place, and whether that is in no buffer."""
+
+    amount: Lanes
+    where: Lanes
+    lost: Lanes
+
+
+@dataclass(frozen=True, slots=True)
+class _CpAsync:
+    """``cp.async``: each lane copies some bytes, of which it may read fewer; zeros fill the rest."""
+
+    size: int
+    to: Callable[..., Any]
+    source: Callable[..., Any]
+    length: Any  # the bytes that are read, if the instruction says so
+    ignore: Callable[..., Any] | None  # the lanes that read nothing
+
+    def run(self, f: Fragment, on: Lanes) -> Next:
+        """Checks the accesses, and starts the copies of the lanes."""
         m = f.warp.machine
-        R = f.R
+        size = self.size
         lanes = np.flatnonzero(on)
-        amount = np.full(32, size, np.int64) if length is None else R[length].astype(np.int64)
-        if ignore is not None:
-            amount = np.where(ignore(R), 0, amount)
+        ignored = None if self.ignore is None else self.ignore(f.R)
+        amount = self._amount(m, f, on, ignored)
+        (target,) = parts(m, f, "shared::cta", self.to(f.R), on, size, size)
+        barrier_free(m, f, target, size)
+        given = on if ignored is None else on & ~ignored
+        reads = self._read(m, f, on, given, amount)
+        self._mark_writes(m, f, lanes, target)
+        self._start(m, f, lanes, target, reads)
+        return None
+
+    def _amount(self, m: Machine, f: Fragment, on: Lanes, ignored: Lanes | None) -> Lanes:
+        """How many bytes each lane reads."""
+        size, length = self.size, self.length
+        amount = np.full(32, size, np.int64) if length is None else f.R[length].astype(np.int64)
+        if ignored is not None:
+            amount = np.where(ignored, 0, amount)
         if (amount[on] > size).any():
             raise m.undefined(f, f"cp.async of {size} bytes reads more than these", "cp.async")
-        (target,) = parts(m, f, "shared::cta", to(R), on, size, size)
-        barrier_free(m, f, target, size)
+        return amount
+
+    def _read(self, m: Machine, f: Fragment, on: Lanes, given: Lanes, amount: Lanes) -> _Reads:
+        """Marks the bytes that are read."""
+        size = self.size
+        lanes = np.flatnonzero(on)
+        found = _Reads(amount[lanes], np.full(len(lanes), -1, np.int64), np.zeros(len(lanes), bool))
+        a = self.source(f.R)
+        if not given.any():
+            return found
+        if (a[given] & np.uint64(size - 1)).any():  # also where no byte is read
+            raise m.undefined(f, f"the source of cp.async is not aligned to {size} bytes", "cp.async")
         reads = on & (amount > 0)
-        data = np.zeros((len(lanes), size), np.uint8)
-        where = np.full(len(lanes), -1, np.int64)
-        lost = np.zeros(len(lanes), bool)
-        a = source(R)
-        given = on if ignore is None else on & ~ignore(R)
-        if given.any():  # however few bytes are read
-            if (a[given] & np.uint64(size - 1)).any():
-                raise m.undefined(f, f"the source of cp.async is not aligned to {size} bytes", "cp.async")
-            for n in np.unique(amount[reads]):
-                some = reads & (amount == n)
-                for part in parts(m, f, "global", a, some, int(n), 1):
-                    whole = part.arena.shadow
-                    if whole is not None and n >= whole.granule and n % whole.granule == 0:
-                        note_read(m, f, part, int(n))
-                    own = np.searchsorted(lanes, part.lanes)
-                    where[own] = part.at
-                    if part.arena is m.nowhere:
-                        lost[own] = True
-        bases = _open(m, f, lanes)
+        for n in np.unique(amount[reads]):
+            some = reads & (amount == n)
+            for part in parts(m, f, "global", a, some, int(n), 1):
+                whole = part.arena.shadow
+                if whole is not None and n >= whole.granule and n % whole.granule == 0:
+                    note_read(m, f, part, int(n))
+                own = np.searchsorted(lanes, part.lanes)
+                found.where[own] = part.at
+                if part.arena is m.nowhere:
+                    found.lost[own] = True
+        return found
+
+    def _mark_writes(self, m: Machine, f: Fragment, lanes: Lanes, target: Part) -> None:
+        """Marks the bytes that are written with the components of the lanes' open groups."""
         shadow = m.shared.arena.shadow
         assert shadow is not None
-        agents = bases + lanes
+        agents = _open(m, f, lanes) + lanes
         packed = (agents << 32) | m.clocks.epoch[agents]
         threads = f.warp.threads[lanes]
-        index = granules(target.at, size, shadow.granule)
+        index = granules(target.at, self.size, shadow.granule)
         found = shadow.writes(index, packed[:, None], m.line(f), threads[:, None])
         if found is not None:
             raise m.conflict(f, found, "a copy by cp.async", "shared")
 
-        def memory(nowhere: bool) -> Arena:
-            return m.nowhere if nowhere and m.nowhere is not None else m.memory
+    def _start(self, m: Machine, f: Fragment, lanes: Lanes, target: Part, reads: _Reads) -> None:
+        """Begins the copies, which move their bytes later and in pieces."""
+        size = self.size
+        data = np.zeros((len(lanes), size), np.uint8)
 
         def move(k: int) -> None:
-            n = int(amount[lanes[k]])
+            n = int(reads.amount[k])
             if n:
-                data[k, :n] = memory(lost[k]).bytes[where[k] : where[k] + n]
+                arena = m.nowhere if reads.lost[k] and m.nowhere is not None else m.memory
+                data[k, :n] = arena.bytes[reads.where[k] : reads.where[k] + n]
             at = int(target.at[k])
             m.shared.arena.bytes[at : at + size] = data[k]
 
@@ -172,9 +217,6 @@ def _copy(c: Context, i: Instr) -> Step:
         for lane in lanes:
             f.warp.copies.setdefault(int(lane), []).append(op)
         op.start()
-        return None
-
-    return c.masked(run)
 
 
 def _open(m: Machine, f: Fragment, lanes: Lanes) -> Lanes:

@@ -20,16 +20,16 @@ REGISTERS = """
     .reg .b16 %rs<20>;
     .reg .b32 %r<60>;
     .reg .b64 %rd<40>;
-    .reg .f32 %f<20>;
+    .reg .f32 %f<30>;
     .reg .b64 %state;
 """
 
 
-def module_text(body: str, params: str = ".param .u32 k_n", outside: str = "") -> str:
-    """A PTX file with one kernel ``k``."""
+def module_text(body: str, params: str = ".param .u32 k_n", outside: str = "", bounds: str = "") -> str:
+    """A PTX file with one kernel ``k``; ``bounds``: what stands between its head and its body."""
     return f"""
 {HEAD}{outside}
-.visible .entry k({params})
+.visible .entry k({params}) {bounds}
 {{{REGISTERS}
 {body}
 }}

@@ -301,7 +301,7 @@ class Search:
         self, premises: list[Term], some: list[Sample], goal: object, what: Candidate | Payload, depth: int,
         done: _Done, pool: frozenset[Named],
     ) -> Tree:  # fmt: skip
-        def branch(on: Term, keep: Hint = None) -> Tree:
+        def branch(on: Term, keep: Hint) -> Tree:
             if depth <= 0:
                 raise NotFoundError(f"{on} >= 0 does not follow")
             yes = [e for e in some if value(on, e) >= 0]
@@ -312,35 +312,11 @@ class Search:
                 self.solve([*premises, -on - 1], no, goal, depth - 1, done, pool, keep),
             )
 
-        payload: Payload
-        keep: Hint = None
-        match what, goal:
-            case Grows(), Higher(low, high):
-                found = self._level(premises, low, high)
-                if isinstance(found, Term):
-                    return branch(found)
-                payload = Grows(found)
-                needs: Sequence[Term] = goal.needs(payload, frozenset())
-            case Candidate(sub, hops, reverse), _:
-                keep = what
-                for s in _steps(hops):  # first whether the steps are there at all
-                    for c in exists(self.g.sites[s.site], s.u, s.n):
-                        if any(value(c, e) < 0 for e in some):
-                            return branch(c, what)
-                decided = self._decided(premises, sub.start, hops)
-                if isinstance(decided, Term):
-                    return branch(decided, what)
-                payload = Along(decided, reverse)
-                try:
-                    needs = sub.along(Along(decided), frozenset(self._names(decided)))
-                except RejectedError as e:
-                    raise NotFoundError(f"no path: {e}") from None
-            case Follows(), Constraints(terms):
-                payload, needs = what, terms
-            case SameEvent(), _:
-                payload, needs = what, [*equal(U, U2), *equal(N, N2)]
-            case _:
-                raise NotFoundError("nothing that meets the obligation")
+        keep = what if isinstance(what, Candidate) else None
+        owed = self._owed(premises, some, goal, what)
+        if isinstance(owed, Term):
+            return branch(owed, keep)
+        payload, needs = owed
         sums: list[Sum] = []
         for need in needs:
             by = shown(premises, need)
@@ -350,6 +326,41 @@ class Search:
                 return self._split(premises, some, goal, need, depth, done, pool, keep)
             sums.append(by[0])
         return Leaf(payload, tuple(sums))
+
+    def _owed(
+        self, premises: list[Term], some: list[Sample], goal: object, what: Candidate | Payload
+    ) -> tuple[Payload, Sequence[Term]] | Term:
+        """What a leaf says and needs for it, or what to split on first."""
+        match what, goal:
+            case Grows(), Higher(low, high):
+                found = self._level(premises, low, high)
+                if isinstance(found, Term):
+                    return found
+                return Grows(found), goal.needs(Grows(found), frozenset())
+            case Candidate(), _:
+                return self._path_owed(premises, some, what)
+            case Follows(), Constraints(terms):
+                return what, terms
+            case SameEvent(), _:
+                return what, [*equal(U, U2), *equal(N, N2)]
+        raise NotFoundError("nothing that meets the obligation")
+
+    def _path_owed(
+        self, premises: list[Term], some: list[Sample], what: Candidate
+    ) -> tuple[Payload, Sequence[Term]] | Term:
+        """A path with its levels of program order and its needs, or what to split on first."""
+        for s in _steps(what.hops):  # first whether the steps are there at all
+            for c in exists(self.g.sites[s.site], s.u, s.n):
+                if any(value(c, e) < 0 for e in some):
+                    return c
+        decided = self._decided(premises, what.goal.start, what.hops)
+        if isinstance(decided, Term):
+            return decided
+        try:
+            needs = what.goal.along(Along(decided), frozenset(self._names(decided)))
+        except RejectedError as e:
+            raise NotFoundError(f"no path: {e}") from None
+        return Along(decided, what.reverse), needs
 
     @staticmethod
     def _names(hops: Hops) -> set[str]:

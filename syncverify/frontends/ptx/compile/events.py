@@ -31,7 +31,7 @@ from syncverify.frontends.ptx.compile.state import (
     Registers,
 )
 from syncverify.frontends.ptx.decode.effects import Context, Effect, Unsupported
-from syncverify.frontends.ptx.decode.global_access import GlobalAccess
+from syncverify.frontends.ptx.decode.global_access import Stored
 from syncverify.frontends.ptx.decode.mbarrier import blocking
 from syncverify.frontends.ptx.decode.memory import Access
 from syncverify.frontends.ptx.flow.warp_counts import counts_down
@@ -334,40 +334,52 @@ class Effects(Values):
         """What the destinations hold after the events."""
         if isinstance(found, Access):
             if k in self.p.slice.pure:
-                if i.op in ("ld", "ldu", "st"):
-                    self._pure(k)
-                else:
-                    for name in results(i):
-                        if name in self.wanted:
-                            self._text(f"r[{self.p.slot(name)}] = {self._unknown(k)}")
+                self._accessed(k, i)
             return
         if not isinstance(found, Effect):
             return
         if is_collective(i) and k in self.p.slice.pure:
             self._pure(k)
         if i.op == "elect":
-            into = i.operands[0]
-            first, second = (into.first, into.second) if isinstance(into, Pair) else (None, into)
-            self.space["ELECT"] = elected
-            mask = self._operand(i.operands[1])
-            chosen = f"ELECT(r, {mask}, r[{self.p.constant_slot('%@elected')}])"
-            for d, at in ((first, 0), (second, 1)):
-                if isinstance(d, Reg) and d.name in self.wanted:
-                    self._text(f"r[{self.p.slot(d.name)}] = {chosen}[{at}]")
+            self._elected(i)
         if isinstance(found.answer, Reg) and found.answer.name in self.wanted:
             value = "1" if k in self.p.spins else "a"
             self._text(f"r[{self.p.slot(found.answer.name)}] = {value}")
         if i.op == "st" and k in self.p.slice.pure:
             self._pure(k)  # the payload of an st.async
+        self._undetermined(k, i, found)
+        if self._brings(i):
+            self._goto(8 * k + SETTLED)
+            self._text("return None")
+            self._open(8 * k + SETTLED)
+
+    def _accessed(self, k: int, i: Instr) -> None:
+        """The value of a plain load; that of another access is not known."""
+        if i.op in ("ld", "ldu", "st"):
+            self._pure(k)
+            return
+        for name in results(i):
+            if name in self.wanted:
+                self._text(f"r[{self.p.slot(name)}] = {self._unknown(k)}")
+
+    def _elected(self, i: Instr) -> None:
+        """The lane that ``elect`` chooses, and whether it is this one."""
+        into = i.operands[0]
+        first, second = (into.first, into.second) if isinstance(into, Pair) else (None, into)
+        self.space["ELECT"] = elected
+        mask = self._operand(i.operands[1])
+        chosen = f"ELECT(r, {mask}, r[{self.p.constant_slot('%@elected')}])"
+        for d, at in ((first, 0), (second, 1)):
+            if isinstance(d, Reg) and d.name in self.wanted:
+                self._text(f"r[{self.p.slot(d.name)}] = {chosen}[{at}]")
+
+    def _undetermined(self, k: int, i: Instr, found: Effect) -> None:
+        """The registers whose value the effect leaves open."""
         for op in found.unknown:
             for name in registers(op):
                 if name in self.wanted:
                     value = self._operand(i.operands[2]) if self._is_block_poll(k) else self._unknown(k)
                     self._text(f"r[{self.p.slot(name)}] = {self._reduced(k, i, value)}")
-        if self._brings(i):
-            self._goto(8 * k + SETTLED)
-            self._text("return None")
-            self._open(8 * k + SETTLED)
 
     def _brings(self, i: Instr) -> bool:
         """Whether an instruction is a barrier whose value steers, and may be any."""
@@ -384,7 +396,7 @@ class Effects(Values):
 
 def _hands_on(e: Access) -> bool:
     """Whether others may acquire what a write releases: each lane that makes it releases its own past."""
-    return isinstance(e, GlobalAccess) and e.signals
+    return isinstance(e, Stored) and e.signals
 
 
 def _stored(i: Instr) -> tuple[Operand, ...]:

@@ -175,71 +175,112 @@ class _Seen(dict[int, Run]):
 def _labels(space: SymbolicContext, path: PathCondition, agent: PtxAgent) -> tuple[set[int], set[int]] | None:
     """Labels that a class comes to alone, where every wait passes, and those from where it was not followed
     any further; None if its lanes part."""
-    seen = _Seen(agent.blocks)
-    agent.blocks = seen
-    work: deque[tuple[PtxAgent, PathCondition, int]] = deque([(agent, path, 0)])
-    taken: Counter[tuple[int, bool]] = Counter()
-    events = steps = known = last = 0
-    left: set[int] = set()
+    look = _Look(space, agent)
+    return look.labels(_Branch(agent, path))
 
-    def other(label: int, answer: bool) -> bool:
-        taken[label, answer] += 1
-        return taken[label, answer] <= OTHER_BRANCH_TRIES
 
-    while work and events < MOST_EVENTS and steps < MOST_STEPS:
-        agent, path, answer = work.popleft()
-        space.path = path
-        most = min(MOST_EVENTS, events + EVENTS_PER_BRANCH)
-        while steps < MOST_STEPS:
-            if len(seen.labels) > known:
-                known, last = len(seen.labels), events
-            if events - last > NOTHING_NEW:
-                return seen.labels, left | {x.r[PC] for x, _, _ in [*work, (agent, path, 0)]}
-            if events >= most:
-                work.append((agent, path, answer))
-                break
-            steps += 1
-            check_time()
-            try:
-                event = agent.step(answer)
-            except SymbolSplit as e:
-                path.substitute(e.atom, e.c, e.parts)
-                _flush(space, agent)
-                continue
-            except UndecidedBranch as o:
-                label = agent.r[PC]
-                yes = taken[label, True] < TURNS
-                two = ((o.c, o.parts), (-o.c - 1, negated(o.parts)))
-                if other(label, not yes):
-                    side, there = _forked(agent), path.fork()
-                    there.assume(*two[yes])
-                    if not there.dead:
-                        space.path = there
-                        _flush(space, side)
-                        work.append((side, there, answer))
-                        space.path = path
-                taken[label, yes] += 1
-                path.assume(*two[not yes])
-                if path.dead:
+@dataclass(slots=True)
+class _Branch:
+    """One way of a class: it goes on with the answer to its last event."""
+
+    agent: PtxAgent
+    path: PathCondition
+    answer: int = 0
+
+    def forked(self, answer: int) -> _Branch:
+        """The same way, to be followed differently."""
+        return _Branch(_forked(self.agent), self.path.fork(), answer)
+
+
+class _Look:
+    """The ways of one class, each followed for some events at a time."""
+
+    def __init__(self, space: SymbolicContext, agent: PtxAgent) -> None:
+        self.space = space
+        self.seen = agent.blocks = _Seen(agent.blocks)
+        self.work: deque[_Branch] = deque()
+        self.taken: Counter[tuple[int, bool]] = Counter()
+        self.events = self.steps = 0
+        self.known = self.last = 0  # labels seen so far, and the events when the last was
+        self.left: set[int] = set()
+
+    def labels(self, first: _Branch) -> tuple[set[int], set[int]] | None:
+        """The labels that were seen, and those from where nobody went on; None if lanes part."""
+        self.work.append(first)
+        try:
+            while self.work and self.events < MOST_EVENTS and self.steps < MOST_STEPS:
+                b = self.work.popleft()
+                self.space.path = b.path
+                if not self._follow(b):
+                    self.work.append(b)
                     break
-                _flush(space, agent)
-                continue
-            except LaneSplit:
-                return None
-            except (NotConcrete, Opaque):
-                left.add(agent.r[PC])
-                break
-            events += 1
-            if event[0] in (Ev.EXIT, Ev.UNKNOWN):
-                break
-            answer = 0
-            if event[0] in _POLLS:
-                if other(agent.r[PC], False):
-                    work.append((_forked(agent), path.fork(), 0))
-                answer = 1
-        else:
-            left.add(agent.r[PC])
-    return seen.labels, left | {x.r[PC] for x, _, _ in work}
+        except LaneSplit:
+            return None
+        return self.seen.labels, self.left | {b.agent.r[PC] for b in self.work}
+
+    def _follow(self, b: _Branch) -> bool:
+        """Follows one way until it ends or others have their turn; False if nothing new comes any more."""
+        most = min(MOST_EVENTS, self.events + EVENTS_PER_BRANCH)
+        while self.steps < MOST_STEPS:
+            if len(self.seen.labels) > self.known:
+                self.known, self.last = len(self.seen.labels), self.events
+            if self.events - self.last > NOTHING_NEW:
+                return False
+            if self.events >= most:
+                self.work.append(b)
+                return True
+            self.steps += 1
+            check_time()
+            if not self._step(b):
+                return True
+        self.left.add(b.agent.r[PC])
+        return True
+
+    def _step(self, b: _Branch) -> bool:
+        """One step of a way; False if it ends."""
+        try:
+            event = b.agent.step(b.answer)
+        except SymbolSplit as e:
+            b.path.substitute(e.atom, e.c, e.parts)
+            _flush(self.space, b.agent)
+            return True
+        except UndecidedBranch as undecided:
+            return self._branch(b, undecided)
+        except (NotConcrete, Opaque):
+            self.left.add(b.agent.r[PC])
+            return False
+        self.events += 1
+        if event[0] in (Ev.EXIT, Ev.UNKNOWN):
+            return False
+        b.answer = int(event[0] in _POLLS)
+        if b.answer and self._is_tried(b.agent.r[PC], answer=False):
+            self.work.append(b.forked(0))
+        return True
+
+    def _branch(self, b: _Branch, undecided: UndecidedBranch) -> bool:
+        """Takes one side of an undecided branch and puts the other aside; False if no size takes this one."""
+        label = b.agent.r[PC]
+        yes = self.taken[label, True] < TURNS
+        two = ((undecided.c, undecided.parts), (-undecided.c - 1, negated(undecided.parts)))
+        if self._is_tried(label, answer=not yes):
+            other = b.forked(b.answer)
+            other.path.assume(*two[yes])
+            if not other.path.dead:
+                self.space.path = other.path
+                _flush(self.space, other.agent)
+                self.work.append(other)
+                self.space.path = b.path
+        self.taken[label, yes] += 1
+        b.path.assume(*two[not yes])
+        if b.path.dead:
+            return False
+        _flush(self.space, b.agent)
+        return True
+
+    def _is_tried(self, label: int, *, answer: bool) -> bool:
+        """Whether the less likely answer is looked at once more."""
+        self.taken[label, answer] += 1
+        return self.taken[label, answer] <= OTHER_BRANCH_TRIES
 
 
 def _forked(agent: PtxAgent) -> PtxAgent:

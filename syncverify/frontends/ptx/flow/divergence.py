@@ -186,57 +186,78 @@ class Divergence:
     def _labels(self, branch: int, forced: set[int]) -> tuple[set[int], dict[int, set[int]]]:
         """The blocks where ways meet, and by loop around the branch the labels that its iteration ends with.
         ``forced``: exits of loops that are left in different iterations."""
-        flow, rank = self.flow, self._rank
-        stop = flow.join(branch)
-        label: dict[int, int] = {}
-        joins = set(forced)
-        ends: dict[int, set[int]] = {}
-        jumps: dict[int, set[int]] = {}  # by loop, the labels that come to its first block again
-        around = [n for n, loop in enumerate(flow.loops) if branch in loop]
-        work: list[tuple[int, int]] = []
+        found = _Labels(self.flow, self._rank, self._heads, branch, forced)
+        found.spread()
+        return found.joins, found.ends
 
-        def arrive(source: int, block: int, by: int) -> None:
-            if block == flow.end:
-                return
-            if rank[block] <= rank[source]:
-                loop = self._heads[block]
-                if branch in flow.loops[loop]:
-                    ends.setdefault(loop, set()).add(by)
-                    jumps.setdefault(loop, set()).add(by)
-                    if len(jumps[loop]) > 1:
-                        joins.add(block)
-                return
-            for n in around:
-                if source in flow.loops[n] and block not in flow.loops[n]:
-                    ends.setdefault(n, set()).add(by)
-            if block not in label:
-                label[block] = by
-                heappush(work, (rank[block], block))
-            elif label[block] != by:
-                label[block] = block
-                joins.add(block)
 
+class _Labels:
+    """By which way blocks are come to from a branch, taken in their order."""
+
+    def __init__(
+        self, flow: Flow, rank: Mapping[int, int], heads: Mapping[int, int], branch: int, forced: set[int]
+    ) -> None:
+        self.flow, self.rank, self.heads, self.branch = flow, rank, heads, branch
+        self.label: dict[int, int] = {}
+        self.joins = set(forced)
+        self.ends: dict[int, set[int]] = {}
+        self.jumps: dict[int, set[int]] = {}  # by loop, the labels that come to its first block again
+        self._around = [n for n, loop in enumerate(flow.loops) if branch in loop]
+        self._work: list[tuple[int, int]] = []
+        self._done: set[int] = set()
         for b in sorted(forced):
-            label[b] = b
-            heappush(work, (rank[b], b))
+            self._mark(b, b)
         for s in dict.fromkeys(flow.blocks[branch].succ):
-            arrive(branch, s, s)
-        done: set[int] = set()
-        waits = True  # the block at which all come together is taken last
-        while True:
-            while work:
-                _, b = heappop(work)
-                if b in done or (b == stop and waits):
-                    continue
-                done.add(b)
-                for s in flow.blocks[b].succ:
-                    arrive(b, s, label[b])
-            # who has begun another iteration comes there later than others
-            if not waits or stop not in label or not any(stop in flow.loops[n] for n in jumps):
-                break
-            waits = False
-            work.append((rank[stop], stop))
-        return joins, ends
+            self._arrive(branch, s, s)
+
+    def spread(self) -> None:
+        """Labels all blocks that are come to; the one at which all come together is taken last."""
+        stop = self.flow.join(self.branch)
+        self._spread_until(stop)
+        # who has begun another iteration comes there later than others
+        if stop in self.label and any(stop in self.flow.loops[n] for n in self.jumps):
+            self._work.append((self.rank[stop], stop))
+            self._spread_until(None)
+
+    def _spread_until(self, stop: int | None) -> None:
+        """Goes on from the blocks that wait, but from ``stop``."""
+        while self._work:
+            _, b = heappop(self._work)
+            if b in self._done or b == stop:
+                continue
+            self._done.add(b)
+            for s in self.flow.blocks[b].succ:
+                self._arrive(b, s, self.label[b])
+
+    def _arrive(self, source: int, block: int, by: int) -> None:
+        """A label comes along an edge."""
+        if block == self.flow.end:
+            return
+        if self.rank[block] <= self.rank[source]:
+            self._jump_back(block, by)
+            return
+        for n in self._around:
+            if source in self.flow.loops[n] and block not in self.flow.loops[n]:
+                self.ends.setdefault(n, set()).add(by)
+        if block not in self.label:
+            self._mark(block, by)
+        elif self.label[block] != by:
+            self.label[block] = block
+            self.joins.add(block)
+
+    def _jump_back(self, block: int, by: int) -> None:
+        """An iteration of a loop ends; one around the branch may be ended by several ways."""
+        loop = self.heads[block]
+        if self.branch in self.flow.loops[loop]:
+            self.ends.setdefault(loop, set()).add(by)
+            self.jumps.setdefault(loop, set()).add(by)
+            if len(self.jumps[loop]) > 1:
+                self.joins.add(block)
+
+    def _mark(self, block: int, by: int) -> None:
+        """A block that is come to for the first time."""
+        self.label[block] = by
+        heappush(self._work, (self.rank[block], block))
 
 
 __all__ = ["Divergence", "Parting"]

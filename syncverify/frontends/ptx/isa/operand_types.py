@@ -10,7 +10,7 @@ size).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from syncverify.frontends.ptx.isa.fragments import elements, lengths
@@ -100,59 +100,74 @@ def _taken(
 
 
 def _one(o: Operand, k: OperandKind, words: Mapping[str, str], registers: Mapping[str, str]) -> bool:
-    type_ = words.get(k.type, k.type)
-    if k.type.startswith("2"):
-        type_ = _DOUBLE[words[k.type[1:]]]
-    named = k.type in words
+    """Whether an operand is of a kind, and of its type."""
+    if (shape := _SHAPES.get(k.kind)) is not None:
+        return shape(o)
     match k.kind:
-        case "d" | "u" if isinstance(o, Selected):
-            return False  # parts of registers are operands of video instructions alone
-        case "d" | "u" if isinstance(o, Reg):
-            return agrees(type_, registers[o.name], k.wider, named=named)
-        case "d":
-            return False
-        case "u":
-            return isinstance(o, Sink)
+        case "d" | "u":
+            return _written(o, k, words, registers)
         case "s" | "r" | "m" | "M" | "x":
-            if isinstance(o, Special):
-                return k.kind in "Mx" and _special(o, type_)
-            allowed = k.kind in "mM" if isinstance(o, Sym) else k.kind != "r" or isinstance(o, Reg)
-            return allowed and _source(o, type_, k.wider, registers, named=named)
+            return _read(o, k, words, registers)
         case "h":
             return not isinstance(o, Sym) and _source(o, "u64", False, registers)
-        case "U" if isinstance(o, Sink):
-            return True
         case "L" | "S" | "U":
-            return _moved(o, k, words, registers)
-        case "p":
-            return _predicate(o, registers)
-        case "o":
-            return isinstance(o, Sink) or _predicate(o, registers)
+            return (k.kind == "U" and isinstance(o, Sink)) or _moved(o, k, words, registers)
         case "P":
             both = (o.first, o.second) if isinstance(o, Pair) else (o,)
             return all(_one(x, _P, words, registers) for x in both)
         case "D" | "E":
             return _with_predicate(o, k, words, registers)
+    return _condition(o, k.kind, registers)
+
+
+#: Kinds that ask nothing of types.
+_SHAPES: Mapping[str, Callable[[Operand], bool]] = {
+    "a": lambda o: isinstance(o, Mem) and not o.coords,
+    "t": lambda o: isinstance(o, Mem) and bool(o.coords),
+    "i": lambda o: isinstance(o, Imm),
+    "v": lambda o: isinstance(o, Vector),
+    "l": lambda o: isinstance(o, Label | Sym | Reg),
+    "_": lambda o: isinstance(o, Sink),
+}
+
+
+def _type_of(k: OperandKind, words: Mapping[str, str]) -> str:
+    """The type of a kind: that of a slot, twice as wide after ``2``, or the one that the row names."""
+    return _DOUBLE[words[k.type[1:]]] if k.type.startswith("2") else words.get(k.type, k.type)
+
+
+def _written(o: Operand, k: OperandKind, words: Mapping[str, str], registers: Mapping[str, str]) -> bool:
+    """Whether an operand is a register to write; of kind ``u`` it may be left out."""
+    if isinstance(o, Selected):
+        return False  # parts of registers are operands of video instructions alone
+    if isinstance(o, Reg):
+        return agrees(_type_of(k, words), registers[o.name], k.wider, named=k.type in words)
+    return k.kind == "u" and isinstance(o, Sink)
+
+
+def _read(o: Operand, k: OperandKind, words: Mapping[str, str], registers: Mapping[str, str]) -> bool:
+    """Whether an operand is a value: a register alone, or also a constant, an address, a special register."""
+    type_ = _type_of(k, words)
+    if isinstance(o, Special):
+        return k.kind in "Mx" and _special(o, type_)
+    allowed = k.kind in "mM" if isinstance(o, Sym) else k.kind != "r" or isinstance(o, Reg)
+    return allowed and _source(o, type_, k.wider, registers, named=k.type in words)
+
+
+def _condition(o: Operand, kind: str, registers: Mapping[str, str]) -> bool:
+    """Whether an operand is a predicate, negated where the kind lets it, or what may stand in its place."""
+    if _predicate(o.reg if isinstance(o, Not) and kind in ("q", "Q", "k") else o, registers):
+        return True
+    match kind:
+        case "p" | "Q":
+            return False
+        case "o":
+            return isinstance(o, Sink)
         case "q":
-            return isinstance(o, Imm) or _predicate(o.reg if isinstance(o, Not) else o, registers)
-        case "Q":
-            return _predicate(o.reg if isinstance(o, Not) else o, registers)
-        case "a":
-            return isinstance(o, Mem) and not o.coords
-        case "t":
-            return isinstance(o, Mem) and bool(o.coords)
-        case "i":
             return isinstance(o, Imm)
         case "k":
-            guard = _predicate(o.reg if isinstance(o, Not) else o, registers)
-            return guard or _source(o, "u32", False, registers)
-        case "v":
-            return isinstance(o, Vector)
-        case "l":
-            return isinstance(o, Label | Sym | Reg)
-        case "_":
-            return isinstance(o, Sink)
-    raise AssertionError(k.kind)
+            return _source(o, "u32", False, registers)
+    raise AssertionError(kind)
 
 
 _P = OperandKind("o")

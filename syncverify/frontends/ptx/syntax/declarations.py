@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from syncverify.frontends.ptx.syntax.lexer import Malformed, constant, integer, pieces, shown
 from syncverify.frontends.ptx.syntax.nodes import Variable
@@ -79,57 +79,78 @@ class Declaration:
         return tuple(out)
 
 
-def declaration(text: str) -> Declaration:
-    """Reads ``.shared .align 16 .b8 x[64]`` and its like; ``text`` has no semicolon."""
-    space = kind = ""
-    align, pointee, vector = 0, 0, 1
+@dataclass(slots=True)
+class _Words:
+    """What the words before the names of a declaration say."""
+
+    text: str
+    space: str = ""
+    kind: str = ""
+    align: int = 0
+    vector: int = 1
     ptr: str | None = None
-    linkage = set()
-    at = 0
-    while m := _WORD.match(text, at):
-        word, number, brackets = m.groups()
-        at = m.end()
+    pointee: int = 0  # the alignment of what a parameter points to
+    linkage: set[str] = field(default_factory=set)
+
+    def take(self, word: str, number: str | None, brackets: str | None) -> None:
+        """One word, with the number or the brackets behind it."""
         if word == "align":
-            if number is None:
-                raise Malformed(f"expected a number after .align in {shown(text)}")
-            value = integer(number)
-            if value == 0 or value & (value - 1) or value > 1 << 30:
-                raise Malformed(f".align {value}: an alignment is a power of two")
-            if ptr is None:
-                align = value
-            else:
-                pointee = value
-            continue
-        if number is not None:
-            raise Malformed(f"expected a name, found {shown(number)} in {shown(text)}")
-        if word in _LINKAGE:
-            linkage.add(word)
+            self._aligned(number)
+        elif number is not None:
+            raise Malformed(f"expected a name, found {shown(number)} in {shown(self.text)}")
+        elif word in _LINKAGE:
+            self.linkage.add(word)
         elif word in SPACES:
-            if space and ptr is not None:
-                ptr = word
-            elif space:
-                raise Malformed(f"a second state space .{word} in {shown(text)}")
-            else:
-                space = word
+            self._placed(word)
         elif word == "ptr":
-            ptr = "generic"
+            self.ptr = "generic"
         elif word in _VECTORS:
-            vector = _VECTORS[word]
+            self.vector = _VECTORS[word]
         elif word in _WIDTHS:
-            kind = word
+            self.kind = word
         elif word not in ("attribute", "unique") and brackets is None:
             raise Malformed(f"expected a state space, an alignment or a type, found .{word}")
-    if not space:
+
+    def _aligned(self, number: str | None) -> None:
+        """The alignment of the variable; behind ``.ptr`` that of what it points to."""
+        if number is None:
+            raise Malformed(f"expected a number after .align in {shown(self.text)}")
+        value = integer(number)
+        if value == 0 or value & (value - 1) or value > 1 << 30:
+            raise Malformed(f".align {value}: an alignment is a power of two")
+        if self.ptr is None:
+            self.align = value
+        else:
+            self.pointee = value
+
+    def _placed(self, word: str) -> None:
+        """The space of the variable; behind ``.ptr`` that of what it points to."""
+        if self.space and self.ptr is not None:
+            self.ptr = word
+        elif self.space:
+            raise Malformed(f"a second state space .{word} in {shown(self.text)}")
+        else:
+            self.space = word
+
+
+def declaration(text: str) -> Declaration:
+    """Reads ``.shared .align 16 .b8 x[64]`` and its like; ``text`` has no semicolon."""
+    said = _Words(text)
+    at = 0
+    while m := _WORD.match(text, at):
+        at = m.end()
+        said.take(m[1], m[2], m[3])
+    if not said.space:
         raise Malformed(f"expected a declaration with a state space, found {shown(text)}")
-    if not kind:
+    if not said.kind:
         raise Malformed(f"expected a type in the declaration {shown(text)}")
     return Declaration(
-        space=space,
-        type=kind,
-        align=pointee or align or _WIDTHS[kind] * vector,
-        vector=vector,
-        linkage=frozenset(linkage),
-        ptr=ptr,
+        space=said.space,
+        type=said.kind,
+        align=said.pointee or said.align or _WIDTHS[said.kind] * said.vector,
+        vector=said.vector,
+        linkage=frozenset(said.linkage),
+        ptr=said.ptr,
         names=_names(text, at),
     )
 

@@ -40,6 +40,8 @@ _FEWEST = {
     }.items()
     for op in ops.split()
 }
+#: The opcode, its modifiers, whether its operands have a form of their own, and which of them is an address.
+_Opcode = tuple[str, tuple[str, ...], bool, int]
 #: Inlined calls remembered per place; deeper ones are cut off.
 _DEEPEST_INLINING = 32
 
@@ -70,90 +72,100 @@ class _Parser:
         self.frames: dict[Loc, tuple[Loc, ...]] = {}
         self.shared_code: set[Loc] = set()
         self.inlined: dict[Loc, str] = {}  # places inside inlined functions, by the function's label
+        self.opcodes: dict[str, _Opcode] = {}  # by their text
+        self.line = 1
+        self._begin_places()
+
+    def _begin_places(self) -> None:
+        """No ``.loc`` yet: each function begins so."""
+        self.loc: Loc = (0, 0, 0)
+        self.callers: tuple[Loc, ...] = ()
+        self.named_callers = 0  # callers named right before
+        self.after = False  # whether an instruction came since
 
     def run(self, text: str) -> Module:
-        line, last = 1, 0
+        """The module of a text without comments."""
+        last = 0
         try:
-            body: Body | None = None
-            scope = self.symbols
-            out: list[Instr] = []
-            opcodes: dict[str, tuple[str, tuple[str, ...], bool, int]] = {}
-            loc: Loc = (0, 0, 0)
-            callers: tuple[Loc, ...] = ()
-            named_callers, after = 0, False  # callers named right before; whether an instruction came since
             for m in lexer.STATEMENT.finditer(text):
-                kind = m.lastindex
-                if kind == lexer.ARGUMENTS:
-                    guard_text, opcode, arguments = m.group(1, 2, 3)
-                    start = m.start(2)
-                    line += text.count("\n", last, start)
-                    last = start
-                    if body is None:
-                        raise Malformed(f"expected a directive outside of functions, found {shown(opcode)}")
-                    try:
-                        op, mods, special, address = opcodes[opcode]
-                    except KeyError:
-                        op, *rest = lexer.opcode(opcode)
-                        mods, special, address = tuple(rest), op in SPECIAL, _ADDRESSES.get(op, -1)
-                        opcodes[opcode] = op, mods, special, address
-                    guard, negated = (None, False) if guard_text is None else body.guard(guard_text)
-                    operands: tuple[Operand, ...]
-                    if special:
-                        operands = body.special(op, arguments)
-                    elif "{" in arguments:
-                        operands = tuple(map(scope.__getitem__, pieces(arguments)))
-                    elif arguments:
-                        operands = tuple(map(scope.__getitem__, arguments.split(",")))
-                    else:
-                        operands = ()
-                    if address >= 0 and (len(operands) <= address or type(operands[address]) is not Mem):
-                        raise Malformed(f"expected [address] as operand {address + 1} of {opcode}")
-                    if len(operands) < _FEWEST.get(op, 0):
-                        raise Malformed(f"{opcode} takes at least {_FEWEST[op]} operands")
-                    out.append(Instr(op, mods, operands, line, loc, guard, negated, callers, named_callers))
-                    after = True
-                    continue
-                start = m.start(kind or 0)
-                line += text.count("\n", last, start)
+                kind = m.lastindex or 0
+                start = m.start(lexer.OPCODE if kind == lexer.ARGUMENTS else kind)
+                self.line += text.count("\n", last, start)
                 last = start
-                if kind == lexer.LOC:
-                    before = loc
-                    loc, callers = self._loc(m[kind])
-                    named_callers = named_callers + 1 if callers[:1] == (before,) and not after else 0
-                    after = False
-                elif body is None:
-                    self._outside(kind or 0, m, line)
-                    if self.body is not None:
-                        body, scope, out = self.body, self.body.scope, self.body.out
-                        loc, callers, named_callers = (0, 0, 0), (), 0
-                elif kind == lexer.LABEL:
-                    body.label(m[kind])
-                elif kind == lexer.OPEN:
-                    scope = body.open()
-                elif kind == lexer.CLOSE:
-                    if (inner := body.close()) is None:
-                        self._end(body)
-                        body, scope = None, self.symbols
-                    else:
-                        scope = inner
-                elif kind == lexer.DIRECTIVE:
-                    body.directive(m[kind], line)
-                elif kind == lexer.FILE:
-                    self._file(m[kind])
-                elif kind == lexer.HEADER and text[m.end() : m.end() + 1] == ";":
-                    self._declare(m[kind], line)
-                elif kind == lexer.MODULE:
-                    self._setting(m[kind])
-                elif kind != lexer.EMPTY:
-                    raise Malformed(f"expected an instruction, a directive or '}}', found {_near(m)}")
-            line += text.count("\n", last)
-            if open_body := body or self.waiting:
+                if kind == lexer.ARGUMENTS:
+                    self._instruction(m)
+                elif kind == lexer.LOC:
+                    self._location(m[kind])
+                elif self.body is None:
+                    self._outside(kind, m)
+                else:
+                    self._inside(self.body, kind, m)
+            self.line += text.count("\n", last)
+            if open_body := self.body or self.waiting:
                 raise Malformed(f"the file ends inside {open_body.header.name}: expected '}}'")
             return self._module()
         except AtLine as e:
             raise InputError(str(e), Span(self.path, e.line)) from None
         except Malformed as e:
-            raise InputError(str(e), Span(self.path, line)) from None
+            raise InputError(str(e), Span(self.path, self.line)) from None
+
+    def _instruction(self, m: re.Match[str]) -> None:
+        """An instruction, at the place that the last ``.loc`` gave."""
+        guard_text, opcode, arguments = m.group(lexer.GUARD, lexer.OPCODE, lexer.ARGUMENTS)
+        body = self.body
+        if body is None:
+            raise Malformed(f"expected a directive outside of functions, found {shown(opcode)}")
+        op, mods, special, address = self.opcodes.get(opcode) or self._opcode(opcode)
+        guard, negated = (None, False) if guard_text is None else body.guard(guard_text)
+        operands: tuple[Operand, ...]
+        if special:
+            operands = body.special(op, arguments)
+        elif arguments:
+            parts = pieces(arguments) if "{" in arguments else arguments.split(",")
+            operands = tuple(map(body.scope.__getitem__, parts))
+        else:
+            operands = ()
+        if address >= 0 and (len(operands) <= address or type(operands[address]) is not Mem):
+            raise Malformed(f"expected [address] as operand {address + 1} of {opcode}")
+        if len(operands) < _FEWEST.get(op, 0):
+            raise Malformed(f"{opcode} takes at least {_FEWEST[op]} operands")
+        body.out.append(
+            Instr(op, mods, operands, self.line, self.loc, guard, negated, self.callers, self.named_callers)
+        )
+        self.after = True
+
+    def _opcode(self, text: str) -> _Opcode:
+        """An opcode that is read for the first time."""
+        op, *mods = lexer.opcode(text)
+        found = self.opcodes[text] = op, tuple(mods), op in SPECIAL, _ADDRESSES.get(op, -1)
+        return found
+
+    def _location(self, text: str) -> None:
+        """The place of what follows, and how many callers were named right before it."""
+        before = self.loc
+        self.loc, self.callers = self._loc(text)
+        self.named_callers = self.named_callers + 1 if self.callers[:1] == (before,) and not self.after else 0
+        self.after = False
+
+    def _inside(self, body: Body, kind: int, m: re.Match[str]) -> None:
+        """A statement of a function that is no instruction."""
+        if kind == lexer.LABEL:
+            body.label(m[kind])
+        elif kind == lexer.OPEN:
+            body.open()
+        elif kind == lexer.CLOSE:
+            if body.close() is None:
+                self._end(body)
+        elif kind == lexer.DIRECTIVE:
+            body.directive(m[kind], self.line)
+        elif kind == lexer.FILE:
+            self._file(m[kind])
+        elif kind == lexer.HEADER and m.string[m.end() : m.end() + 1] == ";":
+            self._declare(m[kind], self.line)
+        elif kind == lexer.MODULE:
+            self._setting(m[kind])
+        elif kind != lexer.EMPTY:
+            raise Malformed(f"expected an instruction, a directive or '}}', found {_near(m)}")
 
     def _module(self) -> Module:
         if self.version is None:
@@ -195,20 +207,21 @@ class _Parser:
             raise Malformed(f'expected .file NUMBER "NAME", found {shown(".file" + text)}')
         self.files[lexer.integer(m[1])] = m[2]
 
-    def _outside(self, kind: int, m: re.Match[str], line: int) -> None:
+    def _outside(self, kind: int, m: re.Match[str]) -> None:
         """A statement outside of functions."""
         waiting, self.waiting = self.waiting, None
         if waiting is not None:
             if kind == lexer.OPEN:
                 self.body = waiting
+                self._begin_places()
                 return
             if kind != lexer.EMPTY:
                 raise Malformed(f"expected the body of {waiting.header.name} or ';', found {_near(m)}")
             self._add(waiting.declaration())
         elif kind == lexer.HEADER:
-            self.waiting = self._begin(m[kind], line)
+            self.waiting = self._begin(m[kind], self.line)
         elif kind == lexer.DIRECTIVE:
-            self._directive(m[kind], line)
+            self._directive(m[kind], self.line)
         elif kind == lexer.FILE:
             self._file(m[kind])
         elif kind == lexer.MODULE:

@@ -13,17 +13,9 @@ from syncverify.base.diagnostics import Verdict
 from syncverify.driver.files import check_file
 from syncverify.simulate.ptx import Launch, buffer, sample
 from syncverify.simulate.ptx.syntax import parse
+from tests.frontends.ptx.execute_helpers import module_text
 
-KERNEL = """.version 9.0
-.target sm_90a
-.address_size 64
-.visible .entry k(.param .u64 p)
-.reqntid 64, 1, 1
-{{
-.reg .pred %p<9>;
-.reg .b32 %r<40>;
-.reg .b64 %rd<20>;
-.shared .align 16 .b8 words[768];
+KERNEL = """.shared .align 16 .b8 words[768];
 ld.param.u64 %rd1, [p];
 mov.u32 %r1, %tid.x;
 mul.wide.u32 %rd3, %r1, 4;
@@ -38,7 +30,6 @@ add.u32 %r5, %r5, %r2;
 {body}
 st.global.u32 [%rd2], %r9;
 A: ret;
-}}
 """
 VOTE = "setp.lt.u32 %p1, %r3, 16; vote.sync.ballot.b32 %r7, %p1, -1;"
 LOWEST = "brev.b32 %r10, %r7; clz.b32 %r11, %r10;"
@@ -115,7 +106,8 @@ WRONG = {
 
 
 def text(body: str) -> str:
-    return KERNEL.format(body=body.replace("{{", "{").replace("}}", "}"))
+    body = KERNEL.format(body=body.replace("{{", "{").replace("}}", "}"))
+    return module_text(body, ".param .u64 p", bounds=".reqntid 64, 1, 1")
 
 
 def verdict(folder: Path, body: str) -> Verdict:

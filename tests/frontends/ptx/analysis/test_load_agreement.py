@@ -10,18 +10,9 @@ from syncverify.frontends.ptx.analysis.load_agreement import releases
 from syncverify.frontends.ptx.analysis.uniformity import BLOCK, LANES, THREADS, TIME, Uniformity
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.syntax.parser import parse
+from tests.frontends.ptx.execute_helpers import module_text
 
-KERNEL = """.version 9.0
-.target sm_90a
-.address_size 64
-.visible .entry k(.param .u64 p)
-.maxntid {threads}, 1, 1
-{{
-.reg .pred %p<9>;
-.reg .f32 %f<30>;
-.reg .b32 %r<40>;
-.reg .b64 %rd<20>;
-.shared .align 16 .b8 s[1024];
+KERNEL = """.shared .align 16 .b8 s[1024];
 .shared .align 4 .b32 w;
 mov.u32 %r1, %tid.x;
 shr.u32 %r2, %r1, 5;
@@ -36,7 +27,6 @@ bar.sync 0;
 {body}
 bar.sync 0;
 ret;
-}}
 """
 #: Warp 0 reads 7 and lets warp 2 write 9, which lets warp 1 read. ``{load}`` sets ``%r6``.
 IN_TURNS = """
@@ -105,9 +95,13 @@ st.shared.f32 [%r17], %f1;
 """
 
 
+def text(body: str, threads: int) -> str:
+    return module_text(KERNEL.format(body=body), ".param .u64 p", bounds=f".maxntid {threads}, 1, 1")
+
+
 def verdict(tmp_path: Path, body: str, threads: int = 96) -> Verdict:
     path = tmp_path / "k.ptx"
-    path.write_text(KERNEL.format(body=body, threads=threads))
+    path.write_text(text(body, threads))
     (result,) = check_file(path, policy=Policy.PRACTICAL)
     return result.verdict
 
@@ -148,7 +142,7 @@ def test_warps_that_multiply_the_same_matrices_store_one_value(
 
 def stored(body: str, threads: int = 128) -> int:
     """What the last store of a kernel stores varies with."""
-    function = parse(KERNEL.format(body=body, threads=threads), "k.ptx").entries[0]
+    function = parse(text(body, threads), "k.ptx").entries[0]
     uniformity = Uniformity(Flow(function), (threads, 1, 1))
     return uniformity.stored(max(k for k, i in enumerate(function.body) if i.op == "st"))
 
@@ -209,11 +203,11 @@ def test_a_guarded_load_whose_sum_all_lanes_hold() -> None:
 
 
 def test_which_instructions_may_release() -> None:
-    text = KERNEL.format(
-        threads=32,
-        body="cp.async.bulk.commit_group; cp.async.mbarrier.arrive.noinc.shared.b64 [s]; fence.acq_rel.cta; "
+    code = text(
+        "cp.async.bulk.commit_group; cp.async.mbarrier.arrive.noinc.shared.b64 [s]; fence.acq_rel.cta; "
         "atom.shared.add.u32 %r6, [s], 1; shfl.sync.idx.b32 %r6, %r6, 0, 31, -1; st.shared.u32 [s], %r6;",
+        32,
     )
-    body = parse(text, "k.ptx").entries[0].body
+    body = parse(code, "k.ptx").entries[0].body
     assert {i.op for i in body if releases(i)} == {"bar", "cp", "atom"}
     assert sum(releases(i) for i in body if i.op == "cp") == 1

@@ -10,18 +10,10 @@ from syncverify.frontends.ptx.analysis.uniformity import Uniformity
 from syncverify.frontends.ptx.decode.memory import Bytes
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.syntax.parser import parse
+from tests.frontends.ptx.execute_helpers import module_text
 
 #: All threads of two warps bring a word; who goes on knows the greatest of all, by way of ``part``.
-KERNEL = """.version 9.0
-.target sm_90a
-.address_size 64
-.visible .entry k(.param .u64 p)
-.reqntid 64, 1, 1
-{{
-.reg .pred %p<9>;
-.reg .b32 %r<40>;
-.reg .b64 %rd<20>;
-.shared .align 16 .b8 part[16];
+KERNEL = """.shared .align 16 .b8 part[16];
 .shared .align 16 .b8 s[1024];
 mov.u32 %r1, %tid.x;
 shr.u32 %r2, %r1, 5;
@@ -59,16 +51,20 @@ st.global.u32 [%rd2], %r23;
 bra LOOP;
 END:
 ret;
-}}
 """
 LOAD = "ld.shared.u32 %r12, [%r6];"
+
+
+def text(load: str, between: str, last: str) -> str:
+    body = KERNEL.format(load=load, between=between, last=last)
+    return module_text(body, ".param .u64 p", bounds=".reqntid 64, 1, 1")
 
 
 def verdict(
     tmp_path: Path, load: str = LOAD, between: str = "bar.sync 0;", last: str = "bar.sync 0;"
 ) -> Verdict:
     path = tmp_path / "k.ptx"
-    path.write_text(KERNEL.format(load=load, between=between, last=last))
+    path.write_text(text(load, between, last))
     (result,) = check(path)
     return result.verdict
 
@@ -94,16 +90,7 @@ def test_a_loop_whose_threads_may_part_or_race(tmp_path: Path, changes: dict[str
     assert verdict(tmp_path, **changes) is not Verdict.PROVED
 
 
-HANDED_ON = """.version 9.0
-.target sm_90a
-.address_size 64
-.visible .entry k(.param .u64 p)
-.reqntid 96, 1, 1
-{{
-.reg .pred %p<9>;
-.reg .b32 %r<40>;
-.reg .b64 %rd<20>;
-.shared .align 4 .b32 word;
+HANDED_ON = """.shared .align 4 .b32 word;
 mov.u32 %r1, %tid.x;
 shr.u32 %r2, %r1, 5;
 ld.param.u64 %rd1, [p];
@@ -131,7 +118,6 @@ setp.eq.u32 %p1, %r6, 7;
 bar.sync 0;
 END:
 ret;
-}}
 """
 
 
@@ -154,14 +140,14 @@ def test_a_word_that_changes_between_the_loads_of_two_warps(
     tmp_path: Path, changes: dict[str, str], expected: bool
 ) -> None:
     path = tmp_path / "k.ptx"
-    path.write_text(HANDED_ON.format(**{"first": "", "second": "", "third": ""} | changes))
+    body = HANDED_ON.format(**{"first": "", "second": "", "third": ""} | changes)
+    path.write_text(module_text(body, ".param .u64 p", bounds=".reqntid 96, 1, 1"))
     (result,) = check(path)
     assert (result.verdict is Verdict.PROVED) is expected
 
 
 def decided_alike(between: str) -> bool:
-    text = KERNEL.format(load=LOAD, between=between, last="bar.sync 0;")
-    function = parse(text, "k.ptx").entries[0]
+    function = parse(text(LOAD, between, "bar.sync 0;"), "k.ptx").entries[0]
     uniformity = Uniformity(Flow(function), (64, 1, 1))
     return uniformity.decided_alike(next(k for k, i in enumerate(function.body) if i.op == "bra"), ())
 

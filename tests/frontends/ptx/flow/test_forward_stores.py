@@ -6,17 +6,9 @@ import pytest
 
 from syncverify.base.diagnostics import Verdict
 from syncverify.driver.files import check_file
+from tests.frontends.ptx.execute_helpers import module_text
 
-KERNEL = """.version 9.0
-.target sm_90a
-.address_size 64
-.visible .entry k(.param .u64 p)
-.reqntid 64, 1, 1
-{{
-.reg .pred %p<9>;
-.reg .b32 %r<40>;
-.reg .b64 %rd<20>;
-.shared .align 16 .b8 words[1536];
+KERNEL = """.shared .align 16 .b8 words[1536];
 ld.param.u64 %rd1, [p];
 mov.u32 %r1, %tid.x;
 mul.wide.u32 %rd3, %r1, 4;
@@ -31,7 +23,6 @@ vote.sync.ballot.b32 %r5, %p1, -1;
 shfl.sync.bfly.b32 %r9, %r3, 1, 31, %r7;
 st.global.u32 [%rd2], %r9;
 A: ret;
-}}
 """
 STORE, LOAD = "st.shared.u32 [%r4], %r5;", "ld.shared.u32 %r7, [%r4];"
 FORWARDED = {
@@ -63,7 +54,9 @@ KEPT = {
 
 
 def verdict(folder: Path, body: str) -> Verdict:
-    (folder / "k.ptx").write_text(KERNEL.format(body=body.replace("{{", "{").replace("}}", "}")))
+    body = KERNEL.format(body=body.replace("{{", "{").replace("}}", "}"))
+    text = module_text(body, ".param .u64 p", bounds=".reqntid 64, 1, 1")
+    (folder / "k.ptx").write_text(text)
     (found,) = check_file(str(folder / "k.ptx"))
     return found.verdict
 
