@@ -43,6 +43,7 @@ class Context(Protocol):
     shared_start: int  # byte offset of the first shared variable that the kernel names
     shared_end: int  # byte offset at which the CTA's shared memory ends
     local_end: int  # byte offset at which a thread's local memory ends
+    footprints: Sequence[Footprint]  # by number
 
     def number(self, value: Value, what: str) -> int:
         """The number that all lanes hold. Lanes that differ split the class; no number raises Opaque."""
@@ -61,6 +62,10 @@ class Context(Protocol):
         """Data says where in shared memory an access of ``bits`` bits goes: all bytes that it may reach, on
         which nothing but a proof may rest. None where such accesses are left out. Opaque with ``why`` where
         it may go elsewhere, or contents of shared memory steer."""
+
+    def apart(self, site: int) -> int:
+        """By how many bytes the places of lanes of one access differ at least, wherever data says that they
+        are; 0: not known."""
 
     def strided(self, site: int, address: Value, why: str, size: int) -> Sequence[Range] | None:
         """Where each lane's access of ``size`` bytes may go in dynamic shared memory whose bytes nobody gave:
