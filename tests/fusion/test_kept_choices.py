@@ -33,8 +33,8 @@ def ranked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def test_a_menu_is_ranked_once(ranked: list[int]) -> None:
-    first = plan_of(norm(), RowSchedule(width=600)).fitted(600)
-    assert plan_of(norm(), RowSchedule(width=600)).fitted(600) == first
+    first = plan_of(norm(), RowSchedule(width=600)).resources(600)
+    assert plan_of(norm(), RowSchedule(width=600)).resources(600) == first
     assert ranked == [600]
 
 
