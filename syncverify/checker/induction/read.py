@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import gcd
 from typing import Any
 
 from syncverify.checker.induction.claims import Claim, Form, G, H, Header, K, Lanes, P
@@ -552,7 +553,7 @@ class Reader:
                 for d in (d for leaf in some for d in leaf.decisions):
                     for c, parts in ((d.c, d.parts), (-d.c - 1, negated(d.parts))):
                         try:
-                            q = self.counted(c, parts, r, N, ZERO, steps)
+                            q = least(self.counted(c, parts, r, N, ZERO, steps))
                         except NotReadError:
                             continue
                         if q.parts.get("n") == -1 and (q + N).names() <= {*self.names.values()}:
@@ -637,7 +638,7 @@ class Reader:
                     for d in leaf.decisions:
                         c, parts = (d.c, d.parts) if d.yes is yes else (-d.c - 1, negated(d.parts))
                         try:
-                            asked[self.counted(c, parts, r, steps, tile, before)] = None
+                            asked[least(self.counted(c, parts, r, steps, tile, before))] = None
                         except NotReadError:
                             continue
         return [
@@ -871,7 +872,11 @@ class Reader:
             if k is None:
                 return ()
             guards = tuple(
-                self.counted(*((d.c, d.parts) if d.yes else (-d.c - 1, negated(d.parts))), r, start, U, start)
+                least(
+                    self.counted(
+                        *((d.c, d.parts) if d.yes else (-d.c - 1, negated(d.parts))), r, start, U, start
+                    )
+                )
                 for d in leaf.decisions
             )
             out.append(Trip(guards, self.counted(*self.space.of(k), r, start, U, start)))
@@ -960,7 +965,7 @@ class Reader:
         for r, leaf in every:
             for d in leaf.decisions:
                 try:
-                    q = self.counted(d.c, d.parts, r, N, U, start)
+                    q = least(self.counted(d.c, d.parts, r, N, U, start))
                 except NotReadError:
                     continue
                 if "u" in q.parts and not q.names() & {"n", "%K"} and not q.functions():
@@ -1078,7 +1083,7 @@ class Reader:
             for d in decisions:
                 c, parts = (d.c, d.parts) if d.yes else (-d.c - 1, negated(d.parts))
                 try:
-                    asked = self.counted(c, parts, r, steps, tile, before)
+                    asked = least(self.counted(c, parts, r, steps, tile, before))
                     g = self.in_turns(asked, steps, tile, before)
                     self.note_asked(asked, g, (c, parts), r)
                     out[g] = None
@@ -1102,6 +1107,12 @@ class Reader:
 #: An operation of a region: its site, and which of its executions on one way.
 _Key = tuple[int, int]
 _Way = tuple[Residue, Leaf, list[_Key]]
+
+
+def least(t: Term) -> Term:
+    """The constraint divided by what divides all its coefficients: the same integers meet it."""
+    g = gcd(*t.parts.values())
+    return t if g < 2 else Term({a: k // g for a, k in t.parts.items()}, t.const // g)
 
 
 def alike(old: Event, new: Event) -> None:

@@ -146,21 +146,38 @@ def laid_out(accesses: Sequence[Access], steps: Mapping[int, tuple[int, int]]) -
     """Gives each access its buffers and slots. ``steps``: by access, the moduli of its agent's counters.
 
     Bytes that move by equal strides are slots of a buffer. What does not move, or not so, touches the slots
-    that its bytes are in, and all bytes beside them as one buffer of one slot. Buffers that the same code
-    accesses are one, where they have as many slots: what warps do to bytes of their own is then alike.
+    that its bytes are in, and all bytes beside them as one buffer of one slot. Buffers that one place of the
+    code accesses are one, where they have as many slots: what warps do to bytes of their own is then alike.
     """
-    out: dict[str, Region] = {}
-    joined: dict[Hashable, str] = {}
+    out: list[tuple[Region, frozenset[Hashable]]] = []
     for members in overlapping(accesses):
         mine = [accesses[i] for i in members]
         region = Region(f"bytes {min(a.coverage()[0][0] for a in mine)} of block {mine[0].memory}")
-        sites = frozenset(a.site for a in mine)
         for r in _shared(region, mine, [steps[i] for i in members]):
-            if r.name in out:
-                raise NotReadError("buffers with one name")
-            r.name = joined.setdefault((r.depth, mine[0].memory, sites), r.name)
-            out[r.name] = r
-    return list(out.values())
+            sites = frozenset(a.site for a in mine if any(p.region is r for p in a.parts))
+            out.append((r, frozenset((r.depth, mine[0].memory, x) for x in sites)))
+    if len({r.name for r, _ in out}) < len(out):
+        raise NotReadError("buffers with one name")
+    for (r, _), together in zip(out, _meeting([keys for _, keys in out]), strict=True):
+        r.name = out[together][0].name
+    return [r for i, (r, _) in enumerate(out) if r.name not in {q.name for q, _ in out[:i]}]
+
+
+def _meeting(some: Sequence[frozenset[Hashable]]) -> list[int]:
+    """For each set the first one that it meets, directly or through others."""
+    first = list(range(len(some)))
+
+    def find(i: int) -> int:
+        while first[i] != i:
+            i = first[i]
+        return i
+
+    seen: dict[Hashable, int] = {}
+    for i, keys in enumerate(some):
+        for x in keys:
+            a, b = sorted((find(i), find(seen.setdefault(x, i))))
+            first[b] = a
+    return [find(i) for i in range(len(some))]
 
 
 def overlapping(accesses: Sequence[Access]) -> list[list[int]]:

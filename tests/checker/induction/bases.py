@@ -137,9 +137,25 @@ STORED = """	bar.warp.sync 	0xffffffff;
 	mov.u32 	%r61, 0;
 	st.shared.v2.u32 	[%r55+64], {%r61, %r61};
 """
+
+
+def until_bytes(more: int = 0) -> str:
+    """Both loops go on until their bytes are as many as N steps have. ``more``: bytes that the consumer takes
+    besides these.
+    """
+    edits = [("%rd<9>", "%rd<12>")]
+    for p, counter, extra in (("%p11", "%r95", more), ("%p17", "%r98", 0)):
+        asked = f"setp.lt.s32 \t{p}, {counter}, %r20;"
+        counted = f"mul.wide.s32 \t%rd9, {counter}, 256;\n\tmul.wide.s32 \t%rd10, %r20, 256;\n"
+        counted += f"\tadd.s64 \t%rd11, %rd10, {extra};\n\tsetp.ne.b64 \t{p}, %rd9, %rd11;"
+        edits.append((asked, counted))
+    return changed(*edits)
+
+
 #: The compiled ring as other compilers write it. ``quotient``: (N + 15) / 16 steps. ``until equal``: loops go
-#: on until the counter is N. ``first turn``: the consumer goes on to the next slot where a turn begins, from
-#: slot -1 on. ``reused``: behind its loop the consumer writes over the slots.
+#: on until the counter is N. ``until bytes``: until 256 times the counter is 256 N. ``first turn``: the
+#: consumer goes on to the next slot where a turn begins, from slot -1 on. ``reused``: behind its loop the
+#: consumer writes over the slots.
 COMPILED = {
     "ring": Compiled(PTX),
     "quotient": Compiled(
@@ -148,6 +164,7 @@ COMPILED = {
     ),
     "until equal": Compiled(changed(("setp.lt.s32 \t%p11", "setp.ne.s32 \t%p11"),
                                     ("setp.lt.s32 \t%p17", "setp.ne.s32 \t%p17"))),
+    "until bytes": Compiled(until_bytes()),
     "first turn": Compiled(changed((WRAPPED, ""), (BEGUN, BEGUN.replace("%r95;", "-1;") + WRAPPED))),
     "reused": Compiled(changed((ENDED, ENDED + STORED))),
 }  # fmt: skip

@@ -225,5 +225,32 @@ def test_a_wrong_claim_is_refused_or_makes_no_difference() -> None:
     assert refused > 10
 
 
+#: Both warps store bytes of their own; then both read those of the first one.
+OWN = """kernel own {
+  launch grid [B] block [64]
+  param B : i32 = 2
+  tensor out : f32[B * 64] out
+  shared x : f32[64] align 128
+
+  st.shared x[tid], 1.0
+  bar.sync 0
+  ld.shared y, x[tid % 32]
+  st.global out[bid.x * 64 + tid], y
+}
+"""
+
+
+def test_warps_that_store_to_their_own_bytes_are_one_role() -> None:
+    (p,) = protocols(posed(OWN))
+    assert [len(r.threads) for r in p.roles] == [64] and len(p.buffers) == 1
+    assert accepted(posed(OWN))
+
+
+def test_bytes_of_one_buffer_are_still_apart_by_warps() -> None:
+    """Without the barrier the second warp reads what the first one may not have stored yet."""
+    assert not accepted(posed(OWN.replace("  bar.sync 0\n", "")))
+    assert accepted(posed(OWN.replace("  bar.sync 0\n", "").replace("tid % 32", "tid")))
+
+
 def _operations(p: Protocol) -> object:
     return [(s.role, s.op, s.domain) for s in places(p)[0]], p.rings, p.buffers

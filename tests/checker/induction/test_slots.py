@@ -93,3 +93,11 @@ def test_bytes_of_one_place_of_the_code_share_a_buffer(depth: int, site: int, bu
     assert len({r.name for r in regions}) == buffers
     every = [touched(some[0], x) & touched(some[1], y) for x in range(PERIOD) for y in range(PERIOD)]
     assert not any(every)
+
+
+def test_buffers_that_one_place_accesses_are_one_through_others() -> None:
+    """A place of the code that one warp's bytes have for themselves does not part them from other warps'."""
+    some = [Access(0, {(0, 0): Bytes(((low, low + 8, 0),))}, site) for low, site in ((0, 7), (0, 8), (64, 7))]
+    regions = laid_out(some, dict.fromkeys(range(3), (1, 1)))
+    assert [r.name for r in regions] == ["bytes 0 of block 0"]
+    assert touched(some[0], 0) & touched(some[1], 0) and not touched(some[0], 0) & touched(some[2], 0)

@@ -13,7 +13,7 @@ from syncverify.checker.induction.stepping import Leaf, NotReadError
 from syncverify.model.events import LANES_APART
 from syncverify.symbolic.context import SymbolicContext
 from tests.checker.induction.acceptance import of_ptx
-from tests.checker.induction.bases import BEGUN, ENDED, PTX, PTX_FACTS
+from tests.checker.induction.bases import BEGUN, ENDED, PTX, PTX_FACTS, until_bytes
 
 LOADS = "mov.u32 \t%r100, %r98;\n\n$L__BB0_10:\n"
 LOADED = "\t@%p17 bra \t$L__BB0_10;\n"
@@ -69,6 +69,12 @@ def test_a_mistake_is_not_accepted(what: str) -> None:
     assert old in text
     found = of_ptx(text.replace(old, new), PTX_FACTS)
     assert not found.accepted and found.cause != "no kernel", found
+
+
+@pytest.mark.parametrize(("more", "accepted"), [(0, True), (256, False), (128, False)])
+def test_loops_that_go_on_until_their_bytes_are_as_many_as_asked(more: int, *, accepted: bool) -> None:
+    """The consumer takes so many bytes more: a step more, which nobody loads, or half of one."""
+    assert of_ptx(until_bytes(more), PTX_FACTS).accepted is accepted
 
 
 def last_turn_is_short(steps: str = "2") -> str:

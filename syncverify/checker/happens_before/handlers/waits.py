@@ -223,9 +223,11 @@ def _rejoins(no: Agent, yes: Agent, e_yes: Event, waited: tuple[int, ...], flags
         again = (e_no[0], *e_no[2:4]) == waited and not (e_no[4] ^ flags) & (RELAXED | CLUSTER)
         if again and e_no != e_yes:
             e_no = no.step(0)
+        if e_no[0] == e_yes[0] == Ev.EXIT:
+            return True  # wherever they leave
         if e_no != e_yes:
             return False
-        if no.normalize() == yes.normalize() or e_no[0] == Ev.EXIT:
+        if no.normalize() == yes.normalize():
             return True
         e_yes = yes.step(0)
     return False

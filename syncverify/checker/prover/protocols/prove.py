@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from syncverify.base.diagnostics import Policy
 from syncverify.checker.kernel.accept import Accepted, Rejected, accept
@@ -26,6 +26,8 @@ from syncverify.checker.prover.protocols.sizes import all_events
 MANY, SEEDS = 14, (1, 2, 3)
 #: Slots that rings are taken to have at least, where they have more.
 FEW_SLOTS = 2
+#: Obligations that have a tree only with as many slots as there are, until they are all taken so at first.
+OFTEN = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +38,14 @@ class Proved:
     accepted: Accepted
 
 
-def relaxed(p: Protocol) -> Protocol | None:
+def relaxed(p: Protocol, kept: frozenset[str] = frozenset()) -> Protocol | None:
     """The protocol with fewer slots, where facts give depths numbers above 2: small sizes then go round.
 
     Each fact stays in its place and asks less, so that sums of the relaxed facts are sums of the facts.
+    ``kept``: depths that stay what they are. None: there is no such fact.
     """
     depths = {x for t in (*(r.depth for r in p.rings.values()), *p.buffers.values()) for x in t.names()}
+    depths -= kept
     facts = []
     for f in p.facts:
         ((a, k), *more) = f.parts.items() if f.parts else (("", 0),)
@@ -53,19 +57,87 @@ def relaxed(p: Protocol) -> Protocol | None:
     return None if tuple(facts) == p.facts else replace(p, facts=tuple(facts))
 
 
-def _begun(
-    p: Protocol, policy: Policy, seed: int, many: int
-) -> tuple[list[Protocol], Search, tuple[dict[int, int], dict[str, Term]]]:
-    """The protocol and those it is taken for at first, that search, with turns and ends that add up there."""
-    found = [q for q in (relaxed(p), p) if q is not None]
-    while True:
-        s = Search.of(found[0], random.Random(seed), many, Graph(found[0], {}, policy))
+@dataclass(slots=True)
+class _Searches:
+    """Searches of one protocol: with fewer slots first, and as it is where that leads nowhere.
+
+    ``rescued``: how many obligations had a tree only with as many slots as there are. ``kept``: depths
+    whose rings add up only as they are.
+    """
+
+    p: Protocol
+    policy: Policy
+    seed: int
+    many: int
+    shift: dict[int, int] = field(default_factory=dict)
+    end: dict[str, Term] = field(default_factory=dict)
+    few: Search | None = None
+    whole: Search | None = None
+    rescued: int = 0
+    kept: frozenset[str] = frozenset()
+
+    def begin(self) -> None:
+        """Finds turns and ends that add up; with fewer slots if they do so there."""
+        for exact in (False, True):
+            s = self.exact() if exact else self.fewer()
+            if s is None:
+                continue
+            try:
+                self.shift, self.end = claims(s.p, s.sizes, all_events(s.p, s.sizes))
+            except NotFoundError:
+                if exact:
+                    raise
+                self.few = None  # a prologue of so many loads needs as many slots
+                continue
+            for some in (self.few, self.whole):
+                if some is not None:
+                    some.g = Graph(some.p, self.shift, self.policy)
+            return
+
+    def fewer(self) -> Search | None:
+        q = relaxed(self.p, self.kept)
+        self.few = None if q is None else self._of(q)
+        return self.few
+
+    def exact(self) -> Search:
+        if self.whole is None:
+            self.whole = self._of(self.p)
+        return self.whole
+
+    def _of(self, q: Protocol) -> Search:
+        return Search.of(q, random.Random(self.seed), self.many, Graph(q, self.shift, self.policy))
+
+    @property
+    def first(self) -> Search:
+        return self.exact() if self.few is None or self.rescued >= OFTEN else self.few
+
+    def tree(self, make: Callable[[Search], dict[str, Tree]]) -> dict[str, Tree]:
+        """What some search finds."""
+        one = self.first
         try:
-            return found, s, claims(s.p, s.sizes, all_events(s.p, s.sizes))
+            return make(one)
         except NotFoundError:
-            if len(found) == 1:
+            if self.few is None:
                 raise
-            found = found[1:]  # a prologue of so many loads needs as many slots
+            found = make(self.exact() if one is self.few else self.few)
+            self.rescued += one is self.few
+            return found
+
+    def turns(self, ring: str, what: str) -> dict[str, Tree]:
+        """The accounts of a ring. One whose turns do not add up with fewer slots has as many as it has."""
+
+        def of(s: Search) -> dict[str, Tree]:
+            return accounts.trees(s, ring, self.end[ring], what)
+
+        if self.few is None:
+            return of(self.exact())
+        try:
+            return of(self.few)
+        except NotFoundError:
+            found = of(self.exact())
+            self.kept |= self.p.rings[ring].depth.names()
+            self.fewer()
+            return found
 
 
 def search(p: Protocol, policy: Policy = Policy.PRACTICAL, seed: int = 1, many: int = MANY) -> Proof:
@@ -73,48 +145,31 @@ def search(p: Protocol, policy: Policy = Policy.PRACTICAL, seed: int = 1, many: 
     why = malformed(p)
     if why is not None:
         raise NotFoundError(why)
-    found, s, (shift, end) = _begun(p, policy, seed, many)
-    every = [s]
-
-    def exact() -> Search:
-        if len(every) < len(found):
-            every.append(Search.of(p, random.Random(seed), many, Graph(p, shift, policy)))
-        return every[-1]
-
-    s.g = Graph(s.p, shift, policy)
+    ways = _Searches(p, policy, seed, many)
+    ways.begin()
     trees: dict[str, Tree] = {}
-
-    def tree(make: Callable[[Search], dict[str, Tree]]) -> dict[str, Tree]:
-        try:
-            return make(s)
-        except NotFoundError:
-            if len(found) == 1:
-                raise
-            return make(exact())
 
     def of(o: Owed) -> Callable[[Search], dict[str, Tree]]:
         return lambda s: {o.key: s.tree(o)}
 
-    def turns(ring: str, what: str) -> Callable[[Search], dict[str, Tree]]:
-        return lambda s: accounts.trees(s, ring, end[ring], what)
-
     try:
         for ring in p.rings:
-            for what in accounts.kinds(s, ring):
-                trees |= tree(turns(ring, what))
-        rank = ranks(s)
-        alike = Alike.of(p, s.g)
-        for o in (*owed(s.g, end), *growing(s.g, rank)):
+            for what in accounts.kinds(ways.first, ring):
+                trees |= ways.turns(ring, what)
+        g = ways.first.g
+        rank = ranks(ways.first)
+        alike = Alike.of(p, g)
+        for o in (*owed(g, ways.end), *growing(g, rank)):
             if impossible(o.premises):
                 continue
             known = alike.tree(o)
             if known is None:
-                known = tree(of(o))[o.key]
+                known = ways.tree(of(o))[o.key]
                 alike.keep(o, known)
             trees[o.key] = known
     except RejectedError as e:
         raise NotFoundError(str(e)) from None
-    return Proof(shift, end, rank, trees)
+    return Proof(ways.shift, ways.end, rank, trees)
 
 
 def prove(p: Protocol, policy: Policy = Policy.PRACTICAL, seeds: tuple[int, ...] = SEEDS) -> Proved:

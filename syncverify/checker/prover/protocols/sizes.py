@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from syncverify.checker.kernel.linear import Apply, Term
-from syncverify.checker.kernel.protocol import Loop, Protocol, Site, Tiles, places
+from syncverify.checker.kernel.protocol import Block, Loop, Protocol, Site, Tiles, places
 
 #: Values of names, and functions from numbers to numbers.
 Sample = dict[str, Any]
 #: The counters of loops, and of tiles, are looked for below these.
 MOST_STEPS, MOST_TILES = 44, 8
+#: Values of one parameter at which guards change.
+MOST_THRESHOLDS = 5
 
 
 @lru_cache(maxsize=100_000)
@@ -172,7 +174,8 @@ def samples(p: Protocol, rnd: random.Random, many: int) -> list[Sample]:
     s = shape(p)
     found: list[Sample] = []
     bounds = _bounds(p)
-    small = [bounds.range(n, s, 3) for n in s.names]
+    at = _thresholds(p, s, bounds)
+    small = [_with(bounds.range(n, s, 3), at[n]) for n in s.names]
     total = 1
     for r in small:
         total *= len(r)
@@ -189,7 +192,8 @@ def samples(p: Protocol, rnd: random.Random, many: int) -> list[Sample]:
         if len(found) >= 3 * many:
             break
     small_ones = len(found)
-    wide = [bounds.range(n, s, 6 if n in s.tiles else 3 if n in s.depths else 9) for n in s.names]
+    spans = (6 if n in s.tiles else 3 if n in s.depths else 9 for n in s.names)
+    wide = [_with(bounds.range(n, s, x), at[n]) for n, x in zip(s.names, spans, strict=True)]
     for _ in range(many * 40):
         if len(found) >= 4 * many:
             break
@@ -206,6 +210,9 @@ class Bounds:
 
     least: dict[str, int]
     most: dict[str, int]
+
+    def allows(self, name: str, value: int) -> bool:
+        return self.least.get(name, value) <= value <= self.most.get(name, value)
 
     def range(self, name: str, s: Shape, span: int) -> range:
         """Values to sample a parameter from."""
@@ -231,6 +238,45 @@ def _bounds(p: Protocol) -> Bounds:
             else:
                 out.most[a] = min(out.most.get(a, 10**6), f.const // -k)
     return out
+
+
+def _with(some: range, more: Sequence[int]) -> list[int]:
+    return [*some, *(x for x in more if x not in some)]
+
+
+def _thresholds(p: Protocol, s: Shape, bounds: Bounds) -> dict[str, list[int]]:
+    """Values of parameters from which on guards on sizes hold, others being as small as they may be: some
+    for each parameter, the largest among them, so that a small size executes what is guarded so.
+    """
+    least = {n: bounds.range(n, s, 0)[0] for n in s.names}
+    found: dict[str, set[int]] = {n: set() for n in s.names}
+    guards = {c for r in p.roles for ops in _blocks(r.body) for op in ops for c in op.guard}
+    for c in guards:
+        if c.functions() or not c.names() <= least.keys():
+            continue
+        here = value(c, least)
+        for a, k in c.parts.items():
+            if isinstance(a, str) and a not in s.depths and here * k < 0:
+                found[a].add(least[a] + -(here // abs(k)) * (1 if k > 0 else -1))
+    return {a: _some(sorted(x for x in xs if bounds.allows(a, x))) for a, xs in found.items()}
+
+
+def _some(values: Sequence[int]) -> list[int]:
+    """At most so many, the first and the last among them."""
+    if len(values) <= MOST_THRESHOLDS:
+        return list(values)
+    return [values[i * (len(values) - 1) // (MOST_THRESHOLDS - 1)] for i in range(MOST_THRESHOLDS)]
+
+
+def _blocks(body: Iterable[Any]) -> Iterator[Block]:
+    """The straight code of a role, that of loops included."""
+    for part in body:
+        if isinstance(part, Loop):
+            yield part.body
+        elif isinstance(part, Tiles):
+            yield from _blocks(part.body)
+        else:
+            yield part
 
 
 def _sample(p: Protocol, s: Shape, values: Sequence[int], rnd: random.Random, most: int) -> Sample | None:

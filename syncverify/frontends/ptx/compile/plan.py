@@ -29,6 +29,7 @@ from syncverify.frontends.ptx.analysis.iteration_havoc import (
     asks_at,
     havoc_loops,
 )
+from syncverify.frontends.ptx.analysis.lane_ranks import LaneRanks
 from syncverify.frontends.ptx.analysis.lanes import crossing, elections
 from syncverify.frontends.ptx.analysis.load_arrival import unarrived_loads
 from syncverify.frontends.ptx.analysis.locks import free_effect, lock_effect
@@ -422,14 +423,15 @@ class Plan:
 
         return cache(of)
 
-    def reached(self, block: Sequence[int], shared: Mapping[str, int]) -> Callable[[int], Reached]:
-        """By the site of an access to shared memory, what is known of where it may begin."""
-        found = AddressRanges(self.flow, shared, block)
+    def reached(self, block: Sequence[int], shared: Mapping[str, int]) -> Callable[[int, int], Reached]:
+        """By the site of an access to shared memory and the warp, what is known of where it may begin."""
+        ranges = cache(lambda warp: AddressRanges(self.flow, shared, block, warp))
+        ranks = cache(lambda: LaneRanks(Collectives(self.flow, (), ()).masks, self.uniformity(block)))
 
         @cache
-        def of(site: int) -> Reached:
+        def of(site: int, warp: int) -> Reached:
             k = self._instruction(site)
-            return ANYWHERE if k is None else found.reached(k)
+            return ANYWHERE if k is None else replace(ranges(warp).reached(k), apart=ranks().apart(k))
 
         return of
 

@@ -63,6 +63,10 @@ class Context(Protocol):
         which nothing but a proof may rest. None where such accesses are left out. Opaque with ``why`` where
         it may go elsewhere, or contents of shared memory steer."""
 
+    def apart(self, site: int) -> int:
+        """By how many bytes the places of lanes of one access differ at least, wherever data says that they
+        are; 0: not known."""
+
     def strided(self, site: int, address: Value, why: str, size: int) -> Sequence[Range] | None:
         """Where each lane's access of ``size`` bytes may go in dynamic shared memory whose bytes nobody gave:
         each multiple of a step away from a place of its own. Only a proof may rest on that. Empty where such

@@ -105,22 +105,26 @@ class ClassContext:
         values = [address] if isinstance(address, Unknown) else list(lanes_of(address))
         sources = {v.source for v in values if isinstance(v, Unknown)}
         t.widths.add(bits)
-        if not sources <= DECIDING or t.certain or self.ctas > 1 or len(t.widths) > 1:
+        if not sources <= DECIDING or t.certain or len(t.widths) > 1:
             raise Opaque(why)
         found = self._bounded(site, bits, why)
         if found is None and sources != {"data"}:
             raise Opaque(why)  # what an open size places is not assumed to be inside
         t.doubt(site, why)
-        if found is None:
+        if found is None or None in t.reached(site, self.warp).ranks:
             t.data_addressed.add(site)
+        if found is None:
             found = Range(self.shared_start, self.shared_end - self.shared_start)
         return None if t.sure else found
+
+    def apart(self, site: int) -> int:
+        return self.tables.reached(site, self.warp).apart
 
     def strided(self, site: int, address: Value, why: str, size: int) -> list[Range] | None:
         t = self.tables
         start = t.dynamic_start
         lanes = [lanes_of(address)[i] for i in self.lanes]
-        if start is None or t.certain or self.ctas > 1 or not t.in_dynamic(site).based:
+        if start is None or t.certain or self.ctas > 1 or not t.in_dynamic(site, self.warp).based:
             return None
         found = []
         for x in lanes:
@@ -140,9 +144,13 @@ class ClassContext:
     def _bounded(self, site: int, bits: int, why: str) -> Range | None:
         """Where an access may go that data places, as the kernel bounds it: aligned, and inside. Opaque where
         its bounds allow more, None where it has none."""
-        found, size = self.tables.reached(site), bits // 8
+        found, size = self.tables.reached(site, self.warp), bits // 8
         if not found.based:
             raise Opaque(Reason(f"no shared variable is in the address: {why}", parts=(why,)))
+        beyond = [r for r in found.ranks if r is not None and not 0 <= r.low <= r.high < self.ctas]
+        if beyond:
+            places = f"CTAs {beyond[0].low}..{beyond[0].high} of {self.ctas}"
+            raise Opaque(Reason(f"data may place this access in {places}: {why}", parts=(why,)))
         reached = found.places
         if reached is None or not size:
             return None

@@ -174,7 +174,8 @@ class Tables:
     data_addressed: set[int] = field(default_factory=set)  # sites of those
     dynamic_addressed: set[int] = field(default_factory=set)  # sites whose steps lead through dynamic memory
     dynamic_start: int | None = None  # where dynamic shared memory begins, if nobody gave its bytes
-    in_dynamic: Callable[[int], Reached] = field(default=lambda site: ANYWHERE)  # of it only, by site
+    #: of it only, by site and warp
+    in_dynamic: Callable[[int, int], Reached] = field(default=lambda site, warp: ANYWHERE)
     certain: bool = True  # all accesses must be certain
     any_data: bool = False  # what memory holds may be any word
     threads: int = 0  # of a block
@@ -189,7 +190,7 @@ class Tables:
     #: what the places of loads vary with, by instruction
     load_places: Callable[[int], int] = field(default=lambda k: EVERY)
     varies: Callable[[int], int] = field(default=lambda site: EVERY)  # the same of what stores store, by site
-    reached: Callable[[int], Reached] = field(default=lambda site: ANYWHERE)  # by site
+    reached: Callable[[int, int], Reached] = field(default=lambda site, warp: ANYWHERE)  # by site and warp
     written_maps: dict[int, int] = field(default_factory=dict)  # maps that copies store through
     # maps of loads at coordinates that are not known
     maps_at_unknown_coordinates: set[int] = field(default_factory=set)
