@@ -421,9 +421,9 @@ class ClassContext:
     def _behind_locks(self, site: int) -> int | None:
         """Which way a block goes that takes locks, once: all its threads, or the one that decides."""
         locks, block = self.tables.locks, self.first + self.cta
-        if self.tables.decided_once(site, True):
+        if self.tables.decided_once(site):
             return locks.answer(site, block)
-        if len(self.lanes) == 1 and self.tables.decided_once(site, False):
+        if len(self.lanes) == 1 and self.tables.comes_once(site):
             return locks.answer(site, block, (self.warp, self.lanes[0]))
         return None
 
