@@ -40,7 +40,7 @@ class Locks:
     deciding: dict[tuple[int, int], tuple[int, int] | None] = field(default_factory=dict)
     apart: bool = False  # threads of a block decide each for itself
     bytes: int = 4  # of a lock
-    loose: bool = False  # one was let go by a thread that had not taken it
+    unheld: bool = False  # one was let go by a thread that had not taken it
 
     def answer(self, site: int, block: int, thread: tuple[int, int] | None = None) -> int:
         """Which way a block goes at a branch that data decides: two blocks go each of the four ways that they
@@ -56,7 +56,7 @@ class Locks:
     def place(self, address: int, size: int, holder: Holder, *, free: bool) -> int:
         """How many hold the lock before, which has so many bytes."""
         self.bytes = max(self.bytes, size)
-        self.loose = self.loose or (free and holder not in self.taken.get(address, ()))
+        self.unheld = self.unheld or (free and holder not in self.taken.get(address, ()))
         (self.freed if free else self.taken).setdefault(address, set()).add(holder)
         return self.rows.get(address, {}).get(holder[0], 0)
 
@@ -65,7 +65,7 @@ class Locks:
         blocks = [h[0] for holders in self.taken.values() for h in holders]
         if len(blocks) != len(set(blocks)):
             return "a block takes several locks, or one several times"
-        if self.loose:
+        if self.unheld:
             return "a lock is let go by one who did not take it"
         if any(a < w + size and w < a + self.bytes for a in self.taken for w, size in self.written):
             return "a lock is written by something else than what lets it go"
