@@ -72,7 +72,9 @@ class PtxSystem(SymbolicSystem):
     def fresh(cls, program: Program, launch: Launch, cluster: int | None, elected: int = 0,
               source_hash: str = "", like: PtxSystem | None = None,
               asked: dict[Any, str] | None = None, clusters: int = 1) -> PtxSystem:  # fmt: skip
-        """``like``: a system of the same launch, whose tables are used on. ``clusters``: how many run
+        """The system of a launch, in which each warp is one class of lanes as far as these may do the same.
+
+        ``like``: a system of the same launch, whose tables are used on. ``clusters``: how many run
         together, from ``cluster`` on. Raises NotConcrete for open sizes where blocks hand data over."""
         if program.handing is not None and launch.space is not None and launch.block_group is None:
             raise NotConcrete("what is handed over through global memory is compared in numbers")
