@@ -100,6 +100,9 @@ class PtxSystem(SymbolicSystem):
             tables.vary_with(program.varies(launch.block))
             tables.spread = program.spread(launch.block)
             tables.decided_alike = program.decided_alike(launch.block)
+            tables.decided_once = program.decided_once(launch.block)
+            tables.comes_once = program.comes_once
+            tables.has_locks = program.handing is not None and bool(program.handing.locks)
             tables.since = program.since(launch.block)
             tables.load_places = program.places(launch.block)
             tables.reached = program.reached(launch.block, tables.layout.shared)
@@ -110,7 +113,7 @@ class PtxSystem(SymbolicSystem):
             tables.memory, tables.holds, tables.sure = launch.memory, program.holds, launch.sure
             tables.granted, tables.stays = launch.granted, launch.stays
             tables.map_place, tables.images = launch.map_place, launch.images
-            tables.space, tables.locks = launch.space, Locks(launch.rows)
+            tables.space, tables.locks = launch.space, Locks(launch.rows, launch.pattern)
             tables.tickets = launch.tickets if launch.space is None else None
             tables.places = launch.block_group
         else:
