@@ -76,10 +76,8 @@ KEPT_WIDTH = 1597
 
 def keeping(f: Fusion, peel: str, warps: int = 1) -> tuple[RowPlan, Kernel]:
     """The plan and the kernel of rows whose first pieces stay in shared memory."""
-    schedule = RowSchedule(
-        width=KEPT_WIDTH * warps, stream="yes", reread="shared", warps=warps, blocks_per_sm=1
-    )
-    plan = RowPlan(f, replace(schedule, peel=peel))
+    settings = ("stream=yes", "reread=shared", f"warps={warps}", "blocks_per_sm=1", f"peel={peel}")
+    plan = RowPlan(f, RowSchedule(width=KEPT_WIDTH * warps).with_settings(settings))
     return plan, plan.build(plan.main, Policy.PRACTICAL)
 
 
