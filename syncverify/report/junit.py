@@ -59,8 +59,8 @@ def _case(suite: ET.Element, k: KernelReport) -> None:
 def _basis(k: KernelReport) -> list[str]:
     """What a verdict is for and rests on. Readers that keep to the schema know no properties of a case."""
     replay = replay_text(k)
-    told = [f"scope: {scope_text(k)}", *(f"assumption: {a}" for a in rests_on(k))]
-    return told if replay is None else [*told, f"replay: {replay}"]
+    lines = [f"scope: {scope_text(k)}", *(f"assumption: {a}" for a in rests_on(k))]
+    return lines if replay is None else [*lines, f"replay: {replay}"]
 
 
 def schedule(w: Witness) -> list[str]:
