@@ -17,6 +17,7 @@ from syncverify.driver.ptx_assumptions import (
     of_hand_over,
     of_memory,
     of_overlaps,
+    of_shared_flags,
     of_stops,
     of_stores,
 )
@@ -58,7 +59,7 @@ def outcomes(k: CheckTask) -> Iterator[Outcome]:
     if k.facts.registers is None and launch.registers is not None:
         k.assumptions.append(f"{launch.registers} registers per thread at entry")
     clusters = None if launch.grid is None else prod(launch.grid) // launch.ctas
-    k.assumptions += of_hand_over(program, clusters)
+    k.assumptions += [*of_hand_over(program, clusters), *of_shared_flags(program)]
     k.assumptions += of_memory(k.facts, program)
     k.assumptions += of_overlaps(k.facts, program)
     whole = 0 if clusters == 1 else None
@@ -149,6 +150,10 @@ def _one_cluster(outcome: Outcome, tickets: Tickets) -> Outcome:
     return _with_poll_choices(outcome, [trouble] if trouble else [c.why for c in tickets.counters.values()])
 
 
+#: Runs for the orders in which blocks hold locks, at most.
+MOST_ORDERS = 128
+
+
 def _answered(k: CheckTask, program: Program, launch: Launch, whole: int | None, clusters: int | None,
               asked: dict[Any, str]) -> Iterator[Outcome]:  # fmt: skip
     """The outcomes under some answers; ``asked``: questions without one that came up."""
@@ -192,9 +197,13 @@ def _sequential_clusters(k: CheckTask, system: PtxSystem, asked: dict[Any, str])
     why = "a kernel with a lock waits for something else too" if more else locks.problem()
     if why is not None:
         return unknown(why, k.span)
+    orders = [(rows, pattern) for rows in locks.orders() for pattern in locks.patterns()]
+    if len(orders) > MOST_ORDERS:
+        text = f"blocks may hold locks, and go on, in {len(orders)} ways: at most {MOST_ORDERS} are tried"
+        return unknown(Reason(text, Cause.BUDGET), k.span)
     found = []
-    for rows in locks.orders():
-        launch = replace(system.launch, rows=rows)
+    for rows, pattern in orders:
+        launch = replace(system.launch, rows=rows, pattern=pattern)
         lane, clusters = system.info.elected_lane, system.info.clusters
         again = PtxSystem.fresh(
             system.program, launch, system.cluster, lane, k.hash, asked=asked, clusters=clusters
@@ -202,9 +211,15 @@ def _sequential_clusters(k: CheckTask, system: PtxSystem, asked: dict[Any, str])
         found.append(_judged(k, again))
         if found[-1].verdict is not Verdict.PROVED:
             break
-        if again.tables.locks.taken != locks.taken:
+        if again.tables.locks.taken != locks.taken or again.tables.locks.asked != locks.asked:
             return unknown("who takes a lock depends on who held it before", k.span)
-    return k.checker.merge(found)
+        if (why := again.tables.locks.problem()) is not None:
+            return unknown(why, k.span)
+    outcome = k.checker.merge(found)
+    if outcome.verdict is Verdict.REFUTED and locks.asked:
+        why = "what goes wrong behind a lock may never be, for data decides which way a block goes there"
+        return replace(unknown(Reason(why, Cause.GLOBAL_DATA), k.span), suspect=outcome)
+    return outcome
 
 
 def _placed(k: CheckTask, firsts: list[PtxSystem], clusters: int | None) -> Iterator[Outcome]:

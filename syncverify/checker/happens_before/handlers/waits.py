@@ -17,6 +17,7 @@ from syncverify.symbolic.phase_tokens import barrier_of, number
 
 
 def on_wait(run: Run, t: LaneClass, event: Event) -> int:
+    """A wait for a parity: it blocks, or passes and O2 is tested."""
     _, site, b, parity, flags = event
     s = barrier(run, b)
     if not use(run, t, s, site):
@@ -223,9 +224,11 @@ def _rejoins(no: Agent, yes: Agent, e_yes: Event, waited: tuple[int, ...], flags
         again = (e_no[0], *e_no[2:4]) == waited and not (e_no[4] ^ flags) & (RELAXED | CLUSTER)
         if again and e_no != e_yes:
             e_no = no.step(0)
+        if e_no[0] == e_yes[0] == Ev.EXIT:
+            return True  # wherever they leave
         if e_no != e_yes:
             return False
-        if no.normalize() == yes.normalize() or e_no[0] == Ev.EXIT:
+        if no.normalize() == yes.normalize():
             return True
         e_yes = yes.step(0)
     return False

@@ -1,5 +1,7 @@
 """Bytes that an address of shared memory may reach, where data makes it and the kernel bounds the data.
 
+Of shared memory of a cluster the bytes are those of some CTA: ``mapa`` keeps them.
+
 An interval of a value follows from masks, narrow loads, shifts, remainders, minima, and arithmetic on these
 with constants. Nothing is known of a value that may leave its 32 bits on the way, or that a loop makes of
 itself. An example: of ``and r, x, 31; shl r, r, 2; mov b, bins; add r, r, b`` the interval is that of 32
@@ -47,10 +49,13 @@ Known = Interval | None
 @dataclass(frozen=True, slots=True)
 class Reached:
     """The ``places`` that an address may be, as far as the kernel bounds them. ``based``: it is made of the
-    place of a shared variable, among other things."""
+    place of a shared variable, among other things. ``apart``: by how many bytes the places of lanes of one
+    access differ at least; 0: not known. ``ranks``: of the CTA, by each ``mapa`` on the way."""
 
     places: Known
     based: bool
+    apart: int = 0
+    ranks: tuple[Known, ...] = ()
 
 
 #: Of an access of which nothing is known.
@@ -61,14 +66,31 @@ def _one(n: int) -> Interval:
     return Interval(n, n, 0)
 
 
-class AddressRanges:
-    """Intervals of a function's registers. ``shared``: the places of its variables. ``block``: its shape."""
+#: The lanes on one side of the own one.
+_LANEMASKS = {
+    "%lanemask_lt": Interval(0, _WORD // 2 - 1),
+    "%lanemask_le": Interval(1, _WORD - 1),
+    "%lanemask_gt": Interval(0, _WORD - 2),
+    "%lanemask_ge": Interval(_WORD // 2, _WORD - 1),
+    "%lanemask_eq": Interval(1, _WORD // 2),
+}
 
-    def __init__(self, flow: Flow, shared: Mapping[str, int], block: Sequence[int]) -> None:
+
+class AddressRanges:
+    """Intervals of a function's registers in one warp. ``shared``: the places of its variables. ``block``:
+    its shape."""
+
+    def __init__(self, flow: Flow, shared: Mapping[str, int], block: Sequence[int], warp: int) -> None:
         self.flow, self.shared = flow, shared
-        threads = block[0] * block[1] * block[2]
-        self.specials = {f"%tid.{x}": Interval(0, n - 1) for x, n in zip("xyz", block, strict=True)}
-        self.specials["%laneid"] = Interval(0, min(threads, 32) - 1)
+        wide, high, deep = block
+        threads = range(32 * warp, min(32 * warp + 32, wide * high * deep))
+        places = [(t % wide, t // wide % high, t // (wide * high)) for t in threads]
+        self.specials = {
+            f"%tid.{axis}": Interval(min(at), max(at))
+            for axis, at in zip("xyz", zip(*places, strict=True), strict=True)
+        }
+        self.specials["%laneid"] = Interval(0, len(threads) - 1)
+        self.specials |= _LANEMASKS
         self._versions: dict[int, Known] = {}
 
     def reached(self, k: int) -> Reached:
@@ -78,7 +100,16 @@ class AddressRanges:
             return ANYWHERE
         base = self._of(place.base, k)
         places = None if base is None else base.plus(_one(place.offset))
-        return Reached(places, self._holds_place(place.base, k))
+        return Reached(places, self._holds_place(place.base, k), ranks=self._ranks(place.base, k))
+
+    def _ranks(self, x: Operand, k: int) -> tuple[Known, ...]:
+        """The ranks that the ``mapa`` of an address may name."""
+        if not isinstance(x, Reg):
+            return ()
+        made = self._makers(self.flow.versions.read(x.name, k))
+        at = sorted({w for v in made if (w := self.flow.versions.writer[v]) >= 0})
+        maps = [j for j in at if self.flow.body[j].op == "mapa"]
+        return tuple(self._of(self.flow.body[j].operands[2], j) for j in maps)
 
     def _holds_place(self, x: Operand, k: int) -> bool:
         """Whether a value is made of a variable's place on each path (the greatest solution)."""
@@ -157,6 +188,8 @@ class AddressRanges:
         if rule is None or kind(type_) not in ("u", "s", "b"):
             return None
         xs = [self._of(x, k) for x in i.operands[1:]]
+        if type_ == "b32":
+            xs = [x.plus(_one(_WORD)) if x is not None and x.high < 0 else x for x in xs]
         limit = 1 << (width(type_) - (kind(type_) == "s"))
         if i.op != "cvt" and any(x is not None and x.high >= limit for x in xs):
             return None  # it is another number to this instruction
@@ -180,7 +213,8 @@ def _moved(i: Instr, xs: list[Known]) -> Known:
     """``mov``, ``cvta``, and ``cvt``, which cuts what its types do not hold."""
     x = xs[0]
     if i.op != "cvt":
-        return x
+        negative = x is not None and x.low < 0 and width(i.mods[-1]) == 32
+        return x.plus(_one(_WORD)) if x is not None and negative else x
     types = [m for m in i.mods if m[:1] in "usb" and m[1:].isdigit()]
     high = x.high if x is not None else _WORD
     if any(kind(m) == "s" and high >> (width(m) - 1) for m in types):
@@ -196,7 +230,22 @@ def _masked(_: Instr, xs: list[Known]) -> Known:
         if mask is not None and mask >= 0:
             high = mask if x is None else min(mask, x.high)
             return Interval(0, high, mask & -mask)
-    return None
+    highs = [x.high for x in xs if x is not None and x.low >= 0]
+    return Interval(0, min(highs)) if highs else None
+
+
+def _counted(i: Instr, xs: list[Known]) -> Known:
+    """``popc``: of numbers up to 2**n - 1 it is at most n, of those below that less."""
+    x = xs[0]
+    return Interval(0, width(i.mods[-1]) if x is None or x.low < 0 else (x.high + 1).bit_length() - 1)
+
+
+def _opposite(i: Instr, xs: list[Known]) -> Known:
+    """``not`` of a word."""
+    x = xs[0]
+    if x is None or i.mods[-1:] != ("b32",):
+        return None
+    return Interval(_WORD - 1 - x.high, _WORD - 1 - x.low, x.step)
 
 
 def _sum(_: Instr, xs: list[Known]) -> Known:
@@ -224,9 +273,16 @@ def _added(i: Instr, xs: list[Known]) -> Known:
     return None if found is None or xs[2] is None else found.plus(xs[2])
 
 
-def _left(_: Instr, xs: list[Known]) -> Known:
-    n = _number(xs[1])
-    return None if xs[0] is None or n is None or n > 31 else xs[0].times(1 << n)
+def _left(i: Instr, xs: list[Known]) -> Known:
+    x, by = xs
+    if x is None or by is None or by.high > 31:
+        return None
+    n = _number(x)
+    if by.low == by.high or n is None:
+        return x.times(1 << by.low) if by.low == by.high else None
+    if n == _WORD - 1 and i.mods[-1] == "b32":  # the bits from one place on
+        return Interval(_WORD - (1 << by.high), _WORD - (1 << by.low))
+    return Interval(n << by.low, n << by.high)
 
 
 def _right(i: Instr, xs: list[Known]) -> Known:
@@ -276,7 +332,8 @@ def _either(_: Instr, xs: list[Known]) -> Known:
 _RULES: dict[str, Callable[[Instr, list[Known]], Known]] = {
     "mov": _moved, "cvt": _moved, "cvta": _moved, "and": _masked, "add": _sum, "sub": _difference,
     "mul": _multiplied, "mad": _added, "shl": _left, "shr": _right, "bfe": _field, "min": _least,
-    "rem": _remainder, "selp": _chosen, "or": _either,
+    "rem": _remainder, "selp": _chosen, "or": _either, "popc": _counted, "not": _opposite,
+    "mapa": lambda _, xs: xs[0],
 }  # fmt: skip
 
 __all__ = ["ANYWHERE", "AddressRanges", "Interval", "Reached"]

@@ -86,6 +86,14 @@ class LaneMasks:
         k = self.values.origin(mask, at)
         return self._by_turns(at, mask) if k is None else self._from(k, at)
 
+    def of_one_vote(self, made: int, at: int) -> frozenset[str] | None:
+        """The same of a mask that instruction ``made`` makes of a vote of all lanes, and of any instruction
+        ``at`` behind it. All lanes of the warp have one such mask. None: the mask is of another kind."""
+        rest = self._rest_of(made)
+        vote = self.flow.body[made if rest is None else rest]
+        of_all = vote.op == "vote" and "ballot" in vote.mods and self.values.all_lanes(vote.operands[-1])
+        return self._from(made, at) if of_all else None
+
     def met(self, at: int, mask: Operand | None) -> int:
         """Where the lanes that come to a collective with such a mask met first: the vote of all lanes, or
         what else made the first of the masks that their own was voted out of."""

@@ -29,11 +29,13 @@ from syncverify.frontends.ptx.analysis.iteration_havoc import (
     asks_at,
     havoc_loops,
 )
+from syncverify.frontends.ptx.analysis.lane_ranks import LaneRanks
 from syncverify.frontends.ptx.analysis.lanes import crossing, elections
 from syncverify.frontends.ptx.analysis.load_arrival import unarrived_loads
 from syncverify.frontends.ptx.analysis.locks import free_effect, lock_effect
 from syncverify.frontends.ptx.analysis.pointer_provenance import Origins
 from syncverify.frontends.ptx.analysis.shared_pointers import names_shared, shared_pointers
+from syncverify.frontends.ptx.analysis.shared_polls import shared_flags
 from syncverify.frontends.ptx.analysis.slice import Slice, slice_of
 from syncverify.frontends.ptx.analysis.strong_words import strong_words
 from syncverify.frontends.ptx.analysis.uniform_values import common_values
@@ -43,10 +45,11 @@ from syncverify.frontends.ptx.analysis.wgmma_register_hazards import fragment_ev
 from syncverify.frontends.ptx.compile.state import FIRST, SIZED, SPACES, START, Decoded
 from syncverify.frontends.ptx.compile.wgmma_runs import Together
 from syncverify.frontends.ptx.decode.effects import Effect, Unsupported
-from syncverify.frontends.ptx.decode.global_access import GlobalAccess, poll_effect, spin_effect
+from syncverify.frontends.ptx.decode.global_access import GlobalAccess, Stored, poll_effect, spin_effect
 from syncverify.frontends.ptx.decode.map_addresses import MapAddresses
 from syncverify.frontends.ptx.decode.memory import Access, decode_access
 from syncverify.frontends.ptx.decode.parts import spaces, window
+from syncverify.frontends.ptx.decode.shared_flags import flag_access, shared_spin_effect
 from syncverify.frontends.ptx.decode.table import decode, refused
 from syncverify.frontends.ptx.decode.wmma import moves_matrix, stores_matrix
 from syncverify.frontends.ptx.flow.asserts import SILENT, called, stops
@@ -145,6 +148,22 @@ class Plan:
                 found = _stop(i)
             if found is not None:
                 self.decoded[k] = found
+        self._shared_flags()
+
+    def _shared_flags(self) -> None:
+        """Waits for words of shared memory, and the accesses that may write these words."""
+        accesses = {k: e for k, e in self.decoded.items() if isinstance(e, Access)}
+        #: flags in shared memory
+        self.flags = shared_flags(self.flow, accesses)
+        for k, spin in self.flags.spins.items():
+            self.decoded[k] = shared_spin_effect(self.body[k], spin, accesses[k])
+        for k in self.flags.writes:
+            self.decoded[k] = flag_access(self.body[k], accesses[k])
+
+    @cached_property
+    def spin_predicates(self) -> Mapping[int, tuple[str, int]]:
+        """By ``setp`` its predicate, and what that holds after a spin in global or shared memory."""
+        return {**(self.handing.spin_predicates if self.handing is not None else {}), **self.flags.predicates}
 
     def _exchanges_of_blocks(self, *, followed: bool) -> None:
         """What the kernel's blocks tell each other through global memory: hand-overs, flags, counters."""
@@ -404,14 +423,15 @@ class Plan:
 
         return cache(of)
 
-    def reached(self, block: Sequence[int], shared: Mapping[str, int]) -> Callable[[int], Reached]:
-        """By the site of an access to shared memory, what is known of where it may begin."""
-        found = AddressRanges(self.flow, shared, block)
+    def reached(self, block: Sequence[int], shared: Mapping[str, int]) -> Callable[[int, int], Reached]:
+        """By the site of an access to shared memory and the warp, what is known of where it may begin."""
+        ranges = cache(lambda warp: AddressRanges(self.flow, shared, block, warp))
+        ranks = cache(lambda: LaneRanks(Collectives(self.flow, (), ()).masks, self.uniformity(block)))
 
         @cache
-        def of(site: int) -> Reached:
+        def of(site: int, warp: int) -> Reached:
             k = self._instruction(site)
-            return ANYWHERE if k is None else found.reached(k)
+            return ANYWHERE if k is None else replace(ranges(warp).reached(k), apart=ranks().apart(k))
 
         return of
 
@@ -460,13 +480,30 @@ class Plan:
 
     def decided_alike(self, block: Sequence[int]) -> Callable[[int], bool]:
         """Whether all threads of a block of a shape decide alike, each time, by the site of a branch."""
+        return self._alike(block, unwritten(self.flow, self._generic, self.origins))
+
+    def decided_once(self, block: Sequence[int]) -> Callable[[int], bool]:
+        """Whether all threads of a block come to a branch behind a lock, by its site, at most once and decide
+        alike: races in the memory that blocks share are looked for."""
+        if self.handing is None:
+            return lambda site: False
+        alike = self._alike(block, frozenset(self.handing.accesses))
+        return cache(lambda site: self.comes_once(site) and alike(site))
+
+    def comes_once(self, site: int) -> bool:
+        """Whether a branch is no part of a loop, in a kernel whose blocks take locks."""
+        if self.handing is None or not self.handing.locks:
+            return False
+        k = self._instruction(site)
+        return k is not None and not any(self.flow.block_of[k] in x for x in self.flow.loops)
+
+    def _alike(self, block: Sequence[int], followed: frozenset[int]) -> Callable[[int], bool]:
         found = self.uniformity(block)
-        fixed = unwritten(self.flow, self._generic, self.origins)
 
         @cache
         def of(site: int) -> bool:
             k = self._instruction(site)
-            return k is not None and found.decided_alike(k, fixed)
+            return k is not None and found.decided_alike(k, followed)
 
         return of
 
@@ -667,7 +704,7 @@ def _reads_shared(e: Decoded, i: Instr) -> bool:
 def _as_effect(e: Decoded, known: frozenset[str] = frozenset()) -> Effect | Unsupported:
     """``known``: registers of which what is stored is known."""
     if isinstance(e, Access):
-        stored = e.elements if isinstance(e, GlobalAccess) and e.signals else ()
+        stored = e.elements if isinstance(e, Stored) and e.signals else ()
         stored = stored or tuple(op for op in e.elements if isinstance(op, Reg) and op.name in known)
         return Effect(lambda ctx, site, v: (), (e.address, *stored))
     return e

@@ -43,6 +43,7 @@ class Context(Protocol):
     shared_start: int  # byte offset of the first shared variable that the kernel names
     shared_end: int  # byte offset at which the CTA's shared memory ends
     local_end: int  # byte offset at which a thread's local memory ends
+    footprints: Sequence[Footprint]  # by number
 
     def number(self, value: Value, what: str) -> int:
         """The number that all lanes hold. Lanes that differ split the class; no number raises Opaque."""
@@ -61,6 +62,10 @@ class Context(Protocol):
         """Data says where in shared memory an access of ``bits`` bits goes: all bytes that it may reach, on
         which nothing but a proof may rest. None where such accesses are left out. Opaque with ``why`` where
         it may go elsewhere, or contents of shared memory steer."""
+
+    def apart(self, site: int) -> int:
+        """By how many bytes the places of lanes of one access differ at least, wherever data says that they
+        are; 0: not known."""
 
     def strided(self, site: int, address: Value, why: str, size: int) -> Sequence[Range] | None:
         """Where each lane's access of ``size`` bytes may go in dynamic shared memory whose bytes nobody gave:
@@ -91,8 +96,12 @@ class Context(Protocol):
     def flag(self, value: Value, size: int) -> int:
         """The same for a flag of ``size`` bytes, one for all lanes; Opaque if it is not in global memory."""
 
-    def lock(self, address: int, free: bool) -> int:
-        """How many hold the lock there before this block, which takes it or lets it go (``free``)."""
+    def lock(self, address: int, size: int, *, free: bool) -> int:
+        """How many hold the lock of ``size`` bytes there before this block, which takes it or lets it go
+        (``free``)."""
+
+    def wrote(self, addresses: Iterable[int], size: int) -> None:
+        """Lanes write so many bytes of global memory at some addresses, by what lets no lock go."""
 
     def addresses(self, value: Value) -> tuple[int, ...] | None:
         """Each lane's global address; None where it is not known and the access goes without a footprint,

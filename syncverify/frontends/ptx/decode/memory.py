@@ -120,8 +120,8 @@ def access_events(a: Access, ctx: Context, site: int, address: Value, values: Se
         e.address = a.space == "shared"
         if a.space != "shared" or e.unwritten:
             raise
-        number = _somewhere(a, ctx, site, address, e.reason)
-        return [] if number is None else _events(a, site, number, handle)
+        numbers = _somewhere(a, ctx, site, address, e.reason)
+        return [event for number in numbers for event in _events(a, site, number, handle)]
     if places is None:
         return []
     if isinstance(places, str):
@@ -152,16 +152,20 @@ def access_events(a: Access, ctx: Context, site: int, address: Value, values: Se
     return _events(a, site, ctx.footprint(fp), handle)
 
 
-def _somewhere(a: Access, ctx: Context, site: int, address: Value, why: str) -> int | None:
-    """The footprint of an access whose place is not known: all places that it may have. None where such
-    accesses are left out."""
+def _somewhere(a: Access, ctx: Context, site: int, address: Value, why: str) -> list[int]:
+    """The footprints of an access whose place is not known: all places that it may have, by CTA. None where
+    such accesses are left out."""
     places: Range | Sequence[Range] | None = ctx.strided(site, address, why, a.bytes)
     if places is None:
         places = ctx.anywhere(site, address, why, 8 * a.size if len(a.elements) == 1 else 0)
     if not places:
-        return None
+        return []
     many = len(ctx.lanes) > 1
-    return ctx.footprint(footprint(ctx.cta, places, ctx.lanes, varying=a.code == Ev.WRITE, many=many))
+    reached = [ctx.cta] if a.own else range(ctx.ctas)
+    found = [footprint(cta, places, ctx.lanes, varying=a.code == Ev.WRITE, many=many) for cta in reached]
+    if any(fp.overlap for fp in found) and ctx.apart(site) >= a.bytes:
+        found = [replace(fp, overlap=False) for fp in found]
+    return [ctx.footprint(fp) for fp in found]
 
 
 def _events(a: Access, site: int, number: int, handle: int) -> list[Event]:
@@ -395,7 +399,7 @@ class SharedContents:
 def written(event: Event) -> tuple[int, ...]:
     """The footprints in shared memory that an event writes data to."""
     match event[0]:
-        case Ev.WRITE | Ev.ATOMIC | Ev.CP_ASYNC | Ev.ST_ASYNC:
+        case Ev.WRITE | Ev.ATOMIC | Ev.SIGNAL | Ev.CP_ASYNC | Ev.ST_ASYNC:
             return (event[2],)
         case Ev.BULK_LOAD:
             return tuple(t[0] for t in event[2])

@@ -105,22 +105,26 @@ class ClassContext:
         values = [address] if isinstance(address, Unknown) else list(lanes_of(address))
         sources = {v.source for v in values if isinstance(v, Unknown)}
         t.widths.add(bits)
-        if not sources <= DECIDING or t.certain or self.ctas > 1 or len(t.widths) > 1:
+        if not sources <= DECIDING or t.certain or len(t.widths) > 1:
             raise Opaque(why)
         found = self._bounded(site, bits, why)
         if found is None and sources != {"data"}:
             raise Opaque(why)  # what an open size places is not assumed to be inside
         t.doubt(site, why)
-        if found is None:
+        if found is None or None in t.reached(site, self.warp).ranks:
             t.data_addressed.add(site)
+        if found is None:
             found = Range(self.shared_start, self.shared_end - self.shared_start)
         return None if t.sure else found
+
+    def apart(self, site: int) -> int:
+        return self.tables.reached(site, self.warp).apart
 
     def strided(self, site: int, address: Value, why: str, size: int) -> list[Range] | None:
         t = self.tables
         start = t.dynamic_start
         lanes = [lanes_of(address)[i] for i in self.lanes]
-        if start is None or t.certain or self.ctas > 1 or not t.in_dynamic(site).based:
+        if start is None or t.certain or self.ctas > 1 or not t.in_dynamic(site, self.warp).based:
             return None
         found = []
         for x in lanes:
@@ -140,9 +144,13 @@ class ClassContext:
     def _bounded(self, site: int, bits: int, why: str) -> Range | None:
         """Where an access may go that data places, as the kernel bounds it: aligned, and inside. Opaque where
         its bounds allow more, None where it has none."""
-        found, size = self.tables.reached(site), bits // 8
+        found, size = self.tables.reached(site, self.warp), bits // 8
         if not found.based:
             raise Opaque(Reason(f"no shared variable is in the address: {why}", parts=(why,)))
+        beyond = [r for r in found.ranks if r is not None and not 0 <= r.low <= r.high < self.ctas]
+        if beyond:
+            places = f"CTAs {beyond[0].low}..{beyond[0].high} of {self.ctas}"
+            raise Opaque(Reason(f"data may place this access in {places}: {why}", parts=(why,)))
         reached = found.places
         if reached is None or not size:
             return None
@@ -189,9 +197,13 @@ class ClassContext:
             raise Opaque("a spin on memory that is not global")
         return self.global_bytes(value, size)
 
-    def lock(self, address: int, free: bool) -> int:
+    def lock(self, address: int, size: int, *, free: bool) -> int:
         holder = (self.first + self.cta, self.warp, self.lanes[0])
-        return self.tables.locks.place(address, holder, free)
+        return self.tables.locks.place(address, size, holder, free=free)
+
+    def wrote(self, addresses: Iterable[int], size: int) -> None:
+        if self.tables.has_locks:
+            self.tables.locks.written.update((a, size) for a in addresses)
 
     def addresses(self, value: Value) -> tuple[int, ...] | None:
         found = self._placed(value)
@@ -389,11 +401,14 @@ class ClassContext:
 
     def any_answer(
         self, r: list[Any], names: Iterable[str], site: int, *, each_time: bool
-    ) -> SymbolicWord | None:
+    ) -> SymbolicWord | int | None:
         """Any answer to what all lanes of a warp are known to decide alike; None where they are not.
 
         What all threads of a block decide alike has one answer for all, if all are asked ``each_time``.
+        Behind locks the run says which.
         """
+        if each_time and self.tables.has_locks and (behind := self._behind_locks(site)) is not None:
+            return behind
         if self.tables.any_data and each_time and r[SHARED] is not None and self.tables.decided_alike(site):
             contents = self._contents(r, self.cta << RANK)
             who, threads = (self.warp, self.mask), self.tables.threads
@@ -402,6 +417,15 @@ class ClassContext:
         alone = not self.mask & (self.mask - 1)
         agree_ = alone or not self.tables.spread(names, site) & LANES
         return self._any(1) if self.tables.any_data and agree_ else None
+
+    def _behind_locks(self, site: int) -> int | None:
+        """Which way a block goes that takes locks, once: all its threads, or the one that decides."""
+        locks, block = self.tables.locks, self.first + self.cta
+        if self.tables.decided_once(site):
+            return locks.answer(site, block)
+        if len(self.lanes) == 1 and self.tables.comes_once(site):
+            return locks.answer(site, block, (self.warp, self.lanes[0]))
+        return None
 
     def store(self, r: list[Any], space: str, address: Value, size: int, value: Value, active: Value) -> None:
         if active.__class__ in INTS and not active:

@@ -174,19 +174,24 @@ class Tables:
     data_addressed: set[int] = field(default_factory=set)  # sites of those
     dynamic_addressed: set[int] = field(default_factory=set)  # sites whose steps lead through dynamic memory
     dynamic_start: int | None = None  # where dynamic shared memory begins, if nobody gave its bytes
-    in_dynamic: Callable[[int], Reached] = field(default=lambda site: ANYWHERE)  # of it only, by site
+    #: of it only, by site and warp
+    in_dynamic: Callable[[int, int], Reached] = field(default=lambda site, warp: ANYWHERE)
     certain: bool = True  # all accesses must be certain
     any_data: bool = False  # what memory holds may be any word
     threads: int = 0  # of a block
     #: what registers vary with where the block of a site reads them, or anywhere
     spread: Callable[[Iterable[str], int | None], int] = field(default=lambda names, site: EVERY)
     decided_alike: Callable[[int], bool] = field(default=lambda site: False)  # by all of a block, each time
+    #: in a kernel whose blocks take locks: by all of a block alike, at most once
+    decided_once: Callable[[int], bool] = field(default=lambda site: False)
+    comes_once: Callable[[int], bool] = field(default=lambda site: False)  # a thread does, at most, there
+    has_locks: bool = False  # in global memory
     #: the same anywhere, among threads that came together to an instruction
     since: Callable[[Iterable[str], int], int] = field(default=lambda names, k: EVERY)
     #: what the places of loads vary with, by instruction
     load_places: Callable[[int], int] = field(default=lambda k: EVERY)
     varies: Callable[[int], int] = field(default=lambda site: EVERY)  # the same of what stores store, by site
-    reached: Callable[[int], Reached] = field(default=lambda site: ANYWHERE)  # by site
+    reached: Callable[[int, int], Reached] = field(default=lambda site, warp: ANYWHERE)  # by site and warp
     written_maps: dict[int, int] = field(default_factory=dict)  # maps that copies store through
     # maps of loads at coordinates that are not known
     maps_at_unknown_coordinates: set[int] = field(default_factory=set)

@@ -39,13 +39,18 @@ def with_spaces(function: Function) -> Function:
         m = _generic(i)
         if m is None or not isinstance(m.base, Reg):
             continue
-        space = {What.SHARED: "shared", What.HOST: "global"}.get(known.get(m.base.name, What.MIXED))
+        space = _SPACE.get(known.get(m.base.name, What.MIXED))
         if space is None:
             continue
         to = Reg(f"{m.base.name}@{space}{k}")
         types[to.name] = function.registers[m.base.name]
         made = replace(
-            i, op="cvta", mods=("to", space, "u64"), operands=(to, m.base), guard=None, negated=False
+            i,
+            op="cvta",
+            mods=("to", space.partition("::")[0], "u64"),
+            operands=(to, m.base),
+            guard=None,
+            negated=False,
         )
         n = next((n for n, mod in enumerate(i.mods) if mod not in _BEFORE), len(i.mods))
         operands = tuple(replace(m, base=to) if op is m else op for op in i.operands)
@@ -66,6 +71,8 @@ class What(Enum):
 
     #: a generic address of shared memory
     SHARED = auto()
+    #: one of shared memory of some CTA of the cluster, as ``mapa`` brings it
+    CLUSTER = auto()
     #: an address in the window of shared memory itself, as ``mov`` of a variable's name brings it
     OFFSET = auto()
     #: what ``cvta`` makes of an address of another space: it lies nowhere
@@ -121,7 +128,7 @@ def _made(i: Instr, known: Mapping[str, What], shared: Collection[str]) -> What 
     found = [known.get(n) for op in ops for n in registers(op)]
     if i.op == "mad" and len(ops) == 3 and set(found[:-1]) <= {What.NUMBER}:
         return _operand(ops[2], known, shared)
-    if not {What.MIXED, *_OF_SHARED}.isdisjoint(found):
+    if not {What.MIXED, What.CLUSTER, *_OF_SHARED}.isdisjoint(found):
         return _changed(i, found)
     return None if None in found else What.NUMBER
 
@@ -133,7 +140,9 @@ def _changed(i: Instr, found: Sequence[What | None]) -> What:
         return What.OFFSET if found[0] is What.OFFSET else What.LOST if found[0] in _OF_SHARED else What.MIXED
     if i.op == "mapa" and found[0] in (What.SHARED, What.OFFSET):
         own = i.mods[0].startswith("shared")
-        return What.MIXED if (found[0] is What.OFFSET) is own else What.LOST
+        if (found[0] is What.OFFSET) is not own:
+            return What.LOST
+        return What.MIXED if own else What.CLUSTER
     return What.LOST if What.LOST in found and i.op in ("cvt", "mapa") else What.MIXED
 
 
@@ -153,6 +162,8 @@ def _operand(op: Operand, known: Mapping[str, What], shared: Collection[str]) ->
 #: Instructions whose result is an address where an operand is one.
 _ADDRESSES = frozenset({"mov", "selp", "add", "sub"})
 _OF_SHARED = (What.SHARED, What.OFFSET, What.LOST)
+#: The one space that an address may be in.
+_SPACE = {What.SHARED: "shared", What.CLUSTER: "shared::cluster", What.HOST: "global"}
 #: Types between which a conversion keeps an address in the window of shared memory, which has 32 bits.
 _UNSIGNED = frozenset({"u32", "u64"})
 
@@ -165,12 +176,12 @@ def _address(op: str, of: Sequence[What | None]) -> What | None:
         return What.MIXED
     if op in ("mov", "selp"):
         return of[0] if len(set(of)) == 1 else What.MIXED
-    shared = [x for x in of if x in _OF_SHARED]
+    shared = [x for x in of if x in _OF_SHARED or x is What.CLUSTER]
     if not shared:
         return What.HOST if What.HOST in of else What.NUMBER
     if len(shared) == len(of):
         return What.NUMBER if op == "sub" and len({*shared}) == 1 else What.MIXED
-    return shared[0] if op == "add" or of[0] in _OF_SHARED else What.MIXED
+    return shared[0] if op == "add" or of[0] is shared[0] else What.MIXED
 
 
 __all__ = ["What", "register_kinds", "with_spaces"]

@@ -26,7 +26,7 @@ def reached(body: str) -> Interval | None:
     """Of ``%r9`` behind a body, where ``%r2`` holds any word."""
     function = parse(kernel(LOAD + body + PROBE)).entries[0]
     k = next(n for n, i in enumerate(function.body) if i.guard is not None and i.guard.name == "%p19")
-    return AddressRanges(Flow(function), {"s": 1024}, SHAPE).reached(k).places
+    return AddressRanges(Flow(function), {"s": 1024}, SHAPE, 0).reached(k).places
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,10 @@ def reached(body: str) -> Interval | None:
         ("min.s32 %r9, %r2, 100;", None),
         ("mul.lo.u32 %r9, %r2, 4;", None),
         ("and.b32 %r3, %r2, 7; sub.u32 %r9, %r3, 4;", None),  # it wraps below 0
-        ("and.b32 %r9, %r2, -4;", None),
+        ("and.b32 %r9, %r2, -4;", Interval(0, 2**32 - 4, 4)),
+        ("popc.b32 %r9, %r2;", Interval(0, 32)),
+        ("mov.u32 %r3, %lanemask_lt; and.b32 %r4, %r3, %r2; popc.b32 %r9, %r4;", Interval(0, 31)),
+        ("mov.u32 %r3, -1; shl.b32 %r4, %r3, %r1; not.b32 %r9, %r4;", Interval(0, 2**31 - 1)),
     ],
 )
 def test_intervals(body: str, expected: Interval | None) -> None:
@@ -78,7 +81,14 @@ cvt.s32.s8 D, A;
 setp.lt.u32 %p2, A, C; selp.b32 D, A, B, %p2;
 mov.u32 D, B; setp.gt.s32 %p3, A, C; @%p3 mov.u32 D, A;
 cvt.u16.u32 %rs3, A; mul.wide.u16 D, %rs3, C;
-cvt.u16.u32 %rs3, A; mul.wide.s16 D, %rs3, C;""".splitlines()
+cvt.u16.u32 %rs3, A; mul.wide.s16 D, %rs3, C;
+and.b32 D, A, B;
+popc.b32 D, A;
+not.b32 D, A;
+mov.u32 %r18, %lanemask_lt; and.b32 D, A, %r18;
+mov.u32 %r17, %lanemask_ge; and.b32 %r18, A, %r17; popc.b32 D, %r18;
+mov.u32 %r18, -1; shl.b32 %r17, %r18, %r1; not.b32 D, %r17;
+and.b32 %r18, A, N; shl.b32 D, C, %r18;""".splitlines()
 
 
 def chain(draw: random.Random) -> str:
@@ -97,7 +107,7 @@ def test_no_value_lies_outside_of_its_interval() -> None:
     known = 0
     draw = random.Random(7)
     words = [0, 1, 2, 5, 127, 128, 255, 256, 65535, 65536, 2**31 - 1, 2**31, 2**32 - 1]
-    for _ in range(150):
+    for _ in range(250):
         body = chain(draw)
         found = reached(body)
         if found is None:
@@ -130,6 +140,23 @@ BINS = """.version 8.0
   ret;
 }}
 """
+
+
+def test_a_cluster_has_so_many_ranks() -> None:
+    """Data that names a rank: of two CTAs by one bit, not by two."""
+    text = BINS.format(mask=63, scale=4).replace("red.shared", "red.shared::cluster")
+    text = text.replace("ld.global.u32", "barrier.cluster.arrive; barrier.cluster.wait; ld.global.u32")
+    text = text.replace("ret;", "barrier.cluster.arrive; barrier.cluster.wait; ret;")
+
+    def verdict(rank: str) -> Verdict:
+        mapped = f"shr.u32 %r6, %r9, {rank}; mapa.shared::cluster.u32 %r5, %r5, %r6; red.shared::c"
+        made = text.replace("and.b32 %r2", "mov.u32 %r9, %r2; and.b32 %r2").replace("red.shared::c", mapped)
+        facts = {"kernel": {"k": {"grid": [2], "cluster": [2]}}}
+        (report,) = syncverify.check(made, facts=facts)
+        return report.verdict
+
+    assert verdict("31") is Verdict.PROVED
+    assert verdict("30") is Verdict.UNKNOWN
 
 
 def test_an_address_without_a_variable_is_not_assumed_to_be_inside() -> None:

@@ -1,0 +1,164 @@
+"""Places that lanes choose by their ranks: no two lanes of one instruction have the same.
+
+The rank of a lane is how many lanes of a mask lie below it (or above it). Lanes of the mask have different
+ranks. So have the lanes that come to an access where the mask names all of these (``analysis.lane_masks``).
+An example, the compaction of what a ballot names:
+
+    vote.sync.ballot.b32 %m, %p, -1;  @!%p bra OVER;
+    mov.u32 %l, %lanemask_lt;  and.b32 %n, %m, %l;  popc.b32 %k, %n;
+    mad.lo.u32 %a, %k, 4, %base;  st.shared.u32 [%a], %x;          // lanes are 4 bytes apart or more
+
+What else the place is made of has to be one value in the warp. Sums may wrap: so do their differences, which
+are far less than the range of a register.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from syncverify.frontends.ptx.analysis.lane_masks import LaneMasks
+from syncverify.frontends.ptx.analysis.uniformity import LANES, Uniformity
+from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Mem, Operand, Reg, Special
+from syncverify.frontends.ptx.syntax.operands import registers
+
+#: The most that a rank is multiplied by: 32 of it are far from the range of a register.
+_MOST = 1 << 20
+#: Instructions between a rank and an address, at most.
+_DEEPEST = 12
+_WHOLE = frozenset({"u32", "s32", "b32", "u64", "s64", "b64"})
+#: Masks of the lanes on one side of the own one.
+_SIDES = frozenset({"%lanemask_lt", "%lanemask_le", "%lanemask_gt", "%lanemask_ge"})
+#: What is shifted left by the lane's number, and what then makes a mask of the lanes below it.
+_ONES = (0xFFFFFFFF, 0xFFFFFFFE)
+_LESS_ONE = {("add", -1), ("add", 0xFFFFFFFF), ("sub", 1)}
+
+
+@dataclass(frozen=True, slots=True)
+class LaneRanks:
+    """The ranks that places are made of. ``masks``: the masks of the function."""
+
+    masks: LaneMasks
+    uniformity: Uniformity
+
+    def apart(self, k: int) -> int:
+        """By how many bytes the places of any two lanes differ that come to an access; 0: not known."""
+        place = next((x for x in self._body[k].operands if isinstance(x, Mem)), None)
+        return 0 if place is None else self._step(place.base, k, k, 1, _DEEPEST)
+
+    @property
+    def _body(self) -> Sequence[Instr]:
+        return self.uniformity.body
+
+    def _step(self, op: Operand, at: int, access: int, scale: int, depth: int) -> int:
+        """By how much an operand, times ``scale``, differs between lanes."""
+        k = self._writer(op, at)
+        if k is None or not depth or scale > _MOST:
+            return 0
+        i = self._body[k]
+        if i.op == "popc":
+            return scale if self._ranks(i.operands[1], k, access) else 0
+        if not _WHOLE.issuperset(m for m in i.mods if m[:1] in "usb" and m[1:].isdigit()):
+            return 0
+        ops = i.operands[1:]
+        if i.op in ("mov", "cvt", "cvta"):
+            return self._step(ops[0], k, access, scale, depth - 1)
+        if i.op in ("add", "sub"):
+            return self._sum(ops, k, access, scale, depth)
+        if i.op == "mad" and i.mods[0] in ("lo", "wide") and all(self._alike(op, k) for op in ops[:2]):
+            return self._step(ops[2], k, access, scale, depth - 1)
+        factor = self._factor(i, k)
+        if factor <= 0 or (i.op == "mad" and not self._alike(ops[2], k)):
+            return 0
+        return self._step(ops[0], k, access, scale * factor, depth - 1)
+
+    def _sum(self, ops: tuple[Operand, ...], k: int, access: int, scale: int, depth: int) -> int:
+        for one, other in (ops, ops[::-1]):
+            if self._alike(other, k):
+                return self._step(one, k, access, scale, depth - 1)
+        return 0
+
+    def _factor(self, i: Instr, k: int) -> int:
+        """What an instruction multiplies its first operand by; 0: it does something else."""
+        if i.op == "shl" or (i.op in ("mul", "mad") and i.mods[0] in ("lo", "wide")):
+            n = self.uniformity.constant(i.operands[2], k)
+            if n is not None and 0 <= n <= _MOST:
+                return n if i.op != "shl" else 1 << n if n < 32 else 0
+        return 0
+
+    def _alike(self, op: Operand, k: int) -> bool:
+        """Whether an operand is one value in the lanes of a warp that execute an instruction together."""
+        names = tuple(registers(op))
+        if isinstance(op, Special):
+            return not self.uniformity.special(op.name) & LANES
+        return not names or not self.uniformity.read_at(k, names) & LANES
+
+    def _writer(self, op: Operand, at: int) -> int | None:
+        """The one instruction that writes what an operand holds; it does so in each lane."""
+        if not isinstance(op, Reg):
+            return None
+        versions = self.uniformity.versions
+        k = versions.writer[versions.read(op.name, at)]
+        return k if k >= 0 and self._body[k].guard is None and self._body[k].operands[0] == op else None
+
+    # ------------------------------------------------------------ ranks
+
+    def _ranks(self, op: Operand, at: int, access: int) -> bool:
+        """Whether an operand has the bits on one side of each lane, of a mask of the lanes at an access."""
+        k = self._writer(op, at)
+        if k is None or self._body[k].op != "and":
+            return False
+        one, other = self._body[k].operands[1:]
+        return any(self._is_side(y, k) and self._names(x, k, access) for x, y in ((one, other), (other, one)))
+
+    def _names(self, mask: Operand, at: int, access: int) -> bool:
+        """Whether a mask, as an instruction reads it, names the lanes that come to an access."""
+        made = self.masks.values.origin(mask, at) if isinstance(mask, Reg) else None
+        deciding = None if made is None else self.masks.of_one_vote(made, access)
+        return deciding is not None and not self.uniformity.since(self.masks.met(at, mask), deciding) & LANES
+
+    def _is_side(self, op: Operand, at: int) -> bool:
+        """Whether an operand is the mask of the lanes on one side of the own one, with it or without."""
+        if isinstance(op, Special):
+            return op.name in _SIDES
+        k = self._writer(op, at)
+        i = None if k is None else self._body[k]
+        if k is None or i is None or len(i.operands) < 2:
+            return False
+        if i.op == "mov":
+            return self._is_side(i.operands[1], k)
+        if i.op == "not":
+            return self._shifted(i.operands[1], k) in _ONES
+        less = i.op in ("add", "sub") and (i.op, self.uniformity.constant(i.operands[2], k)) in _LESS_ONE
+        return less and self._shifted(i.operands[1], k) in (1, 2)
+
+    def _shifted(self, op: Operand, at: int) -> int | None:
+        """The number that is shifted left by the lane's number."""
+        k = self._writer(op, at)
+        if k is None or self._body[k].name != "shl.b32" or not self._is_lane(self._body[k].operands[2], k):
+            return None
+        n = self.uniformity.constant(self._body[k].operands[1], k)
+        return None if n is None else n & 0xFFFFFFFF
+
+    def _is_lane(self, op: Operand, at: int) -> bool:
+        x, y, z = self.uniformity.block
+        if isinstance(op, Special):
+            return op.name == "%laneid" or (op.name == "%tid.x" and x <= 32 and y * z == 1)
+        k = self._writer(op, at)
+        if k is None:
+            return False
+        i = self._body[k]
+        if i.op == "and" and i.operands[2] == Imm(31):
+            return self._is_thread(i.operands[1], k)
+        return i.op in ("mov", "cvt") and _WHOLE.issuperset(i.mods) and self._is_lane(i.operands[1], k)
+
+    def _is_thread(self, op: Operand, at: int) -> bool:
+        """Whether the low five bits of an operand are those of the thread's number in its block."""
+        x, y, z = self.uniformity.block
+        if isinstance(op, Special):
+            return op.name == "%tid.x" and (x % 32 == 0 or y * z == 1)
+        k = self._writer(op, at)
+        return k is not None and self._body[k].op == "mov" and self._is_thread(self._body[k].operands[1], k)
+
+
+__all__ = ["LaneRanks"]
