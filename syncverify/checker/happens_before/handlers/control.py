@@ -26,18 +26,21 @@ from syncverify.model.proxies import Space
 
 
 def on_fence(run: Run, t: LaneClass, event: Event) -> int:
-    """Orders generic accesses only; never bridges proxies (B60), but K1's practical reading looks at it."""
+    """Orders generic accesses only; never bridges proxies (B60), but K1's practical reading looks at it.
+
+    What it acquires it also releases: base causality passes through it (A7, A11).
+    """
     _, _, flags, scope = event
-    if flags & (RELEASE | SC):
-        t.release_fence = matrix(run.columns)
-        t.clock.hand(t.release_fence)
-        t.release_scope = scope
-        t.release_site = event[1]
     if flags & (ACQUIRE | SC) and t.acquirable is not None:
         if scope < run.spun.pop(t.cls, scope):
             raise Unmodelled("a fence of too small a scope after a relaxed spin on global memory", event[1])
         np.maximum(t.clock.m, t.acquirable, out=t.clock.m)
         t.acquirable = None
+    if flags & (RELEASE | SC):
+        t.release_fence = matrix(run.columns)
+        t.clock.hand(t.release_fence)
+        t.release_scope = scope
+        t.release_site = event[1]
     if flags & SC or (flags & ACQUIRE and flags & RELEASE):
         t.fences.append(t.time)
         reads_over(t, remote=True)

@@ -168,6 +168,8 @@ def decided(at: Location, spin: Spin) -> bool:
     if all(w.added is not None for w in early):
         return _sum_decided(at, spin, early)
     last = at.writes[spin.seen - 1]
+    if last.after < spin.seen - 1:
+        return False  # one of those before it may overwrite it before the spin looks
     holds = COMPARE[spin.compare]
     for i, w in enumerate(at.writes[spin.start :], spin.start):
         satisfies = w.value is not None and holds(w.value, spin.value)

@@ -1,0 +1,275 @@
+"""Random tiny programs with flags, for the brute force of ``flag_model``, and their PTX."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tests.checker.happens_before.flag_model import Op, Threads
+
+#: Where the flags and the data are: one block's shared memory; global memory, threads of as many blocks;
+#: flags in global memory between threads of one block, whose data is shared.
+PLACES = ("shared", "blocks", "block")
+_NOT = {">=": "lt", ">": "le", "<=": "gt", "<": "ge", "==": "ne", "!=": "eq"}
+
+
+@dataclass(frozen=True)
+class Program:
+    threads: Threads
+    place: str
+
+    @property
+    def meant(self) -> Threads:
+        """The threads as the model takes them: of one block, the scope of a CTA is wide enough."""
+        if self.place == "blocks":
+            return self.threads
+        return tuple(tuple(replace(op, narrow=False) for op in ops) for ops in self.threads)
+
+    def __str__(self) -> str:
+        rows = [f"T{n}: " + "; ".join(map(_shown, ops)) for n, ops in enumerate(self.threads)]
+        return "\n".join([self.place, *rows])
+
+
+def _shown(op: Op) -> str:
+    marks = [m for m, on in (("rel", op.release), ("acq", op.acquire), ("cta", op.narrow)) if on]
+    name = ".".join([op.kind, *marks])
+    if op.kind in ("read", "write"):
+        return f"{name} d{op.at}"
+    if op.kind == "fence":
+        return name
+    return f"{name} f{op.at} {op.compare if op.kind == 'wait' else ''}{op.value}"
+
+
+# ------------------------------------------------------------------ right programs
+
+
+def _r(at: int = 0) -> Op:
+    return Op("read", at)
+
+
+def _w(at: int = 0) -> Op:
+    return Op("write", at)
+
+
+def _set(at: int, value: int) -> Op:
+    return Op("store", at, value, release=True)
+
+
+def _add(at: int = 0, value: int = 1) -> Op:
+    return Op("add", at, value, release=True)
+
+
+def _wait(at: int, value: int, compare: str = "==") -> Op:
+    return Op("wait", at, value, compare, acquire=True)
+
+
+Lists = list[list[Op]]
+
+
+def _message(rng: random.Random) -> Lists:
+    readers = rng.randint(1, 3)
+    compare = rng.choice(["==", ">=", "!="])
+    value = 0 if compare == "!=" else 1
+    return [[_w(), _set(0, 1)], *([_wait(0, value, compare), _r()] for _ in range(readers))]
+
+
+def _relay(rng: random.Random) -> Lists:
+    other = rng.choice([0, 1])
+    write = rng.choice([_set(other, 2), _add(other, 2 if other else 1)])
+    return [
+        [_w(0), _set(0, 1)],
+        [_wait(0, 1, ">="), *rng.choice([[], [_w(1)]]), write],
+        [_wait(other, 2, rng.choice(["==", ">="])), _r(rng.choice([0, 0, 1]) if other else 0)],
+    ]
+
+
+def _to_and_fro(rng: random.Random) -> Lists:
+    a = [_w(), _set(0, 1), _wait(0, 0), _w(), *rng.choice([[], [_set(0, 1)]])]
+    b = [_wait(0, 1), rng.choice([_r(), _w()]), _set(0, 0)]
+    if len(a) == 5:
+        b += [_wait(0, 1), _r()]
+    return [a, b]
+
+
+def _two_flags(rng: random.Random) -> Lists:
+    a = [_w(), _set(0, 1), _wait(1, 1), _w(), _set(0, 2)]
+    b = [_wait(0, 1), _r(), _set(1, 1), _wait(0, 2), _r()]
+    return [a, b] if rng.random() < 0.5 else [a, b, [_wait(0, 2, ">="), _r()]]
+
+
+def _counter(rng: random.Random) -> Lists:
+    writers = rng.randint(1, 3)
+    adders = [[*([_w(n)] if n < 2 else []), _add()] for n in range(writers)]
+    return [*adders, [_wait(0, writers, rng.choice(["==", ">="])), _r(0), *([_r(1)] if writers > 1 else [])]]
+
+
+def _reset(rng: random.Random) -> Lists:
+    last = [_wait(1, 1), _r(), rng.choice([_add(), _set(0, 1)])]
+    middle = [_wait(0, 2), _r(), _set(0, 0), _set(1, 1)]
+    return [[_w(), _add()], [_add()], middle, last][: rng.choice([3, 4])]
+
+
+def _both(rng: random.Random) -> Lists:
+    return [[_w(0), _set(0, 1)], [_w(1), _set(1, 1)], [_wait(0, 1), _wait(1, 1), _r(0), _w(1)]]
+
+
+def _steps(rng: random.Random) -> Lists:
+    a = [_w(0), _set(0, 1), _w(1), _set(0, rng.choice([2, 1, 0]))]
+    return [a, [_wait(0, rng.choice([1, 2]), rng.choice([">=", "==", "!="])), _r(rng.choice([0, 1]))]]
+
+
+def _turns(rng: random.Random) -> Lists:
+    """Threads take turns by a flag that says whose turn it is."""
+    n = rng.randint(2, 4)
+    step = [rng.choice([_add(0, 1), _set(0, k + 1)]) for k in range(n)]
+    return [[*([_wait(0, k, rng.choice(["==", ">="]))] if k else []), _w(), step[k]] for k in range(n)]
+
+
+def _any(rng: random.Random) -> Lists:
+    return [[_random_op(rng) for _ in range(rng.randint(1, 4))] for _ in range(rng.randint(2, 3))]
+
+
+def _random_op(rng: random.Random) -> Op:
+    kind = rng.choice(["read", "write", "store", "store", "add", "exch", "wait", "wait", "fence"])
+    strong = rng.random() < 0.7
+    write = kind in ("store", "add", "exch")
+    compare = rng.choice(list(_NOT))
+    return Op(
+        kind, rng.choice([0, 0, 1]), rng.randint(0, 2), compare, strong and write, strong and kind == "wait"
+    )
+
+
+_SHAPES: tuple[Callable[[random.Random], Lists], ...] = (
+    _message, _relay, _to_and_fro, _two_flags, _counter, _reset, _both, _steps, _turns, _turns, _relay, _any,
+)  # fmt: skip
+
+
+# ------------------------------------------------------------------ edits
+
+
+def _fenced(rng: random.Random, ops: list[Op]) -> list[Op]:
+    """The same by fences: before a relaxed write, behind a relaxed wait."""
+    found = []
+    for op in ops:
+        if op.release and rng.random() < 0.2:
+            found += [Op("fence"), replace(op, release=False)]
+        elif op.acquire and op.kind == "wait" and rng.random() < 0.2:
+            found += [replace(op, acquire=False), Op("fence")]
+        else:
+            found.append(op)
+    return found
+
+
+def _edit(rng: random.Random, threads: Lists) -> None:
+    ops = rng.choice([ops for ops in threads if ops] or [[Op("fence")]])
+    i = rng.randrange(len(ops))
+    op = ops[i]
+    choice = rng.randrange(12)
+    if choice == 0:
+        ops.pop(i)
+    elif choice == 1 and i:
+        ops[i - 1], ops[i] = ops[i], ops[i - 1]
+    elif choice in (2, 3):
+        ops[i] = replace(op, release=False, acquire=False)
+    elif choice == 4:
+        ops[i] = replace(op, value=rng.choice([0, 1, 2, 3]))
+    elif choice == 5:
+        ops[i] = replace(op, compare=rng.choice(list(_NOT)))
+    elif choice == 6:
+        ops[i] = replace(op, at=1 - op.at)
+    elif choice == 7 and op.kind in ("store", "add", "exch"):
+        ops[i] = replace(op, kind=rng.choice(["store", "add", "exch", "plain"]), acquire=False)
+    elif choice == 8:
+        ops[i] = replace(op, narrow=op.kind not in ("read", "write", "plain"))
+    elif choice == 9:
+        other = rng.choice(threads)
+        other.insert(rng.randint(0, len(other)), op)
+    elif choice == 10 and op.kind in ("add", "exch"):
+        ops[i] = replace(op, acquire=True)
+    else:
+        ops.insert(rng.randint(0, len(ops)), _random_op(rng))
+
+
+def program(rng: random.Random) -> Program:
+    threads = rng.choice(_SHAPES)(rng)
+    threads = [_fenced(rng, ops) for ops in threads]
+    for _ in range(rng.choice([0, 1, 1, 1, 2, 2, 3])):
+        _edit(rng, threads)
+    rng.shuffle(threads)
+    place = rng.choice(PLACES)
+    if place == "blocks":
+        if not any(op.kind == "wait" for ops in threads for op in ops):
+            return program(rng)  # nothing is handed over: such kernels' global memory is not followed
+        _read_too(threads)
+    return Program(tuple(tuple(ops) for ops in threads if ops), place)
+
+
+def _read_too(threads: Lists) -> None:
+    """Lets a thread read what it writes, where none reads: memory that is only written is not followed."""
+    if not any(op.kind == "read" for ops in threads for op in ops):
+        for ops in threads:
+            for i, op in enumerate(ops):
+                if op.kind == "write":
+                    ops.insert(i, _r(op.at))
+                    return
+
+
+# ------------------------------------------------------------------ PTX
+
+
+def launch(p: Program) -> dict[str, Any]:
+    n = len(p.threads)
+    grid, block = ([n], [1]) if p.place == "blocks" else ([1], [32 * n])
+    return {"grid": grid, "block": block, "params": {str(k): {"ptr": f"P{k}"} for k in range(3)}}
+
+
+def ptx(p: Program) -> str:
+    """The kernel ``k(flags, data, out)``; flags in shared memory are set to zero first."""
+    blocks = p.place == "blocks"
+    lines = [
+        ".version 8.6", ".target sm_90a", ".address_size 64",
+        ".visible .entry k(.param .u64 p0, .param .u64 p1, .param .u64 p2)", "{",
+        ".reg .pred %p<3>;", ".reg .b32 %r<6>;", ".reg .b64 %rd<4>;",
+        ".shared .align 4 .b8 flags[8];", ".shared .align 4 .b8 data[8];",
+        *(f"ld.param.u64 %rd{k + 1}, [p{k}];" for k in range(3)),
+        f"mov.u32 %r1, {'%ctaid.x' if blocks else '%tid.x'};",
+    ]  # fmt: skip
+    if p.place == "shared":
+        stores = [f"st.shared.u32 [flags+{4 * k}], 0;" for k in (0, 1)]
+        lines += ["setp.ne.s32 %p1, %r1, 0;", "@%p1 bra READY;", *stores, "READY:", "bar.sync 0;"]
+    for n in range(len(p.threads)):
+        lines += [f"setp.eq.s32 %p1, %r1, {n if blocks else 32 * n};", f"@%p1 bra T{n};"]
+    lines.append("ret;")
+    for n, ops in enumerate(p.threads):
+        lines.append(f"T{n}:")
+        for i, op in enumerate(ops):
+            lines += _ptx(op, p.place, f"{n}_{i}", 4 * (8 * n + i))
+        lines.append("ret;")
+    return "\n".join([*lines, "}", ""])
+
+
+def _ptx(op: Op, place: str, label: str, out: int) -> list[str]:
+    scope = "cta" if place == "shared" or op.narrow else "gpu"
+    data = f"[{'%rd2' if place == 'blocks' else 'data'}+{4 * op.at}]"
+    flag = f"[{'flags' if place == 'shared' else '%rd1'}+{4 * op.at}]"
+    ds, fs = ("global" if place == "blocks" else "shared"), ("shared" if place == "shared" else "global")
+    order = {(0, 0): "relaxed", (1, 0): "release", (0, 1): "acquire", (1, 1): "acq_rel"}
+    sem = order[op.release, op.acquire]
+    text = {
+        "read": [f"ld.{ds}.u32 %r2, {data};", f"st.global.u32 [%rd3+{out}], %r2;"],
+        "write": [f"st.{ds}.u32 {data}, {out + 7};"],
+        "plain": [f"st.{fs}.u32 {flag}, {op.value};"],
+        "store": [f"st.{sem}.{scope}.{fs}.u32 {flag}, {op.value};"],
+        "add": [f"atom.{sem}.{scope}.{fs}.add.u32 %r3, {flag}, {op.value};"],
+        "exch": [f"atom.{sem}.{scope}.{fs}.exch.b32 %r3, {flag}, {op.value};"],
+        "fence": [f"fence.acq_rel.{scope};"],
+        "wait": [
+            f"W{label}:",
+            f"ld.{sem}.{scope}.{fs}.u32 %r4, {flag};",
+            f"setp.{_NOT[op.compare]}.s32 %p2, %r4, {op.value};",
+            f"@%p2 bra W{label};",
+        ],
+    }
+    return text[op.kind]
