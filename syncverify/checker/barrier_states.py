@@ -23,6 +23,7 @@ KIND_OF = {
     Ev.FRAG_READ: StepKind.READ,
     Ev.WRITE: StepKind.WRITE,
     Ev.ATOMIC: StepKind.WRITE,
+    Ev.SIGNAL: StepKind.WRITE,
     Ev.GLOBAL_WRITE: StepKind.WRITE,
     Ev.GLOBAL_ATOMIC: StepKind.WRITE,
     Ev.FRAG_WRITE: StepKind.WRITE,

@@ -21,6 +21,7 @@ from syncverify.driver.author_functions import AuthorFunction, barrier_calls, fu
 
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 _IS_CALL = re.compile(r"!?\s*\w[\w.:]*\(.*\)$")
+_WAIT_CALL = re.compile(r"\b\w*wait\w*\s*\(", re.I)
 _LAST_IN_ASM = re.compile(r"(?<=\], )\d+(?=;)")
 _GUARD = re.compile(r"^\s*if\s*\(")
 _NAME = re.compile(r"[A-Za-z_]\w*(?:(?:\.|->)\w+)*")
@@ -144,8 +145,9 @@ def flipped(operand: str, kind: str) -> Iterator[str]:
     if modulo is not None:
         inner, by = modulo["inner"], modulo["by"]
         bare = inner[1:-1] if _wrapped(inner) else inner
-        if bare.endswith("+ 1"):
-            yield f"({bare.removesuffix('+ 1').rstrip()}) {by}"
+        if bare.endswith(("+ 1", "- 1")):
+            less = bare[:-3].rstrip()
+            yield f"{less} {by}" if _wrapped(less) else f"({less}) {by}"
         yield f"({bare} + 1) {by}"
     yield f"({operand} + 1) % 2" if kind == "syncir" else f"({operand}) ^ 1"
 
@@ -328,7 +330,7 @@ def _like(hint: EditHint, text: Lines, number: int | None = None) -> Iterator[st
     if words is None or not _NAME.fullmatch(hint.name):
         return
     found: dict[str, None] = {}
-    for model in hint.models:
+    for model in hint.models or _written_waits(hint, text, words):
         code = text.code(model)
         if text.kind != "syncir" and not is_one_statement(code):
             continue
@@ -342,6 +344,13 @@ def _like(hint: EditHint, text: Lines, number: int | None = None) -> Iterator[st
             statement = statement[: spot[0]] + str(number) + statement[spot[1] :]
         found[statement] = None
     yield from list(found)[:_MOST]
+
+
+def _written_waits(hint: EditHint, text: Lines, words: re.Pattern[str]) -> Iterator[int]:
+    """Lines of CUDA that wait for an mbarrier, though no thread came to one before the kernel was refuted."""
+    for n in range(1, len(text.lines) + 1) if text.kind == "cu" and hint.kind is EditKind.WAIT else ():
+        if _WAIT_CALL.search(text.code(n)) and words.search(text.code(n)):
+            yield n
 
 
 def _words(names: Iterable[str]) -> re.Pattern[str] | None:

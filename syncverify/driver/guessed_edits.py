@@ -17,7 +17,6 @@ from itertools import chain, islice
 
 from syncverify.base.diagnostics import Diagnostic, Mistake, Repair, TextEdit
 from syncverify.base.source import Span
-from syncverify.driver.author_functions import barrier_calls
 from syncverify.driver.author_statements import (
     Lines,
     flipped,
@@ -26,6 +25,9 @@ from syncverify.driver.author_statements import (
     last_operand,
     unguarded,
 )
+from syncverify.driver.guessed_clusters import MOST_RANKS, arrivals_elsewhere, meetings, ranks, scopes
+from syncverify.driver.guessed_lines import guess, nearest
+from syncverify.driver.guessed_states import state_guesses
 
 _BOUND = re.compile(r"\bfor\s*\([^;]*;(?P<bound>[^;]*);")
 _COUNTS = re.compile(
@@ -38,10 +40,6 @@ _OFF_BY_ONE = (
     (re.compile(r"<="), "<", "one turn fewer here"),
     (re.compile(r"\s*-\s*1\b"), "", "one turn more here"),
     (re.compile(r"\s*\+\s*1\b"), "", "one turn fewer here"),
-)
-_ARRIVAL = re.compile(
-    r"(?P<object>[\w.]+(?:\[[^][]*\])?)\.\w*arrive\w*\(\s*\);$"
-    r"|\b\w*arrive\w*\(\s*&?(?P<pointer>[\w.\[\]%+ ]+)\);$"
 )
 _ONE_THREAD = re.compile(r"(?P<who>[\w.]+(?:\s*%\s*\w+)?)\s*==\s*(?P<number>\w+)")
 _SYNCHRONIZES = re.compile(r"wait|arrive|release|commit|expect|sync|reg|fence|init|asm", re.I)
@@ -56,6 +54,8 @@ _OF_EXITS = frozenset({"SV210", "SV202", "SV301", "SV302"})
 _OF_RANKS = frozenset({"SV112", "SV202", "SV203", "SV206", "SV210", "SV212"})
 _OF_PARITIES = frozenset({"SV201", "SV210", "SV110", "SV112"})
 _OF_SLOTS = frozenset({"SV110", "SV111", "SV112"})
+_OF_MEETINGS = frozenset({"SV110", "SV111", "SV114"})
+_OF_STATES = _OF_PARITIES | {"SV111", "SV202", "SV203", "SV206"}
 _MOST_PARITIES, _MOST_INDICES = 6, 5
 #: Slots of a ring whose number is off by one, or that of a neighbour; what the author may have meant.
 _MODULUS = re.compile(r"%\s*\(\s*(?P<n>\w+)\s*[-+]\s*1\s*\)")
@@ -65,12 +65,8 @@ _OWN = re.compile(r"\[\s*(?P<i>\w+)\s*(?P<by>[%&]\s*\w+)\s*\]")
 _LITERAL_BOUND = re.compile(r"\bfor\s*\([^;]*;[^;]*<\s*(?P<n>\d+)[uUlL]*\s*;")
 _INIT = re.compile(r"init\w*\s*\(", re.I)
 _MOST_BODY = 4
-#: Operations without a scope, and with that of the cluster.
-_CLUSTER_SCOPES = (
-    (re.compile(r"((?:try|test)_wait\.parity)\.(?=shared)"), r"\g<1>.acquire.cluster."),
-    (re.compile(r"(mbarrier\.arrive)\.(?=shared::cluster)"), r"\g<1>.release.cluster."),
-    (re.compile(r"((?:acquire|release))\.cta\b"), r"\g<1>.cluster"),
-)
+#: Lines of a block whose condition is guessed at.
+_MOST_BLOCK = 6
 #: Rules of what threads execute together.
 _TOGETHER = frozenset({"SV301", "SV302", "SV303", "SV304"})
 #: What is lacking where a statement of that name is not executed.
@@ -83,13 +79,6 @@ _LACKING = (
     (r"init", Mistake.MISSING_INIT),
     (r"sync|\bbar\b", Mistake.MISSING_BARRIER),
 )
-#: Arrivals, and copies for several blocks: their masks.
-_REMOTE = re.compile(r"(?:arrive|release|map_shared_rank|mapa)\w*\s*\([^()]*,", re.I)
-_MULTICAST = re.compile(r"cast\w*\s*\(", re.I)
-_MASKS = ("0x3", "0xf")
-_RANKS = ("threadIdx.x % 32", "0", "1")
-#: Guesses at ranks and masks.
-_MOST_RANKS = 5
 _LANE_ZERO = "threadIdx.x % 32 == 0"
 _ONE_LANE = f"if ({_LANE_ZERO}) "
 _ONE_OF_WARP = "let one thread of the warp do this"
@@ -104,15 +93,19 @@ def guesses(found: Diagnostic, file: str, text: Lines) -> Iterator[Repair]:
         return
     places = [span.line for span in (found.span, *(x.span for x in found.related)) if span.file == file]
     tries: list[Iterator[Repair]] = []
+    if found.rule in _OF_STATES:
+        tries.append(state_guesses(file, text, places))
     if found.rule in _OF_PARITIES:
         tries.append(islice(_parities(file, text, places), _MOST_PARITIES))
     if found.rule in _OF_RANKS:
-        tries.append(islice(_ranks(file, text, places), _MOST_RANKS))
+        tries.append(islice(ranks(file, text, places), MOST_RANKS))
     if found.rule == "SV115":
-        tries.append(_scopes(file, text))
+        tries.append(scopes(file, text))
     if found.rule == "SV204":
         tries.append(_more_inits(file, text))
         tries.append(_turns(file, text, places, Mistake.MISSING_INIT))
+    if found.rule in _OF_MEETINGS:
+        tries.append(meetings(file, text, places))
     if found.rule in _OF_SLOTS:
         tries.append(islice(_indices(file, text, places), _MOST_INDICES))
     if found.rule in _OF_CONDITIONS:
@@ -125,26 +118,15 @@ def guesses(found: Diagnostic, file: str, text: Lines) -> Iterator[Repair]:
     if found.rule in _OF_ISSUERS and found.span.file == file:
         tries.append(_one_issuer(found.span, text))
     if found.rule in _OF_RANKS:
-        tries.append(_remote(file, text, places))
+        tries.append(arrivals_elsewhere(file, text, places))
     if found.rule in _OF_CONDITIONS:
         tries.append(_flips(file, text))
     yield from chain.from_iterable(tries)
 
 
-def _guess(mistake: Mistake, at: Span, said: str, text: Lines, new: str) -> Repair:
-    """A repair that replaces one line."""
-    return Repair(mistake, at, said, edit=TextEdit(at.file, at.line, (text.lines[at.line - 1],), (new,)))
-
-
-def _near(text: Lines, places: list[int]) -> list[int]:
-    """All lines, those nearest to the places first."""
-    every = range(1, len(text.lines) + 1)
-    return sorted(every, key=lambda n: (min((abs(n - p) for p in places), default=0), n))
-
-
 def _turns(file: str, text: Lines, places: list[int], mistake: Mistake = Mistake.TURNS) -> Iterator[Repair]:
     """Loops and conditions whose bound is off by one."""
-    for n in _near(text, places):
+    for n in nearest(text, places):
         line, code = text.lines[n - 1], text.code(n)
         header = _BOUND.search(code)
         span = header.span("bound") if header is not None else _condition(code)
@@ -153,7 +135,7 @@ def _turns(file: str, text: Lines, places: list[int], mistake: Mistake = Mistake
             start, end = span
             bound = wrong.sub(right, line[start:end], count=1)
             if bound != line[start:end]:
-                yield _guess(mistake, Span(file, n), said, text, line[:start] + bound + line[end:])
+                yield guess(mistake, Span(file, n), said, text, line[:start] + bound + line[end:])
 
 
 def _more_inits(file: str, text: Lines) -> Iterator[Repair]:
@@ -164,13 +146,13 @@ def _more_inits(file: str, text: Lines) -> Iterator[Repair]:
         if bound is not None and any(_INIT.search(code) for code in body):
             start, end = bound.span("n")
             new = line[:start] + str(int(bound["n"]) + 1) + line[end:]
-            yield _guess(Mistake.MISSING_INIT, Span(file, n), "one turn more here", text, new)
+            yield guess(Mistake.MISSING_INIT, Span(file, n), "one turn more here", text, new)
 
 
 def _indices(file: str, text: Lines, places: list[int]) -> Iterator[Repair]:
     """Indices of a ring: another modulus anywhere, and at the places the slot of the turn or the next one."""
     said = "another slot is meant here"
-    for n in _near(text, places):
+    for n in nearest(text, places):
         for wrong, right in (
             (_MODULUS, r"% \g<n>"),
             (_NEIGHBOUR, r"[\g<i> \g<by>]"),
@@ -178,7 +160,7 @@ def _indices(file: str, text: Lines, places: list[int]) -> Iterator[Repair]:
         ):
             code = text.code(n)
             if wrong.search(code) and (wrong is _MODULUS or n in places):
-                yield _guess(Mistake.OTHER_BARRIER, Span(file, n), said, text, wrong.sub(right, code))
+                yield guess(Mistake.OTHER_BARRIER, Span(file, n), said, text, wrong.sub(right, code))
 
 
 def _parities(file: str, text: Lines, places: list[int]) -> Iterator[Repair]:
@@ -198,27 +180,17 @@ def _parities(file: str, text: Lines, places: list[int]) -> Iterator[Repair]:
         for other in (x for w in written for x in (w, *islice(flipped(w, text.kind), 1))):
             if other != code[start:end]:
                 new = code[:start] + other + code[end:]
-                yield _guess(Mistake.LATER_PARITY, Span(file, n), "the parity of another wait", text, new)
+                yield guess(Mistake.LATER_PARITY, Span(file, n), "the parity of another wait", text, new)
 
 
 def _waits(code: str) -> bool:
     """Whether a line is a call that waits for a parity."""
-    return is_one_statement(code) and "wait" in code.lower() and "asm" not in code
-
-
-def _scopes(file: str, text: Lines) -> Iterator[Repair]:
-    """Operations on mbarriers whose assembly does not say that they are for the whole cluster."""
-    for n in range(1, len(text.lines) + 1):
-        line = text.lines[n - 1]
-        for bare, whole in _CLUSTER_SCOPES:
-            if bare.search(line):
-                said = "at cluster scope, as the other end"
-                yield _guess(Mistake.SCOPE, Span(file, n), said, text, bare.sub(whole, line))
+    return is_one_statement(code) and "wait" in code.lower() and "asm" not in code and '"' not in code
 
 
 def _exits(file: str, text: Lines, places: list[int]) -> Iterator[Repair]:
     """Threads that leave under a condition, near the places: they stay."""
-    for n in _near(text, places):
+    for n in nearest(text, places):
         if min((abs(n - p) for p in places), default=_AROUND + 1) > _AROUND:
             return
         if _LEAVES.match(text.code(n)):
@@ -241,7 +213,7 @@ def _ends(found: Diagnostic, file: str, text: Lines) -> Iterator[Repair]:
         (f"{name} > 0", "in the first turn nobody has come before"),
         (f"{name} + 1 < {loop['bound'].strip()}", "behind the last turn nobody comes any more"),
     ):
-        yield _guess(Mistake.TURNS, found.span, said, text, f"{indent_of(code)}if ({condition}) {bare}")
+        yield guess(Mistake.TURNS, found.span, said, text, f"{indent_of(code)}if ({condition}) {bare}")
 
 
 def _condition(code: str) -> tuple[int, int] | None:
@@ -260,11 +232,14 @@ def _condition(code: str) -> tuple[int, int] | None:
 def _conditions(found: Diagnostic, file: str, text: Lines, places: list[int]) -> Iterator[Repair]:
     """Statements near the places that synchronize, for other threads, or without their condition."""
     own = {f.name for f in text.functions() if "asm" in f.body}
-    for n in _near(text, places):
+    for n in nearest(text, places):
         if min((abs(n - p) for p in places), default=_AROUND + 1) > _AROUND:
             return
         code = text.code(n)
         span = _condition(code)
+        if span is not None and not code[span[1] + 1 :].strip(" {"):
+            yield from _whole_blocks(found.rule, Span(file, n), text, own)
+            continue
         if span is None or not (is_one_statement(code) and _synchronizes(code[span[1] :], own)):
             continue
         mistake = _kept_away(found.rule, code[span[1] :])
@@ -272,9 +247,23 @@ def _conditions(found: Diagnostic, file: str, text: Lines, places: list[int]) ->
         for new in _other_threads(one) if one is not None else ():
             assert one is not None
             said = "other threads have to do this, too"
-            yield _guess(mistake, Span(file, n), said, text, code[: one.start()] + new + code[one.end() :])
+            yield guess(mistake, Span(file, n), said, text, code[: one.start()] + new + code[one.end() :])
         said = "do this whatever the condition says"
-        yield _guess(mistake, Span(file, n), said, text, indent_of(code) + unguarded(code))
+        yield guess(mistake, Span(file, n), said, text, indent_of(code) + unguarded(code))
+
+
+def _whole_blocks(rule: str, head: Span, text: Lines, own: set[str]) -> Iterator[Repair]:
+    """A condition before a small block that synchronizes: the block without it."""
+    n = head.line
+    code = text.code(n)
+    block = next((b for b in text.blocks(n + 1) if b[0] == n), None) if n < len(text.lines) else None
+    if block is None or block[1] - n > _MOST_BLOCK or code.lstrip().startswith("}"):
+        return
+    inside = [text.code(m) for m in range(n + 1, block[1])]
+    held = next((x for x in inside if is_one_statement(x) and _synchronizes(x, own)), None)
+    if held is not None and text.code(block[1]).strip() == "}":
+        said = "do this whatever the condition says"
+        yield guess(_kept_away(rule, held), head, said, text, indent_of(code) + "{")
 
 
 def _synchronizes(statement: str, own: set[str]) -> bool:
@@ -310,52 +299,14 @@ def _one_issuer(at: Span, text: Lines) -> Iterator[Repair]:
         if held is not None and not code.startswith("}"):
             start, end = held
             new = f"{line[:start]}({line[start:end]}) && {_LANE_ZERO}{line[end:]}"
-            yield _guess(Mistake.SECOND_PRODUCER, Span(at.file, first), _ONE_OF_WARP, text, new)
+            yield guess(Mistake.SECOND_PRODUCER, Span(at.file, first), _ONE_OF_WARP, text, new)
         if code == "{" or re.match(r"for\s*\(", code):
             new = indent_of(line) + _ONE_LANE + line.lstrip()
-            yield _guess(Mistake.SECOND_PRODUCER, Span(at.file, first), _ONE_OF_WARP, text, new)
+            yield guess(Mistake.SECOND_PRODUCER, Span(at.file, first), _ONE_OF_WARP, text, new)
     code = text.code(at.line)
     if is_one_statement(code) and not _CONDITION.match(code):
         new = indent_of(code) + _ONE_LANE + code.strip()
-        yield _guess(Mistake.SECOND_PRODUCER, at, _ONE_OF_WARP, text, new)
-
-
-def _ranks(file: str, text: Lines, places: list[int]) -> Iterator[Repair]:
-    """Operations on another block of a cluster: other ranks as their last operand."""
-    if not any("cluster" in line for line in (*text.lines, *text.headers)):
-        return
-    for n in _near(text, places):
-        code = text.code(n)
-        spot = last_operand(code, text.kind)
-        if spot is None or not is_one_statement(code) or "asm" in code:
-            continue
-        start, end = spot
-        own = code[start:end]
-        if _MULTICAST.search(code):
-            mistake, what, others = Mistake.BYTES, "mask", list(_MASKS)
-        elif _REMOTE.search(code):
-            mistake, what = Mistake.OTHER_BARRIER, "rank"
-            others = [*(["0"] if "== 0" in code else []), *_RANKS, f"({own}) ^ 1"]
-        else:
-            continue
-        for other in dict.fromkeys(others):
-            if other != own:
-                new = code[:start] + other + code[end:]
-                yield _guess(mistake, Span(file, n), f"{what} {other} is meant here", text, new)
-
-
-def _remote(file: str, text: Lines, places: list[int]) -> Iterator[Repair]:
-    """Arrivals of a block on its own mbarrier: on that of each block instead."""
-    for n in dict.fromkeys(places):
-        code = text.code(n)
-        here = _ARRIVAL.search(code)
-        if here is None or not is_one_statement(code):
-            continue
-        at = here["object"] or here["pointer"]
-        for rank in ("threadIdx.x % 32", "0"):
-            for call in barrier_calls(text.functions(), "mbarrier.arrive", at, rank, remote=True):
-                new = code[: here.start()] + call
-                yield _guess(Mistake.OTHER_BARRIER, Span(file, n), "arrive in other blocks, too", text, new)
+        yield guess(Mistake.SECOND_PRODUCER, at, _ONE_OF_WARP, text, new)
 
 
 def _flips(file: str, text: Lines) -> Iterator[Repair]:

@@ -40,6 +40,12 @@ def of_hand_over(program: Program, clusters: int | None) -> list[str]:
     return found
 
 
+def of_shared_flags(program: Program) -> list[str]:
+    """That threads which wait in shared memory keep nobody from going on."""
+    lines = sorted({program.module.span(program.body[k]).line for k in program.flags.spins})
+    return [f"line {line}: other threads of the block go on while one waits there" for line in lines]
+
+
 def of_stores(program: Program) -> list[str]:
     """Accesses whose place is data; and what shows that lanes store one value."""
     data_lines = sorted({program.sites[s].span.line for s in program.data_addressed})

@@ -278,7 +278,10 @@ def _lanes_only_meet(k: CheckTask, report: KernelReport) -> Iterator[CheckTask]:
 
 def _shared_polls(k: CheckTask) -> list[int]:
     """Waits in shared memory, which are no events."""
-    return shared_polls(k.program[0].flow) if k.program else []
+    if not k.program:
+        return []
+    p = k.program[0]
+    return [at for at in shared_polls(p.flow) if at not in p.flags.spins]
 
 
 def _waiting(k: CheckTask, report: KernelReport, poll: int) -> KernelReport:

@@ -17,6 +17,7 @@ from syncverify.driver.ptx_assumptions import (
     of_hand_over,
     of_memory,
     of_overlaps,
+    of_shared_flags,
     of_stops,
     of_stores,
 )
@@ -58,7 +59,7 @@ def outcomes(k: CheckTask) -> Iterator[Outcome]:
     if k.facts.registers is None and launch.registers is not None:
         k.assumptions.append(f"{launch.registers} registers per thread at entry")
     clusters = None if launch.grid is None else prod(launch.grid) // launch.ctas
-    k.assumptions += of_hand_over(program, clusters)
+    k.assumptions += [*of_hand_over(program, clusters), *of_shared_flags(program)]
     k.assumptions += of_memory(k.facts, program)
     k.assumptions += of_overlaps(k.facts, program)
     whole = 0 if clusters == 1 else None

@@ -133,8 +133,9 @@ def _program(k: CheckTask, function: Function, block_groups: BlockGroups | None 
     data, whole = k.data_as_words, aligned(k.facts)
     found = Program(k.module, function, *more, inputs, any_data=data, aligned=whole)
     plain = predicated(function, found.takes)
-    if found.handing is not None and found.handing.spins:
-        plain = bounds_first(function, found.flow, found.handing.spins.values())
+    spins = {**(found.handing.spins if found.handing is not None else {}), **found.flags.spins}
+    if spins:
+        plain = bounds_first(function, found.flow, spins.values())
     if plain is function:
         return found
     return Program(k.module, plain, *more, inputs, any_data=data, aligned=whole)

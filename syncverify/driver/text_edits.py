@@ -13,12 +13,13 @@ from dataclasses import dataclass, replace
 from itertools import islice, zip_longest
 from typing import Protocol
 
-from syncverify.base.deadline import OutOfBudgetError, within
+from syncverify.base.deadline import OutOfBudgetError, check, within
 from syncverify.base.diagnostics import (
     Diagnostic,
     EditHint,
     EditKind,
     KernelReport,
+    Mistake,
     Repair,
     Severity,
     TextEdit,
@@ -48,13 +49,15 @@ from syncverify.driver.guessed_edits import guesses
 from syncverify.driver.shown_repairs import with_repair, without_repair
 
 #: Candidates that are tried, and the processor time for all of them, in seconds.
-MOST, SECONDS = 12, 10.0
+MOST, SECONDS = 12, 15.0
 #: Those that are tried at every launch, in all and for one repair; processor time for each, in seconds.
 MOST_WIDE, WIDE_OF_ONE, WIDE_SECONDS = 10, 2, 3.0
 #: What is said of other launches, the best first.
 _RANKS = (Verdict.PROVED, Verdict.UNKNOWN, None, Verdict.REFUTED)
 #: Edits that may leave other launches undecided before the first of them counts.
 MOST_OPEN = 3
+#: Edits for another slot that are tried before guesses, and guesses before further ones.
+_OF_CHANCE = 3
 #: Other lines with the same call that an instruction may be missing at.
 _TWINS = 2
 #: Lines that a release may move down, and that a statement may go on for.
@@ -142,6 +145,7 @@ def with_text(report: KernelReport, origin: Origin, judge: Judge, *, wide: bool 
     try:
         with within(SECONDS):
             for mended in _proposed(report, first, origin.file, text, wide=wide):
+                check()
                 held = _holding(mended, text, judge, found, wide=wide)
                 if held is not None:
                     return _with_edit(report, at, held)
@@ -154,13 +158,22 @@ def with_text(report: KernelReport, origin: Origin, judge: Judge, *, wide: bool 
 def _proposed(
     report: KernelReport, first: Diagnostic, file: str, text: Lines, *, wide: bool
 ) -> Iterator[Repair]:
-    """Repairs with an edit of the text to try: of events first, then guesses."""
+    """Repairs with an edit of the text to try: of events first, then guesses.
+
+    Of a repair that guesses at another slot few are tried before the first guesses: the like of it mends many
+    a launch by chance.
+    """
+    guessed = islice(guesses(first, file, text), MOST)
     if first.repair is not None:
-        yield from islice(_edits(first.repair, file, text), MOST)
+        by_chance = wide and first.repair.mistake is Mistake.OTHER_BARRIER
+        edits = islice(_edits(first.repair, file, text), MOST)
+        yield from islice(edits, _OF_CHANCE if by_chance else MOST)
+        yield from islice(guessed, _OF_CHANCE if by_chance else 0)
+        yield from edits
     for other in report.untold_repairs:
         yield from islice(_edits(other, file, text), MOST // 4 if first.repair is None else MOST // 2)
     if wide or (first.repair is None and not report.untold_repairs):
-        yield from islice(guesses(first, file, text), MOST)
+        yield from guessed
 
 
 def _holding(mended: Repair, text: Lines, judge: Judge, found: list[Repair], *, wide: bool) -> Repair | None:

@@ -103,7 +103,9 @@ class Ev(IntEnum):
     GLOBAL_READ = 70  # global fp (-1: untracked), flags (ACQUIRE..), scope
     GLOBAL_WRITE = 71  # global fp (-1), flags, scope, value (None: unknown)
     GLOBAL_ATOMIC = 72  # global fp (-1), flags, scope, op: str, value (None: unknown)
-    SPIN = 73  # global fp, flags, scope, comparison: str, value (or an Ahead) -- blocks until true
+    SPIN = 73  # fp, flags, scope, comparison: str, value (or an Ahead) -- blocks until true
+    # a store (op: empty) to a word of shared memory that may be a flag, or an atomic
+    SIGNAL = 74  # fp, flags, scope, op: str, value (None: unknown)
 
     MAP_REPLACE = 80  # map, 1 if the lanes of the warp do it as one
     MAP_RELEASE = 81  # scope

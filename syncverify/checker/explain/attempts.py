@@ -72,6 +72,8 @@ _OF_THREADS = frozenset({"SV301", "SV302", "SV303"})
 #: Rules that an operation on another slot, or on another barrier, may break.
 _OF_SLOTS = frozenset({"SV110", "SV111", "SV112", "SV201", "SV202", "SV203", "SV206", "SV210", "SV212"})
 _LATER = "arrive only after the accesses that follow here"
+#: Rules that who does not wait until something is there may break.
+_OF_FILLS = frozenset({"SV110", "SV401"})
 #: Rules that who does not wait until something is free may break.
 _OF_TURNS = frozenset({"SV111", "SV112", "SV201", "SV202", "SV203", "SV206"})
 
@@ -141,6 +143,9 @@ def _likeliest(tries: list[Attempt], survey: Survey, near: set[Span]) -> list[At
     )
     for t in tries:
         inserted = t.change
+        if isinstance(inserted, InsertOperation) and _behind_lax(survey, t.place, inserted.code):
+            last.append(t)
+            continue
         if isinstance(inserted, WaitReads) and of_reads:  # a wait is there
             last.append(t)
             continue
@@ -151,6 +156,13 @@ def _likeliest(tries: list[Attempt], survey: Survey, near: set[Span]) -> list[At
             first.append(t)
     others = [t for t in tries if t not in first and t not in last]
     return [*first, *others, *last]
+
+
+def _behind_lax(survey: Survey, place: Span, code: int) -> bool:
+    """Whether a wait for groups that leaves some of them pending comes right before a place each time: then
+    its number is wrong, not the lack of a second wait."""
+    waits = survey.around.have(survey.around.before.get(place, ()), code) if code in GROUP_WAITS else []
+    return any(survey.pending.get(w, 0) and 2 * survey.turns[place] > survey.turns[w] for w in waits)
 
 
 def _is_only_wait(survey: Survey, place: Span) -> bool:
@@ -231,6 +243,8 @@ def _before_meetings(survey: Survey, near: list[Span], rule: str) -> Iterator[At
     text = "wgmma.wait_group.sync.aligned 0"
     for read in near if rule == "SV401" else ():
         for place in around.have(around.before.get(read, ()), Ev.BARRIER_SYNC):
+            if _behind_lax(survey, place, Ev.WGMMA_WAIT):
+                continue
             change = InsertOperation(place, Ev.WGMMA_WAIT, (0,), text, ahead=True)
             yield Attempt(Mistake.MISSING_WAIT, change, place, _said(text, ahead=True))
     text = "cp.async.wait_group 0"
@@ -281,7 +295,9 @@ def _edits(info: SystemInfo, survey: Survey, place: Span, rule: str) -> list[Att
     if codes & {*ACCESSES, Ev.WGMMA}:
         out += _accesses(info, survey, place)
     if codes & {Ev.WRITE, Ev.ARRIVE, Ev.CP_ASYNC, Ev.BULK_LOAD} and rule in _OF_TURNS:
-        out += _waits_in_turn(info, survey, place)
+        out += _waits_in_turn(info, survey, place, first=1)
+    if codes & {Ev.READ, Ev.WGMMA} and rule in _OF_FILLS:
+        out += _waits_in_turn(info, survey, place, first=0)
     out += _of_copies(place, codes)
     out += _of_groups(survey, place, codes, rule)
     if codes & {*ACCESSES, *ISSUES} and rule in _UNORDERED:
@@ -397,7 +413,7 @@ def _of_copies(place: Span, codes: set[int]) -> list[Attempt]:
 def _slots(info: SystemInfo, survey: Survey, place: Span) -> list[Attempt]:
     """A wait or an arrival on another barrier of its array, or on another array."""
     arrays = survey.arrays(info)
-    copied = {b for b, by in survey.bytes.items() if place in by}
+    copied = {b for b in survey.bytes if place in survey.copies_on(b)}
     mine = survey.barriers.get(place, set()) or copied
     own = [name for name, copies in arrays.items() if mine & {b for array in copies for b in array}]
     if len(own) != 1:
@@ -451,10 +467,10 @@ def _announcements(survey: Survey, place: Span) -> list[Attempt]:
     mine = {b for b in survey.barriers.get(place, ()) if b in survey.bytes}
     if place not in survey.announcing or not mine:
         return []
-    first = {next(iter(survey.bytes[b])) for b in mine}
+    first = {survey.copies_on(b)[0] for b in mine}
     if len(first) != 1:
         return []
-    amounts = tuple((b, sum(by.values())) for b, by in survey.bytes.items())
+    amounts = tuple((b, survey.moved(b)[0]) for b in survey.bytes)
     text = f"announce {amounts[0][1]} bytes with the copies of each phase, not once"
     change = AnnounceWithCopy(place, first.pop(), amounts)
     return [Attempt(Mistake.BYTES, change, change.copy, text)]
@@ -539,16 +555,23 @@ def _shares(survey: Survey, barriers: set[int]) -> tuple[int, ...]:
     return (1, len(groups)) if len(groups) > 1 and len(sums) == 1 else (1,)
 
 
-def _waits_in_turn(info: SystemInfo, survey: Survey, place: Span) -> list[Attempt]:
-    """A wait until others have taken what was there: for barriers that they arrive at in vain."""
-    copied = {b for _, b in survey.copied}
-    free = sorted({*survey.arriving} - survey.waited - survey.of_copies - copied)
-    arrays = [a for copies in survey.arrays(info).values() for a in copies if {*a} == {*free}]
-    arrivers = {(cta, warp) for b in free for cta, warp, _ in survey.arriving[b]}
-    if not free or len(arrays) != 1 or arrivers & survey.warps[place]:
+def _waits_in_turn(info: SystemInfo, survey: Survey, place: Span, first: int) -> list[Attempt]:
+    """A wait for barriers that others arrive at in vain, for parity ``first`` at first: until they have taken
+    what was there (1: the first time at once), or have brought it."""
+    copied = {b for _, b in survey.copied} | (survey.of_copies if first else set())
+    arrays = [
+        a
+        for copies in survey.arrays(info).values()
+        for a in copies
+        if {*a} & {*survey.arriving} and not {*a} & (survey.waited | copied)
+        if not {(cta, warp) for b in a for cta, warp, _ in survey.arriving.get(b, ())} & survey.warps[place]
+    ]
+    if len(arrays) != 1:
         return []
-    text = f"wait before this until it is free ({info.barriers[free[0]].name}), parity 1 first"
-    return [Attempt(Mistake.MISSING_WAIT, WaitInTurn(place, arrays[0]), place, text)]
+    name = info.barriers[arrays[0][0]].name
+    until = "free" if first else "filled"
+    text = f"wait before this until it is {until} ({name}), parity {first} first"
+    return [Attempt(Mistake.MISSING_WAIT, WaitInTurn(place, arrays[0], first), place, text)]
 
 
 def _commits_in_turn(survey: Survey, rule: str) -> Iterator[Attempt]:
@@ -564,17 +587,15 @@ def _commits_in_turn(survey: Survey, rule: str) -> Iterator[Attempt]:
 
 
 def _bytes(survey: Survey, place: Span) -> list[Attempt]:
-    moved = {b: _moved(survey, b) for b in sorted(survey.barriers.get(place, ()))}
-    if not moved or not all(moved.values()):
+    moved = {b: survey.moved(b) for b in sorted(survey.barriers.get(place, ()))}
+    if not moved or not all(amounts[0] for amounts in moved.values()):
         return []
-    amount = next(iter(moved.values()))
-    text = f"announce {amount} bytes: so many do the copies of a phase move"
-    return [Attempt(Mistake.BYTES, ExpectBytes(place, tuple(moved.items())), place, text)]
-
-
-def _moved(survey: Survey, barrier: int) -> int:
-    """The bytes that the copies of a phase move, by statement, and those that threads send."""
-    return sum(survey.bytes.get(barrier, {}).values()) + sum(survey.sent.get(barrier, {}).values())
+    out: list[Attempt] = []
+    for n in range(max(len(amounts) for amounts in moved.values())):
+        pairs = tuple((b, amounts[min(n, len(amounts) - 1)]) for b, amounts in moved.items())
+        text = f"announce {pairs[0][1]} bytes: so many do the copies of a phase move"
+        out.append(Attempt(Mistake.BYTES, ExpectBytes(place, pairs), place, text))
+    return out
 
 
 def _inits(info: SystemInfo, survey: Survey, place: Span) -> list[Attempt]:

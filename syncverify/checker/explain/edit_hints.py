@@ -102,7 +102,7 @@ def hint(change: Change, info: SystemInfo, survey: Survey, place: Span) -> EditH
             return EditHint(EditKind.ARRIVE, fenced=fence, name=name, models=models, names=names)
         case Announce():
             models = _lines(survey, place, Ev.ARRIVE, Ev.EXPECT_TX)
-            moved = [(b, sum(by.values())) for b, by in survey.bytes.items() if place in by]
+            moved = [(b, survey.moved(b)[0]) for b in survey.bytes if place in survey.copies_on(b)]
             if not moved:
                 return None
             name = array_name(info.barriers[moved[0][0]].name)
@@ -148,9 +148,9 @@ def _exchanged(change: Change, info: SystemInfo, survey: Survey, place: Span) ->
             return EditHint(EditKind.WAIT, ahead=True, name=name, models=waits, names=names, size=1)
         case ArriveWithCopies():
             return EditHint(EditKind.WITH_COPIES, names=names)
-        case WaitInTurn(array=(first, *_)):
-            name, size = array_name(info.barriers[first].name), _ring(info, survey, first)
-            return EditHint(EditKind.WAIT, 1, ahead=True, name=name, models=waits, names=names, size=size)
+        case WaitInTurn(array=(one, *_), first=first):
+            name, size = array_name(info.barriers[one].name), _ring(info, survey, one)
+            return EditHint(EditKind.WAIT, first, ahead=True, name=name, models=waits, names=names, size=size)
         case HandOn(array=array):
             name = array_name(info.barriers[array[0][0]].name)
             return EditHint(EditKind.HAND_ON, name=name, names=(name,), size=len(array[0]))

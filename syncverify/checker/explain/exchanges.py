@@ -74,10 +74,14 @@ class WaitOnce:
 
 @dataclass(frozen=True, slots=True)
 class WaitInTurn:
-    """Agents that come to ``place`` wait for a barrier of ``array`` in turn, the first time at once."""
+    """Agents that come to ``place`` wait for a barrier of ``array`` in turn, for parity ``first`` at first.
+
+    With 1 they go on at once then.
+    """
 
     place: Span
     array: tuple[int, ...]
+    first: int = 1
 
     def apply(self, event: Event, place: Place, held: Any, cls: ThreadClass) -> Passed:
         n, inside = held or (0, False)
@@ -86,7 +90,7 @@ class WaitInTurn:
         if inside:
             return (event,), held
         size = len(self.array)
-        wait = (Ev.WAIT, event[1], self.array[n % size], (n // size + 1) & 1, 0)
+        wait = (Ev.WAIT, event[1], self.array[n % size], (n // size + self.first) & 1, 0)
         return (wait, event), (n + 1, True)
 
 

@@ -7,6 +7,7 @@ somebody whose need nobody alive can meet, or a cycle.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -133,7 +134,11 @@ def hang_failure(run: Run, waiting: list[Stuck], end: int) -> Failure:
     where = s.what if s.phase is None else f"phase {s.phase} of {s.what}"
     message = f"{t.info.name} waits for ever for {where}: {s.why}{extra}"
     labels = [(s.site, text) for text in expectation(run, s, waiting)]
-    labels += [*passed_by(run, s, waiting, end), *left_early(run, s, waiting)]
+    labels += [
+        *passed_by(run, s, waiting, end),
+        *left_early(run, s, waiting),
+        *never_reached(run, s),
+    ]
     seen = {s.site, *(site for site, _ in labels)}
     for o in waiting:
         if o.cls != s.cls and o.site not in seen:
@@ -188,6 +193,29 @@ def left_early(run: Run, s: Stuck, waiting: list[Stuck]) -> list[tuple[int, str]
         if missing and warps and missing in (len(warps), sum(t.n for t in some)):
             return _last_of(run, {t.cls for t in some}, warps)
     return []
+
+
+def never_reached(run: Run, s: Stuck) -> list[tuple[int, str]]:
+    """Arrivals in the code that the wait may be for, to which no thread of this launch comes.
+
+    At a barrier of threads those of its id; at an mbarrier all, for a place in the code does not say which
+    mbarrier it is on, and only where nobody comes any more.
+    """
+    if s.kind == "named":
+        asked = re.compile(rf"bar(?:rier)?(?:\.\w+)*\s+{s.waits_on[1]}(?![\w$])")
+    elif s.kind == "wait" and not suppliers(run, s):
+        asked = re.compile(r"(?:cp\.async\.)?mbarrier\.arrive\b")
+    else:
+        return []
+    done = {event[1] for _, event in run.trace if event}
+    there = {run.info.sites[site].span for site in done if site >= 0}
+    found = {
+        site.span: n
+        for n, site in enumerate(run.info.sites)
+        if n not in done and site.span not in there and asked.match(site.text)
+    }
+    text = "no thread of this launch comes to this arrival: see the conditions around it"
+    return [(n, text) for n in [*found.values()][:_LAST]]
 
 
 def _last_of(run: Run, gone: set[int], warps: list[int]) -> list[tuple[int, str]]:

@@ -37,7 +37,17 @@ FIRST = frozenset({Obligation.UB, Obligation.SYNC, Obligation.O5})
 GROUPED = (Access.ASYNC_READ, Access.CPASYNC_WRITE, Access.MMA_READ)
 #: Events that touch the data which barriers guard.
 DATA = frozenset(
-    {Ev.READ, Ev.WRITE, Ev.ATOMIC, Ev.WGMMA, Ev.FRAG_READ, Ev.FRAG_WRITE, Ev.BULK_STORE, Ev.CP_ASYNC}
+    {
+        Ev.READ,
+        Ev.WRITE,
+        Ev.ATOMIC,
+        Ev.SIGNAL,
+        Ev.WGMMA,
+        Ev.FRAG_READ,
+        Ev.FRAG_WRITE,
+        Ev.BULK_STORE,
+        Ev.CP_ASYNC,
+    }
 )
 COPY_TEXTS = ("bulk.load", "tma.load", "bulk.copy", "st.async", "red.async")
 EXECUTION = frozenset({"SV301", "SV302", "SV303"})

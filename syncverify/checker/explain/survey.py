@@ -29,7 +29,7 @@ class Survey:
     barriers: dict[Span, set[int]] = field(default_factory=dict)
     warps: dict[Span, set[tuple[int, int]]] = field(default_factory=dict)
     arriving: dict[int, dict[tuple[int, int, int], int]] = field(default_factory=dict)
-    bytes: dict[int, dict[Span, int]] = field(default_factory=dict)
+    bytes: dict[int, dict[tuple[Span, ThreadClass], int]] = field(default_factory=dict)  # by copies
     sent: dict[int, dict[tuple[Span, ThreadClass], int]] = field(default_factory=dict)  # by st.async
     copied: list[tuple[int, int]] = field(default_factory=list)  # footprint written, barrier
     accessed: dict[Span, set[int]] = field(default_factory=dict)
@@ -50,6 +50,7 @@ class Survey:
     commits: Commits = field(default_factory=Commits)
     cluster: ClusterArrivals = field(default_factory=ClusterArrivals)
     around: Neighbours = field(default_factory=Neighbours)
+    turns: dict[Span, int] = field(default_factory=dict)  # how often threads came to a place
     events: int = 0
 
     @property
@@ -71,6 +72,22 @@ class Survey:
         """How many threads who comes to a barrier of threads says that it is for."""
         return self.sizes.get(number, set()) | ({self.given[number]} if number in self.given else set())
 
+    def copies_on(self, barrier: int) -> tuple[Span, ...]:
+        """Where copies on an mbarrier are issued, in order."""
+        return tuple(dict.fromkeys(place for place, _ in self.bytes.get(barrier, ())))
+
+    def moved(self, barrier: int) -> tuple[int, ...]:
+        """The bytes that the copies of a phase may move, and those that threads send; the likeliest first.
+
+        Blocks of a cluster copy together; threads of a block together or in turn, blocks sometimes in turn.
+        """
+        sent = sum(self.sent.get(barrier, {}).values())
+        copies = self.bytes.get(barrier, {})
+        of_blocks = {(place, cls.cta): n for (place, cls), n in copies.items()}
+        of_places = {place: n for (place, _), n in copies.items()}
+        sums = (sum(of.values()) + sent for of in (of_blocks, of_places, copies))
+        return tuple(dict.fromkeys(sums))
+
     @staticmethod
     def arrays(info: SystemInfo) -> dict[str, tuple[tuple[int, ...], ...]]:
         """Barriers by the name of their array, in order: a tuple for each block of the cluster."""
@@ -86,6 +103,7 @@ class Survey:
         self.commits.note(code, span, cls)
         self.cluster.note(code, span, cls)
         self.around.note(code, span, cls)
+        self.turns[span] = self.turns.get(span, 0) + cls.count
         self._of_asynchronous(event, span, cls)
         if code in _INTERESTING:
             self.places.setdefault(span, {})[code] = None
@@ -112,7 +130,7 @@ class Survey:
         elif code == Ev.BULK_LOAD:
             for fp, barrier, amount in event[2]:
                 self.copied.append((fp, barrier))
-                self.bytes.setdefault(barrier, {})[span] = amount * cls.count
+                self.bytes.setdefault(barrier, {})[span, cls] = amount * cls.count
         elif code in GROUP_WAITS:
             self.pending[span] = event[2]
         if code in ACCESSES or code == Ev.WGMMA:

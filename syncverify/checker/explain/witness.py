@@ -10,7 +10,7 @@ from syncverify.checker.barrier_states import KIND_OF, BarrierStates
 from syncverify.checker.happens_before.handlers.execution_barriers import cluster
 from syncverify.checker.happens_before.handlers.mbarriers import Barrier, name
 from syncverify.checker.happens_before.run import AsyncOperation, LaneClass, Run
-from syncverify.model.events import Ev, Event
+from syncverify.model.events import GLOBAL_MEMORY, Ev, Event
 
 _ON_BARRIER = frozenset(
     {
@@ -124,7 +124,8 @@ def describe_wait(run: Run, t: LaneClass) -> tuple[str, int | None, str]:
     if kind == "warp":
         return "bar.warp.sync", None, "lanes of its mask are missing"
     if kind == "spin":
-        return "a flag in global memory", None, "no write makes its condition true"
+        where = "global" if run.info.footprints[t.waits_on[2]].memory == GLOBAL_MEMORY else "shared"
+        return f"a flag in {where} memory", None, "no write makes its condition true"
     if kind == "meet":
         return "the other lanes of its warp", None, "they do not come to this warp-wide instruction"
     if kind == "mma":

@@ -12,6 +12,7 @@ from syncverify.checker.happens_before.handlers import (
     global_memory,
     mbarriers,
     one_cluster,
+    shared_flags,
     tensor_maps,
     waits,
 )
@@ -71,7 +72,8 @@ HANDLERS: Handlers = {
     Ev.GLOBAL_READ: global_memory.on_read,
     Ev.GLOBAL_WRITE: one_cluster.on_write,
     Ev.GLOBAL_ATOMIC: one_cluster.on_atomic,
-    Ev.SPIN: one_cluster.on_spin,
+    Ev.SPIN: shared_flags.on_spin,
+    Ev.SIGNAL: shared_flags.on_signal,
     Ev.MAP_REPLACE: tensor_maps.on_map_replace,
     Ev.MAP_RELEASE: tensor_maps.on_map_release,
     Ev.MAP_ACQUIRE: tensor_maps.on_map_acquire,

@@ -10,7 +10,8 @@ import numpy as np
 from syncverify.base.diagnostics import Severity
 from syncverify.checker.happens_before.failure import Failure, Obligation
 from syncverify.checker.happens_before.handlers.control import Request
-from syncverify.checker.happens_before.handlers.global_memory import check_early, check_spins, check_stuck
+from syncverify.checker.happens_before.handlers.flag_order import check_spins
+from syncverify.checker.happens_before.handlers.global_memory import check_early, check_stuck
 from syncverify.checker.happens_before.handlers.mbarriers import Barrier, knows_phase, name
 from syncverify.checker.happens_before.handlers.phases import check_accounting
 from syncverify.checker.happens_before.handlers.tensor_maps import check_edits

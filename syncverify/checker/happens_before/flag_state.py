@@ -1,4 +1,4 @@
-"""Flags and counters in global memory, as later verdicts see them: what was written to one, and who looked.
+"""Flags and counters, as later verdicts see them: what was written to one, and who looked.
 
 A spin acquires what the writes that it needed have released, and the end of a run asks which of them come
 before it in every execution, by the times of both. A later access asks who is known to have seen a write,
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
 
+from syncverify.checker.happens_before.handlers.flag_order import SHARED
 from syncverify.checker.happens_before.handlers.global_memory import Location, Spin, Write
 from syncverify.checker.happens_before.run import LaneClass, Run
 from syncverify.checker.happens_before.vector_clocks import Matrix
@@ -31,18 +32,19 @@ def form(run: Run, at: At, keep: Keep) -> Hashable:
 
 def _location(x: Location, at: At, keep: Keep) -> Hashable:
     writes = tuple(_write(w, at, keep) for w in x.writes)
-    spins = tuple((at(s), s.compare, s.value, s.seen, s.scope) for s in x.spins)
-    return (x.value, writes, spins, tuple(sorted(t.cls for t in x.waiting)))
+    spins = tuple((at(s), s.compare, s.value, s.seen, s.scope, s.start) for s in x.spins)
+    return (x.value, x.launch, writes, spins, tuple(sorted(t.cls for t in x.waiting)))
 
 
 def _write(w: Write, at: At, keep: Keep) -> Hashable:
-    return (at(w), w.value, w.added, w.lanes, w.wide, keep(w.past), keep(w.released))
+    order = (w.after, w.weak, tuple(sorted(w.covers)))
+    return (at(w), w.value, w.added, w.lanes, w.wide, order, keep(w.past), keep(w.released))
 
 
 def flags_are_restored(run: Run) -> bool:
-    """Whether all flags are 0 again at the end of a run, whatever the order: the last write of each, which
-    leaves 0, comes after all others."""
-    return all(restored_at(x) for x in run.locations.values() if x.writes)
+    """Whether all flags in global memory are 0 again at the end of a run, whatever the order: the last write
+    of each, which leaves 0, comes after all others."""
+    return all(restored_at(x) for key, x in run.locations.items() if x.writes and key < SHARED)
 
 
 def restored_at(x: Location) -> bool:
@@ -54,7 +56,7 @@ def restored_at(x: Location) -> bool:
 def copied(locations: Mapping[int, Location], threads: Mapping[int, LaneClass]) -> dict[int, Location]:
     """Copies for another run; ``threads``: its own, by the identities of those that they are copies of."""
     return {
-        key: Location(x.value, list(x.writes), [threads[id(t)] for t in x.waiting], list(x.spins))
+        key: Location(x.value, list(x.writes), [threads[id(t)] for t in x.waiting], list(x.spins), x.launch)
         for key, x in locations.items()
     }
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from syncverify.checker.happens_before.handlers.flag_order import key_of, knows_of
 from syncverify.checker.happens_before.run import LaneClass, Run
 from syncverify.checker.happens_before.shadow import Record
-from syncverify.checker.happens_before.vector_clocks import H
-from syncverify.model.events import GLOBAL_MEMORY
 from syncverify.model.proxies import Access, Scope
 
 if TYPE_CHECKING:
@@ -23,21 +22,16 @@ def is_read_by_ordered_access(run: Run, t: LaneClass, first: Record, second: Rec
     """Whether the thread knows of a wait that has read what a strong write left in a flag, before it accesses
     the flag again."""
     fp = run.info.footprints[first.fp]
-    if fp.memory != GLOBAL_MEMORY or not first.atomic or first.kind != Access.GENERIC_WRITE:
+    if not run.locations or not first.atomic or first.kind != Access.GENERIC_WRITE:
         return False
     if second.kind.asynchronous or run.info.footprints[second.fp].intervals != fp.intervals:
         return False
-    at = run.locations.get(fp.intervals[0][0])
+    at = run.locations.get(key_of(fp.memory, fp.intervals[0][0]))
     return (
         at is not None
         and len(fp.intervals) == 1
-        and any(_comes_after(run, t, s) and _has_read(run, at, s, first) for s in at.spins)
+        and any(knows_of(t, s) and _has_read(run, at, s, first) for s in at.spins)
     )
-
-
-def _comes_after(run: Run, t: LaneClass, s: Spin) -> bool:
-    """Whether a thread is known to have passed a wait: itself, or another that has told of it since."""
-    return s.cls == t.cls or t.clock.knows(H, s.cls, False) >= s.time
 
 
 def _has_read(run: Run, at: Location, s: Spin, first: Record) -> bool:

@@ -5,7 +5,8 @@
   const SVG = "http://www.w3.org/2000/svg";
   const ROW = 26, COLUMN = 22, LABEL = 210, NARROW = 120, BARRIER = 24, TOP = 18;
   const QUIET = new Set(["read", "write", "other"]);
-  const CONTEXT = 2;
+  const narrow = () => innerWidth < 700;
+  const context = () => (narrow() ? 1 : 2);
 
   const element = (tag, attributes = {}, ...children) => {
     const e = document.createElement(tag);
@@ -41,6 +42,8 @@
   function index() {
     document.getElementById("summary").textContent = `${data.summary}; policy ${data.policy}`;
     const body = document.querySelector("#index tbody");
+    // There is nothing to choose among one kernel's rows, and its finding shall stand in sight.
+    for (const part of ["nav", "#filters"]) document.querySelector(part).hidden = data.kernels.length < 2;
     data.kernels.forEach((k, i) => {
       const first = k.findings[0];
       const row = element("tr", { tabindex: "0", "data-kernel": i, onclick: () => show(i), onkeydown: (e) => { if (e.key === "Enter") show(i); } },
@@ -104,16 +107,17 @@
   function finding(f) {
     const places = [{ file: f.file, line: f.line, text: "" }, ...f.labels.filter((l) => !l.detail)];
     const box = element("section", { class: `cause ${f.severity}` },
-      element("p", {}, element("b", { class: f.severity }, `${f.severity} ${f.rule} ${f.name}`)),
+      element("p", {}, element("b", { class: f.severity }, `${f.severity} ${f.rule} ${f.name}`), f.cause ? ": " : "", element("b", {}, f.cause || "")),
       element("p", { class: "message" }, f.message));
     for (const file of new Set(places.map((p) => p.file))) {
       box.append(source(file, places.filter((p) => p.file === file)));
     }
     if (f.repair) {
-      box.append(element("p", { class: "fix" }, element("b", {}, `Fix (${f.repair.mistake}), checked: `), f.repair.at === f.line ? "" : `line ${f.repair.at}: `, f.repair.text, `; ${f.repair.checked}.`));
+      const fix = element("div", { class: "fix" }, element("p", {}, element("b", {}, `Fix (${f.repair.mistake}), checked: `), f.repair.at === f.line ? "" : `line ${f.repair.at}: `, f.repair.text, `; ${f.repair.checked}.`));
+      box.append(fix);
       if (f.repair.diff.length) {
         const width = Math.max(...f.repair.diff.map(([, n]) => n.length));
-        box.append(element("pre", { class: "diff" }, ...f.repair.diff.map(([sign, n, x]) =>
+        fix.append(element("pre", { class: "diff" }, ...f.repair.diff.map(([sign, n, x]) =>
           element("span", { class: { "-": "gone", "+": "come", " ": "faint" }[sign] }, `${n.padStart(width)} ${sign} ${x}\n`))));
       }
     } else if (f.fix) box.append(element("p", { class: "fix" }, element("b", {}, f.cause ? `Fix (${f.cause}): ` : "Fix: "), f.fix));
@@ -126,17 +130,22 @@
   function source(file, places) {
     const lines = data.sources[file] || {};
     const wanted = new Set();
-    for (const p of places) for (let n = p.line - CONTEXT; n <= p.line + CONTEXT; n++) if (lines[n] !== undefined) wanted.add(n);
+    for (const p of places) for (let n = p.line - context(); n <= p.line + context(); n++) if (lines[n] !== undefined) wanted.add(n);
     const table = element("table", {}, element("caption", { class: "faint", style: "text-align:left;padding-left:.6rem" }, file));
     let last = null;
+    const indented = (line) => line.length - line.trimStart().length;
+    const least = Math.min(...[...wanted].map((n) => lines[n]).filter((line) => line.trim()).map(indented));
     for (const n of [...wanted].sort((a, b) => a - b)) {
       if (last !== null && n > last + 1) table.append(element("tr", {}, element("td", { class: "number" }, "..."), element("td", {}, "")));
       last = n;
       const here = places.filter((p) => p.line === n);
       const texts = [...new Set(here.map((p) => p.text).filter(Boolean))];
-      const indent = `padding-left: ${lines[n].length - lines[n].trimStart().length}ch`;
+      const deep = Math.max(indented(lines[n]) - least, 0);
+      const indent = `padding-left: ${deep}ch`;
+      // A long line goes on below itself in a narrow window, two characters in.
+      const code = narrow() ? element("div", { style: `padding-left: ${deep + 2}ch; text-indent: -2ch` }, lines[n].trim()) : lines[n].slice(least);
       table.append(element("tr", here.length ? { class: "here" } : {},
-        element("td", { class: "number" }, String(n)), element("td", {}, lines[n], ...texts.map((text) => element("div", { class: "label", style: indent }, text)))));
+        element("td", { class: "number" }, String(n)), element("td", {}, code, ...texts.map((text) => element("div", { class: "label", style: indent }, text)))));
     }
     return element("div", { class: "source", tabindex: "0" }, table);
   }
@@ -200,7 +209,7 @@
   }
 
   function draw(w, view) {
-    const label = innerWidth < 700 ? NARROW : LABEL;
+    const label = narrow() ? NARROW : LABEL;
     const column = {};
     let columns = 0;
     w.steps.forEach((s, i) => { if (view.all || !QUIET.has(s.kind)) column[i] = columns++; });
@@ -297,7 +306,7 @@
       let span = null;
       for (const p of b.spans) if (p.start <= i) span = p;
       const cells = span ? [String(span.phase), `${span.pending} of ${span.count}`, String(span.tx)] : ["not initialized", "", ""];
-      table.append(element("tr", b.name === s.barrier ? { class: "here", style: "background:var(--mark)" } : {}, element("td", {}, b.name), ...cells.map((c) => element("td", {}, c))));
+      table.append(element("tr", b.name === s.barrier ? { class: "here", style: "background:var(--mark)" } : {}, element("td", { class: "name" }, b.name), ...cells.map((c) => element("td", {}, c))));
     }
     return [left, element("div", {}, table)];
   }
@@ -312,7 +321,7 @@
     const table = element("table", {}, element("tr", {}, ...["waits for ever", "line", "on", "phase", "has"].map((t) => element("th", {}, t))));
     for (const b of groups.values()) {
       const lane = w.lanes[b.lane];
-      table.append(element("tr", {}, ...[`cta${lane.cta} ${lane.label}`, b.line, b.waits_on, b.phase ?? "", b.why].map((c) => element("td", {}, String(c)))));
+      table.append(element("tr", {}, ...[`cta${lane.cta} ${lane.label}`, b.line, b.waits_on, b.phase ?? "", b.why].map((c) => element("td", c === b.waits_on ? { class: "name" } : {}, String(c)))));
     }
     const names = w.cycle.map((n) => w.lanes[n].label);
     return [element("h3", {}, "Who waits for ever"), table,

@@ -15,7 +15,7 @@ import numpy as np
 
 from syncverify.checker.happens_before.event_flags import RELEASE, STRONG
 from syncverify.checker.happens_before.handlers import global_memory
-from syncverify.checker.happens_before.handlers.global_memory import COMPARE
+from syncverify.checker.happens_before.handlers.flag_order import COMPARE
 from syncverify.checker.happens_before.run import DONE, LaneClass, Run, Unmodelled
 from syncverify.checker.happens_before.vector_clocks import E, H, Matrix
 from syncverify.model.events import BlockRelative, Event

@@ -6,8 +6,7 @@ global indices are disjoint is not the checker's business.
 
 from __future__ import annotations
 
-import operator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -15,20 +14,22 @@ from syncverify.base.diagnostics import Severity
 from syncverify.checker.happens_before.event_flags import ACQUIRE, RELEASE, STRONG
 from syncverify.checker.happens_before.failure import Obligation
 from syncverify.checker.happens_before.handlers.accesses import access
+from syncverify.checker.happens_before.handlers.flag_order import (
+    COMPARE,
+    SHARED,
+    covered,
+    first_true,
+    held_before,
+    key_of,
+    newest_known,
+    ordered_before,
+    undecided,
+)
 from syncverify.checker.happens_before.run import DONE, RETRY, LaneClass, Run, Unmodelled
 from syncverify.checker.happens_before.shadow import Record
 from syncverify.checker.happens_before.vector_clocks import HW, E, H, Matrix, matrix
-from syncverify.model.events import GLOBAL_MEMORY, Event
+from syncverify.model.events import Event
 from syncverify.model.proxies import Access, Scope
-
-COMPARE = {
-    ">=": operator.ge,
-    ">": operator.gt,
-    "<=": operator.le,
-    "<": operator.lt,
-    "==": operator.eq,
-    "!=": operator.ne,
-}
 
 
 @dataclass(slots=True, eq=False)
@@ -44,11 +45,20 @@ class Write:
     lanes: int
     released: Matrix | None = None  # what it hands on to those who acquire it
     wide: bool = False  # to other CTAs as well
+    after: int = 0  # how many writes of the flag, from the first on, come before it in every execution
+    weak: bool = False  # a plain store: whoever waits meanwhile races with it
+    covers: frozenset[int] = frozenset()  # writes of which nothing is released that this one does not release
+
+    def behind(self, gone: int) -> Write:
+        """The same where so many writes are forgotten."""
+        covers = frozenset(n - gone for n in self.covers if n >= gone)
+        return replace(self, after=max(self.after - gone, 0), covers=covers)
 
 
 @dataclass(frozen=True, slots=True)
 class Spin:
-    """One passed spin: its condition, and how many writes it needed in this run."""
+    """One passed spin: its condition, and how many writes it needed in this run; ``start``: how many lie
+    before those that it may have read."""
 
     cls: int
     time: int
@@ -57,26 +67,31 @@ class Spin:
     value: int
     seen: int
     scope: int = 0
+    start: int = 0
 
 
 @dataclass(slots=True, eq=False)
 class Location:
-    """A flag or counter in global memory. Workspaces are taken to be zero at launch."""
+    """A flag or counter. Workspaces in global memory are taken to be zero at launch; what shared memory
+    holds at launch is not known."""
 
     value: int | None = 0
     writes: list[Write] = field(default_factory=list)
     waiting: list[LaneClass] = field(default_factory=list)
     spins: list[Spin] = field(default_factory=list)
+    launch: int | None = 0  # what it holds at launch
 
 
 def location(run: Run, fp: int) -> Location:
-    return _at(run, run.info.footprints[fp].intervals[0][0])
+    f = run.info.footprints[fp]
+    return _at(run, key_of(f.memory, f.intervals[0][0]))
 
 
 def _at(run: Run, key: int) -> Location:
     at = run.locations.get(key)
     if at is None:
-        at = run.locations[key] = Location()
+        held = 0 if key < SHARED else None
+        at = run.locations[key] = Location(held, launch=held)
     assert isinstance(at, Location)
     return at
 
@@ -124,15 +139,18 @@ def on_atomic(run: Run, t: LaneClass, event: Event) -> int:
 def signal(
     run: Run, t: LaneClass, site: int, fp: int, flags: int, scope: int, value: int | None, added: int | None
 ) -> None:
-    """A synchronizing write: its release (or the fence before it) is there for acquirers (A5, A6).
+    """A synchronizing write: its release (or the fence before it) is there for acquirers (A5, A6). A weak one
+    only leaves its value.
 
     ``added``: what each lane adds; None for a store.
     """
-    t.syncs.append(t.time)
-    run.signals.append((t.cls, t.time, site))
+    weak = not flags & (STRONG | RELEASE)
+    if not weak:
+        t.syncs.append(t.time)
+        run.signals.append((t.cls, t.time, site))
     places = _places(run, fp, t.n)
     every = t.n == 1 or (added is not None and len(places) == 1)
-    full, wide = release(run, t, site, flags, scope)
+    full, wide = (None, False) if weak else release(run, t, site, flags, scope)
     past = t.clock.past()
     if not every:
         full, past = of_any_lane(t, full), t.clock.m[E].copy()
@@ -143,7 +161,8 @@ def signal(
         else:
             at.value = value
         amount = None if added is None else added * lanes
-        at.writes.append(Write(t.cls, t.time, at.value, amount, past, site, lanes, full, wide))
+        order = ordered_before(run, t, at), weak, covered(at, full, wide=wide)
+        at.writes.append(Write(t.cls, t.time, at.value, amount, past, site, lanes, full, wide, *order))
         for o in at.waiting:
             run.wake(o)
         at.waiting = []
@@ -183,10 +202,11 @@ def _places(run: Run, fp: int, lanes: int) -> dict[int, int]:
     """The locations of a footprint, and how many lanes write each."""
     f = run.info.footprints[fp]
     if not f.lanes:
-        return {f.intervals[0][0]: lanes}
+        return {key_of(f.memory, f.intervals[0][0]): lanes}
     found: dict[int, int] = {}
     for lo, _, _ in f.lanes:
-        found[lo] = found.get(lo, 0) + 1
+        key = key_of(f.memory, lo)
+        found[key] = found.get(key, 0) + 1
     return found
 
 
@@ -197,14 +217,32 @@ def fence_site(t: LaneClass, site: int, flags: int) -> int:
 
 def on_spin(run: Run, t: LaneClass, event: Event) -> int:
     """Spins on a strong load until the comparison holds; acquires what the writes released."""
-    _, site, fp, flags, scope, compare, value = event
+    _, site, fp, *_ = event
     early(run, t, site, reads=True)
     if fp < 0:
         raise Unmodelled("a spin on global memory that is not tracked", site)
-    at = location(run, fp)
-    if at.value is None:
+    if location(run, fp).value is None:
         raise Unmodelled("the value that this spin waits for is not known", site)
-    if not COMPARE[compare](at.value, value):
+    return wait_for(run, t, event)
+
+
+def wait_for(run: Run, t: LaneClass, event: Event) -> int:
+    """Blocks until the comparison with what a flag holds is true; acquires what the writes released, and has
+    read the flag."""
+    _, site, fp, _, scope, *_ = event
+    answer = _wait(run, t, event)
+    if answer == DONE:
+        only_signals(run, fp, site)
+        r = Record(Access.GENERIC_READ, t.cls, t.time, fp, site, atomic=True, scope=scope)
+        r.used = t.time
+        access(run, t, r)
+    return answer
+
+
+def _wait(run: Run, t: LaneClass, event: Event) -> int:
+    _, site, fp, flags, scope, compare, value = event
+    at = location(run, fp)
+    if at.value is None or not COMPARE[compare](at.value, value):
         if run.after_hang and t.waits_on == ("forced",):
             t.waits_on = ()
             return DONE
@@ -212,10 +250,14 @@ def on_spin(run: Run, t: LaneClass, event: Event) -> int:
         at.waiting.append(t)
         return RETRY
     t.waits_on = ()
+    start = newest_known(run, t, at)
+    if held_before(at, start) is None:
+        text = "what this wait finds first is not known: no store of the flag comes before it"
+        raise undecided(text, site, shared=True)
     t.syncs.append(t.time)
-    seen = first_true(at, compare, value)
-    at.spins.append(Spin(t.cls, t.time, site, compare, value, seen, scope))
-    for w in at.writes[:seen]:
+    seen = first_true(at, compare, value, start)
+    at.spins.append(Spin(t.cls, t.time, site, compare, value, seen, scope, start))
+    for w in at.writes[start:seen]:
         if w.added is not None or w is at.writes[seen - 1]:
             np.maximum(t.clock.m[E], w.past, out=t.clock.m[E])
             acquire(run, t, w, scope, site, flags)
@@ -251,16 +293,6 @@ def hand_over(run: Run, t: LaneClass, released: Matrix, flags: int, scope: int =
     run.spun[t.cls] = scope
 
 
-def first_true(at: Location, compare: str, value: int) -> int:
-    """How many writes the condition needed in this run."""
-    if COMPARE[compare](0, value):
-        return 0
-    for i, w in enumerate(at.writes):
-        if w.value is not None and COMPARE[compare](w.value, value):
-            return i + 1
-    return len(at.writes)
-
-
 def _launch_order(run: Run, t: LaneClass, w: Write, site: int) -> None:
     """O9: a block waits for lower-numbered ones, or all blocks run at once (a cooperative launch)."""
     mine, other = t.info.cta // run.info.ctas, run.threads[w.cls].info.cta // run.info.ctas
@@ -275,58 +307,19 @@ def check_stuck(run: Run) -> None:
     for t in run.blocked():
         if t.waits_on[:1] != ("spin",) or t.event is None:
             continue
-        fp = run.info.footprints[t.event[2]]
-        at = location(run, t.event[2])
-        known = {(w.cls, w.time) for w in at.writes}
-        for lo, hi in fp.intervals:
-            for s in run.shadow(GLOBAL_MEMORY).overlapping(lo, hi):
-                if s.write is not None and (s.write.cls, s.write.time) not in known:
-                    raise Unmodelled("a write that is no signal may end this spin", t.event[1])
+        if location(run, t.event[2]).value is None:
+            raise Unmodelled("the value that this spin waits for is not known", t.event[1])
+        only_signals(run, t.event[2], t.event[1])
 
 
-def check_spins(run: Run) -> None:
-    """The writes a spin was joined with must be the ones it needs in every execution (O1 to O3 for flags)."""
-    for at in run.locations.values():
-        for spin in at.spins:
-            if spin.seen and not decided(at, spin):
-                raise Unmodelled(
-                    "several writes may end this spin: which one comes first is not decided", spin.site
-                )
-
-
-def decided(at: Location, spin: Spin) -> bool:
-    """Whether the spin ends by the same writes in every execution."""
-    early = [w for w in at.writes if w.past[spin.cls] < spin.time]  # those that need not wait for the spin
-    if all(w.added is not None for w in early):
-        return _sum_decided(at, spin, early)
-    last = at.writes[spin.seen - 1]
-    holds = COMPARE[spin.compare]
-    for i, w in enumerate(at.writes):
-        satisfies = w.value is not None and holds(w.value, spin.value)
-        later = w.past[spin.cls] >= spin.time or (i >= spin.seen and bool(w.past[last.cls] >= last.time))
-        if w is not last and satisfies and not later:
-            return False
-        if w.added is not None and w in early:
-            return False  # adds and stores mix: the value depends on their order
-        if i >= spin.seen and not satisfies and w in early:
-            return False  # it may overwrite the value before the spin looks
-    return True
-
-
-def _sum_decided(at: Location, spin: Spin, early: list[Write]) -> bool:
-    """A counter: every add the spin was joined with, each lane of it, is needed for the value."""
-    compare = ">" if (spin.compare, spin.value) == ("!=", 0) else spin.compare  # it was 0, and only grows
-    holds = COMPARE[compare]
-    if compare not in (">=", ">", "==") or any((w.added or 0) < 0 for w in early):
-        return False
-    if compare == "==" and sum(w.added or 0 for w in early) != spin.value:
-        return False  # it may be passed over
-    for w in at.writes[: spin.seen]:
-        others = sum(o.added or 0 for o in early if o is not w and o.past[w.cls] < w.time)
-        own = w.added or 0
-        if holds(others + own - own // w.lanes, spin.value):
-            return False
-    return True
+def only_signals(run: Run, fp: int, site: int) -> None:
+    """Whether all writes of a flag that are on record are signals."""
+    f = run.info.footprints[fp]
+    known = {(w.cls, w.time) for w in location(run, fp).writes}
+    for lo, hi in f.intervals:
+        for s in run.shadow(f.memory).overlapping(lo, hi):
+            if s.write is not None and (s.write.cls, s.write.time) not in known:
+                raise Unmodelled("a write that is no signal may end this spin", site)
 
 
 # ------------------------------------------------------------------ bulk copies of global memory

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 
 from syncverify.base.deadline import check as check_time
-from syncverify.model.events import Agent, Ev, Event, Flag, Footprint, LaneSplit, System
+from syncverify.model.events import GLOBAL_MEMORY, Agent, Ev, Event, Flag, Footprint, LaneSplit, System
 
 #: Events of one cluster that are looked at.
 _MOST = 2_000_000
@@ -76,6 +76,8 @@ def _traced(system: System) -> Trace:
             if event[0] == Ev.EXIT:
                 break
             place = _PLACES.get(event[0])
+            if event[0] == Ev.SPIN and system.info.footprints[event[2]].memory != GLOBAL_MEMORY:
+                place = None
             if place is not None and event[place[0]] >= 0:
                 at, writes = place
                 number = order.setdefault(event[at], len(order))

@@ -16,14 +16,8 @@ import numpy as np
 
 from syncverify.checker.happens_before.effect_log import Bytes
 from syncverify.checker.happens_before.flag_state import restored_at
-from syncverify.checker.happens_before.handlers.global_memory import (
-    COMPARE,
-    Location,
-    Spin,
-    Write,
-    decided,
-    first_true,
-)
+from syncverify.checker.happens_before.handlers.flag_order import COMPARE, decided, first_true
+from syncverify.checker.happens_before.handlers.global_memory import Location, Spin, Write
 from syncverify.model.ordering import Need, ordering
 from syncverify.model.proxies import Access as Kind
 from syncverify.model.proxies import Scope
@@ -105,6 +99,10 @@ class _Acquired:
     def __or__(self, other: _Acquired) -> _Acquired:
         return _Acquired(self.order | other.order, self.over | other.over, self.bridged | other.bridged)
 
+    def within(self, other: _Acquired) -> bool:
+        """Whether all accesses that these steps show to be over, or bridged, others show too."""
+        return not (self.over & ~other.over or self.bridged & ~other.bridged)
+
 
 @dataclass(slots=True)
 class Composition:
@@ -127,7 +125,7 @@ class Composition:
             if stuck is not None:
                 return stuck
         for at in self.locations.values():
-            if not all(not s.seen or decided(at, s) for s in at.spins):
+            if not all(decided(at, s) for s in at.spins):
                 return "several writes may end a spin: which one comes first is not decided"
         return self.overlaid() or self.raced()
 
@@ -179,7 +177,9 @@ class Composition:
         else:
             at.value = step.value
         past = np.array([order >> i & 1 for i in range(self.total)], dtype=np.int32)
-        at.writes.append(Write(number, 1, at.value, step.added, past, -1, step.lanes))
+        mine = self.released[number]
+        covers = frozenset(n for n, w in enumerate(at.writes) if self.released[w.cls].within(mine))
+        at.writes.append(Write(number, 1, at.value, step.added, past, -1, step.lanes, covers=covers))
 
     def over(self, spins: Numbers, cluster: int = -1) -> BitSet:
         """The accesses that some spins of a cluster show to be over."""

@@ -14,12 +14,14 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from syncverify.frontends.ptx.analysis.counted_blocks import is_barrier, is_wide_fence, reaches
+from syncverify.frontends.ptx.analysis.shared_polls import shared_polls
 from syncverify.frontends.ptx.decode.global_access import scope_of, semantics
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.syntax.nodes import Function, Instr
 from syncverify.model.events import Flag
 from syncverify.model.proxies import Scope
 
+_OWN = frozenset({"shared", "shared::cta"})
 _ACCESSES = ("st", "red", "atom", "ld")
 _SCOPES = {Scope.GPU: "gpu", Scope.SYS: "sys"}
 _SEMANTICS = ("relaxed", "volatile", "mmio", "acquire", "gpu", "sys", "global")
@@ -28,14 +30,17 @@ _SEMANTICS = ("relaxed", "volatile", "mmio", "acquire", "gpu", "sys", "global")
 def with_fenced_signals(function: Function) -> tuple[Function, list[int]]:
     """The function with such signals as releases, and which instructions these are."""
     body = function.body
-    fences = [k for k, i in enumerate(body) if is_wide_fence(i)]
+    wide = [k for k, i in enumerate(body) if is_wide_fence(i)]
+    every = [k for k, i in enumerate(body) if _is_fence(i)]
     barriers = [k for k, i in enumerate(body) if is_barrier(i)]
-    if not fences or not barriers or not any(map(_signals, body)):
+    if not every or not barriers or not any(map(_signals, body)):
         return function, []
     flow = Flow(function)
+    waited = bool(shared_polls(flow))  # somebody looks at what is told in shared memory
     found = [
         k for k, i in enumerate(body)
-        if _signals(i) and flow.block_of[k] in flow.reached and _covered(flow, k, fences, barriers)
+        if _signals(i) and flow.block_of[k] in flow.reached and (waited or "global" in i.mods)
+        and _covered(flow, k, wide if "global" in i.mods else every, barriers)
     ]  # fmt: skip
     if not found:
         return function, []
@@ -43,11 +48,18 @@ def with_fenced_signals(function: Function) -> tuple[Function, list[int]]:
     return replace(function, body=changed), found
 
 
+def _is_fence(i: Instr) -> bool:
+    orders = i.op in ("fence", "membar") and i.mods[0] not in ("proxy", "mbarrier_init")
+    return orders and i.guard is None
+
+
 def _signals(i: Instr) -> bool:
-    """Whether a write to global memory may tell others of something, and releases nothing by itself."""
+    """Whether a write may tell others of something, and releases nothing by itself: those who share the
+    memory, the device or the block."""
     flags = semantics(i)
     strong = i.op in ("st", "red", "atom") and flags & Flag.STRONG and not flags & Flag.RELEASE
-    return bool(strong) and "global" in i.mods and scope_of(i) in _SCOPES
+    shared = not _OWN.isdisjoint(i.mods) and len(i.operands) > 1
+    return bool(strong) and (("global" in i.mods and scope_of(i) in _SCOPES) or shared)
 
 
 def _covered(flow: Flow, signal: int, fences: Collection[int], barriers: Collection[int]) -> bool:
@@ -73,7 +85,7 @@ def _may_be_read(i: Instr) -> bool:
     of the block's own; or a call."""
     if i.op in ("cp", "call"):
         return True
-    own = not {"shared", "shared::cta"}.isdisjoint(i.mods)
+    own = not _OWN.isdisjoint(i.mods)
     private = not {"local", "param", "const"}.isdisjoint(i.mods)
     return i.op in _ACCESSES and not private and not (own and i.op == "ld")
 
@@ -81,7 +93,9 @@ def _may_be_read(i: Instr) -> bool:
 def _released(i: Instr) -> Instr:
     rest = tuple(m for m in i.mods if m not in _SEMANTICS)
     order = "acq_rel" if i.op == "atom" and "acquire" in i.mods else "release"
-    return replace(i, mods=(order, _SCOPES[scope_of(i)], "global", *rest))
+    if "global" in i.mods:
+        return replace(i, mods=(order, _SCOPES[scope_of(i)], "global", *rest))
+    return replace(i, mods=(order, "cta", "shared", *(m for m in rest if m not in (*_OWN, "cta", "cluster"))))
 
 
 __all__ = ["with_fenced_signals"]

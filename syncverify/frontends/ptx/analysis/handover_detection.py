@@ -271,8 +271,12 @@ def global_spins(flow: Flow, accesses: Collection[int]) -> dict[int, GlobalSpin]
 
 
 def _only_reads(flow: Flow, i: Instr) -> bool:
-    """Whether an atomic leaves what it finds: an addition of zero, or zero by ``or``."""
-    return i.op == "atom" and not {"add", "or"}.isdisjoint(i.mods) and _is_zero(flow, i.operands[2])
+    """Whether an atomic leaves what it finds: an addition of zero, zero by ``or``, a ``cas`` of a value with
+    itself."""
+    if i.op != "atom":
+        return False
+    zero = not {"add", "or"}.isdisjoint(i.mods) and _is_zero(flow, i.operands[2])
+    return zero or ("cas" in i.mods and _same(i))
 
 
 def _spin(flow: Flow, k: int) -> GlobalSpin | None:

@@ -1,22 +1,106 @@
 """Loops that wait in shared memory for what another thread writes: flags that are polled, spin locks.
 
-Such a wait is no event: whether it ends rests on the other threads going on, and the value that ends it on
-what they have stored. So a kernel with one is not proved.
+A strong load that one comparison with a number ends is one blocking event (``shared_spins``), and stores that
+may reach its word are followed. Any other such wait is no event: whether it ends, and by which value, is not
+known. So a kernel with one is not proved.
 
-Example: ``while (flag == 0) {}`` with a volatile ``flag``, or ``while (atomicCAS(&lock, 0, 1) != 0) {}``.
+Example: ``while (flag == 0) {}`` with a volatile ``flag`` is an event, and
+``while (atomicCAS(&lock, 0, 1) != 0) {}`` is none.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from syncverify.frontends.ptx.analysis.handover_detection import global_spins
+from syncverify.frontends.ptx.decode.global_access import GlobalSpin
+from syncverify.frontends.ptx.decode.memory import Access
 from syncverify.frontends.ptx.flow.control_flow import Flow
-from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Mem
+from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Mem, Sym
 from syncverify.frontends.ptx.syntax.operands import harmless, registers, results, sources
+from syncverify.model.events import Ev
 
 
 def shared_polls(flow: Flow) -> list[int]:
     """Loads and atomics of shared memory at one place, in a loop that does nothing else and that their value
     ends."""
     return _polls(flow, "shared")
+
+
+@dataclass(frozen=True, slots=True)
+class SharedFlags:
+    """The spins on words of shared memory that are events, and the accesses that may write these words."""
+
+    spins: Mapping[int, GlobalSpin]
+    writes: frozenset[int]
+
+    @property
+    def predicates(self) -> dict[int, tuple[str, int]]:
+        """By ``setp`` its predicate, and what that holds after a spin."""
+        return {s.decides: (s.predicate, s.passed) for s in self.spins.values()}
+
+
+def shared_flags(flow: Flow, accesses: Mapping[int, Access]) -> SharedFlags:
+    """The flags of a function; none where polls have several widths. ``accesses``: to shared memory."""
+    named = [k for k, a in accesses.items() if a.space == "shared" and flow.block_of[k] in flow.reached]
+    spins = global_spins(flow, named)
+    sizes = {accesses[k].size for k in spins}
+    if len(sizes) != 1:
+        return SharedFlags({}, frozenset())
+    (size,) = sizes
+    variables = _Variables(flow)
+    polled = [variables.of(accesses[k].address) for k in spins]
+    writes = frozenset(
+        k
+        for k, a in accesses.items()
+        if k not in spins
+        and a.code in (Ev.WRITE, Ev.ATOMIC)
+        and a.size == size
+        and len(a.elements) == 1
+        and a.packed == 1
+        and any(_may_meet(variables.of(a.address), names) for names in polled)
+    )
+    return SharedFlags(spins, writes)
+
+
+def _may_meet(some: frozenset[str], others: frozenset[str]) -> bool:
+    """Whether addresses made of some variables may be equal; an access outside its variable is found where
+    the flag is read."""
+    return not some or not others or not some.isdisjoint(others)
+
+
+class _Variables:
+    """The variables that registers are computed from; none where something else is in them."""
+
+    def __init__(self, flow: Flow) -> None:
+        self.names: dict[str, set[str]] = {}
+        open_, grown = set[str](), True
+        while grown:
+            grown = False
+            for i in flow.body:
+                for name in results(i):
+                    found = self.names.setdefault(name, set())
+                    more = {op.name for op in i.operands[1:] if isinstance(op, Sym)}
+                    more = more.union(*(self.names.get(x, set()) for x in sources(i)))
+                    lost = i.op in _LOADS or not open_.isdisjoint(sources(i))
+                    if not more <= found or (lost and name not in open_):
+                        grown = True
+                        found |= more
+                        open_ |= {name} if lost else set()
+        self.lost = frozenset(open_)
+
+    def of(self, at: Mem) -> frozenset[str]:
+        if isinstance(at.base, Sym):
+            return frozenset({at.base.name})
+        names = registers(at)
+        return frozenset() if not self.lost.isdisjoint(names) else frozenset().union(*map(self.known, names))
+
+    def known(self, name: str) -> set[str]:
+        return self.names.get(name, set())
+
+
+_LOADS = frozenset({"ld", "ldu", "atom", "shfl", "call", "tex", "ldmatrix"})
 
 
 def global_polls(flow: Flow) -> list[int]:
@@ -63,4 +147,4 @@ def _ends(flow: Flow, loop: frozenset[int], i: Instr, body: list[Instr]) -> bool
     return any(g is not None and g.name in made for g in guards)
 
 
-__all__ = ["global_polls", "shared_polls"]
+__all__ = ["SharedFlags", "global_polls", "shared_flags", "shared_polls"]

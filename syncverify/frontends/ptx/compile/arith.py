@@ -205,6 +205,10 @@ class Arithmetic(Operands):
         a, b = (self.text(x, 32) for x in i.operands[1:3])
         return self._one(i, f"bmsk({a}, {b}, {int('wrap' in i.mods)})")
 
+    def op_fns(self, i: Instr) -> list[tuple[str, str]]:
+        mask, base, offset = (self.text(x, 32) for x in i.operands[1:4])
+        return self._one(i, f"fns({mask}, {base}, {offset})")
+
     def op_szext(self, i: Instr) -> list[tuple[str, str]]:
         a, n = (self.text(x, 32) for x in i.operands[1:3])
         return self._one(i, f"szext({a}, {n}, {int('s32' in i.mods)}, {int('wrap' in i.mods)})")

@@ -31,7 +31,7 @@ from syncverify.frontends.ptx.compile.state import (
     Registers,
 )
 from syncverify.frontends.ptx.decode.effects import Context, Effect, Unsupported
-from syncverify.frontends.ptx.decode.global_access import GlobalAccess
+from syncverify.frontends.ptx.decode.global_access import Stored
 from syncverify.frontends.ptx.decode.mbarrier import blocking
 from syncverify.frontends.ptx.decode.memory import Access
 from syncverify.frontends.ptx.flow.warp_counts import counts_down
@@ -396,7 +396,7 @@ class Effects(Values):
 
 def _hands_on(e: Access) -> bool:
     """Whether others may acquire what a write releases: each lane that makes it releases its own past."""
-    return isinstance(e, GlobalAccess) and e.signals
+    return isinstance(e, Stored) and e.signals
 
 
 def _stored(i: Instr) -> tuple[Operand, ...]:

@@ -31,13 +31,12 @@ NAMES: Mapping[str, Any] = {
         name: getattr(arith, name)
         for name in (
             "udiv urem sdiv srem shl shr sar shf bfe bfi prmt lop3 brev bfind mul_hi umin umax smin smax "
-            "popc clz sabs sad mul24 bmsk szext dot saturated clamped equal is_null float_product select "
+            "popc clz sabs sad mul24 bmsk fns szext dot saturated clamped equal is_null float_product select "
             "rank_byte shfl vote match redux"
         ).split()
     },
 }  # fmt: skip
 
-_FLOAT_OPS = frozenset("fma rcp sqrt rsqrt sin cos lg2 ex2 tanh copysign testp cvt_pack tex suld fns".split())
 _COMPARE = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "lo": "<", "ls": "<=", "hi": ">", "hs": ">="}
 
 
@@ -48,7 +47,7 @@ class Expressions(Arithmetic):
     def lines(self, i: Instr) -> list[tuple[str, str]]:
         """(register, text of its new value) for each destination. Raises NotPlain."""
         op = i.op
-        if op in _FLOAT_OPS or not i.operands:
+        if not i.operands:
             raise NotPlain
         method = getattr(self, f"op_{op}", None)
         if method is None:

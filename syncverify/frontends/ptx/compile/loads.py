@@ -28,8 +28,8 @@ class Values(Text):
 
     def _pure(self, k: int) -> None:
         i = self.body[k]
-        if self.p.handing is not None and k in self.p.handing.spin_predicates:
-            name, value = self.p.handing.spin_predicates[k]
+        if k in self.p.spin_predicates:
+            name, value = self.p.spin_predicates[k]
             self._text(f"r[{self.p.slot(name)}] = {value}")
             return
         if k in self.p.takes:

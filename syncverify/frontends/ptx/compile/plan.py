@@ -35,6 +35,7 @@ from syncverify.frontends.ptx.analysis.load_arrival import unarrived_loads
 from syncverify.frontends.ptx.analysis.locks import free_effect, lock_effect
 from syncverify.frontends.ptx.analysis.pointer_provenance import Origins
 from syncverify.frontends.ptx.analysis.shared_pointers import names_shared, shared_pointers
+from syncverify.frontends.ptx.analysis.shared_polls import shared_flags
 from syncverify.frontends.ptx.analysis.slice import Slice, slice_of
 from syncverify.frontends.ptx.analysis.strong_words import strong_words
 from syncverify.frontends.ptx.analysis.uniform_values import common_values
@@ -44,10 +45,11 @@ from syncverify.frontends.ptx.analysis.wgmma_register_hazards import fragment_ev
 from syncverify.frontends.ptx.compile.state import FIRST, SIZED, SPACES, START, Decoded
 from syncverify.frontends.ptx.compile.wgmma_runs import Together
 from syncverify.frontends.ptx.decode.effects import Effect, Unsupported
-from syncverify.frontends.ptx.decode.global_access import GlobalAccess, poll_effect, spin_effect
+from syncverify.frontends.ptx.decode.global_access import GlobalAccess, Stored, poll_effect, spin_effect
 from syncverify.frontends.ptx.decode.map_addresses import MapAddresses
 from syncverify.frontends.ptx.decode.memory import Access, decode_access
 from syncverify.frontends.ptx.decode.parts import spaces, window
+from syncverify.frontends.ptx.decode.shared_flags import flag_access, shared_spin_effect
 from syncverify.frontends.ptx.decode.table import decode, refused
 from syncverify.frontends.ptx.decode.wmma import moves_matrix, stores_matrix
 from syncverify.frontends.ptx.flow.asserts import SILENT, called, stops
@@ -146,6 +148,22 @@ class Plan:
                 found = _stop(i)
             if found is not None:
                 self.decoded[k] = found
+        self._shared_flags()
+
+    def _shared_flags(self) -> None:
+        """Waits for words of shared memory, and the accesses that may write these words."""
+        accesses = {k: e for k, e in self.decoded.items() if isinstance(e, Access)}
+        #: flags in shared memory
+        self.flags = shared_flags(self.flow, accesses)
+        for k, spin in self.flags.spins.items():
+            self.decoded[k] = shared_spin_effect(self.body[k], spin, accesses[k])
+        for k in self.flags.writes:
+            self.decoded[k] = flag_access(self.body[k], accesses[k])
+
+    @cached_property
+    def spin_predicates(self) -> Mapping[int, tuple[str, int]]:
+        """By ``setp`` its predicate, and what that holds after a spin in global or shared memory."""
+        return {**(self.handing.spin_predicates if self.handing is not None else {}), **self.flags.predicates}
 
     def _exchanges_of_blocks(self, *, followed: bool) -> None:
         """What the kernel's blocks tell each other through global memory: hand-overs, flags, counters."""
@@ -669,7 +687,7 @@ def _reads_shared(e: Decoded, i: Instr) -> bool:
 def _as_effect(e: Decoded, known: frozenset[str] = frozenset()) -> Effect | Unsupported:
     """``known``: registers of which what is stored is known."""
     if isinstance(e, Access):
-        stored = e.elements if isinstance(e, GlobalAccess) and e.signals else ()
+        stored = e.elements if isinstance(e, Stored) and e.signals else ()
         stored = stored or tuple(op for op in e.elements if isinstance(op, Reg) and op.name in known)
         return Effect(lambda ctx, site, v: (), (e.address, *stored))
     return e

@@ -43,6 +43,7 @@ class Context(Protocol):
     shared_start: int  # byte offset of the first shared variable that the kernel names
     shared_end: int  # byte offset at which the CTA's shared memory ends
     local_end: int  # byte offset at which a thread's local memory ends
+    footprints: Sequence[Footprint]  # by number
 
     def number(self, value: Value, what: str) -> int:
         """The number that all lanes hold. Lanes that differ split the class; no number raises Opaque."""

@@ -37,7 +37,29 @@ SWAPPED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 @dataclass(frozen=True, slots=True)
-class GlobalAccess(Access):
+class Stored(Access):
+    """An access whose value others may wait for: how it orders, by which operation, and of how many bits."""
+
+    flags: int = 0
+    op: str = ""
+    bits: int = 32
+
+    @property
+    def signals(self) -> bool:
+        """Whether the value written may be one that others wait for."""
+        raise NotImplementedError
+
+    def stored(self, values: Sequence[Value]) -> int | None:
+        """The number that is stored, where all lanes store one."""
+        value = self.elements[0].value if isinstance(self.elements[0], Imm) else values[0] if values else None
+        if value.__class__ is PerLane:
+            same = {v for v in value.lanes if v.__class__ in INTS}
+            value = same.pop() if len(same) == 1 else None
+        return signed(value, self.bits) if isinstance(value, int) else None
+
+
+@dataclass(frozen=True, slots=True)
+class GlobalAccess(Stored):
     """A load, store or atomic that may reach global memory; ``code`` is GLOBAL_READ, _WRITE or _ATOMIC.
 
     ``total``: bytes of each lane, so many ``rows`` of them, ``pitch`` apart. ``inside``: what it is where the
@@ -45,9 +67,6 @@ class GlobalAccess(Access):
     """
 
     total: int = 0
-    flags: int = 0
-    op: str = ""
-    bits: int = 32
     inside: Access | None = None
     rows: int = 1
     pitch: int = 0
@@ -78,13 +97,7 @@ class GlobalAccess(Access):
         return [(*head, stored) if self.code == Ev.GLOBAL_WRITE else (*head, self.op, stored)]
 
     def _stored(self, values: Sequence[Value]) -> int | None:
-        if not self.signals or len(self.elements) != 1:
-            return None
-        value = self.elements[0].value if isinstance(self.elements[0], Imm) else values[0] if values else None
-        if value.__class__ is PerLane:
-            same = {v for v in value.lanes if v.__class__ in INTS}
-            value = same.pop() if len(same) == 1 else None
-        return signed(value, self.bits) if isinstance(value, int) else None
+        return self.stored(values) if self.signals and len(self.elements) == 1 else None
 
 
 def signed(value: int, bits: int) -> int:
@@ -138,14 +151,14 @@ def decode_global(i: Instr, may_be_shared: bool) -> GlobalAccess | None:
     if i.op in ("ld", "ldu"):
         flags &= ~int(Flag.RELEASE)
         return GlobalAccess(
-            Ev.GLOBAL_READ, at, (), bits // 8, space, scope, n * bits // 8, flags, "", bits, inside
+            Ev.GLOBAL_READ, at, (), bits // 8, space, scope, flags, "", bits, n * bits // 8, inside
         )
     elements = _items(rest[0]) if rest else ()
     op = "" if i.op == "st" else _operation(i)
     code = Ev.GLOBAL_ATOMIC if op and op != "exch" else Ev.GLOBAL_WRITE
     if op and (n > 1 or type_.startswith(_FLOATS)) and not flags & Flag.RELEASE:
         flags = 0  # sums of data: nobody waits for their value
-    return GlobalAccess(code, at, elements, bits // 8, space, scope, n * bits // 8, flags, op, bits, inside)
+    return GlobalAccess(code, at, elements, bits // 8, space, scope, flags, op, bits, n * bits // 8, inside)
 
 
 def _operation(i: Instr) -> str:

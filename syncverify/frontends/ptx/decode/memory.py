@@ -401,7 +401,7 @@ class SharedContents:
 def written(event: Event) -> tuple[int, ...]:
     """The footprints in shared memory that an event writes data to."""
     match event[0]:
-        case Ev.WRITE | Ev.ATOMIC | Ev.CP_ASYNC | Ev.ST_ASYNC:
+        case Ev.WRITE | Ev.ATOMIC | Ev.SIGNAL | Ev.CP_ASYNC | Ev.ST_ASYNC:
             return (event[2],)
         case Ev.BULK_LOAD:
             return tuple(t[0] for t in event[2])

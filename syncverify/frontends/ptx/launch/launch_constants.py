@@ -154,7 +154,7 @@ def code(program: Program) -> dict[int, Callable[[list[Any], Any], None]]:
 
 def _computes(program: Program, k: int, parameters: Mapping[str, Sym]) -> bool:
     i = program.body[k]
-    if program.handing is not None and k in program.handing.spin_predicates:
+    if k in program.spin_predicates:
         return False  # what ends a spin is not known before it
     if k in program.decoded or i.op in _OTHERWISE or "cc" in i.mods:
         return False

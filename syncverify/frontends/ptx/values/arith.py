@@ -29,6 +29,7 @@ from syncverify.frontends.ptx.values.register_values import (
 
 _DIVIDES = "a division by zero: give the sizes that divide, or assume that they are at least 1"
 BY_ZERO = Unknown(Reason(_DIVIDES, Cause.ZERO_DIVISOR))
+NO_PLACE = Unknown("an fns from a bit that no word has")
 OF_SIZES = Unknown("a saturating or packed operation on a size without a number")
 AS_FLOAT = Unknown("a size taken as a floating-point number")
 AMONG_LANES = Unknown("a vote, match or reduction of sizes without a number")
@@ -185,6 +186,18 @@ def _bmsk(a: int, b: int, wrap: int) -> int:
     return ((1 << b) - 1 << a) & 0xFFFFFFFF
 
 
+def _fns(mask: int, base: int, offset: int) -> Any:
+    """fns: the place of the n-th one of a mask from a base upwards, or downwards where n is negative; -1 if
+    there are not so many. With n = 0 it is the base if that is a one."""
+    if base > 31:
+        return NO_PLACE
+    n = signed(offset, 32)
+    places = range(base, 32) if n > 0 else range(base, -1, -1) if n < 0 else (base,)
+    ones = [p for p in places if mask >> p & 1]
+    wanted = max(abs(n) - 1, 0)
+    return ones[wanted] if wanted < len(ones) else 0xFFFFFFFF
+
+
 def _szext(a: int, n: int, s: int, wrap: int) -> int:
     """szext: the lower ``n`` bits of a word, and above them zeros, or their sign; of no bits it is 0."""
     n = n & 31 if wrap else min(n, 32)
@@ -241,6 +254,7 @@ def _numbers_only(f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 sad, mul24 = _numbers_only(_sad), _numbers_only(_mul24)
+fns = _numbers_only(_fns)
 bmsk, szext, dot = _numbers_only(_bmsk), _numbers_only(_szext), _numbers_only(_dot)
 #: A rank of a block as the byte that addresses have for it: 255, which no cluster has, for what is larger.
 rank_byte = _lifted(lambda a: min(a, 255) if a.__class__ in INTS else a)

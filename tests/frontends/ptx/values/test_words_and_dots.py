@@ -12,6 +12,7 @@ import pytest
 import syncverify
 from syncverify.base.diagnostics import Verdict
 from syncverify.frontends.ptx.values import arith
+from syncverify.frontends.ptx.values.register_values import Unknown
 from syncverify.simulate.ptx import integers
 
 EDGES = (0, 1, 2, 31, 32, 33, 63, 64, 255, 256, 0x7F, 0x80, 0x7FFFFFFF, 0x80000000, 0x80FF7F01, 0xFFFFFFFF)
@@ -42,6 +43,38 @@ def test_szext(kind: str, wrap: int) -> None:
     assert [arith.szext(*row, int(kind == "s32"), wrap) for row in rows] == theirs.tolist()
 
 
+def nth_one(mask: int, base: int, offset: int) -> int:
+    """fns, as the PTX ISA has it."""
+    if offset == 0:
+        return base if mask >> base & 1 else 0xFFFFFFFF
+    place, left, step = base, abs(offset) - 1, 1 if offset > 0 else -1
+    while 0 <= place < 32:
+        if mask >> place & 1:
+            if left == 0:
+                return place
+            left -= 1
+        place += step
+    return 0xFFFFFFFF
+
+
+def test_fns() -> None:
+    random_ = random.Random(1)
+    offsets = [*range(-5, 6), -33, 33, -(1 << 31), (1 << 31) - 1]
+    rows = [(mask, base, n) for mask in EDGES for base in (0, 1, 30, 31) for n in offsets]
+    rows += [(random_.getrandbits(32), random_.randrange(32), random_.choice(offsets)) for _ in range(400)]
+    found = [arith.fns(mask, base, n & 0xFFFFFFFF) for mask, base, n in rows]
+    assert found == [nth_one(*row) for row in rows]
+    inside = [x[2] > -(1 << 31) for x in rows]  # the second reader leaves this one out
+    theirs = integers.fns(*columns([(mask, base, n & 0xFFFFFFFF) for mask, base, n in rows])).tolist()
+    assert [x for x, y in zip(found, inside, strict=True) if y] == [
+        x for x, y in zip(theirs, inside, strict=True) if y
+    ]
+
+
+def test_fns_from_a_bit_that_no_word_has_is_not_known() -> None:
+    assert isinstance(arith.fns(1, 32, 1), Unknown)
+
+
 @pytest.mark.parametrize(("a", "b"), list(product(("u32", "s32"), repeat=2)))
 def test_dots(a: str, b: str) -> None:
     rows = list(words(3))
@@ -70,6 +103,13 @@ KERNEL = """.version 8.0
 """
 
 
+#: Each lane takes the place of the lane that comes as many ones into a mask as it has a number.
+NTH_LANE = (
+    "and.b32 %r4, %r1, 31; sub.u32 %r5, %r1, %r4; add.u32 %r4, %r4, 1; "
+    "fns.b32 %r3, {}, 0, %r4; add.u32 %r3, %r3, %r5;"
+)
+
+
 @pytest.mark.parametrize(
     ("line", "verdict"),
     [
@@ -80,6 +120,8 @@ KERNEL = """.version 8.0
         ("szext.clamp.u32 %r3, %r1, 6;", Verdict.PROVED),
         ("szext.clamp.u32 %r3, %r1, 5;", Verdict.REFUTED),
         ("bmsk.clamp.b32 %r3, %r1, 1; popc.b32 %r3, %r3;", Verdict.REFUTED),
+        (NTH_LANE.format(-1), Verdict.PROVED),
+        (NTH_LANE.format(0x7FFFFFFF), Verdict.REFUTED),  # there is no 32nd one
     ],
 )
 def test_where_they_decide_a_place(line: str, verdict: Verdict) -> None:

@@ -82,9 +82,9 @@ FIELD_COVERAGE: dict[type, tuple[str, str]] = {
     Named: ("auto column gen red partial ahead collective", "last mask"),
     Cluster: ("auto column gen last", ""),
     Request: ("cta group number sites registers need inc pasts times", "site position"),
-    Location: ("value writes waiting spins", ""),
-    Write: ("cls time value added past lanes released wide", "site"),
-    Spin: ("cls time compare value seen scope", "site"),
+    Location: ("value writes waiting spins launch", ""),
+    Write: ("cls time value added past lanes released wide after weak covers", "site"),
+    Spin: ("cls time compare value seen scope start", "site"),
     Map: ("edits edit_site whole released acquired uses open", ""),
 }
 

@@ -1,0 +1,19 @@
+"""Which writes of a flag in global memory a wait may have read: right kernels are proved, no wrong one is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import syncverify
+from syncverify.base.diagnostics import Verdict
+from tests.system.small_ptx import Small, read
+
+KERNELS = list(read(Path(__file__).with_name("flag_order.kernels")))
+
+
+@pytest.mark.parametrize("k", KERNELS, ids=lambda k: f"{k.group}: {k.name}")
+def test_verdicts(k: Small) -> None:
+    (found,) = syncverify.check(k.text, facts={"kernel": {"k": k.facts}}, timeout=60, replay=False)
+    assert (found.verdict is Verdict.PROVED) == k.right, found.reason

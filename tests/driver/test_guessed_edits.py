@@ -1,0 +1,109 @@
+"""Guesses at a CUDA text: what they change, and what they leave alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from syncverify.base.diagnostics import Diagnostic, Severity
+from syncverify.base.source import Span
+from syncverify.driver.author_statements import Lines
+from syncverify.driver.guessed_edits import guesses
+
+FILE = "k.cu"
+
+
+def _changed(text: str, rule: str, at: str) -> set[str]:
+    """The texts that guesses at the line that holds ``at`` make."""
+    lines = text.strip("\n").split("\n")
+    place = next(n for n, line in enumerate(lines, 1) if at in line)
+    found = Diagnostic(rule, Severity.ERROR, "", Span(FILE, place))
+    made = set()
+    for guess in guesses(found, FILE, Lines(lines, "cu")):
+        edit = guess.edit
+        assert edit is not None
+        assert tuple(lines[edit.line - 1 : edit.line - 1 + len(edit.old)]) == edit.old
+        new = [*lines[: edit.line - 1], *edit.new, *lines[edit.line - 1 + len(edit.old) :]]
+        made.add("\n".join(new))
+    return made
+
+
+TILES = """
+  for (int tile = 0; tile < tiles; ++tile) {
+    {state}
+    float acc = 0.f;
+    for (int k = 0; k < steps; ++k, ++read) {
+      wait(&full[read.slot], read.phase);
+    }
+  }
+"""
+KEPT = """  {state}
+  for (int tile = 0; tile < tiles; ++tile) {
+    float acc = 0.f;
+    for (int k = 0; k < steps; ++k, ++read) {
+      wait(&full[read.slot], read.phase);
+    }
+  }"""
+
+
+@pytest.mark.parametrize("state", ["State read(0);", "State<4> read = first();", "ring::State read{0, 0};"])
+def test_a_state_that_begins_anew_in_each_turn_is_declared_before_the_loop(state: str) -> None:
+    made = _changed(TILES.replace("{state}", state), "SV201", "wait(&full")
+    assert KEPT.replace("{state}", state) in made
+
+
+@pytest.mark.parametrize("state", ["const State read(0);", "next(read);", "int other = 0;"])
+def test_what_the_loop_does_not_change_stays_in_it(state: str) -> None:
+    made = _changed(TILES.replace("{state}", state), "SV201", "wait(&full")
+    assert not any(text.startswith(f"  {state}") for text in made)
+
+
+WRAPS = """
+  for (int t = 0; t < tiles; ++t) {
+    full[slot].wait(phase);
+    {wrap}
+  }
+"""
+
+
+@pytest.mark.parametrize(
+    ("wrap", "right"),
+    [
+        ("if (++slot == 3) slot = 0;", "if (++slot == 3) slot = 0, phase ^= 1;"),
+        ("slot = (slot + 1) % 3;", "slot = (slot + 1) % 3;\n    if (slot == 0) phase ^= 1;"),
+    ],
+)
+def test_a_parity_flips_when_its_slot_wraps(wrap: str, right: str) -> None:
+    made = _changed(WRAPS.replace("{wrap}", wrap), "SV201", "wait(phase)")
+    assert WRAPS.replace("{wrap}", right).strip("\n") in made
+    flips = WRAPS.replace("{wrap}", right)
+    assert not any(text.count("^= 1") > 1 for text in _changed(flips, "SV201", "wait(phase)"))
+
+
+@pytest.mark.parametrize(
+    ("wait", "right"),
+    [
+        ("if (i >= N) free.pass(i);", "if (i >= N) free.pass(i - N);"),
+        ("if (i >= N) wait(&free[s], (i / N) & 1);", "if (i >= N) wait(&free[s], ((i - N) / N) & 1);"),
+    ],
+)
+def test_a_wait_that_begins_late_is_for_the_use_before(wait: str, right: str) -> None:
+    text = f"  for (int i = 0; i < n; ++i) {{\n    {wait}\n  }}"
+    assert text.replace(wait, right) in _changed(text, "SV206", "free")
+    right_text = text.replace(wait, right)
+    assert not any("i - N - N" in made for made in _changed(right_text, "SV206", "free"))
+
+
+def test_a_condition_around_a_small_block_that_arrives_is_left_out() -> None:
+    text = "  if (n > 3) {\n    bar_arrive(1);\n  }\n  bar_sync(1);"
+    assert text.replace("if (n > 3) {", "{") in _changed(text, "SV301", "bar_sync")
+    plain = text.replace("bar_arrive(1)", "x = 1")
+    assert plain.replace("if (n > 3) {", "{") not in _changed(plain, "SV301", "bar_sync")
+
+
+def test_blocks_of_a_cluster_meet_where_one_block_does() -> None:
+    text = (
+        "  cg::cluster_group all = cg::this_cluster();\n  sums[me] = x;\n  __syncthreads();\n  y = other[me];"
+    )
+    assert text.replace("__syncthreads()", "all.sync()") in _changed(text, "SV110", "other[me]")
+    alone = text.replace("cg::cluster_group all = cg::this_cluster();", "")
+    assert not any("sync();" in made.replace("__sync", "") for made in _changed(alone, "SV110", "other[me]"))
