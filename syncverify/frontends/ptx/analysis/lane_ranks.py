@@ -1,4 +1,4 @@
-"""Places that lanes choose by their ranks, and lanes that come alone: no two of one instruction have one place.
+"""Places that lanes choose by their ranks, and lanes that come alone: no two of one access have one place.
 
 The rank of a lane is how many lanes of a mask lie below it (or above it). Lanes of the mask have different
 ranks. So have the lanes that come to an access where the mask names all of these (``analysis.lane_masks``).
