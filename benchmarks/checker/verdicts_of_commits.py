@@ -1,13 +1,15 @@
 """The same random programs checked at two commits: where verdicts, rules or lines differ, and the CPU time.
 
-    python benchmarks/checker/verdicts_of_commits.py BEFORE AFTER --first 0 --count 1500 --seconds 150
-        --rows rows.jsonl
-    python benchmarks/checker/verdicts_of_commits.py BEFORE AFTER --rows rows.jsonl --write FILE
+    python benchmarks/checker/verdicts_of_commits.py BEFORE AFTER --first 0 --count 20000 --shard 1/8
+        --seconds 3600 --rows rows1.jsonl
+    python benchmarks/checker/verdicts_of_commits.py BEFORE AFTER --rows rows?.jsonl --write FILE
 
+A shard is a part of the seeds, with rows of its own; without ``--shard`` there is one.
 Programs come from the tests of the tree that the script stands in: an even seed names a kernel of IR, an odd
 one a kernel of PTX (set ``all``) with its launch facts. ``CHUNK`` programs are checked in one process, at
 both commits one after the other, in an order that alternates. A run ends after ``--seconds``; the next goes
-on behind the last seed of ``--rows``. Without ``--count`` the rows are only counted. Times are user CPU
+on behind the last seed of ``--rows``. Without ``--count`` the rows are only counted, of all files together.
+``--each``: seconds for one kernel; one that needs more at either commit is counted apart. Times are user CPU
 seconds of a process with its start.
 """
 
@@ -35,9 +37,7 @@ from tests.system.random import generate as ir  # noqa: E402
 from tests.system.random_ptx import generate as ptx  # noqa: E402
 
 CHUNK = 50
-#: Seconds for one kernel; one that needs more at either commit is counted apart.
-EACH = 5
-OPTIONS = ["--no-cache", "-j", "1", "--no-replay", "--format", "json", "--timeout", str(EACH)]
+OPTIONS = ["--no-cache", "-j", "1", "--no-replay", "--format", "json"]
 
 Told = dict[str, Any]
 
@@ -56,9 +56,9 @@ def written(seed: int, folder: Path) -> str:
     return name
 
 
-def checked(tree: Path, folder: Path) -> tuple[dict[str, Told], float]:
+def checked(tree: Path, folder: Path, each: int) -> tuple[dict[str, Told], float]:
     """What a commit says of each file of a folder, and the user CPU seconds of the process."""
-    command = [sys.executable, "-m", "syncverify", "check", str(folder), *OPTIONS]
+    command = [sys.executable, "-m", "syncverify", "check", str(folder), *OPTIONS, "--timeout", str(each)]
     environment = os.environ | {"PYTHONPATH": str(tree), "PYTHONHASHSEED": "0"}
     with tempfile.TemporaryFile("w+") as out:
         process = subprocess.Popen(command, stdout=out, stderr=subprocess.DEVNULL, cwd=tree, env=environment)
@@ -95,8 +95,9 @@ def compare(commits: list[str], args: argparse.Namespace, place: Path) -> None:
     """Checks the chunks that ``--rows`` lacks, as far as the seconds last."""
     begin = time.monotonic()
     trees = {c: unpack(c, place / c) for c in commits}
-    done = read(args.rows)
-    seeds = [s for s in range(args.first, args.first + args.count) if s >= args.first + CHUNK * len(done)]
+    (rows,) = args.rows
+    done = read([rows])
+    seeds = shard(args)[CHUNK * len(done) :]
     for at in range(0, len(seeds), CHUNK):
         if time.monotonic() - begin > args.seconds:
             break
@@ -105,19 +106,28 @@ def compare(commits: list[str], args: argparse.Namespace, place: Path) -> None:
         names = [written(s, folder) for s in seeds[at : at + CHUNK]]
         number = len(done) + at // CHUNK
         order = commits if number % 2 == 0 else commits[::-1]
-        found = {c: checked(trees[c], folder) for c in order}
+        found = {c: checked(trees[c], folder, args.each) for c in order}
         row = {
             "seeds": [seeds[at], seeds[at] + len(names) - 1],
             "user": {c: round(found[c][1], 2) for c in commits},
             "programs": {n: [found[c][0].get(n, {}) for c in commits] for n in names},
         }
-        with args.rows.open("a") as kept:
+        with rows.open("a") as kept:
             kept.write(json.dumps(row) + "\n")
         print(row["seeds"], row["user"], flush=True)
 
 
-def read(rows: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in rows.read_text("utf-8").splitlines()] if rows.exists() else []
+def shard(args: argparse.Namespace) -> range:
+    """The seeds of a part of all, in whole chunks."""
+    part, parts = (int(x) for x in args.shard.split("/"))
+    chunks = -(-args.count // CHUNK)
+    low, high = chunks * (part - 1) // parts, chunks * part // parts
+    return range(args.first + CHUNK * low, args.first + min(CHUNK * high, args.count))
+
+
+def read(files: list[Path]) -> list[dict[str, Any]]:
+    """The rows of files, of those that are there."""
+    return [json.loads(line) for f in files if f.exists() for line in f.read_text("utf-8").splitlines()]
 
 
 def summary(commits: list[str], rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -149,7 +159,9 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--count", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=150.0, help="begin no chunk after this")
-    parser.add_argument("--rows", type=Path, required=True)
+    parser.add_argument("--shard", default="1/1", help="PART/PARTS of the seeds")
+    parser.add_argument("--each", type=int, default=5)
+    parser.add_argument("--rows", type=Path, nargs="+", required=True)
     parser.add_argument("--write", type=Path)
     args = parser.parse_args()
     if args.count:

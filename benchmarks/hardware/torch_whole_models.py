@@ -1,7 +1,8 @@
 """Models of Hugging Face with random weights: ``backend="syncverify"`` beside Inductor, on a Hopper GPU.
 
     python benchmarks/hardware/torch_whole_models.py --out DIR [--models llama,gpt2] [--layers 4] \
-        [--modes default,max-autotune] [--seconds 500] [--limit 100] [--exact] [--profile] [--forward]
+        [--modes default,max-autotune] [--seconds 500] [--limit 100] [--exact] [--profile] [--forward] \
+        [--again] [--where]
 
 Each row is made by processes of their own, one after the other, so that nothing shares the machine with what
 is measured: one compiles with Inductor, one with this backend, with empty caches; a third, with the caches of
@@ -13,23 +14,27 @@ that of a first training step and a first forward pass. Times are medians, in mi
 GPU, two rounds. ``share``: the part of the GPU's time in kernels that were proved. ``--exact``: loss and
 gradients beside the same model in float64, else beside eager torch. On a CPU (``--runner reference``) models
 are small, and nothing is timed. ``--forward``: forward passes alone. ``--ours-first``: where one process
-compiles with both, Inductor comes last. Without transformers it says so and ends with status 0.
+compiles with both, Inductor comes last. ``--again``: two processes more, each of which compiles one arm with
+the caches that its first process left. ``--where``: where Python's time goes in compilations, in
+DIR/*.profile; that takes time itself. Without transformers it says so and ends with status 0.
 """
 
 from __future__ import annotations
 
 import argparse
 import copy
+import cProfile
 import fcntl
 import importlib.util
 import json
 import os
+import pstats
 import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +97,8 @@ MODELS: dict[str, tuple[str, str, dict[str, Any], tuple[int, int, int]]] = {
 ARMS = ("inductor", "syncverify")
 #: What a process does: compiles one arm with empty caches, or both with what those left, and times them.
 STAGES = (*ARMS, "both")
+#: Two more, where they are asked for: one arm each, with the caches that its first process left.
+AGAIN = {f"{arm}-again": arm for arm in ARMS}
 #: One more, where it is asked for: Inductor with max-autotune, beside this backend. Both make CUDA graphs.
 TUNED = "tuned"
 TUNED_MODES = {"inductor": "max-autotune", "syncverify": "reduce-overhead"}
@@ -211,6 +218,18 @@ def far(loss: float, gradients: Any, wanted: float, reference: Any) -> dict[str,
 
 
 @contextmanager
+def profiled(place: Path) -> Iterator[None]:
+    """Writes down the functions that take longest, with and without what they call."""
+    with cProfile.Profile() as found:
+        yield
+    with open(place, "w") as file:
+        statistics_of = pstats.Stats(found, stream=file)
+        for order in ("tottime", "cumtime"):
+            statistics_of.sort_stats(order).print_stats(150)
+        statistics_of.sort_stats("cumtime").print_stats("syncverify", 80)
+
+
+@contextmanager
 def machine(out: Path, name: str) -> Iterator[None]:
     """The machine for this process alone, among those that ask; a file says since when."""
     with open(out / "machine.lock", "w") as lock:
@@ -310,18 +329,20 @@ def child(o: argparse.Namespace) -> None:
     case = Case(name, o.layers, device, not o.forward)
     tag = f"{name}.{mode}.{stage}"
     with machine(out, tag):
-        loss, reference, row["eager"] = case.reference(o.exact and stage not in ARMS)
+        alone = AGAIN.get(stage, stage)
+        loss, reference, row["eager"] = case.reference(o.exact and alone not in ARMS)
         made: dict[str, Any] = {}
-        if stage in ("both", TUNED):
+        if alone not in ARMS or stage in AGAIN:
             torch.compile(lambda x: x.exp() + 1)(torch.ones(64, device=device))  # what a first call loads
-        for arm in (stage,) if stage in ARMS else ARMS[:: -1 if o.ours_first else 1]:
+        for arm in (alone,) if alone in ARMS else ARMS[:: -1 if o.ours_first else 1]:
             own = TUNED_MODES[arm] if stage == TUNED else mode
             os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(out / f"caches.{name}.{own}.{arm}")
-            made[arm], found = compiled_first(case, arm, own, o.runner)
+            with profiled(out / f"{tag}.{arm}.profile") if o.where else nullcontext():
+                made[arm], found = compiled_first(case, arm, own, o.runner)
             errors = far(found.pop("loss"), found.pop("gradients"), loss, reference)
             row[arm] = {**found, **errors}
         row["regions"], row["seconds"], row["ours_first"] = regions_of(stage), SECONDS, o.ours_first
-        if stage not in ARMS and device == "cuda":
+        if alone not in ARMS and device == "cuda":
             row["gpu"] = torch.cuda.get_device_name()
             measure(case, made, row, o.profile)
     with open(out / "rows.jsonl", "a") as rows:
@@ -389,11 +410,13 @@ def main() -> None:
     parser.add_argument("--exact", action="store_true")
     parser.add_argument("--forward", action="store_true", help="forward passes alone")
     parser.add_argument("--profile", action="store_true", help="Inductor's kernels, too")
+    parser.add_argument("--again", action="store_true", help="each arm in a second process of its own")
+    parser.add_argument("--where", action="store_true", help="profiles of Python in compilations")
     parser.add_argument("--ours-first", action="store_true", help="Inductor last, in one process with both")
     parser.add_argument(
         "--processes",
         default="",
-        help="these alone: MODEL/MODE/STAGE,...; stages: " + ", ".join((*STAGES, TUNED)),
+        help="these alone: MODEL/MODE/STAGE,...; stages: " + ", ".join((*STAGES, *AGAIN, TUNED)),
     )
     parser.add_argument("--child", help=argparse.SUPPRESS)
     o = parser.parse_args()
@@ -404,7 +427,8 @@ def main() -> None:
         child(o)
         return
     Path(o.out).mkdir(parents=True, exist_ok=True)
-    waiting = [f"{n}/{m}/{s}" for m in o.modes.split(",") for n in o.models.split(",") for s in STAGES]
+    stages = (*ARMS, *(AGAIN if o.again else ()), *STAGES[len(ARMS) :])
+    waiting = [f"{n}/{m}/{s}" for m in o.modes.split(",") for n in o.models.split(",") for s in stages]
     if o.processes:
         waiting = o.processes.split(",")
     _run(waiting, o, time.time() + o.seconds)
@@ -413,7 +437,7 @@ def main() -> None:
 def _run(waiting: list[str], o: argparse.Namespace, until: float) -> None:
     """One process after the other; the next one loads its model while the last one runs."""
     same = [f"--{k}={getattr(o, k)}" for k in ("out", "runner", "layers")]
-    flags = ("exact", "profile", "forward", "ours_first")
+    flags = ("exact", "profile", "forward", "ours_first", "where")
     same += [f"--{k.replace('_', '-')}" for k in flags if getattr(o, k)]
     running: list[tuple[str, subprocess.Popen[bytes]]] = []
     while waiting or running:

@@ -30,6 +30,8 @@ FUNCTIONS = frozenset(
     """.split()
 )
 
+#: What an emitted statement calls an index and the numbers that it makes: inside it they hide other things.
+LOCALS = frozenset({"k", "v"})
 
 _DECLARED = re.compile(
     r"__forceinline__ (?:const )?\w+(?:<\w+>)? [*&]?(\w+)\(|^struct (?:alignas\(\d+\) )?(\w+)|^using (\w+)",
@@ -39,10 +41,10 @@ _DECLARED = re.compile(
 
 @cache
 def declared() -> frozenset[str]:
-    """All names that a kernel's source has taken already, those that the helpers declare included."""
+    """All names that a kernel's source has taken already, what the helpers declare among them."""
     headers = [f.read_text() for f in files("syncverify.codegen").iterdir() if f.name.endswith(".cuh")]
     found = {name for text in headers for m in _DECLARED.finditer(text) for name in m.groups() if name}
-    return RESERVED | FUNCTIONS | found
+    return RESERVED | FUNCTIONS | LOCALS | found
 
 
 def entry_name(kernel: str) -> str:

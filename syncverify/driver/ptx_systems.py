@@ -150,6 +150,10 @@ def _one_cluster(outcome: Outcome, tickets: Tickets) -> Outcome:
     return _with_poll_choices(outcome, [trouble] if trouble else [c.why for c in tickets.counters.values()])
 
 
+#: Runs for the orders in which blocks hold locks, at most.
+MOST_ORDERS = 128
+
+
 def _answered(k: CheckTask, program: Program, launch: Launch, whole: int | None, clusters: int | None,
               asked: dict[Any, str]) -> Iterator[Outcome]:  # fmt: skip
     """The outcomes under some answers; ``asked``: questions without one that came up."""
@@ -193,9 +197,13 @@ def _sequential_clusters(k: CheckTask, system: PtxSystem, asked: dict[Any, str])
     why = "a kernel with a lock waits for something else too" if more else locks.problem()
     if why is not None:
         return unknown(why, k.span)
+    orders = [(rows, pattern) for rows in locks.orders() for pattern in locks.patterns()]
+    if len(orders) > MOST_ORDERS:
+        text = f"blocks may hold locks, and go on, in {len(orders)} ways: at most {MOST_ORDERS} are tried"
+        return unknown(Reason(text, Cause.BUDGET), k.span)
     found = []
-    for rows in locks.orders():
-        launch = replace(system.launch, rows=rows)
+    for rows, pattern in orders:
+        launch = replace(system.launch, rows=rows, pattern=pattern)
         lane, clusters = system.info.elected_lane, system.info.clusters
         again = PtxSystem.fresh(
             system.program, launch, system.cluster, lane, k.hash, asked=asked, clusters=clusters
@@ -203,9 +211,15 @@ def _sequential_clusters(k: CheckTask, system: PtxSystem, asked: dict[Any, str])
         found.append(_judged(k, again))
         if found[-1].verdict is not Verdict.PROVED:
             break
-        if again.tables.locks.taken != locks.taken:
+        if again.tables.locks.taken != locks.taken or again.tables.locks.asked != locks.asked:
             return unknown("who takes a lock depends on who held it before", k.span)
-    return k.checker.merge(found)
+        if (why := again.tables.locks.problem()) is not None:
+            return unknown(why, k.span)
+    outcome = k.checker.merge(found)
+    if outcome.verdict is Verdict.REFUTED and locks.asked:
+        why = "what goes wrong behind a lock may never be, for data decides which way a block goes there"
+        return replace(unknown(Reason(why, Cause.GLOBAL_DATA), k.span), suspect=outcome)
+    return outcome
 
 
 def _placed(k: CheckTask, firsts: list[PtxSystem], clusters: int | None) -> Iterator[Outcome]:

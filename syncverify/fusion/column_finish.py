@@ -101,7 +101,7 @@ class _Builder:
                 count = self.total("reduce.add", seen)
                 mean = self.add("div", self.total("reduce.add", self.add("mul", seen, means)), count)
                 away = self.add("sub", means, mean)
-                more = self.add("mul", seen, self.add("mul", away, away))
+                more = self.add("mul", self.add("mul", seen, away), away)
                 self.total("reduce.add", self.add("add", about, more), squares)
 
 

@@ -8,8 +8,8 @@ from typing import Any
 from syncverify.base.cache_dir import digest
 from syncverify.base.diagnostics import Policy
 from syncverify.codegen.cache import Cache, tool_fingerprint
+from syncverify.fusion.identity import fusion_key
 from syncverify.fusion.plan import Plan
-from syncverify.fusion.traced import Fusion
 from syncverify.ir.nodes import Kernel
 from syncverify.ir.text.serialize import dumped, restored
 
@@ -40,10 +40,4 @@ def _identity(plan: Plan, variant: int, policy: Policy) -> str:
     return "\0".join(parts)
 
 
-def fusion_key(f: Fusion) -> str:
-    """All that a kernel follows from of a fusion."""
-    nodes = [(i, f.node(i), f.dims_of(i), f.kind_of(i)) for i in f.order()]
-    return repr((f.name, f.inputs, f.outputs, f.dims, f.span, f.called, nodes))
-
-
-__all__ = ["built", "fusion_key"]
+__all__ = ["built"]

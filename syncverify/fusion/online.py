@@ -224,7 +224,7 @@ class Squares:
         weighted = Call("reduce.add", (Var(kept[seen]) * Var(kept[mean]),))
         yield Compute(mean, weighted / Var(seen))
         away = Var(kept[mean]) - Var(mean)
-        part = Var(kept[squares]) + Var(kept[seen]) * (away * away)
+        part = Var(kept[squares]) + Var(kept[seen]) * away * away
         yield Compute(squares, Call("reduce.add", (part,)))
 
     def finish(self) -> Iterator[Stmt]:
@@ -239,7 +239,8 @@ def _merged(
     yield Compute(both, seen + count)
     yield Compute(share, count / Call("max", (Var(both), Float(1.0))))
     yield Compute(away, other - mean)
-    more = also + Var(away) * Var(away) * (seen * Var(share))
+    # not the square first: where nothing was seen, 0 times a square beyond f32 would be NaN
+    more = also + seen * Var(share) * Var(away) * Var(away)
     yield Compute(squares.name, _inside(inside, squares + more, squares))
     yield Compute(mean.name, _inside(inside, mean + Var(away) * Var(share), mean))
     yield Compute(seen.name, _inside(inside, Var(both), seen))

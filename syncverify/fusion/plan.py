@@ -14,6 +14,7 @@ from syncverify.fusion import (
     column_schedule,
     columns,
     halves,
+    kept_choices,
     lower,
     row_menu,
     row_schedule,
@@ -124,7 +125,7 @@ class RowPlan:
         if width not in self._known:
             asked = self.schedule
             if row_menu.applies(self.fusion, asked, width):
-                asked = row_menu.chosen(self.fusion, asked, width)
+                asked = kept_choices.chosen(self.fusion, asked, width)
             self._known[width] = asked, self._number(asked, width)
         return self._known[width]
 

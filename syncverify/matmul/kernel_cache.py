@@ -7,7 +7,7 @@ from dataclasses import fields
 from syncverify.base.cache_dir import digest
 from syncverify.base.diagnostics import Policy
 from syncverify.codegen.cache import Cache, tool_fingerprint
-from syncverify.fusion.kernel_cache import fusion_key
+from syncverify.fusion.identity import fusion_key
 from syncverify.fusion.traced import Fusion
 from syncverify.ir.nodes import Kernel
 from syncverify.ir.text.serialize import dumped, restored

@@ -238,10 +238,11 @@ def default_sizes(problem: Problem, schedule: Schedule) -> dict[str, int]:
         # several turns of each warpgroup; in between the ring goes round an odd number of times, if it may
         down, steps = 5, max(stages + 1, *schedule.whole(stages))
     many = {BATCH: 2} if problem.batched else {EXPERTS: 3} if problem.grouped else {}
+    rest = max(8, 16 // min(problem.output_sizes))
     return {
         **many,
         "M": schedule.tile_m * down - 8,
-        "N": schedule.tile_n * across - max(8, 16 // min(problem.output_sizes)),
+        "N": max(schedule.tile_n * across - rest, rest),
         "K": bk * steps - max(8, *(_unit(t) for t in problem.types.values())),
     }
 

@@ -144,6 +144,24 @@ def test_a_short_tangent_is_not_subtracted_from_one(monkeypatch: pytest.MonkeyPa
     assert "tanh.approx" in plain.ptx and "tanh.approx" not in kernel.ptx
 
 
+# ---------------------------------------------------------------- numbers beyond f32
+
+
+@pytest.mark.parametrize(
+    ("along", "rows", "schedule"),
+    [("C", 3, RowSchedule(width=40, stream="yes", warps=2)), ("R", 37, None)],
+)
+def test_a_variance_beyond_f32_is_infinite(along: str, rows: int, schedule: RowSchedule | None) -> None:
+    """Parts of a row or column that saw nothing count nothing, however far from 0 the mean is."""
+    fusion = trace(lambda x: x.var(along), {"x": Tensor("f32", ("R", "C"))})
+    x = np.linspace(-1, 1, rows * 40).reshape(rows, 40).astype(np.float32)
+    x[0, 5], x[-1, 39] = 1e25, -3e30
+    given = {"x": x}
+    (got,) = gate.compile(fusion, schedule).simulate(given, {"R": rows, "C": 40})
+    (want,) = fusion.reference(given)
+    assert np.isinf(want).sum() == 2 and not wrong(got, want, "f32", 1e-5).any()
+
+
 # ---------------------------------------------------------------- products that are added
 
 

@@ -1,4 +1,4 @@
-"""Which writes of a flag in global memory a wait may have read: right kernels are proved, no wrong one is."""
+"""Flags and locks in global memory, and counts beside them: right kernels are proved, no wrong one is."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ import syncverify
 from syncverify.base.diagnostics import Verdict
 from tests.system.small_ptx import Small, read
 
-KERNELS = list(read(Path(__file__).with_name("flag_order.kernels")))
+KERNELS = [
+    k
+    for name in ("flag_order.kernels", "locks_and_counts.kernels")
+    for k in read(Path(__file__).with_name(name))
+]
 
 
 @pytest.mark.parametrize("k", KERNELS, ids=lambda k: f"{k.group}: {k.name}")

@@ -190,9 +190,12 @@ def test_rows_may_have_names_that_kernels_use_themselves(settings: str) -> None:
 
 
 def test_what_the_helpers_declare_is_no_name_of_a_tensor() -> None:
-    f = trace(lambda load, x: {"least": load + x, "mbarrier_wait": x, "bf16": x * x}, {"load": F32, "x": F32})
+    def named(load: Value, x: Value) -> dict[str, Value]:
+        return {"least": load + x, "mbarrier_wait": x, "bf16": x * x, "v": x - load}
+
+    f = trace(named, {"load": F32, "x": F32})
     assert [n for n, _ in f.inputs] == ["load_in", "x"]
-    assert [o.name for o in f.outputs] == ["least_out", "mbarrier_wait_out", "bf16_out"]
+    assert [o.name for o in f.outputs] == ["least_out", "mbarrier_wait_out", "bf16_out", "v_out"]
 
 
 def test_names_that_would_meet_are_told_apart() -> None:

@@ -79,6 +79,17 @@ def test_places_of_elements(unproved: None, store: Literal["direct", "tma"]) -> 
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("persistent", [True, False])
+def test_tiles_as_wide_as_a_row_is_aligned(unproved: None, persistent: bool) -> None:
+    """Sizes that a check starts from have columns, however narrow tiles of 8-bit results are."""
+    problem = Problem("narrow", "bf16", "KK", trace(lambda acc: acc.cast("e4m3"), {"acc": ACC}))
+    a, b = (np.random.default_rng(2).standard_normal(s).astype(BF16) for s in ((70, 64), (40, 64)))
+    schedule = Schedule(64, 8, consumers=1, stages=2, persistent=persistent)
+    (got,) = CompiledMatmul(problem, schedule).simulate(a, b.T)
+    want = a.astype(np.float64) @ b.T.astype(np.float64)
+    np.testing.assert_allclose(got.astype(np.float64), want, rtol=0.07, atol=0.01)
+
+
 def test_names_that_kernels_use_themselves(unproved: None) -> None:
     """What the author calls an input is what a call takes."""
 

@@ -315,6 +315,16 @@ def test_markdown_has_a_row_for_each_kernel(report: Report) -> None:
     assert "<never>" not in page.split("```")[0]
 
 
+def test_the_extract_on_the_page_has_all_fields() -> None:
+    page = (ROOT / "docs" / "cli.md").read_text("utf-8").split("### JSON\n")[1].split("\n### ")[0]
+    extract = json.loads("\n".join(line for line in page.split("\n") if line.startswith("    ")))
+    defined = json.loads((ROOT / "docs" / "reference" / "report.schema.json").read_text("utf-8"))["$defs"]
+    (kernel,) = extract["kernels"]
+    (diagnostic,) = kernel["diagnostics"]
+    assert set(kernel) == set(defined["kernel"]["properties"])
+    assert set(diagnostic) == set(defined["diagnostic"]["properties"])
+
+
 def closed(schema: Any) -> Any:
     """A schema that knows all fields: another one is an error. Readers of the published one ignore it."""
     if isinstance(schema, list):

@@ -103,6 +103,14 @@ def only_judged(run: Run, t: LaneClass, record: Record) -> None:
         record_early_access(run, t)
 
 
+def only_entered(run: Run, record: Record) -> None:
+    """Enters a read for what comes after it: the writes before it are judged elsewhere."""
+    fp = run.info.footprints[record.fp]
+    record.position = len(run.trace)
+    for lo, hi in fp.intervals:
+        run.shadow(fp.memory).read(lo, hi, record)
+
+
 def _read(
     run: Run, t: LaneClass, record: Record, shadow: Shadow, lo: int, hi: int, clean: set[Record]
 ) -> None:

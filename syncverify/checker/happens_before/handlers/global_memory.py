@@ -13,7 +13,7 @@ import numpy as np
 from syncverify.base.diagnostics import Severity
 from syncverify.checker.happens_before.event_flags import ACQUIRE, RELEASE, STRONG
 from syncverify.checker.happens_before.failure import Obligation
-from syncverify.checker.happens_before.handlers.accesses import access
+from syncverify.checker.happens_before.handlers.accesses import access, only_entered
 from syncverify.checker.happens_before.handlers.flag_order import (
     COMPARE,
     SHARED,
@@ -235,7 +235,7 @@ def wait_for(run: Run, t: LaneClass, event: Event) -> int:
         only_signals(run, fp, site)
         r = Record(Access.GENERIC_READ, t.cls, t.time, fp, site, atomic=True, scope=scope)
         r.used = t.time
-        access(run, t, r)
+        only_entered(run, r)
     return answer
 
 

@@ -17,6 +17,7 @@ from syncverify.symbolic.phase_tokens import barrier_of, number
 
 
 def on_wait(run: Run, t: LaneClass, event: Event) -> int:
+    """A wait for a parity: it blocks, or passes and O2 is tested."""
     _, site, b, parity, flags = event
     s = barrier(run, b)
     if not use(run, t, s, site):

@@ -65,27 +65,20 @@ class RegisterChangeStatistics:
             self.steps[number] = moved
         self.views[number] = view
 
-    def closest_partner(
+    def mixes_loops(
         self,
         view: StateView,
-        same: list[tuple[ReachedState, dict[Place, Sum]]],
+        seen: ReachedState,
+        rows: dict[Place, Sum],
         graph: ReachabilityGraph,
         parent: int,
-    ) -> ReachedState | None:
-        """The state (with its rows) where the fewest registers move; at first none where those of inner and
-        of outer loops do at once, for their lattice would tie the ones to the others. ``parent``: the node
-        before."""
-        moved = [(self.changed_registers(seen.view, view, rows), seen) for seen, rows in reversed(same)]
-        places, best = min(moved, key=lambda m: len(m[0]))
-        since = self.changes_since(best.node.number, graph, parent) if self.space.has_round_robin else None
+    ) -> bool:
+        """Whether registers of inner and of outer loops move at once from an earlier state, with its rows.
+        Its lattice would tie the ones to the others. ``parent``: the node before."""
+        since = self.changes_since(seen.node.number, graph, parent) if self.space.has_round_robin else None
         changes, much = (self.changes, 2) if since is None else (since, ROUND_ROBIN_FACTOR)
-        counts = [changes[p] for p in places if changes[p]]
-        crossing = bool(counts) and much * min(counts) < max(counts)
-        return (
-            None
-            if crossing and len(same) < STATES_BEFORE_WIDENING and not self.space.has_prefix_sums
-            else best
-        )
+        counts = [changes[p] for p in self.changed_registers(seen.view, view, rows) if changes[p]]
+        return bool(counts) and much * min(counts) < max(counts)
 
     def changes_since(self, number: int, graph: ReachabilityGraph, parent: int) -> Counter[Place] | None:
         """How often registers have changed since a node that a state comes from; None if it does not."""

@@ -36,6 +36,7 @@ from syncverify.checker.prover.reach.state.collectives import drop_converged
 from syncverify.checker.prover.reach.state.symbolic_state import FAR, Place, StateView, SymbolicState
 from syncverify.checker.prover.reach.tile_history import Groups, OrbitWeakening, forget_tile_history
 from syncverify.checker.prover.reach.widening_strategy import (
+    STATES_BEFORE_WIDENING,
     BackEdges,
     ReachedState,
     RegisterChangeStatistics,
@@ -460,8 +461,12 @@ class NodeProcessing(RingDetection):
         same = [seen for seen in earlier if seen.view.sizes == view.sizes]
         if same and same[0].known is not None:
             rows = {id(seen): both.rows for seen, both in candidates}  # at the place of this one
-            there = [(seen, rows[id(seen)]) for seen in with_same_accesses(same, knows)]
-            return self.loop_statistics.closest_partner(view, there, self.graph, state.parent)
+            there = with_same_accesses(same, knows)
+            last = there[-1]
+            if len(there) >= STATES_BEFORE_WIDENING or self.space.has_prefix_sums:
+                return last
+            mixes = self.loop_statistics.mixes_loops(view, last, rows[id(last)], self.graph, state.parent)
+            return None if mixes else last
         before = self.ancestors(state, same) or same[at_most.MOST_SIBLINGS :]
         if (
             not before

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from syncverify.frontends.ptx.decode.effects import Context, Effect, Opaque, Value
 from syncverify.frontends.ptx.decode.global_access import scope_of, semantics, signed
 from syncverify.frontends.ptx.flow.control_flow import Flow
-from syncverify.frontends.ptx.syntax.nodes import Instr
+from syncverify.frontends.ptx.syntax.nodes import Instr, Mem
 from syncverify.frontends.ptx.syntax.types import WINDOW, width
 from syncverify.model.events import Ev, Event, Flag
 
@@ -25,14 +25,38 @@ Holder = tuple[int, int, int]
 
 @dataclass(slots=True)
 class Locks:
-    """Who takes which lock in a run, and lets it go; ``rows``: in which order. Without them nobody waits."""
+    """Who takes which lock in a run, and lets it go; ``rows``: in which order. Without them nobody waits.
+
+    ``pattern``: which way blocks go at a branch that data decides for each of them; ``asked``: the sites of
+    such branches. ``written``: where else, and how many bytes.
+    """
 
     rows: Rows = field(default_factory=dict)
+    pattern: int = 0
     taken: dict[int, set[Holder]] = field(default_factory=dict)
     freed: dict[int, set[Holder]] = field(default_factory=dict)
+    asked: set[int] = field(default_factory=set)
+    written: set[tuple[int, int]] = field(default_factory=set)
+    deciding: dict[tuple[int, int], tuple[int, int] | None] = field(default_factory=dict)
+    apart: bool = False  # threads of a block decide each for itself
+    bytes: int = 4  # of a lock
+    unheld: bool = False  # one was let go by a thread that had not taken it
 
-    def place(self, address: int, holder: Holder, free: bool) -> int:
-        """How many hold the lock before."""
+    def answer(self, site: int, block: int, thread: tuple[int, int] | None = None) -> int:
+        """Which way a block goes at a branch that data decides: two blocks go each of the four ways that they
+        may in some pattern, for their numbers differ in a bit.
+
+        ``thread``: who decides, warp and lane; None: all threads of the block, alike.
+        """
+        self.asked.add(site)
+        self.apart = self.apart or self.deciding.setdefault((site, block), thread) != thread
+        bit, inverted = divmod(self.pattern, 2)
+        return (block >> (bit - 1) & 1 if bit else 0) ^ inverted
+
+    def place(self, address: int, size: int, holder: Holder, *, free: bool) -> int:
+        """How many hold the lock before, which has so many bytes."""
+        self.bytes = max(self.bytes, size)
+        self.unheld = self.unheld or (free and holder not in self.taken.get(address, ()))
         (self.freed if free else self.taken).setdefault(address, set()).add(holder)
         return self.rows.get(address, {}).get(holder[0], 0)
 
@@ -41,9 +65,20 @@ class Locks:
         blocks = [h[0] for holders in self.taken.values() for h in holders]
         if len(blocks) != len(set(blocks)):
             return "a block takes several locks, or one several times"
-        if any(not holders <= self.taken.get(a, set()) for a, holders in self.freed.items()):
+        if self.unheld:
             return "a lock is let go by one who did not take it"
+        if any(a < w + size and w < a + self.bytes for a in self.taken for w, size in self.written):
+            return "a lock is written by something else than what lets it go"
+        if len(self.asked) > 1 or self.apart:
+            return (
+                "data decides at several branches of a kernel with a lock, or for several threads of a block"
+            )
         return None
+
+    def patterns(self) -> range:
+        """The patterns that let each two blocks go all ways."""
+        blocks = [h[0] for holders in self.taken.values() for h in holders]
+        return range(2 + 2 * max(blocks, default=0).bit_length() if self.asked else 1)
 
     def orders(self) -> list[Rows]:
         """Rows that represent every order."""
@@ -65,19 +100,29 @@ def neighbours(blocks: Sequence[int]) -> list[list[int]]:
 
 
 def freed_by(flow: Flow, k: int, others: Sequence[int]) -> int | None:
-    """The access that lets a lock go, which ``k`` takes, if each is executed once, one after the other.
+    """The access that lets a lock go, which ``k`` takes, if each is executed once.
 
-    ``others``: all other accesses to its memory.
+    ``others``: all other accesses to the memory of its pointer. Of several that may be it, the one whose
+    address is written as that of ``k`` is. That the others leave the lock alone, and who lets it go has taken
+    it before, is seen when they are made.
     """
-    if len(others) != 1:
-        return None
-    (free,) = others
+    found = [free for free in others if _may_free(flow, k, free)]
+    same = [free for free in found if _place_of(flow.body[free]) == _place_of(flow.body[k])]
+    only = found if len(found) == 1 else same
+    return only[0] if len(only) == 1 else None
+
+
+def _place_of(i: Instr) -> Mem:
+    return next(op for op in i.operands if isinstance(op, Mem))
+
+
+def _may_free(flow: Flow, k: int, free: int) -> bool:
     i = flow.body[free]
     writes = i.op == "st" or (i.op == "atom" and "exch" in i.mods)
     at, then = flow.block_of[k], flow.block_of[free]
     once = sum(at in loop for loop in flow.loops) == 1 and not any(then in loop for loop in flow.loops)
-    wide = semantics(i) & (Flag.STRONG | Flag.RELEASE)
-    return free if writes and wide and once and at != then and flow.dominates(at, then) else None
+    wide = bool(semantics(i) & (Flag.STRONG | Flag.RELEASE))
+    return writes and wide and once and at != then
 
 
 def lock_effect(i: Instr) -> Effect:
@@ -88,7 +133,7 @@ def lock_effect(i: Instr) -> Effect:
     def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
         if ctx.number(v[1], "the value of a free lock") or not ctx.number(v[2], "the value of a lock"):
             raise Opaque("a lock that is not free at launch")
-        place = _place(ctx, v[0], free=False)
+        place = _place(ctx, v[0], bits // 8, free=False)
         return ((Ev.SPIN, site, ctx.global_bytes(v[0], bits // 8), flags, scope, "==", place),)
 
     return Effect(emit, (at, free, held), None, i.operands[:1])
@@ -103,14 +148,14 @@ def free_effect(i: Instr) -> Effect:
     def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
         if signed(ctx.number(v[1], "the value of a free lock"), bits):
             raise Opaque("a lock that is let go, and not free then")
-        place = _place(ctx, v[0], free=True)
+        place = _place(ctx, v[0], bits // 8, free=True)
         return ((Ev.GLOBAL_WRITE, site, ctx.global_bytes(v[0], bits // 8), flags, scope, place + 1),)
 
     return Effect(emit, (at, stored), None, results)
 
 
-def _place(ctx: Context, at: Value, free: bool) -> int:
+def _place(ctx: Context, at: Value, size: int, *, free: bool) -> int:
     address = ctx.number(at, "the address of a lock")
     if address >> WINDOW or len(ctx.lanes) != 1:
         raise Opaque("several lanes take a lock at once" if not address >> WINDOW else "a lock elsewhere")
-    return ctx.lock(address, free)
+    return ctx.lock(address, size, free=free)

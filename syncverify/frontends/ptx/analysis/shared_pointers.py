@@ -2,42 +2,67 @@
 
 from __future__ import annotations
 
+import enum
+
 from syncverify.frontends.ptx.syntax.nodes import Function, Imm, Instr, Mem, Module, Reg, Sym
 from syncverify.frontends.ptx.syntax.operands import registers, results, sources
 from syncverify.frontends.ptx.syntax.types import width
 
 
+class _Role(enum.Enum):
+    """What an instruction's result may be."""
+
+    POINTER = enum.auto()  # an address of shared memory, whatever its operands are
+    LOADED = enum.auto()  # one, if such addresses are stored where loads look
+    CARRIED = enum.auto()  # one, if an operand is one
+
+
 def shared_pointers(function: Function) -> frozenset[str]:
     """Registers that may hold a generic address of shared memory."""
-    copies: dict[str, set[str]] = {}
+    carried: dict[str, set[str]] = {}
     found: set[str] = set()
-    kept: set[str] = set()  # what is stored where loads of pointers look
+    stored: set[str] = set()  # what is stored where loads of pointers look
     loads: set[str] = set()
     for i in function.body:
-        names = results(i)
         if i.op == "st" and "global" not in i.mods:
-            kept.update(r for op in i.operands[1:] for r in registers(op))
-        if i.op in ("cvta", "mapa") and any(m.startswith("shared") for m in i.mods) and "to" not in i.mods:
-            found.update(names)
-        elif i.op == "ld" and not any(m in ("global", "const") for m in i.mods) and "u64" not in i.mods[-1:]:
-            if width(i.mods[-1]) == 64 and not _entry_parameter(i, function):
-                found.update(names)
-        elif i.op == "ld" and "u64" in i.mods and not _entry_parameter(i, function):
-            loads.update(() if any(m in ("global", "const") for m in i.mods) else names)
-        elif i.op in _CARRIES:
-            for name in names:
-                copies.setdefault(name, set()).update(sources(i))
+            stored.update(r for op in i.operands[1:] for r in registers(op))
+        match _role(i, function):
+            case _Role.POINTER:
+                found.update(results(i))
+            case _Role.LOADED:
+                loads.update(results(i))
+            case _Role.CARRIED:
+                for name in results(i):
+                    carried.setdefault(name, set()).update(sources(i))
+    return frozenset(_closed(found, carried, loads, stored))
+
+
+def _role(i: Instr, function: Function) -> _Role | None:
+    """What an instruction's result may be; None if no address of shared memory."""
+    if i.op == "ld":
+        if any(m in ("global", "const") for m in i.mods) or _entry_parameter(i, function):
+            return None
+        if i.mods[-1:] == ("u64",):
+            return _Role.LOADED
+        return _Role.POINTER if width(i.mods[-1]) == 64 else None
+    if i.op in ("cvta", "mapa") and any(m.startswith("shared") for m in i.mods) and "to" not in i.mods:
+        return _Role.POINTER
+    return _Role.CARRIED if i.op in _CARRIES else None
+
+
+def _closed(found: set[str], carried: dict[str, set[str]], loads: set[str], stored: set[str]) -> set[str]:
+    """The registers that addresses come to from some, by copies and through memory."""
     changed = True
     while changed:
         changed = False
-        if loads and not kept.isdisjoint(found):
+        if loads and not stored.isdisjoint(found):
             changed = not loads <= found
             found |= loads
-        for name, of in copies.items():
+        for name, of in carried.items():
             if name not in found and of & found:
                 found.add(name)
                 changed = True
-    return frozenset(found)
+    return found
 
 
 #: Instructions whose result may be a pointer if an operand is one.

@@ -480,13 +480,30 @@ class Plan:
 
     def decided_alike(self, block: Sequence[int]) -> Callable[[int], bool]:
         """Whether all threads of a block of a shape decide alike, each time, by the site of a branch."""
+        return self._alike(block, unwritten(self.flow, self._generic, self.origins))
+
+    def decided_once(self, block: Sequence[int]) -> Callable[[int], bool]:
+        """Whether all threads of a block come to a branch behind a lock, by its site, at most once and decide
+        alike: races in the memory that blocks share are looked for."""
+        if self.handing is None:
+            return lambda site: False
+        alike = self._alike(block, frozenset(self.handing.accesses))
+        return cache(lambda site: self.comes_once(site) and alike(site))
+
+    def comes_once(self, site: int) -> bool:
+        """Whether a branch is no part of a loop, in a kernel whose blocks take locks."""
+        if self.handing is None or not self.handing.locks:
+            return False
+        k = self._instruction(site)
+        return k is not None and not any(self.flow.block_of[k] in x for x in self.flow.loops)
+
+    def _alike(self, block: Sequence[int], followed: frozenset[int]) -> Callable[[int], bool]:
         found = self.uniformity(block)
-        fixed = unwritten(self.flow, self._generic, self.origins)
 
         @cache
         def of(site: int) -> bool:
             k = self._instruction(site)
-            return k is not None and found.decided_alike(k, fixed)
+            return k is not None and found.decided_alike(k, followed)
 
         return of
 

@@ -96,8 +96,12 @@ class Context(Protocol):
     def flag(self, value: Value, size: int) -> int:
         """The same for a flag of ``size`` bytes, one for all lanes; Opaque if it is not in global memory."""
 
-    def lock(self, address: int, free: bool) -> int:
-        """How many hold the lock there before this block, which takes it or lets it go (``free``)."""
+    def lock(self, address: int, size: int, *, free: bool) -> int:
+        """How many hold the lock of ``size`` bytes there before this block, which takes it or lets it go
+        (``free``)."""
+
+    def wrote(self, addresses: Iterable[int], size: int) -> None:
+        """Lanes write so many bytes of global memory at some addresses, by what lets no lock go."""
 
     def addresses(self, value: Value) -> tuple[int, ...] | None:
         """Each lane's global address; None where it is not known and the access goes without a footprint,

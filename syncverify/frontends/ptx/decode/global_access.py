@@ -89,6 +89,8 @@ class GlobalAccess(Stored):
             return []
         if self.signals and self.flags & Flag.RELEASE and lanes is not None and len(set(lanes)) > 1:
             ctx.number(address, "the address of a flag")  # one of its own for each: classes apart
+        if self.code != Ev.GLOBAL_READ and lanes is not None:
+            ctx.wrote(lanes, self.total)
         number = ctx.global_bytes(address, self.total, self.rows, self.pitch)
         head = (self.code, site, number, self.flags, int(self.scope))
         if self.code == Ev.GLOBAL_READ:

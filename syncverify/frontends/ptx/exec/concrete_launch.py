@@ -36,6 +36,7 @@ class Launch:
     tickets: Tickets = field(default_factory=Tickets)  # what atomics hand out in this run
     images: Mapping[str, Mapping[int, int]] = field(default_factory=dict)  # ``PtxFacts.images``
     rows: Rows = field(default_factory=dict)  # in which blocks hold locks
+    pattern: int = 0  # which way blocks go at branches on data behind them: ``Locks.pattern``
     space: SymbolicContext | None = None  # that of the sizes without a number that parameters and grid hold
     extents: tuple[Any, Any, Any] | None = None  # the grid, where some extent has no number
     #: by CTA: its block, in the same case

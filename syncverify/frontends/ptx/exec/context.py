@@ -198,9 +198,13 @@ class ClassContext:
             raise Opaque("a spin on memory that is not global")
         return self.global_bytes(value, size)
 
-    def lock(self, address: int, free: bool) -> int:
+    def lock(self, address: int, size: int, *, free: bool) -> int:
         holder = (self.first + self.cta, self.warp, self.lanes[0])
-        return self.tables.locks.place(address, holder, free)
+        return self.tables.locks.place(address, size, holder, free=free)
+
+    def wrote(self, addresses: Iterable[int], size: int) -> None:
+        if self.tables.has_locks:
+            self.tables.locks.written.update((a, size) for a in addresses)
 
     def addresses(self, value: Value) -> tuple[int, ...] | None:
         found = self._placed(value)
@@ -398,11 +402,14 @@ class ClassContext:
 
     def any_answer(
         self, r: list[Any], names: Iterable[str], site: int, *, each_time: bool
-    ) -> SymbolicWord | None:
+    ) -> SymbolicWord | int | None:
         """Any answer to what all lanes of a warp are known to decide alike; None where they are not.
 
         What all threads of a block decide alike has one answer for all, if all are asked ``each_time``.
+        Behind locks the run says which.
         """
+        if each_time and self.tables.has_locks and (behind := self._behind_locks(site)) is not None:
+            return behind
         if self.tables.any_data and each_time and r[SHARED] is not None and self.tables.decided_alike(site):
             contents = self._contents(r, self.cta << RANK)
             who, threads = (self.warp, self.mask), self.tables.threads
@@ -411,6 +418,15 @@ class ClassContext:
         alone = not self.mask & (self.mask - 1)
         agree_ = alone or not self.tables.spread(names, site) & LANES
         return self._any(1) if self.tables.any_data and agree_ else None
+
+    def _behind_locks(self, site: int) -> int | None:
+        """Which way a block goes that takes locks, once: all its threads, or the one that decides."""
+        locks, block = self.tables.locks, self.first + self.cta
+        if self.tables.decided_once(site):
+            return locks.answer(site, block)
+        if len(self.lanes) == 1 and self.tables.comes_once(site):
+            return locks.answer(site, block, (self.warp, self.lanes[0]))
+        return None
 
     def store(self, r: list[Any], space: str, address: Value, size: int, value: Value, active: Value) -> None:
         if active.__class__ in INTS and not active:

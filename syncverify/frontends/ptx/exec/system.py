@@ -72,7 +72,9 @@ class PtxSystem(SymbolicSystem):
     def fresh(cls, program: Program, launch: Launch, cluster: int | None, elected: int = 0,
               source_hash: str = "", like: PtxSystem | None = None,
               asked: dict[Any, str] | None = None, clusters: int = 1) -> PtxSystem:  # fmt: skip
-        """``like``: a system of the same launch, whose tables are used on. ``clusters``: how many run
+        """The system of a launch, in which each warp is one class of lanes as far as these may do the same.
+
+        ``like``: a system of the same launch, whose tables are used on. ``clusters``: how many run
         together, from ``cluster`` on. Raises NotConcrete for open sizes where blocks hand data over."""
         if program.handing is not None and launch.space is not None and launch.block_group is None:
             raise NotConcrete("what is handed over through global memory is compared in numbers")
@@ -98,6 +100,9 @@ class PtxSystem(SymbolicSystem):
             tables.vary_with(program.varies(launch.block))
             tables.spread = program.spread(launch.block)
             tables.decided_alike = program.decided_alike(launch.block)
+            tables.decided_once = program.decided_once(launch.block)
+            tables.comes_once = program.comes_once
+            tables.has_locks = program.handing is not None and bool(program.handing.locks)
             tables.since = program.since(launch.block)
             tables.load_places = program.places(launch.block)
             tables.reached = program.reached(launch.block, tables.layout.shared)
@@ -108,7 +113,7 @@ class PtxSystem(SymbolicSystem):
             tables.memory, tables.holds, tables.sure = launch.memory, program.holds, launch.sure
             tables.granted, tables.stays = launch.granted, launch.stays
             tables.map_place, tables.images = launch.map_place, launch.images
-            tables.space, tables.locks = launch.space, Locks(launch.rows)
+            tables.space, tables.locks = launch.space, Locks(launch.rows, launch.pattern)
             tables.tickets = launch.tickets if launch.space is None else None
             tables.places = launch.block_group
         else:

@@ -182,6 +182,10 @@ class Tables:
     #: what registers vary with where the block of a site reads them, or anywhere
     spread: Callable[[Iterable[str], int | None], int] = field(default=lambda names, site: EVERY)
     decided_alike: Callable[[int], bool] = field(default=lambda site: False)  # by all of a block, each time
+    #: in a kernel whose blocks take locks: by all of a block alike, at most once
+    decided_once: Callable[[int], bool] = field(default=lambda site: False)
+    comes_once: Callable[[int], bool] = field(default=lambda site: False)  # a thread does, at most, there
+    has_locks: bool = False  # in global memory
     #: the same anywhere, among threads that came together to an instruction
     since: Callable[[Iterable[str], int], int] = field(default=lambda names, k: EVERY)
     #: what the places of loads vary with, by instruction

@@ -129,17 +129,6 @@ def test_code_for_a_class_keeps_what_was_seen_of_stores() -> None:
     assert program.one_value == different
 
 
-def test_each_class_is_looked_at_once_for_all_systems(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    looks: list[object] = []
-    look = class_reachability._labels
-    monkeypatch.setattr(class_reachability, "_labels", lambda *x: looks.append(x) or look(*x))
-    report = check_sums(tmp_path, in_turn(), threads=96)
-    assert (report.verdict, report.scope.kind) == (Verdict.PROVED, ScopeKind.ALL)
-    assert 1 <= len(looks) <= 6  # three warps, one lane of which may be elected
-
-
 def sized(low: int, high: int | None, *less: int) -> SymbolicContext:
     """A space with one size, which is known to be less than another by these numbers."""
     space = SymbolicContext()
@@ -186,9 +175,11 @@ def test_a_single_lane_keeps_all_that_is_ahead_of_where_the_look_ends(
 ) -> None:
     monkeypatch.setattr(class_reachability, "NOTHING_NEW", events)
     found: list[tuple[set[int], set[int]]] = []
+    looks: list[object] = []
     look = class_reachability._labels
 
     def noted(*x: object) -> tuple[set[int], set[int]] | None:
+        looks.append(x)
         labels = look(*x)  # type: ignore[arg-type]
         found.extend([labels] if labels is not None else [])
         return labels
@@ -197,3 +188,6 @@ def test_a_single_lane_keeps_all_that_is_ahead_of_where_the_look_ends(
     report = check(tmp_path, text("")) if shared else check_sums(tmp_path, in_turn(), threads=96)
     assert (report.verdict, report.scope.kind) == (Verdict.PROVED, ScopeKind.ALL)
     assert any(left for _, left in found)
+    if not shared:
+        # each class is looked at once for all systems: three warps, one lane of which may be elected
+        assert 1 <= len(looks) <= 6
