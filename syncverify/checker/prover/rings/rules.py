@@ -27,6 +27,7 @@ from syncverify.model.proxies import Access
 
 Half = Literal["in", "out", "done"]
 _GROUPS = {"store": ("commit", "drain"), "mma": ("mma_commit", "mma_drain")}
+_MEETINGS = ("meet", "warp_meet")
 _ENABLE_ONLY = ("mma", "mma_commit", "mma_drain")
 _HALVES = {"in": 0, "out": 1}
 
@@ -109,31 +110,59 @@ def before(a: Op, b: Op, half_a: Half, half_b: Half) -> int | None:
     return 0 if later else 1
 
 
-def hop(p: Program, t: Turns, a: Step, b: Step, first: bool) -> tuple[bool, tuple[Lin, ...]] | None:
-    """Whether the step is between agents, and the constraints under which it holds; None if it never does.
+#: Whether a hop is between agents, and the constraints under which it holds; None if it never does.
+_Hop = tuple[bool, tuple[Lin, ...]] | None
+
+
+def hop(p: Program, t: Turns, a: Step, b: Step, first: bool) -> _Hop:
+    """The hop from one step to another.
 
     ``first``: ``a`` starts the path, so that a copy's completion may carry the copy itself.
     """
     x, y = op_of(p, a), op_of(p, b)
+    meets = x.kind == y.kind and x.kind in _MEETINGS and a.half == "in"
+    if a.agent == b.agent and "done" not in (a.half, b.half) and not (meets and x is y and a.at == b.at):
+        return _in_program_order(p, a, b)
+    if meets and b.half == "out":
+        return _through_a_meeting(p, a, b)
+    return _to_a_wait(p, t, a, b, first=first) if y.kind == "wait" else _to_a_drain(p, a, b)
+
+
+def _in_program_order(p: Program, a: Step, b: Step) -> _Hop:
+    """Two steps of one agent."""
+    x, y = op_of(p, a), op_of(p, b)
     there = exists(y, b.at)
-    if a.half != "done" and b.half != "done" and a.agent == b.agent:
-        if not (x.kind in ("meet", "warp_meet") and x is y and a.half == "in" and a.at == b.at):
-            if x.segment != y.segment:
-                return (False, there) if x.segment < y.segment else None
-            return False, (*there, b.at - a.at - (before(x, y, a.half, b.half) or 0))
-    if x.kind == y.kind and x.kind in ("meet", "warp_meet") and (a.half, b.half) == ("in", "out"):
-        near = x.kind == "meet" or p.agents[a.agent].warp == p.agents[b.agent].warp
-        same = x.statement == y.statement and near
-        return (True, (*there, *equal(a.at, b.at))) if same else None
-    if y.kind == "wait" and b.half == "out" and x.ring == y.ring:
-        if (x.kind == "arrive" and a.half == "out") or (x.kind == "copy" and a.half == "done" and first):
-            return True, (*there, *equal(turn(p, t, x, a.at), turn(p, t, y, b.at)))
-    if a.half == "done" and x.kind in _GROUPS and y.kind == _GROUPS[x.kind][1] and b.half == "out":
-        mine, theirs = p.agents[a.agent], p.agents[b.agent]
-        joint = x.kind == "mma" and mine.warp // 4 == theirs.warp // 4
-        if a.agent == b.agent or joint:
-            return True, (*there, *drained(p, a, b))
-    return None
+    if x.segment != y.segment:
+        return (False, there) if x.segment < y.segment else None
+    return False, (*there, b.at - a.at - (before(x, y, a.half, b.half) or 0))
+
+
+def _through_a_meeting(p: Program, a: Step, b: Step) -> _Hop:
+    """From who comes to a barrier of threads to who leaves it."""
+    x, y = op_of(p, a), op_of(p, b)
+    near = x.kind == "meet" or p.agents[a.agent].warp == p.agents[b.agent].warp
+    if x.statement != y.statement or not near:
+        return None
+    return True, (*exists(y, b.at), *equal(a.at, b.at))
+
+
+def _to_a_wait(p: Program, t: Turns, a: Step, b: Step, *, first: bool) -> _Hop:
+    """From an arrival, or the copy that the path begins with, to the wait for its turn."""
+    x, y = op_of(p, a), op_of(p, b)
+    arrives = x.kind == "arrive" and a.half == "out"
+    copies = x.kind == "copy" and a.half == "done" and first
+    if b.half != "out" or x.ring != y.ring or not (arrives or copies):
+        return None
+    return True, (*exists(y, b.at), *equal(turn(p, t, x, a.at), turn(p, t, y, b.at)))
+
+
+def _to_a_drain(p: Program, a: Step, b: Step) -> _Hop:
+    """From what is complete in a group to the drain of its agent, or of a warp of its warpgroup."""
+    x, y = op_of(p, a), op_of(p, b)
+    if a.half != "done" or b.half != "out" or x.kind not in _GROUPS or y.kind != _GROUPS[x.kind][1]:
+        return None
+    joint = x.kind == "mma" and p.agents[a.agent].warp // 4 == p.agents[b.agent].warp // 4
+    return (True, (*exists(y, b.at), *drained(p, a, b))) if a.agent == b.agent or joint else None
 
 
 def enabling(p: Program, t: Turns, a: Step, b: Step) -> tuple[bool, tuple[Lin, ...]] | None:

@@ -175,36 +175,35 @@ class _Seen(dict[int, Run]):
 def _labels(space: SymbolicContext, path: PathCondition, agent: PtxAgent) -> tuple[set[int], set[int]] | None:
     """Labels that a class comes to alone, where every wait passes, and those from where it was not followed
     any further; None if its lanes part."""
-    look = _Look(space, agent)
-    return look.labels(_Branch(agent, path))
+    return _ClassExploration(space, agent).labels(_Path(agent, path))
 
 
 @dataclass(slots=True)
-class _Branch:
-    """One way of a class: it goes on with the answer to its last event."""
+class _Path:
+    """One path of a class: it goes on with the answer to its last event."""
 
     agent: PtxAgent
     path: PathCondition
     answer: int = 0
 
-    def forked(self, answer: int) -> _Branch:
-        """The same way, to be followed differently."""
-        return _Branch(_forked(self.agent), self.path.fork(), answer)
+    def forked(self, answer: int) -> _Path:
+        """The same path, to be followed differently."""
+        return _Path(_forked(self.agent), self.path.fork(), answer)
 
 
-class _Look:
-    """The ways of one class, each followed for some events at a time."""
+class _ClassExploration:
+    """The paths of one class, each followed for some events at a time."""
 
     def __init__(self, space: SymbolicContext, agent: PtxAgent) -> None:
         self.space = space
         self.seen = agent.blocks = _Seen(agent.blocks)
-        self.work: deque[_Branch] = deque()
+        self.work: deque[_Path] = deque()
         self.taken: Counter[tuple[int, bool]] = Counter()
         self.events = self.steps = 0
         self.known = self.last = 0  # labels seen so far, and the events when the last was
         self.left: set[int] = set()
 
-    def labels(self, first: _Branch) -> tuple[set[int], set[int]] | None:
+    def labels(self, first: _Path) -> tuple[set[int], set[int]] | None:
         """The labels that were seen, and those from where nobody went on; None if lanes part."""
         self.work.append(first)
         try:
@@ -218,8 +217,8 @@ class _Look:
             return None
         return self.seen.labels, self.left | {b.agent.r[PC] for b in self.work}
 
-    def _follow(self, b: _Branch) -> bool:
-        """Follows one way until it ends or others have their turn; False if nothing new comes any more."""
+    def _follow(self, b: _Path) -> bool:
+        """Follows one path until it ends or others have their turn; False if nothing new comes any more."""
         most = min(MOST_EVENTS, self.events + EVENTS_PER_BRANCH)
         while self.steps < MOST_STEPS:
             if len(self.seen.labels) > self.known:
@@ -236,8 +235,8 @@ class _Look:
         self.left.add(b.agent.r[PC])
         return True
 
-    def _step(self, b: _Branch) -> bool:
-        """One step of a way; False if it ends."""
+    def _step(self, b: _Path) -> bool:
+        """One step of a path; False if it ends."""
         try:
             event = b.agent.step(b.answer)
         except SymbolSplit as e:
@@ -257,7 +256,7 @@ class _Look:
             self.work.append(b.forked(0))
         return True
 
-    def _branch(self, b: _Branch, undecided: UndecidedBranch) -> bool:
+    def _branch(self, b: _Path, undecided: UndecidedBranch) -> bool:
         """Takes one side of an undecided branch and puts the other aside; False if no size takes this one."""
         label = b.agent.r[PC]
         yes = self.taken[label, True] < TURNS

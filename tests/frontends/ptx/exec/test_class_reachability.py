@@ -78,6 +78,7 @@ def text(more: str) -> str:
     return SHARED.replace("RESET", "").replace("    MORE\n", more + "\n" if more else "")
 
 
+@pytest.mark.slow  # 20 s; that such lanes are followed at all is said below
 def test_lanes_that_only_count_ask_nothing(tmp_path: Path) -> None:
     report = check(tmp_path, text(""))
     assert (report.verdict, report.scope.kind) == (Verdict.PROVED, ScopeKind.ALL)
