@@ -107,7 +107,8 @@ class LaneMasks:
             if len(p.comparison[1]) == 1 and p.comparison[1][0][:1] in "usb":
                 there = self.flow.block_of[p.at]
                 if self.values.before(p.at, at) and not self.above(there) - self.above(here):
-                    yield (p.at, *p.comparison[2])
+                    one, other = p.comparison[2]
+                    yield p.at, one, other
 
     def met(self, at: int, mask: Operand | None) -> int:
         """Where the lanes that come to a collective with such a mask met first: the vote of all lanes, or
