@@ -13,7 +13,9 @@ the lines between which its fix adds something,
                          without the first
     by its kind          of a pair: both places stand at most NEAR lines from the deleted one, or the cause or
                          the repair names what was deleted (a wait, a fence, an arrival, ...). Wide pairs that
-                         name nothing show the reader little, so they are counted apart.
+                         name nothing show the reader little, so they are counted apart. A wide pair counts by
+                         its fix where that adds the deleted operation again, with no label and no branch
+                         between its place and the deleted one: then either place is right
 
 Printed: the share, and the misses by kind and rule; with --write also benchmarks/results/mutant_lines.json.
 """
@@ -99,6 +101,20 @@ def shown(mutant: Mutant, lines: set[int]) -> tuple[str, int]:
     return ("pair", min(widths)) if widths else ("", 0)
 
 
+def restored(mutant: Mutant, d: Diagnostic) -> int | None:
+    """How far from a deleted instruction the fix adds the like, if control goes straight between both."""
+    edit = d.repair.edit if d.repair is not None else None
+    opcode = mutant.op.split()[0].rstrip(";")
+    if mutant.kind != "deleted" or edit is None or not any(opcode in line for line in edit.new):
+        return None
+    lines = mutant.text.split("\n")
+    first, last = sorted((edit.line, mutant.line))
+    between = "\n".join(lines[first - 1 : last])
+    if _LABEL.search(between) or _BRANCH.search(re.sub(r"//.*", "", between)):
+        return None
+    return last - first
+
+
 def successors(text: str) -> dict[int, set[int]]:
     """By line, the lines that control goes on to."""
     lines = text.split("\n")
@@ -176,6 +192,8 @@ def main() -> None:
             if error is not None and verdict is Verdict.REFUTED:
                 lines = named(error, mutant.text)
                 how, width = shown(mutant, lines)
+                by_fix = restored(mutant, error)
+                width = width if by_fix is None else min(width, by_fix)
                 row |= {"rule": error.rule, "named": sorted(lines), "shown": how, "width": width}
                 row["names_kind"] = names_kind(mutant, error)
                 row["repair"] = str(error.repair.mistake) if error.repair else ""

@@ -1,7 +1,7 @@
 """Many launches of fusions of rows of random widths on a Hopper GPU, for the model of their time: not proved.
 
     python benchmarks/hardware/rows_gather.py --seed N --out FILE [--arms 20] [--seconds 190]
-        [--short | --aligned | --ragged | --twins]
+        [--short | --aligned | --ragged | --wide | --twins]
 
 The points of a seed (``rows_random.points``): the first 90, and of those behind them 50 of fewer than 1100
 elements and 20 of more than 16384. Of a point's arms four in ten are what the model ranks first, three what
@@ -11,7 +11,8 @@ to 1176 elements, more than half of them norms. Beside three plain arms the othe
 tiles of several rows, drawn from the better two thirds of each. With ``--aligned`` points have up to 1176
 elements of 16 bits, rows are multiples of 16 bytes, and half of the arms are drawn from rows abreast, of
 whole warps and of fewer lanes. With ``--ragged`` points have up to 1536 elements and no row is a multiple of
-16 bytes; more than half of the arms store results through shared memory.
+16 bytes; more than half of the arms store results through shared memory. With ``--wide`` points have 16384 to
+131072 elements; arms that keep pieces in shared memory are among them all.
 
 Kernels are compiled, compared with eager torch and timed, in an experiment that asks for no proof: what a
 call runs is proved at the call.
@@ -196,6 +197,34 @@ def aligned_arms(p: Point, count: int, g: random.Random) -> list[tuple[RowSchedu
     return [(found[i][0], {f: getattr(found[i][1].schedule, f) for f in FIELDS}) for i in some]
 
 
+#: Of wide points: their number, and powers of two of widths.
+WIDE_POINTS, WIDE_POWERS = 60, (14, 17)
+
+
+def wide_points(seed: int) -> list[Point]:
+    """Points of long rows, half of them odd or even, the others multiples of 64."""
+    g, found = random.Random(seed), list[Point]()
+    while len(found) < WIDE_POINTS:
+        width = int(2 ** g.uniform(*WIDE_POWERS))
+        width = g.choice((width, width | 1, -(-width // 64) * 64, -(-width // 64) * 64))
+        case, dtype = g.choice(rows_random.CASES), g.choice(("bf16", "f16", "f32"))
+        if width not in row_menu.MEASURED:
+            found.append({"case": case, "dtype": dtype, "width": width})
+    return found
+
+
+def wide_arms(p: Point, count: int, g: random.Random) -> list[tuple[RowSchedule, dict[str, Any]]]:
+    """What the model ranks first, what keeps pieces in shared memory, and some that go through rows piece by
+    piece, drawn by lot."""
+    fusion, width = fusion_of(p["case"], p["dtype"]), p["width"]
+    order = row_menu.ranked(fusion, width)
+    some = list(dict.fromkeys((*order[: count // 3], *(s for s in order if s.reread == "shared"))))
+    streams = [s for s in order if s.stream == "yes" and s not in some]
+    some += g.sample(streams, max(0, min(len(streams), count - len(some))))
+    fitted = [(s, row_menu.done(fusion, s, width)) for s in some]
+    return [(s, {f: getattr(x, f) for f in (*FIELDS, "stream")}) for s, x in fitted if x is not None]
+
+
 def made(p: Point, schedule: RowSchedule) -> CompiledKernel:
     """The kernel of a point, which asks for no proof."""
     plan, store, policy = (
@@ -252,6 +281,7 @@ def main() -> None:
     parser.add_argument("--short", action="store_true")
     parser.add_argument("--aligned", action="store_true")
     parser.add_argument("--ragged", action="store_true")
+    parser.add_argument("--wide", action="store_true")
     parser.add_argument("--out", type=Path, required=True)
     o = parser.parse_args()
     import torch  # type: ignore[import-not-found, unused-ignore]
@@ -264,6 +294,7 @@ def main() -> None:
     pool = multiprocessing.get_context("spawn").Pool(max(1, (os.cpu_count() or 2) - 1))
     jobs = []
     kinds = (
+        (o.wide, wide_points, wide_arms),
         (o.ragged, ragged_points, ragged_arms),
         (o.aligned, aligned_points, aligned_arms),
         (o.short, short_points, forms),

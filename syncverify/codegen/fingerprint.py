@@ -11,15 +11,16 @@ from pathlib import Path
 @lru_cache(maxsize=1)
 def tool_fingerprint() -> str:
     """A hash of the tool's own sources: another checker, another verdict."""
-    package = Path(__file__).resolve().parent.parent
+    package = str(Path(__file__).resolve().parent.parent)
     hasher = hashlib.sha256()
     for folder, inner, names in os.walk(package):
         inner[:] = sorted(set(inner) - {"__pycache__"})
+        within = folder[len(package) + 1 :].replace(os.sep, "/")
         for name in sorted(n for n in names if n.endswith((".py", ".lark", ".cuh", ".trees"))):
-            path = os.path.join(folder, name)
-            hasher.update(os.path.relpath(path, package).replace(os.sep, "/").encode() + b"\0")
-            with open(path, "rb") as file:
-                hasher.update(file.read() + b"\0")
+            with open(f"{folder}{os.sep}{name}", "rb", buffering=0) as file:
+                data = file.readall()
+            hasher.update(f"{within}/{name}\0{len(data)}\0".encode())
+            hasher.update(data)
     return hasher.hexdigest()
 
 

@@ -55,7 +55,7 @@ _OF_RANKS = frozenset({"SV112", "SV202", "SV203", "SV206", "SV210", "SV212"})
 _OF_PARITIES = frozenset({"SV201", "SV210", "SV110", "SV112"})
 _OF_SLOTS = frozenset({"SV110", "SV111", "SV112"})
 _OF_MEETINGS = frozenset({"SV110", "SV111", "SV114"})
-_OF_STATES = _OF_PARITIES | {"SV111", "SV202", "SV203", "SV206"}
+_OF_STATES = _OF_PARITIES | {"SV111", "SV202", "SV203", "SV206", "SV301"}
 _MOST_PARITIES, _MOST_INDICES = 6, 5
 #: Slots of a ring whose number is off by one, or that of a neighbour; what the author may have meant.
 _MODULUS = re.compile(r"%\s*\(\s*(?P<n>\w+)\s*[-+]\s*1\s*\)")

@@ -1,4 +1,4 @@
-"""Edits of ring states in a CUDA text: where a state begins, when its parity flips, which use it is of.
+"""Edits of ring states in a CUDA text: where a state begins, when it flips, which use or slot it is of.
 
 Authors keep a slot and a parity in variables, or work both out from a counter. What goes wrong there makes
 the events of several turns wrong, so no edit at one place of the events mends it. Each edit is tried; it
@@ -18,7 +18,7 @@ from itertools import chain, islice
 from syncverify.base.diagnostics import Mistake, Repair, TextEdit
 from syncverify.base.source import Span
 from syncverify.driver.author_statements import Lines, indent_of, is_one_statement, last_operand, unguarded
-from syncverify.driver.guessed_lines import nearest
+from syncverify.driver.guessed_lines import guess, nearest
 
 #: Edits of each kind that are tried.
 _MOST = 3
@@ -36,6 +36,8 @@ _WRAPS_BY_DIVISION = re.compile(
 )
 _NAMES = re.compile(r"(?<![\w.])[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
 _WAITS = re.compile(r"wait|pass|acquire", re.I)
+_ARRIVES = re.compile(r"arrive|release|signal", re.I)
+_OTHER_OF_TWO = re.compile(r"\(\s*(?P<slot>\w+)\s*\^\s*1\s*\)")
 _FROM = re.compile(r"(?P<name>[A-Za-z_]\w*)\s*>=\s*(?P<uses>\w+)\s*$")
 _CONDITION = re.compile(r"\bif\s*\((?P<condition>[^()]*)\)")
 
@@ -47,7 +49,17 @@ def state_guesses(file: str, text: Lines, places: list[int]) -> Iterator[Repair]
         islice(_uses_before(file, text, places), _MOST),
         islice(_flips_at_wraps(file, text, near, places), _MOST),
         islice(_kept_over_turns(file, text, places), _MOST),
+        islice(_own_slots(file, text, near), _MOST),
     )
+
+
+def _own_slots(file: str, text: Lines, near: list[int]) -> Iterator[Repair]:
+    """Arrivals on the other of two slots: on that of the turn instead."""
+    for n in near:
+        code = text.code(n)
+        if _ARRIVES.search(code) and _OTHER_OF_TWO.search(code):
+            new = _OTHER_OF_TWO.sub(r"\g<slot>", code)
+            yield guess(Mistake.OTHER_BARRIER, Span(file, n), "the slot of this turn is meant", text, new)
 
 
 def _kept_over_turns(file: str, text: Lines, places: list[int]) -> Iterator[Repair]:

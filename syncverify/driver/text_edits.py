@@ -431,6 +431,8 @@ def _places(hint: EditHint, text: Lines, line: int) -> Iterator[int]:
     if hint.at_end:
         yield from (last for _, last in reversed(blocks))
         yield end
+        if _WAITS.search(hint.name):  # a wait for groups comes behind what commits them
+            yield from _commits(text, end)
     elif hint.ahead:
         if hint.kind is EditKind.WAIT and hint.size == 1 and not hint.number:
             yield from (first - 1 for first, _ in blocks[:1] if _LOOP.search(text.code(first)))
@@ -439,10 +441,16 @@ def _places(hint: EditHint, text: Lines, line: int) -> Iterator[int]:
         yield from (first - 1 for first, _ in blocks[:1] if _LOOP.search(text.code(first)))
     else:
         yield end
-        if hint.kind in (EditKind.ARRIVE, EditKind.INSTRUCTION, EditKind.BARRIER):
+        if hint.kind in (EditKind.ARRIVE, EditKind.INSTRUCTION, EditKind.BARRIER, EditKind.FENCE):
             below = _below(text.lines, end, indent_of(text.lines[line - 1]), text.kind)
             yield from islice(below, _STATEMENTS)
         yield from (last for first, last in blocks[:1] if _LOOP.search(text.code(first)))
+
+
+def _commits(text: Lines, line: int) -> Iterator[int]:
+    """Lines right below one that commit what it issued."""
+    below = range(line + 1, min(line + FURTHEST, len(text.lines)) + 1)
+    yield from islice((n for n in below if "commit_group" in text.code(n)), 1)
 
 
 def _behind_wait(hint: EditHint, text: Lines, line: int) -> Iterator[int]:

@@ -127,19 +127,18 @@ def build_rows(
 
 
 def build_streamed(
-    fusion: Fusion,
-    schedule: RowSchedule,
-    vector: int,
+    rows: StreamedRows,
     policy: Policy = Policy.PRACTICAL,
     observe: Callable[[str, Kernel], None] | None = None,
     without: frozenset[str] = frozenset(),
 ) -> Kernel:
-    """The synchronized kernel for rows of any multiple of ``vector`` elements; ``without``: as above."""
-    kernel = StreamedRows(fusion, schedule, vector).lower()
+    """The synchronized kernel of rows that are streamed; ``without``: as above."""
+    kernel = rows.lower()
     if observe is not None:
         observe("lower", kernel)
-    exchange = ExchangeBarriers(unaligned=policy is Policy.STRICT)
-    return run(kernel, [p for p in (exchange, *_dependent(schedule)) if p.name not in without], observe)
+    exchange = ExchangeBarriers(unaligned=policy is Policy.STRICT, by_thread=rows.kept_buffers)
+    passes = (exchange, *_dependent(rows.schedule))
+    return run(kernel, [p for p in passes if p.name not in without], observe)
 
 
 def build_columns(

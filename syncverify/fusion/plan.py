@@ -135,12 +135,16 @@ class RowPlan:
         peeled = row_schedule.peeled(self.fusion, asked, width)
         access = row_schedule.widest_vector(self.fusion) if peeled else vector(self.fusion, width)
         fitted = streamed.fitted(asked, peeled)
-        return _Pieces(access, peeled, fitted.warps, fitted.blocks_per_sm).number
+        kept = 0
+        if fitted.reread == "shared":
+            kept = streamed.StreamedRows(self.fusion, fitted, access).pieces_that_fit(width)
+        return _Pieces(access, peeled, fitted.warps, fitted.blocks_per_sm, kept).number
 
     def fitted(self, variant: int) -> RowSchedule:
         if variant < 0:
             p = _Pieces.of(variant)
             asked = replace(self.schedule, warps=p.warps or self.schedule.warps, blocks_per_sm=p.blocks)
+            asked = replace(asked, reread="shared") if p.kept else asked
             return streamed.fitted(asked, p.peeled)
         return row_schedule.fitted(self.fusion, self._asked(variant), variant)
 
@@ -148,8 +152,9 @@ class RowPlan:
         from syncverify.fusion.pipeline import build_rows, build_streamed
 
         if variant < 0:
-            access = _Pieces.of(variant).access
-            return build_streamed(self.fusion, self.fitted(variant), access, policy, observe)
+            p = _Pieces.of(variant)
+            kernel = streamed.StreamedRows(self.fusion, self.fitted(variant), p.access, p.kept)
+            return build_streamed(kernel, policy, observe)
         return build_rows(self.fusion, self.fitted(variant), variant, policy, observe)
 
     def resources(self, variant: int) -> tuple[int, Hint]:
@@ -169,23 +174,27 @@ class RowPlan:
 @dataclass(frozen=True)
 class _Pieces:
     """A kernel of streamed rows: elements of an ``access``, whether rows are peeled, warps of a block, blocks
-    on a multiprocessor."""
+    on a multiprocessor, pieces that stay in shared memory."""
 
     access: int
     peeled: bool
     warps: int
     blocks: int
+    kept: int = 0
 
     @property
     def number(self) -> int:
         """A negative number that tells all of it."""
-        return -(((self.warps << 5 | self.blocks) << 1 | self.peeled) << 5 | self.access)
+        threads = (self.kept << 6 | self.warps) << 5 | self.blocks
+        return -((threads << 1 | self.peeled) << 5 | self.access)
 
     @staticmethod
     def of(number: int) -> _Pieces:
         rest, access = divmod(-number, 1 << 5)
         rest, peeled = divmod(rest, 2)
-        return _Pieces(access, bool(peeled), *divmod(rest, 1 << 5))
+        threads, blocks = divmod(rest, 1 << 5)
+        kept, warps = divmod(threads, 1 << 6)
+        return _Pieces(access, bool(peeled), warps, blocks, kept)
 
 
 #: A variant of a column plan: columns of a thread times this, plus threads side by side.

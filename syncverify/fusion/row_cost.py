@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from syncverify.fusion import online, row_schedule
+from syncverify.fusion import online, row_schedule, streamed
 from syncverify.fusion.dataflow import Dataflow
 from syncverify.fusion.elements import stored_node
 from syncverify.fusion.functions import REDUCTIONS
@@ -193,6 +193,7 @@ def counted(fusion: Fusion, facts: Facts, schedule: RowSchedule, width: int) -> 
     sharing = schedule.warps * LANES if schedule.warps > 1 or pieces else schedule.row_lanes
     accesses = -(-width // (sharing * vector)) + (1 if peeled else 0)
     again = pieces or schedule.reread == "yes"
+    kept = streamed.kept_share(fusion, schedule, width) if pieces else 0.0
     ring = schedule.source == "bulk"
     unroll = max(schedule.unroll, 1)
     threads = (schedule.warps if pieces else schedule.compute_warps + ring) * LANES
@@ -215,7 +216,7 @@ def counted(fusion: Fusion, facts: Facts, schedule: RowSchedule, width: int) -> 
         exchanges=facts.exchanges if sharing > LANES else 0,
         shuffles=facts.reductions * (lanes.bit_length() - 1),
         left=min(255, REGISTERS // (blocks * threads) // 8 * 8), taken=facts.taken,
-        tensors=facts.rows_in + facts.rows_out + facts.vectors, again=float(again),
+        tensors=facts.rows_in + facts.rows_out + facts.vectors, again=again * (1 - kept),
         streamed=float(pieces), peeled=float(peeled),
     )  # fmt: skip
 
@@ -229,7 +230,7 @@ def cycles(c: Coefficients, x: Counts, steps: float, share: float) -> float:
     """Cycles of a multiprocessor for a row. ``steps``: how often elements are gone through; ``share``: of the
     bytes that a later step reads."""
     # rows that L2 does not hold come from memory again
-    away = x.under_way * x.bytes / c.level2
+    away = x.under_way * x.bytes * x.again / c.level2
     beyond = away**4 / (1 + away**4) * x.again * (steps - 1) * share * c.cached
     memory = x.bytes * (1 + beyond) / c.bandwidth
     over = wanted(c, x) - x.left

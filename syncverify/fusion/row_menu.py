@@ -32,7 +32,7 @@ ROWS_AND_BLOCKS = (
 SEVERAL = {2: ((4, 4), (4, 6), (4, 8), (2, 8), (2, 12), (2, 16)), 4: ((2, 4), (2, 6), (2, 8))}
 #: Lanes that share short rows, and blocks of a multiprocessor then. The shortest rows that may be gone
 #: through piece by piece, in bytes, and their warps.
-LANES, NARROW, PIECES_FROM, PIECE_WARPS = (8, 16), (4, 5, 6, 7, 8), 16384, (4, 8, 16)
+LANES, NARROW, PIECES_FROM, PIECE_WARPS = (8, 16), (4, 5, 6, 7, 8), 16384, (4, 8, 16, 32)
 #: Rows of one warp abreast, and how many of their elements a thread holds at most; rows of a block and blocks
 #: of a multiprocessor then.
 UNROLLS, ABREAST_HELD = (2, 4), 64
@@ -47,6 +47,8 @@ SMALL = 8
 #: abreast, threads of a multiprocessor, and the longest such rows.
 SHARED_ROWS, SHARED_UNROLLS, SHARED_THREADS = (4, 8), (1, 2, 4), (400, 600, 800, 1100, 1600, 2048)
 SHARED_WIDTH = 1536
+#: Warps and blocks of a multiprocessor where the first pieces of a row stay in shared memory.
+KEPT = ((32, 1), (16, 1), (16, 2), (16, 3), (8, 2), (8, 3), (8, 4), (8, 6))
 #: Blocks of a multiprocessor, as parts of the most that there may be.
 PARTS = (1, 0.875, 0.75, 0.625, 0.5, 0.375, 0.25)
 
@@ -108,11 +110,21 @@ def menu(fusion: Fusion, width: int) -> list[RowSchedule]:
     peels: tuple[YesNo, ...] = ("no",) if whole or width < row_schedule.PEELED else ("yes", "no")
     found = [replace(s, peel=peel) for s in _forms(width, row_bytes(fusion, width)) for peel in peels]
     # lanes of odd rows of 16 bits store single elements there, which costs more than it gains
+    found += [replace(s, peel=peel) for s in kept(fusion, width) for peel in peels]
     pairs = vector < SMALL or width % 2 == 0
     if not whole and pairs and width <= SHARED_WIDTH and _writes(fusion):
         found += through_shared(width)
     # tiles pay where elements are so small that instructions set the pace, not memory
     return found if whole or vector < SMALL else [*found, *rings(fusion, width)]
+
+
+def kept(fusion: Fusion, width: int) -> list[RowSchedule]:
+    """Schedules of rows piece by piece whose first pieces stay in shared memory."""
+    if row_bytes(fusion, width) < PIECES_FROM:
+        return []
+    plain = RowSchedule(width=width, stream="yes", reread="shared")
+    found = [replace(plain, warps=warps, blocks_per_sm=blocks) for warps, blocks in KEPT]
+    return [s for s in found if streamed.kept_share(fusion, streamed.fitted(s), width)]
 
 
 def rings(fusion: Fusion, width: int) -> list[RowSchedule]:

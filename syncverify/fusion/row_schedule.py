@@ -54,7 +54,8 @@ class RowSchedule:
     next row as soon as it was read. ``source``: rows come by bulk copies, or each thread loads its own part.
     ``grid``: as many blocks as run together, which take one tile after the other, or a block for each tile.
     ``operands``: those that are the same for all rows stay in registers or are loaded again for each.
-    ``reread``: elements are loaded again for every step of reductions, and none stays in registers.
+    ``reread``: elements are loaded again for every step of reductions, and none stays in registers; of
+    streamed rows those of the first pieces may stay in ``shared`` memory.
     ``stream``: blocks go through rows piece by piece (``streamed``), chosen where they are too long to keep.
     ``arrive``, ``index``, ``blocks_per_sm``: as in ``Schedule``; ``cache`` too, or ``held``: what is read
     again stays in the caches until the last time, and then gives way first.
@@ -78,7 +79,7 @@ class RowSchedule:
     grid: Literal["auto", "persistent", "tiles"] = "auto"
     operands: Literal["auto", "registers", "reload"] = "auto"
     stream: Literal["auto", "yes", "no"] = "auto"
-    reread: Literal["auto", "yes", "no"] = "auto"
+    reread: Literal["auto", "yes", "no", "shared"] = "auto"
     arrive: Literal["warp", "thread"] = "warp"
     index: Literal["i32", "i64"] = "i32"
     cache: Literal["auto", "held", CacheHint] = "auto"
@@ -222,6 +223,8 @@ def _refuse(fusion: Fusion, chosen: RowSchedule, width: int, per_thread: int) ->
         )
     if chosen.rows > 1 < chosen.warps and (bulk or chosen.compute_warps > LANES):
         raise InputError("schedule: several rows of several warps need source=direct, and up to 32 warps")
+    if chosen.reread == "shared":
+        raise InputError("schedule: reread=shared needs stream=yes: other rows stay in registers")
     if chosen.reread == "yes" and bulk:
         raise InputError("schedule: reread=yes needs source=direct: a ring is read once")
     if chosen.store in ("bulk", "shared"):
@@ -382,7 +385,7 @@ _PARSERS: dict[str, Any] = {
     "split": choice("auto", "yes", "no"),
     "source": choice("auto", "bulk", "direct"), "grid": choice("auto", "persistent", "tiles"),
     "operands": choice("auto", "registers", "reload"),
-    "stream": choice("auto", "yes", "no"), "reread": choice("auto", "yes", "no"),
+    "stream": choice("auto", "yes", "no"), "reread": choice("auto", "yes", "no", "shared"),
     "arrive": choice("warp", "thread"), "index": choice("i32", "i64"),
     "cache": choice("auto", "held", *get_args(CacheHint)), "dependent": choice("auto", "yes", "no"),
     "ahead": choice("auto", "yes", "no"), "peel": choice("auto", "yes", "no"),
@@ -394,7 +397,7 @@ _HELP = {
     "split": "auto, yes or no",
     "blocks_per_sm": "a number", "source": "auto, bulk or direct",
     "grid": "auto, persistent or tiles", "operands": "auto, registers or reload",
-    "stream": "auto, yes or no", "reread": "auto, yes or no",
+    "stream": "auto, yes or no", "reread": "auto, yes, no or shared",
     "arrive": "warp or thread", "index": "i32 or i64",
     "cache": f"auto, held, {', '.join(get_args(CacheHint))}", "dependent": "auto, yes or no",
     "ahead": "auto, yes or no", "peel": "auto, yes or no", "store": "auto, threads, bulk or shared",

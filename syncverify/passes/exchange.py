@@ -35,18 +35,20 @@ class ExchangeBarriers:
     barrier is on the way already, in the same iteration or, where buffers take turns, in those between.
     Inside the compute role of a specialized kernel it is a named barrier of its threads, else the block's.
     ``unaligned``: use the form that PTX allows in role branches (K13). ``by_warp``: buffers in which each
-    warp accesses a part of its own; there the lanes of the warp meet, and no others.
+    warp accesses a part of its own; there the lanes of the warp meet, and no others. ``by_thread``: those in
+    which each thread does, where nobody waits. That it does is the checker's to prove.
     """
 
     unaligned: bool = False
     by_warp: frozenset[str] = frozenset()
+    by_thread: frozenset[str] = frozenset()
     name: str = "exchange-barriers"
 
     def apply(self, kernel: Kernel) -> Kernel:
         found = uses(kernel)
         shared = {u.region.buffer for u in found if u.access is _WRITE}
         shared &= {u.region.buffer for u in found if u.access is _READ}
-        shared -= {u.region.buffer for u in found if u.access not in (_WRITE, _READ)}
+        shared -= {u.region.buffer for u in found if u.access not in (_WRITE, _READ)} | self.by_thread
         if not shared or all(
             ordering(a, b).need is Need.NOTHING for a, b in ((_WRITE, _READ), (_READ, _WRITE))
         ):

@@ -46,23 +46,21 @@ def _case(suite: ET.Element, k: KernelReport) -> None:
     case = ET.SubElement(
         suite, "testcase", name=_clean(k.name), classname=_clean(k.file), time=f"{k.seconds:.3f}"
     )
-    properties = ET.SubElement(case, "properties")
-    entries = [("scope", scope_text(k)), *(("assumption", a) for a in rests_on(k))]
-    if (replay := replay_text(k)) is not None:
-        entries.append(("replay", replay))
-    for name, value in entries:
-        ET.SubElement(properties, "property", name=name, value=_clean(value))
     lines = [_line(k, i) for i in range(len(k.diagnostics))]
-    if k.verdict is Verdict.PROVED:
-        if lines:
-            ET.SubElement(case, "system-out").text = _clean("\n".join(lines))
-        return
-    kind = "failure" if k.verdict is Verdict.REFUTED else "error"
-    message = k.reason or (k.diagnostics[0].message if k.diagnostics else str(k.verdict))
-    first = k.diagnostics[0].rule if k.diagnostics else str(k.verdict)
-    ET.SubElement(case, kind, message=_clean(message), type=first).text = _clean("\n".join(lines))
-    if k.witness is not None:
-        ET.SubElement(case, "system-out").text = _clean("\n".join(schedule(k.witness)))
+    if k.verdict is not Verdict.PROVED:
+        kind = "failure" if k.verdict is Verdict.REFUTED else "error"
+        message = k.reason or (k.diagnostics[0].message if k.diagnostics else str(k.verdict))
+        first = k.diagnostics[0].rule if k.diagnostics else str(k.verdict)
+        ET.SubElement(case, kind, message=_clean(message), type=first).text = _clean("\n".join(lines))
+        lines = schedule(k.witness) if k.witness is not None else []
+    ET.SubElement(case, "system-out").text = _clean("\n".join([*_basis(k), *lines]))
+
+
+def _basis(k: KernelReport) -> list[str]:
+    """What a verdict is for and rests on. Readers that keep to the schema know no properties of a case."""
+    replay = replay_text(k)
+    lines = [f"scope: {scope_text(k)}", *(f"assumption: {a}" for a in rests_on(k))]
+    return lines if replay is None else [*lines, f"replay: {replay}"]
 
 
 def schedule(w: Witness) -> list[str]:

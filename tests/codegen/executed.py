@@ -52,6 +52,7 @@ def run(
     launch = Launch(
         kernel.launch.block, (x, y, z), kernel.launch.cluster, layout(kernel, {}).size, tuple(params),
         dependent="all" if any(isinstance(s, GridDepWait) for s in statements(kernel.body)) else "",
+        registers=kernel.launch.registers or 0,
     )  # fmt: skip
     text = contracted(text) if contract else text
     result = execute(text, entry_name(kernel.name), launch, seed=1, limit=MOST_STEPS)

@@ -16,6 +16,9 @@ from syncverify import gate
 from syncverify.fusion import Fusion, RowSchedule, Tensor, Value, trace
 from syncverify.fusion.functions import FUNCTIONS, numpy_dtype
 from syncverify.fusion.graph import apply
+from syncverify.gate.matmul import CompiledMatmul
+from syncverify.matmul import Problem
+from syncverify.matmul import Schedule as MatmulSchedule
 from syncverify.simulate import ir
 from syncverify.simulate.ptx import floats
 from tests.codegen import executed
@@ -208,6 +211,41 @@ def test_what_is_contracted() -> None:
     assert executed.contracted(text.replace("sub.", "sub.rn.").replace("add.", "add.rn.")) == text.replace(
         "sub.", "sub.rn."
     ).replace("add.", "add.rn.")
+
+
+# ---------------------------------------------------------------- products of many matrices
+
+
+@pytest.mark.parametrize(("layout", "grouped"), [("MK", False), ("KN", False), ("KN", True), ("KK", True)])
+def test_products_of_many_matrices(layout: str, grouped: bool) -> None:
+    """Batched ones, and groups of 128 rows with a factor each; a warpgroup takes registers of another."""
+
+    def biased(acc: Value, bias: Value) -> dict[str, Value]:
+        return {"out": f.gelu(acc + bias, "tanh").cast("f16"), "sum": acc + bias}
+
+    inputs = {"acc": Tensor("f32", ("M", "N")), "bias": Tensor("f32", ("N",))}
+    problem = Problem("many", "bf16", layout, trace(biased, inputs), batched=not grouped, grouped=grouped)
+    schedule = MatmulSchedule(128, 64, consumers=1, stages=2, registers=(40, 208), resident=2)
+    rng = np.random.default_rng(5)
+    a = rng.standard_normal((136, 72) if grouped else (2, 136, 72)).astype(numpy_dtype("bf16"))
+    b = rng.standard_normal((3, 72, 40) if grouped else (2, 72, 40)).astype(numpy_dtype("bf16"))
+    given = {"bias": rng.standard_normal(40).astype(np.float32)}
+    chosen = np.array([2, 0], np.int32)
+    called = {**given, "experts": chosen} if grouped else given
+    left, right = (_stored(x, turned) for x, turned in ((a, problem.a_t), (b, problem.b_t)))
+    got = CompiledMatmul(problem, schedule).simulate(left, right, **called)
+    wide = a.astype(np.float64), b.astype(np.float64)
+    parts = [wide[0][:128] @ wide[1][2], wide[0][128:] @ wide[1][0]] if grouped else list(wide[0] @ wide[1])
+    made = [problem.epilogue.reference({"acc": x, **given}, np.float64) for x in parts]
+    join = np.concatenate if grouped else np.stack
+    for result, want in zip(got, zip(*made, strict=True), strict=True):
+        dtype = "f16" if result.dtype == np.float16 else "f32"
+        assert not wrong(result, join(want), dtype, 2e-5).any()
+
+
+def _stored(x: Any, turned: bool) -> Any:
+    """Its matrices, which lie turned where a layout says so."""
+    return np.ascontiguousarray(x.swapaxes(-1, -2)).swapaxes(-1, -2) if turned else x
 
 
 # ---------------------------------------------------------------- random fusions

@@ -107,3 +107,10 @@ def test_blocks_of_a_cluster_meet_where_one_block_does() -> None:
     assert text.replace("__syncthreads()", "all.sync()") in _changed(text, "SV110", "other[me]")
     alone = text.replace("cg::cluster_group all = cg::this_cluster();", "")
     assert not any("sync();" in made.replace("__sync", "") for made in _changed(alone, "SV110", "other[me]"))
+
+
+def test_an_arrival_on_the_other_of_two_slots_is_on_that_of_the_turn() -> None:
+    text = "  sync_at(1 + b);\n  if (t > 0) arrive_at(3 + (b ^ 1));\n  x = y[(b ^ 1)];"
+    made = _changed(text, "SV301", "sync_at")
+    assert text.replace("3 + (b ^ 1)", "3 + b") in made
+    assert not any("y[b]" in other for other in made)

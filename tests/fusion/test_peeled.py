@@ -16,6 +16,7 @@ from syncverify.fusion.functions import numpy_dtype
 from syncverify.fusion.pipeline import build_rows, build_streamed
 from syncverify.fusion.plan import RowPlan, launch_values
 from syncverify.fusion.row_schedule import fitted
+from syncverify.fusion.streamed import StreamedRows
 from syncverify.ir.expr import Int
 from syncverify.ir.nodes import BarrierSync, GlobalRegion, Kernel, LdGlobal, StGlobal
 from syncverify.ir.text.parser import parse
@@ -102,7 +103,7 @@ def test_without_their_barriers_they_are_refuted(pieces: bool) -> None:
     f, without = examples.softmax, frozenset({"exchange-barriers"})
     if pieces:
         plan = RowPlan(f, RowSchedule(stream="yes", warps=2, width=1021))
-        bare = build_streamed(f, plan.fitted(plan.main), 8, without=without)
+        bare = build_streamed(StreamedRows(f, plan.fitted(plan.main), 8), without=without)
     else:
         bare = build_rows(f, fitted(f, RowSchedule(warps=2), 1021), 1021, without=without)
     assert not any(isinstance(s, BarrierSync) for s in walk(bare.body))

@@ -23,6 +23,7 @@ from syncverify.fusion.plan import ColumnPlan, RowPlan
 from syncverify.fusion.reshape import merged
 from syncverify.fusion.row_schedule import RowSchedule
 from syncverify.fusion.segments import cut, whole
+from syncverify.fusion.streamed import StreamedRows
 from syncverify.gate.sequence import compile_sequence
 from syncverify.ir.nodes import BarrierSync, BulkStore, Kernel
 from syncverify.ir.text.parser import parse
@@ -239,7 +240,7 @@ def columns(f: Fusion, partial: bool, policy: Policy, without: frozenset[str] = 
 
 def streamed(f: Fusion, policy: Policy, without: frozenset[str] = frozenset()) -> Kernel:
     schedule = RowPlan(f, RowSchedule(warps=2)).fitted(-4)
-    return build_streamed(f, schedule, 4, policy, without=without)
+    return build_streamed(StreamedRows(f, schedule, 4), policy, without=without)
 
 
 @pytest.mark.parametrize("policy", list(Policy))

@@ -253,6 +253,25 @@ def test_junit_counts_and_parses(report: Report) -> None:
     assert fine.find("failure") is None
 
 
+def test_junit_keeps_to_its_schema(report: Report) -> None:
+    """What the schema of Jenkins' reader (junit-10) allows: elements by their parent, and attributes."""
+    allowed = {
+        "testsuites": ({"testsuite"}, {"name", "time", "tests", "failures", "errors"}),
+        "testsuite": ({"testcase"}, {"name", "time", "tests", "failures", "errors"}),
+        "testcase": ({"failure", "error", "system-out"}, {"name", "time", "classname"}),
+        "failure": (set(), {"type", "message"}),
+        "error": (set(), {"type", "message"}),
+        "system-out": (set(), set()),
+    }
+    root = ET.fromstring(junit.render(report))
+    for element in root.iter():
+        children, attributes = allowed[element.tag]
+        assert {child.tag for child in element} <= children
+        assert set(element.attrib) <= attributes
+    shown = [case.findtext("system-out") or "" for case in root.iter("testcase")]
+    assert all(text.startswith("scope: ") for text in shown)
+
+
 def test_sarif_has_what_code_scanning_needs(report: Report) -> None:
     (run,) = json.loads(sarif.render(report))["runs"]
     rules = [r["id"] for r in run["tool"]["driver"]["rules"]]

@@ -121,10 +121,12 @@ def attempts(info: SystemInfo, survey: Survey, named: set[Span], rule: str) -> I
     yield from _behind_commits(survey, near, rule)
     yield from _before_meetings(survey, near, rule)
     yield from _commits_in_turn(survey, rule)
-    yield from (t for t in tries if t.mistake is not Mistake.SURPLUS)
     if rule == "SV211":
-        yield from _at_end(survey, near)
+        of_groups = [t for t in tries if t.mistake in (Mistake.LAX_WAIT, Mistake.MISSING_COMMIT)]
+        yield from (*of_groups, *_at_end(survey, near))
+        yield from (t for t in tries if t not in of_groups and t.mistake is not Mistake.SURPLUS)
         return
+    yield from (t for t in tries if t.mistake is not Mistake.SURPLUS)
     yield from (t for t in tries if t.mistake is Mistake.SURPLUS)
 
 
@@ -483,7 +485,8 @@ def _of_groups(survey: Survey, place: Span, codes: set[int], rule: str) -> list[
         tries.append((Mistake.MISSING_COMMIT, Ev.CP_COMMIT, (), "cp.async.commit_group", False))
     if codes & {Ev.READ, Ev.WGMMA, Ev.WRITE, Ev.BULK_STORE} and rule in ("SV110", "SV112"):
         tries.append((Mistake.MISSING_WAIT, Ev.CP_WAIT, (0,), "cp.async.wait_group 0", True))
-    if Ev.BARRIER_SYNC in codes and rule in ("SV110", "SV112") and survey.commits.groups.get(Ev.CP_COMMIT):
+    hands_over = codes & {Ev.BARRIER_SYNC, Ev.BARRIER_ARRIVE, Ev.ARRIVE}
+    if hands_over and rule in ("SV110", "SV112") and survey.commits.groups.get(Ev.CP_COMMIT):
         tries.append((Mistake.MISSING_WAIT, Ev.CP_WAIT, (0,), "cp.async.wait_group 0", True))
     if Ev.BULK_STORE in codes and rule == "SV104":
         tries.append((Mistake.MISSING_COMMIT, Ev.BULK_COMMIT, (), "cp.async.bulk.commit_group", False))

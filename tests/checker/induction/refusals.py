@@ -396,7 +396,7 @@ BACKED: dict[str, Backed] = {
     "read.tiles: steps before the first tile": _backed(
         "tiles count from 0, and registers have to hold what is claimed of step 0"
     ),
-    "read.tiles: a tile without its loop": _backed(
+    "read.tile_ways: a tile without its loop": _backed(
         "a way back is no end of tiles",
         Wrong(
             _roles(
@@ -440,7 +440,7 @@ OPEN: dict[str, str] = {
     "read.read: what threads store in shared memory may steer others": "PTX alone has such agents",
     "read.end: a register that may stand still": "runs at small sizes do not end, so that nothing is claimed",
     "read.without: the last turn of a loop does something else": "compared where a last turn stands apart",
-    "read.tiles: a tile may be empty": "trip counts are those of registers at small sizes",
+    "read.inner_trips: a tile may be empty": "trip counts are those of registers at small sizes",
     "read.lasting: a tile may be empty": "the same of loops that ask behind their body",
     "read.tiles: tiles end in two ways": "tiles that end before their loop and behind it",
     "read.lasting: a trip count that does not say when the loop ends": "trip counts that no loop has",

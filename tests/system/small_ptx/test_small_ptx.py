@@ -12,11 +12,11 @@ from tests.system.small_ptx import Small, read
 FILES = sorted(Path(__file__).parent.glob("*.kernels"))
 KERNELS = [k for path in FILES for k in read(path)]
 #: What only the second reader refutes.
-BY_INPUT = ("by_data", "shared_flags")
+BY_INPUT = ("by_data", "shared_flags", "hand_overs_in_shared")
 #: One of so many is replayed on the second reader in every run.
 EVERY = 16
 #: Files that take seconds: each second of their kernels; all of them in the slow run.
-LONG = {"by_data": 2, "products_and_rings": 2, "shared_flags": 2}
+LONG = {"by_data": 2, "products_and_rings": 2, "shared_flags": 2, "hand_overs_in_shared": 3}
 
 #: Refuted by a rule that no execution bears out, so unknown: barriers do not wait for lanes that exit (K22).
 NO_HARM = ["lanes leave a loop before others: they store before they leave"]

@@ -49,12 +49,12 @@ class Stored(Access):
         """Whether the value written may be one that others wait for."""
         raise NotImplementedError
 
-    def stored(self, values: Sequence[Value]) -> int | None:
-        """The number that is stored, where all lanes store one."""
+    def stored(self, values: Sequence[Value], lanes: Sequence[int]) -> int | None:
+        """The number that is stored, where all lanes of a class store one."""
         value = self.elements[0].value if isinstance(self.elements[0], Imm) else values[0] if values else None
         if value.__class__ is PerLane:
-            same = {v for v in value.lanes if v.__class__ in INTS}
-            value = same.pop() if len(same) == 1 else None
+            first, *others = (value.lanes[i] for i in lanes)
+            value = first if all(v.__class__ in INTS and v == first for v in others) else None
         return signed(value, self.bits) if isinstance(value, int) else None
 
 
@@ -95,11 +95,11 @@ class GlobalAccess(Stored):
         head = (self.code, site, number, self.flags, int(self.scope))
         if self.code == Ev.GLOBAL_READ:
             return [head]
-        stored = self._stored(values)
+        stored = self._stored(values, ctx.lanes)
         return [(*head, stored) if self.code == Ev.GLOBAL_WRITE else (*head, self.op, stored)]
 
-    def _stored(self, values: Sequence[Value]) -> int | None:
-        return self.stored(values) if self.signals and len(self.elements) == 1 else None
+    def _stored(self, values: Sequence[Value], lanes: Sequence[int]) -> int | None:
+        return self.stored(values, lanes) if self.signals and len(self.elements) == 1 else None
 
 
 def signed(value: int, bits: int) -> int:

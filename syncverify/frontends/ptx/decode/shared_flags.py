@@ -10,6 +10,7 @@ from syncverify.frontends.ptx.decode.effects import Context, Effect, Opaque, Val
 from syncverify.frontends.ptx.decode.global_access import GlobalSpin, Stored, scope_of, semantics, signed
 from syncverify.frontends.ptx.decode.memory import Access, access_events
 from syncverify.frontends.ptx.syntax.nodes import Instr, Mem
+from syncverify.frontends.ptx.values.register_values import PerLane
 from syncverify.ir.footprints import Range, footprint
 from syncverify.model.events import Ev, Event, Flag
 
@@ -25,13 +26,15 @@ class FlagAccess(Stored):
 
     def events(self, ctx: Context, site: int, *rest: Any) -> list[Event]:
         """As ``memory.access_events``, with what is stored."""
-        _, values, *_ = rest
+        address, values, *_ = rest
+        if self.flags and address.__class__ is PerLane and len(ctx.lanes) > 1:
+            ctx.number(address, "the address of a flag")  # one of its own for each: classes apart
         return [self._signal(ctx, e, values) for e in access_events(self, ctx, site, *rest)]
 
     def _signal(self, ctx: Context, e: Event, values: Sequence[Value]) -> Event:
         if e[0] not in (Ev.WRITE, Ev.ATOMIC) or not _is_word(ctx, e[2], self.size):
             return e
-        return (Ev.SIGNAL, e[1], e[2], self.flags, int(self.scope), self.op, self.stored(values))
+        return (Ev.SIGNAL, e[1], e[2], self.flags, int(self.scope), self.op, self.stored(values, ctx.lanes))
 
 
 def _is_word(ctx: Context, number: int, size: int) -> bool:
