@@ -94,6 +94,22 @@ class LaneMasks:
         of_all = vote.op == "vote" and "ballot" in vote.mods and self.values.all_lanes(vote.operands[-1])
         return self._from(made, at) if of_all else None
 
+    def equal(self, at: int) -> Iterator[tuple[int, Operand, Operand]]:
+        """The operands that are equal in each lane that comes to an instruction, by the ``setp`` that asks.
+        No lane that comes has left a loop since in a turn of its own."""
+        here, guard = self.flow.block_of[at], self.flow.body[at].guard
+        found = [p for b in sorted(self.above(here)) for p in self._decides(b, here)]
+        if guard is not None:
+            found += self._conjuncts(guard, at, holds=not self.flow.body[at].negated)
+        for p in found:
+            if p.comparison is None or p.comparison[0] != ("eq" if p.holds else "ne"):
+                continue
+            if len(p.comparison[1]) == 1 and p.comparison[1][0][:1] in "usb":
+                there = self.flow.block_of[p.at]
+                if self.values.before(p.at, at) and not self.above(there) - self.above(here):
+                    one, other = p.comparison[2]
+                    yield p.at, one, other
+
     def met(self, at: int, mask: Operand | None) -> int:
         """Where the lanes that come to a collective with such a mask met first: the vote of all lanes, or
         what else made the first of the masks that their own was voted out of."""

@@ -1,4 +1,4 @@
-"""Places that lanes choose by their ranks: no two lanes of one instruction have the same.
+"""Places that lanes choose by their ranks, and lanes that come alone: no two of one access have one place.
 
 The rank of a lane is how many lanes of a mask lie below it (or above it). Lanes of the mask have different
 ranks. So have the lanes that come to an access where the mask names all of these (``analysis.lane_masks``).
@@ -7,6 +7,10 @@ An example, the compaction of what a ballot names:
     vote.sync.ballot.b32 %m, %p, -1;  @!%p bra OVER;
     mov.u32 %l, %lanemask_lt;  and.b32 %n, %m, %l;  popc.b32 %k, %n;
     mad.lo.u32 %a, %k, 4, %base;  st.shared.u32 [%a], %x;          // lanes are 4 bytes apart or more
+
+A lane comes alone where its number is compared with what all lanes of the warp hold alike:
+
+    bfind.u32 %l, %m;  setp.ne.u32 %q, %laneid, %l;  @%q bra OVER;  st.shared.u32 [%a], %x;
 
 What else the place is made of has to be one value in the warp. Sums may wrap: so do their differences, which
 are far less than the range of a register.
@@ -24,6 +28,8 @@ from syncverify.frontends.ptx.syntax.operands import registers
 
 #: The most that a rank is multiplied by: 32 of it are far from the range of a register.
 _MOST = 1 << 20
+#: More than any two places differ: no two lanes come.
+ALONE = 1 << 40
 #: Instructions between a rank and an address, at most.
 _DEEPEST = 12
 _WHOLE = frozenset({"u32", "s32", "b32", "u64", "s64", "b64"})
@@ -43,6 +49,17 @@ class LaneRanks:
 
     def apart(self, k: int) -> int:
         """By how many bytes the places of any two lanes differ that come to an access; 0: not known."""
+        return ALONE if self._alone(k) else self._by_rank(k)
+
+    def _alone(self, k: int) -> bool:
+        """Whether one lane at most comes to an instruction: its number equals what all lanes hold alike."""
+        return any(
+            (self._is_lane(one, at) or self._is_thread(one, at)) and self._alike(other, at)
+            for at, *ops in self.masks.equal(k)
+            for one, other in (ops, ops[::-1])
+        )
+
+    def _by_rank(self, k: int) -> int:
         place = next((x for x in self._body[k].operands if isinstance(x, Mem)), None)
         return 0 if place is None else self._step(place.base, k, k, 1, _DEEPEST)
 
@@ -161,4 +178,4 @@ class LaneRanks:
         return k is not None and self._body[k].op == "mov" and self._is_thread(self._body[k].operands[1], k)
 
 
-__all__ = ["LaneRanks"]
+__all__ = ["ALONE", "LaneRanks"]

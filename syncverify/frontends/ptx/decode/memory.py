@@ -144,6 +144,8 @@ def access_events(a: Access, ctx: Context, site: int, address: Value, values: Se
         fp = footprint(cta, Range(offsets[0], size), ctx.lanes, varying=writes, many=len(ctx.lanes) > 1)
     else:
         fp = footprint(cta, [Range(lo, size) for lo in offsets], ctx.lanes, varying=writes)
+    if fp.overlap and ctx.apart(site) >= a.bytes:
+        fp = replace(fp, overlap=False)
     if fp.overlap:
         alike = _same_values(a, ctx, site, offsets, values)
         fp = replace(fp, overlap=not alike, alike=alike)

@@ -118,7 +118,8 @@ class ClassContext:
         return None if t.sure else found
 
     def apart(self, site: int) -> int:
-        return self.tables.reached(site, self.warp).apart
+        t = self.tables
+        return 0 if site in t.any_iteration else t.reached(site, self.warp).apart
 
     def strided(self, site: int, address: Value, why: str, size: int) -> list[Range] | None:
         t = self.tables

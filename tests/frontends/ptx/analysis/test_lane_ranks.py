@@ -10,7 +10,7 @@ import pytest
 
 import syncverify
 from syncverify.frontends.ptx.analysis.collectives import Collectives
-from syncverify.frontends.ptx.analysis.lane_ranks import LaneRanks
+from syncverify.frontends.ptx.analysis.lane_ranks import ALONE, LaneRanks
 from syncverify.frontends.ptx.analysis.uniformity import Uniformity
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.flow.data_guards import with_data_guards_as_branches
@@ -113,3 +113,72 @@ def test_compaction(change: dict[str, object], verdicts: set[str]) -> None:
     parts = {"lanemask": "lanemask_lt", "row": 32, "shift": 2, "barrier": "bar.sync 0;"} | change
     (report,) = syncverify.check(COMPACTION.format(**parts), facts={"kernel": {"k": {"grid": [1]}}})
     assert str(report.verdict) in verdicts
+
+
+LEADER = "bfind.u32 %r20, %r7; setp.eq.u32 %p5, %r5, %r20;"
+#: What makes the guard of an access to one place, and whether one lane alone comes.
+GUARDS = [
+    (LEADER, "@%p5", True),
+    (LEADER, "@!%p5", False),
+    (LEADER.replace("eq", "ne"), "@!%p5", True),
+    (LEADER.replace("eq", "ge"), "@%p5", False),
+    (LEADER.replace("%r5", "%r6"), "@%p5", False),
+    (LEADER.replace("%r5", "%r1"), "@%p5", True),
+    (LEADER.replace("%r5, %r20", "%r20, %r5"), "@%p5", True),
+    (LEADER.replace("%r20, %r7", "%r20, %r2"), "@%p5", False),  # each lane's own word
+    (LEADER + "and.pred %p5, %p5, %p1;", "@%p5", True),
+    (LEADER + "or.pred %p5, %p5, %p1;", "@%p5", False),
+    ("and.b32 %r21, %r2, 3; match.any.sync.b32 %r7, %r21, -1;" + LEADER, "@%p5", False),
+]
+
+
+@pytest.mark.parametrize(("body", "guard", "expected"), GUARDS)
+def test_lanes_that_come_alone(body: str, guard: str, expected: bool) -> None:
+    place = f"{body}\nmov.u32 %r9, %r3;"
+    function = with_data_guards_as_branches(parse(_text(place, guard)).entries[0])
+    flow = Flow(function)
+    ranks = LaneRanks(Collectives(flow, (), ()).masks, Uniformity(flow, (64, 1, 1)))
+    k = next(n for n, i in enumerate(function.body) if i.name == "st.shared.u8")
+    assert ranks.apart(k) == (ALONE if expected else 0)
+    draw, most = random.Random(4), 0
+    for high in (4, 5, 8, 9):
+        out = buffer(np.array([draw.randrange(high) for _ in range(64)], dtype=np.uint32))
+        text = _text(place, guard).replace("st.shared.u8 [%r9], %r1;", "mov.u32 %r99, %r9;")
+        stored = [
+            int(x) != 77777 for x in run(text, "k", Launch((64, 1, 1), params=(out,)), seed=1).memory(out)
+        ]
+        most = max(most, sum(stored[:32]), sum(stored[32:]))
+    assert most <= 1 or not expected
+
+
+BY_LEADER = (
+    COMPACTION[: COMPACTION.index("  mov.u32 %r4")]
+    + """  {body}
+  bar.sync 0;
+  ld.shared.u32 %r10, [s+128]; st.global.u32 [%d2], %r10;
+  ret;
+}}
+"""
+)
+ROW = """shr.u32 %r7, %r1, 5; mov.u32 %r9, s; mad.lo.u32 %r8, %r7, 4, %r9; and.b32 %r11, %r1, 31;
+bfind.u32 %r12, %r3; setp.ne.u32 %p2, %r11, %r12; setp.gt.u32 %p4, %r11, %r12;"""
+#: Each turn has a lane of its own, and nothing orders turns.
+TURNS = """mov.u32 %r13, 0;
+L: setp.ge.u32 %p3, %r13, %r2; @%p3 bra Z; setp.ne.u32 %p2, %r11, %r13;
+@%p2 bra X; st.shared.u32 [%r8], %r2; X: add.u32 %r13, %r13, 1; bra L; Z:"""
+
+
+@pytest.mark.parametrize(
+    ("body", "proved"),
+    [
+        ("@%p2 bra X; st.shared.u32 [%r8], %r2; X:", True),
+        ("@!%p2 bra X; st.shared.u32 [%r8], %r2; X:", False),
+        ("@%p2 bra X; st.shared.u32 [%r9], %r2; X:", False),  # of both warps
+        ("@%p4 bra X; st.shared.u32 [%r8], %r2; X:", False),
+        (TURNS, False),
+    ],
+)  # fmt: skip
+def test_a_leader_stores(body: str, proved: bool) -> None:
+    text = BY_LEADER.format(body=ROW + body)
+    (report,) = syncverify.check(text, facts={"kernel": {"k": {"grid": [1]}}})
+    assert (str(report.verdict) == "proved") is proved
