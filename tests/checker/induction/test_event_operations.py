@@ -19,7 +19,7 @@ from syncverify.model.events import Ev, Event, Footprint, Site, SystemInfo, Thre
 REFUSED = {
     Ev.EXIT, Ev.FAULT, Ev.UNKNOWN, Ev.ATOMIC, Ev.COMPLETE_TX, Ev.WAIT_TOKEN, Ev.POLL, Ev.POLL_TOKEN,
     Ev.CLUSTER_WAIT, Ev.CP_ARRIVE, Ev.BULK_COPY, Ev.ST_ASYNC, Ev.MAP_REPLACE, Ev.MAP_RELEASE, Ev.MAP_ACQUIRE,
-    Ev.MAP_CP_FENCE,
+    Ev.MAP_CP_FENCE, Ev.SIGNAL,
 }  # fmt: skip
 
 _WARP = ThreadClass(0, 0, 0xFFFF_FFFF)
