@@ -12,6 +12,8 @@ import pytest
 
 import syncverify
 from syncverify.base.diagnostics import Verdict
+from syncverify.checker.happens_before.handlers import flag_order
+from syncverify.checker.happens_before.handlers.global_memory import Location, Spin
 from tests.checker.happens_before.flag_model import Op, Threads, harm
 from tests.checker.happens_before.flag_programs import Program, launch, program, ptx
 
@@ -73,6 +75,30 @@ def _differing(first: int, last: int) -> list[str]:
 
 def test_verdicts_bear_out() -> None:
     assert _differing(0, DRAWN) == []
+
+
+#: Programs with two stores in no order, of which a wait needs the one that came last in the judged run.
+IN_NO_ORDER = (250, 886)
+
+
+@pytest.mark.parametrize("seed", IN_NO_ORDER)
+def test_stores_in_no_order_end_no_wait(seed: int) -> None:
+    assert _differing(seed, seed + 1) == []
+
+
+def test_a_wait_that_the_last_store_ends_anyway_would_be_noticed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plain = flag_order.decided
+
+    def ordered(at: Location, spin: Spin) -> bool:
+        """As if all writes of a flag came one after the other in every execution."""
+        for n, w in enumerate(at.writes):
+            w.after = n
+        return plain(at, spin)
+
+    monkeypatch.setattr(flag_order, "decided", ordered)
+    assert any(_differing(seed, seed + 1) for seed in IN_NO_ORDER)
 
 
 def test_many_are_decided() -> None:
