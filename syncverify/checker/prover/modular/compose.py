@@ -178,8 +178,11 @@ class Composition:
             at.value = step.value
         past = np.array([order >> i & 1 for i in range(self.total)], dtype=np.int32)
         mine = self.released[number]
+        after = next((n for n, w in enumerate(at.writes) if not order >> w.cls & 1), len(at.writes))
         covers = frozenset(n for n, w in enumerate(at.writes) if self.released[w.cls].within(mine))
-        at.writes.append(Write(number, 1, at.value, step.added, past, -1, step.lanes, covers=covers))
+        at.writes.append(
+            Write(number, 1, at.value, step.added, past, -1, step.lanes, after=after, covers=covers)
+        )
 
     def over(self, spins: Numbers, cluster: int = -1) -> BitSet:
         """The accesses that some spins of a cluster show to be over."""
