@@ -46,8 +46,9 @@ class Stored(Access):
 
     @property
     def signals(self) -> bool:
-        """Whether the value written may be one that others wait for."""
-        raise NotImplementedError
+        """Whether the value written may be one that others wait for; it is taken to be, if no kind of access
+        says otherwise."""
+        return True
 
     def stored(self, values: Sequence[Value], lanes: Sequence[int]) -> int | None:
         """The number that is stored, where all lanes of a class store one."""

@@ -19,11 +19,6 @@ from syncverify.model.events import Ev, Event, Flag
 class FlagAccess(Stored):
     """A store or an atomic that may write a flag in shared memory; ``elements``: what it stores or adds."""
 
-    @property
-    def signals(self) -> bool:
-        """Whether the value written may be one that others wait for."""
-        return True
-
     def events(self, ctx: Context, site: int, *rest: Any) -> list[Event]:
         """As ``memory.access_events``, with what is stored."""
         address, values, *_ = rest
