@@ -68,7 +68,7 @@ def _tried(task: Task, scope: ScopeKind, blocks: Iterable[Block]) -> Iterator[_T
                 x, y, z = (*block, 1, 1)[:3]
                 facts = replace(k.facts, block=(x, y, z), _cache={})
                 boxes = None if k.boxes is None else Boxes()
-                fresh = replace(k, facts=facts, program=[], assumptions=[], boxes=boxes)
+                fresh = replace(k.launched(facts), boxes=boxes)
                 *_, found = reports_of(Task(fresh, task.granted), scope)
                 yield _Tried(block, found)
     except (OutOfBudgetError, InputError):

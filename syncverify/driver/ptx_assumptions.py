@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from syncverify.base.diagnostics import Diagnostic, Severity
+from syncverify.base.diagnostics import Diagnostic, Policy, Severity
 from syncverify.base.kernel_names import base_name
 from syncverify.frontends.ptx.analysis.tile_barriers import TileMeeting
 from syncverify.frontends.ptx.compile.program import Program
@@ -44,6 +44,12 @@ def of_shared_flags(program: Program) -> list[str]:
     """That threads which wait in shared memory keep nobody from going on."""
     lines = sorted({program.module.span(program.body[k]).line for k in program.flags.spins})
     return [f"line {line}: other threads of the block go on while one waits there" for line in lines]
+
+
+def of_elections(program: Program, policy: Policy) -> list[str]:
+    """Which lane is elected: PTX leaves the choice open, and in strict mode every lane is tried."""
+    named = policy is Policy.PRACTICAL and bool(program.elections.named)
+    return ["elect.sync elects the lowest lane, as sm_90 does"] if named else []
 
 
 def of_stores(program: Program) -> list[str]:
