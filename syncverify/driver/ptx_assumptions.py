@@ -54,14 +54,14 @@ def of_elections(program: Program, policy: Policy) -> list[str]:
 
 def of_stores(program: Program) -> list[str]:
     """Accesses whose place is data; and what shows that lanes store one value."""
-    data_lines = sorted({program.sites[s].span.line for s in program.data_addressed})
+    data_lines = sorted({program.sites[s].span.line for s in program.seen.data_addressed})
     found = [
         f"line {line}: where data says, an access is aligned and stays inside shared memory"
         for line in data_lines
     ]
-    steps = sorted({program.sites[s].span.line for s in program.dynamic_addressed})
+    steps = sorted({program.sites[s].span.line for s in program.seen.dynamic_addressed})
     found += [f"line {line}: an access stays inside dynamic shared memory" for line in steps]
-    leave = sorted({program.sites[s].span.line for s in program.stays})
+    leave = sorted({program.sites[s].span.line for s in program.seen.leaves})
     found += [f"line {line}: barriers do not wait for threads that leave there" for line in leave]
     if leave:
         hands = [i for i in program.body if i.op in _VALUES and "sync" in i.mods]
@@ -86,7 +86,7 @@ def of_stops(program: Program, stopped: Mapping[int, str]) -> list[str]:
 
     ``stopped``: by line, what some sizes lead to.
     """
-    data = {program.sites[s].span.line for s in program.trusted}
+    data = {program.sites[s].span.line for s in program.seen.trusted}
     found = dict.fromkeys(data, "no assertion fails there")
     for k, i in enumerate(program.body):
         if i.op == "brx" and k not in program.slice.branches:

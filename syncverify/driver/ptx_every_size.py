@@ -253,7 +253,7 @@ def _stops_for_some(k: CheckTask, wider: Attempt) -> bool:
 
     def trusted(task: CheckTask) -> set[Any]:
         p = task.code.compiled
-        return set() if p is None else {p.sites[s].span for s in p.trusted}
+        return set() if p is None else {p.sites[s].span for s in p.seen.trusted}
 
     return bool(wider.found.stopped) or not trusted(wider.task) <= trusted(k)
 
@@ -295,7 +295,7 @@ class _ExactChecks:
         self.left -= 1
         if self.left < 0:
             return Verdict.UNKNOWN
-        with self.whole.stores_kept():
+        with self.whole.seen.kept():
             found = check_at(self.task, values)
         if self.suspect is None:
             self.suspect = found.suspect

@@ -20,7 +20,7 @@ def check_launch(k: CheckTask) -> KernelReport:
     """The report for the launch of the task's facts."""
     start = time.perf_counter()
     if k.code.compiled is not None:
-        k.code.compiled.forget_stores()
+        k.code.compiled.begin_launch()
     outcome = outcome_of_launch(k)
     report = _with_witness(k, outcome, time.perf_counter() - start)
     if outcome.suspect is None:
