@@ -305,7 +305,7 @@ class Effects(Values):
         """A store of one value, unless another is seen; ``numbers``: of numbers in the text alone."""
         if site not in self.p.stores:  # what was seen to differ does so for all code
             self.p.stores[site] = numbers
-            self.p.seen.found_store(site, numbers)
+            self.p.seen.found_store(site, numbers=numbers)
 
     def _stored_by(self, values: list[str]) -> list[str]:
         """Values that are stored, if any, after the cluster that stores them: others may store others."""

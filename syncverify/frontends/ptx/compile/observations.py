@@ -36,7 +36,7 @@ class LaunchObservations:
     trusted: set[int] = field(default_factory=set)
     leaves: set[int] = field(default_factory=set)
 
-    def found_store(self, site: int, numbers: bool) -> None:
+    def found_store(self, site: int, *, numbers: bool) -> None:
         """A store, of one value until another is seen; ``numbers``: of numbers in the text alone."""
         self.one_value.add(site)
         if numbers:
@@ -47,7 +47,7 @@ class LaunchObservations:
         for name in fields(self):
             getattr(self, name.name).clear()
         for site, numbers in stores.items():
-            self.found_store(site, numbers)
+            self.found_store(site, numbers=numbers)
 
     @contextmanager
     def kept(self) -> Iterator[None]:
