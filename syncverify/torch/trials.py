@@ -6,7 +6,7 @@ import logging
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -40,7 +40,7 @@ from syncverify.torch.graphs import sort
 from syncverify.torch.products import kernel_call, library_call
 from syncverify.torch.runners import RefusedError, Runner
 from syncverify.torch.table import PRODUCTS
-from syncverify.torch.worth import LATE, LEAST, gain_of, time_of
+from syncverify.torch.worth import LEAST, gain_of, time_of
 
 log = logging.getLogger("syncverify.torch")
 
@@ -108,11 +108,18 @@ _Step = Callable[[_Trial], None]
 
 
 def faster(
-    module: GraphModule, candidates: Sequence[Candidate], runner: Runner, seconds: float | None = None
+    module: GraphModule,
+    candidates: Sequence[Candidate],
+    runner: Runner,
+    seconds: float | None = None,
+    *,
+    only: Set[str] | None = None,
+    then: Sequence[Candidate] = (),
 ) -> list[Candidate]:
     """The candidates with whose kernels their contexts are faster. The others' regions note why not.
 
-    ``seconds``: what trials may take, if it is not what the graph's size allows.
+    ``seconds``: what trials may take, if it is not what the graph's size allows. ``only``: the names of those
+    that are tried, where a first round has tried the others. ``then``: what is proved behind them.
     """
     left = _Budget(_seconds_of(module) if seconds is None else seconds)
     try:
@@ -121,8 +128,9 @@ def faster(
         for c in candidates:
             c.region.note(str(e))
         return []
-    fresh, known = _remembered(trials.values())
+    fresh, known = _remembered(trials.values(), only)
     begin_proofs([c for t in (*fresh, *known) for c in t.wanted], runner)
+    begin_proofs(promising(module, then, runner), runner)
     tried = _Tried(left, runner)
     tried.now([t for t in fresh if t.of_a_library])  # those first that compile nothing
     tried.now([t for t in fresh if not t.of_a_library])
@@ -135,6 +143,11 @@ def _seconds_of(module: GraphModule) -> float:
     return max(_LEAST_SECONDS, _SECONDS + _SECONDS_OF_A_NODE * len(module.graph.nodes))
 
 
+def whole_of(module: GraphModule, device: torch.device) -> float:
+    """The estimate of what a graph takes, in microseconds."""
+    return time_of(module.graph, bytes_per_us(device))
+
+
 def promising(module: GraphModule, candidates: Sequence[Candidate], runner: Runner) -> list[Candidate]:
     """The candidates that would be tried, those that may gain most first."""
     try:
@@ -144,14 +157,16 @@ def promising(module: GraphModule, candidates: Sequence[Candidate], runner: Runn
     return [c for t in trials.values() if not t.why_not for c in t.members]
 
 
-def _remembered(trials: Iterable[_Trial]) -> tuple[list[_Trial], list[_Trial]]:
-    """The trials that are worth it, and those whose times are known from before."""
+def _remembered(trials: Iterable[_Trial], only: Set[str] | None = None) -> tuple[list[_Trial], list[_Trial]]:
+    """The trials that are worth it, of the ``only`` names, and those whose times are known from before."""
     fresh, known = [], []
     for trial in trials:
         trial.times = remembered(trial.key, trial.device)
         if trial.times is not None:
             trial.why_not = ""
             known.append(trial)
+        elif only is not None and only.isdisjoint(c.name for c in trial.members):
+            trial.why_not = trial.why_not or "not tried in time"
         elif not trial.why_not:
             fresh.append(trial)
     return fresh, known
@@ -170,6 +185,7 @@ def _taken(trials: Mapping[str, _Trial], placed: Iterable[tuple[str, list[Candid
             taken = place in trial.times.taken
             c.region.note(("" if taken else "not faster: ") + trial.times.summary(place))
             if taken:
+                c.region.saved = trial.times.saved / len(trial.times.taken)
                 found.append(c)
     return found
 
@@ -213,7 +229,7 @@ class _Tried:
         for trial in trials:
             trial.give_up("not tried: its proof was not there in time")
             for c in trial.members:
-                c.region.late = trial.share >= LATE
+                c.region.late = trial.share / len(trial.members)
 
     def _proved(self, trial: _Trial) -> bool:
         return not prove_ahead(trial.members, self.runner, 0.0)
@@ -305,7 +321,7 @@ def _time_plain(trial: _Trial) -> None:
     """Times Inductor's code, and leaves a context with which no kernel can be faster."""
     assert trial.plain is not None
     if trial.of_a_library:
-        trial.times = Times(math.inf)
+        trial.times = Times(math.inf, library=True)
         return
     (inductor,) = timed([trial.plain], trial.arguments, trial.device)
     groups = [c.found.group for c in trial.members]
@@ -348,7 +364,7 @@ def _time_kernels(trial: _Trial) -> None:
     assert trial.plain is not None and trial.times is not None
     inductor, *others = timed([trial.plain, *trial.arms.values()], trial.arguments, trial.device)
     found = dict(zip(trial.arms, others, strict=True))
-    trial.times = Times(inductor, trial.times.least, found)
+    trial.times = Times(inductor, trial.times.least, found, trial.times.library)
     trial.plain, trial.arms = None, {}
     if not trial.refused:  # what failed is no time, and another process may do better
         remember(trial.key, trial.device, trial.times)
@@ -370,4 +386,4 @@ def _with(trial: _Trial, ops: Mapping[int, Any]) -> Run:
     return compiled(nodes, trial.arguments, trial.device)
 
 
-__all__ = ["ALONE_SECONDS", "faster", "promising"]
+__all__ = ["ALONE_SECONDS", "faster", "promising", "whole_of"]
