@@ -12,6 +12,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import ctypes
+import importlib
 import json
 import logging
 import math
@@ -342,10 +343,17 @@ def _load(library: str) -> None:
                 ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
 
 
+def _prepare() -> None:
+    """Imports what the first proof needs, while the caller looks for what is to be proved."""
+    for name in ("ir.text.parser", "driver.ir", "gate.ptx_check"):
+        importlib.import_module(f"syncverify.{name}")
+
+
 def main() -> int:
     _load(sys.argv[1] if len(sys.argv) > 1 else "")
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what is printed is no answer
+    _prepare()
     while (message := _received(sys.stdin.buffer)) is not None:
         one = pickle.loads(message)
         why = ""
