@@ -48,6 +48,8 @@ log = logging.getLogger("syncverify.gate")
 _MORE_SECONDS = 60.0
 #: Proofs of one kernel, at most: of its IR and its PTX, in some schedules.
 _PROOFS = 4
+#: How far workers stand back behind other processes.
+_NICE = 10
 #: Worker processes, at most.
 _MOST_WORKERS = 12
 #: What a file of an answer holds where the kernel is proved.
@@ -344,7 +346,12 @@ def _load(library: str) -> None:
 
 
 def _prepare() -> None:
-    """Imports what the first proof needs, while the caller looks for what is to be proved."""
+    """Imports what the first proof needs, while the caller looks for what is to be proved.
+
+    The caller's own work goes first: it compiles meanwhile, and waits for proofs only a while.
+    """
+    with contextlib.suppress(OSError):
+        os.nice(_NICE)
     for name in ("ir.text.parser", "driver.ir", "gate.ptx_check"):
         importlib.import_module(f"syncverify.{name}")
 

@@ -53,6 +53,9 @@ from syncverify.torch.worth import AGAIN, LATE
 
 log = logging.getLogger("syncverify.torch")
 
+#: Seconds that a graph's compilation waits for proofs of much worth when Inductor's program is there.
+_PATIENCE = 1.0
+
 _RUNNERS: dict[str, Callable[..., Runner]] = {
     "gate": GateRunner, "prove": ProvingRunner, "reference": ReferenceRunner, "simulator": SimulatorRunner,
 }  # fmt: skip
@@ -210,6 +213,7 @@ class Backend:
 
         Else caches would keep a program without them, and a later process would compile it again.
         """
+        prove_ahead([c for c in report.waiting if c.region.late >= LATE], self.runner, _PATIENCE)
         since = proved_since(report.waiting, self.runner)
         if sum(c.region.late for c in since) < AGAIN:
             return None

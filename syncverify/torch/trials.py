@@ -53,8 +53,9 @@ ALONE_SECONDS = 1.0
 _BEGUN = 4
 #: Devices that a program was compiled for in this process.
 _LOADED: set[torch.device] = set()
-#: Seconds after which trials see again whether a proof has come.
-_SLICE = 0.2
+#: Seconds after which trials see again whether a proof has come, and those that they wait for proofs in all.
+#: What is proved while Inductor compiles the graph is tried behind that.
+_SLICE, _PATIENCE = 0.2, 0.6
 
 
 @dataclass
@@ -217,13 +218,15 @@ class _Tried:
                 begun.append((trial, _time_kernels))
 
     def later(self, trials: list[_Trial]) -> None:
-        """Times kernels as soon as they are proved, or given up."""
-        while trials and self.left.seconds():
+        """Times kernels as soon as they are proved, or given up, and waits a while for proofs."""
+        patience = _PATIENCE
+        while trials and self.left.seconds() and patience > 0.0:
             ready = [t for t in trials if self._proved(t)]
             for trial in ready:
                 if self._attempt(trial, self._begin_kernels):
                     self._attempt(trial, _time_kernels, always=True)
             if not ready:
+                patience -= _SLICE
                 prove_ahead(trials[0].members, self.runner, min(_SLICE, self.left.seconds()))
             trials = [t for t in trials if t.plain is not None]
         for trial in trials:
