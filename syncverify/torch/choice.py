@@ -38,9 +38,6 @@ _WARM, _TIMED = 3, 15
 _FLUSHED = 1 << 28
 #: Clock ticks for which the GPU waits before a call, so that the host has queued all of it: 0.5 ms.
 _AHEAD = 1_000_000
-#: Microseconds from which on calls are long, and those for which the GPU is kept busy with them first. The
-#: host queues them faster than the GPU ends them.
-_LONG, _BUSY = 100.0, 50e3
 #: The time of a product by that of torch's, at best.
 _BEST_PRODUCT = 0.94
 #: Microseconds that a kernel takes beside its traffic, at least.
@@ -252,12 +249,10 @@ def _medians(runs: Sequence[Callable[[], Any]], device: torch.device) -> list[tu
         flushed = torch.empty(_FLUSHED, dtype=torch.int8, device=device)
         events = [[[_event() for _ in range(2)] for _ in range(_TIMED)] for _ in runs]
         hosts: list[list[float]] = [[] for _ in runs]
-        sustained = len(runs) > 1 and _sustained(runs)
         for k in range(_TIMED):
             for run, own, host in zip(runs, events, hosts, strict=True):
                 flushed.zero_()
-                if not sustained or not k:
-                    torch.cuda._sleep(_AHEAD)
+                torch.cuda._sleep(_AHEAD)
                 begin, end = own[k]
                 begin.record()
                 host.append(_seconds(run) * 1e6)
@@ -265,27 +260,6 @@ def _medians(runs: Sequence[Callable[[], Any]], device: torch.device) -> list[tu
         torch.cuda.synchronize(device)
     taken = [statistics.median(float(b.elapsed_time(e)) * 1e3 for b, e in own) for own in events]
     return list(zip(taken, map(statistics.median, hosts), strict=True))
-
-
-def _sustained(runs: Sequence[Callable[[], Any]]) -> bool:
-    """Keeps the GPU busy with long calls, as a step of a model does; False for short ones.
-
-    After a pause it runs faster than its power allows for long, and calls that need more power gain more by
-    that. Example: of a product that is as fast as another in a model, one took 4% longer behind pauses.
-    """
-    begin, end = _event(), _event()
-    begin.record()
-    for run in runs:
-        run()
-    end.record()
-    end.synchronize()
-    each = float(begin.elapsed_time(end)) * 1e3
-    if each < _LONG * len(runs):
-        return False
-    for _ in range(round(_BUSY / each)):
-        for run in runs:
-            run()
-    return True
 
 
 def _event() -> Any:
