@@ -211,8 +211,8 @@ class Backend:
     def _again(self, module: GraphModule, report: GraphReport) -> tuple[GraphModule, GraphReport] | None:
         """The graph with kernels whose proofs came while Inductor compiled it; None where they gain little.
 
-        Else caches would keep a program without them, and a later process would compile it again. Not where the
-        graph holds other graphs, which Inductor changes when it compiles.
+        Else caches would keep a program without them, and a later process would compile it again. Not where
+        the graph holds other graphs, which Inductor changes when it compiles.
         """
         if any(isinstance(inner, GraphModule) for inner in module.children()):
             return None
