@@ -216,11 +216,13 @@ class Backend:
         """
         if any(isinstance(inner, GraphModule) for inner in module.children()):
             return None
-        prove_ahead([c for c in report.waiting if c.region.late >= LATE], self.runner, _PATIENCE)
+        large = [c for c in report.waiting if c.region.late >= LATE]
+        prove_ahead(large, self.runner, _PATIENCE)
         since = proved_since(report.waiting, self.runner)
         if sum(c.region.late for c in since) < AGAIN:
             return None
         lowered, found = lower(module, self.runner, self.least, self.use, {c.name for c in since})
+        found.late += asked([c for c in large if c not in since], self.runner)
         report.late = found.late
         whole = whole_of(module, since[0].device)
         return (lowered, found) if found.saved - report.saved >= AGAIN * whole else None

@@ -105,7 +105,7 @@ def norm(x: Any, w: Any) -> Any:
     return F.rms_norm(x, x.shape[-1:], w, 1e-6)
 
 
-Compiled = Callable[[], list[tuple[int, int]]]
+Compiled = Callable[..., list[tuple[int, int]]]
 
 
 @pytest.fixture
@@ -118,12 +118,13 @@ def compiled(answers: Answers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(trials, "bytes_per_us", lambda device: 1e9)
     monkeypatch.setattr(trials, "least_of", lambda group, device: 0.0)
     monkeypatch.setattr(trials, "_LEAST_SECONDS", 3.0)
-    x, w = draw(6, 88), draw(88)
+    drawn = draw(6, 88), draw(88)
 
-    def run() -> list[tuple[int, int]]:
+    def run(function: Any = norm, *given: Any) -> list[tuple[int, int]]:
         torch._dynamo.reset()
         backend = sv.Backend(Here(), use="faster", cached=True)
-        torch.testing.assert_close(torch.compile(norm, backend=backend)(x, w), norm(x, w))
+        given = given or drawn
+        torch.testing.assert_close(torch.compile(function, backend=backend)(*given), function(*given))
         return [(len(g.regions), len(g.late)) for g in backend.report.graphs]
 
     return run
@@ -167,6 +168,24 @@ def test_a_proof_that_comes_while_inductor_compiles_serves_the_same_process(
     monkeypatch.setattr(sv_backend, "whole_of", lambda *_: 100.0)
     assert compiled() == [(1, 0)]
     assert compiled() == [] and answers.asked == []
+
+
+def test_what_is_late_even_then_is_left_to_a_later_process(
+    answers: Answers, compiled: Compiled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two norms, the proof of one comes while Inductor compiles."""
+
+    def both(x: Any, w: Any, y: Any, v: Any) -> Any:
+        return norm(x, w), norm(y, v)
+
+    def one_of_two(self: Any, kernels: Any, device: Any, seconds: float) -> list[bool]:
+        return [sizes["c"] == 88 for _, sizes in kernels]
+
+    monkeypatch.setattr(Here, "settled", unproved)
+    while_inductor_compiles(monkeypatch, lambda: monkeypatch.setattr(Here, "settled", one_of_two))
+    monkeypatch.setattr(sv_backend, "whole_of", lambda *_: 100.0)
+    assert compiled(both, draw(6, 88), draw(88), draw(6, 120), draw(120)) == [(1, 1)]
+    assert compiled(both, draw(6, 88), draw(88), draw(6, 120), draw(120)) == [] and answers.asked == [120]
 
 
 def test_a_late_proof_that_gains_little_compiles_nothing_again(
