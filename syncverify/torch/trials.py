@@ -108,28 +108,37 @@ class _Trial:
 _Step = Callable[[_Trial], None]
 
 
+@dataclass(frozen=True)
+class Limits:
+    """``seconds``: what trials may take, if it is not what the graph's size allows. ``only``: the names of
+    those that are tried, where a first round has tried the others."""
+
+    seconds: float | None = None
+    only: Set[str] | None = None
+
+
+_NONE = Limits()
+
+
 def faster(
     module: GraphModule,
     candidates: Sequence[Candidate],
     runner: Runner,
-    seconds: float | None = None,
-    *,
-    only: Set[str] | None = None,
+    limits: Limits = _NONE,
     then: Sequence[Candidate] = (),
 ) -> list[Candidate]:
     """The candidates with whose kernels their contexts are faster. The others' regions note why not.
 
-    ``seconds``: what trials may take, if it is not what the graph's size allows. ``only``: the names of those
-    that are tried, where a first round has tried the others. ``then``: what is proved behind them.
+    ``then``: what is proved behind them.
     """
-    left = _Budget(_seconds_of(module) if seconds is None else seconds)
+    left = _Budget(_seconds_of(module) if limits.seconds is None else limits.seconds)
     try:
         trials, placed = _trials(module, candidates, runner)
     except SlowerError as e:  # not even memory could be timed
         for c in candidates:
             c.region.note(str(e))
         return []
-    fresh, known = _remembered(trials.values(), only)
+    fresh, known = _remembered(trials.values(), limits.only)
     begin_proofs([c for t in (*fresh, *known) for c in t.wanted], runner)
     begin_proofs(promising(module, then, runner), runner)
     tried = _Tried(left, runner)
@@ -389,4 +398,4 @@ def _with(trial: _Trial, ops: Mapping[int, Any]) -> Run:
     return compiled(nodes, trial.arguments, trial.device)
 
 
-__all__ = ["ALONE_SECONDS", "faster", "promising", "whole_of"]
+__all__ = ["ALONE_SECONDS", "Limits", "faster", "promising", "whole_of"]
