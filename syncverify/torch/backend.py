@@ -230,7 +230,9 @@ class Backend:
 
 def _forget_strides() -> None:
     """Lets Inductor tell the strides of a graph's results once more, of another program for it."""
-    context = torch._guards.TracingContext.try_get()
+    from torch._guards import TracingContext
+
+    context = TracingContext.try_get()
     if context is not None and context.output_strides:
         context.output_strides.clear()
 
