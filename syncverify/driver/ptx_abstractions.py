@@ -29,7 +29,7 @@ def steers(k: CheckTask) -> bool:
 def polls_not_followed(k: CheckTask) -> list[int]:
     """Waits in shared memory that are no events, by instruction; none as long as nothing was compiled."""
     p = k.code.compiled
-    return [] if p is None else [at for at in shared_polls(p.flow) if at not in p.flags.spins]
+    return [] if p is None else [at for at in shared_polls(p.flow) if at not in p.flags.waits]
 
 
 def lanes_only_meet(k: CheckTask, reason: str | None) -> Iterator[CheckTask]:
