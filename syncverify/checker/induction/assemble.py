@@ -31,6 +31,7 @@ from syncverify.checker.induction.slots import (
     offset,
 )
 from syncverify.checker.induction.stepping import NotReadError
+from syncverify.checker.induction.words import Steered, Stored, version_of
 from syncverify.checker.kernel import protocol as k
 from syncverify.checker.kernel.linear import ZERO, Term, apply, equal, num, var
 from syncverify.model.events import (
@@ -51,6 +52,7 @@ class Part:
     cls: ThreadClass
     text: Text
     moduli: tuple[int, int]
+    words: tuple[Stored, ...] = ()
     made: dict[int, list[Made]] = field(default_factory=dict)  # by id of the region
 
 
@@ -85,6 +87,7 @@ class Assembly:
         accesses = [a for m in every for _, a in m.accesses]
         moduli = [self.parts[m.cls].moduli for m in every for _ in m.accesses]
         self.no_barriers(accesses)
+        self.steering(every)
         regions = laid_out(accesses, dict(enumerate(moduli)))
         for m in every:
             self.place(m)
@@ -169,6 +172,7 @@ class Assembly:
 
     def add_operations(self, number: int, part: Part) -> None:
         system = Meetings(self.info, self.policy, self.flags, self.rings, self.whole)
+        system.registers = self.info.registers or 0
         times: dict[tuple[str, int], int] = {}
         for region, spot in spots(part.text):
             made: list[Made] = []
@@ -258,9 +262,26 @@ class Assembly:
                 if b.cta == a.memory and a.touches(b.offset, b.offset + 8):
                     raise NotReadError(f"an access to the bytes of {b.name}")
 
+    def steering(self, every: Sequence[Made]) -> None:
+        """Accesses to words that steer write and find what is claimed."""
+        words, *others = {p.words for p in self.parts}
+        if others:
+            raise NotReadError("agents of which different words are claimed to steer")
+        steered = Steered(words)
+        for m, kind, a in ((m, *x) for m in every for x in m.accesses):
+            touched = {(a.memory, at) for lo, hi in a.coverage() for at in range(lo, hi)} if words else set()
+            version = version_of(m.piece.events.values())
+            if kind.writes:
+                always = m.spot.where == "straight" and not m.op.guard
+                steered.write(touched, version, m.piece.site, always=always)
+            else:
+                steered.read(touched, version)
+        steered.check()
+
     def place(self, m: Made) -> None:
         """The touches of an operation."""
         touches = []
+        version = version_of(m.piece.events.values())
         for kind, a in m.accesses:
             for part in a.parts:
                 slot = num(part.shift)
@@ -272,7 +293,8 @@ class Assembly:
                         rest = (m.op.index - counter).put({x: num(d) for x, d in self.depths.items()})
                         if not rest.parts and (rest.const - shift) % depth == 0:
                             slot = m.op.index
-                touches.append(k.Touch(kind, part.region.name, slot, part.pieces))
+                number = None if version is None else version.number
+                touches.append(k.Touch(kind, part.region.name, slot, part.pieces, number))
         m.op = replace(m.op, touches=tuple(touches))
 
     # ---------------------------------------------------------------- roles

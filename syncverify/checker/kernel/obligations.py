@@ -99,13 +99,14 @@ class Either:
 
 @dataclass(frozen=True, slots=True)
 class Owed:
-    """``key``: its name in a proof. ``sites``: whom it is about."""
+    """``key``: its name in a proof. ``sites``: whom it is about. ``optional``: a proof may leave it out."""
 
     key: str
     rule: str
     sites: tuple[int, ...]
     premises: tuple[Term, ...]
     goal: Goal
+    optional: bool = False
 
 
 def impossible(premises: Sequence[Term]) -> bool:
@@ -231,13 +232,25 @@ def _hazards(g: Graph) -> Iterator[Owed]:
             up = second.slot.put({"u": U2, "n": N2}) - first.slot
             forth = _conflict(g, (i, first, U, N), (k, second, U2, N2), level)
             back = _conflict(g, (k, second, U2, N2), (i, first, U, N), level)
-            goal = Either(forth, back, same and level is Level.THREAD)
+            goal = _goal(g, first, second, Either(forth, back, same and level is Level.THREAD))
+            if goal is None:
+                continue
             apart = {"later": [up - depth], "earlier": [-up - depth], "equal": [up, -up]}
             for which, more in apart.items():
                 if same and which == "earlier":
                     continue  # the same pair as later, with the events exchanged
                 found = _two(g, f"hazard {which}", i, k, more, goal)
                 yield replace(found, key=f"hazard {which} {i}.{a} {k}.{b}")
+
+
+def _goal(g: Graph, x: Touch, y: Touch, either: Either) -> Goal | None:
+    """Some order of two accesses; that of their versions; none, practically, of writes of one version."""
+    if x.version is None or y.version is None:
+        return either
+    if x.version == y.version:
+        alike = x.access.writes and y.access.writes and g.policy is Policy.PRACTICAL
+        return None if alike else either
+    return either.forth if x.version < y.version else either.back
 
 
 _Access = tuple[int, Touch, Term, Term]

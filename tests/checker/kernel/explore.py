@@ -64,6 +64,7 @@ class Machine:
     p: Program
     bits: dict[tuple[int, int, int], int] = field(default_factory=dict)
     conflicts: dict[int, int] = field(default_factory=dict)
+    later: dict[int, int] = field(default_factory=dict)  # accesses of a later version
     executed: dict[int, tuple[int, int]] = field(default_factory=dict)
     by_async: int = 0
     races: set[tuple[Any, Any]] = field(default_factory=set)
@@ -84,9 +85,14 @@ class Machine:
                     self.groups[t, i] = tuple(
                         x for k in _covered(ops, i) for x in twins.get((t, k), [(t, k)])
                     )
-        for x, (cx, wx, _) in cells.items():
-            mates = [y for y, (cy, wy, _) in cells.items() if y != x and cx == cy and (wx or wy)]
-            self.conflicts[x] = sum(y for y in mates if self.executed[y] != self.executed[x])
+        for x, (cx, wx, _, vx) in cells.items():
+            mates = [
+                (y, vy)
+                for y, (cy, wy, _, vy) in cells.items()
+                if y != x and cx == cy and (wx or wy) and not (wx and wy and vx is not None and vx == vy)
+            ]
+            self.conflicts[x] = sum(y for y, _ in mates if self.executed[y] != self.executed[x])
+            self.later[x] = sum(y for y, vy in mates if vx is not None and vy is not None and vy > vx)
 
     def start(self) -> State:
         n = len(self.p.threads)
@@ -139,7 +145,7 @@ class Machine:
         """Executes the accesses of an operation; what they add to what is known."""
         mine = [b for (x, y, _), b in self.bits.items() if (x, y) == (t, i)]
         for b in mine:
-            missed = self.conflicts[b] & self._happened(s) & ~know
+            missed = self._happened(s) & (self.conflicts[b] & ~know | self.later[b])
             if missed:
                 first = self.executed[missed & -missed]
                 self.races.add((first, (t, i)))

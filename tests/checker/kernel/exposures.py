@@ -20,7 +20,7 @@ from syncverify.checker.kernel.accept import always
 from syncverify.checker.kernel.hops import Half, Program, Step, Turn
 from syncverify.checker.kernel.linear import ZERO, Sum, Term, equal, num, var
 from syncverify.checker.kernel.obligations import Constraints, Either, Owed, Reaches, impossible
-from syncverify.checker.kernel.proof import Along, Events, Follows
+from syncverify.checker.kernel.proof import Along, Events, Follows, Grows
 from syncverify.checker.kernel.protocol import (
     N2,
     U2,
@@ -50,6 +50,7 @@ from tests.checker.kernel.families import (
     plain,
     send,
     store,
+    told,
     wait,
 )
 
@@ -97,9 +98,12 @@ def assembled(x: Exposure) -> Proof:
             key = f"{what} {ring}"
             trees[key] = known.get(key) or accounts.trees(s, ring, end[ring], what)[key]
     rank = rank_search.ranks(s)
-    for o in (*prover.owed(s.g, end), *prover.growing(s.g, rank)):
-        if not impossible(o.premises):
+    asked = rank_search.requests(s.g)
+    for each in (*prover.owed(s.g, end), *prover.growing(s.g, rank)):
+        o = prover.chosen(each, asked)
+        if o is not None and not impossible(o.premises):
             trees[o.key] = x.tree(p, o) or s.tree(o)
+    trees |= {key: tree for key, tree in known.items() if key.startswith("registers")}
     return Proof(shift, end, rank, trees)
 
 
@@ -138,6 +142,10 @@ def met(count: int = 2, barrier: str = "") -> Ring:
 
 B = {"b": mbarrier()}
 ONE, TWO = num(1), num(2)
+
+
+def versioned(op: Op, version: int) -> Op:
+    return replace(op, touches=tuple(replace(t, version=version) for t in op.touches))
 
 
 def sync(ring: str, index: Term = ZERO, count: int = 2) -> Op:
@@ -388,8 +396,23 @@ EXPOSURES: dict[str, tuple[Exposure, ...]] = {
                 (wait("b", ZERO), registers(24)),
                 (registers(240), arrive("b", ZERO)),
                 rings=B,
-            )
+            ),
+            accounts=lambda _: {"registers 1 2": Leaf(Grows(0), ())},
         ),
+        # each of two requests is said to come before the other one
+        Exposure(
+            pool(Registers(100, 264), (registers(24), registers(160)), (registers(160),)),
+            accounts=lambda _: {
+                "registers 0 2": Leaf(Grows(0), ()),
+                "registers 1 2": Leaf(Along(()), ()),
+                "registers 2 1": Leaf(Along(()), ()),
+            },
+        ),
+    ),
+    # what is read between two stores is read behind both, and behind the one that it is to come before
+    "versions come in order": (Exposure(told(between=1)), Exposure(told(first=6))),
+    "one version is of writes alone": (
+        Exposure(straight({}, (versioned(store("buf", ZERO), 2),), (versioned(load("buf", ZERO), 2),))),
     ),
     "one order at a barrier": (Exposure(crossed()),),
     # the second arrival is said to be half a depth ahead, in the other slot
