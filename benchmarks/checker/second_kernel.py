@@ -994,6 +994,9 @@ class Checker:
                 behind = [n for n, x in enumerate(said) if x in ("along", "reverse")]
                 first = before[-1] + 1 if before else 0
                 last = behind[0] if behind else len(mine)
+                if self.warpgroups(role) & self.warpgroups(self.sites[k].role):
+                    own = [i for i in range(k + 1) if self.sites[i].kind == "registers"]
+                    last = max(last, sum(self.sites[i].role == self.sites[k].role for i in own))
                 need(first <= last, "no number of registers is left")
                 most += many * max(counts[first : last + 1])
             need(most <= pool, "too many registers")
@@ -1010,6 +1013,23 @@ class Checker:
                 if s.op["count"] > now[s.role]:
                     yield i
                 now[s.role] = s.op["count"]
+
+    def warpgroups(self, role: int) -> set[int]:
+        return {t // self.warp // 4 for t in self.roles[role]["threads"]}
+
+    def changed(self) -> None:
+        """Between two changes of registers the warps of a warpgroup meet."""
+        for i, x in enumerate(self.sites):
+            for k, y in enumerate(self.sites):
+                if x.kind != "registers" or y.kind != "registers":
+                    continue
+                at = [sum(s.kind == "registers" and s.role == self.sites[q].role for s in self.sites[:q])
+                      for q in (i, k)]  # fmt: skip
+                near = self.warpgroups(x.role) & self.warpgroups(y.role)
+                if not near or at[1] != at[0] + 1 or (x.op["count"] == y.op["count"] and not self.strict):
+                    continue
+                ends = self.reaches((i, "out", U, N), (k, "in", U2, N2), level=self.between(i, k))
+                self.owes(f"apart {i} {k}", self.two(i, k), ends)
 
     def says(self, key: str) -> str:
         """What a tree that is a leaf shows."""
@@ -1092,6 +1112,7 @@ class Checker:
         for i, s in enumerate(self.sites):
             if s.kind in FLYING:
                 self.owes(f"O6 {i}", self.one(i), self.reaches_some((i, "done", U, N), over, "out", None))
+        self.changed()
         self.hazards()
         self.ranks()
         need(set(self.proof["trees"]) == self.seen, "a tree that nobody asks for")

@@ -76,7 +76,7 @@ class Assembly:
         for c in (p.cls for p in self.parts):
             self.whole[c.cta, c.warp] = self.whole.get((c.cta, c.warp), 0) | c.lanes
         self.alone()
-        warpgroups(self.info, self.parts)
+        warpgroups(self.info, self.parts, self.policy)
         for number, part in enumerate(self.parts):
             self.add_operations(number, part)
             if self.info.ctas > 1 and not _leaves_together(part):
@@ -426,16 +426,17 @@ def _joined(some: Sequence[Any]) -> Any:
     return replace(first, touches=tuple(touches))
 
 
-def warpgroups(info: SystemInfo, parts: Sequence[Part]) -> None:
+def warpgroups(info: SystemInfo, parts: Sequence[Part], policy: Policy) -> None:
     """Accepts that what the warps of a warpgroup execute as one, all four execute alike: every wgmma and
-    setmaxnreg (PTX ISA).
+    setmaxnreg (PTX ISA). Practically, a setmaxnreg may stand in several places.
     """
     groups: dict[tuple[int, int], list[Part]] = {}
     for p in parts:
         groups.setdefault((p.cls.cta, p.cls.warp // 4), []).append(p)
     for some in groups.values():
-        shapes = [(_collective(p.text), p.moduli if _collective(p.text) else None) for p in some]
-        if any(x for x, _ in shapes) and len({p.cls.warp for p in some}) != 4:
+        found = [_collective(p.text, policy) for p in some]
+        shapes = [(*x, p.moduli if x[0] else None) for x, p in zip(found, some, strict=True)]
+        if any(any(x) for x in found) and len({p.cls.warp for p in some}) != 4:
             raise NotReadError("an instruction of a warpgroup that has fewer than four warps")
         if any(x != shapes[0] for x in shapes):
             raise NotReadError("warps of a warpgroup execute different wgmmas or setmaxnregs")
@@ -444,15 +445,22 @@ def warpgroups(info: SystemInfo, parts: Sequence[Part]) -> None:
 _OF_WARPGROUPS = frozenset({Ev.WGMMA_FENCE, Ev.WGMMA, Ev.WGMMA_COMMIT, Ev.WGMMA_WAIT, Ev.SETMAXNREG})
 
 
-def _collective(text: Text) -> tuple[Any, ...]:
-    """What a class does that its warpgroup executes as one, and in which loops."""
+def _collective(text: Text, policy: Policy) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """What a class does that its warpgroup executes as one, and in which loops; how it changes its
+    registers, if that is told apart.
+    """
+
+    anywhere: list[Any] = []
 
     def region(r: StraightText) -> tuple[Any, ...]:
         found = []
         for p in r.pieces:
             events = sorted((r, e[0], e[3] if e[0] == Ev.WGMMA else e[2:]) for r, e in p.events.items())
             if events[0][1] in _OF_WARPGROUPS:
-                found.append((p.site, p.guards, tuple(events)))
+                if events[0][1] == Ev.SETMAXNREG and policy is Policy.PRACTICAL:
+                    anywhere.append((p.guards, {e[1:] for e in events}))
+                else:
+                    found.append((p.site, p.guards, tuple(events)))
         return (r.steps, r.tile, r.products, *found) if found else ()
 
     def inner(x: StraightText | LoopText) -> tuple[Any, ...]:
@@ -468,7 +476,7 @@ def _collective(text: Text) -> tuple[Any, ...]:
             out += [(x.count, x.trips, x.function, body)] if body else []
         else:
             out += [y for y in (inner(x),) if y]
-    return tuple(out)
+    return tuple(out), tuple(anywhere)
 
 
 def _leaves_together(part: Part) -> bool:

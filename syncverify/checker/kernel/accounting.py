@@ -174,6 +174,8 @@ def registers(g: Graph, trees: dict[str, Tree]) -> None:
             how = [getattr(trees.get(f"registers {i} {k}"), "payload", None) for i in some]
             low = max((n + 1 for n, x in enumerate(how) if isinstance(x, Grows)), default=0)
             high = min((n for n, x in enumerate(how) if isinstance(x, Along)), default=len(some))
+            if g.groups[role] & g.groups[g.sites[k].role]:  # a warpgroup asks as one
+                high = max(high, every[g.sites[k].role].index(k) + 1)
             totals[-1] += len(g.p.roles[role].threads) * max(held(g, role)[low : high + 1])
     if max(totals) > pool.pool:
         raise RejectedError(f"{max(totals)} registers may be asked for, and the block has {pool.pool}")

@@ -12,6 +12,7 @@ from math import inf
 from typing import Protocol as Interface
 
 from syncverify.base.diagnostics import Policy
+from syncverify.checker.kernel.accounting import changes
 from syncverify.checker.kernel.hops import CONTRIBUTIONS, MEETINGS, Demand, Drained, Graph, Half, Step
 from syncverify.checker.kernel.linear import RejectedError, Term, equal, num
 from syncverify.checker.kernel.proof import Along, Follows, Payload, SameEvent
@@ -122,6 +123,7 @@ def owed(g: Graph, end: Mapping[str, Term]) -> Iterator[Owed]:
     for name, depth in g.p.buffers.items():
         yield Owed(f"depth buffer {name}", "depth", (), (), Constraints((depth - 1,)))
     yield from _in_flight(g)
+    yield from _apart(g)
     yield from _hazards(g)
 
 
@@ -211,6 +213,20 @@ def _in_flight(g: Graph) -> Iterator[Owed]:
         if s.op.kind in _ASYNCHRONOUS:
             goal = Reaches(g, Step(i, Half.DONE, U, N), Demand(), None, waits, Half.OUT)
             yield _one(g, "O6", i, (), goal)
+
+
+def _apart(g: Graph) -> Iterator[Owed]:
+    """O8: the warps of a warpgroup meet between two changes of their registers; practically, unless the
+    second one changes nothing.
+    """
+    every = changes(g)
+    groups = [(x, y) for r, x in enumerate(every) for q, y in enumerate(every) if g.groups[r] & g.groups[q]]
+    for i, k in ((i, k) for x, y in groups for i, k in zip(x, y[1:], strict=False)):
+        if g.sites[i].op.count != g.sites[k].op.count or g.policy is Policy.STRICT:
+            path = Reaches(
+                g, Step(i, Half.OUT, U, N), Demand(level=g.between(i, k)), Step(k, Half.IN, U2, N2)
+            )
+            yield _two(g, "apart", i, k, (), path)
 
 
 # ---------------------------------------------------------------- hazards

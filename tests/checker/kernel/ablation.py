@@ -145,6 +145,7 @@ RULES: dict[str, Rule] = {
             "means",
             "slot",
             "once",
+            "apart",
             "depth",
             "hazard",
             "rank",

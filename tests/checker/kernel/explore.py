@@ -171,6 +171,8 @@ class Machine:
             case "M":
                 own = self._access(s, t, i, s.h[t])
                 return ahead._replace(h=_set(s.h, t, s.h[t] | own))
+            case "P":
+                self._changed(s, t, i)
             case "F":
                 return ahead._replace(a=_set(s.a, t, s.a[t] | (s.h[t] & ~self.by_async)))
             case "C" | "G":
@@ -184,6 +186,16 @@ class Machine:
                 seen = sum(b for (x, y, _), b in self.bits.items() if (x, y) in self.groups[t, i])
                 return ahead._replace(h=_set(s.h, t, s.h[t] | seen))
         return ahead
+
+    def _changed(self, s: State, t: int, i: int) -> None:
+        """Registers change in one warp before another one of its warpgroup has changed them the last time."""
+        made = [[op[1] for op in ops[: s.pc[x]] if op[0] == "P"] for x, ops in enumerate(self.p.threads)]
+        group = [n // (4 * self.p.warp) for n in self.p.numbers]
+        if made[t][-1:] == [self.p.threads[t][i][1]]:
+            return
+        for x, ops in enumerate(self.p.threads):
+            if group[x] == group[t] and len(made[x]) < len(made[t]) and any(op[0] == "P" for op in ops):
+                raise UndefinedError("no meeting between two changes of registers")
 
     def _complete(self, s: State, q: int) -> State:
         t, i, know = s.flying[q]

@@ -182,6 +182,11 @@ def pool(registers: Registers, *roles: Sequence[Op], rings: dict[str, Ring] | No
     return replace(straight(rings or {}, *roles), registers=registers)
 
 
+def apart(p: Protocol) -> Protocol:
+    """The same with each role in a warpgroup of its own."""
+    return replace(p, warp=1, roles=tuple(replace(r, threads=(4 * k,)) for k, r in enumerate(p.roles)))
+
+
 def registers(count: int) -> Op:
     return Op(Kind.REGISTERS, count=count)
 
@@ -361,6 +366,15 @@ OBLIGED: dict[str, tuple[Exposure, ...]] = {
         ),
     ),
     "depth": (Exposure(when(straight({}, (FENCE,), buffers={"buf": STEPS}), STEPS)),),
+    "apart": (
+        Exposure(
+            replace(
+                made([("x", ((registers(24), registers(32)),), 2)], {}, {}, "", ()),
+                registers=Registers(132, 264),
+                warp=1,
+            )
+        ),
+    ),
     "hazard": (Exposure(two_accesses()),),
     # with one slot, the release of step n - 1 comes behind the wait for step n
     "rank": (Exposure(deadlock()), Exposure(replace(plain(deferred=True), facts=(S - 1, STEPS)))),
@@ -401,7 +415,7 @@ EXPOSURES: dict[str, tuple[Exposure, ...]] = {
         ),
         # each of two requests is said to come before the other one
         Exposure(
-            pool(Registers(100, 264), (registers(24), registers(160)), (registers(160),)),
+            apart(pool(Registers(100, 264), (registers(24), registers(160)), (registers(160),))),
             accounts=lambda _: {
                 "registers 0 2": Leaf(Grows(0), ()),
                 "registers 1 2": Leaf(Along(()), ()),

@@ -308,7 +308,8 @@ def registers_twice() -> Protocol:
     first = (some, many, meets["begin"], few, meets["end"], many)
     second = (few, meets["begin"], many, few, meets["end"])
     p = made([("x", (first,), 1), ("y", (second,), 1)], rings, {}, "", ())
-    return replace(p, registers=Registers(132, 264))
+    x, y = p.roles
+    return replace(p, registers=Registers(132, 264), roles=(x, replace(y, threads=(4,))), warp=1)
 
 
 def told(first: int = 2, between: int = 3) -> Protocol:
