@@ -298,7 +298,7 @@ class Checker:
     def read(self) -> None:
         fields = {"format", "version", "terms", "shift", "end", "rank", "trees"}
         need(type(self.proof) is dict and set(self.proof) == fields, "other fields")
-        need(self.proof["format"] == "syncverify proof" and self.proof["version"] == 1, "another version")
+        need(self.proof["format"] == "syncverify proof" and self.proof["version"] == 2, "another version")
         need(type(self.proof["version"]) is int, "another version")
         self.terms = [term(t) for t in array(self.proof["terms"])]
         shift = [array(x, 2) for x in array(self.proof["shift"])]

@@ -268,14 +268,15 @@ class Assembly:
         if others:
             raise NotReadError("agents of which different words are claimed to steer")
         steered = Steered(words)
-        for m, kind, a in ((m, *x) for m in every for x in m.accesses):
-            touched = {(a.memory, at) for lo, hi in a.coverage() for at in range(lo, hi)} if words else set()
+        for m in every:
             version = version_of(m.piece.events.values())
-            if kind.writes:
-                always = m.spot.where == "straight" and not m.op.guard
-                steered.write(touched, version, m.piece.site, always=always)
-            else:
-                steered.read(touched, version)
+            for kind, a in m.accesses:
+                touched = {(a.memory, at) for lo, hi in a.coverage() for at in range(lo, hi) if words}
+                if kind.writes:
+                    always = m.spot.where == "straight" and not m.op.guard
+                    steered.write(touched, version, m.piece.site, always=always)
+                else:
+                    steered.read(touched, version)
         steered.check()
 
     def place(self, m: Made) -> None:
@@ -449,7 +450,6 @@ def _collective(text: Text, policy: Policy) -> tuple[tuple[Any, ...], tuple[Any,
     """What a class does that its warpgroup executes as one, and in which loops; how it changes its
     registers, if that is told apart.
     """
-
     anywhere: list[Any] = []
 
     def region(r: StraightText) -> tuple[Any, ...]:

@@ -71,7 +71,7 @@ def test_a_tree_that_is_nested_without_end_is_unreadable() -> None:
         read(
             {
                 "format": "syncverify proof",
-                "version": 1,
+                "version": 2,
                 "terms": [[0]],
                 "shift": [],
                 "end": {},
