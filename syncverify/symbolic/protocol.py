@@ -116,6 +116,7 @@ class SymbolicAgent(Agent, Protocol):
 
     def hear(self, teller: Teller) -> None:
         """From here on ``teller`` says what lies in shared memory, where that matters."""
+        return None
 
     def lockstep_memo(self) -> Any | None:
         """A memo of one step, for agents of its class that take it one after the other; None: it has none."""

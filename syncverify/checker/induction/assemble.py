@@ -448,7 +448,7 @@ _OF_WARPGROUPS = frozenset({Ev.WGMMA_FENCE, Ev.WGMMA, Ev.WGMMA_COMMIT, Ev.WGMMA_
 
 def _collective(text: Text, policy: Policy) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     """What a class does that its warpgroup executes as one, and in which loops; how it changes its
-    registers, if that is told apart.
+    registers, if places of the code do not matter for that.
     """
     anywhere: list[Any] = []
 

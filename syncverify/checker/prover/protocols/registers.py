@@ -118,7 +118,7 @@ def trace(
     """
     if held is not None:
         agent.hear(held)
-    accesses = 0
+    memory, accesses = held or Listener(), 0
     space.path = path
     start = Visit(-1, False, {})
     visits, here = [start], start
@@ -128,8 +128,7 @@ def trace(
     resolve(space, agent)
     wanted = frozenset(cuts)
     for _ in range(MOST_MOVES):
-        if held is not None:
-            held.begin(accesses)
+        memory.begin(accesses)
         try:
             event = agent.move(answer)
         except SymbolSplit as r:
@@ -141,12 +140,7 @@ def trace(
             resolve(space, agent)
             continue
         answer = 0
-        if held is not None and held.seen:
-            accesses += 1
-            if isinstance(held, Listener):
-                held.note()
-            else:
-                here.events[-1:] = held.attributed(tuple(here.events[-1:]))
+        accesses += _noted(memory, here)
         if event is not None:
             if event[0] == Ev.EXIT:
                 ended = True
@@ -173,6 +167,17 @@ def trace(
     for x, k in inside.items():
         counts.setdefault(x, []).append(k)
     return visits, counts, ended
+
+
+def _noted(memory: Held | Listener, here: Visit) -> int:
+    """Takes note of accesses to shared memory in the last stretch of code; 1 if there were any."""
+    if not memory.seen:
+        return 0
+    if isinstance(memory, Listener):
+        memory.note()
+    else:
+        here.events[-1:] = memory.attributed(tuple(here.events[-1:]))
+    return 1
 
 
 def _answered(path: PathCondition, o: UndecidedBranch) -> PathCondition:

@@ -421,9 +421,18 @@ class _StatedBytes(Bytes):
     def store(self, address: int, size: int, value: Any) -> None:
         self.teller.store(self.memory, address, size, value)
 
+    def arrived(self, barrier: int, who: tuple[int, int]) -> None:
+        """Nothing is kept of who has come."""
+
+    def brought(self, barrier: int, who: tuple[int, int], make: Callable[[], Any]) -> Any:
+        return make()
+
+    def answered(self, site: int, who: tuple[int, int], threads: int, make: Callable[[], Any]) -> Any:
+        return None
+
     def load(self, address: int, size: int, missing: Unknown) -> Any:
-        told = self.teller.load(self.memory, address, size) if address.__class__ in INTS else None
-        return missing if told is None else told
+        found = self.teller.load(self.memory, address, size) if address.__class__ in INTS else None
+        return missing if found is None else found
 
 
 def written(event: Event) -> tuple[int, ...]:
