@@ -11,7 +11,7 @@ from syncverify.checker.kernel.hops import CONTRIBUTIONS, MEETINGS, Graph, Half,
 from syncverify.checker.kernel.linear import RejectedError, Term, equal
 from syncverify.checker.kernel.proof import Along, Events, Follows, Grows, Payload
 from syncverify.checker.kernel.protocol import N2, U2, J, Kind, Level, Tiles
-from syncverify.checker.kernel.trees import Tree, check, scoped
+from syncverify.checker.kernel.trees import Leaf, Tree, check, scoped
 
 #: Most bytes that one phase may expect, and most arrivals (PTX ISA, mbarrier: contents of the object).
 TX_LIMIT = 2**20 - 1
@@ -171,7 +171,8 @@ def registers(g: Graph, trees: dict[str, Tree]) -> None:
     for k in increases(g):
         totals.append(0)
         for role, some in enumerate(every):
-            how = [getattr(trees.get(f"registers {i} {k}"), "payload", None) for i in some]
+            found = [trees.get(f"registers {i} {k}") for i in some]
+            how = [t.payload if isinstance(t, Leaf) else None for t in found]
             low = max((n + 1 for n, x in enumerate(how) if isinstance(x, Grows)), default=0)
             high = min((n for n, x in enumerate(how) if isinstance(x, Along)), default=len(some))
             if g.groups[role] & g.groups[g.sites[k].role]:  # a warpgroup asks as one
