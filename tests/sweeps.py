@@ -1,9 +1,9 @@
 """Sweeps of which the suite runs a part: by test, how many of its cases stand behind each one that is run.
 
-The others are marked ``slow``, and the nightly run takes them (``pytest -m slow``). A case that is named on the
-command line is run all the same. The numbers are of sweeps whose cases show one property for many kernels,
-sizes or forms, and that took more than ten seconds of processor time together. What judges verdicts of the
-corpus, of small kernels and of rules stays whole.
+The others are marked ``slow``, and the nightly run takes them (``pytest -m slow``). A case that is named on
+the command line is run all the same. The numbers are of sweeps whose cases show one property for many
+kernels, sizes or forms, and that took more than ten seconds of processor time together. What judges verdicts
+of the corpus, of small kernels and of rules stays whole.
 
 Example: ``test_no_verdict_is_wrong`` has 170 cases; with 3 here, the first, the fourth and so on are run.
 """
