@@ -26,7 +26,7 @@ from syncverify.frontends.ptx.syntax.nodes import (
     Vector,
 )
 from syncverify.frontends.ptx.syntax.operands import registers, results
-from syncverify.frontends.ptx.syntax.types import width
+from syncverify.frontends.ptx.syntax.types import kind, width
 from syncverify.frontends.ptx.values.register_values import PerLane
 from syncverify.model.events import Event
 
@@ -212,6 +212,8 @@ def _made(
         return _lowest(i, name, known)
     if i.op == "ld":
         return _parameter(i, multiples)
+    if "sat" in i.mods or kind(i.mods[-1]) not in ("u", "s", "b"):
+        return 1, 0
     found: list[Remainder] = []
     for op in ops:
         x = known.get(op.name, (1, 0)) if isinstance(op, Reg) else (1, 0)

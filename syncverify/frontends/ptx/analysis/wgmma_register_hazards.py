@@ -98,7 +98,7 @@ class _State:
 _COPY, _OPERAND = "mov", "A"
 
 
-def _place(state: _State, register: str, k: int, how: str, perhaps: bool) -> None:
+def _place(state: _State, register: str, k: int, how: str, *, perhaps: bool) -> None:
     """``perhaps``: it is not known to be executed, so what was there may stay."""
     before = state.placed.get(register, frozenset()) if perhaps else frozenset()
     state.placed[register] = before | {(k, how)}
@@ -278,9 +278,9 @@ class _Analysis:
                         self.found.setdefault(at, {})[Ev.FRAG_WRITE, some[0].name, code] = None
         perhaps = self.body[k].guard is not None
         for r in m.a_registers:
-            _place(state, r.name, k + 1, _OPERAND, perhaps)
+            _place(state, r.name, k + 1, _OPERAND, perhaps=perhaps)
         for r in m.acc:
-            _place(state, r.name, k + 1, shape, perhaps)
+            _place(state, r.name, k + 1, shape, perhaps=perhaps)
 
     def _taken(self, state: _State, register: str, fragment: str) -> None:
         for k in state.dirty.pop(register, ()):
