@@ -10,7 +10,7 @@ from typing import Any
 from syncverify.base.diagnostics import Policy, Verdict
 from syncverify.base.source import Span
 from syncverify.checker.outcome import Outcome
-from syncverify.driver.ptx_assumptions import aligned, holds, numbers, pointers_apart, unwritten
+from syncverify.driver.ptx_assumptions import alignments, holds, numbers, pointers_apart, unwritten
 from syncverify.frontends.ptx.analysis.block_groups import BlockGroups
 from syncverify.frontends.ptx.analysis.group_loads import with_loads_of_lanes
 from syncverify.frontends.ptx.analysis.if_convert_atomics import predicated
@@ -118,7 +118,7 @@ class EntryCode:
                 facts.dependent,
                 unwritten(facts, self.function),
                 any_data=chosen.data_as_words,
-                aligned=aligned(facts),
+                aligned=alignments(facts),
             )
 
         found = code_of(function)
