@@ -40,18 +40,23 @@ class Op:
 
 T = TypeVar("T")
 Threads = tuple[tuple[Op, ...], ...]
-#: How much a thread knows of each other one's operations, and the newest message of each flag it knows of.
-View = tuple[tuple[int, ...], tuple[int, ...]]
+#: An operation: its thread, and which of its accesses it is.
+When = tuple[int, int]
+#: How much a thread knows of each other one's operations, the newest message of each flag it knows of, and
+#: the writes that were read by something that it knows of (PTX ISA: Causality Order).
+View = tuple[tuple[int, ...], tuple[int, ...], frozenset[When]]
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A write of a flag. ``chained``: an atomic, which nothing may part from the message before it."""
+    """A write of a flag. ``chained``: an atomic, which nothing may part from the message before it.
+    ``observed``: the writes that a strong read of it observes, in a chain of atomics also those before."""
 
     number: int
     value: int
     released: View | None = None
     chained: bool = False
+    observed: frozenset[When] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +70,8 @@ class Thread:
     taken: tuple[View | None, ...]  # what its relaxed reads of each flag found released
 
 
-#: The newest operation of each thread on a location: strong reads, strong writes, weak reads, weak writes.
-Accesses = tuple[tuple[int, ...], ...]
+#: The operations on a location: of which kind, and which; of data the newest of each thread.
+Accesses = frozenset[tuple[int, When]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +92,9 @@ class TooManyError(Exception):
 def harm(program: Threads, flags: int = 2, words: int = 2, limit: int = 20000) -> str | None:
     """What is wrong in some execution of a program whose flags are zero at first; None if nothing is."""
     none = (0,) * len(program)
-    view: View = (none, (0,) * flags)
+    view: View = (none, (0,) * flags, frozenset())
     thread = Thread(0, view, None, (None,) * flags, (None,) * flags)
-    first = State((thread,) * len(program), ((Message(0, 0),),) * flags, ((none,) * 4,) * (flags + words))
+    first = State((thread,) * len(program), ((Message(0, 0),),) * flags, (frozenset(),) * (flags + words))
     known, todo = {first}, [first]
     try:
         while todo:
@@ -139,7 +144,7 @@ def _join(s: State, *views: View | None) -> View | None:
                 max(a, b, key=lambda m, at=at: _place(s, at, m))  # type: ignore[misc]
                 for at, (a, b) in enumerate(zip(found[1], v[1], strict=True))
             ]
-            found = tuple(map(max, found[0], v[0])), tuple(newest)
+            found = tuple(map(max, found[0], v[0])), tuple(newest), found[2] | v[2]
     return found
 
 
@@ -169,16 +174,17 @@ def _local(s: State, n: int, op: Op) -> State:
 def _access(s: State, n: int, at: int, write: bool, weak: bool) -> State:
     """Enters an access into the record of a location. Raises HarmError if it races with another one."""
     t = s.threads[n]
-    clock = t.view[0]
-    for kind, latest in enumerate(s.accesses[at]):
+    clock, newest, seen = t.view
+    for kind, (o, time) in s.accesses[at]:
         other_writes, other_weak = kind % 2 == 1, kind >= 2
-        if (write or other_writes) and (weak or other_weak):
-            if any(time > clock[o] for o, time in enumerate(latest) if o != n):
-                raise HarmError("race")
+        conflicts = o != n and (write or other_writes) and (weak or other_weak)
+        if conflicts and time > clock[o] and (o, time) not in seen:
+            raise HarmError("race")
     clock = _put(clock, n, clock[n] + 1)
     kind = 2 * weak + write
-    entry = _put(s.accesses[at], kind, _put(s.accesses[at][kind], n, clock[n]))
-    threads = _put(s.threads, n, replace(t, view=(clock, t.view[1])))
+    old = {x for x in s.accesses[at] if at >= len(s.orders) and x[0] == kind and x[1][0] == n}
+    entry = s.accesses[at] - old | {(kind, (n, clock[n]))}
+    threads = _put(s.threads, n, replace(t, view=(clock, newest, seen)))
     return replace(s, threads=threads, accesses=_put(s.accesses, at, entry))
 
 
@@ -201,7 +207,8 @@ def _of_flag(s: State, n: int, op: Op) -> Iterator[State]:
 
 def _read(s: State, n: int, op: Op, m: Message, step: int = 0) -> State:
     t = s.threads[n]
-    view: View | None = (t.view[0], _put(t.view[1], op.at, m.number))
+    seen = t.view[2] if op.narrow else t.view[2] | m.observed
+    view: View | None = (t.view[0], _put(t.view[1], op.at, m.number), seen)
     taken = t.taken
     if not op.narrow:
         taken = _put(taken, op.at, _join(s, taken[op.at], m.released))
@@ -223,12 +230,13 @@ def _written(s: State, n: int, op: Op, i: int) -> State:
     order = s.orders[op.at]
     order = (*order[: i + 1], Message(number, value, None, atomic), *order[i + 1 :])
     s = replace(s, orders=_put(s.orders, op.at, order))
-    view = (t.view[0], _put(t.view[1], op.at, number))
-    released, handed = None, t.handed
+    view = (t.view[0], _put(t.view[1], op.at, number), t.view[2])
+    released, handed, observed = None, t.handed, frozenset[When]()
     if not (op.narrow or op.kind == "plain"):
+        observed = frozenset({(n, t.view[0][n])}) | (before.observed if atomic else frozenset())
         if op.release:
             handed = _put(handed, op.at, view)
         released = _join(s, t.fenced, handed[op.at], before.released if atomic else None)
-    order = _put(order, i + 1, Message(number, value, released, atomic))
+    order = _put(order, i + 1, Message(number, value, released, atomic, observed))
     t = replace(t, pc=t.pc + 1, view=view, handed=handed)
     return replace(s, threads=_put(s.threads, n, t), orders=_put(s.orders, op.at, order))

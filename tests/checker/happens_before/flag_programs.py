@@ -216,6 +216,136 @@ def _read_too(threads: Lists) -> None:
                     return
 
 
+# ------------------------------------------------------------------ a wider choice
+
+
+def _rounds(rng: random.Random) -> Lists:
+    """Two threads hand a buffer to and fro by one flag whose values rise, or come again."""
+    a: list[Op] = []
+    b: list[Op] = []
+    rises, compare = rng.random() < 0.6, rng.choice(["==", ">="])
+    for k in range(rng.randint(1, 3)):
+        full, free = (2 * k + 1, 2 * k + 2) if rises else (1, 0)
+        how = compare if rises else "=="
+        a += [*([_wait(0, free - 2 if rises else 0, how)] if k else []), _w(), _step(rng, full, rises)]
+        b += [_wait(0, full, how), rng.choice([_r(), _w()]), _step(rng, free, rises)]
+    return [a, b] if rng.random() < 0.7 else [a, b, [_wait(0, rng.choice([1, 2, 3, 4]), ">="), _r()]]
+
+
+def _step(rng: random.Random, value: int, rises: bool) -> Op:
+    return _add() if rises and rng.random() < 0.4 else _set(0, value)
+
+
+def _levels(rng: random.Random) -> Lists:
+    """Several adders, of one and of more, and waits for some of their sum."""
+    amounts = [rng.choice([1, 1, 2, 3, 0, -1]) for _ in range(rng.randint(1, 3))]
+    lists = [[*([_w(n)] if n < 2 else []), _add(0, a)] for n, a in enumerate(amounts)]
+    if rng.random() < 0.3:
+        lists[0].insert(0, _set(0, rng.choice([0, 1, 2])))
+    for _ in range(rng.randint(1, 2)):
+        bound = sum(amounts) + rng.choice([0, 0, 0, -1, 1])
+        lists.append([_wait(0, bound, rng.choice(["==", ">=", ">", "!=", "<="])), _r(rng.choice([0, 1]))])
+    return lists
+
+
+def _true_before(rng: random.Random) -> Lists:
+    """Waits for what a flag holds at first, beside writes that keep or change it."""
+    write = rng.choice([_set(0, 1), _add(), _set(0, 0), _add(0, 0), Op("exch", 0, 0, release=True)])
+    wait = _wait(0, rng.choice([0, 0, 1]), rng.choice(["==", ">=", "<=", "!=", "<", ">"]))
+    return [[*rng.choice([[], [_w()]]), write], [wait, rng.choice([_r(), _r(1)])]]
+
+
+def _two_stores(rng: random.Random) -> Lists:
+    """Two stores of a flag, ordered by another flag or by none, and a wait that one of them ends."""
+    value = rng.choice([1, 2])
+    second = [*rng.choice([[], [_wait(1, 1)], [_wait(0, 1)]]), *rng.choice([[], [_w(1)]]), _set(0, value)]
+    first = [_w(), _set(0, 1), *rng.choice([[], [_set(1, 1)]])]
+    wait = _wait(0, value, rng.choice(["==", ">=", "!="]))
+    return [first, second, [*rng.choice([[], [], [_wait(1, 1)]]), wait, _r(rng.choice([0, 1]))]]
+
+
+def _reset_chain(rng: random.Random) -> Lists:
+    """A flag that is reset once it was seen, then used again, by others."""
+    a = [_w(), _set(0, 1)]
+    b = [_wait(0, 1), rng.choice([_r(), _w()]), rng.choice([_set(0, 0), _add(0, -1)]), _set(1, 1)]
+    c = [_wait(1, 1), rng.choice([_r(), _w()]), rng.choice([_set(0, 1), _add(), _set(0, 2)])]
+    d = [_wait(1, rng.choice([0, 1]), rng.choice(["==", ">="])), _wait(0, rng.choice([1, 2]), ">="), _r()]
+    return [a, b, c, d][: rng.choice([3, 4])]
+
+
+def _count_then_reset(rng: random.Random) -> Lists:
+    """Arrivals of several threads, a reset by the last, arrivals again."""
+    a = [_w(), _add(), _wait(1, 1), rng.choice([_w(), _r()]), _add()]
+    b = [_w(1), _add(), *rng.choice([[], [_wait(1, 1), _add()]])]
+    last = len(b) // 4 + 1
+    reset = rng.choice([_set(0, 0), Op("exch", 0, 0, release=True), _add(0, -2)])
+    c = [_wait(0, 2), _r(), reset, _set(1, 1), _wait(0, last), _r(rng.choice([0, 1]))]
+    return [a, b, c]
+
+
+def _barrier(rng: random.Random) -> Lists:
+    """All threads add one and wait for the sum, once or twice: a barrier of threads."""
+    n, turns = rng.choice([(2, 1), (2, 2), (3, 1)])
+    lists: Lists = [[] for _ in range(n)]
+    for k in range(turns):
+        for i, ops in enumerate(lists):
+            ops += [
+                _w(i % 2),
+                _add(0, 1),
+                _wait(0, n * (k + 1), rng.choice([">=", ">=", "=="])),
+                _r((i + 1) % 2),
+            ]
+            if rng.random() < 0.5:
+                ops.pop(-4)
+    return lists
+
+
+def _plain_first(rng: random.Random) -> Lists:
+    """A weak store of a flag that comes before, or beside, a wait for it."""
+    plain = Op("plain", 0, rng.choice([0, 1, 2]))
+    a = [plain, *rng.choice([[], [_w()]]), _set(1, 1)]
+    b = [_wait(1, 1), *rng.choice([[], [_w(1)]]), _set(0, 1)]
+    return [
+        a,
+        b,
+        [*rng.choice([[], [_wait(1, 1)]]), _wait(0, rng.choice([1, 0]), rng.choice(["==", ">="])), _r()],
+    ]
+
+
+def _kept(rng: random.Random) -> Lists:
+    """A thread whose later writes of a flag hand on what it released before, or what another one did."""
+    later = rng.choice([Op("store", 0, 2), Op("add", 0, 1), Op("exch", 0, 2), _set(0, 2)])
+    a = [_w(), _set(0, 1), *rng.choice([[], [later]])]
+    b = [*rng.choice([[_wait(0, 1)], [Op("wait", 0, 1)], []]), *rng.choice([[], [_w(1)]]), later]
+    return [a, b, [_wait(0, 2, rng.choice(["==", ">="])), _r(rng.choice([0, 0, 1]))]]
+
+
+_WIDE: tuple[Callable[[random.Random], Lists], ...] = (
+    _rounds, _rounds, _levels, _levels, _true_before, _two_stores, _two_stores, _reset_chain,
+    _count_then_reset, _barrier, _plain_first, _kept, _any,
+)  # fmt: skip
+
+
+def wide(rng: random.Random) -> Program:
+    """A program as ``program`` draws them, or of further kinds, with up to five edits."""
+    return _finished(
+        rng, rng.choice(_SHAPES + _WIDE + _WIDE)(rng), rng.choice(PLACES), rng.choice([0, 1, 1, 2, 2, 3, 5])
+    )
+
+
+def edited(rng: random.Random, p: Program) -> Program:
+    """A program with one to three edits, perhaps in another place."""
+    place = p.place if rng.random() < 0.8 else rng.choice(PLACES)
+    return _finished(rng, [list(ops) for ops in p.threads], place, rng.randint(1, 3))
+
+
+def _finished(rng: random.Random, threads: Lists, place: str, edits: int) -> Program:
+    threads = [_fenced(rng, ops) for ops in threads]
+    for _ in range(edits):
+        _edit(rng, threads)
+    return Program(tuple(tuple(ops[:8]) for ops in threads[:4] if ops), place)
+
+
 # ------------------------------------------------------------------ PTX
 
 

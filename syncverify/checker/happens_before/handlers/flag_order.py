@@ -146,6 +146,9 @@ def check_spins(run: Run) -> None:
 
 def _judge(at: Location, spins: Iterable[Spin], *, shared: bool) -> None:
     for spin in spins:
+        if spin.races:
+            text = "this wait races with a write of its flag: their scopes must include each other's thread"
+            raise undecided(text, spin.site, shared=shared)
         if not decided(at, spin):
             text = "several writes may end this spin: which one comes first is not decided"
             raise undecided(text, spin.site, shared=shared)

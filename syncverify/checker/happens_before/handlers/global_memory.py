@@ -6,6 +6,7 @@ global indices are disjoint is not the checker's business.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy as np
 from syncverify.base.diagnostics import Severity
 from syncverify.checker.happens_before.event_flags import ACQUIRE, RELEASE, STRONG
 from syncverify.checker.happens_before.failure import Obligation
-from syncverify.checker.happens_before.handlers.accesses import access, only_entered
+from syncverify.checker.happens_before.handlers.accesses import access, mutually_atomic, only_entered
 from syncverify.checker.happens_before.handlers.flag_order import (
     COMPARE,
     SHARED,
@@ -68,6 +69,7 @@ class Spin:
     seen: int
     scope: int = 0
     start: int = 0
+    races: bool = False  # with a write of the flag, by its scope or size
 
 
 @dataclass(slots=True, eq=False)
@@ -230,16 +232,40 @@ def wait_for(run: Run, t: LaneClass, event: Event) -> int:
     """Blocks until the comparison with what a flag holds is true; acquires what the writes released, and has
     read the flag."""
     _, site, fp, _, scope, *_ = event
-    answer = _wait(run, t, event)
+    at = location(run, fp)
+    r = Record(Access.GENERIC_READ, t.cls, t.time, fp, site, atomic=True, scope=scope)
+    start, races = newest_known(run, t, at), _races(run, t, r)
+    answer = _wait(run, t, event, start)
     if answer == DONE:
-        only_signals(run, fp, site)
-        r = Record(Access.GENERIC_READ, t.cls, t.time, fp, site, atomic=True, scope=scope)
+        only_signals(run, fp, site, start)
+        if races and at.spins:
+            at.spins[-1] = replace(at.spins[-1], races=True)
         r.used = t.time
         only_entered(run, r)
     return answer
 
 
-def _wait(run: Run, t: LaneClass, event: Event) -> int:
+def _races(run: Run, t: LaneClass, record: Record) -> bool:
+    """Whether a wait races with a write that is on record: the scope of one leaves out the other's thread, or
+    one of them is weak, or they are of other bytes."""
+    return any(
+        t.clock.knows(H, w.cls, own_lane=w.cls == t.cls) < w.time
+        and not mutually_atomic(run, w, record, lo, hi)
+        for lo, hi, w in written(run, record.fp)
+    )
+
+
+def written(run: Run, fp: int) -> Iterator[tuple[int, int, Record]]:
+    """The writes that are on record of a footprint's bytes."""
+    f = run.info.footprints[fp]
+    for lo, hi in f.intervals:
+        for s in run.shadow(f.memory).overlapping(lo, hi):
+            yield from ((s.lo, s.hi, r) for r in s.reads.values() if r.kind.writes)
+            if s.write is not None:
+                yield s.lo, s.hi, s.write
+
+
+def _wait(run: Run, t: LaneClass, event: Event, start: int) -> int:
     _, site, fp, flags, scope, compare, value = event
     at = location(run, fp)
     if at.value is None or not COMPARE[compare](at.value, value):
@@ -250,7 +276,6 @@ def _wait(run: Run, t: LaneClass, event: Event) -> int:
         at.waiting.append(t)
         return RETRY
     t.waits_on = ()
-    start = newest_known(run, t, at)
     if held_before(at, start) is None:
         text = "what this wait finds first is not known: no store of the flag comes before it"
         raise undecided(text, site, shared=True)
@@ -312,14 +337,15 @@ def check_stuck(run: Run) -> None:
         only_signals(run, t.event[2], t.event[1])
 
 
-def only_signals(run: Run, fp: int, site: int) -> None:
-    """Whether all writes of a flag that are on record are signals."""
-    f = run.info.footprints[fp]
-    known = {(w.cls, w.time) for w in location(run, fp).writes}
-    for lo, hi in f.intervals:
-        for s in run.shadow(f.memory).overlapping(lo, hi):
-            if s.write is not None and (s.write.cls, s.write.time) not in known:
-                raise Unmodelled("a write that is no signal may end this spin", site)
+def only_signals(run: Run, fp: int, site: int, start: int = 0) -> None:
+    """Whether all writes of a flag that are on record are signals, but for those before the store that a wait
+    surely comes after; ``start``: how many signals lie before what it may read."""
+    writes = location(run, fp).writes
+    known = {(w.cls, w.time) for w in writes}
+    for _, _, r in written(run, fp):
+        over = start > 0 and writes[start - 1].past[r.cls] >= r.time
+        if not over and (r.cls, r.time) not in known:
+            raise Unmodelled("a write that is no signal may end this spin", site)
 
 
 # ------------------------------------------------------------------ bulk copies of global memory
