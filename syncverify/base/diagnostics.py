@@ -129,7 +129,8 @@ class EditHint:
     one. ``at_end``: behind the blocks around the place. ``name``: the mbarrier's name, or the instruction.
     ``models``: lines of the file that do the like. ``names``: those of all mbarriers, which stand in such
     lines.
-    ``size``: of the ring; of an init, the index of the barrier.
+    ``size``: of the ring; of an init, the index of the barrier. ``apart``: lines of the file that name other
+    mbarriers, and how many bytes before the one that is meant these lie.
     """
 
     kind: EditKind
@@ -141,6 +142,7 @@ class EditHint:
     models: tuple[int, ...] = ()
     names: tuple[str, ...] = ()
     size: int = 0
+    apart: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,7 @@ def _of_one(text: str) -> Iterator[AuthorFunction]:
         template = m["template"]
         if template is not None and ("," in template or not _NUMBER.match(template)):
             continue
-        parameters = tuple(p.strip() for p in m["parameters"].split(",") if p.strip())
+        parameters = tuple(p.strip() for p in m["parameters"].split(",") if p.strip() not in ("", "void"))
         body = text[m.end() : _closing(text, m.end())]
         method = any(first <= m.start() < last for first, last in types)
         yield AuthorFunction(m["name"], parameters, body, method, template is not None)

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 
 from syncverify.base.diagnostics import EditHint, EditKind
 from syncverify.driver.author_functions import AuthorFunction, barrier_calls, functions
+from syncverify.driver.ptx_statements import ptx_statements
 
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 _IS_CALL = re.compile(r"!?\s*\w[\w.:]*\(.*\)$")
@@ -38,6 +39,7 @@ _MEMBER = r"(?:\.\w+)?"
 _INDICES = r"[^][]*(?:\]\s*\[[^][]*)*"
 _DECLARED = re.compile(r"__shared__|^\s*(?:[\w:]+\s+)+[\w\[\]]+\s*;")
 _ADDRESS = '"r"(static_cast<unsigned>(__cvta_generic_to_shared({at})))'
+_ONE_OF_WARP = "__syncwarp();\nif (threadIdx.x % 32 == 0) "
 _ARRIVE = "mbarrier.arrive.shared::cta.b64 _, [%0];"
 _OF_COPIES = "cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];"
 _HEAD_OF = re.compile(
@@ -202,9 +204,13 @@ def is_one_statement(code: str) -> bool:
 
 def statements(hint: EditHint, text: Lines, line: int) -> Iterator[str]:
     """What may be put at ``line`` to wait, arrive, announce, initialize or meet, without indent."""
+    if text.kind == "ptx":
+        yield from ptx_statements(hint, text.lines, line)
     match hint.kind:
         case EditKind.WAIT:
             yield from _waits(hint, text, line)
+        case EditKind.ARRIVE if hint.number and text.kind == "cu":
+            yield from (f"{_ONE_OF_WARP}{x}" for x in _arrivals(hint, text, line))
         case EditKind.ARRIVE:
             yield from _arrivals(hint, text, line)
         case EditKind.ANNOUNCE:
@@ -256,7 +262,32 @@ def _waits(hint: EditHint, text: Lines, line: int) -> Iterator[str]:
         for parity in first
         for call in barrier_calls(text.functions(), "try_wait", at, parity)
     )
-    yield from dict.fromkeys((*same, *other, *calls))
+    yield from dict.fromkeys((*same, *other, *calls, *_token_waits(hint, text, line)))
+
+
+def _token_waits(hint: EditHint, text: Lines, line: int) -> Iterator[str]:
+    """Waits by the token that an arrival on the mbarrier gave, for the slots that the line reads."""
+    if text.kind != "cu" or not _NAME.fullmatch(hint.name):
+        return
+    tokens = re.compile(
+        rf"(?P<token>\w+)(?P<index>\[[^][]*\])?\s*=\s*[^;=]*\b{re.escape(hint.name)}\s*[\[.,]"
+    )
+    given = (m for n in range(1, len(text.lines) + 1) for m in tokens.finditer(text.code(n)) if _gives(m))
+    code = text.code(line)
+    own = {*re.findall(r"\bfor\s*\(\s*(?:[\w:]+\s+)+(\w+)", code)}
+    slots = [i for i in dict.fromkeys(re.findall(r"\[(\w+)\]", code)) if i not in own]
+    own_move = not any("<cuda/" in x for x in text.lines)
+    move = "std::move" if own_move else "cuda::std::move"
+    for token, indexed in dict.fromkeys((m["token"], m["index"] is not None) for m in given):
+        for slot in slots[:_MOST] if indexed else [""]:
+            at = f"[{slot}]" if indexed else ""
+            yield f"{hint.name}{at}.wait({move}({token}{at}));"
+
+
+def _gives(assigned: re.Match[str]) -> bool:
+    """Whether an assignment takes what an arrival gives."""
+    rest = assigned.string[assigned.start() :]
+    return "arrive" in rest.split(";")[0]
 
 
 def handing_on(hint: EditHint, text: Lines, line: int) -> Iterator[str]:
@@ -384,6 +415,17 @@ def cluster_barriers(text: Lines) -> Iterator[str]:
         both = "barrier.cluster.arrive" in f.body and "barrier.cluster.wait" in f.body
         if both and not f.parameters and not f.method and not f.template:
             yield f"{f.scope}{f.name}();"
+
+
+def waiting_where_others_arrive(hint: EditHint, text: Lines) -> Iterator[str]:
+    """Meetings at a barrier of threads, from calls that arrive there: by the function that waits."""
+    whole = "\n".join((*text.lines, *text.headers))
+    for model in hint.models if hint.name.startswith("bar.sync") else ():
+        bare = unguarded(text.code(model))
+        call = re.match(r"(?:\w+::)*(?P<name>\w*arrive\w*)\b", bare)
+        waits = call["name"].replace("arrive", "sync") if call is not None else ""
+        if call is not None and re.search(rf"\b{waits}\s*\(", whole):
+            yield bare[: call.start("name")] + waits + bare[call.end("name") :]
 
 
 def last_member(name: str) -> str:

@@ -43,9 +43,11 @@ from syncverify.driver.author_statements import (
     parities,
     statements,
     unguarded,
+    waiting_where_others_arrive,
     without_head,
 )
 from syncverify.driver.guessed_edits import guesses
+from syncverify.driver.ptx_statements import loop_around, other_start
 from syncverify.driver.shown_repairs import with_repair, without_repair
 
 #: Candidates that are tried, and the processor time for all of them, in seconds.
@@ -152,7 +154,15 @@ def with_text(report: KernelReport, origin: Origin, judge: Judge, *, wide: bool 
     except OutOfBudgetError:
         pass
     best = min(found, key=lambda r: _RANKS.index(r.elsewhere), default=None)
-    return report if best is None else _with_edit(report, at, best)
+    return report if best is None or _is_worse(best, first.repair, found) else _with_edit(report, at, best)
+
+
+def _is_worse(best: Repair, of_events: Repair | None, found: Sequence[Repair]) -> bool:
+    """Whether the words of the repair of the events tell more than an edit that another launch refutes: the
+    edit is of another repair, and none of this one was refuted."""
+    if best.elsewhere is not Verdict.REFUTED or of_events is None:
+        return False
+    return all(other.text != of_events.text for other in found)
 
 
 def _proposed(
@@ -237,7 +247,10 @@ def _edits(mended: Repair, file: str, text: Lines) -> Iterator[Repair]:
 
 
 def _of(place: int, line: int, old: Sequence[str], new: Sequence[str]) -> int:
-    """The place of a repair: where its edit changes one line, and no other, that line."""
+    """The place of a repair: where its edit changes one line, and no other, that line; of what is added far
+    from it, the line that comes next."""
+    if not old and abs(line - place) > FURTHEST:
+        return line
     other = [line + i for i, (x, y) in enumerate(zip(old, new, strict=False)) if x != y]
     return other[0] if len(old) == len(new) and len(other) == 1 else place
 
@@ -294,6 +307,8 @@ def _candidates(hint: EditHint, text: Lines, line: int) -> Iterator[_Change]:
     match hint.kind:
         case EditKind.OTHER_PARITY:
             yield from ((line, (here,), (new,)) for new in _other_parity(here, kind))
+            starts = other_start(lines, line) if kind == "ptx" else ()
+            yield from ((n, (lines[n - 1],), (new,)) for n, new in starts)
         case EditKind.PARITY_OF_USE:
             yield from (
                 (line, (here,), (new,)) for new in _with_operand(text, line, parities(hint, text, line))
@@ -326,8 +341,13 @@ def _exchanged(hint: EditHint, text: Lines, line: int) -> Iterator[_Change]:
     yield from ((line, (text.lines[line - 1],), (new,)) for new in exchanged(hint, text, line))
 
 
-def _out_of_block(_: EditHint, text: Lines, line: int) -> Iterator[_Change]:
-    """The line behind the block around it, or without the condition before it on its line."""
+def _out_of_block(hint: EditHint, text: Lines, line: int) -> Iterator[_Change]:
+    """The line behind the block around it, or without the condition before it on its line; in PTX, a commit
+    at the end of a loop that waits and has none."""
+    for wait in hint.models if text.kind == "ptx" else ():
+        loop = loop_around(text.lines, wait)
+        if loop is not None:
+            yield loop[1], (), (indent_of(text.lines[wait - 1]) + _instruction(hint.name, "ptx"),)
     here, bare = text.lines[line - 1], unguarded(text.code(line))
     if bare != text.code(line).strip():
         yield line, (here,), (indent_of(here) + bare,)
@@ -377,7 +397,7 @@ def _insertions(hint: EditHint, text: Lines, line: int) -> Iterator[_Change]:
         indent = indent_of(text.lines[min(at, len(text.lines)) - 1 if at >= line else at])
         for new in added:
             fence = (indent + next(_fences(text)),) if hint.fenced else ()
-            yield at + 1, (), (*fence, indent + new)
+            yield at + 1, (), (*fence, *(indent + part for part in new.split("\n")))
 
 
 def _added(hint: EditHint, text: Lines, line: int) -> Iterator[str]:
@@ -387,6 +407,7 @@ def _added(hint: EditHint, text: Lines, line: int) -> Iterator[str]:
     elif hint.kind is EditKind.INSTRUCTION:
         yield from islice(cluster_barriers(text), 1) if _OF_CLUSTER.match(hint.name) else ()
         yield from islice(plain_calls(text.functions(), hint.name), 1)
+        yield from islice(waiting_where_others_arrive(hint, text), 1)
         yield _instruction(hint.name, text.kind)
     else:
         yield from statements(hint, text, line)
@@ -436,6 +457,8 @@ def _places(hint: EditHint, text: Lines, line: int) -> Iterator[int]:
     elif hint.ahead:
         if hint.kind is EditKind.WAIT and hint.size == 1 and not hint.number:
             yield from (first - 1 for first, _ in blocks[:1] if _LOOP.search(text.code(first)))
+            loop = loop_around(text.lines, line) if text.kind == "ptx" else None
+            yield from () if loop is None else (loop[0] - 1,)
         yield begin - 1
         yield from _behind_wait(hint, text, begin)
         yield from (first - 1 for first, _ in blocks[:1] if _LOOP.search(text.code(first)))

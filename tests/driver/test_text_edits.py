@@ -22,7 +22,7 @@ from syncverify.driver.author_functions import barrier_calls, functions
 from syncverify.driver.author_statements import Lines
 from syncverify.driver.files import check_source, read_source
 from syncverify.driver.guessed_edits import guesses
-from syncverify.driver.text_edits import _RANKS, _holding, candidates
+from syncverify.driver.text_edits import _RANKS, _holding, _is_worse, candidates
 from syncverify.driver.text_edits import _edits as _tried
 from syncverify.frontends.launch_facts import LaunchFacts, read_facts
 
@@ -203,6 +203,24 @@ def test_what_is_proved_at_every_launch_comes_first(
         held = held or _holding(mended, text, judge, found, wide=True)
     best = held or min(found, key=lambda r: _RANKS.index(r.elsewhere))
     assert (best.text, best.elsewhere) == (line, elsewhere)
+
+
+@pytest.mark.parametrize(
+    ("elsewhere", "of_events", "worse"),
+    [
+        (Verdict.REFUTED, "commit in every turn", True),
+        (Verdict.REFUTED, "leave 0 groups pending", False),
+        (Verdict.REFUTED, None, False),
+        (Verdict.UNKNOWN, "commit in every turn", False),
+    ],
+)
+def test_words_alone_before_an_edit_that_another_launch_refutes(
+    elsewhere: Verdict, of_events: str | None, worse: bool
+) -> None:
+    at = Span("f.cu", 1)
+    best = Repair(Mistake.LAX_WAIT, at, "leave 0 groups pending", elsewhere=elsewhere)
+    first = Repair(Mistake.MISSING_COMMIT, at, of_events) if of_events is not None else None
+    assert _is_worse(best, first, [best]) is worse
 
 
 def test_a_register_is_not_edited() -> None:

@@ -156,6 +156,7 @@ def _likeliest(tries: list[Attempt], survey: Survey, near: set[Span]) -> list[At
             (first if lacks else last).append(t)
         elif lax and t.place in near and isinstance(inserted, Insert) and not inserted.fence:
             first.append(t)
+    first.sort(key=lambda t: t.mistake is not Mistake.MISSING_COMMIT)
     others = [t for t in tries if t not in first and t not in last]
     return [*first, *others, *last]
 
@@ -302,8 +303,9 @@ def _edits(info: SystemInfo, survey: Survey, place: Span, rule: str) -> list[Att
         out += _waits_in_turn(info, survey, place, first=0)
     out += _of_copies(place, codes)
     out += _of_groups(survey, place, codes, rule)
-    if codes & {*ACCESSES, *ISSUES} and rule in _UNORDERED:
+    if codes & {*ACCESSES, *ISSUES} and rule in _UNORDERED | _OF_THREADS:
         out += _unheard(survey, place)
+    if codes & {*ACCESSES, *ISSUES} and rule in _UNORDERED:
         out += _orders(survey, place)
     if codes & {*ACCESSES} and rule in _UNORDERED | _OF_TURNS:
         out += _of_cluster(survey, place)
@@ -388,14 +390,17 @@ def _accesses(info: SystemInfo, survey: Survey, place: Span) -> list[Attempt]:
         return _releases(info, survey, place)
     name = info.barriers[barriers[0][1]].name
     text = f"wait for the phase of the copy before this access (mbarrier {name})"
-    wait = Attempt(Mistake.MISSING_WAIT, WaitBefore(place, barriers), place, text)
+    waits = [
+        Attempt(Mistake.MISSING_WAIT, WaitBefore(place, barriers, with_others), place, text)
+        for with_others in _counted_ways(survey, barriers)
+    ]
     unheard = tuple((fp, b) for fp, b in barriers if b not in survey.waited)
     text = "wait for the only phase of the copy before this (mbarrier {}), for whose barrier nobody waits"
     once = [
         Attempt(Mistake.MISSING_WAIT, WaitOnce(place, unheard), place, text.format(info.barriers[b].name))
         for _, b in unheard[:1]
     ]
-    return [wait, *once, *_releases(info, survey, place)]
+    return [*waits, *once, *_releases(info, survey, place)]
 
 
 def _of_copies(place: Span, codes: set[int]) -> list[Attempt]:
@@ -622,7 +627,15 @@ def _slot_waits(info: SystemInfo, survey: Survey, place: Span) -> list[Attempt]:
     if not free:
         return []
     text = f"wait before this until the slot is free ({info.barriers[min(free)].name}), parity 1 first"
-    return [Attempt(Mistake.MISSING_WAIT, WaitForFree(place, tuple(pairs.items())), place, text)]
+    return [
+        Attempt(Mistake.MISSING_WAIT, WaitForFree(place, tuple(pairs.items()), with_others), place, text)
+        for with_others in _counted_ways(survey, pairs.items())
+    ]
+
+
+def _counted_ways(survey: Survey, pairs: Iterable[tuple[int, int]]) -> tuple[bool, ...]:
+    """Whether a new wait counts the uses of its place, and, where others wait, those of all places."""
+    return (False, True) if survey.waited & {b for _, b in pairs} else (False,)
 
 
 def _releases(info: SystemInfo, survey: Survey, place: Span) -> list[Attempt]:
@@ -633,9 +646,12 @@ def _releases(info: SystemInfo, survey: Survey, place: Span) -> list[Attempt]:
     if not freed:
         return []
     name = info.barriers[freed[0][1]].name
-    text = f"arrive behind this access on the barrier that the next copy waits for ({name})"
+    of_warps = {survey.counts.get(b) for _, b in freed} == {len(survey.warps[place]) // len(survey.blocks)}
+    who = "one lane of each warp arrives" if of_warps else "arrive"
+    text = f"{who} behind this access on the barrier that the next copy waits for ({name})"
     return [
-        Attempt(Mistake.MISSING_ARRIVE, Release(place, freed, fence), place, text) for fence in (False, True)
+        Attempt(Mistake.MISSING_ARRIVE, Release(place, freed, fence, of_warps), place, text)
+        for fence in (False, True)
     ]
 
 

@@ -1,7 +1,8 @@
 """Which commit, or which wait for the cluster, a run seems to lack: notes of what each thread does in turn.
 
 Worked example. A loop copies four pieces and commits them, each time; once eight pieces form one group. Then
-a commit seems to lack behind the fourth of these. Notes only choose what is tried first.
+a commit seems to lack behind the fourth of these. Where two kinds of pieces are committed in turn, four and
+two, and later six at once, one lacks behind the fourth of the six. Notes only choose what is tried first.
 """
 
 from __future__ import annotations
@@ -33,11 +34,14 @@ class Commits:
     """Operations by the groups that commits make of them.
 
     ``groups``: by kind of commit. ``too_late``: operations whose commit comes behind the thread's next wait.
+    ``in_turn``: the sizes of two groups of a thread that follow each other.
     """
 
     groups: dict[int, list[_Spans]] = field(default_factory=dict)
     too_late: dict[int, set[Span]] = field(default_factory=dict)
     waits_alone: set[Span] = field(default_factory=set)  # of cp.async, that follow a wait and no commit
+    in_turn: dict[int, set[tuple[int, int]]] = field(default_factory=dict)
+    _last: dict[tuple[ThreadClass, int], int] = field(default_factory=dict)
     _waited: set[ThreadClass] = field(default_factory=set)
     _open: dict[tuple[ThreadClass, int], _Spans] = field(default_factory=dict)
 
@@ -47,7 +51,10 @@ class Commits:
             key = (cls, _OF_COMMIT[code])
             self._open[key] = (*self._open.get(key, ()), span)
         elif code in _COMMITS:
-            self.groups.setdefault(code, []).append(self._open.pop((cls, code), ()))
+            group = self._open.pop((cls, code), ())
+            self.groups.setdefault(code, []).append(group)
+            self.in_turn.setdefault(code, set()).add((self._last.get((cls, code), 0), len(group)))
+            self._last[cls, code] = len(group)
         if code == Ev.CP_COMMIT:
             self._waited.discard(cls)
         elif code == Ev.CP_WAIT:
@@ -61,10 +68,23 @@ class Commits:
     def lacking(self, kind: int) -> frozenset[Span]:
         """Operations behind which a commit of that kind seems to lack."""
         whole = [group for group in self.groups.get(kind, ()) if group]
-        sizes = Counter(map(len, whole))
-        usual = max(sizes, key=lambda size: (sizes[size], -size), default=0)
-        merged = {group[usual - 1] for group in whole if len(group) >= 2 * usual}
-        return frozenset(merged | self.too_late.get(kind, set()))
+        return frozenset((self._in_turn(kind, whole) or _merged(whole)) | self.too_late.get(kind, set()))
+
+    def _in_turn(self, kind: int, whole: list[_Spans]) -> set[Span]:
+        """The ends of first parts, of groups as large as two that followed each other."""
+        return {
+            group[first - 1]
+            for first, second in self.in_turn.get(kind, ())
+            for group in whole
+            if first and second and first != second and first + second == len(group)
+        }
+
+
+def _merged(whole: list[_Spans]) -> set[Span]:
+    """Where groups would end that are at least twice as large as most."""
+    sizes = Counter(map(len, whole))
+    usual = max(sizes, key=lambda size: (sizes[size], -size), default=0)
+    return {group[usual - 1] for group in whole if len(group) >= 2 * usual}
 
 
 @dataclass(slots=True)

@@ -64,13 +64,14 @@ from syncverify.model.events import Ev, SystemInfo
 #: Lines that are named as models.
 _MODELS = 6
 _COMMIT, _READS = "cp.async.bulk.commit_group", "cp.async.bulk.wait_group.read 0"
+_LANES = 32
 _OF_GROUP = "15 - threadIdx.x / 128"
+_CP_COMMIT = "cp.async.commit_group"
 _INDEX = re.compile(r"\[(\d+)\]$")
 #: Edits that need no more than the kind of change.
 _ALONE: dict[type, EditHint] = {
     OtherParity: EditHint(EditKind.OTHER_PARITY),
     PollUntilTrue: EditHint(EditKind.UNTIL_TRUE),
-    CommitEachTurn: EditHint(EditKind.OUT_OF_BLOCK),
     DropAt: EditHint(EditKind.REMOVE),
     DropCopy: EditHint(EditKind.REMOVE),
     ArriveBehind: EditHint(EditKind.LATER),
@@ -81,6 +82,55 @@ _CLUSTER = "barrier.cluster.arrive.release; barrier.cluster.wait.acquire"
 
 def hint(change: Change, info: SystemInfo, survey: Survey, place: Span) -> EditHint | None:
     """The edit of the text that may do what ``change`` does at ``place``."""
+    found = _hint(change, info, survey, place)
+    meant = _meant(change, survey, place)
+    return replace(found, apart=_apart(info, survey, place, meant)) if found and meant else found
+
+
+def _meant(change: Change, survey: Survey, place: Span) -> set[int]:
+    """The mbarriers on which a change adds an operation."""
+    match change:
+        case WaitBefore(barriers=pairs) | WaitOnce(barriers=pairs) | Release(barriers=pairs):
+            return {b for _, b in pairs}
+        case WaitForFree(barriers=pairs):
+            return {b for announced, b in pairs if announced in survey.barriers[place]}
+        case InitToo(counts=pairs):
+            return {b for b, _ in pairs}
+        case WaitInTurn(array=array):
+            return {*array}
+        case Announce():
+            return {b for b in survey.bytes if place in survey.copies_on(b)}
+    return set()
+
+
+def _apart(info: SystemInfo, survey: Survey, place: Span, meant: set[int]) -> tuple[tuple[int, int], ...]:
+    """Lines of the file of ``place`` that name as many mbarriers, all so many bytes before those meant."""
+    of_copies: dict[Span, set[int]] = {}
+    for b in survey.bytes:
+        for copy in survey.copies_on(b):
+            of_copies.setdefault(copy, set()).add(b)
+    goal = _offsets(info, meant)
+    found: list[tuple[int, int]] = []
+    for span, barriers in (*survey.barriers.items(), *of_copies.items()):
+        own = _offsets(info, barriers)
+        by = {there - here for here, there in zip(own, goal, strict=False)}
+        if span.file == place.file and len(own) == len(goal) and len(by) == 1:
+            found.append((span.line, by.pop()))
+    return tuple(sorted(found, key=lambda x: (abs(x[0] - place.line), x)))[:_MODELS]
+
+
+def _offsets(info: SystemInfo, barriers: Iterable[int]) -> list[int]:
+    """Where mbarriers lie in the first block that has some of them."""
+    some = [info.barriers[b] for b in barriers]
+    first = min((b.cta for b in some), default=0)
+    return sorted(b.offset for b in some if b.cta == first)
+
+
+def _hint(change: Change, info: SystemInfo, survey: Survey, place: Span) -> EditHint | None:
+    """The edit without what lies apart.
+
+    Of a release, ``number`` threads are those of which one arrives; none: all do.
+    """
     simple = _simple(change) or _exchanged(change, info, survey, place)
     if simple is not None:
         return simple
@@ -96,13 +146,16 @@ def hint(change: Change, info: SystemInfo, survey: Survey, place: Span) -> EditH
         case WaitForFree(barriers=pairs):
             name, size = array_name(info.barriers[pairs[0][1]].name), _ring(info, survey, pairs[0][1])
             return EditHint(EditKind.WAIT, 1, ahead=True, name=name, models=waits, names=names, size=size)
-        case Release(barriers=pairs, fence=fence):
+        case Release(barriers=pairs, fence=fence, of_warps=of_warps):
             models = _lines(survey, place, Ev.ARRIVE)
             name = array_name(info.barriers[pairs[0][1]].name)
-            return EditHint(EditKind.ARRIVE, fenced=fence, name=name, models=models, names=names)
+            number = _LANES if of_warps else None
+            return EditHint(EditKind.ARRIVE, number, fenced=fence, name=name, models=models, names=names)
         case Announce():
             models = _lines(survey, place, Ev.ARRIVE, Ev.EXPECT_TX)
-            moved = [(b, survey.moved(b)[0]) for b in survey.bytes if place in survey.copies_on(b)]
+            moved = [
+                (b, n) for b, copies in survey.bytes.items() for (at, _), n in copies.items() if at == place
+            ]
             if not moved:
                 return None
             name = array_name(info.barriers[moved[0][0]].name)
@@ -132,6 +185,9 @@ def _of_threads(change: Change, survey: Survey, place: Span) -> EditHint | None:
             return EditHint(EditKind.ARRIVE_TOO, number, models=_meetings(survey, place, number))
         case OtherId(number=number):
             return EditHint(EditKind.BARRIER_ID, number, models=_meetings(survey, place, number))
+        case InsertOperation(code=Ev.BARRIER_SYNC, operands=(number, *_), ahead=ahead, text=text):
+            models = _meetings(survey, place, number)
+            return EditHint(EditKind.INSTRUCTION, ahead=ahead, name=text, models=models)
         case OwnBarriers(number=number):
             models = _meetings(survey, place, number)
             return EditHint(EditKind.BARRIER_ID, name=_OF_GROUP, models=models)
@@ -148,6 +204,9 @@ def _exchanged(change: Change, info: SystemInfo, survey: Survey, place: Span) ->
             return EditHint(EditKind.WAIT, ahead=True, name=name, models=waits, names=names, size=1)
         case ArriveWithCopies():
             return EditHint(EditKind.WITH_COPIES, names=names)
+        case CommitEachTurn():
+            alone = {span.line for span in survey.commits.waits_alone if span.file == place.file}
+            return EditHint(EditKind.OUT_OF_BLOCK, name=_CP_COMMIT, models=tuple(sorted(alone)))
         case WaitInTurn(array=(one, *_), first=first):
             name, size = array_name(info.barriers[one].name), _ring(info, survey, one)
             return EditHint(EditKind.WAIT, first, ahead=True, name=name, models=waits, names=names, size=size)
@@ -180,7 +239,7 @@ def _simple(change: Change) -> EditHint | None:
             return EditHint(EditKind.INSTRUCTION, ahead=ahead, name=_CLUSTER)
         case ArriveLater(fence=fence):
             return EditHint(EditKind.LATER, fenced=fence)
-        case InsertOperation(ahead=ahead, text=text):
+        case InsertOperation(code=code, ahead=ahead, text=text) if code != Ev.BARRIER_SYNC:
             return EditHint(EditKind.INSTRUCTION, ahead=ahead, name=text)
         case CommitStores():
             return EditHint(EditKind.INSTRUCTION, name=_COMMIT)

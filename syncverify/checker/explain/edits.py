@@ -39,6 +39,11 @@ def footprints(event: Event) -> tuple[int, ...]:
     return (event[2],)
 
 
+def _one_more(counts: Pairs, barrier: int) -> Pairs:
+    """Counts by barrier, with one more of one."""
+    return tuple(sorted({**dict(counts), barrier: dict(counts).get(barrier, 0) + 1}.items()))
+
+
 def proxy_fence(site: int) -> Event:
     """fence.proxy.async.shared::cta."""
     return (Ev.PROXY_FENCE, site, int(Space.SHARED_CTA), 0)
@@ -161,26 +166,27 @@ class WaitBefore:
     """Before an access at ``place`` the copy into its bytes is waited for, in uses counted from 0.
 
     ``barriers``: by footprint of the access, the barrier on which the copies into these bytes complete.
+    ``with_others``: uses that are waited for elsewhere count, too.
     """
 
     place: Span
     barriers: Pairs
+    with_others: bool = False
 
     def apply(self, event: Event, place: Place, held: Any, cls: ThreadClass) -> Passed:
         counts, last = held or ((), None)
         if event[0] in (Ev.ARRIVE, Ev.BARRIER_SYNC):
             last = None
+        if self.with_others and event[0] == Ev.WAIT:
+            counts = _one_more(counts, event[2])
         if place[0] != self.place or event[0] not in (*ACCESSES, Ev.WGMMA):
             return (event,), (counts, last)
         known = dict(self.barriers)
         barrier = next((known[fp] for fp in footprints(event) if fp in known), None)
         if barrier is None or barrier == last:
             return (event,), (counts, last)
-        seen = dict(counts)
-        n = seen.get(barrier, 0)
-        seen[barrier] = n + 1
-        wait = (Ev.WAIT, event[1], barrier, n & 1, 0)
-        return (wait, event), (tuple(sorted(seen.items())), barrier)
+        wait = (Ev.WAIT, event[1], barrier, dict(counts).get(barrier, 0) & 1, 0)
+        return (wait, event), (_one_more(counts, barrier), barrier)
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,19 +362,22 @@ class WaitForFree:
     """Before the announcement at ``place`` its issuer waits until the slot is free: the first time at once.
 
     ``barriers``: by the barrier announced on, that on which the readers of the slot arrive.
+    ``with_others``: waits elsewhere count, too.
     """
 
     place: Span
     barriers: Pairs
+    with_others: bool = False
 
     def apply(self, event: Event, place: Place, held: Any, cls: ThreadClass) -> Passed:
+        seen: Pairs = held or ()
+        if self.with_others and event[0] == Ev.WAIT:
+            seen = _one_more(seen, event[2])
         free = dict(self.barriers).get(event[2]) if event[0] == Ev.ARRIVE else None
         if place[0] != self.place or free is None:
-            return (event,), held
-        seen = dict(held or ())
-        n = seen.get(free, 0)
-        seen[free] = n + 1
-        return ((Ev.WAIT, event[1], free, (n + 1) & 1, 0), event), tuple(sorted(seen.items()))
+            return (event,), seen
+        parity = (dict(seen).get(free, 0) + 1) & 1
+        return ((Ev.WAIT, event[1], free, parity, 0), event), _one_more(seen, free)
 
 
 @dataclass(frozen=True, slots=True)
@@ -376,13 +385,17 @@ class Release:
     """Behind the accesses at ``place``, before their agent's next wait or end, it frees the slot.
 
     ``barriers``: by footprint of the access, the barrier that the next copy into the slot waits for.
+    ``of_warps``: one lane of each warp does; here all do, and the barriers count them.
     """
 
     place: Span
     barriers: Pairs
     fence: bool
+    of_warps: bool = False
 
     def apply(self, event: Event, place: Place, held: Any, cls: ThreadClass) -> Passed:
+        if self.of_warps and event[0] == Ev.INIT and event[2] in {b for _, b in self.barriers}:
+            event = (*event[:3], event[3] * ALL_LANES.bit_count(), *event[4:])
         if place[0] == self.place and event[0] in (*ACCESSES, Ev.WGMMA):
             known = dict(self.barriers)
             free = next((known[fp] for fp in footprints(event) if fp in known), None)

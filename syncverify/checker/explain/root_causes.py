@@ -512,8 +512,14 @@ def _surplus(broken: _Broken) -> Failure | None:
 
 
 def _open_phase(broken: _Broken) -> Failure | None:
-    """A phase that a copy may complete too early, of which no past is shown."""
-    return next((f for f in broken.solid if f.obligation == Obligation.O4 and f.past is None), None)
+    """A phase that a copy may complete too early, of which no past is shown.
+
+    One that lacks bytes at the end follows from a copy that may land in the phase before.
+    """
+    run = broken.run
+    early = {_array(run, f.barrier) for f in broken.of(Obligation.O1) if f.rule == "SV203"}
+    phases = (f for f in broken.solid if f.obligation is Obligation.O4 and f.past is None)
+    return next((f for f in phases if not (f.lacks_bytes and _array(run, f.barrier) in early)), None)
 
 
 def _lapped_only(broken: _Broken) -> Failure | None:
@@ -577,11 +583,24 @@ def suspect_wait(run: Run, failures: list[Failure]) -> Failure | None:
 
 
 def _may_follow(run: Run, wait: tuple[int, int, int, int, int], f: Failure) -> bool:
-    """Whether a wait came too early for it: a race is with a copy on the barrier, or with who arrives."""
+    """Whether a wait came too early for a failure.
+
+    A race is with a copy on the barrier, or with who arrives; where only a fence lacks, all is in order. A
+    copy that is in flight at the end is one on this barrier, into the block that waits. A phase of another
+    barrier that is too early is one that somebody waits for who arrives on this one.
+    """
     _, cls, _, _, b = wait
+    arriving, column = run.contributors.get(("wait", b), set()), run.barriers[b].column
+    if f.rule in FENCE:
+        return False
+    if f.rule == "SV211":
+        return f.barrier == b and run.threads[cls].info.cta == run.threads[f.cls].info.cta
+    if f.obligation is Obligation.O4 and f.barrier == b:
+        return False
+    if f.obligation in (Obligation.O1, Obligation.O3, Obligation.O4) and f.barrier not in (-1, b):
+        return not (arriving - {cls}).isdisjoint(run.barriers[f.barrier].waits)
     if f.obligation != Obligation.RACE or f.first is None or f.second is None:
         return True
-    arriving, column = run.contributors.get(("wait", b), set()), run.barriers[b].column
     pair = (f.first, f.second), (f.second, f.first)
     return any(r.cls == cls and (o.cls in arriving or o.tag == column) for r, o in pair)
 

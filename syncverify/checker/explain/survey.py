@@ -57,11 +57,15 @@ class Survey:
     def free_barriers(self) -> dict[int, int]:
         """By the mbarrier of the copies into a slot, the one that tells that the slot is free.
 
-        A guess: mbarriers without copies on which somebody waits or arrives, but not both, in the same order.
+        A guess: mbarriers without copies on which somebody waits or arrives, but not both, in the same order;
+        or else those on which both is done.
         """
         full = sorted({barrier for _, barrier in self.copied})
-        others = (self.waited ^ set(self.arriving)) - set(full)
-        return dict(zip(full, sorted(others), strict=True)) if len(full) == len(others) else {}
+        for some in (self.waited ^ set(self.arriving), self.waited & set(self.arriving)):
+            others = some - set(full)
+            if len(full) == len(others):
+                return dict(zip(full, sorted(others), strict=True))
+        return {}
 
     def threads(self, number: int) -> int:
         """How many threads come to a barrier of threads, in the first block that has one."""

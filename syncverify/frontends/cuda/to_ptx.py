@@ -75,7 +75,7 @@ def _by_nvcc(
     host_code: bool,
 ) -> str:
     """The PTX of a file that NVRTC does not take; ``why`` is raised where there is no nvcc, or where it does
-    not take it either and no host code is to blame."""
+    not take it either and NVRTC lacks neither host code nor a header."""
     tool = nvcc()
     if tool is None:
         raise why
@@ -88,7 +88,7 @@ def _by_nvcc(
     try:
         compiled = compile_with(tool, file, flags, arch)
     except InputError:
-        if not host_code:
+        if not (host_code or _NO_FILE.search(str(why))):
             raise why from None
         raise
     ptx = author_lines(compiled, file, foreign=TOOLKIT)

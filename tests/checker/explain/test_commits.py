@@ -22,6 +22,7 @@ def _at(line: int) -> Span:
         ("a1 a2 c a3 a4 c w", set()),  # as many in each
         ("a1 a2 c a3 c a4 c w", {1}),  # the first group is two
         ("a1 a2 a3 a4 c a5 a6 c a7 a8 c", {2}),
+        ("a1 a2 a3 c a4 a5 c a6 a7 a8 a9 a10 c a11 a12 a13 c a14 a15 c", {8}),  # 3 and 2 in turn, once 5
         ("a1 w c", {1}),  # the wait comes before the commit
         ("c c a1 c", set()),  # empty groups are no measure
         ("", set()),

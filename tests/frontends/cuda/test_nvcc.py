@@ -92,6 +92,13 @@ def test_its_errors_have_places(
     assert e.value.span.line == line
 
 
+def test_where_nvrtc_lacks_a_header_the_error_is_that_of_nvcc(tool: Path, tmp_path: Path) -> None:
+    (path := tmp_path / "d.cu").write_text("#include <stdio.h>\n" + DEVICE)
+    (tool / "log").write_text('d.cu(2): error: identifier "x" is undefined\n')
+    with pytest.raises(InputError, match=r'"x" is undefined \(nvcc\)$'):
+        compile_cuda(path, store=Store(tmp_path / "cache"))
+
+
 def test_without_nvcc_the_message_names_it(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
