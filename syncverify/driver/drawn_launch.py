@@ -140,7 +140,9 @@ def _launch(source: _Source, number: int, keeping: Keeping | None) -> Launch:
     mixed = keeping is not None
     module, function, facts, system = source.module, source.function, source.facts, source.system
     row = number % (_OF_INPUTS if mixed else DRAWS)
-    values = _values(facts, _guesses(row, number, prod(system.launch.block) * system.launch.ctas, mixed))
+    values = _values(
+        facts, _guesses(row, prod(system.launch.block) * system.launch.ctas, number if mixed else 0)
+    )
     draw = _Draw(
         facts,
         system.launch.maps,
@@ -208,10 +210,9 @@ def _compared(function: Function, blocks: int) -> np.ndarray[tuple[int], np.dtyp
 # ---------------------------------------------------------------- sizes
 
 
-def _guesses(row: int, number: int, threads: int, mixed: bool) -> tuple[int, ...]:
-    """What is tried for sizes, in this order. ``threads``: of a cluster."""
-    full = mixed and number % _FULL == _FULL - 1
-    return (threads, *_SIZES[row]) if full else _SIZES[row]
+def _guesses(row: int, threads: int, number: int) -> tuple[int, ...]:
+    """What is tried for sizes, in this order. ``threads``: of a cluster; ``number``: of an input, else 0."""
+    return (threads, *_SIZES[row]) if number % _FULL == _FULL - 1 else _SIZES[row]
 
 
 def _values(facts: PtxFacts, guesses: Iterable[int]) -> dict[str, int]:

@@ -74,7 +74,7 @@ def sought(report: KernelReport, module: Module, effort: ReplayEffort = SEARCH) 
     placed = not causes_of(report.reason) & _BY_DATA
     start = time.perf_counter()
     try:
-        found = _executed(k, module, effort, placed)
+        found = _executed(k, module, effort, placed=placed)
     except (OutOfBudgetError, MemoryError):
         raise
     except Exception:  # the report stays what it is, whatever its judge cannot do
@@ -94,7 +94,7 @@ def sought(report: KernelReport, module: Module, effort: ReplayEffort = SEARCH) 
     )
 
 
-def _executed(k: CheckTask, module: Module, effort: ReplayEffort, placed: bool) -> Confirmed | None:
+def _executed(k: CheckTask, module: Module, effort: ReplayEffort, *, placed: bool) -> Confirmed | None:
     """Harm that counts. ``placed``: only races of accesses that data places."""
     launch, program = compiled(k)
     if global_polls(program.flow) or (
@@ -117,12 +117,12 @@ def _executed(k: CheckTask, module: Module, effort: ReplayEffort, placed: bool) 
         return None
     try:
         if placed:
-            return _under_contracts(inputs, search, placed)
+            return _under_contracts(inputs, search, placed=placed)
         if of_the_host:  # a launch file may say what they hold, but rows have some length
             long = Keeping(Contract.LONG, inputs.numbers)
             return search(long, _KEEPING, inputs.in_one_row) if inputs.only_bounds(of_the_host) else None
         found = search(Keeping(), limits, lambda harm: inputs.contracts(harm) == frozenset())
-        return found if found.harm is not None else _under_contracts(inputs, search, placed)
+        return found if found.harm is not None else _under_contracts(inputs, search, placed=placed)
     except NoLaunchError:
         return None
 
@@ -132,7 +132,7 @@ _KEEPING = Limits(20_000, 20_000, 8)
 _Search = Callable[[Keeping, Limits, Callable[[Harm], bool]], Confirmed]
 
 
-def _under_contracts(inputs: Inputs, search: _Search, placed: bool) -> Confirmed | None:
+def _under_contracts(inputs: Inputs, search: _Search, *, placed: bool) -> Confirmed | None:
     """Harm that comes whatever contract the data keeps to that places accesses, or bounds rows. ``placed``:
     only races of such accesses."""
 

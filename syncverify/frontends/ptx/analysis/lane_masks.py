@@ -110,7 +110,7 @@ class LaneMasks:
         for p in found:
             if p.comparison is None or p.comparison[0] != ("eq" if p.holds else "ne"):
                 continue
-            if len(p.comparison[1]) == 1 and p.comparison[1][0][:1] in "usb":
+            if len(p.comparison[1]) == 1 and _of_integers(p.comparison[1][0]):
                 there = self.flow.block_of[p.at]
                 if self.values.before(p.at, at) and not self.above(there) - self.above(here):
                     one, other = p.comparison[2]
@@ -356,7 +356,8 @@ class LaneMasks:
         i = self.flow.body[k]
         if i.op == "not":
             return self._predicate(i.operands[1], k, holds=not holds)
-        compares = i.op == "setp" and len(i.operands) == 3
+        # of packed types the second result is of the other half
+        compares = i.op == "setp" and len(i.operands) == 3 and not i.mods[-1].endswith("x2")
         what = self._comparison(i, k) if compares else None
         first = i.operands[0]
         if isinstance(first, Pair) and isinstance(first.first, Reg) and compares:
@@ -407,7 +408,7 @@ def _equality(
     ``setp.gt.u32 p, r, 0`` are ``ne`` of ``r`` and 0.
     """
     last, kind = operands[-1], mods[-1] if mods else ""
-    if kind[:1] not in ("u", "s", "b"):
+    if not _of_integers(kind):
         return name, mods, operands
     if kind[0] == "u" and last == Imm(1) and name in _WITH_ZERO:
         name, last = _WITH_ZERO[name], Imm(0)
@@ -420,5 +421,10 @@ def _equality(
 
 def _opposite(comparison: _Comparison) -> str | None:
     name, mods, _ = comparison
-    floats = mods[-1:] != () and mods[-1][0] not in "usb"
+    floats = mods[-1:] != () and not _of_integers(mods[-1])
     return (_OPPOSITE if floats else _OPPOSITE | _OPPOSITE_INTEGERS).get(name)
+
+
+def _of_integers(kind: str) -> bool:
+    """Whether a type is one of integers or of bits: ``bf16`` is none."""
+    return kind[:1] in ("u", "s", "b") and kind[1:].isdigit()
