@@ -351,6 +351,8 @@ def _meetings(hint: EditHint, text: Lines) -> Iterator[str]:
         return
     own = (text.code(model).strip() for model in hint.models)
     yield from dict.fromkeys(x for x in own if text.kind == "syncir" or is_one_statement(x))
+    if hint.name and text.kind == "cu":
+        yield f'asm volatile("bar.sync %0, {hint.number};" ::"r"({hint.name}) : "memory");'
     bare = f"bar.sync 15, {hint.number}"
     yield {"cu": f'asm volatile("{bare};" ::: "memory");', "ptx": f"{bare};", "syncir": bare}[text.kind]
 

@@ -104,6 +104,7 @@ _LOOP = re.compile(r"\b(for|while|do)\b")
 _PARITY = re.compile(r"_wait[\w.:]*parity[^;\"]*\],\s*[01](?=;)")
 _CALLED = re.compile(r"\b(?P<name>\w+)\s*(?:<[^<>]*>)?\s*\(")
 _WAITS = re.compile(r"wait", re.IGNORECASE)
+_GROUP_OF = "threadIdx.x / 128"
 _QUOTED = re.compile(r'"[^"]*"')
 
 #: Lines from one on, and what takes their place.
@@ -306,8 +307,8 @@ def _candidates(hint: EditHint, text: Lines, line: int) -> Iterator[_Change]:
         return
     match hint.kind:
         case EditKind.OTHER_PARITY:
-            yield from ((line, (here,), (new,)) for new in _other_parity(here, kind))
-            starts = other_start(lines, line) if kind == "ptx" else ()
+            yield from ((line, (here,), (new,)) for new in _other_parity(here, kind, hint.number))
+            starts = other_start(lines, line) if kind == "ptx" and hint.number is None else ()
             yield from ((n, (lines[n - 1],), (new,)) for n, new in starts)
         case EditKind.PARITY_OF_USE:
             yield from (
@@ -404,11 +405,13 @@ def _added(hint: EditHint, text: Lines, line: int) -> Iterator[str]:
     """The statements that may be added, without indent."""
     if hint.kind is EditKind.FENCE:
         yield from dict.fromkeys(islice(_fences(text), _MOST_FENCES))
-    elif hint.kind is EditKind.INSTRUCTION:
+    elif hint.kind is EditKind.INSTRUCTION and hint.number is None:
         yield from islice(cluster_barriers(text), 1) if _OF_CLUSTER.match(hint.name) else ()
         yield from islice(plain_calls(text.functions(), hint.name), 1)
         yield from islice(waiting_where_others_arrive(hint, text), 1)
         yield _instruction(hint.name, text.kind)
+    elif hint.kind is EditKind.INSTRUCTION:
+        yield from _by_one_group(hint.name, hint.number, text.kind)
     else:
         yield from statements(hint, text, line)
 
@@ -433,6 +436,16 @@ def _instruction(name: str, kind: str) -> str:
         case "ptx":
             return f"{name};"
     return "; ".join(_IN_IR.get(part, part) for part in name.split("; "))
+
+
+def _by_one_group(name: str, group: int | None, kind: str) -> Iterator[str]:
+    """An instruction of the threads of one warpgroup."""
+    if kind == "cu":
+        yield f"if ({_GROUP_OF} == {group}) {_instruction(name, kind)}"
+    elif kind == "ptx":
+        parts = ["{", ".reg .pred mine;", ".reg .b32 group;", "mov.u32 group, %tid.x;"]
+        parts += ["shr.u32 group, group, 7;", f"setp.eq.u32 mine, group, {group};", f"@mine {name};", "}"]
+        yield "\n".join(parts)
 
 
 def _without_guard(hint: EditHint, text: Lines, line: int) -> Iterator[_Change]:
@@ -582,9 +595,15 @@ def _code(line: str, kind: str) -> str:
     return (line if kind == "syncir" else line.split("//")[0]).rstrip()
 
 
-def _other_parity(line: str, kind: str) -> Iterator[str]:
-    """The line with the other parity in its last operand."""
+def _other_parity(line: str, kind: str, group: int | None = None) -> Iterator[str]:
+    """The line with the other parity in its last operand, for all threads or those of one warpgroup."""
     code = _code(line, kind)
+    if group is not None:
+        spot = last_operand(code, kind) if kind == "cu" else None
+        if spot is not None:
+            parity = f"({code[slice(*spot)]}) ^ ({_GROUP_OF} == {group})"
+            yield code[: spot[0]] + parity + code[spot[1] :] + line[len(code) :]
+        return
     literal = _PARITY.search(code) if kind == "cu" else None
     if literal is not None:
         yield line[: literal.end() - 1] + "10"[int(literal[0][-1])] + line[literal.end() :]

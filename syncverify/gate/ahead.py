@@ -12,6 +12,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import ctypes
+import importlib
 import json
 import logging
 import math
@@ -47,6 +48,8 @@ log = logging.getLogger("syncverify.gate")
 _MORE_SECONDS = 60.0
 #: Proofs of one kernel, at most: of its IR and its PTX, in some schedules.
 _PROOFS = 4
+#: How far workers stand back behind other processes.
+_NICE = 10
 #: Worker processes, at most.
 _MOST_WORKERS = 12
 #: What a file of an answer holds where the kernel is proved.
@@ -342,10 +345,22 @@ def _load(library: str) -> None:
                 ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
 
 
+def _prepare() -> None:
+    """Imports what the first proof needs, while the caller looks for what is to be proved.
+
+    The caller's own work goes first: it compiles meanwhile, and waits for proofs only a while.
+    """
+    with contextlib.suppress(OSError):
+        os.nice(_NICE)
+    for name in ("ir.text.parser", "driver.ir", "gate.ptx_check"):
+        importlib.import_module(f"syncverify.{name}")
+
+
 def main() -> int:
     _load(sys.argv[1] if len(sys.argv) > 1 else "")
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what is printed is no answer
+    _prepare()
     while (message := _received(sys.stdin.buffer)) is not None:
         one = pickle.loads(message)
         why = ""

@@ -17,6 +17,8 @@ _MARKS = re.compile(r"(?P<gutter>\s*\| )(?P<marks>\s*[\^-]+)(?P<text> .*)?$")
 _BELOW = re.compile(r"(?P<gutter>\s*\| )\s{2,}(?P<text>\S.*)$")
 _EDIT = re.compile(r"\s+[-+] ")
 _NOTE = re.compile(r"\s*= (?:[a-z]+(?: \([^)]*\))?(?:, checked)?: )?|\s+(?=\S)")
+#: A step of a schedule, or who waits: what is continued stands under what is said of it.
+_STEP = re.compile(r"    \S+(?: and \d+ more)?\s{2,}line \d+\s{2,}")
 #: Of a width, what a continued line may be indented by, and the least width.
 _DEEPEST, LEAST = 0.5, 40
 
@@ -45,7 +47,7 @@ def _fitted(line: str, width: int) -> Iterator[str]:
         hang = below["gutter"] + "    "
         yield from _wrapped(cells[below.start("text") :], hang, hang, width)
     else:
-        start = _NOTE.match(text)
+        start = _STEP.match(text) or _NOTE.match(text)
         deep = start.end() if start is not None else 2
         yield from _wrapped(cells, "", " " * min(deep, int(width * _DEEPEST)), width)
 

@@ -25,6 +25,7 @@ from syncverify.torch.candidate import (
     operation,
     operator_of,
     prove_ahead,
+    proved_since,
 )
 from syncverify.torch.choice import ALWAYS, CHOICES, FASTER, NEVER, SlowerError, templates
 from syncverify.torch.dims import UnfitError
@@ -47,9 +48,13 @@ from syncverify.torch.runners import (
     SimulatorRunner,
     shared_runner,
 )
-from syncverify.torch.trials import ALONE_SECONDS, faster, promising
+from syncverify.torch.trials import ALONE_SECONDS, Limits, faster, promising, whole_of
+from syncverify.torch.worth import AGAIN, LATE
 
 log = logging.getLogger("syncverify.torch")
+
+#: Seconds that a graph's compilation waits for proofs of much worth when Inductor's program is there.
+_PATIENCE = 1.0
 
 _RUNNERS: dict[str, Callable[..., Runner]] = {
     "gate": GateRunner, "prove": ProvingRunner, "reference": ReferenceRunner, "simulator": SimulatorRunner,
@@ -149,7 +154,7 @@ class Backend:
 
     @contextmanager
     def _foreseen(self) -> Iterator[None]:
-        """Begins to prove the kernels of the backward pass while the forward pass is compiled."""
+        """Begins to prove the kernels of both passes as soon as the graph is divided."""
         from torch._inductor import compile_fx
 
         plain = getattr(compile_fx, "min_cut_rematerialization_partition", None)
@@ -159,9 +164,10 @@ class Backend:
             return
 
         def divided(*args: Any, **settings: Any) -> Any:
-            forward, backward = plain(*args, **settings)
-            begin_proofs(self._wanted(backward), self.runner)
-            return forward, backward
+            parts = plain(*args, **settings)
+            for part in parts:  # the forward pass is compiled first
+                begin_proofs(self._wanted(part), self.runner)
+            return parts
 
         compile_fx.min_cut_rematerialization_partition = divided
         try:
@@ -183,17 +189,52 @@ class Backend:
         from torch._inductor.compile_fx import compile_fx_inner
 
         settings.pop("get_decomp_fn", None)  # ours made this graph; what comes is Inductor's alone
-        if self.use != NEVER:
-            _as_compiled(module, inputs)
-            module, report = lower(module, self.runner, self.least, self.use)
-            self.report.graphs.append(report)
-            log.info("%s", report)
-            if self._graph and report.late:
-                late.add(self._graph, report.late)
-        else:
+        if self.use == NEVER:
             expand(module.graph)
             module.recompile()
-        return compile_fx_inner(module, inputs, **settings)
+            return compile_fx_inner(module, inputs, **settings)
+        _as_compiled(module, inputs)
+        lowered, report = lower(module, self.runner, self.least, self.use)
+        found = compile_fx_inner(lowered, inputs, **settings)
+        again = self._again(module, report)
+        if again is not None:
+            log.info("proofs came while the graph was compiled: it is compiled again, with their kernels")
+            lowered, report = again
+            _forget_strides()
+            found = compile_fx_inner(lowered, inputs, **settings)
+        self.report.graphs.append(report)
+        log.info("%s", report)
+        if self._graph and report.late:
+            late.add(self._graph, report.late)
+        return found
+
+    def _again(self, module: GraphModule, report: GraphReport) -> tuple[GraphModule, GraphReport] | None:
+        """The graph with kernels whose proofs came while Inductor compiled it; None where they gain little.
+
+        Else caches would keep a program without them, and a later process would compile it again. Not where
+        the graph holds other graphs, which Inductor changes when it compiles.
+        """
+        if any(isinstance(inner, GraphModule) for inner in module.children()):
+            return None
+        large = [c for c in report.waiting if c.region.late >= LATE]
+        prove_ahead(large, self.runner, _PATIENCE)
+        since = proved_since(report.waiting, self.runner)
+        if sum(c.region.late for c in since) < AGAIN:
+            return None
+        lowered, found = lower(module, self.runner, self.least, self.use, {c.name for c in since})
+        found.late += asked([c for c in large if c not in since], self.runner)
+        report.late = found.late
+        whole = whole_of(module, since[0].device)
+        return (lowered, found) if found.saved - report.saved >= AGAIN * whole else None
+
+
+def _forget_strides() -> None:
+    """Lets Inductor tell the strides of a graph's results once more, of another program for it."""
+    from torch._guards import TracingContext
+
+    context = TracingContext.try_get()
+    if context is not None and context.output_strides:
+        context.output_strides.clear()
 
 
 def _text(module: GraphModule, inputs: Sequence[Any]) -> str:
@@ -232,16 +273,20 @@ def grouped(
 
 
 def lower(
-    module: GraphModule, runner: Runner, least: int = 2, use: str = ALWAYS
+    module: GraphModule, runner: Runner, least: int = 2, use: str = ALWAYS, only: Set[str] | None = None
 ) -> tuple[GraphModule, GraphReport]:
-    """The graph with kernels in the place of groups of nodes, and what became of every node."""
+    """The graph with kernels in the place of groups of nodes, and what became of every node.
+
+    ``only``: the names of what is tried a second time, as its proof has come since.
+    """
     report = GraphReport()
     module, found, candidates = grouped(module, runner, least, use == FASTER)
     ready = [c for c in candidates if _tried(report, c, lambda c: fit(c, runner))]
     chosen = ready
     if use == FASTER:
-        ready, chosen = _faster(module, ready, runner, report)
-    report.late = asked([c for c in ready if c.region.late], runner)
+        ready, chosen = _faster(module, ready, runner, report, only)
+    report.waiting = [c for c in ready if c.region.late]
+    report.late = asked([c for c in report.waiting if c.region.late >= LATE], runner)
     prove_ahead(chosen, runner)
     ops = [(one, _tried(report, one, lambda c: _chosen(c, runner, chosen))) for one in ready]
     moved: dict[Node, Node] = {}
@@ -262,23 +307,26 @@ def lower(
 
 
 def _faster(
-    module: GraphModule, ready: Sequence[Candidate], runner: Runner, report: GraphReport
+    module: GraphModule,
+    ready: Sequence[Candidate],
+    runner: Runner,
+    report: GraphReport,
+    only: Set[str] | None = None,
 ) -> tuple[list[Candidate], list[Candidate]]:
     """What was tried, and what is taken: groups and products outside of them, then parts of the others."""
 
     def alone(taken: Set[Node]) -> list[Candidate]:
         return [c for c in _alone(module, taken, runner) if _tried(report, c, lambda c: fit(c, runner))]
 
-    begin_proofs(promising(module, _halves(ready, runner), runner), runner)
     tried = [*ready, *alone(_nodes(ready))]
-    chosen = faster(module, tried, runner)
+    chosen = faster(module, tried, runner, Limits(only=only), _halves(ready, runner))
     taken = _nodes(chosen)
     parts = _halves([c for c in ready if taken.isdisjoint(c.found.group.nodes)], runner)
     if parts:
-        chosen += faster(module, parts, runner, ALONE_SECONDS)
+        chosen += faster(module, parts, runner, Limits(ALONE_SECONDS, only))
     products = alone(_nodes([*chosen, *tried[len(ready) :]]))
     if products:
-        chosen += faster(module, products, runner, ALONE_SECONDS)
+        chosen += faster(module, products, runner, Limits(ALONE_SECONDS, only))
     return [*tried, *parts, *products], chosen
 
 

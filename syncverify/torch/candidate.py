@@ -117,6 +117,12 @@ def prove_ahead(candidates: Sequence[Candidate], runner: Runner, seconds: float 
     return late
 
 
+def proved_since(candidates: Sequence[Candidate], runner: Runner) -> list[Candidate]:
+    """Of candidates whose proofs were not there in time, those that are proved by now."""
+    left = prove_ahead(candidates, runner, 0.0) if candidates else set()
+    return [c for c in candidates if c.name not in left]
+
+
 def fit(c: Candidate, runner: Runner) -> bool:
     """True; RefusedError or UnfitError where no kernel can be."""
     operators.kinds_of(c.arguments)
@@ -162,4 +168,5 @@ __all__ = [
     "operation",
     "operator_of",
     "prove_ahead",
+    "proved_since",
 ]

@@ -44,6 +44,8 @@ _BEST_PRODUCT = 0.94
 _LAUNCH = 2.0
 #: What a kernel has to gain, as a part of its context's time: less is within the noise.
 _GAIN = 0.01
+#: What a kernel may lose beside a library's call: two rounds of one call differ by as much.
+_AS_FAST = 0.005
 #: Bytes that are copied to see how fast memory is.
 _COPIED = 1 << 28
 
@@ -62,20 +64,31 @@ class Times:
     """Microseconds of a context: as Inductor compiles it, and with kernels for some of its regions.
 
     ``others``: by the places of these regions among the context's, joined by commas. ``least``: what it is
-    not below with any kernels.
+    not below with any kernels. ``library``: Inductor calls a library for all of it. A kernel in the place of
+    that call changes nothing around it, so that one is enough that is as fast.
     """
 
     inductor: float
     least: float = 0.0
     others: dict[str, float] = field(default_factory=dict)
+    library: bool = False
+
+    @property
+    def _best(self) -> str:
+        return min(self.others, key=self.others.__getitem__, default="")
 
     @property
     def taken(self) -> tuple[int, ...]:
         """The places of the regions that become kernels."""
-        best = min(self.others, key=self.others.__getitem__, default="")
-        if not best or self.others[best] > (1 - _GAIN) * self.inductor:
+        best, gain = self._best, -_AS_FAST if self.library else _GAIN
+        if not best or self.others[best] > (1 - gain) * self.inductor:
             return ()
         return tuple(map(int, best.split(",")))
+
+    @property
+    def saved(self) -> float:
+        """Microseconds that the context gains by the regions that become kernels."""
+        return self.inductor - self.others[self._best] if self.taken else 0.0
 
     @property
     def hopeless(self) -> bool:
@@ -306,7 +319,8 @@ def remembered(key: str, device: torch.device) -> Times | None:
     try:
         found = json.loads(data)
         others = {str(k): float(us) for k, us in found["others"].items()}
-        times = Times(float(found["inductor"]), float(found["least"]), others)
+        library = bool(found["library"])
+        times = Times(float(found["inductor"]), float(found["least"]), others, library)
         _ = times.taken
     except (ValueError, KeyError, TypeError, AttributeError) as e:
         warn(f"times of a context cannot be read from {file}, and are taken again: {e!r}")

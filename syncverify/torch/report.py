@@ -12,7 +12,8 @@ from typing import Any
 class Region:
     """One group of nodes that a kernel computes; ``status``: what was proved, ``notes``: what came later.
 
-    ``late``: it was not tried, as its proof was not there in time.
+    ``late``: what it might have gained, as a part of its graph's time, where it was not tried because its
+    proof was not there in time. ``saved``: microseconds that its graph gains by it, as timed in its contexts.
     """
 
     name: str
@@ -24,7 +25,8 @@ class Region:
     status: str = ""
     refused: str = ""
     notes: list[str] = field(default_factory=list)
-    late: bool = False
+    late: float = 0.0
+    saved: float = 0.0
 
     def note(self, text: str) -> None:
         if text not in self.notes:
@@ -47,13 +49,20 @@ class Region:
 class GraphReport:
     """One graph: ``regions`` that are kernels, those ``refused`` by the gate, and the nodes ``left``.
 
-    ``late``: what workers are still asked to prove for it.
+    ``late``: what workers are still asked to prove for it. ``waiting``: the candidates whose proofs were not
+    there in time.
     """
 
     regions: list[Region] = field(default_factory=list)
     refused: list[Region] = field(default_factory=list)
     left: list[tuple[str, str, str]] = field(default_factory=list)
     late: list[Any] = field(default_factory=list)
+    waiting: list[Any] = field(default_factory=list)
+
+    @property
+    def saved(self) -> float:
+        """Microseconds that the graph gains by its kernels."""
+        return sum(r.saved for r in self.regions)
 
     def __str__(self) -> str:
         lines = [f"{len(self.regions)} kernels"]

@@ -6,7 +6,7 @@ import logging
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -40,7 +40,7 @@ from syncverify.torch.graphs import sort
 from syncverify.torch.products import kernel_call, library_call
 from syncverify.torch.runners import RefusedError, Runner
 from syncverify.torch.table import PRODUCTS
-from syncverify.torch.worth import LATE, LEAST, gain_of, time_of
+from syncverify.torch.worth import LEAST, gain_of, time_of
 
 log = logging.getLogger("syncverify.torch")
 
@@ -53,8 +53,9 @@ ALONE_SECONDS = 1.0
 _BEGUN = 4
 #: Devices that a program was compiled for in this process.
 _LOADED: set[torch.device] = set()
-#: Seconds after which trials see again whether a proof has come.
-_SLICE = 0.2
+#: Seconds after which trials see again whether a proof has come, and those that they wait for proofs in all.
+#: What is proved while Inductor compiles the graph is tried behind that.
+_SLICE, _PATIENCE = 0.2, 0.6
 
 
 @dataclass
@@ -107,22 +108,39 @@ class _Trial:
 _Step = Callable[[_Trial], None]
 
 
+@dataclass(frozen=True)
+class Limits:
+    """``seconds``: what trials may take, if it is not what the graph's size allows. ``only``: the names of
+    those that are tried, where a first round has tried the others."""
+
+    seconds: float | None = None
+    only: Set[str] | None = None
+
+
+_NONE = Limits()
+
+
 def faster(
-    module: GraphModule, candidates: Sequence[Candidate], runner: Runner, seconds: float | None = None
+    module: GraphModule,
+    candidates: Sequence[Candidate],
+    runner: Runner,
+    limits: Limits = _NONE,
+    then: Sequence[Candidate] = (),
 ) -> list[Candidate]:
     """The candidates with whose kernels their contexts are faster. The others' regions note why not.
 
-    ``seconds``: what trials may take, if it is not what the graph's size allows.
+    ``then``: what is proved behind them.
     """
-    left = _Budget(_seconds_of(module) if seconds is None else seconds)
+    left = _Budget(_seconds_of(module) if limits.seconds is None else limits.seconds)
     try:
         trials, placed = _trials(module, candidates, runner)
     except SlowerError as e:  # not even memory could be timed
         for c in candidates:
             c.region.note(str(e))
         return []
-    fresh, known = _remembered(trials.values())
+    fresh, known = _remembered(trials.values(), limits.only)
     begin_proofs([c for t in (*fresh, *known) for c in t.wanted], runner)
+    begin_proofs(promising(module, then, runner), runner)
     tried = _Tried(left, runner)
     tried.now([t for t in fresh if t.of_a_library])  # those first that compile nothing
     tried.now([t for t in fresh if not t.of_a_library])
@@ -135,6 +153,11 @@ def _seconds_of(module: GraphModule) -> float:
     return max(_LEAST_SECONDS, _SECONDS + _SECONDS_OF_A_NODE * len(module.graph.nodes))
 
 
+def whole_of(module: GraphModule, device: torch.device) -> float:
+    """The estimate of what a graph takes, in microseconds."""
+    return time_of(module.graph, bytes_per_us(device))
+
+
 def promising(module: GraphModule, candidates: Sequence[Candidate], runner: Runner) -> list[Candidate]:
     """The candidates that would be tried, those that may gain most first."""
     try:
@@ -144,14 +167,16 @@ def promising(module: GraphModule, candidates: Sequence[Candidate], runner: Runn
     return [c for t in trials.values() if not t.why_not for c in t.members]
 
 
-def _remembered(trials: Iterable[_Trial]) -> tuple[list[_Trial], list[_Trial]]:
-    """The trials that are worth it, and those whose times are known from before."""
+def _remembered(trials: Iterable[_Trial], only: Set[str] | None = None) -> tuple[list[_Trial], list[_Trial]]:
+    """The trials that are worth it, of the ``only`` names, and those whose times are known from before."""
     fresh, known = [], []
     for trial in trials:
         trial.times = remembered(trial.key, trial.device)
         if trial.times is not None:
             trial.why_not = ""
             known.append(trial)
+        elif only is not None and only.isdisjoint(c.name for c in trial.members):
+            trial.why_not = trial.why_not or "not tried in time"
         elif not trial.why_not:
             fresh.append(trial)
     return fresh, known
@@ -170,6 +195,7 @@ def _taken(trials: Mapping[str, _Trial], placed: Iterable[tuple[str, list[Candid
             taken = place in trial.times.taken
             c.region.note(("" if taken else "not faster: ") + trial.times.summary(place))
             if taken:
+                c.region.saved = trial.times.saved / len(trial.times.taken)
                 found.append(c)
     return found
 
@@ -201,19 +227,21 @@ class _Tried:
                 begun.append((trial, _time_kernels))
 
     def later(self, trials: list[_Trial]) -> None:
-        """Times kernels as soon as they are proved, or given up."""
-        while trials and self.left.seconds():
+        """Times kernels as soon as they are proved, or given up, and waits a while for proofs."""
+        patience = _PATIENCE
+        while trials and self.left.seconds() and patience > 0.0:
             ready = [t for t in trials if self._proved(t)]
             for trial in ready:
                 if self._attempt(trial, self._begin_kernels):
                     self._attempt(trial, _time_kernels, always=True)
             if not ready:
+                patience -= _SLICE
                 prove_ahead(trials[0].members, self.runner, min(_SLICE, self.left.seconds()))
             trials = [t for t in trials if t.plain is not None]
         for trial in trials:
             trial.give_up("not tried: its proof was not there in time")
             for c in trial.members:
-                c.region.late = trial.share >= LATE
+                c.region.late = trial.share / len(trial.members)
 
     def _proved(self, trial: _Trial) -> bool:
         return not prove_ahead(trial.members, self.runner, 0.0)
@@ -305,7 +333,7 @@ def _time_plain(trial: _Trial) -> None:
     """Times Inductor's code, and leaves a context with which no kernel can be faster."""
     assert trial.plain is not None
     if trial.of_a_library:
-        trial.times = Times(math.inf)
+        trial.times = Times(math.inf, library=True)
         return
     (inductor,) = timed([trial.plain], trial.arguments, trial.device)
     groups = [c.found.group for c in trial.members]
@@ -348,7 +376,7 @@ def _time_kernels(trial: _Trial) -> None:
     assert trial.plain is not None and trial.times is not None
     inductor, *others = timed([trial.plain, *trial.arms.values()], trial.arguments, trial.device)
     found = dict(zip(trial.arms, others, strict=True))
-    trial.times = Times(inductor, trial.times.least, found)
+    trial.times = Times(inductor, trial.times.least, found, trial.times.library)
     trial.plain, trial.arms = None, {}
     if not trial.refused:  # what failed is no time, and another process may do better
         remember(trial.key, trial.device, trial.times)
@@ -370,4 +398,4 @@ def _with(trial: _Trial, ops: Mapping[int, Any]) -> Run:
     return compiled(nodes, trial.arguments, trial.device)
 
 
-__all__ = ["ALONE_SECONDS", "faster", "promising"]
+__all__ = ["ALONE_SECONDS", "Limits", "faster", "promising", "whole_of"]

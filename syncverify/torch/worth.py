@@ -31,6 +31,9 @@ LEAST = 0.002
 #: The same where proofs are late. Another process compiles the graph again for them, which takes it half a
 #: minute: 30000 steps that are 1 ms shorter.
 LATE = 0.03
+#: The same of kernels whose proofs came while Inductor compiled their graph, as timed. Then it is compiled
+#: again at once, and Inductor finds most of its kernels in caches.
+AGAIN = 0.01
 
 
 def time_of(graph: Graph, bytes_per_us: float) -> float:
@@ -93,4 +96,4 @@ def _row(node: Node) -> float:
     return 0.0 if source is None or first is None else _count(source.shape) / max(1, _count(first.shape))
 
 
-__all__ = ["LATE", "LEAST", "gain_of", "time_of"]
+__all__ = ["AGAIN", "LATE", "LEAST", "gain_of", "time_of"]

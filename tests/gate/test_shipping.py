@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,20 @@ def test_no_worker_is_asked_for_it(installed: Path) -> None:
     provers = Provers(2)
     provers.start([one(KERNEL)])
     assert provers.wait([one(KERNEL)]) == [True] and not provers._workers
+
+
+def test_what_takes_longer_than_a_compilation_waits_comes_with_the_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is asked for with the seconds of a compilation, in which no proof would be found."""
+    kernel = replace(one("scaled_longer"), proof_seconds=0.01)
+    place = tmp_path / "shipped.zip"
+    assert ship([kernel], place, jobs=2, seconds=60.0) >= 5
+    monkeypatch.setenv("SYNCVERIFY_CACHE", str(tmp_path / "cache"))
+    for archive, answer in ((tmp_path / "none.zip", None), (place, True)):
+        monkeypatch.setenv("SYNCVERIFY_SHIPPED", str(archive))
+        shipped._opened.cache_clear()
+        assert ahead.answered(kernel) is answer
 
 
 def rewritten(place: Path, change: Any) -> None:

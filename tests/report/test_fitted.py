@@ -28,6 +28,10 @@ from syncverify.report.text import colored
             "     + wait(&full[s], (r / STAGES + 1) & 1, 0, 0);",
             ["     + wait(&full[s], (r / STAGES + 1) & 1, 0, 0);"],
         ),
+        (
+            "    cta0.w  line 7  arrive on the mbarrier full of it",
+            ["    cta0.w  line 7  arrive on the", "                    mbarrier full of it"],
+        ),
         ("a word of " + "w" * 50, ["a word of", "  " + "w" * 50]),
     ],
 )

@@ -287,6 +287,12 @@ def test_times_say_what_is_taken() -> None:
     times = choice.Times(10.0, 1.0, {"0,1": 8.0, "0": 7.0, "1": 9.0})
     assert times.taken == (0,) and not times.hopeless
     assert choice.Times(10.0, 1.0, {"0": 9.95}).taken == () and choice.Times(10.0, 9.95).hopeless
+    assert times.saved == 3.0 and choice.Times(10.0, 1.0, {"0": 9.95}).saved == 0.0
+
+
+@pytest.mark.parametrize(("us", "taken"), [(9.9, (0,)), (10.04, (0,)), (10.06, ())])
+def test_in_the_place_of_a_librarys_call_a_kernel_may_be_as_fast(us: float, taken: tuple[int, ...]) -> None:
+    assert choice.Times(10.0, others={"0": us}, library=True).taken == taken
 
 
 def test_never_is_inductor_alone() -> None:
@@ -374,20 +380,20 @@ def test_products_alone_are_tried_where_inductor_tunes_them() -> None:
     assert found.region.kind == "product"
 
 
-def test_the_backward_pass_is_begun_while_the_forward_pass_is_compiled() -> None:
-    begun: list[int] = []
+def test_both_passes_are_begun_when_they_are_divided_the_forward_pass_first() -> None:
+    begun: list[list[str]] = []
 
     class Begins(sv.ReferenceRunner):
         def spare(self) -> bool:
             return True
 
         def ahead(self, kernels: Any, device: Any) -> None:
-            begun.append(len(kernels))
+            begun.append([kernel.name for kernel, _ in kernels])
 
     x, w = draw(6, 68).requires_grad_(), draw(68)
     torch._dynamo.reset()
     compiled_norm = torch.compile(norm, backend=sv.Backend(Begins()))
     y = compiled_norm(x, w)
-    assert len(begun) >= 2  # what comes back, then what goes forth
+    assert len(begun) >= 2 and "mean" in begun[0][0] and "mean" not in begun[1][0]
     y.sum().backward()
     torch.testing.assert_close(y, norm(x, w))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,8 @@ from syncverify.gate.ahead import Ahead  # noqa: E402
 from syncverify.torch import choice, kept, late, trials  # noqa: E402
 from syncverify.torch.runners import GateRunner, ReferenceRunner  # noqa: E402
 from tests.torch.compiled import draw  # noqa: E402
+
+sv_backend = sys.modules["syncverify.torch.backend"]  # the package has a function of that name
 
 
 def one(width: int) -> Ahead:
@@ -101,30 +105,95 @@ def norm(x: Any, w: Any) -> Any:
     return F.rms_norm(x, x.shape[-1:], w, 1e-6)
 
 
-def test_what_was_late_becomes_a_kernel_of_a_later_compilation(
-    answers: Answers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+Compiled = Callable[..., list[tuple[int, int]]]
+
+
+@pytest.fixture
+def compiled(answers: Answers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Compiled:
+    """Kernels and late ones of each graph that was compiled, and not found in caches; kernels are faster."""
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "inductor"))
     monkeypatch.setattr(driver, "multiprocessors", lambda device: 132)
     monkeypatch.setattr(choice, "_FOUND", {})
     monkeypatch.setattr(trials, "timed", lambda runs, *_: [10.0, 5.0][: len(runs)])
     monkeypatch.setattr(trials, "bytes_per_us", lambda device: 1e9)
     monkeypatch.setattr(trials, "least_of", lambda group, device: 0.0)
-    x, w = draw(6, 88), draw(88)
+    monkeypatch.setattr(trials, "_LEAST_SECONDS", 3.0)
+    drawn = draw(6, 88), draw(88)
 
-    def compiled() -> list[tuple[int, int]]:
-        """Kernels and late ones of each graph that was compiled, and not found in caches."""
+    def run(function: Any = norm, *given: Any) -> list[tuple[int, int]]:
         torch._dynamo.reset()
         backend = sv.Backend(Here(), use="faster", cached=True)
-        torch.testing.assert_close(torch.compile(norm, backend=backend)(x, w), norm(x, w))
+        given = given or drawn
+        torch.testing.assert_close(torch.compile(function, backend=backend)(*given), function(*given))
         return [(len(g.regions), len(g.late)) for g in backend.report.graphs]
 
+    return run
+
+
+def unproved(self: Any, kernels: Any, device: Any, seconds: float) -> list[bool]:
+    return [False] * len(kernels)
+
+
+def test_what_was_late_becomes_a_kernel_of_a_later_compilation(
+    answers: Answers, compiled: Compiled, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with monkeypatch.context() as proofs:
-        proofs.setattr(trials, "_LEAST_SECONDS", 3.0)
-        proofs.setattr(Here, "settled", lambda self, kernels, device, seconds: [False] * len(kernels))
+        proofs.setattr(Here, "settled", unproved)
         assert compiled() == [(0, 1)]
     assert compiled() == [] and answers.asked == [88]  # of caches, while a worker proves it
     answers.found[88] = True
     monkeypatch.setattr(trials, "_LEAST_SECONDS", 60.0)
     assert compiled() == [(1, 0)]
     assert compiled() == []
+
+
+def while_inductor_compiles(monkeypatch: pytest.MonkeyPatch, then: Callable[[], None]) -> None:
+    """Does something when a graph's first program is there, before its late proofs are asked for."""
+    plain = sv.Backend._again
+
+    def again(self: Any, *given: Any) -> Any:
+        then()
+        return plain(self, *given)
+
+    monkeypatch.setattr(sv.Backend, "_again", again)
+
+
+def test_a_proof_that_comes_while_inductor_compiles_serves_the_same_process(
+    answers: Answers, compiled: Compiled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Caches keep the program with the kernel, and a second process compiles nothing."""
+    proved = Here.settled
+    monkeypatch.setattr(Here, "settled", unproved)
+    while_inductor_compiles(monkeypatch, lambda: monkeypatch.setattr(Here, "settled", proved))
+    monkeypatch.setattr(sv_backend, "whole_of", lambda *_: 100.0)
+    assert compiled() == [(1, 0)]
+    assert compiled() == [] and answers.asked == []
+
+
+def test_what_is_late_even_then_is_left_to_a_later_process(
+    answers: Answers, compiled: Compiled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two norms, the proof of one comes while Inductor compiles."""
+
+    def both(x: Any, w: Any, y: Any, v: Any) -> Any:
+        return norm(x, w), norm(y, v)
+
+    def one_of_two(self: Any, kernels: Any, device: Any, seconds: float) -> list[bool]:
+        return [sizes["c"] == 88 for _, sizes in kernels]
+
+    monkeypatch.setattr(Here, "settled", unproved)
+    while_inductor_compiles(monkeypatch, lambda: monkeypatch.setattr(Here, "settled", one_of_two))
+    monkeypatch.setattr(sv_backend, "whole_of", lambda *_: 100.0)
+    assert compiled(both, draw(6, 88), draw(88), draw(6, 120), draw(120)) == [(1, 1)]
+    assert compiled(both, draw(6, 88), draw(88), draw(6, 120), draw(120)) == [] and answers.asked == [120]
+
+
+def test_a_late_proof_that_gains_little_compiles_nothing_again(
+    answers: Answers, compiled: Compiled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proved = Here.settled
+    monkeypatch.setattr(Here, "settled", unproved)
+    while_inductor_compiles(monkeypatch, lambda: monkeypatch.setattr(Here, "settled", proved))
+    monkeypatch.setattr(sv_backend, "whole_of", lambda *_: 10000.0)  # of which 5 are gained
+    assert compiled() == [(0, 0)]
+    assert compiled() == [] and answers.asked == []

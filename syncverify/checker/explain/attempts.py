@@ -7,11 +7,11 @@ an edit of events, with the class of the mistake that it would mend and a senten
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from syncverify.base.diagnostics import Mistake
 from syncverify.base.source import Span
+from syncverify.checker.explain.attempt import Attempt
 from syncverify.checker.explain.edits import (
     ACCESSES,
     GROUP_WAITS,
@@ -59,8 +59,8 @@ from syncverify.checker.explain.exchanges import (
     WaitInTurn,
     WaitOnce,
 )
-from syncverify.checker.explain.redundancy import Change
 from syncverify.checker.explain.survey import Survey
+from syncverify.checker.explain.turns import turns_of_groups
 from syncverify.model.events import Ev, SystemInfo
 
 #: Rules of accesses that a fence or a barrier may order.
@@ -76,16 +76,6 @@ _LATER = "arrive only after the accesses that follow here"
 _OF_FILLS = frozenset({"SV110", "SV401"})
 #: Rules that who does not wait until something is free may break.
 _OF_TURNS = frozenset({"SV111", "SV112", "SV201", "SV202", "SV203", "SV206"})
-
-
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """An edit of the events at ``place``, the mistake that it would mend, and what to tell the author."""
-
-    mistake: Mistake
-    change: Change
-    place: Span
-    text: str
 
 
 def _copy_barriers(info: SystemInfo, survey: Survey, accessed: Iterable[int]) -> tuple[tuple[int, int], ...]:
@@ -121,6 +111,7 @@ def attempts(info: SystemInfo, survey: Survey, named: set[Span], rule: str) -> I
     yield from _behind_commits(survey, near, rule)
     yield from _before_meetings(survey, near, rule)
     yield from _commits_in_turn(survey, rule)
+    yield from turns_of_groups(survey, near, rule)
     if rule == "SV211":
         of_groups = [t for t in tries if t.mistake in (Mistake.LAX_WAIT, Mistake.MISSING_COMMIT)]
         yield from (*of_groups, *_at_end(survey, near))

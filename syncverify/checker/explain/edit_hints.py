@@ -59,6 +59,7 @@ from syncverify.checker.explain.exchanges import (
 )
 from syncverify.checker.explain.redundancy import Change
 from syncverify.checker.explain.survey import Survey, array_name
+from syncverify.checker.explain.turns import ArriveOnce, OtherParityOfGroup, by_group, hint_of_turn
 from syncverify.model.events import Ev, SystemInfo
 
 #: Lines that are named as models.
@@ -218,7 +219,10 @@ def _exchanged(change: Change, info: SystemInfo, survey: Survey, place: Span) ->
         case MeetAsElsewhere(barriers=met, ahead=ahead):
             ids = {number for _, number, _ in met}
             lines = tuple(n for number in sorted(ids) for n in _meetings(survey, place, number, ids))
-            return EditHint(EditKind.BARRIER, met[0][2], ahead, models=tuple(dict.fromkeys(lines)))
+            models = tuple(dict.fromkeys(lines))
+            return EditHint(EditKind.BARRIER, met[0][2], ahead, name=by_group(met), models=models)
+        case ArriveOnce() | OtherParityOfGroup():
+            return hint_of_turn(change)
     return None
 
 

@@ -18,7 +18,8 @@ from dataclasses import dataclass
 
 from syncverify.base.diagnostics import Diagnostic, Label, Mistake, Repair, Verdict
 from syncverify.base.reason import Cause, has
-from syncverify.checker.explain.attempts import Attempt, attempts
+from syncverify.checker.explain.attempt import Attempt
+from syncverify.checker.explain.attempts import attempts
 from syncverify.checker.explain.edit_hints import hint
 from syncverify.checker.explain.neighbours import other_end
 from syncverify.checker.explain.redundancy import Changed
