@@ -160,13 +160,16 @@ def unwritten(facts: PtxFacts, function: Function) -> frozenset[str]:
     )
 
 
-def aligned(facts: PtxFacts) -> bool:
-    """Whether the addresses that a launch file gives are multiples of 16, as pointers are by default."""
-    given = [leaf for leaves in facts.params for leaf in leaves if leaf.given and leaf.size == 8]
-    pointers = (leaf for leaf in given if leaf.kind == "ptr")
-    return all(not leaf.align % 16 for leaf in pointers) and not any(
-        isinstance(leaf.value, int) and leaf.value % 16 for leaf in given
-    )
+def alignments(facts: PtxFacts) -> dict[tuple[str, int], int]:
+    """What pointers and numbers of 8 bytes are multiples of, where the launch file or the text says it."""
+    found: dict[tuple[str, int], int] = {}
+    for parameter, leaves in zip(facts.variables, facts.params, strict=True):
+        for leaf in leaves:
+            if leaf.size == 8 and isinstance(leaf.value, int) and leaf.value:
+                found[parameter.name, leaf.offset] = leaf.value & -leaf.value
+            elif leaf.size == 8 and leaf.kind == "ptr" and leaf.align > 1:
+                found[parameter.name, leaf.offset] = leaf.align
+    return found
 
 
 def holds(facts: PtxFacts) -> bool:

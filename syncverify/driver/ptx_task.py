@@ -9,7 +9,7 @@ from typing import Any
 from syncverify.base.diagnostics import Diagnostic, KernelReport, Policy, Severity, Verdict
 from syncverify.base.source import Span
 from syncverify.checker.outcome import Outcome
-from syncverify.driver.ptx_assumptions import aligned, holds, numbers, pointers_apart, unwritten
+from syncverify.driver.ptx_assumptions import alignments, holds, numbers, pointers_apart, unwritten
 from syncverify.frontends.ptx.analysis.block_groups import BlockGroups
 from syncverify.frontends.ptx.analysis.group_loads import with_loads_of_lanes
 from syncverify.frontends.ptx.analysis.if_convert_atomics import predicated
@@ -130,15 +130,15 @@ def _program(k: CheckTask, function: Function, block_groups: BlockGroups | None 
         k.facts.dependent,
     )
     inputs = unwritten(k.facts, k.function)
-    data, whole = k.data_as_words, aligned(k.facts)
-    found = Program(k.module, function, *more, inputs, any_data=data, aligned=whole)
+    data, multiples = k.data_as_words, alignments(k.facts)
+    found = Program(k.module, function, *more, inputs, any_data=data, aligned=multiples)
     plain = predicated(function, found.takes)
     spins = {**(found.handing.spins if found.handing is not None else {}), **found.flags.spins}
     if spins:
         plain = bounds_first(function, found.flow, spins.values())
     if plain is function:
         return found
-    return Program(k.module, plain, *more, inputs, any_data=data, aligned=whole)
+    return Program(k.module, plain, *more, inputs, any_data=data, aligned=multiples)
 
 
 def narrowed(k: CheckTask, launch: Launch, whole: Program) -> Program:

@@ -15,7 +15,14 @@ from syncverify.frontends.ptx.analysis.atomic_counters import adds_one, counting
 from syncverify.frontends.ptx.analysis.block_groups import BlockGroups, without_address
 from syncverify.frontends.ptx.analysis.collectives import Collectives, is_collective
 from syncverify.frontends.ptx.analysis.conditional_lengths import Lengths, chosen_lengths
-from syncverify.frontends.ptx.analysis.copy_addresses import copy_addresses, hidden, misplaced
+from syncverify.frontends.ptx.analysis.copy_addresses import (
+    NOTHING_SAID,
+    Multiples,
+    copy_addresses,
+    hidden,
+    misplaced,
+    numbered,
+)
 from syncverify.frontends.ptx.analysis.counted_blocks import only_counts
 from syncverify.frontends.ptx.analysis.dependent_launch import early_accesses, reads_unwritten
 from syncverify.frontends.ptx.analysis.drop_global_effects import untracked
@@ -76,8 +83,9 @@ class Plan:
     lies in shared memory may steer; else it is data. ``followed``: plain accesses to global memory are, where
     something is released, and nothing waits for it. ``dependent``: the grid before may still run. ``inputs``:
     places of parameters that lead to nothing which it writes. ``any_data``: what shared memory holds, what
-    barriers bring and what decides for whole warps are words, any of which they may be. ``aligned``: pointers
-    are multiples of 16, so that copies whose alignment the text shows need no address.
+    barriers bring and what decides for whole warps are words, any of which they may be. ``aligned``: what
+    pointers in parameters are multiples of, if not of 16; copies whose alignment the text shows then need no
+    address.
     """
 
     def __init__(
@@ -95,7 +103,7 @@ class Plan:
         inputs: frozenset[str] = frozenset(),
         *,
         any_data: bool = False,
-        aligned: bool = False,
+        aligned: Multiples = NOTHING_SAID,
     ) -> None:
         self.aligned = aligned
         self.module = module
@@ -222,16 +230,20 @@ class Plan:
 
     def _global_accesses(self) -> None:
         """Accesses to global memory as far as they matter, and what is known of the places of copies."""
-        copies = copy_addresses(self.function)
+        copies = copy_addresses(self.function, self.aligned)
         if self.handing is not None:
             self._hand_over(self.handing)
         else:
             if any(i.op == "cp" and spaces(i.mods)[:1] == ["global"] for i in self.body):
                 self._refuse_matrices()
-            judged = copies.judged - (copies.aligned if self.aligned else frozenset())
+            judged = copies.judged.keys() - copies.aligned
             for k, e in self.decoded.items():
                 if isinstance(e, Effect) and k not in judged:
                     self.decoded[k] = untracked(self.body[k], e)
+        for k in copies.judged.keys() - copies.aligned - copies.off.keys():
+            copy = self.decoded.get(k)
+            if isinstance(copy, Effect):
+                self.decoded[k] = numbered(copy, copies.judged[k])
         for k, (at, off, unit) in copies.off.items():
             copy = self.decoded.get(k)
             if isinstance(copy, Effect):
