@@ -17,6 +17,7 @@ from syncverify.base.source import InputError
 from syncverify.checker.outcome import Outcome
 from syncverify.checker.prover.strategy import CAUSES, MAX_CHOICES, MOST_EXACT, Step
 from syncverify.driver.endless import with_loops_that_end
+from syncverify.driver.inferred_pointers import of_pointers, with_pointers
 from syncverify.driver.ptx_assumptions import (
     of_block_groups,
     of_common,
@@ -201,13 +202,15 @@ def reports_of(task: Task, scope: ScopeKind) -> Iterator[KernelReport]:
 
     def finished(report: KernelReport) -> KernelReport:
         seconds = time.perf_counter() - start
-        return replace(report, assumptions=(*task.granted, *report.assumptions), seconds=seconds)
+        granted = (*task.granted, *of_pointers(task.kernel.facts, k.facts))
+        return replace(report, assumptions=(*granted, *report.assumptions), seconds=seconds)
 
+    k = task.kernel
     why = checked(task.kernel.module).without_rules
     if why is not None:
         yield finished(_report(task.kernel, unknown(why, task.kernel.span), 0.0))
         return
-    k, report = _checked(task.kernel)
+    k, report = _with_pointers(*_checked(k))
     polls = _shared_polls(k)
     if polls:
         yield finished(_waiting(k, report, polls[0]))
@@ -222,6 +225,19 @@ def reports_of(task: Task, scope: ScopeKind) -> Iterator[KernelReport]:
         yield finished(report)
     report = with_fewer_threads(k, _published(k, _with_plain_global(k, report)), _check)
     yield finished(with_loops_that_end(k, report))
+
+
+def _with_pointers(k: CheckTask, report: KernelReport) -> tuple[CheckTask, KernelReport]:
+    """The kernel and its report, with inferred pointers where no fact but these is missing."""
+    missing = report.verdict is Verdict.UNKNOWN and Cause.MISSING_FACT in causes_of(report.reason)
+    if not missing or k.boxes is None or not k.program:
+        return k, report
+    facts = with_pointers(k.facts, k.program[0])
+    if facts is None:
+        return k, report
+    again, found = _checked(replace(k, facts=facts, program=[], assumptions=[], boxes=Boxes()))
+    still = found.verdict is Verdict.UNKNOWN and Cause.MISSING_FACT in causes_of(found.reason)
+    return (k, report) if still else (again, found)
 
 
 def proposed_sizes(task: Task, report: KernelReport) -> KernelReport:
