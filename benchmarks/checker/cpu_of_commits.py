@@ -49,7 +49,8 @@ def options(tree: Path) -> list[str]:
 def user_seconds(tree: Path, arguments: list[str]) -> tuple[float, list[str]]:
     """User CPU seconds of one check with the package of a tree, and its verdicts."""
     command = [sys.executable, "-m", "syncverify", "check", *arguments, *options(tree)]
-    environment = os.environ | {"PYTHONPATH": str(tree), "PYTHONHASHSEED": "0"}
+    modules = os.pathsep.join(filter(None, (str(tree), os.environ.get("PYTHONPATH"))))
+    environment = os.environ | {"PYTHONPATH": modules, "PYTHONHASHSEED": "0"}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     with tempfile.TemporaryFile("w+") as out:
         process = subprocess.Popen(command, stdout=out, stderr=subprocess.DEVNULL, cwd=tree, env=environment)

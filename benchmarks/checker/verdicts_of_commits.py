@@ -59,7 +59,8 @@ def written(seed: int, folder: Path) -> str:
 def checked(tree: Path, folder: Path, each: int) -> tuple[dict[str, Told], float]:
     """What a commit says of each file of a folder, and the user CPU seconds of the process."""
     command = [sys.executable, "-m", "syncverify", "check", str(folder), *OPTIONS, "--timeout", str(each)]
-    environment = os.environ | {"PYTHONPATH": str(tree), "PYTHONHASHSEED": "0"}
+    modules = os.pathsep.join(filter(None, (str(tree), os.environ.get("PYTHONPATH"))))
+    environment = os.environ | {"PYTHONPATH": modules, "PYTHONHASHSEED": "0"}
     environment["PYTHONPYCACHEPREFIX"] = str(tree / "bytecode")  # as an installation has it
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     with tempfile.TemporaryFile("w+") as out:
