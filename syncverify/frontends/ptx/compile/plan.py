@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, cached_property
-from typing import Any
 
 from syncverify.base.kernel_names import base_name
 from syncverify.base.source import Span
@@ -49,6 +48,7 @@ from syncverify.frontends.ptx.analysis.uniform_values import common_values
 from syncverify.frontends.ptx.analysis.uniformity import EVERY, Uniformity
 from syncverify.frontends.ptx.analysis.unset_addresses import unset_addresses
 from syncverify.frontends.ptx.analysis.wgmma_register_hazards import fragment_events
+from syncverify.frontends.ptx.compile.observations import LaunchObservations
 from syncverify.frontends.ptx.compile.state import FIRST, SIZED, SPACES, START, Decoded
 from syncverify.frontends.ptx.compile.wgmma_runs import Together
 from syncverify.frontends.ptx.decode.effects import Effect, Unsupported
@@ -386,14 +386,8 @@ class Plan:
         self.text = ""
         self.classes = 0  # numbered so far
         self.site_of: dict[int, int] = {}
-        self.plain: dict[int, bool] = {}  # sites of stores, and whether of numbers in the text alone
-        self.one_value: set[int] = set()  # those that are not known to store different values
-        self.stored: dict[Any, Any] = {}  # what they were seen to store, by cluster and blocks written
-        self.equal_value: set[int] = set()  # sites of stores that were seen to store one known value
-        self.data_addressed: set[int] = set()  # sites whose place in shared memory data says
-        self.dynamic_addressed: set[int] = set()  # sites whose steps lead through dynamic shared memory
-        self.stays: set[int] = set()  # sites where threads may leave, and are taken not to
-        self.trusted: set[int] = set()  # sites at which the kernel would stop itself, as is taken not to be
+        self.stores: dict[int, bool] = {}  # sites of stores, and whether of numbers in the text alone
+        self.seen = LaunchObservations()
 
     def _only_counts(self, handing: HandOver) -> bool:
         """Whether nobody waits for others: blocks count themselves (``analysis.counted_blocks``)."""
