@@ -149,7 +149,7 @@ class Site:
         self.kind, self.ring = op["kind"], op["ring"]
         self.index = term(op["index"])
         self.guard = [term(g) for g in op["guard"]]
-        self.touches = [(a, b, term(s), pieces) for a, b, s, pieces in op["touches"]]
+        self.touches = [(a, b, term(s), pieces, version) for a, b, s, pieces, version in op["touches"]]
 
     def exists(self, u: T, n: T) -> list[T]:
         return [at(c, u, n) for c in (*self.body, *self.guard)]
@@ -298,7 +298,7 @@ class Checker:
     def read(self) -> None:
         fields = {"format", "version", "terms", "shift", "end", "rank", "trees"}
         need(type(self.proof) is dict and set(self.proof) == fields, "other fields")
-        need(self.proof["format"] == "syncverify proof" and self.proof["version"] == 1, "another version")
+        need(self.proof["format"] == "syncverify proof" and self.proof["version"] == 2, "another version")
         need(type(self.proof["version"]) is int, "another version")
         self.terms = [term(t) for t in array(self.proof["terms"])]
         shift = [array(x, 2) for x in array(self.proof["shift"])]
@@ -758,8 +758,8 @@ class Checker:
 
     def hazards(self) -> None:
         every = [(i, a, t) for i, s in enumerate(self.sites) for a, t in enumerate(s.touches)]
-        for number_, (i, a, (kind, buffer, slot, pieces)) in enumerate(every):
-            for k, b, (kind2, buffer2, slot2, pieces2) in every[number_:]:
+        for number_, (i, a, (kind, buffer, slot, pieces, version)) in enumerate(every):
+            for k, b, (kind2, buffer2, slot2, pieces2, version2) in every[number_:]:
                 if buffer != buffer2 or conflict(kind, kind2) is None:
                     continue
                 level = self.overlap(i, pieces, k, pieces2)
@@ -769,6 +769,13 @@ class Checker:
                 depth = self.buffers[buffer]
                 up = minus(at(slot2, U2, N2), slot)
                 goal = self.either((i, kind, U, N), (k, kind2, U2, N2), level, one and level == 0)
+                if None not in (version, version2):
+                    if version == version2 and kind == kind2 == "generic_write" and not self.strict:
+                        continue
+                    if version < version2:
+                        goal = self.only("along", goal)
+                    if version > version2:
+                        goal = self.only("reverse", goal)
                 for which, more in (
                     ("later", [minus(up, depth)]),
                     ("earlier", [minus(neg(up), depth)]),
@@ -776,6 +783,17 @@ class Checker:
                 ):
                     if not (one and which == "earlier"):
                         self.owes(f"hazard {which} {i}.{a} {k}.{b}", [*self.two(i, k), *more], goal)
+
+    def only(
+        self, way: str, either: Callable[[Any, frozenset[str]], list[T]]
+    ) -> Callable[[Any, frozenset[str]], list[T]]:
+        """One of two orders: its path is named as one along."""
+
+        def goal(payload: Any, scope: frozenset[str]) -> list[T]:
+            need(payload[0] == "along", "a path is asked for")
+            return either([way, payload[1]], scope)
+
+        return goal
 
     def either(
         self, x: Any, y: Any, level: int, may_be_one: bool
@@ -818,28 +836,31 @@ class Checker:
                 need(payload[0] == "grows", "a level is asked for")
                 return self.later(low, high, payload[1])
 
-            self.owes(f"rank {key}", given, goal)
+            self.owes(key, given, goal)
 
         for k, ((i, u, n), (j, v, m), given) in enumerate(self.flows):
-            edge(f"flow {k}", given, (i, "out", u, n), (j, "in", v, m))
+            edge(f"rank flow {k}", given, (i, "out", u, n), (j, "in", v, m))
         for i in flying:
-            edge(f"issue {i}", self.one(i), (i, "out", U, N), (i, "done", U, N))
+            edge(f"rank issue {i}", self.one(i), (i, "out", U, N), (i, "done", U, N))
         for i, x in enumerate(self.sites):
             for k, y in enumerate(self.sites):
                 meets = x.kind in MEET and y.kind == "sync" and i != k
                 if x.ring and x.ring == y.ring and (meets or (x.kind in ARRIVALS and y.kind == "wait")):
                     half = "done" if x.kind == "copy" else "in" if x.kind in MEET else "out"
                     given = [*self.two(i, k), *same(self.turn(i, U, N), self.turn(k, U2, N2))]
-                    edge(f"turn {i} {k}", given, (i, half, U, N), (k, "out", U2, N2))
+                    edge(f"rank turn {i} {k}", given, (i, half, U, N), (k, "out", U2, N2))
         for i, t, k, level, given in self.drains():
-            edge(f"drain {i} {t} {k} {level}", given, (i, "done", U, N), (k, "out", U2, N2))
-        if self.p["registers"] is not None:
-            each = self.p["registers"][0]
-            changes = [(i, s.op["count"]) for i, s in enumerate(self.sites) if s.kind == "registers"]
-            for i, less in changes:
-                for k, more in changes:
-                    if less < each < more:
-                        edge(f"registers {i} {k}", self.two(i, k), (i, "in", U, N), (k, "out", U2, N2))
+            edge(f"rank drain {i} {t} {k} {level}", given, (i, "done", U, N), (k, "out", U2, N2))
+        for k in self.asking():
+            for i, s in enumerate(self.sites):
+                key = f"registers {i} {k}"
+                if s.kind != "registers" or i == k or key not in self.proof["trees"]:
+                    continue
+                if self.says(key) == "grows":
+                    edge(key, self.two(i, k), (i, "in", U, N), (k, "out", U2, N2))
+                else:
+                    ends = self.reaches((k, "out", U2, N2), (i, "in", U, N), level=self.between(i, k))
+                    self.owes(key, self.two(i, k), ends)
 
     def drains(self) -> Iterator[tuple[int, int, int, int, list[T]]]:
         for i, x in enumerate(self.sites):
@@ -957,15 +978,63 @@ class Checker:
             return
         need(self.p["registers"] is not None, "no pool")
         each, pool = self.p["registers"]
-        need(len({s.role for s in changes}) == len(changes), "a thread changes its registers twice")
         need(
             all(not (s.op["guard"] or s.where[1] or s.where[3]) for s in changes),
             "registers under a condition",
         )
-        after = {s.role: s.op["count"] for s in changes}
         threads = [len(r["threads"]) for r in self.roles]
-        need(sum(k * after.get(i, each) for i, k in enumerate(threads)) <= pool, "too many registers")
         need(each * sum(threads) <= pool, "too many registers")
+        for k in self.asking():
+            most = 0
+            for role, many in enumerate(threads):
+                mine = [i for i, s in enumerate(self.sites) if s.kind == "registers" and s.role == role]
+                said = [self.says(f"registers {i} {k}") for i in mine]
+                counts = [each, *(self.sites[i].op["count"] for i in mine)]
+                before = [n for n, x in enumerate(said) if x == "grows"]
+                behind = [n for n, x in enumerate(said) if x in ("along", "reverse")]
+                first = before[-1] + 1 if before else 0
+                last = behind[0] if behind else len(mine)
+                if self.warpgroups(role) & self.warpgroups(self.sites[k].role):
+                    own = [i for i in range(k + 1) if self.sites[i].kind == "registers"]
+                    last = max(last, sum(self.sites[i].role == self.sites[k].role for i in own))
+                need(first <= last, "no number of registers is left")
+                most += many * max(counts[first : last + 1])
+            need(most <= pool, "too many registers")
+
+    def asking(self) -> Iterator[int]:
+        """Sites that ask for more registers than their threads have had."""
+        now = (
+            {}
+            if self.p["registers"] is None
+            else dict.fromkeys(range(len(self.roles)), self.p["registers"][0])
+        )
+        for i, s in enumerate(self.sites):
+            if s.kind == "registers" and now:
+                if s.op["count"] > now[s.role]:
+                    yield i
+                now[s.role] = s.op["count"]
+
+    def warpgroups(self, role: int) -> set[int]:
+        return {t // self.warp // 4 for t in self.roles[role]["threads"]}
+
+    def changed(self) -> None:
+        """Between two changes of registers the warps of a warpgroup meet."""
+        for i, x in enumerate(self.sites):
+            for k, y in enumerate(self.sites):
+                if x.kind != "registers" or y.kind != "registers":
+                    continue
+                at = [sum(s.kind == "registers" and s.role == self.sites[q].role for s in self.sites[:q])
+                      for q in (i, k)]  # fmt: skip
+                near = self.warpgroups(x.role) & self.warpgroups(y.role)
+                if not near or at[1] != at[0] + 1 or (x.op["count"] == y.op["count"] and not self.strict):
+                    continue
+                ends = self.reaches((i, "out", U, N), (k, "in", U2, N2), level=self.between(i, k))
+                self.owes(f"apart {i} {k}", self.two(i, k), ends)
+
+    def says(self, key: str) -> str:
+        """What a tree that is a leaf shows."""
+        tree = self.proof["trees"].get(key)
+        return str(tree[1][0]) if tree is not None and tree[0] == "leaf" else ""
 
     def shared(self) -> None:
         """All who meet at one hardware barrier do so in one order."""
@@ -1043,6 +1112,7 @@ class Checker:
         for i, s in enumerate(self.sites):
             if s.kind in FLYING:
                 self.owes(f"O6 {i}", self.one(i), self.reaches_some((i, "done", U, N), over, "out", None))
+        self.changed()
         self.hazards()
         self.ranks()
         need(set(self.proof["trees"]) == self.seen, "a tree that nobody asks for")

@@ -42,7 +42,7 @@ def of_hand_over(program: Program, clusters: int | None) -> list[str]:
 
 def of_shared_flags(program: Program) -> list[str]:
     """That threads which wait in shared memory keep nobody from going on."""
-    lines = sorted({program.module.span(program.body[k]).line for k in program.flags.spins})
+    lines = sorted({program.module.span(program.body[k]).line for k in program.flags.waits})
     return [f"line {line}: other threads of the block go on while one waits there" for line in lines]
 
 

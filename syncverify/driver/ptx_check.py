@@ -281,7 +281,7 @@ def _shared_polls(k: CheckTask) -> list[int]:
     if not k.program:
         return []
     p = k.program[0]
-    return [at for at in shared_polls(p.flow) if at not in p.flags.spins]
+    return [at for at in shared_polls(p.flow) if at not in p.flags.waits]
 
 
 def _waiting(k: CheckTask, report: KernelReport, poll: int) -> KernelReport:

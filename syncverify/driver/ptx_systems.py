@@ -24,6 +24,7 @@ from syncverify.driver.ptx_assumptions import (
 from syncverify.driver.ptx_grid import together
 from syncverify.driver.ptx_task import CheckTask, compiled, elected, inferred, unknown, with_boxes
 from syncverify.frontends.launch_facts import default_path
+from syncverify.frontends.ptx.analysis.shared_locks import Turns
 from syncverify.frontends.ptx.compile.program import Program
 from syncverify.frontends.ptx.exec.concrete_launch import Launch
 from syncverify.frontends.ptx.exec.system import PtxSystem
@@ -152,6 +153,8 @@ def _one_cluster(outcome: Outcome, tickets: Tickets) -> Outcome:
 
 #: Runs for the orders in which blocks hold locks, at most.
 MOST_ORDERS = 128
+#: Those tried to refute a kernel that has more.
+FEW_ORDERS = 3
 
 
 def _answered(k: CheckTask, program: Program, launch: Launch, whole: int | None, clusters: int | None,
@@ -286,6 +289,56 @@ def _each_cluster(k: CheckTask, first: PtxSystem, clusters: int) -> Iterator[Out
 
 
 def _judged(k: CheckTask, system: PtxSystem) -> Outcome:
+    """The outcome of a system, for all orders in which threads may hold locks in shared memory."""
+    locks = system.tables.shared_locks
+    if not locks.taken:
+        return _judged_alone(k, system)
+    why = locks.problem() or (
+        "a kernel has locks in shared and in global memory" if system.tables.locks.taken else None
+    )
+    if why is not None:
+        return unknown(why, k.span)
+    # where what lies in memory may decide, an order matters as a whole
+    program, decides = system.program, system.answered or system.program.steers
+    some = None if decides or program.flags.spins or program.handing else locks.some(program.body)
+    if some is not None and len(some) <= MOST_ORDERS:
+        outcome = _in_orders(k, system, some)
+        if not has(outcome.reason, Cause.LOCK_ORDER):
+            return outcome
+    every = locks.every(MOST_ORDERS + 1)
+    if len(every) > MOST_ORDERS:
+        outcome = _in_orders(k, system, every[:FEW_ORDERS], leaves_out=True)
+        if outcome.verdict is Verdict.REFUTED:
+            return outcome
+        text = f"threads may hold locks in more than {MOST_ORDERS} orders, which are not tried"
+        return unknown(Reason(text, Cause.BUDGET, *([Cause.SHARED_CONTENTS] if decides else [])), k.span)
+    return _in_orders(k, system, every, leaves_out=True)
+
+
+def _in_orders(
+    k: CheckTask, system: PtxSystem, orders: Sequence[Turns], *, leaves_out: bool = False
+) -> Outcome:
+    """The outcome for some orders of turns at locks; ``leaves_out``: those that no execution has count for
+    nothing."""
+    found: list[Outcome] = []
+    first = system.tables.shared_locks
+    for turns in orders:
+        again = _relaunched(k, system, replace(system.launch, turns=turns))
+        locks = again.tables.shared_locks
+        if {x: set(of) for x, of in locks.taken.items()} != {x: set(of) for x, of in first.taken.items()}:
+            return unknown("who takes a lock in shared memory depends on who held it before", k.span)
+        outcome = _judged_alone(k, again)
+        if (why := locks.problem()) is not None and outcome.verdict is Verdict.PROVED:
+            return unknown(why, k.span)
+        if leaves_out and has(outcome.reason, Cause.LOCK_ORDER) and outcome.verdict is Verdict.UNKNOWN:
+            continue
+        found.append(outcome)
+        if outcome.verdict is not Verdict.PROVED:
+            break
+    return k.checker.merge(found) if found else unknown("no order of turns at the locks ends", k.span)
+
+
+def _judged_alone(k: CheckTask, system: PtxSystem) -> Outcome:
     """The outcome of a system. Boxes that something other than equations gave do not refute by themselves."""
     outcome = k.checker.judge(system, k.policy)
     if outcome.verdict is Verdict.PROVED and system.tables.unplaced:

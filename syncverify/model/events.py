@@ -104,6 +104,7 @@ class Ev(IntEnum):
     GLOBAL_WRITE = 71  # global fp (-1), flags, scope, value (None: unknown)
     GLOBAL_ATOMIC = 72  # global fp (-1), flags, scope, op: str, value (None: unknown)
     SPIN = 73  # fp, flags, scope, comparison: str, value (or an Ahead) -- blocks until true
+    # ... of a lock (flag TAKE): until so many have held it; who lets it go stores one more
     # a store (op: empty) to a word of shared memory that may be a flag, or an atomic
     SIGNAL = 74  # fp, flags, scope, op: str, value (None: unknown)
 
@@ -132,6 +133,7 @@ class Flag(IntFlag):
     SC = 1024
     SYNC_RESTRICT = 2048
     STRONG = 4096  # a relaxed or stronger global access
+    TAKE = 8192  # a wait that takes a lock: what passes it is an atomic, which writes the word
 
 
 #: ``Footprint.memory`` of global memory; a CTA's shared memory is its rank in the cluster.

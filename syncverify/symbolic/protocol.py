@@ -20,6 +20,16 @@ MEMBER = "block.member"
 _NONE: frozenset[Any] = frozenset()
 
 
+class Teller(Protocol):
+    """Says what lies in shared memory, in place of the stores of a run."""
+
+    def load(self, memory: int, first: int, size: int) -> int | None:
+        """What a load of some bytes of a CTA's memory finds; None: no number that is known."""
+
+    def store(self, memory: int, first: int, size: int, value: Any) -> None:
+        """An agent has stored a value."""
+
+
 class SymbolicAgent(Agent, Protocol):
     """An agent whose registers may be looked at and replaced, and whose sizes may be terms.
 
@@ -103,6 +113,10 @@ class SymbolicAgent(Agent, Protocol):
     def shares(self) -> bool:
         """Whether it sees numbers that other agents have stored in shared memory."""
         return False
+
+    def hear(self, teller: Teller) -> None:
+        """From here on ``teller`` says what lies in shared memory, where that matters."""
+        return None
 
     def lockstep_memo(self) -> Any | None:
         """A memo of one step, for agents of its class that take it one after the other; None: it has none."""

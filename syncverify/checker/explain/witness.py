@@ -10,7 +10,7 @@ from syncverify.checker.barrier_states import KIND_OF, BarrierStates
 from syncverify.checker.happens_before.handlers.execution_barriers import cluster
 from syncverify.checker.happens_before.handlers.mbarriers import Barrier, name
 from syncverify.checker.happens_before.run import AsyncOperation, LaneClass, Run
-from syncverify.model.events import GLOBAL_MEMORY, Ev, Event
+from syncverify.model.events import GLOBAL_MEMORY, Ev, Event, Flag
 
 _ON_BARRIER = frozenset(
     {
@@ -125,6 +125,8 @@ def describe_wait(run: Run, t: LaneClass) -> tuple[str, int | None, str]:
         return "bar.warp.sync", None, "lanes of its mask are missing"
     if kind == "spin":
         where = "global" if run.info.footprints[t.waits_on[2]].memory == GLOBAL_MEMORY else "shared"
+        if t.event is not None and t.event[3] & Flag.TAKE:
+            return f"a lock in {where} memory", None, "nobody lets it go"
         return f"a flag in {where} memory", None, "no write makes its condition true"
     if kind == "meet":
         return "the other lanes of its warp", None, "they do not come to this warp-wide instruction"

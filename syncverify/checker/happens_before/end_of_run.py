@@ -35,7 +35,8 @@ def check_end(run: Run) -> None:
     if run.hung:
         check_stuck(run)
     if not run.hung:
-        check_spins(run)
+        if not run.after_hang:  # else the run hung, whatever waits have read: that is an execution
+            check_spins(run)
         _unfinished(run)
     registers(run)
     collectives(run)

@@ -32,7 +32,7 @@ def form(run: Run, at: At, keep: Keep) -> Hashable:
 
 def _location(x: Location, at: At, keep: Keep) -> Hashable:
     writes = tuple(_write(w, at, keep) for w in x.writes)
-    spins = tuple((at(s), s.compare, s.value, s.seen, s.scope, s.start, s.races) for s in x.spins)
+    spins = tuple((at(s), s.compare, s.value, s.seen, s.scope, s.start, s.races, s.takes) for s in x.spins)
     return (x.value, x.launch, writes, spins, tuple(sorted(t.cls for t in x.waiting)))
 
 

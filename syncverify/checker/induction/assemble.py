@@ -31,6 +31,7 @@ from syncverify.checker.induction.slots import (
     offset,
 )
 from syncverify.checker.induction.stepping import NotReadError
+from syncverify.checker.induction.words import Steered, Stored, version_of
 from syncverify.checker.kernel import protocol as k
 from syncverify.checker.kernel.linear import ZERO, Term, apply, equal, num, var
 from syncverify.model.events import (
@@ -51,6 +52,7 @@ class Part:
     cls: ThreadClass
     text: Text
     moduli: tuple[int, int]
+    words: tuple[Stored, ...] = ()
     made: dict[int, list[Made]] = field(default_factory=dict)  # by id of the region
 
 
@@ -74,7 +76,7 @@ class Assembly:
         for c in (p.cls for p in self.parts):
             self.whole[c.cta, c.warp] = self.whole.get((c.cta, c.warp), 0) | c.lanes
         self.alone()
-        warpgroups(self.info, self.parts)
+        warpgroups(self.info, self.parts, self.policy)
         for number, part in enumerate(self.parts):
             self.add_operations(number, part)
             if self.info.ctas > 1 and not _leaves_together(part):
@@ -85,6 +87,7 @@ class Assembly:
         accesses = [a for m in every for _, a in m.accesses]
         moduli = [self.parts[m.cls].moduli for m in every for _ in m.accesses]
         self.no_barriers(accesses)
+        self.steering(every)
         regions = laid_out(accesses, dict(enumerate(moduli)))
         for m in every:
             self.place(m)
@@ -169,6 +172,7 @@ class Assembly:
 
     def add_operations(self, number: int, part: Part) -> None:
         system = Meetings(self.info, self.policy, self.flags, self.rings, self.whole)
+        system.registers = self.info.registers or 0
         times: dict[tuple[str, int], int] = {}
         for region, spot in spots(part.text):
             made: list[Made] = []
@@ -258,9 +262,27 @@ class Assembly:
                 if b.cta == a.memory and a.touches(b.offset, b.offset + 8):
                     raise NotReadError(f"an access to the bytes of {b.name}")
 
+    def steering(self, every: Sequence[Made]) -> None:
+        """Accesses to words that steer write and find what is claimed."""
+        words, *others = {p.words for p in self.parts}
+        if others:
+            raise NotReadError("agents of which different words are claimed to steer")
+        steered = Steered(words)
+        for m in every:
+            version = version_of(m.piece.events.values())
+            for kind, a in m.accesses:
+                touched = {(a.memory, at) for lo, hi in a.coverage() for at in range(lo, hi) if words}
+                if kind.writes:
+                    always = m.spot.where == "straight" and not m.op.guard
+                    steered.write(touched, version, m.piece.site, always=always)
+                else:
+                    steered.read(touched, version)
+        steered.check()
+
     def place(self, m: Made) -> None:
         """The touches of an operation."""
         touches = []
+        version = version_of(m.piece.events.values())
         for kind, a in m.accesses:
             for part in a.parts:
                 slot = num(part.shift)
@@ -272,7 +294,8 @@ class Assembly:
                         rest = (m.op.index - counter).put({x: num(d) for x, d in self.depths.items()})
                         if not rest.parts and (rest.const - shift) % depth == 0:
                             slot = m.op.index
-                touches.append(k.Touch(kind, part.region.name, slot, part.pieces))
+                number = None if version is None else version.number
+                touches.append(k.Touch(kind, part.region.name, slot, part.pieces, number))
         m.op = replace(m.op, touches=tuple(touches))
 
     # ---------------------------------------------------------------- roles
@@ -404,16 +427,17 @@ def _joined(some: Sequence[Any]) -> Any:
     return replace(first, touches=tuple(touches))
 
 
-def warpgroups(info: SystemInfo, parts: Sequence[Part]) -> None:
+def warpgroups(info: SystemInfo, parts: Sequence[Part], policy: Policy) -> None:
     """Accepts that what the warps of a warpgroup execute as one, all four execute alike: every wgmma and
-    setmaxnreg (PTX ISA).
+    setmaxnreg (PTX ISA). Practically, a setmaxnreg may stand in several places.
     """
     groups: dict[tuple[int, int], list[Part]] = {}
     for p in parts:
         groups.setdefault((p.cls.cta, p.cls.warp // 4), []).append(p)
     for some in groups.values():
-        shapes = [(_collective(p.text), p.moduli if _collective(p.text) else None) for p in some]
-        if any(x for x, _ in shapes) and len({p.cls.warp for p in some}) != 4:
+        found = [_collective(p.text, policy) for p in some]
+        shapes = [(*x, p.moduli if x[0] else None) for x, p in zip(found, some, strict=True)]
+        if any(any(x) for x in found) and len({p.cls.warp for p in some}) != 4:
             raise NotReadError("an instruction of a warpgroup that has fewer than four warps")
         if any(x != shapes[0] for x in shapes):
             raise NotReadError("warps of a warpgroup execute different wgmmas or setmaxnregs")
@@ -422,15 +446,21 @@ def warpgroups(info: SystemInfo, parts: Sequence[Part]) -> None:
 _OF_WARPGROUPS = frozenset({Ev.WGMMA_FENCE, Ev.WGMMA, Ev.WGMMA_COMMIT, Ev.WGMMA_WAIT, Ev.SETMAXNREG})
 
 
-def _collective(text: Text) -> tuple[Any, ...]:
-    """What a class does that its warpgroup executes as one, and in which loops."""
+def _collective(text: Text, policy: Policy) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """What a class does that its warpgroup executes as one, and in which loops; how it changes its
+    registers, if places of the code do not matter for that.
+    """
+    anywhere: list[Any] = []
 
     def region(r: StraightText) -> tuple[Any, ...]:
         found = []
         for p in r.pieces:
             events = sorted((r, e[0], e[3] if e[0] == Ev.WGMMA else e[2:]) for r, e in p.events.items())
             if events[0][1] in _OF_WARPGROUPS:
-                found.append((p.site, p.guards, tuple(events)))
+                if events[0][1] == Ev.SETMAXNREG and policy is Policy.PRACTICAL:
+                    anywhere.append((p.guards, {e[1:] for e in events}))
+                else:
+                    found.append((p.site, p.guards, tuple(events)))
         return (r.steps, r.tile, r.products, *found) if found else ()
 
     def inner(x: StraightText | LoopText) -> tuple[Any, ...]:
@@ -446,7 +476,7 @@ def _collective(text: Text) -> tuple[Any, ...]:
             out += [(x.count, x.trips, x.function, body)] if body else []
         else:
             out += [y for y in (inner(x),) if y]
-    return tuple(out)
+    return tuple(out), tuple(anywhere)
 
 
 def _leaves_together(part: Part) -> bool:

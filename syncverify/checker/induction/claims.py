@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from syncverify.checker.induction.words import Stored
+
 #: Names in forms, besides atoms of sizes: the whole periods of steps and of tiles, the steps before this
 #: tile's loop, and the steps of this tile.
 H, G, P, K = "h", "g", "p", "K"
@@ -74,8 +76,12 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """``steps``, ``tiles``: after how many of them everything repeats."""
+    """``steps``, ``tiles``: after how many of them everything repeats. ``words``: what agents store in shared
+    memory that steers; ``versions``: of the agent's accesses to it, in turn.
+    """
 
     steps: int
     tiles: int
     headers: tuple[Header, ...]
+    words: tuple[Stored, ...] = ()
+    versions: tuple[int, ...] = ()

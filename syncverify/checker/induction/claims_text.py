@@ -9,6 +9,7 @@ from typing import Any
 
 from syncverify.checker.induction.claims import ANY, KEPT, MOVES, Claim, Form, Header, Lanes
 from syncverify.checker.induction.program import Claimed
+from syncverify.checker.induction.words import Stored
 
 #: Claims of a register in one word.
 _WORDS = {f.shape(): f for f in (ANY, KEPT, MOVES)}
@@ -42,7 +43,8 @@ def _plain(claim: Claim) -> list[Any]:
         ]
         for h in claim.headers
     ]
-    return [claim.steps, claim.tiles, headers]
+    words = [[w.version, w.memory, w.first, w.size, w.value] for w in claim.words]
+    return [claim.steps, claim.tiles, headers, *([words, list(claim.versions)] if words else ())]
 
 
 def _residues(by: dict[tuple[int, int], dict[Any, Form]]) -> list[Any]:
@@ -78,10 +80,17 @@ def _read(data: Any) -> Claimed:
 
 
 def _claim(x: Any) -> Claim:
-    steps, tiles, headers = _list(x)
+    steps, tiles, headers, *held = _list(x)
     if _int(steps) < 1 or _int(tiles) < 1:
         raise MalformedClaimError("a period below 1")
-    return Claim(steps, tiles, tuple(_header(h) for h in _list(headers)))
+    found = tuple(_header(h) for h in _list(headers))
+    if not held:
+        return Claim(steps, tiles, found)
+    words, versions = held
+    stored = tuple(Stored(*(_int(y) for y in _list(w))) for w in _list(words))
+    if any(w.size < 1 for w in stored):
+        raise MalformedClaimError("a word of no bytes")
+    return Claim(steps, tiles, found, stored, tuple(_int(y) for y in _list(versions)))
 
 
 def _header(x: Any) -> Header:

@@ -88,6 +88,15 @@ class Meetings:
     flags: Flags
     rings: dict[str, k.Ring]
     whole: Mapping[tuple[int, int], int]  # lanes of a warp, by block and warp
+    met: dict[str, int] = field(default_factory=dict)  # how often a class has met at a barrier outside loops
+    registers: int = 0  # that a thread of the class has
+
+    def place(self, barrier: str, spot: Spot) -> str:
+        """Which meeting at a barrier it is. Outside loops roles of other code count alike."""
+        if spot.where != "straight":
+            return spot.shown
+        self.met[barrier] = self.met.get(barrier, 0) + 1
+        return f"meeting {self.met[barrier]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -360,7 +369,7 @@ def _barrier(kind: k.Kind) -> Callable[[Occurrence], Iterator[Made]]:
             raise NotReadError(f"barrier {number} of {count} threads")
         barrier = f"barrier {number} of block {x.cls.cta}"
         ring = k.Ring(num(1), count, named=True, barrier=barrier)
-        yield x.meeting(kind, f"{barrier} at {x.spot.shown}", ring)
+        yield x.meeting(kind, f"{barrier} at {x.system.place(barrier, x.spot)}", ring)
 
     return made
 
@@ -432,8 +441,9 @@ def _global_write(x: Occurrence) -> Iterator[Made]:
 
 def _setmaxnreg(x: Occurrence) -> Iterator[Made]:
     increases, wanted = x.same(2), x.same(3)
-    if not legal_request(x.info.registers or 0, wanted, increases):
-        raise NotReadError(f"setmaxnreg {wanted} by a warpgroup that holds {x.info.registers}")
+    if not legal_request(x.system.registers, wanted, increases):
+        raise NotReadError(f"setmaxnreg {wanted} by a warpgroup that holds {x.system.registers}")
+    x.system.registers = wanted
     yield x.made(x.op(k.Kind.REGISTERS, count=wanted))
 
 

@@ -279,7 +279,7 @@ def _likely(cls: ThreadClass, known: Mapping[ThreadClass, Claim]) -> list[Claim]
 
 def _protocol(start: _Start, system: Any, found: Sequence[tuple[Claim, Text]]) -> Protocol:
     parts = [
-        Part(cls, text, (claim.steps, claim.tiles))
+        Part(cls, text, (claim.steps, claim.tiles), claim.words)
         for cls, (claim, text) in zip(system.info.classes, found, strict=True)
     ]
     parts = [replace(p, text=tuple(_in_turns(x, start.turns) for x in p.text)) for p in parts]

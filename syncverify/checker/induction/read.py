@@ -27,6 +27,7 @@ from syncverify.checker.induction.stepping import (
     resolve,
 )
 from syncverify.checker.induction.strides import MOVING, TURNS, Stride, Turns, noted
+from syncverify.checker.induction.words import Held
 from syncverify.checker.kernel.linear import ZERO, Term, apply, num, var
 from syncverify.checker.kernel.protocol import N, U
 from syncverify.model.events import LANES_APART, Ev, Event
@@ -324,7 +325,7 @@ class Reader:
                 agent.put(slot, form.lanes)
             else:
                 agent.put(slot, self.space.resolved(self.formed(form, {**self.atoms, P: before})))
-        return Leaf(agent, path)
+        return Leaf(agent, path, held=template.held, accesses=template.accesses)
 
     def unknown(self, old: Any) -> Any:
         """Any value of the kind that was there."""
@@ -429,9 +430,11 @@ class Reader:
     def read(self, agent: SymbolicAgent) -> Text:
         """What the agent does; NotReadError where the claim does not hold."""
         self.space.path = self.root
+        held = None
         if agent.shares:
-            raise NotReadError("what threads store in shared memory may steer others")
-        start = Leaf(agent, self.root.fork())
+            held = Held(self.claim.words, self.claim.versions)
+            agent.hear(held)
+        start = Leaf(agent, self.root.fork(), held=held)
         out: list[StraightText | LoopText | TilesText] = []
         found = leaves(self.space, start, self.headers.keys())
         here: dict[Residue, list[Leaf]] = {(0, 0): found}

@@ -10,6 +10,8 @@ from collections.abc import Iterator, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
+from syncverify.checker.induction.refusal import NotReadError as NotReadError
+from syncverify.checker.induction.words import Held
 from syncverify.model.events import Ev, Event
 from syncverify.symbolic.context import SymbolicContext, SymbolSplit, UndecidedBranch, mapped
 from syncverify.symbolic.inequalities import Parts, negated
@@ -20,10 +22,6 @@ MOST_MOVES, MOST_LEAVES = 6_000, 64
 #: Places of queued events and of the end, which are no code.
 NO_CODE = 1
 _POLLS = (Ev.POLL, Ev.POLL_TOKEN)
-
-
-class NotReadError(Exception):
-    """The kernel is not read as a protocol; the message says why."""
 
 
 class SizeCaseError(NotReadError):
@@ -59,6 +57,8 @@ class Leaf:
     answer: int = 0
     moves: int = 0
     whole: tuple[Event, ...] | None = None
+    held: Held | None = None  # what it finds in shared memory
+    accesses: int = 0  # to what it holds
 
     @property
     def all(self) -> tuple[Event, ...]:
@@ -110,6 +110,8 @@ def _run(space: SymbolicContext, one: Leaf, headers: Set[int]) -> list[Leaf] | N
         one.moves += 1
         if one.moves > MOST_MOVES:
             raise NotReadError("a loop without a header")
+        if one.held is not None:
+            one.held.begin(one.accesses)
         try:
             event = one.agent.move(one.answer)
         except SymbolSplit as r:
@@ -119,6 +121,9 @@ def _run(space: SymbolicContext, one: Leaf, headers: Set[int]) -> list[Leaf] | N
         except UndecidedBranch as o:
             return list(_forked(one, o))
         one.answer = 0
+        if one.held is not None and one.held.seen:
+            one.events = one.held.attributed(one.events)
+            one.accesses += 1
         if event is not None:
             if event[0] == Ev.EXIT:
                 one.target = None

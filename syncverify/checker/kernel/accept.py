@@ -79,7 +79,7 @@ class _Kernel:
         g = Graph(p, proof.shift, self.policy)
         self.at = "claims"
         self.claims(g)
-        registers(g)
+        registers(g, proof.trees)
         shared_barriers(g)
         premises = always(p)
         keys = set(account_keys(g))
@@ -87,7 +87,7 @@ class _Kernel:
             self.at = f"turns of {ring}"
             account(g, ring, proof.end[ring], proof.trees, premises)
         for o in (*owed(g, proof.end), *growing(g, proof.rank)):
-            if impossible(o.premises):
+            if impossible(o.premises) or (o.optional and o.key not in proof.trees):
                 continue
             self.at, self.where = o.key, g.sites[o.sites[0]].op.span if o.sites else UNKNOWN_SPAN
             keys.add(o.key)

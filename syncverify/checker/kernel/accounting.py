@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from syncverify.checker.kernel.hops import CONTRIBUTIONS, MEETINGS, Graph, Half, Step
 from syncverify.checker.kernel.linear import RejectedError, Term, equal
-from syncverify.checker.kernel.proof import Events, Follows, Payload
+from syncverify.checker.kernel.proof import Along, Events, Follows, Grows, Payload
 from syncverify.checker.kernel.protocol import N2, U2, J, Kind, Level, Tiles
-from syncverify.checker.kernel.trees import Tree, check, scoped
+from syncverify.checker.kernel.trees import Leaf, Tree, check, scoped
 
 #: Most bytes that one phase may expect, and most arrivals (PTX ISA, mbarrier: contents of the object).
 TX_LIMIT = 2**20 - 1
@@ -135,27 +135,51 @@ def account_keys(g: Graph) -> list[str]:
     ]
 
 
-def registers(g: Graph) -> None:
-    """O8: all that ask for registers get them, once all that give some back have done so.
+def changes(g: Graph) -> list[list[int]]:
+    """The sites where each role changes its registers, in order."""
+    sites = [i for i, s in enumerate(g.sites) if s.op.kind is Kind.REGISTERS]
+    return [[i for i in sites if g.sites[i].role == r] for r in range(len(g.p.roles))]
 
-    A thread changes its number at most once, outside loops and conditions, so that the sum after all
-    changes is the most that is ever asked for once those that give back have done so; ranks show that they
-    can.
+
+def held(g: Graph, role: int) -> list[int]:
+    """The registers of a thread at launch, and after each of its role's changes."""
+    each = 0 if g.p.registers is None else g.p.registers.each
+    return [each, *(g.sites[i].op.count for i in changes(g)[role])]
+
+
+def increases(g: Graph) -> list[int]:
+    """The sites that ask for more registers than their threads have."""
+    each = [(i, old) for r, some in enumerate(changes(g)) for i, old in zip(some, held(g, r), strict=False)]
+    return [i for i, old in each if g.sites[i].op.count > old]
+
+
+def registers(g: Graph, trees: dict[str, Tree]) -> None:
+    """O8: who asks for registers gets them, whatever changes come before that need not come after.
+
+    The proof says which changes a request waits for (by rank), and which come after it (by a path). In
+    between, each role has some of the numbers that it has from the last of those to the first of these.
     """
-    changes = [s for s in g.sites if s.op.kind is Kind.REGISTERS]
-    if not changes:
+    every, pool = changes(g), g.p.registers
+    if not any(every):
         return
-    pool = g.p.registers
     if pool is None:
         raise RejectedError("registers are moved, but how many there are is not known")
-    if len({s.role for s in changes}) != len(changes) or any(s.op.guard for s in changes):
-        raise RejectedError("a thread changes its registers twice, or under a condition")
-    if any(s.position.tiles or s.position.loops for s in changes):
-        raise RejectedError("registers change in a loop")
-    after = {s.role: s.op.count for s in changes}
-    total = sum(len(r.threads) * after.get(i, pool.each) for i, r in enumerate(g.p.roles))
-    if total > pool.pool or pool.each * sum(len(r.threads) for r in g.p.roles) > pool.pool:
-        raise RejectedError(f"{total} registers are asked for, and the block has {pool.pool}")
+    sites = [g.sites[i] for some in every for i in some]
+    if any(s.op.guard or s.position.tiles or s.position.loops for s in sites):
+        raise RejectedError("registers change in a loop, or under a condition")
+    totals = [pool.each * sum(len(r.threads) for r in g.p.roles)]
+    for k in increases(g):
+        totals.append(0)
+        for role, some in enumerate(every):
+            found = [trees.get(f"registers {i} {k}") for i in some]
+            how = [t.payload if isinstance(t, Leaf) else None for t in found]
+            low = max((n + 1 for n, x in enumerate(how) if isinstance(x, Grows)), default=0)
+            high = min((n for n, x in enumerate(how) if isinstance(x, Along)), default=len(some))
+            if g.groups[role] & g.groups[g.sites[k].role]:  # a warpgroup asks as one
+                high = max(high, every[g.sites[k].role].index(k) + 1)
+            totals[-1] += len(g.p.roles[role].threads) * max(held(g, role)[low : high + 1])
+    if max(totals) > pool.pool:
+        raise RejectedError(f"{max(totals)} registers may be asked for, and the block has {pool.pool}")
 
 
 def shared_barriers(g: Graph) -> None:

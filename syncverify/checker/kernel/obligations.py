@@ -12,6 +12,7 @@ from math import inf
 from typing import Protocol as Interface
 
 from syncverify.base.diagnostics import Policy
+from syncverify.checker.kernel.accounting import changes
 from syncverify.checker.kernel.hops import CONTRIBUTIONS, MEETINGS, Demand, Drained, Graph, Half, Step
 from syncverify.checker.kernel.linear import RejectedError, Term, equal, num
 from syncverify.checker.kernel.proof import Along, Follows, Payload, SameEvent
@@ -99,13 +100,14 @@ class Either:
 
 @dataclass(frozen=True, slots=True)
 class Owed:
-    """``key``: its name in a proof. ``sites``: whom it is about."""
+    """``key``: its name in a proof. ``sites``: whom it is about. ``optional``: a proof may leave it out."""
 
     key: str
     rule: str
     sites: tuple[int, ...]
     premises: tuple[Term, ...]
     goal: Goal
+    optional: bool = False
 
 
 def impossible(premises: Sequence[Term]) -> bool:
@@ -121,6 +123,7 @@ def owed(g: Graph, end: Mapping[str, Term]) -> Iterator[Owed]:
     for name, depth in g.p.buffers.items():
         yield Owed(f"depth buffer {name}", "depth", (), (), Constraints((depth - 1,)))
     yield from _in_flight(g)
+    yield from _apart(g)
     yield from _hazards(g)
 
 
@@ -212,6 +215,20 @@ def _in_flight(g: Graph) -> Iterator[Owed]:
             yield _one(g, "O6", i, (), goal)
 
 
+def _apart(g: Graph) -> Iterator[Owed]:
+    """O8: the warps of a warpgroup meet between two changes of their registers; practically, unless the
+    second one changes nothing.
+    """
+    every = changes(g)
+    groups = [(x, y) for r, x in enumerate(every) for q, y in enumerate(every) if g.groups[r] & g.groups[q]]
+    for i, k in ((i, k) for x, y in groups for i, k in zip(x, y[1:], strict=False)):
+        if g.sites[i].op.count != g.sites[k].op.count or g.policy is Policy.STRICT:
+            path = Reaches(
+                g, Step(i, Half.OUT, U, N), Demand(level=g.between(i, k)), Step(k, Half.IN, U2, N2)
+            )
+            yield _two(g, "apart", i, k, (), path)
+
+
 # ---------------------------------------------------------------- hazards
 
 
@@ -231,13 +248,25 @@ def _hazards(g: Graph) -> Iterator[Owed]:
             up = second.slot.put({"u": U2, "n": N2}) - first.slot
             forth = _conflict(g, (i, first, U, N), (k, second, U2, N2), level)
             back = _conflict(g, (k, second, U2, N2), (i, first, U, N), level)
-            goal = Either(forth, back, same and level is Level.THREAD)
+            goal = _goal(g, first, second, Either(forth, back, same and level is Level.THREAD))
+            if goal is None:
+                continue
             apart = {"later": [up - depth], "earlier": [-up - depth], "equal": [up, -up]}
             for which, more in apart.items():
                 if same and which == "earlier":
                     continue  # the same pair as later, with the events exchanged
                 found = _two(g, f"hazard {which}", i, k, more, goal)
                 yield replace(found, key=f"hazard {which} {i}.{a} {k}.{b}")
+
+
+def _goal(g: Graph, x: Touch, y: Touch, either: Either) -> Goal | None:
+    """Some order of two accesses; that of their versions; none, practically, of writes of one version."""
+    if x.version is None or y.version is None:
+        return either
+    if x.version == y.version:
+        alike = x.access.writes and y.access.writes and g.policy is Policy.PRACTICAL
+        return None if alike else either
+    return either.forth if x.version < y.version else either.back
 
 
 _Access = tuple[int, Touch, Term, Term]

@@ -25,7 +25,7 @@ from syncverify.checker.kernel.trees import (
 )
 
 FORMAT = "syncverify proof"
-VERSION = 1
+VERSION = 2
 #: Trees and terms that are nested deeper are not read.
 DEEPEST = 120
 

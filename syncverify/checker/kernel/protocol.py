@@ -71,13 +71,15 @@ Piece = tuple[int, int, int]
 @dataclass(frozen=True, slots=True)
 class Touch:
     """An access to slot ``slot mod depth`` of a buffer. No ``pieces``: every thread touches the whole
-    slot.
+    slot. ``version``: of two accesses with one that share bytes, that with the lower comes first; writes
+    of one version write one value.
     """
 
     access: Access
     buffer: str
     slot: Term
     pieces: tuple[Piece, ...] | None = None
+    version: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -419,6 +421,8 @@ def _accesses(p: Protocol, op: Op) -> str | None:
         return "it cannot touch memory"
     if any(t.access.asynchronous != asynchronous for t in op.touches):
         return "accesses of another kind"
+    if asynchronous and any(t.version is not None for t in op.touches):
+        return "a version of what is written later"
     if op.kind is Kind.ASYNC and any(_GROUP_OF.get(t.access) is not op.group for t in op.touches):
         return "accesses of another group"
     if op.kind is Kind.COPY and any(not t.access.writes or t.access in _GROUP_OF for t in op.touches):

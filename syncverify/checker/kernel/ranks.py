@@ -10,9 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from syncverify.checker.kernel.hops import CONTRIBUTIONS, MEETINGS, Graph, Half, Step
+from syncverify.checker.kernel.accounting import changes, increases
+from syncverify.checker.kernel.hops import CONTRIBUTIONS, MEETINGS, Demand, Graph, Half, Step
 from syncverify.checker.kernel.linear import RejectedError, Term, equal, lexicographic, num
-from syncverify.checker.kernel.obligations import Owed, impossible
+from syncverify.checker.kernel.obligations import Owed, Reaches, impossible
 from syncverify.checker.kernel.proof import Grows, Payload
 from syncverify.checker.kernel.protocol import N2, U2, Group, Kind, N, U
 
@@ -30,6 +31,17 @@ class Higher:
         if not isinstance(payload, Grows):
             raise RejectedError("a level is asked for")
         return list(lexicographic(self.low, self.high, payload.level))
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """A request for registers waits for another change, which ranks lower; or the change comes after it."""
+
+    waits: Higher
+    after: Reaches
+
+    def needs(self, payload: Payload, scope: frozenset[str]) -> Sequence[Term]:
+        return (self.waits if isinstance(payload, Grows) else self.after).needs(payload, scope)
 
 
 def asynchronous(g: Graph) -> list[int]:
@@ -69,9 +81,11 @@ def growing(g: Graph, ranks: Ranks) -> Iterator[Owed]:
     yield from (
         edge(f"drain {i} {t} {k} {lev}", (i, k), given, a, b) for i, t, k, lev, given, a, b in _drains(g)
     )
-    for i, k in _pool(g):
+    for i, k in pool(g):
         a, b = Step(i, Half.IN, U, N), Step(k, Half.OUT, U2, N2)
-        yield edge(f"registers {i} {k}", (i, k), (*g.exists(a), *g.exists(b)), a, b)
+        after = Reaches(g, b, Demand(level=g.between(i, k)), a)
+        given, goal = (*g.exists(a), *g.exists(b)), Around(Higher(rank(a), rank(b)), after)
+        yield Owed(f"registers {i} {k}", "registers", (i, k), given, goal, optional=True)
 
 
 def _meeting(g: Graph) -> Iterator[tuple[int, int]]:
@@ -114,12 +128,7 @@ def _drains(g: Graph) -> Iterator[tuple[int, int, int, int, list[Term], Step, St
                         yield i, t, k, level, given, done, drain
 
 
-def _pool(g: Graph) -> Iterator[tuple[int, int]]:
-    """A thread that asks for registers waits for all that give some back."""
-    if g.p.registers is None:
-        return
-    changes = [i for i, s in enumerate(g.sites) if s.op.kind is Kind.REGISTERS]
-    for i in changes:
-        for k in changes:
-            if g.sites[i].op.count < g.p.registers.each < g.sites[k].op.count:
-                yield i, k
+def pool(g: Graph) -> Iterator[tuple[int, int]]:
+    """Every other change of registers, with each that asks for more."""
+    for k in increases(g):
+        yield from ((i, k) for some in changes(g) for i in some if i != k)

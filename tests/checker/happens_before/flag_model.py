@@ -27,7 +27,8 @@ COMPARES = {
 @dataclass(frozen=True, slots=True)
 class Op:
     """An operation. ``kind``: read, write (of data), plain (a weak store of a flag), store, add, exch, wait,
-    fence. ``narrow``: of a scope that leaves the other threads out."""
+    lock (an atomic that waits for 0 and leaves 1), fence. ``narrow``: of a scope that leaves the other
+    threads out."""
 
     kind: str
     at: int = 0
@@ -119,7 +120,7 @@ def _next(program: Threads, s: State) -> Iterator[State]:
         if op.kind in ("read", "write", "fence"):
             yield _local(s, n, op)
             return
-        waits.append(op.kind == "wait" and not _holds(op, s.orders[op.at][-1]))
+        waits.append(op.kind in ("wait", "lock") and not _holds(op, s.orders[op.at][-1]))
     if waits and all(waits):
         raise HarmError("hang")
     for n, t in enumerate(s.threads):
@@ -128,6 +129,8 @@ def _next(program: Threads, s: State) -> Iterator[State]:
 
 
 def _holds(op: Op, m: Message) -> bool:
+    if op.kind == "lock":
+        return m.value == 0
     return bool(COMPARES[op.compare](m.value, op.value))
 
 
@@ -193,7 +196,7 @@ def _of_flag(s: State, n: int, op: Op) -> Iterator[State]:
     order = s.orders[op.at]
     after = None
     for i in range(_place(s, op.at, s.threads[n].view[1][op.at]), len(order)):
-        if op.kind == "wait" and not _holds(op, order[i]):
+        if op.kind in ("wait", "lock") and not _holds(op, order[i]):
             continue
         if op.kind != "wait" and i + 1 < len(order) and order[i + 1].chained:
             continue
@@ -221,7 +224,7 @@ def _read(s: State, n: int, op: Op, m: Message, step: int = 0) -> State:
 def _written(s: State, n: int, op: Op, i: int) -> State:
     """The state with a write directly behind the message ``i``."""
     before = s.orders[op.at][i]
-    atomic = op.kind in ("add", "exch")
+    atomic = op.kind in ("add", "exch", "lock")
     if atomic:
         s = _read(s, n, op, before)
     t = s.threads[n]

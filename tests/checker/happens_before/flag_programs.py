@@ -39,7 +39,8 @@ def _shown(op: Op) -> str:
         return f"{name} d{op.at}"
     if op.kind == "fence":
         return name
-    return f"{name} f{op.at} {op.compare if op.kind == 'wait' else ''}{op.value}"
+    shown = {"wait": f"{op.compare}{op.value}", "lock": ""}.get(op.kind, str(op.value))
+    return f"{name} f{op.at} {shown}"
 
 
 # ------------------------------------------------------------------ right programs
@@ -346,6 +347,63 @@ def _finished(rng: random.Random, threads: Lists, place: str, edits: int) -> Pro
     return Program(tuple(tuple(ops[:8]) for ops in threads[:4] if ops), place)
 
 
+# ------------------------------------------------------------------ locks
+
+
+def _lock(at: int = 0) -> Op:
+    return Op("lock", at, 1, acquire=True)
+
+
+def _free(rng: random.Random, at: int = 0) -> Op:
+    return Op(rng.choice(["store", "store", "exch"]), at, 0, release=True)
+
+
+def _section(rng: random.Random, at: int = 0) -> list[Op]:
+    """What a thread does while it holds a lock, and after it has let it go."""
+    inside = [rng.choice([_r, _w])(rng.choice([0, 0, 1])) for _ in range(rng.randint(1, 2))]
+    return [_lock(at), *inside, _free(rng, at)]
+
+
+def _mutex(rng: random.Random) -> Lists:
+    return [_section(rng) for _ in range(rng.randint(2, 3))]
+
+
+def _two_turns(rng: random.Random) -> Lists:
+    return [_section(rng) + _section(rng), _section(rng) + (_section(rng) if rng.random() < 0.3 else [])]
+
+
+def _nested(rng: random.Random) -> Lists:
+    found = []
+    for _ in range(2):
+        a = 0 if rng.random() < 0.7 else 1
+        frees = [_free(rng, 1 - a), _free(rng, a)]
+        if rng.random() < 0.3:
+            frees.reverse()
+        found.append([_lock(a), *rng.choice([[], [_w(a)]]), _lock(1 - a), rng.choice([_r(), _w()]), *frees])
+    return found
+
+
+def _locks_apart(rng: random.Random) -> Lists:
+    return [_section(rng, rng.choice([0, 0, 1])) for _ in range(rng.randint(2, 3))]
+
+
+def _lock_and_flag(rng: random.Random) -> Lists:
+    """A lock, beside a flag that lets a thread come only after another one."""
+    a = [*_section(rng), _set(1, 1)]
+    b = [_wait(1, 1), *rng.choice([[], [_w()]]), *_section(rng)]
+    if rng.random() < 0.4:
+        a.insert(rng.randint(1, len(a) - 1), a.pop())
+    return [a, b, *rng.choice([[], [_section(rng)]])]
+
+
+_LOCKED = (_mutex, _mutex, _two_turns, _nested, _nested, _locks_apart, _lock_and_flag, _lock_and_flag)
+
+
+def locked(rng: random.Random) -> Program:
+    """A program whose threads take locks in shared memory, with up to three edits."""
+    return _finished(rng, rng.choice(_LOCKED)(rng), "shared", rng.choice([0, 0, 1, 1, 2, 3]))
+
+
 # ------------------------------------------------------------------ PTX
 
 
@@ -394,6 +452,12 @@ def _ptx(op: Op, place: str, label: str, out: int) -> list[str]:
         "store": [f"st.{sem}.{scope}.{fs}.u32 {flag}, {op.value};"],
         "add": [f"atom.{sem}.{scope}.{fs}.add.u32 %r3, {flag}, {op.value};"],
         "exch": [f"atom.{sem}.{scope}.{fs}.exch.b32 %r3, {flag}, {op.value};"],
+        "lock": [
+            f"W{label}:",
+            f"atom.{sem}.{scope}.{fs}.cas.b32 %r4, {flag}, 0, {op.value};",
+            "setp.ne.s32 %p2, %r4, 0;",
+            f"@%p2 bra W{label};",
+        ],
         "fence": [f"fence.acq_rel.{scope};"],
         "wait": [
             f"W{label}:",

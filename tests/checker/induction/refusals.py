@@ -429,6 +429,7 @@ BACKED: dict[str, Backed] = {
         "the kind has no row", _file("rulebook/E24_ignored_try_wait.bad.syncir")
     ),
 }
+_WORDS = "PTX alone has such words: by direct tests (`test_words.py`)"
 #: Rules that stand by reading alone.
 OPEN: dict[str, str] = {
     "flags.in_order: a block waits for one that may begin later": "no judge here lets a block begin late",
@@ -437,7 +438,17 @@ OPEN: dict[str, str] = {
     "read.summed: lanes are apart by other numbers in another turn": "by direct tests (`test_turns.py`)",
     "read.summed: a register changes its kind from turn to turn": "an unknown number for lanes that differ",
     "read.summed: lanes hold other numbers in another turn": "lanes that count, claimed to stand still",
-    "read.read: what threads store in shared memory may steer others": "PTX alone has such agents",
+    "assemble.steering: agents of which different words are claimed to steer": _WORDS,
+    "claims_text._claim: a word of no bytes": _WORDS,
+    "words.asked: a word in shared memory is asked for beside its access": _WORDS,
+    "words.attributed: a word in shared memory steers, of which too little is claimed": _WORDS,
+    "words.attributed: a word in shared memory that steers is stored as another number": _WORDS,
+    "words.attributed: a word in shared memory that steers, and no load or store of it alone": _WORDS,
+    "words.check: a word in shared memory that steers may not be stored": _WORDS,
+    "words.check: two numbers of one word in shared memory": _WORDS,
+    "words.version_of: a word in shared memory that steers is accessed in some turns alone": _WORDS,
+    "words.write: a word in shared memory that steers is stored as no known number": _WORDS,
+    "words.write: two stores of one version": _WORDS,
     "read.end: a register that may stand still": "runs at small sizes do not end, so that nothing is claimed",
     "read.without: the last turn of a loop does something else": "compared where a last turn stands apart",
     "read.inner_trips: a tile may be empty": "trip counts are those of registers at small sizes",

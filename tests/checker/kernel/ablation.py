@@ -121,6 +121,15 @@ def _few_commits(self: Any, a: Any, b: Any, how: Any, reach: Level) -> Any:
     return [*equal(a.u, a.u)][:0], max(reach, Level.WARPGROUP)
 
 
+def _of_one_version(real: Callable[..., Any]) -> Callable[..., Any]:
+    """Accesses of one version are not ordered, whatever they are."""
+
+    def goal(g: Any, x: Any, y: Any, either: Any) -> Any:
+        return None if x.version is not None and x.version == y.version else real(g, x, y, either)
+
+    return goal
+
+
 RULES: dict[str, Rule] = {
     "nothing is left out": Rule(lambda: iter(())),
     **{
@@ -136,6 +145,7 @@ RULES: dict[str, Rule] = {
             "means",
             "slot",
             "once",
+            "apart",
             "depth",
             "hazard",
             "rank",
@@ -161,7 +171,9 @@ RULES: dict[str, Rule] = {
     "turns of a hop agree": Rule(_put(hops.Graph, "_waited", _any_turn)),
     "drains leave groups pending": Rule(_put(hops.Graph, "_drained", _few_commits)),
     "accesses meet": Rule(_put(obligations, "overlap", lambda *_: None)),
+    "versions come in order": Rule(_put(obligations, "_goal", lambda g, x, y, either: either)),
+    "one version is of writes alone": Rule(_put(obligations, "_goal", _of_one_version(obligations._goal))),
     "edges of drains": Rule(_put(ranks, "_drains", lambda _: ())),
     "edges of turns": Rule(_put(ranks, "_meeting", lambda _: ())),
-    "edges of register pools": Rule(_put(ranks, "_pool", lambda _: ()), ("register pool",)),
+    "edges of register pools": Rule(_without("registers"), ("register pool",)),
 }

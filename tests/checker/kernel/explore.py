@@ -64,6 +64,7 @@ class Machine:
     p: Program
     bits: dict[tuple[int, int, int], int] = field(default_factory=dict)
     conflicts: dict[int, int] = field(default_factory=dict)
+    later: dict[int, int] = field(default_factory=dict)  # accesses of a later version
     executed: dict[int, tuple[int, int]] = field(default_factory=dict)
     by_async: int = 0
     races: set[tuple[Any, Any]] = field(default_factory=set)
@@ -84,9 +85,14 @@ class Machine:
                     self.groups[t, i] = tuple(
                         x for k in _covered(ops, i) for x in twins.get((t, k), [(t, k)])
                     )
-        for x, (cx, wx, _) in cells.items():
-            mates = [y for y, (cy, wy, _) in cells.items() if y != x and cx == cy and (wx or wy)]
-            self.conflicts[x] = sum(y for y in mates if self.executed[y] != self.executed[x])
+        for x, (cx, wx, _, vx) in cells.items():
+            mates = [
+                (y, vy)
+                for y, (cy, wy, _, vy) in cells.items()
+                if y != x and cx == cy and (wx or wy) and not (wx and wy and vx is not None and vx == vy)
+            ]
+            self.conflicts[x] = sum(y for y, _ in mates if self.executed[y] != self.executed[x])
+            self.later[x] = sum(y for y, vy in mates if vx is not None and vy is not None and vy > vx)
 
     def start(self) -> State:
         n = len(self.p.threads)
@@ -139,7 +145,7 @@ class Machine:
         """Executes the accesses of an operation; what they add to what is known."""
         mine = [b for (x, y, _), b in self.bits.items() if (x, y) == (t, i)]
         for b in mine:
-            missed = self.conflicts[b] & self._happened(s) & ~know
+            missed = self._happened(s) & (self.conflicts[b] & ~know | self.later[b])
             if missed:
                 first = self.executed[missed & -missed]
                 self.races.add((first, (t, i)))
@@ -165,6 +171,8 @@ class Machine:
             case "M":
                 own = self._access(s, t, i, s.h[t])
                 return ahead._replace(h=_set(s.h, t, s.h[t] | own))
+            case "P":
+                self._changed(s, t, i)
             case "F":
                 return ahead._replace(a=_set(s.a, t, s.a[t] | (s.h[t] & ~self.by_async)))
             case "C" | "G":
@@ -178,6 +186,16 @@ class Machine:
                 seen = sum(b for (x, y, _), b in self.bits.items() if (x, y) in self.groups[t, i])
                 return ahead._replace(h=_set(s.h, t, s.h[t] | seen))
         return ahead
+
+    def _changed(self, s: State, t: int, i: int) -> None:
+        """Registers change in one warp before another one of its warpgroup has changed them the last time."""
+        made = [[op[1] for op in ops[: s.pc[x]] if op[0] == "P"] for x, ops in enumerate(self.p.threads)]
+        group = [n // (4 * self.p.warp) for n in self.p.numbers]
+        if made[t][-1:] == [self.p.threads[t][i][1]]:
+            return
+        for x, ops in enumerate(self.p.threads):
+            if group[x] == group[t] and len(made[x]) < len(made[t]) and any(op[0] == "P" for op in ops):
+                raise UndefinedError("no meeting between two changes of registers")
 
     def _complete(self, s: State, q: int) -> State:
         t, i, know = s.flying[q]

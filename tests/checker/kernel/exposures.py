@@ -20,7 +20,7 @@ from syncverify.checker.kernel.accept import always
 from syncverify.checker.kernel.hops import Half, Program, Step, Turn
 from syncverify.checker.kernel.linear import ZERO, Sum, Term, equal, num, var
 from syncverify.checker.kernel.obligations import Constraints, Either, Owed, Reaches, impossible
-from syncverify.checker.kernel.proof import Along, Events, Follows
+from syncverify.checker.kernel.proof import Along, Events, Follows, Grows
 from syncverify.checker.kernel.protocol import (
     N2,
     U2,
@@ -50,6 +50,7 @@ from tests.checker.kernel.families import (
     plain,
     send,
     store,
+    told,
     wait,
 )
 
@@ -97,9 +98,12 @@ def assembled(x: Exposure) -> Proof:
             key = f"{what} {ring}"
             trees[key] = known.get(key) or accounts.trees(s, ring, end[ring], what)[key]
     rank = rank_search.ranks(s)
-    for o in (*prover.owed(s.g, end), *prover.growing(s.g, rank)):
-        if not impossible(o.premises):
+    asked = rank_search.requests(s.g)
+    for each in (*prover.owed(s.g, end), *prover.growing(s.g, rank)):
+        o = prover.chosen(each, asked)
+        if o is not None and not impossible(o.premises):
             trees[o.key] = x.tree(p, o) or s.tree(o)
+    trees |= {key: tree for key, tree in known.items() if key.startswith("registers")}
     return Proof(shift, end, rank, trees)
 
 
@@ -140,6 +144,10 @@ B = {"b": mbarrier()}
 ONE, TWO = num(1), num(2)
 
 
+def versioned(op: Op, version: int) -> Op:
+    return replace(op, touches=tuple(replace(t, version=version) for t in op.touches))
+
+
 def sync(ring: str, index: Term = ZERO, count: int = 2) -> Op:
     return Op(Kind.SYNC, ring, index, count=count)
 
@@ -172,6 +180,11 @@ def two_accesses() -> Protocol:
 
 def pool(registers: Registers, *roles: Sequence[Op], rings: dict[str, Ring] | None = None) -> Protocol:
     return replace(straight(rings or {}, *roles), registers=registers)
+
+
+def apart(p: Protocol) -> Protocol:
+    """The same with each role in a warpgroup of its own."""
+    return replace(p, warp=1, roles=tuple(replace(r, threads=(4 * k,)) for k, r in enumerate(p.roles)))
 
 
 def registers(count: int) -> Op:
@@ -353,6 +366,15 @@ OBLIGED: dict[str, tuple[Exposure, ...]] = {
         ),
     ),
     "depth": (Exposure(when(straight({}, (FENCE,), buffers={"buf": STEPS}), STEPS)),),
+    "apart": (
+        Exposure(
+            replace(
+                made([("x", ((registers(24), registers(32)),), 2)], {}, {}, "", ()),
+                registers=Registers(132, 264),
+                warp=1,
+            )
+        ),
+    ),
     "hazard": (Exposure(two_accesses()),),
     # with one slot, the release of step n - 1 comes behind the wait for step n
     "rank": (Exposure(deadlock()), Exposure(replace(plain(deferred=True), facts=(S - 1, STEPS)))),
@@ -388,8 +410,23 @@ EXPOSURES: dict[str, tuple[Exposure, ...]] = {
                 (wait("b", ZERO), registers(24)),
                 (registers(240), arrive("b", ZERO)),
                 rings=B,
-            )
+            ),
+            accounts=lambda _: {"registers 1 2": Leaf(Grows(0), ())},
         ),
+        # each of two requests is said to come before the other one
+        Exposure(
+            apart(pool(Registers(100, 264), (registers(24), registers(160)), (registers(160),))),
+            accounts=lambda _: {
+                "registers 0 2": Leaf(Grows(0), ()),
+                "registers 1 2": Leaf(Along(()), ()),
+                "registers 2 1": Leaf(Along(()), ()),
+            },
+        ),
+    ),
+    # what is read between two stores is read behind both, and behind the one that it is to come before
+    "versions come in order": (Exposure(told(between=1)), Exposure(told(first=6))),
+    "one version is of writes alone": (
+        Exposure(straight({}, (versioned(store("buf", ZERO), 2),), (versioned(load("buf", ZERO), 2),))),
     ),
     "one order at a barrier": (Exposure(crossed()),),
     # the second arrival is said to be half a depth ahead, in the other slot

@@ -300,6 +300,36 @@ def register_pool() -> Protocol:
     return replace(p, roles=roles, registers=Registers(132, 264))
 
 
+def registers_twice() -> Protocol:
+    """The first has many registers before and behind a meeting, the other in between; both meet twice."""
+    rings = {x: Ring(num(1), 2, named=True) for x in ("begin", "end")}
+    meets = {x: Op(Kind.SYNC, x, count=2) for x in rings}
+    few, many, some = (Op(Kind.REGISTERS, count=n) for n in (24, 240, 132))
+    first = (some, many, meets["begin"], few, meets["end"], many)
+    second = (few, meets["begin"], many, few, meets["end"])
+    p = made([("x", (first,), 1), ("y", (second,), 1)], rings, {}, "", ())
+    x, y = p.roles
+    return replace(p, registers=Registers(132, 264), roles=(x, replace(y, threads=(4,))), warp=1)
+
+
+def told(first: int = 2, between: int = 3) -> Protocol:
+    """A word that is stored twice, and read between the two and at the end."""
+    rings = {x: Ring(num(1), 2, named=True) for x in ("a", "b", "c")}
+    a, b, c = (Op(Kind.SYNC, x, count=2) for x in rings)
+
+    def access(kind: Access, version: int) -> Op:
+        return Op(Kind.ACCESS, touches=(Touch(kind, "word", ZERO, None, version),))
+
+    def write(version: int) -> Op:
+        return access(Access.GENERIC_WRITE, version)
+
+    roles = [
+        ("x", ((write(first), a, b, write(4), c),), 1),
+        ("y", ((a, access(Access.GENERIC_READ, between), b, c, access(Access.GENERIC_READ, 5)),), 1),
+    ]
+    return made(roles, rings, {"word": num(1)}, "", ())
+
+
 def unguarded_drain() -> Protocol:
     """The deferred release is drained even behind an empty tile."""
     p = persistent(deferred=True)
@@ -342,5 +372,7 @@ FAMILIES: dict[str, Callable[[], Protocol]] = {
     "one-shot barrier": one_shot,
     "cp.async groups": copies_by_threads,
     "register pool": register_pool,
+    "registers that change twice": registers_twice,
+    "a word that steers": told,
     "nonempty tiles, unguarded drain": lambda: nonempty(unguarded_drain()),
 }

@@ -31,6 +31,7 @@ def _op(op: Op) -> dict[str, Any]:
                 t.buffer,
                 _term(t.slot),
                 None if t.pieces is None else [list(x) for x in t.pieces],
+                t.version,
             ]
             for t in op.touches
         ],

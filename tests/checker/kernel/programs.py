@@ -15,8 +15,8 @@ from syncverify.checker.kernel.protocol import Kind, Level, Loop, Op, Protocol, 
 from syncverify.model.proxies import Access, Proxy
 
 Size = dict[str, Any]
-#: One access of a program: (cell, writes, by the async proxy).
-Cell = tuple[tuple[str, int], bool, bool]
+#: One access of a program: (cell, writes, by the async proxy, version).
+Cell = tuple[tuple[str, int], bool, bool, int | None]
 
 
 def value(t: Term, e: Size) -> int:
@@ -109,6 +109,7 @@ def program(p: Protocol, e: Size) -> Program | None:
                 (t.buffer, value(t.slot, at) % value(p.buffers[t.buffer], e)),
                 t.access.writes,
                 t.access.proxy is Proxy.ASYNC,
+                t.version,
             )
             for t in op.touches
         )

@@ -105,6 +105,7 @@ CASES: dict[tuple[type, str], tuple[str, Change]] = {
     (Touch, "buffer"): ("plain", of_touch(Kind.ACCESS, buffer="other")),
     (Touch, "slot"): ("plain", of_touch(Kind.ACCESS, slot=N + 1)),
     (Touch, "pieces"): ("plain", of_touch(Kind.ACCESS, pieces=((0, 4, 77),))),
+    (Touch, "version"): ("a word that steers", of_touch(Kind.ACCESS, version=3)),
     (Loop, "lo"): ("plain", of_loop(lo=lambda b: b.lo + 1)),
     (Loop, "hi"): ("plain", of_loop(hi=lambda b: b.hi + 1)),
     (Loop, "body"): ("plain", of_loop(body=lambda b: b.body[:-1])),

@@ -41,7 +41,7 @@ def test_the_text_of_a_proof_is_read_back(good: tuple[Protocol, Proof]) -> None:
     [
         lambda d: d.pop("end"),
         lambda d: d.update(more=1),
-        lambda d: d.update(version=2),
+        lambda d: d.update(version=1),
         lambda d: d.update(version=True),
         lambda d: d["terms"].append([0, [0, "S"]]),
         lambda d: d["terms"].append([0, [1, "S"], [1, "S"]]),
@@ -71,7 +71,7 @@ def test_a_tree_that_is_nested_without_end_is_unreadable() -> None:
         read(
             {
                 "format": "syncverify proof",
-                "version": 1,
+                "version": 2,
                 "terms": [[0]],
                 "shift": [],
                 "end": {},

@@ -111,7 +111,7 @@ def forget_settled(run: Run, at: Location) -> None:
     pasts = [t.clock.past() for t in live]
     over = [s for s in at.spins if all(past[s.cls] >= s.time for past in pasts)]
     _judge(at, over, shared=True)
-    at.spins = [s for s in at.spins if s not in over]
+    at.spins = [s for s in at.spins if s.takes or s not in over]
     gone = min([n - 1, *(s.start - 1 for s in at.spins)])
     if gone > 0:
         at.writes = [w.behind(gone) for w in at.writes[gone:]]

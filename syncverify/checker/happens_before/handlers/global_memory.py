@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from syncverify.base.diagnostics import Severity
-from syncverify.checker.happens_before.event_flags import ACQUIRE, RELEASE, STRONG
+from syncverify.base.reason import Cause, Reason
+from syncverify.checker.happens_before.event_flags import ACQUIRE, RELEASE, STRONG, TAKE
 from syncverify.checker.happens_before.failure import Obligation
 from syncverify.checker.happens_before.handlers.accesses import access, mutually_atomic, only_entered
 from syncverify.checker.happens_before.handlers.flag_order import (
@@ -70,6 +71,7 @@ class Spin:
     scope: int = 0
     start: int = 0
     races: bool = False  # with a write of the flag, by its scope or size
+    takes: bool = False  # a lock: what passes is an atomic
 
 
 @dataclass(slots=True, eq=False)
@@ -230,18 +232,21 @@ def on_spin(run: Run, t: LaneClass, event: Event) -> int:
 
 def wait_for(run: Run, t: LaneClass, event: Event) -> int:
     """Blocks until the comparison with what a flag holds is true; acquires what the writes released, and has
-    read the flag."""
-    _, site, fp, _, scope, *_ = event
-    at = location(run, fp)
-    r = Record(Access.GENERIC_READ, t.cls, t.time, fp, site, atomic=True, scope=scope)
+    read the flag, or taken the lock."""
+    _, site, fp, flags, scope, *_ = event
+    at, takes = location(run, fp), bool(flags & TAKE)
+    kind = Access.GENERIC_WRITE if takes else Access.GENERIC_READ
+    r = Record(kind, t.cls, t.time, fp, site, atomic=True, scope=scope)
     start, races = newest_known(run, t, at), _races(run, t, r)
-    answer = _wait(run, t, event, start)
-    if answer == DONE:
+    forced = t.waits_on == ("forced",)  # after a hang
+    answer = _wait(run, t, event, start, races=races)
+    if answer == DONE and not forced:
         only_signals(run, fp, site, start)
-        if races and at.spins:
-            at.spins[-1] = replace(at.spins[-1], races=True)
         r.used = t.time
-        only_entered(run, r)
+        if takes:
+            access(run, t, r)
+        else:
+            only_entered(run, r)
     return answer
 
 
@@ -265,7 +270,7 @@ def written(run: Run, fp: int) -> Iterator[tuple[int, int, Record]]:
                 yield s.lo, s.hi, s.write
 
 
-def _wait(run: Run, t: LaneClass, event: Event, start: int) -> int:
+def _wait(run: Run, t: LaneClass, event: Event, start: int, *, races: bool) -> int:
     _, site, fp, flags, scope, compare, value = event
     at = location(run, fp)
     if at.value is None or not COMPARE[compare](at.value, value):
@@ -276,12 +281,15 @@ def _wait(run: Run, t: LaneClass, event: Event, start: int) -> int:
         at.waiting.append(t)
         return RETRY
     t.waits_on = ()
+    if flags & TAKE and any(s.takes and s.value == value for s in at.spins):
+        raise Unmodelled("a lock is taken twice in one turn, or by threads that nothing distinguishes", site)
     if held_before(at, start) is None:
         text = "what this wait finds first is not known: no store of the flag comes before it"
         raise undecided(text, site, shared=True)
     t.syncs.append(t.time)
     seen = first_true(at, compare, value, start)
-    at.spins.append(Spin(t.cls, t.time, site, compare, value, seen, scope, start))
+    takes = bool(flags & TAKE)
+    at.spins.append(Spin(t.cls, t.time, site, compare, value, seen, scope, start, races, takes))
     for w in at.writes[start:seen]:
         if w.added is not None or w is at.writes[seen - 1]:
             np.maximum(t.clock.m[E], w.past, out=t.clock.m[E])
@@ -327,13 +335,24 @@ def _launch_order(run: Run, t: LaneClass, w: Write, site: int) -> None:
         )
 
 
+#: What a lock holds that something else than a taker has put there: no number of turns.
+HELD_AT_FIRST = -1
+_NOT_TAKEN = (
+    "the threads cannot take this lock in the order that was tried: it is free, and nobody comes for it"
+)
+
+
 def check_stuck(run: Run) -> None:
     """A spin that never ends may be ended by something that is no write of a flag: then nothing is known."""
     for t in run.blocked():
         if t.waits_on[:1] != ("spin",) or t.event is None:
             continue
-        if location(run, t.event[2]).value is None:
+        at = location(run, t.event[2])
+        if at.value is None:
             raise Unmodelled("the value that this spin waits for is not known", t.event[1])
+        held = at.value == HELD_AT_FIRST
+        if t.event[3] & TAKE and not held and not any(s.takes and s.value == at.value for s in at.spins):
+            raise Unmodelled(Reason(_NOT_TAKEN, Cause.LOCK_ORDER), t.event[1])
         only_signals(run, t.event[2], t.event[1])
 
 
@@ -342,6 +361,7 @@ def only_signals(run: Run, fp: int, site: int, start: int = 0) -> None:
     surely comes after; ``start``: how many signals lie before what it may read."""
     writes = location(run, fp).writes
     known = {(w.cls, w.time) for w in writes}
+    known |= {(s.cls, s.time) for s in location(run, fp).spins if s.takes}
     for _, _, r in written(run, fp):
         over = start > 0 and writes[start - 1].past[r.cls] >= r.time
         if not over and (r.cls, r.time) not in known:

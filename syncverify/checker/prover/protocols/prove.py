@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from syncverify.base.diagnostics import Policy
@@ -13,12 +13,12 @@ from syncverify.checker.kernel.linear import ZERO, RejectedError, Term, var
 from syncverify.checker.kernel.obligations import Owed, impossible, owed
 from syncverify.checker.kernel.proof import Proof
 from syncverify.checker.kernel.protocol import Protocol, malformed
-from syncverify.checker.kernel.ranks import growing
+from syncverify.checker.kernel.ranks import Around, growing
 from syncverify.checker.kernel.trees import Tree
 from syncverify.checker.prover.protocols import accounts
 from syncverify.checker.prover.protocols.alike import Alike
 from syncverify.checker.prover.protocols.claims import NotFoundError, claims
-from syncverify.checker.prover.protocols.rank_search import ranks
+from syncverify.checker.prover.protocols.rank_search import ranks, requests
 from syncverify.checker.prover.protocols.search import Search
 from syncverify.checker.prover.protocols.sizes import all_events
 
@@ -140,6 +140,14 @@ class _Searches:
             return found
 
 
+def chosen(o: Owed, requests: Mapping[str, bool]) -> Owed | None:
+    """The obligation with what is to be shown of it; None where a proof leaves it out."""
+    if not isinstance(o.goal, Around):
+        return o
+    waits = requests.get(o.key)
+    return None if waits is None else replace(o, goal=o.goal.waits if waits else o.goal.after)
+
+
 def search(p: Protocol, policy: Policy = Policy.PRACTICAL, seed: int = 1, many: int = MANY) -> Proof:
     """A proof, which the kernel has not seen yet; NotFoundError with the first obligation that stays open."""
     why = malformed(p)
@@ -159,12 +167,21 @@ def search(p: Protocol, policy: Policy = Policy.PRACTICAL, seed: int = 1, many: 
         g = ways.first.g
         rank = ranks(ways.first)
         alike = Alike.of(p, g)
+        asked = requests(g)
         for o in (*owed(g, ways.end), *growing(g, rank)):
             if impossible(o.premises):
                 continue
+            if (one := chosen(o, asked)) is None:
+                continue
+            o = one
             known = alike.tree(o)
             if known is None:
-                known = ways.tree(of(o))[o.key]
+                try:
+                    known = ways.tree(of(o))[o.key]
+                except NotFoundError:
+                    if o.optional:
+                        continue
+                    raise
                 alike.keep(o, known)
             trees[o.key] = known
     except RejectedError as e:

@@ -13,11 +13,12 @@ import itertools
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from syncverify.checker.kernel.accounting import changes, held
 from syncverify.checker.kernel.hops import CONTRIBUTIONS, MEETINGS, Graph
 from syncverify.checker.kernel.linear import ZERO, Term, apply, num
 from syncverify.checker.kernel.obligations import impossible
 from syncverify.checker.kernel.protocol import Kind, Loop, N, Site, Tiles, U
-from syncverify.checker.kernel.ranks import Higher, asynchronous, growing
+from syncverify.checker.kernel.ranks import Around, Higher, asynchronous, growing, pool
 from syncverify.checker.prover.protocols.claims import NotFoundError
 from syncverify.checker.prover.protocols.multipliers import entails
 from syncverify.checker.prover.protocols.search import Search
@@ -42,10 +43,26 @@ def ranks(search: Search) -> dict[Key, Rank]:
         ends = {i for i, x in zip(bare, late, strict=False) if x}
         heads = [(num(blocks[i]), *_head(g, i, epochs, ends, search.base)) for i in range(len(g.sites))]
         try:
-            return _Levels(search, heads).ranks()
+            return _Levels(search, heads, requests(g)).ranks()
         except NotFoundError as e:
             why = str(e)
     raise NotFoundError(why)
+
+
+def requests(g: Graph) -> dict[str, bool]:
+    """What is shown of a change of registers against one that asks for more: true, the request waits for it;
+    false, it comes after the request, at least one barrier of all roles later.
+    """
+    epochs = _epochs(g, _parts(g))
+    out: dict[str, bool] = {}
+    for i, k in pool(g):
+        role = g.sites[i].role
+        at = changes(g)[role].index(i)
+        if epochs[i] > epochs[k] or (role == g.sites[k].role and i > k):
+            out[f"registers {i} {k}"] = False
+        elif role == g.sites[k].role or g.sites[i].op.count < held(g, role)[at]:
+            out[f"registers {i} {k}"] = True
+    return out
 
 
 def _loops(t: Tiles) -> bool:
@@ -251,6 +268,7 @@ class _Levels:
 
     search: Search
     heads: Sequence[tuple[Term, ...]]
+    requests: Mapping[str, bool]
     ties: dict[tuple[Key, Key, int], None] = field(default_factory=dict)  # with the least advance of n
 
     def ranks(self) -> dict[Key, Rank]:
@@ -291,10 +309,11 @@ class _Levels:
         }
         known: dict[Hashable, frozenset[int] | None] = {}
         for o in growing(g, marked):
-            assert isinstance(o.goal, Higher)
-            if impossible(o.premises):
+            goal = o.goal.waits if isinstance(o.goal, Around) else o.goal
+            assert isinstance(goal, Higher)
+            if impossible(o.premises) or (o.optional and not self.requests.get(o.key, False)):
                 continue
-            low, high = o.goal.low, o.goal.high
+            low, high = goal.low, goal.high
             a, b = keys[low[-2].const], keys[high[-2].const]
             edge = (o.premises, low[:-2], high[:-2])
             if edge not in known:

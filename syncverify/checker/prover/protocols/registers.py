@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import combinations, pairwise
 from typing import Any
@@ -17,8 +18,10 @@ from syncverify.checker.induction.claims import ANY, KEPT, MOVES, Claim, Form, H
 from syncverify.checker.induction.operations import essence
 from syncverify.checker.induction.program import cleaned
 from syncverify.checker.induction.stepping import NO_CODE, NotReadError, registers, resolve
+from syncverify.checker.induction.words import Held, Stored
+from syncverify.checker.prover.protocols.listening import MOST_ROUNDS, Access, Listener, listed, versions
 from syncverify.model.events import Ev, Event, LaneSplit, ThreadClass
-from syncverify.symbolic.context import AffineTerm, SymbolicContext, SymbolSplit, UndecidedBranch
+from syncverify.symbolic.context import AffineTerm, NotConcrete, SymbolicContext, SymbolSplit, UndecidedBranch
 from syncverify.symbolic.inequalities import negated
 from syncverify.symbolic.path_condition import PathCondition
 
@@ -103,9 +106,19 @@ def pinned(
 
 
 def trace(
-    space: SymbolicContext, path: PathCondition, agent: Any, cuts: Iterable[int]
+    space: SymbolicContext,
+    path: PathCondition,
+    agent: Any,
+    cuts: Iterable[int],
+    held: Held | Listener | None = None,
 ) -> tuple[list[Visit], dict[int, list[int]], bool]:
-    """The visits of ``cuts``; how often each target of a jump back was come to, once for each entry."""
+    """The visits of ``cuts``; how often each target of a jump back was come to, once for each entry.
+
+    ``held``: what it finds in shared memory, where that steers.
+    """
+    if held is not None:
+        agent.hear(held)
+    memory, accesses = held or Listener(), 0
     space.path = path
     start = Visit(-1, False, {})
     visits, here = [start], start
@@ -115,6 +128,7 @@ def trace(
     resolve(space, agent)
     wanted = frozenset(cuts)
     for _ in range(MOST_MOVES):
+        memory.begin(accesses)
         try:
             event = agent.move(answer)
         except SymbolSplit as r:
@@ -126,6 +140,7 @@ def trace(
             resolve(space, agent)
             continue
         answer = 0
+        accesses += _noted(memory, here)
         if event is not None:
             if event[0] == Ev.EXIT:
                 ended = True
@@ -152,6 +167,17 @@ def trace(
     for x, k in inside.items():
         counts.setdefault(x, []).append(k)
     return visits, counts, ended
+
+
+def _noted(memory: Held | Listener, here: Visit) -> int:
+    """Takes note of accesses to shared memory in the last stretch of code; 1 if there were any."""
+    if not memory.seen:
+        return 0
+    if isinstance(memory, Listener):
+        memory.note()
+    else:
+        here.events[-1:] = memory.attributed(tuple(here.events[-1:]))
+    return 1
 
 
 def _answered(path: PathCondition, o: UndecidedBranch) -> PathCondition:
@@ -189,6 +215,7 @@ class Sampler:
     naming: bool = False  # quotients of sizes may get names
     loops: set[int] = field(default_factory=set)  # of any agent before, which others likely have too
     found: list[tuple[dict[str, int], PathCondition]] = field(default_factory=list)
+    words: tuple[Stored, ...] | None = None  # that steer, once they are known
 
     def ready(self, space: SymbolicContext, root: PathCondition, names: Mapping[int, str], seed: int) -> None:
         rnd = random.Random(seed)
@@ -258,6 +285,10 @@ class Sampler:
     def claim(self, cls: int, of: ThreadClass) -> Claim:
         """The headers of one agent's loops, with forms for its registers."""
         try:
+            self.listen()
+        except LaneSplit as split:  # of whatever class, which is numbered alike in both systems
+            raise LaneSplit(split.cls, split.parts) from None
+        try:
             return self._claim(of)
         except LaneSplit as split:  # of the class of that number at some sizes
             raise LaneSplit(cls, split.parts) from None
@@ -266,13 +297,15 @@ class Sampler:
         if len(self.found) < 3:
             raise NotReadError("no sizes were found to try")
         every = range(len(self.found))
-        traces = [trace(*self.agent(i, of), self.loops) for i in every]
+        held = self.held(of)
+        traces = [trace(*self.agent(i, of), self.loops, held) for i in every]
         cuts = _loops([counts for _, counts, _ in traces])
+        words, versions = (held.words, held.versions) if held else ((), ())
         if not cuts:
-            return Claim(1, 1, ())
+            return Claim(1, 1, (), words, versions)
         if cuts - self.loops:
             self.loops |= cuts
-            traces = [trace(*self.agent(i, of), cuts) for i in every]
+            traces = [trace(*self.agent(i, of), cuts, held) for i in every]
         runs = []
         for i, (visits, _, ended) in zip(every, traces, strict=True):
             for place in {v.place for v in visits[1:]} - cuts:
@@ -282,8 +315,33 @@ class Sampler:
             cuts = cuts - {twice}
             runs = [replace(run, visits=_without(run.visits, twice)) for run in runs]
         if not cuts:
-            return Claim(1, 1, ())
-        return _filled(_shaped(runs, sorted(cuts), sorted(self.found[0][0])))
+            return Claim(1, 1, (), words, versions)
+        claim = _filled(_shaped(runs, sorted(cuts), sorted(self.found[0][0])))
+        return replace(claim, words=words, versions=versions)
+
+    def held(self, of: ThreadClass) -> Held | None:
+        """What an agent is taken to find in shared memory; None where that does not steer."""
+        return None if self.words is None else Held(self.words, versions(self.heard(of), self.words))
+
+    def listen(self) -> None:
+        """Guesses which words steer, and what is stored there, if any do."""
+        classes = self.system.info.classes
+        if self.words is not None or not self.found or not self.agent(0, classes[0])[2].shares:
+            return
+        words: tuple[Stored, ...] = ()
+        for _ in range(MOST_ROUNDS):
+            new = listed([self.heard(c, words) for c in classes])
+            if new == words:
+                break
+            words = new
+        self.words = words
+
+    def heard(self, of: ThreadClass, words: tuple[Stored, ...] | None = None) -> list[Access]:
+        """What an agent loads and stores in one run."""
+        listener = Listener(self.words or () if words is None else words)
+        with suppress(NotReadError, NotConcrete):
+            trace(*self.agent(0, of), (), listener)
+        return listener.accesses
 
 
 def shifted(claim: Claim, place: int, by: Mapping[Any, int]) -> Claim:

@@ -259,12 +259,12 @@ def global_spins(flow: Flow, accesses: Collection[int]) -> dict[int, GlobalSpin]
             or i.guard is not None
         ):
             continue
-        spin = _spin(flow, k)
+        spin = spin_of(flow, k)
         if spin is not None:
             out[k] = spin
     for k in sorted(accesses):
         if k not in out and flow.body[k].op == "ld":
-            peeled = next((p for s in list(out.values()) if (p := _first_turn(flow, k, s)) is not None), None)
+            peeled = next((p for s in list(out.values()) if (p := first_turn(flow, k, s)) is not None), None)
             if peeled is not None:
                 out[k] = peeled
     return out
@@ -279,7 +279,9 @@ def _only_reads(flow: Flow, i: Instr) -> bool:
     return zero or ("cas" in i.mods and _same(i))
 
 
-def _spin(flow: Flow, k: int) -> GlobalSpin | None:
+def spin_of(flow: Flow, k: int) -> GlobalSpin | None:
+    """The wait that a loop is: it does nothing but load, or one atomic, until one comparison of the value
+    ends it."""
     loop = _innermost(flow, k)
     if loop is None:
         return None
@@ -343,7 +345,7 @@ def _decided_by(flow: Flow, k: int, branch: int, leaves: bool) -> GlobalSpin | N
     return GlobalSpin(k, compare if passed else NEGATED[compare], b, unsigned, j, d.name, passed)
 
 
-def _first_turn(flow: Flow, k: int, spin: GlobalSpin) -> GlobalSpin | None:
+def first_turn(flow: Flow, k: int, spin: GlobalSpin) -> GlobalSpin | None:
     """A load before a spin's loop that asks the same: it is passed, or the loop goes on to ask."""
     here, there = flow.body[k], flow.body[spin.load]
     if here.mods != there.mods or here.operands[1] != there.operands[1] or here.guard is not None:

@@ -128,7 +128,8 @@ def _may_free(flow: Flow, k: int, free: int) -> bool:
 def lock_effect(i: Instr) -> Effect:
     """The turn of a block's loop in which an atomic finds the lock free, and takes it."""
     at, free, held = i.operands[1:4]
-    bits, flags, scope = width(i.mods[-1]), semantics(i) & ~int(Flag.RELEASE), int(scope_of(i))
+    bits, scope = width(i.mods[-1]), int(scope_of(i))
+    flags = semantics(i) & ~int(Flag.RELEASE) | int(Flag.TAKE)
 
     def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
         if ctx.number(v[1], "the value of a free lock") or not ctx.number(v[2], "the value of a lock"):

@@ -1,19 +1,20 @@
 """Loops that wait in shared memory for what another thread writes: flags that are polled, spin locks.
 
-A strong load that one comparison with a number ends is one blocking event (``shared_spins``), and stores that
-may reach its word are followed. Any other such wait is no event: whether it ends, and by which value, is not
-known. So a kernel with one is not proved.
+A strong load that one comparison with a number ends is one blocking event (``shared_flags``), and stores that
+may reach its word are followed. So is an atomic that takes a lock. Any other such wait is no event: whether
+it ends, and by which value, is not known. So a kernel with one is not proved.
 
-Example: ``while (flag == 0) {}`` with a volatile ``flag`` is an event, and
-``while (atomicCAS(&lock, 0, 1) != 0) {}`` is none.
+Example: ``while (flag == 0) {}`` with a volatile ``flag`` is an event, and so is
+``while (atomicCAS(&lock, 0, 1) != 0) {}``. ``while (atomicAdd(&count, 1) < 4) {}`` is none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from syncverify.frontends.ptx.analysis.handover_detection import global_spins
+from syncverify.frontends.ptx.analysis.counted_blocks import reaches
+from syncverify.frontends.ptx.analysis.handover_detection import first_turn, global_spins, spin_of
 from syncverify.frontends.ptx.decode.global_access import GlobalSpin
 from syncverify.frontends.ptx.decode.memory import Access
 from syncverify.frontends.ptx.flow.control_flow import Flow
@@ -30,38 +31,94 @@ def shared_polls(flow: Flow) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class SharedFlags:
-    """The spins on words of shared memory that are events, and the accesses that may write these words."""
+    """The spins on words of shared memory that are events, and the accesses that may write these words.
+
+    ``locks``: atomics that take a lock; ``frees``: those of the writes that come behind one; ``loads``: loads
+    that may reach the word of a lock.
+    """
 
     spins: Mapping[int, GlobalSpin]
     writes: frozenset[int]
+    locks: Mapping[int, GlobalSpin]
+    frees: frozenset[int]
+    loads: frozenset[int]
+
+    @property
+    def waits(self) -> dict[int, GlobalSpin]:
+        """All that is waited for, by load or atomic."""
+        return {**self.spins, **self.locks}
 
     @property
     def predicates(self) -> dict[int, tuple[str, int]]:
         """By ``setp`` its predicate, and what that holds after a spin."""
-        return {s.decides: (s.predicate, s.passed) for s in self.spins.values()}
+        return {s.decides: (s.predicate, s.passed) for s in self.waits.values()}
 
 
 def shared_flags(flow: Flow, accesses: Mapping[int, Access]) -> SharedFlags:
     """The flags of a function; none where polls have several widths. ``accesses``: to shared memory."""
     named = [k for k, a in accesses.items() if a.space == "shared" and flow.block_of[k] in flow.reached]
-    spins = global_spins(flow, named)
-    sizes = {accesses[k].size for k in spins}
+    spins, locks = global_spins(flow, named), _locks(flow, named)
+    waits = {*spins, *locks}
+    sizes = {accesses[k].size for k in waits}
     if len(sizes) != 1:
-        return SharedFlags({}, frozenset())
+        return SharedFlags({}, frozenset(), {}, frozenset(), frozenset())
     (size,) = sizes
     variables = _Variables(flow)
-    polled = [variables.of(accesses[k].address) for k in spins]
+
+    def meets(a: Access, polled: Collection[int]) -> bool:
+        others = [variables.of(accesses[k].address) for k in polled]
+        return any(_may_meet(variables.of(a.address), names) for names in others)
+
     writes = frozenset(
         k
         for k, a in accesses.items()
-        if k not in spins
+        if k not in waits
         and a.code in (Ev.WRITE, Ev.ATOMIC)
         and a.size == size
         and len(a.elements) == 1
         and a.packed == 1
-        and any(_may_meet(variables.of(a.address), names) for names in polled)
+        and meets(a, waits)
     )
-    return SharedFlags(spins, writes)
+    frees = frozenset(
+        k
+        for k in writes
+        if not any(flow.block_of[k] in loop for loop in flow.loops)
+        and meets(accesses[k], locks)
+        and any(reaches(flow, take, k, lambda _: False) for take in locks)
+    )
+    loads = frozenset(
+        k for k, a in accesses.items() if a.code == Ev.READ and k not in spins and meets(a, locks)
+    )
+    return SharedFlags(spins, writes, locks, frees, loads)
+
+
+def _locks(flow: Flow, named: Collection[int]) -> dict[int, GlobalSpin]:
+    """Atomics that are repeated until they find a value and put another one there, each by itself in a loop
+    that is in no other; and the first try before such a loop."""
+    found: dict[int, GlobalSpin] = {}
+    for k in named:
+        i = flow.body[k]
+        if i.op != "atom" or i.guard is not None or sum(flow.block_of[k] in loop for loop in flow.loops) != 1:
+            continue
+        compares = "cas" in i.mods and i.operands[2] != i.operands[3]
+        spin = spin_of(flow, k) if compares or "exch" in i.mods else None
+        if spin is None or spin.compare != "==":
+            continue
+        loop = min((loop for loop in flow.loops if flow.block_of[k] in loop), key=len)
+        if flow.moving(loop, i).isdisjoint(r for op in i.operands[2:] for r in registers(op)):
+            found[k] = spin
+    return {**found, **_first_takes(flow, named, found.values())}
+
+
+def _first_takes(flow: Flow, named: Collection[int], spins: Collection[GlobalSpin]) -> dict[int, GlobalSpin]:
+    """Atomics outside of loops that try once what a loop behind them repeats."""
+    found: dict[int, GlobalSpin] = {}
+    for k in named:
+        if flow.body[k].op == "atom" and not any(flow.block_of[k] in loop for loop in flow.loops):
+            first = next((x for s in spins if (x := first_turn(flow, k, s)) is not None), None)
+            if first is not None:
+                found[k] = first
+    return found
 
 
 def _may_meet(some: frozenset[str], others: frozenset[str]) -> bool:

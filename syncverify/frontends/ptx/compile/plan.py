@@ -49,7 +49,12 @@ from syncverify.frontends.ptx.decode.global_access import GlobalAccess, Stored, 
 from syncverify.frontends.ptx.decode.map_addresses import MapAddresses
 from syncverify.frontends.ptx.decode.memory import Access, decode_access
 from syncverify.frontends.ptx.decode.parts import spaces, window
-from syncverify.frontends.ptx.decode.shared_flags import flag_access, shared_spin_effect
+from syncverify.frontends.ptx.decode.shared_flags import (
+    flag_access,
+    lock_load,
+    shared_lock_effect,
+    shared_spin_effect,
+)
 from syncverify.frontends.ptx.decode.table import decode, refused
 from syncverify.frontends.ptx.decode.wmma import moves_matrix, stores_matrix
 from syncverify.frontends.ptx.flow.asserts import SILENT, called, stops
@@ -157,8 +162,13 @@ class Plan:
         self.flags = shared_flags(self.flow, accesses)
         for k, spin in self.flags.spins.items():
             self.decoded[k] = shared_spin_effect(self.body[k], spin, accesses[k])
+        for k, spin in self.flags.locks.items():
+            self.decoded[k] = shared_lock_effect(self.body[k], spin, accesses[k])
         for k in self.flags.writes:
-            self.decoded[k] = flag_access(self.body[k], accesses[k])
+            lets_go = k in self.flags.frees if self.flags.locks else None
+            self.decoded[k] = flag_access(self.body[k], accesses[k], lets_go=lets_go)
+        for k in self.flags.loads:
+            self.decoded[k] = lock_load(accesses[k])
 
     @cached_property
     def spin_predicates(self) -> Mapping[int, tuple[str, int]]:

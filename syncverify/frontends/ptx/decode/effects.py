@@ -100,6 +100,19 @@ class Context(Protocol):
         """How many hold the lock of ``size`` bytes there before this block, which takes it or lets it go
         (``free``)."""
 
+    def shared_lock(self, offset: int, size: int, site: int) -> int:
+        """How many turns come before the one that takes a lock of ``size`` bytes in shared memory there."""
+
+    def shared_free(self, offset: int, *, alone: bool) -> int | None:
+        """How many turns have come once the class lets a lock in shared memory go; None if it has not taken
+        it, or is not one lane (``alone``)."""
+
+    def is_shared_lock(self, cta: int, offset: int) -> bool:
+        """Whether turns are counted at a word of shared memory: nobody finds another number there free."""
+
+    def shared_word(self, cta: int, offset: int, size: int) -> None:
+        """The class accesses bytes of shared memory that may be a lock's, and takes none and lets none go."""
+
     def wrote(self, addresses: Iterable[int], size: int) -> None:
         """Lanes write so many bytes of global memory at some addresses, by what lets no lock go."""
 

@@ -18,6 +18,7 @@ from syncverify.ir.footprints import Range, footprint
 from syncverify.model.events import Ev, Event, Footprint
 from syncverify.model.proxies import Scope
 from syncverify.symbolic.phase_tokens import Token
+from syncverify.symbolic.protocol import Teller
 
 _SCOPES = {"cta": Scope.CTA, "cluster": Scope.CLUSTER, "gpu": Scope.GPU, "sys": Scope.SYS}
 _STRONG = frozenset({"volatile", "relaxed", "acquire", "release", "mmio"})
@@ -396,6 +397,42 @@ class SharedContents:
             if 0 <= fp.memory < len(self.of) and self.of[fp.memory].cells:
                 for lo, hi in fp.intervals:
                     self.of[fp.memory].forget(lo, hi)
+
+
+class StatedContents(SharedContents):
+    """Contents of which someone else says what loads find, and who is told of stores."""
+
+    def __init__(self, ctas: int, teller: Teller) -> None:
+        super().__init__(0)
+        self.of = [_StatedBytes(memory=i, teller=teller) for i in range(ctas)]
+
+    def copy(self) -> StatedContents:
+        return self
+
+    def first(self) -> int:
+        return -1  # it shows nothing that an agent holds
+
+
+@dataclass(slots=True)
+class _StatedBytes(Bytes):
+    memory: int = field(kw_only=True)
+    teller: Teller = field(kw_only=True)
+
+    def store(self, address: int, size: int, value: Any) -> None:
+        self.teller.store(self.memory, address, size, value)
+
+    def arrived(self, barrier: int, who: tuple[int, int]) -> None:
+        """Nothing is kept of who has come."""
+
+    def brought(self, barrier: int, who: tuple[int, int], make: Callable[[], Any]) -> Any:
+        return make()
+
+    def answered(self, site: int, who: tuple[int, int], threads: int, make: Callable[[], Any]) -> Any:
+        return None
+
+    def load(self, address: int, size: int, missing: Unknown) -> Any:
+        found = self.teller.load(self.memory, address, size) if address.__class__ in INTS else None
+        return missing if found is None else found
 
 
 def written(event: Event) -> tuple[int, ...]:

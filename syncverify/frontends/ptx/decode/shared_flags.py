@@ -1,4 +1,4 @@
-"""Flags in shared memory as events: waits for them, and the accesses that may write them."""
+"""Flags and locks in shared memory as events: waits for them, and the accesses that may write them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from syncverify.frontends.ptx.decode.effects import Context, Effect, Opaque, Val
 from syncverify.frontends.ptx.decode.global_access import GlobalSpin, Stored, scope_of, semantics, signed
 from syncverify.frontends.ptx.decode.memory import Access, access_events
 from syncverify.frontends.ptx.syntax.nodes import Instr, Mem
-from syncverify.frontends.ptx.values.register_values import PerLane
+from syncverify.frontends.ptx.values.register_values import WARP, PerLane, per_lane
 from syncverify.ir.footprints import Range, footprint
 from syncverify.model.events import Ev, Event, Flag
 
@@ -24,12 +24,57 @@ class FlagAccess(Stored):
         address, values, *_ = rest
         if self.flags and address.__class__ is PerLane and len(ctx.lanes) > 1:
             ctx.number(address, "the address of a flag")  # one of its own for each: classes apart
-        return [self._signal(ctx, e, values) for e in access_events(self, ctx, site, *rest)]
+        return [self.as_signal(ctx, e, values) for e in access_events(self, ctx, site, *rest)]
 
-    def _signal(self, ctx: Context, e: Event, values: Sequence[Value]) -> Event:
+    def as_signal(self, ctx: Context, e: Event, values: Sequence[Value]) -> Event:
         if e[0] not in (Ev.WRITE, Ev.ATOMIC) or not _is_word(ctx, e[2], self.size):
             return e
         return (Ev.SIGNAL, e[1], e[2], self.flags, int(self.scope), self.op, self.stored(values, ctx.lanes))
+
+
+@dataclass(frozen=True, slots=True)
+class LockWrite(FlagAccess):
+    """One that may write a lock. What lets a lock go counts turns; ``lets_go``: behind what takes one."""
+
+    lets_go: bool = False
+
+    def as_signal(self, ctx: Context, e: Event, values: Sequence[Value]) -> Event:
+        signal = FlagAccess.as_signal(self, ctx, e, values)
+        if signal[0] != Ev.SIGNAL:
+            _note(ctx, e)
+            return signal
+        *head, op, value = signal
+        fp = ctx.footprints[signal[2]]
+        ((offset, _),) = fp.intervals[:1]
+        if op or value is None:
+            _note(ctx, e)
+            return signal
+        if value:
+            return (*head, op, -1) if ctx.is_shared_lock(fp.memory, offset) else signal
+        if self.lets_go and fp.memory == ctx.cta:
+            turns = ctx.shared_free(offset, alone=len(ctx.lanes) == 1)
+            return signal if turns is None else (*head, op, turns)
+        return signal
+
+
+@dataclass(frozen=True, slots=True)
+class LockLoad(Access):
+    """A load that may reach the word of a lock."""
+
+    def events(self, ctx: Context, site: int, *rest: Any) -> list[Event]:
+        """As ``memory.access_events``, and remembered."""
+        found = access_events(self, ctx, site, *rest)
+        for e in found:
+            _note(ctx, e)
+        return found
+
+
+def _note(ctx: Context, e: Event) -> None:
+    """Remembers where an access reaches what may be a lock."""
+    if e[0] in (Ev.READ, Ev.WRITE, Ev.ATOMIC):
+        fp = ctx.footprints[e[2]]
+        for lo, hi in fp.intervals:
+            ctx.shared_word(fp.memory, lo, hi - lo)
 
 
 def _is_word(ctx: Context, number: int, size: int) -> bool:
@@ -39,15 +84,21 @@ def _is_word(ctx: Context, number: int, size: int) -> bool:
     return (bool(fp.lanes) or len(places) == 1) and all(hi - lo == size for lo, hi, _ in places)
 
 
-def flag_access(i: Instr, a: Access) -> FlagAccess:
-    """The access of an instruction as one that may write a flag."""
+def lock_load(a: Access) -> LockLoad:
+    """A load as one that may reach the word of a lock."""
+    return LockLoad(**{f.name: getattr(a, f.name) for f in fields(Access)})
+
+
+def flag_access(i: Instr, a: Access, *, lets_go: bool | None = None) -> FlagAccess:
+    """The access of an instruction as one that may write a flag; ``lets_go``: or a lock, and frees it."""
     same = {f.name: getattr(a, f.name) for f in fields(Access)}
     op = ""
     if i.op != "st":
         op = next((m for m in ("add", "exch") if m in i.mods), "other")
         at = next(n for n, x in enumerate(i.operands) if isinstance(x, Mem))
         same["elements"] = i.operands[at + 1 : at + 2]
-    return FlagAccess(**same, flags=semantics(i), op="" if op == "exch" else op, bits=8 * a.size)
+    same |= {"flags": semantics(i), "op": "" if op == "exch" else op, "bits": 8 * a.size}
+    return FlagAccess(**same) if lets_go is None else LockWrite(**same, lets_go=lets_go)
 
 
 def shared_spin_effect(i: Instr, spin: GlobalSpin, a: Access) -> Effect:
@@ -55,10 +106,8 @@ def shared_spin_effect(i: Instr, spin: GlobalSpin, a: Access) -> Effect:
     flags, scope = semantics(i) & ~int(Flag.RELEASE), int(scope_of(i))
 
     def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
-        address = ctx.number(v[0], "the address of a flag")
-        cta, offset = ctx.shared(address, a.space, "the address of a flag")
-        if cta != ctx.cta or offset % a.size or not ctx.shared_start <= offset <= ctx.shared_end - a.size:
-            raise Opaque("a spin on a word that does not lie in the shared memory of its block")
+        cta, offset = _word(ctx, a, v[0])
+        ctx.shared_word(cta, offset, a.size)
         bound = signed(ctx.number(v[1], "the value that a thread waits for"), 8 * a.size)
         if spin.unsigned and bound < 0:
             raise Opaque("the value that a thread waits for is no small number")
@@ -68,4 +117,36 @@ def shared_spin_effect(i: Instr, spin: GlobalSpin, a: Access) -> Effect:
     return Effect(emit, (a.address, spin.bound), None, i.operands[:1])
 
 
-__all__ = ["FlagAccess", "flag_access", "shared_spin_effect"]
+def _word(ctx: Context, a: Access, at: Value) -> tuple[int, int]:
+    """The CTA and the offset of the word that a class looks at again and again."""
+    cta, offset = ctx.shared(ctx.number(at, "the address of a flag"), a.space, "the address of a flag")
+    if cta != ctx.cta or offset % a.size or not ctx.shared_start <= offset <= ctx.shared_end - a.size:
+        raise Opaque("a spin on a word that does not lie in the shared memory of its block")
+    return cta, offset
+
+
+def shared_lock_effect(i: Instr, spin: GlobalSpin, a: Access) -> Effect:
+    """The loop in which one thread after the other finds a lock free, and takes it."""
+    flags, scope = semantics(i) & ~int(Flag.RELEASE) | int(Flag.TAKE), int(scope_of(i))
+
+    def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
+        ctx.number(per_lane(range(WARP)), "the lane that takes a lock")  # each one is a class of its own
+        cta, offset = _word(ctx, a, v[0])
+        free = [ctx.number(x, "the value of a free lock") for x in v[1:-1]]
+        if any(free) or not ctx.number(v[-1], "the value of a lock"):
+            raise Opaque("a lock that is not free at zero")
+        fp = ctx.footprint(footprint(cta, Range(offset, a.size), ctx.lanes))
+        return ((Ev.SPIN, site, fp, flags, scope, "==", ctx.shared_lock(offset, a.size, site)),)
+
+    return Effect(emit, (a.address, spin.bound, *i.operands[2:]), None, i.operands[:1])
+
+
+__all__ = [
+    "FlagAccess",
+    "LockLoad",
+    "LockWrite",
+    "flag_access",
+    "lock_load",
+    "shared_lock_effect",
+    "shared_spin_effect",
+]

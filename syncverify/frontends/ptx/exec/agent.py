@@ -26,7 +26,7 @@ from syncverify.frontends.ptx.compile.state import (
     agreed,
 )
 from syncverify.frontends.ptx.decode.effects import Opaque
-from syncverify.frontends.ptx.decode.memory import Bytes, SharedContents
+from syncverify.frontends.ptx.decode.memory import Bytes, SharedContents, StatedContents
 from syncverify.frontends.ptx.exec.context import ClassContext
 from syncverify.frontends.ptx.exec.register_rows import exposed, lanes_apart, restored, stay_apart
 from syncverify.frontends.ptx.values.length_choices import CHOICES
@@ -35,7 +35,7 @@ from syncverify.frontends.ptx.values.symbolic_words import SymbolicWord
 from syncverify.model.events import LANES_APART, Ev, Event, LaneSplit, Undefined
 from syncverify.symbolic.context import AffineTerm, NeedsDecision, NotConcrete
 from syncverify.symbolic.loop_havoc import ITERATION
-from syncverify.symbolic.protocol import SymbolicAgent
+from syncverify.symbolic.protocol import SymbolicAgent, Teller
 
 #: Steps without an event after which an agent gives up.
 MAX_JUMPS = 2_000_000
@@ -150,6 +150,11 @@ class PtxAgent(SymbolicAgent):
     def shares(self) -> bool:
         """Whether it sees numbers that other agents have stored in shared memory."""
         return self.r[SHARED] is not None
+
+    def hear(self, teller: Teller) -> None:
+        """From here on ``teller`` says what lies in shared memory."""
+        if self.r[SHARED] is not None:
+            self.r[SHARED] = StatedContents(len(self.r[SHARED].of), teller)
 
     @property
     def input_registers(self) -> frozenset[int]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from syncverify.frontends.ptx.analysis.block_groups import Places
 from syncverify.frontends.ptx.analysis.locks import Rows
+from syncverify.frontends.ptx.analysis.shared_locks import Turns
 from syncverify.frontends.ptx.values.atomic_tickets import Tickets
 from syncverify.ir.launch_grid import Dims
 from syncverify.symbolic.context import SymbolicContext
@@ -36,6 +37,7 @@ class Launch:
     tickets: Tickets = field(default_factory=Tickets)  # what atomics hand out in this run
     images: Mapping[str, Mapping[int, int]] = field(default_factory=dict)  # ``PtxFacts.images``
     rows: Rows = field(default_factory=dict)  # in which blocks hold locks
+    turns: Turns = field(default_factory=dict)  # in which threads hold locks in shared memory
     pattern: int = 0  # which way blocks go at branches on data behind them: ``Locks.pattern``
     space: SymbolicContext | None = None  # that of the sizes without a number that parameters and grid hold
     extents: tuple[Any, Any, Any] | None = None  # the grid, where some extent has no number

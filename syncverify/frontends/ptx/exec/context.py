@@ -199,8 +199,24 @@ class ClassContext:
         return self.global_bytes(value, size)
 
     def lock(self, address: int, size: int, *, free: bool) -> int:
-        holder = (self.first + self.cta, self.warp, self.lanes[0])
-        return self.tables.locks.place(address, size, holder, free=free)
+        return self.tables.locks.place(address, size, self._holder(), free=free)
+
+    def shared_lock(self, offset: int, size: int, site: int) -> int:
+        turn = (self._holder(), site)
+        return self.tables.shared_locks.take((self.first + self.cta, offset), size, turn)
+
+    def shared_free(self, offset: int, *, alone: bool) -> int | None:
+        lock = (self.first + self.cta, offset)
+        return self.tables.shared_locks.free(lock, self._holder() if alone else None)
+
+    def is_shared_lock(self, cta: int, offset: int) -> bool:
+        return (self.first + cta, offset) in self.tables.shared_locks.turns
+
+    def shared_word(self, cta: int, offset: int, size: int) -> None:
+        self.tables.shared_locks.words.add(((self.first + cta, offset), size))
+
+    def _holder(self) -> tuple[int, int, int]:
+        return (self.first + self.cta, self.warp, self.lanes[0])
 
     def wrote(self, addresses: Iterable[int], size: int) -> None:
         if self.tables.has_locks:

@@ -10,6 +10,7 @@ from typing import Any
 from syncverify.base.deadline import check as check_time
 from syncverify.frontends.ptx.analysis.lanes import ordered
 from syncverify.frontends.ptx.analysis.locks import Locks
+from syncverify.frontends.ptx.analysis.shared_locks import SharedLocks
 from syncverify.frontends.ptx.compile.program import Program
 from syncverify.frontends.ptx.compile.state import (
     CLASS,
@@ -114,6 +115,7 @@ class PtxSystem(SymbolicSystem):
             tables.granted, tables.stays = launch.granted, launch.stays
             tables.map_place, tables.images = launch.map_place, launch.images
             tables.space, tables.locks = launch.space, Locks(launch.rows, launch.pattern)
+            tables.shared_locks = SharedLocks(launch.turns)
             tables.tickets = launch.tickets if launch.space is None else None
             tables.places = launch.block_group
         else:

@@ -13,6 +13,7 @@ from syncverify.base.reason import Cause, Reason, bare, causes_of
 from syncverify.frontends.ptx.analysis.address_ranges import ANYWHERE, Reached
 from syncverify.frontends.ptx.analysis.block_groups import Places
 from syncverify.frontends.ptx.analysis.locks import Locks
+from syncverify.frontends.ptx.analysis.shared_locks import SharedLocks
 from syncverify.frontends.ptx.analysis.uniformity import EVERY
 from syncverify.frontends.ptx.decode.effects import SHARED_BASE, MapFacts, Opaque
 from syncverify.frontends.ptx.decode.map_addresses import Address, apart, indices
@@ -208,6 +209,7 @@ class Tables:
     images: Mapping[str, Mapping[int, int]] = field(default_factory=dict)  # ``PtxFacts.images``
     map_place: Callable[[int], str | None] = lambda address: None  # which parameter points to a tensor map
     locks: Locks = field(default_factory=Locks)  # in global memory
+    shared_locks: SharedLocks = field(default_factory=SharedLocks)
     space: SymbolicContext | None = None  # of sizes without a number
     places: Places | None = None  # that blocks in block groups reach
     tickets: Tickets | None = None  # what atomics hand out; None: nothing is followed

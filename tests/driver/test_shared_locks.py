@@ -1,0 +1,93 @@
+"""Locks in shared memory: right kernels are proved, wrong ones are refuted with a witness that replays."""
+
+from __future__ import annotations
+
+import random
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+import syncverify
+from syncverify.base.diagnostics import Verdict
+from syncverify.frontends.ptx.analysis.shared_locks import SharedLocks
+from tests.checker.happens_before.flag_model import TooManyError, harm
+from tests.checker.happens_before.flag_programs import launch, locked, ptx
+from tests.system.small_ptx import Small, read
+
+KERNELS = list(read(Path(__file__).with_name("shared_locks.kernels")))
+#: Random programs with locks: how many each run draws, and the slow one, in parts.
+DRAWN, MORE, PARTS = 60, 3000, 4
+
+
+@pytest.mark.parametrize("k", KERNELS, ids=lambda k: f"{k.group}: {k.name}")
+def test_verdicts(k: Small) -> None:
+    (found,) = syncverify.check(k.text, facts={"kernel": {"k": k.facts}}, timeout=60)
+    assert found.verdict is (Verdict.PROVED if k.right else Verdict.REFUTED), found.reason
+
+
+def _differing(first: int, last: int) -> tuple[list[str], int, int]:
+    """Programs with a wrong verdict; how many are right, and how many of these are proved."""
+    wrong, right, proved = [], 0, 0
+    for seed in range(first, last):
+        p = locked(random.Random(seed))
+        try:
+            harms = harm(p.meant) is not None
+        except TooManyError:
+            continue
+        facts = {"kernel": {"k": launch(p)}}
+        (found,) = syncverify.check(ptx(p), facts=facts, timeout=60, replay=False)
+        right += not harms
+        proved += not harms and found.verdict is Verdict.PROVED
+        if found.verdict is (Verdict.PROVED if harms else Verdict.REFUTED):
+            wrong.append(f"seed {seed}: {p}")
+    return wrong, right, proved
+
+
+def test_random_programs() -> None:
+    wrong, right, proved = _differing(0, DRAWN)
+    assert wrong == []
+    assert proved > right * 3 / 4 > DRAWN / 8
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(PARTS))
+def test_more_random_programs(part: int) -> None:
+    size = MORE // PARTS
+    assert _differing(DRAWN + part * size, DRAWN + (part + 1) * size)[0] == []
+
+
+def _turns(*counts: int) -> SharedLocks:
+    """The turns of so many threads at one lock, each with so many."""
+    locks = SharedLocks()
+    for thread, count in enumerate(counts):
+        for place in range(count):
+            locks.take((0, 0), 4, ((0, thread, 0), place))
+    return locks
+
+
+@pytest.mark.parametrize("counts", [(1, 1, 1, 1), (2, 1), (2, 2), (3, 2, 1)])
+def test_each_turn_comes_right_after_each_other_one(counts: tuple[int, ...]) -> None:
+    locks = _turns(*counts)
+    orders = [sorted(rows[0, 0], key=rows[0, 0].__getitem__) for rows in locks.some([]) or ()]
+    followed = {pair for order in orders for pair in pairwise(order)}
+    turns = list(locks.taken[0, 0])
+    assert followed >= {(a, b) for a in turns for b in turns if a[0] != b[0]}
+    for order in orders:
+        assert sorted(order) == sorted(turns)
+        for a in turns:
+            for b in turns:
+                assert a[0] != b[0] or a[1] <= b[1] or order.index(a) > order.index(b)
+
+
+def test_every_order() -> None:
+    assert len(_turns(2, 2).every(100)) == 6
+    assert len(_turns(1, 1, 1, 1).every(10)) == 10
+
+
+def test_what_several_locks_hold_together_is_tried_in_every_order() -> None:
+    locks = _turns(1, 1)
+    locks.take((0, 4), 4, ((0, 0, 0), 7))
+    assert locks.some([]) is None
+    locks.take((0, 4), 4, ((0, 1, 0), 7))
+    assert len(locks.every(100)) == 4
