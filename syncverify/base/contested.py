@@ -87,7 +87,7 @@ _ROWS = (
         "the same",
     ),
     ("K24", "wgmma in flight when its threads exit", "warning", "error"),
-    ("K25", "mov into a register of a wgmma in flight", "warning", "error"),
+    ("K25", "mov into a register of a wgmma in flight, or between its fence and it", "warning", "error"),
     (
         "K26",
         "all threads fence, meet at a block barrier, and one signals by a relaxed write",

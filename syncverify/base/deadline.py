@@ -3,6 +3,7 @@
 ``within`` bounds the processor time of a proof, ``guarded`` the wall time and memory of a kernel's check; the
 loops of the checker call ``check``, which raises where one of them is over. Counts of events and decisions
 end a check first, so that verdicts repeat. These are guards: what they end is undecided, never proved.
+``within_steps`` is such a count for work that has none of its own, such as edits that are tried out.
 
 In the main thread a timer stands behind ``guarded``: it raises a second later where no loop has asked. An
 import that has begun is not interrupted, for half a module would stay behind for all that follows.
@@ -54,6 +55,15 @@ class OutOfTimeError(OutOfBudgetError):
         self.seconds = seconds
 
 
+class OutOfStepsError(OutOfBudgetError):
+    """It took more steps."""
+
+    def __init__(self, steps: int) -> None:
+        self.reason = Reason(f"it takes more than {steps} steps", Cause.BUDGET)
+        super().__init__(self.reason)
+        self.steps = steps
+
+
 class OutOfMemoryError(OutOfBudgetError):
     """It took more memory."""
 
@@ -90,6 +100,15 @@ _end: ContextVar[tuple[float, float] | None] = ContextVar("end", default=None)
 _watch: ContextVar[_Watch | None] = ContextVar("watch", default=None)
 
 
+@dataclass(slots=True)
+class _Steps:
+    most: int
+    left: int
+
+
+_steps: ContextVar[tuple[_Steps, ...]] = ContextVar("steps", default=())
+
+
 @contextmanager
 def within(seconds: float) -> Iterator[None]:
     """Work that may take so many seconds of this thread's processor time; no longer than any around it."""
@@ -99,6 +118,19 @@ def within(seconds: float) -> Iterator[None]:
         yield
     finally:
         _end.reset(token)
+
+
+@contextmanager
+def within_steps(steps: int) -> Iterator[None]:
+    """Work that may take so many steps, as ``check`` counts them, and no more than any around it.
+
+    Two runs of one text spend the same steps, on any machine, so what such work finds repeats.
+    """
+    token = _steps.set((*_steps.get(), _Steps(steps, steps)))
+    try:
+        yield
+    finally:
+        _steps.reset(token)
 
 
 @contextmanager
@@ -152,8 +184,12 @@ def _imports(frame: FrameType | None) -> int:
     return found
 
 
-def check() -> None:
-    """Raises OutOfBudgetError where time or memory is over."""
+def check(steps: int = 1) -> None:
+    """Raises OutOfBudgetError where steps, time or memory are over; ``steps``: made since the last call."""
+    for budget in _steps.get():
+        budget.left -= steps
+        if budget.left < 0:
+            raise OutOfStepsError(budget.most)
     limit = _end.get()
     if limit is not None and time.thread_time() > limit[0]:
         raise OutOfTimeError(limit[1])
@@ -207,10 +243,12 @@ __all__ = [
     "Guard",
     "OutOfBudgetError",
     "OutOfMemoryError",
+    "OutOfStepsError",
     "OutOfTimeError",
     "check",
     "check_guard",
     "guarded",
     "resident",
     "within",
+    "within_steps",
 ]

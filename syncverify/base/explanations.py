@@ -191,7 +191,7 @@ _TEXTS: dict[str, tuple[str, str]] = {
         "Nothing but wgmma.fence orders wgmma behind the other accesses of its registers: what was written "
         "since the last one may not have arrived, and what was read may be overwritten before.",
         "Execute wgmma.fence after the last access and before the first wgmma.mma; back-to-back operations"
-        " on one accumulator need none between them.",
+        " of one shape on one accumulator need none between them.",
     ),
     "SV403": (
         "bulk.wait and cp.async.wait know only the groups of the thread that executes them. In another "

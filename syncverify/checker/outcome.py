@@ -34,3 +34,5 @@ class Outcome:
     system: System | None = field(default=None, compare=False, repr=False)
     #: of an undecided system, what refutes it if an execution does the harm: accesses that data decides on
     suspect: Outcome | None = field(default=None, compare=False, repr=False)
+    #: what the verdict rests on, as reports list it
+    assumptions: tuple[str, ...] = ()

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from syncverify.base.deadline import OutOfBudgetError, within
+from syncverify.base.deadline import OutOfBudgetError, within, within_steps
 from syncverify.base.diagnostics import Diagnostic, KernelReport, ScopeKind, Severity, Verdict
 from syncverify.base.kernel_names import base_name
 from syncverify.base.source import InputError
@@ -21,8 +21,8 @@ from syncverify.frontends.ptx.launch.tensormap_boxes import Boxes
 from syncverify.frontends.ptx.launch.usual_blocks import Block, usual_blocks
 
 RULE = "SV909"
-#: Processor time for all blocks of a kernel, in seconds.
-SECONDS = 3.0
+#: Steps for all blocks of a kernel; processor seconds, as a guard.
+STEPS, SECONDS = 20_000, 15.0
 _OUT_OF_BOUNDS = "SV114"
 
 
@@ -63,12 +63,12 @@ def proposed_block(task: Task, report: KernelReport, scope: ScopeKind) -> Kernel
 def _tried(task: Task, scope: ScopeKind, blocks: Iterable[Block]) -> Iterator[_Tried]:
     k = task.kernel
     try:
-        with within(SECONDS):
+        with within(SECONDS), within_steps(STEPS):
             for block in blocks:
                 x, y, z = (*block, 1, 1)[:3]
                 facts = replace(k.facts, block=(x, y, z), _cache={})
                 boxes = None if k.boxes is None else Boxes()
-                fresh = replace(k, facts=facts, program=[], assumptions=[], boxes=boxes)
+                fresh = replace(k.launched(facts), boxes=boxes)
                 *_, found = reports_of(Task(fresh, task.granted), scope)
                 yield _Tried(block, found)
     except (OutOfBudgetError, InputError):

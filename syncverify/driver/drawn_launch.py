@@ -41,6 +41,8 @@ _SIZES = (
 #: How many draws differ; of inputs fewer, so that sizes and the kinds of contents come in all pairs.
 DRAWS = len(_SIZES)
 _OF_INPUTS = 3
+#: Of so many inputs one has an element for each thread of a cluster, so that all of its blocks take part.
+_FULL = 7
 #: How many words in memory are constants that the kernel compares with, by draw.
 _CONSTANTS = (0.5, 1.0, 0.0, 0.5)
 _LOW = 0xFFFFFFFF
@@ -138,7 +140,9 @@ def _launch(source: _Source, number: int, keeping: Keeping | None) -> Launch:
     mixed = keeping is not None
     module, function, facts, system = source.module, source.function, source.facts, source.system
     row = number % (_OF_INPUTS if mixed else DRAWS)
-    values = _values(facts, _SIZES[row])
+    values = _values(
+        facts, _guesses(row, prod(system.launch.block) * system.launch.ctas, number if mixed else 0)
+    )
     draw = _Draw(
         facts,
         system.launch.maps,
@@ -204,6 +208,11 @@ def _compared(function: Function, blocks: int) -> np.ndarray[tuple[int], np.dtyp
 
 
 # ---------------------------------------------------------------- sizes
+
+
+def _guesses(row: int, threads: int, number: int) -> tuple[int, ...]:
+    """What is tried for sizes, in this order. ``threads``: of a cluster; ``number``: of an input, else 0."""
+    return (threads, *_SIZES[row]) if number % _FULL == _FULL - 1 else _SIZES[row]
 
 
 def _values(facts: PtxFacts, guesses: Iterable[int]) -> dict[str, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from syncverify.base.diagnostics import Diagnostic, Severity
+from syncverify.base.diagnostics import Diagnostic, Policy, Severity
 from syncverify.base.kernel_names import base_name
 from syncverify.frontends.ptx.analysis.tile_barriers import TileMeeting
 from syncverify.frontends.ptx.compile.program import Program
@@ -46,16 +46,22 @@ def of_shared_flags(program: Program) -> list[str]:
     return [f"line {line}: other threads of the block go on while one waits there" for line in lines]
 
 
+def of_elections(program: Program, policy: Policy) -> list[str]:
+    """Which lane is elected: PTX leaves the choice open, and in strict mode every lane is tried."""
+    named = policy is Policy.PRACTICAL and bool(program.elections.named)
+    return ["elect.sync elects the lowest lane, as sm_90 does"] if named else []
+
+
 def of_stores(program: Program) -> list[str]:
     """Accesses whose place is data; and what shows that lanes store one value."""
-    data_lines = sorted({program.sites[s].span.line for s in program.data_addressed})
+    data_lines = sorted({program.sites[s].span.line for s in program.seen.data_addressed})
     found = [
         f"line {line}: where data says, an access is aligned and stays inside shared memory"
         for line in data_lines
     ]
-    steps = sorted({program.sites[s].span.line for s in program.dynamic_addressed})
+    steps = sorted({program.sites[s].span.line for s in program.seen.dynamic_addressed})
     found += [f"line {line}: an access stays inside dynamic shared memory" for line in steps]
-    leave = sorted({program.sites[s].span.line for s in program.stays})
+    leave = sorted({program.sites[s].span.line for s in program.seen.leaves})
     found += [f"line {line}: barriers do not wait for threads that leave there" for line in leave]
     if leave:
         hands = [i for i in program.body if i.op in _VALUES and "sync" in i.mods]
@@ -80,7 +86,7 @@ def of_stops(program: Program, stopped: Mapping[int, str]) -> list[str]:
 
     ``stopped``: by line, what some sizes lead to.
     """
-    data = {program.sites[s].span.line for s in program.trusted}
+    data = {program.sites[s].span.line for s in program.seen.trusted}
     found = dict.fromkeys(data, "no assertion fails there")
     for k, i in enumerate(program.body):
         if i.op == "brx" and k not in program.slice.branches:
@@ -160,13 +166,16 @@ def unwritten(facts: PtxFacts, function: Function) -> frozenset[str]:
     )
 
 
-def aligned(facts: PtxFacts) -> bool:
-    """Whether the addresses that a launch file gives are multiples of 16, as pointers are by default."""
-    given = [leaf for leaves in facts.params for leaf in leaves if leaf.given and leaf.size == 8]
-    pointers = (leaf for leaf in given if leaf.kind == "ptr")
-    return all(not leaf.align % 16 for leaf in pointers) and not any(
-        isinstance(leaf.value, int) and leaf.value % 16 for leaf in given
-    )
+def alignments(facts: PtxFacts) -> dict[tuple[str, int], int]:
+    """What pointers and numbers of 8 bytes are multiples of, where the launch file or the text says it."""
+    found: dict[tuple[str, int], int] = {}
+    for parameter, leaves in zip(facts.variables, facts.params, strict=True):
+        for leaf in leaves:
+            if leaf.size == 8 and isinstance(leaf.value, int) and leaf.value:
+                found[parameter.name, leaf.offset] = leaf.value & -leaf.value
+            elif leaf.size == 8 and leaf.kind == "ptr" and leaf.align > 1:
+                found[parameter.name, leaf.offset] = leaf.align
+    return found
 
 
 def holds(facts: PtxFacts) -> bool:

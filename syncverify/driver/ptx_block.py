@@ -46,9 +46,7 @@ def with_fewer_threads(
         facts = facts.bind(next(small_sizes(facts), {}))
     least = max(_WARP, largest_tile(k.function))
     for fewer in sorted({least, -(-x // 2 // least) * least} - {x}, reverse=True):
-        found = check(
-            replace(k, facts=replace(facts, block=(fewer, 1, 1), _cache={}), program=[], assumptions=[])
-        )
+        found = check(k.launched(replace(facts, block=(fewer, 1, 1), _cache={})))
         if found.verdict is not Verdict.REFUTED:
             continue
         first = next(d for d in found.diagnostics if d.severity is Severity.ERROR)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from syncverify.base.diagnostics import Diagnostic, Severity, Verdict
+from syncverify.base.diagnostics import Verdict
 from syncverify.base.reason import Cause, Reason, caused
 from syncverify.base.source import Span
 from syncverify.checker.outcome import Outcome
 from syncverify.checker.prover.modular.block_groups import NotDetermined, group_classes, traced
+from syncverify.driver.outcomes import undecided
 from syncverify.driver.ptx_assumptions import MAX_TOGETHER
 from syncverify.frontends.ptx.compile.program import Program
 from syncverify.frontends.ptx.exec.system import PtxSystem
@@ -72,9 +73,3 @@ def _block_groups(
         system = fresh(len(block_group), block_group[0])
         system.info.cooperative = False  # others of the grid may have taken their places
         yield system
-
-
-def undecided(reason: str, span: Span) -> Outcome:
-    """An outcome that only gives a reason."""
-    note = Diagnostic("SV902", Severity.WARNING, reason, span)
-    return Outcome(Verdict.UNKNOWN, (note,), None, reason, {})

@@ -12,8 +12,10 @@ from syncverify.base.reason import Cause, Reason, has, made_of
 from syncverify.base.source import Span
 from syncverify.checker.outcome import Outcome
 from syncverify.checker.prover.strategy import MAX_CHOICES
+from syncverify.driver.outcomes import undecided
 from syncverify.driver.ptx_assumptions import (
     of_common,
+    of_elections,
     of_hand_over,
     of_memory,
     of_overlaps,
@@ -22,13 +24,14 @@ from syncverify.driver.ptx_assumptions import (
     of_stores,
 )
 from syncverify.driver.ptx_grid import together
-from syncverify.driver.ptx_task import CheckTask, compiled, elected, inferred, unknown, with_boxes
+from syncverify.driver.ptx_task import CheckTask, compiled, elected, inferred, with_boxes
 from syncverify.frontends.launch_facts import default_path
 from syncverify.frontends.ptx.analysis.shared_locks import Turns
 from syncverify.frontends.ptx.compile.program import Program
 from syncverify.frontends.ptx.exec.concrete_launch import Launch
 from syncverify.frontends.ptx.exec.system import PtxSystem
 from syncverify.frontends.ptx.launch.concretize import uses_clusters
+from syncverify.frontends.ptx.launch.facts import PtxFacts
 from syncverify.frontends.ptx.launch.tensormap_boxes import copies_tensors, lacks_box
 from syncverify.frontends.ptx.launch.usual_blocks import usual_blocks
 from syncverify.frontends.ptx.values.atomic_tickets import Question, Taken, Tickets
@@ -43,45 +46,76 @@ _SOME_DATA = Reason("data", Cause.DATA)
 MAX_SEQUENCES = 256
 
 
-def outcomes(k: CheckTask) -> Iterator[Outcome]:
-    """The outcomes of all systems that represent the launch."""
+def outcome_of_launch(k: CheckTask) -> Outcome:
+    """The outcome of all systems that represent the launch, with what it rests on."""
+    missing = _missing_fact(k)
+    if missing is not None:
+        return undecided(missing, k.span)
+    launch, program = compiled(k)
+    clusters = None if launch.grid is None else prod(launch.grid) // launch.ctas
+    found, steered = _for_every_answer(k, program, launch, clusters)
+    rests_on = (*of_launch(k, launch, program), *of_run(k.facts, program, {}, steered))
+    return replace(k.checker.merge(found), assumptions=rests_on)
+
+
+def _missing_fact(k: CheckTask) -> Reason | None:
+    """What has to be known of a launch before anything can be said of it, and is not."""
     if k.facts.block is None:
         block = list(usual_blocks(k.function)[0])
         example = f'{default_path(k.module.path)}, with the lines [kernel."*"] and block = {block}'
         text = f"the number of threads is not known: give block in a launch file, say {example}"
-        yield unknown(Reason(text, Cause.MISSING_FACT), k.span)
-        return
+        return Reason(text, Cause.MISSING_FACT)
     if k.facts.cluster is None and uses_clusters(k.function):
         example = "give cluster in a launch file, [1, 1, 1] if it is launched without"
-        text = f"the kernel is written for clusters: {example}"
-        yield unknown(Reason(text, Cause.MISSING_FACT), k.span)
-        return
-    launch, program = compiled(k)
-    if k.facts.registers is None and launch.registers is not None:
-        k.assumptions.append(f"{launch.registers} registers per thread at entry")
+        return Reason(f"the kernel is written for clusters: {example}", Cause.MISSING_FACT)
+    return None
+
+
+def of_launch(k: CheckTask, launch: Launch, program: Program) -> tuple[str, ...]:
+    """What any verdict on the launch rests on, whatever its runs come to."""
+    registers = k.facts.registers is None and launch.registers is not None
     clusters = None if launch.grid is None else prod(launch.grid) // launch.ctas
-    k.assumptions += [*of_hand_over(program, clusters), *of_shared_flags(program)]
-    k.assumptions += of_memory(k.facts, program)
-    k.assumptions += of_overlaps(k.facts, program)
+    return (
+        *([f"{launch.registers} registers per thread at entry"] if registers else []),
+        *of_hand_over(program, clusters),
+        *of_shared_flags(program),
+        *of_memory(k.facts, program),
+        *of_overlaps(k.facts, program),
+        *of_elections(program, k.policy),
+    )
+
+
+def of_run(
+    facts: PtxFacts, program: Program, stopped: Mapping[int, str], steered: Iterable[Any]
+) -> tuple[str, ...]:
+    """What a verdict rests on that the runs came to; see ``of_stops`` and ``of_common``."""
+    return (*of_stores(program), *of_stops(program, stopped), *of_common(facts, program, steered))
+
+
+def _for_every_answer(
+    k: CheckTask, program: Program, launch: Launch, clusters: int | None
+) -> tuple[list[Outcome], set[Any]]:
+    """The outcomes for each answer to the questions that have one for all agents; and these questions."""
     whole = 0 if clusters == 1 else None
     answers: list[dict[Any, int]] = [{}]
     asked_before: dict[Any, str] = {}
     steered: set[Any] = set()
+    all_: list[Outcome] = []
     while answers:
         taken = answers.pop()
         asked: dict[Any, str] = {}
         outcomes = list(_by_ticket_order(k, program, replace(launch, answers=taken), whole, clusters, asked))
-        unknown_ = any(o.verdict is Verdict.UNKNOWN for o in outcomes)
+        unknown = any(o.verdict is Verdict.UNKNOWN for o in outcomes)
         refuted = any(o.verdict is Verdict.REFUTED for o in outcomes)
-        if unknown_ and not refuted and asked and len(taken) < MAX_CHOICES:
+        if unknown and not refuted and asked and len(taken) < MAX_CHOICES:
             question = question_of([o.reason for o in outcomes], asked)
             answers += [{**taken, question: 1}, {**taken, question: 0}]
             asked_before |= asked
             steered.add(question)
             continue
-        yield from (_under(o, taken, asked_before) for o in outcomes) if taken else outcomes
+        all_ += (_under(o, taken, asked_before) for o in outcomes) if taken else outcomes
         asked_before |= asked
-    k.assumptions += [*of_stores(program), *of_stops(program, {}), *of_common(k.facts, program, steered)]
+    return all_, steered
 
 
 def question_of(reasons: Iterable[str | None], asked: Mapping[Any, str]) -> Any:
@@ -126,7 +160,7 @@ def _by_ticket_order(k: CheckTask, program: Program, launch: Launch, whole: int 
         yield from (_one_cluster(o, tickets) for o in found)
         trouble = tickets.trouble()
         if trouble:
-            yield unknown(trouble, k.span)
+            yield undecided(trouble, k.span)
             return
         if any(o.verdict is not Verdict.PROVED for o in found):
             return
@@ -134,11 +168,11 @@ def _by_ticket_order(k: CheckTask, program: Program, launch: Launch, whole: int 
         work += tickets.others()
     if work:
         text = f"a counter's numbers lead to more than {MAX_SEQUENCES} ways"
-        yield unknown(Reason(text, Cause.BUDGET), k.span)
+        yield undecided(Reason(text, Cause.BUDGET), k.span)
         return
     again = all_.may_wrap(clusters)
     if again is not None:
-        yield unknown(again, k.span)
+        yield undecided(again, k.span)
 
 
 def _one_cluster(outcome: Outcome, tickets: Tickets) -> Outcome:
@@ -199,11 +233,11 @@ def _sequential_clusters(k: CheckTask, system: PtxSystem, asked: dict[Any, str])
     more = handing is not None and handing.spins
     why = "a kernel with a lock waits for something else too" if more else locks.problem()
     if why is not None:
-        return unknown(why, k.span)
+        return undecided(why, k.span)
     orders = [(rows, pattern) for rows in locks.orders() for pattern in locks.patterns()]
     if len(orders) > MOST_ORDERS:
         text = f"blocks may hold locks, and go on, in {len(orders)} ways: at most {MOST_ORDERS} are tried"
-        return unknown(Reason(text, Cause.BUDGET), k.span)
+        return undecided(Reason(text, Cause.BUDGET), k.span)
     found = []
     for rows, pattern in orders:
         launch = replace(system.launch, rows=rows, pattern=pattern)
@@ -215,13 +249,13 @@ def _sequential_clusters(k: CheckTask, system: PtxSystem, asked: dict[Any, str])
         if found[-1].verdict is not Verdict.PROVED:
             break
         if again.tables.locks.taken != locks.taken or again.tables.locks.asked != locks.asked:
-            return unknown("who takes a lock depends on who held it before", k.span)
+            return undecided("who takes a lock depends on who held it before", k.span)
         if (why := again.tables.locks.problem()) is not None:
-            return unknown(why, k.span)
+            return undecided(why, k.span)
     outcome = k.checker.merge(found)
     if outcome.verdict is Verdict.REFUTED and locks.asked:
         why = "what goes wrong behind a lock may never be, for data decides which way a block goes there"
-        return replace(unknown(Reason(why, Cause.GLOBAL_DATA), k.span), suspect=outcome)
+        return replace(undecided(Reason(why, Cause.GLOBAL_DATA), k.span), suspect=outcome)
     return outcome
 
 
@@ -233,7 +267,7 @@ def _placed(k: CheckTask, firsts: list[PtxSystem], clusters: int | None) -> Iter
             yield from outcomes
             return
     if clusters is None or clusters == 1:
-        yield unknown(_asked(firsts[0].stuck), k.span)
+        yield undecided(_asked(firsts[0].stuck), k.span)
         return
     if clusters > MAX_COMPARED:
         wrong = _any_cluster_refuted(k, firsts[0], (0, clusters - 1))
@@ -244,7 +278,7 @@ def _placed(k: CheckTask, firsts: list[PtxSystem], clusters: int | None) -> Iter
             f"what a block does depends on its place in the {clusters} clusters of the grid: "
             f"at most {MAX_COMPARED} are compared"
         )
-        yield unknown(Reason(text, Cause.GRID_CASES), k.span)
+        yield undecided(Reason(text, Cause.GRID_CASES), k.span)
         return
     yield from _each_cluster(k, firsts[0], clusters)
 
@@ -280,7 +314,7 @@ def _each_cluster(k: CheckTask, first: PtxSystem, clusters: int) -> Iterator[Out
             runs += 1
             if runs > 4 * MAX_CLUSTERS:
                 text = f"the blocks of the grid differ in more than {4 * MAX_CLUSTERS} ways"
-                yield unknown(Reason(text, Cause.GRID_CASES), k.span)
+                yield undecided(Reason(text, Cause.GRID_CASES), k.span)
                 return
             outcome = _judged(k, system)
             yield outcome
@@ -297,7 +331,7 @@ def _judged(k: CheckTask, system: PtxSystem) -> Outcome:
         "a kernel has locks in shared and in global memory" if system.tables.locks.taken else None
     )
     if why is not None:
-        return unknown(why, k.span)
+        return undecided(why, k.span)
     # where what lies in memory may decide, an order matters as a whole
     program, decides = system.program, system.answered or system.program.steers
     some = None if decides or program.flags.spins or program.handing else locks.some(program.body)
@@ -311,7 +345,7 @@ def _judged(k: CheckTask, system: PtxSystem) -> Outcome:
         if outcome.verdict is Verdict.REFUTED:
             return outcome
         text = f"threads may hold locks in more than {MOST_ORDERS} orders, which are not tried"
-        return unknown(Reason(text, Cause.BUDGET, *([Cause.SHARED_CONTENTS] if decides else [])), k.span)
+        return undecided(Reason(text, Cause.BUDGET, *([Cause.SHARED_CONTENTS] if decides else [])), k.span)
     return _in_orders(k, system, every, leaves_out=True)
 
 
@@ -326,45 +360,47 @@ def _in_orders(
         again = _relaunched(k, system, replace(system.launch, turns=turns))
         locks = again.tables.shared_locks
         if {x: set(of) for x, of in locks.taken.items()} != {x: set(of) for x, of in first.taken.items()}:
-            return unknown("who takes a lock in shared memory depends on who held it before", k.span)
+            return undecided("who takes a lock in shared memory depends on who held it before", k.span)
         outcome = _judged_alone(k, again)
         if (why := locks.problem()) is not None and outcome.verdict is Verdict.PROVED:
-            return unknown(why, k.span)
+            return undecided(why, k.span)
         if leaves_out and has(outcome.reason, Cause.LOCK_ORDER) and outcome.verdict is Verdict.UNKNOWN:
             continue
         found.append(outcome)
         if outcome.verdict is not Verdict.PROVED:
             break
-    return k.checker.merge(found) if found else unknown("no order of turns at the locks ends", k.span)
+    return k.checker.merge(found) if found else undecided("no order of turns at the locks ends", k.span)
 
 
 def _judged_alone(k: CheckTask, system: PtxSystem) -> Outcome:
     """The outcome of a system. Boxes that something other than equations gave do not refute by themselves."""
     outcome = k.checker.judge(system, k.policy)
     if outcome.verdict is Verdict.PROVED and system.tables.unplaced:
-        return unknown(system.tables.unplaced[0], k.span)
+        return undecided(system.tables.unplaced[0], k.span)
     if outcome.verdict is Verdict.REFUTED and system.tables.perhaps:
         sure = k.checker.judge(_relaunched(k, system, replace(system.launch, sure=True)), k.policy)
         if sure.verdict is Verdict.REFUTED:
             return sure
         by_data = _by_one_access(k, system)
-        undecided = unknown(next(iter(system.tables.perhaps.values())), k.span)
-        return by_data or replace(undecided, suspect=outcome if _with_one_made(system, outcome) else None)
+        unsure = undecided(next(iter(system.tables.perhaps.values())), k.span)
+        return by_data or replace(unsure, suspect=outcome if _with_one_made(system, outcome) else None)
     if outcome.verdict is not Verdict.REFUTED or k.boxes is None:
         return outcome
-    unsure = k.boxes.unsure(system.tables.map_names)
-    if unsure and all(b.most for b in unsure):  # what is wrong with the smallest boxes is wrong with any
+    unsure_boxes = k.boxes.unsure(system.tables.map_names)
+    if unsure_boxes and all(
+        b.most for b in unsure_boxes
+    ):  # what is wrong with the smallest boxes is wrong with any
         given = {name: m for name, m in system.launch.maps.items() if name not in k.boxes.known}
         smallest = with_boxes(replace(system.launch, maps=given), k.boxes.facts(least=True))
         again = k.checker.judge(_relaunched(k, system, smallest), k.policy)
         here = set(_harms(outcome)[:1])
         if again.verdict is Verdict.REFUTED and here <= {*_harms(again)}:
-            unsure = []
-    if unsure:
+            unsure_boxes = []
+    if unsure_boxes:
         first = next((d for d in outcome.diagnostics if d.severity is Severity.ERROR), None)
-        maps = ", ".join(f"{b.name} (taken as {b.bytes} bytes)" for b in unsure)
+        maps = ", ".join(f"{b.name} (taken as {b.bytes} bytes)" for b in unsure_boxes)
         text = f"whether this goes wrong depends on the boxes of {maps}: {first.message if first else ''}"
-        return unknown(Reason(text, Cause.MISSING_BOX), k.span if first is None else first.span)
+        return undecided(Reason(text, Cause.MISSING_BOX), k.span if first is None else first.span)
     torn = k.boxes.contradiction()
     if torn is None:
         return outcome

@@ -1,15 +1,16 @@
-"""One kernel under check: its facts, its code, boxes of tensor maps, and what decides."""
+"""One kernel under check: its facts, its code under one abstraction, and what decides."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
-from syncverify.base.diagnostics import Diagnostic, KernelReport, Policy, Severity, Verdict
+from syncverify.base.diagnostics import Policy, Verdict
 from syncverify.base.source import Span
 from syncverify.checker.outcome import Outcome
-from syncverify.driver.ptx_assumptions import aligned, holds, numbers, pointers_apart, unwritten
+from syncverify.driver.ptx_assumptions import alignments, holds, numbers, pointers_apart, unwritten
 from syncverify.frontends.ptx.analysis.block_groups import BlockGroups
 from syncverify.frontends.ptx.analysis.group_loads import with_loads_of_lanes
 from syncverify.frontends.ptx.analysis.if_convert_atomics import predicated
@@ -28,8 +29,6 @@ from syncverify.frontends.ptx.launch.tensormap_boxes import Boxes
 from syncverify.frontends.ptx.syntax.nodes import Function, Module
 from syncverify.ir.expr import Expr
 from syncverify.model.events import System
-
-_ELECTION = "elect.sync elects the lowest lane, as sm_90 does"
 
 Judge = Callable[[System, Policy], Outcome]
 Merge = Callable[[Iterable[Outcome]], Outcome]
@@ -62,36 +61,119 @@ class Checker:
     again: bool = True  # what a proof takes for granted is looked at where it can be wrong
 
 
-@dataclass(slots=True)
-class CheckTask:
-    """One entry under check."""
+@dataclass(frozen=True, slots=True)
+class Abstraction:
+    """What one attempt abstracts: what it takes for a number, for a size and for data.
 
-    module: Module
-    function: Function
-    facts: PtxFacts
-    policy: Policy
-    checker: Checker
-    hash: str
-    assumptions: list[str] = field(default_factory=list)
-    program: list[Program] = field(default_factory=list)  # the kernel compiled, once it is
-    loads_as_symbols: bool = False  # what is loaded and has no number is a size
+    Example: a trip count that is loaded from global memory has no number. The first attempt ends undecided
+    there; another one, with ``loads_as_sizes``, proves the kernel for every trip count.
+    """
+
+    loads_as_sizes: bool = False  # what is loaded and has no number is a size
     shared_contents: bool = True  # what lies in shared memory may steer; else it is data
     warp_order: bool = True  # bar.warp.sync orders memory; else lanes only meet there
-    data_as_words: bool = (
-        False  # what shared memory holds, and what decides, is any word that threads agree on
-    )
+    data_as_words: bool = False  # what shared memory holds, and what decides, is any word
     sizes_as_data: bool = False  # open sizes too
     stored_values: bool = True  # what is only stored in shared memory may be a number; else it is data
     terms: frozenset[str] | None = None  # the open sizes that are terms, the others being data; None: all
     tracks_plain_global: bool = False  # plain accesses to global memory are, though nobody waits there
-    #: of some sizes, reports that hold if an execution does the harm
-    suspects: list[KernelReport] = field(default_factory=list)
-    boxes: Boxes | None = None  # of tensor maps, inferred; None: none may be
+
+
+@dataclass(frozen=True)
+class EntryCode:
+    """An entry's code under one abstraction. It is compiled once, when it is first asked for."""
+
+    module: Module
+    function: Function
+    facts: PtxFacts
+    abstraction: Abstraction = Abstraction()
+
+    @cached_property
+    def program(self) -> Program:
+        """The code of the entry itself."""
+        return self.of(self.function)
+
+    @property
+    def compiled(self) -> Program | None:
+        """The code, if somebody asked for it."""
+        return self.__dict__.get("program")
+
+    def of(self, function: Function, block_groups: BlockGroups | None = None) -> Program:
+        """The code of a part of the entry, under the abstraction."""
+        facts, chosen = self.facts, self.abstraction
+        if not chosen.warp_order:
+            function = with_lanes_that_meet(facts, function)
+
+        def code_of(text: Function) -> Program:
+            return Program(
+                self.module,
+                text,
+                pointers_apart(facts),
+                numbers(facts, self.function),
+                holds(facts),
+                chosen.loads_as_sizes,
+                block_groups,
+                chosen.shared_contents,
+                chosen.tracks_plain_global,
+                facts.dependent,
+                unwritten(facts, self.function),
+                any_data=chosen.data_as_words,
+                aligned=alignments(facts),
+            )
+
+        found = code_of(function)
+        plain = predicated(function, found.takes)
+        spins = {**(found.handing.spins if found.handing is not None else {}), **found.flags.spins}
+        if spins:
+            plain = bounds_first(function, found.flow, spins.values())
+        return found if plain is function else code_of(plain)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckTask:
+    """One entry under check: what is launched, what is abstracted, and what decides.
+
+    ``boxes`` alone grows: what one attempt infers of tensor maps serves the next. None: none may be inferred.
+    """
+
+    code: EntryCode
+    facts: PtxFacts
+    policy: Policy
+    checker: Checker
+    hash: str
+    boxes: Boxes | None = None
+
+    @property
+    def module(self) -> Module:
+        """The module of the entry."""
+        return self.code.module
+
+    @property
+    def function(self) -> Function:
+        """The entry."""
+        return self.code.function
+
+    @property
+    def abstraction(self) -> Abstraction:
+        """What the attempt abstracts."""
+        return self.code.abstraction
 
     @property
     def span(self) -> Span:
         """Where the kernel begins."""
         return place_of(self.module, self.function)
+
+    def at(self, facts: PtxFacts) -> CheckTask:
+        """The same code with numbers for sizes."""
+        return replace(self, facts=facts)
+
+    def launched(self, facts: PtxFacts) -> CheckTask:
+        """The same entry under other facts, its code compiled for them."""
+        return replace(self, facts=facts, code=replace(self.code, facts=facts))
+
+    def abstracted(self, abstraction: Abstraction) -> CheckTask:
+        """The same launch, its code under another abstraction."""
+        return replace(self, code=replace(self.code, facts=self.facts, abstraction=abstraction))
 
 
 def place_of(module: Module, entry: Function) -> Span:
@@ -104,54 +186,26 @@ def compiled(k: CheckTask) -> tuple[Launch, Program]:
     assert k.facts.block is not None
     launch = launch_from(k.facts, k.facts.block, k.facts.cluster or (1, 1, 1), k.function)
     launch = replace(launch, stays=k.policy is Policy.PRACTICAL)
-    if not k.program:
-        k.program.append(_program(k, k.function))
-    return (launch if k.boxes is None else with_boxes(launch, k.boxes.facts())), k.program[0]
+    return (launch if k.boxes is None else with_boxes(launch, k.boxes.facts())), k.code.program
 
 
-def with_lanes_that_meet(k: CheckTask, function: Function) -> Function:
+def with_lanes_that_meet(facts: PtxFacts, function: Function) -> Function:
     """The function with barriers of warps that order nothing, and accesses that need no order for it; itself
     where there is nothing of the kind."""
-    assert k.facts.block is not None
-    return without_warp_order(with_loads_of_lanes(with_forwarded_stores(function), k.facts.block))
-
-
-def _program(k: CheckTask, function: Function, block_groups: BlockGroups | None = None) -> Program:
-    function = function if k.warp_order else with_lanes_that_meet(k, function)
-    apart, ints = pointers_apart(k.facts), numbers(k.facts, k.function)
-    more = (
-        apart,
-        ints,
-        holds(k.facts),
-        k.loads_as_symbols,
-        block_groups,
-        k.shared_contents,
-        k.tracks_plain_global,
-        k.facts.dependent,
-    )
-    inputs = unwritten(k.facts, k.function)
-    data, whole = k.data_as_words, aligned(k.facts)
-    found = Program(k.module, function, *more, inputs, any_data=data, aligned=whole)
-    plain = predicated(function, found.takes)
-    spins = {**(found.handing.spins if found.handing is not None else {}), **found.flags.spins}
-    if spins:
-        plain = bounds_first(function, found.flow, spins.values())
-    if plain is function:
-        return found
-    return Program(k.module, plain, *more, inputs, any_data=data, aligned=whole)
+    assert facts.block is not None
+    return without_warp_order(with_loads_of_lanes(with_forwarded_stores(function), facts.block))
 
 
 def narrowed(k: CheckTask, launch: Launch, whole: Program) -> Program:
     """The code without branches that the launch facts decide."""
     function = specialise(whole, launch)
-    return whole if function.body == whole.function.body else _program(k, function)
+    return whole if function.body == whole.function.body else k.code.of(function)
 
 
 def in_block_groups(k: CheckTask, program: Program) -> Program:
     """The code of blocks that share global memory in block groups. Raises NotConcrete where they do not."""
-    return _program(
-        k, program.function, detect_block_groups(program, k.facts.cluster or (1, 1, 1), k.facts.grid)
-    )
+    groups = detect_block_groups(program, k.facts.cluster or (1, 1, 1), k.facts.grid)
+    return k.code.of(program.function, groups)
 
 
 def with_boxes(launch: Launch, boxes: Mapping[str, MapFacts]) -> Launch:
@@ -178,12 +232,4 @@ def elected(k: CheckTask, program: Program, launch: Launch, cluster: int | None,
     """The lanes to elect. PTX leaves the choice open; CUTLASS and others rely on what the hardware does."""
     if k.policy is Policy.STRICT:
         return elected_lanes(program, launch, cluster, like)
-    if program.elections.named and _ELECTION not in k.assumptions:
-        k.assumptions.append(_ELECTION)
     return [0]
-
-
-def unknown(reason: str, span: Span, rule: str = "SV902") -> Outcome:
-    """An outcome that only gives a reason."""
-    note = Diagnostic(rule, Severity.WARNING, reason, span)
-    return Outcome(Verdict.UNKNOWN, (note,), None, reason, {})

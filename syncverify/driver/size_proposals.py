@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from syncverify.base.deadline import OutOfBudgetError, within
+from syncverify.base.deadline import OutOfBudgetError, within, within_steps
 from syncverify.base.diagnostics import Diagnostic, KernelReport, Severity, Verdict
 from syncverify.base.source import InputError, Span
 from syncverify.driver.shown_repairs import without_repair
@@ -19,8 +19,9 @@ from syncverify.ir.expr import Binary, Expr, Int, Var
 RULE = "SV908"
 #: The largest number that counts as small.
 SMALL = 1
-#: Processor time for one check with larger sizes: in seconds, and as a multiple of the refutation's.
-LEAST_SECONDS, TIMES = 5.0, 3.0
+#: Steps of one check with larger sizes; processor seconds as a guard, at least, and as a multiple of the
+#: refutation's.
+STEPS, LEAST_SECONDS, TIMES = 60_000, 20.0, 3.0
 #: The largest numbers of signed integers: PTX does not tell whether a parameter is one.
 _SIGNED = (2**31 - 1, 2**63 - 1)
 
@@ -79,7 +80,7 @@ def _proved(report: KernelReport, bounds: Bounds, again: Again) -> tuple[Bounds,
     """The widest bounds, from those given on, within which the kernel is proved, with the proof."""
     while bounds.least <= SMALL + 1:
         try:
-            with within(max(LEAST_SECONDS, TIMES * report.seconds)):
+            with within(max(LEAST_SECONDS, TIMES * report.seconds)), within_steps(STEPS):
                 found, sizes = again(bounds)
         except (OutOfBudgetError, InputError):
             return None

@@ -41,8 +41,9 @@ from syncverify.simulate.ptx import Harm
 from syncverify.simulate.ptx.confirm import Confirmed, Limits, confirm
 from syncverify.simulate.ptx.harm import Kind
 
-#: What decides where a search may help.
+#: What decides where a search may help; and where it may for races that data places.
 _BY_DATA = frozenset({Cause.DATA, Cause.GLOBAL_DATA, Cause.SHARED_CONTENTS})
+_BY_PLACES = frozenset({Cause.NO_PROOF, Cause.MISSING_FACT, Cause.NEEDS_NUMBER})
 #: Collectives of a warp: whatever value they exchange, who takes part is what counts.
 _COLLECTIVE = frozenset({"shfl", "vote", "match", "redux", "activemask"})
 #: Launches that are drawn: of a long kernel fewer, for each is loaded.
@@ -52,8 +53,9 @@ _WRITES = frozenset({"st", "red", "atom", "stmatrix", "cp"})
 
 
 def by_data(report: KernelReport) -> bool:
-    """Whether data leaves a kernel undecided."""
-    return bool(causes_of(report.reason) & _BY_DATA)
+    """Whether data leaves a kernel undecided, or may: where a size is open, data may place an access too."""
+    causes = causes_of(report.reason)
+    return bool(causes & _BY_DATA) or (bool(causes & _BY_PLACES) and Cause.MISSING_BOX not in causes)
 
 
 def placed_by_data(k: CheckTask, lines: Collection[int]) -> bool:
@@ -69,9 +71,10 @@ def sought(report: KernelReport, module: Module, effort: ReplayEffort = SEARCH) 
         return report
     if not by_data(report) or k.facts.block is None:
         return report
+    placed = not causes_of(report.reason) & _BY_DATA
     start = time.perf_counter()
     try:
-        found = _executed(k, module, effort)
+        found = _executed(k, module, effort, placed=placed)
     except (OutOfBudgetError, MemoryError):
         raise
     except Exception:  # the report stays what it is, whatever its judge cannot do
@@ -91,8 +94,8 @@ def sought(report: KernelReport, module: Module, effort: ReplayEffort = SEARCH) 
     )
 
 
-def _executed(k: CheckTask, module: Module, effort: ReplayEffort) -> Confirmed | None:
-    """Harm that counts."""
+def _executed(k: CheckTask, module: Module, effort: ReplayEffort, *, placed: bool) -> Confirmed | None:
+    """Harm that counts. ``placed``: only races of accesses that data places."""
     launch, program = compiled(k)
     if global_polls(program.flow) or (
         program.handing is not None
@@ -110,12 +113,16 @@ def _executed(k: CheckTask, module: Module, effort: ReplayEffort) -> Confirmed |
         return confirm(module, function.name, (), "ub", draw, draws, limits, counts=counts)
 
     of_the_host = inputs.of_the_host()
+    if placed and (of_the_host or not inputs.numbers):
+        return None
     try:
+        if placed:
+            return _under_contracts(inputs, search, placed=placed)
         if of_the_host:  # a launch file may say what they hold, but rows have some length
             long = Keeping(Contract.LONG, inputs.numbers)
             return search(long, _KEEPING, inputs.in_one_row) if inputs.only_bounds(of_the_host) else None
         found = search(Keeping(), limits, lambda harm: inputs.contracts(harm) == frozenset())
-        return found if found.harm is not None else _under_contracts(inputs, search)
+        return found if found.harm is not None else _under_contracts(inputs, search, placed=placed)
     except NoLaunchError:
         return None
 
@@ -125,13 +132,18 @@ _KEEPING = Limits(20_000, 20_000, 8)
 _Search = Callable[[Keeping, Limits, Callable[[Harm], bool]], Confirmed]
 
 
-def _under_contracts(inputs: Inputs, search: _Search) -> Confirmed | None:
-    """Harm that comes whatever contract the data keeps to that places accesses, or bounds rows."""
+def _under_contracts(inputs: Inputs, search: _Search, *, placed: bool) -> Confirmed | None:
+    """Harm that comes whatever contract the data keeps to that places accesses, or bounds rows. ``placed``:
+    only races of such accesses."""
+
+    def counts(harm: Harm) -> bool:
+        contracts = inputs.contracts(harm)
+        return bool(contracts) and harm.kind is Kind.RACE if placed else contracts is not None
 
     @cache
     def under(contract: Contract) -> Confirmed:
         keeping = Keeping(contract, inputs.numbers)
-        return search(keeping, _KEEPING, lambda harm: inputs.contracts(harm) is not None)
+        return search(keeping, _KEEPING, counts)
 
     for first in (Contract.BOUNDED, Contract.SHORT, Contract.PADDED) if inputs.numbers else ():
         found = under(first)

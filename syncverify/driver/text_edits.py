@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import islice, zip_longest
 from typing import Protocol
 
-from syncverify.base.deadline import OutOfBudgetError, check, within
+from syncverify.base.deadline import OutOfBudgetError, check, within, within_steps
 from syncverify.base.diagnostics import (
     Diagnostic,
     EditHint,
@@ -50,10 +50,10 @@ from syncverify.driver.guessed_edits import guesses
 from syncverify.driver.ptx_statements import loop_around, other_start
 from syncverify.driver.shown_repairs import with_repair, without_repair
 
-#: Candidates that are tried, and the processor time for all of them, in seconds.
-MOST, SECONDS = 12, 15.0
-#: Those that are tried at every launch, in all and for one repair; processor time for each, in seconds.
-MOST_WIDE, WIDE_OF_ONE, WIDE_SECONDS = 10, 2, 3.0
+#: Candidates that are tried, and the steps that all of them may take; processor seconds, as a guard.
+MOST, STEPS, SECONDS = 12, 100_000, 60.0
+#: Those that are tried at every launch, in all and for one repair; steps of each, and the guard.
+MOST_WIDE, WIDE_OF_ONE, WIDE_STEPS, WIDE_SECONDS = 10, 2, 20_000, 15.0
 #: What is said of other launches, the best first.
 _RANKS = (Verdict.PROVED, Verdict.UNKNOWN, None, Verdict.REFUTED)
 #: Edits that may leave other launches undecided before the first of them counts.
@@ -146,7 +146,7 @@ def with_text(report: KernelReport, origin: Origin, judge: Judge, *, wide: bool 
     text = Lines(origin.text.split("\n"), origin.kind, origin.headers)
     found: list[Repair] = []
     try:
-        with within(SECONDS):
+        with within(SECONDS), within_steps(STEPS):
             for mended in _proposed(report, first, origin.file, text, wide=wide):
                 check()
                 held = _holding(mended, text, judge, found, wide=wide)
@@ -207,7 +207,7 @@ def _holding(mended: Repair, text: Lines, judge: Judge, found: list[Repair], *, 
         return mended
     if len(found) < MOST_WIDE:
         try:
-            with within(WIDE_SECONDS):
+            with within(WIDE_SECONDS), within_steps(WIDE_STEPS):
                 mended = replace(mended, elsewhere=judge(changed, everywhere=True))
         except OutOfBudgetError:
             return mended

@@ -23,6 +23,9 @@ Event = tuple[Any, ...]
 EACH_TIME, EACH_BLOCK = 1 << 10, 1 << 11
 #: Handles of reads whose values need not arrive, and of those that nothing shows to have arrived.
 NO_ARRIVAL_NEEDED, NEVER = -1, -2
+#: How registers of a wgmma are accessed: a copy writes them in flight, or since the last fence before another
+#: wgmma (both K25); or a wgmma takes them, and another one needs a fence (PTX ISA: wgmma.fence).
+MOVED, PLACED, TAKEN = 1, 2, 3
 
 
 class Trap(str):
@@ -98,7 +101,7 @@ class Ev(IntEnum):
     WGMMA_COMMIT = 62
     WGMMA_WAIT = 63  # groups that may stay pending
     FRAG_READ = 64  # fragment
-    FRAG_WRITE = 65  # fragment
+    FRAG_WRITE = 65  # fragment, then how, if not by a plain access: MOVED, PLACED, TAKEN
 
     GLOBAL_READ = 70  # global fp (-1: untracked), flags (ACQUIRE..), scope
     GLOBAL_WRITE = 71  # global fp (-1), flags, scope, value (None: unknown)

@@ -479,6 +479,6 @@ def _frag_read(t: Translator, e: Event) -> Iterator[n.Stmt]:
 
 @_makes(Ev.FRAG_WRITE)
 def _frag_write(t: Translator, e: Event) -> Iterator[n.Stmt]:
-    if len(e) > 3:  # a copy: what practical mode accepts is no statement
+    if len(e) > 3:  # a copy, which practical mode accepts, or what only asks for a fence: no statement
         return
     yield n.FragWrite(fragment_name(e[2]), Int(0))

@@ -12,7 +12,16 @@ from types import SimpleNamespace
 import pytest
 
 from syncverify.base import deadline
-from syncverify.base.deadline import Guard, OutOfBudgetError, OutOfMemoryError, OutOfTimeError, check, guarded
+from syncverify.base.deadline import (
+    Guard,
+    OutOfBudgetError,
+    OutOfMemoryError,
+    OutOfStepsError,
+    OutOfTimeError,
+    check,
+    guarded,
+    within_steps,
+)
 from syncverify.base.reason import Cause
 
 
@@ -48,6 +57,24 @@ def test_memory_is_what_the_work_adds(monkeypatch: pytest.MonkeyPatch) -> None:
             for _ in range(1000):
                 check()
     assert e.value.reason.kind is Cause.MEMORY
+
+
+def test_steps_are_over_after_so_many_whatever_the_time(clock: list[float]) -> None:
+    with within_steps(100):
+        clock[0] += 1e9
+        check(60)
+        check(40)
+        with pytest.raises(OutOfStepsError) as e:
+            check()
+    assert e.value.reason.kind is Cause.BUDGET
+    check(1000)  # and no more
+
+
+def test_steps_inside_are_steps_outside() -> None:
+    with within_steps(10):
+        with within_steps(100), pytest.raises(OutOfStepsError) as e:
+            check(11)
+        assert e.value.steps == 10
 
 
 def test_without_limits_there_is_no_end(clock: list[float]) -> None:

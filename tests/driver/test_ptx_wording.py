@@ -79,5 +79,5 @@ def test_a_pointer_is_asked_for_as_one(tmp_path: Path, params: str, load: str, h
     ret;"""
     (path := tmp_path / "k.ptx").write_text(module_text(body, params=params))
     (facts := tmp_path / "k.toml").write_text("[kernel.k]\nblock = [64]\ngrid = [1]\n")
-    (report,) = check_source(read_source(path), facts=read_facts(facts), scope=ScopeKind.ALL)
+    (report,) = check_source(read_source(path), facts=read_facts(facts), scope=ScopeKind.ALL, infer=False)
     assert hint in str(report.reason)

@@ -28,18 +28,16 @@ from syncverify.checker.outcome import Outcome
 from syncverify.model.events import System
 
 #: Events that all tries together may take, and how many tries there may be; counts, so that runs agree.
-MAX_EVENTS = 300_000
+MAX_EVENTS = 100_000
 MAX_TRIES = 120
 #: A mended kernel may run on for so many events more than twice what the refuted one did.
 LONGER = 10_000
-#: No try begins later than this, in seconds of processor time.
-MAX_SECONDS = 5.0
+#: No try begins later than this, in seconds of processor time: a guard, which counts mostly spare.
+MAX_SECONDS = 30.0
 #: Classes that the rule says more exactly than an edit does.
 _SAID_BY_RULE = (Mistake.MISPLACED_FENCE, Mistake.MISPLACED_WAIT, Mistake.DIVERGENCE)
-#: Repairs that are handed on to be tried in the text, and the tries that further ones may take.
-MOST_UNTOLD, FURTHER_TRIES = 4, 30
-#: Processor time for these, in seconds.
-FURTHER_SECONDS = 1.5
+#: Repairs that are handed on to be tried in the text; the tries that further ones may take, and their events.
+MOST_UNTOLD, FURTHER_TRIES, FURTHER_EVENTS = 4, 30, 30_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +86,7 @@ def repair(
             if not further:
                 return Mended(proposed)
             if not mended:
-                tries, until = min(tries, n + FURTHER_TRIES), min(until, time.thread_time() + FURTHER_SECONDS)
+                tries, left = min(tries, n + FURTHER_TRIES), min(left, FURTHER_EVENTS)
             mended.append(proposed)
         elif has(outcome.reason, Cause.MISSING_BOX) and proposed.hint is not None:
             untold.append(proposed)

@@ -256,7 +256,7 @@ class Run:
             if len(self.trace) >= self.max_events:
                 raise TooManyEvents
             if not t.time & _SELDOM:
-                check_time()
+                check_time(_SELDOM + 1)
             self.watch(t, event)
         if (
             self.info.clusters_run_sequentially

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from syncverify.base.diagnostics import Policy
 from syncverify.checker.induction.read import LoopText, StraightText, Text, TilesText
 from syncverify.checker.induction.stepping import NotReadError
-from syncverify.model.events import Ev, Event
+from syncverify.model.events import MOVED, PLACED, TAKEN, Ev, Event
 
 #: Groups behind a wgmma that are distinguished; no kernel leaves as many pending.
 _OLDEST = 64
@@ -61,6 +61,9 @@ class State:
     def accessed(self, fragment: int) -> State:
         if fragment in self.flying:
             raise NotReadError("registers are accessed while a wgmma that owns them is in flight")
+        return self.taken(fragment)
+
+    def taken(self, fragment: int) -> State:
         return replace(self, touched=self.touched | {fragment})
 
 
@@ -82,9 +85,10 @@ class Alone:
             case Ev.WGMMA_WAIT:
                 return s.drained(e[1])
             case Ev.FRAG_READ | Ev.FRAG_WRITE:
-                # practically, a copy into a register is none (K25)
-                moved = len(e) > 2 and bool(e[2]) and self.policy is Policy.PRACTICAL
-                return s if moved else s.accessed(e[1])
+                how = e[2] if len(e) > 2 else 0
+                if how in (MOVED, PLACED) and self.policy is Policy.PRACTICAL:
+                    return s  # practically, a copy into a register is none (K25)
+                return s.taken(e[1]) if how in (PLACED, TAKEN) else s.accessed(e[1])
             case Ev.GRID_WAIT:
                 return replace(s, waited=True)
         if self.waits and not s.waited:

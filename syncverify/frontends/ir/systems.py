@@ -450,7 +450,7 @@ class IrSystem(SymbolicSystem):
         try:
             for n in range(_SIZED_DISCOVERY if self.symbols else _DISCOVERY):
                 if not n & 255:
-                    check_time()
+                    check_time(256)
                 event = self._next(agent, answer)
                 if event[0] in (Ev.EXIT, Ev.UNKNOWN):
                     return None

@@ -108,6 +108,8 @@ class Warp:
         default_factory=dict
     )  # register -> whose it is, in flight
     touched: set[int] = field(default_factory=set)  # registers of wgmma written since the last wgmma.fence
+    #: registers that a wgmma had since the last wgmma.fence, with the shape of its accumulators or ``A``
+    taken: dict[int, str] = field(default_factory=dict)
     fenced: bool = False
     setmaxnreg: list[RegisterRequest] = field(default_factory=list)
     threads: Lanes = field(default_factory=lambda: np.zeros(0, np.int64))

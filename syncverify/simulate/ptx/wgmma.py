@@ -77,6 +77,7 @@ def _wgmma(c: Context, i: Instr) -> Step:
 
 def _fence(f: Fragment) -> Next:
     f.warp.touched.clear()
+    f.warp.taken.clear()
     f.warp.fenced = True
     return None
 
@@ -191,6 +192,10 @@ class ProductForm:
     transposed: tuple[bool, bool]  # whether A and B are MN-major
 
     @property
+    def shape(self) -> str:
+        return f"n{self.columns}k{self.depth}"
+
+    @property
     def width(self) -> int:
         """Bytes of an element of A and B."""
         return _WIDTH[self.kinds[1]]
@@ -269,6 +274,12 @@ def _registers_free(m: Machine, f: Fragment, form: ProductForm) -> None:
         raise m.undefined(f, "a wgmma with no wgmma.fence before it", "wgmma.fence")
     if warp.touched & {*form.slots, *form.a_slots}:
         raise m.undefined(f, "registers of this wgmma were written since the last wgmma.fence", "wgmma.fence")
+    for slots, how in ((form.slots, form.shape), (form.a_slots, "A")):
+        if any(warp.taken.get(s, how) != how for s in slots):
+            text = (
+                "registers of this wgmma were those of one of another shape, or its operand, since the last "
+            )
+            raise m.undefined(f, f"{text}wgmma.fence", "wgmma.fence")
     for s in form.slots:
         if warp.accumulators.get(s, key) != key or s in warp.operands:
             raise m.undefined(f, "accumulators of two wgmma in flight share a register", "wgmma.wait_group")
@@ -350,6 +361,8 @@ def _start(f: Fragment, form: ProductForm, product: Product, inputs: ProductInpu
 def _fly(f: Fragment, form: ProductForm, number: int) -> None:
     """Notes which registers the product uses until a wait covers it."""
     warp = f.warp
+    warp.taken.update(dict.fromkeys(form.a_slots, "A"))
+    warp.taken.update(dict.fromkeys(form.slots, form.shape))
     warp.matrix_open.append(number)
     warp.accumulators.update(dict.fromkeys(form.slots, form.slots))
     warp.operands.update(dict.fromkeys(form.a_slots, number))

@@ -25,7 +25,7 @@ from typing import Any
 from syncverify.checker.happens_before.handlers import flag_order, global_memory, shared_flags
 from tests.checker.happens_before.flag_events import hangs, proved
 from tests.checker.happens_before.flag_model import TooManyError, harm
-from tests.checker.happens_before.flag_programs import Program, edited, wide
+from tests.checker.happens_before.flag_programs import Program, counted, edited, wide
 
 
 def _plain(*functions: Any) -> tuple[FunctionType, ...]:
@@ -284,9 +284,10 @@ class Pool:
 
 
 def drawn(seeds: Iterable[int], most: int = 4) -> Pool:
+    """Programs of all kinds; every second one of those in which writes are counted."""
     pool = Pool(most)
     for seed in seeds:
-        pool.add(wide(random.Random(seed)))
+        pool.add((counted if seed % 2 else wide)(random.Random(seed)))
     return pool
 
 
@@ -323,12 +324,15 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--seeds", type=int, nargs=2, default=(0, 6000))
     parser.add_argument("--tries", type=int, default=1000)
+    parser.add_argument("--first", type=int, default=0, help="the first mistake")
     parser.add_argument("--part", type=int, nargs=2, default=(0, 1), help="which of how many parts")
     parser.add_argument("--only", type=int, nargs="*", help="numbers of mistakes")
     given = parser.parse_args()
     pool = drawn(range(*given.seeds))
     print(len(pool.wrong), "wrong programs", len(pool.right), "right ones", flush=True)
     for k, m in enumerate(mutants()):
+        if k < given.first:
+            continue
         if k % given.part[1] != given.part[0] or (given.only is not None and k not in given.only):
             continue
         p = caught(m, pool)

@@ -321,9 +321,70 @@ def _kept(rng: random.Random) -> Lists:
     return [a, b, [_wait(0, 2, rng.choice(["==", ">="])), _r(rng.choice([0, 0, 1]))]]
 
 
+def _write(rng: random.Random, at: int = 0) -> Op:
+    kind = rng.choice(["store", "store", "add", "add", "exch"])
+    value = rng.choice([1, 1, 2, 0, -1] if kind == "add" else [1, 1, 2, 0])
+    return Op(kind, at, value, release=rng.random() < 0.7)
+
+
+def _ends(rng: random.Random) -> list[Op]:
+    """A wait for one of the values that a flag may have, and what it is for."""
+    compare = rng.choice(["==", "==", ">=", ">=", "!=", ">", "<=", "<"])
+    return [_wait(0, rng.choice([0, 1, 1, 2, 3]), compare), *rng.choice([[], [_r(rng.choice([0, 1]))]])]
+
+
+def _known_first(rng: random.Random) -> Lists:
+    """Writes of one flag by two threads; who waits for it knows some of them by another flag."""
+    a = [*rng.choice([[], [_w()]]), *(_write(rng) for _ in range(rng.choice([1, 1, 2]))), _set(1, 1)]
+    b = [*rng.choice([[], [_w(1)], [_wait(1, 1)]]), *(_write(rng) for _ in range(rng.choice([1, 1, 2])))]
+    return [a, b, [_wait(1, 1), *_ends(rng)], *rng.choice([[], [], [_ends(rng)]])]
+
+
+def _known_by_a_wait(rng: random.Random) -> Lists:
+    """A thread has seen a flag, and tells another one of it, which writes the flag, and tells a third."""
+    a = [*rng.choice([[], [_w()]]), _write(rng)]
+    seen = rng.choice([_wait(0, 0, ">="), _wait(0, 1, ">="), Op("wait", 0, 1), Op("wait", 0, 0, ">=")])
+    b = [seen, _set(1, 1)]
+    c = [_wait(1, 1), _write(rng), *rng.choice([[], [_write(rng)]]), _set(1, 2)]
+    return [a, b, c, [*rng.choice([[_wait(1, 2)], []]), *_ends(rng)]]
+
+
+def _sums(rng: random.Random) -> Lists:
+    """Additions of any sign by up to three threads, and waits for values on their way."""
+    lists: Lists = [
+        [*rng.choice([[], [_w(n % 2)]]), _add(0, rng.choice([1, 1, 2, -1, -2, 0]))]
+        for n in range(rng.randint(1, 3))
+    ]
+    return [*lists, _ends(rng)]
+
+
+def _sums_on_a_store(rng: random.Random) -> Lists:
+    """Writes behind a store that all who write or wait know of."""
+    base = rng.choice([0, 1, 2])
+    lists: Lists = [[_set(0, base), _set(1, 1)]]
+    for n in range(rng.randint(1, 2)):
+        write = [_w(n), _add(0, rng.choice([1, 1, 2, -1]))] if rng.random() < 0.7 else [_write(rng)]
+        lists.append([_wait(1, 1), *write, *rng.choice([[], [], [_write(rng)]])])
+    wait = _wait(0, base + rng.choice([0, 1, 1, 2]), rng.choice([">=", ">=", "==", "!=", ">"]))
+    return [*lists, [_wait(1, 1), wait, *rng.choice([[], [_r(rng.choice([0, 1]))]])]]
+
+
+#: Where the order of writes and their sums decide.
+_COUNTED: tuple[Callable[[random.Random], Lists], ...] = (
+    _sums, _sums, _levels, _levels, _known_first, _known_first, _true_before, _known_by_a_wait, _two_stores,
+    _rounds, _counter, _count_then_reset, _turns, _reset_chain, _sums_on_a_store, _sums_on_a_store,
+)  # fmt: skip
+
+
+def counted(rng: random.Random) -> Program:
+    """A program in which the order of a flag's writes, or their sum, decides; with up to two edits."""
+    return _finished(rng, rng.choice(_COUNTED)(rng), rng.choice(PLACES), rng.choice([0, 0, 1, 1, 2]))
+
+
 _WIDE: tuple[Callable[[random.Random], Lists], ...] = (
     _rounds, _rounds, _levels, _levels, _true_before, _two_stores, _two_stores, _reset_chain,
     _count_then_reset, _barrier, _plain_first, _kept, _any,
+    _sums_on_a_store, _known_first, _known_first, _known_by_a_wait, _known_by_a_wait, _sums, _sums,
 )  # fmt: skip
 
 
@@ -344,6 +405,7 @@ def _finished(rng: random.Random, threads: Lists, place: str, edits: int) -> Pro
     threads = [_fenced(rng, ops) for ops in threads]
     for _ in range(edits):
         _edit(rng, threads)
+    rng.shuffle(threads)
     return Program(tuple(tuple(ops[:8]) for ops in threads[:4] if ops), place)
 
 

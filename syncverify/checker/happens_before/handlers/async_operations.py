@@ -24,7 +24,7 @@ from syncverify.checker.happens_before.run import (
 from syncverify.checker.happens_before.shadow import IN_FLIGHT, Record
 from syncverify.checker.happens_before.vector_clocks import PROGRESS, E, Matrix
 from syncverify.model.automata.async_groups import Groups
-from syncverify.model.events import Event
+from syncverify.model.events import MOVED, PLACED, TAKEN, Event
 from syncverify.model.proxies import Access, Scope
 
 
@@ -256,15 +256,20 @@ def on_wgmma(run: Run, t: LaneClass, event: Event) -> int:
             continue
         state = t.fragments.setdefault(frag, [0, 0])
         if state[1] or not t.fenced:
+            copied = t.fenced and state[1] == _COPIED
+            how = "copied to" if copied else "touched"
             fragment = run.info.fragments[frag] if frag < len(run.info.fragments) else str(frag)
             run.report(
                 Obligation.UB,
                 "SV402",
-                f"registers of {fragment} were touched since the last wgmma.fence"
+                f"registers of {fragment} were {how} since the last wgmma.fence"
                 if t.fenced
                 else "the first wgmma needs a wgmma.fence before it",
                 t,
                 site,
+                severity=Severity.WARNING if copied else Severity.ERROR,
+                strict_only=copied,
+                contested="K25" if copied else None,
                 labels=[(before_it, "the last wgmma before it")] if before_it not in (-1, site) else [],
                 fix="wgmma.fence before it",
             )
@@ -338,9 +343,17 @@ def on_wgmma_wait(run: Run, t: LaneClass, event: Event) -> int:
     return DONE
 
 
-def _touch_fragment(run: Run, t: LaneClass, site: int, frag: int, verb: str, moved: bool = False) -> int:
-    """``moved``: a copy that writes the register, which an assembler may give another one (K25)."""
+#: What befell the registers of a wgmma since the last fence: copies wrote them, or there was another access.
+_COPIED, _TOUCHED = 2, 1
+
+
+def _touch_fragment(run: Run, t: LaneClass, site: int, frag: int, verb: str, how: int = 0) -> int:
+    """``how``: MOVED and PLACED are copies, which an assembler may leave out or order by itself (K25)."""
     state = t.fragments.setdefault(frag, [0, 0])
+    if how in (PLACED, TAKEN):
+        state[1] = _COPIED if how == PLACED and state[1] != _TOUCHED else _TOUCHED
+        return DONE
+    moved = how == MOVED
     waited = t.clock.knows(E, column(run, t, "mma"), True)
     if state[0] > waited:
         label = run.info.fragments[frag] if frag < len(run.info.fragments) else str(frag)
@@ -357,7 +370,7 @@ def _touch_fragment(run: Run, t: LaneClass, site: int, frag: int, verb: str, mov
             fix="wgmma.wait before it",
         )
     if not moved:
-        state[1] = 1
+        state[1] = _TOUCHED
     return DONE
 
 
@@ -366,4 +379,4 @@ def on_frag_read(run: Run, t: LaneClass, event: Event) -> int:
 
 
 def on_frag_write(run: Run, t: LaneClass, event: Event) -> int:
-    return _touch_fragment(run, t, event[1], event[2], "written", len(event) > 3)
+    return _touch_fragment(run, t, event[1], event[2], "written", *event[3:])

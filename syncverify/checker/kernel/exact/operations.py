@@ -10,7 +10,7 @@ from syncverify.checker.kernel.exact.knowledge import Epoch, advance_to, join
 from syncverify.checker.kernel.exact.mbarriers import LARGEST, Mbarriers
 from syncverify.checker.kernel.exact.state import ReplayedAgent
 from syncverify.checker.kernel.exact.tensor_maps import TensorMaps
-from syncverify.model.events import EACH_TIME, NEVER, NO_ARRIVAL_NEEDED, Flag, Footprint
+from syncverify.model.events import EACH_TIME, MOVED, NEVER, NO_ARRIVAL_NEEDED, PLACED, TAKEN, Flag, Footprint
 from syncverify.model.proxies import Access, Scope, Space
 
 
@@ -297,11 +297,14 @@ class Operations(Mbarriers, Meetings, TensorMaps):
         a.lanes.joined.mark(mark, covered)
         return True
 
-    def on_fragment(self, a: ReplayedAgent, frag: int, moved: int = 0) -> bool:
-        if moved:  # K25: only strict mode, which is not judged here, takes a copy for a write
+    def on_fragment(self, a: ReplayedAgent, frag: int, how: int = 0) -> bool:
+        if how in (
+            MOVED,
+            PLACED,
+        ):  # K25: only strict mode, which is not judged here, takes a copy for a write
             return True
         state = a.fragments.setdefault(frag, [0, 0])
-        if state[0] > a.lanes.happened(("g", "mma", (a.info.cta, a.info.warp)), True):
+        if how != TAKEN and state[0] > a.lanes.happened(("g", "mma", (a.info.cta, a.info.warp)), True):
             raise self.reject(a, "a wgmma owns these registers")
         state[1] = 1
         return True

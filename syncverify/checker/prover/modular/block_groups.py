@@ -69,7 +69,7 @@ def _traced(system: System) -> Trace:
             event = _passed(agent, event) if polled and event is not None else agent.step()
             left -= 1
             if not left & 255:
-                check_time()
+                check_time(256)
             if left < 0:
                 raise NotDetermined(f"a cluster has more than {_MOST} events")
             _determined(event)

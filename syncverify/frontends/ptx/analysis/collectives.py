@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from zlib import crc32
 
+from syncverify.base.reason import Cause, Reason
 from syncverify.frontends.ptx.analysis.lane_masks import LaneMasks
 from syncverify.frontends.ptx.analysis.mask_values import ALL_LANES, MaskValues
 from syncverify.frontends.ptx.analysis.uniformity import LANES, THREADS, Uniformity
@@ -305,7 +306,7 @@ def at_branch(ctx: Context, site: int, apart: Apart, instr: Instr) -> list[Event
     row = apart.row
     if ctx.differs(apart.guards, apart.since):
         why = f"whether all lanes of its mask come to {instr.name} depends on data (line {instr.line})"
-        return [(Ev.UNKNOWN, site, why)]
+        return [(Ev.UNKNOWN, site, Reason(why, Cause.DATA))]
     if apart.fits:
         return []
     if row.mask is not None and not isinstance(row.mask, Imm):

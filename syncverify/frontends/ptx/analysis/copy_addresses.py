@@ -2,8 +2,9 @@
 
 Both ask for addresses that are multiples of 16, or of what they copy (PTX ISA, cp.async.bulk and cp.async).
 An address is judged where it is made of pointer parameters, constants and numbers of threads and blocks
-alone: then every launch has it. One that sizes or loaded values go into is the caller's to align. One that
-goes through local memory, and whose alignment does not show, is nobody's: it is unknown.
+alone: then every launch has it. Where its alignment does not show, and the number of the block is open, it
+is unknown. One that sizes or loaded values go into is the caller's to align. One that goes through local
+memory, and whose alignment does not show, is nobody's: it is unknown.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from syncverify.frontends.ptx.syntax.nodes import (
     Vector,
 )
 from syncverify.frontends.ptx.syntax.operands import registers, results
-from syncverify.frontends.ptx.syntax.types import width
+from syncverify.frontends.ptx.syntax.types import kind, width
 from syncverify.frontends.ptx.values.register_values import PerLane
 from syncverify.model.events import Event
 
@@ -39,13 +40,18 @@ _PURE = frozenset(
 )
 
 
+#: By parameter and offset, what the pointer there is a multiple of; others of DEFAULT.
+Multiples = Mapping[tuple[str, int], int]
+NOTHING_SAID: Multiples = {}
+
+
 @dataclass(frozen=True, slots=True)
 class CopyAddresses:
-    """``judged``: the copies whose global address is such a one; ``pointers``: parameters, with the offset,
-    of those that are not multiples of 16 by the text."""
+    """``judged``: the copies whose global address is such a one, with the operand of their effect that it is;
+    ``pointers``: parameters, with the offset, of those that are not multiples of 16 by the text."""
 
-    judged: frozenset[int] = frozenset()
-    #: those of them that are aligned by the text, if pointers are multiples of 16
+    judged: Mapping[int, int] = field(default_factory=dict)
+    #: those of them that are aligned by the text
     aligned: frozenset[int] = frozenset()
     pointers: frozenset[tuple[str, int]] = frozenset()
     #: by copy, which operand of its effect is so many bytes past a multiple of what, whatever the launch is
@@ -54,7 +60,7 @@ class CopyAddresses:
     hidden: frozenset[int] = frozenset()
 
 
-def copy_addresses(function: Function) -> CopyAddresses:
+def copy_addresses(function: Function, multiples: Multiples = NOTHING_SAID) -> CopyAddresses:
     """The copies of a function whose global addresses are judged."""
     written: dict[str, list[Instr]] = {}
     copies = {k: at for k, i in enumerate(function.body) if (at := _global_operand(i)) is not None}
@@ -64,24 +70,26 @@ def copy_addresses(function: Function) -> CopyAddresses:
         for name in results(i):
             written.setdefault(name, []).append(i)
     params = {p.name for p in function.params} if function.entry else set()
-    judged, aligned, pointers, hidden = set(), set(), set(), set()
+    aligned, pointers, hidden = set(), set(), set()
+    judged: dict[int, int] = {}
     off: dict[int, tuple[int, int, int]] = {}
     for k, at in copies.items():
-        m, r = _remainder(at, written)
+        m, r = _remainder(at, written, multiples)
         unit = _unit(function.body[k])
+        operand = 0 if at is function.body[k].operands[0] else 1
         if m >= unit and r % unit and function.entry:
-            off[k] = 0 if at is function.body[k].operands[0] else 1, r % unit, unit
+            off[k] = operand, r % unit, unit
         elif (m < unit or r % unit) and _in_local_memory(at.base, written):
             hidden.add(k)
         made = _closure(at.base, written, params)
         if made is None or not made[1]:
             continue
-        judged.add(k)
+        judged[k] = operand
         if unit > 1 and m >= unit and not r % unit:
             aligned.add(k)
         if m < DEFAULT or r % DEFAULT:
             pointers |= made[1]
-    return CopyAddresses(frozenset(judged), frozenset(aligned), frozenset(pointers), off, frozenset(hidden))
+    return CopyAddresses(judged, frozenset(aligned), frozenset(pointers), off, frozenset(hidden))
 
 
 def _global_operand(i: Instr) -> Mem | None:
@@ -162,8 +170,8 @@ Remainder = tuple[int, int]
 _MOST = 1 << 12
 
 
-def _remainder(at: Mem, written: Mapping[str, list[Instr]]) -> Remainder:
-    """What an address is modulo a power of two on every path, pointers being multiples of 16."""
+def _remainder(at: Mem, written: Mapping[str, list[Instr]], multiples: Multiples) -> Remainder:
+    """What an address is modulo a power of two on every path."""
     assert isinstance(at.base, Reg)
     registers, work = set[str](), [at.base.name]
     while work:
@@ -178,7 +186,7 @@ def _remainder(at: Mem, written: Mapping[str, list[Instr]]) -> Remainder:
         for name in sorted(registers):
             new: Remainder | None = known[name]
             for i in written.get(name, ()) or (None,):
-                new = _either(new, (1, 0) if i is None else _made(i, name, known))
+                new = _either(new, (1, 0) if i is None else _made(i, name, known, multiples))
             if new != known[name]:
                 known[name], changed = new, True
     m, r = known[at.base.name] or (1, 0)
@@ -195,13 +203,17 @@ def _either(a: Remainder | None, b: Remainder | None) -> Remainder | None:
     return m, a[1] % m
 
 
-def _made(i: Instr, name: str, known: Mapping[str, Remainder | None]) -> Remainder | None:
+def _made(
+    i: Instr, name: str, known: Mapping[str, Remainder | None], multiples: Multiples
+) -> Remainder | None:
     """What an instruction makes of a register; None while an operand waits for its first path."""
     ops = i.operands[1:]
     if i.op == "mov" and (isinstance(i.operands[0], Vector) or isinstance(ops[0], Vector)):
         return _lowest(i, name, known)
     if i.op == "ld":
-        return (DEFAULT, 0) if "param" in i.mods and width(i.mods[-1]) == 64 else (1, 0)
+        return _parameter(i, multiples)
+    if "sat" in i.mods or kind(i.mods[-1]) not in ("u", "s", "b"):
+        return 1, 0
     found: list[Remainder] = []
     for op in ops:
         x = known.get(op.name, (1, 0)) if isinstance(op, Reg) else (1, 0)
@@ -228,6 +240,15 @@ def _made(i: Instr, name: str, known: Mapping[str, Remainder | None]) -> Remaind
         case "mad" if "hi" not in i.mods:
             return _sum(_product(found[0], found[1]), found[2], 1)
     return 1, 0
+
+
+def _parameter(i: Instr, multiples: Multiples) -> Remainder:
+    """What a pointer in a parameter is by what is said of it, and by default."""
+    m = i.operands[1]
+    if "param" not in i.mods or width(i.mods[-1]) != 64 or not isinstance(m, Mem):
+        return 1, 0
+    place = (m.base.name, m.base.offset + m.offset) if isinstance(m.base, Sym) else ("", 0)
+    return min(multiples.get(place, DEFAULT), _MOST), 0
 
 
 def _lowest(i: Instr, name: str, known: Mapping[str, Remainder | None]) -> Remainder | None:
@@ -284,6 +305,18 @@ def misplaced(effect: Effect, at: int, off: int, unit: int) -> Effect:
     return replace(effect, emit=emit)
 
 
+def numbered(effect: Effect, at: int) -> Effect:
+    """A copy whose alignment does not show: unknown where its address, operand ``at``, is no number."""
+
+    def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
+        numbers = [v[at].lanes[n] for n in ctx.lanes] if isinstance(v[at], PerLane) else [v[at]]
+        if not all(isinstance(x, int) for x in numbers):
+            raise Opaque("whether the address in global memory is aligned depends on the number of the block")
+        return effect.emit(ctx, site, v)
+
+    return replace(effect, emit=emit)
+
+
 def hidden(effect: Effect) -> Effect:
     """A copy of which it is not known whether its address is aligned."""
 
@@ -293,4 +326,4 @@ def hidden(effect: Effect) -> Effect:
     return replace(effect, emit=emit)
 
 
-__all__ = ["CopyAddresses", "copy_addresses", "hidden", "misplaced"]
+__all__ = ["NOTHING_SAID", "CopyAddresses", "Multiples", "copy_addresses", "hidden", "misplaced", "numbered"]

@@ -348,7 +348,8 @@ def _decided_by(flow: Flow, k: int, branch: int, leaves: bool) -> GlobalSpin | N
 def first_turn(flow: Flow, k: int, spin: GlobalSpin) -> GlobalSpin | None:
     """A load before a spin's loop that asks the same: it is passed, or the loop goes on to ask."""
     here, there = flow.body[k], flow.body[spin.load]
-    if here.mods != there.mods or here.operands[1] != there.operands[1] or here.guard is not None:
+    same = here.operands[1] == there.operands[1] or _converted(flow, k) == _converted(flow, spin.load)
+    if here.mods != there.mods or not same or here.guard is not None:
         return None
     block = flow.block_of[k]
     last = flow.blocks[block].hi - 1
@@ -370,6 +371,17 @@ def first_turn(flow: Flow, k: int, spin: GlobalSpin) -> GlobalSpin | None:
     if between.intersection(registers(here.operands[1])) or between.intersection(registers(spin.bound)):
         return None
     return found if k < found.decides and flow.block_of[found.decides] == block else None
+
+
+def _converted(flow: Flow, k: int) -> tuple[object, ...]:
+    """The place that a load reads, by what ``cvta`` makes its address of; the load itself where none does."""
+    at, versions = flow.body[k].operands[1], flow.versions
+    if isinstance(at, Mem) and isinstance(at.base, Reg):
+        w = versions.writer[versions.read(at.base.name, k)]
+        i = flow.body[w] if w >= 0 else None
+        if i is not None and i.op == "cvta" and i.guard is None and isinstance(i.operands[1], Reg):
+            return i.mods, versions.read(i.operands[1].name, w), at.offset
+    return (k,)
 
 
 def _block_poll(flow: Flow, k: int, places: Collection[int]) -> bool:

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 
 from syncverify.frontends.ptx.analysis.mask_values import MaskValues
 from syncverify.frontends.ptx.flow.control_flow import Flow
-from syncverify.frontends.ptx.syntax.nodes import Imm, Not, Operand, Pair, Reg
+from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Not, Operand, Pair, Reg
 from syncverify.frontends.ptx.syntax.operands import results, sources
 
 #: Comparisons, and those that hold where they do not (PTX ISA, setp: those with ``u`` hold of NaN).
@@ -42,6 +42,12 @@ _OPPOSITE_INTEGERS = dict(_PAIRS[:3]) | {b: a for a, b in _PAIRS[:3]}
 _NEXT = {"gt": "ge", "le": "lt", "hi": "hs", "ls": "lo"}
 
 
+#: Comparisons of numbers without a sign with 1, and those with 0 that say the same.
+_WITH_ZERO = {"ge": "ne", "hs": "ne", "lt": "eq", "lo": "eq"}
+#: The name of a comparison, its types, what it compares.
+_Comparison = tuple[str, tuple[str, ...], tuple[Operand, ...]]
+
+
 @dataclass(frozen=True, slots=True)
 class _Predicate:
     """A predicate and where it was made. ``comparison``: its name, its types, what it compares; None if the
@@ -49,7 +55,7 @@ class _Predicate:
 
     register: str
     at: int
-    comparison: tuple[str, tuple[str, ...], tuple[Operand, ...]] | None
+    comparison: _Comparison | None
     holds: bool
 
 
@@ -104,7 +110,7 @@ class LaneMasks:
         for p in found:
             if p.comparison is None or p.comparison[0] != ("eq" if p.holds else "ne"):
                 continue
-            if len(p.comparison[1]) == 1 and p.comparison[1][0][:1] in "usb":
+            if len(p.comparison[1]) == 1 and _of_integers(p.comparison[1][0]):
                 there = self.flow.block_of[p.at]
                 if self.values.before(p.at, at) and not self.above(there) - self.above(here):
                     one, other = p.comparison[2]
@@ -350,13 +356,19 @@ class LaneMasks:
         i = self.flow.body[k]
         if i.op == "not":
             return self._predicate(i.operands[1], k, holds=not holds)
-        compares = i.op == "setp" and len(i.operands) == 3
-        what = _canonical(i.mods[0], i.mods[1:], i.operands[1:]) if compares else None
+        # of packed types the second result is of the other half
+        compares = i.op == "setp" and len(i.operands) == 3 and not i.mods[-1].endswith("x2")
+        what = self._comparison(i, k) if compares else None
         first = i.operands[0]
         if isinstance(first, Pair) and isinstance(first.first, Reg) and compares:
             # PTX ISA, setp: the second result is the opposite of the first one
             return _Predicate(first.first.name, k, what, holds == (register == first.first))
         return _Predicate(register.name, k, what if isinstance(first, Reg) else None, holds)
+
+    def _comparison(self, i: Instr, k: int) -> _Comparison:
+        """What a ``setp`` asks, by one of several names that say the same."""
+        name, mods, operands = _canonical(i.mods[0], i.mods[1:], i.operands[1:])
+        return _equality(name, mods, operands, self.values.bit(operands[0], k))
 
     def _same(self, one: _Predicate | None, other: _Predicate | None) -> bool:
         """Whether two predicates are one, wherever the later of two instructions that ask them follows."""
@@ -374,9 +386,7 @@ class LaneMasks:
         return _opposite(one.comparison) == other.comparison[0] and one.holds != other.holds
 
 
-def _canonical(
-    name: str, mods: tuple[str, ...], operands: tuple[Operand, ...]
-) -> tuple[str, tuple[str, ...], tuple[Operand, ...]]:
+def _canonical(name: str, mods: tuple[str, ...], operands: tuple[Operand, ...]) -> _Comparison:
     """A comparison of an integer with a number, by ``ge`` and ``lt`` where it is by ``gt`` and ``le``."""
     last, kind = operands[-1], mods[-1] if mods else ""
     if name not in _NEXT or not isinstance(last, Imm) or kind[:1] not in ("u", "s"):
@@ -388,7 +398,33 @@ def _canonical(
     return _NEXT[name], mods, (*operands[:-1], Imm(last.value + 1))
 
 
-def _opposite(comparison: tuple[str, tuple[str, ...], tuple[Operand, ...]]) -> str | None:
+def _equality(
+    name: str, mods: tuple[str, ...], operands: tuple[Operand, ...], bit: int | None
+) -> _Comparison:
+    """A comparison of bits for equality, whatever their type; with 0 where that says the same: of a value
+    that is 0 or ``bit``, and of one without a sign that is compared with 1.
+
+    Example: after ``and.b32 r, x, 4`` all of ``setp.eq.u32 p, r, 4``, ``setp.ne.s32 p, r, 0`` and
+    ``setp.gt.u32 p, r, 0`` are ``ne`` of ``r`` and 0.
+    """
+    last, kind = operands[-1], mods[-1] if mods else ""
+    if not _of_integers(kind):
+        return name, mods, operands
+    if kind[0] == "u" and last == Imm(1) and name in _WITH_ZERO:
+        name, last = _WITH_ZERO[name], Imm(0)
+    if name not in ("eq", "ne"):
+        return name, mods, operands
+    if bit is not None and last == Imm(bit):
+        name, last = _OPPOSITE_INTEGERS[name], Imm(0)
+    return name, (*mods[:-1], f"b{kind[1:]}"), (*operands[:-1], last)
+
+
+def _opposite(comparison: _Comparison) -> str | None:
     name, mods, _ = comparison
-    floats = mods[-1:] != () and mods[-1][0] not in "usb"
+    floats = mods[-1:] != () and not _of_integers(mods[-1])
     return (_OPPOSITE if floats else _OPPOSITE | _OPPOSITE_INTEGERS).get(name)
+
+
+def _of_integers(kind: str) -> bool:
+    """Whether a type is one of integers or of bits: ``bf16`` is none."""
+    return kind[:1] in ("u", "s", "b") and kind[1:].isdigit()

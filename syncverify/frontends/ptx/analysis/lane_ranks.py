@@ -33,6 +33,8 @@ ALONE = 1 << 40
 #: Instructions between a rank and an address, at most.
 _DEEPEST = 12
 _WHOLE = frozenset({"u32", "s32", "b32", "u64", "s64", "b64"})
+#: What else an instruction on the way may say: results that saturate need not differ where ranks do.
+_MODIFIERS = frozenset({"lo", "wide", "to", "global", "shared", "shared::cta", "shared::cluster"})
 #: Masks of the lanes on one side of the own one.
 _SIDES = frozenset({"%lanemask_lt", "%lanemask_le", "%lanemask_gt", "%lanemask_ge"})
 #: What is shifted left by the lane's number, and what then makes a mask of the lanes below it.
@@ -75,7 +77,8 @@ class LaneRanks:
         i = self._body[k]
         if i.op == "popc":
             return scale if self._ranks(i.operands[1], k, access) else 0
-        if not _WHOLE.issuperset(m for m in i.mods if m[:1] in "usb" and m[1:].isdigit()):
+        types = {m for m in i.mods if m[:1] in "usb" and m[1:].isdigit()}
+        if not types <= _WHOLE or not set(i.mods) <= types | _MODIFIERS:
             return 0
         ops = i.operands[1:]
         if i.op in ("mov", "cvt", "cvta"):

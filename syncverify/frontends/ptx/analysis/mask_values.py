@@ -124,6 +124,17 @@ class MaskValues:
         of = self.flow.body[turned].operands[1]
         return ChosenLane(of, turned) if isinstance(of, Reg) else None
 
+    def bit(self, op: Operand, at: int) -> int | None:
+        """The number that an operand is at an instruction where it is not 0, if that has one bit."""
+        k = self._written(op, at) if isinstance(op, Reg) else None
+        if k is None:
+            return None
+        i = self.flow.body[k]
+        if i.op == "and" and "pred" not in i.mods:
+            bits = [x.value for x in i.operands[1:] if isinstance(x, Imm) and x.value > 0]
+            return next((x for x in bits if x & (x - 1) == 0), None)
+        return 1 if i.name in ("shr.u32", "shr.b32") and i.operands[2] == Imm(_LAST) else None
+
     # ------------------------------------------------------------
 
     def _written(self, op: Reg, at: int) -> int | None:

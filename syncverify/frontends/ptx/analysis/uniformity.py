@@ -564,7 +564,7 @@ class Uniformity:
         match i.op:
             case "mov" | "cvta" | "not" if len(ops) == 1:
                 return args[0]
-            case "cvt" if len(ops) == 1 and i.mods[-2][:1] in "us":
+            case "cvt" if len(ops) == 1 and i.mods[-2][:1] in "us" and "sat" not in i.mods:
                 return self._converted(k, i, ops[0], size)
             case "and" if amount is not None:
                 held = _spread(args[0], size)
@@ -663,6 +663,8 @@ class Uniformity:
         found: Sequence[int] = self._definitions.get(op.name, ())
         i = self.body[found[0]] if len(found) == 1 else None
         if i is None or i.guard is not None or i.op not in PURE or isinstance(i.operands[0], Vector):
+            return _ALL_BITS
+        if "sat" in i.mods:
             return _ALL_BITS
         ops = i.operands[1:]
         held = [self._maybe(x, depth + 1) for x in ops]

@@ -10,6 +10,10 @@ none.
 A ``mov`` into a register of a wgmma in flight overwrites what the wgmma still uses, unless it brings back the
 accumulator itself. The text forbids it; an assembler that gives the new value a register of its own makes it
 harmless. It is contested (K25) and has an event that says so.
+
+Between a fence and a wgmma no instruction may access what that takes, and no other wgmma but one of the same
+shape that accumulates in the same registers (PTX ISA, wgmma.fence). A ``mov`` behind the fence is contested
+too: nvcc moves constants there, and the assembler sees who defines an accumulator.
 """
 
 from __future__ import annotations
@@ -19,18 +23,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from syncverify.frontends.ptx.decode.matrix import matrices
+from syncverify.frontends.ptx.decode.matrix import Matrices, matrices
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.syntax.nodes import Function, Instr, Reg
 from syncverify.frontends.ptx.syntax.operands import registers, results, sources
-from syncverify.model.events import Ev
+from syncverify.model.events import MOVED, PLACED, TAKEN, Ev
 
 #: Groups older than any wait leaves pending are all alike (PTX ISA, wgmma.wait_group: N is a small constant).
 _OLDEST = 64
 
 T = TypeVar("T")
 
-#: An event and its fragment; a third part, 1, says that ``mov`` writes it.
+#: An event and its fragment; a third part, MOVED, PLACED or TAKEN, says how it is written.
 Touch = tuple[Ev, str] | tuple[Ev, str, int]
 FragmentEvents = Mapping[int, tuple[Touch, ...]]
 
@@ -41,13 +45,15 @@ class _State:
 
     ``flight``: fragment -> age of the youngest wgmma in flight that owns the register as its accumulator (0:
     not committed, n: in the n-th newest group); ``held``: the same as its A operand; ``dirty``: instructions
-    that touched it since the last fence, ``k`` where it was written and ``~k`` where it was read; ``same``:
-    registers whose value it is a copy of, still in them.
+    that touched it since the last fence, ``k`` where it was written and ``~k`` where it was read; ``placed``:
+    the copies into it and the wgmmas that took it since then, each as the instruction whose event tells of it
+    and how it was taken; ``same``: registers whose value it is a copy of, still in them.
     """
 
     flight: dict[str, dict[str, int]] = field(default_factory=dict)
     held: dict[str, dict[str, int]] = field(default_factory=dict)
     dirty: dict[str, frozenset[int]] = field(default_factory=dict)
+    placed: dict[str, frozenset[tuple[int, str]]] = field(default_factory=dict)
     same: dict[str, frozenset[str]] = field(default_factory=dict)
 
     def copy(self) -> _State:
@@ -55,6 +61,7 @@ class _State:
             {r: dict(v) for r, v in self.flight.items()},
             {r: dict(v) for r, v in self.held.items()},
             dict(self.dirty),
+            dict(self.placed),
             dict(self.same),
         )
 
@@ -68,7 +75,8 @@ class _State:
                     if here.get(name, _OLDEST + 1) > age:
                         here[name] = age
                         news = True
-        return _joined(self.dirty, other.dirty) | _joined(self.same, other.same) | news
+        news |= _joined(self.dirty, other.dirty) | _joined(self.placed, other.placed)
+        return _joined(self.same, other.same) | news
 
     def commit(self) -> None:
         for table in (self.flight, self.held):
@@ -84,6 +92,16 @@ class _State:
                     table[r] = left
                 else:
                     del table[r]
+
+
+#: How a register is taken, besides as an accumulator of a shape.
+_COPY, _OPERAND = "mov", "A"
+
+
+def _place(state: _State, register: str, k: int, how: str, *, perhaps: bool) -> None:
+    """``perhaps``: it is not known to be executed, so what was there may stay."""
+    before = state.placed.get(register, frozenset()) if perhaps else frozenset()
+    state.placed[register] = before | {(k, how)}
 
 
 def _joined(mine: dict[str, frozenset[T]], theirs: Mapping[str, frozenset[T]]) -> bool:
@@ -126,6 +144,7 @@ class _Analysis:
                         self.owned.setdefault(some[0].name, set()).update(r.name for r in some)
         #: registers that a wgmma takes, through copies, and those that hold what it produced
         self.taken = _closure(takes, ((s, d) for d, s in copies))
+        self.named = frozenset(takes)
         self.tracked = self.taken | _closure(owns, copies)
         self.steps = {b: self._relevant(lo.lo, lo.hi) for b, lo in enumerate(flow.blocks)}
 
@@ -167,6 +186,8 @@ class _Analysis:
 
     def _copy(self, state: _State, k: int, i: Instr) -> None:
         self._overwritten(state, k, i)
+        for d in self.named.intersection(results(i)):
+            _place(state, d, k, _COPY, perhaps=i.guard is not None)
         flight: dict[str, dict[str, int]] = {}
         dirty: dict[str, frozenset[int]] = {}
         same: dict[str, frozenset[str]] = {}
@@ -203,7 +224,7 @@ class _Analysis:
             owners = {**state.flight.get(d, {}), **state.held.get(d, {})}
             for name in owners.keys() - brought.get(d, set()):
                 if d in self.owned.get(name, ()):
-                    self.found.setdefault(k, {})[Ev.FRAG_WRITE, name, 1] = None
+                    self.found.setdefault(k, {})[Ev.FRAG_WRITE, name, MOVED] = None
 
     def _wgmma(self, state: _State, k: int, i: Instr) -> None:
         if i.guard is not None and i.mods[0] != "mma_async":
@@ -211,6 +232,7 @@ class _Analysis:
         match i.mods[0]:
             case "fence":
                 state.dirty.clear()
+                state.placed.clear()
             case "commit_group":
                 state.commit()
             case "wait_group":
@@ -222,6 +244,7 @@ class _Analysis:
                     return
                 name = m.acc[0].name
                 self._claimed(state, k, m.acc, m.a_registers)
+                self._retaken(state, k, m)
                 self.sizes.setdefault(name, set()).add(len(m.acc))
                 for r in m.acc:
                     self._taken(state, r.name, name)
@@ -236,10 +259,28 @@ class _Analysis:
         for r in a:
             for name in state.flight.get(r.name, ()):
                 self._note(k, Ev.FRAG_READ, name)
+        for r in acc:
+            for name in state.held.get(r.name, ()):
+                self._note(k, Ev.FRAG_WRITE, name)
         held = Counter(name for r in acc for name in state.flight.get(r.name, ()))
         for name, count in held.items():
             if count != len(acc) or count not in self.sizes.get(name, {count}):
                 self._note(k, Ev.FRAG_WRITE, name)
+
+    def _retaken(self, state: _State, k: int, m: Matrices) -> None:
+        """A wgmma takes registers that a copy wrote or another wgmma took since the last fence."""
+        shape = f"m64n{m.n}k{m.k}"
+        for some, as_before in ((m.acc, (shape,)), (m.a_registers, (_OPERAND,))):
+            for r in some:
+                for at, how in state.placed.get(r.name, ()):
+                    if how not in as_before:
+                        code = PLACED if how == _COPY else TAKEN
+                        self.found.setdefault(at, {})[Ev.FRAG_WRITE, some[0].name, code] = None
+        perhaps = self.body[k].guard is not None
+        for r in m.a_registers:
+            _place(state, r.name, k + 1, _OPERAND, perhaps=perhaps)
+        for r in m.acc:
+            _place(state, r.name, k + 1, shape, perhaps=perhaps)
 
     def _taken(self, state: _State, register: str, fragment: str) -> None:
         for k in state.dirty.pop(register, ()):
@@ -260,6 +301,8 @@ class _Analysis:
             state.flight.pop(r, None)
             if r in self.taken:
                 state.dirty[r] = frozenset((k,))
+            if i.guard is None:
+                state.placed.pop(r, None)
         if i.guard is None:
             _renewed(state, results(i))
 

@@ -317,7 +317,7 @@ class Writer(Effects):
             if isinstance(v, Unknown) and k in self.cut:
                 strayed(r)
             if isinstance(v, Unknown) and r[CONTEXT].tables.stays and k in self.early:
-                self.p.stays.add(self._site(k))
+                self.p.seen.leaves.add(self._site(k))
                 return self.early[k]
             if k in self.sides and self.quiet.merged(r, v, k, self.sides[k]):
                 return None
@@ -367,7 +367,7 @@ class Writer(Effects):
         safe, site = self.guarding[k]
         found = trusting(r, v, safe)
         if found is not v:
-            self.p.trusted.add(site)
+            self.p.seen.trusted.add(site)
         return found
 
     def _part(self, r: Registers, v: Any, k: int) -> Any:

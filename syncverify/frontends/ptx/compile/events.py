@@ -303,11 +303,9 @@ class Effects(Values):
 
     def _found_store(self, site: int, numbers: bool) -> None:
         """A store of one value, unless another is seen; ``numbers``: of numbers in the text alone."""
-        if site not in self.p.plain:  # what was seen to differ does so for all code
-            self.p.plain[site] = numbers
-            self.p.one_value.add(site)
-            if numbers:
-                self.p.equal_value.add(site)
+        if site not in self.p.stores:  # what was seen to differ does so for all code
+            self.p.stores[site] = numbers
+            self.p.seen.found_store(site, numbers=numbers)
 
     def _stored_by(self, values: list[str]) -> list[str]:
         """Values that are stored, if any, after the cluster that stores them: others may store others."""
@@ -316,19 +314,19 @@ class Effects(Values):
     def _stores(self, place: StoredAt, elements: Sequence[Operand], stored: list[Any], space: Any) -> None:
         """Takes note of the values that a store was seen to store; sizes are compared on one path alone."""
         site = place[0]
-        before = self.p.stored.get(place, stored)
+        before = self.p.seen.stored.get(place, stored)
         if any(isinstance(v, SymbolicWord) and v.term.space is not space for v in before):
-            self.p.stored[place] = stored
+            self.p.seen.stored[place] = stored
         tokens = any(isinstance(v, Token) for v in stored)  # of other phases each time
-        if tokens or not all(map(_may_equal, self.p.stored.setdefault(place, stored), stored)):
-            self.p.one_value.discard(site)
-            self.p.equal_value.discard(site)
+        if tokens or not all(map(_may_equal, self.p.seen.stored.setdefault(place, stored), stored)):
+            self.p.seen.one_value.discard(site)
+            self.p.seen.equal_value.discard(site)
         elif (
             all(v.__class__ in INTS for v in stored)
-            and site in self.p.one_value
+            and site in self.p.seen.one_value
             and len(stored) == len([op for op in elements if not isinstance(op, Imm)])
         ):
-            self.p.equal_value.add(site)
+            self.p.seen.equal_value.add(site)
 
     def _answer(self, k: int, i: Instr, found: Decoded) -> None:
         """What the destinations hold after the events."""

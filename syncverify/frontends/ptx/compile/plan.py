@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, cached_property
-from typing import Any
 
 from syncverify.base.kernel_names import base_name
 from syncverify.base.source import Span
@@ -15,7 +14,14 @@ from syncverify.frontends.ptx.analysis.atomic_counters import adds_one, counting
 from syncverify.frontends.ptx.analysis.block_groups import BlockGroups, without_address
 from syncverify.frontends.ptx.analysis.collectives import Collectives, is_collective
 from syncverify.frontends.ptx.analysis.conditional_lengths import Lengths, chosen_lengths
-from syncverify.frontends.ptx.analysis.copy_addresses import copy_addresses, hidden, misplaced
+from syncverify.frontends.ptx.analysis.copy_addresses import (
+    NOTHING_SAID,
+    Multiples,
+    copy_addresses,
+    hidden,
+    misplaced,
+    numbered,
+)
 from syncverify.frontends.ptx.analysis.counted_blocks import only_counts
 from syncverify.frontends.ptx.analysis.dependent_launch import early_accesses, reads_unwritten
 from syncverify.frontends.ptx.analysis.drop_global_effects import untracked
@@ -42,6 +48,7 @@ from syncverify.frontends.ptx.analysis.uniform_values import common_values
 from syncverify.frontends.ptx.analysis.uniformity import EVERY, Uniformity
 from syncverify.frontends.ptx.analysis.unset_addresses import unset_addresses
 from syncverify.frontends.ptx.analysis.wgmma_register_hazards import fragment_events
+from syncverify.frontends.ptx.compile.observations import LaunchObservations
 from syncverify.frontends.ptx.compile.state import FIRST, SIZED, SPACES, START, Decoded
 from syncverify.frontends.ptx.compile.wgmma_runs import Together
 from syncverify.frontends.ptx.decode.effects import Effect, Unsupported
@@ -76,8 +83,9 @@ class Plan:
     lies in shared memory may steer; else it is data. ``followed``: plain accesses to global memory are, where
     something is released, and nothing waits for it. ``dependent``: the grid before may still run. ``inputs``:
     places of parameters that lead to nothing which it writes. ``any_data``: what shared memory holds, what
-    barriers bring and what decides for whole warps are words, any of which they may be. ``aligned``: pointers
-    are multiples of 16, so that copies whose alignment the text shows need no address.
+    barriers bring and what decides for whole warps are words, any of which they may be. ``aligned``: what
+    pointers in parameters are multiples of, if not of 16; copies whose alignment the text shows then need no
+    address.
     """
 
     def __init__(
@@ -95,7 +103,7 @@ class Plan:
         inputs: frozenset[str] = frozenset(),
         *,
         any_data: bool = False,
-        aligned: bool = False,
+        aligned: Multiples = NOTHING_SAID,
     ) -> None:
         self.aligned = aligned
         self.module = module
@@ -222,16 +230,20 @@ class Plan:
 
     def _global_accesses(self) -> None:
         """Accesses to global memory as far as they matter, and what is known of the places of copies."""
-        copies = copy_addresses(self.function)
+        copies = copy_addresses(self.function, self.aligned)
         if self.handing is not None:
             self._hand_over(self.handing)
         else:
             if any(i.op == "cp" and spaces(i.mods)[:1] == ["global"] for i in self.body):
                 self._refuse_matrices()
-            judged = copies.judged - (copies.aligned if self.aligned else frozenset())
+            judged = copies.judged.keys() - copies.aligned
             for k, e in self.decoded.items():
                 if isinstance(e, Effect) and k not in judged:
                     self.decoded[k] = untracked(self.body[k], e)
+        for k in copies.judged.keys() - copies.aligned - copies.off.keys():
+            copy = self.decoded.get(k)
+            if isinstance(copy, Effect):
+                self.decoded[k] = numbered(copy, copies.judged[k])
         for k, (at, off, unit) in copies.off.items():
             copy = self.decoded.get(k)
             if isinstance(copy, Effect):
@@ -374,14 +386,8 @@ class Plan:
         self.text = ""
         self.classes = 0  # numbered so far
         self.site_of: dict[int, int] = {}
-        self.plain: dict[int, bool] = {}  # sites of stores, and whether of numbers in the text alone
-        self.one_value: set[int] = set()  # those that are not known to store different values
-        self.stored: dict[Any, Any] = {}  # what they were seen to store, by cluster and blocks written
-        self.equal_value: set[int] = set()  # sites of stores that were seen to store one known value
-        self.data_addressed: set[int] = set()  # sites whose place in shared memory data says
-        self.dynamic_addressed: set[int] = set()  # sites whose steps lead through dynamic shared memory
-        self.stays: set[int] = set()  # sites where threads may leave, and are taken not to
-        self.trusted: set[int] = set()  # sites at which the kernel would stop itself, as is taken not to be
+        self.stores: dict[int, bool] = {}  # sites of stores, and whether of numbers in the text alone
+        self.seen = LaunchObservations()
 
     def _only_counts(self, handing: HandOver) -> bool:
         """Whether nobody waits for others: blocks count themselves (``analysis.counted_blocks``)."""

@@ -9,8 +9,6 @@ an event, or None where it only jumps.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from copy import copy
 from functools import cached_property
 
@@ -25,20 +23,6 @@ from syncverify.frontends.ptx.syntax.nodes import Instr
 from syncverify.frontends.ptx.syntax.operands import registers, results, sources
 
 _CARRY = ("%carry",)
-#: What programs of one function have in common: sites, and what is known of them.
-SHARED = (
-    "sites",
-    "site_of",
-    "left",
-    "plain",
-    "one_value",
-    "stored",
-    "equal_value",
-    "data_addressed",
-    "dynamic_addressed",
-    "trusted",
-    "stays",
-)
 
 
 class Program(Plan):
@@ -47,8 +31,9 @@ class Program(Plan):
     def _write(self, needed: Slice, sized: bool, like: Plan | None = None) -> None:
         """Compiles what is needed; ``like``: a program of the same function, whose sites are used on."""
         super()._write(needed, sized)
-        for name in SHARED if like is not None else ():
-            setattr(self, name, getattr(like, name))
+        if like is not None:
+            self.sites, self.site_of, self.left = like.sites, like.site_of, like.left
+            self.stores, self.seen = like.stores, like.seen
         code = Writer(self)
         self.blocks: dict[int, Run] = code.compile()
         self.saved = code.saved()
@@ -59,31 +44,9 @@ class Program(Plan):
                     self.slot(KEPT + name)
         self.entry = code.target(0) if self.body else ENDED
 
-    def forget_stores(self) -> None:
-        """What stores were seen to store is known of one launch; a new one has not begun."""
-        for found in (self.one_value, self.equal_value, self.stored, self.data_addressed):
-            found.clear()
-        self.dynamic_addressed.clear()
-        self.trusted.clear()
-        self.stays.clear()
-        self.one_value.update(self.plain)
-        self.equal_value.update(site for site, numbers in self.plain.items() if numbers)
-
-    @contextmanager
-    def stores_kept(self) -> Iterator[None]:
-        """While other launches are looked at, what this one stores is put aside."""
-        places = (self.data_addressed, self.dynamic_addressed)
-        sets = (self.one_value, self.equal_value, *places, self.trusted, self.stays)
-        kept = [(found, copy(found)) for found in sets]
-        stored = dict(self.stored)
-        try:
-            yield
-        finally:
-            for found, before in kept:
-                found.clear()
-                found.update(before)
-            self.stored.clear()
-            self.stored.update(stored)
+    def begin_launch(self) -> None:
+        """What runs were seen to do is known of one launch; a new one has not begun."""
+        self.seen.forget(self.stores)
 
     @cached_property
     def for_sizes(self) -> Program:

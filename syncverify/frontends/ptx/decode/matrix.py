@@ -58,7 +58,8 @@ def decode_wgmma(instr: Instr) -> Decoded:
 @dataclass(frozen=True, slots=True)
 class Matrices:
     """A ``wgmma.mma_async``: accumulator registers, A (a descriptor, or registers), B's descriptor, the
-    predicate or number that makes it accumulate, bytes along K, and which operands are MN-major."""
+    predicate or number that makes it accumulate, columns and depth, bytes along K, and which operands are
+    MN-major."""
 
     acc: tuple[Reg, ...]
     a: Operand
@@ -66,6 +67,7 @@ class Matrices:
     b: Operand
     scale: Operand
     n: int
+    k: int
     a_bytes: int
     b_bytes: int
     a_transposed: bool
@@ -98,7 +100,7 @@ def matrices(instr: Instr) -> Matrices | None:
     b_transposed = bool(transposes and transposes[-1])
     # A dense operand is 32 bytes along K. A sparse A is packed to that; its B is twice as deep.
     return Matrices(
-        acc, a, a_registers, b, scale, int(shape[1]), K_BYTES, K_BYTES * (2 if sparse else 1),
+        acc, a, a_registers, b, scale, int(shape[1]), int(shape[2]), K_BYTES, K_BYTES * (2 if sparse else 1),
         a_transposed, b_transposed,
     )  # fmt: skip
 

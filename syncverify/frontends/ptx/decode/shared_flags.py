@@ -45,15 +45,17 @@ class LockWrite(FlagAccess):
             return signal
         *head, op, value = signal
         fp = ctx.footprints[signal[2]]
-        ((offset, _),) = fp.intervals[:1]
+        places = sorted({lo for lo, *_ in fp.lanes or fp.intervals})
         if op or value is None:
             _note(ctx, e)
             return signal
         if value:
-            return (*head, op, -1) if ctx.is_shared_lock(fp.memory, offset) else signal
+            locks = [ctx.is_shared_lock(fp.memory, x) for x in places]
+            return (*head, op, -1 if all(locks) else None) if any(locks) else signal
         if self.lets_go and fp.memory == ctx.cta:
-            turns = ctx.shared_free(offset, alone=len(ctx.lanes) == 1)
-            return signal if turns is None else (*head, op, turns)
+            alone = len(ctx.lanes) == 1
+            turns = [ctx.shared_free(x, alone=alone) for x in places]
+            return signal if turns[0] is None else (*head, op, turns[0])
         return signal
 
 

@@ -95,8 +95,8 @@ class PtxSystem(SymbolicSystem):
                 program.handing is not None and program.handing.together,
             )
             tables.data_addressed, tables.dynamic_addressed = (
-                program.data_addressed,
-                program.dynamic_addressed,
+                program.seen.data_addressed,
+                program.seen.dynamic_addressed,
             )
             tables.vary_with(program.varies(launch.block))
             tables.spread = program.spread(launch.block)
@@ -146,7 +146,7 @@ class PtxSystem(SymbolicSystem):
             varies=tables.varies,
             skips=program.skips,
             reads_only_inputs=program.reads_only_inputs if program.inputs else None,
-            equal_stores=program.equal_value,
+            equal_stores=program.seen.equal_value,
             strong_words=program.strong_words(launch.block),
             dependent_launch=program.dependent or any(i.op == "griddepcontrol" for i in program.body),
             has_to_wait=program.dependent,

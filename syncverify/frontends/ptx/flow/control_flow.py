@@ -13,6 +13,7 @@ from syncverify.frontends.ptx.flow.graph import Block, dominators, jumps_back, l
 from syncverify.frontends.ptx.flow.ssa import Versions
 from syncverify.frontends.ptx.syntax.nodes import Function, Imm, Instr, Label, Not, Operand, Reg, Sym
 from syncverify.frontends.ptx.syntax.operands import harmless, is_poll, repeats, results, sources
+from syncverify.frontends.ptx.syntax.types import kind, width
 
 _ENDS = frozenset({"ret", "exit", "trap", "brkpt"})
 _JUMPS = frozenset({"bra", "brx"})
@@ -241,10 +242,15 @@ def _evaluate(i: Instr, known: dict[str, int]) -> None:
 
 def _value(i: Instr, known: dict[str, int]) -> int | None:
     """The result of a few instructions that compilers make conditions with."""
-    args = [_number(x, known) for x in i.operands[1:]]
+    bits = _bits(i.mods[-1]) if i.mods else 0
+    args = [a if a is None else a & (1 << bits) - 1 for a in (_number(x, known) for x in i.operands[1:])]
+    if not bits:
+        return None
     match i.op, args:
-        case "mov" | "cvt", [a]:
+        case "mov", [a]:
             return a
+        case "cvt", [int(a)]:
+            return _converted(i, a, bits)
         case "not", [int(a)] if "pred" in i.mods:
             return a ^ 1
         case "selp", [a, b, int(p)]:
@@ -260,6 +266,19 @@ def _value(i: Instr, known: dict[str, int]) -> int | None:
         case "xor", [int(a), int(b)]:
             return a ^ b
     return None
+
+
+def _bits(type_: str) -> int:
+    """The bits of an integer or a predicate; 0: of another type."""
+    return 1 if type_ == "pred" else width(type_) if kind(type_) in ("u", "s", "b") else 0
+
+
+def _converted(i: Instr, a: int, bits: int) -> int | None:
+    """What an integer of so many bits becomes as one of another width."""
+    if len(i.mods) != 2 or not _bits(i.mods[0]):
+        return None
+    signed = a - (1 << bits) if i.mods[1][0] == "s" and a >> (bits - 1) else a
+    return signed & (1 << _bits(i.mods[0])) - 1
 
 
 def _number(op: Operand, known: dict[str, int]) -> int | None:

@@ -6,8 +6,10 @@ the call
     st.param.b32 [p], %r1;  call.uni f, (p);
 
 of an ``f`` that reads ``ld.param.u32 %r2, [f_p]`` becomes ``mov.b32 %p@0, %r1`` and ``mov.b32 %r2@1, %p@0``.
-What does not fit stays a call, which the analysis stops at: recursion, function pointers, parameters that are
-taken apart, and jump tables of the function.
+
+A parameter whose parts overlap, a byte and its word say, becomes a variable in local memory. A call by a
+register that nothing but a ``mov`` of one function writes is a call of that function. What does not fit stays
+a call, which the analysis stops at: recursion, other function pointers, and jump tables of the function.
 
 A variable of a function in local memory is one for each call. One in shared memory is one for the block,
 whoever calls: it keeps its name, and its calls stay if another variable of the file has that name.
@@ -16,8 +18,9 @@ whoever calls: it keeps its name, and its calls stay if another variable of the 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 from syncverify.frontends.ptx.flow.expand import expanded
@@ -37,6 +40,7 @@ from syncverify.frontends.ptx.syntax.nodes import (
     Variable,
     Vector,
 )
+from syncverify.frontends.ptx.syntax.operands import results
 from syncverify.frontends.ptx.syntax.types import width
 
 #: Instructions of a function with all its calls inlined.
@@ -52,11 +56,43 @@ def inlined(module: Module, entry: str) -> Module:
     """The module with the calls of one entry inlined, where that can be done."""
     everything = (module.variables, *(f.variables for f in module.functions))
     names = Counter(v.name for variables in everything for v in variables if v.space == "shared")
-    known = {f.name: _by_scalars(f) for f in module.functions if not f.entry and f.body and _alone(f, names)}
-    if not known:
+    callees = [f for f in module.functions if not f.entry and f.body and _alone(f, names)]
+    if not callees:
         return module
-    functions = tuple(_whole(_by_scalars(f), known, ()) if f.name == entry else f for f in module.functions)
+    own = {f.name for f in callees}
+    known = {f.name: _by_scalars(_by_name(f, own)) for f in callees}
+    functions = tuple(
+        _whole(_by_scalars(_by_name(f, own)), known, ()) if f.name == entry else f for f in module.functions
+    )
     return replace(module, functions=functions)
+
+
+def _by_name(f: Function, callees: Collection[str]) -> Function:
+    """The function with calls by a register, which only a ``mov`` of one function writes, as calls of it."""
+    if not any(map(_by_register, f.body)):
+        return f
+    written = Counter(name for i in f.body for name in results(i))
+    named = {
+        i.operands[0].name: i.operands[1]
+        for i in f.body
+        if i.op == "mov" and i.guard is None and len(i.operands) == 2
+        if isinstance(i.operands[0], Reg) and written[i.operands[0].name] == 1
+        if isinstance(i.operands[1], Sym) and i.operands[1].name in callees
+    }
+    body = tuple(
+        replace(i, operands=(i.operands[0], named[r], i.operands[2]))
+        if (r := _by_register(i)) in named
+        else i
+        for i in f.body
+    )
+    return replace(f, body=body)
+
+
+def _by_register(i: Instr) -> str:
+    """The register that an indirect call takes its function from."""
+    if i.op != "call" or len(i.operands) != 4 or not isinstance(i.operands[1], Reg):
+        return ""
+    return i.operands[1].name
 
 
 def _alone(f: Function, names: Mapping[str, int]) -> bool:
@@ -126,11 +162,13 @@ class _Caller:
     registers: dict[str, str] = field(default_factory=dict)
     variables: list[Variable] = field(default_factory=list)
     labels: dict[str, int] = field(default_factory=dict)
+    extents: dict[str, set[tuple[int, int]]] = field(default_factory=dict)  # of parameters, by their bytes
+    in_memory: frozenset[str] = frozenset()  # parameters that become variables in local memory
 
     def run(self) -> Function:
         f = self.f
         self.registers |= f.registers
-        self.variables += f.variables
+        self.variables += (replace(v, space="local") if v.name in self.in_memory else v for v in f.variables)
         calls = [i for i in f.body if _callee(i) in self.known]
         passed = {x.name for i in calls for v in (i.operands[0], i.operands[2]) for x in _items(v)
                   if isinstance(x, Sym)}  # fmt: skip
@@ -152,6 +190,9 @@ class _Caller:
         self.labels |= {name: places[at] for name, at in f.labels.items()}
         if len(self.out) > MOST_INSTRUCTIONS:
             raise _StaysError
+        apart = frozenset(name for name, extents in self.extents.items() if _overlap(extents))
+        if apart:
+            return _Caller(f, self.known, self.within, in_memory=self.in_memory | apart).run()
         return replace(
             f,
             registers=self.registers,
@@ -242,6 +283,15 @@ class _Caller:
         if i.op not in ("st", "ld") or len(i.operands) != 2 or len(i.mods) != 2 or i.mods[0] != "param":
             raise _StaysError
         place, value = i.operands if i.op == "st" else i.operands[::-1]
+        if (
+            isinstance(place, Mem)
+            and isinstance(place.base, Sym)
+            and cells[place.base.name] in self.in_memory
+        ):
+            there = replace(place, base=replace(place.base, name=cells[place.base.name]))
+            other = _mapped(i, lambda op: _renamed(op, mark, local)) if mark else i
+            both = (there, other.operands[1]) if i.op == "st" else (other.operands[0], there)
+            return replace(other, mods=("local", i.mods[1]), operands=both)
         if i.mods[1] not in _TYPES or not isinstance(place, Mem) or not isinstance(place.base, Sym):
             raise _StaysError
         values = Reg if i.op == "ld" else Reg | Imm | FloatImm
@@ -249,9 +299,10 @@ class _Caller:
             raise _StaysError
         byte = i.mods[1].endswith("8")
         kind = "b16" if byte else f"b{i.mods[1][1:]}"
-        cell = f"%{cells[place.base.name]}@{place.base.offset + place.offset}{'b' * byte}"
-        if self.registers.setdefault(cell, kind) != kind:
-            raise _StaysError
+        at = place.base.offset + place.offset
+        cell = f"%{cells[place.base.name]}@{at}{'b' * byte}"
+        self.extents.setdefault(cells[place.base.name], set()).add((at, at + width(i.mods[1]) // 8))
+        self.registers.setdefault(cell, kind)
         value = _renamed(value, mark, local) if mark else value
         moved = (Reg(cell), value) if i.op == "st" else (value, Reg(cell))
         guard = i.guard if i.guard is None or not mark else Reg(i.guard.name + mark)
@@ -273,6 +324,11 @@ def _of_byte(i: Instr, value: Operand, types: Mapping[str, str]) -> dict[str, An
     assert isinstance(value, Reg)
     sign = "s" if i.mods[1] == "s8" else "u"
     return {"op": "cvt", "mods": (f"{sign}{width(types[value.name])}", f"{sign}8")}
+
+
+def _overlap(extents: Iterable[tuple[int, int]]) -> bool:
+    """Whether parts of a parameter overlap: then no register can hold each of them."""
+    return any(a[1] > b[0] for a, b in pairwise(sorted(extents)))
 
 
 def _items(op: Operand) -> tuple[Operand, ...]:

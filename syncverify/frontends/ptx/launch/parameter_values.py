@@ -62,7 +62,7 @@ class Parameters(dict[int, Any]):
             return self._pointer(leaf)
         if (name, offset) in self.judged and bits == 64 and (not leaf.given or isinstance(value, Var)):
             declared = self.function.params[index]
-            align = max(DEFAULT, declared.align if declared.ptr is not None else 0)
+            align = declared.align if declared.ptr is not None and declared.align > 1 else DEFAULT
             return self._pointer(
                 replace(leaf, name=self.facts.called[index] + (f"[{offset}]" if offset else ""), align=align)
             )

@@ -71,6 +71,8 @@ def leaves(spec: Any, param: Variable, where: str, fail: Fail) -> tuple[Leaf, ..
     if not isinstance(spec, list | dict):
         spec = {_own_kind(param, spec, where, fail): spec}
     found, end, align = _laid_out(spec, where, fail, 0)
+    if isinstance(spec, dict) and "align" not in spec and param.ptr is not None and param.align > 1:
+        found = [replace(leaf, align=param.align) for leaf in found]  # what the text says of a pointer
     for leaf in found:
         if leaf.end > param.size:
             fail(f"{where}: {leaf.kind} at byte {leaf.offset} ends at {leaf.end}, beyond {param.size} bytes")

@@ -18,7 +18,7 @@ from syncverify.driver import files
 from syncverify.driver.certificates import RejectedError, dumps
 from syncverify.driver.prover import prover
 from syncverify.driver.ptx_check import check_module
-from syncverify.driver.ptx_task import Checker, CheckTask, compiled
+from syncverify.driver.ptx_task import Checker, CheckTask, EntryCode, compiled
 from syncverify.driver.verdicts import merge, run_system
 from syncverify.frontends.launch_facts import LaunchFacts
 from syncverify.frontends.ptx.launch.block_group_detection import detect_block_groups, group_size
@@ -282,7 +282,7 @@ def _kernel(text: str, facts: dict[str, Any]) -> Any:
     module = parse(text, "k.ptx")
     (f,) = module.entries
     known = ptx_facts(LaunchFacts({"k": facts}, "the launch"), f)
-    k = CheckTask(module, f, known, Policy.PRACTICAL, None, "")  # type: ignore[arg-type]
+    k = CheckTask(EntryCode(module, f, known), known, Policy.PRACTICAL, None, "")  # type: ignore[arg-type]
     return compiled(k)[1]
 
 

@@ -76,3 +76,25 @@ def test_the_rank_in_the_cluster_is_a_number_of_the_launch(check: Any) -> None:
     )
     assert verdict(check, body.replace("OFF", "")) == "proved"
     assert verdict(check, body.replace("OFF", "add.u64 %rd3, %rd3, 8;")) == "refuted"
+
+
+def test_a_place_by_the_number_of_the_block_is_not_taken_for_aligned(check: Any) -> None:
+    block = "mov.u32 %r20, %ctaid.x; mul.wide.u32 %rd9, %r20, STEP; add.u64 %rd3, %rd3, %rd9;"
+    body = BODY.replace("add.u64 %rd3, %rd1, %rd2;", f"add.u64 %rd8, %rd1, %rd2; {block}").replace(
+        "add.u64 %rd3, %rd3, %rd9", "add.u64 %rd3, %rd8, %rd9"
+    )
+    facts = FACTS.replace("grid = [1]", "grid = [3]").replace("{}", "'ptr'")
+    for step, expected in ((16, "proved"), (48, "proved"), (8, "unknown"), (4, "unknown")):
+        text = module_text(body.replace("STEP", str(step)), PARAMS)
+        assert check(text, facts=facts)["verdict"] == expected
+
+
+def test_what_the_text_says_of_a_pointer_counts_where_the_launch_file_says_nothing(check: Any) -> None:
+    def said(declared: int, pointer: str) -> str:
+        params = PARAMS.replace(".u64 k_p", f".u64 .ptr .global .align {declared} k_p")
+        return str(check(module_text(BODY, params), facts=FACTS.replace("{}", pointer))["verdict"])
+
+    assert said(16, "'ptr'") == "proved"
+    assert said(1, "'ptr'") == "proved"  # what compilers print of every pointer
+    assert said(4, "'ptr'") == "refuted"
+    assert said(4, "{{ptr = 'A', align = 16}}") == "proved"

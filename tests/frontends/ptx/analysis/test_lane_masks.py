@@ -14,6 +14,7 @@ KERNEL = """.version 9.0
 .reqntid 64, 1, 1
 {{
 .reg .pred %p<9>;
+.reg .b16 %h<9>;
 .reg .b32 %r<40>;
 .reg .b64 %rd<20>;
 ld.param.u64 %rd1, [p];
@@ -44,12 +45,25 @@ NEXT_TURN = "N: add.u32 %r7, %r7, 1; setp.lt.u32 %p5, %r7, %r9; @%p5 bra M;"
 #: Those who voted go through a loop that each leaves in a turn of its own.
 OWN_TURNS = f"{VOTE} @!%p1 bra A; mov.u32 %r6, %r5; mov.u32 %r8, 0; L: setp.lt.u32 %p3, %r8, %r3; " \
     "vote.sync.ballot.b32 %r6, %p3, %r6; @!%p3 bra N; add.u32 %r8, %r8, 1; bra L; N:"  # fmt: skip
+#: A bit of what was loaded.
+BIT = "and.b32 %r12, %r3, {};"
+#: Both halves of what was loaded.
+HALVES = "mov.b32 {%h1, %h2}, %r3;"
 #: What comes between a vote about %p1 and an exchange among those who voted for it.
 FIT = {
     "the vote decides": f"{VOTE} @!%p1 bra A; {TRADE}",
     "the word sync after the mode": f"vote.ballot.sync.b32 %r5, %p1, -1; @!%p1 bra A; {TRADE}",
     "the opposite comparison leaves": f"{VOTE} setp.ge.u32 %p3, %r3, 16; @%p3 bra A; {TRADE}",
     "the same comparison with the next number": f"{VOTE} setp.gt.u32 %p3, %r3, 15; @%p3 bra A; {TRADE}",
+    "the comparison of bf16 that holds of NaN": f"{HALVES} setp.eq.bf16 %p1, %h1, %h2; {VOTE} "
+        f"setp.neu.bf16 %p3, %h1, %h2; @%p3 bra A; {TRADE}",
+    "the second result of a comparison": f"setp.lt.f32 %p1|%p4, %r3, %r9; {VOTE} @%p4 bra A; {TRADE}",
+    "one bit, compared with itself and with 0": f"{BIT.format(4)} setp.eq.b32 %p1, %r12, 4; {VOTE} "
+        f"setp.eq.s32 %p3, %r12, 0; @%p3 bra A; {TRADE}",
+    "the sign, as a bit": "shr.u32 %r12, %r3, 31; setp.ne.s32 %p1, %r12, 1; "
+        f"{VOTE} setp.gt.u32 %p3, %r12, 0; @%p3 bra A; {TRADE}",
+    "a number without a sign, compared with 1 and 0": f"setp.ne.s32 %p1, %r3, 0; {VOTE} "
+        f"setp.lt.u32 %p3, %r3, 1; @%p3 bra A; {TRADE}",
     "a guard": f"{VOTE} @%p1 {TRADE}",
     "all lanes decide alike beside it":
         f"{VOTE} setp.lt.u32 %p4, %r9, 16; and.pred %p3, %p1, %p4; @!%p3 bra A; {TRADE}",
@@ -112,6 +126,20 @@ FIT = {
     "lanes with one value": f"match.any.sync.b32 %r5, %r3, -1; {TRADE}",
 }  # fmt: skip
 OTHERS = {
+    "a comparison of bf16, where NaN is neither": f"{HALVES} setp.eq.bf16 %p1, %h1, %h2; {VOTE} "
+        f"setp.ne.bf16 %p3, %h1, %h2; @%p3 bra A; {TRADE}",
+    "the other half of a packed comparison":
+        f"setp.lt.f16x2 %p1|%p4, %r3, %r9; {VOTE} @%p4 bra A; {TRADE}",
+    "one of two bits": f"{BIT.format(6)} setp.eq.b32 %p1, %r12, 4; {VOTE} "
+        f"setp.eq.s32 %p3, %r12, 0; @%p3 bra A; {TRADE}",
+    "a bit, compared with another one": f"{BIT.format(4)} setp.ne.b32 %p1, %r12, 2; {VOTE} "
+        f"setp.eq.s32 %p3, %r12, 0; @%p3 bra A; {TRADE}",
+    "those without a bit go on": f"{BIT.format(4)} setp.eq.b32 %p1, %r12, 4; {VOTE} "
+        f"setp.ne.s32 %p3, %r12, 0; @%p3 bra A; {TRADE}",
+    "a bit that is written between": f"{BIT.format(4)} setp.eq.b32 %p1, %r12, 4; {VOTE} "
+        f"{BIT.format(1)} setp.eq.s32 %p3, %r12, 0; @%p3 bra A; {TRADE}",
+    "a number with a sign, compared with 1 and 0": f"setp.ne.s32 %p1, %r3, 0; {VOTE} "
+        f"setp.lt.s32 %p3, %r3, 1; @%p3 bra A; {TRADE}",
     "the vote's other way": f"{VOTE} @%p1 bra A; {TRADE}",
     "a comparison with another number": f"{VOTE} setp.gt.u32 %p3, %r3, 16; @%p3 bra A; {TRADE}",
     "the number after the last one":

@@ -119,15 +119,15 @@ def test_code_for_a_class_keeps_what_was_seen_of_stores() -> None:
     f = module_text("st.shared.u32 [%r1], %r2; setp.eq.u32 %p1, %r3, 0; @%p1 bra END; bar.sync 0; END: ret;")
     module = parse(f, "k.ptx")
     program = Program(module, module.entries[0])
-    different = set(program.one_value)
-    program.one_value.clear()  # each was seen to store different values
+    different = set(program.seen.one_value)
+    program.seen.one_value.clear()  # each was seen to store different values
     again = program.along(frozenset({1}))
-    assert different and not again.one_value
-    program.forget_stores()  # another launch
-    assert again.one_value == different
-    with program.stores_kept():
-        program.one_value.clear()
-    assert program.one_value == different
+    assert different and not again.seen.one_value
+    program.begin_launch()  # another launch
+    assert again.seen.one_value == different
+    with program.seen.kept():
+        program.seen.one_value.clear()
+    assert program.seen.one_value == different
 
 
 def sized(low: int, high: int | None, *less: int) -> SymbolicContext:

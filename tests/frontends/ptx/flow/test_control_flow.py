@@ -158,3 +158,22 @@ def test_destinations_and_sources() -> None:
     assert (results(shfl), sources(shfl)) == (("%r1", "%p1"), ("%p2", "%r2"))
     assert (results(store), sources(store)) == ((), ("%r3", "%r4", "%r5"))
     assert (results(wgmma), sources(wgmma)) == (("%rd1",), ("%r6",))
+
+
+#: What is made of the answer of a poll, and whether "not yet" leads back to it.
+ANSWERS = [
+    ("selp.b32 %r2, 255, 0, %p1; cvt.u32.u8 %r3, %r2; setp.ne.u32 %p2, %r3, 0;", True),
+    ("selp.b32 %r2, 0, 256, %p1; cvt.u32.u8 %r3, %r2; setp.eq.u32 %p2, %r3, 0;", False),
+    ("selp.b32 %r2, 0, 255, %p1; cvt.s32.s8 %r3, %r2; setp.ne.s32 %p2, %r3, 255;", False),
+    ("selp.b32 %r2, 0, 255, %p1; cvt.s32.s8 %r3, %r2; setp.ne.s32 %p2, %r3, -1;", True),
+    ("selp.b32 %r2, 0, 256, %p1; cvt.sat.u8.u32 %r3, %r2; setp.eq.u32 %p2, %r3, 0;", False),  # not followed
+    ("selp.b32 %r2, 0, -1, %p1; setp.ne.u32 %p2, %r2, 0xffffffff;", True),
+    ("selp.b32 %r2, 0, -1, %p1; setp.eq.u32 %p2, %r2, 0xffffffff;", False),
+    ("selp.b32 %r2, 0, 65536, %p1; cvt.u32.u16 %r3, %r2; setp.eq.u32 %p2, %r3, 0;", False),
+]
+
+
+@pytest.mark.parametrize(("answer", "waits"), ANSWERS)
+def test_a_poll_waits_where_not_yet_leads_back_to_it(answer: str, waits: bool) -> None:
+    f = function(f"W: mbarrier.try_wait.parity.shared::cta.b64 %p1, [%r1], 0; {answer} @!%p2 bra W; ret;")
+    assert bool(Flow(f).spins) is waits

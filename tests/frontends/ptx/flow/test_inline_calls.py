@@ -183,3 +183,35 @@ def test_a_vector_passes_part_by_part() -> None:
       ld.param.v2.b32 {{%r6, %r2}}, [b]; }}"""
     assert verdict(PAIR, body.format("%r1") + STORE) is Verdict.PROVED
     assert verdict(PAIR, "shr.u32 %r5, %r1, 1;" + body.format("%r5") + STORE) is Verdict.REFUTED
+
+
+LAST_BYTE = """.func (.param .b32 back) last(.param .align 4 .b8 given[8])
+{ .reg .b32 %r<4>; ld.param.u8 %r1, [given+7]; ld.param.u32 %r2, [given]; add.u32 %r3, %r1, %r2;
+  st.param.b32 [back], %r3; ret; }
+"""
+
+
+def test_a_byte_of_a_word_that_is_passed() -> None:
+    """Lane t passes a pair: t without its last bit, and t << 24. It gets the sum of the word and the byte."""
+    body = """{ .param .align 4 .b8 a[8]; .param .b32 b; and.b32 %r5, %r1, 62; shl.b32 %r4, GIVEN, 24;
+      st.param.b32 [a], %r5; st.param.b32 [a+4], %r4; call (b), last, (a); ld.param.b32 %r2, [b]; }"""
+    assert verdict(LAST_BYTE, body.replace("GIVEN", "%r1") + STORE) is Verdict.PROVED
+    assert verdict(LAST_BYTE, body.replace("GIVEN", "%r5") + STORE) is Verdict.REFUTED
+
+
+def test_a_byte_over_a_word_that_is_passed() -> None:
+    """The word is t or, without the byte, 256 t: a byte over it is what the function sees."""
+    body = """{ .param .b32 a; .param .b32 b; .reg .b16 %h<4>; shl.b32 %r4, %r1, 8; cvt.u16.u32 %h1, GIVEN;
+      st.param.b32 [a], %r4; st.param.b8 [a+1], %h1; call (b), twice, (a); ld.param.b32 %r2, [b];
+      shr.u32 %r2, %r2, 8; }"""
+    assert verdict(TWICE, body.replace("GIVEN", "%r1") + STORE) is Verdict.PROVED
+    assert verdict(TWICE, body.replace("GIVEN", "0") + STORE) is Verdict.REFUTED
+
+
+def test_a_call_by_the_address_of_one_function() -> None:
+    body = """{{ .param .b32 a; .param .b32 b; .reg .b64 %f; mov.u64 %f, twice; {1} st.param.b32 [a], {0};
+      p: .callprototype (.param .b32 _) _ (.param .b32 _);
+      call (b), %f, (a), p; ld.param.b32 %r2, [b]; }}"""
+    assert verdict(TWICE, body.format("%r1", "") + STORE) is Verdict.PROVED
+    assert verdict(TWICE, "shr.u32 %r5, %r1, 1;" + body.format("%r5", "") + STORE) is Verdict.REFUTED
+    assert verdict(TWICE, body.format("%r1", "@%p1 mov.u64 %f, twice;") + STORE) is Verdict.UNKNOWN

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from syncverify.base.diagnostics import ScopeKind, Verdict
-from syncverify.driver import ptx_check
+from syncverify.driver import ptx_every_size
 from syncverify.driver.files import check_source, read_source
+from syncverify.driver.ptx_task import CheckTask
 from syncverify.frontends.launch_facts import read_facts
 from syncverify.ir.expr import Var
 from tests.frontends.ptx.analysis.test_iteration_havoc import FACTS, PARAMS, REMADE
@@ -39,16 +40,17 @@ def test_which_grids_are_tried(
     (launch := tmp_path / "k.toml").write_text(facts)
     grids: list[Any] = []
 
-    def found(k: ptx_check.CheckTask) -> Any:
+    def found(k: CheckTask) -> Any:
         grids.append(k.facts.grid[0])
         assert k.facts.grid[1:] == (1, 1)
         said = Verdict(first if len(grids) == 1 else wider)
-        return SimpleNamespace(
+        end = SimpleNamespace(
             stopped={}, verdict=said, reason="states do not repeat", diagnostics=(), stats={}, values={}
         )
+        return ptx_every_size.Attempt(k, end)
 
-    monkeypatch.setattr(ptx_check, "_tried", found)
-    monkeypatch.setattr(ptx_check, "_smallest", lambda k, report: report)
+    monkeypatch.setattr(ptx_every_size, "_tried", found)
+    monkeypatch.setattr(ptx_every_size, "_smallest", lambda k, report: report)
     (report,) = check_source(read_source(path), facts=read_facts(launch), scope=ScopeKind.ALL)
     assert grids == tried
     assert report.verdict is Verdict(verdict)

@@ -1,0 +1,62 @@
+"""Sweeps of which the suite runs a part: by test, how many of its cases stand behind each one that is run.
+
+The others are marked ``slow``, and the nightly run takes them (``pytest -m slow``). A case that is named on
+the command line is run all the same. The numbers are of sweeps whose cases show one property for many
+kernels, sizes or forms, and that took more than ten seconds of processor time together. What judges verdicts
+of the corpus, of small kernels and of rules stays whole.
+
+Example: ``test_no_verdict_is_wrong`` has 170 cases; with 3 here, the first, the fourth and so on are run.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+PARTS = {
+    "checker/prover/modular/test_flag_chain.py::test_blocks_that_do_not": 2,
+    "checker/prover/parametric/test_family.py::test_every_size_is_settled": 3,
+    "checker/prover/parametric/test_family.py::test_no_verdict_is_wrong": 3,
+    "checker/prover/reach/test_asks_last.py::test_no_wrong_kernel_of_the_corpus_is_proved": 2,
+    "checker/prover/rings/test_stages.py::test_right_rings_are_proved_for_every_number_of_stages": 2,
+    "corpus/test_corpus.py::test_proved_kernel_never_fails_in_the_simulator": 2,
+    "corpus/test_corpus.py::test_witness_replays": 2,
+    "corpus/test_sizes.py::test_good_kernels_stay_proved": 2,
+    "driver/certificates/test_certificate.py::test_any_change_is_rejected": 2,
+    "driver/test_confirmed.py::test_launches_that_are_drawn_do_no_harm_to_right_kernels": 2,
+    "frontends/cuda/test_corpus.py::test_sizes_given": 2,
+    "frontends/cuda/test_corpus.py::test_smallest_sizes_refute": 2,
+    "fusion/test_random.py::test_proved": 2,
+    "fusion/test_segments.py::test_operands_of_some_inner_dimensions": 2,
+    "fusion/test_unread.py::test_what_nobody_reads": 3,
+    "gate/test_ptx_check.py::test_broken_code_is_caught_by_the_second_check_alone": 2,
+    "gate/test_ptx_check.py::test_every_example_passes_both_checks_for_every_size": 2,
+    "matmul/test_by_columns.py::test_tiles_of_any_eight_columns": 2,
+    "matmul/test_by_columns.py::test_tiles_of_the_transpose": 2,
+    "matmul/test_several.py::test_proved_and_right": 3,
+    "matmul/test_split.py::test_against_numpy": 3,
+    "matmul/test_stream.py::test_what_hands_sums_over_is_needed": 2,
+    "matmul/test_stream_pairs.py::test_against_numpy": 3,
+    "passes/test_pipeline.py::test_every_synchronization_is_necessary": 2,
+    "passes/test_synthesize.py::test_nothing_is_missing_and_nothing_can_go": 2,
+    "ptx_replay/test_corpus.py::test_cuda": 2,
+    "ptx_replay/test_corpus.py::test_ptx_witness_replays": 2,
+    "simulate/ptx/test_corpus.py::test_verdict": 2,
+    "system/test_api_commands.py::test_certificates_and_witnesses": 2,
+}
+
+
+def leave_out(items: list[pytest.Item]) -> None:
+    """Marks as slow the cases of sweeps that a run leaves out."""
+    met: Counter[str] = Counter()
+    for item in items:
+        name = item.nodeid.partition("[")[0].removeprefix("tests/")
+        if name not in PARTS or item.get_closest_marker("slow") is not None:
+            continue
+        if met[name] % PARTS[name]:
+            item.add_marker(pytest.mark.slow)
+        met[name] += 1
+
+
+__all__ = ["PARTS", "leave_out"]
