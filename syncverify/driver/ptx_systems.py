@@ -331,7 +331,7 @@ def _judged(k: CheckTask, system: PtxSystem) -> Outcome:
         "a kernel has locks in shared and in global memory" if system.tables.locks.taken else None
     )
     if why is not None:
-        return undecided(why, k.span)
+        return undecided(Reason(why, Cause.SHARED_CONTENTS), k.span)
     # where what lies in memory may decide, an order matters as a whole
     program, decides = system.program, system.answered or system.program.steers
     some = None if decides or program.flags.spins or program.handing else locks.some(program.body)
@@ -360,16 +360,18 @@ def _in_orders(
         again = _relaunched(k, system, replace(system.launch, turns=turns))
         locks = again.tables.shared_locks
         if {x: set(of) for x, of in locks.taken.items()} != {x: set(of) for x, of in first.taken.items()}:
-            return undecided("who takes a lock in shared memory depends on who held it before", k.span)
+            text = "who takes a lock in shared memory depends on who held it before"
+            return undecided(Reason(text, Cause.SHARED_CONTENTS), k.span)
         outcome = _judged_alone(k, again)
         if (why := locks.problem()) is not None and outcome.verdict is Verdict.PROVED:
-            return undecided(why, k.span)
+            return undecided(Reason(why, Cause.SHARED_CONTENTS), k.span)
         if leaves_out and has(outcome.reason, Cause.LOCK_ORDER) and outcome.verdict is Verdict.UNKNOWN:
             continue
         found.append(outcome)
         if outcome.verdict is not Verdict.PROVED:
             break
-    return k.checker.merge(found) if found else undecided("no order of turns at the locks ends", k.span)
+    none = Reason("no order of turns at the locks ends", Cause.SHARED_CONTENTS)
+    return k.checker.merge(found) if found else undecided(none, k.span)
 
 
 def _judged_alone(k: CheckTask, system: PtxSystem) -> Outcome:

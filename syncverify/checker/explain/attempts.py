@@ -111,13 +111,17 @@ def attempts(info: SystemInfo, survey: Survey, named: set[Span], rule: str) -> I
     yield from _behind_commits(survey, near, rule)
     yield from _before_meetings(survey, near, rule)
     yield from _commits_in_turn(survey, rule)
-    yield from turns_of_groups(survey, near, rule)
+    turns = list(turns_of_groups(survey, near, rule))
+    yield from (
+        turns if rule not in _OF_THREADS else ()
+    )  # where others arrive already, they may do so here, too
     if rule == "SV211":
         of_groups = [t for t in tries if t.mistake in (Mistake.LAX_WAIT, Mistake.MISSING_COMMIT)]
         yield from (*of_groups, *_at_end(survey, near))
         yield from (t for t in tries if t not in of_groups and t.mistake is not Mistake.SURPLUS)
         return
     yield from (t for t in tries if t.mistake is not Mistake.SURPLUS)
+    yield from turns if rule in _OF_THREADS else ()
     yield from (t for t in tries if t.mistake is Mistake.SURPLUS)
 
 

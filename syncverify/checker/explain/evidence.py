@@ -81,7 +81,7 @@ def evidence(run: Run, f: Failure) -> list[Seen]:
         around += _after_inits(run, f)
     if f.rule in _RACES and f.first is not None and f.second is not None:
         found += _released(run, f.first, f.second)
-        around += _since(run, f.second)
+        around += _since(run, f.first, f.second)
         around += _groups(run, f.first, f.second)
         nearby += _next_to(run, f.first, f.second)
     said = {f.site, *(site for site, _ in f.labels)}
@@ -207,12 +207,20 @@ def _neighbouring_inits(run: Run, b: int) -> Iterator[Place]:
             yield found[1].init_site, text
 
 
-def _since(run: Run, second: Record) -> Iterator[Place]:
-    """What the threads of an access waited for and issued last before it: a wait that lacks stands behind."""
+def _since(run: Run, first: Record, second: Record) -> Iterator[Place]:
+    """What the threads of an access waited for and issued last before it: a wait that lacks stands behind.
+
+    Where they waited for the barrier on which the first access completes, it was for another phase.
+    """
     mine = [e for who, e in run.trace[: second.position] if who == second.cls and e[1] >= 0]
     others = [e for e in mine if e[1] != second.site]
     waits = [e for e in others if e[0] in _WAITS]
     yield from ((e[1], "the last wait before the access, by the same threads") for e in waits[-1:])
+    barrier = next((s for s in run.barriers.values() if s.column == first.tag), None)
+    if barrier is not None and first.kind.asynchronous:
+        text = f"the last wait of these threads for {name(run, barrier.index)}, on which the first completes"
+        own = [e for e in waits[:-1] if e[0] in (Ev.WAIT, Ev.POLL) and e[2] == barrier.index]
+        yield from ((e[1], text) for e in own[-1:])
     issued = [e for e in others if e[0] in _ISSUES]
     yield from ((e[1], "what they handed over or issued last before the access") for e in issued[-1:])
 

@@ -24,8 +24,8 @@ from syncverify.checker.explain.exchanges import MeetAsElsewhere, WaitInTurn, Wa
 from syncverify.checker.explain.redundancy import MEETINGS, Change
 from syncverify.model.events import ThreadClass
 
-_FROM = "the fix may stand from here on: the same threads do this before"
-_TO = "the fix may stand up to here: the same threads do this next"
+_FROM = "the fix may stand anywhere behind this statement of the same threads"
+_TO = "the fix may stand anywhere before this statement of the same threads"
 #: Changes that always add something ahead of their place.
 _AHEAD = (WaitBefore, WaitForFree, WaitInTurn, WaitOnce, Announce)
 _Places = dict[Span, set[Span]]

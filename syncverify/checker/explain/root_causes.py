@@ -505,6 +505,14 @@ def _wrong_parity(broken: _Broken) -> Failure | None:
     return suspect_wait(broken.run, [*broken.failures, *broken.races])
 
 
+def _uneven_surplus(broken: _Broken) -> Failure | None:
+    """More threads that arrive than a phase takes, and not so many as several phases take: no turn of theirs
+    is a phase."""
+    surplus = (f for f in broken.of(Obligation.O1) if f.rule == "SV202" and f.barrier >= 0)
+    states = ((f, broken.run.barriers[f.barrier]) for f in surplus)
+    return _earliest([f for f, s in states if s.auto.count and sum(s.lanes.values()) % s.auto.count])
+
+
 def _surplus(broken: _Broken) -> Failure | None:
     """More arrivals than a phase takes."""
     kinds = (Obligation.O1, Obligation.OVERFLOW)
@@ -534,7 +542,8 @@ def _first_solid(broken: _Broken) -> Failure | None:
 
 #: The cases of ``protocol_root``, the one that explains most first.
 _ROOTS = (
-    _unannounced, _unheard_copy, _wrong_parity, _surplus, _open_phase, _lapped_only, _first_solid,
+    _unannounced, _unheard_copy, _uneven_surplus, _wrong_parity, _surplus, _open_phase, _lapped_only,
+    _first_solid,
 )  # fmt: skip
 
 

@@ -442,8 +442,10 @@ class Machine:
                 )
         f = stuck[0]
         waits = Counter(line for line, _, _ in {(x.code.lines[x.pc], x.warp.block, x.warp) for x in stuck})
-        shown = ", ".join(f"{n} at line {line}" for line, n in sorted(waits.items()))
-        return self.harm(Kind.HANG, self.here(f), f"nobody can move; of the warps {shown}")
+        shown = ", ".join(
+            f"{n} {'warp' if n == 1 else 'warps'} at line {line}" for line, n in sorted(waits.items())
+        )
+        return self.harm(Kind.HANG, self.here(f), f"nobody can move: {shown} of the PTX")
 
     def _part(self, f: Fragment) -> None:
         """Some lanes stay behind where the schedule says so: a warp runs in no common step."""

@@ -359,14 +359,15 @@ def _sums(rng: random.Random) -> Lists:
 
 
 def _sums_on_a_store(rng: random.Random) -> Lists:
-    """Writes behind a store that all who write or wait know of."""
+    """Writes behind a store that all who write know of, and perhaps who waits."""
     base = rng.choice([0, 1, 2])
-    lists: Lists = [[_set(0, base), _set(1, 1)]]
+    lists: Lists = [[*rng.choice([[], [_write(rng)]]), _set(0, base), _set(1, 1)]]
     for n in range(rng.randint(1, 2)):
         write = [_w(n), _add(0, rng.choice([1, 1, 2, -1]))] if rng.random() < 0.7 else [_write(rng)]
         lists.append([_wait(1, 1), *write, *rng.choice([[], [], [_write(rng)]])])
     wait = _wait(0, base + rng.choice([0, 1, 1, 2]), rng.choice([">=", ">=", "==", "!=", ">"]))
-    return [*lists, [_wait(1, 1), wait, *rng.choice([[], [_r(rng.choice([0, 1]))]])]]
+    first = rng.choice([[_wait(1, 1)], [_wait(1, 1)], []])
+    return [*lists, [*first, wait, *rng.choice([[], [_r(rng.choice([0, 1]))]])]]
 
 
 #: Where the order of writes and their sums decide.

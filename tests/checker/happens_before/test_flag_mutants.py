@@ -21,8 +21,10 @@ SHOWN = {
     30138: "_stays_true",
     30189: "_sum_decided",
     30397: "newest_known",
-    30670: "_stays_true",
-    30816: "_sum_decided",
+    30455: "_sum_decided",
+    30463: "_stays_true",
+    30702: "newest_known",
+    30943: "_stays_true",
     31144: "decided",
     32681: "release",
 }

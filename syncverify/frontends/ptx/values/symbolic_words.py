@@ -32,6 +32,8 @@ FEW_BITS = 4
 WRAPPING = Unknown("a product that wraps")
 #: In explorations whose words are exact: bits that nobody can tell one by one.
 _MIXED = Unknown("data that is combined bit by bit")
+#: A shift left by fewer bits than these is a product, which is taken not to wrap; by more it may cut.
+LEAST_CUT = 8
 #: Fewer counts of a shift than this are distinguished.
 FEW_COUNTS = 64
 NO_WRAP = "32-bit and 64-bit arithmetic on open sizes does not wrap"
@@ -165,6 +167,9 @@ class SymbolicWord:
     def __rshift__(self, n: Any) -> Any:
         if not known(n):
             return NotImplemented
+        cut = self._cut(_int(n))
+        if cut is not None:
+            return cut
         if self.kind == _SIGNED:
             if _int(n) >= self.bits - 1:
                 return 0 if self.term >= 0 else -1
@@ -176,6 +181,26 @@ class SymbolicWord:
             if found is not None:
                 return size(found, self.bits)
         return size(over(self.unsigned(), 1 << _int(n)), self.bits)
+
+    def _cut(self, n: int) -> Any:
+        """What a shift right leaves of a sum that was shifted left by as much: its lower bits. None if the
+        sum was not, or is known to have kept its upper bits.
+
+        Example: of ``(x << 16) >> 16`` the lower 16 bits of ``x`` are left. Compilers write it for that.
+        """
+        term, unit = self.term, 1 << n
+        if n < LEAST_CUT or n >= self.bits or self.kind == _BIASED or not isinstance(term, AffineTerm):
+            return None
+        if term.space.exact_words or any(k % unit for k in (term.c, *(k for _, k in term.parts))):
+            return None
+        low, high = term.space.bounds(term)
+        half = 1 << self.bits - 1
+        if low is not None and high is not None and low >= -half and high < half << (self.kind == _RAW):
+            return None
+        left, part = over(term, unit), 1 << self.bits - n
+        moved = left + (part // 2 if self.kind == _SIGNED else 0)
+        found = moved - over(moved, part) * part
+        return size(found - part // 2 if self.kind == _SIGNED else found, self.bits, self.kind)
 
     def shifts(self, o: Any, bits: int) -> Any:
         """The unsigned ``o >> self``: by many counts one more unknown, no more than ``o``."""
@@ -427,6 +452,8 @@ class ScaledWord(SymbolicWord):
             return NotImplemented
         if self.kind == _RAW and self._at_most() is None:  # bits that may represent less than 0
             return int(self.x < 0) if _int(n) == self.bits - 1 else _forced(self, self.bits) >> n
+        if self.shift == 0 and self.factor & (self.factor - 1) == 0:
+            return _forced(self, self.bits) >> n
         shift = self.shift + _int(n)
         found = quotient_by(self.x, self.factor, shift, self.limit)
         if found is not None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import syncverify
 from syncverify.base.diagnostics import ScopeKind, Verdict
 from syncverify.driver.files import check_source, read_source
 from syncverify.frontends.launch_facts import read_facts
@@ -252,3 +253,55 @@ def test_one_shift_has_one_value_for_all(tmp_path: Path, more: int, wanted: Verd
     (launch := tmp_path / "k.toml").write_text(facts + '[kernel.k.params]\n0 = {i32 = "N"}\n')
     (report,) = check_source(read_source(path), facts=read_facts(launch), scope=ScopeKind.ALL)
     assert report.verdict is wanted
+
+
+# ---------------------------------------------------------------- shifts that cut
+
+#: The first warp comes to meet the second as often as the lower bits of a size say, and that as often as all.
+MEETINGS = """.version 8.3
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u32 n)
+.reqntid 64, 1, 1
+{
+  .reg .pred %p<4>; .reg .b32 %r<20>; .reg .b64 %d<10>;
+  ld.param.u32 %r1, [n];
+  mov.u32 %r3, %tid.x;
+  mov.u32 %r2, %r1;
+  setp.lt.u32 %p1, %r3, 32;
+  @!%p1 bra MEET;
+  CUT
+MEET:
+  mov.u32 %r8, 0;
+TURN:
+  setp.ge.u32 %p3, %r8, %r2;
+  @%p3 bra END;
+  bar.sync 1, 64;
+  add.u32 %r8, %r8, 1;
+  bra TURN;
+END:
+  ret;
+}
+"""
+CUTS = {
+    "and": "and.b32 %r2, %r1, 65535;",
+    "shifts": "shl.b32 %r2, %r1, 16; shr.u32 %r2, %r2, 16;",
+    "product": "mul.lo.u32 %r2, %r1, 65536; shr.u32 %r2, %r2, 16;",
+    "wide shifts": "cvt.u64.u32 %d1, %r1; shl.b64 %d1, %d1, 48; shr.u64 %d1, %d1, 48; cvt.u32.u64 %r2, %d1;",
+    "signed shifts": "shl.b32 %r2, %r1, 16; shr.s32 %r2, %r2, 16;",
+}
+
+
+@pytest.mark.parametrize(
+    ("cut", "most", "verdict"),
+    [
+        *((cut, 100_000, "refuted") for cut in CUTS if cut != "signed shifts"),
+        *((cut, 60_000, "proved") for cut in CUTS if cut != "signed shifts"),
+        ("signed shifts", 60_000, "refuted"),
+        ("signed shifts", 30_000, "proved"),
+    ],
+)
+def test_a_shift_to_the_left_and_back_leaves_the_lower_bits(cut: str, most: int, verdict: str) -> None:
+    facts = {"kernel": {"k": {"grid": [1, 1, 1], "params": {"0": "n"}, "assume": [f"n <= {most}"]}}}
+    (found,) = syncverify.check(MEETINGS.replace("CUT", CUTS[cut]), facts=facts, scope="all")
+    assert str(found.verdict) == verdict
