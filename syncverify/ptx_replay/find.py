@@ -105,18 +105,21 @@ def _unrolled(system: PtxSystem, witness: Witness) -> Unrolled:
     places, names = Places(info.sites), barrier_names(info)
     groups: dict[tuple[int, int], list[Member]] = {}
     translators = []
+    copies: set[int] = set()  # places of no statement
     for cls, events in zip(info.classes, sequences, strict=True):
         t = Translator(info, places, cls, names)
         body = [(e[1], s) for e in events for s in t.statements(e)]
         groups.setdefault((cls.cta, cls.warp // 4), []).append(Member(cls, body))
         translators.append(t)
+        copies |= {places.number(e[1]) for e in events if e[0] is Ev.FRAG_WRITE and len(e) > 3}
     statements: list[n.Stmt] = []
     for (cta, wg), members in groups.items():
         here = Binary("and", Binary("==", Var("rank"), Int(cta)), Binary("==", Var("wg"), Int(wg)))
         statements.append(n.If(here, woven(members)))
     kernel = _kernel(info, names, tuple(statements))
     done = [s for s in witness.steps if s.phase is not None or not is_poll(s)]
-    steps = tuple(replace(places.numbered(s), agent=_renumbered(s.agent, translators)) for s in done)
+    placed = [x for x in map(places.numbered, done) if x.span.line not in copies]
+    steps = tuple(replace(s, agent=_renumbered(s.agent, translators)) for s in placed)
     stuck = tuple(_placed(b, system, sequences, places) for b in witness.blocked)
     return Unrolled(
         kernel,

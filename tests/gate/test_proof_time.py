@@ -85,7 +85,7 @@ def test_each_check_looks_at_the_time(stage: str, every: bool, cache: Cache) -> 
 def test_blocks_that_are_compared_look_at_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """What each block of a large launch does is followed before any run of the checker begins."""
 
-    def over() -> None:
+    def over(steps: int = 1) -> None:
         raise OutOfTimeError(7)
 
     monkeypatch.setattr(block_groups, "check_time", over)

@@ -509,8 +509,11 @@ def _uneven_surplus(broken: _Broken) -> Failure | None:
     """More threads that arrive than a phase takes, and not so many as several phases take: no turn of theirs
     is a phase."""
     surplus = (f for f in broken.of(Obligation.O1) if f.rule == "SV202" and f.barrier >= 0)
-    states = ((f, broken.run.barriers[f.barrier]) for f in surplus)
-    return _earliest([f for f, s in states if s.auto.count and sum(s.lanes.values()) % s.auto.count])
+    states = (
+        (f, broken.run.barriers[f.barrier].auto.count, broken.run.barriers[f.barrier].lanes) for f in surplus
+    )
+    arrivers = ((f, count, sum(lanes.values())) for f, count, lanes in states)
+    return _earliest([f for f, count, n in arrivers if 0 < count < n and n % count])
 
 
 def _surplus(broken: _Broken) -> Failure | None:
@@ -595,19 +598,21 @@ def _may_follow(run: Run, wait: tuple[int, int, int, int, int], f: Failure) -> b
     """Whether a wait came too early for a failure.
 
     A race is with a copy on the barrier, or with who arrives; where only a fence lacks, all is in order. A
-    copy that is in flight at the end is one on this barrier, into the block that waits. A phase of another
-    barrier that is too early is one that somebody waits for who arrives on this one.
+    copy that is in flight at the end is one on a barrier of this ring, into the block that waits. A phase of
+    another barrier that is too early is one that somebody waits for who arrives on this one, or nobody yet.
     """
     _, cls, _, _, b = wait
     arriving, column = run.contributors.get(("wait", b), set()), run.barriers[b].column
     if f.rule in FENCE:
         return False
     if f.rule == "SV211":
-        return f.barrier == b and run.threads[cls].info.cta == run.threads[f.cls].info.cta
+        ring = f.barrier >= 0 and _array(run, f.barrier) == _array(run, b)
+        return ring and run.threads[cls].info.cta == run.threads[f.cls].info.cta
     if f.obligation is Obligation.O4 and f.barrier == b:
         return False
     if f.obligation in (Obligation.O1, Obligation.O3, Obligation.O4) and f.barrier not in (-1, b):
-        return not (arriving - {cls}).isdisjoint(run.barriers[f.barrier].waits)
+        waiting = run.barriers[f.barrier].waits
+        return not waiting or not (arriving - {cls}).isdisjoint(waiting)
     if f.obligation != Obligation.RACE or f.first is None or f.second is None:
         return True
     pair = (f.first, f.second), (f.second, f.first)

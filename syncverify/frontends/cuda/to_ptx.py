@@ -75,7 +75,7 @@ def _by_nvcc(
     host_code: bool,
 ) -> str:
     """The PTX of a file that NVRTC does not take; ``why`` is raised where there is no nvcc, or where it does
-    not take it either and NVRTC lacks neither host code nor a header."""
+    not take it either, for the same reason or where NVRTC lacks neither host code nor a header."""
     tool = nvcc()
     if tool is None:
         raise why
@@ -87,8 +87,10 @@ def _by_nvcc(
     flags += [f"-D{define}" for define in options.defines]
     try:
         compiled = compile_with(tool, file, flags, arch)
-    except InputError:
-        if not (host_code or _NO_FILE.search(str(why))):
+    except InputError as other:
+        # where both lack the header, the message of NVRTC says what to do
+        of_a_header = _NO_FILE.search(str(why)) is not None and other.span.line != why.span.line
+        if not (host_code or of_a_header):
             raise why from None
         raise
     ptx = author_lines(compiled, file, foreign=TOOLKIT)
