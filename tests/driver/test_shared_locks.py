@@ -93,3 +93,45 @@ def test_what_several_locks_hold_together_is_tried_in_every_order() -> None:
     assert locks.some([]) is None
     locks.take((0, 4), 4, ((0, 1, 0), 7))
     assert len(locks.every(100)) == 4
+
+
+#: Each warp counts once, under a lock that fences make one: its word is accessed by relaxed operations.
+FENCED = """.version 8.3
+.target sm_90a
+.address_size 64
+.visible .entry k()
+.reqntid 64, 1, 1
+{
+  .reg .pred %p<4>; .reg .b32 %r<9>;
+  .shared .align 4 .b8 lock[4]; .shared .align 4 .b8 count[4];
+  mov.u32 %r1, %tid.x;
+  setp.ne.u32 %p1, %r1, 0;
+  @%p1 bra MEET;
+  st.shared.u32 [lock], 0;
+  st.shared.u32 [count], 0;
+MEET:
+  bar.sync 0;
+  and.b32 %r2, %r1, 31;
+  setp.ne.u32 %p2, %r2, 0;
+  @%p2 bra END;
+TAKE:
+  atom.relaxed.cta.shared.cas.b32 %r3, [lock], 0, 1;
+  setp.ne.u32 %p3, %r3, 0;
+  @%p3 bra TAKE;
+  fence.acq_rel.cta;
+  ld.shared.u32 %r4, [count];
+  add.u32 %r4, %r4, 1;
+  st.shared.u32 [count], %r4;
+  FENCE
+  st.relaxed.cta.shared.u32 [lock], 0;
+END:
+  ret;
+}
+"""
+
+
+def test_who_takes_a_lock_next_is_no_warning() -> None:
+    (right,) = syncverify.check(FENCED.replace("FENCE", "fence.acq_rel.cta;"))
+    assert right.verdict is Verdict.PROVED and not right.diagnostics
+    (wrong,) = syncverify.check(FENCED.replace("FENCE", ""))
+    assert wrong.verdict is Verdict.REFUTED

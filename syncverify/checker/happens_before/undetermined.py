@@ -6,6 +6,7 @@ load in the next line either. What comes of it:
 
     words that threads exchange                         unknown; of volatile ones executions are compared
     one word, volatile, within a warp                   unknown
+    the word of a lock                                  nothing: all orders of who takes it are run
     any other word that threads look at                 a warning
     stores in no order, of different values             a warning
 
@@ -16,24 +17,31 @@ from __future__ import annotations
 
 from syncverify.base.diagnostics import Severity, Undetermined
 from syncverify.checker.happens_before.failure import Obligation
+from syncverify.checker.happens_before.handlers.flag_order import key_of
 from syncverify.checker.happens_before.race_findings import place, stores_one_value, what
 from syncverify.checker.happens_before.run import LaneClass, Run
 from syncverify.checker.happens_before.shadow import Record
-from syncverify.model.events import GLOBAL_MEMORY, StrongWord
+from syncverify.model.events import GLOBAL_MEMORY, Footprint, StrongWord
 
 _FIX = "a barrier between (bar.warp.sync within a warp), or a flag that is released and acquired"
 
 
 def words_matter(run: Run, first: Record, second: Record) -> bool:
     """Whether the order of two strong accesses decides about a value that is used."""
-    words = run.info.strong_words
-    if not words or run.info.footprints[second.fp].memory == GLOBAL_MEMORY:
+    words, fp = run.info.strong_words, run.info.footprints[second.fp]
+    if not words or fp.memory == GLOBAL_MEMORY or _is_lock(run, fp):
         return False
     if first.kind.writes and second.kind.writes:
         stored = first.site in words or second.site in words
         return stored and not (first.site == second.site and stores_one_value(run.info, first.site))
     reader = second if first.kind.writes else first
     return reader.site in words
+
+
+def _is_lock(run: Run, fp: Footprint) -> bool:
+    """Whether threads were seen to take a lock by the word of a footprint."""
+    at = run.locations.get(key_of(fp.memory, fp.intervals[0][0]))
+    return at is not None and any(spin.takes for spin in at.spins)
 
 
 def report_undetermined(run: Run, t: LaneClass, first: Record, second: Record) -> None:
