@@ -56,7 +56,9 @@ class Arithmetic(Operands):
             return f"{self._wide(a, bits)} * {self._wide(b, bits)}", 2 * bits
         if "hi" in i.mods:
             x, y = self.text(a, bits), self.text(b, bits)
-            return (f"({x} * {y} >> {bits})" if k == "u" else f"mul_hi({x}, {y}, {bits}, 1)"), bits
+            return (
+                f"(full({x}) * full({y}) >> {bits})" if k == "u" else f"mul_hi({x}, {y}, {bits}, 1)"
+            ), bits
         return f"{self.text(a, bits)} * {self.text(b, bits)}", bits
 
     def _wide(self, op: Operand, bits: int) -> str:

@@ -26,6 +26,7 @@ NAMES: Mapping[str, Any] = {
     "flipped": symbolic_words.flipped,
     "widened": symbolic_words.widened,
     "extended": symbolic_words.extended,
+    "full": symbolic_words.full,
     "float_test": symbolic_words.float_test,
     **{
         name: getattr(arith, name)

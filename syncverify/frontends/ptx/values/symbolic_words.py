@@ -580,6 +580,26 @@ def widened(x: Any, bits: int) -> Any:
     return size(x.unsigned(), 64) if isinstance(x, SymbolicWord) else x
 
 
+def _sign_extended(term: AffineTerm, bits: int) -> Any:
+    """The number that the lower bits of a sum represent in two's complement."""
+    half = 1 << bits - 1
+    low, high = term.space.bounds(term)
+    if low is not None and high is not None and low >= -half and high < half:
+        return term
+    moved = term + half
+    return moved - over(moved, 2 * half) * (2 * half) - half
+
+
+def full(x: Any) -> Any:
+    """A factor of an unsigned product whose upper half is asked for; as it is if it is not negative."""
+    if x.__class__ is PerLane:
+        return per_lane([full(v) for v in x.lanes])
+    if x.__class__ is not SymbolicWord or x.kind != _RAW or not isinstance(x.term, AffineTerm):
+        return x
+    low, _ = x.term.space.bounds(x.term)
+    return x if low is not None and low >= 0 else size(x.unsigned(), x.bits)
+
+
 def extended(x: Any, bits: int, held: int, negative: bool) -> Any:
     """A value of ``bits`` bits in a wider register of ``held`` bits; ``negative``: its type is signed."""
     if x.__class__ in INTS:
@@ -587,6 +607,8 @@ def extended(x: Any, bits: int, held: int, negative: bool) -> Any:
     if x.__class__ is PerLane:
         return per_lane([extended(v, bits, held, negative) for v in x.lanes])
     if isinstance(x, SymbolicWord):
+        if negative and bits < x.bits and x.kind == _RAW and isinstance(x.term, AffineTerm):
+            return size(_sign_extended(x.term, bits), held)
         return size(x.signed() if negative else x.unsigned(), held)
     return x.derived() if negative and isinstance(x, Unknown) and not is_choice(x) else x
 
@@ -598,6 +620,7 @@ __all__ = [
     "below",
     "extended",
     "float_test",
+    "full",
     "known",
     "size",
     "value_of",

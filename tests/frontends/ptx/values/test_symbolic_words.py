@@ -305,3 +305,44 @@ def test_a_shift_to_the_left_and_back_leaves_the_lower_bits(cut: str, most: int,
     facts = {"kernel": {"k": {"grid": [1, 1, 1], "params": {"0": "n"}, "assume": [f"n <= {most}"]}}}
     (found,) = syncverify.check(MEETINGS.replace("CUT", CUTS[cut]), facts=facts, scope="all")
     assert str(found.verdict) == verdict
+
+
+#: A word of shared memory is written, and both warps meet, where a register says so.
+ASKED = """.version 8.3
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u32 n)
+.reqntid 64, 1, 1
+{
+  .reg .pred %p<4>; .reg .b32 %r<9>; .reg .b16 %h<4>;
+  .shared .align 4 .b8 slot[4];
+  ld.param.u32 %r1, [n];
+  mov.u32 %r8, %tid.x;
+  LINES
+  setp.TEST %p1, %r2, NUMBER;
+  @!%p1 bra END;
+  st.shared.u32 [slot], %r8;
+  bar.sync 1, 64;
+END:
+  ret;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("lines", "test", "number", "most", "verdict"),
+    [
+        ("cvt.s32.s8 %r2, %r1;", "lt.s32", 0, 127, "proved"),
+        ("cvt.s32.s8 %r2, %r1;", "lt.s32", 0, 128, "refuted"),
+        ("cvt.u16.u32 %h1, %r1; cvt.s32.s16 %r2, %h1;", "lt.s32", 0, 32_767, "proved"),
+        ("cvt.u16.u32 %h1, %r1; cvt.s32.s16 %r2, %h1;", "lt.s32", 0, 32_768, "refuted"),
+        ("cvt.u16.u32 %h1, %r1; cvt.s32.s16 %r2, %h1;", "ge.s32", 32_768, 70_000, "proved"),
+        ("not.b32 %r3, %r1; mul.hi.u32 %r2, %r3, 256;", "ge.u32", 256, 300, "proved"),
+        ("not.b32 %r3, %r1; mul.hi.u32 %r2, %r3, 256;", "ge.u32", 255, 300, "refuted"),
+    ],
+)
+def test_narrow_signs_and_upper_halves(lines: str, test: str, number: int, most: int, verdict: str) -> None:
+    text = ASKED.replace("LINES", lines).replace("TEST", test).replace("NUMBER", str(number))
+    facts = {"kernel": {"k": {"grid": [1, 1, 1], "params": {"0": "n"}, "assume": [f"n <= {most}"]}}}
+    (found,) = syncverify.check(text, facts=facts, scope="all", replay=False)
+    assert str(found.verdict) == verdict
