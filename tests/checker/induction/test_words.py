@@ -122,7 +122,7 @@ def _as_listed(real: Any) -> Any:
 
 
 def _first_of(real: Any) -> Any:
-    """The words that the second warp is told of are those of all."""
+    """The words that the second warp sees are those of all."""
 
     def steering(self: Any, every: Any) -> None:
         mine = self.parts

@@ -211,9 +211,8 @@ def on_exit(run: Run, t: LaneClass, event: Event) -> int:
         if number == -1 - t.info.warp and live and n.auto.arrived[t.info.warp] & live == live:
             end_meeting(run, n)
     state = cluster(run, cta)
-    if (
-        not t.cluster_owed
-    ):  # what completes without its arrival does so after it left (PTX ISA: barrier.cluster)
+    # what completes without its arrival does so after it left (PTX ISA: barrier.cluster)
+    if not t.cluster_owed:
         t.clock.hand_row(E, state.gen.m[E])
     if state.auto.leave(t.cls):
         end_cluster_generation(run, state)

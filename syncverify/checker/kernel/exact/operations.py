@@ -298,10 +298,8 @@ class Operations(Mbarriers, Meetings, TensorMaps):
         return True
 
     def on_fragment(self, a: ReplayedAgent, frag: int, how: int = 0) -> bool:
-        if how in (
-            MOVED,
-            PLACED,
-        ):  # K25: only strict mode, which is not judged here, takes a copy for a write
+        # K25: only strict mode, which is not judged here, takes a copy for a write
+        if how in (MOVED, PLACED):
             return True
         state = a.fragments.setdefault(frag, [0, 0])
         if how != TAKEN and state[0] > a.lanes.happened(("g", "mma", (a.info.cta, a.info.warp)), True):

@@ -400,7 +400,7 @@ class SharedContents:
 
 
 class StatedContents(SharedContents):
-    """Contents of which someone else says what loads find, and who is told of stores."""
+    """Contents of which a teller says what loads find; it hears of all stores."""
 
     def __init__(self, ctas: int, teller: Teller) -> None:
         super().__init__(0)

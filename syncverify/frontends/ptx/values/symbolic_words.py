@@ -7,6 +7,7 @@ whose range is not known to fit is taken not to wrap, and the report says so.
 
 from __future__ import annotations
 
+from math import gcd
 from typing import Any
 
 from syncverify.frontends.ptx.values import arith
@@ -183,24 +184,25 @@ class SymbolicWord:
         return size(over(self.unsigned(), 1 << _int(n)), self.bits)
 
     def _cut(self, n: int) -> Any:
-        """What a shift right leaves of a sum that was shifted left by as much: its lower bits. None if the
-        sum was not, or is known to have kept its upper bits.
+        """What a shift right leaves of a sum that was shifted left: some of its lower bits. None if the sum
+        was not, or is known to have kept its upper bits.
 
-        Example: of ``(x << 16) >> 16`` the lower 16 bits of ``x`` are left. Compilers write it for that.
+        Example: of ``(x << 16) >> 20`` bits 4 to 15 of ``x`` are left. Compilers write it for that.
         """
-        term, unit = self.term, 1 << n
-        if n < LEAST_CUT or n >= self.bits or self.kind == _BIASED or not isinstance(term, AffineTerm):
+        term = self.term
+        if not LEAST_CUT <= n < self.bits or self.kind == _BIASED or not isinstance(term, AffineTerm):
             return None
-        if term.space.exact_words or any(k % unit for k in (term.c, *(k for _, k in term.parts))):
+        factor = gcd(term.c, *(k for _, k in term.parts))
+        left = min((factor & -factor).bit_length(), self.bits) - 1
+        if term.space.exact_words or left < LEAST_CUT:
             return None
         low, high = term.space.bounds(term)
         half = 1 << self.bits - 1
         if low is not None and high is not None and low >= -half and high < half << (self.kind == _RAW):
             return None
-        left, part = over(term, unit), 1 << self.bits - n
-        moved = left + (part // 2 if self.kind == _SIGNED else 0)
-        found = moved - over(moved, part) * part
-        return size(found - part // 2 if self.kind == _SIGNED else found, self.bits, self.kind)
+        kept = lower_bits(over(term, 1 << left), self.bits - left, negative=self.kind == _SIGNED)
+        moved = kept * (1 << left - n) if left > n else over(kept, 1 << n - left)
+        return size(moved, self.bits, self.kind)
 
     def shifts(self, o: Any, bits: int) -> Any:
         """The unsigned ``o >> self``: by many counts one more unknown, no more than ``o``."""
@@ -580,14 +582,17 @@ def widened(x: Any, bits: int) -> Any:
     return size(x.unsigned(), 64) if isinstance(x, SymbolicWord) else x
 
 
-def _sign_extended(term: AffineTerm, bits: int) -> Any:
-    """The number that the lower bits of a sum represent in two's complement."""
-    half = 1 << bits - 1
+def lower_bits(term: Any, bits: int, *, negative: bool) -> Any:
+    """The number that the lower bits of a sum represent; ``negative``: in two's complement."""
+    if not isinstance(term, AffineTerm):
+        return signed(term, bits) if negative else term & (1 << bits) - 1
+    unit = 1 << bits
+    least = -unit // 2 if negative else 0
     low, high = term.space.bounds(term)
-    if low is not None and high is not None and low >= -half and high < half:
+    if low is not None and high is not None and low >= least and high < least + unit:
         return term
-    moved = term + half
-    return moved - over(moved, 2 * half) * (2 * half) - half
+    moved = term - least
+    return moved - over(moved, unit) * unit + least
 
 
 def full(x: Any) -> Any:
@@ -608,7 +613,7 @@ def extended(x: Any, bits: int, held: int, negative: bool) -> Any:
         return per_lane([extended(v, bits, held, negative) for v in x.lanes])
     if isinstance(x, SymbolicWord):
         if negative and bits < x.bits and x.kind == _RAW and isinstance(x.term, AffineTerm):
-            return size(_sign_extended(x.term, bits), held)
+            return size(lower_bits(x.term, bits, negative=True), held)
         return size(x.signed() if negative else x.unsigned(), held)
     return x.derived() if negative and isinstance(x, Unknown) and not is_choice(x) else x
 
@@ -622,6 +627,7 @@ __all__ = [
     "float_test",
     "full",
     "known",
+    "lower_bits",
     "size",
     "value_of",
     "widened",

@@ -332,6 +332,8 @@ END:
 @pytest.mark.parametrize(
     ("lines", "test", "number", "most", "verdict"),
     [
+        ("shl.b32 %r2, %r1, 16; shr.u32 %r2, %r2, 20;", "eq.u32", 4096, 100_000, "proved"),
+        ("shl.b32 %r2, %r1, 16; shr.u32 %r2, %r2, 20;", "eq.u32", 4095, 100_000, "refuted"),
         ("cvt.s32.s8 %r2, %r1;", "lt.s32", 0, 127, "proved"),
         ("cvt.s32.s8 %r2, %r1;", "lt.s32", 0, 128, "refuted"),
         ("cvt.u16.u32 %h1, %r1; cvt.s32.s16 %r2, %h1;", "lt.s32", 0, 32_767, "proved"),
