@@ -8,7 +8,7 @@ is therefore kept: a search asks two thirds of its questions again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -118,7 +118,7 @@ def _check(facts: Iterable[Expr], rlimit: int) -> tuple[bool | None, Mapping[str
 
 @lru_cache(maxsize=4096)
 def _answer(facts: tuple[Expr, ...], rlimit: int) -> tuple[bool | None, Mapping[str, int] | None]:
-    """The same as ``_check``, kept; raises where the facts have no encoding or are too deep for this stack."""
+    """As ``_check``, and kept; raises where facts have no encoding or are too deep for this stack."""
     import z3
 
     context = z3.Context()
