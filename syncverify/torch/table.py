@@ -162,6 +162,8 @@ CONSTANTS = {
 BATCHED = frozenset({aten.bmm.default, aten.baddbmm.default})
 SUMS = frozenset({aten.addmm.default, aten.baddbmm.default})
 PRODUCTS = frozenset({aten.mm.default}) | BATCHED | SUMS
+#: Rows of experts, which may be of different sizes.
+GROUPED = aten._grouped_mm.default
 CASTS = frozenset({aten._to_copy.default, torch.ops.prims.convert_element_type.default})
 GATHER = aten.gather.default
 
@@ -190,7 +192,7 @@ def _or(ours: Callable[..., Any], theirs: Callable[..., Any]) -> Callable[..., A
 
 
 __all__ = [
-    "ALIASES", "BATCHED", "CASTS", "CONSTANTS", "DTYPES", "EXPANDS", "GATHER", "INDEX_DTYPES", "PAIRS",
-    "POINTWISE", "PRODUCTS", "REDUCTIONS", "RESHAPES", "SUMS", "VARIANCES", "VIEWS", "Row", "aten",
+    "ALIASES", "BATCHED", "CASTS", "CONSTANTS", "DTYPES", "EXPANDS", "GATHER", "GROUPED", "INDEX_DTYPES",
+    "PAIRS", "POINTWISE", "PRODUCTS", "REDUCTIONS", "RESHAPES", "SUMS", "VARIANCES", "VIEWS", "Row", "aten",
     "decompositions", "number",
 ]  # fmt: skip
