@@ -15,10 +15,13 @@ torch = pytest.importorskip("torch", reason="the extra torch is not installed")
 import torch.nn.functional as F  # noqa: E402
 
 import syncverify.torch as sv  # noqa: E402
+from syncverify.base.diagnostics import Policy  # noqa: E402
+from syncverify.matmul import grouped_product  # noqa: E402
 from syncverify.matmul.problem import GROUP_ROWS, STARTS  # noqa: E402
 from syncverify.torch import choice, experts, trials  # noqa: E402
-from syncverify.torch.runners import product_names  # noqa: E402
+from syncverify.torch.runners import ProductOnGpu, product_names  # noqa: E402
 from tests.torch.compiled import draw  # noqa: E402
+from tests.torch.test_ready import Here  # noqa: E402
 
 BF16 = torch.bfloat16
 #: Where rows of four experts end: one has none, or all; some have less than a group, or whole ones.
@@ -198,6 +201,28 @@ def test_a_kernel_is_taken_where_it_is_faster(kernel: float, taken: int, clocks:
 
 
 def test_tensors_of_a_kernel_are_named_in_the_order_of_its_inputs() -> None:
-    from syncverify.matmul import grouped_product
-
     assert product_names(grouped_product(anywhere=True)) == ("a", "b", "experts", "starts", "out")
+
+
+def test_a_launch_gets_every_tensor_by_its_name(launches: list[tuple[Any, ...]]) -> None:
+    """By the runner of GPUs, whose launches are simulated."""
+    a, b, at = draw(300, 16, dtype=BF16), draw(2, 16, 24, dtype=BF16), ends(130, 300)
+    expert, starts, place = experts.tables(at, 2, 300)
+    problem = grouped_product(layout="KN", anywhere=True)
+    kernel = ProductOnGpu(problem, Policy.PRACTICAL)
+    sizes = {"M": len(expert) * GROUP_ROWS, "N": 24, "K": 16, "E": 2, "L": 300}
+    out = torch.full((sizes["M"], 24), float("nan"), dtype=BF16)
+    kernel(sizes, [a, b, expert, starts], [out])
+    near(out[place], by_experts(a.double(), b.double(), at))
+    assert len(launches) == 1
+
+
+def test_a_compiled_product_launches_its_kernel_for_all_ends(launches: list[tuple[Any, ...]]) -> None:
+    a, b = draw(600, 16, dtype=BF16), draw(2, 24, 16, dtype=BF16)
+    torch._dynamo.reset()
+    made = torch.compile(
+        lambda a, b, at: torch._grouped_mm(a, b.mT, offs=at).relu(), backend=sv.Backend(Here())
+    )
+    for at in (ends(200, 600), ends(0, 600), ends(1, 600)):
+        near(made(a, b, at), by_experts(a.double(), b.mT.double(), at).relu())
+    assert [program.kernel.name for program, *_ in launches].count("fused_grouped_mm") == 3
