@@ -82,13 +82,7 @@ class Problem:
             raise InputError(
                 f"{self.name}: C is stored by columns where 16-bit results are made of one product alone"
             )
-        if self.grouped and (self.batched or self.by_columns):
-            raise InputError(f"{self.name}: grouped products are not batched nor by columns")
-        for name in self.tables:
-            if name in inputs:
-                raise InputError(f"{self.name}: {name} is a table of grouped products, and no other input")
-        if self.anywhere and not self.grouped:
-            raise InputError(f"{self.name}: groups of rows that begin anywhere are of grouped products")
+        self._check_groups()
         object.__setattr__(self, "epilogue", renamed(self.epilogue, (PRODUCT, SECOND)))
 
     def _check_prologue(self, f: Fusion) -> None:
@@ -102,6 +96,15 @@ class Problem:
         if self.a_t:
             raise InputError(f"{self.name}: a prologue needs A to run along K, not layout {self.layout}")
         self._check_elements("a prologue", f, FACTOR_DIMS, set())
+
+    def _check_groups(self) -> None:
+        if self.anywhere and not self.grouped:
+            raise InputError(f"{self.name}: groups of rows that begin anywhere are of grouped products")
+        if self.grouped and (self.batched or self.by_columns):
+            raise InputError(f"{self.name}: grouped products are not batched nor by columns")
+        for name in self.tables:
+            if name in dict(self.epilogue.inputs):
+                raise InputError(f"{self.name}: {name} is a table of grouped products, and no other input")
 
     def _check_elements(self, what: str, f: Fusion, dims: tuple[str, str], more: set[str]) -> None:
         """Each element of what it makes comes from those at its own place."""

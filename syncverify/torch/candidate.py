@@ -61,6 +61,7 @@ def candidate(found: Found, runner: Runner) -> Candidate:
 
 
 def region_of(found: Found) -> Region:
+    """What a report says of a group."""
     t = found.translation
     return Region(
         t.fusion.name, "fusion" if t.problem is None else "product",

@@ -72,7 +72,7 @@ def rows_of_experts(
     rows = (starts.long().unsqueeze(1) + row).flatten().clamp(0, a.shape[0] - 1)
     number = torch.arange(b.shape[0], device=a.device)
     ends = (experts.unsqueeze(0) <= number.unsqueeze(1)).sum(1, dtype=torch.int32) * GROUP_ROWS
-    return torch._grouped_mm(a[rows], b, offs=ends)
+    return table.GROUPED(a[rows], b, ends)
 
 
 def _rows_fake(a: torch.Tensor, b: torch.Tensor, experts: torch.Tensor, _: torch.Tensor) -> torch.Tensor:
@@ -180,7 +180,7 @@ def _fits(node: Node) -> bool:
 
 def library_call(c: ExpertsCandidate) -> Run:
     """The product by torch's library, of experts of equal sizes: which they will have nobody knows."""
-    return _planned(c, lambda a, b, known: torch._grouped_mm(a, b, offs=known[0]))
+    return _planned(c, lambda a, b, known: table.GROUPED(a, b, known[0]))
 
 
 def kernel_call(c: ExpertsCandidate) -> Run:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 import torch
@@ -163,7 +164,7 @@ BATCHED = frozenset({aten.bmm.default, aten.baddbmm.default})
 SUMS = frozenset({aten.addmm.default, aten.baddbmm.default})
 PRODUCTS = frozenset({aten.mm.default}) | BATCHED | SUMS
 #: Rows of experts, which may be of different sizes.
-GROUPED = aten._grouped_mm.default
+GROUPED = attrgetter("_grouped_mm.default")(aten)
 CASTS = frozenset({aten._to_copy.default, torch.ops.prims.convert_element_type.default})
 GATHER = aten.gather.default
 
