@@ -53,6 +53,9 @@ class Report:
 
 def checked_text(r: Repair) -> str:
     """What was checked of a repair."""
+    if r.left is not None:
+        at = f"line {r.left.span.line}" if r.left.span.file == r.span.file else str(r.left.span)
+        return f"with it this mistake is gone; one more is left: {r.left.rule} {rule_name(r.left.rule)}, {at}"
     match r.elsewhere:
         case Verdict.PROVED:
             return "with it every launch is proved"
