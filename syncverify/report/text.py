@@ -13,7 +13,6 @@ from syncverify.base.diagnostics import (
     Claim,
     Diagnostic,
     KernelReport,
-    Label,
     Severity,
     Step,
     TextEdit,
@@ -24,8 +23,10 @@ from syncverify.base.source import Span
 from syncverify.report.base import (
     Report,
     acceptance,
+    at_text,
     checked_text,
     counted,
+    is_around,
     kernel_names,
     replay_text,
     rule_name,
@@ -152,27 +153,15 @@ def _diagnostic(d: Diagnostic, paint: Paint) -> Iterator[str]:
     if d.contested is not None:
         yield from _noted(width, "contested", _contested(d.contested), paint)
     for label in d.related:
-        if label.detail and not _is_around(label, d):
-            yield from _noted(width, "note", f"{label.text} ({_at(label.span, d.span.file)})", paint)
-
-
-def _is_around(label: Label, d: Diagnostic) -> bool:
-    """Whether a note says what lies around a mistake that an edit of the text shows."""
-    if d.repair is None or d.repair.edit is None:
-        return False
-    return label.around and label != d.repair.neighbour
+        if label.detail and not is_around(label, d):
+            yield from _noted(width, "note", f"{label.text} ({at_text(label.span, d.span.file)})", paint)
 
 
 def _repair(d: Diagnostic) -> str:
     """Where the author changes what, and what was checked of it."""
     assert d.repair is not None
-    where = "" if d.repair.span == d.span else f"{_at(d.repair.span, d.span.file)}: "
+    where = "" if d.repair.span == d.span else f"{at_text(d.repair.span, d.span.file)}: "
     return f"{where}{d.repair.text}\n{checked_text(d.repair)}"
-
-
-def _at(place: Span, file: str) -> str:
-    """A place, by its line alone where a reader has its file in mind."""
-    return f"line {place.line}" if place.file == file and place.line else str(place)
 
 
 def _changed(edit: TextEdit, width: int, paint: Paint) -> Iterator[str]:

@@ -176,6 +176,22 @@ def test_an_edit_of_the_text_makes_notes_on_what_lies_around_needless(report: Re
         kernel = replace(report.kernels[0], diagnostics=(d,), witness=None)
         shown = text.render(Report(Policy.PRACTICAL, (kernel,)))
         assert ("the last wait before it" in shown) is needed and "the operation: bar.sync" in shown
+        (page,) = html.data_of(Report(Policy.PRACTICAL, (kernel,)))["kernels"]
+        labels = [label["text"] for label in page["findings"][0]["labels"]]
+        assert ("the last wait before it" in labels) is needed and "the operation: bar.sync" in labels
+
+
+def test_a_page_says_the_file_of_a_fix_in_a_header(report: Report) -> None:
+    first = report.kernels[0].diagnostics[0]
+    for span, at in (
+        (first.span, ""),
+        (replace(first.span, line=2), "line 2"),
+        (replace(first.span, file="inc/pipe.cuh", column=0), "inc/pipe.cuh:4"),
+    ):
+        mended = replace(first, repair=Repair(Mistake.COUNT, span, "count 2"))
+        kernel = replace(report.kernels[0], diagnostics=(mended,), witness=None)
+        (page,) = html.data_of(Report(Policy.PRACTICAL, (kernel,)))["kernels"]
+        assert page["findings"][0]["repair"]["at"] == at
 
 
 def test_a_fix_of_one_mistake_of_two_says_what_is_left(report: Report) -> None:
