@@ -167,8 +167,8 @@ def _configured(ctx: click.Context, _: click.Parameter, given: str | None) -> No
 @click.pass_context
 def check(
     ctx: click.Context,
-    *,
     /,
+    *,
     files: tuple[str, ...],
     launch: str | None,
     params: tuple[str, ...],
