@@ -168,6 +168,7 @@ def _configured(ctx: click.Context, _: click.Parameter, given: str | None) -> No
 def check(
     ctx: click.Context,
     /,
+    *,
     files: tuple[str, ...],
     launch: str | None,
     params: tuple[str, ...],

@@ -82,7 +82,7 @@ def test_what_is_asked_again_is_not_solved_again(monkeypatch: pytest.MonkeyPatch
     facts = [(i * 7).eq(j * 5 + 123), i > 40]
     first = solver.model(facts)
     assert first is not None and evaluate(facts[0], first)
-    dict.update(first, i=0)  # type: ignore[arg-type]  # who asked may change what it was given
+    dict.update(first, i=0)  # who asked may change what it was given
     monkeypatch.setattr(z3, "Context", None)
     again = solver.model(iter(facts))
     assert again is not None and evaluate(facts[0], again) and evaluate(facts[1], again)
