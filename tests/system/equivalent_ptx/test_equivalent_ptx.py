@@ -62,7 +62,7 @@ def changed(seed: int, every: int, count: int) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("seed", [21, 22])
+@pytest.mark.parametrize("seed", [21, pytest.param(22, marks=pytest.mark.slow)])
 def test_one_statement_rewritten(seed: int) -> None:
     assert changed(seed, 12, 1) == []
 
@@ -85,7 +85,7 @@ def opposites(seed: int, every: int, count: int) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("seed", [3, 7])
+@pytest.mark.parametrize("seed", [pytest.param(3, marks=pytest.mark.slow), 7])
 def test_operands_in_pairs_and_parts(seed: int) -> None:
     assert opposites(seed, 16, 3) == []
 
