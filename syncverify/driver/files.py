@@ -21,7 +21,7 @@ from syncverify.base.suppressions import Suppression
 from syncverify.base.suppressions import apply as apply_suppressions
 from syncverify.base.suppressions import find as find_suppressions
 from syncverify.driver.capture import blank, captured
-from syncverify.driver.verdicts import merge, run_briefly, run_system, text_hash
+from syncverify.driver.verdicts import run_briefly, run_system, text_hash
 from syncverify.frontends.launch_facts import NO_FACTS, LaunchFacts
 
 if TYPE_CHECKING:
@@ -356,7 +356,7 @@ class _PtxCheck:
         from syncverify.driver.ptx_check import Checker, kernel_task
 
         o = self.options
-        checker = Checker(judge, merge, prover(Entry.PTX), prover(Entry.PTX_DATA), early=run_briefly)
+        checker = Checker(judge, prover(Entry.PTX), prover(Entry.PTX_DATA), early=run_briefly)
         return kernel_task(
             self.module, self.function, self.facts, o.policy, checker, o.values, self.source.hash, o.infer
         )
@@ -409,7 +409,7 @@ class _PtxCheck:
         if g is None:
             return Verdict.UNKNOWN
         given, scope = (o.values, o.scope) if everywhere else (values, ScopeKind.EXACT)
-        checker = Checker(run_system, merge, prover(Entry.PTX), prover(Entry.PTX_DATA))
+        checker = Checker(run_system, prover(Entry.PTX), prover(Entry.PTX_DATA))
         task = kernel_task(whole, g, self.facts, o.policy, checker, given, "", o.infer)
         *_, found = reports_of(task if everywhere else with_whole_block(task), scope)
         return found.verdict
