@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from syncverify.base.diagnostics import Verdict
 from syncverify.checker.open_launches import starts, symbols
 from syncverify.checker.prover.parametric.concrete_checks import Problem
 from syncverify.ir.expr import Binary, Int, Var
@@ -17,7 +18,7 @@ def _problem(*facts: Binary, divides: bool = False) -> Problem:
     def systems(sizes: Mapping[str, Any], space: SymbolicContext) -> list[Any]:
         return [1 // int(not divides)]
 
-    return Problem({"n": (0, 9)}, facts, systems, exact=lambda values: None)  # type: ignore[arg-type]
+    return Problem({"n": (0, 9)}, facts, systems, exact=lambda _: Verdict.UNKNOWN)
 
 
 def _starts(problem: Problem) -> int:
