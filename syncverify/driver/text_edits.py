@@ -51,7 +51,7 @@ from syncverify.driver.conditions import with_condition
 from syncverify.driver.guessed_edits import guesses
 from syncverify.driver.guessed_states import state_guesses
 from syncverify.driver.judged import Judged
-from syncverify.driver.named_numbers import in_constants, in_lists
+from syncverify.driver.named_numbers import body_of_loop, in_calls, in_constants, in_lists
 from syncverify.driver.passed_numbers import passed
 from syncverify.driver.ptx_statements import loop_around, other_start
 from syncverify.driver.shown_repairs import with_repair, without_repair
@@ -622,7 +622,7 @@ def _is_only(edit: EditKind, line: str, kind: str) -> bool:
         return True
     if edit in (EditKind.LATER, EditKind.REMOVE):
         return code.count(";") == 1 and not {*"{}"} & {*code} and not _LOOP.search(code)
-    return edit is not EditKind.NUMBER or not _LOOP.search(code)
+    return edit is not EditKind.NUMBER or not _LOOP.search(code) or body_of_loop(code) > 0
 
 
 def _end(lines: Sequence[str], line: int, kind: str) -> int:
@@ -672,6 +672,9 @@ def _other_parity(line: str, kind: str, group: int | None = None) -> Iterator[st
 def _with_number(line: str, number: str, kind: str) -> Iterator[str]:
     """The line with a number in the place of another one, the last ones first, or of the last argument."""
     code = _code(line, kind)
+    if kind == "cu" and (start := body_of_loop(code)):
+        yield from (code[:start] + new + line[len(code) :] for new in in_calls(code[start:], number))
+        return
     argument = _CONSTANT.search(code) or _ARGUMENT.search(code) if kind == "cu" else None
     if argument is not None:
         yield from _with_argument(code, argument.span("last"), number)
