@@ -39,7 +39,7 @@ from syncverify.model.events import Ev
 Flags = NDArray[np.bool_]
 #: What accesses no shared memory, or only reads it.
 _SILENT = frozenset("bra ret exit bar barrier fence membar trap brkpt nanosleep ldmatrix mma elect".split())
-_TELLS_NOTHING = frozenset("bra ld ldu ldmatrix mma nanosleep ret exit elect cp".split())
+_NO_RELEASE = frozenset("bra ld ldu ldmatrix mma nanosleep ret exit elect cp".split())
 _RELEASES = frozenset({"release", "acq_rel"})
 _STRONG = frozenset({"volatile", "relaxed", "release", "mmio"})
 _WARP = 32
@@ -195,7 +195,7 @@ class SlotCounters:
         at = flow.blocks[first].hi - 1
         return (
             at
-            if all(tells_nothing(flow.body[j]) for j in self.paths.between(at, k, frozenset({at})))
+            if all(releases_nothing(flow.body[j]) for j in self.paths.between(at, k, frozenset({at})))
             else None
         )
 
@@ -256,7 +256,7 @@ class SlotCounters:
     def barriers_only(self) -> bool:
         """Whether threads tell each other of what they did by barriers alone, of the block or of a warp."""
         reached = [i for k, i in enumerate(self.flow.body) if self.flow.block_of[k] in self.flow.reached]
-        return all(tells_nothing(i) or i.op == "trap" or self.is_barrier(i) for i in reached)
+        return all(releases_nothing(i) or i.op == "trap" or self.is_barrier(i) for i in reached)
 
     @cached_property
     def _barriers_alike(self) -> bool:
@@ -359,11 +359,11 @@ def _copied(i: Instr) -> Access | None:
     return Access(Ev.WRITE, place[0], (place[0],), size.value, "shared") if isinstance(size, Imm) else None
 
 
-def tells_nothing(i: Instr) -> bool:
+def releases_nothing(i: Instr) -> bool:
     """Whether no other thread can learn by an instruction of what comes before it."""
     if i.op in ("st", "red", "atom") and i.mods[:1] not in (("async",), ("bulk",)):
         return _RELEASES.isdisjoint(i.mods)
-    return orders_nothing(i) or i.op in _TELLS_NOTHING
+    return orders_nothing(i) or i.op in _NO_RELEASE
 
 
-__all__ = ["MOST_ATOMICS", "Counter", "SlotCounters", "tells_nothing"]
+__all__ = ["MOST_ATOMICS", "Counter", "SlotCounters", "releases_nothing"]

@@ -33,7 +33,7 @@ from math import gcd
 
 from syncverify.frontends.ptx.analysis.address_ranges import AddressRanges, Interval
 from syncverify.frontends.ptx.analysis.lane_ranks import LaneRanks
-from syncverify.frontends.ptx.analysis.slot_counters import Counter, SlotCounters, tells_nothing
+from syncverify.frontends.ptx.analysis.slot_counters import Counter, SlotCounters, releases_nothing
 from syncverify.frontends.ptx.analysis.slot_forms import MOST_NUMBER, Form, Paths, SlotForms
 from syncverify.frontends.ptx.decode.memory import Access, decode_access
 from syncverify.frontends.ptx.flow.control_flow import Flow
@@ -162,7 +162,9 @@ class Slots:
     def _quiet(self, one: int, other: int, stops: frozenset[int], counter: Counter) -> bool:
         """Whether a thread tells nobody anything between two instructions, and makes no reset."""
         between = self._forms.paths.between(one, other, stops)
-        return between.isdisjoint(counter.resets) and all(tells_nothing(self.flow.body[j]) for j in between)
+        return between.isdisjoint(counter.resets) and all(
+            releases_nothing(self.flow.body[j]) for j in between
+        )
 
 
 def _stepped(places: Interval, step: int) -> Interval:

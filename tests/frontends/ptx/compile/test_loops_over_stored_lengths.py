@@ -13,7 +13,8 @@ LOOP = """.shared .align 256 .b8 s[256]; .shared .align 4 .b8 more[{more}];
 setp.ne.u32 %p1, %r1, 0; @%p1 bra A; ld.global.u32 %r2, [%rd1]; st.shared.u32 [more], %r2;
 A: mov.u32 %r3, s; mad.lo.u32 %r4, %r1, 4, %r3; st.shared.u32 [%r4], %r1;
 {barrier}
-ld.{space}.u32 %r5, [{length}]; setp.ge.u32 %p2, %r1, %r5; @%p2 bra OUT; mov.u32 %r6, %r1; add.u32 %r4, %r4, {first};
+ld.{space}.u32 %r5, [{length}]; setp.ge.u32 %p2, %r1, %r5; @%p2 bra OUT;
+mov.u32 %r6, %r1; add.u32 %r4, %r4, {first};
 IN: {access}
 add.u32 %r4, %r4, {bytes}; add.u32 %r6, %r6, 64; setp.lt.u32 %p3, %r6, %r5; @%p3 bra IN;
 OUT: {behind}
