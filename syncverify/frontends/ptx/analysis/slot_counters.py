@@ -334,10 +334,10 @@ class SlotCounters:
         if holds is None or target >= len(flow.body):
             return None
         jumps: Flags = (holds != 0) != last.negated
-        for way, goes in ((flow.block_of[target], jumps), (flow.block_of[at + 1], ~jumps)):
+        for way, taken in ((flow.block_of[target], jumps), (flow.block_of[at + 1], ~jumps)):
             alone = all(p == b for p in flow.blocks[way].pred)
             if way != b and alone and flow.dominates(way, here):
-                return goes
+                return taken
         return None
 
 
