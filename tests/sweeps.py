@@ -16,7 +16,10 @@ import pytest
 
 PARTS = {
     "checker/prover/modular/test_block_groups.py::test_what_is_proved_is_right_in_small_grids": 2,
+    "checker/prover/modular/test_compose.py::test_what_is_proved_so_is_right": 2,
     "checker/prover/modular/test_flag_chain.py::test_blocks_that_do_not": 2,
+    "checker/prover/modular/test_groups_in_rows.py::test_what_is_proved_is_right_in_small_launches": 2,
+    "checker/prover/parametric/test_chains.py::test_what_is_proved_is_right_in_small_grids": 2,
     "checker/prover/parametric/test_corpus.py::test_the_verdict_for_every_size_is_that_of_exact_checks": 2,
     "checker/prover/parametric/test_family.py::test_every_size_is_settled": 4,
     "checker/prover/parametric/test_family.py::test_no_verdict_is_wrong": 4,
@@ -37,8 +40,11 @@ PARTS = {
     "gate/test_ptx_check.py::test_every_example_passes_both_checks_for_every_size": 3,
     "matmul/test_by_columns.py::test_tiles_of_any_eight_columns": 2,
     "matmul/test_by_columns.py::test_tiles_of_the_transpose": 2,
+    "matmul/test_pingpong.py::test_whole_laps_are_proved_for_every_size": 2,
+    "matmul/test_prologue.py::test_proved": 2,
     "matmul/test_several.py::test_proved_and_right": 3,
     "matmul/test_split.py::test_against_numpy": 3,
+    "matmul/test_split.py::test_proved_for_every_size": 2,
     "matmul/test_stream.py::test_what_hands_sums_over_is_needed": 2,
     "matmul/test_stream_pairs.py::test_against_numpy": 3,
     "passes/test_pipeline.py::test_every_synchronization_is_necessary": 2,
