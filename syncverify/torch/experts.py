@@ -29,7 +29,7 @@ from syncverify.torch.choice import Run
 from syncverify.torch.dims import Space, extent
 from syncverify.torch.graphs import call_of, inserted
 from syncverify.torch.partition import Found
-from syncverify.torch.region import Group, fusible, readers_of, value_of
+from syncverify.torch.region import Group, fusible, is_item, value_of
 from syncverify.torch.runners import Runner
 from syncverify.torch.torch_nodes import TorchNodes
 from syncverify.torch.translate import Translation, is_contiguous, transposed
@@ -162,9 +162,18 @@ def _candidate(node: Node, runner: Runner) -> Iterator[ExpertsCandidate]:
 
 def _taking(node: Node) -> str:
     """What taking rows costs where loops read the product: nothing, or a copy for others; else all of it."""
-    readers = list(readers_of([node]))
-    in_loops = [fusible(r) for r in readers]
-    return FREE if readers and all(in_loops) else WRITTEN if any(in_loops) else MOVED
+    in_loops = [fusible(r) for r in _readers(node)]
+    return FREE if in_loops and all(in_loops) else WRITTEN if any(in_loops) else MOVED
+
+
+def _readers(node: Node) -> Iterator[Node]:
+    """What reads a product, through all that only looks at it otherwise, such as its halves."""
+    for user in node.users:
+        returns = getattr(getattr(user.target, "_schema", None), "returns", ())
+        if is_item(user) or any(r.alias_info is not None for r in returns):
+            yield from _readers(user)
+        else:
+            yield user
 
 
 def _fits(node: Node) -> bool:
