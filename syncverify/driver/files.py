@@ -21,6 +21,7 @@ from syncverify.base.suppressions import Suppression
 from syncverify.base.suppressions import apply as apply_suppressions
 from syncverify.base.suppressions import find as find_suppressions
 from syncverify.driver.capture import blank, captured
+from syncverify.driver.judged import Judged
 from syncverify.driver.verdicts import run_briefly, run_system, text_hash
 from syncverify.frontends.launch_facts import NO_FACTS, LaunchFacts
 
@@ -189,7 +190,8 @@ class Options:
     ``entry``: only the one of exactly this name. ``infer``: host facts that PTX only implies may be used, as
     assumptions. ``advice`` adds notes on what proved kernels could do without (SV6xx). ``guard``: what one
     kernel may take. ``isolated``: a fault of the tool is a kernel's report, and goes no further. ``replay``:
-    refutations of PTX and CUDA are replayed on the second reader (``driver.confirmed``).
+    refutations of PTX and CUDA are replayed on the second reader (``driver.confirmed``). ``repairs``: an edit
+    that mends a refuted kernel is looked for, and block and sizes with which a kernel is proved.
     """
 
     values: Mapping[str, int] = field(default_factory=dict)
@@ -202,6 +204,7 @@ class Options:
     guard: Guard = Guard(None)
     isolated: bool = False
     replay: bool = True
+    repairs: bool = True
 
 
 def check_source(
@@ -216,13 +219,16 @@ def check_source(
     scope: ScopeKind = ScopeKind.EXACT,
     infer: bool = True,
     replay: bool = True,
+    repairs: bool = True,
 ) -> list[KernelReport]:
     """Checks the kernels of a file whose name matches ``kernel`` (all of them without it).
 
     See ``Options``. With ``on_error`` a kernel that cannot be used is handed there and the others are still
     checked; without it its InputError is raised. Comments of the source silence warnings and notes.
     """
-    options = Options(values or {}, kernel, None, policy, advice, scope, infer, replay=replay)
+    options = Options(
+        values or {}, kernel, None, policy, advice, scope, infer, replay=replay, repairs=repairs
+    )
     return finished(source, list(check_each(source, facts, options, on_error)), kernel is None)
 
 
@@ -275,6 +281,9 @@ def _explained(
 
         last = confirmed(last, module)
         yield bare(last)
+    if not options.repairs:
+        yield bare(last)
+        return
     last = explained(last, options.policy, further=options.scope is ScopeKind.ALL)
     last = bare(last)
     yield last
@@ -394,8 +403,8 @@ class _PtxCheck:
         if scope is ScopeKind.ALL:
             yield _spelled(proposed_sizes(task, report))
 
-    def verdict_of(self, values: Mapping[str, int], text: str, *, everywhere: bool) -> Verdict:
-        """The verdict of the kernel in an edited text: at ``values``, or as the check was asked for."""
+    def verdict_of(self, values: Mapping[str, int], text: str, *, everywhere: bool) -> Judged:
+        """The verdict on the kernel in an edited text: at ``values``, or as the check was asked for."""
         from syncverify.checker.prover.strategy import Entry
         from syncverify.driver.prover import prover
         from syncverify.driver.ptx_check import Checker, kernel_task, reports_of, with_whole_block
@@ -407,12 +416,12 @@ class _PtxCheck:
         whole = checked(edited.module).module
         g = next((x for x in whole.entries if x.name == self.function.name), None)
         if g is None:
-            return Verdict.UNKNOWN
+            return Judged(Verdict.UNKNOWN)
         given, scope = (o.values, o.scope) if everywhere else (values, ScopeKind.EXACT)
         checker = Checker(run_system, prover(Entry.PTX), prover(Entry.PTX_DATA))
         task = kernel_task(whole, g, self.facts, o.policy, checker, given, "", o.infer)
         *_, found = reports_of(task if everywhere else with_whole_block(task), scope)
-        return found.verdict
+        return Judged.of(found, edited.path, self.source.path)
 
 
 def _ir_checks(source: SourceFile, facts: LaunchFacts, options: Options) -> Iterator[_Check]:
@@ -443,15 +452,15 @@ def _ir_checks(source: SourceFile, facts: LaunchFacts, options: Options) -> Iter
                 return
             values = {**options.values, **report.scope.values}
 
-            def judge(text: str, *, everywhere: bool) -> Verdict:
+            def judge(text: str, *, everywhere: bool) -> Judged:
                 g = next((x for x in parse(text, source.path) if x.name == k.name), None)
                 if g is None:
-                    return Verdict.UNKNOWN
+                    return Judged(Verdict.UNKNOWN)
                 given, scope = (options.values, options.scope) if everywhere else (values, ScopeKind.EXACT)
                 *_, found = launched_reports(
                     g, facts, given, options.policy, source.path, "", advice=False, scope=scope
                 )
-                return found.verdict
+                return Judged(found.verdict, found.diagnostics)
 
             if source.text is not None:
                 wide = options.scope is ScopeKind.ALL
