@@ -15,7 +15,7 @@ from syncverify.base.reason import Cause, caused
 from syncverify.base.source import InputError
 from syncverify.checker.induction import claims_text
 from syncverify.checker.induction.program import parameters, protocol_by
-from syncverify.checker.induction.quotients import with_quotient
+from syncverify.checker.induction.quotients import Product, Quotient, with_size
 from syncverify.checker.induction.stepping import NotReadError
 from syncverify.checker.kernel import Rejected, UnreadableError, accept, read
 from syncverify.checker.kernel.exact.data import RejectedError, listed, number, take
@@ -197,7 +197,9 @@ class Follower:
                 for side, part in zip(one.sides(path, c, parts), (yes, no), strict=True):
                     self.case(one, side, part)
             case ["quotient", [c, *parts], divisor, inner] if not path.dead:
-                self.case(one, one.with_quotient(path, c, parts, divisor), inner)
+                self.case(one, one.with_size(path, one.quotient(c, parts, divisor)), inner)
+            case ["product", str(x), str(y), inner] if not path.dead:
+                self.case(one, one.with_size(path, Product((x, y))), inner)
             case ["proof", claimed, proof] if not path.dead:
                 self.leaf(one, path, claimed, proof)
             case _:
@@ -238,13 +240,17 @@ class _One:
     system: Any
     where: str
 
-    def with_quotient(self, path: PathCondition, c: Any, parts: list[Any], divisor: Any) -> PathCondition:
-        """The path with a name for a quotient of sizes."""
+    def quotient(self, c: Any, parts: list[Any], divisor: Any) -> Quotient:
+        """A quotient of sizes, as a certificate says it."""
         named = [listed(part, self.where) for part in parts]
         total = (number(c, self.where), tuple((str(x), number(k, self.where)) for x, k in named))
+        return Quotient(total, number(divisor, self.where))
+
+    def with_size(self, path: PathCondition, size: Quotient | Product) -> PathCondition:
+        """The path with a name for a quotient or product of sizes."""
         names = parameters(self.space, path)
         try:
-            return with_quotient(self.space, path, names, total, number(divisor, self.where))
+            return with_size(self.space, path, names, size)
         except NotReadError as e:
             raise RejectedError(self.where, str(e)) from None
 
