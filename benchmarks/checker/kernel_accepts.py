@@ -49,7 +49,7 @@ from syncverify.codegen.names import entry_name
 from syncverify.driver.acceptance import asked
 from syncverify.driver.files import check_source, read_source
 from syncverify.driver.ptx_check import Checker, check_module, kernel_task, reports_of
-from syncverify.driver.verdicts import merge, run_system
+from syncverify.driver.verdicts import run_system
 from syncverify.frontends.launch_facts import NO_FACTS, LaunchFacts, read_facts
 from syncverify.frontends.ptx.syntax.parser import parse
 from syncverify.gate.matmul import CompiledMatmul
@@ -93,7 +93,7 @@ def of_ptx(text: str, facts: LaunchFacts, name: str) -> Problem | None:
 
     try:
         check_module(
-            parse(text, f"{name}.ptx"), facts, Policy.PRACTICAL, Checker(run_system, merge, posed),
+            parse(text, f"{name}.ptx"), facts, Policy.PRACTICAL, Checker(run_system, posed),
             kernel=name, values=None, source_hash="", scope=ScopeKind.ALL, infer=False,
         )  # fmt: skip
     except _PosedError:
@@ -137,7 +137,7 @@ def of_real(kernel: RealKernel) -> list[Row]:
 
     assert source.module is not None
     (entry,) = source.module.entries
-    checker = Checker(run_system, merge, prove_it)
+    checker = Checker(run_system, prove_it)
     task = kernel_task(source.module, entry, facts, Policy.PRACTICAL, checker, {}, source.hash, True)
     try:
         list(reports_of(task, ScopeKind.ALL))

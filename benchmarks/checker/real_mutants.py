@@ -44,7 +44,7 @@ from syncverify.driver.drawn_launch import DRAWS, drawn_launch  # noqa: E402
 from syncverify.driver.files import read_source  # noqa: E402
 from syncverify.driver.prover import prover  # noqa: E402
 from syncverify.driver.ptx_check import Checker, kernel_task, reports_of  # noqa: E402
-from syncverify.driver.verdicts import merge, run_system  # noqa: E402
+from syncverify.driver.verdicts import run_system  # noqa: E402
 from syncverify.frontends.launch_facts import read_facts  # noqa: E402
 from syncverify.simulate.ptx.confirm import Confirmed, Limits, confirm  # noqa: E402
 from tests.system.real.cache import Kernel, kernels  # noqa: E402
@@ -281,7 +281,7 @@ def judged(path: Path, facts_file: Path) -> dict[str, Any]:
         function,
         facts,
         Policy.PRACTICAL,
-        Checker(judge, merge, prover(Entry.PTX)),
+        Checker(judge, prover(Entry.PTX)),
         {},
         source.hash,
         True,

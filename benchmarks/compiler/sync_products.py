@@ -31,7 +31,6 @@ from syncverify.base.diagnostics import Policy, Verdict  # noqa: E402
 from syncverify.checker.exact_check import Outcome  # noqa: E402
 from syncverify.codegen.cache import Cache  # noqa: E402
 from syncverify.driver.ptx_check import Checker, check_module  # noqa: E402
-from syncverify.driver.verdicts import merge  # noqa: E402
 from syncverify.frontends.launch_facts import LaunchFacts  # noqa: E402
 from syncverify.frontends.ptx.exec.system import PtxSystem  # noqa: E402
 from syncverify.frontends.ptx.syntax.nodes import Instr, Module  # noqa: E402
@@ -109,7 +108,7 @@ def executed(module: Module, facts: LaunchFacts, values: Mapping[str, int]) -> C
             found.append(system)
         return Outcome(Verdict.UNKNOWN, (), None, "", {})
 
-    check_module(module, facts, Policy.PRACTICAL, Checker(collect, merge), values=values)
+    check_module(module, facts, Policy.PRACTICAL, Checker(collect), values=values)
     system, sequences = with_final_classes(found[0], {})
     loads = {e[4] for events in sequences for e in events if e[0] == Ev.BULK_LOAD}
     a = min(loads, key=lambda m: place(system.info.maps[m]))  # A comes first

@@ -57,13 +57,15 @@ class Label:
     """A further place that a diagnostic points at, with what happens there.
 
     ``detail``: it says how, where the finding says what: text shows it in one line, without its source.
-    ``unmended``: it is of use only where no repair says the place.
+    ``unmended``: it is of use only where no repair says the place. ``around``: a detail of what lies around
+    the mistake, of no use to a reader who sees an edit of the text.
     """
 
     span: Span
     text: str
     detail: bool = False
     unmended: bool = False
+    around: bool = False
 
 
 class Mistake(StrEnum):
@@ -71,7 +73,7 @@ class Mistake(StrEnum):
 
     PARITY = "wrong parity"
     FIRST_PARITY = "wrong initial parity"
-    LATER_PARITY = "wrong parity of a peeled or strided use"
+    LATER_PARITY = "wrong parity of a later use"
     COUNT = "count against arrivers"
     BYTES = "bytes against copies"
     MISSING_INIT = "missing init"
@@ -156,12 +158,21 @@ class TextEdit:
 
 
 @dataclass(frozen=True, slots=True)
+class Remaining:
+    """A mistake that is left when the one of a finding is mended: its rule and its place."""
+
+    rule: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class Repair:
     """An edit at ``span`` with which the kernel is proved, at the launch values of the witness.
 
     ``hint``: how the text may be changed so; ``edit``: the change of the text that was checked, if one was.
     ``neighbour``: of what is added at ``span``, the neighbour on its other side. ``elsewhere``: the verdict
-    on every launch with ``edit``; None: it was not asked for, or there was no time.
+    on every launch with ``edit``; None: it was not asked for, or there was no time. ``left``: the kernel has
+    another mistake, too; the edit mends the first one, and the kernel is not proved yet.
     """
 
     mistake: Mistake
@@ -171,6 +182,7 @@ class Repair:
     edit: TextEdit | None = None
     neighbour: Label | None = None
     elsewhere: Verdict | None = None
+    left: Remaining | None = None
 
 
 class Undetermined(StrEnum):

@@ -30,7 +30,7 @@ from syncverify.driver.certificates import RejectedError, dumps
 from syncverify.driver.files import SourceFile, certificates, recheck
 from syncverify.driver.ptx_check import kernel_task, reports_of
 from syncverify.driver.ptx_task import Checker
-from syncverify.driver.verdicts import merge, run_system
+from syncverify.driver.verdicts import run_system
 from syncverify.frontends.launch_facts import LaunchFacts
 from syncverify.ir.nodes import Kernel
 
@@ -120,7 +120,7 @@ def _by_events(
     if f is None:
         return None
     task = kernel_task(
-        source.module, f, facts, r.policy, Checker(run_system, merge, prove), values, source.hash, True
+        source.module, f, facts, r.policy, Checker(run_system, prove), values, source.hash, True
     )
     found = list(reports_of(task, ScopeKind.ALL))[-1]
     if failed or not shown or found.verdict is not Verdict.PROVED or found.scope != r.scope:

@@ -120,13 +120,12 @@ def _of_ptx(entry: Any, where: str, source: Any, facts: LaunchFacts) -> Rechecke
 
 def of_entry(module: Any, facts: LaunchFacts, e: CertifiedKernel) -> tuple[ScopeKind, Mapping[str, int], Met]:
     """Follows a proof of an entry of a PTX module, as the front end's check poses it."""
-    from syncverify.driver.outcomes import merge
     from syncverify.driver.ptx_check import check_module
     from syncverify.driver.ptx_task import Checker
     from syncverify.ir.consistency import NoLaunchError
 
     follower = Follower(e.proof, e.policy, e.where)
-    checker = Checker(_undecided, merge, follower.posed, again=False)
+    checker = Checker(_undecided, follower.posed, again=False)
     try:
         (report,) = check_module(
             module, facts, e.policy, checker, kernel=e.name, values=e.given, scope=ScopeKind.ALL

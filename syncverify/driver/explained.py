@@ -30,10 +30,12 @@ def explained(report: KernelReport, policy: Policy, *, further: bool = False) ->
     errors = [i for i, d in enumerate(report.diagnostics) if d.severity is Severity.ERROR]
     if not errors:
         return report
-    first = report.diagnostics[errors[0]]
     start = time.perf_counter()
     tried = repair(
-        system, first, lambda s, most, on: run_system(s, policy, _budget(most, on)), further=further
+        system,
+        report.diagnostics,
+        lambda s, most, on: run_system(s, policy, _budget(most, on)),
+        further=further,
     )
     report = replace(report, seconds=report.seconds + time.perf_counter() - start)
     mended = tried.repair

@@ -21,7 +21,8 @@ from syncverify.base.suppressions import Suppression
 from syncverify.base.suppressions import apply as apply_suppressions
 from syncverify.base.suppressions import find as find_suppressions
 from syncverify.driver.capture import blank, captured
-from syncverify.driver.verdicts import merge, run_briefly, run_system, text_hash
+from syncverify.driver.judged import Judged
+from syncverify.driver.verdicts import run_briefly, run_system, text_hash
 from syncverify.frontends.launch_facts import NO_FACTS, LaunchFacts
 
 if TYPE_CHECKING:
@@ -356,7 +357,7 @@ class _PtxCheck:
         from syncverify.driver.ptx_check import Checker, kernel_task
 
         o = self.options
-        checker = Checker(judge, merge, prover(Entry.PTX), prover(Entry.PTX_DATA), early=run_briefly)
+        checker = Checker(judge, prover(Entry.PTX), prover(Entry.PTX_DATA), early=run_briefly)
         return kernel_task(
             self.module, self.function, self.facts, o.policy, checker, o.values, self.source.hash, o.infer
         )
@@ -394,8 +395,8 @@ class _PtxCheck:
         if scope is ScopeKind.ALL:
             yield _spelled(proposed_sizes(task, report))
 
-    def verdict_of(self, values: Mapping[str, int], text: str, *, everywhere: bool) -> Verdict:
-        """The verdict of the kernel in an edited text: at ``values``, or as the check was asked for."""
+    def verdict_of(self, values: Mapping[str, int], text: str, *, everywhere: bool) -> Judged:
+        """The verdict on the kernel in an edited text: at ``values``, or as the check was asked for."""
         from syncverify.checker.prover.strategy import Entry
         from syncverify.driver.prover import prover
         from syncverify.driver.ptx_check import Checker, kernel_task, reports_of, with_whole_block
@@ -407,12 +408,12 @@ class _PtxCheck:
         whole = checked(edited.module).module
         g = next((x for x in whole.entries if x.name == self.function.name), None)
         if g is None:
-            return Verdict.UNKNOWN
+            return Judged(Verdict.UNKNOWN)
         given, scope = (o.values, o.scope) if everywhere else (values, ScopeKind.EXACT)
-        checker = Checker(run_system, merge, prover(Entry.PTX), prover(Entry.PTX_DATA))
+        checker = Checker(run_system, prover(Entry.PTX), prover(Entry.PTX_DATA))
         task = kernel_task(whole, g, self.facts, o.policy, checker, given, "", o.infer)
         *_, found = reports_of(task if everywhere else with_whole_block(task), scope)
-        return found.verdict
+        return Judged.of(found, edited.path, self.source.path)
 
 
 def _ir_checks(source: SourceFile, facts: LaunchFacts, options: Options) -> Iterator[_Check]:
@@ -443,15 +444,15 @@ def _ir_checks(source: SourceFile, facts: LaunchFacts, options: Options) -> Iter
                 return
             values = {**options.values, **report.scope.values}
 
-            def judge(text: str, *, everywhere: bool) -> Verdict:
+            def judge(text: str, *, everywhere: bool) -> Judged:
                 g = next((x for x in parse(text, source.path) if x.name == k.name), None)
                 if g is None:
-                    return Verdict.UNKNOWN
+                    return Judged(Verdict.UNKNOWN)
                 given, scope = (options.values, options.scope) if everywhere else (values, ScopeKind.EXACT)
                 *_, found = launched_reports(
                     g, facts, given, options.policy, source.path, "", advice=False, scope=scope
                 )
-                return found.verdict
+                return Judged(found.verdict, found.diagnostics)
 
             if source.text is not None:
                 wide = options.scope is ScopeKind.ALL

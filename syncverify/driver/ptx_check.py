@@ -1,6 +1,6 @@
 """The check of a PTX file's kernels: launch facts into systems, their outcomes into reports.
 
-What decides (``judge``) and how outcomes are merged comes from the caller, one floor up.
+What decides (``Checker.judge``, ``Checker.prove``) comes from the caller, one floor up.
 """
 
 from __future__ import annotations

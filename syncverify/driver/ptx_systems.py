@@ -12,7 +12,7 @@ from syncverify.base.reason import Cause, Reason, has, made_of
 from syncverify.base.source import Span
 from syncverify.checker.outcome import Outcome
 from syncverify.checker.prover.strategy import MAX_CHOICES
-from syncverify.driver.outcomes import undecided
+from syncverify.driver.outcomes import merge, undecided
 from syncverify.driver.ptx_assumptions import (
     of_common,
     of_elections,
@@ -55,7 +55,7 @@ def outcome_of_launch(k: CheckTask) -> Outcome:
     clusters = None if launch.grid is None else prod(launch.grid) // launch.ctas
     found, steered = _for_every_answer(k, program, launch, clusters)
     rests_on = (*of_launch(k, launch, program), *of_run(k.facts, program, {}, steered))
-    return replace(k.checker.merge(found), assumptions=rests_on)
+    return replace(merge(found), assumptions=rests_on)
 
 
 def _missing_fact(k: CheckTask) -> Reason | None:
@@ -252,7 +252,7 @@ def _sequential_clusters(k: CheckTask, system: PtxSystem, asked: dict[Any, str])
             return undecided("who takes a lock depends on who held it before", k.span)
         if (why := again.tables.locks.problem()) is not None:
             return undecided(why, k.span)
-    outcome = k.checker.merge(found)
+    outcome = merge(found)
     if outcome.verdict is Verdict.REFUTED and locks.asked:
         why = "what goes wrong behind a lock may never be, for data decides which way a block goes there"
         return replace(undecided(Reason(why, Cause.GLOBAL_DATA), k.span), suspect=outcome)
@@ -371,7 +371,7 @@ def _in_orders(
         if outcome.verdict is not Verdict.PROVED:
             break
     none = Reason("no order of turns at the locks ends", Cause.SHARED_CONTENTS)
-    return k.checker.merge(found) if found else undecided(none, k.span)
+    return merge(found) if found else undecided(none, k.span)
 
 
 def _judged_alone(k: CheckTask, system: PtxSystem) -> Outcome:

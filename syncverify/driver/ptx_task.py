@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -31,7 +31,6 @@ from syncverify.ir.expr import Expr
 from syncverify.model.events import System
 
 Judge = Callable[[System, Policy], Outcome]
-Merge = Callable[[Iterable[Outcome]], Outcome]
 #: The verdict for all values of some sizes: their ranges, facts, makers of systems, exact check, policy.
 #: And how many clusters a system has that share global memory as a block group, and makers of systems of one
 #: each. Gives what ``sizes.prove`` gives.
@@ -54,7 +53,6 @@ class Checker:
     """What turns systems into verdicts: a floor above this one."""
 
     judge: Judge
-    merge: Merge
     prove: Prove | None = None  # for every size
     briefly: Prove | None = None  # the same by one look, where data is any word
     early: Judge | None = None  # of a few small launches, which come before the search for every size

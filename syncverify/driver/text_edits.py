@@ -26,6 +26,7 @@ from syncverify.base.diagnostics import (
     Verdict,
 )
 from syncverify.base.source import InputError
+from syncverify.checker.explain.another_mistake import remaining
 from syncverify.driver.author_functions import plain_calls
 from syncverify.driver.author_statements import (
     Lines,
@@ -46,7 +47,11 @@ from syncverify.driver.author_statements import (
     waiting_where_others_arrive,
     without_head,
 )
+from syncverify.driver.conditions import with_condition
 from syncverify.driver.guessed_edits import guesses
+from syncverify.driver.guessed_states import state_guesses
+from syncverify.driver.judged import Judged
+from syncverify.driver.named_numbers import in_constants, in_lists
 from syncverify.driver.ptx_statements import loop_around, other_start
 from syncverify.driver.shown_repairs import with_repair, without_repair
 
@@ -118,7 +123,7 @@ _OF_TWINS = (EditKind.INSTRUCTION, EditKind.FENCE, EditKind.OUT_OF_BLOCK)
 class Judge(Protocol):
     """The verdict on the kernel of a changed text."""
 
-    def __call__(self, text: str, *, everywhere: bool) -> Verdict:
+    def __call__(self, text: str, *, everywhere: bool) -> Judged:
         """At the launch that refuted it, or ``everywhere``: at every launch. Raises InputError."""
 
 
@@ -142,20 +147,40 @@ def with_text(report: KernelReport, origin: Origin, judge: Judge, *, wide: bool 
     at = next((i for i, d in enumerate(report.diagnostics) if d.severity is Severity.ERROR), None)
     if report.verdict is not Verdict.REFUTED or at is None:
         return report
-    first = report.diagnostics[at]
     text = Lines(origin.text.split("\n"), origin.kind, origin.headers)
+    report = with_condition(report, origin.file, text)
+    first = report.diagnostics[at]
     found: list[Repair] = []
+    of_first: list[Repair] = []
     try:
         with within(SECONDS), within_steps(STEPS):
             for mended in _proposed(report, first, origin.file, text, wide=wide):
                 check()
-                held = _holding(mended, text, judge, found, wide=wide)
+                held = _holding(mended, text, _noting(judge, report, mended, of_first), found, wide=wide)
                 if held is not None:
                     return _with_edit(report, at, held)
+                if of_first and first.repair is not None and first.repair.left is not None:
+                    break  # of the events no edit mends all
     except OutOfBudgetError:
         pass
     best = min(found, key=lambda r: _RANKS.index(r.elsewhere), default=None)
+    if best is None and of_first and (first.repair is None or first.repair.left is not None):
+        return _with_edit(report, at, of_first[0])
     return report if best is None or _is_worse(best, first.repair, found) else _with_edit(report, at, best)
+
+
+def _noting(judge: Judge, report: KernelReport, mended: Repair, of_first: list[Repair]) -> Judge:
+    """The judge, which adds a repair to ``of_first`` if its edit mends the first mistake alone."""
+
+    def noting(text: str, *, everywhere: bool) -> Judged:
+        judged = judge(text, everywhere=everywhere)
+        assert mended.edit is not None
+        if not everywhere and judged.verdict is Verdict.REFUTED:
+            left = remaining(report.diagnostics, judged.before(mended.edit))
+            of_first.extend([] if left is None else [replace(mended, left=left)])
+        return judged
+
+    return noting
 
 
 def _is_worse(best: Repair, of_events: Repair | None, found: Sequence[Repair]) -> bool:
@@ -177,14 +202,22 @@ def _proposed(
     guessed = islice(guesses(first, file, text), MOST)
     if first.repair is not None:
         by_chance = wide and first.repair.mistake is Mistake.OTHER_BARRIER
+        if _is_of_use(first.repair):  # a variable of the author that flips says more than a number of turns
+            yield from islice(state_guesses(file, text, [first.span.line]), _OF_CHANCE)
         edits = islice(_edits(first.repair, file, text), MOST)
         yield from islice(edits, _OF_CHANCE if by_chance else MOST)
         yield from islice(guessed, _OF_CHANCE if by_chance else 0)
         yield from edits
     for other in report.untold_repairs:
         yield from islice(_edits(other, file, text), MOST // 4 if first.repair is None else MOST // 2)
-    if wide or (first.repair is None and not report.untold_repairs):
+    none = first.repair is None or first.repair.left is not None
+    if wide or (none and not report.untold_repairs):
         yield from guessed
+
+
+def _is_of_use(mended: Repair) -> bool:
+    """Whether a repair asks for the parity of a use of a ring, by its number."""
+    return mended.hint is not None and mended.hint.kind is EditKind.PARITY_OF_USE
 
 
 def _holding(mended: Repair, text: Lines, judge: Judge, found: list[Repair], *, wide: bool) -> Repair | None:
@@ -195,11 +228,12 @@ def _holding(mended: Repair, text: Lines, judge: Judge, found: list[Repair], *, 
     """
     assert mended.edit is not None
     n, old, new = mended.edit.line, mended.edit.old, mended.edit.new
+    mended = replace(mended, left=None)
     changed = "\n".join((*text.lines[: n - 1], *new, *text.lines[n - 1 + len(old) :]))
     if sum(other.text == mended.text and other.span == mended.span for other in found) >= WIDE_OF_ONE:
         return None
     try:
-        if judge(changed, everywhere=False) is not Verdict.PROVED:
+        if judge(changed, everywhere=False).verdict is not Verdict.PROVED:
             return None
     except (InputError, OutOfBudgetError):  # the edit makes no kernel, or a hard one
         return None
@@ -208,7 +242,7 @@ def _holding(mended: Repair, text: Lines, judge: Judge, found: list[Repair], *, 
     if len(found) < MOST_WIDE:
         try:
             with within(WIDE_SECONDS), within_steps(WIDE_STEPS):
-                mended = replace(mended, elsewhere=judge(changed, everywhere=True))
+                mended = replace(mended, elsewhere=judge(changed, everywhere=True).verdict)
         except OutOfBudgetError:
             return mended
     found.append(mended)
@@ -225,7 +259,9 @@ def _holding(mended: Repair, text: Lines, judge: Judge, found: list[Repair], *, 
 def _with_edit(report: KernelReport, at: int, mended: Repair) -> KernelReport:
     """The report, its finding of that number with a repair whose text was checked."""
     first = report.diagnostics[at]
-    if first.repair is None or replace(mended, edit=None, elsewhere=None) != first.repair:
+    if first.repair is None or replace(mended, edit=None, elsewhere=None) != replace(
+        first.repair, left=mended.left
+    ):
         return with_repair(without_repair(report), at, mended)
     found = (*report.diagnostics[:at], replace(first, repair=mended), *report.diagnostics[at + 1 :])
     return replace(report, diagnostics=found)
@@ -260,10 +296,10 @@ def _inside(hint: EditHint, text: Lines, line: int) -> list[int]:
     """Lines of the author's functions that a line calls: the number or the slot may stand there."""
     if text.kind != "cu" or hint.kind not in (EditKind.NUMBER, EditKind.SLOT):
         return []
-    word = last_member(hint.name) if hint.kind is EditKind.SLOT else "asm"
+    word = re.escape(last_member(hint.name)) if hint.kind is EditKind.SLOT else "asm|return"
     called = {m["name"] for m in _CALLED.finditer(text.code(line))}
     inside = (n for name in sorted(called) for n in text.lines_of(name))
-    return [n for n in inside if re.search(rf"\b{re.escape(word)}\b", text.code(n))][:_TWINS]
+    return [n for n in inside if re.search(rf"\b(?:{word})\b", text.code(n))][:_TWINS]
 
 
 def _twins(hint: EditHint, text: Lines, line: int) -> list[int]:
@@ -319,6 +355,7 @@ def _candidates(hint: EditHint, text: Lines, line: int) -> Iterator[_Change]:
             yield from _in_alias(text, line, number)
             yield from _numbers(text, line, number)
             yield from _in_all(text, {line, *hint.models}, lambda n: _with_number(lines[n - 1], number, kind))
+            yield from ((n, (lines[n - 1],), (new,)) for n, new in in_constants(text, line, number))
         case EditKind.REMOVE:
             yield line, (here,), ()
         case EditKind.LATER:
@@ -628,6 +665,7 @@ def _with_number(line: str, number: str, kind: str) -> Iterator[str]:
         spots = [s for s in spots if s[0] < last[0]] + [last]
         if kind == "cu" and _MORE_OR_LESS.search(code[slice(*last)]):
             yield from (new + line[len(code) :] for new in _with_argument(code, last, number))
+    yield from (new + line[len(code) :] for new in (in_lists(code, number) if kind == "cu" else ()))
     for start, end in sorted(spots, reverse=True):
         if code[start:end] != number:
             yield code[:start] + number + code[end:] + line[len(code) :]

@@ -109,7 +109,7 @@ def kernel_signature(kernel: Fusion | Problem) -> str:
     if isinstance(kernel, Fusion):
         return signature(kernel)
     more = "" if kernel.prologue is None else signature(kernel.prologue)
-    stored = f"{kernel.layout} {kernel.batched} {kernel.by_columns} {kernel.grouped}"
+    stored = f"{kernel.layout} {kernel.batched} {kernel.by_columns} {kernel.grouped} {kernel.anywhere}"
     return f"{kernel.dtype} {stored} {signature(kernel.epilogue)} {more}"
 
 

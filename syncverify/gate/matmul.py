@@ -26,7 +26,7 @@ from syncverify.matmul.choices import file_name, remember, remembered
 from syncverify.matmul.choose import choose, ranked
 from syncverify.matmul.kernel_cache import built
 from syncverify.matmul.lower import computed, launch_values, whole
-from syncverify.matmul.problem import BATCH, CHOICE, DIMS, EXPERTS, GROUP_ROWS, Problem
+from syncverify.matmul.problem import BATCH, DIMS, EXPERTS, GROUP_ROWS, LEFT_ROWS, STARTS, Problem
 from syncverify.matmul.schedule import K_SPAN, Schedule
 
 _INDEX_LIMIT = 2**31
@@ -112,7 +112,8 @@ class CompiledMatmul:
     ) -> Any:
         """C = f(A B, ...) on the caller's stream; ``a`` is (M, K), ``b`` is (K, N), in the problem's layout;
         of batched problems ``a`` is (B, M, K) and ``b`` is (B, K, N), of grouped ones ``b`` is (E, K, N), and
-        ``experts=`` has the number of one of these, i32, for each 128 rows.
+        ``experts=`` has the number of one of these, i32, for each 128 rows. Where groups begin anywhere,
+        ``starts=`` has the first row of ``a`` of each, and C has 128 rows for each.
 
         Problems of two products take ``b2=`` as well, a second ``b``.
         ``out``: one array, or a tuple of them, to write to. ``proved=False`` runs without a proof: for
@@ -155,8 +156,8 @@ class CompiledMatmul:
         """What enqueues calls like one whose only result was enqueued."""
         (result,) = self.problem.epilogue.outputs
         arguments = {kernel: name for name, kernel in self.problem.epilogue.called}
-        chosen = [CHOICE] if self.problem.grouped else []
-        tensors = ["a", *self.problem.rights, *dict(self.problem.others), *chosen, result.name]
+        tables = self.problem.tables
+        tensors = ["a", *self.problem.rights, *dict(self.problem.others), *tables, result.name]
         places = self.named({n: arguments.get(n, n) for n in tensors} | {result.name: "out"})
         ready, kept = program.enqueue(values, device), self._workspaces(values)
         names = [places.get(n, n) for n in ready.names]
@@ -207,9 +208,9 @@ class CompiledMatmul:
         p = self.problem
         called, wanted = dict(p.epilogue.called), dict(p.others)
         others = {called.get(n, n): x for n, x in others.items()}
-        more, chosen = p.rights[1:], [CHOICE] if p.grouped else []
-        if set(others) != {*wanted, *more, *chosen}:
-            raise InputError(f"{p.name} takes {', '.join(['a', *p.rights, *wanted, *chosen])}")
+        more = p.rights[1:]
+        if set(others) != {*wanted, *more, *p.tables}:
+            raise InputError(f"{p.name} takes {', '.join(['a', *p.rights, *wanted, *p.tables])}")
         rights = {"b": b, **{n: others[n] for n in more}}
         stored = {"a": turned(a) if p.a_t else a}
         stored |= {n: turned(x) if p.b_t else x for n, x in rights.items()}
@@ -224,11 +225,12 @@ class CompiledMatmul:
             for dim, extent in zip(dims, x.shape, strict=True):
                 if sizes.setdefault(dim, extent) != extent:
                     raise InputError(f"{p.name}: {dim} of {name} is {extent}, elsewhere {sizes[dim]}")
+        if p.anywhere:
+            sizes["M"] = rows_of(others[STARTS])
         if math.prod(self._shape(sizes)) >= _INDEX_LIMIT:
             raise InputError(f"{p.name}: a result of 2^31 elements or more")
-        if p.grouped:
-            arrays[CHOICE] = _choices(p, describe(others[CHOICE]), sizes["M"])
-        return arrays, sizes
+        tables = {n: _checked_table(p, n, describe(others[n]), sizes["M"]) for n in p.tables}
+        return {**arrays, **tables}, sizes
 
     def _outputs(self, model: DeviceArray, sizes: Mapping[str, int], out: Any) -> dict[str, DeviceArray]:
         outputs, shape = self.problem.epilogue.outputs, self._shape(sizes)
@@ -332,7 +334,7 @@ class Matmul:
 
     def _called(self, a: Any, b: Any, options: Mapping[str, Any], key: Signature | None) -> Any:
         """A call that looks at everything."""
-        sizes, device = call_sizes(self.problem, a, b)
+        sizes, device = call_sizes(self.problem, a, b, options.get(STARTS))
         if not sizes["M"] * sizes["N"] * sizes.get(BATCH, 1):
             return self._by(Schedule(64, 64, consumers=1))(a, b, **options)
         wanted = padded_sizes(self.problem, sizes)
@@ -380,13 +382,22 @@ def compile(
     return compiled
 
 
-def call_sizes(problem: Problem, a: Any, b: Any) -> tuple[dict[str, int], int]:
+def rows_of(starts: Any) -> int:
+    """Rows of a result whose groups begin anywhere."""
+    return GROUP_ROWS * math.prod(describe(starts).shape)
+
+
+def call_sizes(problem: Problem, a: Any, b: Any, starts: Any = None) -> tuple[dict[str, int], int]:
     """The sizes of a call, and its device, 0 for host memory; InputError for factors that are no matrices."""
+    if problem.anywhere and starts is None:
+        raise InputError(f"{problem.name} takes {', '.join(['a', *problem.rights, *problem.tables])}")
     ranks = (3 if problem.batched else 2, 3 if problem.batched or problem.grouped else 2)
     if tuple(len(getattr(x, "shape", ())) for x in (a, b)) != ranks:
         many = ", each an array of many" if problem.batched else ", the right one of many" * problem.grouped
         raise InputError(f"{problem.name} multiplies two matrices{many}")
-    sizes = {"M": int(a.shape[-2]), "K": int(a.shape[-1]), "N": int(b.shape[-1])}
+    sizes = {LEFT_ROWS if starts is not None else "M": int(a.shape[-2])}
+    sizes |= {} if starts is None else {"M": rows_of(starts)}
+    sizes |= {"K": int(a.shape[-1]), "N": int(b.shape[-1])}
     sizes |= {BATCH: int(a.shape[0])} if problem.batched else {}
     sizes |= {EXPERTS: int(b.shape[0])} if problem.grouped else {}
     return sizes, describe(turned(a) if problem.a_t else a).device or 0
@@ -406,12 +417,12 @@ def _checked(p: Problem, name: str, array: DeviceArray, dtype: str) -> DeviceArr
     return array
 
 
-def _choices(p: Problem, array: DeviceArray, rows: int) -> DeviceArray:
-    """The numbers of right factors, one for each group of rows."""
+def _checked_table(p: Problem, name: str, array: DeviceArray, rows: int) -> DeviceArray:
+    """One number for each group of rows: of a right factor, or where a group begins."""
     groups = -(-rows // GROUP_ROWS)
     if array.shape != (groups,):
-        raise InputError(f"{p.name}: {CHOICE} has shape {array.shape}; {rows} rows are {groups} groups")
-    return _checked(p, CHOICE, array, "i32")
+        raise InputError(f"{p.name}: {name} has shape {array.shape}; {rows} rows are {groups} groups")
+    return _checked(p, name, array, "i32")
 
 
 def _zeros(size: int) -> DeviceArray:
@@ -428,4 +439,4 @@ def _device(arrays: Mapping[str, DeviceArray]) -> int | None:
     return device
 
 
-__all__ = ["CompiledMatmul", "Matmul", "call_sizes", "compile"]
+__all__ = ["CompiledMatmul", "Matmul", "call_sizes", "compile", "rows_of"]

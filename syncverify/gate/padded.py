@@ -64,7 +64,7 @@ def refuse(
             f"{problem.name}: rows that are no multiple of {_ROW} bytes are copied on the current stream: "
             "leave stream out"
         )
-    if problem.grouped:
+    if problem.grouped and dict(sizes) != dict(wanted):
         raise InputError(
             f"{problem.name}: grouped products take factors with rows of multiples of {_ROW} bytes"
         )

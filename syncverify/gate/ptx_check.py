@@ -21,7 +21,7 @@ from syncverify.driver.explained import bare
 from syncverify.driver.prover import prover
 from syncverify.driver.ptx_check import Checker, check_module
 from syncverify.driver.ptx_task import NotShownError, Prove
-from syncverify.driver.verdicts import merge, run_system, text_hash
+from syncverify.driver.verdicts import run_system, text_hash
 from syncverify.frontends.launch_facts import LaunchFacts
 from syncverify.frontends.ptx.syntax.nodes import Module
 from syncverify.frontends.ptx.syntax.parser import parse
@@ -68,7 +68,7 @@ def _report(
             module,
             facts,
             policy,
-            Checker(partial(run_system, budget=EFFORTS[Entry.GATE].launch), merge, prove, fewer),
+            Checker(partial(run_system, budget=EFFORTS[Entry.GATE].launch), prove, fewer),
             kernel=entry_name(kernel.name),
             values=values,
             source_hash=text_hash(ptx),

@@ -11,18 +11,24 @@ tokens have experts. Which one is loaded for each tile. It is a coordinate of co
 nothing else, so no order between threads depends on it, and one proof holds for all numbers. A number that no
 factor has brings zeros. For example 5 groups with the experts 0, 0, 2, -1, 1 have a third group by factor 2,
 and a fourth one of zeros.
+
+Groups from anywhere on: memory also holds the first row of A of each group, which is loaded as the number of
+the factor is, and is a coordinate of copies as well. So experts of 200 and 30 rows are groups from the rows
+0, 128 and 200 on, of which C has rows 0 to 383. What follows an expert's last row in its last group is of no
+use, and nobody reads it. Each group's rows of C are its own, whatever memory holds.
 """
 
 from __future__ import annotations
 
 from syncverify.ir.expr import Call, Expr, Int, Var
 from syncverify.ir.nodes import GlobalRegion, Let, LoadIndex, Stmt, Tensor
-from syncverify.matmul.problem import BATCH, CHOICE, EXPERTS, GROUP_ROWS, Problem
+from syncverify.matmul.problem import BATCH, CHOICE, EXPERTS, GROUP_ROWS, LEFT_ROWS, STARTS, Problem
 from syncverify.matmul.schedule import Schedule
 
 #: The parameter that says how many tiles (of clusters) a matrix has.
 TILES = "tiles"
 _MATRIX = Var("matrix")
+_START = "start"
 
 
 def tile(problem: Problem, number: Expr) -> list[Stmt]:
@@ -56,13 +62,21 @@ def chosen(problem: Problem) -> list[Stmt]:
     if not problem.grouped:
         return []
     row = Call("min", (Var("row"), Var("M") - 1))
-    return [LoadIndex("matrix", GlobalRegion(CHOICE, row // GROUP_ROWS, Int(1)))]
+    loaded: list[Stmt] = [LoadIndex("matrix", GlobalRegion(CHOICE, row // GROUP_ROWS, Int(1)))]
+    if problem.anywhere:
+        loaded.append(LoadIndex(_START, GlobalRegion(STARTS, row // GROUP_ROWS, Int(1))))
+    return loaded
+
+
+def left_row(problem: Problem) -> Expr:
+    """Where a tile's rows of A begin."""
+    return Var(_START) + Var("row") % GROUP_ROWS if problem.anywhere else Var("row")
 
 
 def choices(problem: Problem) -> list[Tensor]:
-    """The tensor that names right factors."""
+    """The tensors that name right factors, and first rows of groups."""
     groups = Call("cdiv", (Var("M"), Int(GROUP_ROWS)))
-    return [Tensor(CHOICE, "i32", (groups,), "in")] if problem.grouped else []
+    return [Tensor(name, "i32", (groups,), "in") for name in problem.tables]
 
 
 def box(problem: Problem, *extents: int) -> tuple[int, ...]:
@@ -83,7 +97,7 @@ def inside(problem: Problem) -> list[Expr]:
 def facts(problem: Problem) -> list[Expr]:
     """What launches are tested for beside the sizes of one matrix."""
     if problem.grouped:
-        return [Var(EXPERTS) >= 1]
+        return [Var(EXPERTS) >= 1, *([Var(LEFT_ROWS) >= 1] if problem.anywhere else [])]
     return [Var(BATCH) >= 1, Var(TILES) >= 1] if problem.batched else []
 
 
@@ -94,5 +108,5 @@ def allows(problem: Problem, schedule: Schedule) -> bool:
     return not problem.grouped or (whole and GROUP_ROWS % schedule.tile_m == 0)
 
 
-__all__ = ["TILES", "allows", "at", "box", "choices", "chosen", "element", "facts", "inside", "right",
-           "right_box", "tile"]  # fmt: skip
+__all__ = ["TILES", "allows", "at", "box", "choices", "chosen", "element", "facts", "inside", "left_row",
+           "right", "right_box", "tile"]  # fmt: skip

@@ -36,7 +36,7 @@ from syncverify.ir.nodes import (
 )
 from syncverify.matmul import batch, split, stream
 from syncverify.matmul.epilogue import arithmetic, register, results
-from syncverify.matmul.problem import BATCH, EXPERTS, FACTOR, Problem
+from syncverify.matmul.problem import BATCH, EXPERTS, FACTOR, LEFT_ROWS, Problem
 from syncverify.matmul.schedule import K_SPAN, Schedule
 from syncverify.matmul.storing import epilogue, lane_row, output_map, plus
 
@@ -200,7 +200,7 @@ def launch_values(
     c = schedule.cluster
     m = -(-sizes["M"] // (schedule.tile_m * schedule.sharing_b))
     n = -(-sizes["N"] // (schedule.tile_n * schedule.sharing_a))
-    values = {d: sizes[d] for d in ("M", "N", "K", BATCH, EXPERTS) if d in sizes}
+    values = {d: sizes[d] for d in ("M", "N", "K", BATCH, EXPERTS, LEFT_ROWS) if d in sizes}
     lap, rest = whole
     steps = -(-sizes["K"] // bk)
     steps = max(steps, split.least_steps(schedule))
@@ -238,6 +238,7 @@ def default_sizes(problem: Problem, schedule: Schedule) -> dict[str, int]:
         # several turns of each warpgroup; in between the ring goes round an odd number of times, if it may
         down, steps = 5, max(stages + 1, *schedule.whole(stages))
     many = {BATCH: 2} if problem.batched else {EXPERTS: 3} if problem.grouped else {}
+    many |= {LEFT_ROWS: schedule.tile_m * 2 + 8} if problem.anywhere else {}
     rest = max(8, 16 // min(problem.output_sizes))
     return {
         **many,
@@ -356,7 +357,7 @@ def _main_loop(problem: Problem, schedule: Schedule, bk: int) -> Stmt:
     bar, wide = BarrierRef(FULL, Int(0)), schedule.columns(not problem.b_t)
     body: list[Stmt] = []
     for map_name, tile, at, extent, along_mn, c in (
-        (A_MAP, A_TILE, Var("row"), schedule.tile_m, problem.a_t, schedule.sharing_a),
+        (A_MAP, A_TILE, batch.left_row(problem), schedule.tile_m, problem.a_t, schedule.sharing_a),
         *(
             (f"{b}_map", f"{b}_tile", Var("col"), wide, not problem.b_t, schedule.sharing_b)
             for b in problem.rights

@@ -17,6 +17,8 @@ DIMS = ("M", "N")
 BATCH = "B"
 #: Of grouped products: how many right factors there are; the tensor that has one's number for so many rows.
 EXPERTS, CHOICE, GROUP_ROWS = "E", "experts", 128
+#: Of those whose groups begin anywhere: how many rows A has, and the tensor that has each group's first one.
+LEFT_ROWS, STARTS = "L", "starts"
 #: The input of a prologue, and its dimensions.
 FACTOR, FACTOR_DIMS = "a", ("M", "K")
 #: Types of factors, and the type that their plain product usually has.
@@ -35,7 +37,8 @@ class Problem:
     column, as (N, M); then the epilogue has no other inputs, and asks for no places. ``batched``: factors
     and results are ``B`` matrices of one shape, one behind the other in memory; other inputs of the epilogue
     are the same for all of them. ``grouped``: right factors are ``E`` matrices, and each ``GROUP_ROWS`` rows
-    of A and C have one of them, whose number memory holds (``batch``).
+    of A and C have one of them, whose number memory holds (``batch``). ``anywhere``: each of these groups of
+    C is of rows of A, ``L`` in all, from one on that memory holds as well.
     """
 
     name: str
@@ -46,6 +49,7 @@ class Problem:
     by_columns: bool = False
     batched: bool = False
     grouped: bool = False
+    anywhere: bool = False
 
     def __post_init__(self) -> None:
         for what, f in (("an epilogue", self.epilogue), ("a prologue", self.prologue)):
@@ -78,10 +82,7 @@ class Problem:
             raise InputError(
                 f"{self.name}: C is stored by columns where 16-bit results are made of one product alone"
             )
-        if self.grouped and (self.batched or self.by_columns or CHOICE in inputs):
-            raise InputError(
-                f"{self.name}: grouped products are not batched nor by columns, and {CHOICE} is theirs"
-            )
+        self._check_groups()
         object.__setattr__(self, "epilogue", renamed(self.epilogue, (PRODUCT, SECOND)))
 
     def _check_prologue(self, f: Fusion) -> None:
@@ -95,6 +96,15 @@ class Problem:
         if self.a_t:
             raise InputError(f"{self.name}: a prologue needs A to run along K, not layout {self.layout}")
         self._check_elements("a prologue", f, FACTOR_DIMS, set())
+
+    def _check_groups(self) -> None:
+        if self.anywhere and not self.grouped:
+            raise InputError(f"{self.name}: groups of rows that begin anywhere are of grouped products")
+        if self.grouped and (self.batched or self.by_columns):
+            raise InputError(f"{self.name}: grouped products are not batched nor by columns")
+        for name in self.tables:
+            if name in dict(self.epilogue.inputs):
+                raise InputError(f"{self.name}: {name} is a table of grouped products, and no other input")
 
     def _check_elements(self, what: str, f: Fusion, dims: tuple[str, str], more: set[str]) -> None:
         """Each element of what it makes comes from those at its own place."""
@@ -168,6 +178,11 @@ class Problem:
         return DTYPE_BYTES[self.dtype]
 
     @property
+    def tables(self) -> tuple[str, ...]:
+        """Tensors of one i32 for each group of rows: right factors' numbers, and first rows of A."""
+        return (CHOICE,) * self.grouped + (STARTS,) * self.anywhere
+
+    @property
     def stored(self) -> dict[str, str]:
         """The types that the factors have in memory."""
         plain = "f32" if self.dtype == "tf32" else self.dtype
@@ -189,7 +204,8 @@ class Problem:
         """Dimensions of every tensor as stored, outermost first."""
         many = (BATCH,) if self.batched else ()
         rights = (EXPERTS,) if self.grouped else many
-        a = ("K", "M") if self.a_t else ("M", "K")
+        rows = LEFT_ROWS if self.anywhere else "M"
+        a = ("K", rows) if self.a_t else (rows, "K")
         b = ("N", "K") if self.b_t else ("K", "N")
         others = {n: t.dims for n, t in self.others}
         factors = {"a": (*many, *a), **dict.fromkeys(self.rights, (*rights, *b))}
@@ -209,10 +225,12 @@ def product(
     return Problem(name, dtype, layout, epilogue, batched=batched)
 
 
-def grouped_product(dtype: str = "bf16", layout: str = "KK", name: str = "matmul", out: str = "") -> Problem:
-    """The same with a right factor for each group of ``GROUP_ROWS`` rows."""
-    return replace(product(dtype, layout, name, out), grouped=True)
+def grouped_product(
+    dtype: str = "bf16", layout: str = "KK", name: str = "matmul", out: str = "", *, anywhere: bool = False
+) -> Problem:
+    """The same with a right factor for each group of ``GROUP_ROWS`` rows, of A's from anywhere on."""
+    return replace(product(dtype, layout, name, out), grouped=True, anywhere=anywhere)
 
 
-__all__ = ["BATCH", "CHOICE", "DIMS", "EXPERTS", "GROUP_ROWS", "PRODUCT", "SECOND", "Problem",
-           "grouped_product", "product"]  # fmt: skip
+__all__ = ["BATCH", "CHOICE", "DIMS", "EXPERTS", "GROUP_ROWS", "LEFT_ROWS", "PRODUCT", "SECOND", "STARTS",
+           "Problem", "grouped_product", "product"]  # fmt: skip

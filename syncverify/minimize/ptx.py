@@ -15,7 +15,7 @@ from syncverify.checker.explain.redundancy import Changed, Drop, Passed, Place
 from syncverify.checker.outcome import Outcome
 from syncverify.driver.files import SourceFile
 from syncverify.driver.ptx_check import Checker, check_module
-from syncverify.driver.verdicts import merge, run_system
+from syncverify.driver.verdicts import run_system
 from syncverify.frontends.launch_facts import LaunchFacts
 from syncverify.minimize.reasons import Reason
 from syncverify.model.events import Ev, Event, Flag, System, ThreadClass
@@ -71,7 +71,7 @@ def minimize_module(
         source.module,
         facts,
         policy,
-        Checker(judge, merge),
+        Checker(judge),
         kernel=wanted,
         values=values,
         source_hash=source.hash,

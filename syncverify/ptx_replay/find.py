@@ -10,7 +10,6 @@ from syncverify.base.diagnostics import Blocked, Policy, Verdict, Witness
 from syncverify.base.source import InputError, Span
 from syncverify.checker.outcome import Outcome
 from syncverify.driver.ptx_check import Checker, check_module
-from syncverify.driver.verdicts import merge
 from syncverify.frontends.launch_facts import LaunchFacts
 from syncverify.frontends.ptx.exec.system import PtxSystem
 from syncverify.frontends.ptx.launch.concretize import sizes_at
@@ -77,7 +76,7 @@ def _systems(module: Module, facts: LaunchFacts, witness: Witness) -> list[PtxSy
     sizes = dict(_sizes(ptx_facts(facts, function, module), witness.values))
     others = frozenset(f.name for f in module.entries) - {function.name}
     only = replace(module, functions=tuple(f for f in module.functions if f.name not in others))
-    check_module(only, facts, witness.policy, Checker(collect, merge), values=sizes)
+    check_module(only, facts, witness.policy, Checker(collect), values=sizes)
     blocks = 1 + max((int(m[1]) for step in witness.steps if (m := _AGENT.match(step.agent))), default=0)
     return [
         s

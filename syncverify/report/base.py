@@ -12,6 +12,7 @@ from syncverify.base.diagnostics import (
     NOT_ASKED,
     Diagnostic,
     KernelReport,
+    Label,
     Policy,
     Repair,
     Replayed,
@@ -21,7 +22,7 @@ from syncverify.base.diagnostics import (
 )
 from syncverify.base.kernel_names import base_name
 from syncverify.base.rules import RULES
-from syncverify.base.source import InputError
+from syncverify.base.source import InputError, Span
 from syncverify.report.excerpt import apart
 
 
@@ -53,6 +54,9 @@ class Report:
 
 def checked_text(r: Repair) -> str:
     """What was checked of a repair."""
+    if r.left is not None:
+        what = f"{r.left.rule} {rule_name(r.left.rule)}, {at_text(r.left.span, r.span.file)}"
+        return f"with it this mistake is gone; one more is left: {what}"
     match r.elsewhere:
         case Verdict.PROVED:
             return "with it every launch is proved"
@@ -61,6 +65,18 @@ def checked_text(r: Repair) -> str:
         case Verdict.UNKNOWN:
             return "with it this launch is proved, and the others are undecided"
     return "with it this launch is proved"
+
+
+def at_text(place: Span, file: str) -> str:
+    """A place, by its line alone where a reader has its file in mind."""
+    return f"line {place.line}" if place.file == file and place.line else str(place)
+
+
+def is_around(label: Label, d: Diagnostic) -> bool:
+    """Whether a note says what lies around a mistake that an edit of the text shows."""
+    if d.repair is None or d.repair.edit is None:
+        return False
+    return label.around and label != d.repair.neighbour
 
 
 def rule_name(rule: str) -> str:

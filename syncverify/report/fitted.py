@@ -18,7 +18,7 @@ _BELOW = re.compile(r"(?P<gutter>\s*\| )\s{2,}(?P<text>\S.*)$")
 _EDIT = re.compile(r"\s+[-+] ")
 _NOTE = re.compile(r"\s*= (?:[a-z]+(?: \([^)]*\))?(?:, checked)?: )?|\s+(?=\S)")
 #: A step of a schedule, or who waits: what is continued stands under what is said of it.
-_STEP = re.compile(r"    \S+(?: and \d+ more)?\s{2,}line \d+\s{2,}")
+_STEP = re.compile(r"    \S+(?: and \d+ more)?\s{2,}(?:line \d+|\S+:\d+)\s{2,}")
 #: Of a width, what a continued line may be indented by, and the least width.
 _DEEPEST, LEAST = 0.5, 40
 

@@ -80,4 +80,7 @@ def _repair(r: Repair) -> dict[str, Any]:
         "text": r.text,
         "edit": edit,
         "elsewhere": None if r.elsewhere is None else str(r.elsewhere),
+        "left": None
+        if r.left is None
+        else {"rule": r.left.rule, "file": r.left.span.file, "line": r.left.span.line},
     }

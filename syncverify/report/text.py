@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import PurePath
 
 from syncverify.base.contested import CONTESTED
 from syncverify.base.diagnostics import (
@@ -22,8 +23,10 @@ from syncverify.base.source import Span
 from syncverify.report.base import (
     Report,
     acceptance,
+    at_text,
     checked_text,
     counted,
+    is_around,
     kernel_names,
     replay_text,
     rule_name,
@@ -87,8 +90,10 @@ def render(report: Report, paint: Paint = plain, draw_width: int = 0, width: int
 
 
 def _kernel(k: KernelReport, name: str, witness_path: str | None, paint: Paint) -> Iterator[str]:
+    mistaken = any(d.severity is Severity.ERROR for d in k.diagnostics)
     for n, d in enumerate(k.diagnostics):
-        yield from _diagnostic(d, paint)
+        follows = mistaken and d.severity is Severity.NOTE
+        yield from _consequence(d, paint) if follows else _diagnostic(d, paint)
         if n == 0 and k.witness is not None:
             yield from _witness(k.witness, witness_path, paint, d)
         yield ""
@@ -109,9 +114,21 @@ def _kernel(k: KernelReport, name: str, witness_path: str | None, paint: Paint) 
 # ---------------------------------------------------------------- one finding
 
 
+def _consequence(d: Diagnostic, paint: Paint) -> Iterator[str]:
+    """What follows from a mistake that an error names: its place alone. Other formats have the rest."""
+    yield _headline(d, paint)
+    if d.span.line:
+        yield paint("  --> ", "blue") + str(d.span)
+
+
+def _headline(d: Diagnostic, paint: Paint) -> str:
+    rule = paint(f"{d.severity}[{d.rule} {rule_name(d.rule)}]", _SEVERITY_COLOR[d.severity])
+    return rule + paint(f": {d.message}", "bold")
+
+
 def _diagnostic(d: Diagnostic, paint: Paint) -> Iterator[str]:
     color = _SEVERITY_COLOR[d.severity]
-    yield paint(f"{d.severity}[{d.rule} {rule_name(d.rule)}]", color) + paint(f": {d.message}", "bold")
+    yield _headline(d, paint)
     width = len(str(max([d.span.line, *(label.span.line for label in d.related)])))
     bar = " " * width + paint(" |", "blue")
     if d.span.line:
@@ -136,20 +153,15 @@ def _diagnostic(d: Diagnostic, paint: Paint) -> Iterator[str]:
     if d.contested is not None:
         yield from _noted(width, "contested", _contested(d.contested), paint)
     for label in d.related:
-        if label.detail:
-            yield from _noted(width, "note", f"{label.text} ({_at(label.span, d.span.file)})", paint)
+        if label.detail and not is_around(label, d):
+            yield from _noted(width, "note", f"{label.text} ({at_text(label.span, d.span.file)})", paint)
 
 
 def _repair(d: Diagnostic) -> str:
     """Where the author changes what, and what was checked of it."""
     assert d.repair is not None
-    where = "" if d.repair.span == d.span else f"{_at(d.repair.span, d.span.file)}: "
+    where = "" if d.repair.span == d.span else f"{at_text(d.repair.span, d.span.file)}: "
     return f"{where}{d.repair.text}\n{checked_text(d.repair)}"
-
-
-def _at(place: Span, file: str) -> str:
-    """A place, by its line alone where a reader has its file in mind."""
-    return f"line {place.line}" if place.file == file and place.line else str(place)
 
 
 def _changed(edit: TextEdit, width: int, paint: Paint) -> Iterator[str]:
@@ -234,14 +246,16 @@ def _witness(w: Witness, path: str | None, paint: Paint, d: Diagnostic | None = 
     yield f"  {paint(f'{_CLAIMS[w.claim]}:', 'bold')}{news}"
     if not w.steps:
         yield "    nothing comes before it"
-    shown = _shown(w.steps, d)
-    for i, last, line in zip(shown, [-1, *shown], steps_table([w.steps[i] for i in shown]), strict=False):
+    runs = _runs(w.steps, _shown(w.steps, d))
+    rows = [_step_row(w.steps[i], w.file, n) for i, n in runs]
+    ends = [-1, *(i + n - 1 for i, n in runs)]
+    for (i, _), last, line in zip(runs, ends, _table(rows), strict=False):
         if i - last > 1:
             yield f"    ... {counted(i - last - 1, 'step')}"
         yield line
     if w.blocked:
         yield f"  {paint('who waits for ever:', 'bold')}"
-        rows = _blocked_rows(w.blocked)
+        rows = _blocked_rows(w.blocked, w.file)
         yield from _table(rows[:SHOWN_BLOCKED])
         if len(rows) > SHOWN_BLOCKED:
             yield f"    ... and at {counted(len(rows) - SHOWN_BLOCKED, 'place')} more"
@@ -261,26 +275,43 @@ def _shown(steps: Sequence[Step], d: Diagnostic | None) -> list[int]:
     return sorted(shown)
 
 
+def _runs(steps: Sequence[Step], shown: Sequence[int]) -> list[tuple[int, int]]:
+    """Steps that are shown, equal ones that follow each other as one: where it begins, and how many."""
+    runs: list[tuple[int, int]] = []
+    for i in shown:
+        if runs and sum(runs[-1]) == i and _step_row(steps[i], "") == _step_row(steps[i - 1], ""):
+            runs[-1] = (runs[-1][0], runs[-1][1] + 1)
+        else:
+            runs.append((i, 1))
+    return runs
+
+
 def steps_table(steps: Sequence[Step]) -> Iterator[str]:
     """Steps of a schedule, one a line."""
-    return _table([_step_row(s) for s in steps])
+    return _table([_step_row(s, s.span.file) for s in steps])
 
 
-def _step_row(s: Step) -> tuple[str, str, str]:
+def _line_of(span: Span, file: str) -> str:
+    """A line of ``file``, or of another file with its name."""
+    return f"line {span.line}" if span.file == file else f"{PurePath(span.file).name}:{span.line}"
+
+
+def _step_row(s: Step, file: str, times: int = 1) -> tuple[str, str, str]:
     phase = ""
     if s.barrier is not None and s.phase is not None and s.phase >= 0:
         phase = f" (phase {s.phase} of {s.barrier})"
     named, _, operands = s.op.partition(" ")
     op = named if s.code_line and "%" in operands else s.op  # registers that its reader has not written
-    return s.agent, f"line {s.span.line}", op + phase
+    repeated = f" ({times} times)" if times > 1 else ""
+    return s.agent, _line_of(s.span, file), op + phase + repeated
 
 
-def _blocked_rows(blocked: Sequence[Blocked]) -> list[tuple[str, str, str]]:
+def _blocked_rows(blocked: Sequence[Blocked], file: str) -> list[tuple[str, str, str]]:
     """A row for each thing that agents wait on, with the first of them and how many more wait there."""
     agents: dict[tuple[str, str], list[str]] = {}
     for b in blocked:
         phase = "" if b.phase is None else f" phase {b.phase}"
-        what = f"line {b.span.line}", f"waits on {b.waits_on}{phase}: {b.why}"
+        what = _line_of(b.span, file), f"waits on {b.waits_on}{phase}: {b.why}"
         agents.setdefault(what, []).append(b.agent)
     return [(_and_more(names), line, what) for (line, what), names in agents.items()]
 

@@ -29,6 +29,7 @@ from syncverify.torch.candidate import (
 )
 from syncverify.torch.choice import ALWAYS, CHOICES, FASTER, NEVER, SlowerError, templates
 from syncverify.torch.dims import UnfitError
+from syncverify.torch.experts import of_experts
 from syncverify.torch.graphs import expand, shared, sort
 from syncverify.torch.kept import cache_identity, compiled_before, graph_key
 from syncverify.torch.losses import recomputed
@@ -281,6 +282,8 @@ def lower(
     """
     report = GraphReport()
     module, found, candidates = grouped(module, runner, least, use == FASTER)
+    if use == ALWAYS:
+        candidates += of_experts(module, set(), runner)
     ready = [c for c in candidates if _tried(report, c, lambda c: fit(c, runner))]
     chosen = ready
     if use == FASTER:

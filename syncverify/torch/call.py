@@ -140,7 +140,8 @@ def tensor_names(translation: Translation) -> list[str]:
     f, problem = translation.fusion, translation.problem
     first = [""] * len(problem.turned) if problem is not None else []
     inputs = f.inputs if problem is None else problem.others
-    return [*first, *(n for n, _ in inputs), *(o.name for o in f.outputs)]
+    tables = () if problem is None else problem.tables
+    return [*first, *(n for n, _ in inputs), *tables, *(o.name for o in f.outputs)]
 
 
 def _source(symbol: Any, arguments: Sequence[Node]) -> Callable[[Sequence[Any]], int]:

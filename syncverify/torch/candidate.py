@@ -38,6 +38,10 @@ class Candidate:
     region: Region
     device: torch.device
 
+    def torch_nodes(self) -> TorchNodes:
+        """What its operator runs where there is no kernel."""
+        return TorchNodes.of(self.found.group.nodes, self.arguments, self.found.translation.outputs)
+
     def put_into(
         self, graph: Graph, op: Any, moved: dict[Node, Node], copies: Mapping[Node, Node] | None = None
     ) -> None:
@@ -53,10 +57,11 @@ def candidate(found: Found, runner: Runner) -> Candidate:
     key = operators.identity(group.nodes, arguments, t.outputs, runner)
     name = operators.name_of(t.fusion.name, key, runner)
     device = value_of(t.outputs[0]).device
-    return Candidate(found, arguments, key, name, _region(found), device)
+    return Candidate(found, arguments, key, name, region_of(found), device)
 
 
-def _region(found: Found) -> Region:
+def region_of(found: Found) -> Region:
+    """What a report says of a group."""
     t = found.translation
     return Region(
         t.fusion.name, "fusion" if t.problem is None else "product",
@@ -152,8 +157,7 @@ def _made(c: Candidate, runner: Runner) -> Any:
     prepare(kernel, shapes, c.device, c.region)
     inputs = [c.arguments.index(n) for n in t.inputs]
     called, kinds = called_of(t), operators.kinds_of(c.arguments)
-    nodes = TorchNodes.of(c.found.group.nodes, c.arguments, t.outputs)
-    fused = Fused(called, nodes, kernel, shapes, inputs, c.region)
+    fused = Fused(called, c.torch_nodes(), kernel, shapes, inputs, c.region)
     if shapes.static and isinstance(runner, GateRunner):
         kept.keep(c.name, kept.Kept.of(fused, kinds, c.device, runner))
     return operators.make(c.name, fused, kinds, runner)
@@ -169,4 +173,5 @@ __all__ = [
     "operator_of",
     "prove_ahead",
     "proved_since",
+    "region_of",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -63,10 +63,9 @@ def replace(
     nodes = {own(n) for n in group}
     given = [moved.get(own(a), own(a)) for a in arguments]
     with graph.inserting_before(own(group[0])):
-        call = graph.call_function(op, tuple(given))
-    call.meta["eager_input_vals"] = (tuple(a.meta["val"] for a in given), {})
-    single = len(outputs) == 1
-    call.meta["val"] = value_of(outputs[0]) if single else tuple(map(value_of, outputs))
+        single = len(outputs) == 1
+        value = value_of(outputs[0]) if single else tuple(map(value_of, outputs))
+        call = call_of(graph, op, given, value)
     for k, node in enumerate(outputs):
         item = call
         if not single:
@@ -79,13 +78,38 @@ def replace(
                 user.replace_input_with(own(node), item)
 
 
-def expand(graph: Graph) -> None:
-    """Takes apart the operators of losses that no kernel holds: Inductor compiles their parts."""
+def call_of(graph: Graph, op: Any, given: Sequence[Node], value: Any) -> Node:
+    """A call of an operator, where the graph's next node is put, with what it makes."""
+    call = graph.call_function(op, tuple(given))
+    call.meta["eager_input_vals"] = (tuple(a.meta["val"] for a in given), {})
+    call.meta["val"] = value
+    return call
+
+
+def inserted(graph: Graph, function: Callable[..., Any], tensors: Sequence[Node]) -> list[Node]:
+    """The results of a function of torch, as nodes where the graph's next node is put."""
     from torch._dispatch.python import enable_python_dispatcher
     from torch._guards import detect_fake_mode
     from torch._inductor.decomposition import select_decomp_table
     from torch.fx.experimental.proxy_tensor import make_fx
 
+    values = [a.meta["val"] for a in tensors]
+    mode: Any = detect_fake_mode(values)
+    with mode, enable_python_dispatcher():
+        trace: Any = make_fx(function, decomposition_table=select_decomp_table())
+        parts = trace(*values)
+    copies = dict(zip((n for n in parts.graph.nodes if n.op == "placeholder"), tensors, strict=True))
+    for part in parts.graph.nodes:
+        if part.op == "call_function":
+            copies[part] = graph.node_copy(part, copies.__getitem__)
+        elif part.op == "get_attr":
+            raise UnfitError("a function with tensors of its own")
+    (made,) = (n.args[0] for n in parts.graph.nodes if n.op == "output")
+    return [copies[n] for n in ((made,) if isinstance(made, Node) else made)]
+
+
+def expand(graph: Graph) -> None:
+    """Takes apart the operators of losses that no kernel holds: Inductor compiles their parts."""
     for node in [n for n in graph.nodes if n.target in PLAIN]:
         tensors = [a for a in node.args if isinstance(a, Node)]
         places = {k: tensors.index(a) for k, a in enumerate(node.args) if isinstance(a, Node)}
@@ -94,24 +118,13 @@ def expand(graph: Graph) -> None:
             args = [given[places[k]] if k in places else a for k, a in enumerate(node.args)]
             return PLAIN[node.target](*args)
 
-        values = [a.meta["val"] for a in tensors]
-        mode: Any = detect_fake_mode(values)
-        with mode, enable_python_dispatcher():
-            trace: Any = make_fx(function, decomposition_table=select_decomp_table())
-            parts = trace(*values)
-        copies = dict(zip((n for n in parts.graph.nodes if n.op == "placeholder"), tensors, strict=True))
         with graph.inserting_before(node):
-            for part in parts.graph.nodes:
-                if part.op == "call_function":
-                    copies[part] = graph.node_copy(part, copies.__getitem__)
-                elif part.op == "get_attr":
-                    raise UnfitError("a loss with tensors of its own")
-        (made,) = (n.args[0] for n in parts.graph.nodes if n.op == "output")
-        if isinstance(made, Node):
-            node.replace_all_uses_with(copies[made])
+            made = inserted(graph, function, tensors)
+        if isinstance(node.meta["val"], torch.Tensor):
+            node.replace_all_uses_with(made[0])
         else:
             for item in list(node.users):
-                item.replace_all_uses_with(copies[made[item.args[1]]])
+                item.replace_all_uses_with(made[item.args[1]])
                 graph.erase_node(item)
         graph.erase_node(node)
 
@@ -153,4 +166,4 @@ def _writes(node: Node) -> bool:
     return bool(node.op == "call_function" and schema is not None and schema.is_mutable)
 
 
-__all__ = ["expand", "replace", "shared", "sort"]
+__all__ = ["call_of", "expand", "inserted", "replace", "shared", "sort"]

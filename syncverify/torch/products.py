@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
-from syncverify.torch import operators, table
+from syncverify.torch import experts, operators, table
 from syncverify.torch.candidate import Candidate, candidate
 from syncverify.torch.choice import Run, SlowerError
 from syncverify.torch.dims import UnfitError
@@ -30,12 +30,13 @@ from syncverify.torch.translate import translate
 
 def products_alone(module: GraphModule, taken: Set[Node], runner: Runner) -> list[Candidate]:
     """The products of a graph that are not among the taken nodes, and that one kernel can compute."""
-    return [
+    plain = [
         candidate(found, runner)
         for node in module.graph.nodes
         if node.op == "call_function" and node.target in table.PRODUCTS and node not in taken
         for found in _found(node)
     ]
+    return [*plain, *experts.of_experts(module, taken, runner)]
 
 
 def _found(node: Node) -> Iterator[Found]:
@@ -64,6 +65,8 @@ def halves(candidates: Iterable[Candidate], runner: Runner) -> list[Candidate]:
 
 def library_call(c: Candidate) -> Run:
     """The product of a candidate by torch's library, into a tensor that is there; SlowerError."""
+    if isinstance(c, experts.ExpertsCandidate):
+        return experts.library_call(c)
     (node,) = c.found.group.operations
     function = getattr(torch, node.target.overloadpacket.__name__)
     return _planned(c, lambda given, out: function(*given, out=out), node.args)
@@ -71,6 +74,8 @@ def library_call(c: Candidate) -> Run:
 
 def kernel_call(c: Candidate) -> Run:
     """The same by the candidate's kernel, whose operator has been made; SlowerError."""
+    if isinstance(c, experts.ExpertsCandidate):
+        return experts.kernel_call(c)
     fused = operators.fused_of(c.name)
     return _planned(c, lambda given, out: fused.into(*given, out=out), c.arguments)
 

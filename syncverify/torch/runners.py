@@ -28,7 +28,7 @@ from syncverify.gate.ahead import Ahead, compile_fusion, kernel_signature, prove
 from syncverify.gate.padded import padded_sizes, refuse
 from syncverify.ir.expr import evaluate
 from syncverify.matmul import split
-from syncverify.matmul.problem import BATCH, DIMS, PRODUCT, SECOND, Problem
+from syncverify.matmul.problem import BATCH, DIMS, GROUP_ROWS, PRODUCT, SECOND, Problem
 from syncverify.torch.table import DTYPES, INDEX_DTYPES
 
 Sizes = Mapping[str, int]
@@ -319,7 +319,7 @@ class ProductOnGpu(_OnGpu):
 
 def product_names(problem: Problem) -> tuple[str, ...]:
     others = tuple(n for n, _ in problem.others)
-    return ("a", *problem.rights, *others, *(o.name for o in problem.epilogue.outputs))
+    return ("a", *problem.rights, *others, *problem.tables, *(o.name for o in problem.epilogue.outputs))
 
 
 def product_launch(product: matmul.Matmul, sizes: Sizes, multiprocessors: int) -> Launch:
@@ -453,6 +453,9 @@ class _ByNumpy:
             count = 1 + len(self._problem.rights)
             a, *rights = (x.astype(np.float32) for x in arrays[:count])
             left = _matrix(a, self._problem.a_t)
+            if self._problem.anywhere:
+                self._each_group(sizes, left, _matrix(rights[0], self._problem.b_t), arrays[count:], outputs)
+                return
             arrays = [*(left @ _matrix(b, self._problem.b_t) for b in rights), *arrays[count:]]
             if self._problem.batched:
                 self._each_matrix(sizes, arrays, outputs)
@@ -468,6 +471,16 @@ class _ByNumpy:
         for k in range(many):
             given = [*(x[k] for x in arrays[:count]), *arrays[count:]]
             self._evaluated(sizes, given, [out[k] for out in made])
+
+    def _each_group(
+        self, sizes: Sizes, a: Any, b: Any, tables: Sequence[Any], outputs: Sequence[Any]
+    ) -> None:
+        """The groups of rows of a product, each of which begins somewhere in A."""
+        acc = np.zeros((sizes["M"], sizes["N"]), np.float32)
+        for k, (expert, start) in enumerate(zip(*tables, strict=True)):
+            rows = a[max(start, 0) : max(start, 0) + GROUP_ROWS] if 0 <= expert < len(b) else a[:0]
+            acc[k * GROUP_ROWS : k * GROUP_ROWS + len(rows)] = rows @ b[min(expert, len(b) - 1)]
+        self._evaluated(sizes, [acc], outputs)
 
     def _evaluated(self, sizes: Sizes, arrays: Sequence[Any], outputs: Sequence[Any]) -> None:
         named = {
@@ -587,9 +600,14 @@ class _ProductSimulated(_Simulated):
         return product_launch(self._product, sizes, self.runner.multiprocessors)
 
     def arrays(self, sizes: Sizes, inputs: Sequence[Any], outputs: Sequence[Any]) -> dict[str, Any]:
-        shapes = self._problem.shapes
+        tables = set(self._problem.tables)
         given = zip(product_names(self._problem), (*inputs, *outputs), strict=True)
-        return {n: to_numpy(x).reshape([sizes[d] for d in shapes[n]]) for n, x in given}
+        return {
+            n: to_numpy(x)
+            if n in tables
+            else to_numpy(x).reshape([sizes[d] for d in self._problem.shapes[n]])
+            for n, x in given
+        }
 
 
 def to_numpy(x: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 import torch
@@ -162,6 +163,8 @@ CONSTANTS = {
 BATCHED = frozenset({aten.bmm.default, aten.baddbmm.default})
 SUMS = frozenset({aten.addmm.default, aten.baddbmm.default})
 PRODUCTS = frozenset({aten.mm.default}) | BATCHED | SUMS
+#: Rows of experts, which may be of different sizes.
+GROUPED = attrgetter("_grouped_mm.default")(aten)
 CASTS = frozenset({aten._to_copy.default, torch.ops.prims.convert_element_type.default})
 GATHER = aten.gather.default
 
@@ -190,7 +193,7 @@ def _or(ours: Callable[..., Any], theirs: Callable[..., Any]) -> Callable[..., A
 
 
 __all__ = [
-    "ALIASES", "BATCHED", "CASTS", "CONSTANTS", "DTYPES", "EXPANDS", "GATHER", "INDEX_DTYPES", "PAIRS",
-    "POINTWISE", "PRODUCTS", "REDUCTIONS", "RESHAPES", "SUMS", "VARIANCES", "VIEWS", "Row", "aten",
+    "ALIASES", "BATCHED", "CASTS", "CONSTANTS", "DTYPES", "EXPANDS", "GATHER", "GROUPED", "INDEX_DTYPES",
+    "PAIRS", "POINTWISE", "PRODUCTS", "REDUCTIONS", "RESHAPES", "SUMS", "VARIANCES", "VIEWS", "Row", "aten",
     "decompositions", "number",
 ]  # fmt: skip

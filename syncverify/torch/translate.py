@@ -101,7 +101,7 @@ def _product(
 ) -> Translation:
     a, b = factors(group.products[0])
     rights = [factors(p)[1] for p in group.products]
-    layout = ("M" if _transposed(a) else "K") + ("K" if _transposed(b) else "N")
+    layout = ("M" if transposed(a) else "K") + ("K" if transposed(b) else "N")
     dtype = table.DTYPES[value_of(a).dtype]
     try:
         problem = Problem(fusion.name, dtype, layout, fusion, batched=group.batch is not None)
@@ -112,7 +112,7 @@ def _product(
     return Translation(fusion, (a, *rights, *group.leaves), tuple(outputs), sizes, problem)
 
 
-def _transposed(node: Node) -> bool:
+def transposed(node: Node) -> bool:
     """Whether a matrix, or each of many, lies column by column in memory."""
     x = value_of(node)
     rows, columns = map(extent, x.stride()[-2:])
@@ -322,4 +322,4 @@ class _Builder:
         return condition
 
 
-__all__ = ["Translation", "translate"]
+__all__ = ["Translation", "is_contiguous", "translate", "transposed"]

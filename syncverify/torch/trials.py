@@ -39,7 +39,7 @@ from syncverify.torch.dims import UnfitError
 from syncverify.torch.graphs import sort
 from syncverify.torch.products import kernel_call, library_call
 from syncverify.torch.runners import RefusedError, Runner
-from syncverify.torch.table import PRODUCTS
+from syncverify.torch.table import GROUPED, PRODUCTS
 from syncverify.torch.worth import LEAST, gain_of, time_of
 
 log = logging.getLogger("syncverify.torch")
@@ -95,7 +95,7 @@ class _Trial:
     def of_a_library(self) -> bool:
         """Whether all of it is one product, which Inductor leaves to a library."""
         alone = len(self.members) == len(self.context.nodes) == 1 and not templates()
-        return alone and self.context.nodes[0].target in PRODUCTS
+        return alone and self.context.nodes[0].target in {*PRODUCTS, GROUPED}
 
     @property
     def wanted(self) -> list[Candidate]:
@@ -333,7 +333,8 @@ def _time_plain(trial: _Trial) -> None:
     """Times Inductor's code, and leaves a context with which no kernel can be faster."""
     assert trial.plain is not None
     if trial.of_a_library:
-        trial.times = Times(math.inf, library=True)
+        # behind experts something changes: rows are taken elsewhere
+        trial.times = Times(math.inf, library=trial.context.nodes[0].target != GROUPED)
         return
     (inductor,) = timed([trial.plain], trial.arguments, trial.device)
     groups = [c.found.group for c in trial.members]

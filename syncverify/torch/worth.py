@@ -24,6 +24,8 @@ _PRODUCTS, _ATTENTION = 600e6, 350e6
 _LONG_ROWS, _ROWS, _LOOPS = 1.0, 0.35, 0.05
 #: The part of a product's time that a kernel for it alone may save.
 _PRODUCT_ALONE = 0.06
+#: The same of products of experts.
+_EXPERTS = 0.3
 #: From which number of elements on rows are long.
 _LONG = 8192
 #: What a context has to gain at best, as a part of its graph's time.
@@ -52,7 +54,11 @@ def _operations(node: Node) -> float:
     """Microseconds of a node's own arithmetic, where that is much."""
     name = str(getattr(node.target, "__name__", ""))
     tensors = [x for x in map(value_of, node.all_input_nodes) if x is not None]
-    if node.target in table.PRODUCTS or name.startswith(("bmm", "_grouped_mm")):
+    if node.target == table.GROUPED and len(tensors) > 1:
+        # the second factor is one for each expert, or is divided among them as the first one is
+        result, inner = value_of(node), tensors[1].shape[-2]
+        return 2.0 * _count(result.shape[1 - tensors[1].dim() :]) * _count([inner]) / _PRODUCTS
+    if node.target in table.PRODUCTS or name.startswith("bmm"):
         result = value_of(node)
         return 2.0 * _count(result.shape) * _count(tensors[-1].shape[-2:-1]) / _PRODUCTS if tensors else 0.0
     if "attention" in name and len(tensors) > 2:
@@ -69,6 +75,8 @@ def _count(shape: Sequence[Any]) -> int:
 
 def gain_of(context: Context, groups: Sequence[Group], bytes_per_us: float) -> float:
     """Microseconds that kernels for a context's groups may save at best."""
+    if len(context.nodes) == 1 and context.nodes[0].target == table.GROUPED:
+        return _EXPERTS * _operations(context.nodes[0])
     if len(context.nodes) == 1 and context.nodes[0].target in table.PRODUCTS:
         return _PRODUCT_ALONE * max(_operations(context.nodes[0]), _bytes(context) / bytes_per_us)
     traffic = _bytes(context)

@@ -20,7 +20,7 @@ from syncverify.gate.matmul import CompiledMatmul, Matmul, call_sizes
 from syncverify.matmul import Problem, Schedule
 from syncverify.matmul.choices import file_name, remember, remembered
 from syncverify.matmul.choose import candidates
-from syncverify.matmul.problem import BATCH, DIMS
+from syncverify.matmul.problem import BATCH, CHOICE, DIMS, EXPERTS, GROUP_ROWS, STARTS
 
 #: Seconds that one call of a proved product takes at given sizes.
 Timer = Callable[[CompiledMatmul, Mapping[str, int]], float]
@@ -111,6 +111,11 @@ def on_gpu(repeats: int = 20) -> Timer:
             for name, dims in problem.shapes.items()
             if name in types
         }
+        if problem.grouped:  # every factor for as many groups, which lie one behind the other
+            groups = -(-sizes["M"] // GROUP_ROWS)
+            number = torch.arange(groups, dtype=torch.int32, device="cuda")
+            tables = {CHOICE: number * sizes[EXPERTS] // groups, STARTS: number * GROUP_ROWS}
+            inputs |= {name: tables[name] for name in problem.tables}
         a, b = inputs.pop("a"), inputs.pop("b")
         a, b = turned(a) if problem.a_t else a, turned(b) if problem.b_t else b
         shape = [sizes[d] for d in (BATCH, *DIMS) if d in sizes]
@@ -169,7 +174,7 @@ class AtFirstUse:
 
     def __call__(self, a: Any, b: Any, **options: Any) -> Any:
         """Like ``Matmul``."""
-        sizes, device = call_sizes(self.problem, a, b)
+        sizes, device = call_sizes(self.problem, a, b, options.get(STARTS))
         return self.tuned(sizes, driver.multiprocessors(device))(a, b, **options)
 
 

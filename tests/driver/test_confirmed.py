@@ -18,7 +18,7 @@ from syncverify.driver.drawn_launch import DRAWS, drawn_launch
 from syncverify.driver.files import check_file, check_source, read_source
 from syncverify.driver.prover import prover
 from syncverify.driver.ptx_check import Checker, check_module, kernel_task, reports_of
-from syncverify.driver.verdicts import merge, run_system
+from syncverify.driver.verdicts import run_system
 from syncverify.frontends.cuda.options import CudaOptions
 from syncverify.frontends.launch_facts import facts_for, read_facts
 from syncverify.frontends.ptx.exec.system import PtxSystem
@@ -37,7 +37,7 @@ def unconfirmed(path: Path) -> tuple[KernelReport, Module]:
     """A refutation as the checker makes it, with the system that shows it."""
     module = read_source(path).module
     assert module is not None
-    checker = Checker(run_system, merge, prover(Entry.PTX))
+    checker = Checker(run_system, prover(Entry.PTX))
     (report,) = check_module(module, facts_for(path), Policy.PRACTICAL, checker)
     # what data or an open size decides is refuted by an execution alone
     assert report.verdict is Verdict.REFUTED or report.suspect is not None
@@ -232,7 +232,7 @@ def test_launches_that_are_drawn_do_no_harm_to_right_kernels(path: Path) -> None
         return run_system(system, policy)
 
     function, facts = module.entries[0], facts_for(path)
-    checker = Checker(judge, merge)
+    checker = Checker(judge)
     task = kernel_task(module, function, facts, Policy.PRACTICAL, checker, {}, "", True)
     *_, report = reports_of(task, ScopeKind.EXACT)
     assert report.verdict is Verdict.PROVED

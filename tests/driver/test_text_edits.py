@@ -22,6 +22,7 @@ from syncverify.driver.author_functions import barrier_calls, functions
 from syncverify.driver.author_statements import Lines
 from syncverify.driver.files import check_source, read_source
 from syncverify.driver.guessed_edits import guesses
+from syncverify.driver.judged import Judged
 from syncverify.driver.text_edits import _RANKS, _holding, _is_worse, candidates
 from syncverify.driver.text_edits import _edits as _tried
 from syncverify.frontends.launch_facts import LaunchFacts, read_facts
@@ -62,6 +63,83 @@ def test_the_edit_of_a_cuda_source_is_what_was_checked(tmp_path: Path, old: str,
     assert tuple(lines[at : at + len(edit.old)]) == edit.old
     mended = "\n".join([*lines[:at], *edit.new, *lines[at + len(edit.old) :]])
     assert _checked(tmp_path / "ring.cu", mended, facts).verdict is Verdict.PROVED
+
+
+def _applied(text: str, edit: TextEdit) -> str:
+    lines = text.split("\n")
+    at = edit.line - 1
+    assert tuple(lines[at : at + len(edit.old)]) == edit.old
+    return "\n".join([*lines[:at], *edit.new, *lines[at + len(edit.old) :]])
+
+
+def test_two_mistakes_are_mended_one_after_the_other(tmp_path: Path) -> None:
+    facts = read_facts(GALLERY / "ring.cu.launch.toml")
+    path = tmp_path / "ring.cu"
+    text = RING.replace("(r / STAGES + 1) & 1", "(r / STAGES) & 1", 1)
+    text = text.replace("      fence_async();\n      barrier_arrive", "      barrier_arrive", 1)
+    report = _checked(path, text, facts)
+    first = next(d for d in report.diagnostics if d.severity is Severity.ERROR)
+    assert first.rule == "SV210" and first.repair is not None and first.repair.edit is not None
+    assert first.repair.left is not None and first.repair.left.rule == "SV105"
+    text = _applied(text, first.repair.edit)
+    report = _checked(path, text, facts)
+    second = next(d for d in report.diagnostics if d.severity is Severity.ERROR)
+    assert (second.rule, second.span) == (first.repair.left.rule, first.repair.left.span)
+    assert second.repair is not None and second.repair.edit is not None and second.repair.left is None
+    assert _checked(path, _applied(text, second.repair.edit), facts).verdict is Verdict.PROVED
+
+
+CHANNEL = """
+constexpr int PRODUCERS = 64, CONSUMERS = 128, ALL = PRODUCERS + CONSUMERS;
+struct Named {
+  int threads, id;
+  __device__ void wait() const { asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory"); }
+  __device__ void arrive() const { asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory"); }
+};
+__device__ Named full(int slot) { return Named{ALL, 1 + slot}; }
+__device__ Named empty(int slot) {
+  return Named{CONSUMERS + 32, 3 + slot};
+}
+extern "C" __global__ void __launch_bounds__(192) fold(const float* src, float* dst) {
+  __shared__ float rows[2][256];
+  if (threadIdx.x >= CONSUMERS) {
+    for (int r = 0; r < 6; ++r) {
+      int b = r & 1;
+      empty(b).wait();
+      for (int i = threadIdx.x - CONSUMERS; i < 256; i += PRODUCERS) rows[b][i] = src[r * 256 + i];
+      full(b).arrive();
+    }
+  } else {
+    empty(0).arrive();
+    empty(1).arrive();
+    for (int r = 0; r < 6; ++r) {
+      int b = r & 1;
+      full(b).wait();
+      float x = rows[b][threadIdx.x] + rows[b][threadIdx.x + 128];
+      if (r + 2 < 6) empty(b).arrive();
+      dst[r * 128 + threadIdx.x] = x;
+    }
+  }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("count", "line"),
+    [
+        ("CONSUMERS + 32", "  return Named{192, 3 + slot};"),
+        ("FEW", "  return Named{192, 3 + slot};"),
+    ],
+)
+def test_a_count_is_mended_where_the_author_gives_it(tmp_path: Path, count: str, line: str) -> None:
+    text = "constexpr int FEW = 96;\n" + CHANNEL.replace("CONSUMERS + 32", count)
+    facts = LaunchFacts()
+    report = _checked(tmp_path / "fold.cu", text, facts)
+    edit = _edit(report)
+    assert edit is not None and edit.new == (line,)
+    first = next(d for d in report.diagnostics if d.severity is Severity.ERROR)
+    assert "192 come to it" in first.message
+    assert _checked(tmp_path / "fold.cu", _applied(text, edit), facts).verdict is Verdict.PROVED
 
 
 IR = """kernel k {
@@ -179,8 +257,8 @@ class _Judge:
     def __init__(self, everywhere: dict[str, Verdict]) -> None:
         self.everywhere = everywhere
 
-    def __call__(self, text: str, *, everywhere: bool) -> Verdict:
-        return self.everywhere[text.split("\n")[0]] if everywhere else Verdict.PROVED
+    def __call__(self, text: str, *, everywhere: bool) -> Judged:
+        return Judged(self.everywhere[text.split("\n")[0]] if everywhere else Verdict.PROVED)
 
 
 @pytest.mark.parametrize(

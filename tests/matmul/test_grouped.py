@@ -19,7 +19,8 @@ from syncverify.matmul import Problem, Schedule, grouped_product, product
 from syncverify.matmul.choose import candidates, choose, menu
 from syncverify.matmul.lower import launch_values
 from syncverify.matmul.pipeline import build
-from syncverify.passes.rewrite import walk
+from syncverify.passes.rewrite import bodies, walk
+from syncverify.passes.running import mentioned
 from syncverify.simulate import ir as simulate
 
 BF16 = ml_dtypes.bfloat16
@@ -118,7 +119,7 @@ def test_problems_and_schedules_that_cannot_be() -> None:
         lambda acc, experts: acc + experts,
         {"acc": Tensor("f32", ("M", "N")), "experts": Tensor("f32", ("N",))},
     )
-    with pytest.raises(InputError, match="experts is theirs"):
+    with pytest.raises(InputError, match="experts is a table of grouped products"):
         Problem("mine", "bf16", "KK", taken, grouped=True)
     wrong: list[dict[str, Any]] = [{"cluster": 2}, {"split_k": 2, "persistent": True}]
     for fields in (*wrong, {"tile_m": 256, "consumers": 2}):
@@ -147,3 +148,87 @@ def test_gated_pairs_of_experts() -> None:
     )
     x, y = wanted(a, b), wanted(a, b2)
     np.testing.assert_allclose(got.astype(np.float32), x / (1 + np.exp(-x)) * y, rtol=2**-6, atol=0.3)
+
+
+#: First rows of A of five groups, of 304: one goes on behind the last row, one begins there, one before the
+#: first one, and two overlap.
+STARTS = np.array([200, 0, 304, -64, 172], np.int32)
+LEFT = 304
+
+
+def wanted_anywhere(a: Any, b: Any, experts: Any, starts: Any) -> Any:
+    """By rows, and zeros where A or the factors have none."""
+    found = np.zeros((len(experts) * 128, b.shape[2]), np.float32)
+    for row in range(len(found)):
+        e, at = experts[row // 128], starts[row // 128] + row % 128
+        if 0 <= e < len(b) and 0 <= at < len(a):
+            found[row] = a[at].astype(np.float32) @ b[e].astype(np.float32)
+    return found
+
+
+@pytest.mark.parametrize(("layout", "fields"), FORMS)
+def test_groups_begin_anywhere(layout: str, fields: dict[str, Any]) -> None:
+    a = RNG.standard_normal((LEFT, K)).astype(BF16)
+    b = RNG.standard_normal((E, K, N)).astype(BF16)
+    experts = np.array([2, 0, 1, 2, 3], np.int32)
+    problem, schedule = grouped_product(layout=layout, anywhere=True), Schedule(**fields)
+    values = launch_values(schedule, {"M": 640, "N": N, "K": K, "E": E, "L": LEFT}, 4, 64)
+    stored = {
+        "a": a.T if problem.a_t else a, "b": b.swapaxes(1, 2) if problem.b_t else b,
+        "experts": experts, "starts": STARTS,
+    }  # fmt: skip
+    stored = {n: np.ascontiguousarray(x) for n, x in stored.items()}
+    out = np.full((640, N), np.nan, BF16)
+    got = simulate.run(build(problem, schedule), values, {**stored, "out": out})["out"]
+    np.testing.assert_allclose(
+        got.reshape(640, N).astype(np.float32), wanted_anywhere(a, b, experts, STARTS), rtol=2**-7, atol=0.05
+    )
+
+
+@pytest.mark.parametrize(
+    ("layout", "fields"), [FORMS[0], *(pytest.param(*f, marks=pytest.mark.slow) for f in FORMS[1:])]
+)
+def test_one_proof_holds_for_all_first_rows(layout: str, fields: dict[str, Any]) -> None:
+    proofs = CompiledMatmul(grouped_product(layout=layout, anywhere=True), Schedule(**fields)).proofs
+    assert {stage: r.scope.kind for stage, r in proofs.items()} == dict.fromkeys(("ir", "ptx"), ScopeKind.ALL)
+
+
+def test_groups_from_anywhere_without_barriers_for_free_slots_are_refuted() -> None:
+    schedule, without = Schedule(**FORMS[0][1]), frozenset({"empty-barriers"})
+    kernel = build(grouped_product(anywhere=True), schedule, without=without)
+    assert check_kernel(kernel, {}).verdict is Verdict.REFUTED
+
+
+def test_the_first_row_is_a_coordinate_of_copies_of_a_and_nothing_else() -> None:
+    """So each group of C has its own rows, whatever memory holds: two groups may begin at one row."""
+    kernel = build(grouped_product(anywhere=True), Schedule(**FORMS[2][1] | {"store": "direct"}))
+    loads = {s.name for s in walk(kernel.body) if isinstance(s, LoadIndex)}
+    maps = {"matrix": {"b_map"}, "start": {"a_map"}}
+    assert loads == set(maps)
+    for name in loads:
+        users = [s for s in walk(kernel.body) if not bodies(s) and name in mentioned(s)]
+        assert {s.map for s in users if isinstance(s, TmaLoad)} == maps[name]
+        assert all(isinstance(s, TmaLoad) for s in users)
+
+
+def test_a_call_of_groups_from_anywhere() -> None:
+    a = RNG.standard_normal((LEFT, K)).astype(BF16)
+    b = RNG.standard_normal((E, K, N)).astype(BF16)
+    problem = grouped_product(layout="KN", anywhere=True)
+    sizes = {"M": 640, "N": N, "K": K, "E": E, "L": LEFT}
+    (got,) = Matmul(problem).proved(sizes).simulate(a, b, experts=EXPERTS, starts=STARTS)
+    np.testing.assert_allclose(
+        got.astype(np.float32), wanted_anywhere(a, b, EXPERTS, STARTS), rtol=2**-7, atol=0.05
+    )
+    call = CompiledMatmul(problem, Schedule(**FORMS[1][1])).simulate
+    for given, message in (
+        ({"experts": EXPERTS}, "matmul takes a, b, experts, starts"),
+        ({"experts": EXPERTS[:4], "starts": STARTS}, "experts has shape .4,.; 640 rows are 5 groups"),
+        ({"experts": EXPERTS, "starts": STARTS.astype(np.int64)}, "starts has elements of type i64"),
+    ):
+        with pytest.raises(InputError, match=message):
+            call(a, b, **given)
+    with pytest.raises(InputError, match="takes a, b, experts, starts"):
+        Matmul(problem)(a, b, experts=EXPERTS)
+    with pytest.raises(InputError, match="groups of rows that begin anywhere"):
+        replace(product(), anywhere=True)

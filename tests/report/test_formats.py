@@ -17,8 +17,10 @@ from syncverify.base.diagnostics import (
     Label,
     Mistake,
     Policy,
+    Remaining,
     Repair,
     ScopeKind,
+    Severity,
     TextEdit,
     Verdict,
 )
@@ -139,6 +141,70 @@ def test_what_is_said_of_a_line_stands_under_it_once(report: Report) -> None:
         next(i for i, x in enumerate(shown) if x.endswith(word)) for word in ("first", "last", "between")
     ]
     assert order == sorted(order)
+
+
+def test_what_follows_from_an_error_is_its_place_alone(report: Report) -> None:
+    first = report.kernels[0].diagnostics[0]
+    follows = replace(
+        first, severity=Severity.NOTE, message="so this hangs, too", span=replace(first.span, line=5)
+    )
+    kernel = replace(report.kernels[0], diagnostics=(first, follows), witness=None)
+    shown = text.render(Report(Policy.PRACTICAL, (kernel,))).splitlines()
+    at = next(i for i, line in enumerate(shown) if "so this hangs, too" in line)
+    assert shown[at + 1 : at + 3] == ["  --> ring.syncir:5:3", ""]
+    alone = replace(kernel, diagnostics=(follows,))
+    assert "5 |   mbarrier.arrive full" in text.render(Report(Policy.PRACTICAL, (alone,)))
+
+
+def test_equal_steps_are_one_line_and_lines_of_headers_have_their_name(report: Report) -> None:
+    kernel = report.kernels[0]
+    assert kernel.witness is not None
+    step = replace(kernel.witness.steps[0], op="ld.shared.f32", barrier=None)
+    header = replace(step, span=replace(step.span, file="inc/pipe.cuh"), op="bar.sync 0")
+    shown = _told(kernel, steps=(step, step, step, header))
+    assert "line 5      ld.shared.f32 (3 times)" in shown and "pipe.cuh:5  bar.sync 0" in shown
+
+
+def test_an_edit_of_the_text_makes_notes_on_what_lies_around_needless(report: Report) -> None:
+    first = report.kernels[0].diagnostics[0]
+    around = Label(replace(first.span, line=2), "the last wait before it", detail=True, around=True)
+    inside = Label(replace(first.span, line=3), "the operation: bar.sync", detail=True)
+    finding = replace(first, related=(*first.related, around, inside))
+    edit = TextEdit("ring.syncir", 4, ("x",), ("y",))
+    mended = replace(finding, repair=Repair(Mistake.COUNT, first.span, "count 2", edit=edit))
+    for d, needed in ((finding, True), (mended, False)):
+        kernel = replace(report.kernels[0], diagnostics=(d,), witness=None)
+        shown = text.render(Report(Policy.PRACTICAL, (kernel,)))
+        assert ("the last wait before it" in shown) is needed and "the operation: bar.sync" in shown
+        (page,) = html.data_of(Report(Policy.PRACTICAL, (kernel,)))["kernels"]
+        labels = [label["text"] for label in page["findings"][0]["labels"]]
+        assert ("the last wait before it" in labels) is needed and "the operation: bar.sync" in labels
+
+
+def test_a_page_says_the_file_of_a_fix_in_a_header(report: Report) -> None:
+    first = report.kernels[0].diagnostics[0]
+    for span, at in (
+        (first.span, ""),
+        (replace(first.span, line=2), "line 2"),
+        (replace(first.span, file="inc/pipe.cuh", column=0), "inc/pipe.cuh:4"),
+    ):
+        mended = replace(first, repair=Repair(Mistake.COUNT, span, "count 2"))
+        kernel = replace(report.kernels[0], diagnostics=(mended,), witness=None)
+        (page,) = html.data_of(Report(Policy.PRACTICAL, (kernel,)))["kernels"]
+        assert page["findings"][0]["repair"]["at"] == at
+
+
+def test_a_fix_of_one_mistake_of_two_says_what_is_left(report: Report) -> None:
+    first = report.kernels[0].diagnostics[0]
+    left = Remaining("SV105", replace(first.span, line=5))
+    mended = replace(first, repair=Repair(Mistake.COUNT, first.span, "count 2", left=left))
+    whole = Report(Policy.PRACTICAL, (replace(report.kernels[0], diagnostics=(mended,), witness=None),))
+    said = "with it this mistake is gone; one more is left: SV105 unfenced-read-before-async-write, line 5"
+    assert said in text.render(whole) and said in html.render(whole)
+    found = json.loads(json_report.render(whole))["kernels"][0]["diagnostics"][0]["repair"]["left"]
+    assert found == {"rule": "SV105", "file": "ring.syncir", "line": 5}
+    schema = json.loads((ROOT / "docs" / "reference" / "report.schema.json").read_text("utf-8"))
+    jsonschema.validate(json.loads(json_report.render(whole)), schema)
 
 
 def test_steps_of_compiled_code_are_without_registers(report: Report) -> None:

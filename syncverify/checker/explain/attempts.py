@@ -316,6 +316,8 @@ def _of_threads(survey: Survey, place: Span, codes: set[int], rule: str) -> list
         out.append(Attempt(Mistake.EARLY_RELEASE, ArriveLater(place, fence=False), place, _LATER))
     if Ev.BARRIER_SYNC in codes and len(survey.ids[place]) == 1:
         out += _named(survey, place, min(survey.ids[place]))
+    elif Ev.BARRIER_SYNC in codes and rule in _OF_THREADS:
+        out += _one_count(survey, place, sorted(survey.ids[place]))
     if Ev.BARRIER_ARRIVE in codes and rule in _OF_THREADS:
         out += _arrivals_too(survey, place)
     if codes & {Ev.BARRIER_SYNC, Ev.BARRIER_ARRIVE} and rule in _OF_THREADS:
@@ -516,15 +518,23 @@ def _named(survey: Survey, place: Span, number: int) -> list[Attempt]:
             f"a barrier id for each of the {len(groups)} warpgroups here: each fills barrier {number} alone"
         )
         out.append(Attempt(Mistake.COUNT, OwnBarriers(number), place, text))
-    wrong = {id: n for id in sorted(survey.coming) if id and survey.asked(id) != {n := survey.threads(id)}}
     threads = survey.threads(number)
     text = f"let barrier {number} count {threads} threads: so many come"
     out.append(Attempt(Mistake.COUNT, BarrierCount(((number, threads),)), place, text))
-    if number in wrong and len(wrong) > 1 and len({*wrong.values()}) == 1:
-        which = f"{', '.join(map(str, list(wrong)[:-1]))} and {list(wrong)[-1]}"
-        text = f"let barriers {which} count {threads} threads: so many come to each"
-        out.append(Attempt(Mistake.COUNT, BarrierCount(tuple(wrong.items())), place, text))
-    return out
+    return out + _one_count(survey, place, [number])
+
+
+def _one_count(survey: Survey, place: Span, numbers: list[int]) -> list[Attempt]:
+    """All barriers to which as many come as to one of some, and that say another count."""
+    wrong = [n for n in numbers if n and survey.asked(n) != {survey.threads(n)}]
+    threads = survey.threads(wrong[0]) if wrong else 0
+    every = [n for n in sorted(survey.coming) if n and survey.threads(n) == threads]
+    pairs = tuple((n, threads) for n in every if survey.asked(n) != {threads})
+    if len(pairs) < 2:
+        return []
+    which = f"{', '.join(str(n) for n, _ in pairs[:-1])} and {pairs[-1][0]}"
+    text = f"let barriers {which} count {threads} threads: so many come to each"
+    return [Attempt(Mistake.COUNT, BarrierCount(pairs), place, text)]
 
 
 def _counts(info: SystemInfo, survey: Survey, place: Span) -> list[Attempt]:

@@ -70,7 +70,7 @@ def evidence(run: Run, f: Failure) -> list[Seen]:
     if f.barrier >= 0 and f.rule in _ACCOUNTS:
         found += _account(run, f)
     if f.rule == "SV301":
-        found += _participants(run, run.threads[f.cls].info.cta)
+        found += _participants(run, run.threads[f.cls].info.cta, f)
     if f.rule in _BETWEEN:
         found += _before(run, f)
     if f.rule == "SV209":
@@ -118,8 +118,8 @@ def _account(run: Run, f: Failure) -> Iterator[Place]:
     yield from ((site, f"copies {n} bytes in all{rest}") for site, n in list(copies.items())[:_MOST])
 
 
-def _participants(run: Run, cta: int) -> Iterator[Place]:
-    """Barriers that are for fewer threads than come to them, or for more."""
+def _participants(run: Run, cta: int, f: Failure) -> Iterator[Place]:
+    """Barriers that are for fewer threads than come to them, or for more: that of the failure, else all."""
     warps: dict[int, set[int]] = {}
     counts: dict[int, set[int]] = {}
     sites: dict[int, dict[int, None]] = {}
@@ -131,11 +131,22 @@ def _participants(run: Run, cta: int) -> Iterator[Place]:
             warps.setdefault(event[2], set()).add(info.warp)
             counts.setdefault(event[2], set()).add(event[3])
             sites.setdefault(event[2], {})[event[1]] = None
+    event = run.trace[f.position][1] if f.position < len(run.trace) else ()
+    own = event[2] if event[:1] in ((Ev.BARRIER_SYNC,), (Ev.BARRIER_ARRIVE,)) else None
+    if own in warps and counts[own] != {32 * len(warps[own])}:
+        warps = {own: warps[own]}
     for number, came in warps.items():
         if counts[number] != {32 * len(came)}:
             counted = " and ".join(str(n) for n in sorted(counts[number]))
             text = f"barrier {number} is for {counted} threads, and {32 * len(came)} come to it in all"
             yield from ((site, text) for site in list(sites[number])[:_MOST])
+
+
+def comers(run: Run, cta: int, number: int) -> int:
+    """How many threads of a block come to a barrier of threads, in whole warps."""
+    named = (Ev.BARRIER_SYNC, Ev.BARRIER_ARRIVE)
+    coming = (run.threads[who].info for who, e in run.trace if who >= 0 and e[0] in named and e[2] == number)
+    return 32 * len({info.warp for info in coming if info.cta == cta})
 
 
 def _waits_for_cluster(run: Run, f: Failure) -> bool:
@@ -269,4 +280,4 @@ def _groups(run: Run, first: Record, second: Record) -> Iterator[Place]:
     yield from ((e[1], "the last group before that is committed here") for e in commits[-1:])
 
 
-__all__ = ["evidence"]
+__all__ = ["comers", "evidence"]

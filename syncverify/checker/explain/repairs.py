@@ -13,11 +13,12 @@ Edits only choose words: no verdict depends on them. A repair holds for the laun
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
-from syncverify.base.diagnostics import Diagnostic, Label, Mistake, Repair, Verdict
+from syncverify.base.diagnostics import Diagnostic, Label, Mistake, Repair, Severity, Verdict
 from syncverify.base.reason import Cause, has
+from syncverify.checker.explain.another_mistake import remaining
 from syncverify.checker.explain.attempt import Attempt
 from syncverify.checker.explain.attempts import attempts
 from syncverify.checker.explain.edit_hints import hint
@@ -54,14 +55,20 @@ class Mended:
 
 
 def repair(
-    system: System, found: Diagnostic, judge: Callable[[System, int, bool], Outcome], *, further: bool = False
+    system: System,
+    findings: Sequence[Diagnostic],
+    judge: Callable[[System, int, bool], Outcome],
+    *,
+    further: bool = False,
 ) -> Mended:
     """The first edit with which ``system`` is proved, if there is one.
 
-    ``found``: the finding to mend. ``judge`` checks a system within a number of events: an edit may make a
-    kernel that loops for ever. Its last argument: whether a hang is followed on, past who is blocked.
+    ``findings``: those of the system; the first error is to be mended. Of a system with several mistakes it
+    is the first edit that mends this one. ``judge`` checks a system within a number of events: an edit may
+    make a kernel that loops for ever. Its last argument: whether a hang is followed on, past who is blocked.
     ``further``: a few more than the first one.
     """
+    found = next(d for d in findings if d.severity is Severity.ERROR)
     until = time.thread_time() + MAX_SECONDS
     survey = Survey()
     judge(Changed(system, (survey,)), MAX_EVENTS, True)
@@ -69,6 +76,7 @@ def repair(
     named = {found.span, *(label.span for label in found.related)}
     mended: list[Repair] = []
     untold: list[Repair] = []
+    of_first: list[Repair] = []
     for n, attempt in enumerate(attempts(system.info, survey, named, found.rule)):
         if left <= 0 or n >= tries or time.thread_time() > until or len(mended) > MOST_UNTOLD:
             break
@@ -90,9 +98,13 @@ def repair(
             mended.append(proposed)
         elif has(outcome.reason, Cause.MISSING_BOX) and proposed.hint is not None:
             untold.append(proposed)
+        elif (rest := remaining(findings, outcome.diagnostics)) is not None:
+            of_first.append(replace(proposed, left=rest))
     if mended:
         return Mended(mended[0], tuple(r for r in mended[1:] if r.hint is not None))
-    return Mended(None, tuple(untold[:MOST_UNTOLD]))
+    # without a proof, what changes the very place of the finding is the likeliest to be meant
+    best = min(of_first, key=lambda r: r.span != found.span, default=None)
+    return Mended(best, tuple(untold[:MOST_UNTOLD]))
 
 
 def _neighbour(attempt: Attempt, survey: Survey) -> Label | None:

@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from syncverify.base.diagnostics import Diagnostic, Label, Severity
+from syncverify.checker.explain.advice import advice
 from syncverify.checker.explain.causes import announced_twice, cause, reaches_other_block
-from syncverify.checker.explain.evidence import evidence
+from syncverify.checker.explain.evidence import comers, evidence
 from syncverify.checker.happens_before.failure import Failure, Obligation
 from syncverify.checker.happens_before.handlers.mbarriers import Barrier, name
 from syncverify.checker.happens_before.race_findings import access, first_after, idle_wait, what
@@ -246,6 +247,8 @@ def specialise_rule(run: Run, f: Failure) -> None:
             f.labels += [(site, "nobody ever executes this copy") for site in dead]
     elif f.obligation == Obligation.RACE and f.first is not None and f.second is not None:
         _refine_race(run, f)
+    elif f.rule == "SV301" and f.obligation == Obligation.O1:
+        _refine_meeting(run, f)
 
 
 def _array(run: Run, b: int) -> str:
@@ -267,6 +270,11 @@ def dead_copies(run: Run, b: int | None) -> list[int]:
 def _refine_contribution(run: Run, f: Failure) -> None:
     s: Barrier = run.barriers[f.barrier]
     lanes = sum(s.lanes.values())
+    if f.rule == "SV203" and s.bytes_completed > s.bytes_expected > 0:
+        f.message = (
+            f"{s.bytes_completed} bytes are copied on {name(run, f.barrier)} and {s.bytes_expected} are "
+            f"announced: this copy may land in phase {f.phase}, or in the one before"
+        )
     if f.rule in ("SV203", "SV207"):
         return
     if lanes > s.auto.count and s.auto.count:
@@ -285,6 +293,21 @@ def _refine_contribution(run: Run, f: Failure) -> None:
                 f"a second arrival of {run.threads[cls].info.name} may count in phase {f.phase - 1} of "
                 f"{name(run, f.barrier)}: nothing makes it wait for the end of that phase"
             )
+
+
+def _refine_meeting(run: Run, f: Failure) -> None:
+    """More warps come to a barrier of threads than its count says: that is why one comes too early."""
+    event = run.trace[f.position][1] if f.position < len(run.trace) else ()
+    if event[:1] not in ((Ev.BARRIER_SYNC,), (Ev.BARRIER_ARRIVE,)):
+        return
+    number, count = event[2:4]
+    came = comers(run, run.threads[f.cls].info.cta, number)
+    if 0 < count < came:
+        f.message = (
+            f"barrier {number} is for {count} threads here and {came} come to it: "
+            "it completes before all of them have come"
+        )
+        f.fix = f"give the count {came} wherever threads come to barrier {number}, or keep the others away"
 
 
 def explain_surplus(run: Run, f: Failure, s: Barrier, lanes: int) -> None:
@@ -696,7 +719,7 @@ def diagnostic(run: Run, f: Failure, severity: Severity | None = None) -> Diagno
     severity = severity or f.severity
     more = evidence(run, f) if severity is Severity.ERROR else []
     labels = [Label(sites[s].span, text) for s, text in f.labels if s >= 0]
-    labels += [Label(sites[seen.site].span, seen.text, seen.detail, seen.unmended) for seen in more]
+    labels += [Label(sites[x.site].span, x.text, x.detail, x.unmended, around=x.detail) for x in more]
     if f.rule == "SV204" and severity is Severity.ERROR and run.info.entry.line:
         labels.append(Label(run.info.entry, "the kernel begins here"))
     if f.first is not None and f.first.site != f.site:
@@ -704,44 +727,24 @@ def diagnostic(run: Run, f: Failure, severity: Severity | None = None) -> Diagno
         labels += [Label(span, "where that is called") for span in sites[f.first.site].callers]
     labels += [Label(span, "called from here") for span in sites[f.site].callers]
     if (inside := sites[f.site].wrapped) is not None:
-        labels.append(Label(inside, f"the operation: {sites[f.site].text}", detail=True))
+        labels.append(Label(inside, f"the operation: {_opcode(sites[f.site].text)}", detail=True))
     follows = severity == Severity.NOTE  # from a mistake whose finding says how to mend it
+    mistake = cause(run, f) if severity is Severity.ERROR else None
     return Diagnostic(
         rule=f.rule,
         severity=severity,
         message=f.message,
         span=sites[f.site].span,
-        fix=f.fix or (None if follows else _FIX.get(f.rule)),
+        fix=f.fix or (None if follows else advice(f.rule, mistake)),
         contested=f.contested,
         related=tuple(labels),
         condition=f.condition,
-        cause=cause(run, f) if severity is Severity.ERROR else None,
+        cause=mistake,
         undetermined=f.undetermined if severity is Severity.ERROR else None,
     )
 
 
-_FIX = {
-    "SV101": "fence.proxy.async.shared_cta by every writer, after its last write and before the hand-over",
-    "SV102": "move the proxy fence behind the last write and before the hand-over",
-    "SV103": "name shared memory in the fence: fence.proxy.async.shared_cta",
-    "SV105": "put fence.proxy.async.shared_cta between, or store what is computed before the hand-over",
-    "SV104": "wait for the copy's reads (bulk.wait.read) and let a barrier follow before the write",
-    "SV403": "let the thread that issued the operations wait, then hand over through a barrier",
-    "SV115": "use cluster scope at both ends",
-    "SV110": "order them: wait for the barrier that tells of the first",
-    "SV111": "order them: release the buffer only after the reads are done",
-    "SV112": "order them: wait for the first to be complete",
-    "SV114": "mend the index, the count or the size of the buffer",
-    "SV201": "let the next phase begin only when every waiter has seen this one: it arrives after its wait",
-    "SV202": "count every lane that executes the arrive, and arrive as often as the init says",
-    "SV203": "announce, with an arrival of the same phase, the bytes that its copies move",
-    "SV204": "put a barrier between init and use, with fence.mbarrier_init in a cluster",
-    "SV206": "announce bytes with an arrival of their phase; wait for a phase before the next one begins",
-    "SV208": "keep data off the barrier's bytes; wait on a barrier of the own CTA only",
-    "SV210": "compare both sides: the parity of the first wait (empty 1, full 0), its flips, the trip counts",
-    "SV212": "mend the predicate of the copy, or announce only what is issued",
-    "SV301": "give every participant the same id and count, and count the warps that really come",
-    "SV302": "move it to where all threads pass, or use a named barrier for the threads that come",
-    "SV304": "let a dec give back enough first; one setmaxnreg for all four warps of a warpgroup",
-    "SV501": "wait for the whole operation (bulk.wait 0) before the release",
-}
+def _opcode(instruction: str) -> str:
+    """An instruction, without operands whose names only the compiled code has."""
+    name, _, operands = instruction.partition(" ")
+    return name if "%" in operands else instruction

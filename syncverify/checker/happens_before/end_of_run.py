@@ -402,6 +402,16 @@ def _short_warpgroup(run: Run, threads: list[LaneClass]) -> None:
     run.fail(Failure(Obligation.UB, "SV303", message, site, t.cls, t.time, position))
 
 
+def _meet(run: Run, site: int, unit: str) -> str:
+    """What to do about an instruction that not all threads execute, whom it is for."""
+    whole = any(e[:2] == (Ev.BARRIER_SYNC, site) and not e[3] for who, e in run.trace if who >= 0)
+    return (
+        "move it out of the branch: all threads of the block have to come to it"
+        if whole
+        else f"execute it under a condition that is uniform in the {unit}"
+    )
+
+
 def _mma_only(t: LaneClass) -> list[tuple[int, int, int]]:
     return [c for c in t.collectives if c[1] >= Ev.WGMMA_FENCE]
 
@@ -433,7 +443,7 @@ def _agree(
                 severity=Severity.ERROR if missing or len(seen) > 1 else Severity.WARNING,
                 strict_only=not missing and len(seen) == 1,
                 contested=None if missing or len(seen) > 1 else "K22",
-                fix=f"execute it under a condition that is uniform in the {unit}",
+                fix=_meet(run, site, unit),
             )
             run.failures.setdefault(f.key, f)
             if missing or len(seen) > 1:

@@ -23,7 +23,7 @@ from syncverify.driver.certificates.met import Met, Rechecked
 from syncverify.driver.ptx_check import check_module
 from syncverify.driver.ptx_task import Checker, Prove
 from syncverify.driver.rechecked import entries
-from syncverify.driver.verdicts import merge, run_system
+from syncverify.driver.verdicts import run_system
 from syncverify.frontends.launch_facts import LaunchFacts
 from syncverify.frontends.ptx.syntax.nodes import Module
 from syncverify.ir.consistency import NoLaunchError
@@ -116,7 +116,7 @@ def _checked(
     policy: Policy,
     by: _Recorder | _Claims,
 ) -> KernelReport:
-    checker = Checker(by.judge, merge, by.prove, again=False)
+    checker = Checker(by.judge, by.prove, again=False)
     reports = check_module(module, facts, policy, checker, kernel=name, values=values, scope=ScopeKind.ALL)
     found = [r for r in reports if r.name == name]
     if len(found) != 1 or len(reports) != 1:

@@ -12,7 +12,7 @@ that is. Calls between the author's own functions stay: reports show them as the
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 _FILE = re.compile(r'^[ \t]*\.file[ \t]+(\d+)[ \t]+"([^"]*)"', re.M)
 _LOC = re.compile(
@@ -31,6 +31,7 @@ def author_lines(ptx: str, file: str, foreign: Sequence[str]) -> str:
     ``file``: the path of the source as the caller names it, which the PTX may hold as an absolute one.
     """
     names = {int(i): name for i, name in _FILE.findall(ptx)}
+    folder = _folder(names.values(), file)
     theirs = {i for i, name in names.items() if any(part in name for part in foreign)}
     parents: dict[_Place, tuple[str, _Place] | None] = {}
 
@@ -62,12 +63,23 @@ def author_lines(ptx: str, file: str, foreign: Sequence[str]) -> str:
     def listed(match: re.Match[str]) -> str:
         if int(match[1]) in theirs and f".loc {match[1]} " not in ptx:
             return ""
-        return f'\t.file {match[1]} "{_shown(match[2], file)}"'
+        return f'\t.file {match[1]} "{_shown(match[2], file, folder)}"'
 
     ptx = _LOC.sub(place, _DEBUG.sub("", ptx))
     return _FILE.sub(listed, ptx)
 
 
-def _shown(name: str, file: str) -> str:
-    """The caller's name of the source where ``name`` is its absolute path."""
-    return file if name == file or name.endswith("/" + file.removeprefix("./")) else name
+def _folder(names: Iterable[str], file: str) -> str:
+    """The folder, with its slash, that the caller's name of the source starts from; empty if it has none."""
+    end = file.removeprefix("./")
+    return next(
+        (n.removesuffix(end) for n in names if not file.startswith("/") and n.endswith("/" + end)), ""
+    )
+
+
+def _shown(name: str, file: str, folder: str) -> str:
+    """The caller's name of the source where ``name`` is its absolute path; that of a header of the author,
+    as the caller would name it."""
+    if name == file or name.endswith("/" + file.removeprefix("./")):
+        return file
+    return name.removeprefix(folder)

@@ -20,8 +20,10 @@ from syncverify.report import text
 from syncverify.report.base import (
     Report,
     acceptance,
+    at_text,
     checked_text,
     counted,
+    is_around,
     kernel_names,
     place,
     replay_text,
@@ -108,7 +110,9 @@ def _finding(k: KernelReport, d: Diagnostic) -> dict[str, Any]:
         "file": file,
         "line": line,
         "labels": [
-            {"file": r.span.file, "line": r.span.line, "text": r.text, "detail": r.detail} for r in d.related
+            {"file": r.span.file, "line": r.span.line, "text": r.text, "detail": r.detail}
+            for r in d.related
+            if not is_around(r, d)
         ],
         "fix": d.fix,
         "cause": None if d.cause is None else str(d.cause),
@@ -117,7 +121,7 @@ def _finding(k: KernelReport, d: Diagnostic) -> dict[str, Any]:
         else {
             "mistake": str(d.repair.mistake),
             "text": d.repair.text,
-            "at": d.repair.span.line,
+            "at": "" if d.repair.span == d.span else at_text(d.repair.span, file),
             "checked": checked_text(d.repair),
             "diff": _diff(d.repair.edit),
         },

@@ -113,14 +113,14 @@
       box.append(source(file, places.filter((p) => p.file === file)));
     }
     if (f.repair) {
-      const fix = element("div", { class: "fix" }, element("p", {}, element("b", {}, `Fix (${f.repair.mistake}), checked: `), f.repair.at === f.line ? "" : `line ${f.repair.at}: `, f.repair.text, `; ${f.repair.checked}.`));
+      const fix = element("div", { class: "fix" }, element("p", {}, element("b", {}, `Fix (${f.repair.mistake}), checked: `), f.repair.at && `${f.repair.at}: `, f.repair.text, `; ${f.repair.checked}.`));
       box.append(fix);
       if (f.repair.diff.length) {
         const width = Math.max(...f.repair.diff.map(([, n]) => n.length));
         fix.append(element("pre", { class: "diff" }, ...f.repair.diff.map(([sign, n, x]) =>
           element("span", { class: { "-": "gone", "+": "come", " ": "faint" }[sign] }, `${n.padStart(width)} ${sign} ${x}\n`))));
       }
-    } else if (f.fix) box.append(element("p", { class: "fix" }, element("b", {}, f.cause ? `Fix (${f.cause}): ` : "Fix: "), f.fix));
+    } else if (f.fix) box.append(element("p", { class: "help" }, element("b", {}, f.cause ? `Help (${f.cause}): ` : "Help: "), f.fix));
     for (const l of f.labels.filter((l) => l.detail)) box.append(element("p", { class: "faint" }, `${l.text} (${l.file}:${l.line})`));
     if (f.contested) box.append(element("p", { class: "faint" }, `contested ${f.contested}`));
     return box;

@@ -20,7 +20,7 @@ from syncverify.checker.prover.rings.by_induction import NotFoundError, NotReadE
 from syncverify.driver.ir import check_kernel
 from syncverify.driver.ptx_check import kernel_task, reports_of
 from syncverify.driver.ptx_task import Checker
-from syncverify.driver.verdicts import merge, run_system
+from syncverify.driver.verdicts import run_system
 from syncverify.frontends.launch_facts import LaunchFacts
 from syncverify.frontends.ptx.syntax.parser import parse as parse_ptx
 from syncverify.ir.check.well_formed import verify
@@ -100,7 +100,7 @@ def of_ptx(text: str, facts: Mapping[str, Any], ask: Ask = PLAIN) -> Answer:
         module = parse_ptx(text, "mutant.ptx")
         (entry,) = module.entries
         launch = LaunchFacts.of({"kernel": {entry.name: dict(facts)}})
-        task = kernel_task(module, entry, launch, ask.policy, Checker(run_system, merge, pose), {}, "", True)
+        task = kernel_task(module, entry, launch, ask.policy, Checker(run_system, pose), {}, "", True)
         list(reports_of(task, ScopeKind.ALL))
     except InputError as e:
         return Answer(False, "no kernel", e.message)

@@ -79,6 +79,22 @@ def test_line_zero_belongs_to_the_line_before() -> None:
     assert author_lines(ptx, "k.cu", ()).count(".loc") == 1
 
 
+@pytest.mark.parametrize(
+    ("file", "header", "shown"),
+    [
+        ("k.cu", "/home/me/inc/meet.cuh", "inc/meet.cuh"),
+        ("./src/k.cu", "/home/me/inc/meet.cuh", "inc/meet.cuh"),
+        ("src/k.cu", "/opt/lib/meet.cuh", "/opt/lib/meet.cuh"),
+        ("/home/me/k.cu", "/home/me/inc/meet.cuh", "/home/me/inc/meet.cuh"),
+    ],
+)
+def test_headers_are_named_as_the_caller_names_the_source(file: str, header: str, shown: str) -> None:
+    source = file if file.startswith("/") else "/home/me/" + file.removeprefix("./")
+    ptx = f'\t.loc\t1 7 3\n\t.loc\t2 2 3\n\t.file\t1 "{source}"\n\t.file\t2 "{header}"\n'
+    named = author_lines(ptx, file, ())
+    assert f'.file 1 "{file}"' in named and f'.file 2 "{shown}"' in named
+
+
 # ---------------------------------------------------------------- options and headers
 
 

@@ -266,7 +266,7 @@ def judge_left(run: Run, t: LaneClass, n: Named, cta: int) -> None:
                 f"{o.info.name} runs past this barrier of the whole block to the end, and never comes to it",
                 t,
                 site,
-                fix="execute it under a condition that is uniform in the block",
+                fix="move it out of the branch: all threads of the block have to come to it",
             )
             return
 

@@ -83,9 +83,11 @@ def _box(ctx: Context, site: int, faults: list[Event], value: Value, dimensions:
         why = "the kernel sets some of rank, elemtype and box_dim, and not all of them to constants"
         raise Opaque(Reason(f"tensor map {name}: {why}: give its dtype and box", Cause.MISSING_BOX))
     if facts.bytes is None:
-        raise Opaque(
-            Reason(f"the box of tensor map {name} is not given: give its dtype and box", Cause.MISSING_BOX)
-        )
+        how = "give its dtype and box"
+        if name.isidentifier():  # that of a parameter in the source
+            how = f'write {name} = {{tensormap = "{name}", dtype = "f16", box = [64, 64]}}, or what it has, '
+            how += "under params in a launch file"
+        raise Opaque(Reason(f"the box of tensor map {name} is not given: {how}", Cause.MISSING_BOX))
     return facts.bytes
 
 

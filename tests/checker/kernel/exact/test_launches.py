@@ -10,7 +10,6 @@ from syncverify.checker.outcome import Outcome
 from syncverify.driver.certificates import RejectedError
 from syncverify.driver.files import read_source
 from syncverify.driver.ptx_check import Checker, check_module
-from syncverify.driver.verdicts import merge
 from syncverify.frontends.launch_facts import read_facts
 from syncverify.model.events import System
 from tests.driver.certificates.test_exact import CORPUS, follow
@@ -35,7 +34,7 @@ def said(name: str) -> set[str]:
     assert source.module is not None
     (entry,) = source.module.entries
     check_module(
-        source.module, facts, Policy.PRACTICAL, Checker(judge, merge), kernel=entry.name, values={},
+        source.module, facts, Policy.PRACTICAL, Checker(judge), kernel=entry.name, values={},
         source_hash="", scope=ScopeKind.EXACT,
     )  # fmt: skip
     return found

@@ -13,7 +13,6 @@ from syncverify.checker.kernel.exact import NotJudgedError
 from syncverify.checker.outcome import Outcome
 from syncverify.driver.certificates import RejectedError
 from syncverify.driver.ptx_check import Checker, check_module
-from syncverify.driver.verdicts import merge
 from syncverify.frontends.launch_facts import LaunchFacts
 from syncverify.frontends.ptx.syntax.parser import parse
 from syncverify.model.events import System
@@ -94,7 +93,7 @@ def judged(text: str, threads: int, cluster: int = 1) -> tuple[str, str]:
     facts = {"kernel": {"k": {"block": [threads], "grid": [cluster], "cluster": [cluster]}}}
     module = parse(text, "k.ptx")
     check_module(
-        module, LaunchFacts.of(facts), Policy.PRACTICAL, Checker(judge, merge), kernel="k", values={},
+        module, LaunchFacts.of(facts), Policy.PRACTICAL, Checker(judge), kernel="k", values={},
         source_hash="", scope=ScopeKind.EXACT,
     )  # fmt: skip
     (report,) = syncverify.check(text, facts=facts, scope="exact", replay=False)

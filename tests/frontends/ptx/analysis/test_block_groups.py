@@ -19,7 +19,7 @@ from syncverify.driver.certificates import RejectedError, dumps
 from syncverify.driver.prover import prover
 from syncverify.driver.ptx_check import check_module
 from syncverify.driver.ptx_task import Checker, CheckTask, EntryCode, compiled
-from syncverify.driver.verdicts import merge, run_system
+from syncverify.driver.verdicts import run_system
 from syncverify.frontends.launch_facts import LaunchFacts
 from syncverify.frontends.ptx.launch.block_group_detection import detect_block_groups, group_size
 from syncverify.frontends.ptx.launch.facts import ptx_facts
@@ -333,7 +333,7 @@ def _random(seed: int, grid: str | int) -> Verdict:
     at = f"T * {size}" if isinstance(grid, str) else grid * size
     facts = {"grid": [at, 1, 1], "block": [64, 1, 1], "params": params}
     facts |= {"assume": ["T >= 1"]} if isinstance(grid, str) else {}
-    checker = Checker(run_system, merge, prover(Entry.PTX))
+    checker = Checker(run_system, prover(Entry.PTX))
     scope = ScopeKind.ALL if isinstance(grid, str) else ScopeKind.EXACT
     (found,) = check_module(
         module, LaunchFacts({"k": facts}, "the launch"), Policy.PRACTICAL, checker, scope=scope

@@ -13,7 +13,7 @@ from syncverify.checker.prover.strategy import Entry
 from syncverify.driver.prover import prover
 from syncverify.driver.ptx_check import check_module
 from syncverify.driver.ptx_task import Checker
-from syncverify.driver.verdicts import merge, run_system
+from syncverify.driver.verdicts import run_system
 from syncverify.frontends.launch_facts import LaunchFacts
 from syncverify.frontends.ptx.syntax.parser import parse
 from tests.frontends.ptx.analysis.test_block_groups import (
@@ -52,7 +52,7 @@ def _verdict(text: str, teams: str | int) -> Verdict:
     facts |= {} if every else {"params": {**FACTS["params"], "3": {"i32": 2}}}
     found = check_module(
         parse(text, "k.ptx"), LaunchFacts({"k": facts}, "the launch"), Policy.PRACTICAL,
-        Checker(run_system, merge, prover(Entry.PTX)), scope=ScopeKind.ALL if every else ScopeKind.EXACT,
+        Checker(run_system, prover(Entry.PTX)), scope=ScopeKind.ALL if every else ScopeKind.EXACT,
     )  # fmt: skip
     return found[0].verdict
 

@@ -12,7 +12,6 @@ from syncverify.checker.happens_before.run import MANY_IN_A_ROW
 from syncverify.checker.outcome import Outcome
 from syncverify.driver.files import check_source, read_source
 from syncverify.driver.ptx_check import Checker, check_module
-from syncverify.driver.verdicts import merge
 from syncverify.frontends.launch_facts import read_facts
 from syncverify.frontends.ptx.syntax.parser import parse
 from syncverify.model.events import System
@@ -121,6 +120,6 @@ def test_a_run_without_an_end_is_not_taken_for_every_block(tmp_path: Path, reaso
     text = module_text(PLACED)
     (launch := tmp_path / "k.toml").write_text("[kernel.k]\nblock = [32]\ngrid = [4]\ncluster = [1]\n")
     (report,) = check_module(
-        parse(text, "k.ptx"), read_facts(launch), Policy.PRACTICAL, Checker(judge, merge), infer=False
+        parse(text, "k.ptx"), read_facts(launch), Policy.PRACTICAL, Checker(judge), infer=False
     )
     assert report.verdict is Verdict.UNKNOWN and len(judged) == runs
