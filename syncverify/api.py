@@ -64,6 +64,7 @@ def check(
     cuda: CudaOptions | None = None,
     require: Literal["kernel"] | None = None,
     replay: bool = True,
+    advice: bool = True,
 ) -> list[KernelReport]:
     """The reports of ``syncverify check`` on the kernels of a file, a folder or a text, or on one kernel of
     the IR.
@@ -74,7 +75,8 @@ def check(
     and ``max_memory`` in MiB bound each kernel; 0: no end, and no ``max_memory``: three quarters of the
     machine's. ``require``: the small trusted kernel is asked about every proof, and ``accepted_by`` of a
     report says whether it accepted. ``replay``: refutations of PTX and CUDA are replayed on the second
-    reader; what it executes without harm is ``unknown``.
+    reader; what it executes without harm is ``unknown``. ``advice``: repairs of refuted kernels are looked
+    for, and what proved ones could do without.
 
     Raises InputError for input that nobody can use, of a folder for the first file that is not; a fault of
     the tool is a report (SV906).
@@ -88,12 +90,13 @@ def check(
         values=values or {},
         kernel=kernel,
         policy=_policy(policy),
-        advice=True,
+        advice=advice,
         scope=_scope(scope),
         infer=infer,
         guard=check_guard(timeout, max_memory),
         isolated=True,
         replay=replay,
+        repairs=advice,
     )
     asks = require is not None
     found = [r for source in sources for r in _checked(source, _facts(facts, source), options, asks=asks)]

@@ -115,6 +115,11 @@ def _configured(ctx: click.Context, _: click.Parameter, given: str | None) -> No
 @click.option(
     "--dask", metavar="ADDRESS", help="Check on the workers of this Dask scheduler: tcp://HOST:PORT."
 )
+@click.option(
+    "--no-advice",
+    is_flag=True,
+    help="Look for no repair, and for nothing that proved kernels can do without.",
+)
 @click.option("--no-infer", is_flag=True, help="Take no host fact for granted that the input only implies.")
 @click.option(
     "--no-replay",
@@ -163,6 +168,7 @@ def _configured(ctx: click.Context, _: click.Parameter, given: str | None) -> No
 def check(
     ctx: click.Context,
     /,
+    *,
     files: tuple[str, ...],
     launch: str | None,
     params: tuple[str, ...],
@@ -186,6 +192,7 @@ def check(
     prelude: str | None,
     jobs: int,
     dask: str | None,
+    no_advice: bool,
     no_infer: bool,
     no_replay: bool,
     timeout: float,
@@ -223,7 +230,17 @@ def check(
     caches = not (no_cache or certificate or require or os.environ.get("SYNCVERIFY_NO_CACHE"))
     asks = require == "kernel"
     wanted = Wanted(
-        facts, values, kernel, Policy(policy), cuda, not no_infer, guard, caches, asks, not no_replay
+        facts,
+        values,
+        kernel,
+        Policy(policy),
+        cuda,
+        not no_infer,
+        guard,
+        caches,
+        asks,
+        replay=not no_replay,
+        advice=not no_advice,
     )
     found = Run()
     for error in unusable:

@@ -44,6 +44,7 @@ KEYS: dict[str, Key] = {
     "kernel": Key("kernel", "text"),
     "launch": Key("launch", "path"),
     "max-memory": Key("max_memory", "number"),
+    "no-advice": Key("no_advice", "flag"),
     "no-cache": Key("no_cache", "flag"),
     "no-infer": Key("no_infer", "flag"),
     "no-replay": Key("no_replay", "flag"),

@@ -41,6 +41,7 @@ class Wanted:
     caches: bool = True
     kernel_judges: bool = False  # the trusted kernel is asked about every proof
     replay: bool = True  # refutations are replayed on the second reader
+    advice: bool = True  # repairs and advice are looked for
 
     def facts_of(self, item: Item) -> LaunchFacts:
         """The launch facts of an input: those that were named, else those beside it."""
@@ -247,12 +248,13 @@ def _checked(wanted: Wanted, item: Item) -> Checked:
         kernel=wanted.kernel,
         entry=item.entry,
         policy=wanted.policy,
-        advice=True,
+        advice=wanted.advice,
         scope=ScopeKind.ALL,
         infer=wanted.infer,
         guard=wanted.guard,
         isolated=True,
         replay=wanted.replay,
+        repairs=wanted.advice,
     )
     try:
         for report in check_each(source, wanted.facts_of(item), options, errors.append):
@@ -291,6 +293,7 @@ def _stored(
         "policy": str(wanted.policy),
         "infer": wanted.infer,
         "replay": wanted.replay,
+        "advice": wanted.advice,
     }
     is_cuda = Path(item.path).suffix == ".cu"
     headers = _compiled_with(wanted, item, data, parts) if is_cuda else stored_reports.listed(data)

@@ -190,7 +190,8 @@ class Options:
     ``entry``: only the one of exactly this name. ``infer``: host facts that PTX only implies may be used, as
     assumptions. ``advice`` adds notes on what proved kernels could do without (SV6xx). ``guard``: what one
     kernel may take. ``isolated``: a fault of the tool is a kernel's report, and goes no further. ``replay``:
-    refutations of PTX and CUDA are replayed on the second reader (``driver.confirmed``).
+    refutations of PTX and CUDA are replayed on the second reader (``driver.confirmed``). ``repairs``: an edit
+    that mends a refuted kernel is looked for, and block and sizes with which a kernel is proved.
     """
 
     values: Mapping[str, int] = field(default_factory=dict)
@@ -203,6 +204,7 @@ class Options:
     guard: Guard = Guard(None)
     isolated: bool = False
     replay: bool = True
+    repairs: bool = True
 
 
 def check_source(
@@ -217,13 +219,16 @@ def check_source(
     scope: ScopeKind = ScopeKind.EXACT,
     infer: bool = True,
     replay: bool = True,
+    repairs: bool = True,
 ) -> list[KernelReport]:
     """Checks the kernels of a file whose name matches ``kernel`` (all of them without it).
 
     See ``Options``. With ``on_error`` a kernel that cannot be used is handed there and the others are still
     checked; without it its InputError is raised. Comments of the source silence warnings and notes.
     """
-    options = Options(values or {}, kernel, None, policy, advice, scope, infer, replay=replay)
+    options = Options(
+        values or {}, kernel, None, policy, advice, scope, infer, replay=replay, repairs=repairs
+    )
     return finished(source, list(check_each(source, facts, options, on_error)), kernel is None)
 
 
@@ -276,6 +281,9 @@ def _explained(
 
         last = confirmed(last, module)
         yield bare(last)
+    if not options.repairs:
+        yield bare(last)
+        return
     last = explained(last, options.policy, further=options.scope is ScopeKind.ALL)
     last = bare(last)
     yield last

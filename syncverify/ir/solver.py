@@ -2,12 +2,14 @@
 
 Expressions are over mathematical integers with floor division. An assignment that divides by zero
 or shifts by a negative number counts for nothing: it neither proves nor refutes. Budgets are rlimits
-and every question has its own context, so that the same question always gets the same answer.
+and every question has its own context, so that the same question always gets the same answer. An answer
+is therefore kept: a search asks two thirds of its questions again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from syncverify.base.source import InputError
@@ -21,7 +23,7 @@ RLIMIT = 400_000
 
 def satisfiable(facts: Iterable[Expr], rlimit: int = RLIMIT) -> bool | None:
     """Whether some integers make all facts true; None if undecided."""
-    return _check(list(facts), rlimit)[0]
+    return _check(facts, rlimit)[0]
 
 
 def prove(fact: Expr, assumptions: Iterable[Expr] = (), rlimit: int = RLIMIT) -> bool | None:
@@ -39,7 +41,7 @@ def counterexample(
 
 def model(facts: Iterable[Expr], rlimit: int = RLIMIT) -> Mapping[str, int] | None:
     """Values of all names that make all facts true; None if none was found."""
-    return _check(list(facts), rlimit)[1]
+    return _check(facts, rlimit)[1]
 
 
 def overlap(
@@ -105,18 +107,26 @@ class _UndecidableError(Exception):
     """An expression without an encoding, such as ``a & b`` of two unknowns."""
 
 
-def _check(facts: Sequence[Expr], rlimit: int) -> tuple[bool | None, Mapping[str, int] | None]:
+def _check(facts: Iterable[Expr], rlimit: int) -> tuple[bool | None, Mapping[str, int] | None]:
+    """Whether integers make all facts true, and such integers; None where it is undecided."""
+    try:
+        satisfied, values = _answer(tuple(facts), rlimit)
+    except (_UndecidableError, RecursionError):
+        return None, None
+    return satisfied, None if values is None else dict(values)
+
+
+@lru_cache(maxsize=4096)
+def _answer(facts: tuple[Expr, ...], rlimit: int) -> tuple[bool | None, Mapping[str, int] | None]:
+    """As ``_check``, and kept; raises where facts have no encoding or are too deep for this stack."""
     import z3
 
     context = z3.Context()
     solver = z3.Solver(ctx=context)
     solver.set("rlimit", rlimit)
     encoder = _Encoder(z3, context)
-    try:
-        for f in facts:
-            solver.add(encoder.truth(f))
-    except (_UndecidableError, RecursionError):
-        return None, None
+    for f in facts:
+        solver.add(encoder.truth(f))
     solver.add(*encoder.defined)
     answer = solver.check()
     if answer == z3.unsat:

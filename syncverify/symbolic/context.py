@@ -95,6 +95,9 @@ class SymbolicContext:
         self.branched_sizes: set[str] = set()  # sizes that open questions were about
         self.quotients: dict[int, tuple[Any, int]] = {}  # symbols -> what they are the quotient of, by what
         self.parents: dict[int, int] = {}  # quotients and remainders, and what they are parts of
+        self.split_sums: dict[
+            int, AffineTerm
+        ] = {}  # quotients and remainders -> the sum that they are parts of
         self.havocked_symbols: set[int] = set()  # symbols that iterations of loops havoc
         self.presplit: set[PresplitQuestion] = set()  # what is asked of such before any turn takes them
         # what was asked of such when some iterations had taken them
@@ -174,6 +177,30 @@ class SymbolicContext:
         while a in self.parents:
             a = self.parents[a]
         return a
+
+    def symbol_of(self, value: Any) -> int | None:
+        """The symbol that a sum is, also where quotients and remainders make it up; None if it is none."""
+        last = len(self.symbols)
+        while isinstance(value, AffineTerm):
+            part = max((a for a, _ in value.parts if a in self.parents), default=None)
+            if part is None:
+                ((a, k), *more) = value.parts
+                return a if k == 1 and not more and value.c == 0 else None
+            if part >= last:
+                return None
+            last, whole = part, self.split_sums[part]
+            times = dict(value.parts)[part] // dict(whole.parts)[part]
+            value = value - self._with_numbers(whole) * times + self.term(0, ((self.parents[part], times),))
+        return None
+
+    def _with_numbers(self, value: AffineTerm) -> Any:
+        """A sum with the symbols that are numbers by now replaced by these."""
+        now = {a: self.resolved(self.term(0, ((a, 1),))) for a, _ in value.parts}
+        fixed = {a: x for a, x in now.items() if not isinstance(x, AffineTerm)}
+        return self.term(
+            value.c + sum(k * fixed[a] for a, k in value.parts if a in fixed),
+            tuple((a, k) for a, k in value.parts if a not in fixed),
+        )
 
     def record_branch(self, c: int, parts: Parts) -> None:
         """Takes note of a question about a symbol that turns have taken again: they do not know the
@@ -383,8 +410,9 @@ class SymbolicContext:
         made = self.symbols[a].widened
         q = self.symbol(f"{name}//{m}", least, most, sources, made)
         r = self.symbol(f"{name}%{m}", 0, m - 1, sources, made)
-        self.parents |= {x.parts[0][0]: a for x in (q, r) if isinstance(x, AffineTerm)}
         value = q * m + r - shift
+        for part in (x.parts[0][0] for x in (q, r) if isinstance(x, AffineTerm)):
+            self.parents[part], self.split_sums[part] = a, value
         raise SymbolSplit(a, value.c, value.parts)
 
     # ------------------------------------------------------------ questions

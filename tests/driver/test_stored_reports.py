@@ -75,7 +75,7 @@ def test_a_second_check_is_read(cached, tmp_path: Path) -> None:  # type: ignore
 
 
 @pytest.mark.parametrize(
-    "other", [["--policy", "strict"], ["--kernel", "a*"], ["--no-infer"], ["--param", "N=3"]]
+    "other", [["--policy", "strict"], ["--kernel", "a*"], ["--no-infer"], ["--no-advice"], ["--param", "N=3"]]
 )
 def test_another_question_has_another_answer(cached, tmp_path: Path, other: list[str]) -> None:  # type: ignore[no-untyped-def]
     path = tmp_path / "k.syncir"

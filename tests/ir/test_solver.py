@@ -76,6 +76,20 @@ def test_counterexample_meets_the_assumptions_only() -> None:
     assert solver.counterexample(i > 4, [i > 4]) is None
 
 
+def test_what_is_asked_again_is_not_solved_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    import z3
+
+    facts = [(i * 7).eq(j * 5 + 123), i > 40]
+    first = solver.model(facts)
+    assert first is not None and evaluate(facts[0], first)
+    dict.update(first, i=0)  # who asked may change what it was given
+    monkeypatch.setattr(z3, "Context", None)
+    again = solver.model(iter(facts))
+    assert again is not None and evaluate(facts[0], again) and evaluate(facts[1], again)
+    with pytest.raises(TypeError):
+        solver.model([*facts, j > 0])  # another question
+
+
 def test_the_same_question_has_the_same_answer() -> None:
     question = (i * j > n), [i > 3, n > i]
     first = solver.counterexample(*question)

@@ -139,3 +139,17 @@ def test_one_value_for_one_key() -> None:
     n = space.symbol("N", 0)
     assert space.memory_symbol(("a", n + 1), 0, None, "x") is space.memory_symbol(("a", 1 + n), 0, None, "x")
     assert space.memory_symbol(("a", n), 0, None, "x") is not space.memory_symbol(("a", n + 1), 0, None, "x")
+
+
+def test_a_symbol_that_was_divided_is_known_again() -> None:
+    space = SymbolicContext()
+    n, k = space.symbol("N", 0, 99), space.symbol("K", 0, 99)
+    with pytest.raises(SymbolSplit) as split:
+        n % 3
+    space.path.substitute(split.value.atom, split.value.c, split.value.parts)
+    whole = space.resolved(n)
+    assert len(whole.parts) == 2 and space.symbol_of(whole) == space.symbol_of(n) == n.parts[0][0]
+    for other in (whole + 1, whole * 2, whole + k, whole - whole % 3, whole % 3):
+        assert space.symbol_of(other) != n.parts[0][0]
+    space.path.assume(*space.of(whole % 3 - 2))
+    assert space.symbol_of(space.resolved(whole)) == n.parts[0][0]

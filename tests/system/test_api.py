@@ -121,6 +121,40 @@ def test_check_is_the_command(path: Path, policy: Policy, capsys: pytest.Capture
     assert _told(syncverify.check(path, policy=policy), policy) == said
 
 
+def _errors(kernel: dict[str, Any]) -> list[tuple[str, int, str]]:
+    return [(d["rule"], d["line"], d["message"]) for d in kernel["diagnostics"] if d["severity"] == "error"]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
+def test_without_advice_the_verdict_is_the_same(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """And the first finding; others that the repair of the first mends too are told apart."""
+
+    def said(*more: str) -> dict[str, Any]:
+        run(["check", str(path), "--format", "json", *more])
+        (kernel,) = json.loads(capsys.readouterr().out)["kernels"]
+        return dict(kernel, seconds=0.0)
+
+    whole, bare = said(), said("--no-advice")
+    assert _told(syncverify.check(path, advice=False), Policy.PRACTICAL) == [bare]
+    same = ("verdict", "reason", "scope", "witness", "replay")
+    assert [whole[x] for x in same] == [bare[x] for x in same]
+    assert _errors(whole)[:1] == _errors(bare)[:1] and set(_errors(whole)) <= set(_errors(bare))
+
+
+def test_without_advice_nothing_is_tried() -> None:
+    """Neither edits of a refuted kernel, nor sizes, a block, or less synchronization."""
+    refuted, advised = RULES / "SV210.bad.syncir", RULES / "SV602.bad.syncir"
+    assert any(d.repair is not None for d in syncverify.check(refuted)[0].diagnostics)
+    assert all(d.repair is None for d in syncverify.check(refuted, advice=False)[0].diagnostics)
+    assert [d.rule for d in syncverify.check(advised)[0].diagnostics] == ["SV602"]
+    assert syncverify.check(advised, advice=False)[0].diagnostics == ()
+    sizes = "kernel k {\n  launch grid [1] block [32]\n  param N : i32\n  assume N >= 0\n"
+    sizes += "  if N < 2 {\n    if tid == 0 {\n      bar.sync 0, 64\n    }\n  }\n}\n"
+    for advice, note in ((True, ["SV908"]), (False, [])):
+        (found,) = syncverify.check(sizes, advice=advice)
+        assert [d.rule for d in found.diagnostics if d.rule == "SV908"] == note
+
+
 def test_a_text_and_a_kernel_are_checked_as_their_file() -> None:
     path = FILES[0]
     text = path.read_text("utf-8")

@@ -115,14 +115,14 @@ class Expressions(Arithmetic):
         if len(names) > 1 or combine:
             out.append(("%test", test))
             test = t
-        for name, text in zip(names, (test, f"({test} ^ 1)"), strict=False):
-            if name is None:
-                continue
-            if combine:
-                sign = {"and": "&", "or": "|", "xor": "^"}[combine]
-                text = f"{text} {sign} {self.text(i.operands[3])}"
-            out.append((name.name, text))
-        return out
+        tests = [test, f"({test} ^ 1)"]
+        if combine:
+            sign, with_ = {"and": "&", "or": "|", "xor": "^"}[combine], self.text(i.operands[3])
+            if len(names) > 1:  # the first result may be written over the operand of the second
+                out.append(("%total", with_))
+                with_ = f"r[{self.slot('%total')}]"
+            tests = [f"{text} {sign} {with_}" for text in tests]
+        return out + [(d.name, text) for d, text in zip(names, tests, strict=False) if d is not None]
 
     def op_set(self, i: Instr) -> list[tuple[str, str]]:
         if kind(i.mods[-2]) == "f" or len(i.operands) > 3:

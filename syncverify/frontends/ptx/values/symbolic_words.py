@@ -105,8 +105,8 @@ class SymbolicWord:
         if (low is not None and low + most >= ends) or (high is not None and high + least < -ends):
             return None
         fits = high is not None and high + most < ends
-        if not fits and len(term.parts) == 1 and any(x.term.c == 0 for x in lanes):
-            return None  # see ``_reaches``
+        if not fits and any(_reaches(x.term, ends) for x in lanes):
+            return None
         return tuple([SymbolicWord(x.term + half, bits, _BIASED) for x in lanes])
 
     @property
@@ -478,11 +478,11 @@ def _reaches(term: AffineTerm, half: int) -> bool:
     _, high = space.bounds(term)
     if space.exact_words:
         return high is None or high >= half
-    if (high is not None and high < half) or term.c or len(term.parts) > 1:
+    if high is not None and high < half:
         return False
-    ((a, k),) = term.parts
-    most = space.symbols[a].high
-    return k == 1 and most is not None and most >= half
+    a = space.symbol_of(term)
+    most = None if a is None else space.symbols[a].high
+    return most is not None and most >= half
 
 
 def float_test(test: str, a: Any, b: Any, w: int) -> Any:
