@@ -23,6 +23,7 @@ from syncverify.checker.kernel.proof import FORMAT
 from syncverify.checker.open_launches import OpenLaunches, starts, symbols
 from syncverify.checker.outcome import Outcome
 from syncverify.driver.rechecked import Met, Rechecked, entries
+from syncverify.driver.shared_lists import expanded
 from syncverify.frontends.launch_facts import LaunchFacts
 from syncverify.model.events import System
 from syncverify.symbolic.context import NotConcrete, SymbolicContext
@@ -209,10 +210,10 @@ class Follower:
             raise RejectedError(one.where, str(why)) from None
 
         one.space.path = path
+        given = unshared(proof, one.where)
         try:
             claims = claims_text.read(claimed)
             protocol = protocol_by(one.space, path.fork(), one.system, claims, self.policy)
-            given = {"format": FORMAT, **proof} if type(proof) is dict and "format" not in proof else proof
             answer = accept(protocol, read(given), self.policy)
         except (NotReadError, NotConcrete) as e:
             refused(f"it is not read as a protocol with these claims: {e}")
@@ -229,6 +230,15 @@ class Follower:
         if self.taken != len(self.problems):
             raise RejectedError(f"{self.where}.problems", "more than the launch has")
         return self.met
+
+
+def unshared(proof: Any, where: str) -> dict[str, Any]:
+    """A proof as the kernel reads it, from one without its format and with lists written once."""
+    if type(proof) is not dict or "format" in proof or type(proof.get("trees")) is not dict:
+        raise RejectedError(where, "no proof with trees")
+    rest = {key: x for key, x in proof.items() if key != "shared"}
+    table = listed(proof.get("shared"), f"{where}.shared")
+    return {"format": FORMAT, **rest, "trees": expanded(table, proof["trees"], where)}
 
 
 @dataclass(frozen=True, slots=True)

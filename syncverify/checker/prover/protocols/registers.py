@@ -126,13 +126,8 @@ def trace(
     agent: Any,
     cuts: Iterable[int],
     held: Held | Listener | None = None,
-    heads: AbstractSet[int] = frozenset(),
 ) -> Traced:
-    """The visits of ``cuts`` in one run.
-
-    ``held``: what it finds in shared memory, where that steers; ``heads``: places where loops begin that no
-    jump back leads to.
-    """
+    """The visits of ``cuts`` in one run. ``held``: what it finds in shared memory, where that steers."""
     if held is not None:
         agent.hear(held)
     memory, accesses = held or Listener(), 0
@@ -178,7 +173,6 @@ def trace(
         if (place in wanted and place != last) or (place in wanted and event is None):
             if len(visits) > MOST_VISITS:
                 break
-            back = back or (place in heads and any(v.place == place for v in visits))
             here = Visit(place, back, {k: _plain(space, v) for k, v in registers(agent).items()})
             visits.append(here)
         here.places.add(place)
@@ -320,7 +314,7 @@ class Sampler:
             raise NotReadError("no sizes were found to try")
         every = range(len(self.found))
         held = self.held(of)
-        traces = [trace(*self.agent(i, of), self.loops, held, self.heads) for i in every]
+        traces = [trace(*self.agent(i, of), self.loops, held) for i in every]
         cuts = _loops(traces)
         heads = _heads(traces, cuts)
         cuts = {heads.get(c, c) for c in cuts}
@@ -331,10 +325,10 @@ class Sampler:
             return Claim(1, 1, (), words, versions)
         if cuts - self.loops:
             self.loops |= cuts
-            traces = [trace(*self.agent(i, of), cuts, held, self.heads) for i in every]
+            traces = [trace(*self.agent(i, of), cuts, held) for i in every]
         runs = []
         for i, t in zip(every, traces, strict=True):
-            visits = t.visits
+            visits = _come_back(t.visits, self.heads)
             for place in {v.place for v in visits[1:]} - cuts:
                 visits = _without(visits, place)
             runs.append(Run(self.found[i][0], visits, t.ended))
@@ -503,6 +497,15 @@ def _heads(traces: list[Traced], cuts: AbstractSet[int]) -> dict[int, int]:
             if any(first[d] < first[c] for turn in turns for d in turn if d in cuts):
                 found.setdefault(c, set()).update(min(turn, key=first.__getitem__) for turn in turns)
     return {c: next(iter(heads)) for c, heads in found.items() if len(heads) == 1 and c not in heads}
+
+
+def _come_back(visits: list[Visit], heads: AbstractSet[int]) -> list[Visit]:
+    """The visits; where a loop begins that no jump back leads to, later ones come back to it."""
+    seen: set[int] = set()
+    for v in visits:
+        v.back = v.back or (v.place in heads and v.place in seen)
+        seen.add(v.place)
+    return visits
 
 
 def _turns(places: Sequence[int], c: int) -> list[set[int]]:
