@@ -300,7 +300,8 @@ def _refine_contribution(run: Run, f: Failure) -> None:
 def _refine_turn(run: Run, f: Failure) -> None:
     """A first wait on a barrier for a later phase, where others wait for the phase before: the parity may be
     right, and what lacks is an order."""
-    waits = [who for who, e in run.trace[: f.position] if e[0] == Ev.WAIT and e[2] == f.barrier]
+    before = ((who, e) for who, e in run.trace[: f.position] if who >= 0)  # others are completions
+    waits = [who for who, e in before if e[0] == Ev.WAIT and e[2] == f.barrier]
     if waits and f.cls not in waits:
         f.fix = f"wait for phase {f.phase - 1} of it first, or meet those who have seen it complete"
 
@@ -308,7 +309,7 @@ def _refine_turn(run: Run, f: Failure) -> None:
 def _refine_meeting(run: Run, f: Failure) -> None:
     """More warps come to a barrier of threads than its count says: that is why one comes too early."""
     event = run.trace[f.position][1] if f.position < len(run.trace) else ()
-    if event[:1] not in ((Ev.BARRIER_SYNC,), (Ev.BARRIER_ARRIVE,)):
+    if len(event) < 4 or event[0] not in (Ev.BARRIER_SYNC, Ev.BARRIER_ARRIVE):
         return
     number, count = event[2:4]
     came = comers(run, run.threads[f.cls].info.cta, number)

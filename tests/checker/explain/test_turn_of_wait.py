@@ -22,7 +22,8 @@ from syncverify.model.events import Ev
     ],
 )
 def test_an_order_is_advised_to_who_waits_for_it_first(waits: list[tuple[int, int]], ordered: bool) -> None:
-    run: Any = SimpleNamespace(trace=[(who, (Ev.WAIT, 3, b, 0, 0)) for who, b in waits])
-    f: Any = SimpleNamespace(position=len(waits), cls=1, barrier=7, phase=1, fix=None)
+    trace: list[tuple[int, tuple[int, ...]]] = [(who, (Ev.WAIT, 3, b, 0, 0)) for who, b in waits]
+    run: Any = SimpleNamespace(trace=[(-1, (Ev.WAIT,)), *trace])  # a completion is known by its number alone
+    f: Any = SimpleNamespace(position=len(trace) + 1, cls=1, barrier=7, phase=1, fix=None)
     _refine_turn(run, f)
     assert (f.fix is not None and "wait for phase 0 of it first" in f.fix) is ordered
