@@ -251,6 +251,32 @@ BINS = """.version 8.0
 """
 
 
+COMPARED = (
+    BINS.replace("and.b32 %r2, %r2, {mask};", "{body}").replace("{scale}", "4").replace("ret;", "O: ret;")
+)
+
+
+@pytest.mark.parametrize(
+    ("body", "verdict"),
+    [
+        ("setp.gt.u32 %p1, %r2, 63; @%p1 bra O;", Verdict.PROVED),
+        ("setp.gt.u32 %p1, %r2, 63; @%p1 ret;", Verdict.PROVED),
+        ("setp.gt.u32 %p1, %r2, 64; @%p1 bra O;", Verdict.UNKNOWN),
+        ("setp.gt.u32 %p1, %r2, 63; @!%p1 bra O;", Verdict.PROVED),  # nothing bounds it: an assumption
+        (  # compared, and taken a turn later
+            "mov.u32 %r8, %r2; mov.u32 %r9, 0; L: setp.gt.u32 %p1, %r2, 63; and.b32 %r8, %r8, 127;"
+            "@%p1 bra N; mad.lo.u32 %r5, %r8, 4, %r3; red.shared.add.u32 [%r5], %r4;"
+            "N: mov.u32 %r8, %r2; ld.global.u32 %r2, [%d1]; add.u32 %r9, %r9, 1;"
+            "setp.lt.u32 %p2, %r9, 3; @%p2 bra L; and.b32 %r2, %r2, 63;",
+            Verdict.UNKNOWN,
+        ),
+    ],
+)
+def test_bounds_of_comparisons_are_held_against_memory(body: str, verdict: Verdict) -> None:
+    (report,) = syncverify.check(COMPARED.format(body=body), replay=False)
+    assert report.verdict is verdict
+
+
 def test_a_cluster_has_so_many_ranks() -> None:
     """Data that names a rank: of two CTAs by one bit, not by two."""
     text = BINS.format(mask=63, scale=4).replace("red.shared", "red.shared::cluster")
