@@ -26,7 +26,9 @@ $(STAMP): pyproject.toml
 	    || echo "not installed: the extras lsp and dask; their tests are skipped" >&2
 	touch $(STAMP)
 
-test: lint types floors unit
+# Types and tests beside each other: what the type checker leaves of two processors, the tests take.
+test: lint floors
+	$(MAKE) --no-print-directory -j 2 types unit
 
 lint: $(STAMP)
 	$(BIN)/ruff check syncverify tests benchmarks

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -14,6 +15,8 @@ from tests.sweeps import leave_out
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when numpy is loaded; each worker has one core
 os.environ.setdefault("SYNCVERIFY_NO_CACHE", "1")  # a test is of the check, not of what it found before
+if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):  # child processes share what the first one compiled
+    os.environ.setdefault("PYTHONPYCACHEPREFIX", str(Path(__file__).parents[1] / "build" / "bytecode"))
 
 with contextlib.suppress(ImportError):
     import readline  # noqa: F401  # it sets COLUMNS for child processes, once: before each test takes it away

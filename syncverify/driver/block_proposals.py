@@ -17,7 +17,7 @@ from syncverify.base.kernel_names import base_name
 from syncverify.base.source import InputError
 from syncverify.driver.ptx_check import Task, reports_of
 from syncverify.frontends.launch_facts import default_path
-from syncverify.frontends.ptx.launch.tensormap_boxes import Boxes
+from syncverify.frontends.ptx.launch.tensormap_boxes import InferredBoxes
 from syncverify.frontends.ptx.launch.usual_blocks import Block, usual_blocks
 
 RULE = "SV909"
@@ -67,7 +67,7 @@ def _tried(task: Task, scope: ScopeKind, blocks: Iterable[Block]) -> Iterator[_T
             for block in blocks:
                 x, y, z = (*block, 1, 1)[:3]
                 facts = replace(k.facts, block=(x, y, z), _cache={})
-                boxes = None if k.boxes is None else Boxes()
+                boxes = None if k.boxes is None else InferredBoxes()
                 fresh = replace(k.launched(facts), boxes=boxes)
                 *_, found = reports_of(Task(fresh, task.granted), scope)
                 yield _Tried(block, found)

@@ -45,7 +45,7 @@ from syncverify.frontends.ptx.isa.validate import checked
 from syncverify.frontends.ptx.launch.concretize import sizes_at
 from syncverify.frontends.ptx.launch.facts import VARIABLE, PtxFacts, demand_launch, ptx_facts
 from syncverify.frontends.ptx.launch.small_sizes import some_sizes
-from syncverify.frontends.ptx.launch.tensormap_boxes import Boxes
+from syncverify.frontends.ptx.launch.tensormap_boxes import InferredBoxes
 from syncverify.frontends.ptx.syntax.nodes import Function, Module
 
 
@@ -126,7 +126,7 @@ def kernel_task(
         wanted = dict(values)
     bound = known.bind(wanted) if wanted else known
     granted = demand_launch(facts, f, known, {n: v for n, v in wanted.items() if n in symbols})
-    boxes = Boxes() if infer else None
+    boxes = InferredBoxes() if infer else None
     k = CheckTask(EntryCode(module, f, bound), bound, policy, checker, source_hash, boxes)
     return Task(k, (*granted, *of_bound(known), *met))
 
@@ -209,7 +209,7 @@ def _with_pointers(k: CheckTask, report: KernelReport) -> tuple[CheckTask, Kerne
     facts = with_pointers(k.facts, k.code.compiled)
     if facts is None:
         return k, report
-    again, found = _checked(replace(k.launched(facts), boxes=Boxes()))
+    again, found = _checked(replace(k.launched(facts), boxes=InferredBoxes()))
     still = found.verdict is Verdict.UNKNOWN and Cause.MISSING_FACT in causes_of(found.reason)
     return (k, report) if still else (again, found)
 
@@ -222,7 +222,7 @@ def proposed_sizes(task: Task, report: KernelReport) -> KernelReport:
 
     def again(bounds: Bounds) -> tuple[KernelReport, Mapping[str, int]]:
         within = replace(k.facts, assume=(*k.facts.assume, bounds.condition), _cache={})
-        boxes = None if k.boxes is None else Boxes()
+        boxes = None if k.boxes is None else InferredBoxes()
         fresh = replace(k.launched(within), boxes=boxes)
         *_, found = reports_of(Task(fresh, task.granted), ScopeKind.ALL)
         return found, sizes_at(within, found.scope.values)

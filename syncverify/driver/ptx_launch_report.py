@@ -65,7 +65,7 @@ def assumptions_of(
     k: CheckTask, rests_on: Iterable[str], diagnostics: Iterable[Diagnostic]
 ) -> tuple[str, ...]:
     """What a verdict rests on, with the boxes that were inferred and the conditions that warnings name."""
-    boxes = [] if k.boxes is None else k.boxes.assumptions(k.module.path)
+    boxes = [] if k.boxes is None else k.boxes.latest.assumptions(k.module.path)
     return tuple(dict.fromkeys((*rests_on, *boxes, *of_warnings(diagnostics))))
 
 

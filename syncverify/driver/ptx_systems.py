@@ -388,12 +388,12 @@ def _judged_alone(k: CheckTask, system: PtxSystem) -> Outcome:
         return by_data or replace(unsure, suspect=outcome if _with_one_made(system, outcome) else None)
     if outcome.verdict is not Verdict.REFUTED or k.boxes is None:
         return outcome
-    unsure_boxes = k.boxes.unsure(system.tables.map_names)
+    unsure_boxes = k.boxes.latest.unsure(system.tables.map_names)
     if unsure_boxes and all(
         b.most for b in unsure_boxes
     ):  # what is wrong with the smallest boxes is wrong with any
-        given = {name: m for name, m in system.launch.maps.items() if name not in k.boxes.known}
-        smallest = with_boxes(replace(system.launch, maps=given), k.boxes.facts(least=True))
+        given = {name: m for name, m in system.launch.maps.items() if name not in k.boxes.latest.known}
+        smallest = with_boxes(replace(system.launch, maps=given), k.boxes.latest.facts(least=True))
         again = k.checker.judge(_relaunched(k, system, smallest), k.policy)
         here = set(_harms(outcome)[:1])
         if again.verdict is Verdict.REFUTED and here <= {*_harms(again)}:
@@ -403,7 +403,7 @@ def _judged_alone(k: CheckTask, system: PtxSystem) -> Outcome:
         maps = ", ".join(f"{b.name} (taken as {b.bytes} bytes)" for b in unsure_boxes)
         text = f"whether this goes wrong depends on the boxes of {maps}: {first.message if first else ''}"
         return undecided(Reason(text, Cause.MISSING_BOX), k.span if first is None else first.span)
-    torn = k.boxes.contradiction()
+    torn = k.boxes.latest.contradiction()
     if torn is None:
         return outcome
     others = [d for d in outcome.diagnostics if (d.rule, d.span) != (torn.rule, torn.span)]

@@ -25,7 +25,7 @@ from syncverify.frontends.ptx.launch.block_group_detection import detect_block_g
 from syncverify.frontends.ptx.launch.concretize import launch_from
 from syncverify.frontends.ptx.launch.facts import PtxFacts
 from syncverify.frontends.ptx.launch.launch_constants import specialise
-from syncverify.frontends.ptx.launch.tensormap_boxes import Boxes
+from syncverify.frontends.ptx.launch.tensormap_boxes import InferredBoxes
 from syncverify.frontends.ptx.syntax.nodes import Function, Module
 from syncverify.ir.expr import Expr
 from syncverify.model.events import System
@@ -131,7 +131,7 @@ class EntryCode:
 class CheckTask:
     """One entry under check: what is launched, what is abstracted, and what decides.
 
-    ``boxes`` alone grows: what one attempt infers of tensor maps serves the next. None: none may be inferred.
+    ``boxes`` alone changes: what one attempt infers of tensor maps serves the next. None: none is inferred.
     """
 
     code: EntryCode
@@ -139,7 +139,7 @@ class CheckTask:
     policy: Policy
     checker: Checker
     hash: str
-    boxes: Boxes | None = None
+    boxes: InferredBoxes | None = None
 
     @property
     def module(self) -> Module:
@@ -184,7 +184,7 @@ def compiled(k: CheckTask) -> tuple[Launch, Program]:
     assert k.facts.block is not None
     launch = launch_from(k.facts, k.facts.block, k.facts.cluster or (1, 1, 1), k.function)
     launch = replace(launch, stays=k.policy is Policy.PRACTICAL)
-    return (launch if k.boxes is None else with_boxes(launch, k.boxes.facts())), k.code.program
+    return (launch if k.boxes is None else with_boxes(launch, k.boxes.latest.facts())), k.code.program
 
 
 def with_lanes_that_meet(facts: PtxFacts, function: Function) -> Function:
@@ -222,7 +222,7 @@ def inferred(k: CheckTask, launch: Launch, program: Program, cluster: int = 0) -
         )
 
     k.boxes.learn(k.facts, program, launch_of, cluster)
-    return with_boxes(launch, k.boxes.facts())
+    return with_boxes(launch, k.boxes.latest.facts())
 
 
 def elected(k: CheckTask, program: Program, launch: Launch, cluster: int | None,

@@ -65,7 +65,9 @@ def _judged(path: Path) -> None:
 def _checked(path: Path, sizes: dict[str, int] | None = None, prelude: str | None = None,
              policy: Policy = Policy.PRACTICAL) -> tuple[SourceFile, KernelReport]:  # fmt: skip
     source = read_source(path, CudaOptions(prelude=prelude))
-    (report,) = check_source(source, facts=read_facts(default_path(path)), values=sizes or {}, policy=policy)
+    (report,) = check_source(
+        source, facts=read_facts(default_path(path)), values=sizes or {}, policy=policy, repairs=False
+    )
     return source, report
 
 
@@ -150,7 +152,7 @@ def test_adversarial_ptx(path: Path, tmp_path: Path) -> None:
     facts_file.write_text(f"[kernel.k]\ngrid = [1]\nblock = [{block[1]}]\n")
     source, facts = read_source(path), read_facts(facts_file)
     assert source.module is not None
-    (report,) = check_source(source, facts=facts)
+    (report,) = check_source(source, facts=facts, repairs=False)
     if report.verdict is Verdict.UNKNOWN:
         assert report.witness is None
         return
@@ -197,5 +199,7 @@ def test_other_launch_values_are_not_the_witness_s() -> None:
 def test_sizes_left_open_come_from_the_witness() -> None:
     entry = next(e for e in CUDA if e.path.name == "v7_shared_barrier_count_1.cu")
     source = read_source(entry.path, CudaOptions(prelude=entry.prelude))
-    (report,) = check_source(source, facts=read_facts(default_path(entry.path)), scope=ScopeKind.ALL)
+    (report,) = check_source(
+        source, facts=read_facts(default_path(entry.path)), scope=ScopeKind.ALL, repairs=False
+    )
     assert _replayed(source, report).reproduced

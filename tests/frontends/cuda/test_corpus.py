@@ -38,6 +38,7 @@ def _report(name: str, policy: Policy, exact: bool) -> KernelReport:
         advice=True,
         scope=ScopeKind.ALL,
         replay=policy is not Policy.STRICT,  # which its verdicts do not wait for
+        repairs=False,
     )
     return report
 

@@ -19,7 +19,7 @@ def check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Any:
     def run(text: str, grid: int | str = 2, facts: str = FACTS, *options: str) -> dict[str, Any]:
         (tmp_path / "k.ptx").write_text(text)
         (tmp_path / "k.ptx.launch.toml").write_text(facts.format(grid=grid))
-        command(["check", str(tmp_path / "k.ptx"), "--format", "json", *options])
+        command(["check", str(tmp_path / "k.ptx"), "--format", "json", "--no-advice", *options])
         (report,) = json.loads(capsys.readouterr().out)["kernels"]
         return dict(report)
 

@@ -65,7 +65,9 @@ class Checked:
 def _checked(p: Program, seconds: float) -> Checked:
     scope: Literal["all", "exact"] = "all" if p.is_open else "exact"
     try:
-        (report,) = syncverify.check(p.text, facts={"kernel": {"k": p.facts}}, scope=scope, timeout=seconds)
+        (report,) = syncverify.check(
+            p.text, facts={"kernel": {"k": p.facts}}, scope=scope, timeout=seconds, advice=False
+        )
     except InputError as e:
         return Checked("error", str(e))
     found = report.diagnostics[0] if report.diagnostics else None

@@ -57,14 +57,13 @@ class Box:
         return f"{size}: from expect_tx, {line}" + ("" if self.forced else ", and the layout")
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Boxes:
-    """What has been inferred for one kernel; grows with the launches that are tried."""
+    """What a kernel implies, as far as it was run: boxes by the maps' names, and announcements that no boxes
+    fit together, by their places."""
 
-    known: dict[str, Box] = field(default_factory=dict)
-    conflicts: list[tuple[Span, Span]] = field(default_factory=list)
-    launches: int = 0
-    open: set[str] = field(default_factory=set)  # maps of which no box was found
+    known: Mapping[str, Box] = field(default_factory=dict)
+    conflicts: tuple[tuple[Span, Span], ...] = ()
 
     def facts(self, least: bool = False) -> dict[str, MapFacts]:
         """By the maps' names; ``least``: with the smallest box where only the most is known."""
@@ -75,32 +74,6 @@ class Boxes:
 
     def assumptions(self, file: str) -> list[str]:
         return [b.text(file) for b in self.known.values()]
-
-    def learn(
-        self, facts: PtxFacts, program: Program, launch_of: Callable[[PtxFacts], Launch], cluster: int = 0
-    ) -> None:
-        """Runs a cluster in the launch of the facts; for open sizes, in two launches that must agree."""
-        if self.launches >= MOST_LAUNCHES:
-            return
-        sizes = _open(facts, program)
-        found: list[dict[str, Box]] = []
-        for bound in _instances(facts, sizes) if sizes else [facts]:
-            self.launches += 1
-            launch = launch_of(bound)
-            boxes, conflicts, opened = _launched(program, launch, cluster)
-            self.open |= opened
-            if not sizes:
-                self.conflicts += [c for c in conflicts if c not in self.conflicts]
-            found.append(boxes)
-            if not boxes:
-                break
-        if not found:
-            return
-        first, *others = found
-        for name, box in first.items():
-            if name not in self.known and all(_agrees(box, o.get(name)) for o in others):
-                self.known[name] = box
-        self.open -= self.known.keys()
 
     def unsure(self, used: Iterable[str]) -> list[Box]:
         """Those among the maps used that cannot serve a refutation."""
@@ -115,6 +88,37 @@ class Boxes:
             return Diagnostic("SV203", Severity.ERROR, "no box fits the bytes that this phase expects", b)
         text = f"no box fits both the bytes expected here and those expected at line {a.line}"
         return Diagnostic("SV203", Severity.ERROR, text, b)
+
+
+@dataclass(slots=True)
+class InferredBoxes:
+    """The boxes of a kernel under check: what one attempt learns serves the next. ``launches``: those run."""
+
+    latest: Boxes = field(default_factory=Boxes)
+    launches: int = 0
+
+    def learn(
+        self, facts: PtxFacts, program: Program, launch_of: Callable[[PtxFacts], Launch], cluster: int = 0
+    ) -> None:
+        """Runs a cluster in the launch of the facts; for open sizes, in two launches that must agree. What is
+        known already stays as it is."""
+        if self.launches >= MOST_LAUNCHES:
+            return
+        sizes = _open(facts, program)
+        found: list[Mapping[str, Box]] = []
+        torn: list[tuple[Span, Span]] = []
+        for bound in _instances(facts, sizes) if sizes else [facts]:
+            self.launches += 1
+            boxes, conflicts = _launched(program, launch_of(bound), cluster)
+            torn += conflicts if not sizes else []
+            found.append(boxes)
+            if not boxes:
+                break
+        first, *others = found or [{}]
+        agreed = {name: box for name, box in first.items() if all(_agrees(box, o.get(name)) for o in others)}
+        before = self.latest
+        more = {name: box for name, box in agreed.items() if name not in before.known}
+        self.latest = Boxes({**before.known, **more}, tuple(dict.fromkeys((*before.conflicts, *torn))))
 
 
 def lacks_box(reason: str) -> bool:
@@ -178,11 +182,10 @@ def _allowed(constraints: Iterable[Expr], values: Mapping[str, int], name: str) 
 
 def _launched(
     program: Program, launch: Launch, cluster: int
-) -> tuple[dict[str, Box], list[tuple[Span, Span]], set[str]]:
-    """Boxes by name, contradictory announcements, and the maps that stay open, in one launch of numbers."""
+) -> tuple[dict[str, Box], list[tuple[Span, Span]]]:
+    """Boxes by name, and contradictory announcements, in one launch of numbers."""
     boxes: dict[str, Box] = {}
     conflicts: list[tuple[Span, Span]] = []
-    opened: set[str] = set()
     answers: list[Mapping[Any, int]] = [launch.answers]
     for _ in range(MOST_ANSWERS):
         if not answers:
@@ -200,11 +203,10 @@ def _launched(
         for name, box in own.items():
             boxes.setdefault(name, box)
         conflicts += mine if len(taken) == len(launch.answers) else []
-        opened |= {system.tables.map_names[m] for m in found.sites}
         question = next(iter(system.tables.asked), None)
         if question is not None and found.stuck:
             answers += [{**taken, question: 0}, {**taken, question: 1}]
-    return boxes, conflicts, opened - boxes.keys()
+    return boxes, conflicts
 
 
 def _run(system: PtxSystem) -> tuple[PtxSystem, BoxFindings | None]:
@@ -248,4 +250,4 @@ def _box(name: str, s: Solved, span: Span) -> Box:
     return Box(name, s.bytes, span, s.forced, s.most)
 
 
-__all__ = ["Box", "Boxes", "copies_tensors", "lacks_box"]
+__all__ = ["Box", "Boxes", "InferredBoxes", "copies_tensors", "lacks_box"]

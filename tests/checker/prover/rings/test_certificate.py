@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from copy import deepcopy
+from functools import cache
 from typing import Any
 
 import pytest
@@ -14,25 +15,46 @@ from syncverify.checker.prover.rings import prove_stages, validate
 from syncverify.checker.prover.rings.certificate import from_dict
 from syncverify.checker.prover.rings.extract import extract
 from syncverify.checker.prover.rings.linear import Facts
-from syncverify.checker.prover.rings.validate import flaw
+from syncverify.checker.prover.rings.program import Program
+from syncverify.checker.prover.rings.validate import Cases, flaw
 from syncverify.ir.text.parser import parse
 from tests.checker.prover.rings.kernels import GOOD
 
 (RING,) = parse(GOOD["ring"], "ring.syncir")
-CASES = prove_stages(RING).cases
-DATA = CASES[0][1].to_dict()
-PROGRAM = extract(RING, CASES[0][0])
-#: Shared, so that a question is put to z3 only once.
-FACTS = Facts(PROGRAM.facts)
+
+
+@cache
+def cases() -> Cases:
+    """The proof of the ring: its cases with their certificates."""
+    return prove_stages(RING).cases
+
+
+@cache
+def plain() -> dict[str, Any]:
+    """The first certificate as data."""
+    return cases()[0][1].to_dict()
+
+
+@cache
+def program() -> Program:
+    """The ring under the first certificate's case."""
+    return extract(RING, cases()[0][0])
+
+
+@cache
+def facts() -> Facts:
+    """Shared, so that a question is put to z3 only once."""
+    return Facts(program().facts)
+
 
 Change = Callable[[dict[str, Any]], None]
 
 
 def judged(change: Change) -> str | None:
     """What the validator says of the first certificate, changed."""
-    data = deepcopy(DATA)
+    data = deepcopy(plain())
     change(data)
-    return flaw(PROGRAM, from_dict(data), FACTS)
+    return flaw(program(), from_dict(data), facts())
 
 
 def test_the_certificate_holds_as_plain_data() -> None:
@@ -41,7 +63,7 @@ def test_the_certificate_holds_as_plain_data() -> None:
 
 @pytest.mark.parametrize("table", ["shift", "lag"])
 def test_every_turn_is_checked(table: str) -> None:
-    for i in range(len(DATA["turns"][table])):
+    for i in range(len(plain()["turns"][table])):
         for step in (1, 2, -2):
 
             def move(data: dict[str, Any], i: int = i, step: int = step) -> None:
@@ -51,7 +73,7 @@ def test_every_turn_is_checked(table: str) -> None:
 
 
 def test_every_end_is_checked() -> None:
-    for i in range(len(DATA["turns"]["end"])):
+    for i in range(len(plain()["turns"]["end"])):
 
         def longer(data: dict[str, Any], i: int = i) -> None:
             data["turns"]["end"][i][1][""] += 1
@@ -60,7 +82,7 @@ def test_every_end_is_checked() -> None:
 
 
 def test_every_rank_is_checked() -> None:
-    for i in range(len(DATA["ranks"])):
+    for i in range(len(plain()["ranks"])):
         verdicts = []
         for step in (-(10**6), 10**6):
 
@@ -72,7 +94,7 @@ def test_every_rank_is_checked() -> None:
 
 
 def test_every_path_is_needed() -> None:
-    for i, some in enumerate(DATA["paths"]):
+    for i, some in enumerate(plain()["paths"]):
         if some:
 
             def drop(data: dict[str, Any], i: int = i) -> None:
@@ -83,7 +105,7 @@ def test_every_path_is_needed() -> None:
 
 def test_every_step_of_a_path_is_checked() -> None:
     """Steps cannot be left out where agents meet, nor happen an iteration of the ring later."""
-    for i, some in enumerate(DATA["paths"]):
+    for i, some in enumerate(plain()["paths"]):
         for j, path in enumerate(some or []):
             for k in range(1, len(path)):
 
@@ -94,7 +116,7 @@ def test_every_step_of_a_path_is_checked() -> None:
 
 
 def test_a_path_without_its_start_or_end_is_refused() -> None:
-    for i, some in enumerate(DATA["paths"]):
+    for i, some in enumerate(plain()["paths"]):
         for j, path in enumerate(some or []):
             if len(path) > 1:
                 assert judged(lambda data, i=i, j=j: data["paths"][i][j].pop(0)) is not None  # type: ignore[misc]
@@ -103,19 +125,19 @@ def test_a_path_without_its_start_or_end_is_refused() -> None:
 
 def test_no_obligation_is_skipped() -> None:
     assert judged(lambda data: data["paths"].pop()) is not None
-    for i, some in enumerate(DATA["paths"]):
+    for i, some in enumerate(plain()["paths"]):
         if some:
             assert judged(lambda data, i=i: data["paths"].__setitem__(i, None)) is not None  # type: ignore[misc]
 
 
 def test_all_launches_are_covered() -> None:
-    assert validate(RING, CASES[1:]) == "some launches are left out"
+    assert validate(RING, cases()[1:]) == "some launches are left out"
 
 
 @pytest.mark.parametrize("name", ["two consumers", "tail", "deferred"])
 def test_it_does_not_hold_for_another_kernel(name: str) -> None:
     (other,) = parse(GOOD[name], "ring.syncir")
-    assert validate(other, CASES) is not None
+    assert validate(other, cases()) is not None
 
 
 @pytest.mark.parametrize(
@@ -130,12 +152,12 @@ def test_it_does_not_hold_for_another_kernel(name: str) -> None:
 )
 def test_it_does_not_hold_for_a_kernel_with_a_mistake(old: str, new: str) -> None:
     (wrong,) = parse(GOOD["ring"].replace(old, new), "ring.syncir")
-    assert validate(wrong, CASES) is not None
+    assert validate(wrong, cases()) is not None
 
 
 @pytest.mark.parametrize("key", ["turns", "ranks", "paths"])
 def test_malformed_data_is_an_input_error(key: str) -> None:
     with pytest.raises(InputError):
-        from_dict({k: v for k, v in DATA.items() if k != key})
+        from_dict({k: v for k, v in plain().items() if k != key})
     with pytest.raises(InputError):
-        from_dict({**DATA, key: 7})
+        from_dict({**plain(), key: 7})

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from syncverify.base.diagnostics import Verdict
-from syncverify.driver.files import check_file
+from syncverify.driver.files import check_source, read_source
 from syncverify.simulate.ptx import Launch, buffer, sample
 from syncverify.simulate.ptx.syntax import parse
 from tests.frontends.ptx.execute_helpers import module_text
@@ -112,7 +112,7 @@ def text(body: str) -> str:
 
 def verdict(folder: Path, body: str) -> Verdict:
     (folder / "k.ptx").write_text(text(body))
-    (found,) = check_file(str(folder / "k.ptx"))
+    (found,) = check_source(read_source(folder / "k.ptx"), replay=False, repairs=False)
     return found.verdict
 
 

@@ -137,7 +137,7 @@ def check(folder: Path, body: str, known: str = FACTS) -> KernelReport:
     path, facts = folder / "k.ptx", folder / "k.toml"
     path.write_text(module_text(body, params=PARAMS))
     facts.write_text(known)
-    (report,) = check_source(read_source(path), facts=read_facts(facts), scope=ScopeKind.ALL)
+    (report,) = check_source(read_source(path), facts=read_facts(facts), scope=ScopeKind.ALL, repairs=False)
     return report
 
 

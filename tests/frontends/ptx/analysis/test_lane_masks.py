@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from syncverify.base.diagnostics import Verdict
-from syncverify.driver.files import check_file
+from syncverify.driver.files import check_source, read_source
 
 KERNEL = """.version 9.0
 .target sm_90a
@@ -246,7 +246,7 @@ OTHERS = {
 
 def verdict(folder: Path, body: str) -> Verdict:
     (folder / "k.ptx").write_text(KERNEL.format(body=body))
-    (found,) = check_file(str(folder / "k.ptx"))
+    (found,) = check_source(read_source(folder / "k.ptx"), replay=False, repairs=False)
     return found.verdict
 
 

@@ -129,7 +129,7 @@ def check(folder: Path, body: str, threads: int = 64) -> KernelReport:
     path, facts = folder / "k.ptx", folder / "k.toml"
     path.write_text(module_text(body, params=PARAMS))
     facts.write_text(FACTS.replace("THREADS", str(threads)))
-    (report,) = check_source(read_source(path), facts=read_facts(facts), scope=ScopeKind.ALL)
+    (report,) = check_source(read_source(path), facts=read_facts(facts), scope=ScopeKind.ALL, repairs=False)
     return report
 
 

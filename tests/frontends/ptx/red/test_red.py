@@ -23,7 +23,7 @@ def test_verdict(path: Path, tmp_path: Path) -> None:
         f"dynamic_smem = {said.get('dynamic_smem', 0)}\n[kernel.k.params]\n1 = 5\n"
     )
     verdict, *rules = said["expect"].split()
-    (report,) = check_source(read_source(path), facts=read_facts(facts), scope=ScopeKind.ALL)
+    (report,) = check_source(read_source(path), facts=read_facts(facts), scope=ScopeKind.ALL, repairs=False)
     errors = {d.rule for d in report.diagnostics if d.severity is Severity.ERROR}
     assert report.verdict.value == verdict, report.reason
     assert errors.issuperset(rules)

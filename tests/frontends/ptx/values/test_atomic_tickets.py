@@ -90,7 +90,7 @@ def _check(
         f"[kernel.k]\ngrid = [{grid}]\nblock = [96]\ncluster = [1]\n[kernel.k.params]\n"
         f'0 = {{ptr = "count"{holds}}}\n1 = {{ptr = "out"{holds}}}\n'
     )
-    (report,) = check_source(read_source(path), facts=read_facts(facts))
+    (report,) = check_source(read_source(path), facts=read_facts(facts), repairs=False)
     return report
 
 
@@ -309,7 +309,7 @@ def _shuffled(folder: Path, *changes: tuple[str, str]) -> KernelReport:
         "[kernel.k]\ngrid = [3]\nblock = [96]\ncluster = [1]\n[kernel.k.params]\n"
         '0 = [{i64 = 1}, {ptr = "count", holds = {i32 = [0]}}, {ptr = "out"}]\n'
     )
-    (report,) = check_source(read_source(path), facts=read_facts(facts))
+    (report,) = check_source(read_source(path), facts=read_facts(facts), repairs=False)
     return report
 
 
