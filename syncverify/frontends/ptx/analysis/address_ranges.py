@@ -164,7 +164,7 @@ class AddressRanges:
             return Interval(0, (1 << width(type_)) - 1) if narrow else None
         if i.op == "selp":
             p = i.operands[3]
-            sides = (self.branches.of(p, k, True), self.branches.of(p, k, False))
+            sides = (self.branches.of(p, k, holds=True), self.branches.of(p, k, holds=False))
             return result(i, [self._of(x, k, b) for x, b in zip(i.operands[1:3], sides, strict=True)])
         xs = [self._of(x, k, bounds) for x in i.operands[1:]]
         if i.op == "max" and type_ == "s32":

@@ -32,6 +32,22 @@ class Bound:
     bits: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """The order of a type: of signed numbers or not, of so many bits."""
+
+    signed: bool
+    bits: int
+
+    @property
+    def least(self) -> int:
+        return -(1 << self.bits - 1) if self.signed else 0
+
+    @property
+    def most(self) -> int:
+        return (1 << self.bits - self.signed) - 1
+
+
 Bounds = frozenset[Bound]
 NOTHING: Bounds = frozenset()
 
@@ -68,11 +84,11 @@ class BranchBounds:
         found = self.in_block(self.flow.block_of[k])
         if guard is None:
             return found
-        return found | self.of(guard, k, not self.flow.body[k].negated)
+        return found | self.of(guard, k, holds=not self.flow.body[k].negated)
 
-    def of(self, p: Operand, k: int, holds: bool) -> Bounds:
+    def of(self, p: Operand, k: int, *, holds: bool) -> Bounds:
         """What holds where a predicate that instruction ``k`` reads is true, or is false."""
-        return frozenset(self._of(p, k, holds))
+        return frozenset(self._of(p, k, holds=holds))
 
     def _in_block(self, block: int) -> Bounds:
         flow, found = self.flow, set[Bound]()
@@ -83,13 +99,13 @@ class BranchBounds:
                 i = flow.body[k]
                 if i.op in ("bra", "ret", "exit") and i.guard is not None:
                     taken = flow.blocks[before[0]].succ[0] == block
-                    found |= self.of(i.guard, k, taken != i.negated)
+                    found |= self.of(i.guard, k, holds=taken != i.negated)
             if flow.idom[block] in (block, -1):
                 break
             block = flow.idom[block]
         return frozenset(found)
 
-    def _of(self, p: Operand, k: int, holds: bool) -> Iterator[Bound]:
+    def _of(self, p: Operand, k: int, *, holds: bool) -> Iterator[Bound]:
         if isinstance(p, Not):
             p, holds = p.reg, not holds
         if not isinstance(p, Reg):
@@ -99,14 +115,14 @@ class BranchBounds:
         if i is None or i.guard is not None:
             return
         if i.op == "setp":
-            yield from self._compared(i, at, p, holds)
+            yield from self._compared(i, at, p, holds=holds)
         elif i.op in ("and", "or") and i.mods[-1] == "pred" and holds == (i.op == "and"):
             for x in i.operands[1:]:
-                yield from self._of(x, at, holds)
+                yield from self._of(x, at, holds=holds)
         elif i.op in ("mov", "not") and i.mods[-1] == "pred":
-            yield from self._of(i.operands[1], at, holds == (i.op == "mov"))
+            yield from self._of(i.operands[1], at, holds=holds == (i.op == "mov"))
 
-    def _compared(self, i: Instr, at: int, p: Reg, holds: bool) -> Iterator[Bound]:
+    def _compared(self, i: Instr, at: int, p: Reg, *, holds: bool) -> Iterator[Bound]:
         """``setp``: its first result is the comparison, its second the opposite; each may be combined."""
         d = i.operands[0]
         opposite = isinstance(d, Pair) and d.first != p
@@ -116,56 +132,45 @@ class BranchBounds:
         if joined == "xor" or (isinstance(d, Pair) and d.first == d.second):
             return
         if joined is not None:
-            yield from self._of(i.operands[3], at, holds)
-        yield from self._ordered(i, at, holds != opposite)
+            yield from self._of(i.operands[3], at, holds=holds)
+        yield from self._ordered(i, at, holds=holds != opposite)
 
-    def _ordered(self, i: Instr, at: int, holds: bool) -> Iterator[Bound]:
+    def _ordered(self, i: Instr, at: int, *, holds: bool) -> Iterator[Bound]:
         test, type_, a, b = i.mods[0], i.mods[-1], i.operands[1], i.operands[2]
         if kind(type_) not in ("u", "s", "b"):
             return
-        if test == "eq" if holds else test == "ne":
-            yield from self._between(a, b, at, type_, 0, 0)
-            yield from self._between(b, a, at, type_, 0, 0)
-            return
+        order = _Order(kind(type_) == "s", width(type_))
         if test in _MORE:
-            test, a, b, including = "less", b, a, _MORE[test]
+            a, b, including = b, a, _MORE[test]
         elif test in _LESS:
             including = _LESS[test]
         else:
+            if test == ("eq" if holds else "ne"):
+                yield from self._bound(a, at, order, self._ends(b, at, order))
+                yield from self._bound(b, at, order, self._ends(a, at, order))
             return
         if not holds:  # not a < b: b <= a
             a, b, including = b, a, not including
-        yield from self._between(a, b, at, type_, None, int(not including))
-        yield from self._between(b, a, at, type_, int(not including), None)
+        low, _ = self._ends(a, at, order)
+        _, high = self._ends(b, at, order)
+        gap = int(not including)
+        yield from self._bound(a, at, order, (order.least, high - gap))
+        yield from self._bound(b, at, order, (low + gap, order.most))
 
-    def _between(
-        self, x: Operand, y: Operand, at: int, type_: str, low: int | None, high: int | None
-    ) -> Iterator[Bound]:
-        """That a register is by so much or more above another operand, and by so much or more below it."""
-        if not isinstance(x, Reg):
-            return
-        signed, bits = kind(type_) == "s", width(type_)
-        ends = self._ends(y, at, signed, bits)
-        if ends is None:
-            return
-        least, most = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
-        if low is not None:
-            least = ends[0] + low
-        if high is not None:
-            most = ends[1] - high
-        if least <= most:
-            yield Bound(self.flow.versions.read(x.name, at), least, most, signed, bits)
+    def _bound(self, x: Operand, at: int, order: _Order, ends: tuple[int, int]) -> Iterator[Bound]:
+        low, high = ends
+        if isinstance(x, Reg) and order.least <= low <= high <= order.most:
+            yield Bound(self.flow.versions.read(x.name, at), low, high, order.signed, order.bits)
 
-    def _ends(self, y: Operand, at: int, signed: bool, bits: int) -> tuple[int, int] | None:
+    def _ends(self, y: Operand, at: int, order: _Order) -> tuple[int, int]:
         """The least and the greatest number that an operand may be, in the order of a type."""
         if isinstance(y, Imm):
-            n = y.value & (1 << bits) - 1
-            n -= (1 << bits) if signed and n >> bits - 1 else 0
+            n = y.value & (1 << order.bits) - 1
+            n -= (1 << order.bits) if n > order.most else 0
             return n, n
         found = self.number(y, at)
-        if found is None or found.low < 0 or found.high >> (bits - signed):
-            return None
-        return found.low, found.high
+        known = found is not None and found.low >= 0 and found.high <= order.most
+        return (found.low, found.high) if found is not None and known else (order.least, order.most)
 
 
 __all__ = ["NOTHING", "BranchBounds", "Bounds", "bounded"]
