@@ -1,6 +1,6 @@
 """Layers of experts of different sizes: ``backend="syncverify"`` beside Inductor, on a Hopper GPU.
 
-    python benchmarks/hardware/torch_experts.py --seed N --out FILE [--count 3] [--processes 2]
+    python benchmarks/hardware/torch_experts.py --seed N --out FILE [--count 3] [--processes 2] [--ranked 0]
 
 Rows, widths and experts are drawn from a seed, and so is how many rows each expert has; one has none. First
 come products alone: ``torch._grouped_mm``, the proved kernel for groups of rows, and that with the rows that
@@ -29,9 +29,11 @@ sys.path[:0] = [str(HERE.parents[1]), str(HERE)]
 
 from matmul_random import alternated, graph  # noqa: E402
 
-from syncverify.gate.matmul import Matmul  # noqa: E402
+from syncverify.gate.matmul import CompiledMatmul, Matmul  # noqa: E402
 from syncverify.matmul import grouped_product  # noqa: E402
+from syncverify.matmul.choose import ranked  # noqa: E402
 from syncverify.matmul.problem import GROUP_ROWS  # noqa: E402
+from syncverify.matmul.schedule import Schedule  # noqa: E402
 
 PATIENCE = 25.0
 ARMS = ("inductor", "syncverify")
@@ -75,14 +77,24 @@ def problem_of(columns: int, inner: int, layout: str, shape: Shape) -> tuple[Any
     return grouped_product(layout=layout, name="fused_grouped_mm", anywhere=True), sizes
 
 
-def prove(asked: tuple[int, int, str, Shape]) -> float:
+def schedules(product: tuple[int, int, str], shape: Shape, most: int) -> list[Schedule]:
+    """The chosen schedule, and those that rank first of persistent blocks that share nothing."""
+    problem, sizes = problem_of(*product, shape)
+    found = [s for s in ranked(problem, sizes, SMS) if s.persistent and s.cluster == 1 and s.resident == 1]
+    return [Matmul(problem).schedule(sizes, SMS), *found[:most]]
+
+
+def prove(asked: tuple[str, Schedule]) -> float:
+    """Once for all sizes."""
+    layout, schedule = asked
     began = time.perf_counter()
-    problem, sizes = problem_of(*asked)
-    Matmul(problem).proved(sizes, SMS)
+    CompiledMatmul(problem_of(64, 64, layout, (256, 64, 64, 2))[0], schedule).require_proof(
+        {"M": 512, "N": 64, "K": 64, "E": 2, "L": 256}, SMS
+    )
     return time.perf_counter() - began
 
 
-def alone(shape: Shape, seed: int) -> list[dict[str, Any]]:
+def alone(shape: Shape, seed: int, most: int) -> list[dict[str, Any]]:
     """Products alone: how far results are off, and microseconds of each way."""
     import torch
 
@@ -111,6 +123,11 @@ def alone(shape: Shape, seed: int) -> list[dict[str, Any]]:
             "kernel and rows": lambda kernel=kernel: kernel().index_select(0, place),  # type: ignore[misc]
             "tables": lambda: tables(ends, experts, rows),
         }
+        for s in schedules((columns, inner, layout), shape, most)[1:]:
+            other = CompiledMatmul(problem, s)
+            calls[s.title] = lambda a=a, b=b, out=out, other=other: other(  # type: ignore[misc]
+                a, b, experts=number, starts=starts, out=out
+            )
         us = alternated(torch, {name: graph(torch, [call]) for name, call in calls.items()})
         error = float((got - want).float().norm() / want.float().norm())
         found.append(
@@ -217,19 +234,23 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--count", type=int, default=3)
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument(
+        "--ranked", type=int, default=0, help="schedules that are timed beside the chosen one"
+    )
     parser.add_argument("--child", type=int, help=argparse.SUPPRESS)
     o = parser.parse_args()
     if o.child is not None:
         child(o)
         return
-    asked = [(*p, shape) for shape in shapes(o.seed, o.count) for p in products(shape)]
+    drawn = [(p, shape) for shape in shapes(o.seed, o.count) for p in products(shape)]
+    asked = list({(p[2], s): None for p, shape in drawn for s in schedules(p, shape, o.ranked)})
     with multiprocessing.get_context("spawn").Pool(
         max(1, min(len(asked), (os.cpu_count() or 2) - 1))
     ) as pool:
         print("proved in seconds", [round(s, 1) for s in pool.map(prove, asked, chunksize=1)], flush=True)
     for shape in shapes(o.seed, o.count):
         with open(o.out, "a") as file:
-            for one in alone(shape, o.seed):
+            for one in alone(shape, o.seed, o.ranked):
                 file.write(json.dumps(one, default=str) + "\n")
                 file.flush()
     caches = {"SYNCVERIFY_CACHE": "own", "TORCHINDUCTOR_CACHE_DIR": "inductor"}

@@ -17,6 +17,8 @@ from syncverify.driver.author_statements import Lines
 _CONSTANTS = re.compile(r"\b(?:constexpr|const|enum)\b[^=]*(?=\b\w+\s*=)")
 _VALUE = re.compile(r"\b(?P<name>[A-Za-z_]\w*)\s*=(?!=)\s*(?P<value>[^;,{}=]+?)\s*(?=[;,}])")
 _DEFINE = re.compile(r"^\s*#\s*define\s+(?P<name>\w+)\s+(?P<value>\S.*?)\s*$")
+_LAST = re.compile(r"\w\((?:[^()]*,)?\s*(?P<last>[^(),\s][^(),]*)\)\s*;")
+_LOOP = re.compile(r"\s*(?:for|while)\s*\(")
 _LIST = re.compile(r"\w\s*\{(?P<list>[^{}]+)\}")
 
 
@@ -46,4 +48,22 @@ def in_lists(code: str, number: str) -> Iterator[str]:
             start += len(member) + 1
 
 
-__all__ = ["in_constants", "in_lists"]
+def in_calls(code: str, number: str) -> Iterator[str]:
+    """A line with the number as the last argument of one of its calls, the first call first."""
+    for m in _LAST.finditer(code):
+        if m["last"].strip() != number:
+            yield code[: m.start("last")] + number + code[m.end("last") :]
+
+
+def body_of_loop(code: str) -> int:
+    """Where the body of a loop begins that stands on the line of its head; 0: there is none."""
+    head = _LOOP.match(code)
+    depth = 0
+    for i in range(head.end() - 1 if head is not None else len(code), len(code)):
+        depth += (code[i] == "(") - (code[i] == ")")
+        if depth == 0:
+            return i + 1 if code[i + 1 :].strip(" {") else 0
+    return 0
+
+
+__all__ = ["body_of_loop", "in_calls", "in_constants", "in_lists"]

@@ -16,7 +16,7 @@ from typing import Any
 from syncverify.base.diagnostics import Diagnostic, KernelReport, Severity, Verdict
 from syncverify.base.reason import Cause, Reason, caused, causes_of, has, made_of
 from syncverify.checker.prover.strategy import CAUSES, MAX_CHOICES, MOST_EXACT, Step
-from syncverify.driver.ptx_abstractions import lanes_only_meet, with_contents_as_data
+from syncverify.driver.ptx_abstractions import lanes_only_meet, steers, with_contents_as_data
 from syncverify.driver.ptx_assumptions import of_block_groups, of_dynamic, of_words
 from syncverify.driver.ptx_early import refuted_early
 from syncverify.driver.ptx_launch_report import assumptions_of, check_at, check_launch, placed
@@ -197,6 +197,8 @@ def _wider(k: CheckTask, reason: str | None) -> Iterator[tuple[CheckTask, frozen
         yield k.abstracted(replace(own, loads_as_sizes=True)), _PROVED
     if own.shared_contents and causes & CAUSES[Step.CONTENTS_AS_DATA]:
         yield with_contents_as_data(k), _DECIDED
+    elif own.shared_contents and causes & CAUSES[Step.CONTENTS_ASIDE] and steers(k):
+        yield with_contents_as_data(k), _PROVED
     for meeting in lanes_only_meet(k, reason):
         yield meeting, _PROVED
     if causes & CAUSES[Step.DATA_AS_WORDS]:

@@ -77,7 +77,36 @@ def _barrier_names(module: Module, sources: Mapping[str, str]) -> dict[int, str]
         if called and len(inits) % len(called) == 0:
             found |= {i.line: name for i, name in zip(inits, cycle(called), strict=False)}
         found |= _members(module, texts, inits, called)
+    for n in range(len(module.functions)):
+        of_function = [i for (m, _), inits in places.items() if m == n for i in inits]
+        found |= _unrolled(module, sorted(of_function, key=lambda i: i.line), found)
     return found
+
+
+def _unrolled(module: Module, inits: Sequence[Instr], found: Mapping[int, str]) -> dict[int, str]:
+    """Names of further turns of unrolled loops, which lack the call around them: those of the turn before.
+
+    ``inits``: of one function, in the order of its text.
+    """
+    known: dict[tuple[Span, ...], list[str]] = {}
+    turns: dict[tuple[Span, ...], int] = {}
+    further: dict[int, str] = {}
+    for i in inits:
+        places = module.places(i) or (Span(module.path),)
+        inside = module.wrapped(i) is not None
+        chain = _within(module, i, places[0]) if inside else places
+        if len(chain) < 2:
+            continue
+        if inside and i.line in found:
+            owner = found[i.line].rpartition(".")[0]
+            before = known.get(chain, [])
+            known[chain] = [x for x in before if x.rpartition(".")[0] == owner] + [found[i.line]]
+            turns[chain] = 0
+        elif i.line not in found and chain in known:
+            names = list(dict.fromkeys(known[chain]))
+            further[i.line] = names[turns[chain] % len(names)]
+            turns[chain] += 1
+    return further
 
 
 def _members(
@@ -94,16 +123,32 @@ def _members(
             owner = [*called] or [x for x in (passed(_line(texts, here)),) if x]
             chain = _within(module, i, here)
             turn = seen[chain] = seen.get(chain, -1) + 1
-            inner = (of for place in chain for of in [_turn(texts, place, turn)] if of)
-            names = joined(owner, next(inner, None), several=several)
+            owner = owner or [x for x in (_turn(texts, here, turn),) if x]
+            inner = [of for place in chain for of in [_turn(texts, place, turn)] if of]
+            element = next(
+                (of for of in inner if of.endswith("]")), None
+            )  # what says more than a sole member
+            names = joined(owner, element or next(iter(inner), None), several=several)
         else:
             own = member(texts.get(here.file, ()), here.line)
             owners = [passed(_line(texts, place)) for place in callers[:1]]
             joint = [f"{owner}.{own}" for owner in owners if owner and len(called) <= 1]
             names = ([*joint] if owners else [own]) if own else []
+            chain = (here, *callers)
+            turn = seen[chain] = seen.get(chain, -1) + 1
+            names = names or _by_callers(texts, callers, turn)
         if len(names) == 1:
             found[i.line] = names[0]
     return found
+
+
+def _by_callers(texts: Mapping[str, Sequence[str]], callers: Sequence[Span], turn: int) -> list[str]:
+    """The name of what a wrapper initializes for the n-th time: the member that the call of it names, with
+    the object whose method that is."""
+    if len(callers) != 2:
+        return []
+    inner, owner = _turn(texts, callers[0], turn), passed(_line(texts, callers[1]))
+    return joined([owner], inner, several=True) if owner and inner else []
 
 
 def _within(module: Module, i: Instr, here: Span) -> tuple[Span, ...]:

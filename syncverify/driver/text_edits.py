@@ -25,7 +25,7 @@ from syncverify.base.diagnostics import (
     TextEdit,
     Verdict,
 )
-from syncverify.base.source import InputError
+from syncverify.base.source import InputError, Span
 from syncverify.checker.explain.another_mistake import remaining
 from syncverify.driver.author_functions import plain_calls
 from syncverify.driver.author_statements import (
@@ -51,7 +51,8 @@ from syncverify.driver.conditions import with_condition
 from syncverify.driver.guessed_edits import guesses
 from syncverify.driver.guessed_states import state_guesses
 from syncverify.driver.judged import Judged
-from syncverify.driver.named_numbers import in_constants, in_lists
+from syncverify.driver.named_numbers import body_of_loop, in_calls, in_constants, in_lists
+from syncverify.driver.passed_numbers import passed
 from syncverify.driver.ptx_statements import loop_around, other_start
 from syncverify.driver.shown_repairs import with_repair, without_repair
 
@@ -270,6 +271,8 @@ def _with_edit(report: KernelReport, at: int, mended: Repair) -> KernelReport:
 def _edits(mended: Repair, file: str, text: Lines) -> Iterator[Repair]:
     """A repair with each change of the text in turn that may bring it about."""
     here = mended.span
+    if mended.hint is not None and here.file != file:
+        yield from _of_header(mended, file, text)
     if mended.hint is None or here.file != file or not 0 < here.line <= len(text.lines):
         return
     around = (_inside, _twins, _callers)
@@ -281,6 +284,19 @@ def _edits(mended: Repair, file: str, text: Lines) -> Iterator[Repair]:
                 place = replace(here, line=_of(at, *change))
                 neighbour = mended.neighbour if at == here.line else None
                 yield replace(mended, span=place, edit=TextEdit(file, *change), neighbour=neighbour)
+
+
+def _of_header(mended: Repair, file: str, text: Lines) -> Iterator[Repair]:
+    """A repair of a number in a header, with each call of the file in turn that may give it."""
+    hint, line = mended.hint, mended.span.line
+    if hint is None or hint.kind is not EditKind.NUMBER:
+        return
+    for header in text.headers:
+        lines = header.split("\n")
+        code = lines[line - 1] if 0 < line <= len(lines) else ""
+        for n, new in passed(text, code, str(hint.number)):
+            edit = TextEdit(file, n, (text.lines[n - 1],), (new,))
+            yield replace(mended, span=Span(file, n), edit=edit, neighbour=None)
 
 
 def _of(place: int, line: int, old: Sequence[str], new: Sequence[str]) -> int:
@@ -355,7 +371,8 @@ def _candidates(hint: EditHint, text: Lines, line: int) -> Iterator[_Change]:
             yield from _in_alias(text, line, number)
             yield from _numbers(text, line, number)
             yield from _in_all(text, {line, *hint.models}, lambda n: _with_number(lines[n - 1], number, kind))
-            yield from ((n, (lines[n - 1],), (new,)) for n, new in in_constants(text, line, number))
+            elsewhere = (*in_constants(text, line, number), *passed(text, text.code(line), number))
+            yield from ((n, (lines[n - 1],), (new,)) for n, new in elsewhere)
         case EditKind.REMOVE:
             yield line, (here,), ()
         case EditKind.LATER:
@@ -605,7 +622,7 @@ def _is_only(edit: EditKind, line: str, kind: str) -> bool:
         return True
     if edit in (EditKind.LATER, EditKind.REMOVE):
         return code.count(";") == 1 and not {*"{}"} & {*code} and not _LOOP.search(code)
-    return edit is not EditKind.NUMBER or not _LOOP.search(code)
+    return edit is not EditKind.NUMBER or not _LOOP.search(code) or body_of_loop(code) > 0
 
 
 def _end(lines: Sequence[str], line: int, kind: str) -> int:
@@ -655,6 +672,9 @@ def _other_parity(line: str, kind: str, group: int | None = None) -> Iterator[st
 def _with_number(line: str, number: str, kind: str) -> Iterator[str]:
     """The line with a number in the place of another one, the last ones first, or of the last argument."""
     code = _code(line, kind)
+    if kind == "cu" and (start := body_of_loop(code)):
+        yield from (code[:start] + new + line[len(code) :] for new in in_calls(code[start:], number))
+        return
     argument = _CONSTANT.search(code) or _ARGUMENT.search(code) if kind == "cu" else None
     if argument is not None:
         yield from _with_argument(code, argument.span("last"), number)

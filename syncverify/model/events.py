@@ -153,7 +153,8 @@ class Footprint:
     value. ``cover``: for a read of scattered bytes, a few
     intervals around them, by which it is entered; accesses that meet there are judged by ``intervals``.
     ``element``: bytes of each single access, where a strong one is several (vectors, packed values: PTX ISA,
-    memory consistency model); 0: a lane's range is one.
+    memory consistency model); 0: a lane's range is one. ``slots``: of accesses with the same number,
+    other than 0, any two by different threads touch no common byte, or one is ordered after the other.
     """
 
     memory: int
@@ -163,6 +164,7 @@ class Footprint:
     cover: tuple[tuple[int, int], ...] = ()
     alike: bool = False
     element: int = 0
+    slots: int = 0
 
     @property
     def bytes(self) -> int:

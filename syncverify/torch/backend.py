@@ -49,7 +49,7 @@ from syncverify.torch.runners import (
     SimulatorRunner,
     shared_runner,
 )
-from syncverify.torch.trials import ALONE_SECONDS, Limits, faster, promising, whole_of
+from syncverify.torch.trials import ALONE_SECONDS, Limits, Patience, faster, promising, whole_of
 from syncverify.torch.worth import AGAIN, LATE
 
 log = logging.getLogger("syncverify.torch")
@@ -321,15 +321,16 @@ def _faster(
     def alone(taken: Set[Node]) -> list[Candidate]:
         return [c for c in _alone(module, taken, runner) if _tried(report, c, lambda c: fit(c, runner))]
 
+    patience = Patience()
     tried = [*ready, *alone(_nodes(ready))]
-    chosen = faster(module, tried, runner, Limits(only=only), _halves(ready, runner))
+    chosen = faster(module, tried, runner, Limits(None, only, patience), _halves(ready, runner))
     taken = _nodes(chosen)
     parts = _halves([c for c in ready if taken.isdisjoint(c.found.group.nodes)], runner)
     if parts:
-        chosen += faster(module, parts, runner, Limits(ALONE_SECONDS, only))
+        chosen += faster(module, parts, runner, Limits(ALONE_SECONDS, only, patience))
     products = alone(_nodes([*chosen, *tried[len(ready) :]]))
     if products:
-        chosen += faster(module, products, runner, Limits(ALONE_SECONDS, only))
+        chosen += faster(module, products, runner, Limits(ALONE_SECONDS, only, patience))
     return [*tried, *parts, *products], chosen
 
 

@@ -29,13 +29,15 @@ from syncverify.torch.choice import Run
 from syncverify.torch.dims import Space, extent
 from syncverify.torch.graphs import call_of, inserted
 from syncverify.torch.partition import Found
-from syncverify.torch.region import Group, fusible, readers_of, value_of
+from syncverify.torch.region import Group, fusible, is_item, value_of
 from syncverify.torch.runners import Runner
 from syncverify.torch.torch_nodes import TorchNodes
 from syncverify.torch.translate import Translation, is_contiguous, transposed
 
 #: Rows that are computed by those that there are, at most: beyond, too many groups have few rows.
 _MOST_ROWS = 1.5
+#: What taking rows costs: nothing, writing them, or reading and writing them.
+FREE, WRITTEN, MOVED = "free", "written", "moved"
 #: Kernels that tables take, as Inductor compiles them.
 _TABLE_KERNELS = 3
 
@@ -89,10 +91,12 @@ ROWS = torch.ops.syncverify.rows_of_experts.default
 class ExpertsCandidate(Candidate):
     """A product of experts that may become tables, an operator for groups of rows, and what is taken of it.
 
-    ``node``: in its graph. ``arguments`` are the operator's, of a graph of their own.
+    ``node``: in its graph. ``arguments`` are the operator's, of a graph of their own. ``taking``: what taking
+    rows costs beside a call.
     """
 
     node: Node
+    taking: str
 
     def torch_nodes(self) -> TorchNodes:
         outputs = self.found.translation.outputs
@@ -150,9 +154,26 @@ def _candidate(node: Node, runner: Runner) -> Iterator[ExpertsCandidate]:
     extents = {d: extent(n) for d, n in sizes.items()}
     translation = Translation(problem.epilogue, arguments, (made,), extents, problem)
     found = Found(Group(Space(), {}, {}, {node: None}), translation)
-    key = operators.identity([made], arguments, [made], runner)
+    key, taking = operators.identity([made], arguments, [made], runner), _taking(node)
     called = operators.name_of(name, key, runner)
-    yield ExpertsCandidate(found, arguments, key, called, region_of(found), a.device, node)
+    timed_as = f"{key} {taking}"
+    yield ExpertsCandidate(found, arguments, timed_as, called, region_of(found), a.device, node, taking)
+
+
+def _taking(node: Node) -> str:
+    """What taking rows costs where loops read the product: nothing, or a copy for others; else all of it."""
+    in_loops = [fusible(r) for r in _readers(node)]
+    return FREE if in_loops and all(in_loops) else WRITTEN if any(in_loops) else MOVED
+
+
+def _readers(node: Node) -> Iterator[Node]:
+    """What reads a product, through all that only looks at it otherwise, such as its halves."""
+    for user in node.users:
+        returns = getattr(getattr(user.target, "_schema", None), "returns", ())
+        if is_item(user) or any(r.alias_info is not None for r in returns):
+            yield from _readers(user)
+        else:
+            yield user
 
 
 def _fits(node: Node) -> bool:
@@ -186,12 +207,10 @@ def library_call(c: ExpertsCandidate) -> Run:
 def kernel_call(c: ExpertsCandidate) -> Run:
     """The same by the candidate's kernel, whose operator has been made.
 
-    With as many small kernels as tables take. What is taken of the rows counts where Inductor has no loop
-    behind it that reads them there.
+    With as many small kernels as tables take. Loops of Inductor's read rows where they lie; where others need
+    them, too, such a loop also writes them.
     """
     fused = operators.fused_of(c.name)
-    readers = list(readers_of([c.node]))
-    read_there = bool(readers) and all(map(fusible, readers))
     made = c.found.translation.outputs[0].meta["val"]
     shape, dtype = tuple(made.shape), made.dtype
 
@@ -201,7 +220,9 @@ def kernel_call(c: ExpertsCandidate) -> Run:
             ends.neg()
         out = torch.empty(shape, dtype=dtype, device=a.device)
         fused.into(a, b, expert, starts, out=out)
-        return out if read_there else torch.index_select(out, 0, place)
+        if c.taking == WRITTEN:
+            torch.zeros((len(place), shape[1]), dtype=dtype, device=a.device)
+        return torch.index_select(out, 0, place) if c.taking == MOVED else out
 
     return _planned(c, run)
 

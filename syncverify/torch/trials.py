@@ -53,8 +53,8 @@ ALONE_SECONDS = 1.0
 _BEGUN = 4
 #: Devices that a program was compiled for in this process.
 _LOADED: set[torch.device] = set()
-#: Seconds after which trials see again whether a proof has come, and those that they wait for proofs in all.
-#: What is proved while Inductor compiles the graph is tried behind that.
+#: Seconds after which trials see again whether a proof has come, and those that trials of a graph wait for
+#: proofs in all. What is proved while Inductor compiles the graph is tried behind that.
 _SLICE, _PATIENCE = 0.2, 0.6
 
 
@@ -108,29 +108,35 @@ class _Trial:
 _Step = Callable[[_Trial], None]
 
 
+@dataclass
+class Patience:
+    """Seconds that trials of one graph may still wait for proofs."""
+
+    left: float = field(default_factory=lambda: _PATIENCE)
+
+
 @dataclass(frozen=True)
 class Limits:
     """``seconds``: what trials may take, if it is not what the graph's size allows. ``only``: the names of
-    those that are tried, where a first round has tried the others."""
+    those that are tried, where a first round has tried the others. ``patience``: of all rounds of a graph."""
 
     seconds: float | None = None
     only: Set[str] | None = None
-
-
-_NONE = Limits()
+    patience: Patience = field(default_factory=Patience)
 
 
 def faster(
     module: GraphModule,
     candidates: Sequence[Candidate],
     runner: Runner,
-    limits: Limits = _NONE,
+    limits: Limits | None = None,
     then: Sequence[Candidate] = (),
 ) -> list[Candidate]:
     """The candidates with whose kernels their contexts are faster. The others' regions note why not.
 
     ``then``: what is proved behind them.
     """
+    limits = limits or Limits()
     left = _Budget(_seconds_of(module) if limits.seconds is None else limits.seconds)
     try:
         trials, placed = _trials(module, candidates, runner)
@@ -141,7 +147,7 @@ def faster(
     fresh, known = _remembered(trials.values(), limits.only)
     begin_proofs([c for t in (*fresh, *known) for c in t.wanted], runner)
     begin_proofs(promising(module, then, runner), runner)
-    tried = _Tried(left, runner)
+    tried = _Tried(left, runner, limits.patience)
     tried.now([t for t in fresh if t.of_a_library])  # those first that compile nothing
     tried.now([t for t in fresh if not t.of_a_library])
     prove_ahead([c for t in known for c in t.wanted], runner)
@@ -209,6 +215,7 @@ class _Tried:
 
     left: _Budget
     runner: Runner
+    patience: Patience
 
     def now(self, trials: Iterable[_Trial]) -> None:
         """Times Inductor's code of each, and its kernels where they are proved by now."""
@@ -228,14 +235,13 @@ class _Tried:
 
     def later(self, trials: list[_Trial]) -> None:
         """Times kernels as soon as they are proved, or given up, and waits a while for proofs."""
-        patience = _PATIENCE
-        while trials and self.left.seconds() and patience > 0.0:
+        while trials and self.left.seconds() and self.patience.left > 0.0:
             ready = [t for t in trials if self._proved(t)]
             for trial in ready:
                 if self._attempt(trial, self._begin_kernels):
                     self._attempt(trial, _time_kernels, always=True)
             if not ready:
-                patience -= _SLICE
+                self.patience.left -= _SLICE
                 prove_ahead(trials[0].members, self.runner, min(_SLICE, self.left.seconds()))
             trials = [t for t in trials if t.plain is not None]
         for trial in trials:
@@ -399,4 +405,4 @@ def _with(trial: _Trial, ops: Mapping[int, Any]) -> Run:
     return compiled(nodes, trial.arguments, trial.device)
 
 
-__all__ = ["ALONE_SECONDS", "Limits", "faster", "promising", "whole_of"]
+__all__ = ["ALONE_SECONDS", "Limits", "Patience", "faster", "promising", "whole_of"]

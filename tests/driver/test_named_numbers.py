@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from syncverify.driver.author_statements import Lines
-from syncverify.driver.named_numbers import in_constants, in_lists
+from syncverify.driver.named_numbers import body_of_loop, in_calls, in_constants, in_lists
 
 
 @pytest.mark.parametrize(
@@ -37,3 +37,29 @@ def test_a_list_in_braces_may_hold_it_at_each_place() -> None:
         "return NamedBarrier{A + 32, 192};",
     ]
     assert list(in_lists("if (a) { f(b, c); }", "192")) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "changed"),
+    [
+        (
+            "for (int i = 0; i < 4; ++i) init(&full[i], 1);",
+            ["for (int i = 0; i < 4; ++i) init(&full[i], 192);"],
+        ),
+        (
+            "for (int i = f(2); i < 4; ++i) { a[i].setup(1); b[i].setup(N); }",
+            [
+                "for (int i = f(2); i < 4; ++i) { a[i].setup(192); b[i].setup(N); }",
+                "for (int i = f(2); i < 4; ++i) { a[i].setup(1); b[i].setup(192); }",
+            ],
+        ),
+    ],
+)
+def test_a_call_in_the_body_of_a_loop_may_have_it_last(line: str, changed: list[str]) -> None:
+    start = body_of_loop(line)
+    assert [line[:start] + new for new in in_calls(line[start:], "192")] == changed
+
+
+@pytest.mark.parametrize("line", ["for (int i = 0; i < 4; ++i) {", "for (int i = 0; i < n;", "init(&a, 1);"])
+def test_other_lines_hold_no_body_of_a_loop(line: str) -> None:
+    assert body_of_loop(line) == 0

@@ -142,6 +142,33 @@ def test_a_count_is_mended_where_the_author_gives_it(tmp_path: Path, count: str,
     assert _checked(tmp_path / "fold.cu", _applied(text, edit), facts).verdict is Verdict.PROVED
 
 
+def test_a_number_in_a_header_is_mended_in_the_call_that_gives_it(tmp_path: Path) -> None:
+    """The announcement stands in a header, and the source gives its bytes three functions away."""
+    start = RING.index("__device__ uint32_t shared_address")
+    end = RING.index('extern "C"')
+    begin = """
+struct Feed {
+  uint64_t* full;
+  int amount;
+  __device__ Feed(uint64_t* full, int amount) : full(full), amount(amount) {}
+  __device__ void begin(int s) {
+    barrier_expect(&full[s], amount);
+  }
+};
+"""
+    header = RING[: RING.index("constexpr")] + RING[start:end] + begin
+    (tmp_path / "feed.cuh").write_text("#pragma once\n" + header, "utf-8")
+    constants = next(line for line in RING.split("\n") if line.startswith("constexpr"))
+    text = '#include "feed.cuh"\n' + constants + "\n" + RING[end:]
+    text = text.replace("barrier_expect(&full[s], WIDTH * 4);", "feed.begin(s);")
+    text = text.replace("      for (int r = 0", "      Feed feed(full, WIDTH * 2);\n      for (int r = 0", 1)
+    facts = read_facts(GALLERY / "ring.cu.launch.toml")
+    report = _checked(tmp_path / "ring.cu", text, facts)
+    edit = _edit(report)
+    assert edit is not None and edit.new == ("      Feed feed(full, 2048);",)
+    assert _checked(tmp_path / "ring.cu", _applied(text, edit), facts).verdict is Verdict.PROVED
+
+
 IR = """kernel k {
   launch grid [1] block [64]
   mbarrier done

@@ -13,6 +13,8 @@ import pytest
 torch = pytest.importorskip("torch", reason="the extra torch is not installed")
 
 import torch.nn.functional as F  # noqa: E402
+from functorch.compile import make_boxed_func  # noqa: E402
+from torch._dynamo.backends.common import aot_autograd  # noqa: E402
 
 import syncverify.torch as sv  # noqa: E402
 from syncverify.base.diagnostics import Policy  # noqa: E402
@@ -226,3 +228,29 @@ def test_a_compiled_product_launches_its_kernel_for_all_ends(launches: list[tupl
     for at in (ends(200, 600), ends(0, 600), ends(1, 600)):
         near(made(a, b, at), by_experts(a.double(), b.mT.double(), at).relu())
     assert [program.kernel.name for program, *_ in launches].count("fused_grouped_mm") == 3
+
+
+@pytest.mark.parametrize(
+    ("behind", "taking"),
+    [
+        (lambda c: c, experts.MOVED),
+        (lambda c: c.mT @ c, experts.MOVED),
+        (lambda c: c.chunk(2, 1)[0].relu(), experts.FREE),
+        (lambda c: (c, c.relu()), experts.WRITTEN),
+    ],
+)
+def test_what_taking_rows_costs_follows_from_who_reads_them(behind: Any, taking: str) -> None:
+    """For a library they are moved, and loops read them there, or write them as well."""
+    found: list[str] = []
+
+    def listed(graph: Any, _: Any) -> Any:
+        candidates = experts.of_experts(graph, set(), sv.ReferenceRunner())
+        found.extend(c.taking for c in candidates if isinstance(c, experts.ExpertsCandidate))
+        return make_boxed_func(graph.forward)
+
+    torch._dynamo.reset()
+    made = torch.compile(
+        lambda a, b, at: behind(torch._grouped_mm(a, b, offs=at)), backend=aot_autograd(fw_compiler=listed)
+    )
+    made(draw(600, 16, dtype=BF16), draw(2, 16, 24, dtype=BF16), ends(200, 600))
+    assert found == [taking]

@@ -126,3 +126,22 @@ def test_proofs_that_come_one_by_one(backend: Any, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(trials, "prove_ahead", late)
     refused(backend, lambda x, w: F.softmax(norm(x, w).cumsum(0), -1), draw(8, 512), draw(512))
     assert len(timed) == 2
+
+
+def test_rounds_of_a_graph_wait_for_proofs_once(backend: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A group and then its product alone are late: both together are waited for as long as one would be."""
+    waited: list[float] = []
+
+    def late(candidates: Any, runner: Any, seconds: float = 0.0) -> set[str]:
+        waited.append(seconds)
+        return {c.name for c in candidates}
+
+    monkeypatch.setattr(trials, "prove_ahead", late)
+    monkeypatch.setattr(trials, "_Budget", lambda seconds: Seconds([1.0] * 40))
+    monkeypatch.setattr(trials, "least_of", lambda group, device: 0.0)
+    monkeypatch.setattr(sys.modules["syncverify.torch.backend"], "AGAIN", 1e9)
+    factors = draw(64, 32, dtype=torch.bfloat16), draw(32, 24, dtype=torch.bfloat16)
+    refused(backend, lambda x, w: (x @ w).relu() + 1.0, *factors)
+    late_ones = [r for r in backend.report.refused if "its proof was not there" in r.refused]
+    assert [len(r.operations) for r in late_ones] == [3, 1]
+    assert sum(waited) == pytest.approx(0.6)

@@ -71,6 +71,8 @@ _OF_WGMMA = frozenset({"SV401", "SV111", "SV110"})
 _OF_THREADS = frozenset({"SV301", "SV302", "SV303"})
 #: Rules that an operation on another slot, or on another barrier, may break.
 _OF_SLOTS = frozenset({"SV110", "SV111", "SV112", "SV201", "SV202", "SV203", "SV206", "SV210", "SV212"})
+#: Waits beside one that may ask for the other parity with it.
+_MATES = 3
 _LATER = "arrive only after the accesses that follow here"
 #: Rules that who does not wait until something is there may break.
 _OF_FILLS = frozenset({"SV110", "SV401"})
@@ -121,6 +123,7 @@ def attempts(info: SystemInfo, survey: Survey, named: set[Span], rule: str) -> I
         yield from (t for t in tries if t not in of_groups and t.mistake is not Mistake.SURPLUS)
         return
     yield from (t for t in tries if t.mistake is not Mistake.SURPLUS)
+    yield from _parities_alike(survey, near, rule)
     yield from turns if rule in _OF_THREADS else ()
     yield from (t for t in tries if t.mistake is Mistake.SURPLUS)
 
@@ -553,7 +556,44 @@ def _counts(info: SystemInfo, survey: Survey, place: Span) -> list[Attempt]:
             which = "" if len(wrong) == len(wanted) else f" {info.barriers[first].name}"
             text = f"initialize{which} with {wrong[first]}: so many arrivals come in a phase"
             out.append(Attempt(Mistake.COUNT, InitCounts(place, tuple(wrong.items())), place, text))
-    return out
+    return out + _counts_alike(info, survey, place, arrivers)
+
+
+def _counts_alike(info: SystemInfo, survey: Survey, place: Span, arrivers: dict[int, int]) -> list[Attempt]:
+    """The count of a barrier of a place for others as well that have the same wrong one: a loop that is
+    unrolled, or a helper, initializes them elsewhere."""
+    come = {b: sum(survey.arriving.get(b, {}).values()) for b in survey.counts}
+    wrong = {b: n for b, n in come.items() if n and n != survey.counts[b]}
+    mine = [b for b in arrivers if b in wrong]
+    alike = {b: n for b, n in wrong.items() if mine and n == wrong[mine[0]]}
+    if not alike.keys() - arrivers.keys():
+        return []
+    more = f"{info.barriers[mine[0]].name} and {len(alike) - 1} more"
+    text = f"initialize {more} with {alike[mine[0]]}: so many arrivals come in a phase"
+    change = InitCounts(place, tuple(alike.items()), anywhere=True)
+    return [Attempt(Mistake.COUNT, change, place, text)]
+
+
+def _parities_alike(survey: Survey, near: list[Span], rule: str) -> Iterator[Attempt]:
+    """Another parity for several waits of the same warps: a helper may wait for all of them."""
+    waits = [p for p, codes in survey.places.items() if {*WAITS} & {*codes}]
+    copied = {b for _, b in survey.copied}
+    for place in near if rule in ("SV201", "SV210") else ():
+        if place not in waits:
+            continue
+        of_copies = survey.barriers[place] <= copied
+        mates = [
+            p
+            for p in waits
+            if p != place
+            and survey.warps[p] == survey.warps[place]
+            and (survey.barriers[p] <= copied) is of_copies
+        ]
+        groups = [tuple(mates), *(tuple(p for p in mates if p != other) for other in mates)]
+        for also in dict.fromkeys(g for g in groups if g and len(mates) <= _MATES):
+            lines = " and ".join(f"line {p.line}" for p in also)
+            text = f"wait for the other parity here and at {lines}"
+            yield Attempt(Mistake.FIRST_PARITY, OtherParity(place, also), place, text)
 
 
 def _shares(survey: Survey, barriers: set[int]) -> tuple[int, ...]:

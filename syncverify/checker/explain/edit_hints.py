@@ -228,6 +228,8 @@ def _exchanged(change: Change, info: SystemInfo, survey: Survey, place: Span) ->
 
 def _simple(change: Change) -> EditHint | None:
     """The edit of a change that says all that there is to it."""
+    if isinstance(change, OtherParity) and change.also:
+        return None  # of several lines
     if type(change) in _ALONE:
         return _ALONE[type(change)]
     match change:

@@ -51,12 +51,13 @@ def proxy_fence(site: int) -> Event:
 
 @dataclass(frozen=True, slots=True)
 class OtherParity:
-    """Waits at ``place`` ask for the other parity."""
+    """Waits at ``place`` ask for the other parity, and those of the places ``also``."""
 
     place: Span
+    also: tuple[Span, ...] = ()
 
     def apply(self, event: Event, place: Place, held: Any, cls: ThreadClass) -> Passed:
-        if place[0] == self.place and event[0] in WAITS:
+        if event[0] in WAITS and (place[0] == self.place or place[0] in self.also):
             event = (*event[:3], event[3] ^ 1, *event[4:])
         return (event,), None
 
@@ -79,13 +80,14 @@ class CountedParity:
 
 @dataclass(frozen=True, slots=True)
 class InitCounts:
-    """Barriers are initialized at ``place`` with the counts given, by barrier."""
+    """Barriers are initialized at ``place`` with the counts given, by barrier; ``anywhere``: wherever."""
 
     place: Span
     counts: Pairs
+    anywhere: bool = False
 
     def apply(self, event: Event, place: Place, held: Any, cls: ThreadClass) -> Passed:
-        if place[0] == self.place and event[0] == Ev.INIT:
+        if (self.anywhere or place[0] == self.place) and event[0] == Ev.INIT:
             event = (*event[:3], dict(self.counts).get(event[2], event[3]), *event[4:])
         return (event,), None
 

@@ -61,13 +61,26 @@ def member(lines: Sequence[str], line: int, turn: int = 0) -> str | None:
     code = lines[line - 1].split("//")[0]
     within = _OF_ASM.search(code)
     path = _INNERMOST.search(within["rest"]) if within is not None else None
-    calls = initialized(code)
+    calls = initialized(code) or ([] if within is not None else _objects(code))
     said = path["path"] if path is not None else calls[turn % len(calls)] if calls else ""
     said = said.removeprefix("this->")
     if not _OBJECT.match(said) or said == "this":
         return None
     root = re.split(r"\W", said)[0]
     return None if root in _parameters(lines, line) else said
+
+
+def _objects(code: str) -> list[str]:
+    """The objects whose method of one name a line calls several times: known to initialize, whatever its
+    name.
+
+    >>> _objects("for (int i = 0; i < N; ++i) { full[i].setup(1); empty[i].setup(readers); }")
+    ['full[i]', 'empty[i]']
+    """
+    calls = [(m["object"].strip(), m[0]) for m in _METHOD.finditer(code)]
+    methods = {re.split(r"\.|->", call)[-1] for _, call in calls}
+    known = all(_OBJECT.match(said) for said, _ in calls)
+    return [said for said, _ in calls] if len(calls) > 1 and len(methods) == 1 and known else []
 
 
 def passed(line: str) -> str | None:

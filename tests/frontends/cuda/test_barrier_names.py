@@ -49,6 +49,13 @@ def test_a_method_initializes_members_and_a_function_what_it_is_given(line: int,
     assert member(METHOD, line) == name
 
 
+def test_methods_of_any_name_initialize_in_turn_where_a_line_calls_one_several_times() -> None:
+    both = ["  for (int i = 0; i < N; ++i) { full[i].setup(1); empty[i].setup(readers); }"]
+    assert [member(both, 1, turn) for turn in range(3)] == ["full[i]", "empty[i]", "full[i]"]
+    for line in ("full[i].setup(1);", "full[i].setup(1); ring.clear();", "f(1).setup(1); g(1).setup(1);"):
+        assert member([line], 1) is None
+
+
 def test_members_are_named_with_their_object_where_they_say_more() -> None:
     assert joined(["pipe"], "full[i]", several=False) == ["pipe.full[i]"]
     assert joined(["full[i]"], None, several=True) == ["full[i]"]

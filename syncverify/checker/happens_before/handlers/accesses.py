@@ -135,7 +135,7 @@ def _look(
             written += b - a
             if w not in clean and judge(run, t, w, record, a, b):
                 clean.add(w)
-            if w.atomic:
+            if w.atomic or run.info.footprints[w.fp].slots:
                 for r in s.reads.values():
                     if r.kind.writes and r not in clean and judge(run, t, r, record, a, b):
                         clean.add(r)
@@ -146,7 +146,7 @@ def _overwrite(
     run: Run, t: LaneClass, record: Record, shadow: Shadow, lo: int, hi: int, clean: set[Record]
 ) -> None:
     """Judges a write of ``lo..hi`` against all accesses there, then enters it."""
-    same_store = False
+    same_store = run.info.footprints[record.fp].slots != 0  # it follows not all that it lies over
     for s in shadow.overlapping(lo, hi):
         a, b = max(s.lo, lo), min(s.hi, hi)
         w = s.write
@@ -217,6 +217,8 @@ def judge(run: Run, t: LaneClass, first: Record, second: Record, lo: int, hi: in
         or ((strong := mutually_atomic(run, first, second, lo, hi)) and not words_matter(run, first, second))
     ):
         return True
+    if _at_slots(run, first, second):
+        return True
     if first.parts:
         return access_merging.judged(
             run.info, first, lo, hi, lambda part: judge(run, t, part, second, lo, hi)
@@ -245,6 +247,13 @@ def judge(run: Run, t: LaneClass, first: Record, second: Record, lo: int, hi: in
         ordered = ordered or (row.need is Need.BRIDGE and _before_product(run, t, first))
         report_race(run, t, first, second, row, ordered, lo, hi)
     return False
+
+
+def _at_slots(run: Run, first: Record, second: Record) -> bool:
+    """Whether two accesses by different threads meet nowhere, or are ordered where they meet; those of one
+    thread are in any case."""
+    slots = run.info.footprints[first.fp].slots
+    return slots != 0 and slots == run.info.footprints[second.fp].slots
 
 
 def _before_product(run: Run, t: LaneClass, first: Record) -> bool:

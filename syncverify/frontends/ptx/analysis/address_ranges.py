@@ -52,19 +52,22 @@ _LANEMASKS = {
 
 
 class AddressRanges:
-    """Intervals of a function's registers in one warp. ``shared``: the places of its variables. ``block``:
-    its shape."""
+    """Intervals of a function's registers in one warp, or in all of a block. ``shared``: the places of its
+    variables. ``block``: its shape."""
 
-    def __init__(self, flow: Flow, shared: Mapping[str, int], block: Sequence[int], warp: int) -> None:
+    def __init__(
+        self, flow: Flow, shared: Mapping[str, int], block: Sequence[int], warp: int | None = None
+    ) -> None:
         self.flow, self.shared = flow, shared
         wide, high, deep = block
-        threads = range(32 * warp, min(32 * warp + 32, wide * high * deep))
+        every = wide * high * deep
+        threads = range(every) if warp is None else range(32 * warp, min(32 * warp + 32, every))
         places = [(t % wide, t // wide % high, t // (wide * high)) for t in threads]
         self.specials = {
             f"%tid.{axis}": Interval(min(at), max(at))
             for axis, at in zip("xyz", zip(*places, strict=True), strict=True)
         }
-        self.specials["%laneid"] = Interval(0, len(threads) - 1)
+        self.specials["%laneid"] = Interval(0, min(len(threads), 32) - 1)
         self.specials |= _LANEMASKS
         self._versions: dict[tuple[int, Bounds], Known] = {}
         self.branches = BranchBounds(flow, self._of)
@@ -77,6 +80,10 @@ class AddressRanges:
         base = self._of(place.base, k, self.branches.at(k))
         places = None if base is None else base.plus(one(place.offset))
         return Reached(places, self._holds_place(place.base, k), ranks=self._ranks(place.base, k))
+
+    def operand(self, x: Operand, k: int) -> Known:
+        """What an operand may be where an instruction reads it."""
+        return self._of(x, k)
 
     def _ranks(self, x: Operand, k: int) -> tuple[Known, ...]:
         """The ranks that the ``mapa`` of an address may name."""

@@ -103,11 +103,8 @@ class LaneMasks:
     def equal(self, at: int) -> Iterator[tuple[int, Operand, Operand]]:
         """The operands that are equal in each lane that comes to an instruction, by the ``setp`` that asks.
         No lane that comes has left a loop since in a turn of its own."""
-        here, guard = self.flow.block_of[at], self.flow.body[at].guard
-        found = [p for b in sorted(self.above(here)) for p in self._decides(b, here)]
-        if guard is not None:
-            found += self._conjuncts(guard, at, holds=not self.flow.body[at].negated)
-        for p in found:
+        here = self.flow.block_of[at]
+        for p in self._holding(at):
             if p.comparison is None or p.comparison[0] != ("eq" if p.holds else "ne"):
                 continue
             if len(p.comparison[1]) == 1 and _of_integers(p.comparison[1][0]):
@@ -115,6 +112,39 @@ class LaneMasks:
                 if self.values.before(p.at, at) and not self.above(there) - self.above(here):
                     one, other = p.comparison[2]
                     yield p.at, one, other
+
+    def comparisons(self, at: int) -> Iterator[tuple[int, str, str, Operand, Operand]]:
+        """The comparisons of integers that hold wherever an instruction is executed: the ``setp`` that asks,
+        the relation, its type, and its operands as the ``setp`` reads them."""
+        for p in self._holding(at):
+            if p.comparison is None or len(p.comparison[1]) != 1 or not _of_integers(p.comparison[1][0]):
+                continue
+            name = p.comparison[0] if p.holds else _opposite(p.comparison)
+            if name is not None:
+                one, other = p.comparison[2]
+                yield p.at, name, p.comparison[1][0], one, other
+
+    def chosen_by(self, at: int, k: int) -> tuple[int, int, Operand, Operand] | None:
+        """The branch that alone decides which of the lanes that come to an instruction ``k`` execute another
+        one ``at`` before, the ``setp`` of it, and the operands that have to be equal; None where something
+        else decides."""
+        here, there = self.flow.block_of[at], self.flow.block_of[k]
+        between = self.above(here) - self.above(there)
+        if len(between) != 1 or self.flow.body[at].guard is not None:
+            return None
+        (block,) = between
+        asked = self._decides(block, here)
+        same = [x for x in self.equal(at) if len(asked) == 1 and x[0] == asked[0].at]
+        dominates = self.flow.dominates(block, there)
+        return (self.flow.blocks[block].hi - 1, *same[0]) if same and dominates else None
+
+    def _holding(self, at: int) -> list[_Predicate]:
+        """Predicates that hold, or do not, wherever an instruction is executed."""
+        here, guard = self.flow.block_of[at], self.flow.body[at].guard
+        found = [p for b in sorted(self.above(here)) for p in self._decides(b, here)]
+        if guard is not None:
+            found += self._conjuncts(guard, at, holds=not self.flow.body[at].negated)
+        return found
 
     def met(self, at: int, mask: Operand | None) -> int:
         """Where the lanes that come to a collective with such a mask met first: the vote of all lanes, or

@@ -18,7 +18,7 @@ are far less than the range of a register.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from syncverify.frontends.ptx.analysis.lane_masks import LaneMasks
@@ -35,10 +35,10 @@ _DEEPEST = 12
 _WHOLE = frozenset({"u32", "s32", "b32", "u64", "s64", "b64"})
 #: What else an instruction on the way may say: results that saturate need not differ where ranks do.
 _MODIFIERS = frozenset({"lo", "wide", "to", "global", "shared", "shared::cta", "shared::cluster"})
-#: Masks of the lanes on one side of the own one.
-_SIDES = frozenset({"%lanemask_lt", "%lanemask_le", "%lanemask_gt", "%lanemask_ge"})
+#: Masks of the lanes on one side of the own one: 1 with it, 0 without.
+_SIDES = {"%lanemask_lt": 0, "%lanemask_le": 1, "%lanemask_gt": 0, "%lanemask_ge": 1}
 #: What is shifted left by the lane's number, and what then makes a mask of the lanes below it.
-_ONES = (0xFFFFFFFF, 0xFFFFFFFE)
+_ONES: Mapping[int | None, int] = {0xFFFFFFFF: 0, 0xFFFFFFFE: 1}
 _LESS_ONE = {("add", -1), ("add", 0xFFFFFFFF), ("sub", 1)}
 
 
@@ -56,7 +56,7 @@ class LaneRanks:
     def _alone(self, k: int) -> bool:
         """Whether one lane at most comes to an instruction: its number equals what all lanes hold alike."""
         return any(
-            (self._is_lane(one, at) or self._is_thread(one, at)) and self._alike(other, at)
+            (self.is_lane(one, at) or self._is_thread(one, at)) and self._alike(other, at)
             for at, *ops in self.masks.equal(k)
             for one, other in (ops, ops[::-1])
         )
@@ -123,13 +123,23 @@ class LaneRanks:
 
     # ------------------------------------------------------------ ranks
 
-    def _ranks(self, op: Operand, at: int, access: int) -> bool:
-        """Whether an operand has the bits on one side of each lane, of a mask of the lanes at an access."""
+    def rank(self, op: Operand, at: int, access: int) -> tuple[int, int] | None:
+        """Of the bits on one side of each lane, of a mask of the lanes at an access: what makes the mask, and
+        how many of the bits there are at least, 1 where the own lane is among them."""
         k = self._writer(op, at)
         if k is None or self._body[k].op != "and":
-            return False
+            return None
         one, other = self._body[k].operands[1:]
-        return any(self._is_side(y, k) and self._names(x, k, access) for x, y in ((one, other), (other, one)))
+        for mask, side in ((one, other), (other, one)):
+            first = self._side(side, k)
+            if first is not None and self._names(mask, k, access):
+                made = self.masks.values.origin(mask, k) if isinstance(mask, Reg) else None
+                return None if made is None else (made, first)
+        return None
+
+    def _ranks(self, op: Operand, at: int, access: int) -> bool:
+        """Whether an operand has the bits on one side of each lane, of a mask of the lanes at an access."""
+        return self.rank(op, at, access) is not None
 
     def _names(self, mask: Operand, at: int, access: int) -> bool:
         """Whether a mask, as an instruction reads it, names the lanes that come to an access."""
@@ -137,30 +147,31 @@ class LaneRanks:
         deciding = None if made is None else self.masks.of_one_vote(made, access)
         return deciding is not None and not self.uniformity.since(self.masks.met(at, mask), deciding) & LANES
 
-    def _is_side(self, op: Operand, at: int) -> bool:
-        """Whether an operand is the mask of the lanes on one side of the own one, with it or without."""
+    def _side(self, op: Operand, at: int) -> int | None:
+        """Whether an operand is the mask of the lanes on one side of the own one: 1 with it, 0 without."""
         if isinstance(op, Special):
-            return op.name in _SIDES
+            return _SIDES.get(op.name)
         k = self._writer(op, at)
         i = None if k is None else self._body[k]
         if k is None or i is None or len(i.operands) < 2:
-            return False
+            return None
         if i.op == "mov":
-            return self._is_side(i.operands[1], k)
+            return self._side(i.operands[1], k)
         if i.op == "not":
-            return self._shifted(i.operands[1], k) in _ONES
+            return _ONES.get(self._shifted(i.operands[1], k))
         less = i.op in ("add", "sub") and (i.op, self.uniformity.constant(i.operands[2], k)) in _LESS_ONE
-        return less and self._shifted(i.operands[1], k) in (1, 2)
+        return {1: 0, 2: 1}.get(self._shifted(i.operands[1], k) or 0) if less else None
 
     def _shifted(self, op: Operand, at: int) -> int | None:
         """The number that is shifted left by the lane's number."""
         k = self._writer(op, at)
-        if k is None or self._body[k].name != "shl.b32" or not self._is_lane(self._body[k].operands[2], k):
+        if k is None or self._body[k].name != "shl.b32" or not self.is_lane(self._body[k].operands[2], k):
             return None
         n = self.uniformity.constant(self._body[k].operands[1], k)
         return None if n is None else n & 0xFFFFFFFF
 
-    def _is_lane(self, op: Operand, at: int) -> bool:
+    def is_lane(self, op: Operand, at: int) -> bool:
+        """Whether an operand is the lane's number."""
         x, y, z = self.uniformity.block
         if isinstance(op, Special):
             return op.name == "%laneid" or (op.name == "%tid.x" and x <= 32 and y * z == 1)
@@ -170,7 +181,7 @@ class LaneRanks:
         i = self._body[k]
         if i.op == "and" and i.operands[2] == Imm(31):
             return self._is_thread(i.operands[1], k)
-        return i.op in ("mov", "cvt") and _WHOLE.issuperset(i.mods) and self._is_lane(i.operands[1], k)
+        return i.op in ("mov", "cvt") and _WHOLE.issuperset(i.mods) and self.is_lane(i.operands[1], k)
 
     def _is_thread(self, op: Operand, at: int) -> bool:
         """Whether the low five bits of an operand are those of the thread's number in its block."""

@@ -85,6 +85,8 @@ class IfConversion:
         self.depth = 0
         #: what decides the branches around, of those whose accesses are taken as made
         self.around: list[Unknown] = []
+        #: sites of accesses that were made on sides of branches
+        self.inside: set[int] = set()
         #: blocks of loops that are run with unknown registers
         self.havocked: frozenset[int] = frozenset()
 
@@ -181,6 +183,8 @@ class IfConversion:
         if self.depth >= MOST_NESTED:
             return False
         before = r[:]
+        if not self.depth:
+            self.inside.clear()
         self.depth += 1
         self.around.append(v)
         try:
@@ -232,6 +236,7 @@ class IfConversion:
                 continue
             if event[0] not in (Ev.READ, Ev.WRITE, Ev.ATOMIC):
                 break
+            self.inside.add(event[1])
             found.append(event)
         raise Opaque("a side of a branch on data does not come to its end")
 
@@ -265,7 +270,7 @@ class IfConversion:
         That is a fixed point: what they hold before the loop or after one of its blocks, by their low bits.
         Contents of shared memory are put aside: other turns may have written them.
         """
-        outer, contents = self.havocked, r[SHARED]
+        outer, contents, outside = self.havocked, r[SHARED], dict[int, Event]()
         r[SHARED] = None
         self.havocked = outer | region.blocks
         r[CONTEXT].tables.any_iteration.update(region.sites)
@@ -277,12 +282,22 @@ class IfConversion:
                 for end in ends:
                     left = [joined(a, b, v) for a, b in zip(left, end, strict=True)]
                 if all(a is b or (a.__class__ in INTS and a == b) for a, b in zip(held, left, strict=True)):
-                    return found, held
+                    return self._inside_memory(found, outside), held
+                outside |= {e[1]: e for e in found if e[0] == Ev.FAULT}
                 held = left
             held = [v.derived() for _ in region.slots]
-            return self._pass(r, region, held)[0], held
+            return self._inside_memory(self._pass(r, region, held)[0], outside), held
         finally:
             self.havocked, r[SHARED] = outer, contents
+
+    def _inside_memory(self, events: list[Event], outside: dict[int, Event]) -> list[Event]:
+        """The events of any turn. ``outside``: accesses outside their memory in turns of which registers hold
+        numbers; whether these come is for data to say, if the same access is inside in an earlier turn."""
+        wrong = [e for e in (*events, *outside.values()) if e[0] == Ev.FAULT]
+        for e in wrong:
+            if e in events or e[1] not in self.inside:
+                raise Opaque(f"a loop on data: {e[3]}")
+        return events
 
     def _pass(self, r: Registers, region: Region, held: list[Any]) -> tuple[list[Event], list[list[Any]]]:
         """The events of a loop's blocks, each run with what the slots hold; and what they hold after each."""
@@ -298,7 +313,7 @@ class IfConversion:
                 first = -1
                 event = self.run(r[PC], r)
                 if event is not None:
-                    if event[0] not in (Ev.READ, Ev.WRITE, Ev.ATOMIC):
+                    if event[0] not in (Ev.READ, Ev.WRITE, Ev.ATOMIC, Ev.FAULT):
                         raise Opaque("a loop on data does more than access shared memory")
                     found.append(event)
             ends.append([r[s] for s in region.slots])

@@ -24,6 +24,7 @@ class LaunchObservations:
     stored             what each stored, by cluster and blocks written
     data_addressed     accesses whose place in shared memory data says
     dynamic_addressed  accesses whose steps lead through dynamic shared memory
+    unbounded_slots    accesses at slots that comparisons alone limit
     trusted            where the kernel would stop itself, as is taken not to be
     leaves             where threads may leave, and are taken not to
     """
@@ -33,6 +34,7 @@ class LaunchObservations:
     stored: dict[Any, Any] = field(default_factory=dict)
     data_addressed: set[int] = field(default_factory=set)
     dynamic_addressed: set[int] = field(default_factory=set)
+    unbounded_slots: set[int] = field(default_factory=set)
     trusted: set[int] = field(default_factory=set)
     leaves: set[int] = field(default_factory=set)
 

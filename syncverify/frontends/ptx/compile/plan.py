@@ -43,6 +43,7 @@ from syncverify.frontends.ptx.analysis.pointer_provenance import Origins
 from syncverify.frontends.ptx.analysis.shared_pointers import names_shared, shared_pointers
 from syncverify.frontends.ptx.analysis.shared_polls import shared_flags
 from syncverify.frontends.ptx.analysis.slice import Slice, slice_of
+from syncverify.frontends.ptx.analysis.slots import Slot, Slots
 from syncverify.frontends.ptx.analysis.strong_words import strong_words
 from syncverify.frontends.ptx.analysis.uniform_values import common_values
 from syncverify.frontends.ptx.analysis.uniformity import EVERY, Uniformity
@@ -438,6 +439,19 @@ class Plan:
             return EVERY if k is None else found.stored(k)
 
         return cache(of)
+
+    def shared_slots(self, block: Sequence[int], shared: Mapping[str, int]) -> Callable[[int], Slot | None]:
+        """By the site of an access to shared memory, its slot that an atomic hands out."""
+        found = Slots(
+            self.flow, LaneRanks(Collectives(self.flow, (), ()).masks, self.uniformity(block)), shared
+        )
+
+        @cache
+        def of(site: int) -> Slot | None:
+            k = self._instruction(site)
+            return None if k is None else found.of(k)
+
+        return of
 
     def reached(self, block: Sequence[int], shared: Mapping[str, int]) -> Callable[[int, int], Reached]:
         """By the site of an access to shared memory and the warp, what is known of where it may begin."""

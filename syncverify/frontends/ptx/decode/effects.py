@@ -67,6 +67,11 @@ class Context(Protocol):
         """By how many bytes the places of lanes of one access differ at least, wherever data says that they
         are; 0: not known."""
 
+    def slot(self, site: int, why: str, size: int) -> tuple[Range | None, int] | None:
+        """The bytes that an access of ``size`` bytes may reach at slots that atomics hand out (None where
+        such accesses are left out), and ``Footprint.slots``. Only a proof may rest on that. None: it has no
+        slot."""
+
     def strided(self, site: int, address: Value, why: str, size: int) -> Sequence[Range] | None:
         """Where each lane's access of ``size`` bytes may go in dynamic shared memory whose bytes nobody gave:
         each multiple of a step away from a place of its own. Only a proof may rest on that. Empty where such

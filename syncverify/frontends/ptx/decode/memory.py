@@ -158,6 +158,12 @@ def access_events(a: Access, ctx: Context, site: int, address: Value, values: Se
 def _somewhere(a: Access, ctx: Context, site: int, address: Value, why: str) -> list[int]:
     """The footprints of an access whose place is not known: all places that it may have, by CTA. None where
     such accesses are left out."""
+    slot = ctx.slot(site, why, a.bytes)
+    if slot is not None:
+        bytes_, group = slot
+        if bytes_ is None:
+            return []
+        return [ctx.footprint(replace(footprint(ctx.cta, bytes_, ctx.lanes), slots=group))]
     places: Range | Sequence[Range] | None = ctx.strided(site, address, why, a.bytes)
     if places is None:
         places = ctx.anywhere(site, address, why, 8 * a.size if len(a.elements) == 1 else 0)

@@ -121,12 +121,32 @@ class ClassContext:
         t = self.tables
         return 0 if site in t.any_iteration else t.reached(site, self.warp).apart
 
+    def slot(self, site: int, why: str, size: int) -> tuple[Range | None, int] | None:
+        t = self.tables
+        found = t.slots(site)
+        if found is None or t.certain or self.ctas > 1:
+            return None
+        places = found.places
+        inside = self.shared_start <= places.low and places.high + size <= self.shared_end
+        if not inside or places.low % size or places.step % size:
+            return None
+        t.doubt(site, why)
+        if not found.bounded:
+            t.unbounded_slots.add(site)
+        reached = Range(places.low, places.high + size - places.low)
+        return (None if t.sure else reached), found.group
+
     def strided(self, site: int, address: Value, why: str, size: int) -> list[Range] | None:
         t = self.tables
         start = t.dynamic_start
         lanes = [lanes_of(address)[i] for i in self.lanes]
-        if start is None or t.certain or self.ctas > 1 or not t.in_dynamic(site, self.warp).based:
+        based = (t.reached if start is None else t.in_dynamic)(site, self.warp).based
+        if t.certain or self.ctas > 1 or not based:
             return None
+        if start is None:
+            if any(x.__class__ is not Residue or x.source != "data" for x in lanes):
+                return None  # what an open size places is not assumed to be inside
+            start = self.shared_start
         found = []
         for x in lanes:
             if x.__class__ is not Residue or x.modulus % size or x.residue % size:
@@ -139,7 +159,7 @@ class ClassContext:
         if sum(r.rows for r in found) > MOST_STRIDED:
             return None
         t.doubt(site, why)
-        t.dynamic_addressed.add(site)
+        (t.data_addressed if t.dynamic_start is None else t.dynamic_addressed).add(site)
         return [] if t.sure else found
 
     def _bounded(self, site: int, bits: int, why: str) -> Range | None:

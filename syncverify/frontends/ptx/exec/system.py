@@ -94,9 +94,10 @@ class PtxSystem(SymbolicSystem):
                 any(i.op == "tensormap" for i in program.body),
                 program.handing is not None and program.handing.together,
             )
-            tables.data_addressed, tables.dynamic_addressed = (
+            tables.data_addressed, tables.dynamic_addressed, tables.unbounded_slots = (
                 program.seen.data_addressed,
                 program.seen.dynamic_addressed,
+                program.seen.unbounded_slots,
             )
             tables.vary_with(program.varies(launch.block))
             tables.spread = program.spread(launch.block)
@@ -107,6 +108,7 @@ class PtxSystem(SymbolicSystem):
             tables.since = program.since(launch.block)
             tables.load_places = program.places(launch.block)
             tables.reached = program.reached(launch.block, tables.layout.shared)
+            tables.slots = program.shared_slots(launch.block, tables.layout.shared)
             _open_dynamic(tables, program, launch)
             tables.any_data, tables.threads = program.any_data and launch.space is not None, launch.threads
             kept = program.steers and not tables.any_data

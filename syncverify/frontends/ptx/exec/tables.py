@@ -14,6 +14,7 @@ from syncverify.frontends.ptx.analysis.address_ranges import ANYWHERE, Reached
 from syncverify.frontends.ptx.analysis.block_groups import Places
 from syncverify.frontends.ptx.analysis.locks import Locks
 from syncverify.frontends.ptx.analysis.shared_locks import SharedLocks
+from syncverify.frontends.ptx.analysis.slots import Slot
 from syncverify.frontends.ptx.analysis.uniformity import EVERY
 from syncverify.frontends.ptx.decode.effects import SHARED_BASE, MapFacts, Opaque
 from syncverify.frontends.ptx.decode.map_addresses import Address, apart, indices
@@ -174,6 +175,7 @@ class Tables:
     widths: set[int] = field(default_factory=set)  # of accesses anywhere in shared memory
     data_addressed: set[int] = field(default_factory=set)  # sites of those
     dynamic_addressed: set[int] = field(default_factory=set)  # sites whose steps lead through dynamic memory
+    unbounded_slots: set[int] = field(default_factory=set)  # sites whose slots comparisons alone limit
     dynamic_start: int | None = None  # where dynamic shared memory begins, if nobody gave its bytes
     #: of it only, by site and warp
     in_dynamic: Callable[[int, int], Reached] = field(default=lambda site, warp: ANYWHERE)
@@ -193,6 +195,7 @@ class Tables:
     load_places: Callable[[int], int] = field(default=lambda k: EVERY)
     varies: Callable[[int], int] = field(default=lambda site: EVERY)  # the same of what stores store, by site
     reached: Callable[[int, int], Reached] = field(default=lambda site, warp: ANYWHERE)  # by site and warp
+    slots: Callable[[int], Slot | None] = field(default=lambda site: None)  # by site
     written_maps: dict[int, int] = field(default_factory=dict)  # maps that copies store through
     # maps of loads at coordinates that are not known
     maps_at_unknown_coordinates: set[int] = field(default_factory=set)

@@ -1,0 +1,193 @@
+"""Slots that atomics in shared memory hand out: what the analysis claims, and what random executions do."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import syncverify
+from syncverify.base.diagnostics import ScopeKind
+from syncverify.frontends.ptx.analysis.collectives import Collectives
+from syncverify.frontends.ptx.analysis.lane_ranks import LaneRanks
+from syncverify.frontends.ptx.analysis.slots import Slot, Slots
+from syncverify.frontends.ptx.analysis.uniformity import Uniformity
+from syncverify.frontends.ptx.flow.control_flow import Flow
+from syncverify.frontends.ptx.flow.data_guards import with_data_guards_as_branches
+from syncverify.frontends.ptx.syntax.parser import parse
+from syncverify.simulate.ptx import Launch, buffer, run
+from tests.simulate.ptx.support import kernel
+
+THREADS = 64
+#: Where the variables lie: the words at slots, and the counter behind them.
+PLACES = {"s": 1024, "n": 1024 + 2048}
+VARIABLES = """.shared .align 16 .b8 s[2048]; .shared .align 4 .b32 n;
+mad.wide.u32 %rd2, %r1, 4, %rd1; ld.global.u32 %r2, [%rd2]; and.b32 %r3, %r1, 31; mov.u32 %r4, s;
+setp.gt.s32 %p1, %r2, 3; setp.gt.s32 %p2, %r2, 5; setp.eq.u32 %p3, %r1, 0; mov.u32 %r90, -1; mov.u32 %r91, 31;
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Instructions between two barriers; ``stores``: the numbers of accesses at slots."""
+
+    text: str
+    stores: tuple[int, ...] = ()
+
+
+def _reset(value: int) -> Stage:
+    return Stage(f"@%p3 st.shared.u32 [n], {value};")
+
+
+def _each(k: int, count: int, scale: int, more: int, before: str = "") -> Stage:
+    """Threads whose word is large take a number each, and store at ``scale * number + more``."""
+    take = f"atom.shared.add.u32 %r1{k}, [n], {count}; {before}"
+    return Stage(f"@!%p1 bra L{k}; {take} {_store(k, scale, more)} L{k}:", (k,))
+
+
+def _store(k: int, scale: int, more: int) -> str:
+    place = f"mad.lo.s32 %r2{k}, %r1{k}, {scale}, %r4; add.s32 %r2{k}, %r2{k}, {more};"
+    return f"{place} st.shared.u8 [%r2{k}], %r1; st.global.u32 [%rd2+{256 * k}], %r2{k};"
+
+
+def _together(k: int, scale: int, more: int, side: str, leader: str, source: str, counted: str) -> Stage:
+    """A warp takes numbers for all lanes whose word is large."""
+    text = f"""vote.sync.ballot.b32 %r3{k}, %p1, -1; vote.sync.ballot.b32 %r4{k}, %p2, -1;
+    mov.u32 %r1{k}, 0; setp.ne.u32 %p4, %r3, {leader}; @%p4 bra M{k};
+    popc.b32 %r5{k}, {counted}{k}; atom.shared.add.u32 %r1{k}, [n], %r5{k};
+    M{k}: shfl.sync.idx.b32 %r1{k}, %r1{k}, {source}, %r91, %r90;
+    @!%p1 bra L{k}; mov.u32 %r6{k}, %lanemask_{side}; and.b32 %r6{k}, %r6{k}, %r3{k}; popc.b32 %r6{k}, %r6{k};
+    add.u32 %r1{k}, %r1{k}, %r6{k}; {_store(k, scale, more)} L{k}:"""
+    return Stage(text, (k,))
+
+
+def _guarded(k: int, count: int, limit: int, test: str) -> Stage:
+    return _each(k, count, 4, 0, f"setp.{test} %p5, %r1{k}, {limit}; @%p5 bra L{k};")
+
+
+def _text(stages: list[Stage]) -> str:
+    return kernel(VARIABLES + " bar.sync 0;\n".join(s.text + "\n" for s in stages))
+
+
+def _slots(text: str) -> list[Slot | None]:
+    """The slots of the byte stores, in their order."""
+    function = with_data_guards_as_branches(parse(text).entries[0])
+    flow = Flow(function)
+    ranks = LaneRanks(Collectives(flow, (), ()).masks, Uniformity(flow, (THREADS, 1, 1)))
+    slots = Slots(flow, ranks, PLACES)
+    return [slots.of(k) for k, i in enumerate(function.body) if i.name == "st.shared.u8"]
+
+
+AGREED = ("lt", "0", "0", "%r3")
+#: Stages, and whether each access has a slot.
+BY_HAND = [
+    ([_reset(0), _each(0, 1, 4, 0)], [True]),
+    ([_each(0, 1, 4, 0)], [False]),  # nobody resets the counter
+    ([_each(0, 1, 4, 0), _reset(0)], [False]),
+    ([_reset(0), _each(0, 0, 4, 0)], [False]),
+    ([_reset(0), _each(0, 1, -4, 512)], [True]),
+    ([_reset(0), _each(0, 1, 16, 64)], [True]),
+    ([_reset(0), _each(0, 1, 64, 0)], [False]),  # beyond the counter, or on it
+    ([_reset(64), _each(0, -1, 4, -4)], [True]),
+    ([_reset(0), _each(0, 1, 4, 0), _each(1, 2, 4, 0)], [True, True]),
+    ([_reset(0), _each(0, 1, 4, 0), _each(1, -1, 4, 0)], [False, False]),
+    ([_reset(0), _together(0, 4, 0, *AGREED)], [True]),
+    ([_reset(0), _together(0, 4, 0, "le", "0", "0", "%r3")], [True]),
+    ([_reset(0), _together(0, 4, 0, "gt", "7", "7", "%r3")], [True]),
+    ([_reset(0), _together(0, 4, 0, "lt", "0", "1", "%r3")], [False]),
+    ([_reset(0), _together(0, 4, 0, "lt", "0", "0", "%r4")], [False]),
+    ([_reset(0), _together(0, 4, 0, *AGREED), _each(1, 1, 4, 0)], [True, True]),
+    ([_reset(0), _guarded(0, 1, 31, "gt.s32")], [True]),
+    ([_reset(0), _guarded(0, 1, 31, "lt.s32")], [True]),
+    ([_reset(0), _each(0, 1, 4, 0, "and.b32 %r10, %r10, 15;")], [False]),
+    ([_reset(0), _each(0, 1, 4, 0, "min.u32 %r10, %r10, 15;")], [False]),
+    ([_reset(0), _each(0, 1, 4, 0, "atom.shared.exch.b32 %r30, [n], 0;")], [False]),
+    ([_reset(0), _each(0, 1, 4, 0, "st.volatile.shared.u32 [n], 0;")], [False]),
+    ([_reset(0), _each(0, 1, 4, 0, "fence.acq_rel.cta;")], [False]),
+    ([_reset(0), Stage("atom.shared.add.u32 %r10, [n], 1;"), Stage(_store(0, 4, 0))], [False]),
+]
+
+
+@pytest.mark.parametrize(("stages", "expected"), BY_HAND)
+def test_which_accesses_have_slots(stages: list[Stage], expected: list[bool]) -> None:
+    assert [x is not None for x in _slots(_text(stages))] == expected
+
+
+def _drawn(draw: random.Random) -> list[Stage]:
+    """Resets and accesses, most of them right."""
+    stages = [_reset(draw.choice([0, 0, 3]))]
+    count = draw.choice([1, 1, 2, 3])
+    scale, aside = draw.choice([1, 2, 4, -4]), 512 if draw.random() < 0.9 else 0
+    for k in range(draw.choice([1, 2, 3])):
+        if draw.random() < 0.3:
+            stages.append(_reset(draw.choice([0, 0, 8])))
+        more = aside + draw.choice([0, 0, 0, 1, 2])
+        kind = draw.random()
+        if kind < 0.4:
+            sides = draw.choice(["lt", "le", "gt", "ge"]), draw.choice("007"), draw.choice("000007")
+            made = _together(k, scale, more, *sides, draw.choice(["%r3", "%r3", "%r3", "%r4"]))
+        elif kind < 0.5:
+            made = _guarded(k, count, draw.choice([7, 40]), draw.choice(["gt.s32", "ge.u32"]))
+        else:
+            made = _each(k, count, scale, more)
+        if len(stages) > 1 and draw.random() < 0.3 and stages[-1].stores:  # no barrier between
+            last = stages.pop()
+            made = Stage(last.text + "\n" + made.text, last.stores + made.stores)
+        stages.append(made)
+    return stages
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_slots_are_apart_in_executions(seed: int) -> None:
+    """The second reader's threads store where the analysis says, and no two of one group at one place."""
+    draw = random.Random(seed)
+    stages = _drawn(draw)
+    text, least = _text(stages), draw.choice([0, 3])
+    slots = _slots(text)
+    words = [draw.randrange(least, 9) for _ in range(THREADS)] + [0] * THREADS * 3
+    out = buffer(np.array(words, dtype=np.uint32))
+    found = run(text, "k", Launch((THREADS, 1, 1), params=(out,)), seed=seed).memory(out)
+    for stage in stages:
+        used: dict[tuple[int, int], int] = {}
+        for k in stage.stores:
+            slot = slots[k]
+            for t, place in enumerate(found[THREADS * k + t] if k else 0 for t in range(THREADS)):
+                if slot is None or not place:
+                    continue
+                offset = int(place) & 0xFFFFFF
+                assert slot.places.low <= offset <= slot.places.high
+                assert used.setdefault((slot.group, offset), t) == t
+
+
+def _verdict(text: str) -> str:
+    facts = {"kernel": {"k": {"grid": [1], "block": [THREADS]}}}
+    (report,) = syncverify.check(text, facts=facts, scope=ScopeKind.ALL)
+    return str(report.verdict)
+
+
+READ = Stage("ld.shared.u32 %r80, [s]; st.global.u32 [%rd2], %r80;")
+
+
+@pytest.mark.parametrize(
+    ("stages", "verdicts"),
+    [
+        ([_reset(0), _each(0, 1, 4, 0), READ], {"proved"}),
+        ([_reset(0), _together(0, 4, 0, *AGREED), READ], {"proved"}),
+        ([_reset(0), _each(0, 1, 4, 0), _reset(0), _each(1, 1, 4, 0), READ], {"proved"}),
+        ([_reset(0), Stage(_each(0, 1, 4, 0).text + READ.text)], {"refuted", "unknown"}),
+        ([Stage(_reset(0).text + _each(0, 1, 4, 0).text), READ], {"refuted", "unknown"}),
+        ([_reset(0), _each(0, 1, 0, 0), READ], {"refuted", "unknown"}),
+        ([_reset(0), Stage(_each(0, 1, 4, 0).text + _each(1, 1, 4, 4).text), READ], {"refuted", "unknown"}),
+        ([_reset(0), _together(0, 4, 0, "lt", "0", "1", "%r3"), READ], {"refuted", "unknown"}),
+        ([_reset(0), Stage(_each(0, 1, 4, 0).text + _reset(0).text), READ], {"refuted", "unknown"}),
+        # what a later store at slots lies over is remembered: the reader waits for none of them
+        (
+            [_reset(0), Stage(_each(0, 1, 4, 0).text + "bar.warp.sync -1;" + READ.text)],
+            {"refuted", "unknown"},
+        ),
+    ],
+)
+def test_verdicts(stages: list[Stage], verdicts: set[str]) -> None:
+    assert _verdict(_text(stages)) in verdicts
