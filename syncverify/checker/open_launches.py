@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from syncverify.ir.expr import Expr, evaluate
-from syncverify.symbolic.context import SymbolicContext
+from syncverify.symbolic.context import NotConcrete, SymbolicContext
 from syncverify.symbolic.path_condition import PathCondition
 from syncverify.symbolic.preconditions import split_on_preconditions
 
@@ -45,6 +45,9 @@ def starts(
 ) -> list[tuple[PathCondition, Sequence[Any]]]:
     """The paths that the facts leave, with the systems that start on them. ``asked``: further conditions that
     are decided before systems start.
+
+    Raises NotConcrete where a launch divides by zero, and where no path is left. Some sizes satisfy the
+    facts, as the caller has made sure, so that would be a proof of nothing.
     """
     path = space.path
     path.sizes.update(sizes)
@@ -53,9 +56,13 @@ def starts(
     def holds(f: Expr) -> Callable[[], bool]:
         return lambda: bool(evaluate(f, {**launches.fixed, **space.path.sizes}))
 
-    def build() -> bool:
+    def build() -> None:
         out.append((space.path, list(launches.systems(dict(space.path.sizes), space))))
-        return True
 
-    split_on_preconditions(space, path, [*map(holds, launches.facts), *asked, build])
+    try:
+        split_on_preconditions(space, path, [*map(holds, launches.facts), *asked], build)
+    except ZeroDivisionError as e:
+        raise NotConcrete("a launch of some sizes divides by zero") from e
+    if not out:
+        raise NotConcrete("no launch was found that the facts allow")
     return out

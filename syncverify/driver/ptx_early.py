@@ -3,17 +3,20 @@
 A search for every size follows the states of a wrong kernel for long before one of them fails: of a
 persistent kernel whose parity starts again with each tile they never repeat. So each open size is set to a
 few numbers first, all to the same one, and such a launch is checked as any other. What refutes the kernel
-there is made smaller, size by size. Nothing is concluded from launches that are right.
+there is made smaller, size by size. Where the facts assume something of the sizes, the numbers are the first
+few that satisfy it. Nothing is concluded from launches that are right.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from itertools import islice
 
 from syncverify.base.diagnostics import KernelReport, Severity, Verdict
 from syncverify.base.source import InputError
 from syncverify.driver.ptx_task import CheckTask, compiled
+from syncverify.frontends.ptx.launch.small_sizes import small_sizes
 from syncverify.frontends.ptx.launch.symbolic_launch import open_sizes
 
 #: What all open sizes are set to: within the first lap of a ring, and beyond the end of most.
@@ -22,6 +25,8 @@ NUMBERS = (2, 5)
 SMALLER = (1, 2, 3, 4)
 #: Rules that a launch breaks which its author rules out: places, sizes and counts that parameters give.
 CONTRACT = frozenset({"SV114", "SV301", "SV701"})
+#: Of the numbers that satisfy what is assumed, these are tried, by their place in the order of their sum.
+ASSUMED = slice(0, 5, 2)
 #: Sizes of a kernel that is tried so.
 MOST_SIZES = 6
 
@@ -38,7 +43,7 @@ def refuted_early(k: CheckTask, check: Check) -> dict[str, int] | None:
         return None
     sizes = open_sizes(k.facts, compiled(k)[1].for_sizes)
     ranges = {n: r for n, r in k.facts.symbols().items() if n in sizes and not n.startswith("grid.")}
-    if not 0 < len(ranges) <= MOST_SIZES or k.facts.assume:
+    if not 0 < len(ranges) <= MOST_SIZES:
         return None
     brief = replace(k, checker=replace(k.checker, judge=judge, prove=None))
 
@@ -50,6 +55,9 @@ def refuted_early(k: CheckTask, check: Check) -> dict[str, int] | None:
         rules = [d.rule for d in report.diagnostics if d.severity is Severity.ERROR]
         return report.verdict is Verdict.REFUTED and rules[0] not in CONTRACT
 
+    if k.facts.assume:
+        some = islice(small_sizes(k.facts), ASSUMED.start, ASSUMED.stop, ASSUMED.step)
+        return next((values for values in some if wrong(values)), None)
     for number in NUMBERS:
         values = {n: min(max(number, low), high) for n, (low, high) in ranges.items()}
         if not wrong(values):

@@ -11,26 +11,33 @@ from syncverify.symbolic.path_condition import PathCondition
 
 
 def split_on_preconditions(
-    space: SymbolicContext, path: PathCondition, facts: list[Callable[[], Any]]
+    space: SymbolicContext,
+    path: PathCondition,
+    facts: list[Callable[[], Any]],
+    build: Callable[[], Any] | None = None,
 ) -> list[PathCondition]:
-    """The paths on which all facts hold; a fact that is open is decided both ways.
+    """The paths on which all facts hold; a fact that is open is decided both ways. ``build`` is called on
+    each of them.
 
     A fact is asked on the path that ``space.path`` is. It is asked again once a symbol is divided or a branch
-    is decided, so what it answers must not depend on how often it was asked.
+    is decided, so what it answers must not depend on how often it was asked; so is what is built. A fact that
+    divides by zero does not hold. What is built must not: a path is never left out for that.
     """
+    steps = facts if build is None else [*facts, lambda: (build(), True)[1]]
     done: list[PathCondition] = []
     work = [(path, 0)]
     while work:
         path, i = work.pop()
-        if i == len(facts):
+        if i == len(steps):
             done.append(path)
             continue
         space.path = path
         try:
-            if facts[i]():
+            if steps[i]():
                 work.append((path, i + 1))
         except ZeroDivisionError:
-            continue
+            if i == len(facts):
+                raise
         except SymbolSplit as r:
             path.substitute(r.atom, r.c, r.parts)
             work.append((path, i))

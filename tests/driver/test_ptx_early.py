@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from syncverify.base.diagnostics import ScopeKind, Severity, Verdict
+import syncverify
+from syncverify.base.diagnostics import Replayed, ScopeKind, Severity, Verdict
 from syncverify.driver.files import check_source, read_source
 
 KERNEL = Path(__file__).parents[2] / "corpus" / "gallery" / "authors" / "persistent_phase.cu"
@@ -17,3 +18,29 @@ def test_a_parity_that_starts_again_with_each_tile_is_found_at_two_tiles() -> No
     first = next(d for d in report.diagnostics if d.severity is Severity.ERROR)
     line = KERNEL.read_text("utf-8").splitlines()[first.span.line - 1]
     assert first.rule == "SV201" and "mbar_wait(&full[stage], phase)" in line
+
+
+ALIKE = """.version 8.3
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u32 n)
+.reqntid 64, 1, 1
+{
+  .reg .b32 %r<6>;
+  .shared .align 16 .b8 slot[1024];
+  ld.param.u32 %r1, [n];
+  mov.u32 %r2, %tid.x;
+  mov.u32 %r3, slot;
+  and.b32 %r4, %r1, 252;
+  add.u32 %r4, %r4, %r3;
+  st.shared.u32 [%r4], %r2;
+  ret;
+}
+"""
+
+
+def test_numbers_that_satisfy_what_is_assumed_are_tried() -> None:
+    facts = {"kernel": {"k": {"grid": [1, 1, 1], "params": {"0": "n"}, "assume": ["n >= 7", "n % 2 == 0"]}}}
+    (report,) = syncverify.check(ALIKE, facts=facts, scope="all")
+    assert report.verdict is Verdict.REFUTED and report.scope.values["params.0"] == 8
+    assert report.replay is not None and report.replay.outcome is Replayed.REPRODUCED

@@ -266,13 +266,15 @@ class SymbolicWord:
             o = int(o)
         if o.__class__ is not int:
             return _MIXED if _mixed(self, o) else self.number() & _int(o)
+        if o < 0:  # the complement of a mask
+            o &= (1 << self.bits) - 1
         bits = _WRAPS.get(o)
         if bits is not None:
             return wrapped(self.term, bits)
         if o >> 63 or o >> 31 == 1:  # all upper bits kept: the lower ones are cut off
             low = o & -o
             width = o.bit_length()
-            if o + low == 1 << width and width in (32, 64):
+            if o + low == 1 << width and (width == self.bits or (width == 32 and self._has_bits(32))):
                 return wrapped(self.term - self.term % low, self.bits)
         if o and o & (o + 1) == 0:
             return size(self.term - over(self.term, o + 1) * (o + 1), self.bits)
@@ -282,10 +284,19 @@ class SymbolicWord:
 
     __rand__ = __and__
 
+    def _has_bits(self, bits: int) -> bool:
+        """Whether its term is known to be an unsigned number of so many bits."""
+        if not isinstance(self.term, AffineTerm):
+            return 0 <= int(self.term) < 1 << bits
+        low, high = self.term.space.bounds(self.term)
+        return low is not None and low >= 0 and high is not None and high < 1 << bits
+
     def __xor__(self, o: Any) -> Any:
         if not known(o):
             return NotImplemented
         if o.__class__ is int:
+            if o < 0:
+                o &= (1 << self.bits) - 1
             if o in _HALVES:
                 if self.kind == _BIASED and _HALVES[o] == self.bits:
                     return size(self.term - o, self.bits)
@@ -310,7 +321,8 @@ class SymbolicWord:
     def __or__(self, o: Any) -> Any:
         if not known(o):
             return NotImplemented
-        if o.__class__ is int and o >= 0:
+        if o.__class__ is int:
+            o = o & (1 << self.bits) - 1 if o < 0 else o
             unit = 1 << o.bit_length()
             term = self.term
             if all(k % unit == 0 for _, k in term.parts):

@@ -1,0 +1,49 @@
+"""A proof for every size beside checks at numbers.
+
+Numbers are no part of the search here: a search that asks them first would refute what it wrongly proves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from unittest import mock
+
+import syncverify
+from syncverify.base.diagnostics import Verdict
+from syncverify.driver import ptx_every_size
+
+#: Seconds of one check.
+SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class OpenKernel:
+    """An entry ``k``; ``names``: of its parameters; ``assume``: what its author assumes of them."""
+
+    text: str
+    names: Sequence[str]
+    assume: Sequence[str]
+
+    def check(self, *assume: str, **options: Any) -> Verdict:
+        """The verdict under some assumptions."""
+        params = {str(i): name for i, name in enumerate(self.names)}
+        facts = {"kernel": {"k": {"grid": [1, 1, 1], "params": params, "assume": list(assume)}}}
+        (report,) = syncverify.check(self.text, facts=facts, timeout=SECONDS, replay=False, **options)
+        return report.verdict
+
+    def for_every_size(self) -> Verdict:
+        """The verdict of the search alone."""
+        with mock.patch.object(ptx_every_size, "refuted_early", lambda *_: None):
+            return self.check(*self.assume, scope="all")
+
+
+def contradiction(kernel: OpenKernel, numbers: Iterable[Mapping[str, int]]) -> str | None:
+    """The first numbers that refute a kernel which is proved for every size."""
+    if kernel.for_every_size() is not Verdict.PROVED:
+        return None
+    for values in numbers:
+        if kernel.check(scope="exact", values=dict(values)) is Verdict.REFUTED:
+            return f"{dict(values)}, assumed {list(kernel.assume)}:\n{kernel.text}"
+    return None
