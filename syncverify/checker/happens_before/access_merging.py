@@ -99,8 +99,8 @@ def _enter(info: SystemInfo, shadow: Shadow, parts: list[Record], new: Record) -
 
 
 def joinable(info: SystemInfo, r: Record) -> bool:
-    """Whether a store is a plain one to the class's own shared memory, which represents what it lies over: one
-    at slots does not."""
+    """Whether a store is a plain one to the class's own shared memory. One at slots does not represent what
+    it lies over."""
     fp = info.footprints[r.fp]
     return r.column < 0 and not r.atomic and r.barrier < 0 and fp.memory != GLOBAL_MEMORY and not fp.slots
 
