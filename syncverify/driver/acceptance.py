@@ -18,14 +18,9 @@ from syncverify.checker.prover.parametric.concrete_checks import Problem
 from syncverify.checker.prover.parametric.result import ParametricResult
 from syncverify.checker.prover.parametric.strategy import problem_of
 from syncverify.checker.prover.rings.by_induction import Cases, InductionProof, NotReadError, shown_cases
-from syncverify.checker.prover.rings.cases import (
-    NotFoundError,
-    OutsideError,
-    accept_kernel,
-    in_words,
-    prove_kernel,
-)
+from syncverify.checker.prover.rings.cases import OutsideError, accept_kernel
 from syncverify.checker.prover.rings.program import stage_parameters
+from syncverify.checker.prover.rings.prove_cases import NotFoundError, in_words, prove_kernel
 from syncverify.driver.certificates import RejectedError, dumps
 from syncverify.driver.files import SourceFile, certificates, recheck
 from syncverify.driver.ptx_check import kernel_task, reports_of

@@ -15,7 +15,7 @@ from syncverify.base.reason import Cause, caused
 from syncverify.base.source import InputError
 from syncverify.checker.induction import claims_text
 from syncverify.checker.induction.program import parameters, protocol_by
-from syncverify.checker.induction.quotients import with_quotient
+from syncverify.checker.induction.quotients import Product, Quotient, with_size
 from syncverify.checker.induction.stepping import NotReadError
 from syncverify.checker.kernel import Rejected, UnreadableError, accept, read
 from syncverify.checker.kernel.exact.data import RejectedError, listed, number, take
@@ -23,6 +23,7 @@ from syncverify.checker.kernel.proof import FORMAT
 from syncverify.checker.open_launches import OpenLaunches, starts, symbols
 from syncverify.checker.outcome import Outcome
 from syncverify.driver.rechecked import Met, Rechecked, entries
+from syncverify.driver.shared_lists import expanded
 from syncverify.frontends.launch_facts import LaunchFacts
 from syncverify.model.events import System
 from syncverify.symbolic.context import NotConcrete, SymbolicContext
@@ -196,7 +197,9 @@ class Follower:
                 for side, part in zip(one.sides(path, c, parts), (yes, no), strict=True):
                     self.case(one, side, part)
             case ["quotient", [c, *parts], divisor, inner] if not path.dead:
-                self.case(one, one.with_quotient(path, c, parts, divisor), inner)
+                self.case(one, one.with_size(path, one.quotient(c, parts, divisor)), inner)
+            case ["product", str(x), str(y), inner] if not path.dead:
+                self.case(one, one.with_size(path, Product((x, y))), inner)
             case ["proof", claimed, proof] if not path.dead:
                 self.leaf(one, path, claimed, proof)
             case _:
@@ -207,10 +210,10 @@ class Follower:
             raise RejectedError(one.where, str(why)) from None
 
         one.space.path = path
+        given = unshared(proof, one.where)
         try:
             claims = claims_text.read(claimed)
             protocol = protocol_by(one.space, path.fork(), one.system, claims, self.policy)
-            given = {"format": FORMAT, **proof} if type(proof) is dict and "format" not in proof else proof
             answer = accept(protocol, read(given), self.policy)
         except (NotReadError, NotConcrete) as e:
             refused(f"it is not read as a protocol with these claims: {e}")
@@ -229,6 +232,15 @@ class Follower:
         return self.met
 
 
+def unshared(proof: Any, where: str) -> dict[str, Any]:
+    """A proof as the kernel reads it, from one without its format and with lists written once."""
+    if type(proof) is not dict or "format" in proof or type(proof.get("trees")) is not dict:
+        raise RejectedError(where, "no proof with trees")
+    rest = {key: x for key, x in proof.items() if key != "shared"}
+    table = listed(proof.get("shared"), f"{where}.shared")
+    return {"format": FORMAT, **rest, "trees": expanded(table, proof["trees"], where)}
+
+
 @dataclass(frozen=True, slots=True)
 class _One:
     """A system, and where its proof stands in the certificate."""
@@ -237,13 +249,17 @@ class _One:
     system: Any
     where: str
 
-    def with_quotient(self, path: PathCondition, c: Any, parts: list[Any], divisor: Any) -> PathCondition:
-        """The path with a name for a quotient of sizes."""
+    def quotient(self, c: Any, parts: list[Any], divisor: Any) -> Quotient:
+        """A quotient of sizes, as a certificate says it."""
         named = [listed(part, self.where) for part in parts]
         total = (number(c, self.where), tuple((str(x), number(k, self.where)) for x, k in named))
+        return Quotient(total, number(divisor, self.where))
+
+    def with_size(self, path: PathCondition, size: Quotient | Product) -> PathCondition:
+        """The path with a name for a quotient or product of sizes."""
         names = parameters(self.space, path)
         try:
-            return with_quotient(self.space, path, names, total, number(divisor, self.where))
+            return with_size(self.space, path, names, size)
         except NotReadError as e:
             raise RejectedError(self.where, str(e)) from None
 

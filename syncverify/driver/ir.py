@@ -30,7 +30,8 @@ from syncverify.ir.expr import Expr, evaluate, names
 from syncverify.ir.launch_grid import Grid
 from syncverify.ir.memo import once
 from syncverify.ir.nodes import FenceProxyAsync, Kernel, Param
-from syncverify.ir.text.printer import print_expr, print_kernel
+from syncverify.ir.text.printed_expressions import print_expr
+from syncverify.ir.text.printer import print_kernel
 from syncverify.model.events import Unanalysable
 from syncverify.passes.rewrite import walk
 

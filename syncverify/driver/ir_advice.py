@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from syncverify.base.diagnostics import Diagnostic, KernelReport, Severity, Verdict
 from syncverify.ir import nodes as n
 from syncverify.ir.expr import LANE_BUILTINS, Int, names
-from syncverify.ir.text.printer import print_expr, print_stmt
+from syncverify.ir.text.printed_expressions import print_expr
+from syncverify.ir.text.printer import print_stmt
 from syncverify.passes.rewrite import Body, flat_map, walk
 
 #: Events that the checks of all changed kernels together may take; a count, so that two runs agree.

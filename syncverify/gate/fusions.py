@@ -44,7 +44,8 @@ from syncverify.gate.reference_run import run as run
 from syncverify.ir.expr import evaluate, names
 from syncverify.ir.layout import layout
 from syncverify.ir.nodes import GridDepWait, Kernel
-from syncverify.ir.text.printer import print_expr, print_kernel
+from syncverify.ir.text.printed_expressions import print_expr
+from syncverify.ir.text.printer import print_kernel
 
 #: SMs of an H200, for checks on machines without a GPU.
 H200_SMS = 132

@@ -27,7 +27,7 @@ from syncverify.frontends.ptx.syntax.nodes import Module
 from syncverify.frontends.ptx.syntax.parser import parse
 from syncverify.ir.layout import layout
 from syncverify.ir.nodes import Kernel
-from syncverify.ir.text.printer import print_expr
+from syncverify.ir.text.printed_expressions import print_expr
 
 
 def check_ptx(

@@ -132,7 +132,7 @@ def _participants(run: Run, cta: int, f: Failure) -> Iterator[Place]:
             counts.setdefault(event[2], set()).add(event[3])
             sites.setdefault(event[2], {})[event[1]] = None
     event = run.trace[f.position][1] if f.position < len(run.trace) else ()
-    own = event[2] if event[:1] in ((Ev.BARRIER_SYNC,), (Ev.BARRIER_ARRIVE,)) else None
+    own = event[2] if len(event) > 3 and event[0] in (Ev.BARRIER_SYNC, Ev.BARRIER_ARRIVE) else None
     if own in warps and counts[own] != {32 * len(warps[own])}:
         warps = {own: warps[own]}
     for number, came in warps.items():

@@ -247,6 +247,8 @@ def specialise_rule(run: Run, f: Failure) -> None:
             f.labels += [(site, "nobody ever executes this copy") for site in dead]
     elif f.obligation == Obligation.RACE and f.first is not None and f.second is not None:
         _refine_race(run, f)
+    elif f.rule == "SV201" and f.obligation == Obligation.O2 and f.past is not None:
+        _refine_turn(run, f)
     elif f.rule == "SV301" and f.obligation == Obligation.O1:
         _refine_meeting(run, f)
 
@@ -295,10 +297,19 @@ def _refine_contribution(run: Run, f: Failure) -> None:
             )
 
 
+def _refine_turn(run: Run, f: Failure) -> None:
+    """A first wait on a barrier for a later phase, where others wait for the phase before: the parity may be
+    right, and what lacks is an order."""
+    before = ((who, e) for who, e in run.trace[: f.position] if who >= 0)  # others are completions
+    waits = [who for who, e in before if e[0] == Ev.WAIT and e[2] == f.barrier]
+    if waits and f.cls not in waits:
+        f.fix = f"wait for phase {f.phase - 1} of it first, or meet those who have seen it complete"
+
+
 def _refine_meeting(run: Run, f: Failure) -> None:
     """More warps come to a barrier of threads than its count says: that is why one comes too early."""
     event = run.trace[f.position][1] if f.position < len(run.trace) else ()
-    if event[:1] not in ((Ev.BARRIER_SYNC,), (Ev.BARRIER_ARRIVE,)):
+    if len(event) < 4 or event[0] not in (Ev.BARRIER_SYNC, Ev.BARRIER_ARRIVE):
         return
     number, count = event[2:4]
     came = comers(run, run.threads[f.cls].info.cta, number)

@@ -99,8 +99,10 @@ def _enter(info: SystemInfo, shadow: Shadow, parts: list[Record], new: Record) -
 
 
 def joinable(info: SystemInfo, r: Record) -> bool:
-    """Whether a store is a plain one to the class's own shared memory."""
-    return r.column < 0 and not r.atomic and r.barrier < 0 and info.footprints[r.fp].memory != GLOBAL_MEMORY
+    """Whether a store is a plain one to the class's own shared memory. One at slots does not represent what
+    it lies over."""
+    fp = info.footprints[r.fp]
+    return r.column < 0 and not r.atomic and r.barrier < 0 and fp.memory != GLOBAL_MEMORY and not fp.slots
 
 
 def judged(info: SystemInfo, joined: Record, lo: int, hi: int, judge: Callable[[Record], bool]) -> bool:

@@ -19,52 +19,8 @@ class MalformedClaimError(ValueError):
     """Data that is no claim."""
 
 
-def write(claimed: Claimed) -> dict[str, Any]:
-    """The claims of all classes of lanes, each written once, and the splits of classes."""
-    table: list[Any] = []
-    of = []
-    for c in claimed.claims:
-        plain = _plain(c)
-        if plain not in table:
-            table.append(plain)
-        of.append(table.index(plain))
-    return {"splits": [[cls, list(parts)] for cls, parts in claimed.splits], "claims": table, "of": of}
-
-
-def _plain(claim: Claim) -> list[Any]:
-    headers = [
-        [
-            h.place,
-            h.tiles,
-            h.outer,
-            "apart" if h.apart else h.late,
-            _residues(h.forms),
-            *([_residues(h.others)] if h.others else ()),
-        ]
-        for h in claim.headers
-    ]
-    words = [[w.version, w.memory, w.first, w.size, w.value] for w in claim.words]
-    return [claim.steps, claim.tiles, headers, *([words, list(claim.versions)] if words else ())]
-
-
-def _residues(by: dict[tuple[int, int], dict[Any, Form]]) -> list[Any]:
-    return [[r, q, _forms(f)] for (r, q), f in sorted(by.items())]
-
-
-def _forms(forms: dict[Any, Form]) -> list[Any]:
-    return [[list(slot) if isinstance(slot, tuple) else slot, _form(f)] for slot, f in forms.items()]
-
-
-def _form(f: Form) -> Any:
-    if f.any:
-        return f.shape()
-    if isinstance(f, Lanes):
-        return ["lanes", *f.lanes]
-    return [f.c, *([name, k] for name, k in f.parts)]
-
-
 def read(data: Any) -> Claimed:
-    """The claims that ``write`` wrote; MalformedClaimError for anything else."""
+    """The claims that plain data is; MalformedClaimError for what is none."""
     try:
         return _read(data)
     except (TypeError, ValueError, KeyError, IndexError, AttributeError) as e:

@@ -12,7 +12,7 @@ from typing import Protocol as Interface
 from syncverify.base.diagnostics import Policy
 from syncverify.checker.induction.assemble import Assembly, Part
 from syncverify.checker.induction.claims import Claim
-from syncverify.checker.induction.quotients import content
+from syncverify.checker.induction.quotients import content, derived
 from syncverify.checker.induction.read import (
     LoopText,
     OtherFormsError,
@@ -21,6 +21,7 @@ from syncverify.checker.induction.read import (
     StraightText,
     Text,
     TilesText,
+    UnfollowedError,
 )
 from syncverify.checker.induction.stepping import NotReadError, SizeCaseError
 from syncverify.checker.induction.strides import Turns
@@ -73,7 +74,7 @@ def parameters(space: SymbolicContext, root: PathCondition) -> dict[int, str]:
     for a in range(len(space.symbols)):
         if a in root.defs:
             continue
-        said = content(space, root, a) if a in space.quotients else space.symbols[a].name
+        said = content(space, root, a) if derived(space, a) else space.symbols[a].name
         if said is None:
             continue
         plain = cleaned(said)
@@ -132,10 +133,18 @@ class _Start:
         return self.reader(system, i, claim)[1]
 
     def reader(self, system: Any, i: int, claim: Claim) -> tuple[Reader, Text]:
-        """The reader of an agent, and what it reads."""
-        agent = self.agent(system, i)
-        reader = Reader(self.space, self.root, claim, names=self.names, turns=self.turns, naming=self.naming)
-        return reader, reader.read(agent)
+        """The reader of an agent, and what it reads. Registers are followed until one cannot be."""
+        unfollowed = set[tuple[int, Any]]()
+        while True:
+            agent = self.agent(system, i)
+            reader = Reader(
+                self.space, self.root, claim, names=self.names, turns=self.turns, naming=self.naming,
+                unfollowed=set(unfollowed),
+            )  # fmt: skip
+            try:
+                return reader, reader.read(agent)
+            except UnfollowedError as e:
+                unfollowed.add((e.place, e.slot))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from typing import Any
 
 from syncverify.checker.induction.claims import Claim, Form, G, H, Header, K, Lanes, P
 from syncverify.checker.induction.operations import essence, operand_key, own
-from syncverify.checker.induction.quotients import unnamed
+from syncverify.checker.induction.quotients import nameable, unnamed
 from syncverify.checker.induction.stepping import (
     Decision,
     Leaf,
@@ -52,6 +52,14 @@ class OtherFormsError(NotReadError):
         super().__init__(message)
         self.place = place
         self.wrong = wrong
+
+
+class UnfollowedError(NotReadError):
+    """A register that is claimed to keep its value in a tile does not, or begins as one of several sums."""
+
+    def __init__(self, place: int, slot: Any) -> None:
+        super().__init__("a register that is not the same in all turns of a tile")
+        self.place, self.slot = place, slot
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,18 +201,39 @@ class Reader:
             return False
         if header.place not in self.visited and (header.place, slot) not in self.unfollowed:
             try:
-                self.sizes(value)
+                self.begun_at(header, value)
             except (NotReadError, TypeError):
                 self.unfollowed.add((header.place, slot))
         return (header.place, slot) not in self.unfollowed
 
-    def follow(self, leaf: Leaf, name: str, value: Any, *, keeps: bool) -> None:
+    def begun_at(self, header: Header, value: Any) -> Term:
+        """What a register is where a loop begins: a sum of sizes, and in a tile of registers that move from
+        tile to tile.
+        """
+        around = {self._atom(x): x for x, s in self.strides.items() if s.place == header.outer}
+        c, parts = self.space.of(value)
+        total = num(c)
+        for a, k in parts:
+            total = total + var(around[a] if a in around else self.parameter(a)) * k
+        return total
+
+    def follow(self, leaf: Leaf, header: Header, slot: Any, value: Any, *, keeps: bool) -> None:
         """Accepts a register that keeps its value, or moves by one sum of sizes, on one way to its header."""
+        if header.outer is None:
+            self.strides_on(leaf, self.moving(header, slot), header, value, keeps=keeps)
+            return
+        try:
+            self.strides_on(leaf, self.moving(header, slot), header, value, keeps=keeps)
+        except NotReadError:  # in a tile it may be any number instead
+            raise UnfollowedError(header.place, slot) from None
+
+    def strides_on(self, leaf: Leaf, name: str, header: Header, value: Any, *, keeps: bool) -> None:
+        """Takes note of what a register that is followed holds where its loop begins, or in a turn."""
         if not isinstance(value, int | Value):
             raise NotReadError("a register is no number in some turn")
         before = self.strides[name]
         if before.place not in self.visited:
-            first = self.sizes(value)
+            first = self.begun_at(header, value)
             if before.first not in (None, first):
                 self.of_sizes(leaf)
             self.begins.setdefault(name, value)
@@ -386,7 +415,7 @@ class Reader:
             return None
         form = header.form(residue, slot)
         if form is not None and self.followed(header, slot, form, value):
-            self.follow(leaf, self.moving(header, slot), value, keeps=form.kept)
+            self.follow(leaf, header, slot, value, keeps=form.kept)
             return None
         if form is None or form.any:
             if _kind(value) != _kind(first):
@@ -467,7 +496,9 @@ class Reader:
     def of_sizes(self, leaf: Leaf) -> None:
         """Raises SizeCaseError for the first decision that is about sizes alone."""
         for d in leaf.decisions:
-            if d.parts and all(a in self.names for a, _ in d.parts):
+            if d.parts and all(nameable(self.space, self.names, a) for a, _ in d.parts):
+                for a, _ in d.parts:
+                    self.parameter(a)
                 raise SizeCaseError(d.c, d.parts)
 
     def residues(self) -> Iterator[Residue]:
@@ -519,7 +550,7 @@ class Reader:
             return bodies, exits, self.bound(bodies, exits, N, ZERO, steps, header.late)
         except NotReadError as e:
             why = e
-        for high in self.ends_asked(header, bodies, exits, steps):
+        for high in self.ends_asked(header, bodies, exits, ZERO, steps):
             try:
                 bodies, exits = self.ways(header, p, (high,))
                 if self.bound(bodies, exits, N, ZERO, steps, header.late) == high:
@@ -547,21 +578,25 @@ class Reader:
 
     def ends_asked(
         self, header: Header, bodies: Mapping[Residue, list[Leaf]], exits: Mapping[Residue, list[Leaf]],
-        steps: Term,
+        tile: Term, before: Term,
     ) -> list[Term]:  # fmt: skip
-        """Where the counter may end, by what is asked of it."""
+        """Where the counter may end, by what is asked of it: so many steps behind those before the loop."""
         found: dict[Term, None] = {}
         for side in (bodies, exits):
             for r, some in side.items():
                 for d in (d for leaf in some for d in leaf.decisions):
                     for c, parts in ((d.c, d.parts), (-d.c - 1, negated(d.parts))):
                         try:
-                            q = least(self.counted(c, parts, r, N, ZERO, steps))
+                            q = least(self.counted(c, parts, r, N, tile, before))
                         except NotReadError:
                             continue
-                        if q.parts.get("n") == -1 and (q + N).names() <= {*self.names.values()}:
+                        if q.parts.get("n") == -1 and self.sized(q + N - before):
                             found[q + N + (2 if header.late else 1)] = None
         return list(found)[:MOST_ENDS]
+
+    def sized(self, t: Term) -> bool:
+        """Whether a term is over sizes alone."""
+        return not t.functions() and t.names() <= {*self.names.values()}
 
     def valued(self, t: Term) -> Any:
         """A term over sizes as a value."""
@@ -889,27 +924,56 @@ class Reader:
         self, inner: Header, start: Term, trips: Mapping[tuple[Trip, ...], None]
     ) -> tuple[LoopText, tuple[Trip, ...], dict[Residue, list[Leaf]]]:
         """The loop inside a tile, and the ways behind it, by the residue of the steps made."""
-        m, mu = self.claim.steps, self.claim.tiles
-        h, g, p, k = (self.atoms[x] for x in (H, G, P, K))
-        bodies: dict[Residue, list[Leaf]] = {}
-        exits: dict[Residue, list[Leaf]] = {}
-        counted = len(trips) == 1 and next(iter(trips)) != ()
-        for r, q in self.residues():
-            n, u = h * m + r, g * mu + q
-            given = [n - p, *([p + k - n - 1] if inner.late and counted else [])]
-            for leaf in self.onward(inner, (r, q), p, given):
-                if leaf.target == inner.place:
-                    self.arrive(leaf, inner, n + 1, u, p, k)
-                    bodies.setdefault((r, q), []).append(leaf)
-                else:
-                    exits.setdefault((r, q), []).append(leaf)
-        found = self.lasting(inner, bodies, exits, start, next(iter(trips)) if counted else ())
+        known = next(iter(trips)) if len(trips) == 1 else ()
+        bodies, exits = self.inner_ways(inner, self.atoms[K] if inner.late and known else None)
+        try:
+            found = self.lasting(inner, bodies, exits, start, known)
+        except NotReadError:
+            met = self.inner_met(inner, bodies, exits, start)
+            if met is None:
+                raise
+            bodies, exits, found = met
         if inner.late:
             body, after = self.parted(inner, bodies, exits, (N, U, start), apply(self.function, U + 1))
         else:
             body, after = self.region(bodies, N, U, start), exits
         stop = apply(self.function, U + 1)
         return LoopText(start, stop, body), found, after
+
+    def inner_ways(
+        self, inner: Header, steps: Any
+    ) -> tuple[dict[Residue, list[Leaf]], dict[Residue, list[Leaf]]]:
+        """The ways from the header of a loop in a tile. ``steps``: the counter is known not to be beyond."""
+        p, k = self.atoms[P], self.atoms[K]
+        bodies: dict[Residue, list[Leaf]] = {}
+        exits: dict[Residue, list[Leaf]] = {}
+        for at in self.residues():
+            n, u = self.step_and_tile(at)
+            given = [n - p, *([] if steps is None else [p + steps - n - (1 if inner.late else 0)])]
+            for leaf in self.onward(inner, at, p, given):
+                if leaf.target == inner.place:
+                    self.arrive(leaf, inner, n + 1, u, p, k)
+                    bodies.setdefault(at, []).append(leaf)
+                else:
+                    exits.setdefault(at, []).append(leaf)
+        return bodies, exits
+
+    def inner_met(
+        self, inner: Header, bodies: Mapping[Residue, list[Leaf]], exits: Mapping[Residue, list[Leaf]],
+        start: Term,
+    ) -> tuple[dict[Residue, list[Leaf]], dict[Residue, list[Leaf]], tuple[Trip, ...]] | None:  # fmt: skip
+        """The same for a loop that goes on until its counter *is* a number, as in ``turned``."""
+        for high in self.ends_asked(inner, bodies, exits, U, start):
+            steps = high - start
+            if not self.positive(steps, 1 if inner.late else 0):
+                continue
+            try:
+                found = self.inner_ways(inner, self.valued(steps))
+                if self.lasting(inner, *found, start, ()) == (Trip((), steps),):
+                    return *found, (Trip((), steps),)
+            except NotReadError:
+                continue
+        return None
 
     def lasting(
         self, inner: Header, bodies: Mapping[Residue, list[Leaf]], exits: Mapping[Residue, list[Leaf]],

@@ -84,98 +84,6 @@ class Proof:
     trees: dict[str, Tree]
 
 
-# ---------------------------------------------------------------- writing
-
-
-@dataclass(slots=True)
-class _Writer:
-    """Terms are written once, and referred to by number."""
-
-    terms: dict[Term, int] = field(default_factory=dict)
-
-    def term(self, t: Term) -> int:
-        return self.terms.setdefault(t, len(self.terms))
-
-    def sum(self, s: Sum) -> list[Any]:
-        return [s.divisor, *([i, m] for i, m in s.multipliers)]
-
-    def step(self, s: Step) -> list[Any]:
-        return [s.site, s.half.value, self.term(s.u), self.term(s.n)]
-
-    def how(self, h: How) -> list[Any]:
-        match h:
-            case Program(level):
-                return ["program", level]
-            case Same():
-                return ["same"]
-            case Turn():
-                return ["turn"]
-            case Drained(commits, levels, twin):
-                return ["drained", [self.step(c) for c in commits], list(levels), twin]
-
-    def payload(self, p: Payload) -> list[Any]:
-        match p:
-            case Follows():
-                return ["follows"]
-            case Along(path, reverse):
-                hops = [[self.how(h), self.step(s)] for h, s in path]
-                return ["reverse" if reverse else "along", hops]
-            case SameEvent():
-                return ["same"]
-            case Grows(level):
-                return ["grows", level]
-            case Events(events, only):
-                listed = [[i, self.term(u), self.term(n)] for i, u, n in events]
-                return ["events", listed, [[i, self.tree(t)] for i, t in only.items()]]
-
-    def tree(self, t: Tree) -> list[Any]:
-        match t:
-            case Split(term, yes, no):
-                return ["split", self.term(term), self.tree(yes), self.tree(no)]
-            case Residues(term, name, kids):
-                return ["residues", self.term(term), name, [self.tree(k) for k in kids]]
-            case Tile(f, term, top, name, by, kid):
-                sums = [self.sum(s) for s in by]
-                return ["tile", f, self.term(term), self.term(top), name, sums, self.tree(kid)]
-            case Monotone(f, low, high, by_, kid):
-                return ["monotone", f, self.term(low), self.term(high), self.sum(by_), self.tree(kid)]
-            case Congruent(f, a, b, by2, kid):
-                return [
-                    "congruent",
-                    f,
-                    self.term(a),
-                    self.term(b),
-                    [self.sum(s) for s in by2],
-                    self.tree(kid),
-                ]
-            case Instance(schema, term, kid):
-                return ["instance", schema, self.term(term), self.tree(kid)]
-            case Absurd(by_):
-                return ["absurd", self.sum(by_)]
-            case Leaf(payload, by_all):
-                return ["leaf", self.payload(payload), [self.sum(s) for s in by_all]]
-
-
-def _plain(t: Term) -> list[Any]:
-    parts = sorted(t.parts.items(), key=str)
-    return [
-        t.const,
-        *([k, [a.function, _plain(a.argument)] if isinstance(a, Apply) else a] for a, k in parts),
-    ]
-
-
-def write(proof: Proof) -> dict[str, Any]:
-    """The proof as plain data."""
-    w = _Writer()
-    body = {
-        "shift": [[i, k] for i, k in proof.shift.items()],
-        "end": {ring: w.term(t) for ring, t in proof.end.items()},
-        "rank": [[i, done, [w.term(t) for t in ts]] for (i, done), ts in proof.rank.items()],
-        "trees": {key: w.tree(t) for key, t in proof.trees.items()},
-    }
-    return {"format": FORMAT, "version": VERSION, "terms": [_plain(t) for t in w.terms], **body}
-
-
 # ---------------------------------------------------------------- reading
 
 _T = TypeVar("_T")
@@ -325,7 +233,7 @@ def _fields(x: Any, names: Iterable[str]) -> list[Any]:
 
 
 def read(data: Any) -> Proof:
-    """The proof that ``write`` wrote; UnreadableError for anything else."""
+    """The proof that plain data is; UnreadableError for what is none."""
     try:
         return _read(data)
     except (ValueError, TypeError, RecursionError) as e:

@@ -24,10 +24,12 @@ from syncverify.checker.prover.parametric import enumerate_launches
 from syncverify.checker.prover.parametric.strategy import ParametricResult, Problem, all_sizes, problem_of
 from syncverify.checker.prover.rings import decide_stages, validate
 from syncverify.checker.prover.rings.by_induction import InductionProof
-from syncverify.checker.prover.rings.cases import accept_kernel, from_plain, to_plain
-from syncverify.checker.prover.rings.certificate import form, from_dict, plain_form
+from syncverify.checker.prover.rings.cases import accept_kernel, from_plain
+from syncverify.checker.prover.rings.certificate import from_dict
 from syncverify.checker.prover.rings.decide import Stages, every_choice, with_fixed, with_values
+from syncverify.checker.prover.rings.linear import form, plain_form
 from syncverify.checker.prover.rings.program import Case
+from syncverify.checker.prover.rings.prove_cases import to_plain
 from syncverify.driver import by_kernel
 from syncverify.driver.certificates import exact, graphs, protocols, sizes
 from syncverify.driver.certificates.met import Met, Rechecked

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from syncverify.checker.induction import claims_text
-from syncverify.checker.kernel import write
-from syncverify.checker.prover.rings.by_induction import Cases, QuotientCases, Shown, SizeCases
+from syncverify.checker.induction.quotients import Product
+from syncverify.checker.prover.protocols import written as texts
+from syncverify.checker.prover.rings.by_induction import Cases, NamedCases, Shown, SizeCases
 from syncverify.driver.by_kernel import KIND
+from syncverify.driver.shared_lists import shared
 
 
 def written(problems: Sequence[Sequence[Cases]]) -> dict[str, Any]:
@@ -19,11 +20,15 @@ def written(problems: Sequence[Sequence[Cases]]) -> dict[str, Any]:
 def _plain(x: Cases | None) -> Any:
     if isinstance(x, SizeCases):
         return ["parted", [x.c, *(list(p) for p in x.parts)], _plain(x.yes), _plain(x.no)]
-    if isinstance(x, QuotientCases):
-        c, parts = x.total
-        return ["quotient", [c, *(list(p) for p in parts)], x.divisor, _plain(x.inner)]
+    if isinstance(x, NamedCases):
+        size = x.size
+        if isinstance(size, Product):
+            return ["product", *size.factors, _plain(x.inner)]
+        c, parts = size.total
+        return ["quotient", [c, *(list(p) for p in parts)], size.divisor, _plain(x.inner)]
     if isinstance(x, Shown):
         # the certificate has a format and digests of its own
-        proof = {k: v for k, v in write(x.proof).items() if k != "format"}
-        return ["proof", claims_text.write(x.reading.claimed), proof]
+        proof = {k: v for k, v in texts.proof(x.proof).items() if k != "format"}
+        proof["shared"], proof["trees"] = shared(proof["trees"])
+        return ["proof", texts.claims(x.reading.claimed), proof]
     return None

@@ -16,7 +16,7 @@ from syncverify.ir.check.launch import GRID_LIMITS
 from syncverify.ir.check.rules import Problem, sets
 from syncverify.ir.consistency import Fact, demand, equals, within
 from syncverify.ir.expr import Binary, Expr, Int, Unary, Var, names, substitute
-from syncverify.ir.text.printer import print_expr
+from syncverify.ir.text.printed_expressions import print_expr
 
 #: Questions about one kernel; what comes after is not asked.
 QUESTIONS = 300

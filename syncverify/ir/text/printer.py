@@ -7,11 +7,9 @@ from typing import Any
 
 from syncverify.base.source import InputError
 from syncverify.ir import nodes
-from syncverify.ir.expr import Binary, Call, Expr, Float, Int, Unary, Var
+from syncverify.ir.expr import Expr, Int
 from syncverify.ir.text import forms
-from syncverify.ir.text.statements import COMPARISON, NOT_PRECEDENCE, PRECEDENCE, UNARY_PRECEDENCE
-
-_ATOM = 100
+from syncverify.ir.text.printed_expressions import ATOM, inside_brackets, print_expr, wrapped
 
 
 def print_kernel(kernel: nodes.Kernel) -> str:
@@ -48,11 +46,6 @@ def print_stmt(stmt: nodes.Stmt) -> str:
     return _operation(stmt)
 
 
-def print_expr(e: Expr) -> str:
-    """An expression outside brackets, where ``//`` stands in parentheses (it would start a comment)."""
-    return _expr(e, False)
-
-
 def print_region(r: nodes.Region) -> str:
     text = r.buffer
     if r.index or r.start is not None:
@@ -60,8 +53,8 @@ def print_region(r: nodes.Region) -> str:
     if r.start is not None and r.count is not None:
         rows = ""
         if r.rows is not None and r.pitch is not None:
-            rows = f" rows {_inner(r.rows)} pitch {_inner(r.pitch)}"
-        text += f"[{_inner(r.start)} : {_inner(r.count)}{rows}]"
+            rows = f" rows {inside_brackets(r.rows)} pitch {inside_brackets(r.pitch)}"
+        text += f"[{inside_brackets(r.start)} : {inside_brackets(r.count)}{rows}]"
     if (r.start is None) != (r.count is None) or (r.rows is None) != (r.pitch is None):
         raise InputError(f"a range of {r.buffer} lacks its start, count, rows or pitch")
     if r.rows is not None and r.start is None:
@@ -70,74 +63,28 @@ def print_region(r: nodes.Region) -> str:
 
 
 def print_barrier(b: nodes.BarrierRef) -> str:
-    return b.name + ("" if b.index is None else f"[{_inner(b.index)}]") + _rank(b.rank)
+    return b.name + ("" if b.index is None else f"[{inside_brackets(b.index)}]") + _rank(b.rank)
 
 
 def print_global(g: nodes.GlobalRegion) -> str:
     if g.rows is not None and g.pitch is not None:
-        count = f" : {_inner(g.count)} rows {_inner(g.rows)} pitch {_inner(g.pitch)}"
+        count = (
+            f" : {inside_brackets(g.count)} rows {inside_brackets(g.rows)} pitch {inside_brackets(g.pitch)}"
+        )
     else:
-        count = "" if g.count == Int(1) else f" : {_inner(g.count)}"
-    return f"{g.tensor}[{_inner(g.start)}{count}]"
+        count = "" if g.count == Int(1) else f" : {inside_brackets(g.count)}"
+    return f"{g.tensor}[{inside_brackets(g.start)}{count}]"
 
 
 # ---------------------------------------------------------------- expressions
 
 
-def _inner(e: Expr) -> str:
-    """An expression inside brackets."""
-    return _expr(e, True)
-
-
-def _level(e: Expr, inside: bool) -> int:
-    """How tightly the text of an expression binds."""
-    match e:
-        case Binary("//") if not inside:
-            return _ATOM
-        case Binary(op):
-            return PRECEDENCE[op]
-        case Unary("not"):
-            return NOT_PRECEDENCE
-        case Unary():
-            return UNARY_PRECEDENCE
-    return _ATOM
-
-
-def _expr(e: Expr, inside: bool) -> str:
-    match e:
-        case Int(v):
-            return str(v)
-        case Float(v):
-            return repr(v)
-        case Var(name):
-            return name
-        case Call(name, args):
-            return f"{name}({', '.join(map(_inner, args))})"
-        case Unary("not", a):
-            return f"not {_wrap(a, NOT_PRECEDENCE, inside)}"
-        case Unary("-", Int() | Float() as a):
-            return f"-({_inner(a)})"  # without parentheses it would be read as a negative literal
-        case Unary(op, a):
-            return op + _wrap(a, UNARY_PRECEDENCE, inside)
-        case Binary("//") if not inside:
-            return f"({_inner(e)})"
-        case Binary(op, a, b):
-            level = PRECEDENCE[op]
-            left = level + 1 if level == COMPARISON else level
-            return f"{_wrap(a, left, inside)} {op} {_wrap(b, level + 1, inside)}"
-    raise InputError(f"not an expression: {e!r}")
-
-
-def _wrap(e: Expr, least: int, inside: bool) -> str:
-    return _expr(e, inside) if _level(e, inside) >= least else f"({_inner(e)})"
-
-
 def _list(items: Iterable[Expr | int]) -> str:
-    return "[" + ", ".join(str(x) if isinstance(x, int) else _inner(x) for x in items) + "]"
+    return "[" + ", ".join(str(x) if isinstance(x, int) else inside_brackets(x) for x in items) + "]"
 
 
 def _rank(rank: Expr | None) -> str:
-    return "" if rank is None else f" @ {_wrap(rank, _ATOM, False)}"
+    return "" if rank is None else f" @ {wrapped(rank, ATOM, inside=False)}"
 
 
 # ---------------------------------------------------------------- statements
@@ -255,7 +202,7 @@ def _header(k: nodes.Kernel) -> Iterator[str]:
         yield f"shared {s.name} : {s.dtype}{_list(s.shape)} align {s.align}{offset}{_swizzle(s.swizzle)}"
     for b in k.barriers:
         offset = "" if b.offset is None else f" offset {print_expr(b.offset)}"
-        yield f"mbarrier {b.name}[{_inner(b.count)}]{offset}"
+        yield f"mbarrier {b.name}[{inside_brackets(b.count)}]{offset}"
     for f in k.fragments:
         yield f"fragment {f.name} : {f.dtype}{_list(f.shape)}"
 

@@ -190,7 +190,7 @@ WRONG: dict[str, Wrong] = {
     "flags.ends: a store to a word of global memory that blocks wait for": _edited(
         BLOCKS, MISTAKES["the word is reset before the wait"]
     ),
-    "read.follow: register {} holds {}, not {}": Wrong(_ONCE, _all_kept),
+    "read.strides_on: register {} holds {}, not {}": Wrong(_ONCE, _all_kept),
     "read.arrive: register {} holds {}, not {}": _file("sizes/last_block_only.bad.syncir"),
     "read.executed: under what conditions an operation is executed is not known": _file(
         "sizes/drain_of_short_runs_missing.bad.syncir"
@@ -345,8 +345,13 @@ BACKED: dict[str, Backed] = {
     "program.protocol_by: claims of {} classes of {}": _backed("classes and claims are taken in pairs"),
     "program.protocol_by: lanes of class {} part": _backed("nothing was read"),
     "program._parted: lanes in two parts of a class": _backed("the kernel: a thread is in two roles"),
-    "quotients.unnamed: (c, tuple(((names[b], k) for b, k in parts)))": _backed(
+    "quotients.unnamed: Product((x, y))": _backed("then it is no number of the launch"),
+    "quotients.unnamed: Quotient((c, tuple(((names[b], k) for b, k in parts))), divisor)": _backed(
         "then it is no number of the launch"
+    ),
+    "quotients.with_product: a product of no sizes": _backed("there is no such symbol"),
+    "quotients.with_product: a product that has a name, or of a size that is known": _backed(
+        "a second name of one number says nothing else"
     ),
     "quotients.with_quotient: a quotient that has a name, or is none of a bounded sum": _backed(
         "a second name of one number says nothing else"
@@ -355,7 +360,7 @@ BACKED: dict[str, Backed] = {
     "read.term: a part of a counter #2": _backed(_GUARD),
     "read.counted: a part of a counter": _backed(_GUARD),
     "read.counted: a part of a counter #2": _backed(_GUARD),
-    "read.follow: a register is no number in some turn": _backed(_NAME),
+    "read.strides_on: a register is no number in some turn": _backed(_NAME),
     "read.begin: a register that keeps its value in some turns alone": _backed(_NAME),
     "read.stride: a register that moves by no known size": _backed(_NAME),
     "read.in_turns: a question about a register that moves by a size": _backed(_NAME),

@@ -10,6 +10,7 @@ import pytest
 from syncverify.checker.induction import claims_text
 from syncverify.checker.induction.claims import Claim, Form, Header
 from syncverify.checker.induction.program import Claimed
+from syncverify.checker.prover.protocols import written
 from tests.checker.induction.test_read import RING, accepted, accepted_with, posed
 
 RELEASE = "      fence.proxy.async.shared_cta\n      mbarrier.arrive empty[i % 3]\n"
@@ -45,4 +46,4 @@ def test_a_mistake_is_not_accepted(what: str) -> None:
 def test_a_last_turn_that_stands_apart_is_claimed() -> None:
     h = Header(3, False, None, True, {(0, 0): {1: Form(0, ())}}, {(0, 0): {1: Form(4, ())}}, apart=True)
     claimed = Claimed((Claim(1, 1, (h, replace(h, apart=False, others={}))),))
-    assert claims_text.read(json.loads(json.dumps(claims_text.write(claimed)))) == claimed
+    assert claims_text.read(json.loads(json.dumps(written.claims(claimed)))) == claimed

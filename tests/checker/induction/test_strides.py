@@ -6,10 +6,11 @@ import pytest
 
 from syncverify.base.diagnostics import Policy
 from syncverify.checker.induction.claims import ANY, KEPT, MOVES, Claim, Header
-from syncverify.checker.induction.claims_text import read, write
+from syncverify.checker.induction.claims_text import read
 from syncverify.checker.induction.program import Claimed
 from syncverify.checker.induction.strides import Turns
 from syncverify.checker.kernel.linear import var
+from syncverify.checker.prover.protocols.written import claims as write
 from syncverify.checker.prover.rings.by_induction import by_induction
 from tests.checker.induction.test_read import RING, accepted, accepted_with, posed
 

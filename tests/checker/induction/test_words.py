@@ -13,11 +13,12 @@ import syncverify
 from syncverify.base.diagnostics import Policy, Verdict
 from syncverify.checker.induction import assemble
 from syncverify.checker.induction.claims import Claim
-from syncverify.checker.induction.claims_text import MalformedClaimError, read, write
+from syncverify.checker.induction.claims_text import MalformedClaimError, read
 from syncverify.checker.induction.program import Claimed
 from syncverify.checker.induction.refusal import NotReadError
 from syncverify.checker.induction.words import Held, Steered, Stored, Version, found, version_of
 from syncverify.checker.prover.protocols import registers
+from syncverify.checker.prover.protocols.written import claims as write
 from syncverify.model.events import Ev
 from tests.checker.induction.acceptance import Answer, Ask, of_ptx
 

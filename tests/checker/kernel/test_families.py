@@ -8,8 +8,9 @@ import random
 
 import pytest
 
-from syncverify.checker.kernel import Accepted, accept, read, write
+from syncverify.checker.kernel import Accepted, accept, read
 from syncverify.checker.prover.protocols import NotFoundError, prove, search
+from syncverify.checker.prover.protocols.written import proof as write
 from tests.checker.kernel.explore import explore
 from tests.checker.kernel.families import FAMILIES, plain, unguarded_drain
 from tests.checker.kernel.programs import pick, program, shown

@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from syncverify.checker.kernel import Proof, Rejected, UnreadableError, accept, read, write
+from syncverify.checker.kernel import Proof, Rejected, UnreadableError, accept, read
 from syncverify.checker.kernel.linear import RejectedError, Sum, Term, follows, num, var
 from syncverify.checker.kernel.proof import Follows
 from syncverify.checker.kernel.protocol import Protocol
 from syncverify.checker.kernel.trees import Absurd, Leaf, Residues, Split, check
 from syncverify.checker.prover.protocols import search
+from syncverify.checker.prover.protocols.written import proof as write
 from tests.checker.kernel.families import FAMILIES, plain
 from tests.checker.kernel.sweep import corruptions, planted, proofs, transplanted
 

@@ -11,8 +11,9 @@ import pytest
 
 from benchmarks.checker.second_kernel import why_not
 from syncverify.base.diagnostics import Policy
-from syncverify.checker.kernel import Accepted, Proof, Protocol, UnreadableError, accept, read, write
+from syncverify.checker.kernel import Accepted, Proof, Protocol, UnreadableError, accept, read
 from syncverify.checker.kernel.protocol import malformed
+from syncverify.checker.prover.protocols.written import proof as write
 from tests.checker.induction.acceptance import Ask, of_text
 from tests.checker.induction.test_clusters import PAIR
 from tests.checker.induction.test_read import RING

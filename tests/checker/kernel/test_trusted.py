@@ -8,7 +8,7 @@ import sys
 from benchmarks.checker.trusted_lines import ROOMS, code_lines, count
 
 #: A ratchet: lower it when the kernel shrinks; to raise it is a decision that the commit explains.
-MOST = 1_535
+MOST = 1_455
 
 
 def test_the_kernel_stays_small() -> None:

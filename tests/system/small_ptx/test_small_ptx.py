@@ -12,7 +12,14 @@ from tests.system.small_ptx import Small, read
 FILES = sorted(Path(__file__).parent.glob("*.kernels"))
 KERNELS = [k for path in FILES for k in read(path)]
 #: What only the second reader refutes.
-BY_INPUT = ("by_data", "shared_flags", "hand_overs_in_shared")
+BY_INPUT = (
+    "by_data",
+    "shared_flags",
+    "hand_overs_in_shared",
+    "places_of_data",
+    "words_of_all",
+    "constants_and_spaces",
+)
 #: One of so many is replayed on the second reader in every run.
 EVERY = 16
 #: Files that take seconds: each second of their kernels; all of them in the slow run.

@@ -17,6 +17,7 @@ from typing import Any
 from syncverify.checker.induction.claims import ANY, KEPT, MOVES, Claim, Form, Header, Lanes
 from syncverify.checker.induction.operations import essence
 from syncverify.checker.induction.program import cleaned
+from syncverify.checker.induction.quotients import derived
 from syncverify.checker.induction.stepping import NO_CODE, NotReadError, registers, resolve
 from syncverify.checker.induction.words import Held, Stored
 from syncverify.checker.prover.protocols.listening import MOST_ROUNDS, Access, Listener, listed, versions
@@ -28,8 +29,10 @@ from syncverify.symbolic.path_condition import PathCondition
 #: Moves and visits of one run, runs, and the largest number of iterations after which a loop's events are
 #: looked for again.
 MOST_MOVES, MOST_VISITS, RUNS, MOST_PERIOD = 60_000, 1_200, 11, 48
-#: Sizes are drawn up to this.
-LARGEST = 60
+#: Turns after which a loop is cut, however often others come to it.
+MOST_TURNS = 300
+#: Sizes are drawn up to this, and factors of a product that has a name.
+LARGEST, LARGEST_FACTOR = 60, 8
 #: Visits of one residue, and rows, from which forms are guessed.
 MOST_SEEN, MOST_ROWS = 60, 48
 
@@ -105,17 +108,26 @@ def pinned(
     return path, values
 
 
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """What was seen of one run. ``counts``: how often each target of a jump back was come to, once for each
+    entry; ``places``: all that were come to, in order.
+    """
+
+    visits: list[Visit]
+    counts: dict[int, list[int]]
+    ended: bool
+    places: list[int]
+
+
 def trace(
     space: SymbolicContext,
     path: PathCondition,
     agent: Any,
     cuts: Iterable[int],
     held: Held | Listener | None = None,
-) -> tuple[list[Visit], dict[int, list[int]], bool]:
-    """The visits of ``cuts``; how often each target of a jump back was come to, once for each entry.
-
-    ``held``: what it finds in shared memory, where that steers.
-    """
+) -> Traced:
+    """The visits of ``cuts`` in one run. ``held``: what it finds in shared memory, where that steers."""
     if held is not None:
         agent.hear(held)
     memory, accesses = held or Listener(), 0
@@ -127,6 +139,7 @@ def trace(
     last, answer, ended = -1, 0, False
     resolve(space, agent)
     wanted = frozenset(cuts)
+    places: list[int] = []
     for _ in range(MOST_MOVES):
         memory.begin(accesses)
         try:
@@ -163,10 +176,12 @@ def trace(
             here = Visit(place, back, {k: _plain(space, v) for k, v in registers(agent).items()})
             visits.append(here)
         here.places.add(place)
+        places.append(place)
         last = place
     for x, k in inside.items():
-        counts.setdefault(x, []).append(k)
-    return visits, counts, ended
+        if ended or k > MOST_TURNS:
+            counts.setdefault(x, []).append(k)
+    return Traced(visits, counts, ended, places)
 
 
 def _noted(memory: Held | Listener, here: Visit) -> int:
@@ -214,6 +229,7 @@ class Sampler:
     names: AbstractSet[str]  # of the sizes, without the places of blocks
     naming: bool = False  # quotients of sizes may get names
     loops: set[int] = field(default_factory=set)  # of any agent before, which others likely have too
+    heads: set[int] = field(default_factory=set)  # those of them that no jump back leads to
     found: list[tuple[dict[str, int], PathCondition]] = field(default_factory=list)
     words: tuple[Stored, ...] | None = None  # that steer, once they are known
 
@@ -299,7 +315,11 @@ class Sampler:
         every = range(len(self.found))
         held = self.held(of)
         traces = [trace(*self.agent(i, of), self.loops, held) for i in every]
-        cuts = _loops([counts for _, counts, _ in traces])
+        cuts = _loops(traces)
+        heads = _heads(traces, cuts)
+        cuts = {heads.get(c, c) for c in cuts}
+        self.heads |= set(heads.values())
+        self.loops -= heads.keys()
         words, versions = (held.words, held.versions) if held else ((), ())
         if not cuts:
             return Claim(1, 1, (), words, versions)
@@ -307,10 +327,11 @@ class Sampler:
             self.loops |= cuts
             traces = [trace(*self.agent(i, of), cuts, held) for i in every]
         runs = []
-        for i, (visits, _, ended) in zip(every, traces, strict=True):
+        for i, t in zip(every, traces, strict=True):
+            visits = _come_back(t.visits, self.heads)
             for place in {v.place for v in visits[1:]} - cuts:
                 visits = _without(visits, place)
-            runs.append(Run(self.found[i][0], visits, ended))
+            runs.append(Run(self.found[i][0], visits, t.ended))
         while (twice := _in_turn(runs)) is not None:
             cuts = cuts - {twice}
             runs = [replace(run, visits=_without(run.visits, twice)) for run in runs]
@@ -360,20 +381,28 @@ def shifted(claim: Claim, place: int, by: Mapping[Any, int]) -> Claim:
 
 
 def _spans(space: SymbolicContext, names: Mapping[int, str]) -> dict[int, int]:
-    """Sizes of which quotients have a name are drawn so that the quotients differ by as much as others do."""
-    spans: dict[int, int] = {}
+    """Sizes of which quotients have a name are drawn so that the quotients differ by as much as others do.
+    Those of products are drawn small, so that runs end, and so are the others then: how many blocks share
+    the tiles, say.
+    """
+    few = {f for a in names for f in space.symbols[a].factors or ()}
+    spans = dict.fromkeys((a for a in names if few and not derived(space, a)), LARGEST_FACTOR)
     for a in names:
         if a in space.quotients:
             x, m = space.quotients[a]
+            most = LARGEST_FACTOR if a in few else LARGEST
             for b, k in space.of(x)[1]:
-                spans[b] = max(spans.get(b, LARGEST), LARGEST * m // abs(k))
+                spans[b] = max(spans.get(b, 0), most, most * m // abs(k))
     return spans
 
 
 def _named(space: SymbolicContext, names: Mapping[int, str], numbers: Mapping[int, int]) -> dict[str, int]:
-    """Numbers of sizes, and of quotients of them that have a name."""
+    """Numbers of sizes, and of quotients and products of them that have a name."""
     found = dict(numbers)
     for a in names:
+        factors = space.symbols[a].factors
+        if factors is not None and found.keys() >= set(factors):
+            found[a] = found[factors[0]] * found[factors[1]]
         if a in space.quotients and a not in found:
             x, m = space.quotients[a]
             c, parts = space.of(x)
@@ -440,16 +469,49 @@ def _moved(f: Form, at: tuple[int, int], to: tuple[int, int], claim: Claim) -> F
     return replace(f, c=c)
 
 
-def _loops(every: list[dict[int, list[int]]]) -> set[int]:
+def _loops(every: list[Traced]) -> set[int]:
     """Targets of jumps back that are come to differently often."""
     counts: dict[int, set[int]] = {}
-    for found in every:
-        for place, some in found.items():
+    for t in every:
+        for place, some in t.counts.items():
             counts.setdefault(place, set()).update(some)
-        for place in counts:
-            if place not in found:
+        for place in counts if t.ended else ():
+            if place not in t.counts:
                 counts[place].add(0)
-    return {place for place, some in counts.items() if len(some) > 1 or max(some) > 300}
+    return {place for place, some in counts.items() if len(some) > 1 or max(some) > MOST_TURNS}
+
+
+def _heads(traces: list[Traced], cuts: AbstractSet[int]) -> dict[int, int]:
+    """Where loops around loops begin, for cuts that are come to after the loop inside: the place of each turn
+    that was come to first.
+
+    Example: a compiler puts what is done between two tiles in front of the loop, and begins behind that.
+    """
+    found: dict[int, set[int]] = {}
+    for t in traces:
+        first: dict[int, int] = {}
+        for i, x in enumerate(t.places):
+            first.setdefault(x, i)
+        for c in cuts & first.keys():
+            turns = _turns(t.places, c)
+            if any(first[d] < first[c] for turn in turns for d in turn if d in cuts):
+                found.setdefault(c, set()).update(min(turn, key=first.__getitem__) for turn in turns)
+    return {c: next(iter(heads)) for c, heads in found.items() if len(heads) == 1 and c not in heads}
+
+
+def _come_back(visits: list[Visit], heads: AbstractSet[int]) -> list[Visit]:
+    """The visits; where a loop begins that no jump back leads to, later ones come back to it."""
+    seen: set[int] = set()
+    for v in visits:
+        v.back = v.back or (v.place in heads and v.place in seen)
+        seen.add(v.place)
+    return visits
+
+
+def _turns(places: Sequence[int], c: int) -> list[set[int]]:
+    """What is come to from each visit of a place to the next."""
+    at = [i for i, x in enumerate(places) if x == c]
+    return [set(places[i:k]) for i, k in pairwise(at)]
 
 
 def _in_turn(runs: list[Run]) -> int | None:
@@ -603,8 +665,15 @@ class _Visited:
         if len(set(found.values())) == 1 and all(_of_sizes(f) for f in found.values()):
             found = dict.fromkeys(found, KEPT)  # runs say little of which of several cases it comes from
         if all(f is ANY for f in found.values()):
-            found = dict.fromkeys(found, _by_run(slot, self.some, tiles=self.tiles))
+            found = dict.fromkeys(found, self.by_loop(slot))
         return found
+
+    def by_loop(self, slot: Any) -> Form:
+        """What a register does in each run, or in each tile."""
+        if not self.inside:
+            return _by_run(slot, self.some, tiles=self.tiles)
+        found = _by_run(slot, self.some, tiles=False, apart=True)
+        return found if found is KEPT else ANY
 
     def of_all(self, slot: Any) -> dict[tuple[int, int], Form] | None:
         """One sum for all residues, or what a register keeps in each run; None: neither fits."""
@@ -698,13 +767,14 @@ def _of_sizes(f: Form) -> bool:
     return bool(f.parts) and all(isinstance(x, str) and x.startswith("$") for x, _ in f.parts)
 
 
-def _by_run(slot: Any, some: list[tuple[Run, Visit]], *, tiles: bool) -> Form:
+def _by_run(slot: Any, some: list[tuple[Run, Visit]], *, tiles: bool, apart: bool = False) -> Form:
     """What a register does in each run, where no sum of sizes fits all: it keeps its value, or moves by one
-    number.
+    number. ``apart``: the same of each tile by itself.
     """
-    runs: dict[int, list[tuple[int, Any]]] = {}
+    runs: dict[tuple[int, int], list[tuple[int, Any]]] = {}
     for run, v in some:
-        runs.setdefault(id(run), []).append((v.u if tiles else v.n, v.registers.get(slot)))
+        here = (id(run), v.u if apart else 0)
+        runs.setdefault(here, []).append((v.u if tiles else v.n, v.registers.get(slot)))
     steps: set[int] = set()
     for seen in runs.values():
         found = _numbers([x for _, x in seen])

@@ -10,7 +10,7 @@ from typing import Any
 from syncverify.base.diagnostics import Policy
 from syncverify.base.source import InputError
 from syncverify.checker.induction.program import Reading, parameters, protocol_of
-from syncverify.checker.induction.quotients import NamedSum, UnnamedSizeError, with_quotient
+from syncverify.checker.induction.quotients import Product, Quotient, UnnamedSizeError, with_size
 from syncverify.checker.induction.stepping import NotReadError, SizeCaseError
 from syncverify.checker.kernel import Accepted, Proof, Protocol
 from syncverify.checker.kernel.hops import MEETINGS
@@ -57,16 +57,15 @@ class SizeCases:
 
 
 @dataclass(frozen=True, slots=True)
-class QuotientCases:
-    """The same with a name for the quotient of a sum of sizes by a number."""
+class NamedCases:
+    """The same with a name for a quotient or a product of sizes."""
 
-    total: NamedSum
-    divisor: int
+    size: Quotient | Product
     inner: Cases | None
 
 
 #: What is read or shown of one system: of all its launches, or by cases.
-Cases = Reading | Shown | SizeCases | QuotientCases
+Cases = Reading | Shown | SizeCases | NamedCases
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +97,7 @@ def leaves(cases: Cases | None) -> Iterator[Any]:
     if isinstance(cases, SizeCases):
         yield from leaves(cases.yes)
         yield from leaves(cases.no)
-    elif isinstance(cases, QuotientCases):
+    elif isinstance(cases, NamedCases):
         yield from leaves(cases.inner)
     elif cases is not None:
         yield cases
@@ -157,8 +156,8 @@ class _System:
         except UnnamedSizeError as q:
             self.quotients += 1
             self.many -= 1
-            named_path = with_quotient(self.space, path, names, q.total, q.divisor)
-            return QuotientCases(q.total, q.divisor, self.cases(named_path))
+            named_path = with_size(self.space, path, names, q.size)
+            return NamedCases(q.size, self.cases(named_path))
         except SizeCaseError as e:
             sides = []
             for c, parts in ((e.c, e.parts), (-e.c - 1, negated(e.parts))):
@@ -203,8 +202,8 @@ def shown_cases(problem: Problem, policy: Policy) -> list[Cases]:
     def shown(x: Cases | None) -> Cases | None:
         if isinstance(x, SizeCases):
             return SizeCases(x.c, x.parts, shown(x.yes), shown(x.no))
-        if isinstance(x, QuotientCases):
-            return QuotientCases(x.total, x.divisor, shown(x.inner))
+        if isinstance(x, NamedCases):
+            return NamedCases(x.size, shown(x.inner))
         if not isinstance(x, Reading):
             return x
         found = proved(x.protocol)
@@ -218,7 +217,7 @@ __all__ = [
     "InductionProof",
     "NotFoundError",
     "NotReadError",
-    "QuotientCases",
+    "NamedCases",
     "SizeCases",
     "Shown",
     "by_induction",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from syncverify.base.source import InputError
-from syncverify.checker.prover.rings.linear import Lin, num, var
+from syncverify.checker.prover.rings.linear import Lin, form, integer, plain_form
 from syncverify.checker.prover.rings.program import Ring
 from syncverify.checker.prover.rings.ranks import Key
 from syncverify.checker.prover.rings.rules import Step, Turns
@@ -48,8 +48,8 @@ def from_dict(data: Mapping[str, Any]) -> Certificate:
     try:
         t = data["turns"]
         turns = Turns(
-            {_statement(k): _int(v) for k, v in t["shift"]},
-            {_statement(k): _int(v) for k, v in t["lag"]},
+            {_statement(k): integer(v) for k, v in t["shift"]},
+            {_statement(k): integer(v) for k, v in t["lag"]},
             {_ring(k): form(v) for k, v in t["end"]},
         )
         ranks = {_key(k): form(v) for k, v in data["ranks"]}
@@ -62,41 +62,24 @@ def from_dict(data: Mapping[str, Any]) -> Certificate:
     return Certificate(turns, ranks, paths)
 
 
-def plain_form(f: Lin) -> dict[str, int]:
-    return {"": f.const, **dict(f.terms)}
-
-
-def form(data: Mapping[str, Any]) -> Lin:
-    total = num(0)
-    for name, k in data.items():
-        total = total + (var(name).scaled(_int(k)) if name else num(_int(k)))
-    return total
-
-
-def _int(x: Any) -> int:
-    if type(x) is not int:
-        raise ValueError(f"{x!r} is no integer")
-    return x
-
-
 def _statement(k: Sequence[Any]) -> tuple[int, ...]:
-    return tuple(_int(x) for x in k)
+    return tuple(integer(x) for x in k)
 
 
 def _ring(k: Sequence[Any]) -> Ring:
     name, element = k
-    return str(name), None if element is None else _int(element)
+    return str(name), None if element is None else integer(element)
 
 
 def _key(k: Sequence[Any]) -> Key:
     kind, part, place, done = k
     if type(done) is not bool:
         raise ValueError(f"{done!r} is no truth value")
-    return _int(kind), _int(part), _int(place), done
+    return integer(kind), integer(part), integer(place), done
 
 
 def _step(s: Sequence[Any]) -> Step:
     agent, op, half, at = s
     if half not in ("in", "out", "done"):
         raise ValueError(f"{half!r} is no part of an operation")
-    return Step(_int(agent), _int(op), half, form(at))
+    return Step(integer(agent), integer(op), half, form(at))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from syncverify.checker.prover.rings.linear import Lin, OutsideError, linear, num
 from syncverify.ir.expr import Binary, Call, Expr, Int, Unary
-from syncverify.ir.text.printer import print_expr
+from syncverify.ir.text.printed_expressions import print_expr
 
 #: Whether a part that is not linear may stand for any number.
 Opaque = Callable[[Expr], bool]

@@ -27,7 +27,7 @@ from syncverify.checker.prover.rings.program import (
 from syncverify.ir import nodes as n
 from syncverify.ir.evaluate import fold, statements
 from syncverify.ir.expr import Binary, Call, Expr, Int, Unary, Var
-from syncverify.ir.text.printer import print_expr
+from syncverify.ir.text.printed_expressions import print_expr
 from syncverify.ir.value_uses import carried, pinned
 
 #: Most ways of electing lanes that are distinguished.

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from syncverify.ir import solver
 from syncverify.ir.expr import Binary, Expr, Int, Unary, Var
-from syncverify.ir.text.printer import print_expr
+from syncverify.ir.text.printed_expressions import print_expr
 
 #: z3 resource units of one question.
 RLIMIT = 4_000_000
@@ -206,3 +207,23 @@ def _joined(op: str, parts: Sequence[Expr], start: Expr) -> Expr:
     for part in parts:
         start = Binary(op, start, part)
     return start
+
+
+def plain_form(f: Lin) -> dict[str, int]:
+    """A form as plain data."""
+    return {"": f.const, **dict(f.terms)}
+
+
+def form(data: Mapping[str, Any]) -> Lin:
+    """The form that plain data is; ValueError for what is none."""
+    total = num(0)
+    for name, k in data.items():
+        total = total + (var(name).scaled(integer(k)) if name else num(integer(k)))
+    return total
+
+
+def integer(x: Any) -> int:
+    """A whole number of plain data; ValueError for what is none."""
+    if type(x) is not int:
+        raise ValueError(f"{x!r} is no integer")
+    return x

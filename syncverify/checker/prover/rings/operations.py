@@ -15,7 +15,7 @@ from syncverify.ir.evaluate import fold, statements
 from syncverify.ir.expr import Binary, Expr, Int, names
 from syncverify.ir.footprints import locate
 from syncverify.ir.layout import SWIZZLE_ALIGN, BufferLayout
-from syncverify.ir.text.printer import print_expr
+from syncverify.ir.text.printed_expressions import print_expr
 from syncverify.ir.value_uses import reaching_memory
 from syncverify.model.proxies import Access
 

@@ -3,47 +3,27 @@
 Of shared memory of a cluster the bytes are those of some CTA: ``mapa`` keeps them.
 
 An interval of a value follows from masks, narrow loads, shifts, remainders, minima, and arithmetic on these
-with constants. Nothing is known of a value that may leave its 32 bits on the way, or that a loop makes of
-itself. An example: of ``and r, x, 31; shl r, r, 2; mov b, bins; add r, r, b`` the interval is that of 32
-words from ``bins`` on, whatever ``x`` is.
+(``interval_rules.py``), and from the comparisons behind which an access stands (``branch_bounds.py``).
+Nothing is known of a value that may leave its 32 bits on the way, or that a loop makes of itself. An
+example: of ``and r, x, 31; shl r, r, 2; mov b, bins; add r, r, b`` the interval is that of 32 words from
+``bins`` on, whatever ``x`` is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import gcd
+from typing import TypeGuard
 
+from syncverify.frontends.ptx.analysis.branch_bounds import NOTHING, Bounds, BranchBounds, bounded
+from syncverify.frontends.ptx.analysis.interval_rules import WORD, Interval, Known, one, result, union
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Mem, Operand, Reg, Special, Sym
 from syncverify.frontends.ptx.syntax.operands import sources
 from syncverify.frontends.ptx.syntax.types import kind, width
 
-_WORD = 1 << 32
 #: The place of a shared variable, among versions.
 _PLACE = -1
-
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """Numbers ``low``, ``low + step``, ... up to ``high``; ``step`` 0: one number."""
-
-    low: int
-    high: int
-    step: int = 1
-
-    def plus(self, other: Interval) -> Interval:
-        return Interval(self.low + other.low, self.high + other.high, gcd(self.step, other.step))
-
-    def times(self, n: int) -> Interval:
-        return Interval(self.low * n, self.high * n, self.step * n)
-
-    def united(self, other: Interval) -> Interval:
-        step = gcd(gcd(self.step, other.step), abs(self.low - other.low))
-        return Interval(min(self.low, other.low), max(self.high, other.high), step)
-
-
-Known = Interval | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,18 +41,13 @@ class Reached:
 #: Of an access of which nothing is known.
 ANYWHERE = Reached(None, based=True)
 
-
-def _one(n: int) -> Interval:
-    return Interval(n, n, 0)
-
-
 #: The lanes on one side of the own one.
 _LANEMASKS = {
-    "%lanemask_lt": Interval(0, _WORD // 2 - 1),
-    "%lanemask_le": Interval(1, _WORD - 1),
-    "%lanemask_gt": Interval(0, _WORD - 2),
-    "%lanemask_ge": Interval(_WORD // 2, _WORD - 1),
-    "%lanemask_eq": Interval(1, _WORD // 2),
+    "%lanemask_lt": Interval(0, WORD // 2 - 1),
+    "%lanemask_le": Interval(1, WORD - 1),
+    "%lanemask_gt": Interval(0, WORD - 2),
+    "%lanemask_ge": Interval(WORD // 2, WORD - 1),
+    "%lanemask_eq": Interval(1, WORD // 2),
 }
 
 
@@ -94,15 +69,16 @@ class AddressRanges:
         }
         self.specials["%laneid"] = Interval(0, min(len(threads), 32) - 1)
         self.specials |= _LANEMASKS
-        self._versions: dict[int, Known] = {}
+        self._versions: dict[tuple[int, Bounds], Known] = {}
+        self.branches = BranchBounds(flow, self._of)
 
     def reached(self, k: int) -> Reached:
         """Where an access to shared memory may begin."""
         place = next((x for x in self.flow.body[k].operands if isinstance(x, Mem)), None)
         if place is None:
             return ANYWHERE
-        base = self._of(place.base, k)
-        places = None if base is None else base.plus(_one(place.offset))
+        base = self._of(place.base, k, self.branches.at(k))
+        places = None if base is None else base.plus(one(place.offset))
         return Reached(places, self._holds_place(place.base, k), ranks=self._ranks(place.base, k))
 
     def operand(self, x: Operand, k: int) -> Known:
@@ -156,191 +132,66 @@ class AddressRanges:
             work += [m for m in found[v][0] if m != _PLACE]
         return found
 
-    def _of(self, x: Operand, k: int) -> Known:
+    def _of(self, x: Operand, k: int, bounds: Bounds = NOTHING) -> Known:
         match x:
             case Imm(value):
-                return _one(value)
+                return one(value)
             case Sym(name, offset) if name in self.shared:
-                return _one(self.shared[name] + offset)
+                return one(self.shared[name] + offset)
             case Special(name):
                 return self.specials.get(name)
             case Reg(name):
-                return self._version(self.flow.versions.read(name, k))
+                return self._version(self.flow.versions.read(name, k), bounds)
         return None
 
-    def _version(self, v: int) -> Known:
-        if v in self._versions:
-            return self._versions[v]
-        self._versions[v] = None  # of what it makes itself, nothing is known
-        self._versions[v] = found = self._made(v)
-        return found
+    def _version(self, v: int, bounds: Bounds = NOTHING) -> Known:
+        if (v, bounds) not in self._versions:
+            self._versions[v, bounds] = None  # of what it makes itself, nothing is known
+            found = bounded(self._made(v, bounds), v, bounds)
+            inside = found is not None and 0 <= found.low and found.high < WORD
+            self._versions[v, bounds] = found if inside else None
+        return self._versions[v, bounds]
 
-    def _made(self, v: int) -> Known:
+    def _made(self, v: int, bounds: Bounds) -> Known:
+        """What the writer of a version makes. A merge may hold what was made before the last comparison."""
         versions = self.flow.versions
         k = versions.writer[v]
         if k < 0:
-            return None if versions.is_unset(v) else _union([self._version(x) for _, x in versions.merged(v)])
+            return None if versions.is_unset(v) else union([self._version(x) for _, x in versions.merged(v)])
         i = self.flow.body[k]
-        found = self._result(i, k) if i.operands[:1] == (Reg(versions.name[v]),) else None
+        found = self._result(i, k, bounds) if i.operands[:1] == (Reg(versions.name[v]),) else None
         if i.guard is not None:
-            found = _union([found, self._version(versions.read(versions.name[v], k))])
-        return found if found is not None and 0 <= found.low and found.high < _WORD else None
+            found = union([found, self._version(versions.read(versions.name[v], k), bounds)])
+        return found
 
-    def _result(self, i: Instr, k: int) -> Known:
+    def _result(self, i: Instr, k: int, bounds: Bounds) -> Known:
         type_ = i.mods[-1] if i.mods else ""
         if i.op in ("ld", "ldu"):
             narrow = kind(type_) in "ub" and width(type_) < 32
             return Interval(0, (1 << width(type_)) - 1) if narrow else None
-        rule = _RULES.get(i.op)
-        if rule is None or kind(type_) not in ("u", "s", "b"):
+        if i.op == "selp":
+            p = i.operands[3]
+            sides = (self.branches.of(p, k, holds=True), self.branches.of(p, k, holds=False))
+            return result(i, [self._of(x, k, b) for x, b in zip(i.operands[1:3], sides, strict=True)])
+        xs = [self._of(x, k, bounds) for x in i.operands[1:]]
+        if i.op == "max" and type_ == "s32":
+            xs = [self._capped(x, k) if a is None and _positive(b) else a
+                  for x, a, b in zip(i.operands[1:], xs, reversed(xs), strict=True)]  # fmt: skip
+        return result(i, xs)
+
+    def _capped(self, x: Operand, k: int) -> Known:
+        """What is greater than 0 of the lesser of two signed numbers: the rest is less than what it meets."""
+        at = self.flow.versions.writer[self.flow.versions.read(x.name, k)] if isinstance(x, Reg) else -1
+        i = self.flow.body[at] if at >= 0 else None
+        if i is None or i.guard is not None or i.op != "min" or i.mods != ("s32",):
             return None
-        xs = [self._of(x, k) for x in i.operands[1:]]
-        if type_ == "b32":
-            xs = [x.plus(_one(_WORD)) if x is not None and x.high < 0 else x for x in xs]
-        limit = 1 << (width(type_) - (kind(type_) == "s"))
-        if i.op != "cvt" and any(x is not None and x.high >= limit for x in xs):
-            return None  # it is another number to this instruction
-        found = rule(i, xs)
-        holds = found is None or i.op == "cvt" or "wide" in i.mods or found.high < limit
-        return found if holds else None
+        sides = [self._of(y, at) for y in i.operands[1:]]
+        ends = [f.high for f in sides if _positive(f) and f.high < WORD // 2]
+        return Interval(0, min(ends)) if ends else None
 
 
-def _union(some: Sequence[Known]) -> Known:
-    found: Known = some[0] if some else None
-    for x in some[1:]:
-        found = None if found is None or x is None else found.united(x)
-    return found
+def _positive(x: Known) -> TypeGuard[Interval]:
+    return x is not None and x.low >= 0
 
-
-def _number(x: Known) -> int | None:
-    return x.low if x is not None and x.low == x.high else None
-
-
-def _moved(i: Instr, xs: list[Known]) -> Known:
-    """``mov``, ``cvta``, and ``cvt``, which cuts what its types do not hold."""
-    x = xs[0]
-    if i.op != "cvt":
-        negative = x is not None and x.low < 0 and width(i.mods[-1]) == 32
-        return x.plus(_one(_WORD)) if x is not None and negative else x
-    types = [m for m in i.mods if m[:1] in "usb" and m[1:].isdigit()]
-    high = x.high if x is not None else _WORD
-    if any(kind(m) == "s" and high >> (width(m) - 1) for m in types):
-        return None
-    narrow = min((width(m) for m in types if kind(m) != "s"), default=64)
-    if x is not None and not high >> narrow:
-        return x
-    return Interval(0, (1 << narrow) - 1) if narrow < 32 else None
-
-
-def _masked(_: Instr, xs: list[Known]) -> Known:
-    for mask, x in ((_number(xs[1]), xs[0]), (_number(xs[0]), xs[1])):
-        if mask is not None and mask >= 0:
-            high = mask if x is None else min(mask, x.high)
-            return Interval(0, high, mask & -mask)
-    highs = [x.high for x in xs if x is not None and x.low >= 0]
-    return Interval(0, min(highs)) if highs else None
-
-
-def _counted(i: Instr, xs: list[Known]) -> Known:
-    """``popc``: of numbers up to 2**n - 1 it is at most n, of those below that less."""
-    x = xs[0]
-    return Interval(0, width(i.mods[-1]) if x is None or x.low < 0 else (x.high + 1).bit_length() - 1)
-
-
-def _opposite(i: Instr, xs: list[Known]) -> Known:
-    """``not`` of a word."""
-    x = xs[0]
-    if x is None or i.mods[-1:] != ("b32",):
-        return None
-    return Interval(_WORD - 1 - x.high, _WORD - 1 - x.low, x.step)
-
-
-def _sum(_: Instr, xs: list[Known]) -> Known:
-    return None if xs[0] is None or xs[1] is None else xs[0].plus(xs[1])
-
-
-def _difference(_: Instr, xs: list[Known]) -> Known:
-    n = _number(xs[1])
-    return None if xs[0] is None or n is None else xs[0].plus(_one(-n))
-
-
-def _product(x: Known, y: Known) -> Known:
-    for n, other in ((_number(x), y), (_number(y), x)):
-        if n is not None and n >= 0 and other is not None:
-            return other.times(n)
-    return None
-
-
-def _multiplied(i: Instr, xs: list[Known]) -> Known:
-    return _product(xs[0], xs[1]) if i.mods[0] in ("lo", "wide") else None
-
-
-def _added(i: Instr, xs: list[Known]) -> Known:
-    found = _multiplied(i, xs)
-    return None if found is None or xs[2] is None else found.plus(xs[2])
-
-
-def _left(i: Instr, xs: list[Known]) -> Known:
-    x, by = xs
-    if x is None or by is None or by.high > 31:
-        return None
-    n = _number(x)
-    if by.low == by.high or n is None:
-        return x.times(1 << by.low) if by.low == by.high else None
-    if n == _WORD - 1 and i.mods[-1] == "b32":  # the bits from one place on
-        return Interval(_WORD - (1 << by.high), _WORD - (1 << by.low))
-    return Interval(n << by.low, n << by.high)
-
-
-def _right(i: Instr, xs: list[Known]) -> Known:
-    n = _number(xs[1])
-    if n is None or n > 31:
-        return None
-    if xs[0] is not None:
-        return Interval(xs[0].low >> n, xs[0].high >> n)
-    unsigned = kind(i.mods[-1]) != "s" and width(i.mods[-1]) == 32
-    return Interval(0, (_WORD - 1) >> n) if unsigned else None
-
-
-def _field(i: Instr, xs: list[Known]) -> Known:
-    n = _number(xs[2])
-    return Interval(0, (1 << n) - 1) if n is not None and 0 < n < 32 and kind(i.mods[-1]) == "u" else None
-
-
-def _least(i: Instr, xs: list[Known]) -> Known:
-    if kind(i.mods[-1]) == "s" and (xs[0] is None or xs[1] is None):
-        return None  # what is not known may be less than 0
-    highs = [x.high for x in xs if x is not None]
-    return Interval(0, min(highs)) if highs else None
-
-
-def _remainder(i: Instr, xs: list[Known]) -> Known:
-    n = _number(xs[1])
-    if n is None or n <= 0 or (kind(i.mods[-1]) == "s" and xs[0] is None):
-        return None
-    return Interval(0, n - 1)
-
-
-def _chosen(_: Instr, xs: list[Known]) -> Known:
-    return _union(xs[:2])
-
-
-def _either(_: Instr, xs: list[Known]) -> Known:
-    """``or``: the sum where no bit is of both, else less than the next power of two."""
-    if xs[0] is None or xs[1] is None:
-        return None
-    for x, y in ((xs[0], xs[1]), (xs[1], xs[0])):
-        lowest = gcd(x.step, x.low)
-        if y.high < (lowest & -lowest if lowest else _WORD):
-            return x.plus(y)
-    return Interval(0, (1 << max(xs[0].high, xs[1].high).bit_length()) - 1)
-
-
-_RULES: dict[str, Callable[[Instr, list[Known]], Known]] = {
-    "mov": _moved, "cvt": _moved, "cvta": _moved, "and": _masked, "add": _sum, "sub": _difference,
-    "mul": _multiplied, "mad": _added, "shl": _left, "shr": _right, "bfe": _field, "min": _least,
-    "rem": _remainder, "selp": _chosen, "or": _either, "popc": _counted, "not": _opposite,
-    "mapa": lambda _, xs: xs[0],
-}  # fmt: skip
 
 __all__ = ["ANYWHERE", "AddressRanges", "Interval", "Reached"]

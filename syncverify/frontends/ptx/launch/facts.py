@@ -241,7 +241,7 @@ def _number(e: Expr, fail: Fail) -> Size:
 
 def text(e: Expr) -> str:
     """An expression as a launch file would say it."""
-    from syncverify.ir.text.printer import print_expr
+    from syncverify.ir.text.printed_expressions import print_expr
 
     return print_expr(e)
 

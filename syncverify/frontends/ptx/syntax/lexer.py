@@ -126,7 +126,7 @@ def constant(text: str) -> int | tuple[int, int]:
     value = reader.expression(0)
     if reader.at < len(reader.tokens):
         raise Malformed(f"expected an operator in the constant expression {shown(text)}")
-    return value
+    return int(value) if len(reader.tokens) == 1 else int(_typed(value, unsigned=False))
 
 
 def _tokens(text: str) -> list[int | str | tuple[int, int]]:
@@ -142,13 +142,23 @@ def _tokens(text: str) -> list[int | str | tuple[int, int]]:
         elif decimal:
             out.append((int.from_bytes(struct.pack(">d", float(decimal)), "big"), 64))
         elif digits:
-            out.append(integer(digits))
+            value = integer(digits)
+            out.append(_Unsigned(value) if m[0].endswith("U") else value)
         elif warp:
             out.append(32)
         else:
             out.append(cast or operator)
         at = m.end()
     return out
+
+
+class _Unsigned(int):
+    """A constant of type ``.u64`` (PTX ISA, constant expressions); the others are ``.s64``."""
+
+
+def _typed(value: int, *, unsigned: bool) -> int:
+    value &= 2**64 - 1
+    return _Unsigned(value) if unsigned else value - 2**64 if value >> 63 else value
 
 
 class _Constant:
@@ -184,7 +194,7 @@ class _Constant:
                 if not self.take(":"):
                     raise self.fail()
                 no = self.expression(0)
-                left = yes if left else no
+                left = _typed(yes if left else no, unsigned=_is_unsigned(yes, no))
                 continue
             own = _LEVELS.get(op, 0)
             if not own or own <= level:
@@ -203,18 +213,18 @@ class _Constant:
             if isinstance(cast := self.peek(), str) and cast in (".s64", ".u64"):
                 self.at += 1
                 self.close()
-                value = self.nested() & (2**64 - 1)
-                return value - 2**64 if cast == ".s64" and value >> 63 else value
+                return _typed(self.nested(), unsigned=cast == ".u64")
             value = self.expression(0)
             self.close()
             return value
         match token:
             case "-":
-                return -self.nested()
+                value = self.nested()
+                return _typed(-value, unsigned=_is_unsigned(value))
             case "+":
                 return self.nested()
             case "~":
-                return ~self.nested()
+                return _typed(~self.nested(), unsigned=True)
             case "!":
                 return int(not self.nested())
         raise self.fail()
@@ -232,25 +242,32 @@ class _Constant:
             raise self.fail()
 
     def binary(self, op: str, a: int, b: int) -> int:
-        match op:
-            case "<<":
-                value = a << b if 0 <= b < 64 else 0
-            case ">>":
-                value = a >> min(max(b, 0), 64)
-            case "/" | "%":
-                if b == 0:
-                    raise Malformed(f"division by zero in {shown(self.text)}")
-                quotient = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
-                value = quotient if op == "/" else a - b * quotient
-            case "&&":
-                value = int(bool(a) and bool(b))
-            case "||":
-                value = int(bool(a) or bool(b))
-            case _:
-                value = _PLAIN[op](a, b)
-        return value if -(2**63) <= value < 2**64 else value & (2**64 - 1)
+        """Both are unsigned if one is, and for bits and remainders; a shift takes the first as it is."""
+        if op in ("<<", ">>"):
+            by = _typed(b, unsigned=True)
+            shifted = (a << by if op == "<<" else a >> by) if by < 64 else -1 if op == ">>" and a < 0 else 0
+            return _typed(shifted, unsigned=_is_unsigned(a))
+        if op in ("&&", "||"):
+            return int(bool(a) and bool(b)) if op == "&&" else int(bool(a) or bool(b))
+        unsigned = op in _OF_BITS or _is_unsigned(a, b)
+        a, b = _typed(a, unsigned=unsigned), _typed(b, unsigned=unsigned)
+        if op in ("/", "%"):
+            if b == 0:
+                raise Malformed(f"division by zero in {shown(self.text)}")
+            quotient = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+            return (
+                _typed(quotient, unsigned=unsigned) if op == "/" else _typed(a - b * quotient, unsigned=False)
+            )
+        value = _PLAIN[op](int(a), int(b))
+        return value if op in _COMPARISONS else _typed(value, unsigned=unsigned)
 
 
+def _is_unsigned(*values: int) -> bool:
+    return any(isinstance(v, _Unsigned) or v >> 63 > 0 for v in values)
+
+
+_OF_BITS = frozenset("&|^%")
+_COMPARISONS = frozenset({"==", "!=", "<", "<=", ">", ">="})
 _PLAIN: dict[str, Callable[[int, int], int]] = {
     "|": int.__or__, "^": int.__xor__, "&": int.__and__, "+": int.__add__, "-": int.__sub__,
     "*": int.__mul__,

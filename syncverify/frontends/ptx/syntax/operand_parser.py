@@ -83,7 +83,7 @@ class Scope(dict[str, Operand]):
                 return Sink()
             case "":
                 raise Malformed("expected an operand between the commas")
-        if text.count("|") == 1 and not text[0].isdigit():
+        if text.count("|") == 1 and text[0] not in "0123456789-+~(":
             first, _, second = text.partition("|")
             return Pair(self[first], self[second])
         if text[0] in "0123456789-+~(.!" or text == "WARP_SZ":

@@ -6,13 +6,8 @@ import pytest
 
 from syncverify.base.diagnostics import Policy
 from syncverify.checker.kernel import Accepted, Rejected
-from syncverify.checker.prover.rings.cases import (
-    NotFoundError,
-    OutsideError,
-    accept_kernel,
-    in_words,
-    prove_kernel,
-)
+from syncverify.checker.prover.rings.cases import OutsideError, accept_kernel
+from syncverify.checker.prover.rings.prove_cases import NotFoundError, in_words, prove_kernel
 from syncverify.ir.text.parser import parse
 from tests.checker.prover.rings.kernels import COUNTS, GOOD, kernel, role
 

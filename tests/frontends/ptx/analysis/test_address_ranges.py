@@ -42,7 +42,33 @@ def reached(body: str) -> Interval | None:
         ("and.b32 %r9, %r2, 7; setp.lt.u32 %p1, %r1, 9; @%p1 mov.u32 %r9, 16;", Interval(0, 16)),
         ("and.b32 %r9, %r2, 7; L: add.u32 %r9, %r9, 4; setp.lt.u32 %p1, %r9, 99; @%p1 bra L;", None),
         ("min.s32 %r9, %r2, 100;", None),
-        ("mul.lo.u32 %r9, %r2, 4;", None),
+        ("mul.lo.u32 %r9, %r2, 4;", Interval(0, 2**32 - 4, 4)),
+        ("mul.lo.u32 %r9, %r2, 3;", None),
+        ("mul.hi.u32 %r9, %r2, 4;", Interval(0, 3)),
+        ("mul.hi.s32 %r9, %r2, 4;", None),
+        ("shl.b32 %r3, %r2, 2; and.b32 %r9, %r3, 127;", Interval(0, 124, 4)),
+        ("max.s32 %r3, %r2, 0; min.s32 %r9, %r3, 31;", Interval(0, 31)),
+        ("min.s32 %r3, %r2, 31; max.s32 %r9, %r3, 0;", Interval(0, 31)),
+        ("min.s32 %r3, %r2, 31; max.s32 %r9, %r3, -1;", None),
+        ("min.s32 %r3, %r2, 31; max.s32 %r9, %r3, %r3;", None),
+        ("min.u32 %r9, %r2, -1;", Interval(0, 2**32 - 1)),
+        ("and.b32 %r3, %r2, 31; min.s32 %r9, %r3, -5;", None),
+        ("lop3.b32 %r9, %r2, 31, 32, 0xEA;", Interval(32, 63)),
+        ("and.b32 %r3, %r2, 12; xor.b32 %r9, %r3, 5;", Interval(1, 13, 4)),
+        ("prmt.b32 %r9, %r2, 0, 0x4440;", Interval(0, 255)),
+        ("prmt.b32 %r9, %r2, 0, 0x4448;", Interval(0, 255, 1)),
+        ("or.b32 %r3, %r2, 1; clz.b32 %r9, %r3;", Interval(0, 31)),
+        ("clz.b32 %r9, %r2;", Interval(0, 32)),
+        ("or.b32 %r3, %r2, 4; bfind.u32 %r9, %r3;", Interval(2, 31)),
+        ("bfind.u32 %r9, %r2;", None),
+        ("match.any.sync.b32 %r3, %r2, -1; brev.b32 %r4, %r3; clz.b32 %r9, %r4;", Interval(0, 31)),
+        ("setp.lt.u32 %p1, %r2, 32; selp.b32 %r9, %r2, 7, %p1;", Interval(0, 31)),
+        ("setp.lt.u32 %p1, %r2, 32; selp.b32 %r9, 7, %r2, %p1;", None),
+        ("setp.lt.s32 %p1, %r2, 32; selp.b32 %r9, %r2, 7, %p1;", None),
+        (
+            "setp.ge.s32 %p1, %r2, 0; setp.lt.and.s32 %p2, %r2, 9, %p1; selp.b32 %r9, %r2, 7, %p2;",
+            Interval(0, 8),
+        ),
         ("and.b32 %r3, %r2, 7; sub.u32 %r9, %r3, 4;", None),  # it wraps below 0
         ("and.b32 %r9, %r2, -4;", Interval(0, 2**32 - 4, 4)),
         ("popc.b32 %r9, %r2;", Interval(0, 32)),
@@ -83,6 +109,41 @@ mov.u32 D, B; setp.gt.s32 %p3, A, C; @%p3 mov.u32 D, A;
 cvt.u16.u32 %rs3, A; mul.wide.u16 D, %rs3, C;
 cvt.u16.u32 %rs3, A; mul.wide.s16 D, %rs3, C;
 and.b32 D, A, B;
+xor.b32 D, A, B;
+xor.b32 D, A, C;
+lop3.b32 D, A, B, C, 12;
+lop3.b32 D, A, C, B, 234;
+lop3.b32 D, A, C, B, 96;
+prmt.b32 D, A, B, 204;
+prmt.b32 D, A, B, 12608;
+prmt.b32 D, A, B, 17480;
+bfi.b32 D, A, B, M, N;
+shf.l.wrap.b32 D, A, B, N;
+shf.r.clamp.b32 D, A, B, N;
+max.u32 D, A, C;
+max.s32 D, A, C;
+max.s32 D, A, -C;
+min.s32 %r18, A, C; max.s32 D, %r18, N;
+min.s32 %r18, A, C; max.s32 D, %r18, -1;
+max.s32 %r18, A, 0; min.s32 D, %r18, C;
+min.u32 D, A, -1;
+min.s32 D, A, -C;
+sub.u32 D, A, B;
+div.u32 D, A, 1C;
+div.s32 D, A, 1C;
+mul.hi.u32 D, A, B;
+clz.b32 D, A;
+or.b32 %r18, A, C; clz.b32 D, %r18;
+or.b32 %r18, A, 1; bfind.u32 D, %r18;
+bfind.u32 D, A;
+brev.b32 D, A;
+match.any.sync.b32 %r18, A, -1; brev.b32 %r17, %r18; clz.b32 D, %r17;
+shl.b32 %r18, A, M; and.b32 D, %r18, C;
+setp.lt.s32 %p2, A, C; selp.b32 D, A, B, %p2;
+setp.ge.s32 %p2, A, 0; setp.lt.and.s32 %p2|%p3, A, C, %p2; selp.b32 D, B, A, %p3;
+setp.ge.s32 %p2, A, N; setp.le.and.s32 %p2, A, C, %p2; selp.b32 D, A, N, %p2;
+setp.eq.u32 %p2, A, C; selp.b32 D, A, B, %p2;
+add.u32 %r18, A, N; setp.hi.u32 %p2, C, A; selp.b32 D, %r18, B, %p2;
 popc.b32 D, A;
 not.b32 D, A;
 mov.u32 %r18, %lanemask_lt; and.b32 D, A, %r18;
@@ -126,6 +187,54 @@ def test_no_value_lies_outside_of_its_interval() -> None:
     assert known > 50
 
 
+#: Branches out, behind comparisons of A with B or C.
+BRANCHES = """setp.ge.u32 %p5, A, C; @%p5 bra OUT;
+setp.lt.u32 %p5, A, C; @!%p5 bra OUT;
+setp.gt.s32 %p5, A, C; @%p5 bra OUT;
+setp.lt.s32 %p5, A, 0; @%p5 bra OUT;
+setp.lt.s32 %p5, A, 0; setp.ge.or.s32 %p5, A, C, %p5; @%p5 bra OUT;
+setp.ge.s32 %p5, A, 0; setp.lt.and.s32 %p6|%p7, A, C, %p5; @!%p6 bra OUT;
+setp.ge.s32 %p5, A, 0; setp.lt.and.s32 %p6|%p7, A, C, %p5; @!%p7 bra OUT;
+setp.lt.u32 %p5|%p6, C, A; @%p6 bra OUT;
+setp.ne.u32 %p5, A, C; @%p5 ret;
+setp.lt.u32 %p5, A, C; setp.lt.u32 %p6, B, C; and.pred %p7, %p5, %p6; @!%p7 bra OUT;
+setp.lt.u32 %p5, A, C; setp.lt.u32 %p6, B, C; or.pred %p7, %p5, %p6; @!%p7 bra OUT;
+setp.ge.u32 %p5, A, C; not.pred %p6, %p5; @%p6 bra L1; bra OUT; L1:
+setp.lt.u32 %p5, A, C; @%p5 add.u32 A, A, 1; @!%p5 bra OUT;
+setp.le.u32 %p5, A, B; @!%p5 bra OUT;
+setp.lt.u32 %p5, A, C; setp.lt.or.u32 %p6, B, C, %p5; @!%p6 bra OUT;
+setp.ge.u32 %p5, A, C; setp.lt.and.u32 %p6, B, C, !%p5; @!%p6 bra OUT;
+setp.lt.u32 %p5, A, C; setp.lt.and.u32 %p6, B, C, !%p5; @!%p6 bra OUT;
+setp.lt.u32 %p5, A, C; setp.lt.xor.u32 %p6, B, C, %p5; @!%p6 bra OUT;
+setp.lt.u32 %p5, A, C; setp.lt.xor.u32 %p6, B, C, %p5; @%p6 bra OUT;
+mov.u32 %r40, 0; L2: add.u32 %r40, %r40, 1; add.u32 A, A, %r40; setp.lt.u32 %p5, A, C; @%p5 bra L2;
+mov.u32 %r40, 0; L3: setp.lt.u32 %p5, A, C; mov.u32 A, B; @%p5 bra L4; bra OUT; L4:""".splitlines()
+
+
+def test_no_value_lies_outside_of_what_a_branch_leaves_of_its_interval() -> None:
+    known, draw = 0, random.Random(11)
+    for _ in range(300):
+        body = chain(draw)
+        names = sorted(set(re.findall(r"%r2\d", body)))
+        put = {"A": draw.choice(names), "B": draw.choice(names)}
+        put["C"] = str(draw.choice([1, 3, 4, 8, 31, 255, 70000]))
+        branch = re.sub(r"\b[ABC]\b", lambda m, put=put: put[m[0]], draw.choice(BRANCHES))
+        body += f"\n{branch}\nmov.u32 %r9, {draw.choice(names)};\nst.global.u32 [%rd2], %r9;"
+        found = reached(body.replace("OUT", "O") + PROBE + "O: mov.u32 %r98, 0;")
+        if found is None:
+            continue
+        known += 1
+        wide = [draw.getrandbits(32), draw.getrandbits(8), _WORD - 1 - draw.getrandbits(3)]
+        data = [draw.choice(wide) >> draw.choice([0, 0, 24]) for _ in range(32)]
+        out = buffer(np.array([*data, *[0] * 32], np.uint32))
+        text = LOAD + body + "\nst.global.u32 [%rd2+128], 1; OUT: mov.u32 %r97, 0;"
+        values = run(kernel(text), "k", Launch(SHAPE, params=(out,)), seed=1).memory(out)
+        for value in map(int, values[:32][values[32:] == 1]):
+            inside = found.low <= value <= found.high
+            assert inside and (value - found.low) % (found.step or _WORD) == 0, (body, found, value)
+    assert known > 100
+
+
 BINS = """.version 8.0
 .target sm_90a
 .address_size 64
@@ -140,6 +249,32 @@ BINS = """.version 8.0
   ret;
 }}
 """
+
+
+COMPARED = (
+    BINS.replace("and.b32 %r2, %r2, {mask};", "{body}").replace("{scale}", "4").replace("ret;", "O: ret;")
+)
+
+
+@pytest.mark.parametrize(
+    ("body", "verdict"),
+    [
+        ("setp.gt.u32 %p1, %r2, 63; @%p1 bra O;", Verdict.PROVED),
+        ("setp.gt.u32 %p1, %r2, 63; @%p1 ret;", Verdict.PROVED),
+        ("setp.gt.u32 %p1, %r2, 64; @%p1 bra O;", Verdict.UNKNOWN),
+        ("setp.gt.u32 %p1, %r2, 63; @!%p1 bra O;", Verdict.PROVED),  # nothing bounds it: an assumption
+        (  # compared, and taken a turn later
+            "mov.u32 %r8, %r2; mov.u32 %r9, 0; L: setp.gt.u32 %p1, %r2, 63; and.b32 %r8, %r8, 127;"
+            "@%p1 bra N; mad.lo.u32 %r5, %r8, 4, %r3; red.shared.add.u32 [%r5], %r4;"
+            "N: mov.u32 %r8, %r2; ld.global.u32 %r2, [%d1]; add.u32 %r9, %r9, 1;"
+            "setp.lt.u32 %p2, %r9, 3; @%p2 bra L; and.b32 %r2, %r2, 63;",
+            Verdict.UNKNOWN,
+        ),
+    ],
+)
+def test_bounds_of_comparisons_are_held_against_memory(body: str, verdict: Verdict) -> None:
+    (report,) = syncverify.check(COMPARED.format(body=body), replay=False)
+    assert report.verdict is verdict
 
 
 def test_a_cluster_has_so_many_ranks() -> None:

@@ -191,3 +191,23 @@ READ = Stage("ld.shared.u32 %r80, [s]; st.global.u32 [%rd2], %r80;")
 )
 def test_verdicts(stages: list[Stage], verdicts: set[str]) -> None:
     assert _verdict(_text(stages)) in verdicts
+
+
+#: Rounds without a bound, in each of which lanes store to two places of one slot.
+ROUNDS = """ld.param.u32 %r80, [rounds]; mov.u32 %r81, 0; setp.eq.u32 %p9, %r80, 0; @%p9 bra END;
+IN: {reset} bar.sync 0; @!%p1 bra OVER; atom.shared.add.u32 %r10, [n], 1; mad.lo.u32 %r20, %r10, 4, %r4;
+st.shared.u32 [%r20], %r1; st.shared.u32 [%r20+512], %r2;
+OVER: {barrier} ld.shared.u32 %r82, [s]; ld.shared.u32 %r83, [s+512]; st.global.u32 [%rd2], %r82;
+bar.sync 0; add.u32 %r81, %r81, 1; setp.lt.u32 %p8, %r81, %r80; @%p8 bra IN;
+END: {reset}
+"""
+
+
+@pytest.mark.parametrize(
+    ("barrier", "proved"), [("bar.sync 0;", True), ("bar.warp.sync -1;", False), ("", False)]
+)
+def test_stores_in_rows_are_judged_one_by_one(barrier: str, proved: bool) -> None:
+    """A reader that waits for its own warp alone is in no order with what other warps store at slots."""
+    body = VARIABLES + ROUNDS.format(reset=_reset(0).text, barrier=barrier)
+    text = kernel(body, params=".param .u64 out, .param .u32 rounds")
+    assert (_verdict(text) == "proved") is proved

@@ -1,0 +1,52 @@
+"""Equal lists of a certificate stand in a table once, and come back as they were."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from syncverify.checker.kernel.exact.data import RejectedError
+from syncverify.driver.shared_lists import expanded, shared
+
+HOP = ["along", [["program", 12], [3, "in", 4, 5]]]
+TREES: dict[str, Any] = {
+    "O1 7 7": ["split", 3, ["leaf", HOP, [[1, [2, 1]]]], ["absurd", [1, [4, 1], [5, 1]]]],
+    "O1 7 8": ["split", 3, ["leaf", HOP, [[1, [2, 1]]]], ["absurd", [1, [4, 1], [5, 1]]]],
+    "O2 7 8": ["leaf", HOP, [[1, [4, 1], [5, 1]]]],
+    "truth": [[True, "a name", 123456], [1, "a name", 123456], [True, "a name", 123456]],
+}
+
+
+def test_lists_come_back_as_they_were() -> None:
+    table, rest = shared(TREES)
+    assert json.dumps(expanded(table, rest, "here")) == json.dumps(TREES)
+    assert rest["O1 7 7"] == rest["O1 7 8"] and isinstance(rest["O1 7 7"], str)
+    assert len(json.dumps([table, rest])) < len(json.dumps(TREES))
+
+
+def test_what_stands_once_has_no_place_in_the_table() -> None:
+    assert shared({"x": [["a long name", 1], ["another one", 2]]}) == (
+        [],
+        {"x": [["a long name", 1], ["another one", 2]]},
+    )
+
+
+@pytest.mark.parametrize("told", ["@1", "@-1", "@x", "@", "@0 ", "@１"])
+def test_a_reference_to_nothing_is_rejected(told: str) -> None:
+    with pytest.raises(RejectedError, match="stands for no list"):
+        expanded([["a"]], {"x": ["absurd", told]}, "here")
+
+
+def test_a_list_refers_to_earlier_ones_alone() -> None:
+    with pytest.raises(RejectedError, match="stands for no list"):
+        expanded([["@0"]], {}, "here")
+
+
+def test_lists_without_end_are_rejected() -> None:
+    deep: Any = []
+    for _ in range(10_000):
+        deep = [deep]
+    with pytest.raises(RejectedError, match="too deeply"):
+        expanded([], {"x": deep}, "here")
