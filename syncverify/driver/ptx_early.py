@@ -25,8 +25,8 @@ NUMBERS = (2, 5)
 SMALLER = (1, 2, 3, 4)
 #: Rules that a launch breaks which its author rules out: places, sizes and counts that parameters give.
 CONTRACT = frozenset({"SV114", "SV301", "SV701"})
-#: Of the numbers that satisfy what is assumed, these are tried, by their place in the order of their sum.
-ASSUMED = slice(0, 5, 2)
+#: Numbers that satisfy what is assumed, the smallest first: so many, and of these every second at first.
+MOST_ASSUMED = 5
 #: Sizes of a kernel that is tried so.
 MOST_SIZES = 6
 
@@ -56,8 +56,11 @@ def refuted_early(k: CheckTask, check: Check) -> dict[str, int] | None:
         return report.verdict is Verdict.REFUTED and rules[0] not in CONTRACT
 
     if k.facts.assume:
-        some = islice(small_sizes(k.facts), ASSUMED.start, ASSUMED.stop, ASSUMED.step)
-        return next((values for values in some if wrong(values)), None)
+        some = list(islice(small_sizes(k.facts), MOST_ASSUMED))
+        found = next((i for i in range(0, len(some), 2) if wrong(some[i])), None)
+        if found is None:
+            return None
+        return some[found - 1] if found and wrong(some[found - 1]) else some[found]
     for number in NUMBERS:
         values = {n: min(max(number, low), high) for n, (low, high) in ranges.items()}
         if not wrong(values):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from syncverify.base.diagnostics import KernelReport, Policy, ScopeKind, Verdict
-from syncverify.checker.prover.rings import cases
+from syncverify.checker.prover.rings import by_induction, prove_cases
 from syncverify.cli.main import run
 from syncverify.driver import files
 from syncverify.driver.acceptance import asked
@@ -51,8 +51,9 @@ def test_its_certificate_is_accepted_and_any_other_is_not(
     def no_search(*_: object, **__: object) -> None:
         raise AssertionError("recheck searches")
 
-    monkeypatch.setattr(cases, "prove", no_search)
-    monkeypatch.setattr(cases, "entails", no_search)
+    for module in (prove_cases, by_induction):
+        monkeypatch.setattr(module, "prove", no_search)
+    monkeypatch.setattr(prove_cases, "entails", no_search)
     (done,) = files.recheck(text, "c.json", source, NO_FACTS)
     assert (done.kind, done.judged) == ("protocol", True)
     data = json.loads(text)
