@@ -232,7 +232,7 @@ class Attempt:
         explorer.limits = replace(explorer.limits, max_nodes=explorer.node_limit_after_refutation)
         best, larger = found, 0
         try:
-            while explorer.pending and larger < MOST_LARGER:
+            while explorer.pending and larger < MOST_LARGER and not self.numbers.is_least(total_of(best)):
                 failed = next(explorer.run(), None)
                 less = failed and self.confirm(failed, total_of(best))
                 best, larger = less or best, 0 if less else larger + (failed is not None)

@@ -101,9 +101,7 @@ class ConcreteChecks:
         facts += [*self.problem.facts]
         facts += [Binary("==", Var(k), Int(v)) for k, v in self.problem.fixed.items()]
         facts += [Binary("==", Var(name), s) for name, s in sizes.items()]
-        for name, (low, high) in self.problem.sizes.items():
-            facts.append(Binary(">=", Var(name), Int(low)))
-            facts += [] if high is None else [Binary("<=", Var(name), Int(high))]
+        facts += self.ranges()
         if below is not None:
             facts.append(Binary("<", self.total(), Int(below)))
         for _ in range(MOST_TRIED):
@@ -115,6 +113,20 @@ class ConcreteChecks:
             for name, v in values.items():
                 same = Binary("and", same, Binary("==", Var(name), Int(v)))
             facts.append(Binary("==", same, Int(0)))
+
+    def ranges(self) -> list[Expr]:
+        """That each size is in the range of its type."""
+        facts: list[Expr] = []
+        for name, (low, high) in self.problem.sizes.items():
+            facts.append(Binary(">=", Var(name), Int(low)))
+            facts += [] if high is None else [Binary("<=", Var(name), Int(high))]
+        return facts
+
+    def is_least(self, total: int) -> bool:
+        """Whether it is known that no sizes that a launch may have are of a smaller total."""
+        fixed = [Binary("==", Var(k), Int(v)) for k, v in self.problem.fixed.items()]
+        less = Binary("<", self.total(), Int(total))
+        return solver.satisfiable([*self.problem.facts, *fixed, *self.ranges(), less]) is False
 
     def total(self) -> Expr:
         total: Expr = Int(0)

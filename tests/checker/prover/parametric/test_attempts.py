@@ -7,7 +7,9 @@ import pytest
 from syncverify.base.diagnostics import Policy, Verdict
 from syncverify.checker.prover.parametric import strategy
 from syncverify.checker.prover.parametric.attempt import Attempt
+from syncverify.checker.prover.parametric.concrete_checks import ConcreteChecks, Ranges
 from syncverify.checker.prover.parametric.strategy import ExplorationBudget, ParametricResult, Problem, prove
+from syncverify.ir.expr import Expr, Var
 
 WHOLE = 160
 BRIEF, SOON, LAST = (
@@ -92,3 +94,21 @@ def test_before_limits_are_stretched_agents_ask_at_once(monkeypatch: pytest.Monk
     problem = Problem({}, (), lambda *_: [], lambda _: Verdict.PROVED)
     prove(problem, Policy.PRACTICAL, first=first, once=True, small=False)
     assert seen[:4] == [(True, 16), (True, 1), (False, 1), (True, 16)]
+
+
+@pytest.mark.parametrize(
+    ("facts", "total", "least"),
+    [
+        ((), 0, True),
+        ((), 1, False),
+        ((Var("N") >= 2,), 5, True),
+        ((Var("N") >= 2,), 6, False),
+        ((Var("N") + Var("M") > 6,), 7, True),
+        ((Var("N") * Var("M") > 16,), 9, False),
+    ],
+)
+def test_what_no_launch_goes_below(facts: tuple[Expr, ...], total: int, least: bool) -> None:
+    """``M`` is 3 or more where a fact is given, and ``N`` of any sign."""
+    sizes: Ranges = {"N": (-(2**31), 2**31 - 1), "M": (3 if facts else 0, None)}
+    checks = ConcreteChecks(Problem(sizes, facts, lambda *_: (), lambda _: Verdict.PROVED))
+    assert checks.is_least(total) is least
