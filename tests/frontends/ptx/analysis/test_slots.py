@@ -123,7 +123,7 @@ def _drawn(draw: random.Random) -> list[Stage]:
     for k in range(draw.choice([1, 2, 3])):
         if draw.random() < 0.3:
             stages.append(_reset(draw.choice([0, 0, 8])))
-        more = aside + draw.choice([0, 0, 0, 1, 2])
+        more = aside + draw.choice([0, 0, 1, 2, 4])
         kind = draw.random()
         if kind < 0.4:
             sides = draw.choice(["lt", "le", "gt", "ge"]), draw.choice("007"), draw.choice("000007")
@@ -132,14 +132,14 @@ def _drawn(draw: random.Random) -> list[Stage]:
             made = _guarded(k, count, draw.choice([7, 40]), draw.choice(["gt.s32", "ge.u32"]))
         else:
             made = _each(k, count, scale, more)
-        if len(stages) > 1 and draw.random() < 0.3 and stages[-1].stores:  # no barrier between
+        if len(stages) > 1 and draw.random() < 0.7 and stages[-1].stores:  # no barrier between
             last = stages.pop()
             made = Stage(last.text + "\n" + made.text, last.stores + made.stores)
         stages.append(made)
     return stages
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", range(120))
 def test_slots_are_apart_in_executions(seed: int) -> None:
     """The second reader's threads store where the analysis says, and no two of one group at one place."""
     draw = random.Random(seed)
@@ -148,13 +148,18 @@ def test_slots_are_apart_in_executions(seed: int) -> None:
     slots = _slots(text)
     words = [draw.randrange(least, 9) for _ in range(THREADS)] + [0] * THREADS * 3
     out = buffer(np.array(words, dtype=np.uint32))
-    found = run(text, "k", Launch((THREADS, 1, 1), params=(out,)), seed=seed).memory(out)
+    done = run(text, "k", Launch((THREADS, 1, 1), params=(out,)), seed=seed)
+    found = done.memory(out)
+    groups = [{None if (x := slots[k]) is None else x.group for k in stage.stores} for stage in stages]
+    inside = all(x is not None and x.places.low >= PLACES["s"] for x in slots)
+    if inside and all(len(of) < 2 for of in groups):  # else stores may race, or leave memory: the run ends
+        assert done.harm is None
     for stage in stages:
         used: dict[tuple[int, int], int] = {}
         for k in stage.stores:
             slot = slots[k]
-            for t, place in enumerate(found[THREADS * k + t] if k else 0 for t in range(THREADS)):
-                if slot is None or not place:
+            for t, place in enumerate(found[THREADS * k : THREADS * (k + 1)]):
+                if slot is None or place < PLACES["s"]:  # a word that the thread was given
                     continue
                 offset = int(place) & 0xFFFFFF
                 assert slot.places.low <= offset <= slot.places.high
