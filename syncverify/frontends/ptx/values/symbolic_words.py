@@ -37,6 +37,8 @@ _MIXED = Unknown("data that is combined bit by bit")
 LEAST_CUT = 8
 #: Fewer counts of a shift than this are distinguished.
 FEW_COUNTS = 64
+#: The largest signed number of 64 bits.
+_LARGEST = (1 << 63) - 1
 NO_WRAP = "32-bit and 64-bit arithmetic on open sizes does not wrap"
 
 
@@ -270,7 +272,7 @@ class SymbolicWord:
             o &= (1 << self.bits) - 1
         bits = _WRAPS.get(o)
         if bits is not None:
-            return wrapped(self.term, bits)
+            return wrapped(self.term, bits) if bits >= self.bits else narrowed(self.term, bits)
         if o >> 63 or o >> 31 == 1:  # all upper bits kept: the lower ones are cut off
             low = o & -o
             width = o.bit_length()
@@ -579,6 +581,26 @@ def wrapped(term: Any, bits: int) -> Any:
     return size(found, bits)
 
 
+def narrowed(term: Any, bits: int) -> Any:
+    """The lower bits of a sum that a wider register holds. It is taken to fit, as ``wrapped`` takes it, unless
+    facts about sizes of 64 bits say how far it goes beyond.
+
+    Example: with ``n <= 2**33`` the lower 32 bits of ``n`` are ``n - (n + 2**31) // 2**32 * 2**32``, signed.
+    """
+    if not isinstance(term, AffineTerm) or term.space.exact_words or _fits(term, 1 << bits):
+        return wrapped(term, bits)
+    if any(_bounded_by_facts(term.space, a) for a, _ in term.parts):
+        return size(lower_bits(term, bits, negative=True), bits)  # so that its sign is known to fit
+    return wrapped(term, bits)
+
+
+def _bounded_by_facts(space: SymbolicContext, a: int) -> bool:
+    """Whether facts bound a size whose type has 64 bits."""
+    most, (low, high) = space.symbols[a].high, space.path.interval(a)
+    typed = most is None or most >= _LARGEST
+    return typed and low is not None and high is not None and high < _LARGEST
+
+
 def _fits(term: AffineTerm, unit: int) -> bool:
     """Whether a term is a number of a register of ``unit`` values, signed or not."""
     low, high = term.space.bounds(term)
@@ -640,6 +662,7 @@ __all__ = [
     "full",
     "known",
     "lower_bits",
+    "narrowed",
     "size",
     "value_of",
     "widened",

@@ -37,6 +37,9 @@ ALIKE = (
     # 2**32 of ``big`` is cut off: then all lanes but the first 16 store to one place
     "and.b64 %d1, %b, 0xFFFFFFF0; shr.u64 %d1, %d1, 30; cvt.u32.u64 %x1, %d1; setp.ne.u32 %p1, %x1, 0;"
     " selp.b32 %o, %a, 0, %p1;",
+    # so it is of what is taken for 32 bits: 0 where ``big`` is 2**32
+    "cvt.u32.u64 %x1, %b; setp.eq.u32 %p1, %x1, 0; selp.b32 %o, 0, %a, %p1;",
+    "neg.s64 %d1, %b; cvt.u32.u64 %x1, %d1; setp.lt.s32 %p1, %x1, 0; selp.b32 %o, 0, %a, %p1;",
 )
 APART = (
     "lop3.b32 %x1, %n, %a, 0, 0x3c; and.b32 %o, %x1, 252;",
@@ -46,6 +49,7 @@ APART = (
     "bfi.b32 %x1, %n, %a, 32, 3; and.b32 %o, %x1, 2044;",
     "and.b64 %d1, %b, 0xFFFFFFF0; shr.u64 %d1, %d1, 32; cvt.u32.u64 %x1, %d1; setp.ne.u32 %p1, %x1, 0;"
     " selp.b32 %o, 0, %a, %p1;",
+    "cvt.u32.u64 %x1, %b; setp.gt.u32 %p1, %x1, 104; selp.b32 %o, 0, %a, %p1;",
 )
 ASSUMED = ("n >= 2", "n <= 300", "big >= 4294967296", "big <= 4294967400")
 
