@@ -21,6 +21,11 @@ def with_contents_as_data(k: CheckTask) -> CheckTask:
     return k.abstracted(replace(k.abstraction, shared_contents=False))
 
 
+def with_parameters_as_data(k: CheckTask) -> CheckTask:
+    """The same with sizes that have no number as data."""
+    return k.abstracted(replace(k.abstraction, parameters_as_data=True))
+
+
 def steers(k: CheckTask) -> bool:
     """Whether data decides where a thread goes, as far as the code was looked at."""
     return k.code.compiled is not None and bool(k.code.compiled.steers)
@@ -46,4 +51,10 @@ def lanes_only_meet(k: CheckTask, reason: str | None) -> Iterator[CheckTask]:
     yield k.abstracted(replace(k.abstraction, warp_order=False))
 
 
-__all__ = ["lanes_only_meet", "polls_not_followed", "steers", "with_contents_as_data"]
+__all__ = [
+    "lanes_only_meet",
+    "polls_not_followed",
+    "steers",
+    "with_contents_as_data",
+    "with_parameters_as_data",
+]

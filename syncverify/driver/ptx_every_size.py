@@ -16,7 +16,12 @@ from typing import Any
 from syncverify.base.diagnostics import Diagnostic, KernelReport, Severity, Verdict
 from syncverify.base.reason import Cause, Reason, caused, causes_of, has, made_of
 from syncverify.checker.prover.strategy import CAUSES, MAX_CHOICES, MOST_EXACT, Step
-from syncverify.driver.ptx_abstractions import lanes_only_meet, steers, with_contents_as_data
+from syncverify.driver.ptx_abstractions import (
+    lanes_only_meet,
+    steers,
+    with_contents_as_data,
+    with_parameters_as_data,
+)
 from syncverify.driver.ptx_assumptions import of_block_groups, of_dynamic, of_words
 from syncverify.driver.ptx_early import refuted_early
 from syncverify.driver.ptx_launch_report import assumptions_of, check_at, check_launch, placed
@@ -92,7 +97,20 @@ def for_every_size(k: CheckTask, report: KernelReport) -> KernelReport:
         if short is not None:
             return replace(short, seconds=time.perf_counter() - start)
         return _proved(attempt, report, report.seconds + time.perf_counter() - start)
-    return _smallest(attempt.task, _not_shown(attempt, report))
+    return _undecided_by_sizes(attempt.task, _not_shown(attempt, report))
+
+
+def _undecided_by_sizes(k: CheckTask, report: KernelReport) -> KernelReport:
+    """Where no attempt decides: the smallest sizes that refute the kernel; or a proof with the sizes as data.
+
+    Example: ``for (int i = tid; i < n; i += 128) s[i] = in[i];`` has a path for each number of turns of each
+    lane. As data, ``n`` decides access by access, and the report assumes that these stay inside.
+    """
+    found = _smallest(k, report)
+    if found.verdict is not Verdict.UNKNOWN or not open_sizes(k.facts, compiled(k)[1].for_sizes):
+        return found
+    as_data = check_launch(with_parameters_as_data(k))
+    return as_data if as_data.verdict is Verdict.PROVED else found
 
 
 def some_variables(k: CheckTask, report: KernelReport) -> KernelReport:

@@ -74,6 +74,7 @@ class Abstraction:
     sizes_as_data: bool = False  # open sizes too
     stored_values: bool = True  # what is only stored in shared memory may be a number; else it is data
     terms: frozenset[str] | None = None  # the open sizes that are terms, the others being data; None: all
+    parameters_as_data: bool = False  # of one launch: sizes without a number are data
     tracks_plain_global: bool = False  # plain accesses to global memory are, though nobody waits there
 
 
@@ -182,7 +183,13 @@ def place_of(module: Module, entry: Function) -> Span:
 def compiled(k: CheckTask) -> tuple[Launch, Program]:
     """The launch as far as it is known, and the kernel's code."""
     assert k.facts.block is not None
-    launch = launch_from(k.facts, k.facts.block, k.facts.cluster or (1, 1, 1), k.function)
+    launch = launch_from(
+        k.facts,
+        k.facts.block,
+        k.facts.cluster or (1, 1, 1),
+        k.function,
+        sizes_as_data=k.abstraction.parameters_as_data,
+    )
     launch = replace(launch, stays=k.policy is Policy.PRACTICAL)
     return (launch if k.boxes is None else with_boxes(launch, k.boxes.latest.facts())), k.code.program
 

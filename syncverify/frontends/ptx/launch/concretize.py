@@ -67,13 +67,18 @@ def covered(facts: PtxFacts) -> ScopeKind:
 
 
 def launch_from(
-    facts: PtxFacts, block: tuple[int, int, int], cluster: tuple[int, int, int], f: Function
+    facts: PtxFacts,
+    block: tuple[int, int, int],
+    cluster: tuple[int, int, int],
+    f: Function,
+    *,
+    sizes_as_data: bool = False,
 ) -> Launch:
     """The launch that the facts describe; what they leave open is a value that nobody knows."""
     x, y, z = facts.grid
     grid = (x, y, z) if isinstance(x, int) and isinstance(y, int) and isinstance(z, int) else None
     dynamic = facts.dynamic_smem
-    reader = Parameters(facts, f)
+    reader = Parameters(facts, f, sizes_as_data=sizes_as_data)
     return Launch(
         block=block,
         cluster=cluster,

@@ -21,10 +21,14 @@ _POINTERS = 1 << 41  # where the memory behind pointer parameters is put, one af
 
 
 class Parameters(dict[int, Any]):
-    """What loads from parameters bring. As a mapping: ``offset << 8 | size`` in the parameter space."""
+    """What loads from parameters bring. As a mapping: ``offset << 8 | size`` in the parameter space.
 
-    def __init__(self, facts: PtxFacts, f: Function) -> None:
+    ``sizes_as_data``: sizes without a number are data, so that a thread may find another one at each load.
+    """
+
+    def __init__(self, facts: PtxFacts, f: Function, *, sizes_as_data: bool = False) -> None:
         super().__init__()
+        self.sizes_as_data = sizes_as_data
         self.facts = facts
         self.function = f
         self.index = {p.name: i for i, p in enumerate(f.params)}
@@ -134,6 +138,8 @@ class Parameters(dict[int, Any]):
             field = "N" if whole else f"[{{{sign}{bits} = N, at = {offset}}}]"
             what = f"{place}: write {parameter_key(params, index)} = {field} under params in a launch file"
         found = self.unknown.get(what)
+        if found is None and self.sizes_as_data and isinstance(value, Expr):
+            found = self.unknown[what] = Unknown(Reason(what, Cause.DATA), "data")
         if found is None:
             key = ("param", index, offset, bits)
             found = self.unknown[what] = Unknown(Reason(what, Cause.MISSING_FACT), "param", key)

@@ -582,8 +582,10 @@ def wrapped(term: Any, bits: int) -> Any:
 
 
 def narrowed(term: Any, bits: int) -> Any:
-    """The lower bits of a sum that a wider register holds. It is taken to fit, as ``wrapped`` takes it, unless
-    facts about sizes of 64 bits say how far it goes beyond.
+    """The lower bits of a sum that a wider register holds.
+
+    The sum is taken to fit, as ``wrapped`` takes it, unless facts about sizes of 64 bits say how far it goes
+    beyond.
 
     Example: with ``n <= 2**33`` the lower 32 bits of ``n`` are ``n - (n + 2**31) // 2**32 * 2**32``, signed.
     """
