@@ -22,7 +22,7 @@ from functools import cached_property
 from syncverify.driver.drawn_launch import Contract, Numbers
 from syncverify.frontends.ptx.analysis.uniformity import LANES, THREADS
 from syncverify.frontends.ptx.compile.program import Program
-from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Mem, Reg
+from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Mem, Reg, Sym
 from syncverify.frontends.ptx.syntax.operands import registers, results, sources
 from syncverify.frontends.ptx.syntax.types import kind, width
 from syncverify.simulate.ptx import Harm
@@ -155,7 +155,11 @@ class Inputs:
             more = {x for i in body if found.intersection(results(i)) for x in sources(i)} - found
             found |= more
             grows = bool(more)
-        return frozenset(j for j, i in enumerate(body) if _loads(i) and found.intersection(results(i)))
+        return frozenset(
+            j
+            for j, i in enumerate(body)
+            if _loads(i) and j not in self._counts_of_its_own and found.intersection(results(i))
+        )
 
     def _differs(self, k: int, bits: int) -> bool:
         """Whether an access goes where data says that threads may have loaded from different places."""
@@ -236,6 +240,43 @@ class Inputs:
         body = self.program.body
         return _closed({name for i in body if _loads(i) for name in results(i)}, body)
 
+    @cached_property
+    def _counts_of_its_own(self) -> frozenset[int]:
+        """Atomics on words of shared memory into which no loaded data goes: what they bring is no input.
+        Where a word has several, data must not choose between them either.
+
+        Example: the number of ``atomicAdd(&n, 1)``, where ``n`` begins with 0.
+        """
+        body = self.program.body
+        loaded = {name for i in body if _loads(i) and i.op != "atom" for name in results(i)}
+        data = _closed(loaded, body)
+        writers: dict[str, list[int]] = {}
+        for k, i in enumerate(body):
+            if i.op in ("st", "atom", "red") and not _of_host(i):
+                writers.setdefault(self._word(i), []).append(k)
+        found: set[int] = set()
+        for word, some in writers.items():
+            atomics = [k for k in some if body[k].op == "atom"]
+            chosen = len(atomics) > 1 and any(self._chosen(k, data) for k in atomics)
+            if word and not chosen and all(data.isdisjoint(sources(body[k])) for k in some):
+                found.update(atomics)
+        return frozenset(found)
+
+    def _chosen(self, k: int, data: frozenset[str]) -> bool:
+        """Whether a branch or a guard of some registers decides about an instruction."""
+        p = self.program
+        guards = [p.body[j].guard for j in (k, *(p.flow.blocks[c].hi - 1 for c in self._deciding(k)))]
+        return any(g is not None and g.name in data for g in guards)
+
+    def _word(self, i: Instr) -> str:
+        """The variable at whose beginning an instruction accesses shared memory; empty if none is seen."""
+        at = _at_of(i)
+        base: object = at.base if at is not None and not at.offset else None
+        if isinstance(base, Reg):
+            made = [j for j in self.program.body if base.name in results(j)]
+            base = made[0].operands[1] if len(made) == 1 and made[0].op == "mov" else None
+        return base.name if isinstance(base, Sym) and not base.offset else ""
+
     def _decided(self, k: int, bits: int) -> bool:
         """Whether a branch on data that threads may answer differently decides about an instruction."""
         p = self.program
@@ -260,7 +301,9 @@ class Inputs:
             body, u = self.program.body, self.program.uniformity(self.block)
 
             def differs(k: int, i: Instr) -> bool:
-                return i.op == "atom" or bool(u.read_at(k, _addressing(i)) & bits)
+                if i.op == "atom":
+                    return k not in self._counts_of_its_own
+                return bool(u.read_at(k, _addressing(i)) & bits)
 
             found = {name for k, i in enumerate(body) if _loads(i) and differs(k, i) for name in results(i)}
             self.apart[bits] = _closed(found, [i for i in body if i.op not in _BARRIERS])

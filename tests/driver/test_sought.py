@@ -2,7 +2,7 @@
 
 ``contracts.kernels`` (in the form of ``tests.system.small_ptx``) holds kernels that the host's data makes
 right: rows of sparse matrices, bins below a bound, permutations, offsets of a scan, places in rings, lengths,
-pages, experts, sorted keys. Nobody tells the checker, so ``unknown`` is a right answer for them, and
+pages, experts, sorted keys, slots. Nobody tells the checker, so ``unknown`` is a right answer for them, and
 ``refuted`` is none. The wrong ones do harm whatever the data keeps to.
 """
 
