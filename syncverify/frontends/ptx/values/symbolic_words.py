@@ -591,16 +591,19 @@ def narrowed(term: Any, bits: int) -> Any:
     """
     if not isinstance(term, AffineTerm) or term.space.exact_words or _fits(term, 1 << bits):
         return wrapped(term, bits)
-    if any(_bounded_by_facts(term.space, a) for a, _ in term.parts):
+    if _bounded_by_facts(term):
         return size(lower_bits(term, bits, negative=True), bits)  # so that its sign is known to fit
     return wrapped(term, bits)
 
 
-def _bounded_by_facts(space: SymbolicContext, a: int) -> bool:
-    """Whether facts bound a size whose type has 64 bits."""
-    most, (low, high) = space.symbols[a].high, space.path.interval(a)
-    typed = most is None or most >= _LARGEST
-    return typed and low is not None and high is not None and high < _LARGEST
+def _bounded_by_facts(term: AffineTerm) -> bool:
+    """Whether facts bound a sum with a size whose type has 64 bits, or with parts of one."""
+    space = term.space
+    low, high = space.bounds(term)
+    if low is None or high is None or max(-low, high) >= _LARGEST:
+        return False
+    most = (space.symbols[space.parent_of(a)].high for a, _ in term.parts)
+    return any(x is None or x >= _LARGEST for x in most)
 
 
 def _fits(term: AffineTerm, unit: int) -> bool:

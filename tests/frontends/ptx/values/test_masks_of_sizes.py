@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from syncverify.base.diagnostics import Verdict
-from tests.system.open_sizes.agreement import OpenKernel
+from tests.system.open_sizes import addresses
+from tests.system.open_sizes.agreement import OpenKernel, contradiction
 
 TEXT = """.version 8.3
 .target sm_90a
@@ -51,6 +52,8 @@ APART = (
     " selp.b32 %o, 0, %a, %p1;",
     "cvt.u32.u64 %x1, %b; setp.gt.u32 %p1, %x1, 104; selp.b32 %o, 0, %a, %p1;",
 )
+#: Seeds of random addresses that were proved wrongly.
+SEEDS = (700_249, 1_000_134)
 ASSUMED = ("n >= 2", "n <= 300", "big >= 4294967296", "big <= 4294967400")
 
 
@@ -66,3 +69,8 @@ def test_lanes_that_store_to_one_place(lines: str) -> None:
 @pytest.mark.parametrize("lines", APART)
 def test_lanes_that_store_apart(lines: str) -> None:
     assert _verdict(lines) is Verdict.PROVED
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_random_addresses_that_cut_sizes(seed: int) -> None:
+    assert contradiction(*addresses.kernel(seed)) is None
