@@ -1,4 +1,4 @@
-"""Equal lists of a certificate, written once: ``"@3"`` stands for the fourth list of a table.
+"""Equal lists of a certificate, written once: ``"@3"`` refers to the fourth list of a table.
 
 A list of the table may refer to those before it. No name in a proof begins with ``@``.
 """
@@ -11,10 +11,10 @@ from typing import Any
 
 from syncverify.checker.kernel.exact.data import RejectedError
 
-#: Begins what stands for a list. Shorter lists are written where they are.
+#: Begins a reference to a list. Shorter lists are written where they are.
 MARK = "@"
 SHORTEST = 10
-#: Characters of what stands for a list, with the comma.
+#: Characters of a reference, with the comma.
 _REFERENCE = 7
 
 
@@ -37,7 +37,7 @@ def expanded(table: Sequence[Any], some: dict[str, Any], where: str) -> dict[str
             return x
         number = x.removeprefix(MARK)
         if not number.isdecimal() or int(number) >= len(known):
-            raise RejectedError(where, f"{x[:20]!r} stands for no list")
+            raise RejectedError(where, f"{x[:20]!r} refers to no list")
         return known[int(number)]
 
     try:

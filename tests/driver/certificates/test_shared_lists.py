@@ -35,12 +35,12 @@ def test_what_stands_once_has_no_place_in_the_table() -> None:
 
 @pytest.mark.parametrize("told", ["@1", "@-1", "@x", "@", "@0 ", "@１"])
 def test_a_reference_to_nothing_is_rejected(told: str) -> None:
-    with pytest.raises(RejectedError, match="stands for no list"):
+    with pytest.raises(RejectedError, match="refers to no list"):
         expanded([["a"]], {"x": ["absurd", told]}, "here")
 
 
 def test_a_list_refers_to_earlier_ones_alone() -> None:
-    with pytest.raises(RejectedError, match="stands for no list"):
+    with pytest.raises(RejectedError, match="refers to no list"):
         expanded([["@0"]], {}, "here")
 
 
