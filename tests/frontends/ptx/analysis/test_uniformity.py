@@ -346,7 +346,12 @@ def test_what_an_instruction_reads_is_looked_up_once_for_all_stores(monkeypatch:
     flow = Flow(parse(HEAD.format(body=body), "k.ptx").entries[0])
     u, looked_up = Uniformity(flow, (128, 1, 1)), list[int]()
     plain = Versions.read
-    monkeypatch.setattr(Versions, "read", lambda self, name, k: looked_up.append(k) or plain(self, name, k))
+
+    def read(self: Versions, name: str, k: int) -> int:
+        looked_up.append(k)
+        return plain(self, name, k)
+
+    monkeypatch.setattr(Versions, "read", read)
     (load,) = (k for k, i in enumerate(flow.body) if i.op == "ld" and "global" in i.mods)
     for k, i in enumerate(flow.body):
         if i.op == "st":
