@@ -2,7 +2,7 @@
 
     python -m tests.system.open_sizes.sweep MODULE FIRST JOBS SECONDS OUT
 
-``MODULE``: ``addresses``, ``conditions`` or ``ring_loops``; ``FIRST``: the first seed; ``OUT``: a file that gets
+``MODULE``: ``addresses``, ``conditions`` or ``ring_loops``; ``FIRST``: the first seed. ``OUT`` gets
 a JSON object for each kernel. What is printed counts verdicts by what the numbers say of them.
 """
 
