@@ -153,6 +153,9 @@ def of_real(kernel: RealKernel) -> list[Row]:
         pass
     if found and found[0]["answer"] == "accepted":
         return found
+    for row in found:  # said at once, for what comes next may take too long
+        sys.stderr.write(f"as a protocol {row['answer']}: {row['why']}\n")
+        sys.stderr.flush()
     return of_check(kernel.ptx, facts, ScopeKind.ALL)
 
 
@@ -308,10 +311,11 @@ def _answer_in_fork(item: Item, seconds: int, write: int, words: int) -> None:
 def died(status: int, words: str, seconds: int) -> Row:
     """What is said of a fork that gave no answer: its time was over, or how it ended and what it said."""
     code = os.waitstatus_to_exitcode(status)
+    said = words.strip()[:WORDS]
     if -code == signal.SIGXCPU:
-        return {"answer": "limit", "why": f"more than {seconds} s"}
+        return {"answer": "limit", "why": f"more than {seconds} s" + (said and f"; {said}")}
     how = signal.Signals(-code).name if code < 0 else f"exit status {code}"
-    return {"answer": "died", "why": f"{how}: {words.strip()[:WORDS]}"}
+    return {"answer": "died", "why": f"{how}: {said}"}
 
 
 def commit() -> str:

@@ -39,6 +39,7 @@ def test_a_fork_has_an_answer(rows: Callable[[], list[dict[str, Any]]], answer: 
 
 def test_only_the_end_of_its_time_is_a_limit() -> None:
     assert died(signal.SIGXCPU, "", 7) == {"answer": "limit", "why": "more than 7 s"}
+    assert died(signal.SIGXCPU, "not read\n", 7)["why"] == "more than 7 s; not read"
     assert died(signal.SIGKILL, "", 7)["answer"] == "died"
 
 
