@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pytest
 
 import syncverify
@@ -111,23 +113,24 @@ EXACT = {
 }
 
 
-def met(condition: str, assume: tuple[str, ...] = (), **options: object) -> KernelReport:
+def met(condition: str, assume: tuple[str, ...] = (), values: dict[str, int] | None = None) -> KernelReport:
     facts = {"kernel": {"k": {"grid": [1, 1, 1], "params": {"0": "n", "1": "big"}, "assume": list(assume)}}}
     text = MET.replace("CONDITION", condition)
-    (found,) = syncverify.check(text, facts=facts, advice=False, replay=False, **options)
+    scope: Literal["all", "exact"] = "all" if values is None else "exact"
+    (found,) = syncverify.check(text, facts=facts, values=values, scope=scope, advice=False, replay=False)
     return found
 
 
 @pytest.mark.parametrize("what", WRAPS)
 def test_a_proof_says_that_arithmetic_on_sizes_fits(what: str) -> None:
     condition, sizes = WRAPS[what]
-    found = met(condition, scope="all")
+    found = met(condition)
     assert found.verdict is Verdict.PROVED
     assert NO_WRAP in found.assumptions
-    assert met(condition, scope="exact", values={"n": 1, "big": 1} | sizes).verdict is Verdict.REFUTED
+    assert met(condition, values={"n": 1, "big": 1} | sizes).verdict is Verdict.REFUTED
 
 
 @pytest.mark.parametrize("what", EXACT)
 def test_a_size_that_is_read_exactly_rests_on_nothing(what: str) -> None:
     condition, assume = EXACT[what]
-    assert met(condition, assume, scope="all").verdict is Verdict.REFUTED
+    assert met(condition, assume).verdict is Verdict.REFUTED
