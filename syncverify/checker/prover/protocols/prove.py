@@ -149,7 +149,7 @@ def chosen(o: Owed, requests: Mapping[str, bool]) -> Owed | None:
 
 
 def bare(p: Protocol, o: Owed, tree: Tree) -> Tree:
-    """The tree without what it introduces, where its leaf does without that: of changes of registers the kernel
+    """The tree without what it introduces, where its leaf does without: of changes of registers the kernel
     takes leaves alone.
     """
     leaf = tree
