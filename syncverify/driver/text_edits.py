@@ -119,6 +119,8 @@ _Change = tuple[int, tuple[str, ...], tuple[str, ...]]
 
 #: Edits that may be meant at another line with the same call.
 _OF_TWINS = (EditKind.INSTRUCTION, EditKind.FENCE, EditKind.OUT_OF_BLOCK)
+#: Edits that may be meant where the function is called that the line is in.
+_OF_CALLERS = (EditKind.NUMBER, EditKind.WAIT)
 
 
 class Judge(Protocol):
@@ -330,8 +332,9 @@ def _twins(hint: EditHint, text: Lines, line: int) -> list[int]:
 
 
 def _callers(hint: EditHint, text: Lines, line: int) -> list[int]:
-    """Calls of the author's function that a line is in: what it is given, or what follows, may be meant."""
-    if text.kind != "cu" or not (hint.kind is EditKind.NUMBER or hint.at_end):
+    """Calls of the author's function that a line is in: what it is given, what follows, or what has to be
+    waited for before, may be meant."""
+    if text.kind != "cu" or not (hint.kind in _OF_CALLERS or hint.at_end):
         return []
     name = text.function_of(line)
     called = re.compile(rf"(?<!\w){name}\s*\(") if name else None

@@ -97,7 +97,7 @@ def _meant(change: Change, survey: Survey, place: Span) -> set[int]:
             return {b for announced, b in pairs if announced in survey.barriers[place]}
         case InitToo(counts=pairs):
             return {b for b, _ in pairs}
-        case WaitInTurn(array=array):
+        case WaitInTurn(arrays=(array, *_)):
             return {*array}
         case Announce():
             return {b for b in survey.bytes if place in survey.copies_on(b)}
@@ -208,7 +208,7 @@ def _exchanged(change: Change, info: SystemInfo, survey: Survey, place: Span) ->
         case CommitEachTurn():
             alone = {span.line for span in survey.commits.waits_alone if span.file == place.file}
             return EditHint(EditKind.OUT_OF_BLOCK, name=_CP_COMMIT, models=tuple(sorted(alone)))
-        case WaitInTurn(array=(one, *_), first=first):
+        case WaitInTurn(arrays=((one, *_), *_), first=first):
             name, size = array_name(info.barriers[one].name), _ring(info, survey, one)
             return EditHint(EditKind.WAIT, first, ahead=True, name=name, models=waits, names=names, size=size)
         case HandOn(array=array):

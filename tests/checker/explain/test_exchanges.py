@@ -53,7 +53,7 @@ def test_the_slot_behind_the_last_is_the_first() -> None:
 def test_the_first_lap_of_waits_in_turn_passes_at_once() -> None:
     write: Event = (Ev.WRITE, 0, 9)
     laps = [(HERE, write), (HERE, write), (ELSEWHERE, write)] * 3
-    waits = [e for e in _changed(WaitInTurn(HERE, (4, 5)), laps) if e[0] == Ev.WAIT]
+    waits = [e for e in _changed(WaitInTurn(HERE, ((4, 5),)), laps) if e[0] == Ev.WAIT]
     assert waits == [(Ev.WAIT, 4, 1, 0), (Ev.WAIT, 5, 1, 0), (Ev.WAIT, 4, 0, 0)]
 
 
