@@ -50,6 +50,7 @@ from syncverify.driver.author_statements import (
 from syncverify.driver.conditions import with_condition
 from syncverify.driver.guessed_edits import guesses
 from syncverify.driver.guessed_states import state_guesses
+from syncverify.driver.helper_calls import with_calls
 from syncverify.driver.judged import Judged
 from syncverify.driver.named_numbers import body_of_loop, in_calls, in_constants, in_lists
 from syncverify.driver.passed_numbers import passed
@@ -151,7 +152,7 @@ def with_text(report: KernelReport, origin: Origin, judge: Judge, *, wide: bool 
     if report.verdict is not Verdict.REFUTED or at is None:
         return report
     text = Lines(origin.text.split("\n"), origin.kind, origin.headers)
-    report = with_condition(report, origin.file, text)
+    report = with_calls(with_condition(report, origin.file, text), origin.file, text)
     first = report.diagnostics[at]
     found: list[Repair] = []
     of_first: list[Repair] = []

@@ -185,7 +185,8 @@ def _of_threads(change: Change, survey: Survey, place: Span) -> EditHint | None:
         case ArriveToo(number=number):
             return EditHint(EditKind.ARRIVE_TOO, number, models=_meetings(survey, place, number))
         case OtherId(number=number):
-            return EditHint(EditKind.BARRIER_ID, number, models=_meetings(survey, place, number))
+            own = min(survey.ids[place])
+            return EditHint(EditKind.BARRIER_ID, number, models=_meetings(survey, place, number), size=own)
         case InsertOperation(code=Ev.BARRIER_SYNC, operands=(number, *_), ahead=ahead, text=text):
             models = _meetings(survey, place, number)
             return EditHint(EditKind.INSTRUCTION, ahead=ahead, name=text, models=models)

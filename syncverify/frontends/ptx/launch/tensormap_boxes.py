@@ -121,8 +121,8 @@ class InferredBoxes:
         agreed = {name: box for name, box in first.items() if all(_agrees(box, o.get(name)) for o in others)}
         before = self.latest
         more = {name: box for name, box in agreed.items() if name not in before.known}
-        conflicts = tuple(dict.fromkeys((*before.conflicts, *torn)))
-        self.latest = Boxes({**before.known, **more}, conflicts, doubts)
+        every = tuple(dict.fromkeys((*before.conflicts, *torn)))
+        self.latest = Boxes({**before.known, **more}, every, doubts)
 
 
 def lacks_box(reason: str) -> bool:
