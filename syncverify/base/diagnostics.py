@@ -132,8 +132,8 @@ class EditHint:
     one. ``at_end``: behind the blocks around the place. ``name``: the mbarrier's name, or the instruction.
     ``models``: lines of the file that do the like. ``names``: those of all mbarriers, which stand in such
     lines.
-    ``size``: of the ring; of an init, the index of the barrier; of another barrier of threads, the id
-    that stands there. ``apart``: lines of the file that name other
+    ``size``: of the ring; of an init, the index of the barrier; of an arrival at another barrier of
+    threads, the id that stands there. ``apart``: lines of the file that name other
     mbarriers, and how many bytes before the one that is meant these lie.
     """
 

@@ -185,7 +185,7 @@ def _of_threads(change: Change, survey: Survey, place: Span) -> EditHint | None:
         case ArriveToo(number=number):
             return EditHint(EditKind.ARRIVE_TOO, number, models=_meetings(survey, place, number))
         case OtherId(number=number):
-            own = min(survey.ids[place])
+            own = min(survey.ids[place]) if Ev.BARRIER_ARRIVE in survey.places[place] else 0
             return EditHint(EditKind.BARRIER_ID, number, models=_meetings(survey, place, number), size=own)
         case InsertOperation(code=Ev.BARRIER_SYNC, operands=(number, *_), ahead=ahead, text=text):
             models = _meetings(survey, place, number)
