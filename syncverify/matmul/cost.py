@@ -179,10 +179,13 @@ def matrices(sizes: Mapping[str, int]) -> int:
     return sizes.get(BATCH, 1)
 
 
-def together(multiprocessors: int, cluster: int) -> int:
+def together(multiprocessors: int, cluster: int, fours: int | None = None) -> int:
     """SMs that clusters of so many blocks can have at one time: one lies in one of the card's groups of 16 or
-    18 SMs, so that fours leave the last two of each idle."""
-    return max(multiprocessors // GROUP * GROUP, 1) if cluster == 4 else multiprocessors
+    18 SMs, so that fours leave the last two of each idle. Some cards have smaller groups; ``fours``: how many
+    clusters of four run at one time, where the card was asked."""
+    if cluster != 4:
+        return multiprocessors
+    return fours * 4 if fours is not None else max(multiprocessors // GROUP * GROUP, 1)
 
 
 def crossing(row: int) -> float:
@@ -191,9 +194,14 @@ def crossing(row: int) -> float:
 
 
 def counted(
-    facts: Facts, schedule: Schedule, stages: int, sizes: Mapping[str, int], multiprocessors: int
+    facts: Facts,
+    schedule: Schedule,
+    stages: int,
+    sizes: Mapping[str, int],
+    multiprocessors: int,
+    fours: int | None = None,
 ) -> Counts:
-    """What a launch of the schedule does on a card of so many SMs."""
+    """What a launch of the schedule does on a card of so many SMs; ``fours``: see ``together``."""
     m, n, k, many = sizes["M"], sizes["N"], sizes["K"], matrices(sizes)
     cluster, resident = schedule.cluster, schedule.resident
     sharing_a, sharing_b = schedule.sharing_a, schedule.sharing_b
@@ -216,7 +224,7 @@ def counted(
         at_once, ends = 1, alone + 1.0
         others = q - 1 if schedule.shares == "one" else 1
     else:
-        slots = max(together(multiprocessors, cluster) * resident // cluster, 1) * cluster
+        slots = max(together(multiprocessors, cluster, fours) * resident // cluster, 1) * cluster
         turns, rest = divmod(tiles, slots)
         at_once, busy = resident, 1.0
         if schedule.pingpong:

@@ -48,13 +48,13 @@ class Launch:
     stages: int
     sizes: Mapping[str, int]
 
-    def counts(self, multiprocessors: int) -> Counts:
-        return counted(self.facts, self.schedule, self.stages, self.sizes, multiprocessors)
+    def counts(self, multiprocessors: int, fours: int | None = None) -> Counts:
+        return counted(self.facts, self.schedule, self.stages, self.sizes, multiprocessors, fours)
 
 
-def table(launches: Sequence[Launch], multiprocessors: int) -> Counts:
-    """The counts of launches, as arrays."""
-    found = np.array([_counts(x.counts(multiprocessors)) for x in launches], dtype=float)
+def table(launches: Sequence[Launch], multiprocessors: int, fours: int | None = None) -> Counts:
+    """The counts of launches, as arrays; ``fours``: see ``cost.together``."""
+    found = np.array([_counts(x.counts(multiprocessors, fours)) for x in launches], dtype=float)
     return Counts(*found.T)
 
 
@@ -121,7 +121,7 @@ def estimated(card: Card, launches: Sequence[Launch], multiprocessors: int) -> A
     """Microseconds of launches on a card."""
     if not launches:
         return np.zeros(0)
-    x = table(launches, multiprocessors)
+    x = table(launches, multiprocessors, card.fours)
     time = formula(card.coefficients, launches, x)
     files = [f for f in (card.trees, card.more) if f is not None]
     if not files:

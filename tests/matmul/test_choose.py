@@ -36,6 +36,21 @@ def test_one_turn_needs_no_persistent_kernel() -> None:
     assert not choose(product(), sizes(1024, 1024, 1024), 132).persistent
 
 
+@pytest.mark.parametrize(("fours", "waits"), [(31, False), (30, True), (None, False)])
+def test_a_cluster_of_four_for_which_the_card_has_no_room_comes_in_a_second_turn(
+    fours: int | None, waits: bool
+) -> None:
+    """121 tiles of 64 rows in clusters of four are 31 clusters."""
+    s = sizes(7744, 256, 2648)
+    schedule = Schedule(tile_m=64, tile_n=256, consumers=1, pending=1, cluster=4)
+    counts = counted(Facts.of(product()), schedule, stages_of(product(), schedule), s, 132, fours)
+    assert counts.turns + counts.last == (2 if waits else 1)
+    slow, fast = (predicted(product(), schedule, s, 132, replace(H200, fours=n)) for n in (fours, 32))
+    assert (slow > 1.3 * fast) is waits
+    chosen = choose(product(), s, 132, replace(H200, fours=fours))
+    assert not waits or chosen.cluster < 4
+
+
 def test_warpgroups_that_take_turns_are_tuned_with_laps_that_fit_and_from_anywhere() -> None:
     for k, laps in ((256, "odd"), (512, "even")):
         found = [s for s in candidates(product(), sizes(16384, 16384, k), 132, 30) if s.pingpong]
