@@ -59,7 +59,8 @@ PARTS = {
     "gate/test_ptx_check.py::test_every_kind_of_schedule_passes_both": 2,
     "matmul/test_by_columns.py::test_tiles_of_any_eight_columns": 2,
     "matmul/test_by_columns.py::test_tiles_of_the_transpose": 2,
-    "matmul/test_pingpong.py::test_clusters_that_take_turns_are_proved_for_every_size_only_if_they_are_right": 2,
+    "matmul/test_pingpong.py"
+    "::test_clusters_that_take_turns_are_proved_for_every_size_only_if_they_are_right": 2,
     "matmul/test_pingpong.py::test_whole_laps_are_proved_for_every_size": 2,
     "matmul/test_prologue.py::test_proved": 2,
     "matmul/test_several.py::test_proved_and_right": 3,

@@ -5,11 +5,12 @@
     python benchmarks/checker/verdicts_of_commits.py BEFORE AFTER --rows rows?.jsonl --write FILE
 
 A shard is a part of the seeds, with rows of its own; without ``--shard`` there is one.
-Programs come from the tests of the tree that the script stands in: an even seed names a kernel of IR, an odd
-one a kernel of PTX (set ``all``) with its launch facts; with ``--only ir`` every seed names a kernel of IR.
-Options that the ``check`` of a commit does not have yet are left out, and notes are not compared. ``CHUNK`` programs are checked in one process, at
-both commits one after the other, in an order that alternates. A run ends after ``--seconds``; the next goes
-on behind the last seed of ``--rows``. Without ``--count`` the rows are only counted, of all files together.
+Programs come from the tests of the tree that the script stands in: an even seed names a kernel of IR, an
+odd one a kernel of PTX (set ``all``) with its launch facts; with ``--only ir`` every seed names a kernel of
+IR. Options that the ``check`` of a commit does not have yet are left out, and notes are not compared.
+``CHUNK`` programs are checked in one process, at both commits one after the other, in an order that
+alternates. A run ends after ``--seconds``; the next goes on behind the last seed of ``--rows``. Without
+``--count`` the rows are only counted, of all files together.
 ``--each``: seconds for one kernel; one that needs more at either commit is counted apart. Times are user CPU
 seconds of a process with its start.
 """
@@ -51,7 +52,7 @@ OPTIONS = {
 Told = dict[str, Any]
 
 
-def written(seed: int, folder: Path, only_ir: bool = False) -> str:  # noqa: FBT001, FBT002 - see --only
+def written(seed: int, folder: Path, only_ir: bool = False) -> str:
     """Writes the program of a seed, with its facts; the name of its file."""
     if only_ir or seed % 2 == 0:
         name = f"{seed}.syncir"
@@ -77,7 +78,8 @@ def environment(tree: Path) -> dict[str, str]:
 def options(tree: Path, each: int) -> list[str]:
     """The options that the ``check`` of a commit knows."""
     command = [sys.executable, "-m", "syncverify", "check", "--help"]
-    told = subprocess.run(command, capture_output=True, text=True, cwd=tree, env=environment(tree), check=True)
+    env = environment(tree)
+    told = subprocess.run(command, capture_output=True, text=True, cwd=tree, env=env, check=True)
     known = [(name, values) for name, values in OPTIONS.items() if f"{name} " in told.stdout]
     return [t.replace("SECONDS", str(each)) for name, values in known for t in (name, *values)]
 

@@ -108,7 +108,7 @@ def device_name(device: int) -> str:
 
 @lru_cache(maxsize=8)
 def clusters_at_once(device: int, blocks: int, shared_bytes: int) -> int:
-    """How many clusters of so many blocks run at one time, where a block needs so many bytes of shared memory.
+    """How many clusters of so many blocks run at one time, if a block needs so many bytes of shared memory.
 
     A cluster lies in one group of SMs, and cards of one name differ in how many SMs each group has.
     """
@@ -124,7 +124,8 @@ def clusters_at_once(device: int, blocks: int, shared_bytes: int) -> int:
         size = cluster.value.clusterDim
         size.x, size.y, size.z = blocks, 1, 1
         asked.attrs, asked.numAttrs = [cluster], 1
-        found = int(checked(driver.cuOccupancyMaxActiveClusters(nothing.handle, asked), "asking for clusters"))
+        answer = driver.cuOccupancyMaxActiveClusters(nothing.handle, asked)
+        found = int(checked(answer, "asking for clusters"))
         checked(driver.cuModuleUnload(nothing.module), "unloading")
     return found
 

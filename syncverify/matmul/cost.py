@@ -179,13 +179,21 @@ def matrices(sizes: Mapping[str, int]) -> int:
     return sizes.get(BATCH, 1)
 
 
-def together(multiprocessors: int, cluster: int, fours: int | None = None) -> int:
+def together(multiprocessors: int, cluster: int) -> int:
     """SMs that clusters of so many blocks can have at one time: one lies in one of the card's groups of 16 or
-    18 SMs, so that fours leave the last two of each idle. Some cards have smaller groups; ``fours``: how many
-    clusters of four run at one time, where the card was asked."""
-    if cluster != 4:
-        return multiprocessors
-    return fours * 4 if fours is not None else max(multiprocessors // GROUP * GROUP, 1)
+    18 SMs, so that fours leave the last two of each idle."""
+    return max(multiprocessors // GROUP * GROUP, 1) if cluster == 4 else multiprocessors
+
+
+def slots_of(schedule: Schedule, tiles: int, multiprocessors: int, fours: int | None) -> int:
+    """Blocks that run at one time. Some cards have smaller groups of SMs than those that were measured;
+    ``fours``: how many clusters of four a card runs at one time, where it was asked. Launches that fit are
+    told as on the others."""
+    cluster, resident = schedule.cluster, schedule.resident
+    slots = max(together(multiprocessors, cluster) * resident // cluster, 1) * cluster
+    if cluster == 4 and fours is not None and tiles > fours * 4 * resident:
+        return max(min(slots, fours * 4 * resident), 4)
+    return slots
 
 
 def crossing(row: int) -> float:
@@ -201,7 +209,7 @@ def counted(
     multiprocessors: int,
     fours: int | None = None,
 ) -> Counts:
-    """What a launch of the schedule does on a card of so many SMs; ``fours``: see ``together``."""
+    """What a launch of the schedule does on a card of so many SMs; ``fours``: see ``slots_of``."""
     m, n, k, many = sizes["M"], sizes["N"], sizes["K"], matrices(sizes)
     cluster, resident = schedule.cluster, schedule.resident
     sharing_a, sharing_b = schedule.sharing_a, schedule.sharing_b
@@ -224,7 +232,7 @@ def counted(
         at_once, ends = 1, alone + 1.0
         others = q - 1 if schedule.shares == "one" else 1
     else:
-        slots = max(together(multiprocessors, cluster, fours) * resident // cluster, 1) * cluster
+        slots = slots_of(schedule, tiles, multiprocessors, fours)
         turns, rest = divmod(tiles, slots)
         at_once, busy = resident, 1.0
         if schedule.pingpong:

@@ -53,7 +53,7 @@ class Launch:
 
 
 def table(launches: Sequence[Launch], multiprocessors: int, fours: int | None = None) -> Counts:
-    """The counts of launches, as arrays; ``fours``: see ``cost.together``."""
+    """The counts of launches, as arrays; ``fours``: see ``cost.slots_of``."""
     found = np.array([_counts(x.counts(multiprocessors, fours)) for x in launches], dtype=float)
     return Counts(*found.T)
 
