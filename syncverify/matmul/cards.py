@@ -19,7 +19,7 @@ from syncverify.matmul.cost import Coefficients
 class Card:
     """A card by a part of its name, as the driver gives it. ``trees``: the file of what the formula with
     these coefficients is off by (``matmul.estimate``); ``more``: of what these leave on this card. ``fours``:
-    clusters of four that run at one time, where the card was asked (``cost.slots_of``)."""
+    clusters of four that run at one time, where the card was asked (``cost.Processors``)."""
 
     name: str
     coefficients: Coefficients

@@ -33,6 +33,15 @@ DIRECT = 2.0
 
 
 @dataclass(frozen=True, slots=True)
+class Processors:
+    """The SMs of a card. ``fours``: how many clusters of four it runs at one time, where it was asked; cards
+    of one name differ in how many SMs each of their groups has."""
+
+    count: int
+    fours: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Facts:
     """What of a problem the time depends on. ``size``: bytes of an element of a factor as it is multiplied;
     ``rights``: right factors; ``read``, ``written``: bytes beside factors for each element of C;
@@ -185,12 +194,10 @@ def together(multiprocessors: int, cluster: int) -> int:
     return max(multiprocessors // GROUP * GROUP, 1) if cluster == 4 else multiprocessors
 
 
-def slots_of(schedule: Schedule, tiles: int, multiprocessors: int, fours: int | None) -> int:
-    """Blocks that run at one time. Some cards have smaller groups of SMs than those that were measured;
-    ``fours``: how many clusters of four a card runs at one time, where it was asked. Launches that fit are
-    told as on the others."""
-    cluster, resident = schedule.cluster, schedule.resident
-    slots = max(together(multiprocessors, cluster) * resident // cluster, 1) * cluster
+def slots_of(schedule: Schedule, tiles: int, sms: Processors) -> int:
+    """Blocks that run at one time. Launches that fit are told as on the cards that were measured."""
+    cluster, resident, fours = schedule.cluster, schedule.resident, sms.fours
+    slots = max(together(sms.count, cluster) * resident // cluster, 1) * cluster
     if cluster == 4 and fours is not None and tiles > fours * 4 * resident:
         return max(min(slots, fours * 4 * resident), 4)
     return slots
@@ -202,14 +209,10 @@ def crossing(row: int) -> float:
 
 
 def counted(
-    facts: Facts,
-    schedule: Schedule,
-    stages: int,
-    sizes: Mapping[str, int],
-    multiprocessors: int,
-    fours: int | None = None,
+    facts: Facts, schedule: Schedule, stages: int, sizes: Mapping[str, int], sms: Processors
 ) -> Counts:
-    """What a launch of the schedule does on a card of so many SMs; ``fours``: see ``slots_of``."""
+    """What a launch of the schedule does on a card with those SMs."""
+    multiprocessors = sms.count
     m, n, k, many = sizes["M"], sizes["N"], sizes["K"], matrices(sizes)
     cluster, resident = schedule.cluster, schedule.resident
     sharing_a, sharing_b = schedule.sharing_a, schedule.sharing_b
@@ -232,7 +235,7 @@ def counted(
         at_once, ends = 1, alone + 1.0
         others = q - 1 if schedule.shares == "one" else 1
     else:
-        slots = slots_of(schedule, tiles, multiprocessors, fours)
+        slots = slots_of(schedule, tiles, sms)
         turns, rest = divmod(tiles, slots)
         at_once, busy = resident, 1.0
         if schedule.pingpong:
