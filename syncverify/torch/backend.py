@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
+from syncverify.base.cache_dir import digest
 from syncverify.base.source import InputError
 from syncverify.gate.proof_time import checked as checked_seconds
 from syncverify.torch import late, table
@@ -79,6 +80,8 @@ class Backend:
     report: Report = field(default_factory=Report)
     cached: bool = False
     _graph: str = field(default="", repr=False)
+    #: The groups of graphs whose proofs were begun before they are compiled, by what the graphs compute.
+    _foreseen_groups: dict[str, Grouped] = field(default_factory=dict, repr=False)
 
     def __call__(self, module: GraphModule, inputs: Sequence[Any]) -> Any:
         from torch._functorch import config
@@ -178,7 +181,9 @@ class Backend:
 
     def _wanted(self, module: GraphModule) -> list[Candidate]:
         """The candidates whose proofs will be needed."""
-        module, _, candidates = grouped(module, self.runner, self.least, self.use == FASTER)
+        found = grouped(module, self.runner, self.least, self.use == FASTER)
+        self._foreseen_groups[_computed(module)] = found
+        module, _, candidates = found
         if self.use != FASTER:
             return candidates
         products = _alone(module, set(), self.runner)
@@ -195,7 +200,8 @@ class Backend:
             module.recompile()
             return compile_fx_inner(module, inputs, **settings)
         _as_compiled(module, inputs)
-        lowered, report = lower(module, self.runner, self.least, self.use)
+        known = self._foreseen_groups.pop(_computed(module), None) if self._foreseen_groups else None
+        lowered, report = lower(module, self.runner, self.least, self.use, known=known)
         found = compile_fx_inner(lowered, inputs, **settings)
         again = self._again(module, report)
         if again is not None:
@@ -238,6 +244,20 @@ def _forget_strides() -> None:
         context.output_strides.clear()
 
 
+def _computed(module: GraphModule) -> str:
+    """What a graph computes: its nodes, and the type, shape and strides of each result."""
+    values = [_kinds(n.meta.get("val")) for n in module.graph.nodes]
+    return digest(f"{[(n.name, n.op, str(n.target), n.args, n.kwargs) for n in module.graph.nodes]} {values}")
+
+
+def _kinds(value: Any) -> str:
+    if isinstance(value, (tuple, list)):
+        return str([_kinds(x) for x in value])
+    if isinstance(value, torch.Tensor):
+        return f"{value.dtype} {value.device} {tuple(value.shape)} {value.stride()}"
+    return str(value)
+
+
 def _text(module: GraphModule, inputs: Sequence[Any]) -> str:
     """What a graph computes, and of which arguments."""
     kinds = [(x.dtype, x.shape, x.stride()) if isinstance(x, torch.Tensor) else x for x in inputs]
@@ -262,9 +282,10 @@ def _strides(x: Any) -> list[str]:
     return [str(s) for s in x.stride()]
 
 
-def grouped(
-    module: GraphModule, runner: Runner, least: int, timed: bool = True
-) -> tuple[GraphModule, Partition, list[Candidate]]:
+Grouped = tuple[GraphModule, Partition, list[Candidate]]
+
+
+def grouped(module: GraphModule, runner: Runner, least: int, timed: bool = True) -> Grouped:
     """A copy of the graph, its groups, and these as candidates; products alone only where they are timed."""
     module = copy.copy(module)
     module.graph = shared(module.graph)
@@ -274,14 +295,26 @@ def grouped(
 
 
 def lower(
-    module: GraphModule, runner: Runner, least: int = 2, use: str = ALWAYS, only: Set[str] | None = None
+    module: GraphModule,
+    runner: Runner,
+    least: int = 2,
+    use: str = ALWAYS,
+    only: Set[str] | None = None,
+    known: Grouped | None = None,
 ) -> tuple[GraphModule, GraphReport]:
     """The graph with kernels in the place of groups of nodes, and what became of every node.
 
-    ``only``: the names of what is tried a second time, as its proof has come since.
+    ``only``: the names of what is tried a second time, as its proof has come since. ``known``: the groups, if
+    they were found before; their graph is changed.
     """
     report = GraphReport()
-    module, found, candidates = grouped(module, runner, least, use == FASTER)
+    if known is None:
+        known = grouped(module, runner, least, use == FASTER)
+    else:
+        module = copy.copy(module)
+        module.graph = known[0].graph
+        known = module, *known[1:]
+    module, found, candidates = known
     if use == ALWAYS:
         candidates += of_experts(module, set(), runner)
     ready = [c for c in candidates if _tried(report, c, lambda c: fit(c, runner))]
