@@ -170,7 +170,7 @@ def _has_numbers(value: Any) -> bool:
 
 
 def _copied(nodes: GraphModule) -> GraphModule:
-    """The same nodes, which Inductor may change; it finds out anew what they compute for its arguments."""
+    """The same nodes, which Inductor may change; it finds out again what they compute for its arguments."""
     graph = Graph()
     graph.output(graph.graph_copy(nodes.graph, {}))
     return GraphModule(nodes, graph)
