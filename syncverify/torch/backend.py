@@ -190,6 +190,15 @@ class Backend:
         kinds = candidates, _halves(candidates, self.runner), products
         return [c for kind in kinds for c in promising(module, kind, self.runner)]
 
+    def _groups(self, module: GraphModule) -> Grouped:
+        """Those of a graph, which are known where their proofs were begun and nothing of it has changed."""
+        known = self._foreseen_groups.pop(_computed(module), None) if self._foreseen_groups else None
+        if known is None:
+            return grouped(module, self.runner, self.least, self.use == FASTER)
+        module = copy.copy(module)
+        module.graph = known[0].graph
+        return module, *known[1:]
+
     def _compile(self, module: GraphModule, inputs: Sequence[Any], **settings: Any) -> Any:
         """One graph, as Inductor's own compiler of it: forward, backward, or both."""
         from torch._inductor.compile_fx import compile_fx_inner
@@ -200,8 +209,7 @@ class Backend:
             module.recompile()
             return compile_fx_inner(module, inputs, **settings)
         _as_compiled(module, inputs)
-        known = self._foreseen_groups.pop(_computed(module), None) if self._foreseen_groups else None
-        lowered, report = lower(module, self.runner, self.least, self.use, known=known)
+        lowered, report = lower_groups(self._groups(module), self.runner, self.use)
         found = compile_fx_inner(lowered, inputs, **settings)
         again = self._again(module, report)
         if again is not None:
@@ -295,28 +303,23 @@ def grouped(module: GraphModule, runner: Runner, least: int, timed: bool = True)
 
 
 def lower(
-    module: GraphModule,
-    runner: Runner,
-    least: int = 2,
-    use: str = ALWAYS,
-    only: Set[str] | None = None,
-    known: Grouped | None = None,
+    module: GraphModule, runner: Runner, least: int = 2, use: str = ALWAYS, only: Set[str] | None = None
 ) -> tuple[GraphModule, GraphReport]:
     """The graph with kernels in the place of groups of nodes, and what became of every node.
 
-    ``only``: the names of what is tried a second time, as its proof has come since. ``known``: the groups, if
-    they were found before; their graph is changed.
+    ``only``: the names of what is tried a second time, as its proof has come since.
     """
+    return lower_groups(grouped(module, runner, least, use == FASTER), runner, use, only)
+
+
+def lower_groups(
+    groups: Grouped, runner: Runner, use: str, only: Set[str] | None = None
+) -> tuple[GraphModule, GraphReport]:
+    """The same where the groups of a graph are known; their module is changed."""
     report = GraphReport()
-    if known is None:
-        known = grouped(module, runner, least, use == FASTER)
-    else:
-        module = copy.copy(module)
-        module.graph = known[0].graph
-        known = module, *known[1:]
-    module, found, candidates = known
+    module, found, candidates = groups
     if use == ALWAYS:
-        candidates += of_experts(module, set(), runner)
+        candidates = [*candidates, *of_experts(module, set(), runner)]
     ready = [c for c in candidates if _tried(report, c, lambda c: fit(c, runner))]
     chosen = ready
     if use == FASTER:
