@@ -176,7 +176,8 @@ def test_what_a_condition_keeps_away_is_what_is_missing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("own", "other"), [("4 + g", "5 - g"), ("g + 4", "5 - g"), ("5 - g", "4 + g"), ("base + g", "9 - (base + g)")]
+    ("own", "other"),
+    [("4 + g", "5 - g"), ("g + 4", "5 - g"), ("5 - g", "4 + g"), ("base + g", "9 - (base + g)")],
 )
 def test_of_two_barriers_that_groups_choose_the_other_one(own: str, other: str) -> None:
     hint = EditHint(EditKind.BARRIER_ID, 5, size=4)
