@@ -26,8 +26,8 @@ def with_calls(report: KernelReport, file: str, text: Lines) -> KernelReport:
         return report
     found = list(report.diagnostics)
     first = found[at]
-    told = (first.span, *(x.span for x in first.related if x.text == _CALLED))
-    here = [span.line for span in told if span.file == file and 0 < span.line <= len(text.lines)]
+    known = (first.span, *(x.span for x in first.related if x.text == _CALLED))
+    here = [span.line for span in known if span.file == file and 0 < span.line <= len(text.lines)]
     calls = calls_of(text, here[-1]) if here else []
     labels = tuple(Label(Span(file, n), f"{name} is called here") for n, name in calls)
     shown = {x.span for x in first.related}
