@@ -9,10 +9,9 @@ import pytest
 import syncverify
 from syncverify.base.diagnostics import KernelReport, Verdict
 from syncverify.checker.prover.parametric import strategy
-from syncverify.checker.prover.parametric.result import ParametricResult
 from syncverify.checker.prover.strategy import EFFORTS, Effort, Entry
 from syncverify.driver import ptx_every_size
-from syncverify.driver.ptx_task import CheckTask
+from tests.system.open_sizes.agreement import tried_as_data
 
 TEXT = """.version 8.3
 .target sm_90a
@@ -80,19 +79,10 @@ def report(*assume: str, **changes: str) -> KernelReport:
     return found
 
 
-def _only_as_data(
-    k: CheckTask, prove: Any = None, tried: Any = ptx_every_size._tried
-) -> ptx_every_size.Attempt:
-    if k.abstraction.parameters_as_data:
-        attempt: ptx_every_size.Attempt = tried(k, prove)
-        return attempt
-    return ptx_every_size.Attempt(k, ParametricResult(Verdict.UNKNOWN, reason="left out"))
-
-
 @pytest.fixture
 def alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """No other attempt decides."""
-    monkeypatch.setattr(ptx_every_size, "_tried", _only_as_data)
+    monkeypatch.setattr(ptx_every_size, "_tried", tried_as_data)
     monkeypatch.setattr(ptx_every_size, "refuted_early", lambda *_: None)
 
 

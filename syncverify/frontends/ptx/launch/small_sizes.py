@@ -72,8 +72,8 @@ def largest_sizes(facts: PtxFacts, wanted: Set[str]) -> Iterator[dict[str, int]]
         if not allowed or (name in wanted and allowed[-1] == FURTHEST):
             return
         bound[name] = allowed[-1]
-    told = [c for c in facts.constraints() if names(c) <= bound.keys()]
-    if not wanted.isdisjoint(sizes) and all(_holds(c, bound) for c in told):
+    known = [c for c in facts.constraints() if names(c) <= bound.keys()]
+    if not wanted.isdisjoint(sizes) and all(_holds(c, bound) for c in known):
         yield bound
 
 
