@@ -2,28 +2,32 @@
 
     python -m benchmarks.checker.kernel_accepts menu-ir [menu-ptx fusion-ir fusion-ptx corpus real exact] \
         [--every 1] [--match TEXT] [--shard 0/2] [--seconds 60] [--out FILE]
-    python -m benchmarks.checker.kernel_accepts menu-ir real --jobs 16 --until 240 --seed 7   # what fits
+    python -m benchmarks.checker.kernel_accepts menu-ir real:80 --jobs 16 --until 240 --seed 7   # what fits
     python -m benchmarks.checker.kernel_accepts --table [--out FILE]     # the table of what was measured
 
 ``menu``: products that ``matmul.choose`` may take; one form of each kind unless ``--whole``. ``fusion``:
 every kernel of the cases of ``fusion_more.py``. ``corpus``: its good files, launches by their certificates.
 ``real``: kernels of the real cache that are proved for every size; ``exact``: at their exact sizes.
 
-Each is read and proved in a fork that may take so many seconds of processor time. With ``--jobs`` all groups
-are asked at once in random order, each group's share growing alike; ``--until`` says after how many seconds
-nothing new begins. What was begun is a random part of each group then. Nothing is said of what the
-search says, but of ``corpus`` and ``exact``, which go through it.
+``real:80``: so many of a group, drawn at random by weight. Each is read and proved in a fork that may take so
+many seconds of processor time. With ``--jobs`` all groups are asked at once in random order, each group's
+share growing alike; ``--until`` says after how many seconds nothing new begins. What was begun is a random
+part of each group then; the others have the answer "not asked", which no share counts. A fork that dies has
+its signal and what it said as the reason. Nothing is said of what the search says, but of ``corpus`` and
+``exact``, which go through it.
 """
 
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import json
 import multiprocessing
 import os
 import random
 import re
 import resource
+import signal
 import subprocess
 import sys
 import tempfile
@@ -64,6 +68,10 @@ RESULTS = ROOT / "benchmarks" / "results" / "kernel_accepts.json"
 #: What may be asked about, in the order of the table.
 GROUPS = ("menu-ir", "menu-ptx", "fusion-ir", "fusion-ptx", "corpus", "real", "exact")
 SECONDS = 60
+#: What stands for an item that no time was left for.
+NOT_ASKED = "not asked"
+#: Characters that are kept of what a fork said before it died.
+WORDS = 600
 Row = dict[str, Any]
 
 
@@ -145,6 +153,9 @@ def of_real(kernel: RealKernel) -> list[Row]:
         pass
     if found and found[0]["answer"] == "accepted":
         return found
+    for row in found:  # said at once, for what comes next may take too long
+        sys.stderr.write(f"as a protocol {row['answer']}: {row['why']}\n")
+        sys.stderr.flush()
     return of_check(kernel.ptx, facts, ScopeKind.ALL)
 
 
@@ -265,25 +276,46 @@ def drawn(some: list[Item], many: int, seed: int) -> list[Item]:
 def forked(item: Item, seconds: int) -> list[Row]:
     """The rows, made in a fork that may take so long."""
     read, write = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(read)
-        os.nice(5)
-        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
-        resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
-        try:
-            rows = item.rows()
-        except Exception as e:
-            why = e.message if isinstance(e, InputError) else f"{type(e).__name__}: {e}"
-            rows = [{"answer": "error", "why": why}]
-        with os.fdopen(write, "w") as pipe:
-            json.dump(rows, pipe)
-        os._exit(0)
-    os.close(write)
-    with os.fdopen(read) as pipe:
-        said = pipe.read()
-    os.waitpid(child, 0)
-    return list(json.loads(said)) if said else [{"answer": "limit", "why": f"more than {seconds} s"}]
+    with tempfile.TemporaryFile() as words:
+        child = os.fork()
+        if child == 0:
+            os.close(read)
+            _answer_in_fork(item, seconds, write, words.fileno())
+        os.close(write)
+        with os.fdopen(read) as pipe:
+            said = pipe.read()
+        _, status = os.waitpid(child, 0)
+        if said:
+            return list(json.loads(said))
+        words.seek(0)
+        return [died(status, words.read().decode(errors="replace"), seconds)]
+
+
+def _answer_in_fork(item: Item, seconds: int, write: int, words: int) -> None:
+    """Writes the rows of an item and ends the process. ``words``: where a death is described."""
+    os.nice(5)
+    os.dup2(words, 2)
+    faulthandler.enable(words)
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
+    resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
+    try:
+        rows = item.rows()
+    except Exception as e:
+        why = e.message if isinstance(e, InputError) else f"{type(e).__name__}: {e}"
+        rows = [{"answer": "error", "why": why}]
+    with os.fdopen(write, "w") as pipe:
+        json.dump(rows, pipe)
+    os._exit(0)
+
+
+def died(status: int, words: str, seconds: int) -> Row:
+    """What is said of a fork that gave no answer: its time was over, or how it ended and what it said."""
+    code = os.waitstatus_to_exitcode(status)
+    said = words.strip()[:WORDS]
+    if -code == signal.SIGXCPU:
+        return {"answer": "limit", "why": f"more than {seconds} s" + (said and f"; {said}")}
+    how = signal.Signals(-code).name if code < 0 else f"exit status {code}"
+    return {"answer": "died", "why": f"{how}: {said}"}
 
 
 def commit() -> str:
@@ -330,6 +362,9 @@ def at_once(groups: dict[str, list[Item]], args: Any) -> dict[str, dict[str, Any
         for w in workers:
             w.join()
         kept: dict[str, dict[str, Any]] = {}
+        for group, item in order:
+            unasked = {"weight": item.weight, "at": commit(), "rows": [{"answer": NOT_ASKED}]}
+            kept.setdefault(group, {})[item.label] = unasked
         for f in (f for f in files if f.exists()):
             for group, label, weight, rows in (json.loads(line) for line in f.read_text().splitlines()):
                 kept.setdefault(group, {})[label] = {"weight": weight, "at": commit(), "rows": rows}
@@ -348,16 +383,21 @@ def cause(row: Row) -> str:
 
 def table(kept: dict[str, dict[str, Any]]) -> str:
     """Shares by group, then causes with counts."""
-    lines = ["| group | accepted | of | median s | most s | at |", "|---|---|---|---|---|---|"]
+    lines = [
+        "| group | items asked | accepted | of | median s | most s | at |",
+        "|---|---|---|---|---|---|---|",
+    ]
     causes: list[str] = []
     for group in (g for g in GROUPS if g in kept):
-        found = [(r, e["weight"]) for e in kept[group].values() for r in e["rows"]]
+        entries = [e for e in kept[group].values() if e["rows"] != [{"answer": NOT_ASKED}]]
+        found = [(r, e["weight"]) for e in entries for r in e["rows"]]
         total = sum(w for _, w in found)
         good = sum(w for r, w in found if r["answer"] == "accepted")
         took = sorted(r["seconds"] for r, _ in found if r["answer"] == "accepted" and "seconds" in r)
         said = (f"{took[len(took) // 2]:.1f}", f"{took[-1]:.1f}") if took else ("", "")
         at = Counter(e["at"] for e in kept[group].values()).most_common(1)[0][0]
-        lines.append(f"| {group} | {good} | {total} | {said[0]} | {said[1]} | {at} |")
+        asked_of = f"{len(entries)} of {len(kept[group])}"
+        lines.append(f"| {group} | {asked_of} | {good} | {total} | {said[0]} | {said[1]} | {at} |")
         counts: Counter[str] = Counter()
         for r, w in found:
             if r["answer"] != "accepted":
@@ -370,9 +410,23 @@ def load(path: Path) -> dict[str, dict[str, Any]]:
     return json.loads(path.read_text()) if path.exists() else {}
 
 
+def group_and_number(text: str) -> tuple[str, int | None]:
+    """A group, and how many of it are drawn: all, if no number is given."""
+    group, colon, many = text.partition(":")
+    if group not in GROUPS or (colon and not many.isdigit()):
+        raise argparse.ArgumentTypeError(f"{text!r} is no GROUP or GROUP:NUMBER, of {', '.join(GROUPS)}")
+    return group, int(many) if colon else None
+
+
+def some_of(group: str, many: int | None, args: Any) -> list[Item]:
+    """What is asked about in a group."""
+    some = [x for x in items(group, args.whole) if args.match in x.label]
+    return some if many is None else drawn(some, many, args.seed)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("groups", nargs="*", choices=[*GROUPS, []])
+    parser.add_argument("groups", nargs="*", type=group_and_number, metavar="GROUP[:NUMBER]")
     parser.add_argument("--every", type=int, default=1, help="every so many of a group")
     parser.add_argument("--draw", type=int, help="so many of a group, drawn at random by weight")
     parser.add_argument("--seed", type=int, default=0, help="of what is drawn")
@@ -390,19 +444,16 @@ def main() -> int:
         return 0
     if args.jobs:
         kept = load(args.out)
-        asked_of = {g: [x for x in items(g, args.whole) if args.match in x.label] for g in args.groups}
+        asked_of = {g: some_of(g, many, args) for g, many in args.groups}
         for group, found in at_once(asked_of, args).items():
             kept.setdefault(group, {}).update(found)
         args.out.write_text(json.dumps(kept, indent=1) + "\n")
         sys.stdout.write(table(kept))
         return 0
     this, shards = (int(x) for x in args.shard.split("/"))
-    for group in args.groups:
-        asked_about = list(items(group, args.whole))
-        if args.draw is not None:
-            asked_about = drawn(asked_about, args.draw, args.seed)
-        for k, item in enumerate(asked_about):
-            if args.match not in item.label or k % args.every or k // args.every % shards != this:
+    for group, many in args.groups:
+        for k, item in enumerate(some_of(group, many or args.draw, args)):
+            if k % args.every or k // args.every % shards != this:
                 continue
             rows = forked(item, args.seconds)
             sys.stdout.write(f"{group} {item.label} ({item.weight}): {rows}\n")

@@ -1,6 +1,7 @@
 """Mutants of real kernels: does the first finding show the reader the line that was changed?
 
-    python benchmarks/checker/mutant_lines.py [--count 300] [--seed 0] [--seconds 30] [--write]
+    python benchmarks/checker/mutant_lines.py [--count 300] [--seed 0] [--kernels FOLDER] [--jobs N]
+        [--seconds 60] [--until 540] [--out FILE]
 
 One synchronizing instruction of a kernel of the real corpus is deleted, its parity negated, or its bytes
 raised (``ptx_deletion.mutants``). The line table is taken out first, so that findings stand on lines of the
@@ -17,30 +18,39 @@ the lines between which its fix adds something,
                          its fix where that adds the deleted operation again, with no label and no branch
                          between its place and the deleted one: then either place is right
 
-Printed: the share, and the misses by kind and rule; with --write also benchmarks/results/mutant_lines.json.
+Kernels are those of the real corpus, or of a folder laid out like it (``--kernels``). Each mutant is checked
+in a process of its own, with so many seconds of processor time. None is begun that could end later than
+``--until`` seconds after the start; the rows of these say so. ``--out``
+(benchmarks/results/mutant_lines.json) is written after each row: counts in each sense, and rows, which say of
+each miss what was shown.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
+import os
 import random
 import re
 import sys
-import tempfile
+import time
 from collections import Counter
-from itertools import permutations
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice, permutations
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.checker.ptx_deletion import Mutant, mutants  # noqa: E402
+from benchmarks.checker.ptx_deletion import Mutant, apart, mutants  # noqa: E402
 from syncverify.base.deadline import Guard  # noqa: E402
 from syncverify.base.diagnostics import Diagnostic, Mistake, ScopeKind, Severity, Verdict  # noqa: E402
 from syncverify.driver.files import Options, check_each, read_source  # noqa: E402
-from syncverify.frontends.launch_facts import LaunchFacts, read_facts  # noqa: E402
+from syncverify.frontends.launch_facts import LaunchFacts  # noqa: E402
 from syncverify.report.edit_diff import neighbours  # noqa: E402
 from tests.system.real.cache import Kernel, kernels  # noqa: E402
 
@@ -146,31 +156,101 @@ def _reached(graph: dict[int, set[int]], start: int, without: int) -> set[int]:
     return seen
 
 
-def first_error(path: Path, facts: LaunchFacts, seconds: float) -> tuple[Verdict, Diagnostic | None]:
-    """The verdict on the only kernel of a file, and its first error."""
+def judged(path: Path, facts: LaunchFacts, mutant: Mutant, seconds: float) -> dict[str, Any]:
+    """The verdict on the only kernel of a file, and what its first error shows of the mutation."""
     options = Options(scope=ScopeKind.EXACT, guard=Guard(seconds), isolated=True, replay=False)
     (report,) = check_each(read_source(path), facts, options)
-    errors = (d for d in report.diagnostics if d.severity is Severity.ERROR)
-    return report.verdict, next(errors, None)
+    row: dict[str, Any] = {"verdict": str(report.verdict)}
+    error = next((d for d in report.diagnostics if d.severity is Severity.ERROR), None)
+    if report.verdict is Verdict.UNKNOWN:
+        return row | {"reason": str(report.reason or "")}
+    if report.verdict is not Verdict.REFUTED or error is None:
+        warned = sorted({f"{d.rule}: {d.message}" for d in report.diagnostics})
+        return row | {"warned": warned}
+    lines = named(error, mutant.text)
+    how, width = shown(mutant, lines)
+    by_fix = restored(mutant, error)
+    width = width if by_fix is None else min(width, by_fix)
+    row |= {"rule": error.rule, "named": sorted(lines), "shown": how, "width": width}
+    row |= {"names_kind": names_kind(mutant, error), "cause": str(error.cause or "")}
+    return row if how and width <= NEAR else row | {"said": said(error)}
 
 
-def chosen(count: int, seed: int) -> list[tuple[Kernel, Mutant]]:
+def said(d: Diagnostic) -> dict[str, Any]:
+    """What a finding tells its reader."""
+    told: dict[str, Any] = {"message": d.message, "line": d.span.line, "fix": d.fix}
+    told["related"] = [f"{label.span.line}: {label.text}" for label in d.related]
+    if d.repair is not None:
+        edit = d.repair.edit
+        told["repair"] = f"{d.repair.span.line}: {d.repair.text}"
+        told["edit"] = [] if edit is None else [edit.line, *edit.new]
+    return told
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A mutant by its place in those of its kernel: the texts of all of them would be too long to keep."""
+
+    kernel: Kernel
+    index: int
+
+    def mutant(self) -> Mutant:
+        return next(islice(mutants(_text(self.kernel)), self.index, None))
+
+
+def _text(kernel: Kernel) -> str:
+    """The PTX of a kernel without its line table."""
+    return _LOC.sub("", kernel.ptx.read_text("utf-8"))
+
+
+def chosen(count: int, seed: int, folder: Path | None) -> list[Chosen]:
     """So many mutants, spread over the kernels that are proved themselves: others have findings already."""
     draw = random.Random(seed)
     known = json.loads(REAL.read_text("utf-8"))
     right = {label for label, found in known.items() if found.get("exact", {}).get("verdict") == "proved"}
-    every = sorted((k for k in kernels() if k.label in right), key=lambda k: k.label)
+    every = sorted((k for k in kernels(folder) if k.label in right), key=lambda k: k.label)
     draw.shuffle(every)
     pools = []
     for kernel in every:
-        text = _LOC.sub("", kernel.ptx.read_text("utf-8"))
-        pool = list(mutants(text))
+        pool = list(range(sum(1 for _ in mutants(_text(kernel)))))
         draw.shuffle(pool)
         pools.append((kernel, pool))
-    found: list[tuple[Kernel, Mutant]] = []
+    found: list[Chosen] = []
     while len(found) < count and any(pool for _, pool in pools):
-        found += [(kernel, pool.pop()) for kernel, pool in pools if pool]
+        found += [Chosen(kernel, pool.pop()) for kernel, pool in pools if pool]
     return found[:count]
+
+
+def row_of(some: Chosen, seconds: int, last_start: float) -> dict[str, Any]:
+    """The row of a mutant, unless it is too late to begin with it."""
+    row: dict[str, Any] = {"kernel": some.kernel.label, "index": some.index}
+    if time.monotonic() > last_start:
+        return row | {"verdict": "not run"}
+    mutant = some.mutant()
+    row |= {"line": mutant.line, "kind": mutant.kind, "op": mutant.op}
+    begin = time.monotonic()
+    row |= apart(some.kernel, mutant, str, partial(judged, mutant=mutant, seconds=0.8 * seconds), seconds)
+    return row | {"seconds": round(time.monotonic() - begin, 1)}
+
+
+def counts(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """How many mutants are shown in each sense, by kind of mutation."""
+    refuted = [r for r in rows if "shown" in r]
+    found: dict[str, Any] = {"verdicts": dict(Counter(r["verdict"] for r in rows).most_common())}
+    for kind in ("all", "deleted", "parity", "bytes"):
+        some = [r for r in refuted if kind in ("all", r["kind"])]
+        hits = [r for r in some if r["shown"]]
+        near = [r for r in hits if r["width"] <= NEAR]
+        either = sum(r["width"] <= NEAR or r["names_kind"] for r in hits)
+        found[kind] = {"refuted": len(some), "by line": sum(r["shown"] == "changed" for r in hits)}
+        found[kind] |= _share("shown", len(hits), len(some))
+        found[kind] |= _share("near, or wide and of its kind", either, len(some))
+        found[kind] |= _share("near", len(near), len(some))
+    return found
+
+
+def _share(name: str, part: int, whole: int) -> dict[str, Any]:
+    return {name: part, f"{name}, share": round(part / max(whole, 1), 4)}
 
 
 def main() -> None:
@@ -178,46 +258,29 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--seconds", type=float, default=30.0)
-    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--kernels", type=Path, help="a folder with the real kernels")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--seconds", type=int, default=60, help="of processor time for one mutant")
+    parser.add_argument("--until", type=float, default=math.inf, help="of wall time, for all")
+    parser.add_argument("--out", type=Path, default=RESULTS)
     args = parser.parse_args()
+    begin = time.monotonic()
+    last_start = begin + args.until - args.seconds
+    some = chosen(args.count, args.seed, args.kernels)
     rows: list[dict[str, Any]] = []
-    with tempfile.TemporaryDirectory() as folder:
-        for kernel, mutant in chosen(args.count, args.seed):
-            path = Path(folder) / "mutant.ptx"
-            path.write_text(mutant.text, "utf-8")
-            verdict, error = first_error(path, read_facts(kernel.facts("exact")), args.seconds)
-            row: dict[str, Any] = {"kernel": kernel.label, "line": mutant.line, "kind": mutant.kind}
-            row |= {"op": mutant.op, "verdict": str(verdict)}
-            if error is not None and verdict is Verdict.REFUTED:
-                lines = named(error, mutant.text)
-                how, width = shown(mutant, lines)
-                by_fix = restored(mutant, error)
-                width = width if by_fix is None else min(width, by_fix)
-                row |= {"rule": error.rule, "named": sorted(lines), "shown": how, "width": width}
-                row["names_kind"] = names_kind(mutant, error)
-                row["repair"] = str(error.repair.mistake) if error.repair else ""
-            rows.append(row)
-            print(json.dumps(row), flush=True)
-    refuted = [r for r in rows if "shown" in r]
-    for kind in ("deleted", "parity", "bytes", ""):
-        some = [r for r in refuted if r["kind"].startswith(kind)]
-        hits = Counter(r["shown"] for r in some)
-        share = (len(some) - hits[""]) / max(len(some), 1)
-        far = [r for r in some if r["shown"] == "pair" and r["width"] > NEAR]
-        wide = sum(not r["names_kind"] for r in far)
-        strict = (len(some) - hits[""] - len(far)) / max(len(some), 1)
-        narrow = (len(some) - hits[""] - wide) / max(len(some), 1)
-        said = f"shown {share:.1%}: {hits['changed']} line, {hits['pair']} pair"
-        said += f"; {narrow:.1%} without {wide} wide pairs that do not name the kind"
-        said += f"; {strict:.1%} without any wide pair"
-        print(f"{kind or 'all':8} {len(some):4} refuted, {said}")
-    print(Counter(r["verdict"] for r in rows))
-    misses = Counter((r["kind"], r["op"], r["rule"]) for r in refuted if not r["shown"])
+    with ThreadPoolExecutor(args.jobs) as pool:
+        todo = [pool.submit(row_of, one, args.seconds, last_start) for one in some]
+        for done in as_completed(todo):
+            rows.append(done.result())
+            print(json.dumps(rows[-1]), flush=True)
+            told = {"seed": args.seed, "count": args.count, "jobs": args.jobs, "seconds": args.seconds}
+            told |= {"wall": round(time.monotonic() - begin), "counts": counts(rows)}
+            told["rows"] = sorted(rows, key=lambda r: (r["kernel"], r["index"]))
+            args.out.write_text(json.dumps(told, indent=1) + "\n", "utf-8")
+    print(json.dumps(counts(rows), indent=1))
+    misses = Counter((r["kind"], r["op"], r["rule"]) for r in rows if "shown" in r and not r["shown"])
     for miss, n in misses.most_common(20):
         print(n, *miss)
-    if args.write:
-        RESULTS.write_text(json.dumps({"seed": args.seed, "rows": rows}, indent=1) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

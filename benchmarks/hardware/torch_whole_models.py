@@ -16,7 +16,9 @@ gradients beside the same model in float64, else beside eager torch. On a CPU (`
 are small, and nothing is timed. ``--forward``: forward passes alone. ``--ours-first``: where one process
 compiles with both, Inductor comes last. ``--again``: two processes more, each of which compiles one arm with
 the caches that its first process left. ``--where``: where Python's time goes in compilations, in
-DIR/*.profile; that takes time itself. Without transformers it says so and ends with status 0.
+DIR/*.profile; that takes time itself. ``tuned``, among ``--processes``: Inductor's max-autotune beside this
+backend's reduce-overhead; forward passes first, which have a line of their own. Without transformers it says
+so and ends with status 0.
 """
 
 from __future__ import annotations
@@ -146,7 +148,7 @@ class Case:
         import torch
         import transformers
 
-        self.training = training
+        self.training, self.device = training, device
         config, made, own, (length, words, batch) = MODELS[name]
         if device == "cpu":
             length, batch, words = 32, 1, min(words, 512)
@@ -238,7 +240,9 @@ def machine(out: Path, name: str) -> Iterator[None]:
         yield
 
 
-def compiled_first(case: Case, arm: str, mode: str, runner: str) -> tuple[Any, dict[str, Any]]:
+def compiled_first(
+    case: Case, arm: str, mode: str, runner: str, forward: bool = True
+) -> tuple[Any, dict[str, Any]]:
     """The compiled model, and the seconds of its first step and forward pass."""
     import torch
 
@@ -254,7 +258,7 @@ def compiled_first(case: Case, arm: str, mode: str, runner: str) -> tuple[Any, d
     trained = time.perf_counter()
     gradients = case.gradients()
     forwarded = time.perf_counter()
-    passed = case.forward(f)
+    passed = case.forward(f) if forward else 0.0
     loss = loss if case.training else passed
     row = {"compile_s": trained - began, "compile_forward_s": time.perf_counter() - forwarded}
     return f, {**row, "loss": loss, "gradients": gradients}
@@ -326,26 +330,45 @@ def child(o: argparse.Namespace) -> None:
     out = Path(o.out)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     row: dict[str, Any] = {"model": name, "mode": mode, "stage": stage, "torch": torch.__version__}
+    row["layers"] = o.layers
     case = Case(name, o.layers, device, not o.forward)
     tag = f"{name}.{mode}.{stage}"
     with machine(out, tag):
-        alone = AGAIN.get(stage, stage)
-        loss, reference, row["eager"] = case.reference(o.exact and alone not in ARMS)
-        made: dict[str, Any] = {}
-        if alone not in ARMS or stage in AGAIN:
-            torch.compile(lambda x: x.exp() + 1)(torch.ones(64, device=device))  # what a first call loads
-        for arm in (alone,) if alone in ARMS else ARMS[:: -1 if o.ours_first else 1]:
-            own = TUNED_MODES[arm] if stage == TUNED else mode
-            os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(out / f"caches.{name}.{own}.{arm}")
-            with profiled(out / f"{tag}.{arm}.profile") if o.where else nullcontext():
-                made[arm], found = compiled_first(case, arm, own, o.runner)
-            errors = far(found.pop("loss"), found.pop("gradients"), loss, reference)
-            row[arm] = {**found, **errors}
-        row["regions"], row["seconds"], row["ours_first"] = regions_of(stage), SECONDS, o.ours_first
-        if alone not in ARMS and device == "cuda":
-            row["gpu"] = torch.cuda.get_device_name()
-            measure(case, made, row, o.profile)
-    with open(out / "rows.jsonl", "a") as rows:
+        if stage == TUNED:  # forward passes first: a step takes long to tune, and may not end
+            for training in (False, True)[: 1 if o.forward else 2]:
+                case.training = training
+                kept(o, compared(case, {**row}, o, tag))
+        else:
+            kept(o, compared(case, row, o, tag))
+
+
+def compared(case: Case, row: dict[str, Any], o: argparse.Namespace, tag: str) -> dict[str, Any]:
+    """What a process finds: compilations, errors, and times where it compiles both."""
+    import torch
+
+    out, stage = Path(o.out), row["stage"]
+    alone = AGAIN.get(stage, stage)
+    loss, reference, row["eager"] = case.reference(o.exact and alone not in ARMS)
+    made: dict[str, Any] = {}
+    if alone not in ARMS or stage in AGAIN:
+        torch.compile(lambda x: x.exp() + 1)(torch.ones(64, device=case.device))  # what a first call loads
+    for arm in (alone,) if alone in ARMS else ARMS[:: -1 if o.ours_first else 1]:
+        own = TUNED_MODES[arm] if stage == TUNED else row["mode"]
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(out / f"caches.{row['model']}.{own}.{arm}")
+        with profiled(out / f"{tag}.{arm}.profile") if o.where else nullcontext():
+            made[arm], found = compiled_first(case, arm, own, o.runner, stage != TUNED or not case.training)
+        errors = far(found.pop("loss"), found.pop("gradients"), loss, reference)
+        row[arm] = {**found, **errors}
+    row["regions"], row["seconds"], row["ours_first"] = regions_of(stage), dict(SECONDS), o.ours_first
+    if alone not in ARMS and case.device == "cuda":
+        row["gpu"] = torch.cuda.get_device_name()
+        measure(case, made, row, o.profile)
+    return row
+
+
+def kept(o: argparse.Namespace, row: dict[str, Any]) -> None:
+    """Writes down what a process found."""
+    with open(Path(o.out) / "rows.jsonl", "a") as rows:
         rows.write(json.dumps(row, default=str) + "\n")
     print(summary(row), flush=True)
 
@@ -353,6 +376,8 @@ def child(o: argparse.Namespace) -> None:
 def measure(case: Case, made: dict[str, Any], row: dict[str, Any], profiled: bool) -> None:
     """Times of both, in alternation, and what the GPU does."""
     calls = {"forward": case.forward, **({"step": case.step} if case.training else {})}
+    if row["stage"] == TUNED and case.training:
+        del calls["forward"]
     for _ in range(2):
         for arm, f in made.items():
             for what, call in calls.items():

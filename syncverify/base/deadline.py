@@ -95,8 +95,28 @@ class _Watch:
             raise OutOfMemoryError(self.guard.mebibytes)
 
 
-#: The processor time of this thread at which the work in it is to end, and how long it may take.
-_end: ContextVar[tuple[float, float] | None] = ContextVar("end", default=None)
+@dataclass(slots=True)
+class _Limit:
+    """``ends``: the processor time of this thread at which the work in it is to end, ``seconds``: how long it
+    may take. ``not_before``: until then, by the clock that never goes back, it cannot be over.
+
+    To ask for a thread's time is a call of the system. No thread's time goes faster than that clock.
+    """
+
+    ends: float
+    seconds: float
+    not_before: float = 0.0
+
+    def ask(self) -> None:
+        now = time.monotonic()
+        if now >= self.not_before:
+            left = self.ends - time.thread_time()
+            if left < 0:
+                raise OutOfTimeError(self.seconds)
+            self.not_before = now + left
+
+
+_end: ContextVar[_Limit | None] = ContextVar("end", default=None)
 _watch: ContextVar[_Watch | None] = ContextVar("watch", default=None)
 
 
@@ -113,7 +133,7 @@ _steps: ContextVar[tuple[_Steps, ...]] = ContextVar("steps", default=())
 def within(seconds: float) -> Iterator[None]:
     """Work that may take so many seconds of this thread's processor time; no longer than any around it."""
     ends, around = time.thread_time() + seconds, _end.get()
-    token = _end.set(around if around is not None and around[0] < ends else (ends, seconds))
+    token = _end.set(around if around is not None and around.ends < ends else _Limit(ends, seconds))
     try:
         yield
     finally:
@@ -191,8 +211,8 @@ def check(steps: int = 1) -> None:
         if budget.left < 0:
             raise OutOfStepsError(budget.most)
     limit = _end.get()
-    if limit is not None and time.thread_time() > limit[0]:
-        raise OutOfTimeError(limit[1])
+    if limit is not None:
+        limit.ask()
     watch = _watch.get()
     if watch is not None:
         watch.calls += 1

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
+from syncverify.base.certificate_data import RejectedError
 from syncverify.base.diagnostics import ScopeKind
 from syncverify.base.source import decode, read_bytes
-from syncverify.checker.kernel.exact.data import RejectedError
 from syncverify.cli import options
 from syncverify.cli.common import Exit
 from syncverify.driver.files import has_certificates, read_source

@@ -1,7 +1,8 @@
 """Asks the trusted kernel about proofs: who accepted a verdict, and why it was not the kernel.
 
-Kernels with open sizes become protocols, of which the kernel accepts a proof for every size. Launches and
-graphs of decisions go through their certificates, which the kernel's exact judge follows.
+Kernels with open sizes become protocols, of which the kernel accepts a proof for every size. What the search
+says of agents is read again from the certificate alone (``by_kernel``). Launches and graphs of decisions go
+through their certificates, which the kernel's exact judge follows.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from syncverify.checker.prover.rings.by_induction import Cases, InductionProof, 
 from syncverify.checker.prover.rings.cases import OutsideError, accept_kernel
 from syncverify.checker.prover.rings.program import stage_parameters
 from syncverify.checker.prover.rings.prove_cases import NotFoundError, in_words, prove_kernel
+from syncverify.driver import by_kernel
 from syncverify.driver.certificates import RejectedError, dumps
 from syncverify.driver.files import SourceFile, certificates, recheck
 from syncverify.driver.ptx_check import kernel_task, reports_of
@@ -47,6 +49,8 @@ def asked(
             found = _by_protocol(kernels[r.name], r)
         else:
             found = _by_events(source, facts, values, r)
+        if found is not None and isinstance(found.protocol, InductionProof):
+            found = _followed(source, facts, values, found)
         if found is None or not found.acceptance.kernel:
             before = "" if found is None else f"{found.acceptance.reason}; "
             found = _by_judge(source, facts, values, r, before)
@@ -124,6 +128,17 @@ def _by_events(
             r, acceptance=Acceptance(reason=f"it is not read as a protocol, or has no proof: {why}")
         )
     return _read(r, lambda: InductionProof(tuple(shown)))
+
+
+def _followed(
+    source: SourceFile, facts: LaunchFacts, values: Mapping[str, int], r: KernelReport
+) -> KernelReport:
+    """A proof of agents as its certificate is followed, which knows nothing of the search."""
+    try:
+        by_kernel.recheck(dumps(certificates(source, facts, values, [r])), r.file, source, facts)
+    except (RejectedError, InputError) as e:
+        return replace(r, acceptance=Acceptance(reason=f"its certificate is rejected: {e}"), protocol=None)
+    return r
 
 
 def _by_judge(

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
+from syncverify.base.certificate_data import RejectedError, listed, number, take
 from syncverify.base.diagnostics import Policy, ScopeKind, Verdict
 from syncverify.base.reason import Cause, caused
 from syncverify.base.source import InputError
@@ -18,7 +19,6 @@ from syncverify.checker.induction.program import parameters, protocol_by
 from syncverify.checker.induction.quotients import Product, Quotient, with_size
 from syncverify.checker.induction.stepping import NotReadError
 from syncverify.checker.kernel import Rejected, UnreadableError, accept, read
-from syncverify.checker.kernel.exact.data import RejectedError, listed, number, take
 from syncverify.checker.kernel.proof import FORMAT
 from syncverify.checker.open_launches import OpenLaunches, starts, symbols
 from syncverify.checker.outcome import Outcome

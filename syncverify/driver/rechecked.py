@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from syncverify.base.certificate_data import RejectedError, digest, listed, read, sealed, take
 from syncverify.base.diagnostics import Policy, ScopeKind
-from syncverify.checker.kernel.exact.data import RejectedError, digest, listed, read, sealed, take
 
 
 @dataclass(slots=True)

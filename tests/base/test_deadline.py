@@ -20,6 +20,7 @@ from syncverify.base.deadline import (
     OutOfTimeError,
     check,
     guarded,
+    within,
     within_steps,
 )
 from syncverify.base.reason import Cause
@@ -44,6 +45,31 @@ def test_time_is_over_when_it_is_over(clock: list[float]) -> None:
     assert e.value.reason.kind is Cause.TIMEOUT
     assert str(e.value) == "it takes more than 5 seconds"
     check()  # and no more
+
+
+def test_a_threads_time_is_asked_for_when_it_may_be_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, own, asked = [100.0], [7.0], list[float]()
+
+    def thread_time() -> float:
+        asked.append(own[0])
+        return own[0]
+
+    monkeypatch.setattr(deadline, "time", SimpleNamespace(monotonic=lambda: now[0], thread_time=thread_time))
+    with within(5):
+        for _ in range(1000):
+            check()
+        assert len(asked) == 2  # where it begins, and at the first question
+        now[0] += 6  # of which this thread has had a second
+        own[0] += 1
+        check()
+        now[0] += 3.9
+        own[0] += 3.9
+        check()  # a second more than that, at least, is left by the clock
+        assert len(asked) == 3
+        now[0] += 0.2
+        own[0] += 0.2
+        with pytest.raises(OutOfTimeError, match="more than 5 seconds"):
+            check()
 
 
 def test_memory_is_what_the_work_adds(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,8 +12,9 @@ from syncverify.checker.prover.rings import by_induction, prove_cases
 from syncverify.cli.main import run
 from syncverify.driver import files
 from syncverify.driver.acceptance import asked
-from syncverify.driver.certificates import RejectedError, dumps, resealed
+from syncverify.driver.certificates import RejectedError, dumps, protocols, resealed
 from syncverify.frontends.launch_facts import NO_FACTS, facts_for
+from tests.checker.induction.test_read import RING
 from tests.checker.prover.rings.kernels import GOOD
 
 PTX = Path(__file__).parents[2] / "corpus" / "ptx"
@@ -82,6 +83,18 @@ def test_launches_of_ptx_are_accepted_by_the_exact_judge(name: str, policy: Poli
     (report,) = asked(source, facts, {}, found)
     assert report.accepted_by == by
     assert by == "kernel" or "not judged: strict mode" in str(report.acceptance.reason)
+
+
+def test_a_case_that_the_search_leaves_out_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "ring.syncir"
+    path.write_text(RING)
+    source = files.read_source(path)
+    (plain,) = files.check_source(source, scope=ScopeKind.ALL)
+    (right,) = asked(source, NO_FACTS, {}, [plain])
+    assert right.protocol is not None
+    monkeypatch.setattr(protocols, "written", lambda some: {"kind": "induction", "problems": [[None]]})
+    (wrong,) = asked(source, NO_FACTS, {}, [plain])
+    assert wrong.protocol is None  # what accepts it then is the certificate of the other search
 
 
 def test_the_command_line_requires_the_kernel(capsys: pytest.CaptureFixture[str]) -> None:

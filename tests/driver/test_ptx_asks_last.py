@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from syncverify.base.certificate_data import RejectedError
 from syncverify.base.diagnostics import ScopeKind, Verdict
-from syncverify.checker.kernel.exact.data import RejectedError
 from syncverify.driver.certificates import dumps
 from syncverify.driver.files import certificates, check_source, read_source, recheck
 from syncverify.frontends.launch_facts import read_facts

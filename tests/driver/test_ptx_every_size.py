@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pytest
 
 import syncverify
 from syncverify.base.diagnostics import KernelReport, Verdict
+from syncverify.frontends.ptx.values.symbolic_words import NO_WRAP
 
 #: A thread hands an element to its neighbour as often as ``TRIPS`` says, and writes the one that it has read.
 HANDED = """.version 8.3
@@ -67,3 +70,67 @@ def test_an_attempt_with_loads_as_sizes_says_that_they_stay_the_same() -> None:
     stays = "what param1 leads to stays the same while the kernel runs"
     assert stays in report("what is loaded").assumptions
     assert stays not in report("a size").assumptions
+
+
+#: A block that meets unless ``p`` holds, and reads what others have stored.
+MET = """.version 8.3
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u32 n, .param .u64 big)
+.reqntid 64, 1, 1
+{
+  .reg .pred %p, %q; .reg .b32 %n, %x, %t, %s, %v; .reg .b64 %b;
+  .shared .align 4 .b8 slot[256];
+  ld.param.u32 %n, [n];
+  ld.param.u64 %b, [big];
+  mov.u32 %t, %tid.x;
+  mov.u32 %s, slot;
+  mad.lo.u32 %s, %t, 4, %s;
+  st.shared.u32 [%s], %t;
+  CONDITION
+  @%p bra LATE;
+  bar.sync 0;
+LATE:
+  xor.b32 %s, %s, 4;
+  ld.shared.u32 %v, [%s];
+  ret;
+}
+"""
+#: Conditions that no size meets unless arithmetic wraps, with sizes that meet them.
+WRAPS = {
+    "a sum": ("add.u32 %x, %n, 1; setp.lt.u32 %p, %x, 1;", {"n": 2**32 - 1}),
+    "a product": ("shl.b32 %x, %n, 2; setp.lt.u32 %p, %x, %n;", {"n": 2**30}),
+    "a signed sum": ("add.s32 %x, %n, 1; setp.lt.s32 %p, %x, 1;", {"n": 2**31 - 1}),
+    "a cut": (
+        "cvt.u32.u64 %x, %b; setp.eq.u32 %p, %x, 5; setp.gt.and.u64 %p, %b, 5, %p;",
+        {"big": 2**32 + 5},
+    ),
+}
+#: Conditions on a size itself, and on one that facts bound.
+EXACT = {
+    "a signed size": ("setp.lt.s32 %p, %n, 0;", ()),
+    "a cut below a bound": (WRAPS["a cut"][0], ("big >= 0", "big <= 1099511627776")),
+}
+
+
+def met(condition: str, assume: tuple[str, ...] = (), values: dict[str, int] | None = None) -> KernelReport:
+    facts = {"kernel": {"k": {"grid": [1, 1, 1], "params": {"0": "n", "1": "big"}, "assume": list(assume)}}}
+    text = MET.replace("CONDITION", condition)
+    scope: Literal["all", "exact"] = "all" if values is None else "exact"
+    (found,) = syncverify.check(text, facts=facts, values=values, scope=scope, advice=False, replay=False)
+    return found
+
+
+@pytest.mark.parametrize("what", WRAPS)
+def test_a_proof_says_that_arithmetic_on_sizes_fits(what: str) -> None:
+    condition, sizes = WRAPS[what]
+    found = met(condition)
+    assert found.verdict is Verdict.PROVED
+    assert NO_WRAP in found.assumptions
+    assert met(condition, values={"n": 1, "big": 1} | sizes).verdict is Verdict.REFUTED
+
+
+@pytest.mark.parametrize("what", EXACT)
+def test_a_size_that_is_read_exactly_rests_on_nothing(what: str) -> None:
+    condition, assume = EXACT[what]
+    assert met(condition, assume).verdict is Verdict.REFUTED

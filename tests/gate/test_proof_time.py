@@ -34,7 +34,11 @@ AMPLE = 1e9
 def checks(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, bool]]]:
     """What is checked: the stage, and whether it is for every launch."""
     ticks = itertools.count()
-    monkeypatch.setattr(deadline, "time", SimpleNamespace(thread_time=lambda: float(next(ticks))))
+
+    def tick() -> float:
+        return float(next(ticks))
+
+    monkeypatch.setattr(deadline, "time", SimpleNamespace(thread_time=tick, monotonic=tick))
     monkeypatch.setattr(workers, "may_fork", lambda: False)
     real, found = gate.Program.check, list[tuple[str, bool]]()
 

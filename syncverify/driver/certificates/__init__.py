@@ -1,6 +1,6 @@
 """Certificates: what was proved of kernels, validated without a search. See ``docs/certificates.md``."""
 
-from syncverify.checker.kernel.exact.data import RejectedError
+from syncverify.base.certificate_data import RejectedError
 from syncverify.driver.certificates.issue import Rechecked, certify, dumps, recheck, resealed
 
 __all__ = ["Rechecked", "RejectedError", "certify", "dumps", "recheck", "resealed"]

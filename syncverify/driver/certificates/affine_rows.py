@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from syncverify.checker.kernel.exact.data import RejectedError, digest, listed, number
+from syncverify.base.certificate_data import RejectedError, digest, listed, number
 from syncverify.symbolic.context import SymbolicContext
 from syncverify.symbolic.inequalities import Parts, Sum, combined
 from syncverify.symbolic.path_condition import PathCondition

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from syncverify.base.certificate_data import RejectedError, listed, number, same, take
 from syncverify.base.diagnostics import Policy, Severity
 from syncverify.base.reason import reason_of
 from syncverify.checker.happens_before.dispatch import HANDLERS
@@ -25,7 +26,7 @@ from syncverify.checker.happens_before.run import (
 )
 from syncverify.checker.happens_before.vector_clocks import Columns, ColumnsExhausted
 from syncverify.checker.kernel.exact import Follower, NotJudgedError
-from syncverify.checker.kernel.exact.data import RejectedError, compressed, listed, number, plain, same, take
+from syncverify.checker.kernel.exact.data import compressed, plain
 from syncverify.driver.certificates.met import Met
 from syncverify.model.events import Ev, Event, LaneSplit, System, SystemInfo, Unanalysable
 

@@ -6,10 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from syncverify.base.diagnostics import KernelReport, Policy, ScopeKind, Verdict
-from syncverify.base.source import InputError
-from syncverify.checker.kernel import Rejected, UnreadableError
-from syncverify.checker.kernel.exact.data import (
+from syncverify.base.certificate_data import (
     FORMAT,
     VERSION,
     RejectedError,
@@ -19,6 +16,9 @@ from syncverify.checker.kernel.exact.data import (
     take,
     write,
 )
+from syncverify.base.diagnostics import KernelReport, Policy, ScopeKind, Verdict
+from syncverify.base.source import InputError
+from syncverify.checker.kernel import Rejected, UnreadableError
 from syncverify.checker.prover.budget import without_members, without_rotations
 from syncverify.checker.prover.parametric import enumerate_launches
 from syncverify.checker.prover.parametric.strategy import ParametricResult, Problem, all_sizes, problem_of
@@ -26,7 +26,8 @@ from syncverify.checker.prover.rings import decide_stages, validate
 from syncverify.checker.prover.rings.by_induction import InductionProof
 from syncverify.checker.prover.rings.cases import accept_kernel, from_plain
 from syncverify.checker.prover.rings.certificate import from_dict
-from syncverify.checker.prover.rings.decide import Stages, every_choice, with_fixed, with_values
+from syncverify.checker.prover.rings.decide import Stages, every_choice, with_values
+from syncverify.checker.prover.rings.fixed import with_fixed
 from syncverify.checker.prover.rings.linear import form, plain_form
 from syncverify.checker.prover.rings.program import Case
 from syncverify.checker.prover.rings.prove_cases import to_plain

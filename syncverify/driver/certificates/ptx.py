@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from syncverify.base.certificate_data import RejectedError, listed, number, same, sealed, take
 from syncverify.base.diagnostics import KernelReport, Policy, ScopeKind, Verdict
 from syncverify.base.reason import Reason, as_data, heard
 from syncverify.base.source import InputError, Span
-from syncverify.checker.kernel.exact.data import RejectedError, listed, number, same, sealed, take
 from syncverify.checker.outcome import Outcome
 from syncverify.checker.prover.budget import without_rotations
 from syncverify.checker.prover.parametric.strategy import ParametricResult, Problem

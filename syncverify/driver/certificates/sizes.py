@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from syncverify.base.certificate_data import RejectedError, listed, number, same, take
 from syncverify.base.diagnostics import Policy
 from syncverify.base.source import InputError
 from syncverify.checker.happens_before.dispatch import HANDLERS
@@ -22,7 +23,6 @@ from syncverify.checker.happens_before.handlers.waits import classify
 from syncverify.checker.happens_before.run import YIELD, LaneClass, Run, TooManyEvents, Unmodelled
 from syncverify.checker.happens_before.vector_clocks import Columns, ColumnsExhausted
 from syncverify.checker.kernel.exact import LockstepChecker, NotJudgedError, Use, forget, form, use_of
-from syncverify.checker.kernel.exact.data import RejectedError, listed, number, same, take
 from syncverify.checker.open_launches import starts, symbols
 from syncverify.checker.prover.parametric.strategy import Problem
 from syncverify.checker.prover.reach import knowledge_order

@@ -341,7 +341,6 @@ BACKED: dict[str, Backed] = {
     "flags.spins: a wait for a word of global memory to be anything but a number at least": _backed(
         "the number is the count of a ring, which is no number of arrivals then"
     ),
-    "program.protocol_of: lane classes kept splitting": _backed("no protocol is returned"),
     "program.protocol_by: claims of {} classes of {}": _backed("classes and claims are taken in pairs"),
     "program.protocol_by: lanes of class {} part": _backed("nothing was read"),
     "program._parted: lanes in two parts of a class": _backed("the kernel: a thread is in two roles"),

@@ -11,13 +11,13 @@ import pytest
 
 from syncverify.base.diagnostics import Policy, Verdict
 from syncverify.checker.induction.claims import Claim, Form
-from syncverify.checker.induction.program import protocol_of
 from syncverify.checker.induction.stepping import NotReadError
 from syncverify.checker.kernel import Protocol
 from syncverify.checker.kernel.protocol import Kind, Loop, Tiles, places
 from syncverify.checker.open_launches import symbols
 from syncverify.checker.prover.parametric.concrete_checks import Problem
 from syncverify.checker.prover.parametric.strategy import problem_of
+from syncverify.checker.prover.protocols.readings import protocol_of
 from syncverify.checker.prover.protocols.registers import Sampler
 from syncverify.checker.prover.rings.by_induction import (
     NotFoundError,

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from syncverify.base.certificate_data import RejectedError, write
 from syncverify.base.diagnostics import KernelReport, ScopeKind
-from syncverify.checker.kernel.exact.data import RejectedError, write
 from syncverify.driver.acceptance import asked
 from syncverify.driver.by_kernel import suffices
 from syncverify.driver.certificates import dumps

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from syncverify.checker.kernel.exact.data import RejectedError
+from syncverify.base.certificate_data import RejectedError
 from syncverify.driver.shared_lists import expanded, shared
 
 HOP = ["along", [["program", 12], [3, "in", 4, 5]]]

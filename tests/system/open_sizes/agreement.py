@@ -15,7 +15,7 @@ from syncverify.base.diagnostics import Verdict
 from syncverify.driver import ptx_every_size
 
 #: Seconds of one check.
-SECONDS = 60.0
+SECONDS = 30.0
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,8 @@ HEAD = """.version 8.3
 .visible .entry k(.param .u32 n, .param .u32 m)
 .reqntid 64, 1, 1
 {{
-  .reg .b32 %x<{words}>, %n, %m, %t, %full, %empty, %slots, %sum; .reg .pred %q<{predicates}>;
+  .reg .b32 %x<{words}>, %n, %m, %t, %full, %empty, %slots, %sum, %v; .reg .pred %q<{predicates}>;
+  .reg .b64 %d<2>; .reg .b16 %h<3>;
   .shared .align 8 .b8 full[64];
   .shared .align 8 .b8 empty[64];
   .shared .align 16 .b8 slots[512];
@@ -45,6 +46,11 @@ COUNTS: dict[str, tuple[str, ...]] = {
     "n": ("mov.u32 {r}, %n;",),
     "n + m": ("add.s32 {r}, %n, %m;",),
     "n / 2": ("shr.u32 {r}, %n, 1;", "div.u32 {r}, %n, 2;", "shr.s32 {r}, %n, 1;", "bfe.u32 {r}, %n, 1, 31;"),
+    "n / 2, in other registers": (
+        "shf.r.wrap.b32 {r}, %n, 0, 1;",
+        "mul.wide.u32 %d1, %n, 0x80000000; shr.u64 %d1, %d1, 32; cvt.u32.u64 {r}, %d1;",
+        "shr.u32 {r}, %n, 1;",
+    ),
     "(n + 3) / 4": (
         "add.s32 {r}, %n, 3; shr.u32 {r}, {r}, 2;",
         "add.s32 {r}, %n, 3; div.s32 {r}, {r}, 4;",
@@ -54,6 +60,39 @@ COUNTS: dict[str, tuple[str, ...]] = {
     "max(n, 2)": ("max.s32 {r}, %n, 2;",),
     "n % 3": ("rem.u32 {r}, %n, 3;", "rem.s32 {r}, %n, 3;"),
     "max(n - 1, 0)": ("sub.s32 {r}, %n, 1; max.s32 {r}, {r}, 0;",),
+    "min(n, m)": (
+        "min.u32 {r}, %n, %m;",
+        "setp.lt.u32 %q1, %n, %m; selp.b32 {r}, %n, %m, %q1;",
+        "sub.s32 {r}, %n, %m; slct.s32.s32 {r}, %m, %n, {r};",
+    ),
+    "max(n - m, 0)": (
+        "sub.s32 {r}, %n, %m; max.s32 {r}, {r}, 0;",
+        "max.s32 {r}, %n, %m; sub.s32 {r}, {r}, %m;",
+        "min.s32 {r}, %n, %m; sub.s32 {r}, %n, {r};",
+    ),
+    "n % 256": (
+        "and.b32 {r}, %n, 255;",
+        "cvt.u32.u8 {r}, %n;",
+        "prmt.b32 {r}, %n, 0, 0x4440;",
+        "shl.b32 {r}, %n, 24; shr.u32 {r}, {r}, 24;",
+    ),
+    "n / 65536": (
+        "mov.b32 {{%h1, %h2}}, %n; cvt.u32.u16 {r}, %h2;",
+        "shr.u32 {r}, %n, 16;",
+        "prmt.b32 {r}, %n, 0, 0x4432;",
+        "mul.hi.u32 {r}, %n, 65536;",
+    ),
+    "n + (n < m)": (
+        "sub.cc.u32 {r}, %n, %m; subc.u32 {r}, 0, 0; sub.s32 {r}, %n, {r};",
+        "setp.lt.u32 %q1, %n, %m; selp.b32 {r}, 1, 0, %q1; add.s32 {r}, %n, {r};",
+        "set.lt.u32.u32 {r}, %n, %m; sub.s32 {r}, %n, {r};",
+    ),
+    "bits of n": (
+        "clz.b32 {r}, %n; sub.s32 {r}, 32, {r};",
+        "bfind.u32 {r}, %n; add.s32 {r}, {r}, 1;",
+        "mov.u32 {r}, 0; mov.u32 %v, %n; {top}: setp.eq.u32 %q1, %v, 0; @%q1 bra {end}; "
+        "shr.u32 %v, %v, 1; add.s32 {r}, {r}, 1; bra {top}; {end}:",
+    ),
     "2 n": ("shl.b32 {r}, %n, 1;", "mul.lo.s32 {r}, %n, 2;", "add.s32 {r}, %n, %n;"),
 }
 FORMS = ("up", "down", "stride", "do while", "until equal", "unrolled", "peeled", "from elsewhere")
@@ -154,7 +193,7 @@ class _Ring:
 
 def _count(w: _Writer, of: str) -> str:
     r = w.word()
-    w.emit(w.draw.choice(COUNTS[of]).format(r=r))
+    w.emit(w.draw.choice(COUNTS[of]).format(r=r, top=w.label(), end=w.label()))
     return r
 
 

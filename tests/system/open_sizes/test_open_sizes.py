@@ -5,12 +5,14 @@ from __future__ import annotations
 import pytest
 
 from syncverify.base.diagnostics import Verdict
-from tests.system.open_sizes import addresses, ring_loops
+from tests.system.open_sizes import addresses, conditions, ring_loops
 from tests.system.open_sizes.agreement import OpenKernel, contradiction
 
 DRAWN, MORE = 8, 2_000
+#: Rings whose search is short.
+RINGS = (1, 3, 4, 5, 6, 7, 10, 11)
 #: Seeds of rings: without a mistake, and with one that some number shows.
-RIGHT, WRONG = 2, 5
+RIGHT, WRONG = 3, 10
 
 
 @pytest.mark.parametrize("seed", range(DRAWN))
@@ -19,6 +21,11 @@ def test_addresses_that_are_proved_for_every_size_differ_at_numbers(seed: int) -
 
 
 @pytest.mark.parametrize("seed", range(DRAWN))
+def test_conditions_that_are_proved_for_every_size_hold_at_numbers(seed: int) -> None:
+    assert contradiction(*conditions.kernel(seed)) is None
+
+
+@pytest.mark.parametrize("seed", RINGS)
 def test_rings_that_are_proved_for_every_size_are_right_at_numbers(seed: int) -> None:
     assert contradiction(*ring_loops.kernel(seed)[:2]) is None
 

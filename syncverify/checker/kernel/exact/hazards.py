@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from syncverify.checker.kernel.exact.data import RejectedError
+from syncverify.base.certificate_data import RejectedError
 from syncverify.checker.kernel.exact.knowledge import Epoch, LaneClass
 from syncverify.model.events import EACH_BLOCK, EACH_TIME, Footprint, StrongWord, SystemInfo, ThreadClass
 from syncverify.model.ordering import Need, ordering

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from syncverify.checker.kernel.exact.data import RejectedError
+from syncverify.base.certificate_data import RejectedError
 from syncverify.checker.kernel.exact.hazards import NotJudgedError, Touch
 from syncverify.checker.kernel.exact.knowledge import Epoch, Knowledge, VectorClock, join
 from syncverify.checker.kernel.exact.polls import Use, use_of

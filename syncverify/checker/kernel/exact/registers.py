@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import combinations, product
 from math import prod
 
-from syncverify.checker.kernel.exact.data import RejectedError
+from syncverify.base.certificate_data import RejectedError
 from syncverify.checker.kernel.exact.hazards import NotJudgedError
 from syncverify.checker.kernel.exact.knowledge import VectorClock
 from syncverify.checker.kernel.exact.state import ReplayedAgent, State

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from syncverify.checker.kernel.exact.data import RejectedError
+from syncverify.base.certificate_data import RejectedError
 from syncverify.checker.kernel.exact.hazards import NotJudgedError
 from syncverify.checker.kernel.exact.knowledge import join
 from syncverify.checker.kernel.exact.operations import Operations

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from syncverify.checker.kernel.exact.data import RejectedError
+from syncverify.base.certificate_data import RejectedError
 from syncverify.checker.kernel.exact.hazards import Memory, NotJudgedError, Touch
 from syncverify.checker.kernel.exact.knowledge import Epoch, Knowledge, LaneClass, VectorClock
 from syncverify.checker.kernel.exact.polls import Use

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from syncverify.checker.kernel.exact.data import RejectedError
+from syncverify.base.certificate_data import RejectedError
 from syncverify.checker.kernel.exact.hazards import NotJudgedError, Touch
 from syncverify.checker.kernel.exact.state import ReplayedAgent, State
 from syncverify.model.proxies import Scope

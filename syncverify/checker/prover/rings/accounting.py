@@ -6,8 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from syncverify.checker.prover.rings.agents import Program
 from syncverify.checker.prover.rings.linear import Facts, Lin, OutsideError, conjunction, num, var
-from syncverify.checker.prover.rings.program import FIRST, Op, Program, Ring, highs, single
+from syncverify.checker.prover.rings.program import FIRST, Op, Ring, highs, single
 from syncverify.checker.prover.rings.rules import Turns, depth, equal, turn
 from syncverify.ir.expr import Binary, Call, Expr, Int
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from syncverify.base.diagnostics import Policy
 from syncverify.base.source import InputError
-from syncverify.checker.induction.program import Reading, parameters, protocol_of
+from syncverify.checker.induction.program import parameters
 from syncverify.checker.induction.quotients import Product, Quotient, UnnamedSizeError, with_size
 from syncverify.checker.induction.stepping import NotReadError, SizeCaseError
 from syncverify.checker.kernel import Accepted, Proof, Protocol
@@ -18,6 +18,7 @@ from syncverify.checker.open_launches import starts, symbols
 from syncverify.checker.prover.parametric.concrete_checks import Problem
 from syncverify.checker.prover.protocols import NotFoundError, prove
 from syncverify.checker.prover.protocols.prove import Proved
+from syncverify.checker.prover.protocols.readings import Reading, protocol_of
 from syncverify.checker.prover.protocols.registers import Sampler
 from syncverify.checker.prover.protocols.words import invariants
 from syncverify.symbolic.context import NotConcrete, SymbolicContext

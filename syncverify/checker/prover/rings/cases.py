@@ -16,8 +16,8 @@ from syncverify.checker.kernel import Accepted, Proof, Rejected, UnreadableError
 from syncverify.checker.kernel.linear import RejectedError, Sum, follows
 from syncverify.checker.kernel.linear import num as number
 from syncverify.checker.kernel.proof import FORMAT
-from syncverify.checker.prover.rings.decide import with_fixed
 from syncverify.checker.prover.rings.extract import elections
+from syncverify.checker.prover.rings.fixed import with_fixed
 from syncverify.checker.prover.rings.linear import Lin, OutsideError, form, plain_form
 from syncverify.checker.prover.rings.linear import num as lin_number
 from syncverify.checker.prover.rings.program import Case

@@ -9,13 +9,15 @@ from itertools import product
 from syncverify.base.diagnostics import Diagnostic, Policy, Verdict
 from syncverify.base.source import InputError
 from syncverify.checker.prover.parametric.strategy import ParametricResult, all_sizes
+from syncverify.checker.prover.rings.agents import extract
 from syncverify.checker.prover.rings.certificate import Certificate
-from syncverify.checker.prover.rings.extract import elections, extract, known
+from syncverify.checker.prover.rings.extract import elections, known
+from syncverify.checker.prover.rings.fixed import with_fixed
 from syncverify.checker.prover.rings.linear import Facts, Lin, OutsideError, linear, num, var
-from syncverify.checker.prover.rings.program import Case, related_parameters, stage_parameters
+from syncverify.checker.prover.rings.program import Case, stage_parameters
 from syncverify.checker.prover.rings.search import NotFoundError, find
 from syncverify.checker.prover.rings.validate import Cases, validate
-from syncverify.ir.expr import Binary, Expr, Int, Var, evaluate, names, substitute
+from syncverify.ir.expr import Expr, Int, evaluate, names, substitute
 from syncverify.ir.layout import layout
 from syncverify.ir.nodes import Kernel
 
@@ -218,12 +220,6 @@ def every_choice(
     return _Decision(kernel, dict(given), policy, lambda _: Verdict.UNKNOWN, stage).all_choices()
 
 
-def with_fixed(kernel: Kernel, given: Mapping[str, int]) -> Kernel:
-    """The kernel with the assumption that some parameters have these values."""
-    fixed = tuple(Binary("==", Var(p), Int(v)) for p, v in given.items())
-    return replace(kernel, assumes=(*kernel.assumes, *fixed))
-
-
 def prove_stages(
     kernel: Kernel, given: Mapping[str, int] | None = None, checked: frozenset[str] = frozenset()
 ) -> Stages:
@@ -282,4 +278,11 @@ def _true(fact: Expr, env: Mapping[str, int]) -> bool:
         return False
 
 
-__all__ = ["Stages", "decide_stages", "every_choice", "prove_stages", "with_fixed", "with_values"]
+def related_parameters(kernel: Kernel) -> frozenset[str]:
+    """Those, and all that facts relate to them: how far a prefetch runs ahead, say."""
+    found = stage_parameters(kernel)
+    facts = [names(f) & {p.name for p in kernel.params} for f in kernel.assumes]
+    return found.union(*(f for f in facts if f & found))
+
+
+__all__ = ["Stages", "decide_stages", "every_choice", "prove_stages", "with_values"]

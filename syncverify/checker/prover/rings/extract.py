@@ -1,4 +1,4 @@
-"""From a kernel to its ``Program``: one walk over the text for each warp."""
+"""What the warps of a kernel do: one walk over the text for each."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ from syncverify.checker.prover.rings.program import (
     TILE,
     Case,
     Op,
-    Program,
-    representatives,
     single,
     stage_parameters,
 )
@@ -47,15 +45,6 @@ class Walked:
     warps: tuple[_Warp, ...]
     depths: dict[str, Lin]
     facts: tuple[Lin, ...]
-
-
-def extract(kernel: n.Kernel, case: Case) -> Program:
-    """The kernel's agents and rings in the launches of a case.
-
-    OutsideError with the reason where the kernel is not of the class.
-    """
-    found = walk(kernel, case)
-    return Program(representatives([(w.warp, w.parts()) for w in found.warps]), found.depths, found.facts)
 
 
 def walk(kernel: n.Kernel, case: Case, tiled: bool = False) -> Walked:
@@ -481,4 +470,4 @@ def _meetings(warps: list[_Warp]) -> None:
             raise OutsideError(f"barrier {number} with different statements or threads")
 
 
-__all__ = ["Walked", "extract", "known", "walk"]
+__all__ = ["Walked", "known", "walk"]

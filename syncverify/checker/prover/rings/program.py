@@ -1,13 +1,12 @@
-"""A kernel as a few agents, each a list of loops whose operations touch slots ``index mod depth``.
+"""What the warps of a kernel do, as operations that touch slots ``index mod depth``.
 
 An *operation* represents its executions at all values of one counter in a domain of linear constraints.
-Warps that do the same are one *kind*; some of its warps stand for all of them. What cannot be written
-this way raises ``OutsideError``.
+What cannot be written this way raises ``OutsideError``.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from syncverify.base.source import UNKNOWN_SPAN, Span
 from syncverify.checker.prover.rings.linear import Lin
@@ -62,19 +61,6 @@ class Op:
 
 
 @dataclass(frozen=True, slots=True)
-class Agent:
-    """The lanes of one warp that do the same: ``threads`` of them, ``copies`` such warps in the block."""
-
-    name: str
-    warp: int
-    kind: int  # warps of one kind have the same agents
-    part: int  # which of the kind's agents
-    threads: int
-    copies: int
-    ops: tuple[Op, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Case:
     """Some of a kernel's launches: sizes that meet constraints, and the lane that each warp elects.
 
@@ -84,15 +70,6 @@ class Case:
     sizes: tuple[Lin, ...] = ()
     elected: tuple[int, ...] = ()
     fixed: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
-class Program:
-    """``depths``: slots of each ring of barriers and of each buffer; ``facts``: what the launch implies."""
-
-    agents: tuple[Agent, ...]
-    depths: dict[str, Lin]
-    facts: tuple[Lin, ...]
 
 
 def single(domain: tuple[Lin, ...], name: str = FIRST) -> int | None:
@@ -112,44 +89,7 @@ def highs(domain: tuple[Lin, ...]) -> list[Lin]:
     return [c.put({FIRST: Lin()}) for c in domain if c.coefficient(FIRST) == -1]
 
 
-def representatives(warps: list[tuple[int, list[tuple[int, tuple[Op, ...]]]]]) -> tuple[Agent, ...]:
-    """Agents of a few warps of each kind: two of one warpgroup, and one of another.
-
-    A warp comes with its parts: the number of lanes and the operations of each. Warps are of one kind if
-    their parts are equal, bytes inside slots aside; a kind's bytes are those of all its warps.
-    """
-    kinds: dict[tuple[tuple[int, tuple[Op, ...]], ...], list[int]] = {}
-    parts_of = dict(warps)
-    for warp, parts in warps:
-        kinds.setdefault(tuple(parts), []).append(warp)
-    agents: list[Agent] = []
-    for kind, members in enumerate(kinds.values()):
-        group = [w for w in members if w // 4 == members[0] // 4][:2]
-        other = [w for w in members if w // 4 != members[0] // 4][:1]
-        for warp in [*group, *other]:
-            for part, (threads, ops) in enumerate(parts_of[warp]):
-                every = [parts_of[w][part][1] for w in members]
-                merged = tuple(_merged(same) for same in zip(*every, strict=True)) if ops else ()
-                agents.append(Agent(f"warp {warp}.{part}", warp, kind, part, threads, len(members), merged))
-    return tuple(agents)
-
-
-def _merged(same: tuple[Op, ...]) -> Op:
-    touches = []
-    for i, t in enumerate(same[0].touches):
-        pieces = sorted({p for op in same for p in op.touches[i].pieces})
-        touches.append(replace(t, pieces=tuple(pieces)))
-    return replace(same[0], touches=tuple(touches))
-
-
 def stage_parameters(kernel: n.Kernel) -> frozenset[str]:
     """Parameters that decide how many slots or barriers there are."""
     sizes = [e for s in kernel.shared for e in s.shape] + [b.count for b in kernel.barriers]
     return frozenset(x for e in sizes for x in names(e)) & {p.name for p in kernel.params}
-
-
-def related_parameters(kernel: n.Kernel) -> frozenset[str]:
-    """Those, and all that facts relate to them: how far a prefetch runs ahead, say."""
-    found = stage_parameters(kernel)
-    facts = [names(f) & {p.name for p in kernel.params} for f in kernel.assumes]
-    return found.union(*(f for f in facts if f & found))

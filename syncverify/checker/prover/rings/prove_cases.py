@@ -13,8 +13,8 @@ from syncverify.checker.prover.protocols import NotFoundError, prove, written
 from syncverify.checker.prover.protocols.multipliers import absurd, entails
 from syncverify.checker.prover.protocols.words import invariants
 from syncverify.checker.prover.rings.cases import MOST_SIGNS, Cases, KernelProof, Nothing, Parted
-from syncverify.checker.prover.rings.decide import with_fixed
 from syncverify.checker.prover.rings.extract import elections
+from syncverify.checker.prover.rings.fixed import with_fixed
 from syncverify.checker.prover.rings.linear import Lin, plain_form
 from syncverify.checker.prover.rings.linear import num as lin_number
 from syncverify.checker.prover.rings.program import Case

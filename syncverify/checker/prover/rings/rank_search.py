@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from syncverify.checker.prover.rings.agents import Program
 from syncverify.checker.prover.rings.linear import Facts, Lin, num, var
-from syncverify.checker.prover.rings.program import FIRST, SECOND, Program, highs, lows
+from syncverify.checker.prover.rings.program import FIRST, SECOND, highs, lows
 from syncverify.checker.prover.rings.ranks import WEIGHT, Key, key, keys, pairs, unordered
 from syncverify.checker.prover.rings.rules import Turns, drained, turn
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from syncverify.checker.prover.rings.agents import Agent, Program
 from syncverify.checker.prover.rings.linear import Facts, Lin, var
-from syncverify.checker.prover.rings.program import FIRST, SECOND, Agent, Op, Program
+from syncverify.checker.prover.rings.program import FIRST, SECOND, Op
 from syncverify.checker.prover.rings.rules import Step, Turns, enabling, exists
 
 #: More than any path inside one iteration.

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
+from syncverify.checker.prover.rings.agents import Program
 from syncverify.checker.prover.rings.linear import Lin, OutsideError, num, var
 from syncverify.checker.prover.rings.program import (
     FIRST,
     SECOND,
     Op,
-    Program,
     Ring,
     Touch,
     highs,

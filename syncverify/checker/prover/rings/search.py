@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from syncverify.checker.prover.rings import accounting, rank_search
+from syncverify.checker.prover.rings.agents import Program
 from syncverify.checker.prover.rings.certificate import Certificate, Path
 from syncverify.checker.prover.rings.linear import Facts, Lin, num, var
-from syncverify.checker.prover.rings.program import FIRST, SECOND, Program, Ring, highs, lows
+from syncverify.checker.prover.rings.program import FIRST, SECOND, Ring, highs, lows
 from syncverify.checker.prover.rings.rules import (
     Obligation,
     Step,

@@ -10,10 +10,11 @@ from collections import defaultdict
 
 from syncverify.base.source import InputError
 from syncverify.checker.prover.rings import accounting, ranks
+from syncverify.checker.prover.rings.agents import Program, extract
 from syncverify.checker.prover.rings.certificate import Certificate, Path
-from syncverify.checker.prover.rings.extract import elections, extract, known
+from syncverify.checker.prover.rings.extract import elections, known
 from syncverify.checker.prover.rings.linear import Facts, Lin, OutsideError, num
-from syncverify.checker.prover.rings.program import Case, Program
+from syncverify.checker.prover.rings.program import Case
 from syncverify.checker.prover.rings.rules import (
     Obligation,
     Step,

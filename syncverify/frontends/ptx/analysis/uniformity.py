@@ -176,11 +176,15 @@ class Uniformity:
         work = [self.versions.read(name, k) for name in names]
         work += [v for x in work for b in self._left_by(x, self.flow.block_of[k]) for v in self._guards(b)]
         seen: set[int] = set()
+        expanded: set[int] = set()
         while work:
             v = work.pop()
             if v not in seen:
                 seen.add(v)
-                work += self._needs(v)
+                needs = self._needs(v)
+                if id(needs) not in expanded:  # the results of one instruction share theirs
+                    expanded.add(id(needs))
+                    work += needs
         return frozenset(at for v in seen if (at := self.versions.writer[v]) >= 0 and self._loads_memory(at))
 
     def _loads_memory(self, k: int) -> bool:
@@ -234,29 +238,55 @@ class Uniformity:
                         queued.add(user)
                         todo.append(user)
 
-    def _needs(self, v: int) -> set[int]:
+    def _needs(self, v: int) -> frozenset[int]:
         """The versions that one depends on."""
-        k = self.versions.writer[v]
+        found = self._all_needs.get(v)
+        if found is None:
+            k = self.versions.writer[v]
+            found = self._read_by(k) if k >= 0 else self._merged_in(v)
+            if k >= 0 and self.body[k].guard is not None:
+                found |= self._brought(
+                    [(self.versions.read(self.versions.name[v], k), self.flow.block_of[k])]
+                )
+            if self._exchanges and (more := self._butterflies.needs(v)):
+                found |= more
+            self._all_needs[v] = found
+        return found
+
+    def _read_by(self, k: int) -> frozenset[int]:
+        """The versions on which all results of an instruction depend."""
+        found = self._all_read.get(k)
+        if found is None:
+            here = self.flow.block_of[k]
+            found = self._brought([(self.versions.read(name, k), here) for name in sources(self.body[k])])
+            if self.body[k].op == "shfl":
+                found |= set(self.leaving(k))
+            self._all_read[k] = found
+        return found
+
+    def _merged_in(self, v: int) -> frozenset[int]:
+        """The versions that come to a merge, and those that decide which of them a thread brings."""
+        here = self.versions.block[v]
+        some = [(x, at) for b, x in self.versions.merged(v) for at in (b, here) if at >= 0]
+        guards = [x for b in self.divergence.joined_by.get(here, ()) for x in self._guards(b)]
+        return self._brought(some).union(guards)
+
+    def _brought(self, some: Iterable[tuple[int, int]]) -> frozenset[int]:
+        """Versions that blocks read, and those that decide in which iteration their loops were left."""
         found: set[int] = set()
-        if k >= 0:
-            i = self.body[k]
-            some = [(self.versions.read(name, k), self.flow.block_of[k]) for name in sources(i)]
-            if i.guard is not None:
-                some.append((self.versions.read(self.versions.name[v], k), self.flow.block_of[k]))
-        else:
-            here = self.versions.block[v]
-            some = [(x, at) for b, x in self.versions.merged(v) for at in (b, here) if at >= 0]
-            for b in self.divergence.joined_by.get(here, ()):
-                found.update(self._guards(b))
-        if self._exchanges:
-            found |= self._butterflies.needs(v)
-        if k >= 0 and self.body[k].op == "shfl":
-            found.update(self.leaving(k))
         for x, at in some:
             found.add(x)
             for b in self._left_by(x, at):
                 found.update(self._guards(b))
-        return found
+        return frozenset(found)
+
+    @cached_property
+    def _all_needs(self) -> dict[int, frozenset[int]]:
+        return {}
+
+    @cached_property
+    def _all_read(self) -> dict[int, frozenset[int]]:
+        return {}
 
     def _defined(self, v: int) -> _Bits:
         """What a version may vary with by what makes it, without the bit of a step of a butterfly."""

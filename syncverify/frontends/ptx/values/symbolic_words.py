@@ -39,7 +39,12 @@ LEAST_CUT = 8
 FEW_COUNTS = 64
 #: The largest signed number of 64 bits.
 _LARGEST = (1 << 63) - 1
-NO_WRAP = "32-bit and 64-bit arithmetic on open sizes does not wrap"
+#: What ``_reaches``, ``wrapped`` and ``narrowed`` take for granted, as reports say it.
+NO_WRAP = (
+    "arithmetic on open sizes fits its registers: no 32-bit or 64-bit sum or product of them wraps, one that "
+    "is read as signed is below 2**31 (2**63), and a 64-bit size that is cut to 32 bits fits them, where no "
+    "fact bounds it"
+)
 
 
 class SymbolicWord:

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from syncverify.checker.kernel.exact.data import RejectedError
+from syncverify.base.certificate_data import RejectedError
 from syncverify.checker.kernel.exact.hazards import NotJudgedError
 from syncverify.checker.kernel.exact.registers import RegisterPools, Request, free
 from syncverify.model.events import ThreadClass

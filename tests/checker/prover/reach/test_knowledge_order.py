@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from syncverify.base.certificate_data import RejectedError
 from syncverify.base.diagnostics import Policy, Severity, Verdict
 from syncverify.checker.happens_before.failure import Failure, Obligation
 from syncverify.checker.happens_before.run import Run
 from syncverify.checker.happens_before.vector_clocks import A, E, H
-from syncverify.checker.kernel.exact.data import RejectedError
 from syncverify.checker.prover.budget import without_rotations
 from syncverify.checker.prover.parametric.strategy import (
     ExplorationBudget,

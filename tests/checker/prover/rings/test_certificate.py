@@ -12,10 +12,9 @@ import pytest
 
 from syncverify.base.source import InputError
 from syncverify.checker.prover.rings import prove_stages, validate
+from syncverify.checker.prover.rings.agents import Program, extract
 from syncverify.checker.prover.rings.certificate import from_dict
-from syncverify.checker.prover.rings.extract import extract
 from syncverify.checker.prover.rings.linear import Facts
-from syncverify.checker.prover.rings.program import Program
 from syncverify.checker.prover.rings.validate import Cases, flaw
 from syncverify.ir.text.parser import parse
 from tests.checker.prover.rings.kernels import GOOD

@@ -10,6 +10,7 @@ from syncverify.base.diagnostics import Policy, Severity, Verdict
 from syncverify.driver.files import check_file
 from syncverify.frontends.ptx.analysis.uniformity import BLOCK, EVERY, LANES, THREADS, TIME, Uniformity
 from syncverify.frontends.ptx.flow.control_flow import Flow
+from syncverify.frontends.ptx.flow.ssa import Versions
 from syncverify.frontends.ptx.syntax.parser import parse
 
 HEAD = """.version 9.0
@@ -335,3 +336,24 @@ def test_threads_that_agree_in_a_mask_read_the_same(seed: int) -> None:
                         assert x[name] == y[name], (k, name, a, b, mask)
             if not mask & TIME:
                 assert all(len({x[name] for x in run[at]}) < 2 for run in runs), (k, name)
+
+
+def test_what_an_instruction_reads_is_looked_up_once_for_all_stores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stores of the results of a long chain: each goes back to the loads, and looks nothing up again."""
+    length, stores = 200, 30
+    chain = " ".join(f"add.f32 %f{2 + n % 8}, %f{1 + n % 8}, %f1;" for n in range(length))
+    body = f"{LOAD} ld.global.f32 %f1, [%rd2]; {chain} " + "st.global.f32 [%rd2], %f5; " * stores
+    flow = Flow(parse(HEAD.format(body=body), "k.ptx").entries[0])
+    u, looked_up = Uniformity(flow, (128, 1, 1)), list[int]()
+    plain = Versions.read
+
+    def read(self: Versions, name: str, k: int) -> int:
+        looked_up.append(k)
+        return plain(self, name, k)
+
+    monkeypatch.setattr(Versions, "read", read)
+    (load,) = (k for k, i in enumerate(flow.body) if i.op == "ld" and "global" in i.mods)
+    for k, i in enumerate(flow.body):
+        if i.op == "st":
+            assert u.loads_behind(k, ["%f5"]) == {load}
+    assert len(looked_up) < 4 * length

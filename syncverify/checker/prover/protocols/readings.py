@@ -1,0 +1,148 @@
+"""Protocols of kernels whose claims have to be found. Not trusted: each claim that is tried is read by
+``induction.program``, and what it gives is accepted from the certificate alone (``driver.by_kernel``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+from typing import Protocol as Interface
+
+from syncverify.base.diagnostics import Policy
+from syncverify.checker.induction.claims import Claim
+from syncverify.checker.induction.program import Claimed, Start, assembled, parameters
+from syncverify.checker.induction.read import OtherFormsError, Text
+from syncverify.checker.induction.stepping import NotReadError, SizeCaseError
+from syncverify.checker.kernel.protocol import Protocol
+from syncverify.model.events import LaneSplit, ThreadClass
+from syncverify.symbolic.context import NotConcrete, SymbolicContext
+from syncverify.symbolic.path_condition import PathCondition
+
+#: Classes of lanes that part, in one system.
+MOST_SPLITS = 64
+#: Claims of other classes that are tried for one.
+MOST_TRIED = 5
+#: Times that one claim is changed to what registers hold.
+MOST_ADAPTED = 6
+
+
+class Claims(Interface):
+    """Where claims about agents come from; a class that is split there is split here too.
+
+    ``naming``: quotients of sizes may get names.
+    """
+
+    naming: bool
+
+    def ready(
+        self, space: SymbolicContext, root: PathCondition, names: Mapping[int, str], seed: int
+    ) -> None: ...
+
+    def claim(self, cls: int, of: ThreadClass) -> Claim: ...
+
+    def adapted(self, claim: Claim, place: int, wrong: Mapping[Any, tuple[Any, Any]]) -> Claim | None: ...
+
+    def refine(self, split: LaneSplit) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A protocol with what was claimed for it."""
+
+    protocol: Protocol
+    claimed: Claimed
+
+
+def protocol_of(
+    space: SymbolicContext,
+    root: PathCondition,
+    system: Any,
+    claims: Claims,
+    policy: Policy = Policy.PRACTICAL,
+) -> Reading:
+    """The protocol of one system on one path; NotReadError with the reason where it is none, UnnamedSizeError
+    for a quotient of sizes that has no name, if claims may have more of them.
+    """
+    start = Start(space, root, parameters(space, root), policy, claims.naming)
+    claims.ready(space, root, start.names, 1)
+    splits: list[tuple[int, tuple[int, ...]]] = []
+    known: dict[ThreadClass, Claim] = {}
+    for _ in range(MOST_SPLITS):
+        space.path = root
+        try:
+            found = _claimed(start, system, claims, known)
+        except LaneSplit as split:
+            space.path = root
+            system = system.refined(split)
+            claims.refine(split)
+            splits.append((split.cls, tuple(split.parts)))
+            continue
+        claimed = Claimed(tuple(c for c, _ in found), tuple(splits))
+        return Reading(assembled(start, system, found), claimed)
+    raise NotReadError("lane classes kept splitting")
+
+
+def _claimed(
+    start: Start, system: Any, claims: Claims, known: dict[ThreadClass, Claim]
+) -> list[tuple[Claim, Text]]:
+    """A claim that holds for each class. Agents of one code mostly do the same: what holds of others is
+    tried first, and where the last turn of a loop stands apart for some, it does for all. ``known``: what
+    held of classes before others parted.
+    """
+    found: list[tuple[Claim, Text]] = []
+    apart: list[set[int]] = []
+
+    def take(i: int, claim: Claim) -> None:
+        reader, text = start.reader(system, i, claim)
+        found.append((claim, text))
+        apart.append(reader.apart)
+
+    for i, cls in enumerate(system.info.classes):
+        for claim in _likely(cls, known):
+            try:
+                _adapting(partial(take, i), claim, claims)
+                break
+            except SizeCaseError:
+                raise
+            except (NotReadError, NotConcrete):
+                continue
+        else:
+            take(i, claims.claim(i, cls))
+        known.pop(cls, None)
+        known[cls] = found[-1][0]
+    everywhere = set[int]().union(*apart)
+    for i, (claim, _) in enumerate(found):
+        if everywhere & {h.place for h in claim.headers if h.late} - apart[i]:
+            headers = tuple(replace(h, apart=h.place in everywhere and h.late) for h in claim.headers)
+            claim = replace(claim, headers=headers)
+            found[i] = (claim, start.read(system, i, claim))
+    return found
+
+
+def _adapting(take: Callable[[Claim], None], claim: Claim, claims: Claims) -> None:
+    """Takes a claim, or what becomes of it as registers are seen to hold something else."""
+    for _ in range(MOST_ADAPTED):
+        try:
+            take(claim)
+            return
+        except OtherFormsError as e:
+            adapted = claims.adapted(claim, e.place, e.wrong)
+            if adapted is None:
+                raise
+            claim = adapted
+    take(claim)
+
+
+def _likely(cls: ThreadClass, known: Mapping[ThreadClass, Claim]) -> list[Claim]:
+    """Claims that may hold of a class: its own, or that of a class of its block with the same role and lanes;
+    then those of classes with the same lanes, then others; the latest first.
+    """
+    latest = list(known)[::-1]
+    near = sorted(
+        latest, key=lambda c: (c != cls, c.cta != cls.cta, c.role != cls.role, c.lanes != cls.lanes)
+    )
+    order = sorted(latest, key=lambda c: (c != cls, c.lanes != cls.lanes, c.warp != cls.warp))
+    distinct = {id(known[c]): known[c] for c in (*near[:1], *order)}
+    return list(distinct.values())[:MOST_TRIED]
