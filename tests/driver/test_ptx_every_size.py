@@ -101,6 +101,7 @@ WRAPS = {
     "a sum": ("add.u32 %x, %n, 1; setp.lt.u32 %p, %x, 1;", {"n": 2**32 - 1}),
     "a product": ("shl.b32 %x, %n, 2; setp.lt.u32 %p, %x, %n;", {"n": 2**30}),
     "a signed sum": ("add.s32 %x, %n, 1; setp.lt.s32 %p, %x, 1;", {"n": 2**31 - 1}),
+    "a highest bit": ("shl.b32 %x, %n, 1; shr.u32 %x, %x, 31; setp.ne.u32 %p, %x, 0;", {"n": 2**30}),
     "a cut": (
         "cvt.u32.u64 %x, %b; setp.eq.u32 %p, %x, 5; setp.gt.and.u64 %p, %b, 5, %p;",
         {"big": 2**32 + 5},
@@ -108,6 +109,16 @@ WRAPS = {
 }
 #: Conditions on a size itself, and on one that facts bound.
 EXACT = {
+    "a borrow": ("sub.cc.u32 %x, 57, %n; subc.u32 %x, 0, 0; setp.ne.u32 %p, %x, 0;", ()),
+    "a carry": ("add.cc.u32 %x, %n, 1; addc.u32 %x, 0, 0; setp.ne.u32 %p, %x, 0;", ()),
+    "a carry of a product": (
+        "mad.lo.cc.u32 %x, %n, 65536, 0xffff0000; addc.u32 %x, 0, 0; setp.ne.u32 %p, %x, 0;",
+        ("n >= 0", "n <= 1"),
+    ),
+    "a carry into the upper half": (
+        "mov.b64 {%x, %v}, %b; add.cc.u32 %x, %x, 16; addc.u32 %x, %v, 0; setp.ne.u32 %p, %x, 0;",
+        ("big >= 0", "big <= 4294967280"),
+    ),
     "a signed size": ("setp.lt.s32 %p, %n, 0;", ()),
     "a cut below a bound": (WRAPS["a cut"][0], ("big >= 0", "big <= 1099511627776")),
 }
@@ -128,6 +139,21 @@ def test_a_proof_says_that_arithmetic_on_sizes_fits(what: str) -> None:
     assert found.verdict is Verdict.PROVED
     assert NO_WRAP in found.assumptions
     assert met(condition, values={"n": 1, "big": 1} | sizes).verdict is Verdict.REFUTED
+
+
+#: Bounds with which no size meets one of these.
+KEPT = {
+    "a borrow": ("n <= 57",),
+    "a carry": ("n <= 4294967294",),
+    "a carry of a product": ("n >= 0", "n <= 0"),
+    "a carry into the upper half": ("big >= 0", "big <= 4294967279"),
+    "a signed size": ("n < 2147483648",),
+}
+
+
+@pytest.mark.parametrize("what", KEPT)
+def test_what_is_read_exactly_is_proved_where_bounds_exclude_it(what: str) -> None:
+    assert met(EXACT[what][0], KEPT[what]).verdict is Verdict.PROVED
 
 
 @pytest.mark.parametrize("what", EXACT)

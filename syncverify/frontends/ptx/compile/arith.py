@@ -18,14 +18,7 @@ class Arithmetic(Operands):
             x, y = (self.text(op, 32) for op in i.operands[1:3])
             return self._one(i, f"clamped({x}, {y}, {sign}1)")
         a, b = self.text(i.operands[1], bits), self.text(i.operands[2], bits)
-        total = f"{a} {sign} {b}" + (f" {sign} r[{self.carry}]" if i.op in ("addc", "subc") else "")
-        if "cc" in i.mods:
-            out = [("%carry", f"({total}) >> {bits} & 1")]
-            return [*self._one(i, f"({total}) & {mask}"), *out] if i.op in ("add", "sub") else [
-                ("%total", total), *self._one(i, f"r[{self.slot('%total')}] & {mask}"),
-                ("%carry", f"r[{self.slot('%total')}] >> {bits} & 1"),
-            ]  # fmt: skip
-        return self._one(i, f"({total}) & {mask}")
+        return self._one(i, f"({a} {sign} {b}) & {mask}")
 
     def op_add(self, i: Instr) -> list[tuple[str, str]]:
         return self._carrying(i, "+")
@@ -39,12 +32,19 @@ class Arithmetic(Operands):
         if "cc" not in i.mods and i.op in ("add", "sub"):
             return self._binary(i, sign)
         _, bits, mask = self._typed(i)
-        total = f"{self.text(i.operands[1], bits)} {sign} {self.text(i.operands[2], bits)}"
-        if i.op in ("addc", "subc"):
-            total += f" {sign} r[{self.carry}]"
+        a, b = self.text(i.operands[1], bits), self.text(i.operands[2], bits)
+        more = f" {sign} r[{self.carry}]" if i.op in ("addc", "subc") else ""
+        if "cc" in i.mods:
+            total = f"unsigned({a}, {bits}) {sign} unsigned({b}, {bits}){more}"
+            return self._with_carry(i, total, bits, sign)
+        return self._one(i, f"({a} {sign} {b}{more}) & {mask}")
+
+    def _with_carry(self, i: Instr, total: str, bits: int, sign: str = "+") -> list[tuple[str, str]]:
+        """The lower bits of a total of unsigned numbers, and what is carried or borrowed: neither is taken
+        to fit."""
         t = f"r[{self.slot('%total')}]"
-        out = [("%total", total), *self._one(i, f"{t} & {mask}")]
-        return [*out, ("%carry", f"{t} >> {bits} & 1")] if "cc" in i.mods else out
+        low = self._one(i, f"unsigned({t}, {bits})")
+        return [("%total", total), *low, ("%carry", f"carried({t}, {bits}, {sign}1)")]
 
     def _product(self, i: Instr) -> tuple[str, int]:
         """Text of a mul's or mad's product, and the bits of the result."""
@@ -81,15 +81,14 @@ class Arithmetic(Operands):
         if "sat" in i.mods:
             raise NotPlain
         text, bits = self._product(i)
-        total = f"{text} + {self.text(i.operands[3], bits)}"
-        mask = (1 << bits) - 1
-        total += f" + r[{self.carry}]" if i.op == "madc" else ""
+        c = self.text(i.operands[3], bits)
+        more = f" + r[{self.carry}]" if i.op == "madc" else ""
         if "cc" in i.mods:
-            t = f"r[{self.slot('%total')}]"
-            return [("%total", f"(({text}) & {mask}) + {self.text(i.operands[3], bits)}"
-                     + (f" + r[{self.carry}]" if i.op == "madc" else "")),
-                    *self._one(i, f"{t} & {mask}"), ("%carry", f"{t} >> {bits} & 1")]  # fmt: skip
-        return self._one(i, f"({total}) & {mask}")
+            if "lo" in i.mods:
+                x, y = (f"unsigned({self.text(op, bits)}, {bits})" for op in i.operands[1:3])
+                text = f"{x} * {y}"
+            return self._with_carry(i, f"unsigned({text}, {bits}) + unsigned({c}, {bits}){more}", bits)
+        return self._one(i, f"({text} + {c}{more}) & {(1 << bits) - 1}")
 
     op_madc = op_mad
 

@@ -27,6 +27,8 @@ NAMES: Mapping[str, Any] = {
     "widened": symbolic_words.widened,
     "extended": symbolic_words.extended,
     "full": symbolic_words.full,
+    "unsigned": symbolic_words.unsigned,
+    "carried": symbolic_words.carried,
     "float_test": symbolic_words.float_test,
     **{
         name: getattr(arith, name)

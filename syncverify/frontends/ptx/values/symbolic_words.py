@@ -41,9 +41,9 @@ FEW_COUNTS = 64
 _LARGEST = (1 << 63) - 1
 #: What ``_reaches``, ``wrapped`` and ``narrowed`` take for granted, as reports say it.
 NO_WRAP = (
-    "arithmetic on open sizes fits its registers: no 32-bit or 64-bit sum or product of them wraps, one that "
-    "is read as signed is below 2**31 (2**63), and a 64-bit size that is cut to 32 bits fits them, where no "
-    "fact bounds it"
+    "arithmetic on open sizes fits its registers: no 32-bit or 64-bit sum or product of them wraps, one "
+    "whose sign or highest bit is read is below 2**31 (2**63), and a 64-bit size that is cut to 32 bits fits "
+    "them, where no fact bounds it"
 )
 
 
@@ -639,6 +639,24 @@ def lower_bits(term: Any, bits: int, *, negative: bool) -> Any:
     return moved - over(moved, unit) * unit + least
 
 
+def unsigned(x: Any, bits: int) -> Any:
+    """The lower bits of a value, as an unsigned number; what lies beyond them is cut and not taken to fit."""
+    if x.__class__ is PerLane:
+        return per_lane([unsigned(v, bits) for v in x.lanes])
+    if isinstance(x, SymbolicWord):
+        return size(lower_bits(x.term, bits, negative=False), bits)
+    return x & (1 << bits) - 1
+
+
+def carried(total: Any, bits: int, sign: int) -> Any:
+    """What a sum of unsigned numbers carries; ``sign`` is -1 for a difference, which borrows."""
+    if total.__class__ is PerLane:
+        return per_lane([carried(v, bits, sign) for v in total.lanes])
+    if isinstance(total, SymbolicWord):
+        return size(over(total.term, 1 << bits) * sign, bits)
+    return total >> bits & 1
+
+
 def full(x: Any) -> Any:
     """A factor of an unsigned product whose upper half is asked for; as it is if it is not negative."""
     if x.__class__ is PerLane:
@@ -667,6 +685,7 @@ __all__ = [
     "SymbolicContext",
     "SymbolicWord",
     "below",
+    "carried",
     "extended",
     "float_test",
     "full",
@@ -674,6 +693,7 @@ __all__ = [
     "lower_bits",
     "narrowed",
     "size",
+    "unsigned",
     "value_of",
     "widened",
     "wrapped",
