@@ -35,7 +35,7 @@ class Named:
     column: int
     gen: Generation
     last: Matrix
-    red: bool = False  # the form of the open generation's first participants
+    red: int = 0  # the form of the open generation's first participants
     partial: dict[int, Generation] = field(default_factory=dict)  # warps of which only some lanes have come
     ahead: list[LaneClass] = field(
         default_factory=list
