@@ -37,18 +37,17 @@ def foreign_addresses(flow: Flow, module: Module) -> Mapping[int, Effect]:
     everything = (*function.params, *function.variables, *module.variables)
     found = {k: e for k, i in enumerate(function.body) if (e := _outside(i, everything)) is not None}
     shared = frozenset(v.name for v in everything if v.space == "shared")
-    if shared:
-        kinds = register_kinds(function, shared)
+    kinds = register_kinds(function, shared)
 
-        def kind_of(name: str, k: int) -> What | None:
-            kind = kinds.get(name)
-            return kind_at(flow, name, k, shared) if kind is What.MIXED and k in reached else kind
+    def kind_of(name: str, k: int) -> What | None:
+        kind = kinds.get(name)
+        unsure = kind is None or kind is What.MIXED
+        return kind_at(flow, name, k, shared) if unsure and flow.block_of[k] in flow.reached else kind
 
-        reached = {k for k in range(len(function.body)) if flow.block_of[k] in flow.reached}
-        for k, i in enumerate(function.body):
-            text = _wrong(i, k, kind_of)
-            if text is not None:
-                found[k] = undefined(text)
+    for k, i in enumerate(function.body):
+        text = _wrong(i, k, kind_of)
+        if text is not None:
+            found[k] = undefined(text)
     return found
 
 
@@ -99,6 +98,8 @@ def _addresses(i: Instr) -> Iterable[tuple[Mem, str]]:
 
 
 def _of(kind: What | None, space: str) -> str | None:
+    if kind is What.UNSET and space == "global":
+        return "the address is computed from a register that nothing has written"
     if kind is What.LOST:
         return "cvta, cvt or mapa was given an address of another kind: the result lies in no state space"
     if kind is What.SHARED and space != "generic":

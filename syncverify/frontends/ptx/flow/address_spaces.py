@@ -70,6 +70,8 @@ def _generic(i: Instr) -> Mem | None:
 #: Versions of registers that are looked at for one address, and the name of what a guarded write leaves.
 _MOST_VERSIONS = 64
 _BEFORE_IT = "%before"
+#: Whose result is as unknown as an operand.
+_SUMS = frozenset({"mov", "add", "mad", "mul", "shl", "cvt", "cvta"})
 
 
 class What(Enum):
@@ -86,6 +88,8 @@ class What(Enum):
     #: a parameter of the kernel, or one plus numbers: where it is an address, one in global memory
     HOST = auto()
     NUMBER = auto()
+    #: what nothing has written, and what is computed of it
+    UNSET = auto()
     MIXED = auto()
 
 
@@ -152,8 +156,10 @@ def _held(
     """What a version holds where what it is made of holds ``of``."""
     k = flow.versions.writer[v]
     if k < 0:
-        return _either(of.values()) if flow.versions.merged(v) else What.MIXED
+        return What.UNSET if flow.versions.is_unset(v) else _either(of.values())
     i = flow.body[k]
+    if What.UNSET in of.values() and i.op in _SUMS and i.guard is None:
+        return What.UNSET
     made = What.HOST if _from_host(i, parameters) else _made(i, of, shared)
     return made if i.guard is None or made is None else _either([made, of.get(_BEFORE_IT, made)])
 
