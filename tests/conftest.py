@@ -28,20 +28,23 @@ settings.load_profile("untimed")
 LONGEST = [
     f"tests/{name}.py"
     for name in (
-        "checker/prover/parametric/test_family", "corpus/test_corpus", "matmul/test_stream",
-        "gate/test_ptx_check", "frontends/cuda/test_corpus", "matmul/test_split",
-        "checker/prover/reach/test_knowledge_order", "matmul/test_pingpong", "system/test_gallery",
-        "driver/certificates/test_certificate", "ptx_replay/test_corpus", "matmul/test_proofs",
-        "checker/kernel/test_raises",
-        "checker/prover/rings/test_stages", "system/small_ptx/test_small_ptx",
-        "checker/prover/modular/test_flag_chain", "frontends/ptx/analysis/test_prefix_sums",
-        "checker/prover/reach/test_sizes", "cli/test_jobs", "matmul/test_prologue",
-        "checker/prover/reach/test_strict_findings", "passes/test_pipeline", "corpus/test_sizes",
-        "checker/prover/reach/test_asks_last", "system/random_ptx/test_random_ptx",
-        "passes/test_synthesize", "driver/test_sought", "checker/prover/modular/test_block_groups",
-        "frontends/ptx/values/test_atomic_tickets", "checker/prover/reach/test_round_robin",
-        "frontends/ir/test_flatten_counters", "checker/prover/parametric/test_enumerate_launches",
-        "simulate/ptx/test_corpus", "cli/test_output",
+        "checker/induction/test_products", "system/small_ptx/test_small_ptx", "corpus/test_corpus",
+        "matmul/test_stream", "system/test_gallery", "matmul/test_pingpong", "matmul/test_split",
+        "matmul/test_proofs", "system/random_ptx/test_random_ptx", "checker/prover/parametric/test_family",
+        "driver/certificates/test_ptx", "matmul/test_prologue", "frontends/ir/test_flatten_counters",
+        "frontends/ptx/analysis/test_prefix_sums", "driver/test_ptx_corpus",
+        "driver/certificates/test_certificate", "passes/test_pipeline", "checker/induction/test_turns",
+        "checker/prover/reach/test_sizes", "cli/test_output", "driver/test_confirmed", "fusion/test_rows",
+        "frontends/ptx/analysis/test_locks", "matmul/test_stream_pairs", "ptx_replay/test_corpus",
+        "checker/prover/parametric/test_enumerate_launches", "frontends/ptx/values/test_atomic_tickets",
+        "system/equivalent_ptx/test_equivalent_ptx", "checker/prover/reach/test_round_robin",
+        "matmul/test_by_columns", "system/test_api", "passes/test_synthesize",
+        "checker/prover/modular/test_block_groups", "cli/test_jobs",
+        "checker/prover/modular/test_flag_chain", "codegen/test_numerics", "frontends/ir/test_slice_silent",
+        "frontends/ptx/analysis/test_iteration_havoc", "gate/test_ptx_check", "system/test_regexes",
+        "system/test_pytest_plugin", "driver/test_sought",
+        "checker/prover/parametric/test_counted_comparisons", "checker/prover/reach/test_strict_findings",
+        "fusion/test_segments", "fusion/test_random", "checker/prover/reach/test_knowledge_order",
     )
 ]  # fmt: skip
 

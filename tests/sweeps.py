@@ -15,52 +15,117 @@ from collections import Counter
 import pytest
 
 PARTS = {
+    "checker/kernel/exact/test_lockstep.py::test_sizes_are_judged_apart": 2,
+    "checker/kernel/test_raises.py::test_a_place_alone_keeps_a_wrong_protocol_out": 2,
+    "checker/prover/modular/test_block_groups.py::test_no_teams": 2,
+    "checker/prover/modular/test_block_groups.py::test_teams": 2,
     "checker/prover/modular/test_block_groups.py::test_what_is_proved_is_right_in_small_grids": 2,
     "checker/prover/modular/test_compose.py::test_what_is_proved_so_is_right": 2,
-    "checker/prover/modular/test_flag_chain.py::test_blocks_that_do_not": 2,
+    "checker/prover/modular/test_flag_chain.py::test_blocks_that_do_not": 4,
+    "checker/prover/modular/test_flag_chain.py::test_blocks_that_hand_on": 2,
     "checker/prover/modular/test_groups_in_rows.py::test_what_is_proved_is_right_in_small_launches": 2,
     "checker/prover/parametric/test_chains.py::test_what_is_proved_is_right_in_small_grids": 2,
     "checker/prover/parametric/test_corpus.py::test_the_verdict_for_every_size_is_that_of_exact_checks": 2,
+    "checker/prover/parametric/test_enumerate_launches.py::test_what_may_differ_more_is_not_proved": 2,
     "checker/prover/parametric/test_family.py::test_every_size_is_settled": 4,
-    "checker/prover/parametric/test_family.py::test_no_verdict_is_wrong": 4,
+    "checker/prover/parametric/test_family.py::test_no_verdict_is_wrong": 6,
+    "checker/prover/parametric/test_family.py::test_the_stated_sizes_are_refuted_and_none_below": 3,
+    "checker/prover/reach/test_access_merging.py::test_the_same_is_met": 2,
     "checker/prover/reach/test_asks_last.py::test_no_wrong_kernel_of_the_corpus_is_proved": 2,
     "checker/prover/reach/test_brute_force.py::test_the_verdict_is_that_of_all_sizes": 2,
+    "checker/prover/reach/test_round_robin.py::test_what_is_wrong_somewhere_is_refuted": 2,
+    "checker/prover/reach/test_strict_findings.py::test_slots_that_a_cluster_gives_back_early": 2,
     "checker/prover/rings/test_stages.py::test_right_rings_are_proved_for_every_number_of_stages": 2,
+    "codegen/test_numerics.py::test_products_of_many_matrices": 2,
     "corpus/test_corpus.py::test_proved_kernel_never_fails_in_the_simulator": 4,
-    "corpus/test_corpus.py::test_witness_replays": 3,
-    "corpus/test_sizes.py::test_good_kernels_stay_proved": 2,
+    "corpus/test_corpus.py::test_witness_replays": 4,
+    "corpus/test_sizes.py::test_good_kernels_stay_proved": 4,
+    "corpus/test_values.py::test_proved_kernel_ends_and_writes_all_of_its_output": 3,
+    "docs/test_cuda_examples.py::test_the_wrong_kernel_breaks_its_rule_and_the_right_one_does_not": 2,
+    "driver/certificates/test_certificate.py::test_a_certificate_holds": 2,
     "driver/certificates/test_certificate.py::test_any_change_is_rejected": 2,
+    "driver/certificates/test_exact.py::test_random_kernels": 2,
+    "driver/test_confirmed.py::test_harm_of_a_wrong_cuda_kernel_is_seen": 2,
     "driver/test_confirmed.py::test_launches_that_are_drawn_do_no_harm_to_right_kernels": 2,
+    "driver/test_ptx_statements.py::test_registers_of_the_loop": 2,
+    "driver/test_sought.py::test_data_that_breaks_a_contract_refutes_nobody": 3,
+    "driver/test_sought.py::test_harm_under_every_contract_refutes": 3,
+    "frontends/cuda/test_corpus.py::test_every_size_is_proved": 2,
     "frontends/cuda/test_corpus.py::test_sizes_given": 3,
     "frontends/cuda/test_corpus.py::test_smallest_sizes_refute": 2,
+    "frontends/ir/test_agent_canonical.py::test_equal_normal_forms_go_on_alike": 2,
+    "frontends/ir/test_flatten_counters.py::test_rings_that_count_flat": 2,
+    "frontends/ptx/analysis/test_block_groups.py::test_what_is_proved_is_right_in_small_grids": 2,
+    "frontends/ptx/values/test_symbolic_words.py::test_no_number_refutes_what_is_proved": 3,
+    "fusion/test_minimal.py::test_nothing_can_go": 2,
     "fusion/test_random.py::test_proved": 2,
+    "fusion/test_row_strides.py::test_rows_are_read_where_they_lie": 2,
+    "fusion/test_row_tiles.py::test_every_element_of_every_row": 2,
     "fusion/test_segments.py::test_operands_of_some_inner_dimensions": 2,
     "fusion/test_unread.py::test_what_nobody_reads": 3,
-    "gate/test_ptx_check.py::test_broken_code_is_caught_by_the_second_check_alone": 3,
+    "gate/test_fusions.py::test_simulated_result_equals_the_reference": 2,
+    "gate/test_ptx_check.py::test_broken_code_is_caught_by_the_second_check_alone": 4,
     "gate/test_ptx_check.py::test_every_example_passes_both_checks_for_every_size": 3,
+    "gate/test_ptx_check.py::test_every_kind_of_schedule_passes_both": 2,
+    "ir/text/test_round_trip.py::test_every_statement": 2,
     "matmul/test_by_columns.py::test_tiles_of_any_eight_columns": 2,
     "matmul/test_by_columns.py::test_tiles_of_the_transpose": 2,
+    "matmul/test_cluster_rings.py::test_a_mistake_at_one_slot_is_found": 2,
+    "matmul/test_cluster_rings.py::test_proved_in_few_decisions_for_each_slot": 2,
+    "matmul/test_pingpong.py"
+    "::test_clusters_that_take_turns_are_proved_for_every_size_only_if_they_are_right": 2,
     "matmul/test_pingpong.py::test_whole_laps_are_proved_for_every_size": 2,
     "matmul/test_prologue.py::test_proved": 2,
     "matmul/test_several.py::test_proved_and_right": 3,
     "matmul/test_split.py::test_against_numpy": 3,
     "matmul/test_split.py::test_proved_for_every_size": 2,
+    "matmul/test_split.py::test_what_hands_sums_over_is_needed": 2,
+    "matmul/test_split.py::test_what_hands_sums_over_is_needed_in_ptx": 2,
     "matmul/test_stream.py::test_what_hands_sums_over_is_needed": 2,
-    "matmul/test_stream_pairs.py::test_against_numpy": 3,
+    "matmul/test_stream_pairs.py::test_against_numpy": 5,
+    "matmul/test_stream_pairs.py::test_what_hands_both_sums_over_is_needed": 2,
     "passes/test_pipeline.py::test_every_synchronization_is_necessary": 2,
+    "passes/test_synthesize.py::test_every_size_is_proved": 3,
     "passes/test_synthesize.py::test_nothing_is_missing_and_nothing_can_go": 2,
     "ptx_replay/test_corpus.py::test_cuda": 3,
     "ptx_replay/test_corpus.py::test_ptx_witness_replays": 3,
     "simulate/ptx/test_corpus.py::test_verdict": 2,
+    "system/open_sizes/test_open_sizes.py::test_rings_that_are_proved_for_every_size_are_right_at_numbers": 2,
+    "system/random/test_random.py::test_checker_and_simulator_agree": 2,
     "system/test_api_commands.py::test_certificates_and_witnesses": 2,
+    "system/test_gallery.py::test_a_mistake_is_shown_at_its_place": 2,
+    "system/test_gallery.py::test_authors_see_the_lines_that_they_need": 2,
+    "system/test_gallery.py::test_the_edit_for_a_mistake_is_proved_at_every_launch": 2,
+}
+
+
+#: Single tests of more than four seconds that only the nightly run takes: what they show of one large kernel,
+#: a cheaper test beside them shows of a small one, or they show that a search takes few steps.
+NIGHTLY = {
+    "checker/prover/modular/test_compose.py::test_who_knows_less_goes_together_with_no_more",
+    "checker/prover/parametric/test_chains.py::test_chains_are_of_both_kinds",
+    "checker/prover/reach/test_knowledge_order.py::test_ends_of_tiles_are_forgotten",
+    "checker/prover/reach/test_knowledge_order.py::test_what_a_barrier_misses_of_its_ring_the_others_miss",
+    "checker/prover/reach/test_knowledge_order.py::test_what_may_fail_is_tried_before_all_is_begun_anew",
+    "checker/prover/reach/test_sizes.py::test_an_answer_does_not_cover_its_own_question",
+    "checker/prover/reach/test_tile_history.py::test_states_do_not_tell_where_tiles_began",
+    "driver/certificates/test_certificate.py::test_another_state_covers_nothing",
+    "driver/test_ptx_early.py::test_a_parity_that_starts_again_with_each_tile_is_found_at_two_tiles",
+    "frontends/ptx/launch/test_steering_sizes.py::test_rounds_that_race_stay_refuted",
+    "gate/test_proof_time.py::test_a_product_takes_the_next_schedule",
+    "matmul/test_proofs.py::test_products_of_many_tiles_are_proved_once",
+    "matmul/test_stream.py::test_what_hands_sums_over_is_needed_in_ptx",
+    "tune/test_matmul.py::test_a_product_is_tuned_where_it_is_first_used",
 }
 
 
 def leave_out(items: list[pytest.Item]) -> None:
-    """Marks as slow the cases of sweeps that a run leaves out."""
+    """Marks as slow the cases of sweeps that a run leaves out, and what only the nightly run takes."""
     met: Counter[str] = Counter()
     for item in items:
         name = item.nodeid.partition("[")[0].removeprefix("tests/")
+        if name in NIGHTLY:
+            item.add_marker(pytest.mark.slow)
         if name not in PARTS or item.get_closest_marker("slow") is not None:
             continue
         if met[name] % PARTS[name]:
@@ -68,4 +133,4 @@ def leave_out(items: list[pytest.Item]) -> None:
         met[name] += 1
 
 
-__all__ = ["PARTS", "leave_out"]
+__all__ = ["NIGHTLY", "PARTS", "leave_out"]

@@ -5,10 +5,12 @@
     python benchmarks/checker/verdicts_of_commits.py BEFORE AFTER --rows rows?.jsonl --write FILE
 
 A shard is a part of the seeds, with rows of its own; without ``--shard`` there is one.
-Programs come from the tests of the tree that the script stands in: an even seed names a kernel of IR, an odd
-one a kernel of PTX (set ``all``) with its launch facts. ``CHUNK`` programs are checked in one process, at
-both commits one after the other, in an order that alternates. A run ends after ``--seconds``; the next goes
-on behind the last seed of ``--rows``. Without ``--count`` the rows are only counted, of all files together.
+Programs come from the tests of the tree that the script stands in: an even seed names a kernel of IR, an
+odd one a kernel of PTX (set ``all``) with its launch facts; with ``--only ir`` every seed names a kernel of
+IR. Options that the ``check`` of a commit does not have yet are left out, and notes are not compared.
+``CHUNK`` programs are checked in one process, at both commits one after the other, in an order that
+alternates. A run ends after ``--seconds``; the next goes on behind the last seed of ``--rows``. Without
+``--count`` the rows are only counted, of all files together.
 ``--each``: seconds for one kernel; one that needs more at either commit is counted apart. Times are user CPU
 seconds of a process with its start.
 """
@@ -37,16 +39,24 @@ from tests.system.random import generate as ir  # noqa: E402
 from tests.system.random_ptx import generate as ptx  # noqa: E402
 
 CHUNK = 50
-OPTIONS = ["--no-cache", "-j", "1", "--no-replay", "--format", "json"]
+#: What is asked of both commits, as far as they have the option.
+OPTIONS = {
+    "--no-cache": [],
+    "--jobs": ["1"],
+    "--no-replay": [],
+    "--no-advice": [],
+    "--format": ["json"],
+    "--timeout": ["SECONDS"],
+}
 
 Told = dict[str, Any]
 
 
-def written(seed: int, folder: Path) -> str:
+def written(seed: int, folder: Path, only_ir: bool = False) -> str:
     """Writes the program of a seed, with its facts; the name of its file."""
-    if seed % 2 == 0:
+    if only_ir or seed % 2 == 0:
         name = f"{seed}.syncir"
-        (folder / name).write_text(ir.program(seed // 2).text(), "utf-8")
+        (folder / name).write_text(ir.program(seed if only_ir else seed // 2).text(), "utf-8")
         return name
     p = ptx.program(seed // 2, "all")
     name = f"{seed}.ptx"
@@ -56,15 +66,32 @@ def written(seed: int, folder: Path) -> str:
     return name
 
 
-def checked(tree: Path, folder: Path, each: int) -> tuple[dict[str, Told], float]:
-    """What a commit says of each file of a folder, and the user CPU seconds of the process."""
-    command = [sys.executable, "-m", "syncverify", "check", str(folder), *OPTIONS, "--timeout", str(each)]
+def environment(tree: Path) -> dict[str, str]:
+    """That of a process which runs a commit."""
     modules = os.pathsep.join(filter(None, (str(tree), os.environ.get("PYTHONPATH"))))
-    environment = os.environ | {"PYTHONPATH": modules, "PYTHONHASHSEED": "0"}
-    environment["PYTHONPYCACHEPREFIX"] = str(tree / "bytecode")  # as an installation has it
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    found = os.environ | {"PYTHONPATH": modules, "PYTHONHASHSEED": "0"}
+    found["PYTHONPYCACHEPREFIX"] = str(tree / "bytecode")  # as an installation has it
+    found.pop("PYTHONDONTWRITEBYTECODE", None)
+    return found
+
+
+def options(tree: Path, each: int) -> list[str]:
+    """The options that the ``check`` of a commit knows."""
+    command = [sys.executable, "-m", "syncverify", "check", "--help"]
+    env = environment(tree)
+    told = subprocess.run(command, capture_output=True, text=True, cwd=tree, env=env, check=True)
+    known = [(name, values) for name, values in OPTIONS.items() if f"{name} " in told.stdout]
+    return [t.replace("SECONDS", str(each)) for name, values in known for t in (name, *values)]
+
+
+def checked(tree: Path, folder: Path, more: list[str]) -> tuple[dict[str, Told], float]:
+    """What a commit says of each file of a folder, and the user CPU seconds of the process."""
+    files = sorted(str(f) for f in folder.iterdir() if f.suffix in (".syncir", ".ptx"))
+    command = [sys.executable, "-m", "syncverify", "check", *files, *more]
     with tempfile.TemporaryFile("w+") as out:
-        process = subprocess.Popen(command, stdout=out, stderr=subprocess.DEVNULL, cwd=tree, env=environment)
+        process = subprocess.Popen(
+            command, stdout=out, stderr=subprocess.DEVNULL, cwd=tree, env=environment(tree)
+        )
         _, _, usage = os.wait4(process.pid, 0)
         out.seek(0)
         text = out.read()
@@ -78,7 +105,7 @@ def said(kernel: dict[str, Any]) -> Told:
         "verdict": kernel["verdict"],
         "reason": kernel["reason"] if kernel["verdict"] == "unknown" else "",
         "kind": kernel.get("reason_kind") or "",
-        "findings": [[d["rule"], d["line"]] for d in kernel["diagnostics"]],
+        "findings": [[d["rule"], d["line"]] for d in kernel["diagnostics"] if d["severity"] != "note"],
     }
 
 
@@ -98,6 +125,7 @@ def compare(commits: list[str], args: argparse.Namespace, place: Path) -> None:
     """Checks the chunks that ``--rows`` lacks, as far as the seconds last."""
     begin = time.monotonic()
     trees = {c: unpack(c, place / c) for c in commits}
+    known = {c: options(trees[c], args.each) for c in commits}
     (rows,) = args.rows
     done = read([rows])
     seeds = shard(args)[CHUNK * len(done) :]
@@ -106,10 +134,10 @@ def compare(commits: list[str], args: argparse.Namespace, place: Path) -> None:
             break
         folder = place / f"programs{at}"
         folder.mkdir()
-        names = [written(s, folder) for s in seeds[at : at + CHUNK]]
+        names = [written(s, folder, args.only == "ir") for s in seeds[at : at + CHUNK]]
         number = len(done) + at // CHUNK
         order = commits if number % 2 == 0 else commits[::-1]
-        found = {c: checked(trees[c], folder, args.each) for c in order}
+        found = {c: checked(trees[c], folder, known[c]) for c in order}
         row = {
             "seeds": [seeds[at], seeds[at] + len(names) - 1],
             "user": {c: round(found[c][1], 2) for c in commits},
@@ -164,6 +192,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=150.0, help="begin no chunk after this")
     parser.add_argument("--shard", default="1/1", help="PART/PARTS of the seeds")
     parser.add_argument("--each", type=int, default=5)
+    parser.add_argument("--only", choices=["ir"], help="kernels of IR alone")
     parser.add_argument("--rows", type=Path, nargs="+", required=True)
     parser.add_argument("--write", type=Path)
     args = parser.parse_args()

@@ -32,7 +32,7 @@ from syncverify.base.boosted_trees import BoostedTrees  # noqa: E402
 from syncverify.matmul import Schedule, product  # noqa: E402
 from syncverify.matmul.cards import Card, card_of  # noqa: E402
 from syncverify.matmul.choose import forms  # noqa: E402
-from syncverify.matmul.cost import Coefficients, Facts, microseconds, tile_name  # noqa: E402
+from syncverify.matmul.cost import Coefficients, Facts, Processors, microseconds, tile_name  # noqa: E402
 from syncverify.matmul.estimate import COLUMNS, Launch, columns, formula, table  # noqa: E402
 from syncverify.matmul.lower import computed, stages_of  # noqa: E402
 
@@ -81,7 +81,11 @@ class Table:
                 shape.append(number)
                 self.titles.append(title)
         self.tiles = [tile_name(x.schedule) for x in self.launches]
-        self.counts, self.times, self.shape = table(self.launches, SMS), np.array(times), np.array(shape)
+        self.counts, self.times, self.shape = (
+            table(self.launches, Processors(SMS)),
+            np.array(times),
+            np.array(shape),
+        )
         names = [r.get("card", "H200") for r in rows]
         self.cards = np.array([card_of(names[n]).name for n in shape])
 
@@ -176,7 +180,7 @@ def _asked(x: Table, c: Coefficients | None) -> tuple[Array, Array]:
     for card in np.unique(x.cards):
         of_card = np.flatnonzero(x.cards == card)
         own, some = c or card_of(str(card)).coefficients, [x.launches[n] for n in of_card]
-        counts = table(some, SMS)
+        counts = table(some, Processors(SMS))
         time[of_card] = formula(own, some, counts)
         asked[of_card] = columns(own, some, counts, time[of_card])
     return asked, time

@@ -74,6 +74,7 @@ class Mistake(StrEnum):
     PARITY = "wrong parity"
     FIRST_PARITY = "wrong initial parity"
     LATER_PARITY = "wrong parity of a later use"
+    MISSING_ADVANCE = "missing advance"
     COUNT = "count against arrivers"
     BYTES = "bytes against copies"
     MISSING_INIT = "missing init"
@@ -131,7 +132,8 @@ class EditHint:
     one. ``at_end``: behind the blocks around the place. ``name``: the mbarrier's name, or the instruction.
     ``models``: lines of the file that do the like. ``names``: those of all mbarriers, which stand in such
     lines.
-    ``size``: of the ring; of an init, the index of the barrier. ``apart``: lines of the file that name other
+    ``size``: of the ring; of an init, the index of the barrier; of an arrival at another barrier of
+    threads, the id that stands there. ``apart``: lines of the file that name other
     mbarriers, and how many bytes before the one that is meant these lie.
     """
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from syncverify.base.source import InputError
 
+#: A kernel that does nothing: the driver is asked about its launches.
+_NOTHING = b".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry nothing()\n{\n\tret;\n}\n\0"
 NO_DRIVER = "no CUDA driver: run on the simulator instead (syncverify run does so by itself)"
 
 
@@ -103,6 +106,30 @@ def device_name(device: int) -> str:
     return name.split(b"\0")[0].decode()
 
 
+@lru_cache(maxsize=8)
+def clusters_at_once(device: int, blocks: int, shared_bytes: int) -> int:
+    """How many clusters of so many blocks run at one time, if a block needs so many bytes of shared memory.
+
+    A cluster lies in one group of SMs, and cards of one name differ in how many SMs each group has.
+    """
+    driver = _driver()
+    with _outside_of_captures():
+        nothing = load(_NOTHING, "nothing", shared_bytes, device)
+        asked = driver.CUlaunchConfig()
+        asked.gridDimX, asked.gridDimY, asked.gridDimZ = blocks, 1, 1
+        asked.blockDimX, asked.blockDimY, asked.blockDimZ = 128, 1, 1
+        asked.sharedMemBytes = shared_bytes
+        cluster = driver.CUlaunchAttribute()
+        cluster.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+        size = cluster.value.clusterDim
+        size.x, size.y, size.z = blocks, 1, 1
+        asked.attrs, asked.numAttrs = [cluster], 1
+        answer = driver.cuOccupancyMaxActiveClusters(nothing.handle, asked)
+        found = int(checked(answer, "asking for clusters"))
+        checked(driver.cuModuleUnload(nothing.module), "unloading")
+    return found
+
+
 def load(cubin: bytes, name: str, shared_bytes: int, device: int) -> Function:
     """Loads a kernel on a device and allows it its dynamic shared memory."""
     use_device(device)
@@ -153,18 +180,26 @@ def clear(address: int, size: int, stream: int) -> None:
 def zeroed(size: int) -> int:
     """New memory full of zeros, also where a stream is being captured: nothing of this becomes part of it."""
     driver = _driver()
-    relaxed = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
-    before = checked(driver.cuThreadExchangeStreamCaptureMode(relaxed), "asking for memory")
-    try:
+    with _outside_of_captures():
         address = allocate(size)
         flags = driver.CUstream_flags.CU_STREAM_NON_BLOCKING
         own = checked(driver.cuStreamCreate(int(flags)), "making a stream")
         checked(driver.cuMemsetD8Async(address, 0, max(size, 16), own), "clearing memory")
         checked(driver.cuStreamSynchronize(own), "clearing memory")
         checked(driver.cuStreamDestroy(own), "clearing memory")
-    finally:
-        checked(driver.cuThreadExchangeStreamCaptureMode(before), "asking for memory")
     return address
+
+
+@contextmanager
+def _outside_of_captures() -> Iterator[None]:
+    """What this thread asks of the driver meanwhile disturbs no capture of a stream."""
+    driver = _driver()
+    relaxed = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
+    before = checked(driver.cuThreadExchangeStreamCaptureMode(relaxed), "leaving captures alone")
+    try:
+        yield
+    finally:
+        checked(driver.cuThreadExchangeStreamCaptureMode(before), "leaving captures alone")
 
 
 def capture(stream: int) -> int:

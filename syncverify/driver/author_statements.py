@@ -481,10 +481,21 @@ def other_ids(hint: EditHint, text: Lines, line: int) -> Iterator[str]:
     spots = ((text.code(model), first_operand(text.code(model), text.kind)) for model in hint.models)
     written = [hint.name] if hint.name else [c[slice(*spot)] for c, spot in spots if spot is not None]
     own = code[slice(*here)]
-    every = (*written, *([] if hint.name else [*_alike(text, code, here), str(hint.number)]))
+    swapped = [_of_two(own, hint.size + hint.number)] if hint.size and hint.number is not None else []
+    every = (*swapped, *written, *([] if hint.name else [*_alike(text, code, here), str(hint.number)]))
     neighbours = [str(int(own) + by) for by in (1, -1) if int(own) + by >= 0] if own.isdecimal() else []
     for new in dict.fromkeys(x for x in (*every, *neighbours) if x != own):
         yield code[: here[0]] + new + code[here[1] :]
+
+
+def _of_two(own: str, both: int) -> str:
+    """The other one of two ids with a sum, for all who work theirs out: ``5 - g`` of ``4 + g``."""
+    plain = re.fullmatch(r"(?P<number>\d+)\s*(?P<sign>[-+])\s*(?P<name>\w+)", own)
+    turned = re.fullmatch(r"(?P<name>\w+)\s*(?P<sign>\+)\s*(?P<number>\d+)", own)
+    for m in (plain, turned):
+        if m is not None:
+            return f"{both - int(m['number'])} {'-' if m['sign'] == '+' else '+'} {m['name']}"
+    return str(both - int(own)) if own.isdecimal() else f"{both} - ({own})"
 
 
 def _alike(text: Lines, code: str, spot: tuple[int, int]) -> Iterator[str]:

@@ -38,6 +38,9 @@ _CLUSTER_SCOPES = (
 _REMOTE = re.compile(
     r"(?:arrive|release|map_shared_rank|mapa)\w*\s*\([^()]*,|\.\w*(?:arrive|release)\w*\(\s*\w", re.I
 )
+_CALLED = re.compile(r"\b(\w+)\s*\(")
+#: A variable that chooses one of several barriers: it may choose the block, too.
+_INDEX = re.compile(r"\[\s*([A-Za-z_]\w*)\s*\]")
 _MULTICAST = re.compile(r"cast\w*\s*\(", re.I)
 _MASKS = ("0x3", "0xf")
 _RANKS = ("threadIdx.x % 32", "0", "1")
@@ -67,6 +70,7 @@ def ranks(file: str, text: Lines, places: list[int]) -> Iterator[Repair]:
     """Operations on another block of a cluster: other ranks as their last operand."""
     if not of_clusters(text):
         return
+    remote = {f.name for f in text.functions() if "mapa" in f.body}
     for n in nearest(text, places):
         code = text.code(n)
         spot = last_operand(code, text.kind)
@@ -76,9 +80,9 @@ def ranks(file: str, text: Lines, places: list[int]) -> Iterator[Repair]:
         own = code[start:end]
         if _MULTICAST.search(code):
             mistake, what, others = Mistake.BYTES, "mask", list(_MASKS)
-        elif _REMOTE.search(code):
+        elif _REMOTE.search(code) or remote & {*_CALLED.findall(code)}:
             mistake, what = Mistake.OTHER_BARRIER, "rank"
-            others = [*(["0"] if "== 0" in code else []), *_RANKS, f"({own}) ^ 1"]
+            others = [*_INDEX.findall(code), *(["0"] if "== 0" in code else []), *_RANKS, f"({own}) ^ 1"]
         else:
             continue
         for other in dict.fromkeys(others):

@@ -35,6 +35,14 @@ _WRAPS_BY_DIVISION = re.compile(
     r"(?P<slot>[\w.]+)\s*=\s*\(\s*(?:(?P=slot)\s*\+\s*1|\+\+\s*(?P=slot))\s*\)\s*[%&][^;]*;\s*$"
 )
 _NAMES = re.compile(r"(?<![\w.])[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
+#: A state that is moved on by its method, or by an increment of its own type.
+_MOVES = re.compile(
+    r"^\s*(?:(?P<method>[A-Za-z_]\w*)\.\w*(?:advance|next|step|move|incr)\w*\s*(?:<[^<>;()]*>)?\s*\([^()]*\)"
+    r"|\+\+\s*(?P<before>[A-Za-z_]\w*)|(?P<behind>[A-Za-z_]\w*)\s*\+\+)\s*;\s*$"
+)
+_OF_TYPE = re.compile(
+    r"^\s*(?!return\b|else\b|using\b|goto\b)(?P<type>[A-Za-z_][\w:]*(?:<[^<>;]*>)?)\s+(?P<names>[A-Za-z_][^;]*);\s*$"
+)
 _WAITS = re.compile(r"wait|pass|acquire", re.I)
 _ARRIVES = re.compile(r"arrive|release|signal", re.I)
 _OTHER_OF_TWO = re.compile(r"\(\s*(?P<slot>\w+)\s*\^\s*1\s*\)")
@@ -46,11 +54,52 @@ def state_guesses(file: str, text: Lines, places: list[int]) -> Iterator[Repair]
     """Edits of ring states near the places, the nearest first."""
     near = nearest(text, places)
     yield from chain(
+        islice(_moved_on(file, text, places), _MOST),
         islice(_uses_before(file, text, places), _MOST),
         islice(_flips_at_wraps(file, text, near, places), _MOST),
         islice(_kept_over_turns(file, text, places), _MOST),
         islice(_own_slots(file, text, near), _MOST),
     )
+
+
+def _moved_on(file: str, text: Lines, places: list[int]) -> Iterator[Repair]:
+    """Loops that use a state and do not move it on, where others do: they move it on at their end."""
+    moves: dict[str, str] = {}
+    for n in range(1, len(text.lines) + 1):
+        m = _MOVES.match(text.code(n))
+        if m is not None:
+            moves.setdefault(m["method"] or m["before"] or m["behind"], text.code(n).strip())
+    for name, move in [*moves.items()]:
+        moves |= {other: re.sub(rf"\b{name}\b", other, move) for other in _alike(text, name) - moves.keys()}
+    for first, last in _loops(text, places):
+        code = [text.code(n) for n in range(first, last + 1)]
+        for name, move in moves.items():
+            used = re.compile(rf"[(\[&]\s*(?:[^()]*[^\w.])?{name}\b")
+            changes = re.compile(rf"(?<![\w.]){name}\s*(?:\.\w+\s*)?(?:[-+^|&]?=(?!=)|\+\+)|\+\+\s*{name}\b")
+            if move in " ".join(code) or any(changes.search(x) for x in code):
+                continue
+            if any(used.search(x) for x in code[1:]) and text.code(last).strip() == "}":
+                new = indent_of(text.lines[first]) + move
+                said = f"{name} moves on in each turn, as elsewhere: {move}"
+                edit = TextEdit(file, last, (), (new,))
+                yield Repair(Mistake.MISSING_ADVANCE, Span(file, last), said, edit=edit)
+
+
+def _alike(text: Lines, name: str) -> set[str]:
+    """Other variables that are declared with the type of one."""
+    found: dict[str, set[str]] = {}
+    for n in range(1, len(text.lines) + 1):
+        declared = _OF_TYPE.match(text.code(n))
+        if declared is not None:
+            names = {m["name"] for m in _DECLARATOR.finditer(declared["names"])}
+            found.setdefault(declared["type"], set()).update(names)
+    return set().union(*(names for names in found.values() if name in names)) - {name}
+
+
+def _loops(text: Lines, places: list[int]) -> list[tuple[int, int]]:
+    """The loops of a file, those nearest to the places first."""
+    every = (block for n in nearest(text, places) for block in text.blocks(n))
+    return [*dict.fromkeys(block for block in every if _LOOP.search(text.code(block[0])))]
 
 
 def _own_slots(file: str, text: Lines, near: list[int]) -> Iterator[Repair]:

@@ -13,10 +13,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from syncverify.driver.author_statements import Lines
 
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
+_PATH = re.compile(r"[A-Za-z_]\w*(?:\.|->)(?:\w+(?:\.|->))*(?P<member>[A-Za-z_]\w*)")
+_STRUCT = re.compile(r"\b(?:struct|class)\s+(?P<name>\w+)\s*\{(?P<fields>[^{}()]*)\}")
 _ARGUMENTS = re.compile(r"\(([^()]*)\)")
 _HEAD = re.compile(
     r"\b(?P<name>[A-Za-z_]\w*)\s*\((?P<parameters>[^(){};]*)\)\s*(?:const\s*)?(?::[^;{}]*(?:\{[^{}]*\}[^;{}]*)*)?\{"
@@ -34,9 +37,12 @@ def passed(text: Lines, code: str, number: str) -> Iterator[tuple[int, str]]:
     found = 0
     for member in dict.fromkeys(x for statement in _inside(text, code) for x in _given(statement)):
         names = _parameters(member, whole)
+        members = list(_members(member, whole))
         takers = {taker: None for name in names for taker in _takers(name, whole)}
         for n in range(1, len(text.lines) + 1):
-            for new in _with_arguments(text.code(n), takers, number, names):
+            code_of = text.code(n)
+            lists = (new for of in members for new in _with_member(code_of, of, number))
+            for new in chain(_with_arguments(code_of, takers, number, names), lists):
                 if found < _MOST:
                     yield n, new
                 found += 1
@@ -54,9 +60,10 @@ def _inside(text: Lines, code: str) -> list[str]:
 
 
 def _given(code: str) -> list[str]:
-    """Names that stand alone as arguments of calls, the last first."""
+    """Names that stand alone as arguments of calls, the last first, and last members of paths there."""
     said = [a.strip() for m in _ARGUMENTS.finditer(code) for a in m[1].split(",")]
-    return [a for a in reversed(said) if _IDENTIFIER.fullmatch(a)]
+    paths = (_PATH.fullmatch(a) for a in reversed(said))
+    return [*(a for a in reversed(said) if _IDENTIFIER.fullmatch(a)), *(p["member"] for p in paths if p)]
 
 
 def _parameters(member: str, whole: Sequence[str]) -> list[str]:
@@ -88,6 +95,35 @@ def _with_arguments(
     for name in names:
         for m in re.finditer(rf"\.{name}\s*=(?!=)\s*(?P<value>[^;,]+)[;,]", code):
             yield code[: m.start("value")] + number + code[m.end("value") :]
+
+
+def _members(name: str, whole: Sequence[str]) -> Iterator[tuple[re.Pattern[str], int]]:
+    """Where lists of values begin that set a member of that name, and its place in them: of the author's
+    types with such a member, and of calls that take one of them."""
+    for m in (m for t in whole for m in _STRUCT.finditer(t)):
+        fields = [
+            _IDENTIFIER.findall(one.split("=")[0])[-1:]
+            for field in m["fields"].split(";")
+            for one in field.split(",")
+            if field.strip()
+        ]
+        if [name] not in fields:
+            continue
+        of_type = re.compile(rf"\b{m['name']}\b")
+        heads = (head for t in whole for head in _HEAD.finditer(t))
+        takers = {head["name"] for head in heads if of_type.search(head["parameters"])}
+        calls = "".join(rf"|\b{taker}\s*\(\s*" for taker in sorted(takers))
+        yield re.compile(rf"(?:\b{m['name']}(?:\s+\w+)?\s*=?\s*{calls})\{{"), fields.index([name])
+
+
+def _with_member(code: str, of: tuple[re.Pattern[str], int], number: str) -> Iterator[str]:
+    """A line with the number as one value of a list."""
+    begins, place = of
+    for m in begins.finditer(code):
+        spots = _arguments(code, m.end())
+        if place < len(spots) and code[slice(*spots[place])] != number:
+            start, end = spots[place]
+            yield code[:start] + number + code[end:]
 
 
 def _arguments(code: str, start: int) -> list[tuple[int, int]]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from syncverify.base.diagnostics import Diagnostic, KernelReport, Policy, ScopeKind, Severity, Verdict
 from syncverify.base.kernel_names import base_name, matches
-from syncverify.base.reason import Cause, Reason, causes_of
+from syncverify.base.reason import Cause, Reason, causes_of, has
 from syncverify.base.source import InputError
 from syncverify.checker.prover.strategy import CAUSES, Step
 from syncverify.driver.endless import with_loops_that_end
@@ -179,6 +179,8 @@ def reports_of(task: Task, scope: ScopeKind) -> Iterator[KernelReport]:
     def finished(report: KernelReport) -> KernelReport:
         seconds = time.perf_counter() - start
         granted = (*task.granted, *of_pointers(task.kernel.facts, k.facts))
+        if k.boxes is not None and has(report.reason, Cause.MISSING_BOX):
+            report = replace(report, diagnostics=(*k.boxes.latest.doubts, *report.diagnostics))
         return replace(report, assumptions=(*granted, *report.assumptions), seconds=seconds)
 
     k = task.kernel

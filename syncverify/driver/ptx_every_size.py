@@ -152,11 +152,13 @@ def _not_shown(attempt: Attempt, report: KernelReport) -> KernelReport:
     why = caused(attempt.found.reason or "", Cause.NO_PROOF)
     reason = Reason(f"this is not shown for every size: {why}", parts=(why,))
     note = Diagnostic("SV902", Severity.NOTE, reason, attempt.task.span)
-    first = report.reason
-    if attempt.found.reason != report.reason:
+    first, found = report.reason, (note, *report.diagnostics)
+    if has(why, Cause.MISSING_BOX) and not has(first, Cause.MISSING_BOX):
+        first, found = reason, (note,)  # with numbers for the sizes the box lacks, too
+    elif attempt.found.reason != report.reason:
         first = Reason(f"{reason}; {report.reason}", parts=(reason, report.reason or ""))
     suspect = report.suspect if report.suspect is not None else attempt.suspect
-    return replace(report, reason=first, diagnostics=(note, *report.diagnostics), suspect=suspect)
+    return replace(report, reason=first, diagnostics=found, suspect=suspect)
 
 
 def _outside_dynamic(k: CheckTask) -> KernelReport | None:

@@ -50,6 +50,7 @@ from syncverify.driver.author_statements import (
 from syncverify.driver.conditions import with_condition
 from syncverify.driver.guessed_edits import guesses
 from syncverify.driver.guessed_states import state_guesses
+from syncverify.driver.helper_calls import with_calls
 from syncverify.driver.judged import Judged
 from syncverify.driver.named_numbers import body_of_loop, in_calls, in_constants, in_lists
 from syncverify.driver.passed_numbers import passed
@@ -119,6 +120,8 @@ _Change = tuple[int, tuple[str, ...], tuple[str, ...]]
 
 #: Edits that may be meant at another line with the same call.
 _OF_TWINS = (EditKind.INSTRUCTION, EditKind.FENCE, EditKind.OUT_OF_BLOCK)
+#: Edits that may be meant where the function is called that the line is in.
+_OF_CALLERS = (EditKind.NUMBER, EditKind.WAIT)
 
 
 class Judge(Protocol):
@@ -149,7 +152,7 @@ def with_text(report: KernelReport, origin: Origin, judge: Judge, *, wide: bool 
     if report.verdict is not Verdict.REFUTED or at is None:
         return report
     text = Lines(origin.text.split("\n"), origin.kind, origin.headers)
-    report = with_condition(report, origin.file, text)
+    report = with_calls(with_condition(report, origin.file, text), origin.file, text)
     first = report.diagnostics[at]
     found: list[Repair] = []
     of_first: list[Repair] = []
@@ -330,8 +333,9 @@ def _twins(hint: EditHint, text: Lines, line: int) -> list[int]:
 
 
 def _callers(hint: EditHint, text: Lines, line: int) -> list[int]:
-    """Calls of the author's function that a line is in: what it is given, or what follows, may be meant."""
-    if text.kind != "cu" or not (hint.kind is EditKind.NUMBER or hint.at_end):
+    """Calls of the author's function that a line is in: what it is given, what follows, or what has to be
+    waited for before, may be meant."""
+    if text.kind != "cu" or not (hint.kind in _OF_CALLERS or hint.at_end):
         return []
     name = text.function_of(line)
     called = re.compile(rf"(?<!\w){name}\s*\(") if name else None

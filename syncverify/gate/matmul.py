@@ -274,7 +274,8 @@ class Matmul:
 
     def _preferred(self, sizes: Mapping[str, int], multiprocessors: int) -> Schedule:
         """What ``choose`` prefers, which takes it milliseconds, kept for other processes."""
-        card = f"{here().name} of {multiprocessors} multiprocessors"
+        fours = "" if here().fours is None else f" and {here().fours} clusters of four"
+        card = f"{here().name} of {multiprocessors} multiprocessors{fours}"
         name = file_name(self.problem, sizes, card, self.policy, tool_fingerprint())
         known = remembered(self.cache, name)
         if known is None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
+from syncverify.base.source import InputError
 from syncverify.codegen import driver
 from syncverify.matmul.cost import Coefficients
 
@@ -17,14 +18,18 @@ from syncverify.matmul.cost import Coefficients
 @dataclass(frozen=True)
 class Card:
     """A card by a part of its name, as the driver gives it. ``trees``: the file of what the formula with
-    these coefficients is off by (``matmul.estimate``); ``more``: of what these leave on this card."""
+    these coefficients is off by (``matmul.estimate``); ``more``: of what these leave on this card. ``fours``:
+    clusters of four that run at one time, where the card was asked (``cost.Processors``)."""
 
     name: str
     coefficients: Coefficients
     trees: Path | None = None
     more: Path | None = None
+    fours: int | None = None
 
 
+#: Shared memory of a block that has an SM for itself.
+BLOCK_BYTES = 160 * 1024
 TREES, H100_TREES = (Path(__file__).with_name(f"{name}.trees") for name in ("h200", "h100"))
 
 
@@ -64,7 +69,13 @@ def card_of(name: str) -> Card:
 @lru_cache(maxsize=1)
 def here() -> Card:
     """The card of this machine's first device; an H200 where there is none."""
-    return card_of(driver.device_name(0)) if driver.available() else H200
+    if not driver.available():
+        return H200
+    card = card_of(driver.device_name(0))
+    try:
+        return replace(card, fours=driver.clusters_at_once(0, 4, BLOCK_BYTES))
+    except InputError:  # a driver that does not tell: the card is taken for one of those that were measured
+        return card
 
 
 __all__ = ["CARDS", "H100", "H200", "Card", "card_of", "here"]

@@ -33,6 +33,15 @@ DIRECT = 2.0
 
 
 @dataclass(frozen=True, slots=True)
+class Processors:
+    """The SMs of a card. ``fours``: how many clusters of four it runs at one time, where it was asked; cards
+    of one name differ in how many SMs each of their groups has."""
+
+    count: int
+    fours: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Facts:
     """What of a problem the time depends on. ``size``: bytes of an element of a factor as it is multiplied;
     ``rights``: right factors; ``read``, ``written``: bytes beside factors for each element of C;
@@ -185,15 +194,25 @@ def together(multiprocessors: int, cluster: int) -> int:
     return max(multiprocessors // GROUP * GROUP, 1) if cluster == 4 else multiprocessors
 
 
+def slots_of(schedule: Schedule, tiles: int, sms: Processors) -> int:
+    """Blocks that run at one time. Launches that fit are told as on the cards that were measured."""
+    cluster, resident, fours = schedule.cluster, schedule.resident, sms.fours
+    slots = max(together(sms.count, cluster) * resident // cluster, 1) * cluster
+    if cluster == 4 and fours is not None and tiles > fours * 4 * resident:
+        return max(min(slots, fours * 4 * resident), 4)
+    return slots
+
+
 def crossing(row: int) -> float:
     """How far rows of so many bytes cross lines of L2: none of them to all."""
     return 0.0 if row % 128 == 0 else next((x for size, x in CROSSING.items() if row % size == 0), 1.0)
 
 
 def counted(
-    facts: Facts, schedule: Schedule, stages: int, sizes: Mapping[str, int], multiprocessors: int
+    facts: Facts, schedule: Schedule, stages: int, sizes: Mapping[str, int], sms: Processors
 ) -> Counts:
-    """What a launch of the schedule does on a card of so many SMs."""
+    """What a launch of the schedule does on a card with those SMs."""
+    multiprocessors = sms.count
     m, n, k, many = sizes["M"], sizes["N"], sizes["K"], matrices(sizes)
     cluster, resident = schedule.cluster, schedule.resident
     sharing_a, sharing_b = schedule.sharing_a, schedule.sharing_b
@@ -216,7 +235,7 @@ def counted(
         at_once, ends = 1, alone + 1.0
         others = q - 1 if schedule.shares == "one" else 1
     else:
-        slots = max(together(multiprocessors, cluster) * resident // cluster, 1) * cluster
+        slots = slots_of(schedule, tiles, sms)
         turns, rest = divmod(tiles, slots)
         at_once, busy = resident, 1.0
         if schedule.pingpong:

@@ -18,7 +18,16 @@ import numpy as np
 
 from syncverify.base import boosted_trees
 from syncverify.matmul.cards import Card
-from syncverify.matmul.cost import Coefficients, Counts, Facts, counted, matrices, microseconds, tile_name
+from syncverify.matmul.cost import (
+    Coefficients,
+    Counts,
+    Facts,
+    Processors,
+    counted,
+    matrices,
+    microseconds,
+    tile_name,
+)
 from syncverify.matmul.schedule import Schedule
 
 Array = np.ndarray[Any, Any]
@@ -48,13 +57,13 @@ class Launch:
     stages: int
     sizes: Mapping[str, int]
 
-    def counts(self, multiprocessors: int) -> Counts:
-        return counted(self.facts, self.schedule, self.stages, self.sizes, multiprocessors)
+    def counts(self, sms: Processors) -> Counts:
+        return counted(self.facts, self.schedule, self.stages, self.sizes, sms)
 
 
-def table(launches: Sequence[Launch], multiprocessors: int) -> Counts:
+def table(launches: Sequence[Launch], sms: Processors) -> Counts:
     """The counts of launches, as arrays."""
-    found = np.array([_counts(x.counts(multiprocessors)) for x in launches], dtype=float)
+    found = np.array([_counts(x.counts(sms)) for x in launches], dtype=float)
     return Counts(*found.T)
 
 
@@ -121,7 +130,7 @@ def estimated(card: Card, launches: Sequence[Launch], multiprocessors: int) -> A
     """Microseconds of launches on a card."""
     if not launches:
         return np.zeros(0)
-    x = table(launches, multiprocessors)
+    x = table(launches, Processors(multiprocessors, card.fours))
     time = formula(card.coefficients, launches, x)
     files = [f for f in (card.trees, card.more) if f is not None]
     if not files:

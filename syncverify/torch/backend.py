@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
+from syncverify.base.cache_dir import digest
 from syncverify.base.source import InputError
 from syncverify.gate.proof_time import checked as checked_seconds
 from syncverify.torch import late, table
@@ -79,6 +80,8 @@ class Backend:
     report: Report = field(default_factory=Report)
     cached: bool = False
     _graph: str = field(default="", repr=False)
+    #: The groups of graphs whose proofs were begun before they are compiled, by what the graphs compute.
+    _foreseen_groups: dict[str, Grouped] = field(default_factory=dict, repr=False)
 
     def __call__(self, module: GraphModule, inputs: Sequence[Any]) -> Any:
         from torch._functorch import config
@@ -178,12 +181,23 @@ class Backend:
 
     def _wanted(self, module: GraphModule) -> list[Candidate]:
         """The candidates whose proofs will be needed."""
-        module, _, candidates = grouped(module, self.runner, self.least, self.use == FASTER)
+        found = grouped(module, self.runner, self.least, self.use == FASTER)
+        self._foreseen_groups[_computed(module)] = found
+        module, _, candidates = found
         if self.use != FASTER:
             return candidates
         products = _alone(module, set(), self.runner)
         kinds = candidates, _halves(candidates, self.runner), products
         return [c for kind in kinds for c in promising(module, kind, self.runner)]
+
+    def _groups(self, module: GraphModule) -> Grouped:
+        """Those of a graph, which are known where their proofs were begun and nothing of it has changed."""
+        known = self._foreseen_groups.pop(_computed(module), None) if self._foreseen_groups else None
+        if known is None:
+            return grouped(module, self.runner, self.least, self.use == FASTER)
+        module = copy.copy(module)
+        module.graph = known[0].graph
+        return module, *known[1:]
 
     def _compile(self, module: GraphModule, inputs: Sequence[Any], **settings: Any) -> Any:
         """One graph, as Inductor's own compiler of it: forward, backward, or both."""
@@ -195,7 +209,7 @@ class Backend:
             module.recompile()
             return compile_fx_inner(module, inputs, **settings)
         _as_compiled(module, inputs)
-        lowered, report = lower(module, self.runner, self.least, self.use)
+        lowered, report = lower_groups(self._groups(module), self.runner, self.use)
         found = compile_fx_inner(lowered, inputs, **settings)
         again = self._again(module, report)
         if again is not None:
@@ -238,6 +252,20 @@ def _forget_strides() -> None:
         context.output_strides.clear()
 
 
+def _computed(module: GraphModule) -> str:
+    """What a graph computes: its nodes, and the type, shape and strides of each result."""
+    values = [_kinds(n.meta.get("val")) for n in module.graph.nodes]
+    return digest(f"{[(n.name, n.op, str(n.target), n.args, n.kwargs) for n in module.graph.nodes]} {values}")
+
+
+def _kinds(value: Any) -> str:
+    if isinstance(value, (tuple, list)):
+        return str([_kinds(x) for x in value])
+    if isinstance(value, torch.Tensor):
+        return f"{value.dtype} {value.device} {tuple(value.shape)} {value.stride()}"
+    return str(value)
+
+
 def _text(module: GraphModule, inputs: Sequence[Any]) -> str:
     """What a graph computes, and of which arguments."""
     kinds = [(x.dtype, x.shape, x.stride()) if isinstance(x, torch.Tensor) else x for x in inputs]
@@ -262,9 +290,10 @@ def _strides(x: Any) -> list[str]:
     return [str(s) for s in x.stride()]
 
 
-def grouped(
-    module: GraphModule, runner: Runner, least: int, timed: bool = True
-) -> tuple[GraphModule, Partition, list[Candidate]]:
+Grouped = tuple[GraphModule, Partition, list[Candidate]]
+
+
+def grouped(module: GraphModule, runner: Runner, least: int, timed: bool = True) -> Grouped:
     """A copy of the graph, its groups, and these as candidates; products alone only where they are timed."""
     module = copy.copy(module)
     module.graph = shared(module.graph)
@@ -280,10 +309,17 @@ def lower(
 
     ``only``: the names of what is tried a second time, as its proof has come since.
     """
+    return lower_groups(grouped(module, runner, least, use == FASTER), runner, use, only)
+
+
+def lower_groups(
+    groups: Grouped, runner: Runner, use: str, only: Set[str] | None = None
+) -> tuple[GraphModule, GraphReport]:
+    """The same where the groups of a graph are known; their module is changed."""
     report = GraphReport()
-    module, found, candidates = grouped(module, runner, least, use == FASTER)
+    module, found, candidates = groups
     if use == ALWAYS:
-        candidates += of_experts(module, set(), runner)
+        candidates = [*candidates, *of_experts(module, set(), runner)]
     ready = [c for c in candidates if _tried(report, c, lambda c: fit(c, runner))]
     chosen = ready
     if use == FASTER:

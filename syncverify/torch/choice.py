@@ -19,7 +19,7 @@ from functools import lru_cache
 from typing import Any
 
 import torch
-from torch.fx import GraphModule
+from torch.fx import Graph, GraphModule
 
 from syncverify.base.cache_dir import Store, default_root, digest
 from syncverify.codegen.cache import tool_fingerprint
@@ -132,20 +132,15 @@ def compiled(nodes: GraphModule, arguments: Sequence[Any], device: torch.device)
     from torch._guards import TracingContext, tracing
     from torch._inductor import config
     from torch._inductor.compile_fx import compile_fx_inner
-    from torch._inductor.decomposition import select_decomp_table
     from torch._subclasses.fake_tensor import FakeTensorMode
-    from torch.fx.experimental.proxy_tensor import make_fx
-
-    from syncverify.torch.losses import PLAIN
 
     with real(device):
         mode = FakeTensorMode()
         with mode:
             fakes = [_fake(x) for x in arguments]
-        parts = make_fx(nodes, decomposition_table={**select_decomp_table(), **PLAIN})
         with tracing(TracingContext(mode)):
             with mode:
-                graph = parts(*fakes)
+                graph = _copied(nodes) if _is_plain(nodes) else _traced(nodes, fakes)
             # what waits for its kernels is not whole yet, and goes into no cache
             with deferred() as pending, config.patch(fx_graph_cache=False):
                 run: Any = compile_fx_inner(graph, fakes, cudagraphs=False)
@@ -155,6 +150,40 @@ def compiled(nodes: GraphModule, arguments: Sequence[Any], device: torch.device)
         return run(list(given))
 
     return call
+
+
+def _is_plain(nodes: GraphModule) -> bool:
+    """Whether nodes are what Inductor compiles: sizes are numbers, no operator has to be taken apart."""
+    from syncverify.torch.losses import PLAIN
+
+    if any(n.target in PLAIN or n.op == "get_attr" for n in nodes.graph.nodes):
+        return False
+    return all(_has_numbers(n.meta.get("val")) for n in nodes.graph.nodes if n.op != "output")
+
+
+def _has_numbers(value: Any) -> bool:
+    if isinstance(value, (tuple, list)):
+        return all(map(_has_numbers, value))
+    return isinstance(value, torch.Tensor) and all(
+        isinstance(n, int) for n in (*value.shape, *value.stride())
+    )
+
+
+def _copied(nodes: GraphModule) -> GraphModule:
+    """The same nodes, which Inductor may change; it finds out again what they compute for its arguments."""
+    graph = Graph()
+    graph.output(graph.graph_copy(nodes.graph, {}))
+    return GraphModule(nodes, graph)
+
+
+def _traced(nodes: GraphModule, fakes: Sequence[Any]) -> Any:
+    """The nodes for these arguments, with numbers for sizes, and losses as what they stand for."""
+    from torch._inductor.decomposition import select_decomp_table
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    from syncverify.torch.losses import PLAIN
+
+    return make_fx(nodes, decomposition_table={**select_decomp_table(), **PLAIN})(*fakes)
 
 
 def timed(runs: Sequence[Run], arguments: Sequence[Any], device: torch.device) -> list[float]:

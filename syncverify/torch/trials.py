@@ -47,10 +47,10 @@ log = logging.getLogger("syncverify.torch")
 #: Seconds that trials of a graph may take: some, and some for each node, a quarter of what Inductor takes for
 #: it; and what they may take of any graph.
 _LEAST_SECONDS, _SECONDS, _SECONDS_OF_A_NODE = 2.0, 0.5, 0.003
-#: Seconds for products alone whose groups were not taken. Nothing is compiled for them.
-ALONE_SECONDS = 1.0
+#: Seconds for halves of groups that were not taken, and for products alone, for which nothing is compiled.
+ALONE_SECONDS = 0.6
 #: Trials that Inductor's processes compile kernels for at a time.
-_BEGUN = 4
+_BEGUN = 8
 #: Devices that a program was compiled for in this process.
 _LOADED: set[torch.device] = set()
 #: Seconds after which trials see again whether a proof has come, and those that trials of a graph wait for
@@ -343,19 +343,18 @@ def _time_plain(trial: _Trial) -> None:
         trial.times = Times(math.inf, library=trial.context.nodes[0].target != GROUPED)
         return
     (inductor,) = timed([trial.plain], trial.arguments, trial.device)
-    groups = [c.found.group for c in trial.members]
-    least = sum(least_of(g, trial.device) for g in groups)
-    least += trial.context.rest(groups) / bytes_per_us(trial.device)
-    trial.times = Times(inductor, min(least, *(_least_with(trial, k) for k in range(len(groups)))))
+    trial.times = Times(inductor, _least(trial))
     if trial.times.hopeless:
         remember(trial.key, trial.device, trial.times)
         trial.plain = None
 
 
-def _least_with(trial: _Trial, place: int) -> float:
-    """What a context is not below with the kernel of one region alone."""
-    group = trial.members[place].found.group
-    return least_of(group, trial.device) + trial.context.rest([group]) / bytes_per_us(trial.device)
+def _least(trial: _Trial) -> float:
+    """What a context is not below, with kernels for all of its regions or for one alone."""
+    groups, speed = [c.found.group for c in trial.members], bytes_per_us(trial.device)
+    own = [least_of(g, trial.device) for g in groups]
+    each = (us + trial.context.rest([g]) / speed for us, g in zip(own, groups, strict=True))
+    return min(sum(own) + trial.context.rest(groups) / speed, *each)
 
 
 def _begin_kernels(trial: _Trial, runner: Runner) -> None:

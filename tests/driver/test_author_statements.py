@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from syncverify.base.diagnostics import Diagnostic, EditHint, EditKind, Mistake, Severity
 from syncverify.base.source import Span
 from syncverify.driver.author_functions import barrier_calls, functions, plain_calls
-from syncverify.driver.author_statements import Lines, parities, statements, unguarded
+from syncverify.driver.author_statements import Lines, other_ids, parities, statements, unguarded
 from syncverify.driver.guessed_edits import guesses
 from syncverify.driver.text_edits import candidates
 
@@ -171,3 +173,13 @@ def test_what_a_condition_keeps_away_is_what_is_missing() -> None:
     assert (Mistake.DIVERGENCE, 1, ("sync();",)) in _guessed(
         "SV302", 1, Lines(["  if (t < 32) sync();"], "cu")
     )
+
+
+@pytest.mark.parametrize(
+    ("own", "other"),
+    [("4 + g", "5 - g"), ("g + 4", "5 - g"), ("5 - g", "4 + g"), ("base + g", "9 - (base + g)")],
+)
+def test_of_two_barriers_that_groups_choose_the_other_one(own: str, other: str) -> None:
+    hint = EditHint(EditKind.BARRIER_ID, 5, size=4)
+    text = Lines([f"  nudge({own}, 256);"], "cu")
+    assert next(other_ids(hint, text, 1)).strip() == f"nudge({other}, 256);"

@@ -114,3 +114,48 @@ def test_an_arrival_on_the_other_of_two_slots_is_on_that_of_the_turn() -> None:
     made = _changed(text, "SV301", "sync_at")
     assert text.replace("3 + (b ^ 1)", "3 + b") in made
     assert not any("y[b]" in other for other in made)
+
+
+LOOPS = """
+  {declared}
+  for (int p = 0; p < n; ++p) {
+    ring.acquire({one});
+    {move}
+  }
+  for (int p = 0; p < n; ++p) {
+    ring.await({other});
+    {last}
+  }
+"""
+
+
+@pytest.mark.parametrize(
+    ("declared", "one", "other", "move", "last", "added"),
+    [
+        ("State w;", "w", "w", "w.step<3>();", "use(w);", "    w.step<3>();"),
+        ("State<3> a{0, 1}, b;", "a", "b", "a.advance();", "use(b);", "    b.advance();"),
+        ("State a, b;", "a", "b", "++a;", "use(b);", "    ++b;"),
+        ("State a; ", "a", "b", "++a;", "use(b);", None),  # of another type, or of none that is known
+        ("State w;", "w", "w", "w.step<3>();", "if (p > 0) ++w;", None),  # it moves on
+    ],
+)
+def test_a_state_that_does_not_move_on_in_a_loop(
+    declared: str, one: str, other: str, move: str, last: str, added: str | None
+) -> None:
+    text = LOOPS.replace("{declared}", declared).replace("{one}", one).replace("{other}", other)
+    text = text.replace("{move}", move).replace("{last}", last).strip("\n")
+    lines = text.split("\n")
+    mended = None if added is None else "\n".join([*lines[:-1], added, lines[-1]])
+    found = {x for x in _changed(text, "SV201", "await") if len(x.split("\n")) > len(lines)}
+    assert found == ({mended} if mended else set())
+
+
+def test_the_block_whose_barrier_is_meant_may_be_that_of_the_slot() -> None:
+    text = """
+__device__ void tell(u64* b, int block) { asm volatile("mapa.shared::cluster.u32 r, %0, %1;" ::: "memory"); }
+cluster.sync();
+tell(&drained[b], me);
+"""
+    assert any("tell(&drained[b], b);" in x for x in _changed(text, "SV202", "drained"))
+    other = text.replace("mapa", "cvta")
+    assert not any("tell(&drained[b], b);" in x for x in _changed(other, "SV202", "drained"))

@@ -45,3 +45,26 @@ def test_the_call_that_gives_a_number_may_give_another(statement: str, call: str
 def test_no_other_statement_does(call: str) -> None:
     assert list(passed(Lines([call], "cu", (HEADER,)), ANNOUNCES, "512")) == []
     assert list(passed(Lines(["expect(full[s], 64);"], "ptx", (HEADER,)), ANNOUNCES, "512")) == []
+
+
+OF_CONFIG = """\
+struct Config { uint32_t producers, consumers; int depth = 2; };
+template <int N> class Ring {
+  __device__ void setup(const Config& c) { init(&full_[0], c.producers); init(&empty_[0], c.consumers); }
+};
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "changed"),
+    [
+        ("ring.setup({1, WORKERS});", "ring.setup({1, 512});"),
+        ("Config c{1, f(a, b)};", "Config c{1, 512};"),
+        ("c.consumers = WORKERS;", "c.consumers = 512;"),
+        ("ring.setup({1});", ""),
+        ("other.prepare({1, WORKERS});", ""),
+    ],
+)
+def test_a_member_is_given_by_the_list_that_sets_it(call: str, changed: str) -> None:
+    found = list(passed(Lines([call], "cu", (OF_CONFIG,)), "init(&empty_[0], c.consumers);", "512"))
+    assert found == ([(1, changed)] if changed else [])

@@ -14,7 +14,7 @@ from syncverify.gate.matmul import Matmul
 from syncverify.matmul import Schedule, product
 from syncverify.matmul.cards import CARDS, H100, H200, Card, card_of
 from syncverify.matmul.choose import candidates, choose, forms, menu, predicted, proved_soon, ranked
-from syncverify.matmul.cost import Facts, counted, crossing, tile_name
+from syncverify.matmul.cost import Facts, Processors, counted, crossing, tile_name
 from syncverify.matmul.estimate import COLUMNS, Launch, columns, estimated, formula, table
 from syncverify.matmul.lower import stages_of
 
@@ -34,6 +34,21 @@ def test_few_rows_take_low_tiles() -> None:
 
 def test_one_turn_needs_no_persistent_kernel() -> None:
     assert not choose(product(), sizes(1024, 1024, 1024), 132).persistent
+
+
+@pytest.mark.parametrize(("fours", "waits"), [(31, False), (30, True), (None, False)])
+def test_a_cluster_of_four_for_which_the_card_has_no_room_comes_in_a_second_turn(
+    fours: int | None, waits: bool
+) -> None:
+    """121 tiles of 64 rows in clusters of four are 31 clusters."""
+    s = sizes(7744, 256, 2648)
+    schedule = Schedule(tile_m=64, tile_n=256, consumers=1, pending=1, cluster=4)
+    counts = counted(Facts.of(product()), schedule, stages_of(product(), schedule), s, Processors(132, fours))
+    assert counts.turns + counts.last == (2 if waits else 1)
+    slow, fast = (predicted(product(), schedule, s, 132, replace(H200, fours=n)) for n in (fours, 32))
+    assert (slow > 1.3 * fast) is waits
+    chosen = choose(product(), s, 132, replace(H200, fours=fours))
+    assert not waits or chosen.cluster < 4
 
 
 def test_warpgroups_that_take_turns_are_tuned_with_laps_that_fit_and_from_anywhere() -> None:
@@ -138,7 +153,7 @@ def test_rows_of_tiles_are_grouped_to_read_little() -> None:
 def counts(schedule: Schedule, m: int, n: int, k: int, layout: str = "KK"):  # type: ignore[no-untyped-def]
     problem = product(layout=layout)
     stages = stages_of(problem, schedule)
-    return counted(Facts.of(problem), schedule, stages, sizes(m, n, k), 132)
+    return counted(Facts.of(problem), schedule, stages, sizes(m, n, k), Processors(132))
 
 
 def test_turns_of_whole_tiles_are_counted_with_what_is_left() -> None:
@@ -195,7 +210,7 @@ def launches(shapes: list[tuple[int, int, int]]) -> list[Launch]:
 
 def test_the_columns_of_a_launch_are_its_counts_and_its_schedule() -> None:
     given = launches([(1024, 512, 640), (200, 100, 72)])
-    x = table(given, 132)
+    x = table(given, Processors(132))
     time = formula(H200.coefficients, given, x)
     found = columns(H200.coefficients, given, x, time)
     assert found.shape == (2, len(COLUMNS)) and np.isfinite(found).all()
@@ -208,7 +223,7 @@ def test_the_columns_of_a_launch_are_its_counts_and_its_schedule() -> None:
 def test_a_card_without_trees_is_told_by_the_formula() -> None:
     given = launches([(1024, 512, 640), (4096, 4096, 4096)])
     plain, learnt = (estimated(replace(H200, trees=t), given, 132) for t in (None, H200.trees))
-    assert plain.tolist() == formula(H200.coefficients, given, table(given, 132)).tolist()
+    assert plain.tolist() == formula(H200.coefficients, given, table(given, Processors(132))).tolist()
     assert (np.abs(np.log(learnt / plain)) < 0.5).all() and (learnt != plain).all()
     assert estimated(H200, [], 132).tolist() == []
 

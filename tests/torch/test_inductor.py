@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -380,8 +381,22 @@ def test_products_alone_are_tried_where_inductor_tunes_them() -> None:
     assert found.region.kind == "product"
 
 
-def test_both_passes_are_begun_when_they_are_divided_the_forward_pass_first() -> None:
+@pytest.mark.parametrize("changed", [False, True], ids=["same", "changed since"])
+def test_both_passes_are_begun_when_they_are_divided_the_forward_pass_first(
+    changed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     begun: list[list[str]] = []
+    backend_module = sys.modules["syncverify.torch.backend"]
+    plain, grouped = backend_module._computed, list[Any]()
+    looked_at = backend_module.grouped
+
+    def counted(module: Any, *settings: Any) -> Any:
+        grouped.append(module)
+        return looked_at(module, *settings)
+
+    monkeypatch.setattr(backend_module, "grouped", counted)
+    if changed:  # as if every graph were another one whenever it is looked at
+        monkeypatch.setattr(backend_module, "_computed", lambda module: f"{plain(module)} {len(grouped)}")
 
     class Begins(sv.ReferenceRunner):
         def spare(self) -> bool:
@@ -397,3 +412,7 @@ def test_both_passes_are_begun_when_they_are_divided_the_forward_pass_first() ->
     assert len(begun) >= 2 and "mean" in begun[0][0] and "mean" not in begun[1][0]
     y.sum().backward()
     torch.testing.assert_close(y, norm(x, w))
+    found, x.grad = x.grad, None
+    norm(x, w).sum().backward()
+    torch.testing.assert_close(found, x.grad)
+    assert len(grouped) == (4 if changed else 2)  # each graph once, unless it is another one since

@@ -117,7 +117,7 @@ def compiled(answers: Answers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(trials, "timed", lambda runs, *_: [10.0, 5.0][: len(runs)])
     monkeypatch.setattr(trials, "bytes_per_us", lambda device: 1e9)
     monkeypatch.setattr(trials, "least_of", lambda group, device: 0.0)
-    monkeypatch.setattr(trials, "_LEAST_SECONDS", 3.0)
+    monkeypatch.setattr(trials, "_LEAST_SECONDS", 60.0)
     drawn = draw(6, 88), draw(88)
 
     def run(function: Any = norm, *given: Any) -> list[tuple[int, int]]:

@@ -61,7 +61,7 @@ from syncverify.checker.explain.exchanges import (
 )
 from syncverify.checker.explain.survey import Survey
 from syncverify.checker.explain.turns import turns_of_groups
-from syncverify.model.events import Ev, SystemInfo
+from syncverify.model.events import Ev, Flag, SystemInfo
 
 #: Rules of accesses that a fence or a barrier may order.
 _UNORDERED = frozenset({"SV101", "SV102", "SV103", "SV104", "SV105", "SV110", "SV111", "SV112"})
@@ -107,7 +107,8 @@ def attempts(info: SystemInfo, survey: Survey, named: set[Span], rule: str) -> I
     orders = [_edits(info, survey, p, rule) for p in (*near, *same, *rest)]
     tries = _likeliest([t for edits in orders for t in edits], survey, {*near, *same})
     yield from _between_arrivals(survey)
-    yield from _behind_reads(survey, rule)
+    heard = not _in_vain(info, survey, 1)
+    yield from _behind_reads(survey, rule) if heard else ()
     yield from _released_late(survey, near, rule)
     yield from _handed_on(info, survey, near, rule)
     yield from _behind_commits(survey, near, rule)
@@ -295,7 +296,7 @@ def _edits(info: SystemInfo, survey: Survey, place: Span, rule: str) -> list[Att
         out += _lax(survey, place)
     if codes & {*ACCESSES, Ev.WGMMA}:
         out += _accesses(info, survey, place)
-    if codes & {Ev.WRITE, Ev.ARRIVE, Ev.CP_ASYNC, Ev.BULK_LOAD} and rule in _OF_TURNS:
+    if codes & {Ev.WRITE, Ev.ARRIVE, Ev.CP_ASYNC, Ev.BULK_LOAD, Ev.ST_ASYNC} and rule in _OF_TURNS:
         out += _waits_in_turn(info, survey, place, first=1)
     if codes & {Ev.READ, Ev.WGMMA} and rule in _OF_FILLS:
         out += _waits_in_turn(info, survey, place, first=0)
@@ -611,20 +612,33 @@ def _shares(survey: Survey, barriers: set[int]) -> tuple[int, ...]:
 def _waits_in_turn(info: SystemInfo, survey: Survey, place: Span, first: int) -> list[Attempt]:
     """A wait for barriers that others arrive at in vain, for parity ``first`` at first: until they have taken
     what was there (1: the first time at once), or have brought it."""
-    copied = {b for _, b in survey.copied} | (survey.of_copies if first else set())
-    arrays = [
-        a
-        for copies in survey.arrays(info).values()
-        for a in copies
-        if {*a} & {*survey.arriving} and not {*a} & (survey.waited | copied)
-        if not {(cta, warp) for b in a for cta, warp, _ in survey.arriving.get(b, ())} & survey.warps[place]
+    found = [
+        copies
+        for copies in _in_vain(info, survey, first)
+        if not {(c, w) for b in _all(copies) for c, w, _ in survey.arriving.get(b, ())} & survey.warps[place]
     ]
-    if len(arrays) != 1:
+    if len(found) != 1:
         return []
-    name = info.barriers[arrays[0][0]].name
+    name = info.barriers[found[0][0][0]].name
     until = "free" if first else "filled"
     text = f"wait before this until it is {until} ({name}), parity {first} first"
-    return [Attempt(Mistake.MISSING_WAIT, WaitInTurn(place, arrays[0], first), place, text)]
+    return [Attempt(Mistake.MISSING_WAIT, WaitInTurn(place, found[0], first), place, text)]
+
+
+def _in_vain(info: SystemInfo, survey: Survey, first: int) -> list[tuple[tuple[int, ...], ...]]:
+    """Arrays of barriers that threads arrive at and nobody waits for, in any block; none of copies into
+    slots, and, where what is waited for is free at first, none of other copies."""
+    copied = {b for _, b in survey.copied} | (survey.of_copies if first else set())
+    return [
+        copies
+        for copies in survey.arrays(info).values()
+        if _all(copies) & {*survey.arriving} and not _all(copies) & (survey.waited | copied)
+    ]
+
+
+def _all(copies: tuple[tuple[int, ...], ...]) -> set[int]:
+    """The barriers of an array, of all blocks."""
+    return {b for array in copies for b in array}
 
 
 def _commits_in_turn(survey: Survey, rule: str) -> Iterator[Attempt]:
@@ -672,8 +686,11 @@ def _slot_waits(info: SystemInfo, survey: Survey, place: Span) -> list[Attempt]:
     if not free:
         return []
     text = f"wait before this until the slot is free ({info.barriers[min(free)].name}), parity 1 first"
+    scope = int(Flag.CLUSTER if len(survey.blocks) > 1 else Flag.NONE)
     return [
-        Attempt(Mistake.MISSING_WAIT, WaitForFree(place, tuple(pairs.items()), with_others), place, text)
+        Attempt(
+            Mistake.MISSING_WAIT, WaitForFree(place, tuple(pairs.items()), with_others, scope), place, text
+        )
         for with_others in _counted_ways(survey, pairs.items())
     ]
 

@@ -97,7 +97,7 @@ def _meant(change: Change, survey: Survey, place: Span) -> set[int]:
             return {b for announced, b in pairs if announced in survey.barriers[place]}
         case InitToo(counts=pairs):
             return {b for b, _ in pairs}
-        case WaitInTurn(array=array):
+        case WaitInTurn(arrays=(array, *_)):
             return {*array}
         case Announce():
             return {b for b in survey.bytes if place in survey.copies_on(b)}
@@ -185,7 +185,8 @@ def _of_threads(change: Change, survey: Survey, place: Span) -> EditHint | None:
         case ArriveToo(number=number):
             return EditHint(EditKind.ARRIVE_TOO, number, models=_meetings(survey, place, number))
         case OtherId(number=number):
-            return EditHint(EditKind.BARRIER_ID, number, models=_meetings(survey, place, number))
+            own = min(survey.ids[place]) if Ev.BARRIER_ARRIVE in survey.places[place] else 0
+            return EditHint(EditKind.BARRIER_ID, number, models=_meetings(survey, place, number), size=own)
         case InsertOperation(code=Ev.BARRIER_SYNC, operands=(number, *_), ahead=ahead, text=text):
             models = _meetings(survey, place, number)
             return EditHint(EditKind.INSTRUCTION, ahead=ahead, name=text, models=models)
@@ -208,7 +209,7 @@ def _exchanged(change: Change, info: SystemInfo, survey: Survey, place: Span) ->
         case CommitEachTurn():
             alone = {span.line for span in survey.commits.waits_alone if span.file == place.file}
             return EditHint(EditKind.OUT_OF_BLOCK, name=_CP_COMMIT, models=tuple(sorted(alone)))
-        case WaitInTurn(array=(one, *_), first=first):
+        case WaitInTurn(arrays=((one, *_), *_), first=first):
             name, size = array_name(info.barriers[one].name), _ring(info, survey, one)
             return EditHint(EditKind.WAIT, first, ahead=True, name=name, models=waits, names=names, size=size)
         case HandOn(array=array):

@@ -364,12 +364,13 @@ class WaitForFree:
     """Before the announcement at ``place`` its issuer waits until the slot is free: the first time at once.
 
     ``barriers``: by the barrier announced on, that on which the readers of the slot arrive.
-    ``with_others``: waits elsewhere count, too.
+    ``with_others``: waits elsewhere count, too. ``scope``: of the wait, as a flag.
     """
 
     place: Span
     barriers: Pairs
     with_others: bool = False
+    scope: int = 0
 
     def apply(self, event: Event, place: Place, held: Any, cls: ThreadClass) -> Passed:
         seen: Pairs = held or ()
@@ -379,7 +380,7 @@ class WaitForFree:
         if place[0] != self.place or free is None:
             return (event,), seen
         parity = (dict(seen).get(free, 0) + 1) & 1
-        return ((Ev.WAIT, event[1], free, parity, 0), event), _one_more(seen, free)
+        return ((Ev.WAIT, event[1], free, parity, self.scope), event), _one_more(seen, free)
 
 
 @dataclass(frozen=True, slots=True)

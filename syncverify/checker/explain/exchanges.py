@@ -13,7 +13,7 @@ from typing import Any
 from syncverify.base.source import Span
 from syncverify.checker.explain.edits import ACCESSES, WAITS, Pairs, footprints
 from syncverify.checker.explain.redundancy import MEETINGS, Passed, Place
-from syncverify.model.events import Ev, Event, ThreadClass
+from syncverify.model.events import Ev, Event, Flag, ThreadClass
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +74,15 @@ class WaitOnce:
 
 @dataclass(frozen=True, slots=True)
 class WaitInTurn:
-    """Agents that come to ``place`` wait for a barrier of ``array`` in turn, for parity ``first`` at first.
+    """Agents that come to ``place`` wait for a barrier of their block's array in turn, for parity ``first``
+    at first.
 
-    With 1 they go on at once then.
+    With 1 they go on at once then. ``arrays``: a tuple for each block of the cluster; of several, others may
+    arrive, and the wait has their scope.
     """
 
     place: Span
-    array: tuple[int, ...]
+    arrays: tuple[tuple[int, ...], ...]
     first: int = 1
 
     def apply(self, event: Event, place: Place, held: Any, cls: ThreadClass) -> Passed:
@@ -89,8 +91,10 @@ class WaitInTurn:
             return (event,), (n, False) if n else None
         if inside:
             return (event,), held
-        size = len(self.array)
-        wait = (Ev.WAIT, event[1], self.array[n % size], (n // size + self.first) & 1, 0)
+        array = self.arrays[cls.cta % len(self.arrays)]
+        size = len(array)
+        scope = Flag.CLUSTER if len(self.arrays) > 1 else Flag.NONE
+        wait = (Ev.WAIT, event[1], array[n % size], (n // size + self.first) & 1, int(scope))
         return (wait, event), (n + 1, True)
 
 

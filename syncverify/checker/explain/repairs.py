@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 
 from syncverify.base.diagnostics import Diagnostic, Label, Mistake, Repair, Severity, Verdict
 from syncverify.base.reason import Cause, has
+from syncverify.base.source import Span
 from syncverify.checker.explain.another_mistake import remaining
 from syncverify.checker.explain.attempt import Attempt
 from syncverify.checker.explain.attempts import attempts
@@ -88,7 +89,7 @@ def repair(
             attempt.place,
             attempt.text,
             hint(attempt.change, system.info, survey, attempt.place),
-            neighbour=_neighbour(attempt, survey),
+            neighbour=_neighbour(attempt, survey, found.span),
         )
         if outcome.verdict is Verdict.PROVED:
             if not further:
@@ -107,7 +108,15 @@ def repair(
     return Mended(best, tuple(untold[:MOST_UNTOLD]))
 
 
-def _neighbour(attempt: Attempt, survey: Survey) -> Label | None:
-    """The other neighbour of what is added, for the reader."""
+def _neighbour(attempt: Attempt, survey: Survey, broken: Span) -> Label | None:
+    """The other neighbour of what is added, for the reader; none if what breaks stands between."""
     end = other_end(attempt.change, attempt.place, survey.around)
-    return None if end is None else Label(*end, detail=True)
+    if end is None or _between(attempt.place, broken, end[0]):
+        return None
+    return Label(*end, detail=True)
+
+
+def _between(one: Span, middle: Span, other: Span) -> bool:
+    """Whether a place of a file stands between two others."""
+    first, last = sorted((one.line, other.line))
+    return one.file == middle.file == other.file and first < middle.line < last

@@ -18,6 +18,7 @@ from syncverify.base.source import InputError, Span, decode, read_bytes
 from syncverify.frontends.cuda.lines import author_lines
 from syncverify.frontends.cuda.nvcc import TOOLKIT, compile_with, has_host_code, nvcc
 from syncverify.frontends.cuda.options import DEFAULTS, CudaOptions
+from syncverify.frontends.cuda.standard_headers import STANDARD_HEADERS
 
 #: Part of every cache key: change it with anything that changes the text this module makes of NVRTC's.
 _FORMAT = 2
@@ -147,11 +148,15 @@ def _compile(
     try:
         compiled = nvrtc.compile_file(source, file, "ptx", flags, headers, arch)
     except nvrtc.CompileError as e:
-        system = _system_headers(store) if _NO_FILE.search(e.log) else []
-        if not system:
+        lacking = _NO_FILE.search(e.log)
+        system = _system_headers(store) if lacking else []
+        # where there is an nvcc, its compiler is the author's, and it has these headers
+        standard = STANDARD_HEADERS if lacking and nvcc() is None else {}
+        if not (system or (lacking and lacking[1] in standard)):
             raise _located(e, file) from None
         try:
-            compiled = nvrtc.compile_file(source, file, "ptx", [*flags, *system], headers, arch)
+            known = {**standard, **headers}
+            compiled = nvrtc.compile_file(source, file, "ptx", [*flags, *system], known, arch)
         except nvrtc.CompileError as again:
             raise _located(again, file) from None
     return compiled.code.rstrip(b"\0").decode()

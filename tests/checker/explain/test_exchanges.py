@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from syncverify.base.source import Span
@@ -16,7 +17,7 @@ from syncverify.checker.explain.exchanges import (
     WaitOnce,
 )
 from syncverify.checker.explain.redundancy import Change
-from syncverify.model.events import Ev, Event, ThreadClass
+from syncverify.model.events import Ev, Event, Flag, ThreadClass
 
 HERE, ELSEWHERE = Span("k.cu", 1), Span("k.cu", 2)
 ONE = ThreadClass(0, 0, 0xFFFFFFFF)
@@ -53,8 +54,14 @@ def test_the_slot_behind_the_last_is_the_first() -> None:
 def test_the_first_lap_of_waits_in_turn_passes_at_once() -> None:
     write: Event = (Ev.WRITE, 0, 9)
     laps = [(HERE, write), (HERE, write), (ELSEWHERE, write)] * 3
-    waits = [e for e in _changed(WaitInTurn(HERE, (4, 5)), laps) if e[0] == Ev.WAIT]
+    waits = [e for e in _changed(WaitInTurn(HERE, ((4, 5),)), laps) if e[0] == Ev.WAIT]
     assert waits == [(Ev.WAIT, 4, 1, 0), (Ev.WAIT, 5, 1, 0), (Ev.WAIT, 4, 0, 0)]
+
+
+def test_a_block_of_a_cluster_waits_for_its_own_barrier_at_the_scope_of_the_cluster() -> None:
+    change = WaitInTurn(HERE, ((4,), (7,)))
+    (wait, _), _ = change.apply((Ev.ST_ASYNC, 0, 9, 5, 4), (HERE, ""), None, replace(ONE, cta=1))
+    assert wait == (Ev.WAIT, 0, 7, 1, int(Flag.CLUSTER))
 
 
 def test_who_waited_hands_on_before_the_next_wait_and_at_the_end() -> None:

@@ -14,7 +14,7 @@ from syncverify.checker.kernel.obligations import Owed, impossible, owed
 from syncverify.checker.kernel.proof import Proof
 from syncverify.checker.kernel.protocol import Protocol, malformed
 from syncverify.checker.kernel.ranks import Around, growing
-from syncverify.checker.kernel.trees import Tree
+from syncverify.checker.kernel.trees import Congruent, Instance, Leaf, Monotone, Tree, check
 from syncverify.checker.prover.protocols import accounts
 from syncverify.checker.prover.protocols.alike import Alike
 from syncverify.checker.prover.protocols.claims import NotFoundError, claims
@@ -148,6 +148,23 @@ def chosen(o: Owed, requests: Mapping[str, bool]) -> Owed | None:
     return None if waits is None else replace(o, goal=o.goal.waits if waits else o.goal.after)
 
 
+def bare(p: Protocol, o: Owed, tree: Tree) -> Tree:
+    """The tree without what it introduces, where its leaf does without: of changes of registers the kernel
+    takes leaves alone.
+    """
+    leaf = tree
+    while isinstance(leaf, Monotone | Congruent | Instance):
+        leaf = leaf.kid
+    if leaf is tree or not isinstance(leaf, Leaf):
+        return tree
+    scope = p.parameters | {"u", "n", "u'", "n'"}
+    try:
+        check(p, [*p.facts, *o.premises], leaf, lambda x, _, names: o.goal.needs(x, names), scope)
+    except RejectedError:
+        return tree
+    return leaf
+
+
 def search(p: Protocol, policy: Policy = Policy.PRACTICAL, seed: int = 1, many: int = MANY) -> Proof:
     """A proof, which the kernel has not seen yet; NotFoundError with the first obligation that stays open."""
     why = malformed(p)
@@ -173,7 +190,7 @@ def search(p: Protocol, policy: Policy = Policy.PRACTICAL, seed: int = 1, many: 
                 continue
             if (one := chosen(o, asked)) is None:
                 continue
-            o = one
+            around, o = isinstance(o.goal, Around), one
             known = alike.tree(o)
             if known is None:
                 try:
@@ -183,7 +200,7 @@ def search(p: Protocol, policy: Policy = Policy.PRACTICAL, seed: int = 1, many: 
                         continue
                     raise
                 alike.keep(o, known)
-            trees[o.key] = known
+            trees[o.key] = bare(p, o, known) if around else known
     except RejectedError as e:
         raise NotFoundError(str(e)) from None
     return Proof(ways.shift, ways.end, rank, trees)

@@ -84,7 +84,24 @@ def never_ends(flow: Flow, head: int, loop: Collection[int]) -> bool:
         each_turn = all(flow.dominates(b, x) for x in back)
         if not each_turn or last.guard is None or not fixed(last.guard.name, k):
             return False
+        if _leaves_at_once(flow, b, loop):
+            return False  # nobody turns once
     return True
+
+
+def _leaves_at_once(flow: Flow, block: int, loop: Collection[int]) -> bool:
+    """Whether who comes to an exit takes it: its guard is a comparison of two numbers, made there."""
+    k = flow.blocks[block].hi - 1
+    last = flow.body[k]
+    writer = flow.versions.writer[flow.versions.read(last.guard.name, k)] if last.guard is not None else -1
+    i = flow.body[writer] if writer >= 0 else None
+    if i is None or i.op != "setp" or i.guard is not None or last.op == "brx":
+        return False
+    match i.mods, i.operands[1:]:
+        case ["eq" | "ne" as compare, _], [Imm(int(a)), Imm(int(b))]:
+            taken = ((a == b) == (compare == "eq")) != last.negated
+            return flow.blocks[block].succ[0 if taken else -1] not in loop
+    return False
 
 
 def _has_one_outcome(flow: Flow, i: Instr, k: int) -> bool:

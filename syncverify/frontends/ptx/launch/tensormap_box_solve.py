@@ -27,12 +27,26 @@ class Solved:
     most: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """A phase whose bytes are not those for which its copies have room, of some maps whose boxes stay open.
+
+    ``site``: of the announcement; ``maps``: all of the phase, by number.
+    """
+
+    site: int
+    bytes: int
+    room: int
+    maps: tuple[int, ...]
+
+
 @dataclass(slots=True)
 class Solution:
     """By map number. ``conflicts``: pairs of sites whose announcements no boxes fit together."""
 
     boxes: dict[int, Solved] = field(default_factory=dict)
     conflicts: list[tuple[int, int]] = field(default_factory=list)
+    doubts: list[Doubt] = field(default_factory=list)
 
 
 def solve(found: BoxFindings, variables: Iterable[int] = ()) -> Solution:
@@ -44,8 +58,10 @@ def solve(found: BoxFindings, variables: Iterable[int] = ()) -> Solution:
         _eliminate(found.certain, certain, forced=True)
         out.boxes |= certain.boxes
     _fill(found, out, found.room, forced=not found.unsure)
-    _fill(found, out, _neighbours(found, variables), forced=False)
+    near = _neighbours(found, variables)
+    _fill(found, out, near, forced=False)
     _stores(found, out)
+    out.doubts = _doubts(found, out, near)
     return out
 
 
@@ -107,6 +123,19 @@ def _fill(found: BoxFindings, out: Solution, room: Mapping[int, int], *, forced:
                 if all(_possible(Fraction(s)) for s in sizes.values()):
                     out.boxes |= {m: Solved(s, e.site, sure) for m, s in sizes.items()}
                     again = True
+
+
+def _doubts(found: BoxFindings, out: Solution, room: Mapping[int, int]) -> list[Doubt]:
+    """Phases of open boxes that would fill their places with other bytes than are expected."""
+    sizes = {**room, **{m: box.bytes for m, box in out.boxes.items()}}
+    doubts = []
+    for e in found.equations:
+        maps = tuple(m for m, _ in e.boxes)
+        if all(m in out.boxes for m in maps) or not all(sizes.get(m, MOST) < MOST for m in maps):
+            continue
+        most = sum(n * sizes[m] for m, n in e.boxes)
+        doubts += [Doubt(e.site, e.bytes, most, maps)] if most != e.bytes else []
+    return doubts
 
 
 def _single(left: Mapping[int, int], rest: int) -> dict[int, int]:

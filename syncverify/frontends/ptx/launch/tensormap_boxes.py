@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from syncverify.base.diagnostics import Diagnostic, Severity
+from syncverify.base.diagnostics import Diagnostic, Mistake, Severity
 from syncverify.base.reason import Cause, has
 from syncverify.base.source import Span
 from syncverify.frontends.ptx.compile.program import Program
@@ -23,7 +23,7 @@ from syncverify.frontends.ptx.exec.system import PtxSystem
 from syncverify.frontends.ptx.launch.facts import PtxFacts
 from syncverify.frontends.ptx.launch.symbolic_launch import open_sizes
 from syncverify.frontends.ptx.launch.tensormap_box_run import BoxFindings, ByteCountRun
-from syncverify.frontends.ptx.launch.tensormap_box_solve import UNIT, Solved, solve
+from syncverify.frontends.ptx.launch.tensormap_box_solve import UNIT, Doubt, Solution, Solved, solve
 from syncverify.frontends.ptx.syntax.nodes import Instr
 from syncverify.ir.expr import Expr, Var, evaluate, names
 from syncverify.model.events import LaneSplit
@@ -60,10 +60,11 @@ class Box:
 @dataclass(frozen=True, slots=True)
 class Boxes:
     """What a kernel implies, as far as it was run: boxes by the maps' names, and announcements that no boxes
-    fit together, by their places."""
+    fit together, by their places. ``doubts``: what may be wrong with announcements whose boxes stay open."""
 
     known: Mapping[str, Box] = field(default_factory=dict)
     conflicts: tuple[tuple[Span, Span], ...] = ()
+    doubts: tuple[Diagnostic, ...] = ()
 
     def facts(self, least: bool = False) -> dict[str, MapFacts]:
         """By the maps' names; ``least``: with the smallest box where only the most is known."""
@@ -107,10 +108,12 @@ class InferredBoxes:
         sizes = _open(facts, program)
         found: list[Mapping[str, Box]] = []
         torn: list[tuple[Span, Span]] = []
+        doubts = self.latest.doubts
         for bound in _instances(facts, sizes) if sizes else [facts]:
             self.launches += 1
-            boxes, conflicts = _launched(program, launch_of(bound), cluster)
+            boxes, conflicts, open_ = _launched(program, launch_of(bound), cluster)
             torn += conflicts if not sizes else []
+            doubts = doubts or open_
             found.append(boxes)
             if not boxes:
                 break
@@ -118,7 +121,8 @@ class InferredBoxes:
         agreed = {name: box for name, box in first.items() if all(_agrees(box, o.get(name)) for o in others)}
         before = self.latest
         more = {name: box for name, box in agreed.items() if name not in before.known}
-        self.latest = Boxes({**before.known, **more}, tuple(dict.fromkeys((*before.conflicts, *torn))))
+        every = tuple(dict.fromkeys((*before.conflicts, *torn)))
+        self.latest = Boxes({**before.known, **more}, every, doubts)
 
 
 def lacks_box(reason: str) -> bool:
@@ -182,10 +186,11 @@ def _allowed(constraints: Iterable[Expr], values: Mapping[str, int], name: str) 
 
 def _launched(
     program: Program, launch: Launch, cluster: int
-) -> tuple[dict[str, Box], list[tuple[Span, Span]]]:
-    """Boxes by name, and contradictory announcements, in one launch of numbers."""
+) -> tuple[dict[str, Box], list[tuple[Span, Span]], tuple[Diagnostic, ...]]:
+    """Boxes by name, contradictory announcements, and doubtful ones, in one launch of numbers."""
     boxes: dict[str, Box] = {}
     conflicts: list[tuple[Span, Span]] = []
+    doubts: tuple[Diagnostic, ...] = ()
     answers: list[Mapping[Any, int]] = [launch.answers]
     for _ in range(MOST_ANSWERS):
         if not answers:
@@ -199,14 +204,16 @@ def _launched(
         system, found = _run(first)
         if found is None:
             break
-        own, mine = _named(system, found)
+        solution = solve(found, [lo for lo, _, _ in system.tables.layout.names])
+        own, mine = _named(system, found, solution)
         for name, box in own.items():
             boxes.setdefault(name, box)
+        doubts = doubts or tuple(_doubt(system, d) for d in solution.doubts[:1])
         conflicts += mine if len(taken) == len(launch.answers) else []
         question = next(iter(system.tables.asked), None)
         if question is not None and found.stuck:
             answers += [{**taken, question: 0}, {**taken, question: 1}]
-    return boxes, conflicts
+    return boxes, conflicts, doubts
 
 
 def _run(system: PtxSystem) -> tuple[PtxSystem, BoxFindings | None]:
@@ -229,9 +236,10 @@ def _is_open(system: PtxSystem) -> Callable[[int], bool]:
     return is_open
 
 
-def _named(system: PtxSystem, found: BoxFindings) -> tuple[dict[str, Box], list[tuple[Span, Span]]]:
+def _named(
+    system: PtxSystem, found: BoxFindings, solution: Solution
+) -> tuple[dict[str, Box], list[tuple[Span, Span]]]:
     """A run's boxes by the maps' names, one name's maps having one box; and its contradictions."""
-    solution = solve(found, [lo for lo, _, _ in system.tables.layout.names])
     sites = system.info.sites
     out: dict[str, Box] = {}
     torn: set[str] = set()
@@ -244,6 +252,15 @@ def _named(system: PtxSystem, found: BoxFindings) -> tuple[dict[str, Box], list[
             out[name] = _box(name, s, sites[s.site].span)
     conflicts = [] if found.unsure else [(sites[a].span, sites[b].span) for a, b in solution.conflicts]
     return {n: b for n, b in out.items() if n not in torn}, conflicts
+
+
+def _doubt(system: PtxSystem, d: Doubt) -> Diagnostic:
+    """An announcement that no boxes are known to fit, as a warning."""
+    maps = " and ".join(dict.fromkeys(system.tables.map_names[m].removeprefix("tensor map ") for m in d.maps))
+    text = f"{d.bytes} bytes are announced here, and the copies by {maps} have room for {d.room} in a phase"
+    fix = f"announce {d.room} bytes, if the boxes fill their places; else give the boxes in a launch file"
+    site = system.info.sites[d.site]
+    return Diagnostic("SV203", Severity.WARNING, text, site.span, fix=fix, cause=Mistake.BYTES)
 
 
 def _box(name: str, s: Solved, span: Span) -> Box:

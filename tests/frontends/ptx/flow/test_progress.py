@@ -9,7 +9,7 @@ from syncverify.frontends.ptx.flow.progress import endless_loops
 from syncverify.frontends.ptx.syntax.parser import parse
 from tests.frontends.ptx.execute_helpers import module_text
 
-LOOP = "mov.u32 %r1, %tid.x; mov.u16 %rs1, 0;\nAGAIN: {turn}\n@{guard} bra AGAIN;\nret;"
+LOOP = "mov.u32 %r1, %tid.x; mov.u16 %rs1, 0;\nAGAIN: {turn}\n@{guard} bra AGAIN;\nEND: ret;"
 
 
 def endless(turn: str, guard: str = "%p1") -> bool:
@@ -31,6 +31,8 @@ def endless(turn: str, guard: str = "%p1") -> bool:
         ("add.s32 %r1, %r1, 1; and.b32 %r2, %r1, 3; setp.eq.s32 %p1, %r2, 4;", "!%p1"),
         ("add.s32 %r1, %r1, 1; and.b32 %r2, %r1, 3; setp.ge.s32 %p1, %r2, 0;", "%p1"),
         ("setp.lt.u32 %p1, %r9, 7;", "%p1"),
+        ("setp.eq.b32 %p1, 0, 0;", "%p1"),
+        ("setp.ne.b32 %p1, 1, 0;", "%p1"),
     ],
 )
 def test_an_exit_that_nobody_takes(turn: str, guard: str) -> None:
@@ -47,6 +49,10 @@ def test_an_exit_that_nobody_takes(turn: str, guard: str) -> None:
         ("add.s32 %r1, %r1, 1; and.b32 %r2, %r1, -4; setp.lt.u32 %p1, %r2, 256;", "%p1"),
         ("add.u16 %rs1, %rs1, 1; cvt.u32.u16 %r2, %rs1; setp.lt.s32 %p1, %r2, 65535;", "%p1"),
         ("add.s16 %rs1, %rs1, 1; cvt.s32.s16 %r2, %rs1; setp.ge.s32 %p1, %r2, 0;", "%p1"),
+        ("setp.eq.b32 %p1, 0, 0;", "!%p1"),
+        ("setp.ne.b32 %p1, 0, 0;", "%p1"),
+        ("setp.eq.b32 %p1, 0, 0; @%p1 bra END;", "%p2"),
+        ("setp.eq.b32 %p1, 0, 0; @%p1 bra END; setp.lt.u32 %p2, %r9, 7;", "%p2"),
     ],
 )
 def test_an_exit_that_somebody_takes(turn: str, guard: str) -> None:

@@ -246,6 +246,22 @@ def test_a_box_that_only_the_layout_suggests_does_not_refute(check: Check) -> No
     assert "depends on the boxes of param 0 (a) (taken as 2048 bytes)" in report["reason"]
 
 
+@pytest.mark.parametrize(("announced", "doubted"), [(4096, False), (2048, True), (6144, True)])
+def test_bytes_that_do_not_fill_the_places_of_their_copies_are_told(
+    check: Check, announced: int, doubted: bool
+) -> None:
+    """Two boxes with room for 2048 bytes each: with other bytes only the boxes can tell what is wrong."""
+    text = kernel([expect(announced), load(0, 1), load(2048, 2)], [wait("W1")])
+    status, report = check(text)
+    assert (status, report["verdict"]) == ((3, "unknown") if doubted else (0, "proved"))
+    warned = [d for d in report["diagnostics"] if d["rule"] == "SV203"]
+    assert [(d["line"], d["severity"]) for d in warned] == [(line_of(text, "expect_tx"), "warning")] * doubted
+    assert report["diagnostics"][:1] == warned
+    if doubted:
+        assert f"{announced} bytes are announced here" in warned[0]["message"]
+        assert "room for 4096" in warned[0]["message"]
+
+
 OPEN = """
 [kernel.k]
 block = [64, 1, 1]
