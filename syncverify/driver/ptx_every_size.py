@@ -284,8 +284,8 @@ def _stops_for_some(k: CheckTask, wider: Attempt) -> bool:
 
 
 def _counts(k: CheckTask) -> bool:
-    """Whether a verdict counts: with data as words, where blocks that count themselves publish what they wrote
-    before. What is read there is assumed to be theirs."""
+    """Whether a verdict counts: with data as words, where blocks that count themselves publish what they
+    wrote before. What is read there is assumed to be theirs."""
     if not k.abstraction.data_as_words:
         return True
     p = k.code.program
