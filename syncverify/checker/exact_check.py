@@ -24,6 +24,7 @@ from syncverify.checker.happens_before.run import (
     BranchingPoll,
     Livelock,
     Run,
+    RunOptions,
     TooManyEvents,
     Unmodelled,
 )
@@ -101,7 +102,7 @@ def _harm_so_far(
 ) -> Outcome:
     """A refutation by what happens while the classes that nobody can follow stand still, if there is one."""
     try:
-        run, _ = canonical(system, budget, slack, parks=True)
+        run, _ = canonical(system, budget, slack, RunOptions(skips_unmodelled=True))
     except ColumnsExhausted:
         return _harm_so_far(system, undecided, policy, budget, 2 * slack, forked)
     except (Unmodelled, TooManyEvents):
@@ -150,14 +151,15 @@ def _judge(run: Run, policy: Policy, budget: Budget, slack: int, starved: Run | 
     hang: Failure | None = None
     model = run
     check_end(run)
-    if run.hung and any(f.rule == "SV304" for f in run.failures.values()) and not run.ignores_pool:
+    if run.hung and any(f.rule == "SV304" for f in run.failures.values()) and not run.options.ignores_pool:
         # The pool is no guide when setmaxnreg itself is broken: look at what else is wrong without it.
-        other = canonical(run.system, budget, slack, ignore_pool=True)[0]
+        other = canonical(run.system, budget, slack, RunOptions(ignores_pool=True))[0]
         return _judge(other, policy, budget, slack, run)
     if run.hung and not budget.explains:
         return Outcome(Verdict.UNKNOWN, reason=Reason("the run hangs", Cause.UNDECIDED))
     if run.hung:
-        model = canonical(run.system, budget, slack, run.ignores_pool)[0]
+        options = RunOptions(ignores_pool=run.options.ignores_pool)
+        model = canonical(run.system, budget, slack, options)[0]
         hang = _let_through(run)
     failures = _judged(list(run.failures.values()), policy)
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 from syncverify.checker.explain.hang import release_blocked
 from syncverify.checker.happens_before.dispatch import HANDLERS
 from syncverify.checker.happens_before.handlers import phases
-from syncverify.checker.happens_before.run import Handlers, LaneClass, Run, Unmodelled
+from syncverify.checker.happens_before.run import Handlers, LaneClass, Run, RunOptions, Unmodelled
 from syncverify.checker.happens_before.vector_clocks import Columns, ColumnsExhausted
 from syncverify.frontends.ptx.exec.system import PtxSystem
 from syncverify.model.events import Ev, Event, Flag
@@ -40,8 +40,8 @@ class _Recorder:
         classes = len(system.info.classes)
         columns = Columns(classes, classes + len(system.info.barriers) + slack)
         handlers: Handlers = HANDLERS | {Ev.ARRIVE: self.arrive}
-        self.run = Run(system, handlers, phases.complete_async, columns, MOST_EVENTS)
-        self.run.skips_unmodelled = True
+        options = RunOptions(skips_unmodelled=True)
+        self.run = Run(system, handlers, phases.complete_async, columns, MOST_EVENTS, options)
 
     def arrive(self, run: Run, t: LaneClass, event: Event) -> int:
         position, result = len(run.trace), HANDLERS[Ev.ARRIVE](run, t, event)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from random import Random
 
 from syncverify.base.diagnostics import Claim, Policy, Verdict, Witness
@@ -65,7 +66,7 @@ def _in_turn(run: Run, limit: int) -> None:
     """Goes on in canonical order: who polls in vain lets the others run first."""
     for op in list(run.pending.values()):
         run.complete(op)
-    run.completes_at_once = True
+    run.options = replace(run.options, completes_at_once=True)
     run.max_events = min(run.max_events, len(run.trace) + limit)
     run.run()
 

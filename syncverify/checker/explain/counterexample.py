@@ -14,7 +14,7 @@ from syncverify.checker.happens_before.dispatch import HANDLERS
 from syncverify.checker.happens_before.end_of_run import check_end
 from syncverify.checker.happens_before.failure import HARM, Failure, Obligation
 from syncverify.checker.happens_before.handlers import phases
-from syncverify.checker.happens_before.run import Run, TooManyEvents, Unmodelled
+from syncverify.checker.happens_before.run import Run, RunOptions, TooManyEvents, Unmodelled
 from syncverify.checker.happens_before.vector_clocks import Columns
 from syncverify.checker.outcome import Budget
 from syncverify.model.events import Ev, LaneSplit, System
@@ -29,22 +29,19 @@ APART = FENCE | {"SV211"}
 MOST_SPLITS = 8
 
 
+#: Options of a canonical run.
+CANONICAL = RunOptions()
+
+
 def canonical(
-    system: System,
-    budget: Budget,
-    slack: int,
-    ignore_pool: bool = False,
-    parks: bool = False,
-    mended: bool = False,
+    system: System, budget: Budget, slack: int, options: RunOptions = CANONICAL
 ) -> tuple[Run, System]:
-    """The canonical run, restarted whenever a class must split."""
+    """The canonical run, restarted whenever a class must split; ``slack``: columns of clocks beside those of
+    classes and barriers."""
     while True:
         classes = len(system.info.classes)
         columns = Columns(classes, classes + len(system.info.barriers) + slack)
-        run = Run(system, HANDLERS, phases.complete_async, columns, budget.max_events)
-        run.ignores_pool = ignore_pool
-        run.skips_unmodelled = parks
-        run.waits_for_previous_phase = mended
+        run = Run(system, HANDLERS, phases.complete_async, columns, budget.max_events, options)
         try:
             run.run()
             return run, system
@@ -57,10 +54,12 @@ def canonical(
 
 def fresh(model: Run, budget: Budget) -> Run:
     """A new run of the same system whose clocks number the same entities alike."""
-    run = Run(model.system, HANDLERS, phases.complete_async, model.columns, budget.max_events, eager=False)
-    run.ignores_pool = model.ignores_pool
-    run.skips_unmodelled = model.skips_unmodelled
-    return run
+    options = RunOptions(
+        completes_at_once=False,
+        ignores_pool=model.options.ignores_pool,
+        skips_unmodelled=model.options.skips_unmodelled,
+    )
+    return Run(model.system, HANDLERS, phases.complete_async, model.columns, budget.max_events, options)
 
 
 def claim_of(f: Failure) -> Claim:
@@ -234,7 +233,8 @@ def independent_races(model: Run, g: Group, policy: Policy, budget: Budget) -> s
     if not any(o.obligation == Obligation.RACE for o in g.consequences):
         return set()
     try:
-        run, _ = canonical(model.system, budget, model.columns.capacity, model.ignores_pool, mended=True)
+        options = RunOptions(ignores_pool=model.options.ignores_pool, waits_for_previous_phase=True)
+        run, _ = canonical(model.system, budget, model.columns.capacity, options)
     except (Unmodelled, TooManyEvents):
         return set()
     waits = (Ev.WAIT, Ev.WAIT_TOKEN, Ev.POLL, Ev.POLL_TOKEN)
@@ -268,7 +268,8 @@ def _with_lanes_apart(
     for info in wide:
         low = info.lanes & -info.lanes
         system = system.refined(LaneSplit(system.info.classes.index(info), (low, info.lanes & ~low)))
-    run, _ = canonical(system, budget, model.columns.capacity, model.ignores_pool)
+    options = RunOptions(ignores_pool=model.options.ignores_pool)
+    run, _ = canonical(system, budget, model.columns.capacity, options)
     if run.hung:
         return build(run, Claim.HANG, f.rule, f.message, policy)
     check_end(run)

@@ -1,5 +1,5 @@
 """Accesses that nothing can distinguish as one, where runs are compared with each other
-(``Run.merges_equivalent_accesses``).
+(``RunOptions.merges_equivalent_accesses``).
 
 *Reads of a group of wgmmas.* All of a committed group are over at once, for a wait covers whole groups
 (PTX ISA: wgmma.wait_group): whoever knows that one of them is over knows it of all.

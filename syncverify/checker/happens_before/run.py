@@ -142,6 +142,39 @@ class AsyncOperation:
     done: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """How a run goes on, and what it knows; the rest of ``Run`` is its state.
+
+    Of the run itself:
+
+    - ``completes_at_once``: an asynchronous operation completes right after the event that issues it; else
+      the scheduler says when.
+    - ``skips_unmodelled``: a class that nobody can follow stands still, and the others go on. Polls are
+      answered as the barrier stands.
+    - ``ignores_pool``: setmaxnreg never blocks. Set after the register pool itself was found broken.
+    - ``waits_for_previous_phase``: a contribution waits for the phase before it, though nothing makes it.
+
+    Of a symbolic exploration, whose states are compared:
+
+    - ``weak_completion_knowledge``: that a phase is over is known of barriers which say so, not of those who
+      contributed. Fewer states differ, and a check fails more often.
+    - ``records_observers``: who has looked at which phase is kept, for it is asked.
+    - ``refined_comparison``: states are compared further: see ``knowledge_order``.
+    - ``merges_equivalent_accesses``: accesses that nothing can distinguish become one: see
+      ``access_merging``.
+    """
+
+    completes_at_once: bool = True
+    skips_unmodelled: bool = False
+    ignores_pool: bool = False
+    waits_for_previous_phase: bool = False
+    weak_completion_knowledge: bool = False
+    records_observers: bool = True
+    refined_comparison: bool = False
+    merges_equivalent_accesses: bool = False
+
+
 class Run:
     """The state of one run. Handlers of the events live in the modules beside this one."""
 
@@ -152,27 +185,15 @@ class Run:
         land: Callable[[Run, AsyncOperation], None],
         columns: Columns,
         max_events: int,
-        eager: bool = True,
+        options: RunOptions = RunOptions(),
     ) -> None:
         self.system = system
         self.info = system.info
         self.handlers = handlers
         self.on_completion = land
-        self.completes_at_once = eager
-        self.ignores_pool = False  # setmaxnreg never blocks: after the pool itself was found broken
-        # Classes that nobody can follow stand still, and the others go on; polls are answered as the
-        # barrier stands.
-        self.skips_unmodelled = False
+        self.options = options
         self.forks: dict[int, set[int]] = {}  # barriers whose polls steer their classes
         self.saw: dict[int, int] = {}  # position of a wait or poll that passed -> the phase it saw complete
-        #: what is over is known of barriers that say so, not of those who contributed: fails more often
-        self.weak_completion_knowledge = False
-        self.records_observers = True  # it is asked who has looked at which phase
-        self.refined_comparison = False  # states are compared further: see ``knowledge_order``
-        # accesses that nothing can distinguish become one: see ``access_merging``
-        self.merges_equivalent_accesses = False
-        # a contribution waits for the phase before it, though nothing makes it
-        self.waits_for_previous_phase = False
         self.after_hang = False  # after a hang: blocked agents are let through to find independent mistakes
         self.max_events = max_events
         self.walker: LaneClass | None = None  # who has made the last events, and how many in a row
@@ -276,7 +297,7 @@ class Run:
             t.event = None
             t.blocked = False
             self.trace.append((t.cls, event))
-            if self.completes_at_once and self.pending:
+            if self.options.completes_at_once and self.pending:
                 for op in list(self.pending.values()):
                     self.complete(op)
             while self.met:

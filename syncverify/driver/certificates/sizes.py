@@ -20,7 +20,7 @@ from syncverify.checker.happens_before.end_of_run import check_end
 from syncverify.checker.happens_before.failure import Failure
 from syncverify.checker.happens_before.handlers import phases
 from syncverify.checker.happens_before.handlers.waits import classify
-from syncverify.checker.happens_before.run import YIELD, LaneClass, Run, TooManyEvents, Unmodelled
+from syncverify.checker.happens_before.run import YIELD, LaneClass, Run, RunOptions, TooManyEvents, Unmodelled
 from syncverify.checker.happens_before.vector_clocks import Columns, ColumnsExhausted
 from syncverify.checker.kernel.exact import LockstepChecker, NotJudgedError, Use, forget, form, use_of
 from syncverify.checker.open_launches import starts, symbols
@@ -220,8 +220,8 @@ class _Replay:
         classes = len(self.system.info.classes)
         columns = Columns(classes, len(self.system.info.barriers) + 9 * classes + slack)
         self.space.path = path = root.fork()
-        run = Run(self.system, HANDLERS, phases.complete_async, columns, MOST_EVENTS)
-        run.merges_equivalent_accesses = True
+        options = RunOptions(merges_equivalent_accesses=True)
+        run = Run(self.system, HANDLERS, phases.complete_async, columns, MOST_EVENTS, options)
         state = SymbolicState(run, path, deferred_since={} if self.asks_last else None)
         state.begin()
         judge: LockstepChecker | None = None
@@ -386,7 +386,7 @@ class _Replay:
                     state.path.fork(),
                     judged,
                     knows,
-                    state.run.weak_completion_knowledge,
+                    state.run.options.weak_completion_knowledge,
                 )
             same(known, self.fields(node, "asked", at, *known), at)
             return self.both(point, o)
@@ -423,7 +423,7 @@ class _Replay:
         """Whether a kept point may subsume a point: by its canonical state, or since that knows no less."""
         if "less" not in claimed:
             return target.key == view.comparable and (
-                target.weakened or not state.run.weak_completion_knowledge
+                target.weakened or not state.run.options.weak_completion_knowledge
             )
         if claimed["less"] is not True:
             raise RejectedError(f"{at}.less", "true where it is said")

@@ -385,7 +385,7 @@ def known(run: Run, t: LaneClass, first: Record, need: Need, own: bool, *, stric
         return True, first.tag_value <= clock.knows(a, first.tag, own)
     ordered = own or clock.knows(h, first.cls, False) >= first.time
     # loose states are compared without what hands reads on
-    plain = not (strict or run.weak_completion_knowledge)
+    plain = not (strict or run.options.weak_completion_knowledge)
     if plain and not ordered and first.kind == GR and _handed_by_product(run, t, first, need):
         return True, True
     if need != Need.BRIDGE or not ordered:
@@ -509,7 +509,7 @@ def on_write(run: Run, t: LaneClass, event: Event) -> int:
     r = Record(GW, t.cls, t.time, event[2], event[1], execution=run.execution_of(t, event[1]))
     access(run, t, r)
     touch_barriers(run, t, r)
-    if run.merges_equivalent_accesses and access_merging.joinable(run.info, r):
+    if run.options.merges_equivalent_accesses and access_merging.joinable(run.info, r):
         t.stores.append(r)
     return DONE
 

@@ -228,7 +228,7 @@ def on_wgmma(run: Run, t: LaneClass, event: Event) -> int:
     number = t.mma.issue()
     past = t.clock.past()
     t.issues.append(past)
-    shown = run.merges_equivalent_accesses and not declared  # by data flow
+    shown = run.options.merges_equivalent_accesses and not declared  # by data flow
     _same_operands(run, t, number, site, () if shown else (fp_b, int(accumulates), *declared))
     before_it, t.last_mma = t.last_mma, site
     tag = column(run, t, "mma")
@@ -241,7 +241,7 @@ def on_wgmma(run: Run, t: LaneClass, event: Event) -> int:
     )
     if others >= 0:
         records[-1].strict_rows_only = True
-    late = run.merges_equivalent_accesses and all(
+    late = run.options.merges_equivalent_accesses and all(
         run.info.footprints[r.fp].memory == t.info.cta for r in records
     )
     if late:
@@ -249,7 +249,7 @@ def on_wgmma(run: Run, t: LaneClass, event: Event) -> int:
     for r in records:
         (only_judged if late else access)(run, t, r)
         touch_barriers(run, t, r)
-    if run.merges_equivalent_accesses:
+    if run.options.merges_equivalent_accesses:
         t.products += records
     for frag in (acc, frag_a):
         if frag < 0:
@@ -275,7 +275,7 @@ def on_wgmma(run: Run, t: LaneClass, event: Event) -> int:
             )
             state[1] = 0
         state[0] = number
-    if not run.merges_equivalent_accesses:  # or else nobody asks for one of a group
+    if not run.options.merges_equivalent_accesses:  # or else nobody asks for one of a group
         run.launch(start(run, t, site, records, [], past))
     return DONE
 

@@ -33,7 +33,7 @@ from syncverify.symbolic.phase_tokens import given
 def contribute(run: Run, t: LaneClass, s: Barrier, site: int, what: str) -> Phase:
     """O1 for a thread's contribution to the open phase, which it enters."""
     k = s.auto.phase
-    if k >= 1 and not knows_phase(run, t.clock.m[E], s, k - 1) and run.waits_for_previous_phase:
+    if k >= 1 and not knows_phase(run, t.clock.m[E], s, k - 1) and run.options.waits_for_previous_phase:
         np.maximum(t.clock.m, s.phases[1].m, out=t.clock.m)
     elif k >= 1 and not knows_phase(run, t.clock.m[E], s, k - 1):
         previous = s.phases[1].con if len(s.phases) > 1 else {}
@@ -53,7 +53,7 @@ def contribute(run: Run, t: LaneClass, s: Barrier, site: int, what: str) -> Phas
         )
         f.again = merged
     p = s.phases[0]
-    if k >= 1 and what == "arrive" and run.records_observers:
+    if k >= 1 and what == "arrive" and run.options.records_observers:
         phase_nobody_waits_for(run, t, s, site, k)
     if what != "arrive":
         s.last_tx = k

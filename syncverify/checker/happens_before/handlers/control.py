@@ -122,7 +122,7 @@ def on_setmaxnreg(run: Run, t: LaneClass, event: Event) -> int:
             )
         note_request(run, t, site, inc, registers, pool.need(group, registers))
     forced = run.after_hang and t.waits_on == ("forced",)
-    if run.ignores_pool or forced:
+    if run.options.ignores_pool or forced:
         pool.held[group] = registers
         pool.served[group] = max(pool.served[group], t.setmaxnregs)
         t.waits_on = ()
@@ -226,6 +226,6 @@ def on_fault(run: Run, t: LaneClass, event: Event) -> int:
 
 
 def on_unknown(run: Run, t: LaneClass, event: Event) -> int:
-    if run.skips_unmodelled:
+    if run.options.skips_unmodelled:
         return RETRY
     raise Unmodelled(event[2], event[1])

@@ -62,7 +62,7 @@ def named(run: Run, cta: int, number: int) -> Named:
 def knows_generation(run: Run, row: Matrix, gen: Generation, column: int, number: int) -> bool:
     """O1 for generations: the previous one is complete in every past of this arrival; ``row``: what has
     happened before it."""
-    if run.weak_completion_knowledge:
+    if run.options.weak_completion_knowledge:
         return bool(row[column] >= number)
     return bool(row[column] >= number) or all(row[c] >= time for c, time in gen.previous.items())
 

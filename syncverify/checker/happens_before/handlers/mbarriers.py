@@ -382,6 +382,6 @@ def knows_phase(run: Run, row: Matrix, s: Barrier, k: int) -> bool:
     if k < 0 or row[s.column] > k:
         return True
     back = s.auto.phase - k
-    if run.weak_completion_knowledge or back >= len(s.phases) or s.phases[back].asynchronous:
+    if run.options.weak_completion_knowledge or back >= len(s.phases) or s.phases[back].asynchronous:
         return False
     return all(row[c] >= time for c, time in s.phases[back].con.items())

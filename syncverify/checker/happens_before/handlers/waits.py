@@ -173,7 +173,7 @@ def on_poll(run: Run, t: LaneClass, event: Event) -> int:
         run.skipped_polls.add(site)
         t.answer = 0
         return YIELD
-    if not run.skips_unmodelled:
+    if not run.options.skips_unmodelled:
         raise BranchingPoll("control depends on the result of a single poll", site)
     run.forks.setdefault(b, set()).add(t.cls)
     t.answer = int(s.auto.passes(phase) if code == Ev.POLL else s.auto.phase > number(phase))

@@ -12,21 +12,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from heapq import heappop
-from types import SimpleNamespace
 from typing import Any, cast
 
 from syncverify.base.deadline import check as check_time
 from syncverify.base.diagnostics import Diagnostic, Policy, Severity
 from syncverify.base.reason import reason_of
-from syncverify.checker.explain.counterexample import fresh
 from syncverify.checker.explain.root_causes import diagnostic, distinct, warnings
+from syncverify.checker.happens_before.dispatch import HANDLERS
 from syncverify.checker.happens_before.end_of_run import check_end
 from syncverify.checker.happens_before.failure import Failure
 from syncverify.checker.happens_before.flag_state import flags_are_restored
+from syncverify.checker.happens_before.handlers.phases import complete_async
 from syncverify.checker.happens_before.handlers.waits import classify
-from syncverify.checker.happens_before.run import YIELD, LaneClass, Livelock, Run, TooManyEvents
+from syncverify.checker.happens_before.run import YIELD, LaneClass, Livelock, Run, RunOptions, TooManyEvents
 from syncverify.checker.happens_before.vector_clocks import Columns
-from syncverify.checker.outcome import Budget
 from syncverify.checker.prover.budget import PREFIX_SUM_NODES_FACTOR, BudgetExceeded, ExplorationBudget
 from syncverify.checker.prover.modular.compose import ClusterSummary
 from syncverify.checker.prover.reach.graph import NodeStatus
@@ -234,12 +233,9 @@ class ReachabilityAnalysis(NodeProcessing):
                 classes, len(self.system.info.barriers) + 9 * classes + self.extra_clock_columns
             )
         self.space.path = path = path.fork()
-        like = SimpleNamespace(
-            system=self.system, columns=self._columns, ignores_pool=False, skips_unmodelled=False
-        )
-        run = fresh(cast(Run, like), Budget(max_events=self.limits.max_events_per_run))
-        run.completes_at_once = run.merges_equivalent_accesses = True
-        run.refined_comparison = self.uses_symmetry
+        options = RunOptions(merges_equivalent_accesses=True, refined_comparison=self.uses_symmetry)
+        budget = self.limits.max_events_per_run
+        run = Run(self.system, HANDLERS, complete_async, self._columns, budget, options)
         state = SymbolicState(
             run, path, deferred_since={} if self.limits.branch_when_nobody_else_can_run else None
         )
@@ -384,9 +380,13 @@ class ReachabilityAnalysis(NodeProcessing):
         self.non_monotone_failure_seen |= any(map(deferred_failures.is_deferred, failures.values()))
         practical = self.policy == Policy.PRACTICAL
         moved = state.rotations is not None and not state.rotations.plain
-        if not (run.weak_completion_knowledge or moved):
+        if not (run.options.weak_completion_knowledge or moved):
             self.failures_of_exact_states |= failures.keys()
-        new = list(failures.items())[state.failures_seen :] if run.weak_completion_knowledge or moved else []
+        new = (
+            list(failures.items())[state.failures_seen :]
+            if run.options.weak_completion_knowledge or moved
+            else []
+        )
         strict_only = (
             (k in self.failures_of_exact_states and is_strict_only_pair(run, f)) or always_a_warning(run, f)
             for k, f in new
@@ -404,7 +404,7 @@ class ReachabilityAnalysis(NodeProcessing):
 
     def non_spurious_failures(self, run: Run) -> list[Failure]:
         """Failures that are not met only because a state was made to forget."""
-        weakened = run.weak_completion_knowledge
+        weakened = run.options.weak_completion_knowledge
         return [
             f
             for key, f in run.failures.items()

@@ -284,7 +284,7 @@ def weaken(
 def masks_failure(run: Run, failures_seen: int, policy: Policy) -> bool:
     """Whether failures, of which the first few were looked at, may hide that a run which knows more would
     meet another."""
-    new = list(run.failures.values())[failures_seen:] if run.weak_completion_knowledge else []
+    new = list(run.failures.values())[failures_seen:] if run.options.weak_completion_knowledge else []
     delicate = any(map(deferred_failures.is_deferred, run.failures.values()))
     practical = policy is Policy.PRACTICAL
     return delicate or not all(
@@ -294,16 +294,16 @@ def masks_failure(run: Run, failures_seen: int, policy: Policy) -> bool:
 
 def coarsen(run: Run, policy: Policy) -> None:
     """Makes a run fail more often, so that less is asked of what it knows: see
-    ``Run.weak_completion_knowledge``. Who has
-    looked at which phase is asked in strict mode only."""
-    run.weak_completion_knowledge, run.records_observers = True, policy == Policy.STRICT
+    ``RunOptions.weak_completion_knowledge``. Who has looked at which phase is asked in strict mode only."""
+    observers = policy == Policy.STRICT
+    run.options = replace(run.options, weak_completion_knowledge=True, records_observers=observers)
 
 
 def is_non_monotone_event(run: Run, event: Event) -> bool:
     """Whether an event asks what is not compared: the end of a barrier, who has used it last; a request for
     registers, of what came before it."""
     if event[0] == Ev.SETMAXNREG:
-        return run.weak_completion_knowledge and run.refined_comparison
+        return run.options.weak_completion_knowledge and run.options.refined_comparison
     return bool(event[0] == Ev.INVAL) and not run.info.ends_barriers
 
 

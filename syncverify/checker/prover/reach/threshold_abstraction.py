@@ -145,7 +145,7 @@ class ThresholdAbstraction(CanonicalState):
             return b""
         columns = [c for c, _ in self.requests]
         asked = np.array([v for _, v in self.requests], dtype=np.int64)
-        if self.run.refined_comparison:
+        if self.run.options.refined_comparison:
             rows: Matrix = np.stack([self.rows[i] for i in self.of_requests])[:, columns]
         else:
             rows = self.entries(ORDER, columns)
@@ -336,7 +336,7 @@ class ThresholdAbstraction(CanonicalState):
         a = s.auto
         self.monotone_counters.append(min(a.phase, 2))  # of more complete phases something is asked
         unsure = self.unsure_of_init(s)
-        if s.init_cls >= 0 and (unsure or not self.run.refined_comparison):
+        if s.init_cls >= 0 and (unsure or not self.run.options.refined_comparison):
             for cls, time in ((s.init_cls, s.init_time), *s.duplicate_inits):
                 self.key_threshold(cls, time, SEEN)
                 column = self.index.get(("init", cls), -1)
@@ -347,7 +347,9 @@ class ThresholdAbstraction(CanonicalState):
         if self.run.info.ends_barriers:
             self.key_threshold(s.column, s.async_phase + 1)
         used = {c: u[0] for c, u in s.last_use.items()} if self.run.info.ends_barriers else {}
-        began = s.async_phase >= 0 and (self.run.info.ends_barriers or not self.run.refined_comparison)
+        began = s.async_phase >= 0 and (
+            self.run.info.ends_barriers or not self.run.options.refined_comparison
+        )
         waits = (self.waits_of(s), self.ranks(used), began)
         last = s.phases[1] if len(s.phases) > 1 else None
         # where no phase is over a wait makes nothing known but what all know
@@ -363,7 +365,7 @@ class ThresholdAbstraction(CanonicalState):
 
     def waits_of(self, s: Barrier) -> Hashable:
         """Who has waited for the last phase: more is asked of more, but for what strict mode alone asks."""
-        if self.run.records_observers or not self.run.refined_comparison:
+        if self.run.options.records_observers or not self.run.options.refined_comparison:
             return self.ranks({c: w[0] for c, w in s.waits.items()})
         for c, w in s.waits.items():
             self.optional_thresholds["wait", s.index, c] = self.place(ORDER, c, w[0])
@@ -371,7 +373,7 @@ class ThresholdAbstraction(CanonicalState):
 
     def unsure_of_init(self, s: Barrier) -> frozenset[int]:
         """Who will be asked whether it knows of the init, and does not yet; or who was asked."""
-        if not self.run.refined_comparison:
+        if not self.run.options.refined_comparison:
             return frozenset(s.ready)
         threads = self.run.threads
         inits = ((s.init_cls, s.init_time), *s.duplicate_inits)

@@ -327,7 +327,7 @@ class Thresholds:
 
     def of_barrier(self, r: Record) -> bool:
         """Whether an access is the init of a barrier that never ends: data over its bytes is no proof."""
-        if r.barrier < 0 or self.run.info.ends_barriers or not self.run.refined_comparison:
+        if r.barrier < 0 or self.run.info.ends_barriers or not self.run.options.refined_comparison:
             return False
         s: Barrier = self.run.barriers[r.barrier]
         return s.auto.live

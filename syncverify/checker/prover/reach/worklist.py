@@ -285,7 +285,7 @@ class NodeProcessing(RingDetection):
         for seen, both in reversed(candidates[-at_most.MOST_COMPARED :]):
             if (
                 both.covers
-                and knowledge_subsumes(seen, state.run.weak_completion_knowledge, point.knows)
+                and knowledge_subsumes(seen, state.run.options.weak_completion_knowledge, point.knows)
                 and is_subset(self.space, list(both.rows.values()), seen.path, rows, state.path)
             ):
                 self.repeats = self.back_edges.over = True
@@ -527,7 +527,9 @@ class NodeProcessing(RingDetection):
         if not self._seen[key]:
             self.last_node_with_new_key = node.number
         self.loop_statistics.seen(state.parent, node.number, view)
-        seen = ReachedState(node, view, path, state.widened, knows, state.run.weak_completion_knowledge)
+        seen = ReachedState(
+            node, view, path, state.widened, knows, state.run.options.weak_completion_knowledge
+        )
         self._seen[key].append(seen)
         self.split_nodes[node.number] = seen
         return node

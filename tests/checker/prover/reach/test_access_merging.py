@@ -12,7 +12,7 @@ from syncverify.checker.happens_before.access_merging import commit_pending_read
 from syncverify.checker.happens_before.dispatch import HANDLERS
 from syncverify.checker.happens_before.end_of_run import check_end
 from syncverify.checker.happens_before.handlers.phases import complete_async
-from syncverify.checker.happens_before.run import Run, TooManyEvents, Unmodelled
+from syncverify.checker.happens_before.run import Run, RunOptions, TooManyEvents, Unmodelled
 from syncverify.checker.happens_before.shadow import Record, Segment, Shadow
 from syncverify.checker.happens_before.vector_clocks import Columns
 from syncverify.checker.prover.reach.state.canonical_state import sites
@@ -39,8 +39,8 @@ def text_of(**more: object) -> str:
 def started(system: System, joins: bool) -> Run:
     classes = len(system.info.classes)
     columns = Columns(classes, 40 * classes + 256)
-    run = Run(system, HANDLERS, complete_async, columns, 60_000)
-    run.merges_equivalent_accesses = joins
+    options = RunOptions(merges_equivalent_accesses=joins)
+    run = Run(system, HANDLERS, complete_async, columns, 60_000, options)
     return run
 
 

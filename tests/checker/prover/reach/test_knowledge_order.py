@@ -182,7 +182,7 @@ def test_two_stores_of_one_value_are_as_little_for_who_knows_more() -> None:
     assert not always_a_warning(run, counted)
     run.failures[note.key] = note
     assert not masks_failure(run, 1, Policy.PRACTICAL)
-    run.weak_completion_knowledge = True
+    run.options = replace(run.options, weak_completion_knowledge=True)
     assert not masks_failure(run, 0, Policy.PRACTICAL) and masks_failure(run, 0, Policy.STRICT)
     run.failures[error.key] = error
     assert masks_failure(run, 1, Policy.PRACTICAL)
@@ -200,7 +200,7 @@ def test_what_is_met_only_for_what_was_forgotten_is_no_warning() -> None:
         limits=ExplorationBudget(),
     )
     assert explorer.non_spurious_failures(run) == [found]
-    run.weak_completion_knowledge = True
+    run.options = replace(run.options, weak_completion_knowledge=True)
     assert explorer.non_spurious_failures(run) == []
     explorer.failures_of_exact_states.add(found.key)
     assert explorer.non_spurious_failures(run) == [found]

@@ -28,7 +28,7 @@ def record_token(run: Run, event: Event, answer: int) -> int:
 def check_token_use(run: Run, event: Event) -> None:
     """Refuses waits for what is no token of that barrier: states do not tell how its phases compare; and
     inits over a part of another barrier, whose own init states do not tell of."""
-    if event[0] == Ev.INIT and run.refined_comparison:
+    if event[0] == Ev.INIT and run.options.refined_comparison:
         here = run.info.barriers[event[2]]
         for b, s in run.barriers.items():
             there = run.info.barriers[b]

@@ -27,9 +27,8 @@ from syncverify.symbolic.context import NotConcrete
 
 #: Fields of a run that its copies share: facts, and tables that number things.
 SHARED = (
-    "system info handlers on_completion completes_at_once ignores_pool skips_unmodelled "
-    "waits_for_previous_phase after_hang weak_completion_knowledge records_observers refined_comparison "
-    "merges_equivalent_accesses max_events columns ctas warpgroups lanes object_footprints barrier_bytes "
+    "system info handlers on_completion options after_hang "
+    "max_events columns ctas warpgroups lanes object_footprints barrier_bytes "
     "forks saw running_cluster rotation all_waited"
 ).split()
 #: Containers of things that do not change.
