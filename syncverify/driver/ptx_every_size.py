@@ -222,8 +222,11 @@ def _searched(k: CheckTask, report: KernelReport) -> Attempt:
             return made
     own = attempt(k)
     for task, decides in _wider(k, report.reason if own.found is None else own.found.reason):
+        plain = _without_stored_values(task)
+        if plain is not None and _counts(task) and (made := attempt(plain)).verdict is Verdict.PROVED:
+            return made
         made = attempt(task)
-        if made.verdict in decides and (not task.abstraction.data_as_words or _counts_are_fenced(task)):
+        if made.verdict in decides and _counts(task):
             return made
     return replace(own, suspect=next(iter(suspects), None))
 
@@ -312,9 +315,11 @@ def _stops_for_some(k: CheckTask, wider: Attempt) -> bool:
     return bool(wider.found.stopped) or not trusted(wider.task) <= trusted(k)
 
 
-def _counts_are_fenced(k: CheckTask) -> bool:
-    """Whether blocks that count themselves publish what they wrote before; what is read there is assumed to
-    be theirs."""
+def _counts(k: CheckTask) -> bool:
+    """Whether a verdict counts: with data as words, where blocks that count themselves publish what they
+    wrote before. What is read there is assumed to be theirs."""
+    if not k.abstraction.data_as_words:
+        return True
     p = k.code.program
     counts = steering_counts(p.flow, p.slice.registers)
     return unfenced_count(p.flow, counts, p.origins) is None
