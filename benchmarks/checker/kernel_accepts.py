@@ -34,6 +34,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -70,6 +71,8 @@ GROUPS = ("menu-ir", "menu-ptx", "fusion-ir", "fusion-ptx", "corpus", "real", "e
 SECONDS = 60
 #: What stands for an item that no time was left for.
 NOT_ASKED = "not asked"
+#: Bytes of address space that a fork may have.
+MEMORY = 6 << 30
 #: Characters that are kept of what a fork said before it died.
 WORDS = 600
 Row = dict[str, Any]
@@ -109,10 +112,21 @@ def of_ptx(text: str, facts: LaunchFacts, name: str) -> Problem | None:
     return found[0] if found else None
 
 
+@contextmanager
+def any_memory() -> Iterator[None]:
+    """Where compilers run, which reserve more address space than they use."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+
+
 def of_kernel(kernel: Kernel, stage: str, ptx: Callable[[], str]) -> list[Row]:
     if stage == "ir":
         return [answer(problem_of(kernel, {}, lambda _: Verdict.UNKNOWN))]
-    text, facts = ptx(), launch_facts(kernel)
+    with any_memory():
+        text = ptx()
+    facts = launch_facts(kernel)
     problem = of_ptx(text, facts, entry_name(kernel.name))
     if problem is not None:
         return [answer(problem)]
@@ -129,7 +143,9 @@ def of_menu(name: str, stage: str) -> Problem | None:
         made = CompiledMatmul(product(), schedule, cache=Cache(Path(folder))).program()
         if stage == "ir":
             return problem_of(made.kernel, {}, lambda _: Verdict.UNKNOWN)
-        return of_ptx(made.ptx, launch_facts(made.kernel), entry_name(made.kernel.name))
+        with any_memory():
+            text = made.ptx
+        return of_ptx(text, launch_facts(made.kernel), entry_name(made.kernel.name))
 
 
 def of_real(kernel: RealKernel) -> list[Row]:
@@ -297,7 +313,7 @@ def _answer_in_fork(item: Item, seconds: int, write: int, words: int) -> None:
     os.dup2(words, 2)
     faulthandler.enable(words)
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
-    resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, resource.RLIM_INFINITY))
     try:
         rows = item.rows()
     except Exception as e:

@@ -40,6 +40,7 @@ from syncverify.frontends.ptx.flow.address_spaces import with_spaces
 from syncverify.frontends.ptx.flow.data_guards import with_data_guards_as_branches
 from syncverify.frontends.ptx.flow.inline_calls import inlined
 from syncverify.frontends.ptx.flow.promote_locals import promoted
+from syncverify.frontends.ptx.flow.uniform_branches import with_promises
 from syncverify.frontends.ptx.flow.warp_counts import counted_by_lane
 from syncverify.frontends.ptx.isa.validate import checked
 from syncverify.frontends.ptx.launch.concretize import sizes_at
@@ -112,7 +113,8 @@ def kernel_task(
     wrong = valid.fault(f.name)
     if wrong is not None:
         raise wrong
-    module = _plain(inlined(valid.module, f.name), f.name, policy)
+    asking = replace(valid.module, functions=tuple(map(with_promises, valid.module.functions)))
+    module = _plain(inlined(asking, f.name), f.name, policy)
     f = next(x for x in module.functions if x.name == f.name)
     known = ptx_facts(facts, f, module)
     module, f, met = _with_tiles(module, f, known, policy)

@@ -137,6 +137,8 @@ class Flag(IntFlag):
     SYNC_RESTRICT = 2048
     STRONG = 4096  # a relaxed or stronger global access
     TAKE = 8192  # a wait that takes a lock: what passes it is an atomic, which writes the word
+    OR = 16384  # with RED: what is combined by ``or``, and not by ``and``
+    COUNT = 32768  # with RED: whose threads are counted
 
 
 #: ``Footprint.memory`` of global memory; a CTA's shared memory is its rank in the cluster.

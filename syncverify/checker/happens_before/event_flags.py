@@ -15,3 +15,5 @@ SC = int(Flag.SC)
 STRONG = int(Flag.STRONG)
 TAKE = int(Flag.TAKE)
 RED = int(Flag.RED)
+#: which reduction an execution barrier makes, if any
+REDUCTION = int(Flag.RED | Flag.OR | Flag.COUNT)

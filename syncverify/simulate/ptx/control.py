@@ -29,12 +29,11 @@ def _bra(c: Context, i: Instr) -> Step:
     guard = c.guard()
     if guard is None:
         return lambda f: target
-    uniform = "uni" in i.mods
 
     def run(f: Fragment) -> Next:
         taken = guard(f.R)
-        if uniform and len(set(taken[f.mask].tolist())) > 1:
-            raise f.warp.machine.undefined(f, "bra.uni taken by a part of the lanes", "bra")
+        if len(set(taken[f.mask].tolist())) > 1:
+            _check_promise(f, i)
         return f.warp.machine.branch(f, taken, target, at, place)
 
     return run
@@ -84,6 +83,8 @@ def _ret(c: Context, i: Instr) -> Step:
         if not on.any():
             return None
         m = f.warp.machine
+        if not np.array_equal(on, f.mask):
+            _check_promise(f, i)
         if not f.frames:
             return m.exit_lanes(f, on)
         if not np.array_equal(on, f.mask):
@@ -142,6 +143,7 @@ def _call(c: Context, i: Instr) -> Step:
     def run(f: Fragment, on: Lanes) -> Next:
         m = f.warp.machine
         if not np.array_equal(on, f.mask):
+            _check_promise(f, i)
             rest = f.split(f.mask & ~on)
             rest.pc = at + 1
         target: Compiled | None
@@ -164,6 +166,12 @@ def _call(c: Context, i: Instr) -> Step:
 def _at(c: Context, i: Instr) -> Context:
     c.instr = i
     return c
+
+
+def _check_promise(f: Fragment, i: Instr) -> None:
+    """What a part of the lanes takes is no branch, call or return of ``.uni`` (PTX ISA, bra)."""
+    if "uni" in i.mods:
+        raise f.warp.machine.undefined(f, f"{i.op}.uni taken by a part of the lanes", i.op)
 
 
 def _enter(f: Fragment, target: Compiled, results: Vector, arguments: Vector, at: int) -> Next:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from syncverify.base.diagnostics import Severity
-from syncverify.checker.happens_before.event_flags import ALIGNED, RED, RELAXED
+from syncverify.checker.happens_before.event_flags import ALIGNED, REDUCTION, RELAXED
 from syncverify.checker.happens_before.failure import Obligation
 from syncverify.checker.happens_before.run import DONE, PARKED, RETRY, LaneClass, Run, before
 from syncverify.checker.happens_before.vector_clocks import HW, SH, E, H, Matrix, matrix
@@ -35,7 +35,7 @@ class Named:
     column: int
     gen: Generation
     last: Matrix
-    red: bool = False  # the form of the open generation's first participants
+    red: int = 0  # the form of the open generation's first participants
     partial: dict[int, Generation] = field(default_factory=dict)  # warps of which only some lanes have come
     ahead: list[LaneClass] = field(
         default_factory=list
@@ -99,7 +99,7 @@ def _arrive(run: Run, t: LaneClass, event: Event, waits: bool) -> int:
     if not _is_possible(run, t, site, number, want):
         return DONE
     n = named(run, cta, number)
-    _check_form(run, t, site, number, want, bool(flags & RED))
+    _check_form(run, t, site, number, want, flags & REDUCTION)
     second = _check_second_arrival(run, t, site, number, waits)
     part = n.partial.setdefault(warp, Generation(matrix(run.columns)))
     t.clock.hand(part.m)
@@ -168,11 +168,12 @@ def _is_possible(run: Run, t: LaneClass, site: int, number: int, want: int) -> b
     return True
 
 
-def _check_form(run: Run, t: LaneClass, site: int, number: int, want: int, red: bool) -> None:
+def _check_form(run: Run, t: LaneClass, site: int, number: int, want: int, red: int) -> None:
     """Whoever meets at a barrier executes one form of it, with one count of threads."""
     n = named(run, t.info.cta, number)
     if n.auto.arrived and n.red != red:
-        run.report(Obligation.UB, "SV301", f"bar.red and another form meet on barrier {number}", t, site)
+        what = "two reductions" if n.red and red else "bar.red and another form"
+        run.report(Obligation.UB, "SV301", f"{what} meet on barrier {number}", t, site)
     n.red = red
     if n.auto.mismatch(want):
         there = [*n.gen.sites.values(), *(s for part in n.partial.values() for s in part.sites.values())]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -61,8 +62,9 @@ def relaxed(p: Protocol, kept: frozenset[str] = frozenset()) -> Protocol | None:
 class _Searches:
     """Searches of one protocol: with fewer slots first, and as it is where that leads nowhere.
 
-    ``rescued``: how many obligations had a tree only with as many slots as there are. ``kept``: depths
-    whose rings add up only as they are.
+    ``kept``: depths whose rings add up only as they are. ``former``: the search before these were kept, for
+    the slots of a ring and of its bytes may have different names. ``order``: of the searches. ``rescued``:
+    how many obligations had a tree only with a search that is not the first.
     """
 
     p: Protocol
@@ -73,8 +75,10 @@ class _Searches:
     end: dict[str, Term] = field(default_factory=dict)
     few: Search | None = None
     whole: Search | None = None
-    rescued: int = 0
+    former: Search | None = None
     kept: frozenset[str] = frozenset()
+    order: list[str] = field(default_factory=lambda: ["few", "whole", "former"])
+    rescued: Counter[str] = field(default_factory=Counter)
 
     def begin(self) -> None:
         """Finds turns and ends that add up; with fewer slots if they do so there."""
@@ -107,21 +111,31 @@ class _Searches:
     def _of(self, q: Protocol) -> Search:
         return Search.of(q, random.Random(self.seed), self.many, Graph(q, self.shift, self.policy))
 
+    def named(self, name: str) -> Search | None:
+        return self.exact() if name == "whole" else self.few if name == "few" else self.former
+
     @property
     def first(self) -> Search:
-        return self.exact() if self.few is None or self.rescued >= OFTEN else self.few
+        return next(s for x in self.order if (s := self.named(x)) is not None)
 
     def tree(self, make: Callable[[Search], dict[str, Tree]]) -> dict[str, Tree]:
-        """What some search finds."""
-        one = self.first
-        try:
-            return make(one)
-        except NotFoundError:
-            if self.few is None:
-                raise
-            found = make(self.exact() if one is self.few else self.few)
-            self.rescued += one is self.few
+        """What some search finds. One that is needed often comes first from then on."""
+        why: NotFoundError | None = None
+        for name in tuple(self.order):
+            if (one := self.named(name)) is None:
+                continue
+            try:
+                found = make(one)
+            except NotFoundError as e:
+                why = why or e
+                continue
+            if why is not None:
+                self.rescued[name] += 1
+                if self.rescued[name] == OFTEN:
+                    self.order.remove(name)
+                    self.order.insert(0, name)
             return found
+        raise why or NotFoundError("no search")
 
     def turns(self, ring: str, what: str) -> dict[str, Tree]:
         """The accounts of a ring. One whose turns do not add up with fewer slots has as many as it has."""
@@ -136,6 +150,7 @@ class _Searches:
         except NotFoundError:
             found = of(self.exact())
             self.kept |= self.p.rings[ring].depth.names()
+            self.former = self.former or self.few
             self.fewer()
             return found
 

@@ -7,56 +7,99 @@ A generic address of shared memory is no address in its window, and none in glob
 Without ``cvta.shared`` the load goes to what lies at that number among all addresses, which is undefined
 (PTX ISA, generic addressing). Accesses whose address is followed are judged by its number instead
 (``decode/memory.py``).
+
+Accesses to a variable by its name lie inside of it, at a multiple of their size. Another example:
+
+    .local .align 16 .b8 spill[64];  st.local.v4.u32 [spill+8], {...};
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from syncverify.frontends.ptx.decode.effects import Context, Effect, Value
 from syncverify.frontends.ptx.decode.parts import fault
-from syncverify.frontends.ptx.flow.address_spaces import What, register_kinds
-from syncverify.frontends.ptx.syntax.nodes import Function, Instr, Mem, Module, Reg
+from syncverify.frontends.ptx.flow.address_spaces import What, kind_at, register_kinds
+from syncverify.frontends.ptx.flow.control_flow import Flow
+from syncverify.frontends.ptx.syntax.nodes import Instr, Mem, Module, Reg, Sym, Variable, Vector
+from syncverify.frontends.ptx.syntax.types import width
 from syncverify.model.events import Event
 
 _ACCESSES = ("ld", "st", "atom", "red", "mbarrier", "ldmatrix", "stmatrix")
 _SPACES = ("shared", "global", "local", "const", "param")
+#: What takes an address in global memory, whether or not it says so.
+_OF_GLOBAL = ("multimem", "discard", "applypriority")
 
 
-def foreign_addresses(function: Function, module: Module) -> Mapping[int, Effect]:
-    """The accesses, by index, that leave every state space whenever they are executed."""
-    everything = (*function.variables, *module.variables)
+def foreign_addresses(flow: Flow, module: Module) -> Mapping[int, Effect]:
+    """The accesses, by index, that leave every state space, or their variable, whenever they are executed."""
+    function = flow.function
+    everything = (*function.params, *function.variables, *module.variables)
+    found = {k: e for k, i in enumerate(function.body) if (e := _outside(i, everything)) is not None}
     shared = frozenset(v.name for v in everything if v.space == "shared")
-    if not shared:
-        return {}
     kinds = register_kinds(function, shared)
-    found: dict[int, Effect] = {}
+
+    def kind_of(name: str, k: int) -> What | None:
+        kind = kinds.get(name)
+        unsure = kind is None or kind is What.MIXED
+        return kind_at(flow, name, k, shared) if unsure and flow.block_of[k] in flow.reached else kind
+
     for k, i in enumerate(function.body):
-        text = _wrong(i, kinds)
+        text = _wrong(i, k, kind_of)
         if text is not None:
             found[k] = undefined(text)
     return found
 
 
-def _wrong(i: Instr, kinds: Mapping[str, What]) -> str | None:
+def _outside(i: Instr, variables: Sequence[Variable]) -> Effect | None:
+    """A fault, if a load or store by name of a variable outside of shared memory is not inside, or not
+    aligned."""
+    if i.op not in ("ld", "st") or len(i.operands) != 2:
+        return None
+    at, value = i.operands if i.op == "st" else i.operands[::-1]
+    if not isinstance(at, Mem) or not isinstance(at.base, Sym):
+        return None
+    v = next((v for v in variables if v.name == at.base.name), None)
+    if v is None or v.space == "shared" or not v.size:
+        return None
+    first, size = at.base.offset + at.offset, width(i.mods[-1]) // 8
+    size *= len(value.items) if isinstance(value, Vector) else 1
+    if first < 0 or first + size > v.size:
+        return undefined(f"bytes {first} to {first + size - 1} lie outside of {v.name}, which has {v.size}")
+    if v.ptr is None and first % size and v.align % size == 0 and not size & (size - 1):
+        return undefined(f"byte {first} of {v.name} is not {size}-byte aligned", "SV701")
+    return None
+
+
+def _wrong(i: Instr, k: int, kind_of: Callable[[str, int], What | None]) -> str | None:
     """What is wrong about the address of an access; None where nothing is shown to be."""
-    found = [op for op in i.operands if isinstance(op, Mem) and not op.coords]
-    texts = (_of(op, space, kinds) for op, space in zip(found, _operand_spaces(i), strict=False))
-    return next((text for text in texts if text is not None), None)
+    for at, space in _addresses(i):
+        kind = kind_of(at.base.name, k) if isinstance(at.base, Reg) else None
+        text = _of(kind, space)
+        if text is not None:
+            return text
+    return None
 
 
-def _operand_spaces(i: Instr) -> Sequence[str]:
-    """The state space of each address of an instruction, as far as it is judged here."""
+def _addresses(i: Instr) -> Iterable[tuple[Mem, str]]:
+    """Addresses of an instruction, as far as they are judged here, and the state space of each."""
+    found = [op for op in i.operands if isinstance(op, Mem)]
+    plain = [op for op in found if not op.coords]
     named = [s for m in i.mods if (s := m.split("::")[0]) in _SPACES]
-    if i.op == "cp" and i.mods[:1] == ("async",) and not {"tensor", "prefetch", "mbarrier"} & {*i.mods}:
-        return (*named, "shared") if len(named) == 2 else ()
+    if i.op == "cp" and "tensor" in i.mods:
+        return [(op, "global") for op in found if op.coords]
+    if i.op == "cp" and i.mods[:1] == ("async",) and not {"prefetch", "mbarrier"} & {*i.mods}:
+        return zip(plain, (*named, "shared"), strict=False) if len(named) == 2 else ()
+    if i.op in _OF_GLOBAL or (i.op == "fence" and i.mods[:2] == ("proxy", "tensormap::generic")):
+        return [(op, "global") for op in plain]
     if i.op not in _ACCESSES or i.mods[:1] in (("async",), ("bulk",)):
         return ()
-    return (named or ["generic"])[:1]
+    return zip(plain, (named or ["generic"])[:1], strict=False)
 
 
-def _of(at: Mem, space: str, kinds: Mapping[str, What]) -> str | None:
-    kind = kinds.get(at.base.name) if isinstance(at.base, Reg) else None
+def _of(kind: What | None, space: str) -> str | None:
+    if kind is What.UNSET and space == "global":
+        return "the address is computed from a register that nothing has written"
     if kind is What.LOST:
         return "cvta, cvt or mapa was given an address of another kind: the result lies in no state space"
     if kind is What.SHARED and space != "generic":
@@ -68,11 +111,11 @@ def _of(at: Mem, space: str, kinds: Mapping[str, What]) -> str | None:
     return None
 
 
-def undefined(text: str) -> Effect:
+def undefined(text: str, rule: str = "SV114") -> Effect:
     """A fault wherever the instruction is executed."""
 
     def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
-        return [fault(site, "SV114", text)]
+        return [fault(site, rule, text)]
 
     return Effect(emit)
 

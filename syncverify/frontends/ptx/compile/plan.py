@@ -147,7 +147,7 @@ class Plan:
     def _decode(self) -> None:
         """Effects of instructions, each by itself."""
         pointers = shared_pointers(self.function)
-        foreign = {**foreign_addresses(self.function, self.module), **unset_addresses(self.function)}
+        foreign = {**foreign_addresses(self.flow, self.module), **unset_addresses(self.function)}
         for k, i in enumerate(self.body):
             access = decode_access(i) if refused(i, self.function) is None else None
             if access is not None and access.space == "generic":

@@ -15,6 +15,8 @@ from syncverify.frontends.ptx.decode.parts import (
     registers,
 )
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Operand, Special
+from syncverify.frontends.ptx.syntax.operands import registers as named
+from syncverify.frontends.ptx.values.register_values import lanes_of
 from syncverify.model.events import Ev, Event, Flag
 
 
@@ -35,10 +37,15 @@ def decode_barrier(instr: Instr) -> Decoded:
             return _named(Ev.BARRIER_ARRIVE, ops, aligned)
         case "red" if 3 <= len(ops) <= 4:
             result = registers(ops[0])
-            return _named(Ev.BARRIER_SYNC, ops[1:-1], aligned | int(Flag.RED), result)
+            return _named(Ev.BARRIER_SYNC, ops[1:-1], aligned | _reduction(mods), result)
         case "sync" | "arrive" | "red":
             return malformed(instr)
     return Unsupported(f"{instr.name} is not known")
+
+
+def _reduction(mods: Sequence[str]) -> int:
+    """Which reduction a ``bar.red`` makes, as flags."""
+    return int(Flag.RED | (Flag.COUNT if "popc" in mods else Flag.OR if "or" in mods else Flag.NONE))
 
 
 def _named(code: Ev, operands: Sequence[Operand], flags: int, unknown: Sequence[Operand] = ()) -> Effect:
@@ -62,6 +69,24 @@ def _named(code: Ev, operands: Sequence[Operand], flags: int, unknown: Sequence[
         return ((code, site, number, threads, flags),)
 
     return effect(emit, operands, unknown=unknown)
+
+
+def decode_uniform(instr: Instr) -> Effect:
+    """``uniform``: the lanes of a warp hold one value (``flow.uniform_branches``)."""
+    names = named(instr.operands[0])
+
+    def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
+        held = lanes_of(v[0])
+        numbers = {held[lane] for lane in ctx.lanes if isinstance(held[lane], int)}
+        if len(numbers) > 1:
+            text = "a part of the active lanes takes what .uni says that all take"
+            return [fault(site, "SV303", text), (Ev.EXIT, site)]
+        if len(ctx.lanes) < ctx.warp_lanes.bit_count() and ctx.differs(names):
+            why = "lanes that have parted come here, and .uni says that all of them decide alike"
+            return [(Ev.UNKNOWN, site, why)]
+        return ()
+
+    return effect(emit, instr.operands)
 
 
 def _warp_sync(mask: Operand) -> Effect:

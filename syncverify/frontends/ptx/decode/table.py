@@ -9,6 +9,7 @@ from syncverify.frontends.ptx.decode.barriers import (
     decode_elect,
     decode_griddepcontrol,
     decode_setmaxnreg,
+    decode_uniform,
 )
 from syncverify.frontends.ptx.decode.copies import decode_async_store, decode_cp, decode_multimem
 from syncverify.frontends.ptx.decode.effects import Effect, Unsupported
@@ -49,6 +50,8 @@ def _is_tensor_copy(mods: Sequence[str]) -> bool:
 def decode(instr: Instr, function: Function) -> Effect | Unsupported | None:
     """The events of an instruction; None if it has none of the kind decoded here. What the table does not
     have, or does not model, is never decoded."""
+    if instr.op == "uniform":
+        return decode_uniform(instr)
     unknown = refused(instr, function)
     if unknown is not None:
         return unknown

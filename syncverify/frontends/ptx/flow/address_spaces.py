@@ -12,13 +12,14 @@ space. Nothing changes: an address that is made so and leaves its space is undef
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum, auto
 
+from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.flow.expand import expanded
 from syncverify.frontends.ptx.syntax.nodes import Function, Instr, Mem, Operand, Reg, Sym
-from syncverify.frontends.ptx.syntax.operands import registers, results
+from syncverify.frontends.ptx.syntax.operands import registers, results, sources
 from syncverify.frontends.ptx.syntax.types import width
 
 #: What may stand before the state space of a load, a store or an atomic instruction.
@@ -66,6 +67,13 @@ def _generic(i: Instr) -> Mem | None:
     return found[0] if len(found) == 1 and not found[0].coords else None
 
 
+#: Versions of registers that are looked at for one address, and the name of what a guarded write leaves.
+_MOST_VERSIONS = 64
+_BEFORE_IT = "%before"
+#: Whose result is as unknown as an operand.
+_SUMS = frozenset({"mov", "add", "mad", "mul", "shl", "cvt", "cvta"})
+
+
 class What(Enum):
     """What a register holds wherever it is written: a flat lattice below MIXED; not known yet: None."""
 
@@ -80,6 +88,8 @@ class What(Enum):
     #: a parameter of the kernel, or one plus numbers: where it is an address, one in global memory
     HOST = auto()
     NUMBER = auto()
+    #: what nothing has written, and what is computed of it
+    UNSET = auto()
     MIXED = auto()
 
 
@@ -99,6 +109,64 @@ def register_kinds(function: Function, shared: Collection[str] = ()) -> dict[str
                     known[name] = after
                     changed = True
     return known
+
+
+def kind_at(flow: Flow, name: str, k: int, shared: Collection[str]) -> What | None:
+    """What the version of a register holds that instruction ``k`` reads: a least fixed point."""
+    versions = flow.versions
+    first = versions.read(name, k)
+    reads: dict[int, dict[str, int]] = {}
+    left = [first]
+    while left and len(reads) < _MOST_VERSIONS:
+        v = left.pop()
+        if v not in reads:
+            reads[v] = _read_by(flow, v)
+            left += reads[v].values()
+    if left:
+        return What.MIXED
+    parameters = {p.name for p in flow.function.params} if flow.function.entry else set()
+    known: dict[int, What] = {}
+    changed = True
+    while changed:
+        changed = False
+        for v, read in reads.items():
+            of = {x: known[w] for x, w in read.items() if w in known}
+            held = _held(flow, v, of, parameters, shared)
+            after = None if held is None else _either([held, known.get(v, held)])
+            if after is not None and after is not known.get(v):
+                known[v] = after
+                changed = True
+    return known.get(first)
+
+
+def _read_by(flow: Flow, v: int) -> dict[str, int]:
+    """The versions that a version is made of: what its instruction reads, or what it merges."""
+    versions = flow.versions
+    k = versions.writer[v]
+    if k < 0:
+        return {str(block): w for block, w in versions.merged(v)}
+    i = flow.body[k]
+    read = {x: versions.read(x, k) for x in sources(i)}
+    return read if i.guard is None else {**read, _BEFORE_IT: versions.read(versions.name[v], k)}
+
+
+def _held(
+    flow: Flow, v: int, of: Mapping[str, What], parameters: Collection[str], shared: Collection[str]
+) -> What | None:
+    """What a version holds where what it is made of holds ``of``."""
+    k = flow.versions.writer[v]
+    if k < 0:
+        return What.UNSET if flow.versions.is_unset(v) else _either(of.values())
+    i = flow.body[k]
+    if What.UNSET in of.values() and i.op in _SUMS and i.guard is None:
+        return What.UNSET
+    made = What.HOST if _from_host(i, parameters) else _made(i, of, shared)
+    return made if i.guard is None or made is None else _either([made, of.get(_BEFORE_IT, made)])
+
+
+def _either(kinds: Iterable[What]) -> What | None:
+    several = {*kinds}
+    return None if not several else several.pop() if len(several) == 1 else What.MIXED
 
 
 def _from_host(i: Instr, parameters: Collection[str]) -> bool:
@@ -184,4 +252,4 @@ def _address(op: str, of: Sequence[What | None]) -> What | None:
     return shared[0] if op == "add" or of[0] is shared[0] else What.MIXED
 
 
-__all__ = ["What", "register_kinds", "with_spaces"]
+__all__ = ["What", "kind_at", "register_kinds", "with_spaces"]

@@ -88,10 +88,11 @@ class Cell:
 
 @dataclass
 class _Tracking:
-    """What every register and cell of a function is. ``memory``: depots and cells that stay memory."""
+    """What every register and cell of a function is. ``depots``: their bytes; ``memory``: depots and cells
+    that stay memory."""
 
     function: Function
-    depots: frozenset[str]
+    depots: Mapping[str, int]
     memory: set[str | Cell] = field(default_factory=set)
     known: dict[str | Cell, Value] = field(default_factory=dict)
 
@@ -122,12 +123,31 @@ class _Tracking:
         return CLEAN
 
     def place(self, i: Instr) -> Place | None:
-        """Where a plain load or store accesses a depot."""
+        """Where a plain load or store accesses a depot, inside of it and aligned."""
+        at = self._anywhere(i)
+        fits = at is not None and self._is_inside(i, at) and width(i.mods[-1]) <= 64
+        return at if fits else None
+
+    def by_name(self, i: Instr) -> Instr | None:
+        """An access that is not inside of its depot, or not aligned, by the name of the depot."""
+        at = self._anywhere(i)
+        if at is None or self._is_inside(i, at):
+            return None
+        named = Mem(Sym(at.depot), at.offset)
+        mods = i.mods if "local" in i.mods else ("local", *i.mods)
+        return replace(i, mods=mods, operands=tuple(named if isinstance(x, Mem) else x for x in i.operands))
+
+    def _anywhere(self, i: Instr) -> Place | None:
+        """The first byte of a plain access to a depot, wherever it lies."""
         m = address(i)
         if m is None or not isinstance(at := self.of(m.base), Place):
             return None
-        fits = at.generic != ("local" in i.mods) and set(i.mods[:-1]) <= _PLAIN and width(i.mods[-1]) <= 64
+        fits = at.generic != ("local" in i.mods) and set(i.mods[:-1]) <= _PLAIN
         return replace(at, offset=at.offset + m.offset) if fits else None
+
+    def _is_inside(self, i: Instr, at: Place) -> bool:
+        size = width(i.mods[-1]) // 8 * max(len(x.items) if isinstance(x, Vector) else 1 for x in i.operands)
+        return 0 <= at.offset <= self.depots[at.depot] - size and not at.offset % size
 
     def parts(self, i: Instr) -> list[tuple[Cell, Operand]]:
         """What a plain access touches, each part with its register; none where the depot is memory."""
@@ -253,7 +273,7 @@ def _join(a: Value, b: Value) -> Value:
 
 def promoted(function: Function) -> Function:
     """The function with the cells of local memory as registers, as far as all addresses are known."""
-    depots = frozenset(v.name for v in function.variables if v.space == "local")
+    depots = {v.name: v.size for v in function.variables if v.space == "local"}
     if not depots:
         return function
     tracking = _Tracking(function, depots)
@@ -267,7 +287,10 @@ def promoted(function: Function) -> Function:
     types: dict[str, str] = {}
     for k, i in enumerate(function.body):
         cells = tracking.cells(i)
-        if cells:
+        named = tracking.by_name(i)
+        if named is not None:
+            by[k] = [named]
+        elif cells:
             by[k] = [_move(i, cell, op, function.registers) for cell, op in cells]
             types |= {c.register: f"b{max(c.size, 2) * 8}" for c, _ in cells}
     return expanded(function, by, types) if by else function

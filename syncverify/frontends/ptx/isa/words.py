@@ -85,7 +85,7 @@ HARMLESS: dict[str, str] = {
     "LEVEL": "how near the cache is: a hint",
     "EVICT": "an eviction priority: a hint (PTX ISA, cache eviction priority hints)",
     "valid_addr": "how much is brought to the cache: a hint",
-    "uni": "a promise that the branch is uniform: divergence is followed anyway",
+    "uni": "a promise that the branch is uniform: of lanes that are seen to part it is an error",
     "nc": "the path of a load of memory that nobody writes: it makes no order",
     "unified": "a promise about the address of a descriptor",
     "mmio": "memory of a device: the order is that of the relaxed access which it asks for",

@@ -13,7 +13,7 @@ _POLLS = ("mbarrier.test_wait", "mbarrier.try_wait")
 #: Instructions whose first operand is no destination.
 _NO_RESULT = frozenset(
     "st red bar barrier fence membar bra brx ret exit trap call nanosleep prefetch prefetchu cp wgmma "
-    "stmatrix setmaxnreg griddepcontrol discard applypriority tensormap pmevent brkpt".split()
+    "stmatrix setmaxnreg griddepcontrol discard applypriority tensormap pmevent brkpt uniform".split()
 )
 
 

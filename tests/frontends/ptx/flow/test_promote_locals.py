@@ -64,8 +64,8 @@ def test_cells_that_overlap_stay_and_others_do_not() -> None:
 
 def test_what_an_access_touches_that_stays_is_memory_for_all() -> None:
     """The pair is no two registers, as its second word overlaps others: nor is its first word one."""
-    body = "st.u32 [%SP+8], %r1; ld.v2.u32 {%r2, %r3}, [%SP+8]; st.u64 [%SP+12], 0; st.u32 [%SP], 1;"
-    assert left(body) == ["st.u32", "ld.v2.u32", "st.u64"]
+    body = "st.u32 [%SP+8], %r1; ld.v2.u32 {%r2, %r3}, [%SP+8]; st.u16 [%SP+14], 0; st.u32 [%SP], 1;"
+    assert left(body) == ["st.u32", "ld.v2.u32", "st.u16"]
 
 
 def test_a_word_overlaps_each_of_its_bytes() -> None:

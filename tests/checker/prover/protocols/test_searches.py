@@ -1,0 +1,26 @@
+"""Several searches of one protocol: with fewer slots, as it is, and with some slots as they are."""
+
+from __future__ import annotations
+
+import pytest
+
+from syncverify.base.diagnostics import Verdict
+from syncverify.checker.prover.parametric.strategy import problem_of
+from syncverify.checker.prover.protocols import prove
+from syncverify.checker.prover.rings.by_induction import protocols
+from syncverify.matmul import Schedule, product
+from syncverify.matmul.pipeline import build
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        Schedule(192, 96, consumers=3, registers=(32, 160)),  # a ring keeps its slots, its bytes do not
+        pytest.param(Schedule(192, 96, 3, registers=(32, 160), persistent=True), marks=pytest.mark.slow),
+    ],
+    ids=["one tile", "persistent"],
+)
+def test_products_are_accepted(schedule: Schedule) -> None:
+    problem = problem_of(build(product(), schedule), {}, lambda _: Verdict.UNKNOWN)
+    for p in protocols(problem):
+        assert prove(p, seeds=(1,)).accepted.obligations > 400
