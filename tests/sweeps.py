@@ -100,7 +100,8 @@ PARTS = {
 
 
 #: Single tests, or cases of tests, of more than four seconds that only the nightly run takes. What they
-#: show of one large kernel a cheaper one beside them shows of a small one, or they show that a search is short.
+#: show of one large kernel a cheaper one beside them shows of a small one; or they show that a search is
+#: short.
 NIGHTLY = {
     "checker/induction/test_products.py::test_a_mistake_is_not_accepted[the reader takes other tiles]",
     "checker/induction/test_turns.py"
