@@ -95,6 +95,8 @@ def guesses(found: Diagnostic, file: str, text: Lines) -> Iterator[Repair]:
     tries: list[Iterator[Repair]] = []
     if found.rule in _OF_STATES:
         tries.append(state_guesses(file, text, places))
+    if found.rule in _OF_SLOTS and found.cause is Mistake.MISSING_BARRIER:
+        tries.append(_met_before(found.span, file, text))
     if found.rule in _OF_PARITIES:
         tries.append(islice(_parities(file, text, places), _MOST_PARITIES))
     if found.rule in _OF_RANKS:
@@ -122,6 +124,23 @@ def guesses(found: Diagnostic, file: str, text: Lines) -> Iterator[Repair]:
     if found.rule in _OF_CONDITIONS:
         tries.append(_flips(file, text))
     yield from chain.from_iterable(tries)
+
+
+def _met_before(at: Span, file: str, text: Lines) -> Iterator[Repair]:
+    """A barrier of the block before a statement that some threads execute, ahead of their conditions.
+
+    Where one lane of each warp writes and one thread reads, no place of the events is one of all threads.
+    """
+    if at.file != file or not 0 < at.line <= len(text.lines) or text.function_of(at.line):
+        return
+    n = at.line
+    for first, _ in text.blocks(n):
+        if _condition(text.code(first)) is None or text.code(first).lstrip().startswith("}"):
+            break
+        n = first
+    said = "a barrier of the whole block before this: all threads come here"
+    edit = TextEdit(file, n, (), (indent_of(text.lines[n - 1]) + "__syncthreads();",))
+    yield Repair(Mistake.MISSING_BARRIER, Span(file, n), said, edit=edit)
 
 
 def _turns(file: str, text: Lines, places: list[int], mistake: Mistake = Mistake.TURNS) -> Iterator[Repair]:
