@@ -92,11 +92,9 @@ def guesses(found: Diagnostic, file: str, text: Lines) -> Iterator[Repair]:
     if text.kind != "cu":
         return
     places = [span.line for span in (found.span, *(x.span for x in found.related)) if span.file == file]
-    tries: list[Iterator[Repair]] = []
+    tries: list[Iterator[Repair]] = [_met_before(found, file, text)]
     if found.rule in _OF_STATES:
         tries.append(state_guesses(file, text, places))
-    if found.rule in _OF_SLOTS and found.cause is Mistake.MISSING_BARRIER:
-        tries.append(_met_before(found.span, file, text))
     if found.rule in _OF_PARITIES:
         tries.append(islice(_parities(file, text, places), _MOST_PARITIES))
     if found.rule in _OF_RANKS:
@@ -126,14 +124,15 @@ def guesses(found: Diagnostic, file: str, text: Lines) -> Iterator[Repair]:
     yield from chain.from_iterable(tries)
 
 
-def _met_before(at: Span, file: str, text: Lines) -> Iterator[Repair]:
+def _met_before(found: Diagnostic, file: str, text: Lines) -> Iterator[Repair]:
     """A barrier of the block before a statement that some threads execute, ahead of their conditions.
 
     Where one lane of each warp writes and one thread reads, no place of the events is one of all threads.
     """
-    if at.file != file or not 0 < at.line <= len(text.lines) or text.function_of(at.line):
+    n = found.span.line
+    lacks = found.rule in _OF_SLOTS and found.cause is Mistake.MISSING_BARRIER
+    if not lacks or found.span.file != file or not 0 < n <= len(text.lines) or text.function_of(n):
         return
-    n = at.line
     for first, _ in text.blocks(n):
         if _condition(text.code(first)) is None or text.code(first).lstrip().startswith("}"):
             break
