@@ -365,7 +365,9 @@ class _PtxCheck:
         from syncverify.driver.ptx_check import Checker, kernel_task
 
         o = self.options
-        checker = Checker(judge, prover(Entry.PTX), prover(Entry.PTX_DATA), early=run_briefly)
+        checker = Checker(
+            judge, prover(Entry.PTX), prover(Entry.PTX_DATA), prover(Entry.PTX_AHEAD), early=run_briefly
+        )
         return kernel_task(
             self.module, self.function, self.facts, o.policy, checker, o.values, self.source.hash, o.infer
         )

@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 from syncverify.base.diagnostics import Diagnostic, KernelReport, Severity, Verdict
@@ -39,8 +40,8 @@ from syncverify.driver.ptx_task import (
 from syncverify.frontends.ptx.analysis.counted_blocks import steering_counts, unfenced_count
 from syncverify.frontends.ptx.compile.program import Program
 from syncverify.frontends.ptx.launch.facts import VARIABLE
-from syncverify.frontends.ptx.launch.small_sizes import edge_sizes, small_sizes
-from syncverify.frontends.ptx.launch.steering_sizes import lane_conditions, steering_sizes
+from syncverify.frontends.ptx.launch.small_sizes import edge_sizes, largest_sizes, small_sizes
+from syncverify.frontends.ptx.launch.steering_sizes import lane_conditions, meeting_sizes, steering_sizes
 from syncverify.frontends.ptx.launch.symbolic_launch import open_sizes, open_systems
 from syncverify.frontends.ptx.launch.tensormap_boxes import copies_tensors
 from syncverify.frontends.ptx.values.symbolic_words import NO_WRAP
@@ -93,7 +94,7 @@ def for_every_size(k: CheckTask, report: KernelReport) -> KernelReport:
     if attempt.verdict is Verdict.REFUTED:
         return replace(check_at(attempt.task, attempt.found.values), seconds=time.perf_counter() - start)
     if attempt.verdict is Verdict.PROVED:
-        short = _outside_dynamic(attempt.task)
+        short = _outside(attempt.task)
         if short is not None:
             return replace(short, seconds=time.perf_counter() - start)
         return _proved(attempt, report, report.seconds + time.perf_counter() - start)
@@ -142,7 +143,11 @@ def _proved(attempt: Attempt, report: KernelReport, seconds: float) -> KernelRep
         verdict=Verdict.PROVED,
         reason=None,
         seconds=seconds,
-        assumptions=(*rests_on, *of_dynamic(k.facts), NO_WRAP),
+        assumptions=(
+            *rests_on,
+            *of_dynamic(k.facts),
+            *([] if k.abstraction.terms == frozenset() else [NO_WRAP]),
+        ),
         diagnostics=placed(k, found.diagnostics),
         stats=found.stats,
     )
@@ -161,10 +166,17 @@ def _not_shown(attempt: Attempt, report: KernelReport) -> KernelReport:
     return replace(report, reason=first, diagnostics=found, suspect=suspect)
 
 
-def _outside_dynamic(k: CheckTask) -> KernelReport | None:
-    """A refutation by numbers where dynamic shared memory has as many bytes as sizes say: for every size an
-    access is held against the most that a block can have, for a few against what it has."""
-    found = (check_at(k, sizes) for sizes in edge_sizes(k.facts))
+def _outside(k: CheckTask) -> KernelReport | None:
+    """A refutation by numbers of what the proof takes for granted: that accesses stay inside.
+
+    Where dynamic shared memory has as many bytes as sizes say, an access is held against the most that a
+    block can have, and for a few sizes against what it has. Sizes as data are tried at their largest.
+    """
+    own = k.abstraction
+    plain = k.abstracted(replace(own, terms=None, parameters_as_data=False)) if own.parameters_as_data else k
+    data = (own.terms or frozenset()) ^ k.facts.symbols().keys() if own.parameters_as_data else frozenset()
+    largest = largest_sizes(k.facts, {name for name in data if not name.startswith("grid.")})
+    found = (check_at(plain, sizes) for sizes in chain(edge_sizes(k.facts), largest))
     return next((report for report in found if report.verdict is Verdict.REFUTED), None)
 
 
@@ -193,14 +205,20 @@ def _searched(k: CheckTask, report: KernelReport) -> Attempt:
     """The first attempt that decides; otherwise that of the task itself, with the first suspect of any."""
     suspects: list[KernelReport] = []
 
-    def attempt(task: CheckTask) -> Attempt:
-        made = _tried(task)
+    def attempt(task: CheckTask, prove: Prove | None = None) -> Attempt:
+        made = _tried(task, prove)
         suspects.extend([made.suspect] if made.suspect is not None else [])
         return made
 
     for narrower in (_with_fewer_terms, _without_stored_values):
         task = narrower(k)
         if task is not None and (made := attempt(task)).verdict is Verdict.PROVED:
+            return made
+    if k.checker.ahead is not None and (as_data := _with_sizes_as_data(k)) is not None:
+        soon = attempt(k, k.checker.ahead)
+        if soon.verdict in _DECIDED:
+            return soon
+        if (made := _tried(as_data)).verdict is Verdict.PROVED:
             return made
     own = attempt(k)
     for task, decides in _wider(k, report.reason if own.found is None else own.found.reason):
@@ -244,6 +262,20 @@ def _with_fewer_terms(k: CheckTask) -> CheckTask | None:
     if not terms or (terms == sizes.keys() and not lane_conditions(program)):
         return None
     return k.abstracted(replace(k.abstraction, terms=frozenset(terms)))
+
+
+def _with_sizes_as_data(k: CheckTask) -> CheckTask | None:
+    """The same with sizes as data that decide about no meeting of threads, only about accesses and where
+    these lie; None if there are no such sizes."""
+    launch, whole = compiled(k)
+    program = narrowed(k, launch, whole)
+    if program.handing is not None:
+        return None
+    sizes = open_sizes(k.facts, program.for_sizes)
+    terms = meeting_sizes(k.facts, program.for_sizes, sizes)
+    if terms == sizes.keys():
+        return None
+    return k.abstracted(replace(k.abstraction, terms=terms, parameters_as_data=True))
 
 
 def _without_stored_values(k: CheckTask) -> CheckTask | None:
@@ -296,14 +328,14 @@ def _counts(k: CheckTask) -> bool:
 # ---------------------------------------------------------------- one attempt
 
 
-def _tried(k: CheckTask) -> Attempt:
-    """What is found for every size under the task's abstraction."""
+def _tried(k: CheckTask, prove: Prove | None = None) -> Attempt:
+    """What is found for every size under the task's abstraction; ``prove``: for another effort."""
     assert k.checker.prove is not None
     own = k.abstraction
     brief = own.data_as_words or own.terms is not None or not own.stored_values
     briefly = k.checker.briefly if brief else None
     try:
-        return _attempt(k, briefly or k.checker.prove)
+        return _attempt(k, prove or briefly or k.checker.prove)
     except NotConcrete:
         return Attempt(k, None)
 
@@ -342,7 +374,7 @@ def _attempt(k: CheckTask, prove: Prove) -> Attempt:
         clusters = program.block_groups.size // launch.ctas
     program = _for_sizes(k, program)
     sizes = _terms(k, program)
-    if not (sizes or program.words or program.any_data):
+    if not (sizes or program.words or program.any_data or k.abstraction.parameters_as_data):
         return Attempt(k, None)
     if k.boxes is not None and copies_tensors(program):
         launch = inferred(k, launch, whole)
@@ -404,9 +436,12 @@ def _under_every_answer(
 
 def _for_sizes(k: CheckTask, program: Program) -> Program:
     """The code for sizes without a number, less what this attempt takes for data."""
-    if k.abstraction.terms is not None and (by_lane := lane_conditions(program.for_sizes)):
+    own = k.abstraction
+    if own.parameters_as_data:
+        return program.for_sizes.read_once  # their loops are data's, and no turn reads them again
+    if own.terms is not None and (by_lane := lane_conditions(program.for_sizes)):
         return program.without_conditions(by_lane)
-    if not k.abstraction.stored_values and program.without_stored_values is not None:
+    if not own.stored_values and program.without_stored_values is not None:
         return program.without_stored_values
     return program.for_sizes
 

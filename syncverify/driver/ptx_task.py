@@ -55,6 +55,7 @@ class Checker:
     judge: Judge
     prove: Prove | None = None  # for every size
     briefly: Prove | None = None  # the same by one look, where data is any word
+    ahead: Prove | None = None  # the same for little effort, where a weaker proof may do
     early: Judge | None = None  # of a few small launches, which come before the search for every size
     again: bool = True  # what a proof takes for granted is looked at where it can be wrong
 

@@ -8,6 +8,7 @@ taken only where an earlier one left the verdict undecided for one of its ``caus
     exact             the launch, every size a number                   always first
     contents-as-data  the same; what shared memory holds is data        its contents decided
     every-size        sizes as terms, all trip counts at once           a size is open
+    sizes-as-data     sizes that decide about accesses alone are data   a short look at them ended
     loads-as-sizes    the same; loaded numbers are sizes too            loaded data decided
     data-as-words     the same; what memory holds is any word           contents or data decided
     any-grid          the same for a grid of any extents                blocks differ, or loads decided
@@ -36,6 +37,7 @@ class Step(StrEnum):
     CONTENTS_ASIDE = "contents-aside"
     LANES_MEET = "lanes-meet"
     EVERY_SIZE = "every-size"
+    SIZES_AS_DATA = "sizes-as-data"
     LOADS_AS_SIZES = "loads-as-sizes"
     DATA_AS_WORDS = "data-as-words"
     ANY_GRID = "any-grid"
@@ -120,6 +122,7 @@ class Entry(StrEnum):
     IR_GROUP_LAUNCH = "ir-group-launch"  # one launch of blocks that share global memory in block groups
     PTX = "ptx"  # PTX or CUDA: check, the API, certificates
     PTX_DATA = "ptx-data"  # the same where what decides is taken for any word: one look
+    PTX_AHEAD = "ptx-ahead"  # the same before an attempt that proves less: a short look
     GATE_FIRST = "gate-first"  # the gate's second stage: a right kernel needs no more than this
     GATE = "gate"  # and what is looked at once the usual sizes are proved
 
@@ -156,6 +159,9 @@ _PTX_FIRST = replace(
     branch_when_nobody_else_can_run=True,
     extension_factor=16,
 )
+_PTX_AHEAD = replace(
+    _PTX_FIRST, events=20_000, max_nodes=200, extension_factor=4, max_inequalities=MOST_COMPARED // 20
+)
 #: A proof of the gate is made once and kept, so it may cost more.
 _GATE = ExplorationBudget(
     events=800_000,
@@ -187,6 +193,7 @@ EFFORTS: dict[Entry, Effort] = {
         first=_PTX_FIRST, rest=_PTX, each=_GROUPS, two=_GROUPS, three=_THREE, more=_MORE, small=False
     ),
     Entry.PTX_DATA: Effort(first=_PTX_FIRST, rest=None, small=False, refutes=False),
+    Entry.PTX_AHEAD: Effort(first=_PTX_AHEAD, rest=None, small=False),
     Entry.GATE_FIRST: Effort(
         _GATE_LAUNCH,
         _GATE_FIRST,

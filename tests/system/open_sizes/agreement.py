@@ -12,7 +12,9 @@ from unittest import mock
 
 import syncverify
 from syncverify.base.diagnostics import Verdict
+from syncverify.checker.prover.parametric.result import ParametricResult
 from syncverify.driver import ptx_every_size
+from syncverify.driver.ptx_task import CheckTask
 
 #: Seconds of one check.
 SECONDS = 30.0
@@ -38,10 +40,32 @@ class OpenKernel:
         with mock.patch.object(ptx_every_size, "refuted_early", lambda *_: None):
             return self.check(*self.assume, scope="all")
 
+    def with_sizes_as_data(self) -> Verdict:
+        """The verdict of attempts alone that take some sizes for data."""
+        with mock.patch.multiple(
+            ptx_every_size,
+            refuted_early=lambda *_: None,
+            _smallest=lambda _, found: found,
+            _tried=tried_as_data,
+        ):
+            return self.check(*self.assume, scope="all")
 
-def contradiction(kernel: OpenKernel, numbers: Iterable[Mapping[str, int]]) -> str | None:
-    """The first numbers that refute a kernel which is proved for every size."""
-    if kernel.for_every_size() is not Verdict.PROVED:
+
+def tried_as_data(
+    k: CheckTask, prove: Any = None, tried: Any = ptx_every_size._tried
+) -> ptx_every_size.Attempt:
+    """What an attempt finds, if it takes some sizes for data; else nothing."""
+    if k.abstraction.parameters_as_data:
+        attempt: ptx_every_size.Attempt = tried(k, prove)
+        return attempt
+    return ptx_every_size.Attempt(k, ParametricResult(Verdict.UNKNOWN, reason="left out"))
+
+
+def contradiction(
+    kernel: OpenKernel, numbers: Iterable[Mapping[str, int]], found: Verdict | None = None
+) -> str | None:
+    """The first numbers that refute a kernel which is proved for every size; ``found``: its verdict."""
+    if (found or kernel.for_every_size()) is not Verdict.PROVED:
         return None
     for values in numbers:
         if kernel.check(scope="exact", values=dict(values)) is Verdict.REFUTED:

@@ -61,15 +61,16 @@ class Writer(Effects):
         self._targets: dict[int, int] = {}
         #: blocks that a loop which may read sizes again begins with
         self.headers: set[int] = set()
+        renews = program.sized and program.renews
         self.after: set[int] = set()  # and those that it is left to
-        for header, loop, _ in outer_loops(self.flow) if program.sized else ():
+        for header, loop, _ in outer_loops(self.flow) if renews else ():
             self.headers.add(header)
             self.after |= {s for b in loop for s in self.flow.blocks[b].succ if s not in loop}
         if program.sized:
             program.slot(TURN)
         #: blocks behind loops in such loops, and those before these
         self.round_robin, self.asking = (
-            round_robin_blocks(self.flow) if program.sized else (frozenset[int](), frozenset[int]())
+            round_robin_blocks(self.flow) if renews else (frozenset[int](), frozenset[int]())
         )
         #: blocks that may go past a turn which is another's
         self.skipping = {b for b in skipping(self.flow) if self._in_one_go(b)} if program.sized else set()

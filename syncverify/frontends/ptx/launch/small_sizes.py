@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from functools import partial, reduce
 from itertools import product
 from math import prod
@@ -59,6 +59,22 @@ def edge_sizes(facts: PtxFacts) -> Iterator[dict[str, int]]:
         bound = dict(zip(sizes, choice, strict=True))
         if all(_holds(c, bound) for c in together):
             yield bound
+
+
+def largest_sizes(facts: PtxFacts, wanted: Set[str]) -> Iterator[dict[str, int]]:
+    """The largest numbers that the facts allow of some sizes, with the second smallest of all others, for 0
+    may let nothing happen; none where nothing bounds one of them."""
+    sizes = sorted(facts.symbols().keys() - facts.left_open())
+    bound: dict[str, int] = {}
+    for name in sizes:
+        own = [c for c in facts.constraints() if names(c) == {name}]
+        allowed = _values(name, own, FURTHEST + 1 if name in wanted else 2)
+        if not allowed or (name in wanted and allowed[-1] == FURTHEST):
+            return
+        bound[name] = allowed[-1]
+    known = [c for c in facts.constraints() if names(c) <= bound.keys()]
+    if not wanted.isdisjoint(sizes) and all(_holds(c, bound) for c in known):
+        yield bound
 
 
 def _values(name: str, constraints: list[Expr], most: int = MOST_VALUES) -> list[int]:

@@ -2,6 +2,8 @@
 
 ``if (i < n) out[i] = tile[t];`` decides about one read. That the read is made by every lane is a proof for
 each ``n``, so ``n`` may be data; only what decides about barriers, trip counts and places has to be a term.
+``for (i = tid; i < n; i += 128) tile[i] = in[i];`` decides about places too. As data, ``n`` lets each thread
+store anywhere, any number of times: then only what decides about barriers has to be a term.
 The choice is a heuristic: a proof without a term is one for every value of it, and none leads to the
 attempt with all sizes.
 """
@@ -29,7 +31,13 @@ def steering_sizes(
     facts: PtxFacts, program: Program, sizes: Mapping[str, tuple[int, int | None]]
 ) -> frozenset[str]:
     """Of the open sizes, those that decide more than whether accesses are made."""
-    needed = _needed(program)
+    return _sizes_in(facts, program, _needed(program), sizes)
+
+
+def _sizes_in(
+    facts: PtxFacts, program: Program, needed: frozenset[str], sizes: Mapping[str, tuple[int, int | None]]
+) -> frozenset[str]:
+    """The open sizes that some registers are computed of."""
     wanted: set[str] = set()
     for i in program.body:
         if needed.isdisjoint(results(i)):
@@ -44,6 +52,26 @@ def steering_sizes(
                 extent = facts.grid[_AXES.index(axis)]
                 wanted |= names(extent) if isinstance(extent, Expr) else frozenset()
     return frozenset(wanted & sizes.keys())
+
+
+def meeting_sizes(
+    facts: PtxFacts, program: Program, sizes: Mapping[str, tuple[int, int | None]]
+) -> frozenset[str]:
+    """Of the open sizes, those that decide more than which accesses are made, how often, and where."""
+    regions = {k: _between(program, k) for k in program.slice.branches}
+    skipped = {
+        k: region
+        for k, region in regions.items()
+        if _keeps_from_failing(program, k) or not any(_seen(program, j) for j in region)
+    }
+    needed = {
+        guard.name for k in regions.keys() - skipped.keys() if (guard := program.body[k].guard) is not None
+    }
+    for k, effect in program.decoded.items():
+        if type(effect) is not Access:
+            i = program.body[k]
+            needed.update((*sources(i), *((i.guard.name,) if i.guard is not None else ())))
+    return _sizes_in(facts, program, _closed(program, needed, skipped), sizes)
 
 
 def lane_conditions(program: Program) -> frozenset[int]:
@@ -120,11 +148,17 @@ def _accesses_only(program: Program, k: int) -> tuple[int, ...] | None:
     """The instructions that a branch decides about, if all that others see of them is accesses."""
     flow = program.flow
     block = flow.block_of[k]
-    between = flow.between(block)
-    if block in between:
+    if block in flow.between(block):
         return None
-    region = tuple(j for b in between for j in range(flow.blocks[b].lo, flow.blocks[b].hi))
+    region = _between(program, k)
     return None if any(_seen(program, j) for j in region) else region
+
+
+def _between(program: Program, k: int) -> tuple[int, ...]:
+    """The instructions that a branch decides about; of a loop all of its own."""
+    flow = program.flow
+    between = flow.between(flow.block_of[k])
+    return tuple(j for b in between for j in range(flow.blocks[b].lo, flow.blocks[b].hi))
 
 
 def _seen(program: Program, j: int) -> bool:
@@ -134,4 +168,4 @@ def _seen(program: Program, j: int) -> bool:
     return j in program.touches or j in program.takes or program.body[j].op in _SEEN
 
 
-__all__ = ["lane_conditions", "steering_sizes"]
+__all__ = ["lane_conditions", "meeting_sizes", "steering_sizes"]

@@ -1,0 +1,99 @@
+"""Threads that share out the words of each row by strides; how many rows and words there are is open.
+
+A turn stores words, and loads or stores them in another order; between them the block meets, or does not.
+"""
+
+from __future__ import annotations
+
+from tests.system.open_sizes.agreement import OpenKernel
+from tests.system.open_sizes.ring_loops import COUNTS, _count, _Writer
+
+HEAD = """.version 8.3
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u32 n, .param .u32 m)
+.reqntid {threads}, 1, 1
+{{
+  .reg .b32 %x<{words}>, %n, %m, %t, %slots, %v; .reg .pred %q<{predicates}>;
+  .reg .b64 %d<2>; .reg .b16 %h<3>;
+  .shared .align 16 .b8 slots[8192];
+"""
+#: Where the word of turn ``i`` lies, as instructions that write ``r``.
+PLACES = (
+    *("mov.u32 {r}, {i};",) * 4,
+    "sub.s32 {r}, {last}, {i}; sub.s32 {r}, {r}, 1;",
+    "xor.b32 {r}, {i}, 1;",
+    "xor.b32 {r}, {i}, 32;",
+    "shl.b32 {r}, {i}, 1;",
+    "shr.u32 {r}, {i}, 1;",
+    "rem.u32 {r}, {i}, 96;",
+    "cvt.u16.u32 %h1, {i}; cvt.u32.u16 {r}, %h1;",
+)
+#: Counts that do not come of the number of rows.
+WORDS = [name for name in COUNTS if "m" not in name]
+
+
+def _access(w: _Writer, i: str, last: str, what: str) -> None:
+    place, address = w.word(), w.word()
+    w.emit(w.draw.choice(PLACES).format(r=place, i=i, last=last))
+    w.emit(f"shl.b32 {address}, {place}, 2;", f"add.s32 {address}, {address}, %slots;")
+    if what != "store":
+        w.emit(f"ld.shared.u32 %v, [{address}];", "add.s32 %v, %v, 1;")
+    if what != "load":
+        w.emit(f"st.shared.u32 [{address}], %v;")
+
+
+def _loop(w: _Writer, threads: int, count: str, what: str) -> None:
+    """The words of one row, each by one thread."""
+    last, i, p, top, end = _count(w, count), w.word(), w.predicate(), w.label(), w.label()
+    step = threads
+    if w.wrong("a smaller stride", 0.15):
+        step = w.draw.choice((threads // 2, threads - 1, 1))
+    elif w.wrong("a larger stride", 0.1):
+        step = threads + w.draw.choice((1, threads))
+    match w.draw.choice(("up", "up", "down", "runs")):
+        case "up":
+            w.emit(f"mov.u32 {i}, %t;", f"{top}:", f"setp.ge.s32 {p}, {i}, {last};", f"@{p} bra {end};")
+            _access(w, i, last, what)
+            w.emit(f"add.s32 {i}, {i}, {step};", f"bra {top};", f"{end}:")
+        case "down":
+            w.emit(f"sub.s32 {i}, {last}, %t;", f"sub.s32 {i}, {i}, 1;", f"{top}:")
+            w.emit(f"setp.lt.s32 {p}, {i}, 0;", f"@{p} bra {end};")
+            _access(w, i, last, what)
+            w.emit(f"sub.s32 {i}, {i}, {step};", f"bra {top};", f"{end}:")
+        case _:
+            each, far = w.word(), w.word()
+            w.emit(f"add.s32 {each}, {last}, {threads - 1};", f"div.u32 {each}, {each}, {threads};")
+            w.emit(f"mul.lo.s32 {i}, %t, {each};", f"add.s32 {far}, {i}, {each};")
+            if w.wrong("runs overlap", 0.1):
+                w.emit(f"add.s32 {far}, {far}, 1;")
+            w.emit(f"min.s32 {far}, {far}, {last};", f"{top}:")
+            w.emit(f"setp.ge.s32 {p}, {i}, {far};", f"@{p} bra {end};")
+            _access(w, i, last, what)
+            w.emit(f"add.s32 {i}, {i}, 1;", f"bra {top};", f"{end}:")
+
+
+def kernel(seed: int) -> tuple[OpenKernel, list[dict[str, int]], list[str]]:
+    """A kernel, the numbers that it is tried with, and the mistakes in it."""
+    w = _Writer(seed)
+    draw = w.draw
+    threads, count = draw.choice((32, 64, 96, 128)), draw.choice(["n", "n", *WORDS])
+    w.emit("ld.param.u32 %n, [n];", "ld.param.u32 %m, [m];", "mov.u32 %t, %tid.x;", "mov.u32 %slots, slots;")
+    row, p, top, end = w.word(), w.predicate(), w.label(), w.label()
+    w.emit(
+        "mov.u32 %v, 0;", f"mov.u32 {row}, 0;", f"{top}:", f"setp.ge.u32 {p}, {row}, %m;", f"@{p} bra {end};"
+    )
+    for turn in range(draw.choice((1, 2, 2, 3))):
+        if turn and not w.wrong("no barrier", 0.2):
+            w.emit("bar.sync 0;")
+        own = draw.choice(WORDS) if w.wrong("another count", 0.1) else count
+        _loop(w, threads, own, draw.choice(("store", "store", "load", "both")))
+    if not w.wrong("no barrier at the end of a row", 0.3):
+        w.emit("bar.sync 0;")
+    w.emit(f"add.u32 {row}, {row}, 1;", f"bra {top};", f"{end}:", "ret;", "}")
+    head = HEAD.format(threads=threads, words=w.words + 1, predicates=w.predicates + 1)
+    text = head + "\n".join(f"  {line}" for line in w.lines) + "\n"
+    low = draw.choice((0, 0, 1, 33))
+    assume = [f"n >= {low}", f"n <= {draw.choice((300, 500))}", "m >= 0", "m <= 64"]
+    numbers = (*range(6), 31, 32, 33, 63, 64, 65, 96, 97, 127, 128, 129, 191, 257, 300)
+    return OpenKernel(text, ("n", "m"), assume), [{"n": n, "m": 2} for n in numbers if n >= low], w.mistakes
