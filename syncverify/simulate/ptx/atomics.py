@@ -131,9 +131,9 @@ class _Atomic:
                     changed = changed or part.space != "shared" or not np.array_equal(old, new)
                     out[n][lane] = old[0]
                     if chain:
-                        write_flags(m, f, one, self.releases, self.scope, True)
+                        write_flags(m, f, one, self.releases, self.scope, changes=True)
             if not chain:
-                write_flags(m, f, part, self.releases, self.scope, True)
+                write_flags(m, f, part, self.releases, self.scope, changes=True)
             if follows is not None:
                 follows.after(m, part, bits)
         m.version += changed
