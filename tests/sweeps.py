@@ -99,22 +99,38 @@ PARTS = {
 }
 
 
-#: Single tests of more than four seconds that only the nightly run takes: what they show of one large kernel,
-#: a cheaper test beside them shows of a small one, or they show that a search takes few steps.
+#: Single tests, or cases of tests, of more than four seconds that only the nightly run takes. What they
+#: show of one large kernel a cheaper one beside them shows of a small one; or they show that a search is
+#: short.
 NIGHTLY = {
+    "checker/induction/test_products.py::test_a_mistake_is_not_accepted[the reader takes other tiles]",
+    "checker/induction/test_turns.py"
+    "::test_loops_that_go_on_until_their_bytes_are_as_many_as_asked[128-False]",
     "checker/prover/modular/test_compose.py::test_who_knows_less_goes_together_with_no_more",
     "checker/prover/parametric/test_chains.py::test_chains_are_of_both_kinds",
+    "checker/prover/parametric/test_family.py::test_no_verdict_is_wrong[release_missing_at_step_1000.bad]",
     "checker/prover/reach/test_knowledge_order.py::test_ends_of_tiles_are_forgotten",
     "checker/prover/reach/test_knowledge_order.py::test_what_a_barrier_misses_of_its_ring_the_others_miss",
     "checker/prover/reach/test_knowledge_order.py::test_what_may_fail_is_tried_before_all_is_begun_anew",
     "checker/prover/reach/test_sizes.py::test_an_answer_does_not_cover_its_own_question",
     "checker/prover/reach/test_tile_history.py::test_states_do_not_tell_where_tiles_began",
+    "driver/certificates/test_certificate.py"
+    "::test_a_certificate_holds[sizes/assumed_relation_of_sizes.good-all]",
     "driver/certificates/test_certificate.py::test_another_state_covers_nothing",
+    "driver/certificates/test_ptx.py::test_a_checker_that_sees_no_races_has_no_ring_accepted[numbers]",
+    "driver/certificates/test_ptx.py::test_any_change_is_rejected[True-0]",
     "driver/test_ptx_early.py::test_a_parity_that_starts_again_with_each_tile_is_found_at_two_tiles",
+    "frontends/ir/test_flatten_counters.py::test_rings_that_do_not[one more]",
+    "frontends/ir/test_slice_silent.py::test_guarded_stores_in_a_ring[order1-proved-all]",
+    "frontends/ptx/analysis/test_locks.py::test_wrong_use_of_a_lock[never let go]",
+    "frontends/ptx/analysis/test_prefix_sums.py"
+    "::test_such_a_loop_with_another_role_that_is_not_let_on_is_refuted",
     "frontends/ptx/launch/test_steering_sizes.py::test_rounds_that_race_stay_refuted",
     "gate/test_proof_time.py::test_a_product_takes_the_next_schedule",
     "matmul/test_proofs.py::test_products_of_many_tiles_are_proved_once",
+    "matmul/test_stream.py::test_ptx_of_wrong_kernels_is_not_proved[_next_flag]",
     "matmul/test_stream.py::test_what_hands_sums_over_is_needed_in_ptx",
+    "system/equivalent_ptx/test_equivalent_ptx.py::test_operands_in_pairs_and_parts[7]",
     "tune/test_matmul.py::test_a_product_is_tuned_where_it_is_first_used",
 }
 
@@ -123,8 +139,9 @@ def leave_out(items: list[pytest.Item]) -> None:
     """Marks as slow the cases of sweeps that a run leaves out, and what only the nightly run takes."""
     met: Counter[str] = Counter()
     for item in items:
-        name = item.nodeid.partition("[")[0].removeprefix("tests/")
-        if name in NIGHTLY:
+        whole = item.nodeid.removeprefix("tests/")
+        name = whole.partition("[")[0]
+        if name in NIGHTLY or whole in NIGHTLY:
             item.add_marker(pytest.mark.slow)
         if name not in PARTS or item.get_closest_marker("slow") is not None:
             continue

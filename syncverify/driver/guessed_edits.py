@@ -92,7 +92,7 @@ def guesses(found: Diagnostic, file: str, text: Lines) -> Iterator[Repair]:
     if text.kind != "cu":
         return
     places = [span.line for span in (found.span, *(x.span for x in found.related)) if span.file == file]
-    tries: list[Iterator[Repair]] = []
+    tries: list[Iterator[Repair]] = [_met_before(found, file, text)]
     if found.rule in _OF_STATES:
         tries.append(state_guesses(file, text, places))
     if found.rule in _OF_PARITIES:
@@ -122,6 +122,24 @@ def guesses(found: Diagnostic, file: str, text: Lines) -> Iterator[Repair]:
     if found.rule in _OF_CONDITIONS:
         tries.append(_flips(file, text))
     yield from chain.from_iterable(tries)
+
+
+def _met_before(found: Diagnostic, file: str, text: Lines) -> Iterator[Repair]:
+    """A barrier of the block before a statement that some threads execute, ahead of their conditions.
+
+    Where one lane of each warp writes and one thread reads, no place of the events is one of all threads.
+    """
+    n = found.span.line
+    lacks = found.rule in _OF_SLOTS and found.cause is Mistake.MISSING_BARRIER
+    if not lacks or found.span.file != file or not 0 < n <= len(text.lines) or text.function_of(n):
+        return
+    for first, _ in text.blocks(n):
+        if _condition(text.code(first)) is None or text.code(first).lstrip().startswith("}"):
+            break
+        n = first
+    said = "a barrier of the whole block before this: all threads come here"
+    edit = TextEdit(file, n, (), (indent_of(text.lines[n - 1]) + "__syncthreads();",))
+    yield Repair(Mistake.MISSING_BARRIER, Span(file, n), said, edit=edit)
 
 
 def _turns(file: str, text: Lines, places: list[int], mistake: Mistake = Mistake.TURNS) -> Iterator[Repair]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from syncverify.base.diagnostics import Diagnostic, Severity
+from syncverify.base.diagnostics import Diagnostic, Mistake, Severity
 from syncverify.base.source import Span
 from syncverify.driver.author_statements import Lines
 from syncverify.driver.guessed_edits import guesses
@@ -12,11 +12,11 @@ from syncverify.driver.guessed_edits import guesses
 FILE = "k.cu"
 
 
-def _changed(text: str, rule: str, at: str) -> set[str]:
+def _changed(text: str, rule: str, at: str, cause: Mistake | None = None) -> set[str]:
     """The texts that guesses at the line that holds ``at`` make."""
     lines = text.strip("\n").split("\n")
     place = next(n for n, line in enumerate(lines, 1) if at in line)
-    found = Diagnostic(rule, Severity.ERROR, "", Span(FILE, place))
+    found = Diagnostic(rule, Severity.ERROR, "", Span(FILE, place), cause=cause)
     made = set()
     for guess in guesses(found, FILE, Lines(lines, "cu")):
         edit = guess.edit
@@ -159,3 +159,18 @@ tell(&drained[b], me);
     assert any("tell(&drained[b], b);" in x for x in _changed(text, "SV202", "drained"))
     other = text.replace("mapa", "cvta")
     assert not any("tell(&drained[b], b);" in x for x in _changed(other, "SV202", "drained"))
+
+
+@pytest.mark.parametrize(
+    ("read", "before"),
+    [
+        ("if (t == 0) total = part[0] + part[1];", "  if (t == 0) total"),
+        ("if (t == 0) {\n    total = part[0] + part[1];\n  }", "  if (t == 0) {"),
+        ("total += part[0] + part[1];", "  total"),
+    ],
+)
+def test_all_threads_meet_before_the_condition_of_who_reads(read: str, before: str) -> None:
+    text = f"__global__ void k(float* x) {{\n  if (lane == 0) part[w] = s;\n  {read}\n}}"
+    right = text.replace(before, f"  __syncthreads();\n{before}")
+    assert right in _changed(text, "SV110", "part[0]", Mistake.MISSING_BARRIER)
+    assert right not in _changed(text, "SV110", "part[0]", Mistake.MISSING_WAIT)

@@ -174,6 +174,7 @@ def clocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
     monkeypatch.setenv("SYNCVERIFY_CACHE", str(tmp_path))
     monkeypatch.setattr(choice, "_FOUND", {})
     monkeypatch.setattr(sys.modules["syncverify.torch.backend"], "ALONE_SECONDS", 60.0)
+    monkeypatch.setattr(trials, "_LEAST_SECONDS", 60.0)
     times = {"library": 10.0, "kernel": 9.0}
 
     def timed(runs: Any, arguments: Any, device: Any) -> list[float]:

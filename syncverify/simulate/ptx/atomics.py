@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -115,16 +115,25 @@ class _Atomic:
             if self.writers is not None:
                 read_flags(m, f, part, self.acquires, self.scope)
             order = m.draw.permutation(len(part.lanes)) if len(part.lanes) > 1 else [0]
+            # A lane reads what the one before it has left at the place: a chain, as between warps.
+            chain = len(given) == 1 and len(np.unique(part.at)) < len(part.at)
             for n in range(len(given)):
                 for position in order:
                     lane = int(part.lanes[position])
-                    at = part.at[position : position + 1] + n * step
+                    own = slice(position, position + 1)
+                    at = part.at[own] + n * step
+                    one = replace(part, at=part.at[own], lanes=part.lanes[own])
+                    if chain and self.writers is not None:
+                        read_flags(m, f, one, self.acquires, self.scope)
                     old = part.arena.load(at, bits)
                     new = self._new(old, given[n][lane : lane + 1], other, lane)
                     part.arena.store(at, bits, new)
                     changed = changed or part.space != "shared" or not np.array_equal(old, new)
                     out[n][lane] = old[0]
-            write_flags(m, f, part, self.releases, self.scope, True)
+                    if chain:
+                        write_flags(m, f, one, self.releases, self.scope, changes=True)
+            if not chain:
+                write_flags(m, f, part, self.releases, self.scope, changes=True)
             if follows is not None:
                 follows.after(m, part, bits)
         m.version += changed

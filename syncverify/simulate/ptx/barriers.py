@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -67,6 +67,8 @@ def _bar(c: Context, i: Instr) -> Step:
     use = _NamedBarrierUse(c.source(operands[0], 32), count, action != "arrive", how, vote, write)
     # PTX ISA, barrier.sync: a thread waits for all threads of its warp that have not exited.
     around = i.op == "barrier" and "aligned" not in i.mods
+    if around and action == "sync":
+        return use.by_parts
     return lambda f: f.warp.machine.whole_warp(
         f, use.arrive, f"{i.name} by a part of the warp", around=around
     )
@@ -83,8 +85,36 @@ class _NamedBarrierUse:
     vote: Callable[..., Any] | None
     write: Callable[..., None] | None
 
-    def arrive(self, f: Fragment) -> Next:
-        """A warp arrives, and waits if it has to."""
+    def by_parts(self, f: Fragment) -> Next:
+        """Lanes come to a barrier that is not ``.aligned``, and wait for the others of their warp, which
+        may come to another instruction for the same one."""
+        m, warp = f.warp.machine, f.warp
+        count = None if self.count is None else _uniform(m, f, f.R[self.count], "count")
+        f.meets = meets = ("barrier.sync by a part of the warp", self._name(m, f), count)
+
+        def here() -> list[Fragment]:
+            return [x for x in warp.fragments if x is f or x.meets == meets]
+
+        def ready() -> bool:
+            wanted = warp.live
+            for x in here():
+                wanted = wanted & ~x.mask
+            return not wanted.any()
+
+        def resume() -> Next:
+            apart: list[Fragment] = []
+            for x in here():
+                x.meets = None
+                if x is not f and x.alike(f):
+                    f.absorb(x)
+                elif x is not f:
+                    apart.append(x)
+            return self.arrive(f, apart)
+
+        return resume() if ready() else f.block(ready, resume)
+
+    def arrive(self, f: Fragment, apart: Sequence[Fragment] = ()) -> Next:
+        """A warp arrives, and waits if it has to; ``apart``: lanes of it that stand elsewhere."""
         m = f.warp.machine
         barrier = self._joined(m, f)
         number = f.warp.number
@@ -94,7 +124,8 @@ class _NamedBarrierUse:
         barrier.arrived.append(number)
         if self.waits:
             barrier.waits.add(number)
-        barrier.clock = merged(barrier.clock, m.release(_rows(f, f.mask)))
+        for x in (f, *apart):
+            barrier.clock = merged(barrier.clock, m.release(_rows(x, x.mask)))
         if self.vote is not None:
             barrier.votes.append(self.vote(f.R)[f.mask])
         generation = barrier.generation
@@ -109,9 +140,17 @@ class _NamedBarrierUse:
                 self.write(f, np.full(LANES, barrier.result, kind), f.mask)
             return f.pc + 1
 
-        if barrier.generation != generation:
-            return resume()
-        return f.block(lambda: barrier.generation != generation, resume)
+        def come() -> bool:
+            return barrier.generation != generation
+
+        for x in apart:
+
+            def go_on(x: Fragment = x) -> Next:
+                m.acquire(_rows(x, x.mask), barrier.complete)
+                return x.pc + 1
+
+            x.ready, x.resume = come, go_on
+        return resume() if come() else f.block(come, resume)
 
     def _name(self, m: Machine, f: Fragment) -> int:
         return _uniform(m, f, f.R[self.number], "barrier")

@@ -42,6 +42,40 @@ def test_lanes_that_leave_are_not(what: str, tail: str) -> None:
     assert kinds("setp.lt.u32 %p1, %r1, 16; @!%p1 bra END;" + what + "END:" + tail) == {None}
 
 
+@pytest.mark.parametrize(
+    ("here", "there", "found"),
+    [
+        ("barrier.sync 1, 64;", "barrier.sync 1, 64;", {None}),
+        ("barrier.sync 0;", "mov.u32 %r9, 1; barrier.sync 0;", {None}),
+        ("barrier.sync 1, 64;", "barrier.sync 2, 64;", {Kind.UNDEFINED}),
+        ("bar.sync 1, 64;", "bar.sync 1, 64;", {Kind.UNDEFINED}),
+        ("barrier.sync 1, 64;", "", {Kind.UNDEFINED, Kind.RACE}),
+    ],
+)
+def test_lanes_that_have_parted_meet_at_one_barrier(here: str, there: str, found: set[Kind | None]) -> None:
+    """A warp has come when its last lanes have: to any instruction for this barrier that is not aligned."""
+    body = f"""
+    .shared .align 4 .b8 s[256];
+    mov.u32 %r2, s; mad.lo.u32 %r3, %r1, 4, %r2; st.shared.u32 [%r3], %r1;
+    and.b32 %r5, %r1, 31; setp.lt.u32 %p1, %r5, 16; @%p1 bra A; {here} bra J;
+A:  {there}
+J:  sub.u32 %r6, 63, %r1; mad.lo.u32 %r4, %r6, 4, %r2; ld.shared.u32 %r7, [%r4];"""
+    assert kinds(body, block=64) <= found
+
+
+@pytest.mark.parametrize(("order", "found"), [("acq_rel", {None}), ("relaxed", {Kind.RACE})])
+def test_lanes_of_one_atomic_follow_each_other(order: str, found: set[Kind | None]) -> None:
+    """The last thread of a block to count has seen what all others did before: also those of its own warp."""
+    body = f"""
+    .shared .align 4 .b8 s[256]; .shared .align 4 .b8 n[4];
+    setp.ne.u32 %p1, %r1, 0; mov.u32 %r2, 0; @!%p1 st.shared.u32 [n], %r2; bar.sync 0;
+    mov.u32 %r3, s; mad.lo.u32 %r3, %r1, 4, %r3; st.shared.u32 [%r3], %r1;
+    atom.{order}.cta.shared.add.u32 %r4, [n], 1;
+    setp.ne.u32 %p2, %r4, 63; @%p2 bra END; ld.shared.u32 %r5, [s]; ld.shared.u32 %r6, [s+252];
+END:"""
+    assert kinds(body, block=64) == found
+
+
 def test_lanes_that_name_each_other_give_one_mask() -> None:
     mask = "and.b32 %r5, %r1, 28; shl.b32 %r6, 255, %r5;"
     assert kinds(mask + "shfl.sync.bfly.b32 %r2, %r1, 1, 31, %r6;") == {Kind.UNDEFINED}

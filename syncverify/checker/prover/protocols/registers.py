@@ -28,7 +28,7 @@ from syncverify.symbolic.path_condition import PathCondition
 
 #: Moves and visits of one run, runs, and the largest number of iterations after which a loop's events are
 #: looked for again.
-MOST_MOVES, MOST_VISITS, RUNS, MOST_PERIOD = 60_000, 1_200, 11, 48
+MOST_MOVES, MOST_VISITS, RUNS, MOST_PERIOD = 60_000, 2_400, 11, 48
 #: Turns after which a loop is cut, however often others come to it.
 MOST_TURNS = 300
 #: Sizes are drawn up to this, and factors of a product that has a name.

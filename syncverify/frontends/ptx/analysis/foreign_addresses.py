@@ -21,12 +21,15 @@ from syncverify.frontends.ptx.decode.effects import Context, Effect, Value
 from syncverify.frontends.ptx.decode.parts import fault
 from syncverify.frontends.ptx.flow.address_spaces import What, kind_at, register_kinds
 from syncverify.frontends.ptx.flow.control_flow import Flow
-from syncverify.frontends.ptx.syntax.nodes import Instr, Mem, Module, Reg, Sym, Variable, Vector
+from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Mem, Module, Reg, Sym, Variable, Vector
 from syncverify.frontends.ptx.syntax.types import width
 from syncverify.model.events import Event
 
 _ACCESSES = ("ld", "st", "atom", "red", "mbarrier", "ldmatrix", "stmatrix")
 _SPACES = ("shared", "global", "local", "const", "param")
+#: Instructions that keep an address in its variable, and how many of them are followed.
+_KEPT = ("mov", "cvta", "add")
+_MOST_STEPS = 16
 #: What takes an address in global memory, whether or not it says so.
 _OF_GLOBAL = ("multimem", "discard", "applypriority")
 
@@ -35,7 +38,8 @@ def foreign_addresses(flow: Flow, module: Module) -> Mapping[int, Effect]:
     """The accesses, by index, that leave every state space, or their variable, whenever they are executed."""
     function = flow.function
     everything = (*function.params, *function.variables, *module.variables)
-    found = {k: e for k, i in enumerate(function.body) if (e := _outside(i, everything)) is not None}
+    reached = [k for k in range(len(function.body)) if flow.block_of[k] in flow.reached]
+    found = {k: e for k in reached if (e := _outside(flow, k, everything)) is not None}
     shared = frozenset(v.name for v in everything if v.space == "shared")
     kinds = register_kinds(function, shared)
 
@@ -51,23 +55,41 @@ def foreign_addresses(flow: Flow, module: Module) -> Mapping[int, Effect]:
     return found
 
 
-def _outside(i: Instr, variables: Sequence[Variable]) -> Effect | None:
-    """A fault, if a load or store by name of a variable outside of shared memory is not inside, or not
-    aligned."""
+def _outside(flow: Flow, k: int, variables: Sequence[Variable]) -> Effect | None:
+    """A fault, if a load or store of a variable not in shared memory leaves it, or is not aligned."""
+    i = flow.body[k]
     if i.op not in ("ld", "st") or len(i.operands) != 2:
         return None
     at, value = i.operands if i.op == "st" else i.operands[::-1]
-    if not isinstance(at, Mem) or not isinstance(at.base, Sym):
+    named = _named(flow, k, at) if isinstance(at, Mem) else None
+    v = None if named is None else next((v for v in variables if v.name == named.name), None)
+    if named is None or v is None or v.space == "shared" or not v.size:
         return None
-    v = next((v for v in variables if v.name == at.base.name), None)
-    if v is None or v.space == "shared" or not v.size:
-        return None
-    first, size = at.base.offset + at.offset, width(i.mods[-1]) // 8
+    first, size = named.offset, width(i.mods[-1]) // 8
     size *= len(value.items) if isinstance(value, Vector) else 1
     if first < 0 or first + size > v.size:
         return undefined(f"bytes {first} to {first + size - 1} lie outside of {v.name}, which has {v.size}")
     if v.ptr is None and first % size and v.align % size == 0 and not size & (size - 1):
         return undefined(f"byte {first} of {v.name} is not {size}-byte aligned", "SV701")
+    return None
+
+
+def _named(flow: Flow, k: int, at: Mem) -> Sym | None:
+    """The variable that an address is in, and where: by its name, copies of it and sums with numbers."""
+    base, offset = at.base, at.offset
+    for _ in range(_MOST_STEPS):
+        if isinstance(base, Sym):
+            return Sym(base.name, base.offset + offset)
+        k = flow.versions.writer[flow.versions.read(base.name, k)] if isinstance(base, Reg) else -1
+        i = flow.body[k] if k >= 0 else None
+        if i is None or i.guard is not None or i.op not in _KEPT:
+            return None
+        base = i.operands[1]
+        if i.op == "add":
+            step = i.operands[2]
+            if not isinstance(step, Imm):
+                return None
+            offset += step.value
     return None
 
 
