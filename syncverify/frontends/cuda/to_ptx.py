@@ -21,7 +21,7 @@ from syncverify.frontends.cuda.options import DEFAULTS, CudaOptions
 from syncverify.frontends.cuda.standard_headers import STANDARD_HEADERS
 
 #: Part of every cache key: change it with anything that changes the text this module makes of NVRTC's.
-_FORMAT = 2
+_FORMAT = 3
 _ERROR = re.compile(r"^(?P<file>.+)\((?P<line>\d+)\): (?:catastrophic )?error(?: #\S+)?: (?P<text>.*)$", re.M)
 _AT_END = re.compile(r"^At end of source: error(?: #\S+)?: (.*)$", re.M)
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>|(\S+))', re.M)
