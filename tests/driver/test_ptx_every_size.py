@@ -120,6 +120,14 @@ EXACT = {
         ("big >= 0", "big <= 4294967280"),
     ),
     "a signed size": ("setp.lt.s32 %p, %n, 0;", ()),
+    "a product of what is cut": (
+        "cvt.u32.u64 %x, %b; mul.lo.u32 %x, %x, 3; setp.eq.u32 %p, %x, 6; setp.gt.and.u64 %p, %b, 5, %p;",
+        ("big >= 0", "big <= 8589934592"),
+    ),
+    "a bit that is left of any": (
+        "shl.b32 %x, %n, 31; setp.ge.s32 %p, %x, 0;",
+        ("n >= 3", "n <= 4"),
+    ),
     "a cut below a bound": (WRAPS["a cut"][0], ("big >= 0", "big <= 1099511627776")),
 }
 
@@ -148,6 +156,8 @@ KEPT = {
     "a carry of a product": ("n >= 0", "n <= 0"),
     "a carry into the upper half": ("big >= 0", "big <= 4294967279"),
     "a signed size": ("n < 2147483648",),
+    "a product of what is cut": ("big >= 0", "big <= 4294967297"),
+    "a bit that is left of any": ("n >= 3", "n <= 3"),
 }
 
 

@@ -221,7 +221,7 @@ def test_steps_of_compiled_code_are_without_registers(report: Report) -> None:
     ("elsewhere", "says"),
     [
         (None, "with it this launch is proved"),
-        (Verdict.PROVED, "with it every launch is proved"),
+        (Verdict.PROVED, "with it every launch that was asked for is proved"),
         (Verdict.REFUTED, "with it this launch is proved, but another one is still refuted"),
         (Verdict.UNKNOWN, "with it this launch is proved, and the others are undecided"),
     ],

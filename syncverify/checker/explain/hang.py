@@ -138,6 +138,7 @@ def hang_failure(run: Run, waiting: list[Stuck], end: int) -> Failure:
         *passed_by(run, s, waiting, end),
         *left_early(run, s, waiting),
         *never_reached(run, s),
+        *arrived_on_mates(run, s),
     ]
     seen = {s.site, *(site for site, _ in labels)}
     for o in waiting:
@@ -216,6 +217,28 @@ def never_reached(run: Run, s: Stuck) -> list[tuple[int, str]]:
     }
     text = "no thread of this launch comes to this arrival: see the conditions around it"
     return [(n, text) for n in [*found.values()][:_LAST]]
+
+
+def arrived_on_mates(run: Run, s: Stuck) -> list[tuple[int, str]]:
+    """Where threads arrive at mbarriers that the same wait is for, if nobody ever arrives at this one.
+
+    ``run`` has been forced on. Worked example. A producer waits for each slot of a ring in one loop, and
+    consumers release slot 0 alone: the arrivals there show what the release of slot 1 looks like.
+    """
+    if s.kind != "wait":
+        return []
+    events = [event for who, event in run.trace if who >= 0]
+    at: dict[int, set[int]] = {}
+    for e in events:
+        if e[0] in (Ev.ARRIVE, Ev.CP_ARRIVE) and e[1] >= 0:
+            at.setdefault(e[2], set()).add(e[1])
+    alike = {e[2] for e in events if e[0] == Ev.WAIT and e[1] == s.site} - {s.waits_on[1]}
+    if s.waits_on[1] in at or not alike & at.keys():
+        return []
+    mate = min(alike & at.keys())
+    name = run.info.barriers[mate].name
+    text = f"threads arrive at {name}, for which the same wait is, here; at {s.what} nobody arrives anywhere"
+    return [(site, text) for site in sorted(at[mate])[:_LAST]]
 
 
 def _last_of(run: Run, gone: set[int], warps: list[int]) -> list[tuple[int, str]]:

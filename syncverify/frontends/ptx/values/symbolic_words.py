@@ -579,6 +579,12 @@ def wrapped(term: Any, bits: int) -> Any:
         return SymbolicWord(term, bits)
     parts = tuple((a, _centred(k, unit)) for a, k in term.parts)
     found = space.term(_centred(term.c, unit), tuple((a, k) for a, k in parts if k))
+    if not isinstance(found, AffineTerm):
+        return size(found, bits)
+    cut = {a for a, k in term.parts if k % unit == 0 and a in space.quotients}
+    if (cut and not _fits(found, unit)) or _never_fits(found, unit):
+        # what was cut exactly stays exact
+        return size(term if _fits(term, unit) else lower_bits(found, bits, negative=True), bits)
     if any(abs(k) >> bits - FEW_BITS and k & -k != abs(k) for _, k in parts):
         low, high = space.bounds(found)
         if low is None or high is None or low < -unit // 2 or high >= unit:
@@ -615,6 +621,12 @@ def _fits(term: AffineTerm, unit: int) -> bool:
     """Whether a term is a number of a register of ``unit`` values, signed or not."""
     low, high = term.space.bounds(term)
     return low is not None and high is not None and low >= -unit // 2 and high < unit
+
+
+def _never_fits(term: AffineTerm, unit: int) -> bool:
+    """Whether no value of a term is a number of such a register: then it is not taken to fit."""
+    low, high = term.space.bounds(term)
+    return (low is not None and low >= unit) or (high is not None and high < -unit // 2)
 
 
 def _centred(k: int, unit: int) -> int:
