@@ -267,6 +267,11 @@ def passed_by(run: Run, s: Stuck, waiting: list[Stuck], end: int) -> list[tuple[
         found += [
             (site, "and goes on with this, without another barrier") for site in _next(events, last[:1])
         ]
+        if len(met) == 1:
+            found += [
+                (site, "and came to it from this, without a barrier before it")
+                for site in _ahead(events, last)
+            ]
         same = [i for i, e in enumerate(met) if e[2] == s.waits_on[1] and e[1] not in last]
         for i in same[-1:]:
             found.append((met[i][1], f"and at barrier {s.waits_on[1]} here"))
@@ -283,6 +288,14 @@ def _next(events: list[Event], sites: list[int]) -> list[int]:
     return [e[1] for e in events[at + 1 :] if e[1] >= 0 and e[1] not in sites][:1]
 
 
+def _ahead(events: list[Event], sites: list[int]) -> list[int]:
+    """What a class does right before the first event at one of these sites."""
+    at = next((i for i, e in enumerate(events) if e[1] in sites), 0)
+    return [e[1] for e in events[:at] if e[1] >= 0 and e[0] not in _UNSEEN][-1:]
+
+
+#: What a warp does for itself alone.
+_UNSEEN = (Ev.ELECT, Ev.COLLECTIVE, Ev.SETMAXNREG)
 #: Barriers that are shown of a class that is missing at one.
 _LAST = 2
 #: Events at barriers of threads.
