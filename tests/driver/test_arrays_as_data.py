@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import syncverify
-from syncverify.base.diagnostics import KernelReport, Policy, Verdict
+from syncverify.base.diagnostics import KernelReport, Verdict
 from syncverify.checker.prover.parametric.result import ParametricResult
 from syncverify.cli.main import run
 from syncverify.driver import ptx_every_size
@@ -83,10 +83,10 @@ def undecided(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ptx_every_size, "_smallest", lambda _, found: found)
 
 
-def report(*assume: str, policy: Policy = Policy.PRACTICAL, **changes: str) -> KernelReport:
+def report(*assume: str, **changes: str) -> KernelReport:
     facts = {"kernel": {"k": {"grid": [1, 1, 1], "params": {"0": "n"}, "assume": list(assume)}}}
     text = TEXT.format(**RIGHT | changes)
-    (found,) = syncverify.check(text, facts=facts, scope="all", advice=False, policy=policy)
+    (found,) = syncverify.check(text, facts=facts, scope="all", advice=False)
     return found
 
 
