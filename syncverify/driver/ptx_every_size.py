@@ -203,7 +203,7 @@ def _outside(k: CheckTask) -> KernelReport | None:
 
 def _smallest(k: CheckTask, report: KernelReport) -> KernelReport:
     """Where open sizes leave a kernel undecided: the smallest of the first few that refute it, if any do."""
-    if report.verdict is not Verdict.UNKNOWN:
+    if report.verdict is not Verdict.UNKNOWN or not k.checker.again:  # no refutation is part of a certificate
         return report
     for sizes in small_sizes(k.facts):
         found = check_launch(k.at(k.facts.bind(sizes)))

@@ -158,7 +158,8 @@ def _compile(
             known = {**standard, **headers}
             compiled = nvrtc.compile_file(source, file, "ptx", [*flags, *system], known, arch)
         except nvrtc.CompileError as again:
-            raise _located(again, file) from None
+            # host code needs nvcc, which the first message names
+            raise _located(e if standard and has_host_code(source) else again, file) from None
     return compiled.code.rstrip(b"\0").decode()
 
 

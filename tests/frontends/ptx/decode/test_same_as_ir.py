@@ -47,7 +47,7 @@ PAIRS = [
     ("cp.async.mbarrier.arrive.noinc bar[0]", "cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%b]"),
     ("bar.sync 1, 32", "bar.sync 1, 32"),
     ("bar.arrive 2, 64", "bar.arrive 2, 64"),
-    ("bar.red 0", "bar.red.or.pred %p1, 0, %p2"),
+    ("bar.red 0", "bar.red.and.pred %p1, 0, %p2"),
     ("barrier.sync 3", "barrier.sync 3"),
     ("warp.sync", "bar.warp.sync -1"),
     ("cluster.arrive.aligned", "barrier.cluster.arrive.aligned"),

@@ -40,7 +40,7 @@ def test_which_grids_are_tried(
     (launch := tmp_path / "k.toml").write_text(facts)
     grids: list[Any] = []
 
-    def found(k: CheckTask) -> Any:
+    def found(k: CheckTask, *_: object) -> Any:
         grids.append(k.facts.grid[0])
         assert k.facts.grid[1:] == (1, 1)
         said = Verdict(first if len(grids) == 1 else wider)
