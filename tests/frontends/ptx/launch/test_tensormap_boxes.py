@@ -281,7 +281,8 @@ def test_a_ring_of_tensor_copies_for_every_trip_count(check: Check) -> None:
     text = module_text(body, params=".param .align 64 .b8 a[128], .param .u32 k_n")
     status, report = check(text, OPEN)
     assert (status, report["verdict"], report["scope"]["kind"]) == (0, "proved", "all")
-    assert any(a.startswith("box of tensor map 0 is 2048 bytes: from expect_tx") for a in report["assumptions"])
+    said = "box of tensor map 0 is 2048 bytes: from expect_tx"
+    assert any(a.startswith(said) for a in report["assumptions"])
 
 
 @pytest.mark.parametrize("seed", range(20))
