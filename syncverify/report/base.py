@@ -59,7 +59,7 @@ def checked_text(r: Repair) -> str:
         return f"with it this mistake is gone; one more is left: {what}"
     match r.elsewhere:
         case Verdict.PROVED:
-            return "with it every launch is proved"
+            return "with it every launch that was asked for is proved"
         case Verdict.REFUTED:
             return "with it this launch is proved, but another one is still refuted"
         case Verdict.UNKNOWN:

@@ -123,7 +123,8 @@ def _consequence(d: Diagnostic, paint: Paint) -> Iterator[str]:
 
 def _headline(d: Diagnostic, paint: Paint) -> str:
     rule = paint(f"{d.severity}[{d.rule} {rule_name(d.rule)}]", _SEVERITY_COLOR[d.severity])
-    return rule + paint(f": {d.message}", "bold")
+    said = d.message.removeprefix(f"{d.span.file}:{d.span.line}: ")  # the next line says where
+    return rule + paint(f": {said}", "bold")
 
 
 def _diagnostic(d: Diagnostic, paint: Paint) -> Iterator[str]:
@@ -331,7 +332,8 @@ def _table(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
 
 
 def _verdict(k: KernelReport, name: str, paint: Paint) -> str:
-    reason = f": {k.reason}" if k.reason else ""
+    said = any(d.message == k.reason for d in k.diagnostics)  # a finding with the reason stands above
+    reason = f": {k.reason}" if k.reason and not said else ""
     facts = [scope_text(k, SHOWN_VALUES), str(k.policy), f"{k.seconds:.2f} s"]
     verdict = paint(str(k.verdict), _VERDICT_COLOR[k.verdict])
     return f"{k.file}: {paint(name, 'bold')}: {verdict}{reason} ({'; '.join(facts)})"

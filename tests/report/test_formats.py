@@ -13,6 +13,7 @@ import jsonschema
 import pytest
 
 from syncverify.base.diagnostics import (
+    Diagnostic,
     KernelReport,
     Label,
     Mistake,
@@ -221,7 +222,7 @@ def test_steps_of_compiled_code_are_without_registers(report: Report) -> None:
     ("elsewhere", "says"),
     [
         (None, "with it this launch is proved"),
-        (Verdict.PROVED, "with it every launch is proved"),
+        (Verdict.PROVED, "with it every launch that was asked for is proved"),
         (Verdict.REFUTED, "with it this launch is proved, but another one is still refuted"),
         (Verdict.UNKNOWN, "with it this launch is proved, and the others are undecided"),
     ],
@@ -249,6 +250,22 @@ def test_text_says_what_a_verdict_takes_for_granted(report: Report) -> None:
     shown = text.render(Report(Policy.PRACTICAL, (assumed,)))
     assert shown.count("  assumed: line ") == 4
     assert "  and 2 more" in shown
+
+
+@pytest.mark.parametrize("alike", [True, False])
+def test_text_says_once_why_there_is_no_verdict(report: Report, alike: bool) -> None:
+    lost = report.kernels[1]
+    at = Span(lost.file, 4)
+    reason = f"{lost.file}:4: no value for N"
+    said = reason if alike else "another one"
+    note = Diagnostic("SV902", Severity.WARNING, said, at)
+    told = Report(Policy.PRACTICAL, (replace(lost, reason=reason, diagnostics=(note,)),))
+    shown = text.render(told)
+    assert shown.count("no value for N") == 1
+    assert (f"lost: unknown: {reason}" in shown) is not alike
+    assert f"undecided]: {'no value for N' if alike else said}\n" in shown
+    (kernel,) = json.loads(json_report.render(told))["kernels"]
+    assert (kernel["reason"], kernel["diagnostics"][0]["message"]) == (reason, said)
 
 
 def test_text_survives_a_source_that_is_gone(report: Report, tmp_path: Path) -> None:

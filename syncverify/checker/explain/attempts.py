@@ -60,7 +60,7 @@ from syncverify.checker.explain.exchanges import (
     WaitOnce,
 )
 from syncverify.checker.explain.survey import Survey
-from syncverify.checker.explain.turns import turns_of_groups
+from syncverify.checker.explain.turns import OtherParityOfGroup, turns_of_groups
 from syncverify.model.events import Ev, Flag, SystemInfo
 
 #: Rules of accesses that a fence or a barrier may order.
@@ -71,6 +71,8 @@ _OF_WGMMA = frozenset({"SV401", "SV111", "SV110"})
 _OF_THREADS = frozenset({"SV301", "SV302", "SV303"})
 #: Rules that an operation on another slot, or on another barrier, may break.
 _OF_SLOTS = frozenset({"SV110", "SV111", "SV112", "SV201", "SV202", "SV203", "SV206", "SV210", "SV212"})
+#: Changes that may let a wait pass for which nobody arrives.
+_NO_WAIT = (OtherParity, OtherParityOfGroup, CountedParity, DropAt)
 #: Waits beside one that may ask for the other parity with it.
 _MATES = 3
 _LATER = "arrive only after the accesses that follow here"
@@ -99,7 +101,22 @@ def _overlap(a: Any, b: Any) -> bool:
 
 
 def attempts(info: SystemInfo, survey: Survey, named: set[Span], rule: str) -> Iterator[Attempt]:
-    """Edits worth trying: at the places that the finding names first, those that remove something last."""
+    """Edits worth trying: at the places that the finding names first, those that remove something last.
+
+    Where a place waits for an mbarrier at which nobody arrives, its arrivals are what lacks: with the other
+    parity, or none, the wait would be for nothing.
+    """
+    silent = {p for p in named if survey.barriers.get(p, set()) & survey.never_arrived}
+    if rule == "SV210" and silent:
+        reading = [p for p in survey.accessed if not {*ISSUES} - {Ev.WGMMA} & {*survey.places.get(p, ())}]
+        yield from (t for p in reading for t in _releases(info, survey, p))
+    for t in _in_order(info, survey, named, rule):
+        if t.place not in silent or not isinstance(t.change, _NO_WAIT):
+            yield t
+
+
+def _in_order(info: SystemInfo, survey: Survey, named: set[Span], rule: str) -> Iterator[Attempt]:
+    """Edits at the places that the finding names first, those that remove something last."""
     near = [p for p in survey.places if p in named]
     barriers = {b for p in near for b in survey.barriers.get(p, ())}
     same = [p for p in survey.places if p not in near and survey.barriers.get(p, set()) & barriers]
@@ -710,11 +727,20 @@ def _releases(info: SystemInfo, survey: Survey, place: Span) -> list[Attempt]:
     name = info.barriers[freed[0][1]].name
     of_warps = {survey.counts.get(b) for _, b in freed} == {len(survey.warps[place]) // len(survey.blocks)}
     who = "one lane of each warp arrives" if of_warps else "arrive"
-    text = f"{who} behind this access on the barrier that the next copy waits for ({name})"
+    at, what = (
+        (place, "access") if (end := _read_by(survey, place)) is None else (end, "wait for its readers")
+    )
+    text = f"{who} behind this {what} on the barrier that the next copy waits for ({name})"
     return [
-        Attempt(Mistake.MISSING_ARRIVE, Release(place, freed, fence, of_warps), place, text)
+        Attempt(Mistake.MISSING_ARRIVE, Release(place, freed, fence, of_warps), at, text)
         for fence in (False, True)
     ]
+
+
+def _read_by(survey: Survey, place: Span) -> Span | None:
+    """Where threads wait for a wgmma of a place: before that it may read on."""
+    below = [p for p in survey.ends.at.get(place, ()) if p.file == place.file and p.line > place.line]
+    return min(below, key=lambda p: p.line, default=None)
 
 
 def _unheard(survey: Survey, place: Span) -> list[Attempt]:

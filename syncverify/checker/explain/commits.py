@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from syncverify.base.source import Span
-from syncverify.model.events import Ev, ThreadClass
+from syncverify.model.events import Ev, Event, ThreadClass
 
 #: Operations that are waited for in groups, by the event that commits them; the commits, and their waits.
 _OF_COMMIT: dict[int, int] = {
@@ -88,6 +88,30 @@ def _merged(whole: list[_Spans]) -> set[Span]:
 
 
 @dataclass(slots=True)
+class WgmmaEnds:
+    """Where threads know that a wgmma of a place is complete.
+
+    That is their first wait that leaves fewer groups pending than were committed since.
+    """
+
+    at: dict[Span, set[Span]] = field(default_factory=dict)
+    _groups: dict[ThreadClass, list[set[Span]]] = field(default_factory=dict)  # the last one is open
+
+    def note(self, event: Event, span: Span, cls: ThreadClass) -> None:
+        """One event of a thread."""
+        groups = self._groups.setdefault(cls, [set()])
+        if event[0] == Ev.WGMMA:
+            groups[-1].add(span)
+        elif event[0] == Ev.WGMMA_COMMIT:
+            groups.append(set())
+        elif event[0] == Ev.WGMMA_WAIT:
+            complete = max(len(groups) - 1 - event[2], 0)
+            for place in set().union(*groups[:complete]):
+                self.at.setdefault(place, set()).add(span)
+            del groups[:complete]
+
+
+@dataclass(slots=True)
 class ClusterArrivals:
     """Arrivals at the cluster's barrier. ``unwaited``: those that the thread's next one follows at once."""
 
@@ -104,4 +128,4 @@ class ClusterArrivals:
             self._open[cls] = span
 
 
-__all__ = ["ClusterArrivals", "Commits"]
+__all__ = ["ClusterArrivals", "Commits", "WgmmaEnds"]

@@ -402,15 +402,17 @@ class Release:
         if place[0] == self.place and event[0] in (*ACCESSES, Ev.WGMMA):
             known = dict(self.barriers)
             free = next((known[fp] for fp in footprints(event) if fp in known), None)
-            return (event,), held if free is None else (free, event[0] == Ev.WGMMA)
-        if held is None or event[0] not in MEETINGS:
-            return (event,), held
-        free, reads = held  # ``reads``: until the wgmma is complete
+            return (event,), held if free is None else (free, 0 if event[0] == Ev.WGMMA else None)
+        if held is None:
+            return (event,), None
+        free, commits = held  # ``commits``: of groups since a wgmma, which reads until its own is complete
         fence = (proxy_fence(event[1]),) if self.fence else ()
         release = (*fence, (Ev.ARRIVE, event[1], free, 1, -1, 0))
-        if reads and event[0] == Ev.WGMMA_WAIT:
-            return (event, *release), None
-        return (*release, event), None
+        if commits is not None and event[0] != Ev.EXIT:
+            if event[0] == Ev.WGMMA_WAIT and event[2] < commits:
+                return (event, *release), None
+            return (event,), (free, commits + (event[0] == Ev.WGMMA_COMMIT))
+        return ((*release, event), None) if event[0] in MEETINGS else ((event,), held)
 
 
 @dataclass(frozen=True, slots=True)

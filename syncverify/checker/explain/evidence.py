@@ -84,6 +84,7 @@ def evidence(run: Run, f: Failure) -> list[Seen]:
         around += _since(run, f.first, f.second)
         around += _groups(run, f.first, f.second)
         nearby += _next_to(run, f.first, f.second)
+        nearby += _rounds(run, f.first, f.second)
     said = {f.site, *(site for site, _ in f.labels)}
     seen = (
         Seen(site, text, of is not found, of is nearby) for of in (found, around, nearby) for site, text in of
@@ -244,6 +245,34 @@ def _next_to(run: Run, first: Record, second: Record) -> Iterator[Place]:
     before = (e for who, e in reversed(run.trace[: second.position]) if who == second.cls and e[1] >= 0)
     site = next((e[1] for e in before if e[1] != second.site), -1)
     yield site, "those of the second come from this"
+
+
+def _rounds(run: Run, first: Record, second: Record) -> Iterator[Place]:
+    """Where two roles were last at a barrier of threads, each in code of its own, before they access.
+
+    Who has passed it once less than the other role means lacks one of its barriers between two of these
+    places. Worked example. Workers read a word behind barrier 1, and come to it twice more before they read
+    again; with one of the two deleted, they read while the others write the next word.
+    """
+    mine, others = _met(run, first), _met(run, second)
+    for number in sorted(mine.keys() & others.keys()):
+        one, other = mine[number], others[number]
+        if {*one} & {*other}:
+            continue
+        for sites, who in ((one, "first"), (other, "second")):
+            whose = f"the threads of the {who} access"
+            last, *earlier = dict.fromkeys(reversed(sites))
+            yield last, f"{whose} were at barrier {number} last here"
+            yield from ((site, f"{whose} came from barrier {number} here") for site in earlier[: _MOST - 1])
+
+
+def _met(run: Run, r: Record) -> dict[int, list[int]]:
+    """By id, the places of the barriers of threads that the threads of an access came to before it."""
+    found: dict[int, list[int]] = {}
+    for who, e in run.trace[: r.position]:
+        if who == r.cls and e[0] == Ev.BARRIER_SYNC and e[1] >= 0:
+            found.setdefault(e[2], []).append(e[1])
+    return found
 
 
 def _released(run: Run, first: Record, second: Record) -> Iterator[Place]:

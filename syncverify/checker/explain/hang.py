@@ -138,6 +138,7 @@ def hang_failure(run: Run, waiting: list[Stuck], end: int) -> Failure:
         *passed_by(run, s, waiting, end),
         *left_early(run, s, waiting),
         *never_reached(run, s),
+        *arrived_on_mates(run, s),
     ]
     seen = {s.site, *(site for site, _ in labels)}
     for o in waiting:
@@ -218,6 +219,28 @@ def never_reached(run: Run, s: Stuck) -> list[tuple[int, str]]:
     return [(n, text) for n in [*found.values()][:_LAST]]
 
 
+def arrived_on_mates(run: Run, s: Stuck) -> list[tuple[int, str]]:
+    """Where threads arrive at mbarriers that the same wait is for, if nobody ever arrives at this one.
+
+    ``run`` has been forced on. Worked example. A producer waits for each slot of a ring in one loop, and
+    consumers release slot 0 alone: the arrivals there show what the release of slot 1 looks like.
+    """
+    if s.kind != "wait":
+        return []
+    events = [event for who, event in run.trace if who >= 0]
+    at: dict[int, set[int]] = {}
+    for e in events:
+        if e[0] in (Ev.ARRIVE, Ev.CP_ARRIVE) and e[1] >= 0:
+            at.setdefault(e[2], set()).add(e[1])
+    alike = {e[2] for e in events if e[0] == Ev.WAIT and e[1] == s.site} - {s.waits_on[1]}
+    if s.waits_on[1] in at or not alike & at.keys():
+        return []
+    mate = min(alike & at.keys())
+    name = run.info.barriers[mate].name
+    text = f"threads arrive at {name}, for which the same wait is, here; at {s.what} nobody arrives anywhere"
+    return [(site, text) for site in sorted(at[mate])[:_LAST]]
+
+
 def _last_of(run: Run, gone: set[int], warps: list[int]) -> list[tuple[int, str]]:
     """What classes that have left did last, in the words of their warps."""
     many = f"warps {', '.join(map(str, warps))}" if len(warps) > 1 else f"warp {warps[0]}"
@@ -244,6 +267,11 @@ def passed_by(run: Run, s: Stuck, waiting: list[Stuck], end: int) -> list[tuple[
         found += [
             (site, "and goes on with this, without another barrier") for site in _next(events, last[:1])
         ]
+        if len(met) == 1:
+            found += [
+                (site, "and came to it from this, without a barrier before it")
+                for site in _ahead(events, last)
+            ]
         same = [i for i, e in enumerate(met) if e[2] == s.waits_on[1] and e[1] not in last]
         for i in same[-1:]:
             found.append((met[i][1], f"and at barrier {s.waits_on[1]} here"))
@@ -260,6 +288,14 @@ def _next(events: list[Event], sites: list[int]) -> list[int]:
     return [e[1] for e in events[at + 1 :] if e[1] >= 0 and e[1] not in sites][:1]
 
 
+def _ahead(events: list[Event], sites: list[int]) -> list[int]:
+    """What a class does right before the first event at one of these sites."""
+    at = next((i for i, e in enumerate(events) if e[1] in sites), 0)
+    return [e[1] for e in events[:at] if e[1] >= 0 and e[0] not in _UNSEEN][-1:]
+
+
+#: What a warp does for itself alone.
+_UNSEEN = (Ev.ELECT, Ev.COLLECTIVE, Ev.SETMAXNREG)
 #: Barriers that are shown of a class that is missing at one.
 _LAST = 2
 #: Events at barriers of threads.

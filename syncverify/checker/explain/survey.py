@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from syncverify.base.source import Span
-from syncverify.checker.explain.commits import ClusterArrivals, Commits
+from syncverify.checker.explain.commits import ClusterArrivals, Commits, WgmmaEnds
 from syncverify.checker.explain.edits import ACCESSES, ALL_LANES, GROUP_WAITS, ISSUES, WAITS, footprints
 from syncverify.checker.explain.neighbours import Neighbours
 from syncverify.checker.explain.redundancy import Passed, Place
@@ -48,24 +48,34 @@ class Survey:
     blocks: set[int] = field(default_factory=set)
     parted: set[Span] = field(default_factory=set)  # where some lanes of a warp come apart from others
     commits: Commits = field(default_factory=Commits)
+    ends: WgmmaEnds = field(default_factory=WgmmaEnds)
     cluster: ClusterArrivals = field(default_factory=ClusterArrivals)
     around: Neighbours = field(default_factory=Neighbours)
     turns: dict[Span, int] = field(default_factory=dict)  # how often threads came to a place
+    ahead: dict[int, set[int]] = field(default_factory=dict)  # by mbarrier of copies, what they waited for
+    _heard: dict[ThreadClass, int] = field(default_factory=dict)  # the mbarrier of a thread's last wait
     events: int = 0
 
     @property
     def free_barriers(self) -> dict[int, int]:
         """By the mbarrier of the copies into a slot, the one that tells that the slot is free.
 
-        A guess: mbarriers without copies on which somebody waits or arrives, but not both, in the same order;
-        or else those on which both is done.
+        A guess: the only one that who copies waits for right before; or mbarriers without copies on which
+        somebody waits or arrives, but not both, in the same order; or else those on which both is done.
         """
         full = sorted({barrier for _, barrier in self.copied})
+        ahead = {f: others for f in full if len(others := self.ahead.get(f, set()) - set(full)) == 1}
+        known = {f: min(others) for f, others in ahead.items() if list(ahead.values()).count(others) == 1}
         for some in (self.waited ^ set(self.arriving), self.waited & set(self.arriving)):
             others = some - set(full)
             if len(full) == len(others):
-                return dict(zip(full, sorted(others), strict=True))
-        return {}
+                return dict(zip(full, sorted(others), strict=True)) | known
+        return known
+
+    @property
+    def never_arrived(self) -> set[int]:
+        """Mbarriers that somebody waits for, and at which no thread arrives, nor would after a hang."""
+        return self.waited - self.arriving.keys()
 
     def threads(self, number: int) -> int:
         """How many threads come to a barrier of threads, in the first block that has one."""
@@ -106,6 +116,7 @@ class Survey:
         self.blocks.add(cls.cta)
         self.commits.note(code, span, cls)
         self.cluster.note(code, span, cls)
+        self.ends.note(event, span, cls)
         self.around.note(code, span, cls)
         self.turns[span] = self.turns.get(span, 0) + cls.count
         self._of_asynchronous(event, span, cls)
@@ -119,6 +130,7 @@ class Survey:
         if code in WAITS:
             self.waited.add(event[2])
             self.first.setdefault((cls, event[2]), span)
+            self._heard[cls] = event[2]
         elif code == Ev.INIT:
             self.counts[event[2]] = event[3]
         elif code == Ev.BULK_STORE:
@@ -135,6 +147,7 @@ class Survey:
             for fp, barrier, amount in event[2]:
                 self.copied.append((fp, barrier))
                 self.bytes.setdefault(barrier, {})[span, cls] = amount * cls.count
+                self.ahead.setdefault(barrier, set()).update({self._heard.get(cls, barrier)} - {barrier})
         elif code in GROUP_WAITS:
             self.pending[span] = event[2]
         if code in ACCESSES or code == Ev.WGMMA:

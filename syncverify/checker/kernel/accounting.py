@@ -141,16 +141,16 @@ def changes(g: Graph) -> list[list[int]]:
     return [[i for i in sites if g.sites[i].role == r] for r in range(len(g.p.roles))]
 
 
-def held(g: Graph, role: int) -> list[int]:
-    """The registers of a thread at launch, and after each of its role's changes."""
+def held(g: Graph) -> list[list[int]]:
+    """For each role: the registers of a thread at launch, and after each of its changes."""
     each = 0 if g.p.registers is None else g.p.registers.each
-    return [each, *(g.sites[i].op.count for i in changes(g)[role])]
+    return [[each, *(g.sites[i].op.count for i in some)] for some in changes(g)]
 
 
 def increases(g: Graph) -> list[int]:
     """The sites that ask for more registers than their threads have."""
-    each = [(i, old) for r, some in enumerate(changes(g)) for i, old in zip(some, held(g, r), strict=False)]
-    return [i for i, old in each if g.sites[i].op.count > old]
+    roles = (zip(some, had, strict=False) for some, had in zip(changes(g), held(g), strict=True))
+    return [i for role in roles for i, old in role if g.sites[i].op.count > old]
 
 
 def registers(g: Graph, trees: dict[str, Tree]) -> None:
@@ -167,7 +167,7 @@ def registers(g: Graph, trees: dict[str, Tree]) -> None:
     sites = [g.sites[i] for some in every for i in some]
     if any(s.op.guard or s.position.tiles or s.position.loops for s in sites):
         raise RejectedError("registers change in a loop, or under a condition")
-    totals = [pool.each * sum(len(r.threads) for r in g.p.roles)]
+    totals, had = [pool.each * sum(len(r.threads) for r in g.p.roles)], held(g)
     for k in increases(g):
         totals.append(0)
         for role, some in enumerate(every):
@@ -177,7 +177,7 @@ def registers(g: Graph, trees: dict[str, Tree]) -> None:
             high = min((n for n, x in enumerate(how) if isinstance(x, Along)), default=len(some))
             if g.groups[role] & g.groups[g.sites[k].role]:  # a warpgroup asks as one
                 high = max(high, every[g.sites[k].role].index(k) + 1)
-            totals[-1] += len(g.p.roles[role].threads) * max(held(g, role)[low : high + 1])
+            totals[-1] += len(g.p.roles[role].threads) * max(had[role][low : high + 1])
     if max(totals) > pool.pool:
         raise RejectedError(f"{max(totals)} registers may be asked for, and the block has {pool.pool}")
 

@@ -130,5 +130,5 @@ def _drains(g: Graph) -> Iterator[tuple[int, int, int, int, list[Term], Step, St
 
 def pool(g: Graph) -> Iterator[tuple[int, int]]:
     """Every other change of registers, with each that asks for more."""
-    for k in increases(g):
-        yield from ((i, k) for some in changes(g) for i in some if i != k)
+    every = [i for some in changes(g) for i in some]
+    yield from ((i, k) for k in increases(g) for i in every if i != k)

@@ -14,6 +14,7 @@ from syncverify.checker.kernel.trees import Absurd, Leaf, Split, Tree
 from syncverify.checker.prover.protocols.claims import NotFoundError, landing, weight
 from syncverify.checker.prover.protocols.multipliers import absurd, entails, shown
 from syncverify.checker.prover.protocols.paths import Introduction, Named, NewResidue, NewTile, Steps
+from syncverify.checker.prover.protocols.pruning import pruned
 from syncverify.checker.prover.protocols.search import Search, _wrapped
 from syncverify.checker.prover.protocols.sizes import Sample, holds, value
 
@@ -150,11 +151,12 @@ class Account:
         mine = [(u, n) for k, u, n in events if k == i]
         given = [*s.g.exists(Step(i, Half.IN, U2, N2)), *equal(self.turn(i, U2, N2), J)]
         if not mine:
-            return s.solve([*premises, *given], [], Constraints(()), 5, done, pool)
+            nobody = s.solve([*premises, *given], [], Constraints(()), 5, done, pool)
+            return pruned(nobody, len(premises) + len(given))
         u, n = mine[0]
         there = [{**e, "u'": value(u, e), "n'": value(n, e)} for e in some]
         goal = Constraints((*equal(U2, u), *equal(N2, n)))
-        return s.solve([*premises, *given], there, goal, 5, done, pool)
+        return pruned(s.solve([*premises, *given], there, goal, 5, done, pool), len(premises) + len(given))
 
 
 def kinds(search: Search, ring: str) -> tuple[str, ...]:

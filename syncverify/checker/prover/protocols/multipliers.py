@@ -77,26 +77,45 @@ def _pivot(table: list[list[int]], scale: list[int], r: int, j: int) -> None:
         scale[q] = scale[q] * p // g
 
 
+def _strongest(premises: Sequence[Term]) -> dict[int, Term]:
+    """By number, the premises that no other one with the same atoms implies."""
+    least: dict[frozenset[tuple[Atom, int]], int] = {}
+    for i, h in enumerate(premises):
+        if h.parts or h.const < 0:
+            key = frozenset(h.parts.items())
+            if key not in least or h.const < premises[least[key]].const:
+                least[key] = i
+    return {i: premises[i] for i in least.values()}
+
+
+def _balanced(some: dict[int, Term]) -> dict[int, Term]:
+    """The premises that a sum without atoms may use: each of their atoms has both signs among them."""
+    while True:
+        signs = {(a, k > 0) for h in some.values() for a, k in h.parts.items()}
+        kept = {i: h for i, h in some.items() if all((a, k < 0) in signs for a, k in h.parts.items())}
+        if len(kept) == len(some):
+            return kept
+        some = kept
+
+
 @lru_cache(maxsize=200_000)
 def _refuted(premises: tuple[Term, ...]) -> tuple[tuple[int, Fraction], ...] | None:
     """Multipliers by which the premises add up to -1."""
+    some = _balanced(_strongest(premises))
+    if all(h.const >= 0 for h in some.values()):
+        return None
     atoms: dict[Atom, int] = {}
-    for h in premises:
+    for h in some.values():
         for a in h.parts:
             atoms.setdefault(a, len(atoms))
     columns: list[list[int]] = []
-    who: list[int] = []
-    seen: set[Term] = set()
-    for i, h in enumerate(premises):
-        if h in seen or (not h.parts and h.const >= 0):
-            continue
-        seen.add(h)
+    for h in some.values():
         column = [0] * (len(atoms) + 1)
         for a, k in h.parts.items():
             column[atoms[a]] = k
         column[-1] = h.const
         columns.append(column)
-        who.append(i)
+    who = list(some)
     found = solution(columns, [0] * len(atoms) + [-1])
     return None if found is None else tuple((who[i], m) for i, m in found.items())
 

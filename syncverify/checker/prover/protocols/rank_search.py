@@ -55,12 +55,13 @@ def requests(g: Graph) -> dict[str, bool]:
     """
     epochs = _epochs(g, _parts(g))
     out: dict[str, bool] = {}
+    every, had = changes(g), held(g)
     for i, k in pool(g):
         role = g.sites[i].role
-        at = changes(g)[role].index(i)
+        at = every[role].index(i)
         if epochs[i] > epochs[k] or (role == g.sites[k].role and i > k):
             out[f"registers {i} {k}"] = False
-        elif role == g.sites[k].role or g.sites[i].op.count < held(g, role)[at]:
+        elif role == g.sites[k].role or g.sites[i].op.count < had[role][at]:
             out[f"registers {i} {k}"] = True
     return out
 

@@ -32,6 +32,7 @@ from syncverify.checker.prover.protocols.paths import (
     PathSearch,
     Steps,
 )
+from syncverify.checker.prover.protocols.pruning import pruned
 from syncverify.checker.prover.protocols.sizes import (
     Plan,
     Sample,
@@ -612,9 +613,10 @@ class Search:
                 assert isinstance(tiles, Tiles)
                 pool.add((var(v), tiles.first, tiles.stride))
         try:
-            return self.solve(premises, some, o.goal, DEEPEST, frozenset(), frozenset(pool))
+            found = self.solve(premises, some, o.goal, DEEPEST, frozenset(), frozenset(pool))
         except NotFoundError as e:
             raise NotFoundError(f"{o.key}: {e}") from None
+        return pruned(found, len(premises))
 
 
 def _rising(arguments: Sequence[Term], some: Sequence[Sample]) -> list[tuple[Term, Term]]:

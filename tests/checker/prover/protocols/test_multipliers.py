@@ -65,3 +65,19 @@ def test_nothing_is_entailed_that_small_numbers_refute(seed: int) -> None:
     for goal in (term() for _ in range(6)):
         if entails(premises, goal):
             assert all(_holds(goal, *p) for p in points)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_premises_that_no_sum_can_use_change_no_answer(seed: int) -> None:
+    """Absurd, whether all premises are columns of the problem or those alone that may add up."""
+    draw = random.Random(seed)
+    names = ("a", "b", "c", "d")
+    premises = [
+        Term({x: draw.randint(-2, 2) for x in draw.sample(names, draw.randint(0, 2))}, draw.randint(-3, 3))
+        for _ in range(draw.randint(1, 7))
+    ]
+    columns = [[h.parts.get(x, 0) for x in names] + [h.const] for h in premises]
+    by = absurd(premises)
+    assert (by is None) == (solution(columns, [0, 0, 0, 0, -1]) is None)
+    if by is not None:
+        follows(premises, num(-1), by)
