@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from syncverify.frontends.ptx.decode.effects import Context, Value
 from syncverify.frontends.ptx.decode.memory import LOCAL_WINDOW, Access, decode_place, nowhere
@@ -55,8 +56,7 @@ class KnownAddress(Access):
 
     variable: Variable | None = field(default=None, kw_only=True)
 
-    def events(self, ctx: Context, site: int, address: Value, values: Sequence[Value], handle: int,
-               part: bool) -> list[Event]:  # fmt: skip
+    def events(self, ctx: Context, site: int, address: Value, *_: Any, **__: Any) -> list[Event]:
         found = [address.lanes[i] for i in ctx.lanes] if isinstance(address, PerLane) else [address]
         wrong = (self._wrong(ctx, x) for x in dict.fromkeys(found) if x.__class__ is int)
         return next(([fault(site, *w)] for w in wrong if w is not None), [])
