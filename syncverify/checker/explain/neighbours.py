@@ -16,6 +16,7 @@ from syncverify.checker.explain.edits import (
     CommitStores,
     Insert,
     InsertOperation,
+    Release,
     WaitBefore,
     WaitForFree,
     WaitReads,
@@ -70,7 +71,7 @@ def other_end(change: Change, place: Span, around: Neighbours) -> tuple[Span, st
     match change:
         case Insert(ahead=True) | InsertOperation(ahead=True) | MeetAsElsewhere(ahead=True):
             found, said = _nearest(around.before.get(place, ()), place, above=True), _FROM
-        case Insert() | WaitReads() | MeetAsElsewhere():
+        case Insert() | WaitReads() | MeetAsElsewhere() | Release():
             found, said = _nearest(around.meeting.get(place, ()), place, above=False), _TO
         case InsertOperation() | CommitStores():
             found, said = _nearest(around.behind.get(place, ()), place, above=False), _TO

@@ -15,7 +15,7 @@ from syncverify.checker.happens_before.handlers.global_memory import check_early
 from syncverify.checker.happens_before.handlers.mbarriers import Barrier, knows_phase, name
 from syncverify.checker.happens_before.handlers.phases import check_accounting
 from syncverify.checker.happens_before.handlers.tensor_maps import check_edits
-from syncverify.checker.happens_before.run import LaneClass, Run, Unmodelled, before
+from syncverify.checker.happens_before.run import LATER, LaneClass, Run, Unmodelled, before
 from syncverify.checker.happens_before.vector_clocks import E, Matrix
 from syncverify.model.events import Ev
 from syncverify.model.proxies import Access
@@ -61,7 +61,11 @@ def _unfinished(run: Run) -> None:
 
 
 def _open_phase(run: Run, s: Barrier) -> None:
-    """O4 for the last open phase if its arrivals are all in."""
+    """O4 for the last open phase if its arrivals are all in.
+
+    A phase that is announced ahead, and that neither a copy nor a wait comes to, is an error in strict only.
+    Who belongs to it and to those before does not depend on the order: no execution differs.
+    """
     p = s.phases[0]
     if not s.auto.live or s.auto.pending or not p.con:
         return
@@ -74,6 +78,7 @@ def _open_phase(run: Run, s: Barrier) -> None:
         many[0] if many else max(p.expects, key=lambda e: e.bytes).site if p.expects else p.completions[0][2]
     )
     sign = "more" if s.auto.tx < 0 else "fewer"
+    ahead = bool(p.expects) and not p.asynchronous and not p.completions and not _held_up(run)
     f = Failure(
         Obligation.O4,
         "SV203",
@@ -86,8 +91,15 @@ def _open_phase(run: Run, s: Barrier) -> None:
         barrier=s.index,
         phase=s.auto.phase,
         lacks_bytes=s.auto.tx >= 0,
+        severity=Severity.WARNING if ahead else Severity.ERROR,
+        strict_only=ahead,
     )
     run.fail(f)
+
+
+def _held_up(run: Run) -> bool:
+    """Whether somebody waits for ever, or was let through such a wait."""
+    return run.after_hang or any(t.waits_on != LATER for t in run.blocked())
 
 
 def _overlaid(run: Run, s: Barrier) -> None:

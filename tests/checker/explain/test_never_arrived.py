@@ -12,6 +12,7 @@ from syncverify.base.source import Span
 from syncverify.checker.explain.attempts import attempts
 from syncverify.checker.explain.commits import WgmmaEnds
 from syncverify.checker.explain.edits import CountedParity, DropAt, OtherParity, Release
+from syncverify.checker.explain.neighbours import other_end
 from syncverify.checker.explain.survey import Survey
 from syncverify.driver.files import check_source, read_source
 from syncverify.model.events import BarrierInfo, Ev, Event, Footprint, SystemInfo, ThreadClass
@@ -63,6 +64,13 @@ def test_the_release_that_lacks_comes_before_any_parity(released: tuple[int, ...
         t for t in tries if t.place == _at(3) and isinstance(t.change, (OtherParity, CountedParity, DropAt))
     ]
     assert bool(idle) is not lacks
+
+
+def test_a_release_comes_before_its_threads_meet_others() -> None:
+    info, survey = _ring(0)
+    first = next(attempts(info, survey, {_at(3)}, "SV210"))
+    end = other_end(first.change, first.place, survey.around)
+    assert first.place == _at(16) and end is not None and end[0] == _at(18)
 
 
 def test_who_copies_tells_which_barrier_frees_a_slot() -> None:
