@@ -63,7 +63,8 @@ def _summary(r: Rechecked) -> str:
     }[r.scope]
     met = ", ".join(f"{n} {what}" for what, n in r.met.counts.items())
     followed = f" (followed: {met})" if met else ""
-    head = f"{r.kernel}: holds for {scope}, {r.policy}{followed}"
+    assumed = "".join(f"\n  assumed: {text}" for text in r.assumptions)
+    head = f"{r.kernel}: holds for {scope}, {r.policy}{followed}{assumed}"
     if r.judged:
         return f"{head}\n  accepted by the kernel; relies on {_RELIED}; {_FURTHER[r.kind]}"
     why = "; ".join(dict.fromkeys(r.met.reasons))

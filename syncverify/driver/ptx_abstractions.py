@@ -26,6 +26,11 @@ def with_parameters_as_data(k: CheckTask) -> CheckTask:
     return k.abstracted(replace(k.abstraction, parameters_as_data=True))
 
 
+def inside_arrays(k: CheckTask) -> CheckTask:
+    """The same where accesses that data places stay inside the arrays that they name."""
+    return k.abstracted(replace(k.abstraction, inside_arrays=True))
+
+
 def steers(k: CheckTask) -> bool:
     """Whether data decides where a thread goes, as far as the code was looked at."""
     return k.code.compiled is not None and bool(k.code.compiled.steers)
@@ -52,6 +57,7 @@ def lanes_only_meet(k: CheckTask, reason: str | None) -> Iterator[CheckTask]:
 
 
 __all__ = [
+    "inside_arrays",
     "lanes_only_meet",
     "polls_not_followed",
     "steers",

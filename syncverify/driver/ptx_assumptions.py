@@ -21,6 +21,8 @@ MAX_TOGETHER = 16
 #: What hands values of lanes to other lanes: those of a lane that has left are undefined.
 _VALUES = frozenset({"shfl", "vote", "match", "redux"})
 _ZERO = "flags and counters in global memory are zero at launch"
+#: Where accesses stay whose places data says: in all of shared memory, or in an array.
+PLACED_BY_DATA = "where data says, an access is aligned and stays inside"
 _APART = "tensor maps and pointers of different names lead to different memory"
 
 
@@ -55,10 +57,9 @@ def of_elections(program: Program, policy: Policy) -> list[str]:
 def of_stores(program: Program) -> list[str]:
     """Accesses whose place is data; and what shows that lanes store one value."""
     data_lines = sorted({program.sites[s].span.line for s in program.seen.data_addressed})
-    found = [
-        f"line {line}: where data says, an access is aligned and stays inside shared memory"
-        for line in data_lines
-    ]
+    found = [f"line {line}: {PLACED_BY_DATA} shared memory" for line in data_lines]
+    arrays = sorted({(program.sites[s].span.line, name) for s, name in program.seen.array_addressed.items()})
+    found += [f"line {line}: {PLACED_BY_DATA} `{name}`" for line, name in arrays]
     steps = sorted({program.sites[s].span.line for s in program.seen.dynamic_addressed})
     found += [f"line {line}: an access stays inside dynamic shared memory" for line in steps]
     slots = sorted({program.sites[s].span.line for s in program.seen.unbounded_slots})

@@ -18,6 +18,7 @@ from syncverify.driver.endless import with_loops_that_end
 from syncverify.driver.inferred_pointers import of_pointers, with_pointers
 from syncverify.driver.outcomes import undecided
 from syncverify.driver.ptx_abstractions import (
+    inside_arrays,
     lanes_only_meet,
     polls_not_followed,
     steers,
@@ -28,14 +29,18 @@ from syncverify.driver.ptx_assumptions import (
     of_tiles,
 )
 from syncverify.driver.ptx_block import of_bound, with_fewer_threads
-from syncverify.driver.ptx_every_size import for_every_size, some_variables
+from syncverify.driver.ptx_every_size import for_every_size, sizes_inside_arrays, some_variables
 from syncverify.driver.ptx_launch_report import check_launch, report_of
 from syncverify.driver.ptx_task import Checker, CheckTask, EntryCode
 from syncverify.driver.size_proposals import Bounds, proposed
 from syncverify.frontends.launch_facts import LaunchFacts
+from syncverify.frontends.ptx.analysis.address_ranges import AddressRanges
 from syncverify.frontends.ptx.analysis.counted_blocks import unfenced_count, used_counts
 from syncverify.frontends.ptx.analysis.fenced_signals import with_fenced_signals
+from syncverify.frontends.ptx.analysis.named_arrays import NamedArrays
 from syncverify.frontends.ptx.analysis.tile_barriers import with_tile_barriers
+from syncverify.frontends.ptx.decode.memory import Access
+from syncverify.frontends.ptx.exec.tables import layout
 from syncverify.frontends.ptx.flow.address_spaces import with_spaces
 from syncverify.frontends.ptx.flow.data_guards import with_data_guards_as_branches
 from syncverify.frontends.ptx.flow.inline_calls import inlined
@@ -48,6 +53,8 @@ from syncverify.frontends.ptx.launch.facts import VARIABLE, PtxFacts, demand_lau
 from syncverify.frontends.ptx.launch.small_sizes import some_sizes
 from syncverify.frontends.ptx.launch.tensormap_boxes import InferredBoxes
 from syncverify.frontends.ptx.syntax.nodes import Function, Module
+from syncverify.frontends.ptx.syntax.types import RANK
+from syncverify.frontends.ptx.values.symbolic_words import NO_WRAP
 
 
 def check_module(
@@ -181,7 +188,8 @@ def reports_of(task: Task, scope: ScopeKind) -> Iterator[KernelReport]:
         granted = (*task.granted, *of_pointers(task.kernel.facts, k.facts))
         if k.boxes is not None and has(report.reason, Cause.MISSING_BOX):
             report = replace(report, diagnostics=(*k.boxes.latest.doubts, *report.diagnostics))
-        return replace(report, assumptions=(*granted, *report.assumptions), seconds=seconds)
+        said = sorted((*granted, *report.assumptions), key=lambda text: text != NO_WRAP)  # it is to be seen
+        return replace(report, assumptions=tuple(said), seconds=seconds)
 
     k = task.kernel
     why = checked(task.kernel.module).without_rules
@@ -199,6 +207,7 @@ def reports_of(task: Task, scope: ScopeKind) -> Iterator[KernelReport]:
         report = for_every_size(k, report)
     else:
         report = some_variables(k, report)
+    report = _inside_arrays(k, report, scope)
     if scope is ScopeKind.ALL and report.verdict is not Verdict.PROVED:
         yield finished(report)
     report = with_fewer_threads(k, _published(k, _with_plain_global(k, report)), check_launch)
@@ -254,6 +263,32 @@ def _checked(k: CheckTask) -> tuple[CheckTask, KernelReport]:
         if again.verdict is Verdict.PROVED:
             return meeting, again
     return k, report
+
+
+def _inside_arrays(k: CheckTask, report: KernelReport, scope: ScopeKind) -> KernelReport:
+    """The report; or a proof that takes accesses which data places to stay inside the arrays that they name,
+    where the whole of shared memory for these leaves the kernel undecided."""
+    if report.verdict is not Verdict.UNKNOWN or k.facts.block is None or not _places_in_arrays(k):
+        return report
+    narrower, again = _checked(inside_arrays(k))
+    if again.verdict is Verdict.PROVED:
+        return again
+    found = sizes_inside_arrays(narrower, again) if scope is ScopeKind.ALL else again
+    return report if found is again else found
+
+
+def _places_in_arrays(k: CheckTask) -> bool:
+    """Whether data may place an access in one of several shared arrays, which its address names."""
+    p = k.code.compiled
+    if p is None or k.facts.block is None:
+        return False
+    laid = layout(p.module, p.function, None)
+    if len(laid.names) < 2:
+        return False
+    named = NamedArrays(p.flow, dict.fromkeys(laid.shared, 1 << RANK))
+    ranges = AddressRanges(p.flow, laid.shared, k.facts.block)
+    shared = [n for n, e in p.decoded.items() if isinstance(e, Access) and e.space == "shared"]
+    return any(ranges.reached(n).places is None and named.of(n) is not None for n in shared)
 
 
 def _waiting(k: CheckTask, report: KernelReport, poll: int) -> KernelReport:

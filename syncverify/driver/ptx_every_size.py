@@ -114,6 +114,25 @@ def _undecided_by_sizes(k: CheckTask, report: KernelReport) -> KernelReport:
     return as_data if as_data.verdict is Verdict.PROVED else found
 
 
+def sizes_inside_arrays(k: CheckTask, report: KernelReport) -> KernelReport:
+    """A proof with sizes as data that takes accesses to stay inside the arrays that they name, or a
+    refutation of that by numbers; or the report.
+
+    It comes last: what assumes less was tried before, and the smallest sizes, and did not decide.
+    """
+    if k.checker.prove is None or k.facts.block is None or not open_sizes(k.facts, compiled(k)[1].for_sizes):
+        return report
+    start = time.perf_counter()
+    for narrower in (_with_sizes_as_data, _with_fewer_terms):
+        task = narrower(k)
+        if task is not None and (made := _tried(task)).verdict is Verdict.PROVED:
+            found = _proved(made, report, report.seconds + time.perf_counter() - start)
+            return _outside(made.task) or found
+    as_data = with_parameters_as_data(k)
+    found = check_launch(as_data)
+    return report if found.verdict is not Verdict.PROVED else _outside(as_data) or found
+
+
 def some_variables(k: CheckTask, report: KernelReport) -> KernelReport:
     """Where variables that the host sets leave a kernel undecided: a few numbers for them that refute it."""
     p = k.code.compiled
@@ -173,7 +192,9 @@ def _outside(k: CheckTask) -> KernelReport | None:
     block can have, and for a few sizes against what it has. Sizes as data are tried at their largest.
     """
     own = k.abstraction
-    plain = k.abstracted(replace(own, terms=None, parameters_as_data=False)) if own.parameters_as_data else k
+    plain = k
+    if own.parameters_as_data or own.inside_arrays:
+        plain = k.abstracted(replace(own, terms=None, parameters_as_data=False, inside_arrays=False))
     data = (own.terms or frozenset()) ^ k.facts.symbols().keys() if own.parameters_as_data else frozenset()
     largest = largest_sizes(k.facts, {name for name in data if not name.startswith("grid.")})
     found = (check_at(plain, sizes) for sizes in chain(edge_sizes(k.facts), largest))
@@ -453,4 +474,4 @@ def _terms(k: CheckTask, program: Program) -> dict[str, tuple[int, int | None]]:
     return sizes if own.terms is None else {n: x for n, x in sizes.items() if n in own.terms}
 
 
-__all__ = ["Attempt", "for_every_size", "some_variables"]
+__all__ = ["Attempt", "for_every_size", "sizes_inside_arrays", "some_variables"]

@@ -426,7 +426,7 @@ def _with_one_made(system: PtxSystem, outcome: Outcome) -> bool:
     if not errors or errors[0].rule not in _RACES:
         return False
     by_data = {s for s, causes in system.tables.doubts.items() if not causes <= _OF_THE_LAUNCH}
-    placed = system.tables.data_addressed | system.tables.dynamic_addressed
+    placed = system.tables.placed_by_data
     doubted = {system.info.sites[s].span for s in by_data | placed}
     return not {errors[0].span, *(x.span for x in errors[0].related)} <= doubted
 
@@ -439,7 +439,7 @@ def _by_one_access(k: CheckTask, system: PtxSystem) -> Outcome | None:
     """A race of one access that global memory decides on with one that is made anyway: an input that lets a
     lane make it is a counterexample. Two accesses that data decides on may never be made in one run."""
     tables = system.tables
-    placed = tables.data_addressed | tables.dynamic_addressed
+    placed = tables.placed_by_data
     sites = [s for s in tables.perhaps if s not in placed]
     for site in sites[:_MOST_SITES]:
         why = tables.perhaps[site]

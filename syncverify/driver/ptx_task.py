@@ -76,6 +76,7 @@ class Abstraction:
     stored_values: bool = True  # what is only stored in shared memory may be a number; else it is data
     terms: frozenset[str] | None = None  # the open sizes that are terms, the others being data; None: all
     parameters_as_data: bool = False  # of one launch: sizes without a number are data
+    inside_arrays: bool = False  # where data says, an access stays inside the array that it names
     tracks_plain_global: bool = False  # plain accesses to global memory are, though nobody waits there
 
 
@@ -191,7 +192,8 @@ def compiled(k: CheckTask) -> tuple[Launch, Program]:
         k.function,
         sizes_as_data=k.abstraction.parameters_as_data,
     )
-    launch = replace(launch, stays=k.policy is Policy.PRACTICAL)
+    inside = k.abstraction.inside_arrays
+    launch = replace(launch, stays=k.policy is Policy.PRACTICAL, inside_arrays=inside)
     return (launch if k.boxes is None else with_boxes(launch, k.boxes.latest.facts())), k.code.program
 
 

@@ -39,6 +39,7 @@ class Rechecked:
     values: Mapping[str, int]
     kind: str
     met: Met
+    assumptions: tuple[str, ...] = ()  # where accesses stay whose places data says
 
     @property
     def judged(self) -> bool:

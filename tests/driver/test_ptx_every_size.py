@@ -145,7 +145,7 @@ def test_a_proof_says_that_arithmetic_on_sizes_fits(what: str) -> None:
     condition, sizes = WRAPS[what]
     found = met(condition)
     assert found.verdict is Verdict.PROVED
-    assert NO_WRAP in found.assumptions
+    assert found.assumptions[0] == NO_WRAP  # text reports show the first few
     assert met(condition, values={"n": 1, "big": 1} | sizes).verdict is Verdict.REFUTED
 
 

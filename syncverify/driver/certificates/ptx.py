@@ -20,6 +20,7 @@ from syncverify.checker.prover.parametric.strategy import ParametricResult, Prob
 from syncverify.driver import by_kernel
 from syncverify.driver.certificates import exact, graphs, protocols, sizes
 from syncverify.driver.certificates.met import Met, Rechecked
+from syncverify.driver.ptx_assumptions import PLACED_BY_DATA
 from syncverify.driver.ptx_check import check_module
 from syncverify.driver.ptx_task import Checker, Prove
 from syncverify.driver.rechecked import entries
@@ -212,7 +213,8 @@ def _entry(entry: Any, where: str, module: Module, source_hash: str, facts: Laun
         raise RejectedError(at, f"it does not follow: {report.reason or report.verdict}")
     if claims.taken != len(claims.parts):
         raise RejectedError(f"{at}.parts", "more than the launch has")
-    return Rechecked(name, Policy(policy), report.scope.kind, report.scope.values, "ptx", claims.met)
+    placed = tuple(a for a in report.assumptions if PLACED_BY_DATA in a)
+    return Rechecked(name, Policy(policy), report.scope.kind, report.scope.values, "ptx", claims.met, placed)
 
 
 def _reason(data: Any, at: str) -> Reason:

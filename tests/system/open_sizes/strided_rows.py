@@ -18,6 +18,11 @@ HEAD = """.version 8.3
   .reg .b64 %d<2>; .reg .b16 %h<3>;
   .shared .align 16 .b8 slots[8192];
 """
+#: A second array, to which an access may lead in place of the first.
+SECOND = """  .reg .b32 %others;
+  .shared .align 16 .b8 others[8192];
+  mov.u32 %others, others;
+"""
 #: Where the word of turn ``i`` lies, as instructions that write ``r``.
 PLACES = (
     *("mov.u32 {r}, {i};",) * 4,
@@ -29,21 +34,28 @@ PLACES = (
     "rem.u32 {r}, {i}, 96;",
     "cvt.u16.u32 %h1, {i}; cvt.u32.u16 {r}, %h1;",
 )
+#: What a turn does in each iteration: of one array, of two.
+KINDS = (("store", "store", "load", "both"), ("store", "load", "both", "both"))
 #: Counts that do not come of the number of rows.
 WORDS = [name for name in COUNTS if "m" not in name]
 
 
-def _access(w: _Writer, i: str, last: str, what: str) -> None:
+def _access(w: _Writer, i: str, last: str, what: str, two: bool) -> None:
+    """An access, or a load and a store: of one word, or of two arrays a word each."""
+    if two and what == "both":
+        _access(w, i, last, "load", two)
+        what = "store"
     place, address = w.word(), w.word()
     w.emit(w.draw.choice(PLACES).format(r=place, i=i, last=last))
-    w.emit(f"shl.b32 {address}, {place}, 2;", f"add.s32 {address}, {address}, %slots;")
+    array = w.draw.choice(("%slots", "%others")) if two else "%slots"
+    w.emit(f"shl.b32 {address}, {place}, 2;", f"add.s32 {address}, {address}, {array};")
     if what != "store":
         w.emit(f"ld.shared.u32 %v, [{address}];", "add.s32 %v, %v, 1;")
     if what != "load":
         w.emit(f"st.shared.u32 [{address}], %v;")
 
 
-def _loop(w: _Writer, threads: int, count: str, what: str) -> None:
+def _loop(w: _Writer, threads: int, count: str, what: str, two: bool) -> None:
     """The words of one row, each by one thread."""
     last, i, p, top, end = _count(w, count), w.word(), w.predicate(), w.label(), w.label()
     step = threads
@@ -54,12 +66,12 @@ def _loop(w: _Writer, threads: int, count: str, what: str) -> None:
     match w.draw.choice(("up", "up", "down", "runs")):
         case "up":
             w.emit(f"mov.u32 {i}, %t;", f"{top}:", f"setp.ge.s32 {p}, {i}, {last};", f"@{p} bra {end};")
-            _access(w, i, last, what)
+            _access(w, i, last, what, two)
             w.emit(f"add.s32 {i}, {i}, {step};", f"bra {top};", f"{end}:")
         case "down":
             w.emit(f"sub.s32 {i}, {last}, %t;", f"sub.s32 {i}, {i}, 1;", f"{top}:")
             w.emit(f"setp.lt.s32 {p}, {i}, 0;", f"@{p} bra {end};")
-            _access(w, i, last, what)
+            _access(w, i, last, what, two)
             w.emit(f"sub.s32 {i}, {i}, {step};", f"bra {top};", f"{end}:")
         case _:
             each, far = w.word(), w.word()
@@ -69,12 +81,13 @@ def _loop(w: _Writer, threads: int, count: str, what: str) -> None:
                 w.emit(f"add.s32 {far}, {far}, 1;")
             w.emit(f"min.s32 {far}, {far}, {last};", f"{top}:")
             w.emit(f"setp.ge.s32 {p}, {i}, {far};", f"@{p} bra {end};")
-            _access(w, i, last, what)
+            _access(w, i, last, what, two)
             w.emit(f"add.s32 {i}, {i}, 1;", f"bra {top};", f"{end}:")
 
 
-def kernel(seed: int) -> tuple[OpenKernel, list[dict[str, int]], list[str]]:
-    """A kernel, the numbers that it is tried with, and the mistakes in it."""
+def kernel(seed: int, *, two: bool = False) -> tuple[OpenKernel, list[dict[str, int]], list[str]]:
+    """A kernel, the numbers that it is tried with, and the mistakes in it. ``two``: of two arrays, which hold
+    all that these numbers reach."""
     w = _Writer(seed)
     draw = w.draw
     threads, count = draw.choice((32, 64, 96, 128)), draw.choice(["n", "n", *WORDS])
@@ -87,11 +100,12 @@ def kernel(seed: int) -> tuple[OpenKernel, list[dict[str, int]], list[str]]:
         if turn and not w.wrong("no barrier", 0.2):
             w.emit("bar.sync 0;")
         own = draw.choice(WORDS) if w.wrong("another count", 0.1) else count
-        _loop(w, threads, own, draw.choice(("store", "store", "load", "both")))
+        _loop(w, threads, own, draw.choice(KINDS[two]), two)
     if not w.wrong("no barrier at the end of a row", 0.3):
         w.emit("bar.sync 0;")
     w.emit(f"add.u32 {row}, {row}, 1;", f"bra {top};", f"{end}:", "ret;", "}")
     head = HEAD.format(threads=threads, words=w.words + 1, predicates=w.predicates + 1)
+    head += SECOND if two else ""
     text = head + "\n".join(f"  {line}" for line in w.lines) + "\n"
     low = draw.choice((0, 0, 1, 33))
     assume = [f"n >= {low}", f"n <= {draw.choice((300, 500))}", "m >= 0", "m <= 64"]

@@ -13,6 +13,8 @@ DRAWN, MORE = 8, 2_000
 RINGS = (1, 3, 4, 5, 6, 7, 10, 11)
 #: Rows that are shared out: three are proved, and one has a mistake.
 ROWS = (15, 20, 26, 0)
+#: The same of two arrays: one is proved with accesses inside their arrays, and one has a mistake.
+TWO_ARRAYS = (32, 23)
 #: Seeds of rings: without a mistake, and with one that some number shows.
 RIGHT, WRONG = 3, 10
 
@@ -45,6 +47,15 @@ def test_some_rows_are_proved_with_their_words_as_data() -> None:
     ]
 
 
+def test_rows_of_two_arrays_are_right_at_numbers() -> None:
+    found = []
+    for seed in TWO_ARRAYS:
+        kernel, numbers, _ = strided_rows.kernel(seed, two=True)
+        found.append(kernel.with_sizes_as_data())
+        assert contradiction(kernel, numbers, found[-1]) is None
+    assert found == [Verdict.PROVED, Verdict.UNKNOWN]
+
+
 def test_a_wrong_proof_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     right, wrong = ring_loops.kernel(RIGHT), ring_loops.kernel(WRONG)
     assert not right[2] and right[0].for_every_size() is Verdict.PROVED
@@ -69,7 +80,8 @@ def test_more_rings(part: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(10))
-def test_more_rows(part: int) -> None:
+@pytest.mark.parametrize("two", [False, True])
+def test_more_rows(part: int, two: bool) -> None:
     for seed in range(part, MORE, 10):
-        kernel, numbers, _ = strided_rows.kernel(seed)
+        kernel, numbers, _ = strided_rows.kernel(seed, two=two)
         assert contradiction(kernel, numbers, kernel.with_sizes_as_data()) is None

@@ -23,6 +23,7 @@ class LaunchObservations:
     equal_value        those that were seen to store one known value
     stored             what each stored, by cluster and blocks written
     data_addressed     accesses whose place in shared memory data says
+    array_addressed    of those that are taken to stay inside the array that they name: its name
     dynamic_addressed  accesses whose steps lead through dynamic shared memory
     unbounded_slots    accesses at slots that comparisons alone limit
     trusted            where the kernel would stop itself, as is taken not to be
@@ -33,6 +34,7 @@ class LaunchObservations:
     equal_value: set[int] = field(default_factory=set)
     stored: dict[Any, Any] = field(default_factory=dict)
     data_addressed: set[int] = field(default_factory=set)
+    array_addressed: dict[int, str] = field(default_factory=dict)
     dynamic_addressed: set[int] = field(default_factory=set)
     unbounded_slots: set[int] = field(default_factory=set)
     trusted: set[int] = field(default_factory=set)

@@ -45,6 +45,7 @@ class Launch:
     places: Mapping[int, tuple[Any, Any, Any]] = field(default_factory=dict)
     block_group: Places | None = None  # the blocks are a block group that represents all: what they reach
     stays: bool = False  # threads that may leave ahead of all events are taken to stay (K22)
+    inside_arrays: bool = False  # where data says, an access stays inside the array that it names
     sure: bool = False  # accesses that data decides on are left out
     granted: frozenset[int] = frozenset()  # but for those of these sites
 

@@ -115,10 +115,14 @@ class ClassContext:
         if found is None and sources != {"data"}:
             raise Opaque(why)  # what an open size places is not assumed to be inside
         t.doubt(site, why)
-        if found is None or None in t.reached(site, self.warp).ranks:
+        array = t.array(site) if found is None else None
+        if array is not None:
+            t.array_addressed[site] = array[2]
+        elif found is None or None in t.reached(site, self.warp).ranks:
             t.data_addressed.add(site)
         if found is None:
-            found = Range(self.shared_start, self.shared_end - self.shared_start)
+            start, end, _ = array or (self.shared_start, self.shared_end, "")
+            found = Range(start, end - start)
         return None if t.sure else found
 
     def apart(self, site: int) -> int:
@@ -142,28 +146,33 @@ class ClassContext:
 
     def strided(self, site: int, address: Value, why: str, size: int) -> list[Range] | None:
         t = self.tables
-        start = t.dynamic_start
+        start, end, array = t.dynamic_start, self.shared_end, t.array(site)
+        if array is not None and array[0] == start:
+            array = None  # it is all of dynamic shared memory
         lanes = [lanes_of(address)[i] for i in self.lanes]
         based = (t.reached if start is None else t.in_dynamic)(site, self.warp).based
-        if t.certain or self.ctas > 1 or not based:
+        if t.certain or self.ctas > 1 or not (based or array):
             return None
-        if start is None:
+        if start is None or array is not None:
             if any(x.__class__ is not Residue or x.source != "data" for x in lanes):
                 return None  # what an open size places is not assumed to be inside
-            start = self.shared_start
+            start, end, _ = array or (self.shared_start, self.shared_end, "")
         found = []
         for x in lanes:
             if x.__class__ is not Residue or x.modulus % size or x.residue % size:
                 return None
             first = start + (x.residue - start) % x.modulus
-            rows = (self.shared_end - first - size) // x.modulus + 1
+            rows = (end - first - size) // x.modulus + 1
             if rows < 1:
                 return None  # it lies in none of them
             found.append(Range(first, size, rows, x.modulus))
         if sum(r.rows for r in found) > MOST_STRIDED:
             return None
         t.doubt(site, why)
-        (t.data_addressed if t.dynamic_start is None else t.dynamic_addressed).add(site)
+        if array is not None:
+            t.array_addressed[site] = array[2]
+        else:
+            (t.data_addressed if t.dynamic_start is None else t.dynamic_addressed).add(site)
         return [] if t.sure else found
 
     def _bounded(self, site: int, bits: int, why: str) -> Range | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
@@ -28,7 +28,7 @@ from syncverify.frontends.ptx.exec.agent import ClassContext, PtxAgent
 from syncverify.frontends.ptx.exec.class_reachability import ClassPrograms
 from syncverify.frontends.ptx.exec.concrete_launch import Launch
 from syncverify.frontends.ptx.exec.specials import Specials, warp_mask
-from syncverify.frontends.ptx.exec.tables import Tables, layout
+from syncverify.frontends.ptx.exec.tables import Layout, Tables, layout
 from syncverify.frontends.ptx.isa.targets import copies_need_fence
 from syncverify.frontends.ptx.syntax.types import RANK
 from syncverify.frontends.ptx.values.register_values import UNWRITTEN, WARP, Unknown
@@ -99,6 +99,7 @@ class PtxSystem(SymbolicSystem):
                 program.seen.dynamic_addressed,
                 program.seen.unbounded_slots,
             )
+            tables.array_addressed = program.seen.array_addressed
             tables.vary_with(program.varies(launch.block))
             tables.spread = program.spread(launch.block)
             tables.decided_alike = program.decided_alike(launch.block)
@@ -110,6 +111,8 @@ class PtxSystem(SymbolicSystem):
             tables.reached = program.reached(launch.block, tables.layout.shared)
             tables.slots = program.shared_slots(launch.block, tables.layout.shared)
             _open_dynamic(tables, program, launch)
+            if launch.inside_arrays:
+                tables.array = _arrays(laid, program)
             tables.any_data, tables.threads = program.any_data and launch.space is not None, launch.threads
             kept = program.steers and not tables.any_data
             tables.certain = kept or tables.tracks or program.moves
@@ -390,6 +393,14 @@ def _open_dynamic(tables: Tables, program: Program, launch: Launch) -> None:
     if places and launch.dynamic is None:
         tables.dynamic_start = min(places.values())
         tables.in_dynamic = program.reached(launch.block, places)
+
+
+def _arrays(laid: Layout, program: Program) -> Callable[[int], tuple[int, int, str] | None]:
+    """By the site of an access the array that its address names."""
+    begins = {low: (low, high, name) for low, high, name in laid.names if low < high}
+    places = {name: begins[low] for name, low in laid.shared.items() if low in begins}
+    named = program.names_array({name: high - low for name, (low, high, _) in places.items()})
+    return lambda site: places.get(named(site) or "")
 
 
 def elected_lanes(

@@ -174,6 +174,10 @@ class Tables:
     granted: frozenset[int] = frozenset()  # but for those of these sites
     widths: set[int] = field(default_factory=set)  # of accesses anywhere in shared memory
     data_addressed: set[int] = field(default_factory=set)  # sites of those
+    #: sites that are taken to stay inside the array that they name: its name
+    array_addressed: dict[int, str] = field(default_factory=dict)
+    #: by site the array that an access is taken to stay inside: its first byte, its end and its name
+    array: Callable[[int], tuple[int, int, str] | None] = field(default=lambda site: None)
     dynamic_addressed: set[int] = field(default_factory=set)  # sites whose steps lead through dynamic memory
     unbounded_slots: set[int] = field(default_factory=set)  # sites whose slots comparisons alone limit
     dynamic_start: int | None = None  # where dynamic shared memory begins, if nobody gave its bytes
@@ -231,6 +235,11 @@ class Tables:
     @property
     def shared_end(self) -> int:
         return self.layout.end
+
+    @property
+    def placed_by_data(self) -> set[int]:
+        """The sites of accesses whose places data says, whatever they are taken to stay inside."""
+        return self.data_addressed | self.dynamic_addressed | self.array_addressed.keys()
 
     def vary_with(self, of: Callable[[int], int]) -> None:
         """What stores store varies with what ``of`` says by site. Of loops that are run once for all of their

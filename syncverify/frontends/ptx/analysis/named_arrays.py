@@ -1,0 +1,124 @@
+"""The shared variable that an address names: its place taken once, and what is added to that.
+
+Example: of ``mov b, s; shl d, i, 2; add a, b, d`` the address ``[a+4]`` names ``s``, whatever ``i`` is. An
+address that is ``s`` on one path and ``t`` on another names neither. Nor does the difference of two places.
+A constant that leads past the variable's end by itself makes the address name nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from syncverify.frontends.ptx.flow.control_flow import Flow
+from syncverify.frontends.ptx.syntax.nodes import Imm, Mem, Operand, Reg, Sym
+from syncverify.frontends.ptx.syntax.operands import sources
+
+#: What hands a place on as it is; its operands that may hold the place.
+_KEEPS = {"mov": (1,), "cvt": (1,), "cvta": (1,), "add": (1, 2), "sub": (1,), "mad": (3,), "selp": (1, 2)}
+#: Memory from which no place of a shared variable is taken to come.
+_OUTSIDE = frozenset({"param", "const", "global", "shared", "shared::cta", "shared::cluster"})
+#: In place of a name: the address may be something else.
+_OTHER = ""
+
+
+class NamedArrays:
+    """The shared variables that the addresses of a function name. ``sizes``: their bytes, by name."""
+
+    def __init__(self, flow: Flow, sizes: Mapping[str, int]) -> None:
+        self.flow, self.sizes = flow, sizes
+
+    def of(self, k: int) -> str | None:
+        """The variable that an access names; None where there is none, or which one is open."""
+        place = next((x for x in self.flow.body[k].operands if isinstance(x, Mem)), None)
+        if place is None:
+            return None
+        names = self._names(place.base, k)
+        if len(names) != 1 or _OTHER in names:
+            return None
+        (name,) = names
+        more = self._constant(place.base, k)
+        inside = more is None or abs(more + place.offset) < self.sizes[name]
+        return name if inside else None
+
+    def _names(self, x: Operand, k: int) -> set[str]:
+        """The variables that a value may be a place in."""
+        names, seen, work = set[str](), set[int](), [(x, k)]
+        while work:
+            x, k = work.pop()
+            versions = [self.flow.versions.read(x.name, k)] if isinstance(x, Reg) else []
+            if not versions:
+                names.add(x.name if isinstance(x, Sym) and x.name in self.sizes else _OTHER)
+            while versions:
+                v = versions.pop()
+                if v in seen:
+                    continue
+                seen.add(v)
+                before, at = self._before(v), self.flow.versions.writer[v]
+                versions += before
+                if at >= 0:
+                    work += [(y, at) for y in self._handed_on(v, at)]
+                elif not before:
+                    names.add(_OTHER)
+        return names
+
+    def _before(self, v: int) -> list[int]:
+        """The versions of which one is this one, or stays if the writer's guard does not hold."""
+        versions = self.flow.versions
+        k = versions.writer[v]
+        if k < 0:
+            return [] if versions.is_unset(v) else [m for _, m in versions.merged(v)]
+        return [] if self.flow.body[k].guard is None else [versions.read(versions.name[v], k)]
+
+    def _handed_on(self, v: int, k: int) -> tuple[Operand, ...]:
+        """The operands whose place the instruction hands on; 0 where it may make another value."""
+        i, other = self.flow.body[k], (Imm(0),)
+        if i.op not in _KEEPS or i.operands[:1] != (Reg(self.flow.versions.name[v]),):
+            return other
+        chosen = tuple(i.operands[n] for n in _KEEPS[i.op])
+        if i.op in ("mov", "cvt", "cvta", "selp"):
+            return chosen
+        placed = tuple(x for x in i.operands[1:] if self._holds(x, k))
+        return placed if len(placed) == 1 and placed[0] in chosen else other
+
+    def _holds(self, x: Operand, k: int) -> bool:
+        """Whether a value may be computed of the place of a shared variable."""
+        if isinstance(x, Sym):
+            return x.name in self.sizes
+        if not isinstance(x, Reg):
+            return False
+        versions = self.flow.versions
+        work, seen = [versions.read(x.name, k)], set[int]()
+        while work:
+            v = work.pop()
+            if v in seen:
+                continue
+            seen.add(v)
+            work += self._before(v)
+            at = versions.writer[v]
+            i = self.flow.body[at] if at >= 0 else None
+            if i is None:
+                continue
+            if i.op not in ("ld", "ldu"):
+                work += [versions.read(name, at) for name in sources(i)]
+            elif _OUTSIDE.isdisjoint(i.mods):
+                return True  # what was kept in local memory may be such a place
+            if any(isinstance(y, Sym) and y.name in self.sizes for y in i.operands[1:]):
+                return True
+        return False
+
+    def _constant(self, x: Operand, k: int) -> int | None:
+        """The bytes that constants add to a variable's place; None where paths meet."""
+        more = 0
+        while isinstance(x, Reg):
+            v = self.flow.versions.read(x.name, k)
+            k = self.flow.versions.writer[v]
+            if self._before(v) or k < 0 or self.flow.body[k].op == "selp":
+                return None
+            i = self.flow.body[k]
+            added = sum(y.value for y in i.operands[1:] if isinstance(y, Imm))
+            more += {"add": added, "sub": -added}.get(i.op, 0)
+            x = self._handed_on(v, k)[0]
+        return more + x.offset if isinstance(x, Sym) else None
+
+
+__all__ = ["NamedArrays"]
