@@ -13,9 +13,9 @@ from benchmarks.checker.trusted_lines import BESIDES, JUDGES, ROOT, code_lines, 
 #: Ratchets: lower them when something shrinks; to raise one is a decision that the commit explains.
 MOST = 1_455
 MOST_IN_ALL = {
-    "a kernel of PTX, every size": 7_328,
-    "a kernel of the IR with a number of stages, every other size": 9_219,
-    "a kernel of the IR whose number of stages is a parameter": 6_829,
+    "a kernel of PTX, every size": 7_331,
+    "a kernel of the IR with a number of stages, every other size": 9_222,
+    "a kernel of the IR whose number of stages is a parameter": 6_832,
 }
 
 
