@@ -97,7 +97,7 @@ def _first(text: str, widths: list[int], result: int, rows: list[list[int]]) -> 
 
 def _forms() -> list[tuple[str, tuple[str, ...], str]]:
     """Instructions, the types of their operands, and the type of the result."""
-    found = []
+    found: list[tuple[str, tuple[str, ...], str]] = []
     for rounding, of, to in product(
         ("rni", "rzi", "rmi", "rpi"), ("f16", "f32", "f64"), ("s8", "u16", "s32", "u32", "s64", "u64")
     ):
