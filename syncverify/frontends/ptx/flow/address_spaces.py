@@ -97,7 +97,7 @@ class What(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The state space whose addresses are told apart from others, shared or local, and its variables."""
+    """The state space whose addresses are followed, shared or local, and its variables."""
 
     space: str = "shared"
     names: frozenset[str] = frozenset()
