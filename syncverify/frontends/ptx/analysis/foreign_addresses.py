@@ -15,11 +15,11 @@ Accesses to a variable by its name lie inside of it, at a multiple of their size
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from syncverify.frontends.ptx.decode.effects import Context, Effect, Value
 from syncverify.frontends.ptx.decode.parts import fault
-from syncverify.frontends.ptx.flow.address_spaces import What, kind_at, register_kinds
+from syncverify.frontends.ptx.flow.address_spaces import What, Window, kind_at, register_kinds
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Mem, Module, Reg, Sym, Variable, Vector
 from syncverify.frontends.ptx.syntax.types import width
@@ -31,7 +31,7 @@ _SPACES = ("shared", "global", "local", "const", "param")
 _KEPT = ("mov", "cvta", "add")
 _MOST_STEPS = 16
 #: What takes an address in global memory, whether or not it says so.
-_OF_GLOBAL = ("multimem", "discard", "applypriority")
+_OF_GLOBAL = ("multimem", "discard", "applypriority", "prefetch", "prefetchu")
 
 
 def foreign_addresses(flow: Flow, module: Module) -> Mapping[int, Effect]:
@@ -40,19 +40,29 @@ def foreign_addresses(flow: Flow, module: Module) -> Mapping[int, Effect]:
     everything = (*function.params, *function.variables, *module.variables)
     reached = [k for k in range(len(function.body)) if flow.block_of[k] in flow.reached]
     found = {k: e for k in reached if (e := _outside(flow, k, everything)) is not None}
-    shared = frozenset(v.name for v in everything if v.space == "shared")
-    kinds = register_kinds(function, shared)
+    for space in ("shared", "local"):
+        window = Window(space, frozenset(v.name for v in everything if v.space == space))
+        if window.names or space == "shared":
+            found |= {k: undefined(text) for k, text in _foreign(flow, window)}
+    return found
+
+
+def _foreign(flow: Flow, window: Window) -> Iterator[tuple[int, str]]:
+    """The accesses by addresses of another kind, as far as they have to do with a window."""
+    kinds = register_kinds(flow.function, window)
 
     def kind_of(name: str, k: int) -> What | None:
         kind = kinds.get(name)
-        unsure = kind is None or kind is What.MIXED
-        return kind_at(flow, name, k, shared) if unsure and flow.block_of[k] in flow.reached else kind
+        if flow.block_of[k] not in flow.reached:
+            return kind
+        if flow.versions.is_unset(flow.versions.read(name, k)):
+            return What.UNSET
+        return kind_at(flow, name, k, window) if kind in (None, What.MIXED) else kind
 
-    for k, i in enumerate(function.body):
-        text = _wrong(i, k, kind_of)
+    for k, i in enumerate(flow.function.body):
+        text = _wrong(i, k, kind_of, window.space)
         if text is not None:
-            found[k] = undefined(text)
-    return found
+            yield k, text
 
 
 def _outside(flow: Flow, k: int, variables: Sequence[Variable]) -> Effect | None:
@@ -93,11 +103,11 @@ def _named(flow: Flow, k: int, at: Mem) -> Sym | None:
     return None
 
 
-def _wrong(i: Instr, k: int, kind_of: Callable[[str, int], What | None]) -> str | None:
+def _wrong(i: Instr, k: int, kind_of: Callable[[str, int], What | None], of: str) -> str | None:
     """What is wrong about the address of an access; None where nothing is shown to be."""
     for at, space in _addresses(i):
         kind = kind_of(at.base.name, k) if isinstance(at.base, Reg) else None
-        text = _of(kind, space)
+        text = _of(kind, space, of)
         if text is not None:
             return text
     return None
@@ -119,16 +129,17 @@ def _addresses(i: Instr) -> Iterable[tuple[Mem, str]]:
     return zip(plain, (named or ["generic"])[:1], strict=False)
 
 
-def _of(kind: What | None, space: str) -> str | None:
-    if kind is What.UNSET and space == "global":
+def _of(kind: What | None, space: str, of: str) -> str | None:
+    """What is wrong about a kind of address in a state space; ``of``: the space that it has to do with."""
+    if kind is What.UNSET and space != "shared":
         return "the address is computed from a register that nothing has written"
     if kind is What.LOST:
         return "cvta, cvt or mapa was given an address of another kind: the result lies in no state space"
     if kind is What.SHARED and space != "generic":
-        return f"a generic address of shared memory is used in space {space}: cvta.to.shared is missing"
-    if kind is What.OFFSET and space != "shared":
-        return f"an address in the window of shared memory is used as one in space {space}: " + (
-            "cvta.shared is missing" if space == "generic" else "it lies elsewhere"
+        return f"a generic address of {of} memory is used in space {space}: cvta.to.{of} is missing"
+    if kind is What.OFFSET and space != of:
+        return f"an address in the window of {of} memory is used as one in space {space}: " + (
+            f"cvta.{of} is missing" if space == "generic" else "it lies elsewhere"
         )
     return None
 

@@ -15,7 +15,13 @@ from syncverify.frontends.ptx.decode.effects import Effect, Unsupported
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.flow.warp_counts import counts_down
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Mem, Operand, Sym, Vector
-from syncverify.frontends.ptx.syntax.operands import float_product, registers, results, sources
+from syncverify.frontends.ptx.syntax.operands import (
+    float_conversion,
+    float_product,
+    registers,
+    results,
+    sources,
+)
 from syncverify.frontends.ptx.syntax.types import width
 
 Decoded = Mapping[int, Effect | Unsupported]
@@ -372,7 +378,7 @@ def _is_data(i: Instr) -> bool:
     """Whether the result is data whatever the operands are: floating-point arithmetic and the like."""
     if i.op in ("ld", "ldu", "mov", "selp", "and", "or", "xor", "not", "shl", "shr", "st", "setp", "set"):
         return False
-    if float_product(i):
+    if float_product(i) or float_conversion(i) or i.op == "testp":
         return False
     if i.op in ("mma", "wmma", "wgmma", "ldmatrix", "tex", "suld", "tcgen05"):
         return True

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from syncverify.frontends.ptx.compile.operands import NotPlain, Operands
-from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Operand, Reg
+from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Operand, Pair, Reg
 from syncverify.frontends.ptx.syntax.operands import float_product
 from syncverify.frontends.ptx.syntax.types import width
 from syncverify.frontends.ptx.values.arith import PRMT_MODES
 
+#: Types of two numbers in a word.
+_IN_HALVES = ("u16x2", "s16x2")
+
 
 class Arithmetic(Operands):
     """Writes sums, products, quotients, shifts and what else integers are computed with."""
+
+    def _halves(self, i: Instr) -> list[tuple[str, str]]:
+        """An operation on each half of a word."""
+        if {*i.mods[:-1]} - {"relu"}:
+            raise NotPlain
+        a, b = (self.text(x, 32) for x in i.operands[1:3])
+        return self._one(i, f"halves({('.'.join((i.op, *i.mods[:-1])), i.mods[-1])}, {a}, {b})")
 
     def _binary(self, i: Instr, sign: str) -> list[tuple[str, str]]:
         _, bits, mask = self._typed(i)
@@ -29,6 +39,8 @@ class Arithmetic(Operands):
     op_addc, op_subc = op_add, op_sub
 
     def _carrying(self, i: Instr, sign: str) -> list[tuple[str, str]]:
+        if i.mods[-1] in _IN_HALVES and i.op == "add":
+            return self._halves(i)
         if "cc" not in i.mods and i.op in ("add", "sub"):
             return self._binary(i, sign)
         _, bits, mask = self._typed(i)
@@ -130,6 +142,8 @@ class Arithmetic(Operands):
         return self._one(i, f"(0 - {self.text(i.operands[1], bits)}) & {mask}")
 
     def _extreme(self, i: Instr) -> list[tuple[str, str]]:
+        if i.mods[-1] in _IN_HALVES:
+            return self._halves(i)
         k, bits, _ = self._typed(i)
         a, b = self.text(i.operands[1], bits), self.text(i.operands[2], bits)
         found = f"s{i.op}({a}, {b}, {bits})" if k == "s" else f"u{i.op}({a}, {b})"
@@ -223,10 +237,16 @@ class Arithmetic(Operands):
     op_dp4a = op_dp2a = _dot
 
     def op_lop3(self, i: Instr) -> list[tuple[str, str]]:
-        if len(i.mods) > 1:
-            raise NotPlain
         a, b, c = (self.text(x, 32) for x in i.operands[1:4])
-        return self._one(i, f"lop3({a}, {b}, {c}, {self.text(i.operands[4])}, 32)")
+        found = f"lop3({a}, {b}, {c}, {self.text(i.operands[4])}, 32)"
+        if len(i.mods) == 1:
+            return self._one(i, found)
+        to, t = i.operands[0], f"r[{self.slot('%test')}]"
+        if not isinstance(to, Pair) or not isinstance(to.second, Reg) or i.mods[0] not in ("or", "and"):
+            raise NotPlain
+        sign = "|" if i.mods[0] == "or" else "&"
+        test = f"(equal({t}, 0) ^ 1) {sign} {self.text(i.operands[5])}"
+        return [("%test", found), (to.second.name, test), *((n, t) for n in self.targets(to.first))]
 
     def _count(self, i: Instr) -> list[tuple[str, str]]:
         k, bits, _ = self._typed(i)

@@ -11,9 +11,11 @@ from typing import Any
 from syncverify.frontends.ptx.analysis.iteration_havoc import TURN
 from syncverify.frontends.ptx.compile.arith import Arithmetic
 from syncverify.frontends.ptx.compile.operands import NotPlain
-from syncverify.frontends.ptx.syntax.nodes import Instr, Operand, Pair, Reg, Vector
+from syncverify.frontends.ptx.syntax.nodes import FloatImm, Instr, Operand, Pair, Reg, Vector
+from syncverify.frontends.ptx.syntax.operands import float_conversion
 from syncverify.frontends.ptx.syntax.types import RANK, WINDOW, WINDOWS, kind, width
-from syncverify.frontends.ptx.values import arith, length_choices, symbolic_words
+from syncverify.frontends.ptx.values import arith, float_conversions, length_choices, symbolic_words
+from syncverify.frontends.ptx.values.float_conversions import FORMATS, ROUNDINGS, TO_INTEGER, Conversion
 from syncverify.frontends.ptx.values.register_values import INTS
 
 NAMES: Mapping[str, Any] = {
@@ -30,6 +32,14 @@ NAMES: Mapping[str, Any] = {
     "unsigned": symbolic_words.unsigned,
     "carried": symbolic_words.carried,
     "float_test": symbolic_words.float_test,
+    "Conversion": Conversion,
+    "to_integer": float_conversions.to_integer,
+    "from_integer": float_conversions.from_integer,
+    "between": float_conversions.between,
+    "flushed": float_conversions.flushed,
+    "tested": float_conversions.tested,
+    "packed": float_conversions.packed,
+    "halves": float_conversions.halves,
     **{
         name: getattr(arith, name)
         for name in (
@@ -90,9 +100,10 @@ class Expressions(Arithmetic):
         compare, type_ = i.mods[0], i.mods[-1]
         bits, a, b = width(type_), i.operands[1], i.operands[2]
         if kind(type_) == "f":
-            if type_ not in ("f16", "f32", "f64") or compare not in arith.FLOAT_TESTS:
+            if type_ not in FORMATS or compare not in arith.FLOAT_TESTS:
                 raise NotPlain
-            return f"float_test({compare!r}, {self.text(a, bits)}, {self.text(b, bits)}, {bits})"
+            x, y = (self._compared(op, type_, flushed="ftz" in i.mods) for op in (a, b))
+            return f"float_test({compare!r}, {x}, {y}, {max(bits, 32) if type_ == 'bf16' else bits})"
         if compare in ("eq", "ne"):
             name = "is_null" if bits == 64 else "equal"
             text = f"{name}({self.text(a, bits)}, {self.text(b, bits)})"
@@ -107,6 +118,13 @@ class Expressions(Arithmetic):
         if kind(type_) == "s":
             return f"({self.biased(a, bits)} {_COMPARE[compare]} {self.biased(b, bits)})"
         return f"({self.text(a, bits)} {_COMPARE[compare]} {self.text(b, bits)})"
+
+    def _compared(self, op: Operand, type_: str, *, flushed: bool) -> str:
+        """The bits of a floating-point operand of a comparison; those of bf16 are the upper ones of f32."""
+        text = self.text(op, width(type_))
+        if type_ == "bf16":
+            return f"({text}) << 16"
+        return f"flushed({text}, {width(type_)})" if flushed and type_ in ("f16", "f32") else text
 
     def op_setp(self, i: Instr) -> list[tuple[str, str]]:
         test = self._test(i)
@@ -129,15 +147,18 @@ class Expressions(Arithmetic):
     def op_set(self, i: Instr) -> list[tuple[str, str]]:
         if kind(i.mods[-2]) == "f" or len(i.operands) > 3:
             raise NotPlain
-        swapped = Instr(i.op, (i.mods[0], i.mods[-1]), i.operands, i.line)
+        own = "ftz" in i.mods
+        swapped = Instr(i.op, (i.mods[0], *["ftz"] * own, i.mods[-1]), i.operands, i.line)
         return self._one(i, f"({self._test(swapped)}) * {(1 << width(i.mods[-2])) - 1}")
 
     def op_cvt(self, i: Instr) -> list[tuple[str, str]]:
-        if len(i.mods) < 2 or i.mods[0] == "pack":
+        if len(i.mods) < 2 or not isinstance(i.operands[0], Reg):
             raise NotPlain
+        if i.mods[0] == "pack":
+            return self._packed(i)
         to, of = i.mods[-2], i.mods[-1]
-        if "f" in (kind(to), kind(of)) or not isinstance(i.operands[0], Reg):
-            raise NotPlain
+        if "f" in (kind(to), kind(of)):
+            return self._float_conversion(i)
         a = i.operands[1]
         bits, source = width(to), width(of)
         text = self.text(a, source)
@@ -162,6 +183,35 @@ class Expressions(Arithmetic):
             half = 1 << (bits - 1)
             text = f"((({text}) ^ {half}) - {half}) & {(1 << held) - 1}"
         return self._one(i, text)
+
+    def _packed(self, i: Instr) -> list[tuple[str, str]]:
+        to, of = i.mods[2], i.mods[3]
+        if width(to) not in (8, 16):
+            raise NotPlain
+        a, b = (self.text(x, 32) for x in i.operands[1:3])
+        c = self.text(i.operands[3], 32) if len(i.operands) > 3 else "0"
+        return self._one(i, f"packed({(to, of)}, {a}, {b}, {c})")
+
+    def _float_conversion(self, i: Instr) -> list[tuple[str, str]]:
+        """A conversion from or to floating point, with the roundings that have one result."""
+        if not float_conversion(i):
+            raise NotPlain
+        to, of = i.mods[-2], i.mods[-1]
+        a, given = i.operands[1], next((m for m in i.mods if m[:2] in ROUNDINGS), "rn")
+        rounding = TO_INTEGER.get(given, given)
+        if isinstance(a, FloatImm) and a.width != width(of):
+            raise NotPlain
+        text = self.narrowed(a, width(of))
+        how = (Conversion(rounding, of, to, given in TO_INTEGER, "ftz" in i.mods),)
+        if of not in FORMATS:
+            return self._one(i, f"from_integer({how}, {text})")
+        if to in FORMATS:
+            return self._one(i, f"between({how}, {text})")
+        assert isinstance(i.operands[0], Reg)
+        return self._one(i, self.extended(i.operands[0].name, to, f"to_integer({how}, {text})"))
+
+    def op_testp(self, i: Instr) -> list[tuple[str, str]]:
+        return self._one(i, f"tested({i.mods}, {self.text(i.operands[1], width(i.mods[-1]))})")
 
     # ------------------------------------------------------------ addresses
 

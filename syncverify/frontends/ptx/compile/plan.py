@@ -35,6 +35,7 @@ from syncverify.frontends.ptx.analysis.iteration_havoc import (
     asks_at,
     havoc_loops,
 )
+from syncverify.frontends.ptx.analysis.known_addresses import known_addresses
 from syncverify.frontends.ptx.analysis.lane_ranks import LaneRanks
 from syncverify.frontends.ptx.analysis.lanes import crossing, elections
 from syncverify.frontends.ptx.analysis.load_arrival import unarrived_loads
@@ -288,6 +289,10 @@ class Plan:
         for k, handles in self.uses.at.items():
             self.touches.setdefault(k, []).extend((Ev.USE, h) for h in handles)
         needed = self._slice(fragments)
+        known = known_addresses(self.flow, self.module, needed.branches)
+        if not known.keys() <= self.decoded.keys():
+            self.decoded = dict(sorted({**known, **self.decoded}.items()))
+            needed = self._slice(fragments)
         rows = Collectives(self.flow, self.decoded, needed.branches)
         #: by branch that is not decided, the collectives behind it
         self.gathers = rows.apart(needed.registers)

@@ -77,6 +77,9 @@ class Context(Protocol):
         each multiple of a step away from a place of its own. Only a proof may rest on that. Empty where such
         accesses are left out; None where less is known."""
 
+    def variable(self, name: str) -> int:
+        """Where a variable outside of shared memory begins in its state space."""
+
     def part(self, active: Value) -> Context | None:
         """The lanes of the class for which a guard holds."""
 

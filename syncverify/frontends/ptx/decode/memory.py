@@ -43,7 +43,7 @@ class Access:
     address: Mem
     elements: tuple[Operand, ...]
     size: int
-    space: str  # shared, or generic
+    space: str  # generic, or the one that it names
     scope: Scope = Scope.GPU
     strong: bool = field(default=False, kw_only=True)  # relaxed, volatile or stronger
     own: bool = field(default=False, kw_only=True)  # the form for the CTA's own shared memory
@@ -67,7 +67,7 @@ class Access:
 
 
 class SpreadError(Exception):
-    """Lanes of one access reach the shared memory of different CTAs: of which, by lane."""
+    """Lanes of one access reach the shared memory of different CTAs, or another space (-1): by lane."""
 
     def __init__(self, ctas: list[int]) -> None:
         super().__init__()
@@ -76,14 +76,16 @@ class SpreadError(Exception):
 
 def decode_access(i: Instr) -> Access | None:
     """The access of an ``ld``, ``st``, ``atom`` or ``red`` that may touch shared memory."""
+    found = decode_place(i)
+    return found if found is not None and found.space in ("shared", "generic") else None
+
+
+def decode_place(i: Instr) -> Access | None:
+    """The access of an ``ld``, ``st``, ``atom`` or ``red`` of any memory."""
     if i.op not in ("ld", "ldu", "st", "atom", "red") or i.mods[:1] in (("async",), ("bulk",)):
         return None
-    space = "generic"
-    for m in i.mods:
-        if m.startswith("shared"):
-            space = "shared"
-        elif m.split("::")[0] in ("global", "const", "param", "local"):
-            return None
+    named = (m.split("::")[0] for m in i.mods)
+    space = next((m for m in named if m in ("shared", "global", "const", "param", "local")), "generic")
     scope = next((_SCOPES[m] for m in i.mods if m in _SCOPES), Scope.GPU)
     if "volatile" in i.mods or "mmio" in i.mods:
         scope = Scope.SYS  # PTX ISA, ld.volatile: relaxed with system scope
@@ -212,15 +214,18 @@ def _places(a: Access, ctx: Context, address: Value) -> tuple[int, list[int]] | 
     """The CTA and each lane's byte offset; None if the access goes elsewhere; why it may go nowhere."""
     what = "a shared-memory address" if a.space == "shared" else "an address that may be in shared memory"
     lanes = [address] * len(ctx.lanes) if address.__class__ in INTS else list(ctx.each(address, what))
-    nowhere = next((text for x in lanes if (text := _nowhere(a.space, x, ctx.local_end)) is not None), None)
-    if nowhere is not None:
-        return nowhere
+    wrong = next((text for x in lanes if (text := nowhere(a.space, x, ctx.local_end)) is not None), None)
+    if wrong is not None:
+        return wrong
     if a.space == "generic":
         inside = {x >> WINDOW == 1 for x in lanes}
         if inside == {False}:
             return None
         if len(inside) > 1:
-            raise Opaque("lanes of one access reach different state spaces")
+            owners = dict(
+                zip(ctx.lanes, (x >> RANK & 0xFF if x >> WINDOW == 1 else -1 for x in lanes), strict=True)
+            )
+            raise SpreadError([owners.get(i, -1) for i in range(WARP)])
     found = [ctx.shared(x, a.space, what) for x in lanes]
     if len({cta for cta, _ in found}) > 1:
         owners = dict(zip(ctx.lanes, (cta for cta, _ in found), strict=True))
@@ -228,7 +233,7 @@ def _places(a: Access, ctx: Context, address: Value) -> tuple[int, list[int]] | 
     return found[0][0], [offset for _, offset in found]
 
 
-def _nowhere(space: str, address: Any, local_end: int) -> str | None:
+def nowhere(space: str, address: Any, local_end: int) -> str | None:
     """Why an address lies in no memory that an access of a space reaches; None where it may lie in some."""
     if address.__class__ is not int:
         return None  # a size without a number

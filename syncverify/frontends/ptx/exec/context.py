@@ -56,6 +56,10 @@ class ClassContext:
 
     # ------------------------------------------------------------ effects.Context
 
+    def variable(self, name: str) -> int:
+        layout = self.tables.layout
+        return layout.local[name] if name in layout.local else layout.globals[name]
+
     def number(self, value: Value, what: str) -> int:
         if value.__class__ in INTS:
             return value  # type: ignore[no-any-return]

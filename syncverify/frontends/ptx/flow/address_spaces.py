@@ -13,7 +13,7 @@ space. Nothing changes: an address that is made so and leaves its space is undef
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 from syncverify.frontends.ptx.flow.control_flow import Flow
@@ -75,7 +75,9 @@ _SUMS = frozenset({"mov", "add", "mad", "mul", "shl", "cvt", "cvta"})
 
 
 class What(Enum):
-    """What a register holds wherever it is written: a flat lattice below MIXED; not known yet: None."""
+    """What a register holds wherever it is written: a flat lattice below MIXED; not known yet: None.
+
+    What is said of shared memory is said of local memory where its window is asked for."""
 
     #: a generic address of shared memory
     SHARED = auto()
@@ -93,15 +95,26 @@ class What(Enum):
     MIXED = auto()
 
 
-def register_kinds(function: Function, shared: Collection[str] = ()) -> dict[str, What]:
-    """What each register holds: a least fixed point. ``shared``: names of variables in shared memory."""
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The state space whose addresses are followed, shared or local, and its variables."""
+
+    space: str = "shared"
+    names: frozenset[str] = frozenset()
+
+
+SHARED_WINDOW = Window()
+
+
+def register_kinds(function: Function, window: Window = SHARED_WINDOW) -> dict[str, What]:
+    """What each register holds: a least fixed point."""
     parameters = {p.name for p in function.params} if function.entry else set()
     known: dict[str, What] = {}
     changed = True
     while changed:
         changed = False
         for i in function.body:
-            made = What.HOST if _from_host(i, parameters) else _made(i, known, shared)
+            made = What.HOST if _from_host(i, parameters) else _made(i, known, window)
             for name in results(i):
                 before = known.get(name)
                 after = made if before in (None, made) else What.MIXED
@@ -111,7 +124,7 @@ def register_kinds(function: Function, shared: Collection[str] = ()) -> dict[str
     return known
 
 
-def kind_at(flow: Flow, name: str, k: int, shared: Collection[str]) -> What | None:
+def kind_at(flow: Flow, name: str, k: int, window: Window) -> What | None:
     """What the version of a register holds that instruction ``k`` reads: a least fixed point."""
     versions = flow.versions
     first = versions.read(name, k)
@@ -131,7 +144,7 @@ def kind_at(flow: Flow, name: str, k: int, shared: Collection[str]) -> What | No
         changed = False
         for v, read in reads.items():
             of = {x: known[w] for x, w in read.items() if w in known}
-            held = _held(flow, v, of, parameters, shared)
+            held = _held(flow, v, of, parameters, window)
             after = None if held is None else _either([held, known.get(v, held)])
             if after is not None and after is not known.get(v):
                 known[v] = after
@@ -151,7 +164,7 @@ def _read_by(flow: Flow, v: int) -> dict[str, int]:
 
 
 def _held(
-    flow: Flow, v: int, of: Mapping[str, What], parameters: Collection[str], shared: Collection[str]
+    flow: Flow, v: int, of: Mapping[str, What], parameters: Collection[str], window: Window
 ) -> What | None:
     """What a version holds where what it is made of holds ``of``."""
     k = flow.versions.writer[v]
@@ -160,7 +173,7 @@ def _held(
     i = flow.body[k]
     if What.UNSET in of.values() and i.op in _SUMS and i.guard is None:
         return What.UNSET
-    made = What.HOST if _from_host(i, parameters) else _made(i, of, shared)
+    made = What.HOST if _from_host(i, parameters) else _made(i, of, window)
     return made if i.guard is None or made is None else _either([made, of.get(_BEFORE_IT, made)])
 
 
@@ -175,27 +188,27 @@ def _from_host(i: Instr, parameters: Collection[str]) -> bool:
     return isinstance(m, Mem) and isinstance(m.base, Sym) and m.base.name in parameters
 
 
-def _begins(i: Instr) -> bool:
-    return i.op == "cvta" and "to" not in i.mods and i.mods[:1] in (("shared",), ("shared::cta",))
+def _begins(i: Instr, window: Window) -> bool:
+    return i.op == "cvta" and "to" not in i.mods and i.mods[0] in (window.space, f"{window.space}::cta")
 
 
-def _made(i: Instr, known: Mapping[str, What], shared: Collection[str]) -> What | None:
+def _made(i: Instr, known: Mapping[str, What], window: Window) -> What | None:
     """What an instruction makes; None while nothing is known of a register that it reads."""
     if i.op == "cvta":
-        given = _operand(i.operands[1], known, shared)
+        given = _operand(i.operands[1], known, window)
         if given in _OF_SHARED:
-            return _converted(i, given)
-    if _begins(i):
+            return _converted(i, given, window)
+    if _begins(i, window):
         return What.SHARED
     if i.op in ("ld", "ldu", "atom", "shfl") or not i.operands:
         return What.NUMBER
     ops = i.operands[1:]
     if i.op in _ADDRESSES and isinstance(i.operands[0], Reg):
-        of = [_operand(op, known, shared) for op in ops]
+        of = [_operand(op, known, window) for op in ops]
         return _address(i.op, of[:2] if i.op == "selp" else of)
     found = [known.get(n) for op in ops for n in registers(op)]
     if i.op == "mad" and len(ops) == 3 and set(found[:-1]) <= {What.NUMBER}:
-        return _operand(ops[2], known, shared)
+        return _operand(ops[2], known, window)
     if not {What.MIXED, What.CLUSTER, *_OF_SHARED}.isdisjoint(found):
         return _changed(i, found)
     return None if None in found else What.NUMBER
@@ -214,17 +227,17 @@ def _changed(i: Instr, found: Sequence[What | None]) -> What:
     return What.LOST if What.LOST in found and i.op in ("cvt", "mapa") else What.MIXED
 
 
-def _converted(i: Instr, of: What | None) -> What:
-    """What ``cvta`` makes of an address that has to do with shared memory."""
+def _converted(i: Instr, of: What | None, window: Window) -> What:
+    """What ``cvta`` makes of an address that has to do with the window."""
     if "to" in i.mods:
-        return What.OFFSET if of is What.SHARED and i.mods[1].startswith("shared") else What.MIXED
-    return What.SHARED if of is What.OFFSET and _begins(i) else What.LOST
+        return What.OFFSET if of is What.SHARED and i.mods[1].startswith(window.space) else What.MIXED
+    return What.SHARED if of is What.OFFSET and _begins(i, window) else What.LOST
 
 
-def _operand(op: Operand, known: Mapping[str, What], shared: Collection[str]) -> What | None:
+def _operand(op: Operand, known: Mapping[str, What], window: Window) -> What | None:
     if isinstance(op, Reg):
         return known.get(op.name)
-    return What.OFFSET if isinstance(op, Sym) and op.name in shared else What.NUMBER
+    return What.OFFSET if isinstance(op, Sym) and op.name in window.names else What.NUMBER
 
 
 #: Instructions whose result is an address where an operand is one.
@@ -252,4 +265,4 @@ def _address(op: str, of: Sequence[What | None]) -> What | None:
     return shared[0] if op == "add" or of[0] is shared[0] else What.MIXED
 
 
-__all__ = ["What", "kind_at", "register_kinds", "with_spaces"]
+__all__ = ["SHARED_WINDOW", "What", "Window", "kind_at", "register_kinds", "with_spaces"]

@@ -136,6 +136,22 @@ def repeats(i: Instr) -> bool:
     return i.op in REPEATABLE and all(s.name.startswith(_PLACES) for s in named)
 
 
+_FLOATS = ("f16", "bf16", "f32", "f64")
+_WIDTHS = ("8", "16", "32", "64")
+#: Ways in which a conversion rounds; without one, each number has one of the other format.
+_ROUNDED = frozenset("rn rz rm rp rni rzi rmi rpi".split())
+
+
+def float_conversion(i: Instr) -> bool:
+    """Whether it is a conversion from or to floating point that is computed where its operand is known."""
+    if i.op != "cvt" or len(i.mods) < 2 or len(i.operands) != 2:
+        return False
+    to, of = (m in _FLOATS for m in i.mods[-2:])
+    integers = all(m in _FLOATS or (m[0] in "us" and m[1:] in _WIDTHS) for m in i.mods[-2:])
+    allowed = _ROUNDED | {"ftz"} | (set() if to else {"sat"})
+    return (to or of) and integers and allowed.issuperset(i.mods[:-2])
+
+
 def float_product(i: Instr) -> bool:
     """Whether it is a product of f32 to nearest, which is computed where its operands are known."""
     return i.op == "mul" and i.mods[-1] == "f32" and {*i.mods[:-1]} <= {"rn", "ftz"}

@@ -70,6 +70,17 @@ OTHERS = {
     "copy from shared memory": "cp.async.ca.shared.global [%rd10], [%rd11], 4; cp.async.wait_all;",
     "copy to a generic address": "cp.async.ca.shared.global [%rd11], [%rd1], 4; cp.async.wait_all;",
     "lower half": "cvt.u32.u64 %r9, %rd11; ld.shared.u32 %r8, [%r9];",
+    "local window as global": ".local .b32 own[4]; mov.u64 %rd12, own; ld.global.u32 %r8, [%rd12];",
+    "shared window as global, chosen": (
+        "mov.u32 %r9, %tid.x; setp.lt.u32 %p1, %r9, 9; "
+        "selp.b64 %rd12, %rd10, %rd1, %p1; ld.global.u32 %r8, [%rd12];"
+    ),
+    "number as global": "mov.u64 %rd12, 64; st.global.u32 [%rd12], 1;",
+    "numbers of threads as global": "mov.u32 %r9, %tid.x; cvt.u64.u32 %rd12, %r9; ld.global.u8 %r8, [%rd12];",
+    "map that nobody wrote": "prefetch.tensormap [%rd13];",
+    "map beside what nobody wrote": "add.u64 %rd12, %rd13, 64; prefetch.tensormap [%rd12];",
+    "map that is written later": "prefetch.tensormap [%rd13]; mov.u64 %rd13, k_p;",
+    "part of a map that nobody wrote": "cp.async.bulk.prefetch.tensor.1d.L2.global [%rd13, {%r9}];",
     "mapped": "mov.u32 %r9, 0; mapa.shared::cluster.u64 %rd12, %rd11, %r9; ld.u32 %r8, [%rd12];",
 }
 

@@ -1,0 +1,211 @@
+"""Accesses outside of shared memory whose address the text alone makes a number in each thread.
+
+An address is judged where it is made of names of variables, constants and numbers of threads, and nothing but
+these decides whether the access is made. An example, in a block of 64 threads:
+
+    mov.u32 %r1, %tid.x;  mov.u64 %rd1, a;  mad.wide.u32 %rd2, %r1, 4, %rd1;  st.local.u32 [%rd2], 0;
+
+Thread 32 leaves ``.local .b8 a[128]``, which is undefined. So is a choice between pointers of two spaces that
+is used in the space of one of them. What data, sizes and blocks decide is not judged here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from syncverify.frontends.ptx.decode.effects import Context, Value
+from syncverify.frontends.ptx.decode.memory import LOCAL_WINDOW, Access, decode_place, nowhere
+from syncverify.frontends.ptx.decode.parts import fault
+from syncverify.frontends.ptx.flow.address_spaces import SHARED_WINDOW, What, kind_at
+from syncverify.frontends.ptx.flow.control_flow import Flow
+from syncverify.frontends.ptx.syntax.nodes import (
+    Imm,
+    Instr,
+    Mem,
+    Module,
+    Operand,
+    Reg,
+    Special,
+    Sym,
+    Variable,
+    Vector,
+)
+from syncverify.frontends.ptx.syntax.types import RANK, WINDOW, WINDOWS, kind, width
+from syncverify.frontends.ptx.values.register_values import PerLane
+from syncverify.model.events import Event
+
+_NUMBERS = ("%tid", "%ntid", "%laneid", "%warpid")
+#: Instructions that an address, and what decides about it, are followed through.
+_PURE = frozenset(
+    "add and bfe bfi cvt cvta isspacep lop3 mad max min mov mul neg not or popc prmt rem selp setp shf shl "
+    "shr sub xor".split()
+)
+_BRANCHES = ("bra", "ret", "exit")
+_INTEGERS = ("u", "s", "b", "pred")
+_JUDGED = ("generic", "global", "local", "const")
+#: Instructions that one address is followed over.
+_MOST = 256
+_NAMES = {number: name.partition("::")[0] for name, number in WINDOWS.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class KnownAddress(Access):
+    """An access whose address is a number; ``variable``: the one that it is in, if there is only one."""
+
+    variable: Variable | None = field(default=None, kw_only=True)
+
+    def events(self, ctx: Context, site: int, address: Value, *_: Any, **__: Any) -> list[Event]:
+        found = [address.lanes[i] for i in ctx.lanes] if isinstance(address, PerLane) else [address]
+        wrong = (self._wrong(ctx, x) for x in dict.fromkeys(found) if x.__class__ is int)
+        return next(([fault(site, *w)] for w in wrong if w is not None), [])
+
+    def _wrong(self, ctx: Context, x: int) -> tuple[str, str] | None:
+        """The rule that an address breaks, and how; None where it may be right."""
+        v = self.variable
+        inside = v is not None and self.space in (v.space, "generic")
+        if v is not None and inside and (self.space != "generic" or x >> WINDOW == LOCAL_WINDOW):
+            at = (x & (1 << WINDOW) - 1 if self.space == "generic" else x) - ctx.variable(v.name)
+            if not 0 <= at <= v.size - self.bytes:
+                return (
+                    "SV114",
+                    f"bytes {at} to {at + self.bytes - 1} lie outside of {v.name}, which has {v.size}",
+                )
+            if at % self.bytes and v.align % self.bytes == 0:
+                return "SV701", f"byte {at} of {v.name} is not {self.bytes}-byte aligned"
+            return None
+        if self.space == "generic":
+            text = nowhere("generic", x, ctx.local_end)
+            return None if text is None else ("SV114", text)
+        if self.space != "global":
+            return None
+        if x >> WINDOW in _NAMES:
+            return "SV114", f"a generic address of {_NAMES[x >> WINDOW]} memory is used in space global"
+        return ("SV114", f"no global memory lies at {x:#x}") if x >> RANK == 0 else None
+
+
+def known_addresses(flow: Flow, module: Module, branches: Collection[int]) -> Mapping[int, KnownAddress]:
+    """The accesses, by index, that are judged so; ``branches``: those that are decided anyway."""
+    everything = (*flow.function.variables, *module.variables)
+    variables = {v.name: v for v in everything}
+    found = {}
+    for k, i in enumerate(flow.body):
+        access = decode_place(i) if flow.block_of[k] in flow.reached else None
+        if access is None or access.space not in _JUDGED:
+            continue
+        made = _Made(flow)
+        if not made.of_access(k, access.address, branches):
+            continue
+        named = [variables[n] for n in made.names if n in variables]
+        spaces = {v.space for v in named}
+        if len(named) < len(made.names) or "global" in spaces:
+            continue
+        if made.host and not (named or _chosen(flow, k, access.address)):
+            continue
+        if access.space in ("local", "const") and (made.host or len(named) != 1):
+            continue
+        one = named[0] if len(named) == 1 and not made.host and spaces <= {"local", "const"} else None
+        found[k] = KnownAddress(
+            access.code, access.address, access.elements, access.size, access.space, variable=one
+        )
+    return found
+
+
+def _chosen(flow: Flow, k: int, at: Mem) -> bool:
+    """Whether an address is a pointer of the host or something else."""
+    return isinstance(at.base, Reg) and kind_at(flow, at.base.name, k, SHARED_WINDOW) is What.MIXED
+
+
+class _Made:
+    """What an address is made of: names of variables, and whether a pointer of the host goes into it."""
+
+    def __init__(self, flow: Flow) -> None:
+        self.flow = flow
+        self.names: set[str] = set()
+        self.host = False
+        self.controllers = flow.controllers()
+        self.seen: set[int] = set()
+
+    def of_access(self, k: int, at: Mem, branches: Collection[int]) -> bool:
+        """Whether the address of an access, and whether it is made, come from what is followed alone."""
+        i = self.flow.body[k]
+        deciders = [] if i.guard is None else [i.guard]
+        guards = all(self._follow(x, k) for x in deciders) and self._decided(k, branches)
+        if not guards or self.host or self.names:
+            return False
+        return self._operand(at.base, k)
+
+    def _decided(self, k: int, branches: Collection[int] = ()) -> bool:
+        """Whether all branches that decide about an instruction are followed, or decided anyway."""
+        work, seen = [self.flow.block_of[k]], set[int]()
+        while work:
+            for c in self.controllers[work.pop()]:
+                last = self.flow.blocks[c].hi - 1
+                if c in seen:
+                    continue
+                seen.add(c)
+                work.append(c)
+                if last not in branches and not self._instruction(last):
+                    return False
+        return True
+
+    def _follow(self, x: Reg, k: int) -> bool:
+        """Whether what a register holds before an instruction is followed."""
+        versions = self.flow.versions
+        work, seen = [versions.read(x.name, k)], set[int]()
+        while work:
+            v = work.pop()
+            if v in seen:
+                continue
+            seen.add(v)
+            writer = versions.writer[v]
+            if versions.is_unset(v):
+                return False
+            if writer < 0:
+                work += [w for _, w in versions.merged(v)]
+            elif not self._instruction(writer):
+                return False
+            elif self.flow.body[writer].guard is not None:
+                work.append(versions.read(versions.name[v], writer))
+        return True
+
+    def _instruction(self, k: int) -> bool:
+        """Whether all that an instruction reads is followed, and what decides whether it is executed."""
+        if k in self.seen:
+            return True
+        self.seen.add(k)
+        i = self.flow.body[k]
+        if len(self.seen) > _MOST or not self._decided(k):
+            return False
+        if i.guard is not None and not self._follow(i.guard, k):
+            return False
+        if _loads_pointer(i, self.flow):
+            self.host = True
+            return True
+        if i.op in _BRANCHES:
+            return True
+        typed = i.op == "isspacep" or (i.mods and kind(i.mods[-1]) in _INTEGERS)
+        return bool(typed) and i.op in _PURE and all(self._operand(op, k) for op in _parts(i.operands[1:]))
+
+    def _operand(self, op: Operand, k: int) -> bool:
+        if isinstance(op, Reg):
+            return self._follow(op, k)
+        if isinstance(op, Sym):
+            self.names.add(op.name)
+            return True
+        return isinstance(op, Imm) or (isinstance(op, Special) and op.name.startswith(_NUMBERS))
+
+
+def _parts(ops: Sequence[Operand]) -> Iterator[Operand]:
+    for op in ops:
+        yield from op.items if isinstance(op, Vector) else (op,)
+
+
+def _loads_pointer(i: Instr, flow: Flow) -> bool:
+    """Whether an instruction loads a parameter of the kernel that may be a pointer."""
+    m = i.operands[1] if i.op == "ld" and "param" in i.mods and width(i.mods[-1]) == 64 else None
+    return flow.function.entry and isinstance(m, Mem) and isinstance(m.base, Sym)
+
+
+__all__ = ["KnownAddress", "known_addresses"]
