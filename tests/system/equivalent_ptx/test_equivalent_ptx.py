@@ -45,6 +45,7 @@ UNDECIDED = {
         "bulk store and a flag",
         "global flags and lanes",
         "lanes that wait for flags of their own",
+        "places behind comparisons",
         "warps by ticket",
     )
 }

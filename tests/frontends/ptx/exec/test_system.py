@@ -192,7 +192,7 @@ def test_a_token_that_no_arrival_gave_is_a_fault() -> None:
 
 def test_a_token_read_from_memory_is_no_fault() -> None:
     text = f"""{BAR}
-    mov.u64 %rd2, 4096;
+    mov.u64 %rd2, 1099511627776;
     ld.global.b64 %rd1, [%rd2];
     W: mbarrier.try_wait.shared::cta.b64 %p1, [bar], %rd1;
     @!%p1 bra W;
