@@ -69,7 +69,7 @@ RESULTS = ROOT / "benchmarks" / "results" / "kernel_accepts.json"
 #: What may be asked about, in the order of the table.
 GROUPS = ("menu-ir", "menu-ptx", "fusion-ir", "fusion-ptx", "corpus", "real", "exact")
 SECONDS = 60
-#: What stands for an item that no time was left for.
+#: The answer for an item that no time was left for.
 NOT_ASKED = "not asked"
 #: Bytes of address space that a fork may have.
 MEMORY = 6 << 30
