@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +14,7 @@ from syncverify.simulate.ptx.harm import CannotExecute
 from syncverify.simulate.ptx.launch import AnyMap, Buffer, Launch, Parameter, Struct, TensorMap
 from syncverify.simulate.ptx.memory import FUNCTION_WINDOW, GLOBAL_WINDOW, RESERVED_SHARED, SHARED_START
 from syncverify.simulate.ptx.program import Compiled, Symbols, compile_function, symbols_in
-from syncverify.simulate.ptx.syntax import Function, Module, Special, Variable
+from syncverify.simulate.ptx.syntax import Function, InitialAddress, Module, Special, Variable
 from syncverify.simulate.ptx.tensormaps import encode, of_launch
 from syncverify.simulate.ptx.types import BITS
 
@@ -38,6 +38,16 @@ class Pointer:
         return struct.pack("<Q", address) if self.map is None else encode(of_launch(self.map, address))
 
 
+@dataclass(frozen=True)
+class Placed:
+    """An address among the initial values of a variable: where it stands, of which variable, and how."""
+
+    space: str  # global or const
+    start: int  # the number of the buffer, or the byte of the variable
+    target: tuple[str, int]
+    how: InitialAddress
+
+
 @dataclass(eq=False)
 class Loaded:
     """What all executions of one launch share."""
@@ -54,6 +64,7 @@ class Loaded:
     param_offsets: dict[str, int]
     pointers: list[Pointer]
     inside: list[tuple[int, Pointer]]  # buffer, and what lies in it
+    placed: list[Placed]
     buffer_sizes: list[tuple[int, int]]
     buffer_bytes: list[np.ndarray[Any, Any]]
     buffers: list[Buffer]
@@ -85,9 +96,13 @@ class Loaded:
 def reached_functions(module: Module, entry: Function) -> tuple[list[Function], set[str]]:
     """The functions that a kernel may call, itself first, and all names that they use."""
     known = {f.name: f for f in module.functions if f.body}
+    leads = {v.name: {a.name for a in v.initial.addresses} for _, v in _variables(module) if v.initial}
     found, named = [entry], set[str]()
     for f in found:
-        own = {module.aliases.get(n, n) for i in f.body for n in symbols_in(i.operands)}
+        own = {n for i in f.body for n in symbols_in(i.operands)}
+        while more := {x for n in own for x in leads.get(n, ())} - own:
+            own |= more
+        own = {module.aliases.get(n, n) for n in own}
         found += [known[n] for n in sorted(own & known.keys()) if known[n] not in found]
         named |= own
     return found, named
@@ -140,9 +155,10 @@ def load(module: Module, kernel: str, launch: Launch, seed: int = 0) -> Loaded:
     symbols = Symbols()
     reached, named = reached_functions(module, function)
     static = _place_shared(module, reached, named, symbols)
-    constants, names = _place_variables(module, launch, buffers, symbols)
     for i, f in enumerate(module.functions):
         symbols.functions[f.name] = i * _FUNCTION_STEP
+    constants, names = _place_variables(module, launch, buffers, symbols, named)
+    placed = list(_placed(module, launch, symbols, named))
     settles = _refills_shared(module)
     functions: dict[str, Compiled] = {}
     by_address: dict[int, Compiled] = {}
@@ -165,6 +181,7 @@ def load(module: Module, kernel: str, launch: Launch, seed: int = 0) -> Loaded:
         param_offsets=offsets,
         pointers=pointers,
         inside=buffers.inside,
+        placed=placed,
         buffer_sizes=buffers.sizes,
         buffer_bytes=buffers.contents,
         buffers=buffers.buffers,
@@ -207,17 +224,21 @@ def _place_shared(module: Module, reached: list[Function], named: set[str], symb
     return static
 
 
+def _variables(module: Module) -> Iterator[tuple[str, Variable]]:
+    """All variables, with what stands before their names where they are inside a function."""
+    yield from (("", v) for v in module.variables)
+    for f in module.functions:
+        yield from ((f"{f.name}/", v) for v in f.variables)
+
+
 def _place_variables(
-    module: Module, launch: Launch, buffers: _Buffers, symbols: Symbols
+    module: Module, launch: Launch, buffers: _Buffers, symbols: Symbols, named: set[str]
 ) -> tuple[bytearray, dict[str, int]]:
     """Places global variables, each a buffer, and constants; the bytes of these, and the buffers by name."""
     constants = bytearray()
     names: dict[str, int] = {}
-    everything = [("", v) for v in module.variables]
-    for f in module.functions:
-        everything += [(f"{f.name}/", v) for v in f.variables]
-    for prefix, v in everything:
-        data = _initial(v, launch)
+    for prefix, v in _variables(module):
+        data = _initial(v, launch, v.name in named)
         if v.space == "global":
             names[v.name] = buffers.number_of(Buffer(data))
             symbols.places[prefix + v.name] = ("global", names[v.name])
@@ -229,16 +250,34 @@ def _place_variables(
     return constants, names
 
 
-def _initial(v: Variable, launch: Launch) -> np.ndarray[Any, Any]:
+def _initial(v: Variable, launch: Launch, used: bool) -> np.ndarray[Any, Any]:
     """A variable's bytes at launch: those that the launch gives over those of the text, zeros else."""
     data = np.zeros(v.size, np.uint8)
-    if v.init is not None:
-        data[: len(v.init)] = np.frombuffer(v.init, np.uint8)
     given = launch.variables.get(v.name)
+    if v.initial is not None and v.initial.data is not None:
+        data[: len(v.initial.data)] = np.frombuffer(v.initial.data, np.uint8)
+    elif v.initial is not None and used and given is None:
+        raise CannotExecute(v.line, v.name, "initial values that are not known")
     if given is not None:
         raw = np.ascontiguousarray(given).view(np.uint8).ravel()
         data[: raw.size] = raw
     return data
+
+
+def _placed(module: Module, launch: Launch, symbols: Symbols, named: set[str]) -> Iterator[Placed]:
+    """The addresses among initial values, but of variables that the launch gives."""
+    for prefix, v in _variables(module):
+        if v.initial is None or v.name in launch.variables:
+            continue
+        for how in v.initial.addresses:
+            name = module.aliases.get(how.name, how.name)
+            target = next((symbols.places[n] for n in (prefix + name, name) if n in symbols.places), None)
+            if target is None and name in symbols.functions:
+                target = "function", symbols.functions[name]
+            if target is not None:
+                yield Placed(*symbols.places[prefix + v.name], target, how)
+            elif v.name in named:
+                raise CannotExecute(v.line, v.name, f"the address of {name} as an initial value")
 
 
 def _refills_shared(module: Module) -> bool:
