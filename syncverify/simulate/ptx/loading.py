@@ -238,7 +238,7 @@ def _place_variables(
     constants = bytearray()
     names: dict[str, int] = {}
     for prefix, v in _variables(module):
-        data = _initial(v, launch, v.name in named)
+        data = _initial(v, launch, used=v.name in named)
         if v.space == "global":
             names[v.name] = buffers.number_of(Buffer(data))
             symbols.places[prefix + v.name] = ("global", names[v.name])
@@ -250,7 +250,7 @@ def _place_variables(
     return constants, names
 
 
-def _initial(v: Variable, launch: Launch, used: bool) -> np.ndarray[Any, Any]:
+def _initial(v: Variable, launch: Launch, *, used: bool) -> np.ndarray[Any, Any]:
     """A variable's bytes at launch: those that the launch gives over those of the text, zeros else."""
     data = np.zeros(v.size, np.uint8)
     given = launch.variables.get(v.name)

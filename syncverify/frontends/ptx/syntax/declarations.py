@@ -67,7 +67,7 @@ class Declaration:
             if text is not None:
                 more = (self.vector,) if self.vector > 1 else ()
                 floats = self.type in ("f32", "f64")
-                values, size = initial(text, _WIDTHS[self.type], floats, (*dimensions, *more))
+                values, size = initial(text, _WIDTHS[self.type], (*dimensions, *more), floats=floats)
             out.append(
                 Variable(
                     name=name,

@@ -23,7 +23,7 @@ _ADDRESS = re.compile(
 _LARGEST = 1 << 20  # bytes of a variable whose initial values are kept
 
 
-def initial(text: str, width: int, floats: bool, dimensions: tuple[int, ...]) -> tuple[Initial, int]:
+def initial(text: str, width: int, dimensions: tuple[int, ...], *, floats: bool) -> tuple[Initial, int]:
     """The initial values of a variable of elements of so many bytes, and its size.
 
     ``dimensions``: a first one of 0 is as long as the values ask for.
@@ -37,7 +37,7 @@ def initial(text: str, width: int, floats: bool, dimensions: tuple[int, ...]) ->
         raise Malformed(f"{len(values)} initial values for {size} bytes")
     out, addresses = bytearray(), []
     for at, (_, value) in enumerate(values):
-        found = _value(value, width, floats)
+        found = _value(value, width, floats=floats)
         if isinstance(found, InitialAddress):
             addresses.append(replace(found, at=at * width, width=width))
             found = bytes(width)
@@ -82,7 +82,7 @@ def _position(place: tuple[int, ...], dimensions: tuple[int, ...]) -> int | None
     return at
 
 
-def _value(text: str, width: int, floats: bool) -> bytes | InitialAddress:
+def _value(text: str, width: int, *, floats: bool) -> bytes | InitialAddress:
     """The bytes of one value, or the address that it is."""
     if floats and width == 4 and _DECIMAL.fullmatch(text):
         return struct.pack("<f", float(text.replace(" ", "")))

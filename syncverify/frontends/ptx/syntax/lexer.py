@@ -264,11 +264,11 @@ class _Constant:
         unsigned = op in self.unsigned or _is_unsigned(a, b)
         a, b = _typed(a, unsigned=unsigned), _typed(b, unsigned=unsigned)
         if op in ("/", "%"):
-            return self.divided(op, a, b, unsigned)
+            return self.divided(op, a, b, unsigned=unsigned)
         value = _PLAIN[op](int(a), int(b))
         return value if op in _COMPARISONS else _typed(value, unsigned=unsigned)
 
-    def divided(self, op: str, a: int, b: int, unsigned: bool) -> int:
+    def divided(self, op: str, a: int, b: int, *, unsigned: bool) -> int:
         """A quotient that is cut towards zero, or the remainder of unsigned numbers."""
         if b == 0:
             raise Malformed(f"division by zero in {shown(self.text)}")
