@@ -17,6 +17,7 @@ from syncverify.simulate.ptx.program import Compiled, Symbols, compile_function,
 from syncverify.simulate.ptx.syntax import Function, InitialAddress, Module, Special, Variable
 from syncverify.simulate.ptx.tensormaps import encode, of_launch
 from syncverify.simulate.ptx.types import BITS
+from syncverify.simulate.ptx.variable_bounds import Bounds
 
 _FUNCTION_STEP = 256
 #: Architectures on which wgmma and bulk copies may read what cp.async has written without a proxy fence: the
@@ -58,6 +59,7 @@ class Loaded:
     by_address: dict[int, Compiled]
     join_places: dict[str, frozenset[int]]
     static_shared: int
+    bounds: Bounds
     first_shared: int  # bytes before the first shared variable, which are no part of any
     constants: np.ndarray[Any, Any]
     params: bytearray
@@ -151,8 +153,9 @@ def load(module: Module, kernel: str, launch: Launch, seed: int = 0) -> Loaded:
         raise ValueError(f"the file has no kernel {kernel}")
     _fits(function, launch)
     buffers = _Buffers()
-    params, offsets, pointers = _parameters(function, launch, buffers.pointer)
-    symbols = Symbols()
+    bounds = Bounds(launch.shared, np.random.default_rng(seed) if launch.apart else None)
+    params, offsets, pointers = _parameters(function, launch, buffers.pointer, bounds)
+    symbols = Symbols(bounds=bounds)
     reached, named = reached_functions(module, function)
     static = _place_shared(module, reached, named, symbols)
     for i, f in enumerate(module.functions):
@@ -166,6 +169,10 @@ def load(module: Module, kernel: str, launch: Launch, seed: int = 0) -> Loaded:
         if f is function or not f.entry:
             compiled = compile_function(module, f, symbols, functions, seed, settles)
             by_address[FUNCTION_WINDOW + symbols.functions[f.name]] = compiled
+    if len(functions) == 1:
+        own = functions[kernel]
+        sizes = [(own.locals[v.name], v.size) for v in function.variables if v.space == "local"]
+        bounds.place("local", sizes, _align(own.local_size, 16))
     bodies = [functions[f.name].function for f in module.functions if f.name in functions]
     locals_size = sum(c.local_size for c in functions.values()) * (8 if len(functions) > 1 else 1)
     return Loaded(
@@ -175,6 +182,7 @@ def load(module: Module, kernel: str, launch: Launch, seed: int = 0) -> Loaded:
         by_address=by_address,
         join_places={n: frozenset(c.joins.values()) for n, c in functions.items()},
         static_shared=static,
+        bounds=bounds,
         first_shared=_first_shared(reached, symbols),
         constants=np.frombuffer(bytes(constants), np.uint8),
         params=params,
@@ -202,25 +210,34 @@ def _first_shared(reached: list[Function], symbols: Symbols) -> int:
 
 
 def _place_shared(module: Module, reached: list[Function], named: set[str], symbols: Symbols) -> int:
-    """Places the shared variables; the bytes of those that have a size.
+    """Places the shared variables, and says how many bytes those have that have a size.
 
-    Of variables that nobody names no bytes are left: what lies behind the last one is out of bounds.
+    The kernel's own come first, then those of the module and of what it calls, in the order of the text, as
+    ptxas has them. Of variables that nobody names no bytes are left: what lies behind the last one is out of
+    bounds. An array of dynamic memory begins behind all that, or where the one before it in the text begins,
+    aligned to 16 bytes and as it asks for; this one counts even if nobody names it.
     """
-    shared = [(v.name, v) for v in module.variables if v.space == "shared" and v.name in named]
-    for f in reached:
-        shared += [(f"{f.name}/{v.name}", v) for v in f.variables if v.space == "shared" and v.name in named]
-    at = SHARED_START
-    dynamic: list[tuple[str, int]] = []
-    for name, v in shared:
-        if v.extern or v.size == 0:
-            dynamic.append((name, v.align))
-            continue
+    entry, *called = reached
+    shared = [(f"{entry.name}/{v.name}", v) for v in entry.variables if v.space == "shared"]
+    shared += [(v.name, v) for v in module.variables if v.space == "shared"]
+    shared += [(f"{f.name}/{v.name}", v) for f in called for v in f.variables if v.space == "shared"]
+    dynamic = [(name, v) for name, v in shared if v.extern or v.size == 0]
+    sized = [(n, v.size, v.align) for n, v in shared if (n, v) not in dynamic and v.name in named]
+    known, at = [], SHARED_START
+    for name, start, at in symbols.bounds.spaced("shared", sized, SHARED_START):
+        symbols.places[name] = ("shared", start - SHARED_START)
+        known.append((start - SHARED_START, at - start))
+    at = _align(at + symbols.bounds.gap("shared"), 16)
+    first = None
+    for name, v in dynamic if any(v.name in named for _, v in dynamic) else ():
         at = _align(at, v.align)
-        symbols.places[name] = ("shared", at - SHARED_START)
-        at += v.size
-    static = _align(at, max([16, *(a for _, a in dynamic)])) - SHARED_START
-    for name, _ in dynamic:
-        symbols.places[name] = ("shared", static)
+        if v.name in named:
+            symbols.places[name] = ("shared", at - SHARED_START)
+            first = at if first is None else first
+    static = at - SHARED_START
+    begin = static if first is None else first - SHARED_START
+    end = static + symbols.bounds.dynamic
+    symbols.bounds.place("shared", [*known, (begin, end - begin)], end)
     return static
 
 
@@ -237,16 +254,19 @@ def _place_variables(
     """Places global variables, each a buffer, and constants; the bytes of these, and the buffers by name."""
     constants = bytearray()
     names: dict[str, int] = {}
+    known: list[tuple[int, int]] = []
     for prefix, v in _variables(module):
         data = _initial(v, launch, used=v.name in named)
         if v.space == "global":
             names[v.name] = buffers.number_of(Buffer(data))
             symbols.places[prefix + v.name] = ("global", names[v.name])
         elif v.space == "const":
-            start = _align(len(constants), v.align)
+            start = _align(len(constants) + symbols.bounds.gap("const"), v.align)
             constants.extend(b"\0" * (start - len(constants)))
             symbols.places[prefix + v.name] = ("const", start)
             constants.extend(data.tobytes())
+            known.append((start, v.size))
+    symbols.bounds.place("const", known, max(len(constants), 16) + 32)
     return constants, names
 
 
@@ -312,14 +332,18 @@ def _fits(function: Function, launch: Launch) -> None:
 
 
 def _parameters(
-    function: Function, launch: Launch, pointer_of: Callable[[int, Buffer | TensorMap | AnyMap], Pointer]
+    function: Function,
+    launch: Launch,
+    pointer_of: Callable[[int, Buffer | TensorMap | AnyMap], Pointer],
+    bounds: Bounds,
 ) -> tuple[bytearray, dict[str, int], list[Pointer]]:
     out = bytearray()
     offsets: dict[str, int] = {}
     pointers: list[Pointer] = []
     for v, value in zip(function.params, launch.params, strict=True):
         element = BITS.get(v.type, 8) // 8
-        at = _align(len(out), v.align if v.ptr is None else max(element, 1))
+        before = len(out) + (bounds.gap("param") if out else 0)
+        at = _align(before, v.align if v.ptr is None else max(element, 1))
         out.extend(b"\0" * (at - len(out)))
         offsets[v.name] = at
         if isinstance(value, Buffer | TensorMap | AnyMap):
@@ -330,6 +354,7 @@ def _parameters(
             out.extend(_plain(v, value.data))
         else:
             out.extend(_plain(v, value))
+    bounds.place("param", [(offsets[v.name], v.size) for v in function.params], max(len(out), 16) + 48)
     return out, offsets, pointers
 
 
