@@ -23,6 +23,8 @@ LEADS = frozenset(
 )  # fmt: skip
 #: A site, and which half of it.
 Node = tuple[int, Half]
+#: The same, and whether a path has gone through a fence that counts, where it needs one.
+Place = tuple[int, Half, bool]
 
 
 @dataclass(slots=True)
@@ -31,34 +33,49 @@ class Distances:
 
     g: Graph
     before: dict[Node, list[Node]] | None = None
-    known: dict[Hashable, dict[Node, int]] = field(default_factory=dict)
+    known: dict[Hashable, dict[Place, int]] = field(default_factory=dict)
     leading: list[list[int]] = field(default_factory=list)  # sites of each role that may be led on to
 
-    def to(self, goal: Reaches) -> dict[Node, int]:
+    def to(self, goal: Reaches) -> dict[Place, int]:
         """The least number of hops from each place; those that are not there never arrive."""
-        key = (goal.goal and (goal.goal.site, goal.goal.half), goal.sites, goal.half, goal.turn is None)
+        at = goal.goal and (goal.goal.site, goal.goal.half)
+        fences = self.fences(goal)
+        key = (at, goal.sites, goal.half, goal.turn is None, fences)
         found = self.known.get(key)
         if found is None:
-            found = self.known[key] = self._found(goal)
+            found = self.known[key] = self._found(goal, fences)
         return found
 
-    def _found(self, goal: Reaches) -> dict[Node, int]:
+    def fences(self, goal: Reaches) -> frozenset[Kind]:
+        """What a path has to go through one of; nothing, if it needs no fence."""
+        if self.g.sites[goal.start.site].op.kind is Kind.INIT:
+            return frozenset({Kind.INIT_FENCE}) if goal.demand.bridge else frozenset()
+        if not goal.demand.bridge:
+            return frozenset()
+        return frozenset({Kind.FENCE, Kind.USE} if goal.demand.by_use else {Kind.FENCE})
+
+    def _found(self, goal: Reaches, fences: frozenset[Kind]) -> dict[Place, int]:
         before = self._before()
-        front: list[Node] = []
-        out: dict[Node, int] = {}
+        front: list[Place] = []
+        ready = (True,) if fences else (True, False)
+        out: dict[Place, int] = {}
         if goal.goal is None and goal.half is Half.OUT:
-            front = [(i, Half.OUT) for i in goal.sites]
+            front = [(i, Half.OUT, x) for i in goal.sites for x in ready]
             out = dict.fromkeys(front, 0)
         ends = goal.sites if goal.goal is None else (goal.goal.site,)
-        last = {node for end in ends for node in self._earlier(end)} - out.keys()
+        some = {(*node, x) for end in ends for node in self._earlier(end) for x in ready}
+        last = some - out.keys()
         out |= dict.fromkeys(last, 1)
         queue = deque([*front, *last])  # by distance, the least first
         while queue:
-            node = queue.popleft()
-            for x in before.get(node, ()):
-                if x not in out:
-                    out[x] = out[node] + 1
-                    queue.append(x)
+            place = queue.popleft()
+            site, half, bridged = place
+            fenced = bridged and self.g.sites[site].op.kind in fences
+            for node in before.get((site, half), ()):
+                for x in (True, False) if fenced else (bridged,):
+                    if (*node, x) not in out:
+                        out[*node, x] = out[place] + 1
+                        queue.append((*node, x))
         return out
 
     def _earlier(self, end: int) -> Iterator[Node]:
@@ -118,4 +135,4 @@ def may_precede(x: Position, y: Position) -> bool:
     return x.loops or x.place <= y.place
 
 
-__all__ = ["LEADS", "Distances", "Node", "may_precede"]
+__all__ = ["LEADS", "Distances", "Node", "Place", "may_precede"]
