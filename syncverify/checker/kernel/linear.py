@@ -45,11 +45,17 @@ class Term:
             parts[atom] = parts.get(atom, 0) + c * k
         return Term(parts, self.const + other.const * k)
 
+    def _moved(self, by: int) -> Term:
+        """This term and a number; it shares the atoms, which nothing changes."""
+        out = Term(None, self.const + by)
+        out.parts = self.parts
+        return out
+
     def __add__(self, other: Term | int) -> Term:
-        return Term(self.parts, self.const + other) if isinstance(other, int) else self.plus(other, 1)
+        return self._moved(other) if isinstance(other, int) else self.plus(other, 1)
 
     def __sub__(self, other: Term | int) -> Term:
-        return Term(self.parts, self.const - other) if isinstance(other, int) else self.plus(other, -1)
+        return self._moved(-other) if isinstance(other, int) else self.plus(other, -1)
 
     def __mul__(self, k: int) -> Term:
         return Term({a: c * k for a, c in self.parts.items()}, self.const * k)
@@ -58,7 +64,9 @@ class Term:
         return self * -1
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Term) and self.const == other.const and self.parts == other.parts
+        if self is other or not isinstance(other, Term):
+            return self is other
+        return self.const == other.const and self.parts == other.parts
 
     def __hash__(self) -> int:
         if self._hash is None:
@@ -67,12 +75,21 @@ class Term:
 
     def put(self, values: Mapping[str, Term]) -> Term:
         """The term with names replaced by terms, in arguments of functions too."""
-        out = Term(None, self.const)
+        parts: dict[Atom, int] = {}
+        const, same = self.const, True
         for atom, k in self.parts.items():
             if isinstance(atom, Apply):
-                atom = Apply(atom.function, atom.argument.put(values))
-            out = out.plus(values[atom] if isinstance(atom, str) and atom in values else Term({atom: 1}), k)
-        return out if self.parts else self
+                argument = atom.argument.put(values)
+                if argument is not atom.argument:
+                    atom, same = Apply(atom.function, argument), False
+            elif atom in values:
+                put, same = values[atom], False
+                const += put.const * k
+                for a, c in put.parts.items():
+                    parts[a] = parts.get(a, 0) + c * k
+                continue
+            parts[atom] = parts.get(atom, 0) + k
+        return self if same else Term(parts, const)
 
     def names(self) -> set[str]:
         """All names in the term, those inside arguments of functions included."""

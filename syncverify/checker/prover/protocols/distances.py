@@ -8,7 +8,7 @@ those that may arrive soon are followed first.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 
 from syncverify.checker.kernel.hops import Graph, Half
@@ -34,7 +34,7 @@ class Distances:
     g: Graph
     before: dict[Node, list[Node]] | None = None
     known: dict[Hashable, dict[Place, int]] = field(default_factory=dict)
-    leading: list[list[int]] = field(default_factory=list)  # sites of each role that may be led on to
+    of_role: list[list[int]] = field(default_factory=list)  # the sites of each role
 
     def to(self, goal: Reaches) -> dict[Place, int]:
         """The least number of hops from each place; those that are not there never arrive."""
@@ -55,40 +55,52 @@ class Distances:
         return frozenset({Kind.FENCE, Kind.USE} if goal.demand.by_use else {Kind.FENCE})
 
     def _found(self, goal: Reaches, fences: frozenset[Kind]) -> dict[Place, int]:
-        before = self._before()
-        front: list[Place] = []
-        ready = (True,) if fences else (True, False)
+        sites, before = self.g.sites, self._before()
         out: dict[Place, int] = {}
+        queue: deque[Place] = deque()  # by distance, the least first
+        # sites of each role from which program order has led nowhere yet, with and without a fence
+        open_ = {x: [list(some) for some in self._sites()] for x in (True, False)}
+
+        def reach(node: Node, ready: bool, hops: int) -> None:
+            place = (*node, ready)
+            if place not in out:
+                out[place] = hops
+                queue.append(place)
+
+        def lead(k: int, ready: bool, hops: int) -> None:
+            """From what is before a site in program order."""
+            at, role = sites[k].position, sites[k].role
+            left: list[int] = []
+            for i in open_[ready][role]:
+                if may_precede(sites[i].position, at):
+                    reach((i, Half.IN), ready, hops)
+                    reach((i, Half.OUT), ready, hops)
+                else:
+                    left.append(i)
+            open_[ready][role] = left
+
+        ready = (True,) if fences else (True, False)
         if goal.goal is None and goal.half is Half.OUT:
-            front = [(i, Half.OUT, x) for i in goal.sites for x in ready]
-            out = dict.fromkeys(front, 0)
-        ends = goal.sites if goal.goal is None else (goal.goal.site,)
-        some = {(*node, x) for end in ends for node in self._earlier(end) for x in ready}
-        last = some - out.keys()
-        out |= dict.fromkeys(last, 1)
-        queue = deque([*front, *last])  # by distance, the least first
+            for i in goal.sites:
+                for x in ready:
+                    reach((i, Half.OUT), x, 0)
+        for end in goal.sites if goal.goal is None else (goal.goal.site,):
+            for x in ready:
+                reach((end, Half.IN), x, 1)
+                lead(end, x, 1)
         while queue:
             place = queue.popleft()
             site, half, bridged = place
-            fenced = bridged and self.g.sites[site].op.kind in fences
-            for node in before.get((site, half), ()):
-                for x in (True, False) if fenced else (bridged,):
-                    if (*node, x) not in out:
-                        out[*node, x] = out[place] + 1
-                        queue.append((*node, x))
+            kind, hops = sites[site].op.kind, out[place] + 1
+            for x in (True, False) if bridged and kind in fences else (bridged,):
+                for node in before.get((site, half), ()):
+                    reach(node, x, hops)
+                if kind in LEADS and half is _entered(kind):
+                    lead(site, x, hops)
         return out
 
-    def _earlier(self, end: int) -> Iterator[Node]:
-        """Places from which program order may lead to a site, and the other half of the site itself."""
-        y = self.g.sites[end]
-        yield end, Half.IN
-        for i, x in enumerate(self.g.sites):
-            if x.role == y.role and may_precede(x.position, y.position):
-                yield i, Half.IN
-                yield i, Half.OUT
-
     def _before(self) -> dict[Node, list[Node]]:
-        """Places from which one hop may lead to each."""
+        """Places from which one hop that is no program order may lead to each."""
         if self.before is None:
             self.before = {}
             for i in range(len(self.g.sites)):
@@ -101,11 +113,6 @@ class Distances:
         yield (i, Half.IN), (i, Half.OUT)
         if op.kind in (Kind.COPY, Kind.ASYNC):
             yield (i, Half.OUT), (i, Half.DONE)
-        for k in self._leading(g.sites[i].role):
-            if may_precede(g.sites[i].position, g.sites[k].position):
-                into = Half.IN if g.sites[k].op.kind in (Kind.SYNC, Kind.JOIN) else Half.OUT
-                yield (i, Half.IN), (k, into)
-                yield (i, Half.OUT), (k, into)
         if op.kind in (Kind.ARRIVE, Kind.EXPECT, Kind.COPY):
             half = Half.DONE if op.kind is Kind.COPY else Half.OUT
             yield from (((i, half), (k, Half.OUT)) for k in g.of(op.ring, (Kind.WAIT,)))
@@ -115,13 +122,18 @@ class Distances:
             drains = (k for k, y in enumerate(g.sites) if (y.op.kind, y.op.group) == (Kind.DRAIN, op.group))
             yield from (((i, Half.DONE), (k, Half.OUT)) for k in drains)
 
-    def _leading(self, role: int) -> Sequence[int]:
-        if not self.leading:
-            self.leading.extend([] for _ in self.g.p.roles)
-            for k, y in enumerate(self.g.sites):
-                if y.op.kind in LEADS:
-                    self.leading[y.role].append(k)
-        return self.leading[role]
+    def _sites(self) -> list[list[int]]:
+        """The sites of each role."""
+        if not self.of_role:
+            self.of_role = [[] for _ in self.g.p.roles]
+            for i, s in enumerate(self.g.sites):
+                self.of_role[s.role].append(i)
+        return self.of_role
+
+
+def _entered(kind: Kind) -> Half:
+    """The half of an operation that program order leads on to."""
+    return Half.IN if kind in (Kind.SYNC, Kind.JOIN) else Half.OUT
 
 
 def may_precede(x: Position, y: Position) -> bool:
