@@ -129,11 +129,8 @@ def account(g: Graph, ring: str, end: Term, trees: dict[str, Tree], premises: li
 def account_tree(g: Graph, ring: str, what: str, end: Term, tree: Tree, premises: list[Term]) -> None:
     """Accepts one tree of a ring's turns, or RejectedError."""
     depth = g.p.rings[ring].depth
-    given = {
-        "full": [J, end - J - 1],
-        "open": [J, J - end, end + depth - J - 1],
-        "init": [J, depth - J - 1],
-    }[what]
+    tail, start = (J - end, end + depth - J - 1), (depth - J - 1,)
+    given = [J, *{"full": (end - J - 1,), "open": tail, "init": start}[what]]
     owed = Account(g, ring, landing(g, ring, what), open=what == "open", init=what == "init")
     check(g.p, [*premises, *given], tree, owed.needs, g.p.parameters | {"j"})
 

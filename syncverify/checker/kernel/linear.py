@@ -45,17 +45,11 @@ class Term:
             parts[atom] = parts.get(atom, 0) + c * k
         return Term(parts, self.const + other.const * k)
 
-    def _moved(self, by: int) -> Term:
-        """This term and a number; it shares the atoms, which nothing changes."""
-        out = Term(None, self.const + by)
-        out.parts = self.parts
-        return out
-
     def __add__(self, other: Term | int) -> Term:
-        return self._moved(other) if isinstance(other, int) else self.plus(other, 1)
+        return Term(self.parts, self.const + other) if isinstance(other, int) else self.plus(other, 1)
 
     def __sub__(self, other: Term | int) -> Term:
-        return self._moved(-other) if isinstance(other, int) else self.plus(other, -1)
+        return Term(self.parts, self.const - other) if isinstance(other, int) else self.plus(other, -1)
 
     def __mul__(self, k: int) -> Term:
         return Term({a: c * k for a, c in self.parts.items()}, self.const * k)
@@ -64,9 +58,9 @@ class Term:
         return self * -1
 
     def __eq__(self, other: object) -> bool:
-        if self is other or not isinstance(other, Term):
-            return self is other
-        return self.const == other.const and self.parts == other.parts
+        if self is other:
+            return True
+        return isinstance(other, Term) and self.const == other.const and self.parts == other.parts
 
     def __hash__(self) -> int:
         if self._hash is None:

@@ -377,7 +377,11 @@ class PathSearch:
         front = [_Partial(start, (), every, not self.fences, Level.THREAD)]
         least = self.left(front[0])
         return Rounds(
-            self, min(least + slack, ROUNDS), every, front if least < ROUNDS else [], _Visited(self.steps.masks)
+            self,
+            min(least + slack, ROUNDS),
+            every,
+            front if least < ROUNDS else [],
+            _Visited(self.steps.masks),
         )
 
     def left(self, x: _Partial) -> int:
@@ -403,7 +407,7 @@ class PathSearch:
 
     def _longer(self, path: _Partial, most: int) -> Iterator[_Partial]:
         """The path with one hop more, after which it lacks at most so many."""
-        here, hops = path.here, path.hops
+        hops = path.hops
         fences = Kind.INIT_FENCE if self._inits() else Kind.FENCE
         for how, b, covered, reach in self._onward(path, most):
             fence = self.g.sites[b.site].op.kind is fences
@@ -614,8 +618,8 @@ class PathSearch:
 class Rounds:
     """The search for the paths of one obligation, round by round: each makes paths longer by a hop.
 
-    ``most``: hops of a path; ``every``: the mask of all samples. ``whole``: a path that covers all samples. ``masks``: what the paths cover that need no new
-    names, with the first such path.
+    ``most``: hops of a path; ``every``: the mask of all samples. ``whole``: a path that covers all of them.
+    ``masks``: what paths cover that need no new names, with the first such path.
     """
 
     search: PathSearch
@@ -684,4 +688,15 @@ def both(one: Rounds, other: Rounds) -> tuple[Found, Found] | None:
     return None
 
 
-__all__ = ["Found", "Introduction", "Named", "NewResidue", "NewTile", "PathSearch", "Rounds", "Steps", "both", "num"]
+__all__ = [
+    "Found",
+    "Introduction",
+    "Named",
+    "NewResidue",
+    "NewTile",
+    "PathSearch",
+    "Rounds",
+    "Steps",
+    "both",
+    "num",
+]

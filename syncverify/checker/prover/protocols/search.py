@@ -25,13 +25,13 @@ from syncverify.checker.prover.protocols.claims import NotFoundError
 from syncverify.checker.prover.protocols.masks import Masks
 from syncverify.checker.prover.protocols.multipliers import absurd, entails, shown
 from syncverify.checker.prover.protocols.paths import (
+    ROUNDS,
+    SHORT,
+    SHORTEST,
     Hops,
     Introduction,
     Named,
     NewTile,
-    ROUNDS,
-    SHORT,
-    SHORTEST,
     PathSearch,
     Rounds,
     Steps,
@@ -502,8 +502,8 @@ class Search:
         some: list[Sample],
         pool: frozenset[Named],
     ) -> Iterator[Candidate | Introduction]:
-        """The best few paths: the shortest first, if one covers all samples or two in both directions do; then
-        short ones, if one covers half of the samples; then any.
+        """The best few paths: the shortest first, if one covers all samples, or two in both directions do.
+        Then short ones, if one covers half of the samples; then any.
         """
         steps = Steps(self.g, [dict(e) for e in some], pool, premises, memo=self.memo)
         for slack in (SHORTEST, SHORT, ROUNDS):
