@@ -40,16 +40,16 @@ class Distances:
         """The least number of hops from each place; those that are not there never arrive."""
         at = goal.goal and (goal.goal.site, goal.goal.half)
         fences = self.fences(goal)
-        key = (at, goal.sites, goal.half, goal.turn is None, fences)
+        key = (at, goal.sites, goal.half, goal.turn is None, fences, goal.demand.bridge)
         found = self.known.get(key)
         if found is None:
             found = self.known[key] = self._found(goal, fences)
         return found
 
     def fences(self, goal: Reaches) -> frozenset[Kind]:
-        """What a path has to go through one of; nothing, if it needs no fence."""
+        """What a path goes through one of if it has to, or if that makes inits visible."""
         if self.g.sites[goal.start.site].op.kind is Kind.INIT:
-            return frozenset({Kind.INIT_FENCE}) if goal.demand.bridge else frozenset()
+            return frozenset({Kind.INIT_FENCE})
         if not goal.demand.bridge:
             return frozenset()
         return frozenset({Kind.FENCE, Kind.USE} if goal.demand.by_use else {Kind.FENCE})
@@ -79,7 +79,7 @@ class Distances:
                     left.append(i)
             open_[ready][role] = left
 
-        ready = (True,) if fences else (True, False)
+        ready = (True,) if goal.demand.bridge else (True, False)
         if goal.goal is None and goal.half is Half.OUT:
             for i in goal.sites:
                 for x in ready:

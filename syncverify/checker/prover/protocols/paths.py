@@ -358,7 +358,7 @@ class PathSearch:
     steps: Steps
     goal: Reaches
     far: Mapping[Place, int] = field(init=False)
-    fences: frozenset[Kind] = field(init=False)  # what a path has to go through one of, if any
+    fences: frozenset[Kind] = field(init=False)  # see ``Distances.fences``
 
     def __post_init__(self) -> None:
         distances = self.steps.distances()
