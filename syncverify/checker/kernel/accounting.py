@@ -123,11 +123,12 @@ def account(g: Graph, ring: str, end: Term, trees: dict[str, Tree], premises: li
     if not 1 <= g.p.rings[ring].count <= TX_LIMIT:
         raise RejectedError(f"{ring}: a count that no barrier has")
     for what in account_kinds(g, ring):
-        account_tree(g, ring, what, end, trees[f"{what} {ring}"], premises)
+        account_tree(g, (what, ring), end, trees[f"{what} {ring}"], premises)
 
 
-def account_tree(g: Graph, ring: str, what: str, end: Term, tree: Tree, premises: list[Term]) -> None:
-    """Accepts one tree of a ring's turns, or RejectedError."""
+def account_tree(g: Graph, key: tuple[str, str], end: Term, tree: Tree, premises: list[Term]) -> None:
+    """Accepts one tree of a ring's turns, or RejectedError. ``key``: what turns, and the ring."""
+    what, ring = key
     depth = g.p.rings[ring].depth
     tail, start = (J - end, end + depth - J - 1), (depth - J - 1,)
     given = [J, *{"full": (end - J - 1,), "open": tail, "init": start}[what]]

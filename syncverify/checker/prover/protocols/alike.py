@@ -194,7 +194,7 @@ class Alike:
             way = dict(zip(old, sites, strict=True))
             new = renamed(tree, way)
             try:
-                account_tree(self.g, ring, what, end, new, always(self.p))
+                account_tree(self.g, (what, ring), end, new, always(self.p))
             except RejectedError:
                 continue
             return new

@@ -61,20 +61,19 @@ class Distances:
         # sites of each role from which program order has led nowhere yet, with and without a fence
         open_ = {x: [list(some) for some in self._sites()] for x in (True, False)}
 
-        def reach(node: Node, ready: bool, hops: int) -> None:
-            place = (*node, ready)
+        def reach(place: Place, hops: int) -> None:
             if place not in out:
                 out[place] = hops
                 queue.append(place)
 
-        def lead(k: int, ready: bool, hops: int) -> None:
+        def lead(k: int, hops: int, *, ready: bool) -> None:
             """From what is before a site in program order."""
             at, role = sites[k].position, sites[k].role
             left: list[int] = []
             for i in open_[ready][role]:
                 if may_precede(sites[i].position, at):
-                    reach((i, Half.IN), ready, hops)
-                    reach((i, Half.OUT), ready, hops)
+                    reach((i, Half.IN, ready), hops)
+                    reach((i, Half.OUT, ready), hops)
                 else:
                     left.append(i)
             open_[ready][role] = left
@@ -83,20 +82,20 @@ class Distances:
         if goal.goal is None and goal.half is Half.OUT:
             for i in goal.sites:
                 for x in ready:
-                    reach((i, Half.OUT), x, 0)
+                    reach((i, Half.OUT, x), 0)
         for end in goal.sites if goal.goal is None else (goal.goal.site,):
             for x in ready:
-                reach((end, Half.IN), x, 1)
-                lead(end, x, 1)
+                reach((end, Half.IN, x), 1)
+                lead(end, 1, ready=x)
         while queue:
             place = queue.popleft()
             site, half, bridged = place
             kind, hops = sites[site].op.kind, out[place] + 1
             for x in (True, False) if bridged and kind in fences else (bridged,):
                 for node in before.get((site, half), ()):
-                    reach(node, x, hops)
+                    reach((*node, x), hops)
                 if kind in LEADS and half is _entered(kind):
-                    lead(site, x, hops)
+                    lead(site, hops, ready=x)
         return out
 
     def _before(self) -> dict[Node, list[Node]]:

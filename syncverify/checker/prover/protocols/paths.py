@@ -388,12 +388,12 @@ class PathSearch:
         """At least how many hops a path lacks."""
         return self.far.get((x.here.site, x.here.half, x.bridged), ROUNDS + 1)
 
-    def is_near(self, site: int, half: Half, bridged: bool, most: int) -> bool:
-        """Whether so many hops may lead on from a step that a path comes to."""
-        fenced = bridged or self.g.sites[site].op.kind in self.fences
+    def is_near(self, site: int, half: Half, path: _Partial, most: int) -> bool:
+        """Whether so many hops may lead on from a place that a path comes to next."""
+        fenced = path.bridged or self.g.sites[site].op.kind in self.fences
         return self.far.get((site, half, fenced), ROUNDS + 1) <= most
 
-    def _ended(self, path: _Partial) -> Iterator[tuple[Hops, int]]:
+    def ended(self, path: _Partial) -> Iterator[tuple[Hops, int]]:
         """The path with a last hop to where it has to come, and the samples in which it gets there."""
         here, hops, demand = path.here, path.hops, self.goal.demand
         ready = path.bridged or not demand.bridge
@@ -405,7 +405,7 @@ class PathSearch:
         if self.goal.goal is None and self.goal.half is Half.OUT and hops and self._arrived(here):
             yield hops, path.covered
 
-    def _longer(self, path: _Partial, most: int) -> Iterator[_Partial]:
+    def longer(self, path: _Partial, most: int) -> Iterator[_Partial]:
         """The path with one hop more, after which it lacks at most so many."""
         hops = path.hops
         fences = Kind.INIT_FENCE if self._inits() else Kind.FENCE
@@ -420,7 +420,7 @@ class PathSearch:
     def _onward(self, path: _Partial, most: int) -> Iterator[tuple[How, Step, int, Level]]:
         """Hops from a step, with the samples in which they hold and whom they reach."""
         here, hops, covered, bridged = path.here, path.hops, path.covered, path.bridged
-        for how, b in self._next(here, hops, bridged, most):
+        for how, b in self._next(path, most):
             found = self._follow(here, b, how, path.reach, hops, covered)
             if found is not None:
                 yield how, b, *found
@@ -430,7 +430,7 @@ class PathSearch:
         for k in self.steps.leads(self.g.sites[here.site].role):
             kind = self.g.sites[k].op.kind
             into = Half.IN if kind in (Kind.SYNC, Kind.JOIN) else Half.OUT
-            if self.is_near(k, into, bridged, most) and self._useful(kind, bridged, causal, hops):
+            if self.is_near(k, into, path, most) and self._useful(kind, bridged, causal, hops):
                 for b, there in self.steps.behind(here, k, into):
                     if covered & there:
                         yield _UNDECIDED, b, covered & there, path.reach
@@ -538,8 +538,9 @@ class PathSearch:
                         return self.steps.virtual[x][0]
         return None
 
-    def _next(self, step: Step, hops: Hops, bridged: bool, most: int) -> Iterator[tuple[How, Step]]:
-        g, i = self.g, step.site
+    def _next(self, path: _Partial, most: int) -> Iterator[tuple[How, Step]]:
+        g, step, hops = self.g, path.here, path.hops
+        i = step.site
         op, half = g.sites[i].op, step.half
         causal = self.goal.demand.causal
         if half is Half.OUT and op.kind in (Kind.COPY, Kind.ASYNC) and not causal:
@@ -548,18 +549,19 @@ class PathSearch:
             yield Same(), Step(i, Half.OUT, step.u, step.n)
         arrives = half is Half.OUT and op.kind in (Kind.ARRIVE, Kind.EXPECT)
         if arrives or (half is Half.DONE and op.kind is Kind.COPY):
-            yield from self._turns(step, Kind.WAIT, bridged, most)
+            yield from self._turns(path, Kind.WAIT, most)
         if half is Half.IN and op.kind in (Kind.SYNC, Kind.JOIN):
-            yield from self._turns(step, Kind.SYNC, bridged, most)
+            yield from self._turns(path, Kind.SYNC, most)
         if half is Half.DONE and op.kind is Kind.ASYNC:
             yield from self._drains(step)
 
-    def _turns(self, step: Step, who: Kind, bridged: bool, most: int) -> Iterator[tuple[How, Step]]:
-        """Those who wait for the turn of a step."""
-        g, i = self.g, step.site
+    def _turns(self, path: _Partial, who: Kind, most: int) -> Iterator[tuple[How, Step]]:
+        """Those who wait for the turn of a path's last step."""
+        g, step = self.g, path.here
+        i = step.site
         turn = self.steps.turn(i, step.u, step.n)
         for k in g.of(g.sites[i].op.ring, (who,)):
-            if self.is_near(k, Half.OUT, bridged, most):
+            if self.is_near(k, Half.OUT, path, most):
                 yield from ((Turn(), Step(k, Half.OUT, u, n)) for u, n in self.steps.at_turn(k, turn))
 
     def _useful(self, kind: Kind, bridged: bool, causal: bool, hops: Hops) -> bool:
@@ -641,7 +643,7 @@ class Rounds:
         search, longer = self.search, list[_Partial]()
         self.made += 1
         for path in self.front:
-            for hops, covered in search._ended(path):
+            for hops, covered in search.ended(path):
                 it = search.introduced(hops)
                 found = Found(hops, None, covered.bit_count(), covered)
                 if covered == self.every:
@@ -650,7 +652,7 @@ class Rounds:
                 self.results.append(found)
                 if it is None:
                     self.masks.setdefault(covered, found)
-            longer += filter(self.visited.is_news, search._longer(path, self.most - self.made))
+            longer += filter(self.visited.is_news, search.longer(path, self.most - self.made))
         self.front = sorted(longer, key=search.left)[:WIDTH]
 
     def candidates(self) -> Iterator[Found]:
@@ -662,7 +664,7 @@ class Rounds:
         else:
             yield from self.search.ranked(self.results)
 
-    def beside(self, other: Rounds) -> tuple[Found, Found] | None:
+    def complement_in(self, other: Rounds) -> tuple[Found, Found] | None:
         """Paths of this search and of another one that together cover all samples."""
         for mask, found in self.masks.items():
             for rest, more in other.masks.items():
@@ -679,7 +681,7 @@ def both(one: Rounds, other: Rounds) -> tuple[Found, Found] | None:
         one.step()
     for search in (other, one):
         while one.whole is None and other.whole is None:
-            pair = one.beside(other)
+            pair = one.complement_in(other)
             if pair is not None:
                 return pair
             if search.over:
