@@ -115,23 +115,27 @@ def launch(p: Program, number: int = 0) -> Launch:
 def executed(p: Program, seeds: range, told: frozenset[int] = frozenset()) -> tuple[Harm | None, str]:
     """The first harm among executions; 'limit' if one did not end, 'cannot' for what is not known.
 
-    ``told``: lines at which accesses are taken to stay inside their array; launches where one does not are
-    left out.
+    ``told``: lines at which accesses are taken to stay inside their array; in launches where one does not
+    only harm at these lines counts, and as the last.
     """
-    limited = 0
+    limited, at_these = 0, None
     ends = time.monotonic() + SECONDS
     module = parse(p.text)
     parts = [range(n, n + 2) for n in seeds[::2]] if p.is_open else [seeds]
     try:
         for part in parts:
             for r in sample(module, "k", launch(p, part.start // 2 if p.is_open else 0), part, limit=STEPS):
-                if r.harm is not None and not _leaves(p, part.start // 2, told):
+                if r.harm is not None and _told(r.harm, told):
+                    at_these = at_these or r.harm
+                elif r.harm is not None and not _leaves(p, part.start // 2, told):
                     return r.harm, "harm"
                 limited += r.limit
                 if limited > 1 or time.monotonic() > ends:
                     return None, "limit"
     except CannotExecute as e:
         return None, f"cannot: {e}"
+    if at_these is not None:
+        return at_these, "harm"
     return None, "limit" if limited else "none"
 
 
