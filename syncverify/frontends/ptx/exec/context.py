@@ -58,7 +58,8 @@ class ClassContext:
 
     def variable(self, name: str) -> int:
         layout = self.tables.layout
-        return layout.local[name] if name in layout.local else layout.globals[name]
+        spaces = (layout.local, layout.params, layout.globals)
+        return next(places[name] for places in spaces if name in places)
 
     def number(self, value: Value, what: str) -> int:
         if value.__class__ in INTS:
