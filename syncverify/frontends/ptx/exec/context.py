@@ -109,8 +109,7 @@ class ClassContext:
         t = self.tables
         values = [address] if isinstance(address, Unknown) else list(lanes_of(address))
         sources = {v.source for v in values if isinstance(v, Unknown)}
-        t.widths.add(bits)
-        if not sources <= DECIDING or t.certain or len(t.widths) > 1:
+        if not sources <= DECIDING or t.certain:
             raise Opaque(why)
         found = self._bounded(site, bits, why)
         if found is None and sources != {"data"}:
