@@ -131,6 +131,9 @@ def access_events(a: Access, ctx: Context, site: int, address: Value, values: Se
         return [(Ev.FAULT, site, "SV114", places)]
     cta, offsets = places
     size = a.bytes
+    left = _left(ctx.kept(site), offsets, size)
+    if left is not None:
+        return [(Ev.FAULT, site, "SV114", left)]
     for lo in set(offsets):
         if lo % (size if size in (1, 2, 4, 8, 16, 32) else 1):
             return [(Ev.FAULT, site, "SV701", f"byte {lo} of shared memory is not {size}-byte aligned")]
@@ -155,6 +158,13 @@ def access_events(a: Access, ctx: Context, site: int, address: Value, values: Se
     if a.single:
         fp = replace(fp, element=a.single)
     return _events(a, site, ctx.footprint(fp), handle)
+
+
+def _left(array: tuple[int, int, str] | None, offsets: Sequence[int], size: int) -> str | None:
+    """What to say of an access that leaves an array."""
+    low, high, name = array or (min(offsets), max(offsets) + size, "")
+    out = [lo for lo in offsets if lo < low or lo + size > high]
+    return f"bytes {out[0]}..{out[0] + size - 1} lie outside `{name}`, {low}..{high - 1}" if out else None
 
 
 def _somewhere(a: Access, ctx: Context, site: int, address: Value, why: str) -> list[int]:
