@@ -2,7 +2,7 @@
 
 Example: of ``mov b, row+32; shl o, i, 2; add a, b, o``, where ``i`` starts at ``%tid.x`` and 256 is added in
 each turn, the address is ``row+32`` at least, whatever the number of turns is. Numbers count as whole numbers
-here: a sum that leaves its 32 bits belongs to an access far outside shared memory.
+here: a sum that leaves its 32 bits belongs to an access far outside shared memory, for steps are small.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from syncverify.frontends.ptx.syntax.types import kind, width
 
 #: Of a version that is being looked at: it bounds nothing.
 _ABOVE = 1 << 40
+#: Constants beyond it may stand for negative ones, or lead past 32 bits in a few turns.
+LARGEST = 1 << 16
 #: Versions that one address is followed through.
 MOST = 200
 _COUNTS = ("%tid.", "%ntid.", "%ctaid.", "%nctaid.", "%laneid")
@@ -38,8 +40,8 @@ class LowestPlaces:
 
     def _operand(self, x: Operand, k: int, known: dict[int, int]) -> int | None:
         match x:
-            case Imm(value) if -(1 << 31) <= value < 1 << 31:
-                return value
+            case Imm():
+                return _constant(x)
             case Sym(name, offset) if name in self.shared:
                 return self.shared[name] + offset
             case Special(name) if name.startswith(_COUNTS):
@@ -93,7 +95,7 @@ def _sum(_: Instr, xs: list[int | None]) -> int | None:
 
 
 def _constant(x: Operand) -> int | None:
-    return x.value if isinstance(x, Imm) else None
+    return x.value if isinstance(x, Imm) and abs(x.value) <= LARGEST else None
 
 
 def _less(i: Instr, xs: list[int | None]) -> int | None:
@@ -112,7 +114,7 @@ def _times(x: int, by: int) -> int:
 
 def _shifted(i: Instr, xs: list[int | None]) -> int | None:
     by = _constant(i.operands[2])
-    return None if by is None or not 0 <= by < 32 or xs[0] is None else _times(xs[0], 1 << by)
+    return None if by is None or not 0 <= by <= 16 or xs[0] is None else _times(xs[0], 1 << by)
 
 
 def _mad(i: Instr, xs: list[int | None]) -> int | None:
@@ -129,7 +131,7 @@ def _right(i: Instr, xs: list[int | None]) -> int | None:
     by = _constant(i.operands[2])
     if by is None or not 0 < by < 32:
         return None
-    return 0 if i.mods[-1][0] != "s" or (xs[0] is not None and xs[0] >= 0) else None
+    return 0 if i.mods[-1][0] != "s" else None  # a product that leaves its bits may be negative
 
 
 _RULES: dict[str, Callable[[Instr, list[int | None]], int | None]] = {

@@ -165,12 +165,14 @@ TURNS = [
     "mov.u32 A, %r1;",
     "sub.u32 A, A, C;",
     "shl.b32 A, A, 1;",
+    "mul.lo.u32 A, A, 0x1E3779B1;",
 ]
 PLACES = [
     "mad.lo.u32 %r9, A, 4, %r6;",
     "and.b32 %r8, A, 12; add.u32 %r9, %r6, %r8;",
     "sub.u32 %r8, A, C; shl.b32 %r8, %r8, 2; add.u32 %r9, %r8, %r6;",
     "shr.u32 %r8, A, 1; add.u32 %r9, %r6, %r8;",
+    "shr.s32 %r8, A, 28; mad.lo.u32 %r9, %r8, 4, %r6;",
 ]
 
 
