@@ -351,6 +351,11 @@ def shuffled(groups: dict[str, list[Item]], seed: int) -> list[tuple[str, Item]]
     return [(group, x) for _, group, x in sorted(placed, key=lambda p: p[0])]
 
 
+def first(order: list[tuple[str, Item]], pattern: str) -> list[tuple[str, Item]]:
+    """The items whose ``GROUP LABEL`` matches come first, for what takes long has to begin early."""
+    return sorted(order, key=lambda x: not (pattern and re.search(pattern, f"{x[0]} {x[1].label}")))
+
+
 def worker(order: list[tuple[str, Item]], taken: Any, until: float, seconds: int, out: Path) -> None:
     """Asks about the next item again and again until the time is over."""
     while time.monotonic() < until:
@@ -369,7 +374,7 @@ def at_once(groups: dict[str, list[Item]], args: Any) -> dict[str, dict[str, Any
     """What so many workers find out, by group and label."""
     fork = multiprocessing.get_context("fork")
     taken, until = fork.Value("i", 0), time.monotonic() + args.until
-    order = shuffled(groups, args.seed)
+    order = first(shuffled(groups, args.seed), args.first)
     with tempfile.TemporaryDirectory() as folder:
         files = [Path(folder) / f"{k}.jsonl" for k in range(args.jobs)]
         workers = [fork.Process(target=worker, args=(order, taken, until, args.seconds, f)) for f in files]
@@ -453,6 +458,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--jobs", type=int, default=0, help="ask about so many at once")
     parser.add_argument("--until", type=int, default=1 << 30, help="seconds after which nothing new begins")
+    parser.add_argument("--first", default="", help="with --jobs: begin with items whose GROUP LABEL matches")
     parser.add_argument("--table", action="store_true")
     args = parser.parse_args()
     if args.table:

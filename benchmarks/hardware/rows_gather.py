@@ -1,7 +1,7 @@
 """Many launches of fusions of rows of random widths on a Hopper GPU, for the model of their time: not proved.
 
     python benchmarks/hardware/rows_gather.py --seed N --out FILE [--arms 20] [--seconds 190]
-        [--short | --aligned | --ragged | --wide | --twins]
+        [--short | --aligned | --ragged | --wide | --between | --twins]
 
 The points of a seed (``rows_random.points``): the first 90, and of those behind them 50 of fewer than 1100
 elements and 20 of more than 16384. Of a point's arms four in ten are what the model ranks first, three what
@@ -10,9 +10,11 @@ model ranks first, each also with the other cache hint (``row_menu.twins``). Wit
 to 1176 elements, more than half of them norms. Beside three plain arms the others have rows abreast or
 tiles of several rows, drawn from the better two thirds of each. With ``--aligned`` points have up to 1176
 elements of 16 bits, rows are multiples of 16 bytes, and half of the arms are drawn from rows abreast, of
-whole warps and of fewer lanes. With ``--ragged`` points have up to 1536 elements and no row is a multiple of
-16 bytes; more than half of the arms store results through shared memory. With ``--wide`` points have 16384 to
-131072 elements; arms that keep pieces in shared memory are among them all.
+whole warps and of fewer lanes, from the better two thirds. With ``--ragged`` points have up to 1536
+elements and no row is a multiple of 16 bytes; more than half of the arms store results through shared
+memory. With ``--wide`` points have 16384 to 131072 elements; arms that keep pieces in shared memory are
+among them all. With ``--between`` points have 256 to 65536 elements; half of the arms are drawn from rows
+of 3, 5, 6, 7 or more warps, no power of two.
 
 Kernels are compiled, compared with eager torch and timed, in an experiment that asks for no proof: what a
 call runs is proved at the call.
@@ -193,7 +195,8 @@ def aligned_arms(p: Point, count: int, g: random.Random) -> list[tuple[RowSchedu
     order = sorted(range(len(found)), key=lambda i: cycles[i])
     first = order[: count // 2]
     abreast = [i for i in order if found[i][0].unroll > 1 and i not in first]
-    some = first + g.sample(abreast, min(count - len(first), len(abreast)))
+    n = min(count - len(first), len(abreast))
+    some = first + g.sample(abreast[: max(n, len(abreast) * 2 // 3)], n)
     return [(found[i][0], {f: getattr(found[i][1].schedule, f) for f in FIELDS}) for i in some]
 
 
@@ -221,6 +224,34 @@ def wide_arms(p: Point, count: int, g: random.Random) -> list[tuple[RowSchedule,
     some = list(dict.fromkeys((*order[: count // 3], *(s for s in order if s.reread == "shared"))))
     streams = [s for s in order if s.stream == "yes" and s not in some]
     some += g.sample(streams, max(0, min(len(streams), count - len(some))))
+    fitted = [(s, row_menu.done(fusion, s, width)) for s in some]
+    return [(s, {f: getattr(x, f) for f in (*FIELDS, "stream")}) for s, x in fitted if x is not None]
+
+
+#: Of points between powers of two: their number, and powers of two of widths.
+BETWEEN_POINTS, BETWEEN_POWERS = 110, (8, 16)
+
+
+def between_points(seed: int) -> list[Point]:
+    """Points of rows of any length, three in five multiples of 64, two in three of 16 bits."""
+    g, found = random.Random(seed), list[Point]()
+    while len(found) < BETWEEN_POINTS:
+        width = int(2 ** g.uniform(*BETWEEN_POWERS))
+        width = g.choice((width, width | 1, *(-(-width // 64) * 64,) * 3))
+        case, dtype = g.choice(rows_random.CASES), g.choice(("bf16", "f16", "f32"))
+        if width not in row_menu.MEASURED and row_menu.fitting(width, 4 if dtype == "f32" else 8):
+            found.append({"case": case, "dtype": dtype, "width": width})
+    return found
+
+
+def between_arms(p: Point, count: int, g: random.Random) -> list[tuple[RowSchedule, dict[str, Any]]]:
+    """What the model ranks first, and as many whose number of warps is no power of two, drawn by lot."""
+    fusion, width = fusion_of(p["case"], p["dtype"]), p["width"]
+    order = row_menu.ranked(fusion, width)
+    first = order[: count // 2]
+    odd = [s for s in order if s.warps & (s.warps - 1) and s not in first]
+    some = first + g.sample(odd, min(count - len(first), len(odd)))
+    some += [s for s in order if s not in some][: count - len(some)]
     fitted = [(s, row_menu.done(fusion, s, width)) for s in some]
     return [(s, {f: getattr(x, f) for f in (*FIELDS, "stream")}) for s, x in fitted if x is not None]
 
@@ -282,6 +313,7 @@ def main() -> None:
     parser.add_argument("--aligned", action="store_true")
     parser.add_argument("--ragged", action="store_true")
     parser.add_argument("--wide", action="store_true")
+    parser.add_argument("--between", action="store_true")
     parser.add_argument("--out", type=Path, required=True)
     o = parser.parse_args()
     import torch  # type: ignore[import-not-found, unused-ignore]
@@ -291,9 +323,10 @@ def main() -> None:
     torch.set_grad_enabled(False)
     rows_torch.REPLAY, rows_torch.REPLAYS, rows_torch.WARM = 0.002, 5, 1
     begun, g = time.monotonic(), random.Random(o.seed + 1)
-    pool = multiprocessing.get_context("spawn").Pool(max(1, (os.cpu_count() or 2) - 1))
+    pool = multiprocessing.get_context("spawn").Pool(max(1, len(os.sched_getaffinity(0)) - 1))
     jobs = []
     kinds = (
+        (o.between, between_points, between_arms),
         (o.wide, wide_points, wide_arms),
         (o.ragged, ragged_points, ragged_arms),
         (o.aligned, aligned_points, aligned_arms),

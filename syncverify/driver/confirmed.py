@@ -44,6 +44,9 @@ from syncverify.simulate.ptx.confirm import Confirmed, Limits, confirm
 from syncverify.simulate.ptx.outcomes import differing_outcome
 from syncverify.simulate.ptx.witness import step_of
 
+#: The rule of accesses that leave their variable.
+_OUTSIDE = "SV114"
+
 
 def confirmed(report: KernelReport, module: Module, effort: ReplayEffort = REPLAY) -> KernelReport:
     """A report with what became of its witness on the second reader; other reports as they are."""
@@ -55,6 +58,8 @@ def confirmed(report: KernelReport, module: Module, effort: ReplayEffort = REPLA
         return _undetermined(report, module, effort)
     start = time.perf_counter()
     replay = _replayed(report, module, effort)
+    if replay.outcome is Replayed.NOT_REPRODUCED and any(d.rule == _OUTSIDE for d in report.diagnostics):
+        replay = _replayed(report, module, effort, apart=True)
     report = replace(report, replay=replay, seconds=report.seconds + time.perf_counter() - start)
     if replay.outcome is not Replayed.NOT_REPRODUCED:
         return report
@@ -112,7 +117,8 @@ def _suspected(report: KernelReport, module: Module, effort: ReplayEffort) -> Ke
     return replace(found, replay=replay, seconds=seconds)
 
 
-def _replayed(report: KernelReport, module: Module, effort: ReplayEffort) -> Replay:
+def _replayed(report: KernelReport, module: Module, effort: ReplayEffort, *, apart: bool = False) -> Replay:
+    """What executions show of a finding; ``apart``: of an access that leaves its variable for another."""
     witness, system, facts = report.witness, report.refuted_system, report.refuted_facts
     if witness is None:
         return Replay(Replayed.IMPOSSIBLE, "the finding has no schedule")
@@ -126,7 +132,7 @@ def _replayed(report: KernelReport, module: Module, effort: ReplayEffort) -> Rep
             function.name,
             steps,
             str(witness.claim),
-            lambda n: drawn_launch(module, function, facts, system, n),
+            lambda n: replace(drawn_launch(module, function, facts, system, n), apart=apart),
             DRAWS,
             limits,
             witness.elected_lane,

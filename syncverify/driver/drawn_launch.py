@@ -385,7 +385,7 @@ def _variables(
     out = {}
     for v in (*module.variables, *function.variables):
         image = facts.images.get(v.name)
-        if image:
+        if image and (v.initial is None or v.init is not None):
             data = np.zeros(max(v.size, max(image) + 1), np.uint8)
             if v.init is not None:
                 data[: len(v.init)] = np.frombuffer(v.init, np.uint8)

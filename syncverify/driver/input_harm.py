@@ -20,7 +20,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from syncverify.driver.drawn_launch import Contract, Numbers
+from syncverify.frontends.ptx.analysis.thread_values import ThreadValues
 from syncverify.frontends.ptx.analysis.uniformity import LANES, THREADS
+from syncverify.frontends.ptx.analysis.unset_paths import unset_paths
 from syncverify.frontends.ptx.compile.program import Program
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Mem, Reg, Sym
 from syncverify.frontends.ptx.syntax.operands import registers, results, sources
@@ -63,6 +65,8 @@ class Inputs:
             case Kind.HANG:
                 return _PADDED if any(map(self._bounded_by_data, here)) else _NONE
             case Kind.UNDEFINED:
+                if harm.space and any(map(self._misplaced, here)):
+                    return _NONE
                 if harm.space or not here or any(map(self._operates_on_data, here)):
                     return None
                 return _PADDED if any(map(self._bounded_by_data, here)) else _NONE
@@ -226,6 +230,23 @@ class Inputs:
         body = self.program.body
         kept = {name for i in body if _loads(i) and not _of_host(i) for name in results(i)}
         return not wanted.isdisjoint(_closed(kept, body))
+
+    def _misplaced(self, k: int) -> bool:
+        """Whether data may lead to an access but has no part in where it is: that leaves its array, or comes
+        from a register without a value."""
+        own = self._loaded.isdisjoint(_addressing(self.program.body[k]))
+        return k in self._without_value or (own and k in self._beyond_arrays)
+
+    @cached_property
+    def _without_value(self) -> frozenset[int]:
+        """Accesses whose address has no value on some path."""
+        flow = self.program.flow
+        return frozenset(path.k for path in unset_paths(flow, ThreadValues(flow, self.block)))
+
+    @cached_property
+    def _beyond_arrays(self) -> frozenset[int]:
+        """Accesses that may leave the array that they name."""
+        return frozenset(place.k for place in self.program.outside_shared(self.block) if place.beyond)
 
     def _operates_on_data(self, k: int) -> bool:
         i = self.program.body[k]

@@ -25,6 +25,7 @@ from syncverify.driver.ptx_abstractions import (
     with_contents_as_data,
 )
 from syncverify.driver.ptx_assumptions import (
+    PLACED_BY_DATA,
     of_fenced_signals,
     of_tiles,
 )
@@ -39,7 +40,9 @@ from syncverify.frontends.ptx.analysis.address_ranges import AddressRanges
 from syncverify.frontends.ptx.analysis.counted_blocks import unfenced_count, used_counts
 from syncverify.frontends.ptx.analysis.fenced_signals import with_fenced_signals
 from syncverify.frontends.ptx.analysis.named_arrays import NamedArrays
+from syncverify.frontends.ptx.analysis.thread_values import ThreadValues
 from syncverify.frontends.ptx.analysis.tile_barriers import with_tile_barriers
+from syncverify.frontends.ptx.analysis.unset_paths import unset_paths
 from syncverify.frontends.ptx.decode.memory import Access
 from syncverify.frontends.ptx.exec.tables import layout
 from syncverify.frontends.ptx.flow.address_spaces import with_spaces
@@ -53,7 +56,7 @@ from syncverify.frontends.ptx.launch.concretize import sizes_at
 from syncverify.frontends.ptx.launch.facts import VARIABLE, PtxFacts, demand_launch, ptx_facts
 from syncverify.frontends.ptx.launch.small_sizes import some_sizes
 from syncverify.frontends.ptx.launch.tensormap_boxes import InferredBoxes
-from syncverify.frontends.ptx.syntax.nodes import Function, Module
+from syncverify.frontends.ptx.syntax.nodes import Function, Instr, Module
 from syncverify.frontends.ptx.syntax.types import RANK
 from syncverify.frontends.ptx.values.symbolic_words import NO_WRAP
 
@@ -212,6 +215,7 @@ def reports_of(task: Task, scope: ScopeKind) -> Iterator[KernelReport]:
     report = _inside_arrays(k, report, scope)
     if scope is ScopeKind.ALL and report.verdict is not Verdict.PROVED:
         yield finished(report)
+    report = _in_arrays(k, report)
     report = with_fewer_threads(k, _published(k, _with_plain_global(k, report)), check_launch)
     yield finished(with_loops_that_end(k, report))
 
@@ -318,6 +322,34 @@ def _waiting(k: CheckTask, report: KernelReport, poll: int) -> KernelReport:
         suspect=suspect or report.suspect,
         undecided=k,
     )
+
+
+def _in_arrays(k: CheckTask, report: KernelReport) -> KernelReport:
+    """The report, if not an access may leave its array, or go anywhere, where data decides about it: what
+    has no events was not executed. Else with what data says of places that nothing bounds."""
+    p, block = k.code.compiled, k.facts.block
+    if report.verdict is not Verdict.PROVED or p is None or block is None:
+        return report
+    for path in unset_paths(p.flow, ThreadValues(p.flow, block)):
+        text = f"register {path.register} of this address has no value on some path to it"
+        return _undecided_at(k, report, p.body[path.k], text)
+    said = set[str]()
+    for place in p.outside_shared(block):
+        if place.beyond is not None:
+            return _undecided_at(
+                k, report, p.body[place.k], f"data decides about this access: {place.beyond}"
+            )
+        said.add(f"line {k.module.span(p.body[place.k]).line}: {PLACED_BY_DATA} `{place.name}`")
+    return replace(report, assumptions=(*report.assumptions, *sorted(said))) if said else report
+
+
+def _undecided_at(k: CheckTask, report: KernelReport, i: Instr, text: str) -> KernelReport:
+    """A report of a kernel of which an instruction leaves open whether it is right."""
+    span = k.module.span(i)
+    why = Reason(f"{span}: {text}", Cause.DATA)
+    note = Diagnostic("SV902", Severity.WARNING, why, span)
+    diagnostics = (note, *report.diagnostics)
+    return replace(report, verdict=Verdict.UNKNOWN, reason=why, diagnostics=diagnostics, undecided=k)
 
 
 def _published(k: CheckTask, report: KernelReport) -> KernelReport:

@@ -23,20 +23,34 @@ from syncverify.ir.nodes import DTYPE_BYTES
 MEASURED = frozenset({1024, 2048, 4096, 8192, 16384, 32768})
 #: Warps of a row; elements of a row that a thread holds, at most and at least; threads of a multiprocessor.
 WARPS, HELD, LEAST, THREADS, MOST_BLOCKS = (1, 2, 4, 8, 16, 32), 64, 4, 2048, 16
+#: Other numbers of warps, where they leave fewer lanes without elements: how many at most, the least share of
+#: lanes that have some, and blocks of a multiprocessor as parts of the most.
+FITTING, FILLED, FITTING_PARTS = 3, 0.87, (1, 0.75, 0.5, 0.375, 0.25)
 #: Rows of a block of one warp each, and blocks of a multiprocessor.
 ROWS_AND_BLOCKS = (
     (16, 2), (16, 3), (16, 4), (8, 2), (8, 3), (8, 4), (8, 5), (8, 6), (8, 7), (8, 8),
     (4, 4), (4, 6), (4, 8), (4, 10), (4, 12), (4, 14), (4, 16), (2, 8), (2, 12), (2, 16),
 )  # fmt: skip
 #: The same of two and of four warps each.
-SEVERAL = {2: ((4, 4), (4, 6), (4, 8), (2, 8), (2, 12), (2, 16)), 4: ((2, 4), (2, 6), (2, 8))}
+SEVERAL = {
+    2: ((4, 4), (4, 6), (4, 8), (2, 8), (2, 12), (2, 16)), 3: ((4, 4), (2, 6), (2, 8), (2, 10)),
+    4: ((2, 4), (2, 6), (2, 8)),
+}  # fmt: skip
 #: Lanes that share short rows, and blocks of a multiprocessor then. The shortest rows that may be gone
 #: through piece by piece, in bytes, and their warps.
 LANES, NARROW, PIECES_FROM, PIECE_WARPS = (8, 16), (4, 5, 6, 7, 8), 16384, (4, 8, 16, 32)
+#: Of rows in so few lanes that go abreast: how many, their elements of a thread, rows of a block and blocks
+#: of a multiprocessor. The last are blocks of a multiprocessor where four warps have such rows in turn.
+NARROW_UNROLL, NARROW_HELD = 2, 48
+NARROW_ABREAST = ((8, 2), (8, 3), (8, 4), (4, 4), (4, 6), (4, 8))
+NARROW_FOUR = (6, 8, 10, 12)
 #: Rows of one warp abreast, and how many of their elements a thread holds at most; rows of a block and blocks
 #: of a multiprocessor then.
 UNROLLS, ABREAST_HELD = (2, 4), 64
-ABREAST = ((8, 2), (8, 3), (8, 4), (8, 6), (8, 8), (4, 6), (4, 8), (4, 12), (4, 16))
+ABREAST = (
+    (8, 2), (8, 3), (8, 4), (8, 5), (8, 6), (8, 8),
+    (4, 6), (4, 8), (4, 10), (4, 12), (4, 14), (4, 16), (2, 16),
+)  # fmt: skip
 #: Of tiles of several rows that copies bring, where one row is no multiple of 16 bytes: rows abreast, rows of
 #: a block, slots; threads of a multiprocessor.
 RING_UNROLLS, RING_ROWS, RING_STAGES = (1, 2, 4), (8, 16), (2, 3)
@@ -108,7 +122,8 @@ def menu(fusion: Fusion, width: int) -> list[RowSchedule]:
     vector = row_schedule.widest_vector(fusion)
     whole = width % vector == 0
     peels: tuple[YesNo, ...] = ("no",) if whole or width < row_schedule.PEELED else ("yes", "no")
-    found = [replace(s, peel=peel) for s in _forms(width, row_bytes(fusion, width)) for peel in peels]
+    forms = _forms(width, row_bytes(fusion, width), vector)
+    found = [replace(s, peel=peel) for s in forms for peel in peels]
     # lanes of odd rows of 16 bits store single elements there, which costs more than it gains
     found += [replace(s, peel=peel) for s in kept(fusion, width) for peel in peels]
     pairs = vector < SMALL or width % 2 == 0
@@ -182,14 +197,28 @@ def _writes(fusion: Fusion) -> bool:
 
 
 @lru_cache(maxsize=256)
-def _forms(width: int, size: int) -> tuple[RowSchedule, ...]:
-    return tuple(_made(width, size))
+def _forms(width: int, size: int, vector: int) -> tuple[RowSchedule, ...]:
+    """``size``: bytes of a row that is read; ``vector``: elements of 16 bytes."""
+    return tuple(_made(width, size, vector))
 
 
-def _made(width: int, size: int) -> Iterator[RowSchedule]:
+def fitting(width: int, vector: int) -> list[int]:
+    """Numbers of warps that are no power of two and leave few lanes without elements of such rows, those
+    first that leave fewest."""
+    accesses, found = -(-width // vector), dict[int, float]()
+    for each in range(1, HELD // vector + 1):
+        warps = -(-accesses // (32 * each))
+        filled = accesses / (32 * each * warps)
+        if 2 < warps < 32 and warps & (warps - 1) and filled >= FILLED:
+            found[warps] = max(filled, found.get(warps, 0.0))
+    return sorted(found, key=lambda warps: -found[warps])[:FITTING]
+
+
+def _made(width: int, size: int, vector: int) -> Iterator[RowSchedule]:
     plain = RowSchedule(width=width, stream="no")
     rereads: tuple[Literal["yes", "no"], ...] = ("no", "yes")
-    for warps in WARPS:
+    odd = fitting(width, vector)
+    for warps in (*WARPS, *odd):
         held = -(-width // (warps * 32))
         if held > HELD or (held < LEAST and warps > 1):
             continue
@@ -199,10 +228,9 @@ def _made(width: int, size: int) -> Iterator[RowSchedule]:
             yield from _abreast(replace(plain, warps=1, lanes=32, reread="no"), held)
             for lanes in LANES:
                 if width <= lanes * HELD // 2:
-                    for blocks in NARROW:
-                        yield replace(plain, warps=1, rows=8, blocks_per_sm=blocks, lanes=lanes, reread="no")
+                    yield from _narrow(replace(plain, warps=1, lanes=lanes, reread="no"), -(-width // lanes))
             continue
-        for blocks in _blocks(warps):
+        for blocks in _blocks(warps, FITTING_PARTS if warps in odd else PARTS):
             for reread in rereads:
                 yield replace(plain, warps=warps, rows=1, blocks_per_sm=blocks, reread=reread)
         for rows, blocks in SEVERAL.get(warps, ()):
@@ -212,6 +240,15 @@ def _made(width: int, size: int) -> Iterator[RowSchedule]:
             yield replace(plain, warps=warps, blocks_per_sm=blocks, stream="yes")
 
 
+def _narrow(plain: RowSchedule, held: int) -> Iterator[RowSchedule]:
+    """Rows that share a warp. ``held``: elements of one row that a thread holds."""
+    for rows, several in ((8, NARROW), (4, NARROW_FOUR)):
+        for blocks in several:
+            yield replace(plain, rows=rows, blocks_per_sm=blocks)
+    for rows, blocks in NARROW_ABREAST if held * NARROW_UNROLL <= NARROW_HELD else ():
+        yield replace(plain, rows=rows, blocks_per_sm=blocks, unroll=NARROW_UNROLL)
+
+
 def _abreast(plain: RowSchedule, held: int) -> Iterator[RowSchedule]:
     """``held``: elements of one row that a thread holds."""
     for unroll in UNROLLS:
@@ -219,9 +256,9 @@ def _abreast(plain: RowSchedule, held: int) -> Iterator[RowSchedule]:
             yield replace(plain, rows=rows, blocks_per_sm=blocks, unroll=unroll)
 
 
-def _blocks(warps: int) -> list[int]:
+def _blocks(warps: int, parts: tuple[float, ...] = PARTS) -> list[int]:
     most = min(MOST_BLOCKS, THREADS // (warps * 32))
-    return sorted({math.ceil(most * part) for part in PARTS}, reverse=True)
+    return sorted({math.ceil(most * part) for part in parts}, reverse=True)
 
 
 __all__ = ["MEASURED", "applies", "chosen", "done", "leaves_last", "menu", "ranked", "twins"]

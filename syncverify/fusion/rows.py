@@ -281,7 +281,7 @@ class RowKernel:
         tile = s.tile_rows * self.width
         shared += [Shared(tile_buffer(o.name), o.dtype, (Int(tile),)) for o in (*self.stored, *self.gathered)]
         shared += [
-            Shared(part_buffer(d), "f32", (Int(self._slots), Int(len(found) * s.compute_warps)))
+            Shared(part_buffer(d), "f32", (Int(self._slots), Int(_read_whole(len(found), s.compute_warps))))
             for d, found in self._exchanges.items()
         ]
         leading, sized = f.dims[:-1], computed_dimensions(f)
@@ -644,6 +644,13 @@ def row_values(
     """A lowered kernel's parameters: tiles of ``each`` block, blocks with ``more``, rows that ``rest``."""
     own = {d: sizes[d] for d in leading}
     return launch_parameters(prod(own.values()), tile_rows, own, blocks)
+
+
+def _read_whole(numbers: int, warps: int) -> int:
+    """Places for so many numbers of each warp. The compiler reads the parts of 3, 5, 6 or 7 warps in vectors
+    of 16 bytes, beyond the last of them; so the places are a multiple of that."""
+    count = numbers * warps
+    return count if warps & (warps - 1) == 0 else -(-count // 4) * 4
 
 
 def _chunk_buffer(tensor: str, chunk: Chunk) -> str:

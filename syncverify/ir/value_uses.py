@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from syncverify.ir import nodes as n
-from syncverify.ir.evaluate import mentions, statements
-from syncverify.ir.expr import Expr, names
+from syncverify.ir.evaluate import mentions, statements, varying_names
+from syncverify.ir.expr import LANE_BUILTINS, Expr, names
 from syncverify.ir.memo import once
 
 #: Statements that consume a value expression.
@@ -117,6 +117,13 @@ def value_registers(body: tuple[n.Stmt, ...]) -> frozenset[str]:
         elif isinstance(s, n.AtomShared | n.AtomGlobal | n.Multimem) and s.name:
             found.add(s.name)
     return frozenset(found)
+
+
+@once
+def lane_differences(kernel: n.Kernel) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
+    """The names whose values lanes may differ in; the registers of values, and those that may differ."""
+    varying, registers = varying_names(kernel.body, LANE_BUILTINS), value_registers(kernel.body)
+    return varying, registers, varying_values(kernel.body, varying, registers)
 
 
 def varying_values(

@@ -34,6 +34,7 @@ SHAPES = [
     (129, "warps=1 rows=2"),
     (301, "warps=1 rows=3 lanes=16"),
     (519, "warps=2"),
+    (519, "warps=3"),
     (1022, "warps=2 rows=2 reread=yes"),
     (1028, "warps=4"),
     (257, "stream=yes warps=1"),

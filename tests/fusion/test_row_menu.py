@@ -28,6 +28,18 @@ def test_short_rows_may_lie_in_blocks_of_several_groups_of_warps() -> None:
     assert {(1, 16), (1, 8), (2, 4), (2, 2), (2, 1), (4, 2), (4, 1)} <= found
 
 
+@pytest.mark.parametrize(
+    ("width", "vector", "found"),
+    [(3136, 8, {7, 13}), (7040, 8, {7, 14, 28}), (720, 8, {3}), (144, 8, set()), (256, 8, set())],
+)
+def test_numbers_of_warps_that_leave_few_lanes_without_elements(
+    width: int, vector: int, found: set[int]
+) -> None:
+    assert set(row_menu.fitting(width, vector)) == found
+    menu = row_menu.menu(fusion_of("rmsnorm", "bf16"), width)
+    assert {s.warps for s in menu if s.warps & (s.warps - 1)} == found
+
+
 def test_the_columns_of_a_launch_tell_what_its_threads_lack() -> None:
     fusion = fusion_of("softmax", "f32")
     found = [x for s, x in row_menu.launches(fusion, 4000) if (s.warps, s.reread) == (4, "no")]

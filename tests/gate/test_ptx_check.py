@@ -16,8 +16,8 @@ from syncverify.checker.prover.strategy import EFFORTS, Effort, Entry
 from syncverify.codegen.cache import Cache
 from syncverify.codegen.cuda import emit
 from syncverify.examples import fusions as examples
-from syncverify.fusion import Fusion, RowSchedule, Schedule, Tensor, Value, fusion, rsqrt
-from syncverify.gate import compiler, fusions, ptx_check
+from syncverify.fusion import Fusion, RowSchedule, Schedule, Tensor, Value, fusion, rows, rsqrt
+from syncverify.gate import VerificationError, compiler, fusions, ptx_check
 
 SMALL = Schedule(tile=1024, compute_warps=4, stages=2)
 FUSIONS = [name for name, f in vars(examples).items() if isinstance(f, Fusion)]
@@ -121,6 +121,18 @@ def test_rows_that_leave_through_shared_memory_are_shown_soon(
     report = compiler.compile(fusion_of("rmsnorm", "bf16"), schedule, cache=cache).ptx_report
     assert (report.verdict, report.scope.kind) == (Verdict.PROVED, ScopeKind.ALL)
     assert EFFORTS[Entry.GATE] not in asked and EFFORTS[Entry.GATE_FIRST] in asked
+
+
+def test_the_parts_of_three_warps_are_read_in_a_vector_of_four(
+    cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """NVRTC makes one access of three loads, which would leave shared memory behind the last part."""
+    rowwise, schedule = fusion_of("softmax", "bf16"), RowSchedule(width=760, warps=3, rows=1, reread="no")
+    report = compiler.compile(rowwise, schedule, cache=cache).ptx_report
+    assert (report.verdict, report.scope.kind) == (Verdict.PROVED, ScopeKind.ALL)
+    monkeypatch.setattr(rows, "_read_whole", lambda numbers, warps: numbers * warps)
+    with pytest.raises(VerificationError, match="lie outside shared memory"):
+        compiler.compile(rowwise, schedule, cache=Cache(tmp_path / "other"))
 
 
 @pytest.mark.parametrize("policy", list(Policy))

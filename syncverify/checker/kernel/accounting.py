@@ -111,28 +111,39 @@ class Account:
                 )
 
 
+def landing(g: Graph, ring: str, what: str) -> tuple[int, ...]:
+    """The sites that a tree of a ring's turns lists."""
+    if what == "init":
+        return tuple(g.of(ring, (Kind.INIT,)))
+    return tuple(g.of(ring, MEETINGS if g.p.rings[ring].named else CONTRIBUTIONS))
+
+
 def account(g: Graph, ring: str, end: Term, trees: dict[str, Tree], premises: list[Term]) -> None:
     """Accepts the trees of a ring's turns, or RejectedError."""
-    r = g.p.rings[ring]
-    if not 1 <= r.count <= TX_LIMIT:
+    if not 1 <= g.p.rings[ring].count <= TX_LIMIT:
         raise RejectedError(f"{ring}: a count that no barrier has")
-    landing = tuple(g.of(ring, MEETINGS if r.named else CONTRIBUTIONS))
-    scope = g.p.parameters | {"j"}
-    full, still = Account(g, ring, landing), Account(g, ring, landing, open=True)
-    check(g.p, [*premises, J, end - J - 1], trees[f"full {ring}"], full.needs, scope)
-    tail = [*premises, J, J - end, end + r.depth - J - 1]
-    check(g.p, tail, trees[f"open {ring}"], still.needs, scope)
-    if r.initialized:
-        starts = Account(g, ring, tuple(g.of(ring, (Kind.INIT,))), init=True)
-        check(g.p, [*premises, J, r.depth - J - 1], trees[f"init {ring}"], starts.needs, scope)
+    for what in account_kinds(g, ring):
+        account_tree(g, (what, ring), end, trees[f"{what} {ring}"], premises)
+
+
+def account_tree(g: Graph, key: tuple[str, str], end: Term, tree: Tree, premises: list[Term]) -> None:
+    """Accepts one tree of a ring's turns, or RejectedError. ``key``: what turns, and the ring."""
+    what, ring = key
+    depth = g.p.rings[ring].depth
+    tail, start = (J - end, end + depth - J - 1), (depth - J - 1,)
+    given = [J, *{"full": (end - J - 1,), "open": tail, "init": start}[what]]
+    owed = Account(g, ring, landing(g, ring, what), open=what == "open", init=what == "init")
+    check(g.p, [*premises, *given], tree, owed.needs, g.p.parameters | {"j"})
+
+
+def account_kinds(g: Graph, ring: str) -> tuple[str, ...]:
+    """What trees are owed of a ring's turns: of those below the end, of those behind it, of inits."""
+    return ("full", "open", *(("init",) if g.p.rings[ring].initialized else ()))
 
 
 def account_keys(g: Graph) -> list[str]:
     """The names of the trees that ``account`` asks for."""
-    rings = g.p.rings.items()
-    return [
-        f"{what} {x}" for x, r in rings for what in ("full", "open", *(["init"] if r.initialized else []))
-    ]
+    return [f"{what} {x}" for x in g.p.rings for what in account_kinds(g, x)]
 
 
 def changes(g: Graph) -> list[list[int]]:

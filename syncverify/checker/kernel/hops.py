@@ -102,14 +102,18 @@ class Graph:
         self.on: dict[str, list[int]] = {}
         for i, s in enumerate(self.sites):
             self.on.setdefault(s.op.ring, []).append(i)
+        self.there: dict[tuple[int, Term, Term], tuple[Term, ...]] = {}  # what makes events exist
 
     # ---------------------------------------------------------------- events
 
     def of(self, ring: str, kinds: Iterable[Kind]) -> list[int]:
         return [i for i in self.on.get(ring, ()) if self.sites[i].op.kind in kinds]
 
-    def exists(self, step: Step) -> list[Term]:
-        return exists(self.sites[step.site], step.u, step.n)
+    def exists(self, step: Step) -> tuple[Term, ...]:
+        key = (step.site, step.u, step.n)
+        if key not in self.there:
+            self.there[key] = tuple(exists(self.sites[step.site], step.u, step.n))
+        return self.there[key]
 
     def turn(self, site: int, u: Term, n: Term) -> Term:
         """The turn that a contribution lands in or a wait means: phase ``turn div depth`` of its slot."""

@@ -58,6 +58,8 @@ class Term:
         return self * -1
 
     def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
         return isinstance(other, Term) and self.const == other.const and self.parts == other.parts
 
     def __hash__(self) -> int:
@@ -67,12 +69,21 @@ class Term:
 
     def put(self, values: Mapping[str, Term]) -> Term:
         """The term with names replaced by terms, in arguments of functions too."""
-        out = Term(None, self.const)
+        parts: dict[Atom, int] = {}
+        const, same = self.const, True
         for atom, k in self.parts.items():
             if isinstance(atom, Apply):
-                atom = Apply(atom.function, atom.argument.put(values))
-            out = out.plus(values[atom] if isinstance(atom, str) and atom in values else Term({atom: 1}), k)
-        return out if self.parts else self
+                argument = atom.argument.put(values)
+                if argument is not atom.argument:
+                    atom, same = Apply(atom.function, argument), False
+            elif atom in values:
+                put, same = values[atom], False
+                const += put.const * k
+                for a, c in put.parts.items():
+                    parts[a] = parts.get(a, 0) + c * k
+                continue
+            parts[atom] = parts.get(atom, 0) + k
+        return self if same else Term(parts, const)
 
     def names(self) -> set[str]:
         """All names in the term, those inside arguments of functions included."""

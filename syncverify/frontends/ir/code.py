@@ -51,20 +51,17 @@ from syncverify.ir.evaluate import (
     once_named,
     plain_sum,
     statements,
-    varying_names,
 )
-from syncverify.ir.expr import LANE_BUILTINS, Binary, Expr, Int, Var, names
-from syncverify.ir.memo import once
+from syncverify.ir.expr import Binary, Expr, Int, Var, names
 from syncverify.ir.text.printer import print_stmt
 from syncverify.ir.value_uses import (
     awaited,
     carried,
     fence_covers_reads,
+    lane_differences,
     pinned,
     refilled,
     stored_value,
-    value_registers,
-    varying_values,
 )
 from syncverify.model.events import END, Ev, Event, Site
 from syncverify.symbolic.context import NotConcrete, SymbolicContext
@@ -73,13 +70,6 @@ from syncverify.symbolic.context import NotConcrete, SymbolicContext
 @lru_cache(128)
 def _compiled(text: str, filename: str) -> CodeType:
     return compile(text, filename, "exec")
-
-
-@once
-def _registers(kernel: n.Kernel) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
-    """The names whose values lanes may differ in; the registers of values, and those that may differ."""
-    varying, registers = varying_names(kernel.body, LANE_BUILTINS), value_registers(kernel.body)
-    return varying, registers, varying_values(kernel.body, varying, registers)
 
 
 class Program:
@@ -99,7 +89,7 @@ class Program:
         self.tables = tables
         self.ops = DataOps(tables)
         self.known: dict[str, Expr] = {name: Int(v) for name, v in values.items()}
-        self.varying, self.registers, self.differing = _registers(kernel)
+        self.varying, self.registers, self.differing = lane_differences(kernel)
         self.sites: list[Site] = []
         self.classes: list[tuple[tuple[int, ...], int]] = []  # lanes, mask of the warp's lanes
         self._class_ids: dict[tuple[int, tuple[int, ...]], int] = {}

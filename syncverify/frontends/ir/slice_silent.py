@@ -1,4 +1,5 @@
-"""Statements that no event depends on: conditionals and loops around nothing but plain global accesses.
+"""Statements that no event depends on: conditionals and loops around nothing but plain global accesses, and
+loops around nothing but arithmetic.
 
 Where blocks do not synchronize through global memory, its data is nobody's business here, and neither is
 which lanes touch it. Left in, ``if i < rest`` would part the lanes of a warp at every value of ``rest``.
@@ -14,7 +15,13 @@ from syncverify.ir import nodes as n
 from syncverify.ir.evaluate import bodies, expressions, statements
 from syncverify.ir.expr import Binary, Call, Expr, Int, Var, names, walk
 from syncverify.ir.memo import once
-from syncverify.ir.value_uses import carried, fence_covers_reads, holders, refilled
+from syncverify.ir.value_uses import (
+    carried,
+    fence_covers_reads,
+    holders,
+    lane_differences,
+    refilled,
+)
 
 
 def sliced(kernel: n.Kernel, watched: frozenset[str] | None = None) -> n.Kernel:
@@ -203,7 +210,7 @@ class _Kept:
         nor does it where the register was given another value since the read.
         """
         used = sorted(name for b in bodies(s) for name in _exposed(b, frozenset()) if name in self.values)
-        handed = _handed(s, live, self.values)
+        handed = _handed(s, live, self)
         if handed is None or (self.holding[id(s)].intersection(used) and not fenced):
             return None
         stores = [x for b in bodies(s) for x in statements(b) if isinstance(x, n.StGlobal)]
@@ -236,11 +243,12 @@ class _Kept:
 
 
 def _plain(s: n.If | n.For, watched: frozenset[str]) -> bool:
-    """Whether a statement touches global memory, or prefetches, and nothing in it is another event or might
-    fail."""
+    """Whether a statement touches global memory, or prefetches, or is a loop that computes, and nothing in it
+    is another event or might fail."""
     inside = [x for b in bodies(s) for x in statements(b)]
-    touches = any(isinstance(x, n.LdGlobal | n.StGlobal | n.BulkPrefetch) for x in inside)
-    return touches and all(_silent(x) and not _accesses(x, watched) for x in (s, *inside))
+    quiet = (n.LdGlobal, n.StGlobal, n.BulkPrefetch, *((n.Compute,) if isinstance(s, n.For) else ()))
+    some = any(isinstance(x, quiet) for x in inside)
+    return some and all(_silent(x) and not _accesses(x, watched) for x in (s, *inside))
 
 
 def _accesses(s: n.Stmt, watched: frozenset[str]) -> bool:
@@ -279,21 +287,27 @@ def _positive(e: Expr) -> bool:
     return isinstance(e, Int) and e.value > 0
 
 
-def _handed(s: n.If | n.For, live: frozenset[str], values: frozenset[str]) -> list[n.LdGlobal] | None:
+def _handed(s: n.If | n.For, live: frozenset[str], kept: _Kept) -> list[n.LdGlobal] | None:
     """What represents a statement: loads of the data that it hands on, of which nothing is known either.
 
     None if it hands on an integer, or a register that it may leave with what was read from shared memory.
+    None too if it only computes, and hands on what is the same for all lanes.
     """
     inside = [x for b in bodies(s) for x in statements(b)]
     handed = {name for x in inside for name in _made(x)} & live
     data = {x.name for x in inside if isinstance(x, n.Compute | n.LdGlobal)}
-    if not handed <= data - values:
+    if not handed <= data - kept.values:
         return None
     if not handed:
         return []
-    tensor = next(x.src.tensor if isinstance(x, n.LdGlobal) else x.dst.tensor for x in inside
-                  if isinstance(x, n.LdGlobal | n.StGlobal))  # fmt: skip
-    return [n.LdGlobal(name, n.GlobalRegion(tensor, Var("tid")), span=s.span) for name in sorted(handed)]
+    tensors = [x.src.tensor if isinstance(x, n.LdGlobal) else x.dst.tensor for x in inside
+               if isinstance(x, n.LdGlobal | n.StGlobal)]  # fmt: skip
+    if not tensors and handed <= lane_differences(kept.kernel)[2]:
+        tensors = [t.name for t in kept.kernel.tensors if t.name not in kept.watched]
+    if not tensors:
+        return None
+    place = n.GlobalRegion(tensors[0], Var("tid"))
+    return [n.LdGlobal(name, place, span=s.span) for name in sorted(handed)]
 
 
 def _exposed(body: tuple[n.Stmt, ...], made: frozenset[str]) -> Iterator[str]:

@@ -23,6 +23,7 @@ from syncverify.simulate.ptx.memory import (
 )
 from syncverify.simulate.ptx.syntax import Imm, Mem, Operand, Reg, Sym
 from syncverify.simulate.ptx.types import LANES, Lanes, filled
+from syncverify.simulate.ptx.variable_bounds import inside
 
 if TYPE_CHECKING:
     from syncverify.simulate.ptx.machine import Machine
@@ -186,6 +187,7 @@ def _part(m: Machine, f: Fragment, space: str, a: Lanes, lanes: Lanes, size: int
             bad = (at < 0) | (at > m.loaded.local_size - size)
             if np.count_nonzero(bad):
                 raise _bad(m, f, lanes, bad, a, "outside of the thread's local memory", space)
+            inside(m, f, Part("local", m.local, at, lanes), size)
             return Part("local", m.local, at + f.warp.threads[lanes] * m.loaded.local_size, lanes)
         case "const" | "param":
             arena = m.constants if space == "const" else m.params
@@ -193,7 +195,8 @@ def _part(m: Machine, f: Fragment, space: str, a: Lanes, lanes: Lanes, size: int
             bad = (at < 0) | (at > arena.size - size)
             if np.count_nonzero(bad):
                 raise _bad(m, f, lanes, bad, a, f"outside of the {space} space", space)
-            return Part(space, arena, at, lanes)
+            inside(m, f, part := Part(space, arena, at, lanes), size)
+            return part
     raise ValueError(space)
 
 
@@ -203,13 +206,14 @@ def shared_bytes(m: Machine, f: Fragment, space: str, a: Lanes, lanes: Lanes, si
     far = a >> np.uint64(32) != 0
     if np.count_nonzero(far):
         raise _bad(m, f, lanes, far, a, "outside of the window of shared memory", "shared")
-    inside = a.astype(np.int64) - block.shared_base
-    bad = (inside < m.loaded.first_shared) | (inside > block.shared_size - size)
+    at = a.astype(np.int64) - block.shared_base
+    bad = (at < m.loaded.first_shared) | (at > block.shared_size - size)
     if not np.count_nonzero(bad):
-        return inside + block.arena
+        inside(m, f, Part("shared", m.shared.arena, at, lanes), size)
+        return at + block.arena
     if space == "shared::cta" or len(block.cluster.blocks) == 1:
         raise _bad(m, f, lanes, bad, a, "outside of the block's shared memory", "shared")
-    out = inside + block.arena
+    out = at + block.arena
     for i in np.flatnonzero(bad):
         out[i] = shared_byte(m, f, int(a[i]), size, int(lanes[i]))
     return out
@@ -220,10 +224,12 @@ def shared_byte(m: Machine, f: Fragment, address_: int, size: int, lane: int = -
     if address_ >> 32:
         raise m.undefined(f, f"outside of the window of shared memory: address {address_:#x}", _SECTION, lane)
     block = owner(m, f, address_, lane)
-    inside = (address_ & 0xFFFFFFFF) - block.shared_base
-    if not m.loaded.first_shared <= inside <= block.shared_size - size:
+    at = (address_ & 0xFFFFFFFF) - block.shared_base
+    if not m.loaded.first_shared <= at <= block.shared_size - size:
         raise m.undefined(f, f"outside of shared memory: address {address_:#x}", _SECTION, lane)
-    return inside + block.arena
+    if size:
+        inside(m, f, Part("shared", m.shared.arena, np.array([at]), np.array([lane])), size)
+    return at + block.arena
 
 
 def owner(m: Machine, f: Fragment, address_: int, lane: int = -1) -> Block:

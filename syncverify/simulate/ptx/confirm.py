@@ -141,7 +141,7 @@ def _shows(claim: str, harm: Harm, lines: frozenset[int]) -> bool:
     """Whether harm shows a claim: a trap, which is the kernel's own, and what was drawn wrong do not."""
     if harm.kind is Kind.TRAP or harm.kind in _NOT_SHOWN.get(claim, frozenset()):
         return False
-    if harm.space not in _DRAWN or harm.where.line in lines:
+    if harm.where.line in lines or (harm.space not in _DRAWN and harm.kind is not Kind.OUTSIDE):
         return True
     return harm.other is not None and harm.other.line in lines
 

@@ -13,6 +13,7 @@ class Kind(Enum):
     STALE = "stale"  # ordered, but the proxies between them are not: the second may see old bytes
     HANG = "hang"  # nobody can move
     UNDEFINED = "undefined"  # what the PTX ISA calls undefined behaviour
+    OUTSIDE = "outside"  # bytes between variables, in a launch that looks at them: what lies there is open
     TRAP = "trap"  # the kernel stops itself: trap, a failed assertion
 
 

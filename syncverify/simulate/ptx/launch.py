@@ -76,7 +76,8 @@ class Launch:
     by their coordinates; empty: all of the grid. ``boundless``: global addresses at which no memory was given
     lead to bytes that nobody looks at, instead of being undefined behaviour. ``dependent``: the grid before
     may still run until griddepcontrol.wait: ``all`` accesses to global memory before it are harm, or only
-    ``writes`` of asynchronous copies.
+    ``writes`` of asynchronous copies. ``apart``: variables stand apart, and an access to bytes between them
+    is harm (``variable_bounds.py``).
     """
 
     block: tuple[int, int, int] = (32, 1, 1)
@@ -90,6 +91,7 @@ class Launch:
     chosen: Sequence[tuple[int, int, int]] = ()
     boundless: bool = False
     dependent: str = ""
+    apart: bool = False
 
     @property
     def threads(self) -> int:

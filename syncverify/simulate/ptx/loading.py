@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,9 +14,10 @@ from syncverify.simulate.ptx.harm import CannotExecute
 from syncverify.simulate.ptx.launch import AnyMap, Buffer, Launch, Parameter, Struct, TensorMap
 from syncverify.simulate.ptx.memory import FUNCTION_WINDOW, GLOBAL_WINDOW, RESERVED_SHARED, SHARED_START
 from syncverify.simulate.ptx.program import Compiled, Symbols, compile_function, symbols_in
-from syncverify.simulate.ptx.syntax import Function, Module, Special, Variable
+from syncverify.simulate.ptx.syntax import Function, InitialAddress, Module, Special, Variable
 from syncverify.simulate.ptx.tensormaps import encode, of_launch
 from syncverify.simulate.ptx.types import BITS
+from syncverify.simulate.ptx.variable_bounds import Bounds
 
 _FUNCTION_STEP = 256
 #: Architectures on which wgmma and bulk copies may read what cp.async has written without a proxy fence: the
@@ -38,6 +39,16 @@ class Pointer:
         return struct.pack("<Q", address) if self.map is None else encode(of_launch(self.map, address))
 
 
+@dataclass(frozen=True)
+class Placed:
+    """An address among the initial values of a variable: where it stands, of which variable, and how."""
+
+    space: str  # global or const
+    start: int  # the number of the buffer, or the byte of the variable
+    target: tuple[str, int]
+    how: InitialAddress
+
+
 @dataclass(eq=False)
 class Loaded:
     """What all executions of one launch share."""
@@ -48,12 +59,14 @@ class Loaded:
     by_address: dict[int, Compiled]
     join_places: dict[str, frozenset[int]]
     static_shared: int
+    bounds: Bounds
     first_shared: int  # bytes before the first shared variable, which are no part of any
     constants: np.ndarray[Any, Any]
     params: bytearray
     param_offsets: dict[str, int]
     pointers: list[Pointer]
     inside: list[tuple[int, Pointer]]  # buffer, and what lies in it
+    placed: list[Placed]
     buffer_sizes: list[tuple[int, int]]
     buffer_bytes: list[np.ndarray[Any, Any]]
     buffers: list[Buffer]
@@ -85,9 +98,13 @@ class Loaded:
 def reached_functions(module: Module, entry: Function) -> tuple[list[Function], set[str]]:
     """The functions that a kernel may call, itself first, and all names that they use."""
     known = {f.name: f for f in module.functions if f.body}
+    leads = {v.name: {a.name for a in v.initial.addresses} for _, v in _variables(module) if v.initial}
     found, named = [entry], set[str]()
     for f in found:
-        own = {module.aliases.get(n, n) for i in f.body for n in symbols_in(i.operands)}
+        own = {n for i in f.body for n in symbols_in(i.operands)}
+        while more := {x for n in own for x in leads.get(n, ())} - own:
+            own |= more
+        own = {module.aliases.get(n, n) for n in own}
         found += [known[n] for n in sorted(own & known.keys()) if known[n] not in found]
         named |= own
     return found, named
@@ -136,13 +153,15 @@ def load(module: Module, kernel: str, launch: Launch, seed: int = 0) -> Loaded:
         raise ValueError(f"the file has no kernel {kernel}")
     _fits(function, launch)
     buffers = _Buffers()
-    params, offsets, pointers = _parameters(function, launch, buffers.pointer)
-    symbols = Symbols()
+    bounds = Bounds(launch.shared, np.random.default_rng(seed) if launch.apart else None)
+    params, offsets, pointers = _parameters(function, launch, buffers.pointer, bounds)
+    symbols = Symbols(bounds=bounds)
     reached, named = reached_functions(module, function)
     static = _place_shared(module, reached, named, symbols)
-    constants, names = _place_variables(module, launch, buffers, symbols)
     for i, f in enumerate(module.functions):
         symbols.functions[f.name] = i * _FUNCTION_STEP
+    constants, names = _place_variables(module, launch, buffers, symbols, named)
+    placed = list(_placed(module, launch, symbols, named))
     settles = _refills_shared(module)
     functions: dict[str, Compiled] = {}
     by_address: dict[int, Compiled] = {}
@@ -150,6 +169,10 @@ def load(module: Module, kernel: str, launch: Launch, seed: int = 0) -> Loaded:
         if f is function or not f.entry:
             compiled = compile_function(module, f, symbols, functions, seed, settles)
             by_address[FUNCTION_WINDOW + symbols.functions[f.name]] = compiled
+    if len(functions) == 1:
+        own = functions[kernel]
+        sizes = [(own.locals[v.name], v.size) for v in function.variables if v.space == "local"]
+        bounds.place("local", sizes, _align(own.local_size, 16))
     bodies = [functions[f.name].function for f in module.functions if f.name in functions]
     locals_size = sum(c.local_size for c in functions.values()) * (8 if len(functions) > 1 else 1)
     return Loaded(
@@ -159,12 +182,14 @@ def load(module: Module, kernel: str, launch: Launch, seed: int = 0) -> Loaded:
         by_address=by_address,
         join_places={n: frozenset(c.joins.values()) for n, c in functions.items()},
         static_shared=static,
+        bounds=bounds,
         first_shared=_first_shared(reached, symbols),
         constants=np.frombuffer(bytes(constants), np.uint8),
         params=params,
         param_offsets=offsets,
         pointers=pointers,
         inside=buffers.inside,
+        placed=placed,
         buffer_sizes=buffers.sizes,
         buffer_bytes=buffers.contents,
         buffers=buffers.buffers,
@@ -185,60 +210,94 @@ def _first_shared(reached: list[Function], symbols: Symbols) -> int:
 
 
 def _place_shared(module: Module, reached: list[Function], named: set[str], symbols: Symbols) -> int:
-    """Places the shared variables; the bytes of those that have a size.
+    """Places the shared variables, and says how many bytes those have that have a size.
 
-    Of variables that nobody names no bytes are left: what lies behind the last one is out of bounds.
+    The kernel's own come first, then those of the module and of what it calls, in the order of the text, as
+    ptxas has them. Of variables that nobody names no bytes are left: what lies behind the last one is out of
+    bounds. An array of dynamic memory begins behind all that, or where the one before it in the text begins,
+    aligned to 16 bytes and as it asks for; this one counts even if nobody names it.
     """
-    shared = [(v.name, v) for v in module.variables if v.space == "shared" and v.name in named]
-    for f in reached:
-        shared += [(f"{f.name}/{v.name}", v) for v in f.variables if v.space == "shared" and v.name in named]
-    at = SHARED_START
-    dynamic: list[tuple[str, int]] = []
-    for name, v in shared:
-        if v.extern or v.size == 0:
-            dynamic.append((name, v.align))
-            continue
+    entry, *called = reached
+    shared = [(f"{entry.name}/{v.name}", v) for v in entry.variables if v.space == "shared"]
+    shared += [(v.name, v) for v in module.variables if v.space == "shared"]
+    shared += [(f"{f.name}/{v.name}", v) for f in called for v in f.variables if v.space == "shared"]
+    dynamic = [(name, v) for name, v in shared if v.extern or v.size == 0]
+    sized = [(n, v.size, v.align) for n, v in shared if (n, v) not in dynamic and v.name in named]
+    known, at = [], SHARED_START
+    for name, start, at in symbols.bounds.spaced("shared", sized, SHARED_START):
+        symbols.places[name] = ("shared", start - SHARED_START)
+        known.append((start - SHARED_START, at - start))
+    at = _align(at + symbols.bounds.gap("shared"), 16)
+    first = None
+    for name, v in dynamic if any(v.name in named for _, v in dynamic) else ():
         at = _align(at, v.align)
-        symbols.places[name] = ("shared", at - SHARED_START)
-        at += v.size
-    static = _align(at, max([16, *(a for _, a in dynamic)])) - SHARED_START
-    for name, _ in dynamic:
-        symbols.places[name] = ("shared", static)
+        if v.name in named:
+            symbols.places[name] = ("shared", at - SHARED_START)
+            first = at if first is None else first
+    static = at - SHARED_START
+    begin = static if first is None else first - SHARED_START
+    end = static + symbols.bounds.dynamic
+    symbols.bounds.place("shared", [*known, (begin, end - begin)], end)
     return static
 
 
+def _variables(module: Module) -> Iterator[tuple[str, Variable]]:
+    """All variables, with what stands before their names where they are inside a function."""
+    yield from (("", v) for v in module.variables)
+    for f in module.functions:
+        yield from ((f"{f.name}/", v) for v in f.variables)
+
+
 def _place_variables(
-    module: Module, launch: Launch, buffers: _Buffers, symbols: Symbols
+    module: Module, launch: Launch, buffers: _Buffers, symbols: Symbols, named: set[str]
 ) -> tuple[bytearray, dict[str, int]]:
     """Places global variables, each a buffer, and constants; the bytes of these, and the buffers by name."""
     constants = bytearray()
     names: dict[str, int] = {}
-    everything = [("", v) for v in module.variables]
-    for f in module.functions:
-        everything += [(f"{f.name}/", v) for v in f.variables]
-    for prefix, v in everything:
-        data = _initial(v, launch)
+    known: list[tuple[int, int]] = []
+    for prefix, v in _variables(module):
+        data = _initial(v, launch, used=v.name in named)
         if v.space == "global":
             names[v.name] = buffers.number_of(Buffer(data))
             symbols.places[prefix + v.name] = ("global", names[v.name])
         elif v.space == "const":
-            start = _align(len(constants), v.align)
+            start = _align(len(constants) + symbols.bounds.gap("const"), v.align)
             constants.extend(b"\0" * (start - len(constants)))
             symbols.places[prefix + v.name] = ("const", start)
             constants.extend(data.tobytes())
+            known.append((start, v.size))
+    symbols.bounds.place("const", known, max(len(constants), 16) + 32)
     return constants, names
 
 
-def _initial(v: Variable, launch: Launch) -> np.ndarray[Any, Any]:
+def _initial(v: Variable, launch: Launch, *, used: bool) -> np.ndarray[Any, Any]:
     """A variable's bytes at launch: those that the launch gives over those of the text, zeros else."""
     data = np.zeros(v.size, np.uint8)
-    if v.init is not None:
-        data[: len(v.init)] = np.frombuffer(v.init, np.uint8)
     given = launch.variables.get(v.name)
+    if v.initial is not None and v.initial.data is not None:
+        data[: len(v.initial.data)] = np.frombuffer(v.initial.data, np.uint8)
+    elif v.initial is not None and used and given is None:
+        raise CannotExecute(v.line, v.name, "initial values that are not known")
     if given is not None:
         raw = np.ascontiguousarray(given).view(np.uint8).ravel()
         data[: raw.size] = raw
     return data
+
+
+def _placed(module: Module, launch: Launch, symbols: Symbols, named: set[str]) -> Iterator[Placed]:
+    """The addresses among initial values, but of variables that the launch gives."""
+    for prefix, v in _variables(module):
+        if v.initial is None or v.name in launch.variables:
+            continue
+        for how in v.initial.addresses:
+            name = module.aliases.get(how.name, how.name)
+            target = next((symbols.places[n] for n in (prefix + name, name) if n in symbols.places), None)
+            if target is None and name in symbols.functions:
+                target = "function", symbols.functions[name]
+            if target is not None:
+                yield Placed(*symbols.places[prefix + v.name], target, how)
+            elif v.name in named:
+                raise CannotExecute(v.line, v.name, f"the address of {name} as an initial value")
 
 
 def _refills_shared(module: Module) -> bool:
@@ -273,14 +332,18 @@ def _fits(function: Function, launch: Launch) -> None:
 
 
 def _parameters(
-    function: Function, launch: Launch, pointer_of: Callable[[int, Buffer | TensorMap | AnyMap], Pointer]
+    function: Function,
+    launch: Launch,
+    pointer_of: Callable[[int, Buffer | TensorMap | AnyMap], Pointer],
+    bounds: Bounds,
 ) -> tuple[bytearray, dict[str, int], list[Pointer]]:
     out = bytearray()
     offsets: dict[str, int] = {}
     pointers: list[Pointer] = []
     for v, value in zip(function.params, launch.params, strict=True):
         element = BITS.get(v.type, 8) // 8
-        at = _align(len(out), v.align if v.ptr is None else max(element, 1))
+        before = len(out) + (bounds.gap("param") if out else 0)
+        at = _align(before, v.align if v.ptr is None else max(element, 1))
         out.extend(b"\0" * (at - len(out)))
         offsets[v.name] = at
         if isinstance(value, Buffer | TensorMap | AnyMap):
@@ -291,6 +354,7 @@ def _parameters(
             out.extend(_plain(v, value.data))
         else:
             out.extend(_plain(v, value))
+    bounds.place("param", [(offsets[v.name], v.size) for v in function.params], max(len(out), 16) + 48)
     return out, offsets, pointers
 
 

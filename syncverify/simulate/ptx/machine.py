@@ -15,8 +15,9 @@ from syncverify.simulate.ptx import lifetimes, settle
 from syncverify.simulate.ptx.clocks import ASYNC_GLOBAL, ASYNC_SHARED, Clock, Clocks, Slot
 from syncverify.simulate.ptx.harm import CannotExecute, Harm, HarmFound, Kind, Place, StepLimit
 from syncverify.simulate.ptx.launch import Launch
-from syncverify.simulate.ptx.loading import Loaded
+from syncverify.simulate.ptx.loading import Loaded, Placed
 from syncverify.simulate.ptx.memory import (
+    CONST_WINDOW,
     FUNCTION_WINDOW,
     GLOBAL_WINDOW,
     NOWHERE,
@@ -118,8 +119,26 @@ class Machine:
         self.params = Arena(max(len(loaded.params), 16) + 16)
         relocated = loaded.relocated(self.memory.starts)
         self.params.bytes[: len(relocated)] = relocated
+        for placed in loaded.placed:
+            self._place(placed)
         self.local = Arena(loaded.local_size * launch.blocks * launch.threads)
         self.local.bytes[:] = self.draw.integers(0, 256, self.local.size, np.uint8)
+
+    def _place(self, placed: Placed) -> None:
+        """Writes an address where it stands among the initial values of a variable."""
+        (space, at), how = placed.target, placed.how
+        address = self.address(space, at) + how.plus
+        if how.generic and space == "const":
+            address += CONST_WINDOW
+        if how.byte >= 0:
+            address = address >> 8 * how.byte & 0xFF
+        arena, start = (
+            (self.memory, self.memory.starts[placed.start])
+            if placed.space == "global"
+            else (self.constants, placed.start)
+        )
+        raw = (address % (1 << 8 * how.width)).to_bytes(how.width, "little")
+        arena.bytes[start + how.at : start + how.at + how.width] = np.frombuffer(raw, np.uint8)
 
     def _threads(self) -> None:
         launch, loaded = self.launch, self.loaded
@@ -216,14 +235,14 @@ class Machine:
             else:
                 (space, at), offset, bits = what
                 base = local if space == "local" else 0
-                R[slot] = filled(self.address(warp, space, at) + base + offset, bits)
+                R[slot] = filled(self.address(space, at, warp.block) + base + offset, bits)
         return R
 
-    def address(self, warp: Warp, space: str, at: Any) -> int:
-        """The address of a variable in its own space."""
+    def address(self, space: str, at: Any, block: Block | None = None) -> int:
+        """The address of a variable in its own space; of a shared one in a block."""
         match space:
-            case "shared":
-                return warp.block.shared_base + int(at)
+            case "shared" if block is not None:
+                return block.shared_base + int(at)
             case "global":
                 return GLOBAL_WINDOW + self.memory.starts[at]
             case "const":

@@ -33,6 +33,7 @@ from syncverify.simulate.ptx.syntax import (
     Vector,
 )
 from syncverify.simulate.ptx.types import BITS, LANES, UNSIGNED, Lanes, extend, filled
+from syncverify.simulate.ptx.variable_bounds import Bounds
 
 Builder = Callable[["Context", Instr], Step]
 #: By opcode: what makes a closure of an instruction. The modules of instructions fill it.
@@ -100,6 +101,7 @@ class Symbols:
 
     places: dict[str, tuple[str, int]] = field(default_factory=dict)
     functions: dict[str, int] = field(default_factory=dict)  # name -> address
+    bounds: Bounds = field(default_factory=Bounds)
 
 
 #: Modifiers of vectors, and how many registers they have.
@@ -135,10 +137,9 @@ class Context:
         for v in function.variables:
             if v.space == "param":
                 self.params[v.name] = v.size
-            elif v.space == "local":
-                self.local_size = -(-self.local_size // max(v.align, 1)) * max(v.align, 1)
-                self.locals[v.name] = self.local_size
-                self.local_size += v.size
+        local = [(v.name, v.size, v.align) for v in function.variables if v.space == "local"]
+        for name, at, self.local_size in symbols.bounds.spaced("local", local, 0):
+            self.locals[name] = at
         self.local_size = -(-self.local_size // 16) * 16
 
     def _slot(self, name: str, kind: str, draw: np.random.Generator) -> None:

@@ -17,6 +17,7 @@ from unittest.mock import patch
 
 from syncverify.checker.kernel import Proof, Protocol, hops
 from syncverify.checker.kernel.accept import always
+from syncverify.checker.kernel.accounting import account_kinds
 from syncverify.checker.kernel.hops import Half, Program, Step, Turn
 from syncverify.checker.kernel.linear import ZERO, Sum, Term, equal, num, var
 from syncverify.checker.kernel.obligations import Constraints, Either, Owed, Reaches, impossible
@@ -94,7 +95,7 @@ def assembled(x: Exposure) -> Proof:
     trees: dict[str, Tree] = {}
     known = x.accounts(p)
     for ring in p.rings:
-        for what in accounts.kinds(s, ring):
+        for what in account_kinds(s.g, ring):
             key = f"{what} {ring}"
             trees[key] = known.get(key) or accounts.trees(s, ring, end[ring], what)[key]
     rank = rank_search.ranks(s)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -175,6 +176,39 @@ def test_data_that_a_loop_hands_on_differs_between_lanes() -> None:
     same = SUM.replace("[][tid : 1]", "[][0 : 1]").replace("block [64]", "block [32]")
     assert check_kernel(kernel(same), scope=ScopeKind.EXACT).verdict is Verdict.REFUTED
     assert check_kernel(kernel(same), scope=ScopeKind.ALL).verdict is Verdict.REFUTED
+
+
+#: A loop that only computes, and what it hands on: of each lane its own, the same for all.
+COUNTED = """compute t = 0.0
+for k in 0..N {{
+  compute t = t + {}
+}}
+st.shared s[][{} : 1], t"""
+
+
+@pytest.mark.parametrize(
+    ("term", "place", "kept", "verdict"),
+    [
+        ("select(tid < k, 1.0, 0.0)", "tid", 0, Verdict.PROVED),
+        ("select(tid < k, 1.0, 0.0)", "0", 0, Verdict.REFUTED),
+        ("1.0", "tid", 1, Verdict.PROVED),
+        ("1.0", "0", 1, Verdict.PROVED),  # lanes write one value
+    ],
+)
+def test_a_loop_that_only_computes(term: str, place: str, kept: int, verdict: Verdict) -> None:
+    k = kernel(COUNTED.format(term, place))
+    k = replace(k, launch=replace(k.launch, block=(32, 1, 1)))
+    assert guards(sliced(k)) == kept
+    assert guards(sliced(k, frozenset({"a", "b"}))) == 1  # no tensor is left that it could come from
+    for scope in (ScopeKind.EXACT, ScopeKind.ALL):
+        assert check_kernel(k, scope=scope).verdict is verdict
+
+
+def test_a_loop_that_computes_for_nothing_is_left_out() -> None:
+    body = COUNTED.format("select(tid < k, 1.0, 0.0)", "tid").replace(
+        "st.shared s[][tid : 1], t", "bar.sync 0"
+    )
+    assert guards(sliced(kernel(body))) == 0
 
 
 GUARDED = "ld.shared x, s[][tid : 1]\ncompute y = x * 2.0\nif tid < N {\n st.global b[tid], y\n }"

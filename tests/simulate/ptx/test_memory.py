@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from syncverify.simulate.ptx import Kind, buffer
-from tests.simulate.ptx.support import execute
+from syncverify.simulate.ptx import CannotExecute, Kind, Launch, buffer, run
+from tests.simulate.ptx.support import execute, kernel
 
 SHARED = ".shared .align 16 .b8 s[1024];\nmov.u32 %r4, s;\nmad.lo.u32 %r5, %r1, 4, %r4;\n"
 
@@ -135,3 +135,25 @@ def test_jump_tables() -> None:
     A: mov.u32 %r9, 10; bra D; B: mov.u32 %r9, 20; bra D; C: mov.u32 %r9, 30; D:"""
     r = execute(text + STORE, b)
     assert r.harm is None and (r.memory(b) == np.array([10, 20, 30, 10] * 8)).all()
+
+
+INITIAL = """.global .u32 w[4] = {10, 11, 12, 13}; .const .u32 u = 5; .const .u32 c[4] = {20, 21, 22, 23};
+.const .u64 t[3] = {w+4, generic(c)+8, 7}; .global .u64 g[2] = {c+4, t}; .global .u16 rows[2][2] = {{1}, {2, 3}};
+.global .u8 b[8] = {0xff(w), 0xff00(w), 0xff0000(w), 0xff000000(w), 0xff00000000(w), 0xff0000000000(w)};
+"""
+
+
+def test_addresses_as_initial_values() -> None:
+    b = out(4)
+    text = """ld.const.u64 %rd2, [t]; ld.global.u32 %r2, [%rd2]; ld.const.u64 %rd3, [t+8]; ld.u32 %r3, [%rd3];
+    ld.global.u64 %rd4, [g]; ld.const.u32 %r4, [%rd4]; ld.global.u64 %rd5, [b]; ld.global.u32 %r5, [%rd5+8];
+    st.global.v4.u32 [%rd1], {%r2, %r3, %r4, %r5};"""
+    r = run(kernel(text, before=INITIAL), "k", Launch(block=(1, 1, 1), params=(b,)))
+    assert r.harm is None and r.memory(b).tolist() == [11, 22, 21, 12]
+
+
+def test_initial_values_that_are_not_known_are_never_zeros() -> None:
+    text = kernel("ld.global.u16 %rs1, [rows+2];", before=INITIAL)
+    with pytest.raises(CannotExecute, match="rows: initial values that are not known"):
+        run(text, "k", Launch(params=(out(),)))
+    assert run(kernel("", before=INITIAL), "k", Launch(params=(out(),))).harm is None

@@ -19,6 +19,7 @@ BY_INPUT = (
     "places_of_data",
     "words_of_all",
     "constants_and_spaces",
+    "places_behind_data",
 )
 #: One of so many is replayed on the second reader in every run.
 EVERY = 16

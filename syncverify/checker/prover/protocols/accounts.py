@@ -159,11 +159,6 @@ class Account:
         return pruned(s.solve([*premises, *given], there, goal, 5, done, pool), len(premises) + len(given))
 
 
-def kinds(search: Search, ring: str) -> tuple[str, ...]:
-    """What a ring's accounting owes trees for."""
-    return ("full", "open", *(("init",) if search.g.p.rings[ring].initialized else ()))
-
-
 def trees(search: Search, ring: str, end: Term, only: str) -> dict[str, Tree]:
     """One of the trees that a ring's accounting owes."""
     g = search.g

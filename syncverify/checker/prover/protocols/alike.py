@@ -16,10 +16,11 @@ from itertools import islice
 from typing import Any
 
 from syncverify.checker.kernel.accept import always
+from syncverify.checker.kernel.accounting import account_tree, landing
 from syncverify.checker.kernel.hops import Drained, Graph, Step
 from syncverify.checker.kernel.linear import RejectedError, Term
 from syncverify.checker.kernel.obligations import Either, Owed, Reaches
-from syncverify.checker.kernel.proof import Along
+from syncverify.checker.kernel.proof import Along, Events
 from syncverify.checker.kernel.protocol import Kind, Level, Protocol
 from syncverify.checker.kernel.trees import (
     Absurd,
@@ -65,6 +66,9 @@ class Alike:
         default_factory=dict
     )  # by premises and goal, where no site is in them
     of_ring: dict[tuple[int, int, str], list[int]] = field(default_factory=dict)  # by role, look and ring
+    accounts: dict[Hashable, list[tuple[list[int], Tree]]] = field(
+        default_factory=dict
+    )  # of turns of rings, with the sites that land on them
 
     @classmethod
     def of(cls, p: Protocol, g: Graph) -> Alike:
@@ -173,6 +177,37 @@ class Alike:
                 return new
         return None
 
+    # ---------------------------------------------------------------- turns of rings
+
+    def _turns_key(self, ring: str, what: str, end: Term) -> tuple[Hashable, list[int]]:
+        """What rings with like accounts have in common, and the sites that land on one, in an order of
+        looks.
+        """
+        sites = sorted(landing(self.g, ring, what), key=lambda i: (self.look[i], i))
+        r = replace(self.p.rings[ring], barrier="")
+        return (what, r, end, tuple(self.look[i] for i in sites)), sites
+
+    def turns(self, ring: str, what: str, end: Term) -> Tree | None:
+        """The tree of a like ring's turns that holds of this one, if there is one."""
+        key, sites = self._turns_key(ring, what, end)
+        for old, tree in self.accounts.get(key, ()):
+            way = dict(zip(old, sites, strict=True))
+            new = renamed(tree, way)
+            try:
+                account_tree(self.g, (what, ring), end, new, always(self.p))
+            except RejectedError:
+                continue
+            return new
+        return None
+
+    def keep_turns(self, ring: str, what: str, end: Term, tree: Tree) -> None:
+        key, sites = self._turns_key(ring, what, end)
+        kept = self.accounts.setdefault(key, [])
+        if len(kept) < MOST_TREES:
+            kept.append((sites, tree))
+
+    # ---------------------------------------------------------------- other obligations
+
     def keys(self, o: Owed) -> tuple[Hashable, ...]:
         """What obligations with like trees have in common, the likeliest first."""
         return (self.key(o), self.near(o), self.far(o)) if _near(o) else (self.key(o),)
@@ -275,8 +310,11 @@ def _near(o: Owed) -> bool:
 
 
 def renamed(t: Tree, way: Mapping[int, int]) -> Tree:
-    """A tree with other sites in its paths."""
+    """A tree with other sites in its paths, and in its turns."""
     if isinstance(t, Leaf):
+        if isinstance(t.payload, Events):
+            events = tuple((way[i], u, n) for i, u, n in t.payload.events)
+            return replace(t, payload=Events(events, {way[i]: x for i, x in t.payload.only.items()}))
         if not isinstance(t.payload, Along):
             return t
 

@@ -8,7 +8,7 @@ those that may arrive soon are followed first.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 
 from syncverify.checker.kernel.hops import Graph, Half
@@ -23,6 +23,8 @@ LEADS = frozenset(
 )  # fmt: skip
 #: A site, and which half of it.
 Node = tuple[int, Half]
+#: The same, and whether a path has gone through a fence that counts, where it needs one.
+Place = tuple[int, Half, bool]
 
 
 @dataclass(slots=True)
@@ -31,47 +33,73 @@ class Distances:
 
     g: Graph
     before: dict[Node, list[Node]] | None = None
-    known: dict[Hashable, dict[Node, int]] = field(default_factory=dict)
-    leading: list[list[int]] = field(default_factory=list)  # sites of each role that may be led on to
+    known: dict[Hashable, dict[Place, int]] = field(default_factory=dict)
+    of_role: list[list[int]] = field(default_factory=list)  # the sites of each role
 
-    def to(self, goal: Reaches) -> dict[Node, int]:
+    def to(self, goal: Reaches) -> dict[Place, int]:
         """The least number of hops from each place; those that are not there never arrive."""
-        key = (goal.goal and (goal.goal.site, goal.goal.half), goal.sites, goal.half, goal.turn is None)
+        at = goal.goal and (goal.goal.site, goal.goal.half)
+        fences = self.fences(goal)
+        key = (at, goal.sites, goal.half, goal.turn is None, fences, goal.demand.bridge)
         found = self.known.get(key)
         if found is None:
-            found = self.known[key] = self._found(goal)
+            found = self.known[key] = self._found(goal, fences)
         return found
 
-    def _found(self, goal: Reaches) -> dict[Node, int]:
-        before = self._before()
-        front: list[Node] = []
-        out: dict[Node, int] = {}
+    def fences(self, goal: Reaches) -> frozenset[Kind]:
+        """What a path goes through one of if it has to, or if that makes inits visible."""
+        if self.g.sites[goal.start.site].op.kind is Kind.INIT:
+            return frozenset({Kind.INIT_FENCE})
+        if not goal.demand.bridge:
+            return frozenset()
+        return frozenset({Kind.FENCE, Kind.USE} if goal.demand.by_use else {Kind.FENCE})
+
+    def _found(self, goal: Reaches, fences: frozenset[Kind]) -> dict[Place, int]:
+        sites, before = self.g.sites, self._before()
+        out: dict[Place, int] = {}
+        queue: deque[Place] = deque()  # by distance, the least first
+        # sites of each role from which program order has led nowhere yet, with and without a fence
+        open_ = {x: [list(some) for some in self._sites()] for x in (True, False)}
+
+        def reach(place: Place, hops: int) -> None:
+            if place not in out:
+                out[place] = hops
+                queue.append(place)
+
+        def lead(k: int, hops: int, *, ready: bool) -> None:
+            """From what is before a site in program order."""
+            at, role = sites[k].position, sites[k].role
+            left: list[int] = []
+            for i in open_[ready][role]:
+                if may_precede(sites[i].position, at):
+                    reach((i, Half.IN, ready), hops)
+                    reach((i, Half.OUT, ready), hops)
+                else:
+                    left.append(i)
+            open_[ready][role] = left
+
+        ready = (True,) if goal.demand.bridge else (True, False)
         if goal.goal is None and goal.half is Half.OUT:
-            front = [(i, Half.OUT) for i in goal.sites]
-            out = dict.fromkeys(front, 0)
-        ends = goal.sites if goal.goal is None else (goal.goal.site,)
-        last = {node for end in ends for node in self._earlier(end)} - out.keys()
-        out |= dict.fromkeys(last, 1)
-        queue = deque([*front, *last])  # by distance, the least first
+            for i in goal.sites:
+                for x in ready:
+                    reach((i, Half.OUT, x), 0)
+        for end in goal.sites if goal.goal is None else (goal.goal.site,):
+            for x in ready:
+                reach((end, Half.IN, x), 1)
+                lead(end, 1, ready=x)
         while queue:
-            node = queue.popleft()
-            for x in before.get(node, ()):
-                if x not in out:
-                    out[x] = out[node] + 1
-                    queue.append(x)
+            place = queue.popleft()
+            site, half, bridged = place
+            kind, hops = sites[site].op.kind, out[place] + 1
+            for x in (True, False) if bridged and kind in fences else (bridged,):
+                for node in before.get((site, half), ()):
+                    reach((*node, x), hops)
+                if kind in LEADS and half is _entered(kind):
+                    lead(site, hops, ready=x)
         return out
 
-    def _earlier(self, end: int) -> Iterator[Node]:
-        """Places from which program order may lead to a site, and the other half of the site itself."""
-        y = self.g.sites[end]
-        yield end, Half.IN
-        for i, x in enumerate(self.g.sites):
-            if x.role == y.role and may_precede(x.position, y.position):
-                yield i, Half.IN
-                yield i, Half.OUT
-
     def _before(self) -> dict[Node, list[Node]]:
-        """Places from which one hop may lead to each."""
+        """Places from which one hop that is no program order may lead to each."""
         if self.before is None:
             self.before = {}
             for i in range(len(self.g.sites)):
@@ -84,11 +112,6 @@ class Distances:
         yield (i, Half.IN), (i, Half.OUT)
         if op.kind in (Kind.COPY, Kind.ASYNC):
             yield (i, Half.OUT), (i, Half.DONE)
-        for k in self._leading(g.sites[i].role):
-            if may_precede(g.sites[i].position, g.sites[k].position):
-                into = Half.IN if g.sites[k].op.kind in (Kind.SYNC, Kind.JOIN) else Half.OUT
-                yield (i, Half.IN), (k, into)
-                yield (i, Half.OUT), (k, into)
         if op.kind in (Kind.ARRIVE, Kind.EXPECT, Kind.COPY):
             half = Half.DONE if op.kind is Kind.COPY else Half.OUT
             yield from (((i, half), (k, Half.OUT)) for k in g.of(op.ring, (Kind.WAIT,)))
@@ -98,13 +121,18 @@ class Distances:
             drains = (k for k, y in enumerate(g.sites) if (y.op.kind, y.op.group) == (Kind.DRAIN, op.group))
             yield from (((i, Half.DONE), (k, Half.OUT)) for k in drains)
 
-    def _leading(self, role: int) -> Sequence[int]:
-        if not self.leading:
-            self.leading.extend([] for _ in self.g.p.roles)
-            for k, y in enumerate(self.g.sites):
-                if y.op.kind in LEADS:
-                    self.leading[y.role].append(k)
-        return self.leading[role]
+    def _sites(self) -> list[list[int]]:
+        """The sites of each role."""
+        if not self.of_role:
+            self.of_role = [[] for _ in self.g.p.roles]
+            for i, s in enumerate(self.g.sites):
+                self.of_role[s.role].append(i)
+        return self.of_role
+
+
+def _entered(kind: Kind) -> Half:
+    """The half of an operation that program order leads on to."""
+    return Half.IN if kind in (Kind.SYNC, Kind.JOIN) else Half.OUT
 
 
 def may_precede(x: Position, y: Position) -> bool:
@@ -118,4 +146,4 @@ def may_precede(x: Position, y: Position) -> bool:
     return x.loops or x.place <= y.place
 
 
-__all__ = ["LEADS", "Distances", "Node", "may_precede"]
+__all__ = ["LEADS", "Distances", "Node", "Place", "may_precede"]

@@ -90,12 +90,21 @@ def _strongest(premises: Sequence[Term]) -> dict[int, Term]:
 
 def _balanced(some: dict[int, Term]) -> dict[int, Term]:
     """The premises that a sum without atoms may use: each of their atoms has both signs among them."""
-    while True:
-        signs = {(a, k > 0) for h in some.values() for a, k in h.parts.items()}
-        kept = {i: h for i, h in some.items() if all((a, k < 0) in signs for a, k in h.parts.items())}
-        if len(kept) == len(some):
-            return kept
-        some = kept
+    users: dict[tuple[Atom, bool], set[int]] = {}
+    for i, h in some.items():
+        for a, k in h.parts.items():
+            users.setdefault((a, k > 0), set()).add(i)
+    gone: set[int] = set()
+    lone = [x for x in users if (x[0], not x[1]) not in users]
+    while lone:
+        for i in users[lone.pop()] - gone:
+            gone.add(i)
+            for a, k in some[i].parts.items():
+                here = users[a, k > 0]
+                here.discard(i)
+                if not here and users.get((a, k < 0)):
+                    lone.append((a, k < 0))
+    return {i: h for i, h in some.items() if i not in gone} if gone else some
 
 
 @lru_cache(maxsize=200_000)

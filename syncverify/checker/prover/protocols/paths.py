@@ -16,7 +16,7 @@ from syncverify.checker.kernel.hops import Drained, Graph, Half, How, Program, S
 from syncverify.checker.kernel.linear import ZERO, RejectedError, Term, apply, num, var
 from syncverify.checker.kernel.obligations import Reaches
 from syncverify.checker.kernel.protocol import Group, Kind, Level, Site, Tiles
-from syncverify.checker.prover.protocols.distances import LEADS, Distances
+from syncverify.checker.prover.protocols.distances import LEADS, Distances, Place
 from syncverify.checker.prover.protocols.masks import Masks
 from syncverify.checker.prover.protocols.multipliers import entails
 from syncverify.checker.prover.protocols.sizes import Sample, shape, value
@@ -24,8 +24,8 @@ from syncverify.checker.prover.protocols.sizes import Sample, shape, value
 #: Rounds and width of the search for one path.
 ROUNDS, WIDTH = 12, 80
 _UNDECIDED = Program(-1)
-#: By how many hops paths may be longer than the least number that is known, at first.
-SLACK = 2
+#: By how many hops paths may be longer than the least number that is known: those that are tried in turn.
+SHORTEST, SHORT = 0, 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +53,12 @@ _Needs = tuple[list[Term], Level] | None
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A path, or something to introduce first; how many samples it covers."""
+    """A path, or something to introduce first; how many samples it covers, and which, as a mask."""
 
     hops: Hops | None
     introduction: Introduction | None
     covers: float
+    mask: int = 0
 
 
 @dataclass(slots=True)
@@ -71,16 +72,17 @@ class Steps:
     virtual: dict[str, tuple[Introduction, int]] = field(default_factory=dict)
     masks: Masks = field(init=False)
     memo: dict[Hashable, Any] = field(default_factory=dict)  # terms alone: the same for all obligations
+    follows: dict[tuple[Step, int], list[tuple[Step, int]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.masks = Masks(self.g, self.samples)
 
-    def distances(self, goal: Reaches) -> Mapping[tuple[int, Half], int]:
-        """At least how many hops lead from each place to the goal."""
+    def distances(self) -> Distances:
+        """At least how many hops lead from places to goals."""
         if "distances" not in self.memo:
             self.memo["distances"] = Distances(self.g)
         found: Distances = self.memo["distances"]
-        return found.to(goal)
+        return found
 
     def leads(self, role: int) -> list[int]:
         """The sites of a role that program order may lead on to."""
@@ -251,6 +253,18 @@ class Steps:
             known = self.memo[key] = self._after(step, k)
         return known
 
+    def behind(self, here: Step, k: int, into: Half) -> list[tuple[Step, int]]:
+        """Steps of site k soon after one in program order, with the samples in which they are."""
+        known = self.follows.get((here, k))
+        if known is None:
+            known = self.follows[here, k] = []
+            for u, n in self.after(here, k):
+                b = Step(k, into, u, n)
+                m = self.masks.earlier(here, b)
+                if m and b != here:
+                    known.append((b, m))
+        return known
+
     def hop(self, a: Step, b: Step, how: How, kind: tuple[Level, bool]) -> _Needs:
         """What the kernel says of a hop; None where there is none. ``kind``: whom the path reaches before,
         and whether the hop has to make accesses visible.
@@ -339,56 +353,47 @@ class _Visited:
 
 @dataclass(slots=True)
 class PathSearch:
-    """Paths of one obligation, best first."""
+    """Paths of one obligation, best first. ``far``: at least how many hops are left from each place."""
 
     steps: Steps
     goal: Reaches
-    behind: dict[Step, list[tuple[Step, Kind, int]]] = field(default_factory=dict)
+    far: Mapping[Place, int] = field(init=False)
+    fences: frozenset[Kind] = field(init=False)  # see ``Distances.fences``
+
+    def __post_init__(self) -> None:
+        distances = self.steps.distances()
+        self.far = distances.to(self.goal)
+        self.fences = distances.fences(self.goal)
 
     @property
     def g(self) -> Graph:
         return self.steps.g
 
-    def found(self, *, short: bool) -> Iterator[Found]:
-        """Candidates; a path that covers all samples comes alone. ``short``: of few hops alone."""
-        far = self.steps.distances(self.goal)
-        start = self.goal.start
-        least = far.get((start.site, start.half))
-        if least is None or (short and least + SLACK >= ROUNDS):
-            return
-        whole, results = self._within(far, least + SLACK if short else ROUNDS)
-        if whole is not None:
-            yield whole
-            return
-        yield from self._ranked(results)
+    def rounds(self, slack: int) -> Rounds:
+        """The search for candidates, which has not begun yet. ``slack``: by how many hops paths may be longer
+        than the least number that is known.
+        """
+        start, every = self.goal.start, (1 << len(self.steps.samples)) - 1
+        front = [_Partial(start, (), every, not self.fences, Level.THREAD)]
+        least = self.left(front[0])
+        return Rounds(
+            self,
+            min(least + slack, ROUNDS),
+            every,
+            front if least < ROUNDS else [],
+            _Visited(self.steps.masks),
+        )
 
-    def _within(self, far: Mapping[tuple[int, Half], int], most: int) -> tuple[Found | None, list[Found]]:
-        """A path of so many hops at most that covers all samples, or those that cover some."""
-        every = (1 << len(self.steps.samples)) - 1
-        bridged = not self.goal.demand.bridge and not self._inits()
-        front = [_Partial(self.goal.start, (), every, bridged, Level.THREAD)]
-        visited = _Visited(self.steps.masks)
-        results: list[Found] = []
+    def left(self, x: _Partial) -> int:
+        """At least how many hops a path lacks."""
+        return self.far.get((x.here.site, x.here.half, x.bridged), ROUNDS + 1)
 
-        def left(x: _Partial) -> int:
-            return far.get((x.here.site, x.here.half), ROUNDS + 1)
+    def is_near(self, site: int, half: Half, path: _Partial, most: int) -> bool:
+        """Whether so many hops may lead on from a place that a path comes to next."""
+        fenced = path.bridged or self.g.sites[site].op.kind in self.fences
+        return self.far.get((site, half, fenced), ROUNDS + 1) <= most
 
-        for made in range(most + 1):
-            longer: list[_Partial] = []
-            for path in front:
-                for hops, covered in self._ended(path):
-                    if covered == every:
-                        it = self.introduced(hops)
-                        whole = Found(hops if it is None else None, it, len(self.steps.samples))
-                        return whole, []
-                    results.append(Found(hops, None, covered.bit_count()))
-                longer += (x for x in self._longer(path) if made + 1 + left(x) <= most and visited.is_news(x))
-            front = sorted(longer, key=left)[:WIDTH]
-            if not front:
-                break
-        return None, results
-
-    def _ended(self, path: _Partial) -> Iterator[tuple[Hops, int]]:
+    def ended(self, path: _Partial) -> Iterator[tuple[Hops, int]]:
         """The path with a last hop to where it has to come, and the samples in which it gets there."""
         here, hops, demand = path.here, path.hops, self.goal.demand
         ready = path.bridged or not demand.bridge
@@ -400,46 +405,35 @@ class PathSearch:
         if self.goal.goal is None and self.goal.half is Half.OUT and hops and self._arrived(here):
             yield hops, path.covered
 
-    def _longer(self, path: _Partial) -> Iterator[_Partial]:
-        """The path with one hop more."""
-        here, hops = path.here, path.hops
+    def longer(self, path: _Partial, most: int) -> Iterator[_Partial]:
+        """The path with one hop more, after which it lacks at most so many."""
+        hops = path.hops
         fences = Kind.INIT_FENCE if self._inits() else Kind.FENCE
-        for how, b, covered, reach in self._onward(here, hops, path.covered, path.bridged, path.reach):
+        for how, b, covered, reach in self._onward(path, most):
             fence = self.g.sites[b.site].op.kind is fences
             near = reach is Level.THREAD or self.g.policy is Policy.PRACTICAL
             bridged = path.bridged or (fence and near) or (not hops and self._used(b))
-            yield _Partial(b, (*hops, (how, b)), covered, bridged, reach)
+            new = _Partial(b, (*hops, (how, b)), covered, bridged, reach)
+            if self.left(new) <= most:
+                yield new
 
-    def _onward(
-        self, here: Step, hops: Hops, covered: int, bridged: bool, reach: Level
-    ) -> Iterator[tuple[How, Step, int, Level]]:
+    def _onward(self, path: _Partial, most: int) -> Iterator[tuple[How, Step, int, Level]]:
         """Hops from a step, with the samples in which they hold and whom they reach."""
-        for how, b in self._next(here, hops):
-            found = self._follow(here, b, how, reach, hops, covered)
+        here, hops, covered, bridged = path.here, path.hops, path.covered, path.bridged
+        for how, b in self._next(path, most):
+            found = self._follow(here, b, how, path.reach, hops, covered)
             if found is not None:
                 yield how, b, *found
         if here.half is Half.DONE:
             return
         causal = self.goal.demand.causal
-        for b, kind, there in self._behind(here):
-            m = covered & there
-            if m and self._useful(kind, bridged, causal, hops):
-                yield _UNDECIDED, b, m, reach
-
-    def _behind(self, here: Step) -> list[tuple[Step, Kind, int]]:
-        """Steps soon after one in program order, with the samples in which they are."""
-        known = self.behind.get(here)
-        if known is None:
-            known = self.behind[here] = []
-            for k in self.steps.leads(self.g.sites[here.site].role):
-                y = self.g.sites[k]
-                into = Half.IN if y.op.kind in (Kind.SYNC, Kind.JOIN) else Half.OUT
-                for u, n in self.steps.after(here, k):
-                    b = Step(k, into, u, n)
-                    m = self.steps.masks.earlier(here, b)
-                    if m and b != here:
-                        known.append((b, y.op.kind, m))
-        return known
+        for k in self.steps.leads(self.g.sites[here.site].role):
+            kind = self.g.sites[k].op.kind
+            into = Half.IN if kind in (Kind.SYNC, Kind.JOIN) else Half.OUT
+            if self.is_near(k, into, path, most) and self._useful(kind, bridged, causal, hops):
+                for b, there in self.steps.behind(here, k, into):
+                    if covered & there:
+                        yield _UNDECIDED, b, covered & there, path.reach
 
     def _inits(self) -> bool:
         """Whether the path starts at an init, which a fence of its own may release."""
@@ -504,7 +498,7 @@ class PathSearch:
         m = masks.holds(needs, m)
         return (m, reach) if m else None
 
-    def _ranked(self, results: list[Found]) -> Iterator[Found]:
+    def ranked(self, results: list[Found]) -> Iterator[Found]:
         """The best few partial paths, and what they would need to be introduced."""
         n = len(self.steps.samples)
         out: list[Found] = []
@@ -544,8 +538,9 @@ class PathSearch:
                         return self.steps.virtual[x][0]
         return None
 
-    def _next(self, step: Step, hops: Hops) -> Iterator[tuple[How, Step]]:
-        g, i = self.g, step.site
+    def _next(self, path: _Partial, most: int) -> Iterator[tuple[How, Step]]:
+        g, step, hops = self.g, path.here, path.hops
+        i = step.site
         op, half = g.sites[i].op, step.half
         causal = self.goal.demand.causal
         if half is Half.OUT and op.kind in (Kind.COPY, Kind.ASYNC) and not causal:
@@ -554,15 +549,20 @@ class PathSearch:
             yield Same(), Step(i, Half.OUT, step.u, step.n)
         arrives = half is Half.OUT and op.kind in (Kind.ARRIVE, Kind.EXPECT)
         if arrives or (half is Half.DONE and op.kind is Kind.COPY):
-            turn = self.steps.turn(i, step.u, step.n)
-            for k in g.of(op.ring, (Kind.WAIT,)):
-                yield from ((Turn(), Step(k, Half.OUT, u, n)) for u, n in self.steps.at_turn(k, turn))
+            yield from self._turns(path, Kind.WAIT, most)
         if half is Half.IN and op.kind in (Kind.SYNC, Kind.JOIN):
-            turn = self.steps.turn(i, step.u, step.n)
-            for k in g.of(op.ring, (Kind.SYNC,)):
-                yield from ((Turn(), Step(k, Half.OUT, u, n)) for u, n in self.steps.at_turn(k, turn))
+            yield from self._turns(path, Kind.SYNC, most)
         if half is Half.DONE and op.kind is Kind.ASYNC:
             yield from self._drains(step)
+
+    def _turns(self, path: _Partial, who: Kind, most: int) -> Iterator[tuple[How, Step]]:
+        """Those who wait for the turn of a path's last step."""
+        g, step = self.g, path.here
+        i = step.site
+        turn = self.steps.turn(i, step.u, step.n)
+        for k in g.of(g.sites[i].op.ring, (who,)):
+            if self.is_near(k, Half.OUT, path, most):
+                yield from ((Turn(), Step(k, Half.OUT, u, n)) for u, n in self.steps.at_turn(k, turn))
 
     def _useful(self, kind: Kind, bridged: bool, causal: bool, hops: Hops) -> bool:
         """Whether program order to such an operation can lead anywhere."""
@@ -616,4 +616,89 @@ class PathSearch:
                         yield how, Step(k, Half.OUT, u, n)
 
 
-__all__ = ["Found", "Introduction", "Named", "NewResidue", "NewTile", "PathSearch", "Steps", "num"]
+@dataclass(slots=True)
+class Rounds:
+    """The search for the paths of one obligation, round by round: each makes paths longer by a hop.
+
+    ``most``: hops of a path; ``every``: the mask of all samples. ``whole``: a path that covers all of them.
+    ``masks``: what paths cover that need no new names, with the first such path.
+    """
+
+    search: PathSearch
+    most: int
+    every: int
+    front: list[_Partial]
+    visited: _Visited
+    made: int = 0
+    whole: Found | None = None
+    results: list[Found] = field(default_factory=list)
+    masks: dict[int, Found] = field(default_factory=dict)
+
+    @property
+    def over(self) -> bool:
+        return self.whole is not None or self.made > self.most or not self.front
+
+    def step(self) -> None:
+        """One round."""
+        search, longer = self.search, list[_Partial]()
+        self.made += 1
+        for path in self.front:
+            for hops, covered in search.ended(path):
+                it = search.introduced(hops)
+                found = Found(hops, None, covered.bit_count(), covered)
+                if covered == self.every:
+                    self.whole = found if it is None else Found(None, it, found.covers, covered)
+                    return
+                self.results.append(found)
+                if it is None:
+                    self.masks.setdefault(covered, found)
+            longer += filter(self.visited.is_news, search.longer(path, self.most - self.made))
+        self.front = sorted(longer, key=search.left)[:WIDTH]
+
+    def candidates(self) -> Iterator[Found]:
+        """What was found when the search is over, best first; a path that covers all samples comes alone."""
+        while not self.over:
+            self.step()
+        if self.whole is not None:
+            yield self.whole
+        else:
+            yield from self.search.ranked(self.results)
+
+    def complement_in(self, other: Rounds) -> tuple[Found, Found] | None:
+        """Paths of this search and of another one that together cover all samples."""
+        for mask, found in self.masks.items():
+            for rest, more in other.masks.items():
+                if mask | rest == self.every:
+                    return found, more
+        return None
+
+
+def both(one: Rounds, other: Rounds) -> tuple[Found, Found] | None:
+    """Paths of two searches that together cover all samples, if the searches come to them before one of them
+    covers all samples by itself. They are short ones: neither search has to end for them.
+    """
+    while not one.over and not one.masks:
+        one.step()
+    for search in (other, one):
+        while one.whole is None and other.whole is None:
+            pair = one.complement_in(other)
+            if pair is not None:
+                return pair
+            if search.over:
+                break
+            search.step()
+    return None
+
+
+__all__ = [
+    "Found",
+    "Introduction",
+    "Named",
+    "NewResidue",
+    "NewTile",
+    "PathSearch",
+    "Rounds",
+    "Steps",
+    "both",
+    "num",
+]

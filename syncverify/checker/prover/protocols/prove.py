@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from syncverify.base.diagnostics import Policy
 from syncverify.checker.kernel.accept import Accepted, Rejected, accept
+from syncverify.checker.kernel.accounting import account_kinds
 from syncverify.checker.kernel.hops import Graph
 from syncverify.checker.kernel.linear import ZERO, RejectedError, Term, var
 from syncverify.checker.kernel.obligations import Owed, impossible, owed
@@ -193,12 +194,16 @@ def search(p: Protocol, policy: Policy = Policy.PRACTICAL, seed: int = 1, many: 
         return lambda s: {o.key: s.tree(o)}
 
     try:
-        for ring in p.rings:
-            for what in accounts.kinds(ways.first, ring):
-                trees |= ways.turns(ring, what)
         g = ways.first.g
-        rank = ranks(ways.first)
         alike = Alike.of(p, g)
+        for ring in p.rings:
+            for what in account_kinds(g, ring):
+                known = alike.turns(ring, what, ways.end[ring])
+                if known is None:
+                    known = ways.turns(ring, what)[f"{what} {ring}"]
+                    alike.keep_turns(ring, what, ways.end[ring], known)
+                trees[f"{what} {ring}"] = known
+        rank = ranks(ways.first)
         asked = requests(g)
         for o in (*owed(g, ways.end), *growing(g, rank)):
             if impossible(o.premises):

@@ -29,6 +29,8 @@ from syncverify.symbolic.path_condition import PathCondition
 #: Moves and visits of one run, runs, and the largest number of iterations after which a loop's events are
 #: looked for again.
 MOST_MOVES, MOST_VISITS, RUNS, MOST_PERIOD = 60_000, 2_400, 11, 48
+#: Runs that loops are looked for in before registers are looked at.
+FEW_RUNS = 3
 #: Turns after which a loop is cut, however often others come to it.
 MOST_TURNS = 300
 #: Sizes are drawn up to this, and factors of a product that has a name.
@@ -207,6 +209,8 @@ def _answered(path: PathCondition, o: UndecidedBranch) -> PathCondition:
 
 
 def _plain(space: SymbolicContext, value: Any) -> Any:
+    if type(value) is int:
+        return value
     if isinstance(value, tuple):
         return tuple(space.resolved(x) for x in value)
     found = space.resolved(value)
@@ -314,6 +318,8 @@ class Sampler:
             raise NotReadError("no sizes were found to try")
         every = range(len(self.found))
         held = self.held(of)
+        few = [trace(*self.agent(i, of), (), held) for i in every[:FEW_RUNS]]
+        self.loops |= _loops(few)
         traces = [trace(*self.agent(i, of), self.loops, held) for i in every]
         cuts = _loops(traces)
         heads = _heads(traces, cuts)
@@ -366,15 +372,19 @@ class Sampler:
 
 
 def shifted(claim: Claim, place: int, by: Mapping[Any, int]) -> Claim:
-    """The claim with such numbers added to registers at one header."""
+    """The claim with such numbers added to registers at one header, and at those behind it where they are
+    claimed to hold the same.
+    """
+    (at,) = (h for h in claim.headers if h.place == place)
 
-    def forms(old: Mapping[Any, Form]) -> dict[Any, Form]:
-        return {s: replace(f, c=f.c + by[s]) if s in by else f for s, f in old.items()}
+    def forms(old: Mapping[Any, Form], same: Mapping[Any, Form]) -> dict[Any, Form]:
+        return {s: replace(f, c=f.c + by[s]) if s in by and same.get(s) == f else f for s, f in old.items()}
 
     def header(h: Header) -> Header:
-        if h.place != place:
+        if h.place < place:
             return h
-        every, others = ({r: forms(x) for r, x in some.items()} for some in (h.forms, h.others))
+        every = {r: forms(x, at.forms.get(r, {})) for r, x in h.forms.items()}
+        others = {r: forms(x, at.others.get(r, {})) for r, x in h.others.items()}
         return replace(h, forms=every, others=others)
 
     return replace(claim, headers=tuple(map(header, claim.headers)))
@@ -591,15 +601,15 @@ def _count_turns(run: Run, outer: Mapping[int, int], kinds: Mapping[int, bool]) 
 
 def _count_trips(run: Run, tiles: AbstractSet[int], kinds: Mapping[int, bool]) -> None:
     """How many turns the loop of each visit takes in all; -1: the run does not say it."""
-    for i, v in enumerate(run.visits):
+    last = len(run.visits) - 1  # the last visit before control comes to another place
+    for i in reversed(range(len(run.visits))):
+        v = run.visits[i]
+        if run.visits[last].place != v.place:
+            last = i
         if v.place in tiles or v.place < 0:
             continue
-        k = i
-        while k + 1 < len(run.visits) and run.visits[k + 1].place == v.place:
-            k += 1
-        v.trips = run.visits[k].n - v.p + (1 if kinds[v.place] else 0)
-        if k == len(run.visits) - 1 and not run.ended:
-            v.trips = -1
+        open_ = last == len(run.visits) - 1 and not run.ended
+        v.trips = -1 if open_ else run.visits[last].n - v.p + (1 if kinds[v.place] else 0)
 
 
 def _late(runs: list[Run], place: int) -> bool:
@@ -618,27 +628,24 @@ def _late(runs: list[Run], place: int) -> bool:
 
 def _period(runs: list[Run], tiles: set[int], which: int) -> int:
     """After how many turns the events of loops repeat: of steps, or of tiles."""
-    for m in range(1, MOST_PERIOD + 1):
-        good = True
-        for run in runs:
-            found: dict[tuple[Any, ...], Any] = {}
-            for v in run.visits:
-                if v.place < 0 or (which == 1) != (v.place in tiles):
-                    continue
-                times: dict[int, int] = {}
-                for e in v.events:
-                    k = times[e[1]] = times.get(e[1], 0) + 1
-                    key = (v.place, (v.u if which else v.n) % m, e[1], k)
-                    if found.setdefault(key, essence(e)) != essence(e):
-                        good = False
-                        break
-                if not good:
-                    break
-            if not good:
-                break
-        if good:
-            return m
-    return 1
+    seen: list[list[tuple[int, tuple[int, int, int], Any]]] = []  # by run: turn, event and its essence
+    for run in runs:
+        here: list[tuple[int, tuple[int, int, int], Any]] = []
+        for v in run.visits:
+            if v.place < 0 or (which == 1) != (v.place in tiles):
+                continue
+            times: dict[int, int] = {}
+            for e in v.events:
+                k = times[e[1]] = times.get(e[1], 0) + 1
+                here.append((v.u if which else v.n, (v.place, e[1], k), essence(e)))
+        seen.append(here)
+    return next((m for m in range(1, MOST_PERIOD + 1) if all(_repeats(some, m) for some in seen)), 1)
+
+
+def _repeats(some: Sequence[tuple[int, tuple[int, int, int], Any]], m: int) -> bool:
+    """Whether events are the same in turns that differ by multiples of ``m``."""
+    found: dict[Any, Any] = {}
+    return all(found.setdefault((turn % m, which), e) == e for turn, which, e in some)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -25,12 +25,17 @@ from syncverify.checker.prover.protocols.claims import NotFoundError
 from syncverify.checker.prover.protocols.masks import Masks
 from syncverify.checker.prover.protocols.multipliers import absurd, entails, shown
 from syncverify.checker.prover.protocols.paths import (
+    ROUNDS,
+    SHORT,
+    SHORTEST,
     Hops,
     Introduction,
     Named,
     NewTile,
     PathSearch,
+    Rounds,
     Steps,
+    both,
 )
 from syncverify.checker.prover.protocols.pruning import pruned
 from syncverify.checker.prover.protocols.sizes import (
@@ -55,11 +60,14 @@ _Done = frozenset[object]
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A path in one direction."""
+    """A path in one direction. ``other``: one in the other direction, for the samples that this one does not
+    cover.
+    """
 
     goal: Reaches
     hops: Hops
     reverse: bool = False
+    other: Candidate | None = None
 
 
 Hint = Candidate | None
@@ -238,9 +246,11 @@ class Search:
         if not some:
             return _wrapped(wraps, self.contradiction(premises, goal, depth, done, pool, hint))
         reason = "no path"
-        if hint is not None and self.covers(hint, some):
+        for known in (hint, hint.other) if hint is not None else ():
+            if known is None or not self.covers(known, some):
+                continue
             try:
-                return _wrapped(wraps, self.finish(premises, some, goal, hint, depth, done, pool))
+                return _wrapped(wraps, self.finish(premises, some, goal, known, depth, done, pool))
             except NotFoundError as e:
                 reason = str(e)
                 if depth <= 0:
@@ -377,7 +387,9 @@ class Search:
         if bad:
             good = [e for e in some if value(need, e) >= 0]
             yes = self.solve([*premises, need], good, goal, depth - 1, done, pool, keep)
-            return Split(need, yes, self.solve([*premises, -need - 1], bad, goal, depth - 1, done, pool))
+            other = keep.other if keep is not None else None
+            no = self.solve([*premises, -need - 1], bad, goal, depth - 1, done, pool, other)
+            return Split(need, yes, no)
         # no sample shows it: orders of tiles may make axioms apply
         for c in (need, *self.orders(premises)):
             try:
@@ -490,31 +502,50 @@ class Search:
         some: list[Sample],
         pool: frozenset[Named],
     ) -> Iterator[Candidate | Introduction]:
-        """The best few paths: short ones first, if one covers half of the samples, then any."""
+        """The best few paths: the shortest first, if one covers all samples, or two in both directions do.
+        Then short ones, if one covers half of the samples; then any.
+        """
         steps = Steps(self.g, [dict(e) for e in some], pool, premises, memo=self.memo)
-        for short in (True, False):
-            found = self._candidates(ways, steps, short=short)
+        for slack in (SHORTEST, SHORT, ROUNDS):
+            searches = [(PathSearch(steps, goal).rounds(slack), goal, way) for goal, way in ways]
+            yield from self._opposite(searches)
+            found = self._candidates(searches)
             most = found[0][0] if found else 0
-            if not short or 2 * most >= len(some):
+            whole = any(covers == len(some) and not new for covers, new, _ in found)
+            if whole or slack == ROUNDS or (slack == SHORT and 2 * most >= len(some)):
                 yield from (f[2] for f in found[:4])
-            if any(covers == len(some) and not new for covers, new, _ in found):
+            if whole:
                 return
 
     @staticmethod
+    def _opposite(searches: Sequence[tuple[Rounds, Reaches, bool]]) -> Iterator[Candidate]:
+        """A path for some samples, and one in the other direction for all others; the better one first."""
+        pair = both(searches[0][0], searches[1][0]) if len(searches) == 2 else None
+        if pair is None:
+            return
+        one, other = (
+            Candidate(goal, f.hops or (), way) for f, (_, goal, way) in zip(pair, searches, strict=True)
+        )
+        if pair[1].covers > pair[0].covers:
+            one, other = other, one
+        yield replace(one, other=other)
+
+    @staticmethod
     def _candidates(
-        ways: list[tuple[Reaches, bool]], steps: Steps, *, short: bool
+        searches: Sequence[tuple[Rounds, Reaches, bool]],
     ) -> list[tuple[float, bool, Candidate | Introduction]]:
         """Paths in some direction, or what has to be introduced for one: how many samples it covers, whether
         it is an introduction, and what it is, best first.
         """
         found: list[tuple[float, bool, Candidate | Introduction]] = []
-        for goal, reverse in ways:
-            for f in PathSearch(steps, goal).found(short=short):
+        some = sorted(searches, key=lambda s: s[0].whole is None)  # one that covers all samples is enough
+        for rounds, goal, reverse in some:
+            for f in rounds.candidates():
                 if f.introduction is not None:
                     found.append((f.covers, True, f.introduction))
                 elif f.hops is not None:
                     found.append((f.covers, False, Candidate(goal, f.hops, reverse)))
-            if any(covers == len(steps.samples) and not new for covers, new, _ in found):
+            if rounds.whole is not None and rounds.whole.introduction is None:
                 break  # the other direction can do no better
         return sorted(found, key=lambda f: (-f[0], f[1]))
 

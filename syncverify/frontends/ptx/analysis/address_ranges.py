@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeGuard
 
-from syncverify.frontends.ptx.analysis.branch_bounds import NOTHING, Bounds, BranchBounds, bounded
+from syncverify.frontends.ptx.analysis.branch_bounds import NOTHING, Bounds, BranchBounds, Side, bounded
 from syncverify.frontends.ptx.analysis.interval_rules import WORD, Interval, Known, one, result, union
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Mem, Operand, Reg, Special, Sym
@@ -24,19 +24,25 @@ from syncverify.frontends.ptx.syntax.types import kind, width
 
 #: The place of a shared variable, among versions.
 _PLACE = -1
+_WARP = 32
 
 
 @dataclass(frozen=True, slots=True)
 class Reached:
     """The ``places`` that an address may be, as far as the kernel bounds them. ``based``: it is made of the
     place of a shared variable, among other things. ``apart``: by how many bytes the places of lanes of one
-    access differ at least; 0: not known. ``ranks``: of the CTA, by each ``mapa`` on the way."""
+    access differ at least; 0: not known. ``ranks``: of the CTA, by each ``mapa`` on the way. ``one_sided``:
+    the places are not known, though the kernel bounds what makes them from one side."""
 
     places: Known
     based: bool
     apart: int = 0
     ranks: tuple[Known, ...] = ()
+    one_sided: bool = False
 
+
+#: What brings a value of some lane.
+_EXCHANGES = frozenset({"shfl", "redux"})
 
 #: Of an access of which nothing is known.
 ANYWHERE = Reached(None, based=True)
@@ -51,26 +57,42 @@ _LANEMASKS = {
 }
 
 
+def warp_of(warp: int, block: Sequence[int]) -> range:
+    """The threads of a warp of a block."""
+    wide, high, deep = block
+    return range(_WARP * warp, min(_WARP * (warp + 1), wide * high * deep))
+
+
 class AddressRanges:
-    """Intervals of a function's registers in one warp, or in all of a block. ``shared``: the places of its
-    variables. ``block``: its shape."""
+    """Intervals of a function's registers in threads of a block. ``shared``: the places of its
+    variables. ``block``: its shape. ``threads``: those of which intervals are asked, if not
+    of all."""
 
     def __init__(
-        self, flow: Flow, shared: Mapping[str, int], block: Sequence[int], warp: int | None = None
+        self, flow: Flow, shared: Mapping[str, int], block: Sequence[int], threads: range | None = None
     ) -> None:
-        self.flow, self.shared = flow, shared
+        self.flow, self.shared, self.block = flow, shared, block
         wide, high, deep = block
-        every = wide * high * deep
-        threads = range(every) if warp is None else range(32 * warp, min(32 * warp + 32, every))
+        threads = range(wide * high * deep) if threads is None else threads
+        #: the threads that these exchange values with
+        self.others = self
         places = [(t % wide, t // wide % high, t // (wide * high)) for t in threads]
         self.specials = {
             f"%tid.{axis}": Interval(min(at), max(at))
             for axis, at in zip("xyz", zip(*places, strict=True), strict=True)
         }
-        self.specials["%laneid"] = Interval(0, min(len(threads), 32) - 1)
+        lanes = [t % _WARP for t in threads] if len(threads) < _WARP else [0, _WARP - 1]
+        self.specials["%laneid"] = Interval(min(lanes), max(lanes))
+        self.specials |= {f"%ntid.{axis}": one(n) for axis, n in zip("xyz", block, strict=True)}
         self.specials |= _LANEMASKS
         self._versions: dict[tuple[int, Bounds], Known] = {}
         self.branches = BranchBounds(flow, self._of)
+
+    def of_thread(self, t: int) -> AddressRanges:
+        """The same of one thread among these."""
+        found = AddressRanges(self.flow, self.shared, self.block, range(t, t + 1))
+        found.others = self
+        return found
 
     def reached(self, k: int) -> Reached:
         """Where an access to shared memory may begin."""
@@ -79,7 +101,40 @@ class AddressRanges:
             return ANYWHERE
         base = self._of(place.base, k, self.branches.at(k))
         places = None if base is None else base.plus(one(place.offset))
-        return Reached(places, self._holds_place(place.base, k), ranks=self._ranks(place.base, k))
+        based, ranks = self._holds_place(place.base, k), self._ranks(place.base, k)
+        return Reached(
+            places, based, ranks=ranks, one_sided=places is None and self._one_sided(place.base, k)
+        )
+
+    def excluded(self, k: int) -> bool:
+        """Whether what is known of the threads keeps them from an instruction."""
+        return any(self.branches.truth(p, at) is not holds for p, at, holds in self.branches.decisions(k)
+                   if self.branches.truth(p, at) is not None)  # fmt: skip
+
+    def _one_sided(self, x: Operand, k: int) -> bool:
+        """Whether the kernel bounds signed data of which an address is made from below or above alone."""
+        if not isinstance(x, Reg):
+            return False
+        versions, sides = self.flow.versions, set[Side]()
+        bounds = self.branches.at(k)
+        for v in self._makers(versions.read(x.name, k)):
+            at = versions.writer[v]
+            i = self.flow.body[at] if at >= 0 else None
+            mine = [b for b in bounds if b.version == v]
+            cut = (
+                i is not None and i.op in ("min", "max") and None in (self._of(y, at) for y in i.operands[1:])
+            )
+            if (mine or cut) and self._is_data(v):
+                sides |= {b.side if b.signed else Side.BOTH for b in mine if self._version(v) is None}
+            if cut and i is not None and self._is_data(v):
+                signed = kind(i.mods[-1]) == "s"
+                sides.add(Side.BOTH if not signed else Side.ABOVE if i.op == "min" else Side.BELOW)
+        return len(sides) == 1 and Side.BOTH not in sides
+
+    def _is_data(self, v: int) -> bool:
+        """Whether a version is made of what was loaded."""
+        writers = (self.flow.versions.writer[w] for w in self._makers(v))
+        return any(self.flow.body[at].op in ("ld", "ldu", "atom") for at in writers if at >= 0)
 
     def operand(self, x: Operand, k: int) -> Known:
         """What an operand may be where an instruction reads it."""
@@ -173,11 +228,21 @@ class AddressRanges:
             p = i.operands[3]
             sides = (self.branches.of(p, k, holds=True), self.branches.of(p, k, holds=False))
             return result(i, [self._of(x, k, b) for x, b in zip(i.operands[1:3], sides, strict=True)])
+        if i.op in _EXCHANGES:
+            return self._of_others(i, k)
         xs = [self._of(x, k, bounds) for x in i.operands[1:]]
         if i.op == "max" and type_ == "s32":
             xs = [self._capped(x, k) if a is None and _positive(b) else a
                   for x, a, b in zip(i.operands[1:], xs, reversed(xs), strict=True)]  # fmt: skip
         return result(i, xs)
+
+    def _of_others(self, i: Instr, k: int) -> Known:
+        """What some lane of a warp of the threads brings to an exchange that keeps it."""
+        if i.op == "redux" and not {"min", "max"} & {*i.mods}:
+            return None
+        found = self.others.operand(i.operands[1], k)
+        signed = kind(i.mods[-1]) == "s"
+        return None if found is None or (signed and found.high >= WORD // 2) else found
 
     def _capped(self, x: Operand, k: int) -> Known:
         """What is greater than 0 of the lesser of two signed numbers: the rest is less than what it meets."""
@@ -194,4 +259,4 @@ def _positive(x: Known) -> TypeGuard[Interval]:
     return x is not None and x.low >= 0
 
 
-__all__ = ["ANYWHERE", "AddressRanges", "Interval", "Reached"]
+__all__ = ["ANYWHERE", "AddressRanges", "Interval", "Reached", "warp_of"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from enum import Enum
 from functools import cache
 
 from syncverify.frontends.ptx.analysis.interval_rules import WORD, Interval, Known
@@ -21,15 +22,25 @@ _LESS = {"lt": False, "lo": False, "le": True, "ls": True}
 _MORE = {"gt": False, "hi": False, "ge": True, "hs": True}
 
 
+class Side(Enum):
+    """From which side a comparison bounds a number."""
+
+    BELOW = "below"
+    ABOVE = "above"
+    BOTH = "both"
+
+
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A version lies between two numbers, both included, in the order of a type of so many bits."""
+    """A version lies between two numbers, both included, in the order of a type of so many bits. ``side``:
+    what the comparison says, also where it compares with what is not known."""
 
     version: int
     low: int
     high: int
     signed: bool
     bits: int
+    side: Side
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +75,7 @@ def bounded(found: Known, version: int, bounds: Bounds) -> Known:
         low, high = max(b.low for b in mine), min(b.high for b in mine)
         half = 1 << min(b.bits for b in mine) - 1
         if found is None:
-            small = 0 <= low <= high < min(half, WORD // 2) - signed
+            small = 0 <= low <= high < min(half, WORD // 2)
             found = Interval(low, high, int(low < high)) if small else None
         elif not signed or low >= 0 or found.high < half:
             found = found.within(max(low, 0), max(high, 0))
@@ -91,7 +102,21 @@ class BranchBounds:
         return frozenset(self._of(p, k, holds=holds))
 
     def _in_block(self, block: int) -> Bounds:
-        flow, found = self.flow, set[Bound]()
+        found: set[Bound] = set()
+        for p, k, holds in self._branches(block):
+            found |= self.of(p, k, holds=holds)
+        return frozenset(found)
+
+    def decisions(self, k: int) -> Iterator[tuple[Reg, int, bool]]:
+        """The predicates, where they are read, that lead to an instruction if they hold, or do not."""
+        i = self.flow.body[k]
+        if i.guard is not None:
+            yield i.guard, k, not i.negated
+        yield from self._branches(self.flow.block_of[k])
+
+    def _branches(self, block: int) -> Iterator[tuple[Reg, int, bool]]:
+        """The decisions of branches that lead to a block on every path."""
+        flow = self.flow
         while block > 0 and block in flow.reached:
             before = [p for p in flow.blocks[block].pred if p in flow.reached]
             if len(before) == 1 and len(set(flow.blocks[before[0]].succ)) == 2:
@@ -99,11 +124,56 @@ class BranchBounds:
                 i = flow.body[k]
                 if i.op in ("bra", "ret", "exit") and i.guard is not None:
                     taken = flow.blocks[before[0]].succ[0] == block
-                    found |= self.of(i.guard, k, holds=taken != i.negated)
+                    yield i.guard, k, taken != i.negated
             if flow.idom[block] in (block, -1):
                 break
             block = flow.idom[block]
-        return frozenset(found)
+
+    def truth(self, p: Operand, k: int) -> bool | None:
+        """What a predicate is where instruction ``k`` reads it, if intervals decide."""
+        if isinstance(p, Not):
+            found = self.truth(p.reg, k)
+            return None if found is None else not found
+        at = self.flow.versions.writer[self.flow.versions.read(p.name, k)] if isinstance(p, Reg) else -1
+        i = self.flow.body[at] if at >= 0 else None
+        if i is None or i.guard is not None or i.mods[-1:] == ():
+            return None
+        if i.op == "setp":
+            return self._setp(i, at, p)
+        if i.mods[-1] != "pred" or i.op not in ("and", "or", "not", "mov"):
+            return None
+        parts = [self.truth(x, at) for x in i.operands[1:]]
+        if i.op in ("and", "or"):
+            return _joined(i.op, parts)
+        return parts[0] if i.op == "mov" or parts[0] is None else not parts[0]
+
+    def _setp(self, i: Instr, at: int, p: Operand) -> bool | None:
+        """What ``setp`` brings, if it has one result."""
+        joined = [m for m in i.mods[1:-1] if m in ("and", "or", "xor")]
+        found = self._holds(i, at) if i.operands[0] == p else None
+        if not joined:
+            return found
+        return _joined(joined[0], [found, self.truth(i.operands[3], at)]) if joined[0] != "xor" else None
+
+    def _holds(self, i: Instr, at: int) -> bool | None:
+        """Whether a comparison holds, if the intervals of its operands decide."""
+        test, type_ = i.mods[0], i.mods[-1]
+        if kind(type_) not in ("u", "s", "b"):
+            return None
+        order = _Order(kind(type_) == "s", width(type_))
+        (low, high), (least, most) = (self._ends(x, at, order) for x in i.operands[1:3])
+        if test in ("eq", "ne"):
+            apart, same = high < least or most < low, low == high == least == most
+            return (test == "ne") == apart if apart or same else None
+        if test in _MORE:
+            low, high, least, most, including = least, most, low, high, _MORE[test]
+        elif test in _LESS:
+            including = _LESS[test]
+        else:
+            return None
+        if high < least + including:
+            return True
+        return False if low >= most + including else None
 
     def _of(self, p: Operand, k: int, *, holds: bool) -> Iterator[Bound]:
         if isinstance(p, Not):
@@ -146,21 +216,23 @@ class BranchBounds:
             including = _LESS[test]
         else:
             if test == ("eq" if holds else "ne"):
-                yield from self._bound(a, at, order, self._ends(b, at, order))
-                yield from self._bound(b, at, order, self._ends(a, at, order))
+                yield from self._bound(a, at, order, self._ends(b, at, order), Side.BOTH)
+                yield from self._bound(b, at, order, self._ends(a, at, order), Side.BOTH)
             return
         if not holds:  # not a < b: b <= a
             a, b, including = b, a, not including
         low, _ = self._ends(a, at, order)
         _, high = self._ends(b, at, order)
         gap = int(not including)
-        yield from self._bound(a, at, order, (order.least, high - gap))
-        yield from self._bound(b, at, order, (low + gap, order.most))
+        yield from self._bound(a, at, order, (order.least, high - gap), Side.ABOVE)
+        yield from self._bound(b, at, order, (low + gap, order.most), Side.BELOW)
 
-    def _bound(self, x: Operand, at: int, order: _Order, ends: tuple[int, int]) -> Iterator[Bound]:
+    def _bound(
+        self, x: Operand, at: int, order: _Order, ends: tuple[int, int], side: Side
+    ) -> Iterator[Bound]:
         low, high = ends
         if isinstance(x, Reg) and order.least <= low <= high <= order.most:
-            yield Bound(self.flow.versions.read(x.name, at), low, high, order.signed, order.bits)
+            yield Bound(self.flow.versions.read(x.name, at), low, high, order.signed, order.bits, side)
 
     def _ends(self, y: Operand, at: int, order: _Order) -> tuple[int, int]:
         """The least and the greatest number that an operand may be, in the order of a type."""
@@ -171,6 +243,14 @@ class BranchBounds:
         found = self.number(y, at)
         known = found is not None and found.low >= 0 and found.high <= order.most
         return (found.low, found.high) if found is not None and known else (order.least, order.most)
+
+
+def _joined(op: str, parts: list[bool | None]) -> bool | None:
+    """``and`` or ``or`` of what may not be known."""
+    decides = op == "or"
+    if decides in parts:
+        return decides
+    return None if None in parts else not decides
 
 
 __all__ = ["NOTHING", "BranchBounds", "Bounds", "bounded"]

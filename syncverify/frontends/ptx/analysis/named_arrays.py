@@ -29,16 +29,22 @@ class NamedArrays:
 
     def of(self, k: int) -> str | None:
         """The variable that an access names; None where there is none, or which one is open."""
-        place = next((x for x in self.flow.body[k].operands if isinstance(x, Mem)), None)
-        if place is None:
+        place, name = self._place(k), self.only(k)
+        if place is None or name is None:
             return None
-        names = self._names(place.base, k)
-        if len(names) != 1 or _OTHER in names:
-            return None
-        (name,) = names
         more = self._constant(place.base, k)
         inside = more is None or abs(more + place.offset) < self.sizes[name]
         return name if inside else None
+
+    def only(self, k: int) -> str | None:
+        """The same, also where a constant leads past the variable's end."""
+        place = self._place(k)
+        names = set() if place is None else self._names(place.base, k)
+        return None if len(names) != 1 or _OTHER in names else names.pop()
+
+    def _place(self, k: int) -> Mem | None:
+        """Where an instruction accesses memory first."""
+        return next((x for x in self.flow.body[k].operands if isinstance(x, Mem)), None)
 
     def _names(self, x: Operand, k: int) -> set[str]:
         """The variables that a value may be a place in."""

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, cached_property
 
 from syncverify.base.kernel_names import base_name
 from syncverify.base.source import Span
 from syncverify.frontends.ptx.analysis.access_runs import joined
-from syncverify.frontends.ptx.analysis.address_ranges import ANYWHERE, AddressRanges, Reached
+from syncverify.frontends.ptx.analysis.address_ranges import (
+    ANYWHERE,
+    AddressRanges,
+    Reached,
+    warp_of,
+)
+from syncverify.frontends.ptx.analysis.array_places import ArrayPlace, array_places
 from syncverify.frontends.ptx.analysis.atomic_counters import adds_one, counting, loads_word, unwritten
 from syncverify.frontends.ptx.analysis.block_groups import BlockGroups, without_address
 from syncverify.frontends.ptx.analysis.collectives import Collectives, is_collective
@@ -35,7 +41,7 @@ from syncverify.frontends.ptx.analysis.iteration_havoc import (
     asks_at,
     havoc_loops,
 )
-from syncverify.frontends.ptx.analysis.known_addresses import known_addresses
+from syncverify.frontends.ptx.analysis.known_addresses import KnownAddress, known_addresses
 from syncverify.frontends.ptx.analysis.lane_ranks import LaneRanks
 from syncverify.frontends.ptx.analysis.lanes import crossing, elections
 from syncverify.frontends.ptx.analysis.load_arrival import unarrived_loads
@@ -462,7 +468,7 @@ class Plan:
 
     def reached(self, block: Sequence[int], shared: Mapping[str, int]) -> Callable[[int, int], Reached]:
         """By the site of an access to shared memory and the warp, what is known of where it may begin."""
-        ranges = cache(lambda warp: AddressRanges(self.flow, shared, block, warp))
+        ranges = cache(lambda warp: AddressRanges(self.flow, shared, block, warp_of(warp, block)))
         ranks = cache(lambda: LaneRanks(Collectives(self.flow, (), ()).masks, self.uniformity(block)))
 
         @cache
@@ -482,6 +488,11 @@ class Plan:
             return None if k is None else found.of(k)
 
         return of
+
+    def outside_shared(self, block: Sequence[int]) -> Iterator[ArrayPlace]:
+        """The accesses that data decides about, of arrays outside of shared memory that they may leave."""
+        judged = {k for k, e in self.decoded.items() if isinstance(e, KnownAddress)}
+        return array_places(self.flow, self.module, block, judged)
 
     def names_array(self, sizes: Mapping[str, int]) -> Callable[[int], str | None]:
         """By the site of an access to shared memory, the variable that its address names."""

@@ -190,6 +190,8 @@ class ClassContext:
             places = f"CTAs {beyond[0].low}..{beyond[0].high} of {self.ctas}"
             raise Opaque(Reason(f"data may place this access in {places}: {why}", parts=(why,)))
         reached = found.places
+        if reached is None and found.one_sided:
+            raise Opaque(Reason(f"data places this access, bounded on one side only: {why}", parts=(why,)))
         if reached is None or not size:
             return None
         start, end = self.shared_start, self.shared_end

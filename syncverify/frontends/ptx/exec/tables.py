@@ -73,23 +73,23 @@ def layout(module: Module, function: Function, dynamic: int | None) -> Layout:
     shared: dict[str, int] = {}
     names: list[tuple[int, int, str]] = []
     at = SHARED_BASE
-    late = [v for v in everything if v.space == "shared" and v.name in used]
+    late = [v for v in everything if v.space == "shared"]
     for v in late:
-        if v.size and not v.extern:
+        if v.size and not v.extern and v.name in used:
             at = _up(at, v.align)
             shared[v.name] = at
             names.append((at, at + v.size, base_name(v.name)))
             at += v.size
     static = at - SHARED_BASE
     limit = SHARED_BASE + shared_bytes(module.target)
-    end = limit
-    dynamic_variables = [v for v in late if v.name not in shared]
-    if dynamic_variables:
-        at = _up(at, max(16, *(v.align for v in dynamic_variables)))
-        for v in dynamic_variables:
-            shared[v.name] = at
+    dynamic_variables = [v for v in late if v.extern or not v.size]
+    if first := next((v for v in dynamic_variables if v.name in used), None):
+        for v in dynamic_variables:  # each aligned where the one before begins, as ptxas has them
+            at = _up(at, max(16, v.align))
+            if v.name in used:
+                shared[v.name] = at
         end = limit if dynamic is None else at + dynamic
-        names.append((at, end, base_name(dynamic_variables[0].name)))
+        names.append((shared[first.name], end, base_name(first.name)))
     else:
         end = at if dynamic is None else at + dynamic
     counts = Counter(name for _, _, name in names)

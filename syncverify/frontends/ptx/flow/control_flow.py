@@ -377,3 +377,9 @@ def live_before(flow: Flow, reads: Callable[[int], Iterable[str]], writes: Calla
             live[i] = new
             work.update(flow.blocks[i].pred)
     return [frozenset(x) for x in live]
+
+
+def read_early(flow: Flow) -> frozenset[str]:
+    """The registers that some way through the blocks reads before it writes them."""
+    names = frozenset(r for i in flow.body for r in sources(i))
+    return live_before(flow, lambda k: sources(flow.body[k]), lambda k: results(flow.body[k]), names)[0]

@@ -24,6 +24,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 
+from syncverify.frontends.ptx.flow.control_flow import Flow, read_early
 from syncverify.frontends.ptx.flow.expand import expanded
 from syncverify.frontends.ptx.syntax.nodes import (
     FloatImm,
@@ -88,17 +89,18 @@ class Cell:
 
 @dataclass
 class _Tracking:
-    """What every register and cell of a function is. ``depots``: their bytes; ``memory``: depots and cells
-    that stay memory."""
+    """What every register and cell of a function is. ``depots``: their bytes; ``early``: registers that may
+    be read before they are written, and so are no place; ``memory``: depots and cells that stay memory."""
 
     function: Function
     depots: Mapping[str, int]
+    early: frozenset[str]
     memory: set[str | Cell] = field(default_factory=set)
     known: dict[str | Cell, Value] = field(default_factory=dict)
 
     def run(self) -> None:
         """A least fixed point: each register rises from nothing over clean or a place to derived."""
-        self.known.clear()
+        self.known = dict.fromkeys(self.early, CLEAN)
         changed = True
         while changed:
             changed = False
@@ -276,7 +278,7 @@ def promoted(function: Function) -> Function:
     depots = {v.name: v.size for v in function.variables if v.space == "local"}
     if not depots:
         return function
-    tracking = _Tracking(function, depots)
+    tracking = _Tracking(function, depots, read_early(Flow(function)))
     while True:
         tracking.run()
         lost = set(tracking.not_followed()) - tracking.memory

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from math import prod
 
+from syncverify.frontends.ptx.syntax.initializers import initial
 from syncverify.frontends.ptx.syntax.lexer import Malformed, constant, integer, pieces, shown
 from syncverify.frontends.ptx.syntax.nodes import Variable
 
@@ -22,9 +24,12 @@ _VECTORS = {"v2": 2, "v4": 4, "v8": 8}
 COMPONENTS = "xyzw"
 
 _WORD = re.compile(r"\s*+\.([a-zA-Z_]\w*+)(?:::\w++)?\s*+(?:(\d\w*+)|(\([^()]*+(?:\([^()]*+\)[^()]*+)*\)))?")
+_LIST = r"\{[^{}]*+\}"
+for _ in range(4):  # a list for each dimension
+    _LIST = rf"\{{(?:[^{{}}]++|{_LIST})*\}}"
 _DECLARATOR = re.compile(
     r"\s*+([%$\w]++)\s*+(?:<\s*+(\w++)\s*+>\s*+)?((?:\[[^\[\]]*+\]\s*+)*)"
-    r"(?:=\s*+(\{.*\}|[^,{}]++)\s*+)?(?:,|$)",
+    rf"(?:=\s*+({_LIST}|[^,{{}}]++)\s*+)?(?:,|$)",
     re.DOTALL,
 )
 _HEADER = re.compile(
@@ -33,13 +38,12 @@ _HEADER = re.compile(
     re.DOTALL,
 )
 _BOUNDS = re.compile(r"\.(\w++)\s*+(?:\([^()]*+\))?\s*+((?:\w++\s*+(?:,\s*+)?)*)")
-_ADDRESS = re.compile(r"[\d()\s]*+[A-Za-z_$%0][%$\w.()+\s-]*+")
 _MOST_BYTES = 1 << 40
 
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """``.space .align .type`` and its names: (name, range or None, number of elements, initializer)."""
+    """``.space .align .type`` and its names: (name, range or None, dimensions, initial values)."""
 
     space: str
     type: str
@@ -47,7 +51,7 @@ class Declaration:
     vector: int
     linkage: frozenset[str]
     ptr: str | None
-    names: tuple[tuple[str, int | None, int, str | None], ...]
+    names: tuple[tuple[str, int | None, tuple[int, ...], str | None], ...]
 
     @property
     def width(self) -> int:
@@ -56,13 +60,14 @@ class Declaration:
 
     def variables(self, line: int) -> tuple[Variable, ...]:
         out = []
-        for name, count, elements, init in self.names:
+        for name, count, dimensions, text in self.names:
             if count is not None:
                 raise Malformed(f"{name}<{count}>: only registers are declared in ranges")
-            data = None if init is None else _bytes(init, self.type, self.width * elements)
-            size = self.width * elements
-            if elements == 0 and data is not None:
-                size = len(data)
+            values, size = None, self.width * prod(dimensions)
+            if text is not None:
+                more = (self.vector,) if self.vector > 1 else ()
+                floats = self.type in ("f32", "f64")
+                values, size = initial(text, _WIDTHS[self.type], (*dimensions, *more), floats=floats)
             out.append(
                 Variable(
                     name=name,
@@ -71,7 +76,7 @@ class Declaration:
                     size=size,
                     align=self.align,
                     extern="extern" in self.linkage,
-                    init=data,
+                    initial=values,
                     ptr=self.ptr,
                     line=line,
                 )
@@ -155,20 +160,20 @@ def declaration(text: str) -> Declaration:
     )
 
 
-def _names(text: str, at: int) -> tuple[tuple[str, int | None, int, str | None], ...]:
-    out: list[tuple[str, int | None, int, str | None]] = []
+def _names(text: str, at: int) -> tuple[tuple[str, int | None, tuple[int, ...], str | None], ...]:
+    out: list[tuple[str, int | None, tuple[int, ...], str | None]] = []
     end = len(text.rstrip())
     while at < end or not out:
         m = _DECLARATOR.match(text, at, end)
         if m is None:
             raise Malformed(f"expected a name in the declaration {shown(text[at:] or text)}")
         name, count, dimensions, init = m.groups()
-        elements = 1
-        for size in dimensions.replace("]", "").split("[")[1:]:
-            elements *= _number(size) if size.strip() else 0
-        if elements > _MOST_BYTES:
-            raise Malformed(f"{name} has {elements} elements")
-        out.append((name, None if count is None else integer(count), elements, init))
+        sizes = tuple(
+            _number(size) if size.strip() else 0 for size in dimensions.replace("]", "").split("[")[1:]
+        )
+        if prod(sizes) > _MOST_BYTES:
+            raise Malformed(f"{name} has {prod(sizes)} elements")
+        out.append((name, None if count is None else integer(count), sizes, init))
         at = m.end()
     return tuple(out)
 
@@ -178,35 +183,6 @@ def _number(text: str) -> int:
     if not isinstance(value, int) or value < 0:
         raise Malformed(f"expected a size, found {shown(text)}")
     return value
-
-
-def _bytes(init: str, kind: str, size: int) -> bytes | None:
-    """The bytes of an initializer, padded with zeros; None where it names addresses."""
-    rows = init.strip().strip("{}").count("{")
-    numbers = [p for p in init.replace("{", " ").replace("}", " ").split(",") if p.strip()]
-    width = _WIDTHS[kind]
-    if size and len(numbers) * width > size:
-        raise Malformed(f"{len(numbers)} initial values for {size} bytes")
-    out = bytearray()
-    for text in numbers:
-        try:
-            value = constant(text)
-        except Malformed:
-            if _ADDRESS.fullmatch(text) and text.count("(") == text.count(")"):
-                return None
-            raise
-        bits = value if isinstance(value, int) else _narrow(value, width)
-        out += (bits & ((1 << 8 * width) - 1)).to_bytes(width, "little")
-    if rows and len(out) != size:
-        return None  # rows that are shorter than their dimension
-    return bytes(out).ljust(size, b"\0") if size <= 1 << 20 else None
-
-
-def _narrow(literal: tuple[int, int], width: int) -> int:
-    bits, own = literal
-    if own != 8 * width:
-        raise Malformed(f"a {own}-bit floating-point constant for {width} bytes")
-    return bits
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 
 from syncverify.frontends.ptx.syntax.declarations import COMPONENTS, Declaration, Header, declaration
 from syncverify.frontends.ptx.syntax.lexer import Malformed, pieces, shown
@@ -120,8 +121,8 @@ class Body:
 
     def _registers(self, d: Declaration) -> None:
         scope, used, registers = self.scope, self.used, self.registers
-        for name, count, elements, init in d.names:
-            if elements != 1 or init is not None:
+        for name, count, dimensions, init in d.names:
+            if prod(dimensions) != 1 or init is not None:
                 raise Malformed(f"{name}: a register is no array and has no initial value")
             if count is not None and count > _MOST_REGISTERS - len(registers):
                 raise Malformed(f"more than {_MOST_REGISTERS} registers")

@@ -117,16 +117,22 @@ def constant(text: str) -> int | tuple[int, int]:
     """The value of a constant expression: an integer, or (bits, width) of a floating-point literal."""
     if len(text) > _LONGEST:
         raise Malformed(f"the constant expression {shown(text)} is too long")
-    reader = _Constant(text)
-    sign = reader.tokens and reader.tokens[0] == "-"
+    tokens = _tokens(text)
+    sign = tokens and tokens[0] == "-"
     float_at = 1 if sign else 0
-    if len(reader.tokens) == float_at + 1 and isinstance(literal := reader.tokens[float_at], tuple):
+    if len(tokens) == float_at + 1 and isinstance(literal := tokens[float_at], tuple):
         bits, width = literal
         return (bits ^ (1 << (width - 1)) if sign else bits), width
-    value = reader.expression(0)
-    if reader.at < len(reader.tokens):
-        raise Malformed(f"expected an operator in the constant expression {shown(text)}")
-    return int(value) if len(reader.tokens) == 1 else int(_typed(value, unsigned=False))
+    value = _Constant(text, tokens).whole()
+    if len(tokens) == 1:
+        return int(value)
+    of_isa, of_ptxas = _typed(value, unsigned=False), _typed(_AsPtxas(text, tokens).whole(), unsigned=False)
+    if of_isa != of_ptxas:
+        raise Malformed(
+            f"the constant expression {shown(text)} is {of_isa} by the PTX ISA and {of_ptxas} for ptxas:"
+            " write its value"
+        )
+    return int(of_isa)
 
 
 def _tokens(text: str) -> list[int | str | tuple[int, int]]:
@@ -162,13 +168,20 @@ def _typed(value: int, *, unsigned: bool) -> int:
 
 
 class _Constant:
-    """Integer constant expressions, by precedence climbing."""
+    """Integer constant expressions, by precedence climbing, with the types that the ISA gives."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, tokens: list[int | str | tuple[int, int]]) -> None:
         self.text = text
-        self.tokens = _tokens(text)
+        self.tokens = tokens
         self.at = 0
         self.depth = 0
+
+    def whole(self) -> int:
+        """The value of all tokens."""
+        value = self.expression(0)
+        if self.at < len(self.tokens):
+            raise Malformed(f"expected an operator in the constant expression {shown(self.text)}")
+        return value
 
     def fail(self) -> Malformed:
         return Malformed(f"expected a constant expression, found {shown(self.text)}")
@@ -194,7 +207,7 @@ class _Constant:
                 if not self.take(":"):
                     raise self.fail()
                 no = self.expression(0)
-                left = _typed(yes if left else no, unsigned=_is_unsigned(yes, no))
+                left = self.chosen(yes if left else no, (yes, no))
                 continue
             own = _LEVELS.get(op, 0)
             if not own or own <= level:
@@ -244,29 +257,60 @@ class _Constant:
     def binary(self, op: str, a: int, b: int) -> int:
         """Both are unsigned if one is, and for bits and remainders; a shift takes the first as it is."""
         if op in ("<<", ">>"):
-            by = _typed(b, unsigned=True)
-            shifted = (a << by if op == "<<" else a >> by) if by < 64 else -1 if op == ">>" and a < 0 else 0
-            return _typed(shifted, unsigned=_is_unsigned(a))
+            by = self.places(_typed(b, unsigned=True))
+            return _typed(a << by if op == "<<" else a >> by, unsigned=_is_unsigned(a))
         if op in ("&&", "||"):
             return int(bool(a) and bool(b)) if op == "&&" else int(bool(a) or bool(b))
-        unsigned = op in _OF_BITS or _is_unsigned(a, b)
+        unsigned = op in self.unsigned or _is_unsigned(a, b)
         a, b = _typed(a, unsigned=unsigned), _typed(b, unsigned=unsigned)
         if op in ("/", "%"):
-            if b == 0:
-                raise Malformed(f"division by zero in {shown(self.text)}")
-            quotient = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
-            return (
-                _typed(quotient, unsigned=unsigned) if op == "/" else _typed(a - b * quotient, unsigned=False)
-            )
+            return self.divided(op, a, b, unsigned=unsigned)
         value = _PLAIN[op](int(a), int(b))
         return value if op in _COMPARISONS else _typed(value, unsigned=unsigned)
+
+    def divided(self, op: str, a: int, b: int, *, unsigned: bool) -> int:
+        """A quotient that is cut towards zero, or the remainder of unsigned numbers."""
+        if b == 0:
+            raise Malformed(f"division by zero in {shown(self.text)}")
+        quotient = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+        if not unsigned and quotient >> 63 == 1:
+            raise Malformed(f"the quotient in {shown(self.text)} is wider than 64 bits")
+        if op == "/":
+            return _typed(quotient, unsigned=unsigned)
+        return _typed(a - b * quotient, unsigned=self.remainders_unsigned)
+
+    #: Operators whose operands and results are always unsigned; whether a remainder is.
+    unsigned: frozenset[str] = frozenset("&|^%")
+    remainders_unsigned = False
+
+    def places(self, by: int) -> int:
+        """By how many places a shift goes; the ISA does not say that 64 and more are others."""
+        return min(by, 64)
+
+    def chosen(self, value: int, sides: tuple[int, int]) -> int:
+        """One side of a ``?:``, in the type of both."""
+        return _typed(value, unsigned=_is_unsigned(*sides))
+
+
+class _AsPtxas(_Constant):
+    """What ptxas makes of them where that is not what the ISA says (measured by ``fuzz_constants.py``)."""
+
+    unsigned = frozenset("%")
+    remainders_unsigned = True
+
+    def places(self, by: int) -> int:
+        """By as many as the last six bits say."""
+        return by % 64
+
+    def chosen(self, value: int, sides: tuple[int, int]) -> int:
+        """The side as it is, in its own type."""
+        return value
 
 
 def _is_unsigned(*values: int) -> bool:
     return any(isinstance(v, _Unsigned) or v >> 63 > 0 for v in values)
 
 
-_OF_BITS = frozenset("&|^%")
 _COMPARISONS = frozenset({"==", "!=", "<", "<=", ">", ">="})
 _PLAIN: dict[str, Callable[[int, int], int]] = {
     "|": int.__or__, "^": int.__xor__, "&": int.__and__, "+": int.__add__, "-": int.__sub__,

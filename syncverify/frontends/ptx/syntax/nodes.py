@@ -141,12 +141,35 @@ class Instr:
 
 
 @dataclass(frozen=True, slots=True)
+class InitialAddress:
+    """An address among the initial values of a variable: at a byte, of a width; of a variable, plus bytes.
+
+    ``generic``: the generic one, not that of the variable's space; ``byte``: which of its bytes, -1 for all.
+    """
+
+    at: int
+    width: int
+    name: str
+    plus: int = 0
+    generic: bool = False
+    byte: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Initial:
+    """The initial values of a variable: its bytes, zeros where an address stands; None where not known."""
+
+    data: bytes | None
+    addresses: tuple[InitialAddress, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Variable:
     """A variable or parameter.
 
     ``space``: shared, global, const, local or param; ``size`` in bytes, 0 for an unsized ``extern`` array;
-    ``init``: its bytes where all are numbers, else None; ``ptr``: the state space that a parameter's
-    ``.ptr`` names (``generic`` if none), with ``align`` then the pointee's. Vectors count as their bytes.
+    ``initial``: its initial values if it has any; ``ptr``: the state space that a parameter's ``.ptr`` names
+    (``generic`` if none), with ``align`` then the pointee's. Vectors count as their bytes.
     ``source_name``: of a parameter, its name in the CUDA source, empty where that is not known; ``signed``:
     that it is a signed integer there.
     """
@@ -157,11 +180,16 @@ class Variable:
     size: int
     align: int
     extern: bool = False
-    init: bytes | None = None
+    initial: Initial | None = None
     ptr: str | None = None
     line: int = 0
     source_name: str = ""
     signed: bool = False
+
+    @property
+    def init(self) -> bytes | None:
+        """Its initial bytes, where the text gives them and all are numbers."""
+        return None if self.initial is None or self.initial.addresses else self.initial.data
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,10 @@ import pytest
 
 from syncverify.base.diagnostics import Policy
 from syncverify.checker.kernel import protocol as k
+from syncverify.checker.kernel.accounting import account_kinds
 from syncverify.checker.kernel.linear import ZERO, Term, equal, num, var
 from syncverify.checker.kernel.protocol import Kind, N, Op
 from syncverify.checker.prover.protocols import NotFoundError, prove
-from syncverify.checker.prover.protocols.accounts import kinds
 from syncverify.checker.prover.protocols.prove import MANY, _Searches, relaxed
 from syncverify.checker.prover.protocols.sizes import samples
 from syncverify.model.proxies import Access
@@ -71,7 +71,7 @@ def test_a_ring_whose_prologue_needs_its_slots_keeps_them() -> None:
     prove(p, Policy.PRACTICAL)
     some = _Searches(p, Policy.PRACTICAL, 1, MANY)
     some.begin()
-    for what in kinds(some.first, "full"):
+    for what in account_kinds(some.first.g, "full"):
         some.turns("full", what)
     assert some.first is some.whole
 

@@ -26,7 +26,7 @@ def reached(body: str) -> Interval | None:
     """Of ``%r9`` behind a body, where ``%r2`` holds any word."""
     function = parse(kernel(LOAD + body + PROBE)).entries[0]
     k = next(n for n, i in enumerate(function.body) if i.guard is not None and i.guard.name == "%p19")
-    return AddressRanges(Flow(function), {"s": 1024}, SHAPE, 0).reached(k).places
+    return AddressRanges(Flow(function), {"s": 1024}, SHAPE, range(32)).reached(k).places
 
 
 @pytest.mark.parametrize(

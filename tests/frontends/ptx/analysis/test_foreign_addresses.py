@@ -98,3 +98,29 @@ def test_barriers_matrices_and_copies_by_addresses_of_another_kind(check: Any, n
     report = check(module_text(body, ".param .u64 k_p"), facts=FACTS.replace("128", "32"))
     assert report["verdict"] != "proved"
     assert report["diagnostics"][0]["rule"] == "SV114"
+
+
+LEAVES = {
+    "local": (".local .align 16 .b8 one[64]; .local .align 16 .b8 two[64];", "st.local.u32 [%rd5], 0;"),
+    "const": ("", "ld.const.u32 %r9, [%rd5];"),
+}
+
+
+@pytest.mark.parametrize(("step", "verdict"), [(4, "proved"), (8, "refuted")])
+@pytest.mark.parametrize("space", LEAVES)
+def test_an_index_by_thread_that_leaves_its_array_for_the_next(
+    check: Any, space: str, step: int, verdict: str
+) -> None:
+    """The second reader has gaps between the arrays where it replays that."""
+    declared, access = LEAVES[space]
+    body = f"""
+    {declared}
+    mov.u32 %r1, %tid.x; and.b32 %r1, %r1, 15;
+    mov.u64 %rd4, one; mov.u64 %rd6, two;
+    mul.wide.u32 %rd5, %r1, {step}; add.u64 %rd5, %rd5, %rd4;
+    {access}
+    ret;
+    """
+    outside = "" if declared else ".const .align 4 .b8 one[64]; .const .align 4 .b8 two[64];"
+    report = check(module_text(body, ".param .u64 k_p", outside), facts=FACTS)
+    assert report["verdict"] == verdict

@@ -1,0 +1,114 @@
+"""Accesses to arrays outside of shared memory, where data places them or decides whether they are made.
+
+An access to a variable in local, constant, parameter or global memory stays inside it. Each thread is judged
+by itself: intervals of its registers (``address_ranges.py``) bound the place, the branches on the way to it
+bound them further. An example, in a block of 64 threads, behind a branch on data:
+
+    .local .align 4 .b8 a[128];
+    mov.u64 %rd0, a;  mul.wide.u32 %rd1, %tid.x, 4;  add.u64 %rd2, %rd0, %rd1;  st.local.u32 [%rd2], 0;
+
+Thread 32 may leave ``a``. What constants and numbers of threads alone decide is judged where it is executed
+(``known_addresses.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from syncverify.frontends.ptx.analysis.address_ranges import AddressRanges, Reached, warp_of
+from syncverify.frontends.ptx.analysis.named_arrays import NamedArrays
+from syncverify.frontends.ptx.decode.memory import Access, decode_place
+from syncverify.frontends.ptx.flow.control_flow import Flow
+from syncverify.frontends.ptx.syntax.nodes import Module, Reg, Variable
+
+_SPACES = ("local", "const", "param", "global")
+#: A number for the place of every variable: what lies before it is a number, too.
+_PLACE = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayPlace:
+    """Instruction ``k`` accesses the array ``name``. ``beyond``: how it may leave it; None: data says where
+    the access is, and nothing in the kernel bounds that."""
+
+    k: int
+    name: str
+    beyond: str | None
+
+
+def array_places(
+    flow: Flow, module: Module, block: Sequence[int], judged: Container[int]
+) -> Iterator[ArrayPlace]:
+    """The accesses of a function that are not shown to stay inside the array that they name. ``judged``:
+    those that are judged where they are executed."""
+    everything = (*flow.function.params, *flow.function.variables, *module.variables)
+    variables = {v.name: v for v in everything if v.space in _SPACES and v.size}
+    named = NamedArrays(flow, {n: v.size for n, v in variables.items()})
+    threads = _Threads(flow, dict.fromkeys(variables, _PLACE), block)
+    for k, i in enumerate(flow.body):
+        access = decode_place(i) if flow.block_of[k] in flow.reached and k not in judged else None
+        if access is None or access.space == "shared" or not isinstance(access.address.base, Reg):
+            continue
+        name = named.only(k)
+        if name is None:
+            continue
+        found = threads.wrong(k, access, variables[name])
+        if found is not None:
+            yield ArrayPlace(k, name, found or None)
+
+
+class _Threads:
+    """What the threads of a block access."""
+
+    def __init__(self, flow: Flow, places: Mapping[str, int], block: Sequence[int]) -> None:
+        self.flow, self.places, self.block = flow, places, block
+        wide, high, deep = block
+        self.count = wide * high * deep
+        self.all = AddressRanges(flow, places, block)
+        self.each: dict[int, AddressRanges] = {}
+        self.warps: dict[int, AddressRanges] = {}
+
+    def _of(self, t: int) -> AddressRanges:
+        if t not in self.each:
+            warp = t // 32
+            if warp not in self.warps:
+                self.warps[warp] = AddressRanges(
+                    self.flow, self.places, self.block, warp_of(warp, self.block)
+                )
+            self.each[t] = self.warps[warp].of_thread(t)
+        return self.each[t]
+
+    def wrong(self, k: int, access: Access, v: Variable) -> str | None:
+        """How an access may leave a variable; "": nothing bounds it; None: it stays inside."""
+        found = self.all.reached(k)
+        if found.places is not None and _beyond(found, access, v) is None:
+            return None
+        bounded = True
+        for t in range(self.count):
+            ranges = self._of(t)
+            if ranges.excluded(k):
+                continue
+            found = ranges.reached(k)
+            text = _beyond(found, access, v)
+            if text is not None:
+                return f"thread {t}: {text}" if self.count > 1 else text
+            bounded = bounded and found.places is not None
+        return None if bounded else ""
+
+
+def _beyond(found: Reached, access: Access, v: Variable) -> str | None:
+    """How an access may leave a variable, or its alignment; None where it does not, or nothing is said."""
+    size = access.bytes
+    if found.places is None:
+        return f"{v.name} is bounded on one side only" if found.one_sided else None
+    low, high = found.places.low - _PLACE, found.places.high - _PLACE
+    if low < 0 or high + size > v.size:
+        return f"bytes {low} to {high + size - 1} may lie outside of {v.name}, which has {v.size}"
+    step = found.places.step
+    if v.align % size == 0 and (low % size or step % size):
+        return f"bytes {low} to {high}, by {step}, of {v.name} need not be {size}-byte aligned"
+    return None
+
+
+__all__ = ["ArrayPlace", "array_places"]
