@@ -163,7 +163,7 @@ def _stated(carved: _Carved, found: KernelReport, seen: list[Mapping[str, int]] 
     texts = "; ".join(", ".join(f"{n} = {v}" for n, v in s) for s in numbers)
     how = f": seen for {texts}" if texts else ""
     stays = f"accesses stay inside the arrays that begin at {at}{how}"
-    return replace(found, assumptions=(*found.assumptions, stays))
+    return replace(found, assumptions=(stays, *found.assumptions))
 
 
 __all__ = ["with_carved_arrays"]

@@ -134,9 +134,16 @@ def proved_inside_arrays(
     k: CheckTask, report: KernelReport, refuted: Callable[[CheckTask], KernelReport | None]
 ) -> KernelReport:
     """The same, where ``refuted`` holds what an attempt takes for granted against numbers."""
-    if k.checker.prove is None or k.facts.block is None or not open_sizes(k.facts, compiled(k)[1].for_sizes):
+    if k.checker.prove is None or k.facts.block is None:
         return report
     start = time.perf_counter()
+    words = [task for task, _ in _wider(k, report.reason) if task.abstraction.data_as_words]
+    for words_too in filter(_counts, words):
+        if (made := _tried(words_too)).verdict is Verdict.PROVED:
+            found = _proved(made, report, report.seconds + time.perf_counter() - start)
+            return refuted(made.task) or found
+    if not open_sizes(k.facts, compiled(k)[1].for_sizes):
+        return report
     for narrower in (_with_sizes_as_data, _with_fewer_terms):
         task = narrower(k)
         if task is not None and (made := _tried(task)).verdict is Verdict.PROVED:
