@@ -62,6 +62,8 @@ class Inputs:
         match harm.kind:
             case Kind.TRAP:
                 return None
+            case Kind.OUTSIDE:
+                return _NONE if any(map(self._misplaced, here)) else None
             case Kind.HANG:
                 return _PADDED if any(map(self._bounded_by_data, here)) else _NONE
             case Kind.UNDEFINED:
@@ -88,6 +90,11 @@ class Inputs:
     def places_some(self, lines: Iterable[int]) -> bool:
         """Whether data places an access of some lines."""
         return any(self._placed_by_data(k) for line in lines for k in self._at(line))
+
+    @property
+    def leave_arrays(self) -> bool:
+        """Whether accesses may leave the array that they name."""
+        return bool(self._beyond_arrays)
 
     def of_the_host(self) -> list[Instr]:
         """Loads of words that all threads of a block read and that steer: a mode, a number, an entry of a
@@ -232,10 +239,14 @@ class Inputs:
         return not wanted.isdisjoint(_closed(kept, body))
 
     def _misplaced(self, k: int) -> bool:
-        """Whether data may lead to an access but has no part in where it is: that leaves its array, or comes
-        from a register without a value."""
+        """Whether data may lead to an access whose place is wrong by itself: it leaves its array by what the
+        kernel allows, or comes from a register without a value."""
         own = self._loaded.isdisjoint(_addressing(self.program.body[k]))
-        return k in self._without_value or (own and k in self._beyond_arrays)
+        return (
+            k in self._without_value
+            or self._beyond_arrays.get(k, False)
+            or (own and k in self._beyond_arrays)
+        )
 
     @cached_property
     def _without_value(self) -> frozenset[int]:
@@ -244,9 +255,9 @@ class Inputs:
         return frozenset(path.k for path in unset_paths(flow, ThreadValues(flow, self.block)))
 
     @cached_property
-    def _beyond_arrays(self) -> frozenset[int]:
-        """Accesses that may leave the array that they name."""
-        return frozenset(place.k for place in self.program.outside_shared(self.block) if place.beyond)
+    def _beyond_arrays(self) -> dict[int, bool]:
+        """Accesses that may leave the array that they name, and whether the kernel bounds them so."""
+        return {place.k: place.bounded for place in self.program.beyond_bounds(self.block)}
 
     def _operates_on_data(self, k: int) -> bool:
         i = self.program.body[k]

@@ -120,9 +120,16 @@ def sizes_inside_arrays(k: CheckTask, report: KernelReport) -> KernelReport:
 
     It comes last: what assumes less was tried before, and the smallest sizes, and did not decide.
     """
-    if k.checker.prove is None or k.facts.block is None or not open_sizes(k.facts, compiled(k)[1].for_sizes):
+    if k.checker.prove is None or k.facts.block is None:
         return report
     start = time.perf_counter()
+    words = [task for task, _ in _wider(k, report.reason) if task.abstraction.data_as_words]
+    for words_too in filter(_counts, words):
+        if (made := _tried(words_too)).verdict is Verdict.PROVED:
+            found = _proved(made, report, report.seconds + time.perf_counter() - start)
+            return _outside(made.task) or found
+    if not open_sizes(k.facts, compiled(k)[1].for_sizes):
+        return report
     for narrower in (_with_sizes_as_data, _with_fewer_terms):
         task = narrower(k)
         if task is not None and (made := _tried(task)).verdict is Verdict.PROVED:

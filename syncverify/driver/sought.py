@@ -15,7 +15,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 
 from syncverify.base.deadline import OutOfBudgetError
 from syncverify.base.diagnostics import (
@@ -37,7 +37,7 @@ from syncverify.driver.ptx_task import CheckTask, compiled
 from syncverify.frontends.ptx.analysis.shared_polls import global_polls
 from syncverify.frontends.ptx.exec.system import PtxSystem
 from syncverify.frontends.ptx.syntax.nodes import Module
-from syncverify.simulate.ptx import Harm
+from syncverify.simulate.ptx import Harm, Launch
 from syncverify.simulate.ptx.confirm import Confirmed, Limits, confirm
 from syncverify.simulate.ptx.harm import Kind
 
@@ -110,6 +110,8 @@ def _executed(k: CheckTask, module: Module, effort: ReplayEffort, *, placed: boo
 
     def search(keeping: Keeping, limits: Limits, counts: Callable[[Harm], bool]) -> Confirmed:
         draw = input_keeping(module, function, k.facts, system, keeping)
+        if inputs.leave_arrays:
+            draw = partial(_with_gaps, draw)
         return confirm(module, function.name, (), "ub", draw, draws, limits, counts=counts)
 
     of_the_host = inputs.of_the_host()
@@ -125,6 +127,11 @@ def _executed(k: CheckTask, module: Module, effort: ReplayEffort, *, placed: boo
         return found if found.harm is not None else _under_contracts(inputs, search, placed=placed)
     except NoLaunchError:
         return None
+
+
+def _with_gaps(draw: Callable[[int], Launch], number: int) -> Launch:
+    """A launch that was drawn, with variables that stand apart."""
+    return replace(draw(number), apart=True)
 
 
 #: Executions under a contract, and the warp instructions that they may take.
@@ -180,6 +187,8 @@ def _rule(harm: Harm, k: CheckTask) -> str:
             return "SV111" if here & _WRITES else "SV110"
         case Kind.HANG:
             return "SV302" if here & _BARRIERS else "SV210"
+        case Kind.OUTSIDE:
+            return "SV114"
     return "SV302" if here & _BARRIERS else "SV303" if here & _COLLECTIVE else "SV701"
 
 

@@ -155,8 +155,9 @@ class Footprint:
     value. ``cover``: for a read of scattered bytes, a few
     intervals around them, by which it is entered; accesses that meet there are judged by ``intervals``.
     ``element``: bytes of each single access, where a strong one is several (vectors, packed values: PTX ISA,
-    memory consistency model); 0: a lane's range is one. ``slots``: of accesses with the same number,
-    other than 0, any two by different threads touch no common byte, or one is ordered after the other.
+    memory consistency model); 0: a lane's range is one. ``word``: bytes of each access, where data says which
+    of the bytes it is to, aligned; 0: it is to all of a lane's range. ``slots``: of accesses with the same
+    number, other than 0, any two by different threads touch no common byte, or one comes after the other.
     """
 
     memory: int
@@ -167,6 +168,7 @@ class Footprint:
     alike: bool = False
     element: int = 0
     slots: int = 0
+    word: int = 0
 
     @property
     def bytes(self) -> int:

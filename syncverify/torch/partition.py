@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from torch.fx import Graph, Node
 
@@ -53,8 +54,9 @@ def partition(graph: Graph, least: int = 2, products: bool = False) -> Partition
             left[node] = reason
     fresh: set[Node] = set()
     behind: set[tuple[Node, Node]] = set()
+    grown = _Grown()
     for _ in range(_ROUNDS):
-        search = _Search(nodes, left, fresh, behind)
+        search = _Search(nodes, left, fresh, behind, grown)
         groups = search.groups()
         apart = {n for group in groups for n in surplus(group)} - fresh
         cut = {(p, n) for group in groups for p in group.products for n in better_behind(group)}
@@ -81,12 +83,12 @@ def _round(
         if len(group.operations) < least and not (products and group.products):
             barred |= dict.fromkeys(group.operations, "alone: torch does it as well")
             continue
-        try:
-            found.append(Found(group, translate(group)))
-        except BarredError as e:
-            barred |= dict.fromkeys(e.nodes, str(e))
-        except UnfitError as e:
-            barred |= dict.fromkeys(group.operations, str(e))
+        made = search.grown.translated(group)
+        if isinstance(made, Translation):
+            found.append(Found(group, made))
+        else:
+            nodes = made.nodes if isinstance(made, BarredError) else group.operations
+            barred |= dict.fromkeys(nodes, str(made))
     alone = {n: r for n, r in search.reasons.items() if n not in search.home}
     return tuple(found), {**alone, **barred}
 
@@ -167,18 +169,71 @@ def _readers(node: Node) -> Iterator[Node]:
             yield user
 
 
+class _Grown:
+    """Groups by what they were made of, and what they became: a search that starts again meets most of them
+    again. A group that is here is not changed any more."""
+
+    def __init__(self) -> None:
+        self._groups: dict[tuple[Any, ...], Group | str] = {}
+        self._translated: dict[int, Translation | UnfitError] = {}
+
+    def with_node(self, group: Group, node: Node) -> Group:
+        """A group of this one's nodes and another; UnfitError if one kernel cannot hold it."""
+
+        def made() -> Group:
+            found = group.copy()
+            found.add(node)
+            return found
+
+        return self._known((id(group), node), made)
+
+    def of(self, nodes: tuple[Node, ...]) -> Group:
+        """The group of these nodes, in this order; UnfitError."""
+        return self._known(nodes, lambda: Group.of(nodes))
+
+    def _known(self, key: tuple[Any, ...], made: Callable[[], Group]) -> Group:
+        found = self._groups.get(key)
+        if found is None:
+            try:
+                found = made()
+            except UnfitError as e:
+                found = str(e)
+            self._groups[key] = found
+        if isinstance(found, str):
+            raise UnfitError(found)
+        return found
+
+    def translated(self, group: Group) -> Translation | UnfitError:
+        """The fusion of a group that is here, or why there is none."""
+        found = self._translated.get(id(group))
+        if found is None:
+            try:
+                found = translate(group)
+            except UnfitError as e:
+                found = e
+            self._translated[id(group)] = found
+        return found
+
+
 class _Search:
     """One pass over the graph: every node joins the groups of its arguments if that makes one kernel.
 
     ``fresh`` nodes do not, and start one of their own. ``behind``: products, and what is not in their group.
+    ``grown``: groups that searches before this one made.
     ``needs`` holds, as bits by place, all that a node depends on, where a group depends on what any of its
     nodes does.
     """
 
     def __init__(
-        self, nodes: list[Node], left: Mapping[Node, str], fresh: set[Node], behind: set[tuple[Node, Node]]
+        self,
+        nodes: list[Node],
+        left: Mapping[Node, str],
+        fresh: set[Node],
+        behind: set[tuple[Node, Node]],
+        grown: _Grown,
     ) -> None:
         self.nodes = nodes
+        self.grown = grown
         self.fresh = fresh
         self.behind = behind
         self.left = left
@@ -217,11 +272,10 @@ class _Search:
     def _joined(self, node: Node, homes: list[int]) -> Group:
         """The group of a node and of those groups; UnfitError if one kernel cannot hold it."""
         if len(homes) == 1:
-            group = self.members[homes[0]].copy()
-            group.add(node)
+            group = self.grown.with_node(self.members[homes[0]], node)
         else:
             own = [n for g in homes for n in self.members[g].nodes if self.home.get(n) == g]
-            group = Group.of(sorted([*own, node], key=self.place.__getitem__))
+            group = self.grown.of(tuple(sorted([*own, node], key=self.place.__getitem__)))
         if any((p, n) in self.behind for p in group.products for n in group.nodes):
             raise UnfitError("less goes through memory behind the product's kernel")
         bits = self._bits(group, node)

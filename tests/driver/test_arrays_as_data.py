@@ -123,6 +123,44 @@ def test_what_assumes_less_comes_first() -> None:
     assert places(found) == {"shared memory"}
 
 
+TURNS = """.version 8.3
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 in)
+.reqntid 64, 1, 1
+{{
+  .reg .pred %p<9>; .reg .b32 %r<9>, %k, %s, %t, %v, %w, %n; .reg .b16 %h<3>; .reg .b64 %d<4>;
+  .shared .align 4 .b8 s[256]; .shared .align 4 .b8 t[128]; .shared .align 4 .b8 u[256];
+  ld.param.u64 %d1, [in]; ld.global.u32 %n, [%d1+8];
+  mov.u32 %k, %tid.x; mul.wide.u32 %d2, %k, 4; add.u64 %d3, %d1, %d2; ld.global.u32 %w, [%d3];
+  mov.u32 %s, s; mad.lo.u32 %s, %k, 4, %s; mov.u32 %t, t; mad.lo.u32 %r1, %w, 2, %t; mad.lo.u32 %t, %k, 2, %t;
+  mov.u32 %r2, u; mad.lo.u32 %r2, %w, 4, %r2; st.shared.u16 [%t], %k; mov.u32 %r3, 0;
+TOP:
+  setp.ge.u32 %p1, %r3, %n; @%p1 bra END;
+  {before} st.shared.u32 [%s], %k; ld.shared.u16 %v, [%r1]; red.shared.add.u32 [%r2], 1;
+  {behind} st.shared.u16 [%t], %r3; add.u32 %r3, %r3, 1; bra TOP;
+END:
+  ret;
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "behind"), [("bar.sync 0;", "bar.sync 0;"), ("", "bar.sync 0;"), ("bar.sync 0;", "")]
+)
+def test_loops_as_long_as_a_word_says_beside_such_accesses(before: str, behind: str) -> None:
+    """The word is one for the block; elements of three arrays have two widths."""
+    facts = {"kernel": {"k": {"grid": [1, 1, 1]}}}
+    (found,) = syncverify.check(
+        TURNS.format(before=before, behind=behind), facts=facts, scope="all", advice=False
+    )
+    if before and behind:
+        assert found.verdict is Verdict.PROVED, found.reason
+        assert places(found) == {"`t`", "`u`"}
+    else:
+        assert found.verdict is not Verdict.PROVED
+
+
 def test_a_certificate_covers_the_arrays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ptx, launch, proof = (str(tmp_path / name) for name in ("k.ptx", "k.ptx.launch.toml", "k.json"))
     head, _, rest = TEXT.format(**RIGHT | GOOD["a load where data says"]).partition("ld.param.u32 %n, [n];")

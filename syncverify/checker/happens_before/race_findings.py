@@ -215,13 +215,24 @@ def _meeting(run: Run, first: Record, second: Record, lo: int, hi: int) -> Itera
     """The pairs of threads that access a common byte of ``lo..hi``: whether they access the same word, and
     who."""
     others = accessing(run, second, lo, hi)
+    words = run.info.footprints[first.fp].word, run.info.footprints[second.fp].word
     for at, size, one in accessing(run, first, lo, hi):
         for there, n, other in others:
             if at < there + n and there < at + size:
-                yield (at, size) == (there, n) or _SOMEWHERE < max(size, n), one, other
+                yield _same_word((at, size), (there, n), words), one, other
 
 
-#: Bytes beyond which an interval is no word, but all places that an access may go to.
+def _same_word(one: tuple[int, int], other: tuple[int, int], words: tuple[int, int]) -> bool:
+    """Whether two accesses that meet are to the same word: by first byte and bytes, and by the bytes of an
+    access of which data says where it goes. Both are aligned."""
+    (_, size), (_, n) = one, other
+    if not any(words):
+        return one == other or max(size, n) > _SOMEWHERE
+    beyond = max(0 if w else s for s, w in zip((size, n), words, strict=True))
+    return (words[0] or size) == (words[1] or n) or beyond > _SOMEWHERE
+
+
+#: Bytes beyond which an interval without ``Footprint.word`` is no word, but places that a copy goes to.
 _SOMEWHERE = 128
 
 

@@ -6,6 +6,7 @@ import random
 import re
 from dataclasses import replace
 
+from tests.system.random_ptx.arrays_by_data import ARRAY_FAMILIES
 from tests.system.random_ptx.block_words import BLOCK_WORD_FAMILIES
 from tests.system.random_ptx.boxes import BOX_FAMILIES
 from tests.system.random_ptx.data_words import DATA_FAMILIES
@@ -20,7 +21,7 @@ from tests.system.random_ptx.writer import Program, Writer
 
 #: Families by what they draw: numbers of a protocol by devious ways; what open sizes steer; what data steers;
 #: operands of wgmma; boxes; words of a block; data that the host keeps in order; sets of lanes;
-#: masks that travel; words that threads share by strong accesses.
+#: masks that travel; words that threads share by strong accesses; places in several arrays that data says.
 SETS = {
     "protocols": FAMILIES,
     "open": OPEN_FAMILIES,
@@ -32,6 +33,7 @@ SETS = {
     "lanes": LANE_SET_FAMILIES,
     "values": LANE_VALUE_FAMILIES,
     "strong": STRONG_FAMILIES,
+    "arrays": ARRAY_FAMILIES,
 }
 #: From which set the programs of ``all`` come, by their seeds.
 MIXED = ("protocols",) * 7 + ("open",) * 6 + ("data",) * 5 + ("wgmma", "boxes")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import re
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -112,23 +112,40 @@ def launch(p: Program, number: int = 0) -> Launch:
     )  # fmt: skip
 
 
-def executed(p: Program, seeds: range) -> tuple[Harm | None, str]:
-    """The first harm among executions; 'limit' if one did not end, 'cannot' for what is not known."""
-    limited = 0
+def executed(p: Program, seeds: range, told: frozenset[int] = frozenset()) -> tuple[Harm | None, str]:
+    """The first harm among executions; 'limit' if one did not end, 'cannot' for what is not known.
+
+    ``told``: lines at which accesses are taken to stay inside their array; in launches where one does not
+    only harm at these lines counts, and as the last.
+    """
+    limited, at_these = 0, None
     ends = time.monotonic() + SECONDS
     module = parse(p.text)
     parts = [range(n, n + 2) for n in seeds[::2]] if p.is_open else [seeds]
     try:
         for part in parts:
             for r in sample(module, "k", launch(p, part.start // 2 if p.is_open else 0), part, limit=STEPS):
-                if r.harm is not None:
+                if r.harm is not None and _told(r.harm, told):
+                    at_these = at_these or r.harm
+                elif r.harm is not None and not _leaves(p, part.start // 2, told):
                     return r.harm, "harm"
                 limited += r.limit
                 if limited > 1 or time.monotonic() > ends:
                     return None, "limit"
     except CannotExecute as e:
         return None, f"cannot: {e}"
+    if at_these is not None:
+        return at_these, "harm"
     return None, "limit" if limited else "none"
+
+
+def _leaves(p: Program, number: int, told: frozenset[int]) -> bool:
+    """Whether an access of these lines leaves its array in a launch that has gaps between arrays."""
+    if not told:
+        return False
+    apart = replace(launch(p, number if p.is_open else 0), apart=True)
+    found = (r.harm for r in sample(parse(p.text), "k", apart, range(6), limit=STEPS))
+    return any(h is not None and h.kind is Kind.OUTSIDE and h.where.line in told for h in found)
 
 
 def differs(p: Program, executions: int = 24) -> str:
@@ -161,7 +178,7 @@ def judge(p: Program, seconds: float = 20.0) -> Judged:
     inferred = any(isinstance(x, Mapped) for x in p.params)  # the replay has what the checker inferred
     if found.seen and not inferred and not p.of_host:
         return Judged(said, why, None, "agree")
-    harm, how = executed(p, range(SEEDS))
+    harm, how = executed(p, range(SEEDS), contested if said == "proved" else frozenset())
     if said == "not replayed" and p.outcome and how == "none" and differs(p):
         return Judged(said, why, None, "unknown, ends differ")  # strong accesses in no order are no harm
     if said in ("refuted", "not replayed") and harm is None and how == "none":
@@ -194,8 +211,6 @@ def _told(harm: Harm, lines: frozenset[int]) -> bool:
 
 def shrunk(p: Program, kind: str, tries: int = 200) -> Program:
     """The program with lines left out, as long as both sides still disagree in the same way."""
-    from dataclasses import replace
-
     lines = p.text.splitlines()
     first = next(n for n, x in enumerate(lines) if "%warp, %thr" in x)
     size = max((len(lines) - first) // 2, 1)

@@ -12,12 +12,14 @@ from syncverify.checker.happens_before.handlers import async_operations
 from syncverify.driver.input_harm import Inputs
 from syncverify.frontends.ptx.analysis.address_ranges import ANYWHERE, AddressRanges
 from syncverify.frontends.ptx.analysis.mask_values import MaskValues
+from syncverify.frontends.ptx.analysis.named_arrays import NamedArrays
 from syncverify.frontends.ptx.compile import plan, runtime
 from syncverify.frontends.ptx.exec.context import ClassContext
 from syncverify.frontends.ptx.launch import tensormap_boxes
 from syncverify.frontends.ptx.launch.tensormap_box_run import BoxFindings
 from syncverify.frontends.ptx.launch.tensormap_box_solve import Solution, solve
 from syncverify.simulate.ptx.syntax import parse
+from tests.system.random_ptx.arrays_by_data import ARRAY_FAMILIES, phases
 from tests.system.random_ptx.block_words import BLOCK_WORD_FAMILIES, lengths
 from tests.system.random_ptx.boxes import BOX_FAMILIES, boxes
 from tests.system.random_ptx.data_words import DATA_FAMILIES, bins, rows
@@ -171,6 +173,28 @@ def test_words_in_no_order_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> 
     assert judge(made, 4).kind == "ends differ"
 
 
+def test_an_access_in_another_array_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Accesses that data places, if each were taken to stay inside the array behind the one that it names."""
+    made = phases(Writer(20, "no barrier before phase 4"))
+    assert judge(made, 6).kind in ("agree", "unknown, harm")
+    named = NamedArrays.of
+
+    def next_one(arrays: NamedArrays, k: int) -> str | None:
+        names, name = sorted(x for x in arrays.sizes if x != "table"), named(arrays, k)
+        return None if name is None else names[(names.index(name) + 1) % len(names)]
+
+    monkeypatch.setattr(NamedArrays, "of", next_one)
+    assert judge(made, 6).kind == "wrong proof"
+
+
+def test_what_leaves_its_array_says_nothing_of_a_proof() -> None:
+    """Executions count in launches whose accesses stay inside, where a proof assumes that."""
+    right = phases(Writer(0))
+    far = replace(right, contents=((1 << 20,) * 512, (300,) * 512))
+    assert judge(right, 6).kind == "agree"
+    assert judge(far, 6).kind in ("agree", "contested")
+
+
 @pytest.mark.parametrize("family", ["flag", "last", "exchange"])
 def test_right_programs_of_strong_words_end_alike(family: str) -> None:
     assert differs(STRONG_FAMILIES[family](Writer(3)), 8) == ""
@@ -187,7 +211,7 @@ def test_lanes_may_go_round_a_barrier_and_leave() -> None:
 
 
 MORE = DATA_FAMILIES | WARPGROUP_FAMILIES | BOX_FAMILIES | BLOCK_WORD_FAMILIES | CONTRACT_FAMILIES
-MORE |= LANE_SET_FAMILIES | LANE_VALUE_FAMILIES | STRONG_FAMILIES
+MORE |= LANE_SET_FAMILIES | LANE_VALUE_FAMILIES | STRONG_FAMILIES | ARRAY_FAMILIES
 
 
 @pytest.mark.parametrize("family", MORE)

@@ -20,6 +20,7 @@ BY_INPUT = (
     "words_of_all",
     "constants_and_spaces",
     "places_behind_data",
+    "arrays_by_turns",
 )
 #: One of so many is replayed on the second reader in every run.
 EVERY = 16

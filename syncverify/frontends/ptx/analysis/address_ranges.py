@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import TypeGuard
 
 from syncverify.frontends.ptx.analysis.branch_bounds import NOTHING, Bounds, BranchBounds, Side, bounded
+from syncverify.frontends.ptx.analysis.induction import Induction
 from syncverify.frontends.ptx.analysis.interval_rules import WORD, Interval, Known, one, result, union
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Mem, Operand, Reg, Special, Sym
@@ -86,7 +87,9 @@ class AddressRanges:
         self.specials |= {f"%ntid.{axis}": one(n) for axis, n in zip("xyz", block, strict=True)}
         self.specials |= _LANEMASKS
         self._versions: dict[tuple[int, Bounds], Known] = {}
+        self._busy: set[tuple[int, Bounds]] = set()
         self.branches = BranchBounds(flow, self._of)
+        self.induction = Induction(flow, self.branches, self._version)
 
     def of_thread(self, t: int) -> AddressRanges:
         """The same of one thread among these."""
@@ -200,23 +203,33 @@ class AddressRanges:
         return None
 
     def _version(self, v: int, bounds: Bounds = NOTHING) -> Known:
-        if (v, bounds) not in self._versions:
-            self._versions[v, bounds] = None  # of what it makes itself, nothing is known
+        key = v, bounds
+        if key not in self._versions and key not in self._busy:
+            self._busy.add(key)
             found = bounded(self._made(v, bounds), v, bounds)
+            self._busy.discard(key)
             inside = found is not None and 0 <= found.low and found.high < WORD
-            self._versions[v, bounds] = found if inside else None
-        return self._versions[v, bounds]
+            self._versions[key] = found if inside else None
+        return self._versions.get(key)  # of what makes itself, nothing is known
 
     def _made(self, v: int, bounds: Bounds) -> Known:
         """What the writer of a version makes. A merge may hold what was made before the last comparison."""
         versions = self.flow.versions
         k = versions.writer[v]
         if k < 0:
-            return None if versions.is_unset(v) else union([self._version(x) for _, x in versions.merged(v)])
+            return None if versions.is_unset(v) else self._merged(v, bounds)
         i = self.flow.body[k]
         found = self._result(i, k, bounds) if i.operands[:1] == (Reg(versions.name[v]),) else None
         if i.guard is not None:
             found = union([found, self._version(versions.read(versions.name[v], k), bounds)])
+        return found
+
+    def _merged(self, v: int, bounds: Bounds) -> Known:
+        found = self.induction.interval(v, bounds)
+        if found is None:
+            return union([self._version(x) for _, x in self.flow.versions.merged(v)])
+        # what was made of it meanwhile took it for unknown
+        self._versions = {key: x for key, x in self._versions.items() if x is not None}
         return found
 
     def _result(self, i: Instr, k: int, bounds: Bounds) -> Known:

@@ -13,8 +13,8 @@ Thread 32 may leave ``a``. What constants and numbers of threads alone decide is
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from syncverify.frontends.ptx.analysis.address_ranges import AddressRanges, Reached, warp_of
 from syncverify.frontends.ptx.analysis.named_arrays import NamedArrays
@@ -22,7 +22,7 @@ from syncverify.frontends.ptx.decode.memory import Access, decode_place
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.syntax.nodes import Module, Reg, Variable
 
-_SPACES = ("local", "const", "param", "global")
+OUTSIDE_SHARED = ("local", "const", "param", "global")
 #: A number for the place of every variable: what lies before it is a number, too.
 _PLACE = 1 << 20
 
@@ -30,32 +30,41 @@ _PLACE = 1 << 20
 @dataclass(frozen=True, slots=True)
 class ArrayPlace:
     """Instruction ``k`` accesses the array ``name``. ``beyond``: how it may leave it; None: data says where
-    the access is, and nothing in the kernel bounds that."""
+    the access is, and nothing in the kernel bounds that. ``bounded``: the kernel allows just so much."""
 
     k: int
     name: str
     beyond: str | None
+    bounded: bool = False
 
 
 def array_places(
-    flow: Flow, module: Module, block: Sequence[int], judged: Container[int]
+    flow: Flow,
+    module: Module,
+    block: Sequence[int],
+    judged: Container[int],
+    spaces: Collection[str] = OUTSIDE_SHARED,
 ) -> Iterator[ArrayPlace]:
     """The accesses of a function that are not shown to stay inside the array that they name. ``judged``:
-    those that are judged where they are executed."""
+    those that are judged where they are executed. ``spaces``: of the arrays."""
     everything = (*flow.function.params, *flow.function.variables, *module.variables)
-    variables = {v.name: v for v in everything if v.space in _SPACES and v.size}
+    variables = {v.name: v for v in everything if v.space in spaces and v.size}
     named = NamedArrays(flow, {n: v.size for n, v in variables.items()})
     threads = _Threads(flow, dict.fromkeys(variables, _PLACE), block)
     for k, i in enumerate(flow.body):
         access = decode_place(i) if flow.block_of[k] in flow.reached and k not in judged else None
-        if access is None or access.space == "shared" or not isinstance(access.address.base, Reg):
+        if (
+            access is None
+            or access.space not in {"generic", *spaces}
+            or not isinstance(access.address.base, Reg)
+        ):
             continue
         name = named.only(k)
         if name is None:
             continue
         found = threads.wrong(k, access, variables[name])
         if found is not None:
-            yield ArrayPlace(k, name, found or None)
+            yield replace(found, k=k)
 
 
 class _Threads:
@@ -79,8 +88,8 @@ class _Threads:
             self.each[t] = self.warps[warp].of_thread(t)
         return self.each[t]
 
-    def wrong(self, k: int, access: Access, v: Variable) -> str | None:
-        """How an access may leave a variable; "": nothing bounds it; None: it stays inside."""
+    def wrong(self, k: int, access: Access, v: Variable) -> ArrayPlace | None:
+        """How an access may leave a variable; None: it stays inside."""
         found = self.all.reached(k)
         if found.places is not None and _beyond(found, access, v) is None:
             return None
@@ -92,9 +101,16 @@ class _Threads:
             found = ranges.reached(k)
             text = _beyond(found, access, v)
             if text is not None:
-                return f"thread {t}: {text}" if self.count > 1 else text
+                text = f"thread {t}: {text}" if self.count > 1 else text
+                return ArrayPlace(k, v.name, text, bounded=_leaves(found, access, v))
             bounded = bounded and found.places is not None
-        return None if bounded else ""
+        return None if bounded else ArrayPlace(k, v.name, None)
+
+
+def _leaves(found: Reached, access: Access, v: Variable) -> bool:
+    """Whether some of the places that are known lie outside of a variable."""
+    at = found.places
+    return at is not None and (at.low < _PLACE or at.high + access.bytes > _PLACE + v.size)
 
 
 def _beyond(found: Reached, access: Access, v: Variable) -> str | None:
@@ -103,7 +119,7 @@ def _beyond(found: Reached, access: Access, v: Variable) -> str | None:
     if found.places is None:
         return f"{v.name} is bounded on one side only" if found.one_sided else None
     low, high = found.places.low - _PLACE, found.places.high - _PLACE
-    if low < 0 or high + size > v.size:
+    if _leaves(found, access, v):
         return f"bytes {low} to {high + size - 1} may lie outside of {v.name}, which has {v.size}"
     step = found.places.step
     if v.align % size == 0 and (low % size or step % size):
@@ -111,4 +127,4 @@ def _beyond(found: Reached, access: Access, v: Variable) -> str | None:
     return None
 
 
-__all__ = ["ArrayPlace", "array_places"]
+__all__ = ["OUTSIDE_SHARED", "ArrayPlace", "array_places"]

@@ -44,7 +44,9 @@ _PURE = frozenset(
 )
 _BRANCHES = ("bra", "ret", "exit")
 _INTEGERS = ("u", "s", "b", "pred")
-_JUDGED = ("generic", "global", "local", "const")
+_JUDGED = ("generic", "global", "local", "const", "param")
+#: Spaces of which a variable is named by each address.
+_NAMED = frozenset({"local", "const", "param"})
 #: Instructions that one address is followed over.
 _MOST = 256
 _NAMES = {number: name.partition("::")[0] for name, number in WINDOWS.items()}
@@ -66,7 +68,8 @@ class KnownAddress(Access):
         v = self.variable
         inside = v is not None and self.space in (v.space, "generic")
         if v is not None and inside and (self.space != "generic" or x >> WINDOW == LOCAL_WINDOW):
-            at = (x & (1 << WINDOW) - 1 if self.space == "generic" else x) - ctx.variable(v.name)
+            windowed = self.space in ("generic", "param")
+            at = (x & (1 << WINDOW) - 1 if windowed else x) - ctx.variable(v.name)
             if not 0 <= at <= v.size - self.bytes:
                 return (
                     "SV114",
@@ -87,12 +90,14 @@ class KnownAddress(Access):
 
 def known_addresses(flow: Flow, module: Module, branches: Collection[int]) -> Mapping[int, KnownAddress]:
     """The accesses, by index, that are judged so; ``branches``: those that are decided anyway."""
-    everything = (*flow.function.variables, *module.variables)
+    everything = (*flow.function.params, *flow.function.variables, *module.variables)
     variables = {v.name: v for v in everything}
     found = {}
     for k, i in enumerate(flow.body):
         access = decode_place(i) if flow.block_of[k] in flow.reached else None
         if access is None or access.space not in _JUDGED:
+            continue
+        if access.space == "param" and not isinstance(access.address.base, Reg):
             continue
         made = _Made(flow)
         if not made.of_access(k, access.address, branches):
@@ -103,9 +108,9 @@ def known_addresses(flow: Flow, module: Module, branches: Collection[int]) -> Ma
             continue
         if made.host and not (named or _chosen(flow, k, access.address)):
             continue
-        if access.space in ("local", "const") and (made.host or len(named) != 1):
+        if access.space in _NAMED and (made.host or len(named) != 1):
             continue
-        one = named[0] if len(named) == 1 and not made.host and spaces <= {"local", "const"} else None
+        one = named[0] if len(named) == 1 and not made.host and spaces <= _NAMED else None
         found[k] = KnownAddress(
             access.code, access.address, access.elements, access.size, access.space, variable=one
         )

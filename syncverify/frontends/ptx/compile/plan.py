@@ -15,7 +15,7 @@ from syncverify.frontends.ptx.analysis.address_ranges import (
     Reached,
     warp_of,
 )
-from syncverify.frontends.ptx.analysis.array_places import ArrayPlace, array_places
+from syncverify.frontends.ptx.analysis.array_places import OUTSIDE_SHARED, ArrayPlace, array_places
 from syncverify.frontends.ptx.analysis.atomic_counters import adds_one, counting, loads_word, unwritten
 from syncverify.frontends.ptx.analysis.block_groups import BlockGroups, without_address
 from syncverify.frontends.ptx.analysis.collectives import Collectives, is_collective
@@ -481,6 +481,11 @@ class Plan:
         """The accesses that data decides about, of arrays outside of shared memory that they may leave."""
         judged = {k for k, e in self.decoded.items() if isinstance(e, KnownAddress)}
         return array_places(self.flow, self.module, block, judged)
+
+    def beyond_bounds(self, block: Sequence[int]) -> Iterator[ArrayPlace]:
+        """The accesses of arrays, in any space, that leave them where data takes what the kernel allows."""
+        places = array_places(self.flow, self.module, block, (), ("shared", *OUTSIDE_SHARED))
+        return (place for place in places if place.beyond is not None)
 
     def names_array(self, sizes: Mapping[str, int]) -> Callable[[int], str | None]:
         """By the site of an access to shared memory, the variable that its address names."""

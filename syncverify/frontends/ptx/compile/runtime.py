@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from syncverify.base.reason import Reason
+from syncverify.base.reason import Cause, Reason
 from syncverify.frontends.ptx.compile.state import (
     CONTEXT,
     ENDED,
@@ -41,7 +41,8 @@ NOT_ENTERED = Unknown("a loop that was not entered")
 def entry(targets: tuple[int, ...], index: int, line: int) -> int:
     """Where ``brx.idx`` at a line goes (PTX ISA: an index outside the table is undefined)."""
     if not 0 <= index < len(targets):
-        raise Opaque(f"brx.idx at line {line} takes entry {index} of a table of {len(targets)}: undefined")
+        text = f"brx.idx at line {line} takes entry {index} of a table of {len(targets)}: undefined"
+        raise Opaque(Reason(text, Cause.DATA))
     return targets[index]
 
 

@@ -165,7 +165,8 @@ def _somewhere(a: Access, ctx: Context, site: int, address: Value, why: str) -> 
         bytes_, group = slot
         if bytes_ is None:
             return []
-        return [ctx.footprint(replace(footprint(ctx.cta, bytes_, ctx.lanes), slots=group))]
+        fp = footprint(ctx.cta, bytes_, ctx.lanes)
+        return [ctx.footprint(replace(fp, slots=group, word=a.single or a.bytes))]
     places: Range | Sequence[Range] | None = ctx.strided(site, address, why, a.bytes)
     if places is None:
         places = ctx.anywhere(site, address, why, 8 * a.size if len(a.elements) == 1 else 0)
@@ -176,7 +177,7 @@ def _somewhere(a: Access, ctx: Context, site: int, address: Value, why: str) -> 
     found = [footprint(cta, places, ctx.lanes, varying=a.code == Ev.WRITE, many=many) for cta in reached]
     if any(fp.overlap for fp in found) and ctx.apart(site) >= a.bytes:
         found = [replace(fp, overlap=False) for fp in found]
-    return [ctx.footprint(fp) for fp in found]
+    return [ctx.footprint(replace(fp, word=a.single or a.bytes)) for fp in found]
 
 
 def _events(a: Access, site: int, number: int, handle: int) -> list[Event]:

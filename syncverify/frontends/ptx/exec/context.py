@@ -58,7 +58,8 @@ class ClassContext:
 
     def variable(self, name: str) -> int:
         layout = self.tables.layout
-        return layout.local[name] if name in layout.local else layout.globals[name]
+        spaces = (layout.local, layout.params, layout.globals)
+        return next(places[name] for places in spaces if name in places)
 
     def number(self, value: Value, what: str) -> int:
         if value.__class__ in INTS:
@@ -108,8 +109,7 @@ class ClassContext:
         t = self.tables
         values = [address] if isinstance(address, Unknown) else list(lanes_of(address))
         sources = {v.source for v in values if isinstance(v, Unknown)}
-        t.widths.add(bits)
-        if not sources <= DECIDING or t.certain or len(t.widths) > 1:
+        if not sources <= DECIDING or t.certain:
             raise Opaque(why)
         found = self._bounded(site, bits, why)
         if found is None and sources != {"data"}:

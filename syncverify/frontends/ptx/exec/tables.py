@@ -172,7 +172,6 @@ class Tables:
     sure: bool = False  # such accesses are left out
     stays: bool = False  # who may leave ahead of all events is taken to stay
     granted: frozenset[int] = frozenset()  # but for those of these sites
-    widths: set[int] = field(default_factory=set)  # of accesses anywhere in shared memory
     data_addressed: set[int] = field(default_factory=set)  # sites of those
     #: sites that are taken to stay inside the array that they name: its name
     array_addressed: dict[int, str] = field(default_factory=dict)

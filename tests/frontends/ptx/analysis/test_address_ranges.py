@@ -40,7 +40,10 @@ def reached(body: str) -> Interval | None:
         ("rem.u32 %r9, %r2, 10;", Interval(0, 9)),
         ("and.b32 %r3, %r2, 3; shl.b32 %r4, %r1, 2; or.b32 %r9, %r3, %r4;", Interval(0, 127)),
         ("and.b32 %r9, %r2, 7; setp.lt.u32 %p1, %r1, 9; @%p1 mov.u32 %r9, 16;", Interval(0, 16)),
-        ("and.b32 %r9, %r2, 7; L: add.u32 %r9, %r9, 4; setp.lt.u32 %p1, %r9, 99; @%p1 bra L;", None),
+        (
+            "and.b32 %r9, %r2, 7; L: add.u32 %r9, %r9, 4; setp.lt.u32 %p1, %r9, 99; @%p1 bra L;",
+            Interval(99, 107),
+        ),
         ("min.s32 %r9, %r2, 100;", None),
         ("mul.lo.u32 %r9, %r2, 4;", Interval(0, 2**32 - 4, 4)),
         ("mul.lo.u32 %r9, %r2, 3;", None),
@@ -303,7 +306,7 @@ def test_an_address_without_a_variable_is_not_assumed_to_be_inside() -> None:
 
 @pytest.mark.parametrize(
     ("mask", "scale", "verdict"),
-    [(63, 4, Verdict.PROVED), (127, 4, Verdict.UNKNOWN), (63, 2, Verdict.UNKNOWN), (-1, 4, Verdict.PROVED)],
+    [(63, 4, Verdict.PROVED), (127, 4, Verdict.REFUTED), (63, 2, Verdict.UNKNOWN), (-1, 4, Verdict.PROVED)],
 )
 def test_bounds_that_the_kernel_has_are_held_against_its_memory(
     mask: int, scale: int, verdict: Verdict

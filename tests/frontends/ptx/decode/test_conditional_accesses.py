@@ -107,6 +107,22 @@ def test_atomics_of_two_widths_may_overlap_in_part(check: Any) -> None:
     assert verdict(check, HISTOGRAM.replace("atom.shared.add.u32 %r8, [%r7], 1;", two))[0] == "unknown"
 
 
+@pytest.mark.parametrize("bytes_", [64, 256])
+@pytest.mark.parametrize(
+    ("beside", "wanted"),
+    [
+        ("red.shared.add.u32 [%r3], 1;", "proved"),
+        ("mov.u64 %rd5, 1; red.shared.add.u64 [%r3], %rd5;", "unknown"),
+        ("st.relaxed.cta.shared.u8 [%r3], 1;", "unknown"),
+        ("ld.relaxed.cta.shared.u16 %rs1, [%r3+2];", "unknown"),
+    ],
+)
+def test_a_word_of_another_width_is_another_word(check: Any, bytes_: int, beside: str, wanted: str) -> None:
+    """Two atomics that share a part of their bytes race, wherever data puts one of them."""
+    body = HEAD.replace("256", str(bytes_)) + f"shl.b32 %r6, %r2, 2; add.u32 %r7, %r3, %r6; {beside}"
+    assert verdict(check, body + "red.shared.add.u32 [%r7], 1; ret;")[0] == wanted
+
+
 def test_beside_barriers_that_copies_complete_all_accesses_are_certain(check: Any) -> None:
     body = HISTOGRAM.replace("st.shared.b32 [%r5], 0;", "st.shared.b32 [%r5], 0; DONE").replace(
         "DONE", "setp.ne.u32 %p3, %r1, 0; @!%p3 mbarrier.init.shared::cta.b64 [bar], 1;"

@@ -1,0 +1,138 @@
+"""Registers that turns of a loop move on by a constant: from where, by how much, how often at most.
+
+Example: ``mov i, 0; L: ...; add i, i, 1; setp.ne p, i, 8; @p bra L;`` moves ``i`` by 1 from 0, seven times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+
+from syncverify.frontends.ptx.analysis.branch_bounds import Bounds, BranchBounds
+from syncverify.frontends.ptx.analysis.interval_rules import WORD, Interval, Known, union
+from syncverify.frontends.ptx.flow.control_flow import Flow
+from syncverify.frontends.ptx.syntax.nodes import Imm, Reg
+
+#: Additions of constants that one turn is followed through.
+_MOST_STEPS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A version that a loop's turns move on: a merge at block ``head``. ``first``: the versions that it has
+    in the first turn; ``back``: the blocks that come back, each with its version; ``step``: what a turn
+    adds."""
+
+    version: int
+    head: int
+    first: tuple[int, ...]
+    back: tuple[tuple[int, int], ...]
+    step: int
+
+
+class Induction:
+    """``number``: what is known of a version."""
+
+    def __init__(self, flow: Flow, branches: BranchBounds, number: Callable[[int], Known]) -> None:
+        self.flow, self.branches, self.number = flow, branches, number
+        self.moved = cache(self._moved)
+        self.counters = cache(self._counters)
+
+    def interval(self, v: int, bounds: Bounds) -> Known:
+        """What a version may be that the turns of a loop move on; ``bounds``: what holds where it is read."""
+        moved = self.moved(v)
+        first = None if moved is None else self._first(moved)
+        if moved is None or first is None:
+            return None
+        turns = [n for c in self.counters(moved.head) if (n := self._turns(c, bounds)) is not None]
+        if not turns:
+            return None
+        way = moved.step * min(turns)
+        return first.plus(Interval(min(way, 0), max(way, 0), abs(moved.step) if way else 0))
+
+    def _first(self, moved: Moved) -> Known:
+        """What is known of a version in the first turn."""
+        return union([self.number(v) for v in moved.first])
+
+    def _moved(self, v: int) -> Moved | None:
+        versions = self.flow.versions
+        head = versions.block[v]
+        if versions.writer[v] >= 0 or versions.is_unset(v):
+            return None
+        merged = versions.merged(v)
+        back = tuple((b, w) for b, w in merged if b >= 0 and self.flow.dominates(head, b))
+        first = tuple(w for b, w in merged if (b, w) not in back)
+        steps = {self._distance(v, w) for _, w in back}
+        step = steps.pop() if len(steps) == 1 else None
+        return Moved(v, head, first, back, step) if step and first else None
+
+    def _distance(self, v: int, w: int) -> int | None:
+        """What has been added to one version to make another."""
+        versions, added = self.flow.versions, 0
+        for _ in range(_MOST_STEPS):
+            if w == v:
+                return added
+            k = versions.writer[w]
+            i = self.flow.body[k] if k >= 0 else None
+            if i is None or i.guard is not None or i.op not in ("add", "sub", "mov") or "sat" in i.mods:
+                return None
+            a, b = (*i.operands[1:], Imm(0))[:2]
+            if i.op == "add" and isinstance(a, Imm):
+                a, b = b, a
+            if not isinstance(a, Reg) or not isinstance(b, Imm):
+                return None
+            step = b.value - WORD if WORD // 2 <= b.value < WORD else b.value
+            added += step if i.op == "add" else -step
+            w = versions.read(a.name, k)
+        return None
+
+    def _counters(self, head: int) -> tuple[Moved, ...]:
+        """What a loop moves up from a number."""
+        versions, inside = self.flow.versions, set[int]().union(*(x for x in self.flow.loops if head in x))
+        names = [name for name, blocks in versions.writes.items() if not inside.isdisjoint(blocks)]
+        found = (self.moved(versions.entering(name, head)) for name in names)
+        return tuple(m for m in found if m is not None and m.head == head and m.step > 0)
+
+    def _turns(self, counter: Moved, bounds: Bounds) -> int | None:
+        """How many turns there are at most before one, as far as a counter bounds them."""
+        first = self._first(counter)
+        if first is None or first.low < 0:
+            return None
+        ends = [b.high for b in bounds if b.version == counter.version and b.bits >= 32]
+        behind = [self._last(counter, first, *edge) for edge in counter.back]
+        if None not in behind:
+            ends.append(max(high for high in behind if high is not None))
+        ends = [high for high in ends if high < WORD // 2]
+        return max(0, min(ends) - first.low) // counter.step if ends else None
+
+    def _last(self, counter: Moved, first: Interval, block: int, w: int) -> int | None:
+        """The greatest number with which a counter comes back from a block."""
+        flow, k = self.flow, self.flow.blocks[block].hi - 1
+        guard = flow.body[k].guard
+        if guard is None or len(set(flow.blocks[block].succ)) != 2:
+            return None
+        holds = (flow.blocks[block].succ[0] == counter.head) != flow.body[k].negated
+        ahead = {w: 0, counter.version: counter.step}  # what is compared, and what is added to it
+        found = self.branches.of(guard, k, holds=holds)
+        ends = [b.high + ahead[b.version] for b in found if b.version in ahead and b.bits >= 32]
+        until = self._until(guard, k, ahead, holds=holds)
+        if until is not None and first.low == first.high < until and not (until - first.low) % counter.step:
+            ends.append(until - counter.step)
+        return min(ends, default=None)
+
+    def _until(self, p: Reg, k: int, ahead: Mapping[int, int], *, holds: bool) -> int | None:
+        """The number at which a loop ends, and no sooner."""
+        versions = self.flow.versions
+        at = versions.writer[versions.read(p.name, k)]
+        i = self.flow.body[at] if at >= 0 else None
+        if i is None or i.guard is not None or i.op != "setp" or i.mods[:-1] != ("ne" if holds else "eq",):
+            return None
+        a, b = i.operands[1:3]
+        if i.operands[0] != p or not isinstance(a, Reg) or not isinstance(b, Imm) or b.value >= WORD // 2:
+            return None
+        more = ahead.get(versions.read(a.name, at))
+        return None if more is None else b.value + more
+
+
+__all__ = ["Induction"]

@@ -1,0 +1,125 @@
+"""Bounds of what a loop moves on, beside the numbers that it has in each turn."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+import pytest
+
+from syncverify.frontends.ptx.analysis.address_ranges import AddressRanges
+from syncverify.frontends.ptx.analysis.interval_rules import Interval
+from syncverify.frontends.ptx.flow.control_flow import Flow
+from syncverify.frontends.ptx.syntax.parser import parse
+
+TEXT = """.version 8.6
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u32 n)
+{{
+.reg .pred %p<9>;
+.reg .b32 %r<9>;
+.shared .align 4 .b8 s[65536];
+ld.param.u32 %r1, [n];
+and.b32 %r2, %r1, 7;
+mov.u32 %r3, {start};
+mov.u32 %r4, s;
+add.u32 %r4, %r4, {ahead};
+{lines}
+ret;
+}}
+"""
+PLACE = 1 << 20
+USE = "st.shared.u32 [{at}], %r1;"
+#: The loop, with the test behind its turns or before, on the new number or the old one.
+FORMS = {
+    "behind": "L: {use} add.u32 %r4, %r4, {width}; add.u32 %r3, %r3, {step}; "
+    "setp.{test}.{type} %p1, %r3, {end}; @%p1 bra L;",
+    "old number": "L: {use} setp.{test}.{type} %p1, %r3, {end}; add.u32 %r3, %r3, {step}; "
+    "add.u32 %r4, %r4, {width}; @%p1 bra L;",
+    "before": "L: setp.{test}.{type} %p1, %r3, {end}; @!%p1 bra E; {use} add.u32 %r3, %r3, {step}; "
+    "sub.u32 %r4, %r4, {back}; bra L; E:",
+}
+TESTS = {"lt": int.__lt__, "le": int.__le__, "ne": int.__ne__}
+
+
+@dataclass
+class Loop:
+    form: str
+    start: int
+    step: int
+    test: str
+    end: int
+    width: int  # that the place moves by
+    type: str = "u32"
+    bound: str = ""  # a register that is the end at most
+
+    def ranges(self) -> tuple[Interval | None, Interval | None]:
+        """The place that moves with the counter, and the one that the counter makes."""
+        found = []
+        for at, more in (("%r4", ""), ("%r5", "shl.b32 %r5, %r3, 2; mov.u32 %r6, s; add.u32 %r5, %r5, %r6;")):
+            fields = {**vars(self), "end": self.bound or self.end, "back": -self.width}
+            lines = FORMS[self.form].format(use=more + USE.format(at=at), **fields)
+            ahead = 4096
+            text = TEXT.format(start=self.start, ahead=ahead, lines=lines)
+            flow = Flow(parse(text).entries[0])
+            (k,) = (k for k, i in enumerate(flow.body) if i.op == "st")
+            found.append(AddressRanges(flow, {"s": PLACE}, (32, 1, 1)).reached(k).places)
+        return found[0], found[1]
+
+    def seen(self) -> list[tuple[int, int]]:
+        """The places in each turn."""
+        holds, found = TESTS[self.test], []
+        counter, place = self.start, PLACE + 4096
+        for _ in range(200):
+            if self.form == "before" and not holds(counter, self.end):
+                break
+            found.append((place, PLACE + 4 * counter))
+            old, counter, place = counter, counter + self.step, place + self.width
+            if self.form != "before" and not holds(counter if self.form == "behind" else old, self.end):
+                break
+        return found
+
+
+def covers(found: Interval | None, places: list[int]) -> bool:
+    if found is None:
+        return True
+    return all(found.low <= p <= found.high and not (p - found.low) % (found.step or 1) for p in places)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_no_turn_is_forgotten(form: str) -> None:
+    draw, known = random.Random(form), 0
+    for _ in range(150):
+        step = draw.choice((1, 1, 2, 3))
+        loop = Loop(
+            form, draw.randrange(4), step, draw.choice(tuple(TESTS)), draw.randrange(1, 30),
+            draw.choice((4, 8, -4)), draw.choice(("u32", "s32")),
+        )  # fmt: skip
+        seen = loop.seen()
+        if len(seen) >= 200:
+            continue  # it passes its end by
+        for found, places in zip(loop.ranges(), zip(*seen, strict=True), strict=False):
+            known += found is not None
+            assert covers(found, list(places)), loop
+    assert known > 60
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("test", ["lt", "le"])
+def test_usual_loops_are_bounded_by_their_last_turn(form: str, test: str) -> None:
+    loop = Loop(form, 0, 1, test, 8, 4)
+    for found, places in zip(loop.ranges(), zip(*loop.seen(), strict=True), strict=True):
+        assert found is not None
+        assert (found.low, found.high) == (min(places), max(places))
+
+
+def test_the_end_may_be_bounded_data() -> None:
+    moved, made = Loop("behind", 0, 1, "le", 7, 4, bound="%r2").ranges()
+    assert moved is not None and (moved.low, moved.high) == (PLACE + 4096, PLACE + 4096 + 28)
+    assert made is not None and (made.low, made.high) == (PLACE, PLACE + 28)
+
+
+@pytest.mark.parametrize("end", ["%r1"])
+def test_an_end_that_nothing_bounds_bounds_nothing(end: str) -> None:
+    assert Loop("behind", 0, 1, "lt", 0, 4, bound=end).ranges() == (None, None)
