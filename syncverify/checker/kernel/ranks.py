@@ -107,7 +107,7 @@ def _contributes(g: Graph, site: int) -> Half:
 
 def _drains(g: Graph) -> Iterator[tuple[int, int, int, int, list[Term], Step, Step]]:
     """Every completion comes before every later drain of its groups: more edges than there are."""
-    drains: dict[tuple[int, Group], list[int]] = {}
+    drains: dict[tuple[int, Group | None], list[int]] = {}
     for k, y in enumerate(g.sites):
         if y.op.kind is Kind.DRAIN:
             drains.setdefault((y.role, y.op.group), []).append(k)
