@@ -17,8 +17,8 @@ are small, and nothing is timed. ``--forward``: forward passes alone. ``--ours-f
 compiles with both, Inductor comes last. ``--again``: two processes more, each of which compiles one arm with
 the caches that its first process left. ``--where``: where Python's time goes in compilations, in
 DIR/*.profile; that takes time itself. ``tuned``, among ``--processes``: Inductor's max-autotune beside this
-backend's reduce-overhead; forward passes first, which have a line of their own. Without transformers it says
-so and ends with status 0.
+backend's reduce-overhead; forward passes first, which have a line of their own; ``--steps``: steps alone.
+Without transformers it says so and ends with status 0.
 """
 
 from __future__ import annotations
@@ -335,7 +335,7 @@ def child(o: argparse.Namespace) -> None:
     tag = f"{name}.{mode}.{stage}"
     with machine(out, tag):
         if stage == TUNED:  # forward passes first: a step takes long to tune, and may not end
-            for training in (False, True)[: 1 if o.forward else 2]:
+            for training in (False,) * (not o.steps) + (True,) * (not o.forward):
                 case.training = training
                 kept(o, compared(case, {**row}, o, tag))
         else:
@@ -434,6 +434,7 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=120.0)
     parser.add_argument("--exact", action="store_true")
     parser.add_argument("--forward", action="store_true", help="forward passes alone")
+    parser.add_argument("--steps", action="store_true", help="of ``tuned``, training steps alone")
     parser.add_argument("--profile", action="store_true", help="Inductor's kernels, too")
     parser.add_argument("--again", action="store_true", help="each arm in a second process of its own")
     parser.add_argument("--where", action="store_true", help="profiles of Python in compilations")
@@ -462,7 +463,7 @@ def main() -> None:
 def _run(waiting: list[str], o: argparse.Namespace, until: float) -> None:
     """One process after the other; the next one loads its model while the last one runs."""
     same = [f"--{k}={getattr(o, k)}" for k in ("out", "runner", "layers")]
-    flags = ("exact", "profile", "forward", "ours_first", "where")
+    flags = ("exact", "profile", "forward", "steps", "ours_first", "where")
     same += [f"--{k.replace('_', '-')}" for k in flags if getattr(o, k)]
     running: list[tuple[str, subprocess.Popen[bytes]]] = []
     while waiting or running:

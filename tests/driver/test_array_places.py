@@ -59,11 +59,16 @@ LEFT_OPEN = {
     "selected below a great number": "setp.lt.u32 %p0, %r1, 40; selp.b32 %r2, %r1, 0, %p0; "
     "mul.wide.u32 %rd4, %r2, 4;",
     "by thread on one path": "mov.u64 %rd4, 0; setp.lt.s32 %p0, %r1, 7; @%p0 mov.u64 %rd4, %rd1;",
+    "upper bits with a sign": "shr.s32 %r2, %r1, 28; mul.wide.s32 %rd4, %r2, 4;",
+    "a field with a sign": "bfe.s32 %r2, %r1, 4, 5; mul.wide.s32 %rd4, %r2, 4;",
+    "a byte with a sign": "cvt.s32.s8 %r2, %r1; mul.wide.s32 %rd4, %r2, 4;",
     "not aligned": "and.b32 %r2, %r1, 15; mul.wide.u32 %rd4, %r2, 2;",
 }
 BOUNDED = {
     "a mask": "and.b32 %r2, %r1, 31; mul.wide.u32 %rd4, %r2, 4;",
     "bounded from both sides": "min.s32 %r2, %r1, 31; max.s32 %r2, %r2, 0; mul.wide.s32 %rd4, %r2, 4;",
+    "upper bits with a sign, from 0 on": "shr.s32 %r2, %r1, 28; max.s32 %r2, %r2, 0; min.s32 %r2, %r2, 31; "
+    "mul.wide.u32 %rd4, %r2, 4;",
     "branches from both sides": "setp.gt.s32 %p0, %r1, 31; @%p0 bra E; "
     "setp.lt.s32 %p1, %r1, 0; @%p1 bra E; mul.wide.s32 %rd4, %r1, 4;",
     "by thread, on paths of data": "setp.lt.s32 %p0, %r1, 7; @%p0 bra E; "
@@ -104,6 +109,9 @@ STEPS = (
     "min.u32 {d}, {a}, {n};",
     "add.s32 {d}, {a}, {small};",
     "sub.s32 {d}, {a}, {small};",
+    "shr.s32 {d}, {a}, 28;",
+    "bfe.s32 {d}, {a}, 3, {bits};",
+    "cvt.s32.s8 {d}, {a};",
     "bfe.u32 {d}, {a}, 3, {bits};",
     "rem.u32 {d}, {a}, {n};",
     "shr.u32 {d}, {a}, 27;",

@@ -15,6 +15,7 @@ from syncverify.base.diagnostics import Verdict
 from syncverify.checker.prover.parametric.result import ParametricResult
 from syncverify.driver import ptx_every_size
 from syncverify.driver.ptx_task import CheckTask
+from tests.system.open_sizes.assumed import breaks_assumption
 
 #: Seconds of one check.
 SECONDS = 30.0
@@ -34,6 +35,10 @@ class OpenKernel:
         facts = {"kernel": {"k": {"grid": [1, 1, 1], "params": params, "assume": list(assume)}}}
         (report,) = syncverify.check(self.text, facts=facts, timeout=SECONDS, replay=False, **options)
         return report.verdict
+
+    def assumed_away(self, values: Mapping[str, int]) -> bool:
+        """Whether numbers break what a proof for every size says of arithmetic."""
+        return breaks_assumption(self.text, values) is True
 
     def for_every_size(self) -> Verdict:
         """The verdict of the search alone."""
@@ -64,10 +69,13 @@ def tried_as_data(
 def contradiction(
     kernel: OpenKernel, numbers: Iterable[Mapping[str, int]], found: Verdict | None = None
 ) -> str | None:
-    """The first numbers that refute a kernel which is proved for every size; ``found``: its verdict."""
+    """The first numbers that refute a kernel which is proved for every size; ``found``: its verdict. Numbers
+    that break what the proof says it assumes refute nothing."""
     if (found or kernel.for_every_size()) is not Verdict.PROVED:
         return None
     for values in numbers:
         if kernel.check(scope="exact", values=dict(values)) is Verdict.REFUTED:
+            if kernel.assumed_away(values):
+                continue
             return f"{dict(values)}, assumed {list(kernel.assume)}:\n{kernel.text}"
     return None

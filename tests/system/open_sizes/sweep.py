@@ -13,6 +13,7 @@ import multiprocessing
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from functools import partial
 from importlib import import_module
 from itertools import count
@@ -20,10 +21,12 @@ from pathlib import Path
 from typing import Any
 
 from syncverify.base.diagnostics import Verdict
+from tests.system.open_sizes.agreement import OpenKernel
 
+WRONG = "WRONG PROOF"
 #: What a verdict for every size is beside a number that refutes, and without one.
 KINDS = {
-    (Verdict.PROVED, True): "WRONG PROOF",
+    (Verdict.PROVED, True): WRONG,
     (Verdict.PROVED, False): "proved",
     (Verdict.REFUTED, True): "refuted",
     (Verdict.REFUTED, False): "refuted, by no number that was tried",
@@ -42,7 +45,15 @@ def judged(module: str, seed: int) -> dict[str, Any]:
     except Exception as e:  # a finding of its own
         return {"seed": seed, "kind": "error", "at": repr(e)}
     cpu = round(time.process_time() - start, 1)
-    return {"seed": seed, "kind": KINDS[verdict, at is not None], "at": at, "cpu": cpu}
+    kind = KINDS[verdict, at is not None]
+    if kind == WRONG and at is not None and all(map(kernel.assumed_away, refuting(kernel, numbers))):
+        kind = "proved, but for numbers that it says it assumes away"
+    return {"seed": seed, "kind": kind, "at": at, "cpu": cpu}
+
+
+def refuting(kernel: OpenKernel, numbers: Iterable[Mapping[str, int]]) -> list[Mapping[str, int]]:
+    """The numbers at which a kernel is refuted."""
+    return [v for v in numbers if kernel.check(scope="exact", values=dict(v)) is Verdict.REFUTED]
 
 
 def main(module: str, first: str, jobs: str, seconds: str, out: str) -> None:

@@ -7,8 +7,12 @@ import pytest
 from syncverify.base.diagnostics import Verdict
 from tests.system.open_sizes import addresses, conditions, ring_loops, strided_rows
 from tests.system.open_sizes.agreement import OpenKernel, contradiction
+from tests.system.open_sizes.assumed import breaks_assumption
+from tests.system.open_sizes.steps import REGISTERS
 
 DRAWN, MORE = 8, 2_000
+#: A kernel that reads the highest bit of a product.
+ASSUMED_SEED = 900_955
 #: Rings whose search is short.
 RINGS = (1, 3, 4, 5, 6, 7, 10, 11)
 #: Rows that are shared out: three are proved, and one has a mistake.
@@ -54,6 +58,47 @@ def test_rows_of_two_arrays_are_right_at_numbers() -> None:
         found.append(kernel.with_sizes_as_data())
         assert contradiction(kernel, numbers, found[-1]) is None
     assert found == [Verdict.PROVED, Verdict.UNKNOWN]
+
+
+#: Arithmetic on ``n`` as the conditions have it, a number, and whether it breaks what proofs assume.
+ASSUMED = (
+    ("shl.b32 %x1, %n, 1; shr.u32 %x2, %x1, 31;", 1_453_333_400, True),
+    ("shl.b32 %x1, %n, 1; shr.u32 %x2, %x1, 31;", 100, False),
+    ("shl.b32 %x1, %n, 1; setp.lt.s32 %p1, %x1, 0;", 1 << 30, True),
+    ("shl.b32 %x1, %n, 1; setp.lt.u32 %p1, %x1, 9;", 1 << 30, False),
+    ("shl.b32 %x1, %n, 31; setp.lt.s32 %p1, %x1, 0;", 1 << 30, False),
+    ("shl.b32 %x1, %n, 31; shr.u32 %x2, %x1, 31;", 3, False),
+    ("mul.lo.u32 %x1, %n, %n;", 70_000, True),
+    ("mul.lo.u32 %x1, %n, %n;", 60_000, False),
+    ("sub.s32 %x1, %n, 5; add.s32 %x1, %x1, 10;", 0, False),
+    ("setp.lt.s32 %p1, %n, 0;", (1 << 31) + 5, False),
+    ("shr.u32 %x1, %n, 31;", (1 << 31) + 5, False),
+    ("add.s32 %x1, %n, 1; shr.s32 %x1, %x1, 4;", (1 << 31) - 1, True),
+    ("xor.b32 %x1, %n, 64; shr.u32 %x1, %x1, 31;", (1 << 31) + 5, False),
+    ("popc.b32 %x1, %n;", 7, None),
+)
+
+
+@pytest.mark.parametrize(("lines", "number", "expected"), ASSUMED)
+def test_which_numbers_break_what_proofs_assume(lines: str, number: int, expected: bool | None) -> None:
+    text = conditions.TEXT.format(
+        registers=REGISTERS,
+        word="u32",
+        wide="u64",
+        lines=lines,
+        conditions="setp.eq.u32 %p7, %t, 64; setp.eq.u32 %p8, %t, 64;",
+        other=4,
+    )
+    assert breaks_assumption(text, {"n": number, "big": 1}) is expected
+
+
+def test_a_contradiction_that_the_proof_assumes_away_is_none() -> None:
+    kernel, _ = conditions.kernel(ASSUMED_SEED)
+    numbers = {"n": 1_453_333_400, "big": 16}
+    assert kernel.for_every_size() is Verdict.PROVED
+    assert kernel.check(scope="exact", values=numbers) is Verdict.REFUTED
+    assert kernel.assumed_away(numbers) and contradiction(kernel, [numbers]) is None
+    assert not kernel.assumed_away({"n": 100, "big": 16})
 
 
 def test_a_wrong_proof_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

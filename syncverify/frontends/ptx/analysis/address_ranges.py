@@ -26,6 +26,8 @@ from syncverify.frontends.ptx.syntax.types import kind, width
 #: The place of a shared variable, among versions.
 _PLACE = -1
 _WARP = 32
+#: Of data with a sign, so few bits are an index by themselves.
+_FEW_BITS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +134,20 @@ class AddressRanges:
             if cut and i is not None and self._is_data(v):
                 signed = kind(i.mods[-1]) == "s"
                 sides.add(Side.BOTH if not signed else Side.ABOVE if i.op == "min" else Side.BELOW)
+            if i is not None and self._version(v) is None and self._small_with_sign(i, at):
+                sides.add(Side.ABOVE)
         return len(sides) == 1 and Side.BOTH not in sides
+
+    def _small_with_sign(self, i: Instr, k: int) -> bool:
+        """Whether an instruction brings a few bits of data with a sign: they may be less than 0."""
+        types = [m for m in i.mods if kind(m) == "s" and m[1:].isdigit()]
+        if i.op in ("ld", "ldu", "cvt"):
+            return any(width(m) < 32 for m in types)
+        if not types or i.op not in ("shr", "bfe"):
+            return False
+        n = self._of(i.operands[-1], k)
+        left = None if n is None or n.low != n.high else n.low if i.op == "bfe" else width(types[-1]) - n.low
+        return left is not None and 1 < left <= _FEW_BITS
 
     def _is_data(self, v: int) -> bool:
         """Whether a version is made of what was loaded."""
