@@ -30,6 +30,7 @@ from syncverify.driver.ptx_assumptions import (
     of_tiles,
 )
 from syncverify.driver.ptx_block import of_bound, with_fewer_threads
+from syncverify.driver.ptx_carved import with_carved_arrays
 from syncverify.driver.ptx_every_size import for_every_size, sizes_inside_arrays, some_variables
 from syncverify.driver.ptx_launch_report import check_launch, report_of
 from syncverify.driver.ptx_task import Checker, CheckTask, EntryCode
@@ -207,9 +208,10 @@ def reports_of(task: Task, scope: ScopeKind) -> Iterator[KernelReport]:
     if report.verdict is not Verdict.PROVED:
         yield finished(report)
     if scope is ScopeKind.ALL:
-        report = for_every_size(k, report)
+        report = for_every_size(k, report, with_carved_arrays)
     else:
         report = some_variables(k, report)
+        report = with_carved_arrays(k, report)
     report = _inside_arrays(k, report, scope)
     if scope is ScopeKind.ALL and report.verdict is not Verdict.PROVED:
         yield finished(report)

@@ -71,9 +71,13 @@ class Attempt:
         return None if self.found is None else self.found.verdict
 
 
-def for_every_size(k: CheckTask, report: KernelReport) -> KernelReport:
+def for_every_size(
+    k: CheckTask,
+    report: KernelReport,
+    ahead: Callable[[CheckTask, KernelReport], KernelReport] = lambda _, report: report,
+) -> KernelReport:
     """A proof for every size that is left open, where the report cannot do without a number; or the smallest
-    sizes that refute the kernel; or the report, with a note."""
+    sizes that refute the kernel; or the report, with a note. ``ahead``: what comes before the long search."""
     if report.verdict is not Verdict.UNKNOWN or k.checker.prove is None or k.facts.block is None:
         return _smallest(k, report)
     start = time.perf_counter()
@@ -82,6 +86,9 @@ def for_every_size(k: CheckTask, report: KernelReport) -> KernelReport:
         return replace(wrong, seconds=time.perf_counter() - start)
     if Cause.UNWRITTEN in causes_of(report.reason):
         return _smallest(k, report)  # no size writes the address
+    soon = ahead(k, report)
+    if soon.verdict is not Verdict.UNKNOWN:
+        return replace(soon, seconds=time.perf_counter() - start)
     attempt = _searched(k, report)
     if _undecided(attempt, report) and (wider := _any_grid(attempt.task)) is not None:
         again = _searched(wider, report)
@@ -120,6 +127,13 @@ def sizes_inside_arrays(k: CheckTask, report: KernelReport) -> KernelReport:
 
     It comes last: what assumes less was tried before, and the smallest sizes, and did not decide.
     """
+    return proved_inside_arrays(k, report, _outside)
+
+
+def proved_inside_arrays(
+    k: CheckTask, report: KernelReport, refuted: Callable[[CheckTask], KernelReport | None]
+) -> KernelReport:
+    """The same, where ``refuted`` holds what an attempt takes for granted against numbers."""
     if k.checker.prove is None or k.facts.block is None:
         return report
     start = time.perf_counter()
@@ -127,17 +141,17 @@ def sizes_inside_arrays(k: CheckTask, report: KernelReport) -> KernelReport:
     for words_too in filter(_counts, words):
         if (made := _tried(words_too)).verdict is Verdict.PROVED:
             found = _proved(made, report, report.seconds + time.perf_counter() - start)
-            return _outside(made.task) or found
+            return refuted(made.task) or found
     if not open_sizes(k.facts, compiled(k)[1].for_sizes):
         return report
     for narrower in (_with_sizes_as_data, _with_fewer_terms):
         task = narrower(k)
         if task is not None and (made := _tried(task)).verdict is Verdict.PROVED:
             found = _proved(made, report, report.seconds + time.perf_counter() - start)
-            return _outside(made.task) or found
+            return refuted(made.task) or found
     as_data = with_parameters_as_data(k)
     found = check_launch(as_data)
-    return report if found.verdict is not Verdict.PROVED else _outside(as_data) or found
+    return report if found.verdict is not Verdict.PROVED else refuted(as_data) or found
 
 
 def some_variables(k: CheckTask, report: KernelReport) -> KernelReport:
@@ -481,4 +495,4 @@ def _terms(k: CheckTask, program: Program) -> dict[str, tuple[int, int | None]]:
     return sizes if own.terms is None else {n: x for n, x in sizes.items() if n in own.terms}
 
 
-__all__ = ["Attempt", "for_every_size", "sizes_inside_arrays", "some_variables"]
+__all__ = ["Attempt", "for_every_size", "proved_inside_arrays", "sizes_inside_arrays", "some_variables"]

@@ -77,6 +77,7 @@ class Abstraction:
     terms: frozenset[str] | None = None  # the open sizes that are terms, the others being data; None: all
     parameters_as_data: bool = False  # of one launch: sizes without a number are data
     inside_arrays: bool = False  # where data says, an access stays inside the array that it names
+    kept_inside: bool = False  # and where numbers say, an access outside of it is a mistake
     tracks_plain_global: bool = False  # plain accesses to global memory are, though nobody waits there
 
 
@@ -193,7 +194,8 @@ def compiled(k: CheckTask) -> tuple[Launch, Program]:
         sizes_as_data=k.abstraction.parameters_as_data,
     )
     inside = k.abstraction.inside_arrays
-    launch = replace(launch, stays=k.policy is Policy.PRACTICAL, inside_arrays=inside)
+    kept = k.abstraction.kept_inside
+    launch = replace(launch, stays=k.policy is Policy.PRACTICAL, inside_arrays=inside, kept_inside=kept)
     return (launch if k.boxes is None else with_boxes(launch, k.boxes.latest.facts())), k.code.program
 
 

@@ -69,6 +69,9 @@ class FakeContext:
     def anywhere(self, site: int, address: Any, why: str, bits: int) -> Range | None:
         raise Opaque(why)
 
+    def kept(self, site: int) -> None:
+        return None
+
     def shared(self, address: int, space: str, what: str) -> tuple[int, int]:
         if space == "generic":
             address -= _SHARED

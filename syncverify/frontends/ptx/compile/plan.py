@@ -46,6 +46,7 @@ from syncverify.frontends.ptx.analysis.lane_ranks import LaneRanks
 from syncverify.frontends.ptx.analysis.lanes import crossing, elections
 from syncverify.frontends.ptx.analysis.load_arrival import unarrived_loads
 from syncverify.frontends.ptx.analysis.locks import free_effect, lock_effect
+from syncverify.frontends.ptx.analysis.lowest_places import LowestPlaces
 from syncverify.frontends.ptx.analysis.named_arrays import NamedArrays
 from syncverify.frontends.ptx.analysis.pointer_provenance import Origins
 from syncverify.frontends.ptx.analysis.shared_pointers import names_shared, shared_pointers
@@ -474,6 +475,17 @@ class Plan:
         def of(site: int, warp: int) -> Reached:
             k = self._instruction(site)
             return ANYWHERE if k is None else replace(ranges(warp).reached(k), apart=ranks().apart(k))
+
+        return of
+
+    def lowest(self, shared: Mapping[str, int]) -> Callable[[int], int | None]:
+        """By the site of an access to shared memory the least that its place may be."""
+        found = LowestPlaces(self.flow, shared)
+
+        @cache
+        def of(site: int) -> int | None:
+            k = self._instruction(site)
+            return None if k is None else found.of(k)
 
         return of
 

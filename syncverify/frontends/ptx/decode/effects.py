@@ -67,6 +67,9 @@ class Context(Protocol):
         """By how many bytes the places of lanes of one access differ at least, wherever data says that they
         are; 0: not known."""
 
+    def kept(self, site: int) -> tuple[int, int, str] | None:
+        """The array that an access must not leave: its first byte, its end and its name."""
+
     def slot(self, site: int, why: str, size: int) -> tuple[Range | None, int] | None:
         """The bytes that an access of ``size`` bytes may reach at slots that atomics hand out (None where
         such accesses are left out), and ``Footprint.slots``. Only a proof may rest on that. None: it has no

@@ -130,18 +130,10 @@ def access_events(a: Access, ctx: Context, site: int, address: Value, values: Se
     if isinstance(places, str):
         return [(Ev.FAULT, site, "SV114", places)]
     cta, offsets = places
+    wrong = _misplaced(a, ctx, site, cta, offsets)
+    if wrong is not None:
+        return [(Ev.FAULT, site, *wrong)]
     size = a.bytes
-    for lo in set(offsets):
-        if lo % (size if size in (1, 2, 4, 8, 16, 32) else 1):
-            return [(Ev.FAULT, site, "SV701", f"byte {lo} of shared memory is not {size}-byte aligned")]
-        if lo < ctx.shared_start or lo + size > ctx.shared_end:
-            where = f"{ctx.shared_start}..{ctx.shared_end - 1}"
-            text = f"bytes {lo}..{lo + size - 1} lie outside shared memory, {where}"
-            return [(Ev.FAULT, site, "SV114", text)]
-    if not 0 <= cta < ctx.ctas:
-        return [(Ev.FAULT, site, "SV114", f"rank {cta} is no CTA of the cluster, which has {ctx.ctas}")]
-    if a.own and cta != ctx.cta:
-        return [(Ev.FAULT, site, "SV114", elsewhere("the address", cta))]
     writes = a.code == Ev.WRITE
     if len(set(offsets)) == 1 and not part:
         fp = footprint(cta, Range(offsets[0], size), ctx.lanes, varying=writes, many=len(ctx.lanes) > 1)
@@ -155,6 +147,29 @@ def access_events(a: Access, ctx: Context, site: int, address: Value, values: Se
     if a.single:
         fp = replace(fp, element=a.single)
     return _events(a, site, ctx.footprint(fp), handle)
+
+
+def _misplaced(
+    a: Access, ctx: Context, site: int, cta: int, offsets: Sequence[int]
+) -> tuple[str, str] | None:
+    """The rule that the places of an access break, and what to say of it."""
+    size = a.bytes
+    unit = size if size in (1, 2, 4, 8, 16, 32) else 1
+    for lo in set(offsets):
+        if lo % unit:
+            return "SV701", f"byte {lo} of shared memory is not {size}-byte aligned"
+        if lo < ctx.shared_start or lo + size > ctx.shared_end:
+            where = f"{ctx.shared_start}..{ctx.shared_end - 1}"
+            return "SV114", f"bytes {lo}..{lo + size - 1} lie outside shared memory, {where}"
+    if not 0 <= cta < ctx.ctas:
+        return "SV114", f"rank {cta} is no CTA of the cluster, which has {ctx.ctas}"
+    if a.own and cta != ctx.cta:
+        return "SV114", elsewhere("the address", cta)
+    low, high, name = ctx.kept(site) or (ctx.shared_start, ctx.shared_end, "")
+    for lo in set(offsets):
+        if lo < low or lo + size > high:
+            return "SV114", f"bytes {lo}..{lo + size - 1} lie outside `{name}`, {low}..{high - 1}"
+    return None
 
 
 def _somewhere(a: Access, ctx: Context, site: int, address: Value, why: str) -> list[int]:

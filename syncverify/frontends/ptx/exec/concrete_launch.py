@@ -46,6 +46,7 @@ class Launch:
     block_group: Places | None = None  # the blocks are a block group that represents all: what they reach
     stays: bool = False  # threads that may leave ahead of all events are taken to stay (K22)
     inside_arrays: bool = False  # where data says, an access stays inside the array that it names
+    kept_inside: bool = False  # and where numbers say, an access outside of it is a mistake
     sure: bool = False  # accesses that data decides on are left out
     granted: frozenset[int] = frozenset()  # but for those of these sites
 

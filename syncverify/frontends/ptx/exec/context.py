@@ -129,6 +129,9 @@ class ClassContext:
         t = self.tables
         return 0 if site in t.any_iteration else t.reached(site, self.warp).apart
 
+    def kept(self, site: int) -> tuple[int, int, str] | None:
+        return self.tables.kept(site)
+
     def slot(self, site: int, why: str, size: int) -> tuple[Range | None, int] | None:
         t = self.tables
         found = t.slots(site)
@@ -157,6 +160,7 @@ class ClassContext:
             if any(x.__class__ is not Residue or x.source != "data" for x in lanes):
                 return None  # what an open size places is not assumed to be inside
             start, end, _ = array or (self.shared_start, self.shared_end, "")
+        start = max(start, t.lowest(site) or start)
         found = []
         for x in lanes:
             if x.__class__ is not Residue or x.modulus % size or x.residue % size:

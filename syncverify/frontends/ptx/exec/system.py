@@ -110,10 +110,13 @@ class PtxSystem(SymbolicSystem):
             tables.since = program.since(launch.block)
             tables.load_places = program.places(launch.block)
             tables.reached = program.reached(launch.block, tables.layout.shared)
+            tables.lowest = program.lowest(tables.layout.shared)
             tables.slots = program.shared_slots(launch.block, tables.layout.shared)
             _open_dynamic(tables, program, launch)
             if launch.inside_arrays:
                 tables.array = _arrays(laid, program)
+            if launch.kept_inside:
+                tables.kept = _arrays(laid, program, everywhere=True)
             tables.any_data, tables.threads = program.any_data and launch.space is not None, launch.threads
             kept = program.steers and not tables.any_data
             tables.certain = kept or tables.tracks or program.moves
@@ -396,11 +399,15 @@ def _open_dynamic(tables: Tables, program: Program, launch: Launch) -> None:
         tables.in_dynamic = program.reached(launch.block, places)
 
 
-def _arrays(laid: Layout, program: Program) -> Callable[[int], tuple[int, int, str] | None]:
-    """By the site of an access the array that its address names."""
+def _arrays(
+    laid: Layout, program: Program, *, everywhere: bool = False
+) -> Callable[[int], tuple[int, int, str] | None]:
+    """By the site of an access the array that its address names; ``everywhere``: also where a constant leads
+    past the array."""
     begins = {low: (low, high, name) for low, high, name in laid.names if low < high}
     places = {name: begins[low] for name, low in laid.shared.items() if low in begins}
-    named = program.names_array({name: high - low for name, (low, high, _) in places.items()})
+    sizes = {name: high - low for name, (low, high, _) in places.items()}
+    named = program.names_array(dict.fromkeys(sizes, 1 << RANK) if everywhere else sizes)
     return lambda site: places.get(named(site) or "")
 
 

@@ -177,6 +177,8 @@ class Tables:
     array_addressed: dict[int, str] = field(default_factory=dict)
     #: by site the array that an access is taken to stay inside: its first byte, its end and its name
     array: Callable[[int], tuple[int, int, str] | None] = field(default=lambda site: None)
+    #: the same of accesses that numbers place, which must not leave it
+    kept: Callable[[int], tuple[int, int, str] | None] = field(default=lambda site: None)
     dynamic_addressed: set[int] = field(default_factory=set)  # sites whose steps lead through dynamic memory
     unbounded_slots: set[int] = field(default_factory=set)  # sites whose slots comparisons alone limit
     dynamic_start: int | None = None  # where dynamic shared memory begins, if nobody gave its bytes
@@ -198,6 +200,7 @@ class Tables:
     load_places: Callable[[int], int] = field(default=lambda k: EVERY)
     varies: Callable[[int], int] = field(default=lambda site: EVERY)  # the same of what stores store, by site
     reached: Callable[[int, int], Reached] = field(default=lambda site, warp: ANYWHERE)  # by site and warp
+    lowest: Callable[[int], int | None] = field(default=lambda site: None)  # the least place, by site
     slots: Callable[[int], Slot | None] = field(default=lambda site: None)  # by site
     written_maps: dict[int, int] = field(default_factory=dict)  # maps that copies store through
     # maps of loads at coordinates that are not known

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 from functools import partial, reduce
-from itertools import product
+from itertools import islice, product
 from math import prod
 
 from syncverify.frontends.ptx.launch.facts import PtxFacts
@@ -112,3 +112,34 @@ def some_sizes(facts: PtxFacts) -> Iterator[PtxFacts]:
         if found is not None:
             least = most
             yield facts.bind({name: found.get(name, 0) for name in names_})
+
+
+def sizes_around(
+    facts: PtxFacts, wanted: Set[str], threads: int, fits: Callable[[Mapping[str, int]], bool]
+) -> Iterator[dict[str, int]]:
+    """Numbers for all sizes but the grid's, where the wanted ones are small, odd, around the threads of a
+    block, and as large as ``fits`` allows; first together, then each by itself beside small others."""
+    sizes = sorted(name for name in facts.symbols() if not name.startswith("grid."))
+    constraints = facts.constraints()
+    allowed = {
+        name: _values(name, [c for c in constraints if names(c) == {name}], FURTHEST) for name in sizes
+    }
+    if any(not found for found in allowed.values()):
+        return
+
+    def at(values: Mapping[str, int], other: int) -> dict[str, int]:
+        aims = {name: values.get(name, other) for name in sizes}
+        return {name: _nearest(allowed[name], aim) for name, aim in aims.items()}
+
+    few, many = 3, threads + 1
+    together = [(2, few), (3, many), (33, few), (many, few), (2 * threads + 1, few)]
+    found = [at(dict.fromkeys(wanted, value), other) for value, other in together]
+    found += [at({name: many}, few) for name in sorted(wanted) if len(wanted) > 1]
+    larger = (at(dict.fromkeys(wanted, FURTHEST >> n), few) for n in range(FURTHEST.bit_length()))
+    found += islice(filter(fits, larger), 1)
+    yield from (values for n, values in enumerate(found) if values not in found[:n])
+
+
+def _nearest(allowed: list[int], aim: int) -> int:
+    """The first that is not less, or the last."""
+    return next((value for value in allowed if value >= aim), allowed[-1])

@@ -1,0 +1,128 @@
+"""Arrays that sizes carve out of one dynamic shared memory: proofs, and mistakes that are none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import syncverify
+from syncverify.base.diagnostics import KernelReport, Verdict
+from syncverify.checker.prover.parametric.result import ParametricResult
+from syncverify.driver import ptx_every_size, sought
+
+TEXT = """.version 8.3
+.target sm_90a
+.address_size 64
+.extern .shared .align 16 .b8 smem[];
+.visible .entry k(.param .u32 n, .param .u64 in, .param .u32 m)
+.reqntid 64, 1, 1
+{{
+  .reg .pred %p<9>; .reg .b32 %r<20>, %n, %k, %row, %bins, %v, %w, %m; .reg .b64 %d<4>;
+  ld.param.u32 %n, [n]; ld.param.u64 %d1, [in]; ld.param.u32 %m, [m];
+  mov.u32 %k, %tid.x; mul.wide.u32 %d2, %k, 4; add.u64 %d3, %d1, %d2;
+  ld.global.u32 %w, [%d3]; setp.gt.u32 %p5, %w, 7;
+  mov.u32 %row, smem; {carve} mov.u32 %r1, %k;
+FILL:
+  setp.ge.u32 %p1, %r1, %n; @%p1 bra FILLED;
+  mad.lo.u32 %r2, %r1, 4, %row; st.shared.u32 [%r2], %k; {fill}
+  add.u32 %r1, %r1, {step}; bra FILL;
+FILLED:
+  {between} mov.u32 %r3, %k;
+STEP:
+  setp.ge.u32 %p2, %r3, %n; @%p2 bra STEPPED;
+  mad.lo.u32 %r4, %r3, 4, %row; ld.shared.u32 %v, [%r4];
+  mad.lo.u32 %r5, %v, 4, %bins; {count}
+  add.u32 %r3, %r3, 64; bra STEP;
+STEPPED:
+  {behind} xor.b32 %r6, %k, 1; setp.ge.u32 %p3, %r6, %n; @%p3 bra END;
+  mad.lo.u32 %r7, %r6, 4, %bins; ld.shared.u32 %v, [%r7];
+END:
+  ret;
+}}
+"""
+RIGHT = {
+    "carve": "mad.lo.u32 %bins, %n, 4, %row;",
+    "fill": "mad.lo.u32 %r8, %r1, 4, %bins; st.shared.u32 [%r8], 0;",
+    "step": "64",
+    "between": "bar.sync 0;",
+    "count": "atom.shared.add.u32 %r9, [%r5], 1;",
+    "behind": "bar.sync 0;",
+}
+GOOD: dict[str, dict[str, str]] = {
+    "bins behind a row": {},
+    "a sum before it is scaled": {"fill": "add.u32 %r10, %r1, %n; mad.lo.u32 %r8, %r10, 4, %row; "
+                                          "st.shared.u32 [%r8], 0;"},
+    "a size rounded up": {"carve": "add.u32 %r10, %n, 3; and.b32 %r10, %r10, -4; "
+                                   "mad.lo.u32 %bins, %r10, 4, %row;"},
+    "from the end of the row": {"count": "sub.u32 %r10, %n, %r3; mad.lo.u32 %r8, %r10, 4, %row; "
+                                         "ld.shared.u32 %r9, [%r8+-4];"},
+    "from the end of the bins": {"count": "sub.u32 %r10, %n, %r3; mad.lo.u32 %r8, %r10, 4, %bins; "
+                                          "ld.shared.u32 %r9, [%r8+-4];"},
+}  # fmt: skip
+WRONG = {
+    "no barrier behind the zeros": {"between": ""},
+    "no barrier behind the counts": {"behind": ""},
+    "counts without an atomic": {"count": "st.shared.u32 [%r5], 1;"},
+    "threads with words of others": {"step": "48"},
+    "bins begin in the last element": {"carve": "mad.lo.u32 %bins, %n, 4, %row; add.u32 %bins, %bins, -4;"},
+    "bins behind half of the row": {"carve": "shr.u32 %r10, %n, 1; mad.lo.u32 %bins, %r10, 4, %row;"},
+    "bins where another size says": {"carve": "mad.lo.u32 %bins, %m, 4, %row;"},
+    "a size rounded down": {"carve": "and.b32 %r10, %n, -32; mad.lo.u32 %bins, %r10, 4, %row;"},
+    "a size that a mask keeps small": {"carve": "and.b32 %r10, %n, 1023; mad.lo.u32 %bins, %r10, 4, %row;"},
+    "the lesser of a size and a number": {"carve": "min.u32 %r10, %n, 600; mad.lo.u32 %bins, %r10, 4, %row;"},
+    "either of two places": {"carve": "mad.lo.u32 %bins, %n, 4, %row; @%p5 mov.u32 %bins, %row;"},
+    "a row of twice as many": {"carve": "mad.lo.u32 %bins, %n, 4, %row; shl.b32 %n, %n, 1;", "fill": ""},
+    "the word before the bins": {"fill": "mad.lo.u32 %r8, %r1, 4, %bins; st.shared.u32 [%r8+-4], 0;"},
+    "a place that is stored": {"fill": "st.shared.u32 [%r2], %bins;"},
+}  # fmt: skip
+
+
+pytestmark = pytest.mark.usefixtures("undecided")
+
+
+@pytest.fixture
+def undecided(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No search over sizes decides, no small size is tried, and no input is drawn."""
+    found = ParametricResult(Verdict.UNKNOWN, reason="the search is left out")
+    monkeypatch.setattr(ptx_every_size, "_searched", lambda k, _: ptx_every_size.Attempt(k, found))
+    monkeypatch.setattr(ptx_every_size, "refuted_early", lambda *_: None)
+    monkeypatch.setattr(ptx_every_size, "_smallest", lambda _, found: found)
+    monkeypatch.setattr(ptx_every_size, "_with_fewer_terms", lambda _: None)
+    monkeypatch.setattr(sought, "sought", lambda found, *_: found)
+
+
+def report(changes: dict[str, str], **facts: Any) -> KernelReport:
+    given = {"grid": [1, 1, 1], "params": {"0": "n", "2": "m"}, **facts}
+    (found,) = syncverify.check(
+        TEXT.format(**RIGHT | changes), facts={"kernel": {"k": given}}, scope="all", advice=False, timeout=20
+    )
+    return found
+
+
+def arrays(found: KernelReport) -> list[str]:
+    return [a for a in found.assumptions if a.startswith("accesses stay inside the arrays")]
+
+
+@pytest.mark.parametrize("what", GOOD)
+def test_each_array_is_a_variable_of_its_own(what: str) -> None:
+    found = report(GOOD[what])
+    assert found.verdict is Verdict.PROVED, found.reason
+    (said,) = arrays(found)
+    assert "`smem+0`" in said and "n = 2; n = 3; n = 33" in said
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_a_mistake_is_not_proved(what: str) -> None:
+    assert report(WRONG[what]).verdict is not Verdict.PROVED
+
+
+def test_bytes_that_do_not_hold_the_last_array_are_no_proof() -> None:
+    assert report({}, dynamic_smem="8 * n + 256").verdict is Verdict.PROVED
+    assert report({}, dynamic_smem="4 * n + 4").verdict is not Verdict.PROVED
+
+
+def test_arrays_at_numbers() -> None:
+    found = report({}, params={"0": 100})
+    assert found.verdict is Verdict.PROVED
+    assert report({"behind": ""}, params={"0": 100}).verdict is not Verdict.PROVED
