@@ -200,6 +200,10 @@ def shared_barriers(g: Graph) -> None:
     is looked at warp by warp.
     """
     barriers: dict[str, list[str]] = {}
+    of_warp: dict[int, set[int]] = {}
+    for role, warps in enumerate(g.warps):
+        for w in warps:
+            of_warp.setdefault(w, set()).add(role)
     for name, ring in g.p.rings.items():
         if ring.barrier:
             barriers.setdefault(ring.barrier, []).append(name)
@@ -210,8 +214,7 @@ def shared_barriers(g: Graph) -> None:
         orders = {role: _order(g, rings, role) for role in range(len(g.p.roles))}
         together = [set(orders)]
         if next(iter(kinds))[0] is not Level.ALL:
-            warps = frozenset[int]().union(*g.warps)
-            together = [{role for role in orders if w in g.warps[role]} for w in warps]
+            together = list(of_warp.values())
         for roles in together:
             if len({orders[role] for role in roles if orders[role]}) > 1:
                 raise RejectedError(f"{barrier} is met by different roles, or in different orders")

@@ -145,12 +145,14 @@ def follows(premises: Sequence[Term], goal: Term, by: Sum) -> None:
     """Accepts that the goal follows from the premises for all integers (rule R1), or RejectedError."""
     if type(by.divisor) is not int or by.divisor < 1:
         raise RejectedError("a sum's divisor is not positive")
-    rest = goal * by.divisor
+    parts, const = {a: k * by.divisor for a, k in goal.parts.items()}, goal.const * by.divisor
     for i, m in by.multipliers:
         if type(i) is not int or type(m) is not int or m < 0 or not 0 <= i < len(premises):
             raise RejectedError("a sum's multiplier is negative, or of no premise")
-        rest = rest.plus(premises[i], -m)
-    if rest.parts or rest.const < 1 - by.divisor:
+        const -= premises[i].const * m
+        for a, k in premises[i].parts.items():
+            parts[a] = parts.get(a, 0) - k * m
+    if any(parts.values()) or const < 1 - by.divisor:
         raise RejectedError(f"{goal} >= 0 does not follow")
 
 

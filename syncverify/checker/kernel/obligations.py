@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import inf
 from typing import Protocol as Interface
 
@@ -234,10 +235,13 @@ def _apart(g: Graph) -> Iterator[Owed]:
 
 def _hazards(g: Graph) -> Iterator[Owed]:
     """Accesses to one slot, of which one writes: indices that are equal, or at least a depth apart."""
-    every = [(i, a, t, _extent(t)) for i, s in enumerate(g.sites) for a, t in enumerate(s.op.touches)]
-    for x, (i, a, first, (low, high)) in enumerate(every):
-        for k, b, second, (start, end) in every[x:]:
-            if first.buffer != second.buffer or high <= start or end <= low:
+    peers: dict[str, list[tuple[int, int, Touch, tuple[float, float]]]] = {}  # of a buffer
+    for i, s in enumerate(g.sites):
+        for a, t in enumerate(s.op.touches):
+            peers.setdefault(t.buffer, []).append((i, a, t, _extent(t)))
+    for x, (i, a, first, (low, high)) in ((x, q) for some in peers.values() for x, q in enumerate(some)):
+        for k, b, second, (start, end) in peers[first.buffer][x:]:
+            if high <= start or end <= low:
                 continue
             if ordering(first.access, second.access).hazard is Hazard.NONE:
                 continue
@@ -296,13 +300,30 @@ def overlap(g: Graph, i: int, x: Touch, k: int, y: Touch) -> Level | None:
     if x.pieces is None or y.pieces is None:
         return most
     found: Level | None = None
-    live: tuple[list[tuple[int, int, int]], ...] = ([], [])
-    for low, high, thread, side in sorted([(*q, 0) for q in x.pieces] + [(*q, 1) for q in y.pieces]):
+    live: tuple[list[_Span], ...] = ([], [])
+    for low, high, first, last, side in sorted(
+        [(*q, 0) for q in _spans(x.pieces)] + [(*q, 1) for q in _spans(y.pieces)]
+    ):
         others = live[1 - side]
         others[:] = [q for q in others if q[1] > low]
         for q in others:
-            found = max(found or Level.THREAD, g.near(q[2], thread))
+            found = max(found or Level.THREAD, g.near(min(q[2], first), max(q[3], last)))
         if found is most:
             return found
-        live[side].append((low, high, thread))
+        live[side].append((low, high, first, last))
     return found
+
+
+#: Bytes from the first to the last, and the first and last thread that touches them.
+_Span = tuple[int, int, int, int]
+
+
+@lru_cache(maxsize=4096)
+def _spans(pieces: tuple[tuple[int, int, int], ...]) -> list[_Span]:
+    """The pieces, one for equal bytes. Some threads of two spans are as far apart as the first and the last
+    of all, and none are farther.
+    """
+    some: dict[tuple[int, int], list[int]] = {}
+    for low, high, thread in pieces:
+        some.setdefault((low, high), []).append(thread)
+    return [(low, high, min(t), max(t)) for (low, high), t in some.items()]

@@ -54,9 +54,10 @@ def growing(g: Graph, ranks: Ranks) -> Iterator[Owed]:
     wanted = {(i, False) for i in range(len(g.sites))} | {(i, True) for i in asynchronous(g)}
     if set(ranks) != wanted or len({len(r) for r in ranks.values()}) > 1:
         raise RejectedError("ranks of other sites, or of different lengths")
+    names, functions = {"u", "n"} | g.p.parameters, {*g.p.prefix, *g.p.marks}
     for terms in ranks.values():
         for t in terms:
-            if not t.names() <= {"u", "n"} | g.p.parameters or not t.functions() <= {*g.p.prefix, *g.p.marks}:
+            if not t.names() <= names or not t.functions() <= functions:
                 raise RejectedError(f"the rank {t} is no function of the event")
 
     @cache
@@ -106,19 +107,20 @@ def _contributes(g: Graph, site: int) -> Half:
 
 def _drains(g: Graph) -> Iterator[tuple[int, int, int, int, list[Term], Step, Step]]:
     """Every completion comes before every later drain of its groups: more edges than there are."""
+    drains: dict[tuple[int, Group | None], list[int]] = {}
+    for k, y in enumerate(g.sites):
+        if y.op.kind is Kind.DRAIN:
+            drains.setdefault((y.role, y.op.group), []).append(k)
+    called: dict[str, list[int]] = {}
+    for t, y in enumerate(g.sites):
+        called.setdefault(y.op.label, []).append(t)
     for i, x in enumerate(g.sites):
         if x.op.kind is not Kind.ASYNC:
             continue
         # warps of one warpgroup execute one wgmma, which is over when all have committed it
-        twins = [
-            t
-            for t, y in enumerate(g.sites)
-            if t == i or (y.op.label and y.op.label == x.op.label and g.groups[x.role] & g.groups[y.role])
-        ]
-        for t in twins if x.op.group is Group.WGMMA else [i]:
-            for k, y in enumerate(g.sites):
-                if y.op.kind is not Kind.DRAIN or y.op.group is not x.op.group or y.role != g.sites[t].role:
-                    continue
+        twins = [t for t in called[x.op.label] if x.op.label and g.groups[x.role] & g.groups[g.sites[t].role]]
+        for t in sorted({i, *twins}) if x.op.group is Group.WGMMA else [i]:
+            for k in drains.get((g.sites[t].role, x.op.group), ()):
                 done, drain = Step(i, Half.DONE, U, N), Step(k, Half.OUT, U2, N2)
                 low, high = g.position(Step(t, Half.OUT, U, N)), g.position(drain)
                 for level in range(len(low)):

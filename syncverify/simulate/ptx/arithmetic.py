@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -183,10 +183,12 @@ def _fma(c: Context, i: Instr) -> Step:
 
 @builder("mul24", "mad24")
 def _mul24(c: Context, i: Instr) -> Step:
-    known(c, i, "lo", "hi")
+    known(c, i, "lo", "hi", "sat")
     of = integers.mul24(_kind(c, i), "hi" in i.mods)
     if i.op == "mul24":
         return _apply(c, i, of, [32, 32], 32)
+    if "sat" in i.mods:
+        return _apply(c, i, lambda a, b, d: integers.add_saturated(of(a, b), d), [32] * 3, 32)
     return _apply(c, i, lambda a, b, d: of(a, b) + d, [32] * 3, 32)
 
 
@@ -475,27 +477,38 @@ def _setp_packed(c: Context, i: Instr, how: str, boolean: str | None, kind: str)
     return run
 
 
+#: What ``set`` gives for true: 1.0, or ones in all bits; of packed operands in each half.
+_TRUE = {"u16": 0xFFFF, "s16": 0xFFFF, "u32": 0xFFFFFFFF, "s32": 0xFFFFFFFF, "f32": 0x3F800000,
+         "f16": 0x3C00, "bf16": 0x3F80}  # fmt: skip
+
+
 @builder("set")
 def _set(c: Context, i: Instr) -> Step:
     how = i.mods[0]
     boolean = next((m for m in i.mods[1:] if m in _BOOLEAN), None)
     known(c, i, how, "ftz", *_BOOLEAN)
     target, kind = types_of(i.mods)
-    if kind in floats.ELEMENT or target not in ("u32", "s32", "f32"):
+    halves = kind in floats.ELEMENT
+    element = floats.ELEMENT.get(target, target) if halves else target
+    if element not in _TRUE or (halves and BITS[target] != 32):
         raise c.fail()
     of = _comparison(c, i, kind, how)
     a, b = (c.source(x, BITS[kind]) for x in i.operands[1:3])
     extra = c.predicate(i.operands[3]) if boolean else None
     join = _BOOLEAN[boolean or "and"]
-    true = np.uint32(0x3F800000 if target == "f32" else 0xFFFFFFFF)
+    dtype: Any = UNSIGNED[16 if halves else BITS[target]]
+    true = dtype(_TRUE[element] & 0xFFFF if halves else _TRUE[element])
 
     def value(R: list[Lanes]) -> Lanes:
-        holds = of(R[a], R[b])
+        x, y = (R[s].view(np.uint16).reshape(-1, 2) if halves else R[s] for s in (a, b))
+        holds = of(x, y)
         if extra is not None:
-            holds = join(holds, extra(R))
-        return np.where(holds, true, np.uint32(0))
+            more = extra(R)
+            holds = join(holds, more[:, None] if halves else more)
+        found: Lanes = np.where(holds, true, dtype(0))
+        return found.view(np.uint32).reshape(-1) if halves else found
 
-    return c.pure(i.operands[0], value, 32)
+    return c.pure(i.operands[0], value, BITS[target])
 
 
 @builder("selp")
@@ -621,13 +634,13 @@ def _unpack(c: Context, i: Instr, d: Vector, bits: int) -> Step:
 
 @builder("cvt")
 def _cvt(c: Context, i: Instr) -> Step:
+    if "pack" in i.mods:
+        return _cvt_pack(c, i)
     kinds = types_of(i.mods)
     known(
         c, i, "rn", "rz", "rm", "rp", "rna", "rni", "rzi", "rmi", "rpi", "ftz", "sat",
-        "relu", "satfinite", "pack"
+        "relu", "satfinite"
     )  # fmt: skip
-    if "pack" in i.mods:
-        return _cvt_pack(c, i, kinds)
     target, source = kinds
     if len(i.operands) == 3:
         of = conversions.pair(target, source, i.mods)
@@ -642,9 +655,10 @@ def _cvt(c: Context, i: Instr) -> Step:
     return c.pure(i.operands[0], lambda R: inner(read(R)), BITS[target], is_signed(target))
 
 
-def _cvt_pack(c: Context, i: Instr, kinds: list[str]) -> Step:
-    kind, source = kinds[0], kinds[1]
-    of = conversions.pack(kind, source, 0)
+def _cvt_pack(c: Context, i: Instr) -> Step:
+    kind, source = i.mods[2:4]
+    known(c, i, "pack", "sat", *conversions.NARROW)
+    of = conversions.pack(kind, source)
     a, b = (c.source(x, 32) for x in i.operands[1:3])
     rest = c.source(i.operands[3], 32) if len(i.operands) > 3 else c.constant(0, 32)
     return c.pure(i.operands[0], lambda R: of(R[a], R[b], R[rest]), 32)
@@ -710,8 +724,7 @@ NO_BLOCK = np.uint32(0xFF)
 
 @builder("mapa")
 def _mapa(c: Context, i: Instr) -> Step:
-    known(c, i, "shared::cluster")
-    bits = BITS[types_of(i.mods)[-1]]
+    bits = _address_bits(c, i)
     a = c.source(i.operands[1], bits)
     rank = c.source(i.operands[2], 32)
     write = c.writer(i.operands[0], bits)
@@ -730,12 +743,20 @@ def _mapa(c: Context, i: Instr) -> Step:
 
 @builder("getctarank")
 def _getctarank(c: Context, i: Instr) -> Step:
-    known(c, i, "shared::cluster")
-    bits = BITS[types_of(i.mods)[-1]]
+    bits = _address_bits(c, i)
     a = c.source(i.operands[1], bits)
     kind = UNSIGNED[bits]
     window = kind(_shared_window(i))
     return c.pure(i.operands[0], lambda R: ((R[a] - window >> kind(24)) & kind(0xFF)).astype(np.uint32), 32)
+
+
+def _address_bits(c: Context, i: Instr) -> int:
+    """The bits of the address that an instruction takes: generic ones have 64 here."""
+    known(c, i, "shared::cluster")
+    bits = BITS[types_of(i.mods)[-1]]
+    if bits == 32 and "shared::cluster" not in i.mods:
+        raise c.fail("generic addresses of 32 bits")
+    return bits
 
 
 def _shared_window(i: Instr) -> int:

@@ -10,11 +10,14 @@ from syncverify.simulate.ptx.rounding import E4M3, FORMATS, flushed, from_bits, 
 from syncverify.simulate.ptx.types import BITS, INTEGERS, SIGNED, UNSIGNED, Lanes, extend, is_signed, signed
 
 Operation = Callable[..., Lanes]
+#: Types that are parts of a byte, which only ``cvt.pack`` has: their bits.
+NARROW = {"u2": 2, "s2": 2, "u4": 4, "s4": 4}
 _TO_INTEGER = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
 
 
 def bounds(kind: str) -> tuple[int, int]:
-    bits = BITS[kind]
+    """The least and the largest number of an integer type."""
+    bits = NARROW.get(kind) or BITS[kind]
     return (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if is_signed(kind) else (0, (1 << bits) - 1)
 
 
@@ -161,15 +164,20 @@ def unpacked(target: str, source: str, mods: tuple[str, ...]) -> Operation | Non
     return run
 
 
-def pack(kind: str, source: str, amount: int) -> Operation:
+def pack(kind: str, source: str) -> Operation:
     """``cvt.pack.sat.kind.s32 d, a, b{, c}``: c moves up, b is the lowest part, a the next."""
-    bits = BITS[kind]
-    _ = amount
+    bits = NARROW.get(kind) or BITS[kind]
+    low, high = bounds(kind)
+    least, most = bounds(source)
+    ones = np.uint32((1 << bits) - 1)
+
+    def part(a: Lanes) -> Lanes:
+        x = signed(a) if is_signed(source) else a
+        cut = np.clip(x, x.dtype.type(max(low, least)), x.dtype.type(min(high, most)))
+        return cut.view(np.uint32) & ones
 
     def run(a: Lanes, b: Lanes, c: Lanes) -> Lanes:
-        low = saturated_integer(b, source, kind).astype(np.uint32)
-        high = saturated_integer(a, source, kind).astype(np.uint32)
-        out = low | (high << np.uint32(bits))
+        out = part(b) | (part(a) << np.uint32(bits))
         return out if bits == 16 else out | (c << np.uint32(2 * bits))
 
     return run

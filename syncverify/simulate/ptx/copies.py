@@ -331,7 +331,7 @@ _BULK = frozenset(
     {"reduce", "async", "bulk", "mbarrier::complete_tx::bytes", "bulk_group", "multicast::cluster",
         "noftz", "add",
      "min", "max", "inc", "dec", "and", "or", "xor", "tensor", "1d", "2d", "3d", "4d",
-        "5d", "tile"}
+        "5d", "tile", "weak"}
 )  # fmt: skip
 
 

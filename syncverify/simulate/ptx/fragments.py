@@ -11,11 +11,16 @@ from syncverify.simulate.ptx.types import Lanes
 _LANE = np.arange(32)
 GROUP, IN_GROUP = _LANE >> 2, _LANE & 3
 
-#: Element types: NumPy type of the stored bits, elements in 32 bits.
+#: Element types: NumPy type of the stored bits, elements in a register (of 32 bits, of f64 in 64).
 ELEMENTS = {
     "f16": (np.float16, 2), "bf16": (ml_dtypes.bfloat16, 2), "tf32": (np.float32, 1), "s8": (np.int8, 4),
     "u8": (np.uint8, 4), "e4m3": (ml_dtypes.float8_e4m3fn, 4), "e5m2": (ml_dtypes.float8_e5m2, 4),
+    "f64": (np.float64, 1),
 }  # fmt: skip
+
+
+#: NumPy type of the elements of C and D that are no halves.
+_NUMBERS = {"f32": np.float32, "s32": np.int32, "f64": np.float64}
 
 
 def values(words: Lanes, kind: str) -> npt.NDArray[np.float64]:
@@ -28,7 +33,7 @@ def values(words: Lanes, kind: str) -> npt.NDArray[np.float64]:
 
 
 def rows_of_a(registers: list[Lanes], kind: str) -> npt.NDArray[np.float64]:
-    """A (16 rows) from its registers, of which there are 2 or 4 (1 for 8 columns of one word)."""
+    """A (16 rows) from its registers, of which there are 2, 4 or 8, or 1 for 8 rows: the others are zeros."""
     count = ELEMENTS[kind][1]
     columns = 4 * count * max(len(registers) // 2, 1)
     out = np.zeros((16, columns))
@@ -58,8 +63,8 @@ def matrix_of(registers: list[Lanes], kind: str) -> Lanes:
             for j in range(2):
                 out[GROUP + 8 * (i & 1), 8 * (i >> 1) + 2 * IN_GROUP + j] = pair[:, j]
         return out
-    dtype = np.float32 if kind == "f32" else np.int32
-    exact = np.zeros((16, 2 * len(registers)), dtype)
+    dtype = _NUMBERS[kind]
+    exact = np.zeros((16, max(2 * len(registers), 8)), dtype)
     for i, register in enumerate(registers):
         exact[GROUP + 8 * ((i >> 1) & 1), 8 * (i >> 2) + 2 * IN_GROUP + (i & 1)] = register.view(dtype)
     return exact
@@ -77,8 +82,15 @@ def registers_of(matrix: Lanes, kind: str) -> list[Lanes]:
                 np.stack([half[row, column], half[row, column + 1]], axis=1).view(np.uint32).reshape(32)
             )
         return out
-    dtype = np.float32 if kind == "f32" else np.int32
-    whole = matrix.astype(dtype)
+    whole = matrix.astype(_NUMBERS[kind])
+    bits = np.uint64 if kind == "f64" else np.uint32
     for i in range(matrix.shape[1] // 2):
-        out.append(whole[GROUP + 8 * ((i >> 1) & 1), 8 * (i >> 2) + 2 * IN_GROUP + (i & 1)].view(np.uint32))
+        out.append(whole[GROUP + 8 * ((i >> 1) & 1), 8 * (i >> 2) + 2 * IN_GROUP + (i & 1)].view(bits))
     return out
+
+
+def integers(total: Lanes, *, clamps: bool) -> Lanes:
+    """Sums as integers of 32 bits: the nearest that there is (``.satfinite``), or what is left of them."""
+    if clamps:
+        return np.clip(total, -(2.0**31), 2.0**31 - 1).astype(np.int32)
+    return (total.astype(np.int64) & 0xFFFFFFFF).astype(np.uint32).view(np.int32)

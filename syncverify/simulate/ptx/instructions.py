@@ -11,6 +11,7 @@ from syncverify.simulate.ptx import (  # noqa: F401
     map_edits,
     matrix,
     mbarriers,
+    multimem,
     ordering,
     register_pool,
     textures,

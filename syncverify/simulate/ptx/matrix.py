@@ -137,7 +137,7 @@ def _movmatrix(c: Context, i: Instr) -> Step:
 
 @builder("mma", together=True)
 def _mma(c: Context, i: Instr) -> Step:
-    shape = next((w for w in i.mods if w.startswith("m16n8k")), None)
+    shape = next((w for w in i.mods if w.startswith(("m16n8k", "m8n8k"))), None)
     kinds = types_of(i.mods)
     if shape is None or len(kinds) != 4:
         raise c.fail()
@@ -145,19 +145,19 @@ def _mma(c: Context, i: Instr) -> Step:
     if (
         a_kind not in fragments.ELEMENTS
         or b_kind not in fragments.ELEMENTS
-        or d_kind not in ("f32", "f16", "s32")
+        or d_kind not in ("f32", "f16", "s32", "f64")
+        or (shape.startswith("m8") and d_kind not in ("s32", "f64"))
     ):
         raise c.fail()
     for w in i.mods:
-        if w not in ("sync", "aligned", "row", "col", "satfinite", shape) and w not in kinds:
+        if w not in ("sync", "aligned", "row", "col", "satfinite", "rn", shape) and w not in kinds:
             raise c.fail(f"the modifier .{w}")
-    if "satfinite" in i.mods:
-        raise c.fail(".satfinite")
     d, a, b, e = i.operands[:4]
     if not all(isinstance(x, Vector) for x in (d, a, b, e)):
         raise c.fail()
-    A, B, C = ([c.source(x, 32) for x in v.items] for v in (a, b, e))  # type: ignore[union-attr]
-    writers = [c.writer(x, 32) for x in d.items]  # type: ignore[union-attr]
+    bits = 64 if d_kind == "f64" else 32
+    A, B, C = ([c.source(x, bits) for x in v.items] for v in (a, b, e))  # type: ignore[union-attr]
+    writers = [c.writer(x, bits) for x in d.items]  # type: ignore[union-attr]
 
     def multiply(f: Fragment) -> Next:
         full_warp(f.warp.machine, f, i.name)
@@ -167,8 +167,8 @@ def _mma(c: Context, i: Instr) -> Step:
         )
         total = product + fragments.matrix_of([R[s] for s in C], c_kind)
         if d_kind == "s32":
-            total = ((total.astype(np.int64)) & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
-        for write, value in zip(writers, fragments.registers_of(total, d_kind), strict=True):
+            total = fragments.integers(total, clamps="satfinite" in i.mods)
+        for write, value in zip(writers, fragments.registers_of(total, d_kind)[: len(writers)], strict=True):
             write(f, value, f.mask)
         return None
 

@@ -188,7 +188,7 @@ _WORDS = frozenset(
         "try_wait", "parity",
      "pending_count", "noComplete", "release", "acquire", "relaxed", "cta", "cluster",
         "shared", "shared::cta",
-     "shared::cluster", "b64"}
+     "shared::cluster", "b64", "layout::v0", "phase_type::primary"}
 )  # fmt: skip
 
 

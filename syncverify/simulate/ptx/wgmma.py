@@ -207,7 +207,7 @@ def _form(c: Context, i: Instr) -> ProductForm:
     kinds = types_of(i.mods)
     d_kind, a_kind, b_kind = kinds
     for w in i.mods:
-        if w not in ("mma_async", "sync", "aligned", shape) and w not in kinds:
+        if w not in ("mma_async", "sync", "aligned", "satfinite", shape) and w not in kinds:
             raise c.fail(f"the modifier .{w}")
     d, a, b, scale, *rest = i.operands
     if not isinstance(d, Vector) or a_kind not in _WIDTH or b_kind not in _WIDTH:
@@ -348,7 +348,7 @@ def _start(f: Fragment, form: ProductForm, product: Product, inputs: ProductInpu
         if adds:
             total = total + fragments.matrix_of([now.R[s] for s in form.slots], d_kind)
         if d_kind == "s32":
-            total = (total.astype(np.int64) & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
+            total = fragments.integers(total, clamps=".satfinite" in form.name)
         for s, value in zip(form.slots, fragments.registers_of(total, d_kind), strict=True):
             now.R[s] = value
 

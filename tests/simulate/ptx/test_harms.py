@@ -311,8 +311,8 @@ def test_directed_schedules_follow_their_steps() -> None:
 
 def test_what_is_not_known_is_an_error_when_it_is_reached() -> None:
     out = buffer(np.zeros(4, np.uint32))
-    with pytest.raises(CannotExecute, match=r"line \d+, multimem"):
-        execute("multimem.red.relaxed.sys.global.add.u32 [%rd1], %r1;", out)
+    with pytest.raises(CannotExecute, match=r"line \d+, discard"):
+        execute("discard.global.L2 [%rd1], 128;", out)
     with pytest.raises(CannotExecute, match="shraed"):
         execute("st.shraed.u32 [%r1], %r1;", out)
     assert execute("bra E; st.shraed.u32 [%r1], %r1; E:", out).harm is None

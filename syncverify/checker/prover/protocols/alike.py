@@ -50,6 +50,7 @@ class Alike:
     g: Graph
     core: list[list[int]] = field(default_factory=list)
     family: list[int] = field(default_factory=list)
+    members: dict[int, list[int]] = field(default_factory=dict)  # the roles of each family
     found: dict[Hashable, list[tuple[tuple[int, ...], Tree]]] = field(default_factory=dict)
     stretch: list[int] = field(
         default_factory=list
@@ -88,6 +89,7 @@ class Alike:
             made.core.append(sites)
             looks_there = tuple(sorted(made.look[i] for i in sites))
             made.family.append(kinds.setdefault(looks_there, len(kinds)))
+            made.members.setdefault(made.family[r], []).append(r)
         count, role = 0, -1
         for i, s in enumerate(g.sites):
             count, role = (count, role) if s.role == role else (0, s.role)
@@ -261,7 +263,7 @@ class Alike:
             yield roles, rings or {}
             return
         r, *rest = left
-        like = [x for x, family in enumerate(self.family) if family == self.family[r]]
+        like = self.members[self.family[r]]
         for x in (roles[r],) if r in roles else sorted(like, key=lambda x: x != r):
             names = rings
             if rings is not None:

@@ -76,9 +76,9 @@ def _adds_up(
     depth, last = value(r.depth, e), value(end, e)
     got: dict[int, int] = {}
     for i, some in turns.items():
+        ahead, arrivals = depth * moved.get(i, 0), weight(g, i)
         for t in some:
-            at = t + depth * moved.get(i, 0)
-            got[at] = got.get(at, 0) + weight(g, i)
+            got[t + ahead] = got.get(t + ahead, 0) + arrivals
     needed = r.count * (len({t // g.p.warp for i in turns for t in g.threads(i)}) if r.level else 1)
     needed = r.count if r.level == 3 else needed
     if any(not 0 <= t < last + depth or (t >= last and n >= needed) for t, n in got.items()):

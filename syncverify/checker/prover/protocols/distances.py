@@ -7,7 +7,6 @@ those that may arrive soon are followed first.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 
@@ -21,23 +20,30 @@ LEADS = frozenset(
         Kind.ARRIVE, Kind.SYNC, Kind.JOIN, Kind.EXPECT, Kind.COPY, Kind.INIT_FENCE, Kind.FENCE, Kind.USE,
     }
 )  # fmt: skip
-#: A site, and which half of it.
-Node = tuple[int, Half]
-#: The same, and whether a path has gone through a fence that counts, where it needs one.
-Place = tuple[int, Half, bool]
+#: The distance from where paths never arrive.
+NEVER = 255
+_NUMBER = {Half.IN: 0, Half.OUT: 1, Half.DONE: 2}
+_IN, _OUT, _DONE = range(3)
+
+
+def place(site: int, half: Half, *, ready: bool) -> int:
+    """The number of a place: a half of a site, and whether a path has gone through a fence that counts."""
+    return 6 * site + 2 * _NUMBER[half] + ready
 
 
 @dataclass(slots=True)
 class Distances:
-    """Distances in one graph, by where paths have to come."""
+    """Distances in one graph, by where paths have to come. ``before``: by three times the number of a site
+    and that of its half, from where one hop that is no program order may lead there.
+    """
 
     g: Graph
-    before: dict[Node, list[Node]] | None = None
-    known: dict[Hashable, dict[Place, int]] = field(default_factory=dict)
+    before: list[list[int]] = field(default_factory=list)
+    known: dict[Hashable, bytearray] = field(default_factory=dict)
     of_role: list[list[int]] = field(default_factory=list)  # the sites of each role
 
-    def to(self, goal: Reaches) -> dict[Place, int]:
-        """The least number of hops from each place; those that are not there never arrive."""
+    def to(self, goal: Reaches) -> bytearray:
+        """The least number of hops from each place."""
         at = goal.goal and (goal.goal.site, goal.goal.half)
         fences = self.fences(goal)
         key = (at, goal.sites, goal.half, goal.turn is None, fences, goal.demand.bridge)
@@ -54,72 +60,73 @@ class Distances:
             return frozenset()
         return frozenset({Kind.FENCE, Kind.USE} if goal.demand.by_use else {Kind.FENCE})
 
-    def _found(self, goal: Reaches, fences: frozenset[Kind]) -> dict[Place, int]:
+    def _found(self, goal: Reaches, fences: frozenset[Kind]) -> bytearray:
         sites, before = self.g.sites, self._before()
-        out: dict[Place, int] = {}
-        queue: deque[Place] = deque()  # by distance, the least first
-        # sites of each role from which program order has led nowhere yet, with and without a fence
-        open_ = {x: [list(some) for some in self._sites()] for x in (True, False)}
+        out = bytearray([NEVER]) * (6 * len(sites))
+        queue: list[int] = []  # by distance, the least first
+        # sites of each role from which program order has led nowhere yet, without and with a fence
+        open_ = [[list(some) for some in self._sites()] for _ in range(2)]
 
-        def reach(place: Place, hops: int) -> None:
-            if place not in out:
-                out[place] = hops
-                queue.append(place)
+        def reach(there: int, hops: int) -> None:
+            if out[there] == NEVER:
+                out[there] = hops
+                queue.append(there)
 
-        def lead(k: int, hops: int, *, ready: bool) -> None:
+        def lead(k: int, ready: int, hops: int) -> None:
             """From what is before a site in program order."""
             at, role = sites[k].position, sites[k].role
             left: list[int] = []
             for i in open_[ready][role]:
                 if may_precede(sites[i].position, at):
-                    reach((i, Half.IN, ready), hops)
-                    reach((i, Half.OUT, ready), hops)
+                    reach(6 * i + 2 * _IN + ready, hops)
+                    reach(6 * i + 2 * _OUT + ready, hops)
                 else:
                     left.append(i)
             open_[ready][role] = left
 
-        ready = (True,) if goal.demand.bridge else (True, False)
-        if goal.goal is None and goal.half is Half.OUT:
-            for i in goal.sites:
-                for x in ready:
-                    reach((i, Half.OUT, x), 0)
-        for end in goal.sites if goal.goal is None else (goal.goal.site,):
-            for x in ready:
-                reach((end, Half.IN, x), 1)
-                lead(end, 1, ready=x)
-        while queue:
-            place = queue.popleft()
-            site, half, bridged = place
-            kind, hops = sites[site].op.kind, out[place] + 1
-            for x in (True, False) if bridged and kind in fences else (bridged,):
-                for node in before.get((site, half), ()):
-                    reach((*node, x), hops)
-                if kind in LEADS and half is _entered(kind):
-                    lead(site, hops, ready=x)
+        for ready in (1,) if goal.demand.bridge else (0, 1):
+            if goal.goal is None and goal.half is Half.OUT:
+                for i in goal.sites:
+                    reach(6 * i + 2 * _OUT + ready, 0)
+        for ready in (1,) if goal.demand.bridge else (0, 1):
+            for end in goal.sites if goal.goal is None else (goal.goal.site,):
+                reach(6 * end + 2 * _IN + ready, 1)
+                lead(end, ready, 1)
+        for there in queue:  # which grows
+            node, bridged = divmod(there, 2)
+            site, half = divmod(node, 3)
+            kind, hops = sites[site].op.kind, min(out[there] + 1, NEVER - 1)
+            for ready in (0, 1) if bridged and kind in fences else (bridged,):
+                for x in before[node]:
+                    reach(2 * x + ready, hops)
+                if kind in LEADS and half == (_IN if kind in (Kind.SYNC, Kind.JOIN) else _OUT):
+                    lead(site, ready, hops)
         return out
 
-    def _before(self) -> dict[Node, list[Node]]:
-        """Places from which one hop that is no program order may lead to each."""
-        if self.before is None:
-            self.before = {}
+    def _before(self) -> list[list[int]]:
+        if not self.before:
+            self.before = [[] for _ in range(3 * len(self.g.sites))]
             for i in range(len(self.g.sites)):
                 for a, b in self._hops(i):
-                    self.before.setdefault(b, []).append(a)
+                    self.before[b].append(a)
         return self.before
 
-    def _hops(self, i: int) -> Iterator[tuple[Node, Node]]:
-        g, op = self.g, self.g.sites[i].op
-        yield (i, Half.IN), (i, Half.OUT)
+    def _hops(self, i: int) -> Iterator[tuple[int, int]]:
+        g, op, at = self.g, self.g.sites[i].op, 3 * i
+        yield at + _IN, at + _OUT
         if op.kind in (Kind.COPY, Kind.ASYNC):
-            yield (i, Half.OUT), (i, Half.DONE)
+            yield at + _OUT, at + _DONE
         if op.kind in (Kind.ARRIVE, Kind.EXPECT, Kind.COPY):
-            half = Half.DONE if op.kind is Kind.COPY else Half.OUT
-            yield from (((i, half), (k, Half.OUT)) for k in g.of(op.ring, (Kind.WAIT,)))
+            half = _DONE if op.kind is Kind.COPY else _OUT
+            yield from ((at + half, 3 * k + _OUT) for k in g.of(op.ring, (Kind.WAIT,)))
         if op.kind in (Kind.SYNC, Kind.JOIN):
-            yield from (((i, Half.IN), (k, Half.OUT)) for k in g.of(op.ring, (Kind.SYNC,)))
+            yield from ((at + _IN, 3 * k + _OUT) for k in g.of(op.ring, (Kind.SYNC,)))
         if op.kind is Kind.ASYNC:
-            drains = (k for k, y in enumerate(g.sites) if (y.op.kind, y.op.group) == (Kind.DRAIN, op.group))
-            yield from (((i, Half.DONE), (k, Half.OUT)) for k in drains)
+            warps = g.warps[g.sites[i].role]
+            for role, some in enumerate(self._sites()):
+                for k in some if g.warps[role] == warps else ():
+                    if (g.sites[k].op.kind, g.sites[k].op.group) == (Kind.DRAIN, op.group):
+                        yield at + _DONE, 3 * k + _OUT
 
     def _sites(self) -> list[list[int]]:
         """The sites of each role."""
@@ -128,11 +135,6 @@ class Distances:
             for i, s in enumerate(self.g.sites):
                 self.of_role[s.role].append(i)
         return self.of_role
-
-
-def _entered(kind: Kind) -> Half:
-    """The half of an operation that program order leads on to."""
-    return Half.IN if kind in (Kind.SYNC, Kind.JOIN) else Half.OUT
 
 
 def may_precede(x: Position, y: Position) -> bool:
@@ -146,4 +148,4 @@ def may_precede(x: Position, y: Position) -> bool:
     return x.loops or x.place <= y.place
 
 
-__all__ = ["LEADS", "Distances", "Node", "Place", "may_precede"]
+__all__ = ["LEADS", "NEVER", "Distances", "may_precede", "place"]

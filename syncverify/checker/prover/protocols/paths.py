@@ -6,7 +6,7 @@ has no name yet, the step gets a *virtual* name, and the path asks for a case tr
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -16,7 +16,7 @@ from syncverify.checker.kernel.hops import Drained, Graph, Half, How, Program, S
 from syncverify.checker.kernel.linear import ZERO, RejectedError, Term, apply, num, var
 from syncverify.checker.kernel.obligations import Reaches
 from syncverify.checker.kernel.protocol import Group, Kind, Level, Site, Tiles
-from syncverify.checker.prover.protocols.distances import LEADS, Distances, Place
+from syncverify.checker.prover.protocols.distances import LEADS, Distances, place
 from syncverify.checker.prover.protocols.masks import Masks
 from syncverify.checker.prover.protocols.multipliers import entails
 from syncverify.checker.prover.protocols.sizes import Sample, shape, value
@@ -357,7 +357,7 @@ class PathSearch:
 
     steps: Steps
     goal: Reaches
-    far: Mapping[Place, int] = field(init=False)
+    far: bytearray = field(init=False)
     fences: frozenset[Kind] = field(init=False)  # see ``Distances.fences``
 
     def __post_init__(self) -> None:
@@ -386,12 +386,12 @@ class PathSearch:
 
     def left(self, x: _Partial) -> int:
         """At least how many hops a path lacks."""
-        return self.far.get((x.here.site, x.here.half, x.bridged), ROUNDS + 1)
+        return self.far[place(x.here.site, x.here.half, ready=x.bridged)]
 
     def is_near(self, site: int, half: Half, path: _Partial, most: int) -> bool:
         """Whether so many hops may lead on from a place that a path comes to next."""
         fenced = path.bridged or self.g.sites[site].op.kind in self.fences
-        return self.far.get((site, half, fenced), ROUNDS + 1) <= most
+        return self.far[place(site, half, ready=fenced)] <= most
 
     def ended(self, path: _Partial) -> Iterator[tuple[Hops, int]]:
         """The path with a last hop to where it has to come, and the samples in which it gets there."""

@@ -10,8 +10,9 @@ stretch of code, and inside it by ``level``; both are longest paths along the ed
 from __future__ import annotations
 
 import itertools
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
 from syncverify.checker.kernel.accounting import changes, held
 from syncverify.checker.kernel.hops import CONTRIBUTIONS, MEETINGS, Graph
@@ -39,9 +40,14 @@ def ranks(search: Search) -> dict[Key, Rank]:
     blocks = _blocks(g, parts)
     bare = [i for i, r in enumerate(g.p.roles) if any(isinstance(t, Tiles) and not _loops(t) for t in r.body)]
     why = "no ranks"
+
+    @cache
+    def stretches(role: int, epoch: int) -> list[_Stretch]:
+        return _stretches(g, role, epoch, epochs, search.base)
+
     for late in itertools.product((1, 0), repeat=min(len(bare), 6)):
         ends = {i for i, x in zip(bare, late, strict=False) if x}
-        heads = [(num(blocks[i]), *_head(g, i, epochs, ends, search.base)) for i in range(len(g.sites))]
+        heads = [(num(blocks[i]), *_head(g, i, epochs, ends, stretches)) for i in range(len(g.sites))]
         try:
             return _Levels(search, heads, requests(g)).ranks()
         except NotFoundError as e:
@@ -144,9 +150,7 @@ def _epochs(g: Graph, parts: Mapping[Hashable, int]) -> list[int]:
     return out
 
 
-def _head(
-    g: Graph, i: int, epochs: Sequence[int], ends: set[int], premises: Sequence[Term]
-) -> tuple[Term, ...]:
+def _head(g: Graph, i: int, epochs: Sequence[int], ends: set[int], stretches: _Stretches) -> tuple[Term, ...]:
     """(epoch, step, tile, late) of a site."""
     s, epoch = g.sites[i], epochs[i]
     if epoch % 2:
@@ -172,7 +176,7 @@ def _head(
         elif behind:
             step, tile, late = ZERO, num(_FIRST), 0
         else:
-            step, tile, late = _in_loops(g, s, epoch, epochs, premises)
+            step, tile, late = _in_loops(s, stretches(s.role, epoch))
     return num(epoch), step, tile, num(late)
 
 
@@ -202,6 +206,10 @@ class _Stretch:
     offset: Term
     ahead: bool
     number: int
+
+
+#: The loops of a role in an epoch.
+_Stretches = Callable[[int, int], Sequence[_Stretch]]
 
 
 def _stretches(
@@ -243,12 +251,9 @@ def _offset(g: Graph, role: int, part: int) -> Term:
     return ZERO
 
 
-def _in_loops(
-    g: Graph, s: Site, epoch: int, epochs: Sequence[int], premises: Sequence[Term]
-) -> tuple[Term, Term, int]:
+def _in_loops(s: Site, stretches: Sequence[_Stretch]) -> tuple[Term, Term, int]:
     """Straight code stands where the loop before it ends, or where the first one begins."""
     part = s.position.segment // 2
-    stretches = _stretches(g, s.role, epoch, epochs, premises)
     counted = [x for x in stretches if not x.ahead]
     if not counted:
         return ZERO, num(_FIRST), 0  # it waits for nothing that loops do

@@ -12,7 +12,7 @@ from syncverify.checker.kernel.proof import Along
 from syncverify.checker.kernel.protocol import Kind, Position, Protocol
 from syncverify.checker.kernel.trees import Leaf, Tree
 from syncverify.checker.prover.protocols.alike import _kids
-from syncverify.checker.prover.protocols.distances import Distances, may_precede
+from syncverify.checker.prover.protocols.distances import Distances, may_precede, place
 from syncverify.checker.prover.protocols.prove import search
 from tests.checker.kernel.families import cluster, persistent, plain, tensor_core
 
@@ -42,7 +42,7 @@ def test_a_path_has_as_many_hops_as_the_distance_at_least(family: Callable[[], P
     for o in owed(g, proof.end):
         for path, reverse in paths(proof.trees[o.key]) if o.key in proof.trees else ():
             goal = goal_of(o, reverse)
-            start = (goal.start.site, goal.start.half, not distances.fences(goal))
+            start = place(goal.start.site, goal.start.half, ready=not distances.fences(goal))
             assert distances.to(goal)[start] <= len(path)
             seen += 1
     assert seen

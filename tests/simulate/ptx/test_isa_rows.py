@@ -1,0 +1,111 @@
+"""Which instructions of sm_90a the reader lacks, and what those compute that it got for the table's sake."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from syncverify.simulate.ptx import Kind, Launch, buffer, first_harm, run
+from tests.simulate.ptx.isa_rows import refused
+from tests.simulate.ptx.support import apply, execute, kernel
+
+#: Rows of sm_90a that are refused, by name: parts of a byte and single bits in matrices, sparse products, im2col,
+#: copies of devices, f64 products that are not rounded to the nearest, addresses of 32 bits.
+REFUSED = {
+    "mma": 15, "wgmma.mma_async.sp": 10, "cp.async.bulk.tensor": 6, "multimem.cp.reduce.async.bulk": 5,
+    "wmma.load.a": 2, "wmma.load.b": 2, "wmma.mma": 2, "wgmma.mma_async": 2, "fma": 1, "cvta": 1, "cvta.to": 1,
+    "mapa": 1, "getctarank": 1, "multimem.cp.async.bulk": 1, "discard": 1, "cp.async.bulk": 1,
+    "cp.reduce.async.bulk.tensor": 1, "wmma.load.c": 1, "wmma.store.d": 1, "wmma.mma.xor.popc": 1,
+    "wmma.mma.and.popc": 1,
+}  # fmt: skip
+
+
+def test_no_other_row_is_refused() -> None:
+    assert dict(Counter(row.name for row, _, _ in refused(most=8))) == REFUSED
+
+
+@pytest.mark.parametrize(
+    ("kind", "c", "high", "low"),
+    [
+        ("u2", 0, 0b1111, 0),
+        ("s2", 3, 0b110101, 0b1010),
+        ("u4", 1, 0x17F, 0),
+        ("s4", 0, 0x77, 0x88),
+        ("u8", 5, 0x507FF, 0),
+        ("s8", 0, 0x77F, 0x8080),
+    ],
+)
+def test_packed_conversions(kind: str, c: int, high: int, low: int) -> None:
+    """Each operand is clamped; the second is the lowest part, and the third stands above the first."""
+    text = f"cvt.pack.sat.{kind}.s32.b32 D, A, B, C;"
+    assert apply(text, [32] * 3, 32, [[7, 300, c], [2**32 - 200, 2**32 - 999, 0]]) == [high, low]
+
+
+@pytest.mark.parametrize(
+    ("form", "widths", "result", "row", "wanted"),
+    [
+        ("set.lt.f16.s32", [32, 32], 16, [2**32 - 1, 1], 0x3C00),
+        ("set.gt.bf16.b16", [16, 16], 16, [9, 10], 0),
+        ("set.ge.bf16.f32", [32, 32], 16, [0x40000000, 0x3F800000], 0x3F80),
+        ("set.eq.u16.f16", [16, 16], 16, [0x3C00, 0x3C00], 0xFFFF),
+        ("set.eq.f16x2.f16x2", [32, 32], 32, [0x3C004000, 0x3C003C00], 0x3C000000),
+        ("set.ltu.u32.f16x2", [32, 32], 32, [0x7E004000, 0x00003C00], 0xFFFF0000),
+        ("set.ne.bf16x2.bf16x2", [32, 32], 32, [0x3F804000, 0x3F803F80], 0x00003F80),
+        ("mad24.hi.sat.s32", [32, 32, 32], 32, [0x7FFFFF, 0x7FFFFF, 0x7FFFFFFF], 0x7FFFFFFF),
+    ],
+)
+def test_comparisons_and_products(
+    form: str, widths: list[int], result: int, row: list[int], wanted: int
+) -> None:
+    operands = "ABC"[: len(widths)]
+    assert apply(f"{form} D, {', '.join(operands)};", widths, result, [row]) == [wanted]
+
+
+def test_products_of_eight_rows() -> None:
+    """m8n8k16 of s8, with sums that saturate, and m8n8k4 of f64: D = A B + C by NumPy."""
+    rng = np.random.default_rng(3)
+    a, b = rng.integers(-128, 128, (8, 16)), rng.integers(-128, 128, (16, 8))
+    words = [
+        np.ascontiguousarray(x.astype(np.int8)).view(np.uint32).reshape(32)
+        for x in (a, np.ascontiguousarray(b.T))
+    ]
+    c = rng.integers(2**31 - 60000, 2**31 - 1, (8, 8)).astype(np.int32)
+    given = [
+        *words,
+        c.view(np.uint32).reshape(32, 2)[:, 0].copy(),
+        c.view(np.uint32).reshape(32, 2)[:, 1].copy(),
+    ]
+    text = "mma.sync.aligned.m8n8k16.row.col.satfinite.s32.s8.s8.s32 {%r40, %r41}, {A}, {B}, {C, E}; mov.b32 D, %rN;"
+    got = [apply(text.replace("N", str(n)), [32] * 4, 32, np.stack(given, 1).tolist()) for n in (40, 41)]
+    wanted = np.clip(a @ b + c.astype(np.int64), -(2**31), 2**31 - 1)
+    found = np.stack([np.array(g, np.uint32).view(np.int32) for g in got], 1).reshape(8, 8)
+    assert (found == wanted).all() and (wanted == 2**31 - 1).any()
+
+    x, y = rng.integers(-9, 9, (8, 4)).astype(np.float64), rng.integers(-9, 9, (4, 8)).astype(np.float64)
+    rows = np.stack([x.reshape(32).view(np.uint64), np.ascontiguousarray(y.T).reshape(32).view(np.uint64)], 1)
+    text = "mov.f64 %fd1, A; mov.f64 %fd2, B; mov.f64 %fd3, 0d0000000000000000;"
+    text += "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%fd4, %fd5}, {%fd1}, {%fd2}, {%fd3, %fd3}; mov.b64 D, %fdN;"
+    got = [apply(text.replace("N", str(n)), [64] * 2, 64, rows.tolist()) for n in (4, 5)]
+    assert (np.stack([np.array(g, np.uint64).view(np.float64) for g in got], 1).reshape(8, 8) == x @ y).all()
+
+
+MULTIMEM = """mul.wide.u32 %rd2, %r1, 4; add.u64 %rd2, %rd1, %rd2;
+multimem.st.relaxed.sys.global.u32 [%rd2], 3; multimem.red.release.gpu.global.add.u32 [%rd2], 4;
+multimem.ld_reduce.acquire.sys.global.add.u32 %r3, [%rd2]; add.u32 %r3, %r3, 1; st.relaxed.sys.global.u32 [%rd2], %r3;"""
+
+
+def test_memory_of_several_devices_is_that_of_this_one() -> None:
+    out = buffer(np.zeros(32, np.uint32))
+    r = execute(MULTIMEM, out)
+    assert r.harm is None and set(r.memory(out).tolist()) == {8}
+
+
+@pytest.mark.parametrize(("form", "kind"), [("multimem.red.relaxed.gpu.global.add.u32 [%rd1], 1;", None),
+                                            ("multimem.st.weak.global.u32 [%rd1], %r1;", Kind.RACE)])  # fmt: skip
+def test_races_of_multimem(form: str, kind: Kind | None) -> None:
+    text, out = kernel(form), buffer(np.zeros(1, np.uint32))
+    harm = first_harm(text, "k", Launch(block=(64, 1, 1), params=(out,)), range(4))
+    assert (None if harm is None else harm.kind) == kind
+    assert kind or run(text, "k", Launch(block=(64, 1, 1), params=(out,))).memory(out)[0] == 64
