@@ -33,6 +33,7 @@ class Cause(StrEnum):
     LOCK_ORDER = "lock-order"  # no execution takes locks in the order that was tried
     NEEDS_NUMBER = "needs-number"  # a size has to be a number
     ZERO_DIVISOR = "zero-divisor"  # a divisor may be zero
+    UNSET = "unset"  # a register that nothing has written decides
     UNWRITTEN = "unwritten"  # an access whose address nobody wrote may be made
     NOT_REPLAYED = "not-replayed"  # something looks wrong, and the second reader sees no harm
     NO_PROOF = "no-proof"  # no proof and no counterexample was found

@@ -1,9 +1,10 @@
 """Harm of kernels that data leaves undecided: the second reader executes them on inputs that are drawn.
 
 A branch on what a kernel loads may part threads that must meet, or let one of them access what another one
-writes. Where no proof is found, some input may show it: memory behind pointers of which nothing is said is an
-input, and any input counts. Each draw fills each buffer with zeros, with one constant that the kernel
-compares with, or with words of which some are such constants.
+writes. So may a register that nothing has written: it holds any bits. Where no proof is found, some input may
+show it: memory behind pointers of which nothing is said is an input, and any input counts. Each draw fills
+each buffer with zeros, with one constant that the kernel compares with, or with words of which some are such
+constants.
 
 Which harm counts says ``driver.input_harm``. Where data places an access, harm has to come under each
 contract that such data may keep to (``drawn_launch.Contract``): with all numbers 0, with neighbours that
@@ -42,7 +43,7 @@ from syncverify.simulate.ptx.confirm import Confirmed, Limits, confirm
 from syncverify.simulate.ptx.harm import Kind
 
 #: What decides where a search may help; and where it may for races that data places.
-_BY_DATA = frozenset({Cause.DATA, Cause.GLOBAL_DATA, Cause.SHARED_CONTENTS})
+_BY_DATA = frozenset({Cause.DATA, Cause.GLOBAL_DATA, Cause.SHARED_CONTENTS, Cause.UNSET})
 _BY_PLACES = frozenset({Cause.NO_PROOF, Cause.MISSING_FACT, Cause.NEEDS_NUMBER})
 #: Collectives of a warp: whatever value they exchange, who takes part is what counts.
 _COLLECTIVE = frozenset({"shfl", "vote", "match", "redux", "activemask"})

@@ -26,6 +26,8 @@ WARPS, HELD, LEAST, THREADS, MOST_BLOCKS = (1, 2, 4, 8, 16, 32), 64, 4, 2048, 16
 #: Other numbers of warps, where they leave fewer lanes without elements: how many at most, the least share of
 #: lanes that have some, and blocks of a multiprocessor as parts of the most.
 FITTING, FILLED, FITTING_PARTS = 3, 0.87, (1, 0.75, 0.5, 0.375, 0.25)
+#: Lengths of rows of several inputs and outputs that are not read again: registers hold them.
+NOT_AGAIN = (8192, 32768)
 #: Rows of a block of one warp each, and blocks of a multiprocessor.
 ROWS_AND_BLOCKS = (
     (16, 2), (16, 3), (16, 4), (8, 2), (8, 3), (8, 4), (8, 5), (8, 6), (8, 7), (8, 8),
@@ -122,7 +124,7 @@ def menu(fusion: Fusion, width: int) -> list[RowSchedule]:
     vector = row_schedule.widest_vector(fusion)
     whole = width % vector == 0
     peels: tuple[YesNo, ...] = ("no",) if whole or width < row_schedule.PEELED else ("yes", "no")
-    forms = _forms(width, row_bytes(fusion, width), vector)
+    forms = [s for s in _forms(width, row_bytes(fusion, width), vector) if _may_pay(fusion, s, width)]
     found = [replace(s, peel=peel) for s in forms for peel in peels]
     # lanes of odd rows of 16 bits store single elements there, which costs more than it gains
     found += [replace(s, peel=peel) for s in kept(fusion, width) for peel in peels]
@@ -131,6 +133,17 @@ def menu(fusion: Fusion, width: int) -> list[RowSchedule]:
         found += through_shared(width)
     # tiles pay where elements are so small that instructions set the pace, not memory
     return found if whole or vector < SMALL else [*found, *rings(fusion, width)]
+
+
+def _may_pay(fusion: Fusion, schedule: RowSchedule, width: int) -> bool:
+    """Without two forms that lost nearly wherever they were timed, and that the model took for good all the
+    same (docs/fusion_results.md): rows that become numbers, piece by piece in blocks of 32 warps; and rows of
+    several inputs and outputs that are read again, where registers hold them."""
+    if schedule.stream == "yes":
+        return schedule.warps < max(WARPS) or _writes(fusion)
+    written = sum(o.dims == fusion.dims for o in fusion.outputs)
+    several = len(fusion.streamed) > 1 < written and NOT_AGAIN[0] <= width <= NOT_AGAIN[1]
+    return schedule.reread != "yes" or not several
 
 
 def kept(fusion: Fusion, width: int) -> list[RowSchedule]:

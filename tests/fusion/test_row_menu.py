@@ -40,6 +40,23 @@ def test_numbers_of_warps_that_leave_few_lanes_without_elements(
     assert {s.warps for s in menu if s.warps & (s.warps - 1)} == found
 
 
+@pytest.mark.parametrize(
+    ("case", "dtype", "width", "again", "pieces"),
+    [
+        ("add+rmsnorm", "bf16", 13312, {"no"}, {4, 8, 16, 32}),
+        ("add+rmsnorm", "bf16", 3520, {"no", "yes"}, set()),
+        ("rmsnorm", "bf16", 13312, {"no", "yes"}, {4, 8, 16, 32}),
+        ("row_max", "f32", 60001, {"no", "yes"}, {4, 8, 16}),
+    ],
+)
+def test_forms_that_lost_wherever_they_were_timed_are_not_in_the_menu(
+    case: str, dtype: str, width: int, again: set[str], pieces: set[int]
+) -> None:
+    menu = row_menu.menu(fusion_of(case, dtype), width)
+    assert {s.reread for s in menu if s.stream != "yes"} == again
+    assert {s.warps for s in menu if s.stream == "yes"} == pieces
+
+
 def test_the_columns_of_a_launch_tell_what_its_threads_lack() -> None:
     fusion = fusion_of("softmax", "f32")
     found = [x for s, x in row_menu.launches(fusion, 4000) if (s.warps, s.reread) == (4, "no")]

@@ -16,13 +16,25 @@ HEAD = """.version 8.3
 {{
   .reg .b32 %x<{words}>, %n, %m, %t, %slots, %v; .reg .pred %q<{predicates}>;
   .reg .b64 %d<2>; .reg .b16 %h<3>;
-  .shared .align 16 .b8 slots[8192];
 """
+ONE = "  .shared .align 16 .b8 slots[8192];\n"
 #: A second array, to which an access may lead in place of the first.
 SECOND = """  .reg .b32 %others;
   .shared .align 16 .b8 others[8192];
   mov.u32 %others, others;
 """
+#: Both in dynamic shared memory; and what goes into where the second begins.
+CARVED = "  .reg .b32 %others, %far;\n"
+DYNAMIC = ".extern .shared .align 16 .b8 slots[];\n"
+BEGINS = (
+    *("shl.b32 %far, %n, 2;",) * 2,
+    "shl.b32 %far, %n, 3; add.u32 %far, %far, 512;",
+    "add.u32 %far, %n, 33; and.b32 %far, %far, -32; shl.b32 %far, %far, 2;",
+    "add.u32 %far, %n, %m; mul.lo.u32 %far, %far, 4;",
+    "mad.lo.u32 %far, %n, 4, -4;",
+    "shr.u32 %far, %n, 1; shl.b32 %far, %far, 2;",
+    "shl.b32 %far, %m, 7;",
+)
 #: Where the word of turn ``i`` lies, as instructions that write ``r``.
 PLACES = (
     *("mov.u32 {r}, {i};",) * 4,
@@ -85,13 +97,19 @@ def _loop(w: _Writer, threads: int, count: str, what: str, two: bool) -> None:
             w.emit(f"add.s32 {i}, {i}, 1;", f"bra {top};", f"{end}:")
 
 
-def kernel(seed: int, *, two: bool = False) -> tuple[OpenKernel, list[dict[str, int]], list[str]]:
+def kernel(
+    seed: int, *, two: bool = False, carved: bool = False
+) -> tuple[OpenKernel, list[dict[str, int]], list[str]]:
     """A kernel, the numbers that it is tried with, and the mistakes in it. ``two``: of two arrays, which hold
-    all that these numbers reach."""
+    all that these numbers reach. ``carved``: of two arrays in dynamic shared memory, the second of which
+    begins where sizes say."""
+    two = two or carved
     w = _Writer(seed)
     draw = w.draw
     threads, count = draw.choice((32, 64, 96, 128)), draw.choice(["n", "n", *WORDS])
     w.emit("ld.param.u32 %n, [n];", "ld.param.u32 %m, [m];", "mov.u32 %t, %tid.x;", "mov.u32 %slots, slots;")
+    if carved:
+        w.emit(draw.choice(BEGINS), "add.u32 %others, %slots, %far;")
     row, p, top, end = w.word(), w.predicate(), w.label(), w.label()
     w.emit(
         "mov.u32 %v, 0;", f"mov.u32 {row}, 0;", f"{top}:", f"setp.ge.u32 {p}, {row}, %m;", f"@{p} bra {end};"
@@ -105,7 +123,8 @@ def kernel(seed: int, *, two: bool = False) -> tuple[OpenKernel, list[dict[str, 
         w.emit("bar.sync 0;")
     w.emit(f"add.u32 {row}, {row}, 1;", f"bra {top};", f"{end}:", "ret;", "}")
     head = HEAD.format(threads=threads, words=w.words + 1, predicates=w.predicates + 1)
-    head += SECOND if two else ""
+    head = head.replace(".visible", f"{DYNAMIC}.visible") + CARVED if carved else head + ONE
+    head += SECOND if two and not carved else ""
     text = head + "\n".join(f"  {line}" for line in w.lines) + "\n"
     low = draw.choice((0, 0, 1, 33))
     assume = [f"n >= {low}", f"n <= {draw.choice((300, 500))}", "m >= 0", "m <= 64"]

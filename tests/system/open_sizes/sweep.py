@@ -2,8 +2,8 @@
 
     python -m tests.system.open_sizes.sweep MODULE FIRST JOBS SECONDS OUT
 
-``MODULE``: ``addresses``, ``conditions`` or ``ring_loops``; ``FIRST``: the first seed. ``OUT`` gets
-a JSON object for each kernel. What is printed counts verdicts by what the numbers say of them.
+``MODULE``: ``addresses``, ``conditions``, ``ring_loops`` or ``carved_rows``; ``FIRST``: the first seed.
+``OUT`` gets a JSON object for each kernel. What is printed counts verdicts by what the numbers say of them.
 """
 
 from __future__ import annotations

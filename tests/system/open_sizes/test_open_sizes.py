@@ -19,6 +19,8 @@ RINGS = (1, 3, 4, 5, 6, 7, 10, 11)
 ROWS = (15, 20, 26, 0)
 #: The same of two arrays: one is proved with accesses inside their arrays, and one has a mistake.
 TWO_ARRAYS = (32, 23)
+#: The same of arrays that sizes carve out of one dynamic shared memory.
+CARVED = (7, 3)
 #: Seeds of rings: without a mistake, and with one that some number shows.
 RIGHT, WRONG = 3, 10
 
@@ -55,6 +57,15 @@ def test_rows_of_two_arrays_are_right_at_numbers() -> None:
     found = []
     for seed in TWO_ARRAYS:
         kernel, numbers, _ = strided_rows.kernel(seed, two=True)
+        found.append(kernel.with_sizes_as_data())
+        assert contradiction(kernel, numbers, found[-1]) is None
+    assert found == [Verdict.PROVED, Verdict.UNKNOWN]
+
+
+def test_rows_of_carved_arrays_are_right_at_numbers() -> None:
+    found = []
+    for seed in CARVED:
+        kernel, numbers, _ = strided_rows.kernel(seed, carved=True)
         found.append(kernel.with_sizes_as_data())
         assert contradiction(kernel, numbers, found[-1]) is None
     assert found == [Verdict.PROVED, Verdict.UNKNOWN]
@@ -125,8 +136,8 @@ def test_more_rings(part: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(10))
-@pytest.mark.parametrize("two", [False, True])
-def test_more_rows(part: int, two: bool) -> None:
+@pytest.mark.parametrize("arrays", [{}, {"two": True}, {"carved": True}])
+def test_more_rows(part: int, arrays: dict[str, bool]) -> None:
     for seed in range(part, MORE, 10):
-        kernel, numbers, _ = strided_rows.kernel(seed, two=two)
+        kernel, numbers, _ = strided_rows.kernel(seed, **arrays)
         assert contradiction(kernel, numbers, kernel.with_sizes_as_data()) is None

@@ -8,6 +8,7 @@ from itertools import count
 from typing import Any
 
 from syncverify.base.deadline import check as check_time
+from syncverify.base.reason import Cause, Reason
 from syncverify.frontends.ptx.analysis.lanes import ordered
 from syncverify.frontends.ptx.analysis.locks import Locks
 from syncverify.frontends.ptx.analysis.shared_locks import SharedLocks
@@ -433,7 +434,7 @@ def elected_lanes(
 
 #: An elected lane that no warp has.
 NOBODY = 32
-_NEVER = Unknown("a register that was never written", UNWRITTEN)
+_NEVER = Unknown(Reason("a register that was never written", Cause.UNSET), UNWRITTEN)
 
 
 __all__ = ["PtxSystem", "elected_lanes"]
