@@ -104,39 +104,49 @@ class AddressRanges:
         place = next((x for x in self.flow.body[k].operands if isinstance(x, Mem)), None)
         if place is None:
             return ANYWHERE
-        base = self._of(place.base, k, self.branches.at(k))
-        places = None if base is None else base.plus(one(place.offset))
         based, ranks = self._holds_place(place.base, k), self._ranks(place.base, k)
-        return Reached(
-            places, based, ranks=ranks, one_sided=places is None and self._one_sided(place.base, k)
-        )
+        return Reached(self.places(k, place), based, ranks=ranks)
+
+    def places(self, k: int, place: Mem) -> Known:
+        """Where an access begins that instruction ``k`` makes."""
+        base = self._of(place.base, k, self.branches.at(k))
+        return None if base is None else base.plus(one(place.offset))
 
     def excluded(self, k: int) -> bool:
         """Whether what is known of the threads keeps them from an instruction."""
         return any(self.branches.truth(p, at) is not holds for p, at, holds in self.branches.decisions(k)
                    if self.branches.truth(p, at) is not None)  # fmt: skip
 
-    def _one_sided(self, x: Operand, k: int) -> bool:
-        """Whether the kernel bounds signed data of which an address is made from below or above alone."""
-        if not isinstance(x, Reg):
+    def one_sided(self, k: int) -> bool:
+        """Whether the kernel bounds signed data of which an address is made from below or above alone: the
+        places are not known, then, though the kernel bounds what makes them."""
+        place = next((x for x in self.flow.body[k].operands if isinstance(x, Mem)), None)
+        if place is None or not isinstance(place.base, Reg):
             return False
         versions, sides = self.flow.versions, set[Side]()
         bounds = self.branches.at(k)
-        for v in self._makers(versions.read(x.name, k)):
+        for v in self._data(self._makers(versions.read(place.base.name, k))):
             at = versions.writer[v]
             i = self.flow.body[at] if at >= 0 else None
-            mine = [b for b in bounds if b.version == v]
-            cut = (
-                i is not None and i.op in ("min", "max") and None in (self._of(y, at) for y in i.operands[1:])
-            )
-            if (mine or cut) and self._is_data(v):
-                sides |= {b.side if b.signed else Side.BOTH for b in mine if self._version(v) is None}
-            if cut and i is not None and self._is_data(v):
-                signed = kind(i.mods[-1]) == "s"
-                sides.add(Side.BOTH if not signed else Side.ABOVE if i.op == "min" else Side.BELOW)
+            if self._version(v) is None:
+                sides |= {b.side if b.signed else Side.BOTH for b in bounds if b.version == v}
             if i is not None and self._version(v) is None and self._small_with_sign(i, at):
                 sides.add(Side.ABOVE)
+            if i is not None and i.op in ("min", "max") and None in (self._of(y, at) for y in i.operands[1:]):
+                signed = kind(i.mods[-1]) == "s"
+                sides.add(Side.BOTH if not signed else Side.ABOVE if i.op == "min" else Side.BELOW)
         return len(sides) == 1 and Side.BOTH not in sides
+
+    def _data(self, made: Mapping[int, tuple[list[int], bool]]) -> set[int]:
+        """The versions, of some and what they are made of, that are made of what was loaded."""
+        writers = {v: self.flow.versions.writer[v] for v in made}
+        found = {v for v, k in writers.items() if k >= 0 and self.flow.body[k].op in ("ld", "ldu", "atom")}
+        grown = bool(found)
+        while grown:
+            more = {v for v, (of, _) in made.items() if v not in found and not found.isdisjoint(of)}
+            found |= more
+            grown = bool(more)
+        return found
 
     def _small_with_sign(self, i: Instr, k: int) -> bool:
         """Whether an instruction brings a few bits of data with a sign: they may be less than 0."""
@@ -148,11 +158,6 @@ class AddressRanges:
         n = self._of(i.operands[-1], k)
         left = None if n is None or n.low != n.high else n.low if i.op == "bfe" else width(types[-1]) - n.low
         return left is not None and 1 < left <= _FEW_BITS
-
-    def _is_data(self, v: int) -> bool:
-        """Whether a version is made of what was loaded."""
-        writers = (self.flow.versions.writer[w] for w in self._makers(v))
-        return any(self.flow.body[at].op in ("ld", "ldu", "atom") for at in writers if at >= 0)
 
     def operand(self, x: Operand, k: int) -> Known:
         """What an operand may be where an instruction reads it."""

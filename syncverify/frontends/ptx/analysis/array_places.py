@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from syncverify.frontends.ptx.analysis.address_ranges import AddressRanges, Reached, warp_of
+from syncverify.frontends.ptx.analysis.address_ranges import AddressRanges, Interval, warp_of
 from syncverify.frontends.ptx.analysis.named_arrays import NamedArrays
 from syncverify.frontends.ptx.decode.memory import Access, decode_place
 from syncverify.frontends.ptx.flow.control_flow import Flow
@@ -90,40 +90,45 @@ class _Threads:
 
     def wrong(self, k: int, access: Access, v: Variable) -> ArrayPlace | None:
         """How an access may leave a variable; None: it stays inside."""
-        found = self.all.reached(k)
-        if found.places is not None and _beyond(found, access, v) is None:
+        found = self.all.places(k, access.address)
+        if found is None and self.all.one_sided(k):
+            return ArrayPlace(k, v.name, f"{v.name} is bounded on one side only")
+        if found is not None and _beyond(found, access, v) is None:
             return None
+        if found is None and not self._some_known(k, access):
+            return ArrayPlace(k, v.name, None)
         bounded = True
         for t in range(self.count):
             ranges = self._of(t)
             if ranges.excluded(k):
                 continue
-            found = ranges.reached(k)
-            text = _beyond(found, access, v)
-            if text is not None:
+            found = ranges.places(k, access.address)
+            text = None if found is None else _beyond(found, access, v)
+            if text is not None and found is not None:
                 text = f"thread {t}: {text}" if self.count > 1 else text
                 return ArrayPlace(k, v.name, text, bounded=_leaves(found, access, v))
-            bounded = bounded and found.places is not None
+            bounded = bounded and found is not None
         return None if bounded else ArrayPlace(k, v.name, None)
 
+    def _some_known(self, k: int, access: Access) -> bool:
+        """Whether the place of one thread is known, of three."""
+        some = {0, 1 % self.count, self.count - 1}
+        return any(self._of(t).places(k, access.address) is not None for t in some)
 
-def _leaves(found: Reached, access: Access, v: Variable) -> bool:
+
+def _leaves(at: Interval, access: Access, v: Variable) -> bool:
     """Whether some of the places that are known lie outside of a variable."""
-    at = found.places
-    return at is not None and (at.low < _PLACE or at.high + access.bytes > _PLACE + v.size)
+    return at.low < _PLACE or at.high + access.bytes > _PLACE + v.size
 
 
-def _beyond(found: Reached, access: Access, v: Variable) -> str | None:
-    """How an access may leave a variable, or its alignment; None where it does not, or nothing is said."""
+def _beyond(at: Interval, access: Access, v: Variable) -> str | None:
+    """How an access may leave a variable, or its alignment; None where it does not."""
     size = access.bytes
-    if found.places is None:
-        return f"{v.name} is bounded on one side only" if found.one_sided else None
-    low, high = found.places.low - _PLACE, found.places.high - _PLACE
-    if _leaves(found, access, v):
+    low, high = at.low - _PLACE, at.high - _PLACE
+    if _leaves(at, access, v):
         return f"bytes {low} to {high + size - 1} may lie outside of {v.name}, which has {v.size}"
-    step = found.places.step
-    if v.align % size == 0 and (low % size or step % size):
-        return f"bytes {low} to {high}, by {step}, of {v.name} need not be {size}-byte aligned"
+    if v.align % size == 0 and (low % size or at.step % size):
+        return f"bytes {low} to {high}, by {at.step}, of {v.name} need not be {size}-byte aligned"
     return None
 
 

@@ -469,12 +469,16 @@ class Plan:
     def reached(self, block: Sequence[int], shared: Mapping[str, int]) -> Callable[[int, int], Reached]:
         """By the site of an access to shared memory and the warp, what is known of where it may begin."""
         ranges = cache(lambda warp: AddressRanges(self.flow, shared, block, warp_of(warp, block)))
+        sided = cache(lambda k: ranges(0).one_sided(k))
         ranks = cache(lambda: LaneRanks(Collectives(self.flow, (), ()).masks, self.uniformity(block)))
 
         @cache
         def of(site: int, warp: int) -> Reached:
             k = self._instruction(site)
-            return ANYWHERE if k is None else replace(ranges(warp).reached(k), apart=ranks().apart(k))
+            if k is None:
+                return ANYWHERE
+            found = ranges(warp).reached(k)
+            return replace(found, apart=ranks().apart(k), one_sided=found.places is None and sided(k))
 
         return of
 
