@@ -101,7 +101,7 @@ def _by_events(
     """A kernel of PTX for every size that is open; None for a launch."""
     if r.scope.kind is ScopeKind.EXACT or source.module is None:
         return None
-    shown: list[tuple[Cases, ...]] = []
+    shown: list[tuple[Cases, ...] | None] = []
     failed: list[str] = []
 
     def prove(
@@ -112,6 +112,7 @@ def _by_events(
             shown.append(tuple(shown_cases(problem, policy)))
         except (NotReadError, NotFoundError) as e:
             failed.append(str(e))
+            shown.append(None)
             return ParametricResult(Verdict.UNKNOWN, reason=str(e))
         return ParametricResult(Verdict.PROVED)
 
@@ -122,8 +123,8 @@ def _by_events(
         source.module, f, facts, r.policy, Checker(run_system, prove), values, source.hash, True
     )
     found = list(reports_of(task, ScopeKind.ALL))[-1]
-    if failed or not shown or found.verdict is not Verdict.PROVED or found.scope != r.scope:
-        why = failed[0] if failed else "its problem for every size is not posed"
+    if not any(shown) or found.verdict is not Verdict.PROVED or found.scope != r.scope:
+        why = failed[-1] if failed else "its problem for every size is not posed"
         return replace(
             r, acceptance=Acceptance(reason=f"it is not read as a protocol, or has no proof: {why}")
         )

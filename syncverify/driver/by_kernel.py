@@ -163,7 +163,12 @@ class Follower:
         self.problems = listed(problems, f"{self.where}.problems")
 
     def posed(self, sizes: Any, facts: Any, systems: Any, exact: Any, *_: Any) -> Any:
-        """What the check of a PTX entry asks for."""
+        """What the check of a PTX entry asks for. A problem that the proof leaves undecided is one for which
+        the check has to have another.
+        """
+        if self.taken < len(self.problems) and self.problems[self.taken] is None:
+            self.taken += 1
+            return Found(Verdict.UNKNOWN, reason="its proof leaves this undecided")
         self.problem(Posed(sizes, facts, systems))
         return Found()
 
@@ -295,7 +300,7 @@ class Posed:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """That every size is proved, in the form that the check of a PTX entry takes."""
+    """That every size is proved, or not, in the form that the check of a PTX entry takes."""
 
     verdict: Verdict = Verdict.PROVED
     rounds: str | None = None

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
+from math import prod
 
 from syncverify.base.diagnostics import KernelReport, Verdict
 from syncverify.base.source import InputError
@@ -24,6 +26,9 @@ from syncverify.frontends.ptx.launch.facts import PtxFacts
 from syncverify.frontends.ptx.launch.small_sizes import sizes_around
 from syncverify.frontends.ptx.syntax.nodes import Function
 from syncverify.ir.expr import Expr, names
+
+#: Numbers at which a kernel without a proof is tried.
+FEW = 3
 
 
 class _OpenError(Exception):
@@ -64,6 +69,16 @@ class _Carved:
             return self.arrays.fits(self.task.module, lambda x: self._number(facts, x))
         except (InputError, _OpenError):
             return False
+
+    def numbers(self) -> Iterator[tuple[Mapping[str, int], PtxFacts]]:
+        """Numbers for the sizes, and the facts with them."""
+        k = self.task
+        assert k.facts.block is not None
+        for sizes in sizes_around(k.facts, self.sizes(), prod(k.facts.block), self.fits):
+            try:
+                yield sizes, bound(k, sizes)
+            except InputError:
+                continue
 
     def _with(self, facts: PtxFacts, function: Function) -> CheckTask:
         k = self.task
@@ -116,8 +131,10 @@ def with_carved_arrays(k: CheckTask, report: KernelReport) -> KernelReport:
     if at_numbers is not None:
         found = _proof(at_numbers)
         return report if found is None else _stated(carved, found, ())
-    found = _proof(carved.apart()) if carved.sizes() else None
-    return report if found is None else _held(carved, report, found)
+    if not carved.sizes():
+        return report
+    found = _proof(carved.apart())
+    return _refuted(carved) or report if found is None else _held(carved, report, found)
 
 
 def _proof(task: CheckTask) -> KernelReport | None:
@@ -134,16 +151,16 @@ def _proof(task: CheckTask) -> KernelReport | None:
     return None
 
 
+def _refuted(carved: _Carved) -> KernelReport | None:
+    """A refutation at a few numbers: no search over sizes compares addresses that are made of them."""
+    found = (check_launch(carved.task.at(facts)) for _, facts in islice(carved.numbers(), FEW))
+    return next((report for report in found if report.verdict is Verdict.REFUTED), None)
+
+
 def _held(carved: _Carved, report: KernelReport, found: KernelReport) -> KernelReport:
     """A proof, where accesses stay inside their arrays at numbers; else the report, or a refutation there."""
     k, seen = carved.task, list[Mapping[str, int]]()
-    assert k.facts.block is not None
-    threads = k.facts.block[0] * k.facts.block[1] * k.facts.block[2]
-    for sizes in sizes_around(k.facts, carved.sizes(), threads, carved.fits):
-        try:
-            facts = bound(k, sizes)
-        except InputError:
-            continue
+    for sizes, facts in carved.numbers():
         task = carved.within(facts)
         if task is not None and _proof(task) is not None:
             seen.append(sizes)

@@ -21,7 +21,7 @@ TEXT = """.version 8.3
   .reg .pred %p<9>; .reg .b32 %r<20>, %n, %k, %row, %bins, %v, %w, %m; .reg .b64 %d<4>;
   ld.param.u32 %n, [n]; ld.param.u64 %d1, [in]; ld.param.u32 %m, [m];
   mov.u32 %k, %tid.x; mul.wide.u32 %d2, %k, 4; add.u64 %d3, %d1, %d2;
-  ld.global.u32 %w, [%d3]; setp.gt.u32 %p5, %w, 7;
+  ld{space}.u32 %w, [%d3]; setp.gt.u32 %p5, %w, 7;
   mov.u32 %row, smem; {carve} mov.u32 %r1, %k;
 FILL:
   setp.ge.u32 %p1, %r1, %n; @%p1 bra FILLED;
@@ -42,6 +42,7 @@ END:
 }}
 """
 RIGHT = {
+    "space": ".global",
     "carve": "mad.lo.u32 %bins, %n, 4, %row;",
     "fill": "mad.lo.u32 %r8, %r1, 4, %bins; st.shared.u32 [%r8], 0;",
     "step": "64",
@@ -51,6 +52,7 @@ RIGHT = {
 }
 GOOD: dict[str, dict[str, str]] = {
     "bins behind a row": {},
+    "data behind a generic pointer": {"space": ""},
     "a sum before it is scaled": {"fill": "add.u32 %r10, %r1, %n; mad.lo.u32 %r8, %r10, 4, %row; "
                                           "st.shared.u32 [%r8], 0;"},
     "a size rounded up": {"carve": "add.u32 %r10, %n, 3; and.b32 %r10, %r10, -4; "
@@ -126,3 +128,9 @@ def test_arrays_at_numbers() -> None:
     found = report({}, params={"0": 100})
     assert found.verdict is Verdict.PROVED
     assert report({"behind": ""}, params={"0": 100}).verdict is not Verdict.PROVED
+
+
+def test_a_few_numbers_refute_what_no_search_over_sizes_compares() -> None:
+    found = report(WRONG["bins behind half of the row"])
+    assert found.verdict is Verdict.REFUTED
+    assert found.scope.values["params.0"] == 2 and "params.1" not in found.scope.values

@@ -177,8 +177,8 @@ class Assembly:
         for region, spot in spots(part.text):
             made: list[Made] = []
             for p in _met(region.pieces):
-                kth = times[spot.where, p.site] = times.get((spot.where, p.site), 0) + 1
-                here = replace(spot, key=(spot.where, p.site, kth))
+                kth = times[spot.around, p.site] = times.get((spot.around, p.site), 0) + 1
+                here = replace(spot, key=(spot.around, p.site, kth))
                 made += operations(Occurrence(system, number, part.cls, p, here))
             part.made[id(region)] = _with_uses(made)
 

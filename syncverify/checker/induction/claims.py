@@ -10,6 +10,8 @@ from syncverify.checker.induction.words import Stored
 #: Names in forms, besides atoms of sizes: the whole periods of steps and of tiles, the steps before this
 #: tile's loop, and the steps of this tile.
 H, G, P, K = "h", "g", "p", "K"
+#: In forms of registers that say where a tile begins: the whole periods of the steps before it.
+Y = "y"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,10 @@ class Header:
     late: bool
     forms: dict[tuple[int, int], dict[Any, Form]]
     others: dict[tuple[int, int], dict[Any, Form]] = field(default_factory=dict)
+    # of a loop in a tile: what registers keep, by ranges of the residue of the steps before it
+    begins: tuple[tuple[int, int, dict[Any, Form]], ...] = ()
+    ahead: int = 0  # steps of a tile that are made before its loop
+    trip: Form | None = None  # how many steps each tile has, over sizes, where that is to be known before
     apart: bool = False  # the last turn of a loop that asks behind its body stands behind the loop
 
     def form(self, residue: tuple[int, int], slot: Any) -> Form | None:

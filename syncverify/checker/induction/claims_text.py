@@ -50,15 +50,30 @@ def _claim(x: Any) -> Claim:
 
 
 def _header(x: Any) -> Header:
-    place, tiles, outer, late, forms, *others = _list(x)
+    place, tiles, outer, late, forms, *more = _list(x)
     apart = late == "apart"
     late = True if apart else late
     if type(tiles) is not bool or type(late) is not bool:
         raise MalformedClaimError("a truth value is expected")
-    if len(others) > 1:
-        raise MalformedClaimError("a header has six parts at most")
-    of, instead = _by_residue(forms), _by_residue(others[0] if others else [])
-    return Header(_int(place), tiles, None if outer is None else _int(outer), late, of, instead, apart)
+    if len(more) > 4:
+        raise MalformedClaimError("a header has nine parts at most")
+    default: list[Any] = [[], [], 0, None]
+    others, begins, ahead, trip = [*more, *default[len(more) :]]
+    steps = None if trip is None else _slot([0, trip])[1]
+    kept = tuple((_int(r), _int(end), dict(_slot(s) for s in _list(some))) for r, end, some in _list(begins))
+    around = None if outer is None else _int(outer)
+    return Header(
+        _int(place),
+        tiles,
+        around,
+        late,
+        _by_residue(forms),
+        _by_residue(others),
+        kept,
+        _int(ahead),
+        steps,
+        apart,
+    )
 
 
 def _by_residue(x: Any) -> dict[tuple[int, int], dict[Any, Form]]:

@@ -53,6 +53,11 @@ class Spot:
     key: tuple[Any, ...]
 
     @property
+    def around(self) -> str:
+        """The same in one word for all agents: turns of one loop are tiles to those with a loop inside."""
+        return "turn" if self.where == "tile" or (self.where == "loop" and not self.tiled) else self.where
+
+    @property
     def shown(self) -> str:
         return "_".join(str(x) for x in self.key)
 

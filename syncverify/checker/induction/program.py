@@ -12,6 +12,8 @@ from syncverify.checker.induction.assemble import Assembly, Part
 from syncverify.checker.induction.claims import Claim
 from syncverify.checker.induction.quotients import content, derived
 from syncverify.checker.induction.read import (
+    FallsError,
+    FirstTurnsError,
     LoopText,
     Reader,
     StraightText,
@@ -22,7 +24,7 @@ from syncverify.checker.induction.read import (
 from syncverify.checker.induction.stepping import NotReadError
 from syncverify.checker.induction.strides import Turns
 from syncverify.checker.kernel.linear import Apply, Term, apply, num, var
-from syncverify.checker.kernel.protocol import Protocol
+from syncverify.checker.kernel.protocol import Protocol, U
 from syncverify.model.events import LaneSplit
 from syncverify.symbolic.context import SymbolicContext
 from syncverify.symbolic.path_condition import PathCondition
@@ -105,18 +107,28 @@ class Start:
         return self.reader(system, i, claim)[1]
 
     def reader(self, system: Any, i: int, claim: Claim) -> tuple[Reader, Text]:
-        """The reader of an agent, and what it reads. Registers are followed until one cannot be."""
+        """The reader of an agent, and what it reads.
+
+        Registers are followed until one cannot be, and are taken to rise until one is seen to fall. What they
+        may hold instead is taken to be there in first turns, then in first tiles, then in any turn.
+        """
         unfollowed = set[tuple[int, Any]]()
+        falling = set[str]()
+        firsts: dict[int, int] = {}
         while True:
             agent = self.agent(system, i)
             reader = Reader(
                 self.space, self.root, claim, names=self.names, turns=self.turns, naming=self.naming,
-                unfollowed=set(unfollowed),
+                unfollowed=set(unfollowed), falling=set(falling), firsts=dict(firsts),
             )  # fmt: skip
             try:
                 return reader, reader.read(agent)
             except UnfollowedError as e:
                 unfollowed.add((e.place, e.slot))
+            except FallsError as e:
+                falling.add(e.name)
+            except FirstTurnsError as e:
+                firsts[e.place] = firsts.get(e.place, 0) + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,12 +176,32 @@ def assembled(start: Start, system: Any, found: Sequence[tuple[Claim, Text]]) ->
         for cls, (claim, text) in zip(system.info.classes, found, strict=True)
     ]
     parts = [replace(p, text=tuple(_in_turns(x, start.turns) for x in p.text)) for p in parts]
-    parts = _by_trips(parts)
+    parts = _by_trips(_in_step(parts))
     named = {x for p in parts for t in _terms(p.text) for x in t.names()}
     used = named & set(start.names.values())
     known = (*facts(start.root, start.names, used), *start.turns.facts(named, start.holds))
     used |= named & set(start.turns.names.values())
     return Assembly(system.info, frozenset(used), known, parts, start.policy).protocol()
+
+
+def _in_step(parts: Sequence[Part]) -> list[Part]:
+    """Agents whose one loop turns once for each tile of others have tiles, too, in which there is no loop.
+
+    Example: the lanes that are not elected come to each tile's election, and to nothing else.
+    """
+    tiles = {x.count: x for p in parts for x in p.text if isinstance(x, TilesText)}
+    out = []
+    for p in parts:
+        loops = [x for x in p.text if not isinstance(x, StraightText)]
+        one = loops[0] if len(loops) == 1 and p.moduli == (1, 1) else None
+        if isinstance(one, LoopText) and one.lo == num(0) and one.hi in tiles:
+            pieces = [replace(x, guards=tuple(g.put({"n": U}) for g in x.guards)) for x in one.body.pieces]
+            like = tiles[one.hi]
+            body = replace(one.body, pieces=tuple(pieces), steps=apply(like.function, U), tile=U)
+            turned = replace(like, body=(body,))
+            p = replace(p, text=tuple(turned if x is one else x for x in p.text))
+        out.append(p)
+    return out
 
 
 def _by_trips(parts: Sequence[Part]) -> list[Part]:

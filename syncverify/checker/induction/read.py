@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import IntEnum
+from itertools import pairwise
 from math import gcd
 from typing import Any
 
-from syncverify.checker.induction.claims import Claim, Form, G, H, Header, K, Lanes, P
+from syncverify.checker.induction.claims import Claim, Form, G, H, Header, K, Lanes, P, Y
 from syncverify.checker.induction.operations import essence, operand_key, own
 from syncverify.checker.induction.quotients import nameable, unnamed
 from syncverify.checker.induction.stepping import (
@@ -60,6 +62,30 @@ class UnfollowedError(NotReadError):
     def __init__(self, place: int, slot: Any) -> None:
         super().__init__("a register that is not the same in all turns of a tile")
         self.place, self.slot = place, slot
+
+
+class FallsError(NotReadError):
+    """A register that moves may become less than where its loop begins."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__("a register that moves by what may be negative")
+        self.name = name
+
+
+class First(IntEnum):
+    """In which turns registers hold ``others``: the first of their loop, those of the first tile, or any."""
+
+    TURN = 0
+    TILE = 1
+    ANY = 2
+
+
+class FirstTurnsError(NotReadError):
+    """Registers hold ``others`` in turns of another kind than was supposed."""
+
+    def __init__(self, place: int) -> None:
+        super().__init__("a first turn that is like others, or comes again")
+        self.place = place
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +165,9 @@ class Reader:
     strides: dict[str, Stride] = field(default_factory=dict)
     begins: dict[str, Any] = field(default_factory=dict)  # what such a register is where its loop begins
     unfollowed: set[tuple[int, Any]] = field(default_factory=set)  # registers that begin as no sum of sizes
+    moves: set[str] = field(default_factory=set)  # registers that move
+    falling: set[str] = field(default_factory=set)  # those of them that may become less
+    firsts: dict[int, int] = field(default_factory=dict)  # headers -> when ``others`` are there (``First``)
     visited: set[int] = field(default_factory=set)  # headers that agents were started at
     # guards on numbers of turns, as they were asked; at which residue, if of a counter
     asked: dict[tuple[Term, Residue | None], tuple[int, Parts]] = field(default_factory=dict)
@@ -147,7 +176,7 @@ class Reader:
     def __post_init__(self) -> None:
         self.headers = {h.place: h for h in self.claim.headers}
         self.space.path = self.root
-        for name in (H, G, P):
+        for name in (H, G, P, Y):
             self.atoms[name] = self.space.symbol(name, 0, None)
         self.atoms[K] = self.space.symbol(K, None, None)
 
@@ -171,6 +200,8 @@ class Reader:
                 total = total + before * k
             elif name == K:
                 total = total + var("%K") * k
+            elif name == Y:
+                raise NotReadError("a question about where a tile begins")
             elif name is not None:
                 total = total + var(name) * k
             else:
@@ -237,12 +268,22 @@ class Reader:
             if before.first not in (None, first):
                 self.of_sizes(leaf)
             self.begins.setdefault(name, value)
+            self.moves |= set() if keeps else {name}
             self.strides[name] = noted(before, first=first)
         elif keeps:
             if not self.zero(leaf.path, value - self.begin(name)):
                 raise NotReadError(f"register {name} holds {value}, not {self.begin(name)}")
         else:
-            self.strides[name] = noted(before, step=self.sizes(value - self.atoms[name]))
+            step = self.sizes(value - self.atoms[name])
+            self.strides[name] = noted(before, step=step)
+            if name not in self.falling and not self.positive(step, 0):
+                raise FallsError(name)
+
+    def rising(self) -> list[Any]:
+        """What is at least 0 of registers that move: they do not fall below what they are where their loop
+        begins. That holds by induction over turns, for ``strides_on`` accepts no step that may be negative.
+        """
+        return [self.atoms[x] - self.begins[x] for x in self.begins if x in self.moves - self.falling]
 
     def begin(self, name: str) -> Any:
         """What a register that keeps its value is where its loop begins."""
@@ -322,10 +363,62 @@ class Reader:
         """All ways from a header to the next, at some turn of this residue."""
         others = header.others.get(residue, {})
         for instead in ({}, others) if others else ({},):
-            start = self.visit(header, residue, before, given, instead)
-            if start.path.dead:
-                continue
-            yield from leaves(self.space, start, self.headers.keys())
+            for begun in range(len(header.begins)) or (None,):
+                kept, known = self.where_begun(header, begun, before)
+                visit = self.visit(header, residue, before, (*given, *known), {**kept, **instead})
+                start = replace(visit, begun=begun)
+                if others:
+                    start = self.of_turn(start, header, residue, before, first=bool(instead))
+                if not start.path.dead:
+                    yield from leaves(self.space, start, self.headers.keys())
+
+    def where_begun(
+        self, header: Header, begun: int | None, before: Any
+    ) -> tuple[Mapping[Any, Form], tuple[Any, ...]]:
+        """What registers keep where a tile begins in a range of residues, and what is at least 0 then."""
+        if begun is None:
+            return {}, ()
+        low, high, kept = header.begins[begun]
+        at = before - self.atoms[Y] * self.claim.steps  # its residue
+        return kept, (at - low, high - 1 - at)
+
+    def whole(self, header: Header) -> None:
+        """Accepts that a tile begins in one of the ranges of residues that are claimed, and that registers
+        hold sums there, as in first turns.
+        """
+        if header.ahead < 0:
+            raise NotReadError("fewer steps than none before the loop of a tile")
+        lows, highs = [0, *(b[1] for b in header.begins)], [*(b[0] for b in header.begins), self.claim.steps]
+        if header.begins and (lows != highs or any(x >= y for x, y in pairwise(lows))):
+            raise NotReadError("ranges of residues that leave some out")
+        for some in (*(b[2] for b in header.begins), *header.others.values()):
+            if any(_apart(slot) or f.shape() != "sum" for slot, f in some.items()):
+                raise NotReadError("registers of a first turn, or where a tile begins, that are no sums")
+
+    def since_first(self, header: Header, steps: Any, tile: Any, before: Any) -> Any:
+        """How many turns ago ``others`` were there; None where they may come again in any turn."""
+        when = self.firsts.get(header.place, First.TURN)
+        if when >= First.ANY or (when == First.TILE and header.outer is None):
+            return None
+        return tile if header.tiles or when == First.TILE else steps - before - header.ahead
+
+    def of_turn(self, start: Leaf, header: Header, residue: Residue, before: Any, *, first: bool) -> Leaf:
+        """The agent in the turn of ``others``, or in a later one, as if it were asked which."""
+        n, u = self.step_and_tile(residue)
+        since = self.since_first(header, n, u, before)
+        if since is None:
+            return start
+        c, parts = self.space.of(since - 1)
+        start.path.assume(*((-c - 1, negated(parts)) if first else (c, parts)))
+        return replace(start, decisions=(*start.decisions, Decision(c, parts, not first)))
+
+    def is_first(self, leaf: Leaf, header: Header, since: Any) -> bool:
+        """Whether a way comes to the turn of ``others``, ``since`` turns after it."""
+        if self.zero(leaf.path, since):
+            return True
+        if leaf.path.decide(*leaf.path.resolve(*self.space.of(since - 1))) is True:
+            return False
+        raise FirstTurnsError(header.place)
 
     def visit(
         self, header: Header, residue: Residue, before: Any, given: Iterable[Any], instead: Mapping[Any, Form]
@@ -337,7 +430,7 @@ class Reader:
         self.visited.add(header.place)
         path = self.root.fork()
         self.space.path = path
-        for x in given:
+        for x in (*given, *self.rising()):
             path.assume(*self.space.of(x))
         agent = template.agent.fork()
         for slot, old in agent.live().items():
@@ -383,21 +476,36 @@ class Reader:
         g = self._exact(g, self.claim.tiles)
         others = header.others.get(residue, {})
 
-        counters = {H: h, G: g, P: before, K: trips}
+        counters = {H: h, G: g, P: before, K: trips, Y: None}
+        kept: Mapping[Any, Form] = {}
+        if header.begins:
+            # who goes on keeps where its tile began; who enters is where the steps before it end
+            begun, counters[Y] = leaf.begun, self.atoms[Y]
+            if begun is None:
+                at = self.residue(before, self.claim.steps)
+                begun = next(i for i, (low, high, _) in enumerate(header.begins) if low <= at < high)
+                counters[Y] = self._exact(before - at, self.claim.steps)
+            kept = header.begins[begun][2]
 
         def meets(form: Form, value: Any) -> bool:
             return isinstance(value, int | Value) and self.zero(
                 leaf.path, value - self.formed(form, counters)
             )
 
-        if others and all(s in live and meets(f, live[s]) for s, f in others.items()):
-            live = {s: x for s, x in live.items() if s not in others}
+        since = self.since_first(header, steps, tile, before) if others else None
+        if others and (since is None or self.is_first(leaf, header, since)):
+            if all(s in live and meets(f, live[s]) for s, f in others.items()):
+                live = {s: x for s, x in live.items() if s not in others}
+            elif since is not None:
+                raise FirstTurnsError(header.place)
         wrong: dict[Any, tuple[Any, Any]] = {}
         for slot, value in live.items():
-            form = self.summed(leaf, header, residue, slot, (value, first[slot]))
+            form = kept.get(slot) or self.summed(leaf, header, residue, slot, (value, first[slot]))
             if form is not None and not meets(form, value):
                 wrong[slot] = (value, self.formed(form, counters))
         if wrong:
+            if since is not None and others.keys() & wrong.keys():
+                raise FirstTurnsError(header.place)
             slot, (value, wanted) = next(iter(wrong.items()))
             raise OtherFormsError(f"register {slot} holds {value}, not {wanted}", header.place, wrong)
 
@@ -459,6 +567,8 @@ class Reader:
     def read(self, agent: SymbolicAgent) -> Text:
         """What the agent does; NotReadError where the claim does not hold."""
         self.space.path = self.root
+        for h in self.claim.headers:
+            self.whole(h)
         held = None
         if agent.shares:
             held = Held(self.claim.words, self.claim.versions)
@@ -520,6 +630,8 @@ class Reader:
     ) -> tuple[LoopText, dict[Residue, list[Leaf]], Term]:
         """A loop outside tiles. ``steps``: those before it."""
         self.once(header)
+        if header.begins or header.ahead:
+            raise NotReadError("a loop outside of tiles with what only those in tiles have")
         p = self.atoms[P] if steps != ZERO else 0
         h, m = self.atoms[H], self.claim.steps
         for r, some in here.items():
@@ -804,7 +916,9 @@ class Reader:
         heads: dict[Residue, list[Leaf]] = {}
         ends: dict[Residue, list[Leaf]] = {}
         for at in self.residues():
-            for leaf in self.onward(header, at, self.step_and_tile(at)[0], ()):
+            n, u = self.step_and_tile(at)
+            # no step comes before the first tile
+            for leaf in self.onward(header, at, n, () if at[0] == 0 else (u - 1,)):
                 if leaf.target == header.place:
                     self.of_sizes(leaf)
                     raise NotReadError("a tile without its loop")
@@ -823,7 +937,7 @@ class Reader:
             for leaf in some:
                 n, u = self.step_and_tile(at)
                 k = self.trip(leaf, inner, at, n)
-                self.arrive(leaf, inner, n, u, n, k)
+                self.arrive(leaf, inner, n + inner.ahead, u, n, k)
                 self.space.path = leaf.path
                 sure = k is not None and leaf.path.decide(*leaf.path.resolve(*self.space.of(k - 1))) is True
                 full &= sure
@@ -839,7 +953,7 @@ class Reader:
         """Loops around loops: the steps of all tiles are counted on."""
         self.once(header)
         for r, some in here.items():
-            if r != (0, 0):
+            if r != (0, 0) or header.begins or header.ahead:
                 raise NotReadError("steps before the first tile")
             for leaf in some:
                 self.arrive(leaf, header, 0, 0, 0)
@@ -880,6 +994,8 @@ class Reader:
             self.entered(here, count)
         if count.names() & {"u", "n", "%K"}:
             raise NotReadError("the number of tiles depends on the tile")
+        if inner.ahead == 1:
+            first, loop = folded(first, loop)
         body = (first, loop, last)
         text_ = TilesText(
             count,
@@ -892,6 +1008,8 @@ class Reader:
 
     def trip(self, leaf: Leaf, inner: Header, r: Residue, n: Any) -> Any:
         """The trip count that a register holds where the inner loop is entered; None where none does."""
+        if inner.ahead:
+            return None
         forms = inner.forms.get(r, {})
         for slot, value in registers(leaf.agent).items():
             form = forms.get(slot)
@@ -905,19 +1023,17 @@ class Reader:
         return None
 
     def trips(self, with_trips: Sequence[tuple[Leaf, Any]], r: Residue, start: Term) -> tuple[Trip, ...]:
+        """How many steps a tile has, by what was asked of it; where all ways have as many, in any case."""
+        if any(k is None for _, k in with_trips):
+            return ()
+        steps = [self.counted(*self.space.of(k), r, start, U, start) for _, k in with_trips]
+        if len(set(steps)) == 1:
+            return (Trip((), steps[0]),)
         out = []
-        for leaf, k in with_trips:
-            if k is None:
-                return ()
-            guards = tuple(
-                least(
-                    self.counted(
-                        *((d.c, d.parts) if d.yes else (-d.c - 1, negated(d.parts))), r, start, U, start
-                    )
-                )
-                for d in leaf.decisions
-            )
-            out.append(Trip(guards, self.counted(*self.space.of(k), r, start, U, start)))
+        for (leaf, _), many in zip(with_trips, steps, strict=True):
+            asked = ((d.c, d.parts) if d.yes else (-d.c - 1, negated(d.parts)) for d in leaf.decisions)
+            guards = tuple(least(self.counted(*q, r, start, U, start)) for q in asked)
+            out.append(Trip(guards, many))
         return tuple(sorted(out, key=str))
 
     def inside(
@@ -925,20 +1041,23 @@ class Reader:
     ) -> tuple[LoopText, tuple[Trip, ...], dict[Residue, list[Leaf]]]:
         """The loop inside a tile, and the ways behind it, by the residue of the steps made."""
         known = next(iter(trips)) if len(trips) == 1 else ()
-        bodies, exits = self.inner_ways(inner, self.atoms[K] if inner.late and known else None)
-        try:
-            found = self.lasting(inner, bodies, exits, start, known)
-        except NotReadError:
-            met = self.inner_met(inner, bodies, exits, start)
-            if met is None:
-                raise
-            bodies, exits, found = met
+        if inner.trip is not None:
+            bodies, exits, found = self.inner_below(inner, self.sizes(self.formed(inner.trip, {})), start)
+        else:
+            bodies, exits = self.inner_ways(inner, self.atoms[K] if inner.late and known else None)
+            try:
+                found = self.lasting(inner, bodies, exits, start, known)
+            except NotReadError:
+                met = self.inner_met(inner, bodies, exits, start)
+                if met is None:
+                    raise
+                bodies, exits, found = met
         if inner.late:
             body, after = self.parted(inner, bodies, exits, (N, U, start), apply(self.function, U + 1))
         else:
             body, after = self.region(bodies, N, U, start), exits
         stop = apply(self.function, U + 1)
-        return LoopText(start, stop, body), found, after
+        return LoopText(start + inner.ahead, stop, body), found, after
 
     def inner_ways(
         self, inner: Header, steps: Any
@@ -949,7 +1068,8 @@ class Reader:
         exits: dict[Residue, list[Leaf]] = {}
         for at in self.residues():
             n, u = self.step_and_tile(at)
-            given = [n - p, *([] if steps is None else [p + steps - n - (1 if inner.late else 0)])]
+            below = [] if steps is None else [p + steps - n - (1 if inner.late else 0)]
+            given = [n - p - inner.ahead, *below]
             for leaf in self.onward(inner, at, p, given):
                 if leaf.target == inner.place:
                     self.arrive(leaf, inner, n + 1, u, p, k)
@@ -964,16 +1084,22 @@ class Reader:
     ) -> tuple[dict[Residue, list[Leaf]], dict[Residue, list[Leaf]], tuple[Trip, ...]] | None:  # fmt: skip
         """The same for a loop that goes on until its counter *is* a number, as in ``turned``."""
         for high in self.ends_asked(inner, bodies, exits, U, start):
-            steps = high - start
-            if not self.positive(steps, 1 if inner.late else 0):
-                continue
             try:
-                found = self.inner_ways(inner, self.valued(steps))
-                if self.lasting(inner, *found, start, ()) == (Trip((), steps),):
-                    return *found, (Trip((), steps),)
+                return self.inner_below(inner, high - start, start)
             except NotReadError:
                 continue
         return None
+
+    def inner_below(
+        self, inner: Header, steps: Term, start: Term
+    ) -> tuple[dict[Residue, list[Leaf]], dict[Residue, list[Leaf]], tuple[Trip, ...]]:
+        """The ways of a loop in a tile that has so many steps, looked at in turns below that alone."""
+        if not self.positive(steps, inner.ahead + (1 if inner.late else 0)):
+            raise NotReadError("a tile may have fewer steps than none")
+        bodies, exits = self.inner_ways(inner, self.valued(steps))
+        if self.lasting(inner, bodies, exits, start, ()) != (Trip((), steps),):
+            raise NotReadError("a tile has another number of steps")
+        return bodies, exits, (Trip((), steps),)
 
     def lasting(
         self, inner: Header, bodies: Mapping[Residue, list[Leaf]], exits: Mapping[Residue, list[Leaf]],
@@ -996,7 +1122,8 @@ class Reader:
             if trip.names() & {"n", "%K"} or trip.functions():
                 raise NotReadError("a trip count that depends on the counter")
             found = (Trip((), trip),)
-        if inner.late and not all(self.positive(t.steps) for t in found):
+        needed = inner.ahead + (1 if inner.late else 0)
+        if needed and not all(self.positive(t.steps, needed) for t in found):
             raise NotReadError("a tile may be empty")
         return found
 
@@ -1180,6 +1307,25 @@ def least(t: Term) -> Term:
     """The constraint divided by what divides all its coefficients: the same integers meet it."""
     g = gcd(*t.parts.values())
     return t if g < 2 else Term({a: k // g for a, k in t.parts.items()}, t.const // g)
+
+
+def folded(first: StraightText, loop: LoopText) -> tuple[StraightText, LoopText]:
+    """The same with the one step before a loop as its first turn, of which it is the beginning: what else the
+    turns of the loop do, that turn does not.
+    """
+
+    def same(x: Piece, y: Piece) -> bool:
+        if x.guards or y.guards or x.events.keys() != y.events.keys():
+            return False
+        return all((e[0], *e[2:]) == (y.events[r][0], *y.events[r][2:]) for r, e in x.events.items())
+
+    some, others = first.pieces, loop.body.pieces
+    for k in range(min(len(some), len(others)), 0, -1):
+        if all(map(same, some[len(some) - k :], others)):
+            more = tuple(replace(p, guards=(*p.guards, N - loop.lo)) for p in others[k:])
+            body = replace(loop.body, pieces=(*others[:k], *more))
+            return replace(first, pieces=some[: len(some) - k]), LoopText(loop.lo - 1, loop.hi, body)
+    return first, loop
 
 
 def alike(old: Event, new: Event) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from syncverify.checker.induction.refusal import NotReadError as NotReadError
 from syncverify.checker.induction.words import Held
-from syncverify.model.events import Ev, Event
+from syncverify.model.events import Ev, Event, Flag
 from syncverify.symbolic.context import SymbolicContext, SymbolSplit, UndecidedBranch, mapped
 from syncverify.symbolic.inequalities import Parts, negated
 from syncverify.symbolic.path_condition import PathCondition
@@ -21,7 +21,11 @@ from syncverify.symbolic.path_condition import PathCondition
 MOST_MOVES, MOST_LEAVES = 6_000, 64
 #: Places of queued events and of the end, which are no code.
 NO_CODE = 1
-_POLLS = (Ev.POLL, Ev.POLL_TOKEN)
+#: The wait for the same phase as a look, and moves between them and behind.
+_WAIT_OF = {Ev.POLL: Ev.WAIT, Ev.POLL_TOKEN: Ev.WAIT_TOKEN}
+MOST_BEHIND = 4
+#: Flags of a look that say what it receives.
+_RECEIVES = Flag.RELAXED | Flag.CLUSTER
 
 
 class SizeCaseError(NotReadError):
@@ -59,6 +63,7 @@ class Leaf:
     whole: tuple[Event, ...] | None = None
     held: Held | None = None  # what it finds in shared memory
     accesses: int = 0  # to what it holds
+    begun: int | None = None  # where its tile began: a range of ``Header.begins``
 
     @property
     def all(self) -> tuple[Event, ...]:
@@ -130,13 +135,43 @@ def _run(space: SymbolicContext, one: Leaf, headers: Set[int]) -> list[Leaf] | N
                 return None
             if event[0] == Ev.UNKNOWN:
                 raise NotReadError(str(event[2]))
-            one.events = (*one.events, event)
-            if event[0] in _POLLS:
-                raise NotReadError("a poll")
-            continue
+            if event[0] not in _WAIT_OF:
+                one.events = (*one.events, event)
+                continue
+            one.agent, wait = _waited(one, event, headers)
+            one.events = (*one.events, wait)
         if one.agent.place() > NO_CODE and one.agent.place() in headers:
             one.target = one.agent.place()
             return None
+
+
+def _waited(one: Leaf, look: Event, headers: Set[int]) -> tuple[Any, Event]:
+    """The agent behind the wait that a look only spares it, and that wait.
+
+    Who gets *no* waits at once for the same phase, and is then where the other one is: so both answers are
+    those of one wait. NotReadError for any other look.
+    """
+    no, yes = one.agent.fork(), one.agent.fork()
+    passed = [(x.point(), x.live()) for x, event in _moves(yes, 1, headers) if event is None]
+    wait = next((event for _, event in _moves(no, 0, headers) if event is not None), look)
+    same = (wait[0], *wait[2:4]) == (_WAIT_OF[Ev(look[0])], *look[2:4])
+    same &= (wait[4] ^ look[4]) & _RECEIVES == 0
+    for x, event in _moves(no, 0, headers) if same and one.held is None else ():
+        if event is None and (x.point(), x.live()) in passed:
+            return x, wait
+    raise NotReadError("a poll")
+
+
+def _moves(agent: Any, answer: int, headers: Set[int]) -> Iterator[tuple[Any, Event | None]]:
+    """The next few moves of an agent, up to an event, a question or a header."""
+    for k in range(MOST_BEHIND):
+        try:
+            event = agent.move(answer if k == 0 else 0)
+        except (SymbolSplit, UndecidedBranch):
+            return
+        yield agent, event
+        if event is not None or agent.place() in headers:
+            return
 
 
 def _forked(one: Leaf, o: UndecidedBranch) -> Iterator[Leaf]:

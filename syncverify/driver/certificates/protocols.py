@@ -12,9 +12,12 @@ from syncverify.driver.by_kernel import KIND
 from syncverify.driver.shared_lists import shared
 
 
-def written(problems: Sequence[Sequence[Cases]]) -> dict[str, Any]:
-    """The proof of a kernel: for each problem that it poses, the cases of each system."""
-    return {"kind": KIND, "problems": [[_plain(x) for x in some] for some in problems]}
+def written(problems: Sequence[Sequence[Cases] | None]) -> dict[str, Any]:
+    """The proof of a kernel: for each problem that it poses, the cases of each system; null for one that it
+    leaves undecided.
+    """
+    plain = [None if some is None else [_plain(x) for x in some] for some in problems]
+    return {"kind": KIND, "problems": plain}
 
 
 def _plain(x: Cases | None) -> Any:

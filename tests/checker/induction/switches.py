@@ -6,19 +6,21 @@ The table is for tests: nothing of it is in the reader. ``size`` refutes the ker
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from syncverify.checker.induction import assemble, event_operations, program, quotients, read, slots
+from syncverify.checker.induction import assemble, event_operations, program, quotients, read, slots, stepping
 from syncverify.checker.induction.operations import essence
 from syncverify.checker.kernel import hops
+from syncverify.checker.kernel.protocol import N
 from syncverify.checker.prover.protocols import registers
 from syncverify.frontends.ptx.values import division_idioms
 from syncverify.model.events import Ev
 from syncverify.symbolic.quotients import BY_NUMBER
+from tests.checker.induction.advanced import AGAIN, FALLING, UNWAITED
 from tests.checker.induction.bases import BEGUN, COMPILED, ENDED, IR, LOADED, STORED, WRAPPED, changed
 from tests.checker.induction.test_clusters import MISTAKES as OF_PAIR
 from tests.checker.induction.test_clusters import PAIR
@@ -88,8 +90,6 @@ def _any_offset(order: Any, cycle: Any) -> int:
 
 
 def _first_parity(self: Any, m: Any, depth: int) -> Any:
-    from dataclasses import replace
-
     r = min(m.parities)
     return replace(m.op, parity=m.parities[r] % 2)
 
@@ -184,6 +184,25 @@ def _most_turns(self: Any, header: Any, residue: Any, before: Any, given: Any) -
     return read.leaves(self.space, start, self.headers.keys())
 
 
+def _all_rise(self: Any) -> list[Any]:
+    """Every register that moves is taken to rise."""
+    return [self.atoms[x] - self.begins[x] for x in self.begins if x in self.moves]
+
+
+def _first_again(self: Any, leaf: Any, header: Any, _: Any) -> bool:
+    """Whatever turn it is, registers may hold what they hold in the first one."""
+    held = stepping.registers(leaf.agent)
+    return any(all(held.get(s) == f.c for s, f in some.items()) for some in header.others.values())
+
+
+def _folded_blindly(first: Any, loop: Any) -> Any:
+    """The step before a loop is taken for the beginning of its turns."""
+    k = len(first.pieces)
+    more = (replace(p, guards=(*p.guards, N - loop.lo)) for p in loop.body.pieces[k:])
+    body = replace(loop.body, pieces=(*loop.body.pieces[:k], *more))
+    return replace(first, pieces=()), read.LoopText(loop.lo - 1, loop.hi, body)
+
+
 SWITCHES: dict[str, Switch] = {
     "registers are what the claim says of the next turn": Switch(
         _set(read.Reader, "zero", lambda *_: True),
@@ -261,6 +280,15 @@ SWITCHES: dict[str, Switch] = {
     "what is asked of turns is asked at its residue": Switch(
         _set(read.Reader, "as_asked", _at_any_residue), BY_TWO
     ),
+    "registers that are taken to rise do not fall": Switch(
+        _set(read.Reader, "rising", _all_rise), FALLING, {"N": 6, "D": 101}
+    ),
+    "a first turn does not come again": Switch(
+        _set(read.Reader, "is_first", _first_again), AGAIN, {"N": 77}
+    ),
+    "a step before a loop is as its turns begin": Switch(
+        _set(read, "folded", _folded_blindly), UNWAITED, {"B": 2, "N": 4, "R": 5}
+    ),
     "tiles of all agents have as many steps": Switch(
         _as_if_alike,
         IR["tiles"].text.replace("    for i in 0..N {\n      mbarrier.wait full",
@@ -309,6 +337,35 @@ def _quotients_alike(patch: pytest.MonkeyPatch) -> None:
 
     for owner in (quotients, division_idioms):
         patch.setattr(owner, "by_number", by_number)
+
+
+def _looked(parity: str) -> str:
+    """The consumer looks at the barrier, and waits if that says no. ``parity``: of the look."""
+    ready, waited = "\tadd.s32 \t%r8, %r55, 768;\n", "\t@%p9 bra \t$L__BB0_6;\n"
+    look = (
+        "\txor.b32 \t%r101, %r96, 1;\n"
+        f"\tmbarrier.try_wait.parity.shared::cta.b64 %p18, [%r8], {parity};\n\t@%p18 bra \t$L__BB0_20;\n"
+    )
+    return changed(
+        (".pred \t%p<18>", ".pred \t%p<19>"), (".b32 \t%r<101>", ".b32 \t%r<102>"),
+        (ready, ready + look), (waited, waited + "\n$L__BB0_20:\n"),
+    )  # fmt: skip
+
+
+#: The look is at the phase of the wait; that of the wrong kernel is at the phase before.
+LOOKED, LOOKED_BEFORE = _looked("%r96"), _looked("%r101")
+
+
+def _any_look(one: Any, look: Any, headers: Any) -> Any:
+    """A look that spares a wait is that wait, of whatever phase it is."""
+    no, yes = one.agent.fork(), one.agent.fork()
+    passed = [(x.point(), x.live()) for x, event in stepping._moves(yes, 1, headers) if event is None]
+    wait = next(event for _, event in stepping._moves(no, 0, headers) if event is not None)
+    return next(
+        (x, wait)
+        for x, event in stepping._moves(no, 0, headers)
+        if event is None and (x.point(), x.live()) in passed
+    )
 
 
 #: Whether the consumer is at its last step.
@@ -383,6 +440,7 @@ COMPILED_SWITCHES: dict[str, Switch] = {
         changed((BEGUN, BEGUN.replace("\n$L__BB0_5", STORED + "\n$L__BB0_5"))),
         slow=True,
     ),
+    "a look is of the phase of its wait": Switch(_set(stepping, "_waited", _any_look), LOOKED_BEFORE),
     "quotients of different sums are different sizes": Switch(_quotients_alike, _two_quotients()),
     "a last turn that stands apart is none of the body's": Switch(
         lambda patch: patch.setattr(read.Reader, "parted", _body_to_the_end(read.Reader.parted)),
@@ -394,4 +452,4 @@ COMPILED_SWITCHES: dict[str, Switch] = {
         _set(read.Reader, "without", _as_many_as_the_body), _last_unwaited(), claim=_all_late, slow=True
     ),
 }
-__all__ = ["COMPILED", "COMPILED_SWITCHES", "ENDED", "SWITCHES", "Switch"]
+__all__ = ["COMPILED", "COMPILED_SWITCHES", "ENDED", "LOOKED", "SWITCHES", "Switch"]

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from syncverify.base.certificate_data import RejectedError, write
-from syncverify.base.diagnostics import KernelReport, ScopeKind
+from syncverify.base.diagnostics import KernelReport, Policy, ScopeKind, Verdict
 from syncverify.driver.acceptance import asked
-from syncverify.driver.by_kernel import suffices
+from syncverify.driver.by_kernel import Follower, suffices
 from syncverify.driver.certificates import dumps
 from syncverify.driver.files import certificates, check_source, read_text, recheck
 from syncverify.driver.rechecked import Rechecked, resealed
@@ -107,11 +107,24 @@ def test_cases_of_the_sizes_may_not_be_left_out() -> None:
         less["kernels"][0]["proof"]["problems"][0][0][side] = None
         with pytest.raises(RejectedError):
             follow(less, text)
-    for problems in ([], [[]], [[case], [case]], [[case, case]]):
+    for problems in ([], [[]], [[case], [case]], [[case, case]], [None], [None, [case]], [[case], None]):
         other = copy.deepcopy(data)
         other["kernels"][0]["proof"]["problems"] = problems
         with pytest.raises(RejectedError):
             follow(other, text)
+
+
+def test_a_proof_may_leave_a_problem_undecided_that_the_check_can_do_without(of_ptx: dict[str, Any]) -> None:
+    (problem,) = of_ptx["kernels"][0]["proof"]["problems"]
+    follower = Follower({"kind": "induction", "problems": [None]}, Policy.PRACTICAL, "here")
+    assert follower.posed({}, (), None, None).verdict is Verdict.UNKNOWN
+    with pytest.raises(RejectedError, match="left out"):
+        follower.posed({}, (), None, None)
+    for problems in ([None], [None, problem], [problem, None]):  # this check has no other problem
+        other = copy.deepcopy(of_ptx)
+        other["kernels"][0]["proof"]["problems"] = problems
+        with pytest.raises(RejectedError):
+            follow(other, PTX, "ptx", FACTS)
 
 
 def places(x: Any) -> Iterator[tuple[Any, Any]]:

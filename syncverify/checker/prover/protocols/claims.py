@@ -99,6 +99,8 @@ def _ends(g: Graph, ring: str, lands: Sequence[int]) -> list[Term]:
             found += [apply(f, c) if site.position.loops else c for f in _functions(g, i) for c in s.counts]
             if not g.p.prefix:
                 found += list(s.counts)
+            own = (c for c in site.op.guard if c.parts.get("u") == -1)  # the first tiles alone
+            found += [c.put(at_zero) + 1 + first for c in own]
         elif site.position.loops:
             highs = [c.put(at_zero) + 1 + first for c in site.domain if c.parts.get("n") == -1]
             found += [t for h in highs for t in (h + depth, h)]

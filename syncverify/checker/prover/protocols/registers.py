@@ -29,12 +29,18 @@ from syncverify.symbolic.path_condition import PathCondition
 #: Moves and visits of one run, runs, and the largest number of iterations after which a loop's events are
 #: looked for again.
 MOST_MOVES, MOST_VISITS, RUNS, MOST_PERIOD = 60_000, 2_400, 11, 48
+#: Runs more at sizes of a smaller span: one of so many parts.
+SMALL_RUNS, SMALL_PART = 4, 6
 #: Runs that loops are looked for in before registers are looked at.
 FEW_RUNS = 3
 #: Turns after which a loop is cut, however often others come to it.
 MOST_TURNS = 300
 #: Sizes are drawn up to this, and factors of a product that has a name.
 LARGEST, LARGEST_FACTOR = 60, 8
+#: Steps of a tile that are made before its loop.
+MOST_AHEAD = 2
+#: Ranges of residues where tiles begin, which are looked at one by one.
+MOST_BEGINS = 4
 #: Visits of one residue, and rows, from which forms are guessed.
 MOST_SEEN, MOST_ROWS = 60, 48
 
@@ -242,8 +248,10 @@ class Sampler:
         made_of = sorted({a for x in root.sizes.values() for a, _ in space.of(x)[1]})
         made_of = [a for a in made_of if space.symbols[a].factors is None]
         spans = _spans(space, names)
-        for _ in range(60):
-            path = pinned(space, root, rnd, made_of, spans)
+        # a loop that strides by a size turns twice at small ones alone
+        small = {a: max(3, spans.get(a, LARGEST) // SMALL_PART) for a in made_of}
+        for _ in range(60 + SMALL_RUNS):
+            path = pinned(space, root, rnd, made_of, small if len(self.found) >= RUNS else spans)
             if path is None:
                 continue
             values = {}
@@ -257,7 +265,7 @@ class Sampler:
                 if made is not None:
                     sizes = {f"${name}": x for name, x in _named(space, names, path[1]).items()}
                     self.found.append((sizes, made))
-            if len(self.found) >= RUNS:
+            if len(self.found) >= RUNS + SMALL_RUNS:
                 break
         space.path = root
 
@@ -424,19 +432,24 @@ def _named(space: SymbolicContext, names: Mapping[int, str], numbers: Mapping[in
 def _filled(claim: Claim) -> Claim:
     """Numbers by residue that some header shows are those of all headers where they are numbers."""
     tables = _numbers_by_residue(claim)
+    whole = _whole_tables(claim)
     residues = [(r, q) for r in range(claim.steps) for q in range(claim.tiles)]
-    headers = []
+    headers: list[Header] = []
     for h in claim.headers:
         every = {r: dict(h.forms.get(r, {})) for r in residues}
         for s in {s for forms in h.forms.values() for s in forms}:
             table = tables.get(s)
             for r in residues:
                 old = every[r].get(s)
-                if (old is None or old.any) and table and r in table:
+                kept = old is not None and old.kept and h.outer is not None
+                if (old is None or (old.any and not kept)) and table and r in table:
                     every[r][s] = Form(table[r], ())
+            _as_another(every, s, whole)
+            _by_halves(every, s, claim)
             _continue_sum(every, s, claim)
         headers.append(replace(h, forms=every))
-    return replace(claim, headers=tuple(headers))
+    filled = replace(claim, headers=tuple(headers))
+    return replace(claim, headers=tuple(_with_begins(h, filled) for h in headers))
 
 
 def _numbers_by_residue(claim: Claim) -> dict[Any, dict[tuple[int, int], int] | None]:
@@ -456,6 +469,99 @@ def _numbers_by_residue(claim: Claim) -> dict[Any, dict[tuple[int, int], int] | 
         if f.parts or f.shape() != "sum" or table.setdefault(r, f.c) != f.c:
             tables[slot] = None
     return tables
+
+
+def _with_begins(h: Header, claim: Claim) -> Header:
+    """The header with what its registers keep of where a tile begins, if sizes say how many steps it has."""
+    begins = _begins(h, claim) if h.trip is not None else ()
+    return replace(h, begins=begins, trip=h.trip if begins else None)
+
+
+def _begins(inner: Header, claim: Claim) -> tuple[tuple[int, int, dict[Any, Form]], ...]:
+    """What registers keep in the loop of a tile that have a number for each residue where tiles begin: by
+    ranges of residues, in each of which a register stays or moves with the residue.
+
+    Example: a stage ``n % 6`` and a phase ``n / 6 % 2``, of the steps before the tile, have the ranges 0 to 5
+    and 6 to 11.
+    """
+    outer = next((h for h in claim.headers if h.place == inner.outer), None)
+    if outer is None:
+        return ()
+    slots = {s for some in inner.forms.values() for s in some if some[s].kept}
+    tables: dict[Any, list[int]] = {}
+    for s in sorted(slots, key=str):
+        seen = [{outer.forms.get((r, q), {}).get(s) for q in range(claim.tiles)} for r in range(claim.steps)]
+        forms = [next(iter(x)) for x in seen if len(x) == 1]
+        known = [f.c for f in forms if f is not None and f.shape() == "sum" and not f.parts]
+        if len(known) == claim.steps and len(set(known)) > 1:
+            tables[s] = known
+    found: list[tuple[int, int, dict[Any, Form]]] = []
+    low = 0
+    while tables and low < claim.steps:
+        high = low + 1
+        while high < claim.steps and all(
+            t[high] - t[high - 1] == t[min(low + 1, high)] - t[low] and abs(t[low + 1] - t[low]) < 2
+            for t in tables.values()
+        ):
+            high += 1
+        rates = {s: t[low + 1] - t[low] if high > low + 1 else 0 for s, t in tables.items()}
+        kept = {s: _from(t[low], low, rates[s], claim.steps) for s, t in tables.items()}
+        found.append((low, high, kept))
+        low = high
+    return tuple(found) if len(found) <= MOST_BEGINS else ()
+
+
+def _from(c: int, low: int, rate: int, steps: int) -> Form:
+    """A register that is ``c`` at a residue of the steps before a tile, and moves so with it."""
+    return Form(c - rate * low, (("p", rate), ("y", -rate * steps)) if rate else ())
+
+
+def _whole_tables(claim: Claim) -> list[dict[tuple[int, int], int]]:
+    """The numbers by residue of registers that hold several, and of which all are known."""
+    out = []
+    for h in claim.headers:
+        for s in {s for forms in h.forms.values() for s in forms}:
+            table = {r: forms[s] for r, forms in h.forms.items() if s in forms}
+            plain = all(f.shape() == "sum" and not f.parts for f in table.values())
+            if plain and len(table) == claim.steps * claim.tiles and len(set(table.values())) > 1:
+                out.append({r: f.c for r, f in table.items()})
+    return out
+
+
+def _as_another(
+    every: dict[tuple[int, int], dict[Any, Form]], slot: Any, whole: Sequence[Mapping[tuple[int, int], int]]
+) -> None:
+    """Gives the numbers of another register to one that holds the same ones wherever it is known.
+
+    Example: a stage that a tile begins with is the one that its loop moves.
+    """
+    known = {r: forms[slot] for r, forms in every.items() if slot in forms and not forms[slot].any}
+    if len({f.c for f in known.values()}) < 2 or len(known) == len(every):
+        return
+    if any(f.parts or f.shape() != "sum" for f in known.values()):
+        return
+    same = next((t for t in whole if all(t[r] == f.c for r, f in known.items())), None)
+    if same is not None:
+        for r, some in every.items():
+            some.setdefault(slot, Form(same[r], ()))
+
+
+def _by_halves(every: dict[tuple[int, int], dict[Any, Form]], slot: Any, claim: Claim) -> None:
+    """Gives numbers to residues half a period from others, if all that are known differ alike.
+
+    Example: a phase that is 1 in turns 0 to 5 and 0 in turns 6 and 7 is 0 up to turn 11.
+    """
+    forms = {r: some[slot] for r, some in every.items() if slot in some}
+    known = {r: f.c for r, f in forms.items() if f.shape() == "sum" and not f.parts}
+    if claim.steps % 2 or len(known) == len(every):
+        return
+    half = claim.steps // 2
+    apart = {known[r + half, q] - c for (r, q), c in known.items() if (r + half, q) in known}
+    for (r, q), some in every.items() if len(apart) == 1 else ():
+        (by,) = apart
+        other = known.get(((r + half) % claim.steps, q))
+        if other is not None:
+            some.setdefault(slot, Form(other + (by if r >= half else -by), ()))
 
 
 def _continue_sum(every: dict[tuple[int, int], dict[Any, Form]], slot: Any, claim: Claim) -> None:
@@ -555,16 +661,30 @@ def _shaped(runs: list[Run], cuts: list[int], atoms: list[str]) -> Claim:
     outer = _nesting(runs)
     tiles = set(outer.values())
     kinds = {c: c not in tiles and _late(runs, c) for c in cuts}  # whether a loop asks behind its body
-    for run in runs:
-        _count_turns(run, outer, kinds)
-        _count_trips(run, tiles, kinds)
-    m, mu = _period(runs, tiles, 0), _period(runs, tiles, 1)
+    m, ahead = _counted(runs, outer, kinds)
+    mu = _period(runs, tiles, 1, m) or 1
     headers = []
     for c in cuts:
         some = [(run, v) for run in runs for v in run.visits if v.place == c]
-        visited = _visited(some, (m, mu), atoms, tiles=c in tiles, inside=c in outer)
+        own = ahead if c in outer else 0
+        visited = _visited(some, (m, mu, own), atoms, tiles=c in tiles, inside=c in outer)
         headers.append(_header(c, outer.get(c), kinds[c], visited))
     return Claim(m, mu, tuple(headers))
+
+
+def _counted(runs: list[Run], outer: Mapping[int, int], kinds: Mapping[int, bool]) -> tuple[int, int]:
+    """Counts the turns of all runs. Gives after how many steps events repeat, and how many steps of a tile
+    are made before its loop, if they repeat so alone.
+    """
+    tiles = set(outer.values())
+    for ahead in (*range(MOST_AHEAD + 1 if outer else 1), 0):
+        for run in runs:
+            _count_turns(run, outer, kinds, ahead)
+            _count_trips(run, tiles, kinds)
+        m = _period(runs, tiles, 0)
+        if m is not None:
+            return m, ahead
+    return 1, 0
 
 
 def _nesting(runs: list[Run]) -> dict[int, int]:
@@ -582,8 +702,11 @@ def _nesting(runs: list[Run]) -> dict[int, int]:
     return outer
 
 
-def _count_turns(run: Run, outer: Mapping[int, int], kinds: Mapping[int, bool]) -> None:
-    """Numbers the visits of a run: steps ``n``, tiles ``u``, and the steps ``p`` where its loop began."""
+def _count_turns(run: Run, outer: Mapping[int, int], kinds: Mapping[int, bool], ahead: int) -> None:
+    """Numbers the visits of a run: steps ``n``, tiles ``u``, and the steps ``p`` where its loop began.
+
+    ``ahead``: steps of a tile before its loop.
+    """
     tiles = set(outer.values())
     n = u = p = 0
     last: Visit | None = None
@@ -594,6 +717,7 @@ def _count_turns(run: Run, outer: Mapping[int, int], kinds: Mapping[int, bool]) 
             u = u + 1 if v.back else 0
         elif last is None or v.place != last.place:
             p = n
+            n += ahead if v.place in outer else 0
         inside = v.place in tiles or v.place in outer
         v.n, v.u, v.p = n, u if inside else 0, n if v.place in tiles else p
         last = v
@@ -626,23 +750,44 @@ def _late(runs: list[Run], place: int) -> bool:
     return bool(always) and all(always <= x for x in lasts)
 
 
-def _period(runs: list[Run], tiles: set[int], which: int) -> int:
-    """After how many turns the events of loops repeat: of steps, or of tiles."""
-    seen: list[list[tuple[int, tuple[int, int, int], Any]]] = []  # by run: turn, event and its essence
+def _period(runs: list[Run], tiles: set[int], which: int, steps: int = 1) -> int | None:
+    """After how many turns the events of loops repeat: of steps, or of tiles (``which`` is 1), with this
+    period of steps; None if they do not. Where no run comes that far, twice the turns after which slots do.
+    """
+    seen: list[list[_Met]] = []  # by run
     for run in runs:
-        here: list[tuple[int, tuple[int, int, int], Any]] = []
+        here: list[_Met] = []
         for v in run.visits:
             if v.place < 0 or (which == 1) != (v.place in tiles):
                 continue
+            turn, other = (v.u, v.n % steps) if which else (v.n, 0)
             times: dict[int, int] = {}
             for e in v.events:
                 k = times[e[1]] = times.get(e[1], 0) + 1
-                here.append((v.u if which else v.n, (v.place, e[1], k), essence(e)))
+                here.append((turn, (other, v.place, e[1], k), essence(e)))
         seen.append(here)
-    return next((m for m in range(1, MOST_PERIOD + 1) if all(_repeats(some, m) for some in seen)), 1)
+    found = _repeats_after(seen)
+    most = max((len({turn for turn, _, _ in some}) for some in seen), default=0)
+    if found is None or which or most > found:
+        return found
+    slots = _repeats_after([[(turn, key, _without_parity(e)) for turn, key, e in some] for some in seen])
+    return 2 * slots if slots is not None and found < 2 * slots and slots < most else found
 
 
-def _repeats(some: Sequence[tuple[int, tuple[int, int, int], Any]], m: int) -> bool:
+#: An event that was met: in which turn, which of those of all turns, and its essence.
+_Met = tuple[int, tuple[int, int, int, int], Any]
+
+
+def _without_parity(e: Event | None) -> Event | None:
+    return e if e is None or e[0] not in (Ev.WAIT, Ev.POLL) else (*e[:3], *e[4:])
+
+
+def _repeats_after(seen: Sequence[Sequence[_Met]]) -> int | None:
+    """The least number of turns after which the events of each run repeat."""
+    return next((m for m in range(1, MOST_PERIOD + 1) if all(_repeats(some, m) for some in seen)), None)
+
+
+def _repeats(some: Sequence[_Met], m: int) -> bool:
     """Whether events are the same in turns that differ by multiples of ``m``."""
     found: dict[Any, Any] = {}
     return all(found.setdefault((turn % m, which), e) == e for turn, which, e in some)
@@ -661,6 +806,7 @@ class _Visited:
     m: int
     mu: int
     atoms: list[str]
+    ahead: int = 0  # steps of a tile before this loop
 
     def forms(self, slot: Any) -> dict[tuple[int, int], Form]:
         """The forms of a register, by residue."""
@@ -674,6 +820,31 @@ class _Visited:
         if all(f is ANY for f in found.values()):
             found = dict.fromkeys(found, self.by_loop(slot))
         return found
+
+    def begins(self, v: Visit) -> bool:
+        """Whether it is the first turn of its loop."""
+        return v.u == 0 if self.tiles else v.n == v.p + self.ahead
+
+    def trip(self) -> Form | None:
+        """The steps of a tile as a sum of sizes, for a loop in tiles; None where there is none."""
+        some = [(run, v) for run, v in self.some if v.trips >= 0]
+        if not self.inside or not some:
+            return None
+        fit = _fit([{a: run.values[a] for a in self.atoms} for run, _ in some], [v.trips for _, v in some])
+        return None if fit is None else Form(fit[0], tuple(fit[1]))
+
+    def flag(self, slot: Any) -> tuple[int, int] | None:
+        """The number that a register holds in all first turns, and another one that it holds in later ones,
+        some loop having three turns at least; in a tile it is the first tile and later ones.
+        """
+        since = [
+            (v.u if self.tiles or self.inside else v.n - v.p, v.registers.get(slot)) for _, v in self.some
+        ]
+        first, later = {x for t, x in since if t == 0}, {x for t, x in since if t}
+        if len(first) != 1 or len(later) != 1 or first == later or max(t for t, _ in since) < 2:
+            return None
+        (a,), (b,) = first, later
+        return (a, b) if isinstance(a, int) and isinstance(b, int) else None
 
     def by_loop(self, slot: Any) -> Form:
         """What a register does in each run, or in each tile."""
@@ -724,10 +895,17 @@ class _Visited:
 
 
 def _visited(
-    some: list[tuple[Run, Visit]], periods: tuple[int, int], atoms: list[str], *, tiles: bool, inside: bool
+    some: list[tuple[Run, Visit]],
+    counts: tuple[int, int, int],
+    atoms: list[str],
+    *,
+    tiles: bool,
+    inside: bool,
 ) -> _Visited:
-    """The visits of one header, by residue of its steps and tiles."""
-    m, mu = periods
+    """The visits of one header, by residue of its steps and tiles. ``counts``: the periods of these, and the
+    steps of a tile before the loop.
+    """
+    m, mu, ahead = counts
     by: dict[tuple[int, int], list[tuple[Run, Visit]]] = {}
     for run, v in some:
         by.setdefault((v.n % m, v.u % mu), []).append((run, v))
@@ -735,29 +913,36 @@ def _visited(
         whole = {r: [x for x in visits if x[1].trips >= 0] for r, visits in by.items()}
         by = {r: visits or by[r] for r, visits in whole.items()}
     by = {r: _spread(visits, MOST_SEEN) for r, visits in by.items()}
-    return _Visited(some, by, tiles, inside, m, mu, atoms)
+    return _Visited(some, by, tiles, inside, m, mu, atoms, ahead)
 
 
 def _header(place: int, outer: int | None, late: bool, visited: _Visited) -> Header:
     forms: dict[tuple[int, int], dict[Any, Form]] = {}
+    flags: dict[Any, Form] = {}  # numbers that tell the first turn, or tile, from all others
     for slot in dict.fromkeys(s for _, v in visited.some for s in v.registers):
-        for r, f in visited.forms(slot).items():
+        flag = visited.flag(slot)
+        if flag is not None:
+            flags[slot] = Form(flag[0], ())
+        found = visited.forms(slot) if flag is None else dict.fromkeys(visited.by, Form(flag[1], ()))
+        for r, f in found.items():
             forms.setdefault(r, {})[slot] = f
-    first = _first_turns(forms, visited.by, tiles=visited.tiles)
-    return Header(place, visited.tiles, outer, late, forms, first)
+    first = _first_turns(forms, visited)
+    for r, some in visited.by.items():
+        if flags and any(v.u == 0 if visited.inside else visited.begins(v) for _, v in some):
+            first[r] = first.get(r, {}) | flags
+    return Header(place, visited.tiles, outer, late, forms, first, ahead=visited.ahead, trip=visited.trip())
 
 
 def _first_turns(
-    forms: dict[tuple[int, int], dict[Any, Form]], by: dict[tuple[int, int], list[tuple[Run, Visit]]], *,
-    tiles: bool,
-) -> dict[tuple[int, int], dict[Any, Form]]:  # fmt: skip
+    forms: dict[tuple[int, int], dict[Any, Form]], visited: _Visited
+) -> dict[tuple[int, int], dict[Any, Form]]:
     """Registers that hold one number where a loop begins, and another one in all later turns of a residue:
     what they hold where it begins. Their forms become those of later turns.
     """
     out: dict[tuple[int, int], dict[Any, Form]] = {}
-    for r, some in by.items():
-        first = [v for _, v in some if (v.u == 0 if tiles else v.n == v.p)]
-        later = [v for _, v in some if not (v.u == 0 if tiles else v.n == v.p)]
+    for r, some in visited.by.items():
+        first = [v for _, v in some if visited.begins(v)]
+        later = [v for _, v in some if not visited.begins(v)]
         for slot, form in forms.get(r, {}).items():
             now = {v.registers.get(slot) for v in first}
             then = {v.registers.get(slot) for v in later}
@@ -785,9 +970,9 @@ def _by_run(slot: Any, some: list[tuple[Run, Visit]], *, tiles: bool, apart: boo
     steps: set[int] = set()
     for seen in runs.values():
         found = _numbers([x for _, x in seen])
-        if found is None or len(found[1]) != len(seen):
+        if found is None:
             return ANY
-        at = [(n, x) for (n, _), x in zip(seen, found[1], strict=True)]
+        at = [(seen[i][0], x) for i, x in zip(found[0], found[1], strict=True)]
         rates = {(y - x, m - n) for (n, x), (m, y) in pairwise(at)}
         if {d for d, _ in rates} != {0} and (
             len(rates) > 1 or any(m - n != 1 for (n, _), (m, _) in pairwise(at))

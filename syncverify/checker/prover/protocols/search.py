@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 from syncverify.checker.kernel.accept import always
@@ -56,6 +56,8 @@ ENOUGH = 8
 
 Wrap = Callable[[Tree], Tree]
 _Done = frozenset[object]
+#: Among what is done: contradictions were looked for by a tile that nothing names.
+_NEXT = "next tile"
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,8 +293,33 @@ class Search:
                     return Split(c, yes, no)
                 except NotFoundError:
                     continue
+            found = self.next_tile(premises, goal, depth, done, pool)
+            if found is not None:
+                return found
             self.hopeless.add(key)
         raise NotFoundError("a case that no small size meets is not absurd")
+
+    def next_tile(
+        self, premises: list[Term], goal: object, depth: int, done: _Done, pool: frozenset[Named]
+    ) -> Tree | None:
+        """A contradiction by the steps of a tile that nothing names, if there is such a tile."""
+        if _NEXT in done:
+            return None
+        done |= {_NEXT}
+        for f, args in self._arguments(premises).items():
+            behind = [a for a in args if a.parts and a.const and a not in self.tops and a + 1 not in args]
+            schemas = [k for k, schema in enumerate(self.p.schemas) if f in schema.functions()]
+            for a, top in product(sorted(behind, key=repr), self.tops if schemas else ()):
+                c = top - a - 1
+                more = [self.p.schemas[k].put({"x": a}) for k in schemas]
+                had = done | {("schema", k, a) for k in schemas}
+                try:
+                    yes = self.solve([*premises, c, *more], [], goal, depth - 1, had, pool)
+                    no = self.solve([*premises, -c - 1], [], goal, depth - 1, done, pool)
+                except NotFoundError:
+                    continue
+                return Split(c, _wrapped([_instance(k, a) for k in schemas], yes), no)
+        return None
 
     def finish(
         self, premises: list[Term], some: list[Sample], goal: object, what: Candidate | Payload, depth: int,

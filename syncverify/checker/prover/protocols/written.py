@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from syncverify.checker.induction.claims import Claim, Form, Lanes
+from syncverify.checker.induction.claims import Claim, Form, Header, Lanes
 from syncverify.checker.induction.program import Claimed
 from syncverify.checker.kernel.hops import Drained, How, Program, Same, Step, Turn
 from syncverify.checker.kernel.linear import Apply, Sum, Term
@@ -138,19 +138,18 @@ def claims(claimed: Claimed) -> dict[str, Any]:
 
 
 def _claim(claim: Claim) -> list[Any]:
-    headers = [
-        [
-            h.place,
-            h.tiles,
-            h.outer,
-            "apart" if h.apart else h.late,
-            _residues(h.forms),
-            *([_residues(h.others)] if h.others else ()),
-        ]
-        for h in claim.headers
-    ]
+    headers = [_header(h) for h in claim.headers]
     words = [[w.version, w.memory, w.first, w.size, w.value] for w in claim.words]
     return [claim.steps, claim.tiles, headers, *([words, list(claim.versions)] if words else ())]
+
+
+def _header(h: Header) -> list[Any]:
+    plain = [h.place, h.tiles, h.outer, "apart" if h.apart else h.late, _residues(h.forms)]
+    begins = [[low, end, _registers(f)] for low, end, f in h.begins]
+    more = [_residues(h.others), begins, h.ahead, None if h.trip is None else _register(h.trip)]
+    while more and not more[-1]:
+        more.pop()
+    return [*plain, *more]
 
 
 def _residues(by: dict[tuple[int, int], dict[Any, Form]]) -> list[Any]:

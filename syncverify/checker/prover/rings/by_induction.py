@@ -71,13 +71,15 @@ Cases = Reading | Shown | SizeCases | NamedCases
 
 @dataclass(frozen=True, slots=True)
 class InductionProof:
-    """What was shown of a kernel: for each problem that it poses, the cases of each system."""
+    """What was shown of a kernel: for each problem that it poses, the cases of each system; None for one that
+    stays undecided, where the check of the kernel has another.
+    """
 
-    problems: tuple[tuple[Cases, ...], ...]
+    problems: tuple[tuple[Cases, ...] | None, ...]
 
     def words(self) -> tuple[str, ...]:
         """The invariants that were proved, each once."""
-        some = (w for p in self.problems for system in p for x in leaves(system) for w in x.words())
+        some = (w for p in self.problems for system in p or () for x in leaves(system) for w in x.words())
         return tuple(dict.fromkeys(some))
 
 

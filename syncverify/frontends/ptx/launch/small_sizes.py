@@ -14,6 +14,8 @@ from syncverify.ir.expr import Binary, Call, Expr, Int, Var, evaluate, names
 MOST_SIZES, MOST_VALUES, MOST = 3, 6, 12
 #: A size's first value is looked for up to here.
 FURTHEST = 1 << 13
+#: Bytes of a parameter that may be a pointer, if nothing is said of it.
+_POINTER = 8
 #: Clusters of a grid whose blocks may read what others write, and how large sizes are there at most.
 SEVERAL, BOUNDS = (2, 16), (16, 256, 1 << 14)
 
@@ -117,9 +119,11 @@ def some_sizes(facts: PtxFacts) -> Iterator[PtxFacts]:
 def sizes_around(
     facts: PtxFacts, wanted: Set[str], threads: int, fits: Callable[[Mapping[str, int]], bool]
 ) -> Iterator[dict[str, int]]:
-    """Numbers for all sizes but the grid's, where the wanted ones are small, odd, around the threads of a
-    block, and as large as ``fits`` allows; first together, then each by itself beside small others."""
-    sizes = sorted(name for name in facts.symbols() if not name.startswith("grid."))
+    """Numbers for all sizes but the grid's and what may be a pointer. The wanted ones are small, odd, around
+    the threads of a block, and as large as ``fits`` allows; first together, then each beside small others."""
+    leaves = (facts.leaf(n, *load) for n, loads in enumerate(facts.loads) for load in loads)
+    pointers = {leaf.name for leaf in leaves if not leaf.given and leaf.size == _POINTER}
+    sizes = sorted(n for n in facts.symbols() if not n.startswith("grid.") and n not in pointers)
     constraints = facts.constraints()
     allowed = {
         name: _values(name, [c for c in constraints if names(c) == {name}], FURTHEST) for name in sizes
