@@ -118,14 +118,18 @@ class AddressRanges:
                    if self.branches.truth(p, at) is not None)  # fmt: skip
 
     def one_sided(self, k: int) -> bool:
-        """Whether the kernel bounds signed data of which an address is made from below or above alone: the
-        places are not known, then, though the kernel bounds what makes them."""
+        """Whether the kernel bounds signed data of which an address is made from below or above alone, or
+        counts down below 0: the places are not known, then, though the kernel bounds what makes them."""
         place = next((x for x in self.flow.body[k].operands if isinstance(x, Mem)), None)
         if place is None or not isinstance(place.base, Reg):
             return False
         versions, sides = self.flow.versions, set[Side]()
-        bounds = self.branches.at(k)
-        for v in self._data(self._makers(versions.read(place.base.name, k))):
+        bounds, made = self.branches.at(k), self._makers(versions.read(place.base.name, k))
+        for v in made:
+            moved = self.induction.interval(v, bounds) if versions.writer[v] < 0 else None
+            if moved is not None and moved.low < 0:
+                return True
+        for v in self._data(made):
             at = versions.writer[v]
             i = self.flow.body[at] if at >= 0 else None
             if self._version(v) is None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from syncverify.frontends.ptx.analysis.branch_bounds import Bounds, BranchBounds
+from syncverify.frontends.ptx.analysis.branch_bounds import Bound, Bounds, BranchBounds
 from syncverify.frontends.ptx.analysis.interval_rules import WORD, Interval, Known, union
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.syntax.nodes import Imm, Reg
@@ -88,38 +88,46 @@ class Induction:
         return None
 
     def _counters(self, head: int) -> tuple[Moved, ...]:
-        """What a loop moves up from a number."""
+        """What a loop moves on from a number."""
         versions, inside = self.flow.versions, set[int]().union(*(x for x in self.flow.loops if head in x))
         names = [name for name, blocks in versions.writes.items() if not inside.isdisjoint(blocks)]
         found = (self.moved(versions.entering(name, head)) for name in names)
-        return tuple(m for m in found if m is not None and m.head == head and m.step > 0)
+        return tuple(m for m in found if m is not None and m.head == head)
 
     def _turns(self, counter: Moved, bounds: Bounds) -> int | None:
         """How many turns there are at most before one, as far as a counter bounds them."""
         first = self._first(counter)
-        if first is None or first.low < 0:
+        if first is None or first.low < 0 or first.high >= WORD // 2:
             return None
-        ends = [b.high for b in bounds if b.version == counter.version and b.bits >= 32]
+        ends = [
+            x for b in bounds if b.version == counter.version and (x := _end(b, counter.step)) is not None
+        ]
         behind = [self._last(counter, first, *edge) for edge in counter.back]
         if None not in behind:
-            ends.append(max(high for high in behind if high is not None))
-        ends = [high for high in ends if high < WORD // 2]
-        return max(0, min(ends) - first.low) // counter.step if ends else None
+            ends.append(_latest([x for x in behind if x is not None], counter.step))
+        if not ends:
+            return None
+        far = min(ends) - first.low if counter.step > 0 else first.high - max(ends)
+        return max(0, far) // abs(counter.step)
 
     def _last(self, counter: Moved, first: Interval, block: int, w: int) -> int | None:
-        """The greatest number with which a counter comes back from a block."""
-        flow, k = self.flow, self.flow.blocks[block].hi - 1
+        """The last number with which a counter comes back from a block."""
+        flow, k, step = self.flow, self.flow.blocks[block].hi - 1, counter.step
         guard = flow.body[k].guard
         if guard is None or len(set(flow.blocks[block].succ)) != 2:
             return None
         holds = (flow.blocks[block].succ[0] == counter.head) != flow.body[k].negated
-        ahead = {w: 0, counter.version: counter.step}  # what is compared, and what is added to it
-        found = self.branches.of(guard, k, holds=holds)
-        ends = [b.high + ahead[b.version] for b in found if b.version in ahead and b.bits >= 32]
+        ahead = {w: 0, counter.version: step}  # what is compared, and what is added to it
+        found = [b for b in self.branches.of(guard, k, holds=holds) if b.version in ahead]
+        ends = [x + ahead[b.version] for b in found if (x := _end(b, step)) is not None]
         until = self._until(guard, k, ahead, holds=holds)
-        if until is not None and first.low == first.high < until and not (until - first.low) % counter.step:
-            ends.append(until - counter.step)
-        return min(ends, default=None)
+        if until is not None and first.low == first.high:
+            turns, rest = divmod(until - first.low, step)
+            if turns > 0 and not rest:
+                ends.append(until - step)
+        if not ends:
+            return None
+        return min(ends) if step > 0 else max(ends)
 
     def _until(self, p: Reg, k: int, ahead: Mapping[int, int], *, holds: bool) -> int | None:
         """The number at which a loop ends, and no sooner."""
@@ -133,6 +141,20 @@ class Induction:
             return None
         more = ahead.get(versions.read(a.name, at))
         return None if more is None else b.value + more
+
+
+def _end(b: Bound, step: int) -> int | None:
+    """The number that a bound lets a counter move on to; None where it is no end for one that moves so."""
+    if b.bits < 32:
+        return None
+    if step > 0:
+        return b.high if b.high < WORD // 2 else None
+    return b.low if b.signed and b.low > -(WORD // 2) else None
+
+
+def _latest(ends: list[int], step: int) -> int:
+    """The end that is come to last."""
+    return max(ends) if step > 0 else min(ends)
 
 
 __all__ = ["Induction"]

@@ -40,7 +40,8 @@ FORMS = {
     "before": "L: setp.{test}.{type} %p1, %r3, {end}; @!%p1 bra E; {use} add.u32 %r3, %r3, {step}; "
     "sub.u32 %r4, %r4, {back}; bra L; E:",
 }
-TESTS = {"lt": int.__lt__, "le": int.__le__, "ne": int.__ne__}
+TESTS = {"lt": int.__lt__, "le": int.__le__, "ne": int.__ne__, "gt": int.__gt__, "ge": int.__ge__}
+UP, DOWN = ("lt", "le", "ne"), ("gt", "ge", "ne")
 
 
 @dataclass
@@ -91,18 +92,30 @@ def covers(found: Interval | None, places: list[int]) -> bool:
 def test_no_turn_is_forgotten(form: str) -> None:
     draw, known = random.Random(form), 0
     for _ in range(150):
-        step = draw.choice((1, 1, 2, 3))
+        step = draw.choice((1, 1, 2, 3, -1, -1, -2))
+        near, far = draw.randrange(4), draw.randrange(4, 30)
         loop = Loop(
-            form, draw.randrange(4), step, draw.choice(tuple(TESTS)), draw.randrange(1, 30),
-            draw.choice((4, 8, -4)), draw.choice(("u32", "s32")),
+            form, near if step > 0 else far, step, draw.choice(UP if step > 0 else DOWN),
+            far if step > 0 else near, draw.choice((4, 8, -4)), draw.choice(("u32", "s32")),
         )  # fmt: skip
         seen = loop.seen()
-        if len(seen) >= 200:
-            continue  # it passes its end by
+        if len(seen) >= 200 or any(at < PLACE for _, at in seen):
+            continue  # it passes its end by, or 0, which wraps
         for found, places in zip(loop.ranges(), zip(*seen, strict=True), strict=False):
             known += found is not None
             assert covers(found, list(places)), loop
     assert known > 60
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("test", ["gt", "ge", "ne"])
+def test_loops_that_count_down_are_bounded_too(form: str, test: str) -> None:
+    loop = Loop(form, 8, -1, test, 0 if test != "ge" else 1, 4, "s32")
+    if form == "before" and test == "ne":
+        return  # its body is not behind an order
+    for found, places in zip(loop.ranges(), zip(*loop.seen(), strict=True), strict=True):
+        assert found is not None
+        assert (found.low, found.high) == (min(places), max(places))
 
 
 @pytest.mark.parametrize("form", FORMS)
