@@ -43,22 +43,28 @@ def assembled(declarations: list[str], ptxas: str) -> dict[str, bytes] | str:
 
 def variables(elf: bytes) -> dict[str, bytes]:
     """The variables ``v...`` of an ELF file, by its symbols."""
-    (start,) = struct.unpack_from("<Q", elf, 0x28)
-    size, count, names = struct.unpack_from("<HHH", elf, 0x3A)
-    sections = [struct.unpack_from("<IIQQQQIIQQ", elf, start + n * size) for n in range(count)]
-
-    def name(table: int, at: int) -> str:
-        return elf[table + at : elf.index(0, table + at)].decode()
-
-    symbols = next(s for s in sections if name(sections[names][4], s[0]) == ".symtab")
+    found = sections(elf)
+    symbols = next(s for name, s in found if name == ".symtab")
     out = {}
     for at in range(symbols[4], symbols[4] + symbols[5], 24):
         called, _, _, section, value, length = struct.unpack_from("<IBBHQQ", elf, at)
-        known = name(sections[symbols[6]][4], called)
-        if known.startswith("v") and section < count:
-            s = sections[section]
+        known = _text(elf, found[symbols[6]][1][4] + called)
+        if known.startswith("v") and section < len(found):
+            s = found[section][1]
             out[known] = bytes(length) if s[1] == _NO_BITS else elf[s[4] + value : s[4] + value + length]
     return out
+
+
+def sections(elf: bytes) -> list[tuple[str, tuple[int, ...]]]:
+    """The sections of an ELF file: each name, and what the table says (offset and size at 4 and 5)."""
+    (start,) = struct.unpack_from("<Q", elf, 0x28)
+    size, count, names = struct.unpack_from("<HHH", elf, 0x3A)
+    found = [struct.unpack_from("<IIQQQQIIQQ", elf, start + n * size) for n in range(count)]
+    return [(_text(elf, found[names][4] + s[0]), s) for s in found]
+
+
+def _text(elf: bytes, at: int) -> str:
+    return elf[at : elf.index(0, at)].decode()
 
 
 def taken(declarations: dict[int, str], ptxas: str, found: Counter[str]) -> dict[str, bytes]:

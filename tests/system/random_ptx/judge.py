@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -143,9 +144,19 @@ def _leaves(p: Program, number: int, told: frozenset[int]) -> bool:
     """Whether an access of these lines leaves its array in a launch that has gaps between arrays."""
     if not told:
         return False
-    apart = replace(launch(p, number if p.is_open else 0), apart=True)
+    return any(harm.where.line in told for harm in _outside(p, number if p.is_open else 0))
+
+
+def _outside(p: Program, number: int) -> Iterator[Harm]:
+    """The accesses that leave their variable in a launch that has gaps between variables."""
+    apart = replace(launch(p, number), apart=True)
     found = (r.harm for r in sample(parse(p.text), "k", apart, range(6), limit=STEPS))
-    return any(h is not None and h.kind is Kind.OUTSIDE and h.where.line in told for h in found)
+    return (harm for harm in found if harm is not None and harm.kind is Kind.OUTSIDE)
+
+
+def _beside(p: Program) -> Harm | None:
+    """An access that leaves its variable for another one, if executions show one."""
+    return next((harm for number in range(6 if p.is_open else 1) for harm in _outside(p, number)), None)
 
 
 def differs(p: Program, executions: int = 24) -> str:
@@ -183,6 +194,8 @@ def judge(p: Program, seconds: float = 20.0) -> Judged:
         return Judged(said, why, None, "unknown, ends differ")  # strong accesses in no order are no harm
     if said in ("refuted", "not replayed") and harm is None and how == "none":
         harm, how = executed(p, range(SEEDS, MORE))
+    if said == "refuted" and how == "none":
+        harm = _beside(p)
     if how.startswith("cannot"):
         kind = how
     elif harm is not None and harm.space == "global" and harm.kind is not Kind.STALE:

@@ -91,7 +91,7 @@ def test_both_sides_agree_on_more_of_these(set_: str, first: int) -> None:
 def test_a_place_out_of_bounds_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bins behind a mask that is too wide: proved, if nobody asked how far the mask lets data reach."""
     made = bins(Writer(41, "a mask of a bit more"))
-    assert judge(made).kind == "unknown, harm"
+    assert judge(made).verdict == "refuted"  # by an input
     monkeypatch.setattr(AddressRanges, "reached", lambda *_: ANYWHERE)
     assert (judge(made).verdict, judge(made).kind) == ("proved", "contested")  # by an assumption
 
@@ -181,6 +181,8 @@ def test_an_access_in_another_array_would_be_noticed(monkeypatch: pytest.MonkeyP
 
     def next_one(arrays: NamedArrays, k: int) -> str | None:
         names, name = sorted(x for x in arrays.sizes if x != "table"), named(arrays, k)
+        if max(arrays.sizes.values()) > 1 << 16:
+            return name  # for places that numbers say
         return None if name is None else names[(names.index(name) + 1) % len(names)]
 
     monkeypatch.setattr(NamedArrays, "of", next_one)

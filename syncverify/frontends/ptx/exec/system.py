@@ -115,7 +115,7 @@ class PtxSystem(SymbolicSystem):
             _open_dynamic(tables, program, launch)
             if launch.inside_arrays:
                 tables.array = _arrays(laid, program)
-            if launch.kept_inside:
+            if launch.kept_inside or len(laid.names) > 1:
                 tables.kept = _arrays(laid, program, everywhere=True)
             tables.any_data, tables.threads = program.any_data and launch.space is not None, launch.threads
             kept = program.steers and not tables.any_data

@@ -104,7 +104,8 @@ def test_lanes_that_may_store_to_one_place_are_not_proved(check: Any) -> None:
 
 def test_atomics_of_two_widths_may_overlap_in_part(check: Any) -> None:
     two = "atom.shared.add.u32 %r8, [%r7], 1; atom.shared.add.u64 %rd5, [%r7], 1;"
-    assert verdict(check, HISTOGRAM.replace("atom.shared.add.u32 %r8, [%r7], 1;", two))[0] == "unknown"
+    found = verdict(check, HISTOGRAM.replace("atom.shared.add.u32 %r8, [%r7], 1;", two))[0]
+    assert found in ("unknown", "refuted")  # by an input of odd numbers, too
 
 
 @pytest.mark.parametrize("bytes_", [64, 256])
