@@ -101,7 +101,7 @@ def _value(text: str, width: int, *, floats: bool) -> bytes | InitialAddress:
 
 
 def _address(m: re.Match[str]) -> InitialAddress:
-    """``generic(x)+4``, ``0xff00(x)``: the place and the width are told later."""
+    """``generic(x)+4``, ``0xff00(x)``: the place and the width are set later."""
     mask, generic, name, plus, minus = m.groups()
     more = constant(plus or minus) if plus or minus else 0
     if not isinstance(more, int):
