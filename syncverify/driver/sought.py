@@ -169,7 +169,8 @@ def _finding(harm: Harm, module: Module, k: CheckTask) -> Diagnostic:
     related: tuple[Label, ...] = ()
     if harm.other is not None and harm.other.line:
         related = (Label(_span(harm.other.line, module), "the other access"),)
-    text = f"some input brings a {harm.kind.value}: {harm.detail}"
+    what = "undefined behaviour" if harm.kind is Kind.UNDEFINED else f"a {harm.kind.value}"
+    text = f"some input brings {what}: {harm.detail}"
     return Diagnostic(_rule(harm, k), Severity.ERROR, text, where, related=related)
 
 
