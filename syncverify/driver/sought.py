@@ -51,6 +51,15 @@ _COLLECTIVE = frozenset({"shfl", "vote", "match", "redux", "activemask"})
 _DRAWS, _LONG = 24, 2000
 _BARRIERS = frozenset({"bar", "barrier"})
 _WRITES = frozenset({"st", "red", "atom", "stmatrix", "cp"})
+#: Kinds of harm in a sentence.
+_BROUGHT = {
+    Kind.RACE: "a race",
+    Kind.STALE: "stale bytes",
+    Kind.HANG: "a hang",
+    Kind.UNDEFINED: "undefined behaviour",
+    Kind.OUTSIDE: "an access outside of its variable",
+    Kind.TRAP: "a trap",
+}
 
 
 def by_data(report: KernelReport) -> bool:
@@ -169,8 +178,7 @@ def _finding(harm: Harm, module: Module, k: CheckTask) -> Diagnostic:
     related: tuple[Label, ...] = ()
     if harm.other is not None and harm.other.line:
         related = (Label(_span(harm.other.line, module), "the other access"),)
-    what = "undefined behaviour" if harm.kind is Kind.UNDEFINED else f"a {harm.kind.value}"
-    text = f"some input brings {what}: {harm.detail}"
+    text = f"some input brings {_BROUGHT[harm.kind]}: {harm.detail}"
     return Diagnostic(_rule(harm, k), Severity.ERROR, text, where, related=related)
 
 

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -144,16 +144,5 @@ def _likely(cls: ThreadClass, known: Mapping[ThreadClass, Claim]) -> list[Claim]
         latest, key=lambda c: (c != cls, c.cta != cls.cta, c.role != cls.role, c.lanes != cls.lanes)
     )
     order = sorted(latest, key=lambda c: (c != cls, c.lanes != cls.lanes, c.warp != cls.warp))
-    distinct: dict[Hashable, Claim] = {}
-    for c in (*near[:1], *order):
-        distinct.setdefault(_kind(known[c]), known[c])
+    distinct = {id(known[c]): known[c] for c in (*near[:1], *order)}
     return list(distinct.values())[:MOST_TRIED]
-
-
-def _kind(claim: Claim) -> Hashable:
-    """What claims have in common of which one becomes the other as numbers change."""
-    return (
-        claim.steps,
-        claim.tiles,
-        tuple((h.place, h.tiles, h.outer, h.late, h.apart) for h in claim.headers),
-    )

@@ -110,7 +110,7 @@ MMA = "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%f1, %f2, %f3, %f4}, 
 
 
 @pytest.mark.parametrize(
-    ("before", "wanted"), [("", Verdict.UNKNOWN), ("setp.lt.u32 %p3, %r5, 4;", Verdict.PROVED)]
+    ("before", "wanted"), [("", Verdict.REFUTED), ("setp.lt.u32 %p3, %r5, 4;", Verdict.PROVED)]
 )
 def test_a_predicate_that_the_first_turn_has_not_set(tmp_path: Path, before: str, wanted: Verdict) -> None:
     text = "mov.u32 %r5, 3; BEFORE T: @%p3 bra A; setp.lt.u32 %p3, %r5, 16; {0} A: add.u32 %r5, %r5, 1; " \
