@@ -134,8 +134,8 @@ class Inputs:
         return all(self._counts(*pair) for pair in found) if found else None
 
     def _loads_and_stores(self, one: int, two: int) -> bool:
-        """Whether two instructions of a block are a load and a store of one place: their addresses are the same
-        text, and its registers hold the same."""
+        """Whether two instructions of a block are a load and a store of one place: their addresses are one
+        text, whose registers hold the same."""
         i, o = (self.program.body[k] for k in (one, two))
         if {i.op, o.op} != {"ld", "st"} or _at_of(i) != _at_of(o):
             return False
