@@ -201,9 +201,9 @@ def region(ctx: Context, site: int, faults: list[Event], value: Value, space: st
             text = f"bytes {lo}..{lo + size - 1} of {what} leave shared memory, {where}"
             faults.append(fault(site, "SV114", text))
             return r
-    beside = next_array(ctx, site, r.each(), size, which)
-    if beside is not None:
-        faults.append(fault(site, "SV114", f"{what}: {beside}"))
+    wrong = next_array(ctx, site, r.each(), size, which)
+    if wrong is not None:
+        faults.append(fault(site, "SV114", f"{what}: {wrong}"))
     return r
 
 
@@ -238,8 +238,8 @@ def barrier_at(ctx: Context, site: int, faults: list[Event], value: Value, space
         text = f"{local} works only on the CTA's own barriers, not on one of CTA {cta}"
         faults.append(fault(site, "SV208", text))
         return -1, cta, offset
-    beside = next_array(ctx, site, (offset,), 8, which)
-    if beside is not None:
-        faults.append(fault(site, "SV114", f"the mbarrier: {beside}"))
+    wrong = next_array(ctx, site, (offset,), 8, which)
+    if wrong is not None:
+        faults.append(fault(site, "SV114", f"the mbarrier: {wrong}"))
         return -1, cta, offset
     return ctx.barrier(cta, offset), cta, offset
