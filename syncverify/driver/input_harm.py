@@ -129,24 +129,41 @@ class Inputs:
         are of no one place."""
         p = self.program
         at = p.flow.block_of
-        pairs = [(p.body[j], p.body[k]) for j in here for k in there if at[j] == at[k]]
-        found = [(i, o) for i, o in pairs if {i.op, o.op} == {"ld", "st"} and _at_of(i) == _at_of(o)]
+        pairs = [(j, k) for j in here for k in there if at[j] == at[k]]
+        found = [pair for pair in pairs if self._loads_and_stores(*pair)]
         return all(self._counts(*pair) for pair in found) if found else None
 
-    def _counts(self, one: Instr, two: Instr) -> bool:
+    def _loads_and_stores(self, one: int, two: int) -> bool:
+        """Whether two instructions of a block are a load and a store of one place: their addresses are one
+        text, whose registers hold the same."""
+        i, o = (self.program.body[k] for k in (one, two))
+        if {i.op, o.op} != {"ld", "st"} or _at_of(i) != _at_of(o):
+            return False
+        return all(self._made_before(one, x) == self._made_before(two, x) for x in _addressing(i))
+
+    def _counts(self, one: int, two: int) -> bool:
         """Whether what is stored is what was loaded and a constant."""
-        load, store = (one, two) if one.op == "ld" else (two, one)
-        made = {name: i for i in self.program.body for name in results(i)}
-        name = next(iter(registers(store.operands[-1])), "")
-        for _ in self.program.body:
-            i = made.get(name)
-            if i is None or i is load:
-                return i is load
+        body = self.program.body
+        load, k = (one, two) if body[one].op == "ld" else (two, one)
+        name = next(iter(registers(body[k].operands[-1])), "")
+        for _ in body:
+            made = self._made_before(k, name)
+            if made is None or made == load:
+                return made is not None
+            i, k = body[made], made
             rest = [op for op in i.operands[1:] if not isinstance(op, Imm)]
-            if i.op not in _STEPS or len(rest) != 1 or not isinstance(rest[0], Reg):
+            if i.op not in _STEPS or len(rest) != 1 or not isinstance(rest[0], Reg) or i.guard is not None:
                 return False
             name = rest[0].name
         return False
+
+    def _made_before(self, k: int, name: str) -> int | None:
+        """The instruction whose value of a register another instruction reads: the last one ahead of it in
+        its block, else the only one there is; None if that is not known."""
+        body, flow = self.program.body, self.program.flow
+        made = [j for j, i in enumerate(body) if name in results(i)]
+        near = [j for j in made if flow.blocks[flow.block_of[k]].lo <= j < k]
+        return near[-1] if near else made[0] if len(made) == 1 else None
 
     def _at(self, line: int) -> list[int]:
         return [k for k, i in enumerate(self.program.body) if i.line == line]

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from syncverify.frontends.ptx.decode.effects import Context, Effect, Opaque, Value
 from syncverify.frontends.ptx.decode.parts import fault
+from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.syntax.nodes import (
     Function,
     Imm,
@@ -66,6 +67,7 @@ def copy_addresses(function: Function, multiples: Multiples = NOTHING_SAID) -> C
     copies = {k: at for k, i in enumerate(function.body) if (at := _global_operand(i)) is not None}
     if not copies:
         return CopyAddresses()
+    flow = Flow(function)
     for i in function.body:
         for name in results(i):
             written.setdefault(name, []).append(i)
@@ -74,7 +76,9 @@ def copy_addresses(function: Function, multiples: Multiples = NOTHING_SAID) -> C
     judged: dict[int, int] = {}
     off: dict[int, tuple[int, int, int]] = {}
     for k, at in copies.items():
-        m, r = _remainder(at, written, multiples)
+        if flow.block_of[k] not in flow.reached:
+            continue
+        m, r = _remainder(k, at, flow, multiples)
         unit = _unit(function.body[k])
         operand = 0 if at is function.body[k].operands[0] else 1
         if m >= unit and r % unit and function.entry:
@@ -170,27 +174,52 @@ Remainder = tuple[int, int]
 _MOST = 1 << 12
 
 
-def _remainder(at: Mem, written: Mapping[str, list[Instr]], multiples: Multiples) -> Remainder:
-    """What an address is modulo a power of two on every path."""
+def _remainder(k: int, at: Mem, flow: Flow, multiples: Multiples) -> Remainder:
+    """What an address of instruction ``k`` is modulo a power of two on every path."""
     assert isinstance(at.base, Reg)
-    registers, work = set[str](), [at.base.name]
+    start = flow.versions.read(at.base.name, k)
+    found, work = dict[int, list[int]](), [start]
     while work:
-        name = work.pop()
-        if name not in registers:
-            registers.add(name)
-            work += [n for i in written.get(name, ()) for op in i.operands[1:] for n in _named(op)]
-    known: dict[str, Remainder | None] = dict.fromkeys(registers)
+        v = work.pop()
+        if v not in found:
+            found[v] = _made_of(v, flow)
+            work += found[v]
+    known: dict[int, Remainder | None] = dict.fromkeys(found)
     changed = True
     while changed:
         changed = False
-        for name in sorted(registers):
-            new: Remainder | None = known[name]
-            for i in written.get(name, ()) or (None,):
-                new = _either(new, (1, 0) if i is None else _made(i, name, known, multiples))
-            if new != known[name]:
-                known[name], changed = new, True
-    m, r = known[at.base.name] or (1, 0)
+        for v in sorted(found):
+            new = _version(v, found[v], known, flow, multiples)
+            if new != known[v]:
+                known[v], changed = new, True
+    m, r = known[start] or (1, 0)
     return m, (r + at.offset) % m
+
+
+def _made_of(v: int, flow: Flow) -> list[int]:
+    """The versions that go into one."""
+    versions = flow.versions
+    k = versions.writer[v]
+    if k < 0:
+        return [x for _, x in versions.merged(v)]
+    i = flow.body[k]
+    kept = () if i.guard is None else (versions.name[v],)
+    return [versions.read(n, k) for n in (*kept, *(n for op in i.operands[1:] for n in _named(op)))]
+
+
+def _version(
+    v: int, of: Sequence[int], known: Mapping[int, Remainder | None], flow: Flow, multiples: Multiples
+) -> Remainder | None:
+    """What a version is by those that go into it; it only gets less known."""
+    versions, new = flow.versions, known[v]
+    k = versions.writer[v]
+    if k < 0:
+        for x in of:
+            new = _either(new, known[x])
+        return new if of else (1, 0)
+    i, name = flow.body[k], versions.name[v]
+    new = _either(new, _made(i, name, {versions.name[x]: known[x] for x in of}, multiples))
+    return new if i.guard is None else _either(new, known[versions.read(name, k)])
 
 
 def _either(a: Remainder | None, b: Remainder | None) -> Remainder | None:

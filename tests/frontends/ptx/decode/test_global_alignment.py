@@ -90,3 +90,23 @@ def test_an_address_through_local_memory_is_nobodys(check: Any) -> None:
     found = check(text, facts=FACTS)
     assert found["verdict"] == "unknown"
     assert "whether the address in global memory is aligned depends on local memory" in found["reason"]
+
+
+@pytest.mark.parametrize(
+    ("place", "right"),
+    [
+        ("mul.wide.u32 %rd3, %r9, 4; mul.wide.u32 %rd3, %r9, 512;", True),
+        ("mul.wide.u32 %rd3, %r9, 512; mul.wide.u32 %rd3, %r9, 4;", False),
+        ("mul.wide.u32 %rd3, %r9, 512; @%p3 mul.wide.u32 %rd3, %r9, 4;", False),
+        ("mul.wide.u32 %rd3, %r9, 4; @%p3 mul.wide.u32 %rd3, %r9, 512;", False),
+        ("mul.wide.u32 %rd3, %r9, 4; @%p3 bra J; mul.wide.u32 %rd3, %r9, 512; J:", False),
+        ("mul.wide.u32 %rd3, %r9, 4; @%p3 bra J; J: mul.wide.u32 %rd3, %r9, 512;", True),
+    ],
+)
+def test_a_register_of_several_uses_has_the_value_that_comes_to_the_address(
+    check: Any, place: str, right: bool
+) -> None:
+    place = f"mov.u32 %r9, %ctaid.x; setp.gt.u32 %p3, %r9, 1; {place} add.s64 %rd2, %rd1, %rd3;"
+    text = module_text(BODY.replace("PLACE", place).replace("COPY", LOAD), ".param .u64 k_in")
+    found = check(text, facts="[kernel.k]\nblock = [64]\n")
+    assert found["verdict"] == "proved" if right else found["verdict"] != "proved", found["reason"]
