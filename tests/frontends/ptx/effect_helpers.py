@@ -41,6 +41,7 @@ class FakeContext:
     warp_lanes: int = 0xFFFFFFFF
     shared_start: int = 1024
     shared_end: int = 232448
+    arrays: tuple[tuple[int, int, str], ...] = ()
     boxes: Mapping[Any, int | None] = field(default_factory=dict)
     footprints: list[Footprint] = field(default_factory=list)
     barriers: list[tuple[int, int]] = field(default_factory=list)
@@ -69,7 +70,7 @@ class FakeContext:
     def anywhere(self, site: int, address: Any, why: str, bits: int) -> Range | None:
         raise Opaque(why)
 
-    def kept(self, site: int) -> None:
+    def kept(self, site: int, which: int = 0) -> None:
         return None
 
     def shared(self, address: int, space: str, what: str) -> tuple[int, int]:

@@ -179,8 +179,8 @@ def test_an_access_in_another_array_would_be_noticed(monkeypatch: pytest.MonkeyP
     assert judge(made, 6).kind in ("agree", "unknown, harm")
     named = NamedArrays.of
 
-    def next_one(arrays: NamedArrays, k: int) -> str | None:
-        names, name = sorted(x for x in arrays.sizes if x != "table"), named(arrays, k)
+    def next_one(arrays: NamedArrays, k: int, which: int = 0) -> str | None:
+        names, name = sorted(x for x in arrays.sizes if x != "table"), named(arrays, k, which)
         if max(arrays.sizes.values()) > 1 << 16:
             return name  # for places that numbers say
         return None if name is None else names[(names.index(name) + 1) % len(names)]

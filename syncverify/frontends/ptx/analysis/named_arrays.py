@@ -27,24 +27,26 @@ class NamedArrays:
     def __init__(self, flow: Flow, sizes: Mapping[str, int]) -> None:
         self.flow, self.sizes = flow, sizes
 
-    def of(self, k: int) -> str | None:
-        """The variable that an access names; None where there is none, or which one is open."""
-        place, name = self._place(k), self.only(k)
+    def of(self, k: int, which: int = 0) -> str | None:
+        """The variable that an access names; None where there is none, or which one is open. ``which``: of
+        the addresses of an instruction, in the order of the text."""
+        place, name = self._place(k, which), self.only(k, which)
         if place is None or name is None:
             return None
         more = self._constant(place.base, k)
         inside = more is None or abs(more + place.offset) < self.sizes[name]
         return name if inside else None
 
-    def only(self, k: int) -> str | None:
+    def only(self, k: int, which: int = 0) -> str | None:
         """The same, also where a constant leads past the variable's end."""
-        place = self._place(k)
+        place = self._place(k, which)
         names = set() if place is None else self._names(place.base, k)
         return None if len(names) != 1 or _OTHER in names else names.pop()
 
-    def _place(self, k: int) -> Mem | None:
-        """Where an instruction accesses memory first."""
-        return next((x for x in self.flow.body[k].operands if isinstance(x, Mem)), None)
+    def _place(self, k: int, which: int) -> Mem | None:
+        """One of the places where an instruction accesses memory."""
+        places = [x for x in self.flow.body[k].operands if isinstance(x, Mem)]
+        return places[which] if which < len(places) else None
 
     def _names(self, x: Operand, k: int) -> set[str]:
         """The variables that a value may be a place in."""

@@ -503,14 +503,14 @@ class Plan:
         places = array_places(self.flow, self.module, block, (), ("shared", *OUTSIDE_SHARED))
         return (place for place in places if place.beyond is not None)
 
-    def names_array(self, sizes: Mapping[str, int]) -> Callable[[int], str | None]:
-        """By the site of an access to shared memory, the variable that its address names."""
+    def names_array(self, sizes: Mapping[str, int]) -> Callable[[int, int], str | None]:
+        """By the site of an access to shared memory, the variable that one of its addresses names."""
         found = NamedArrays(self.flow, sizes)
 
         @cache
-        def of(site: int) -> str | None:
+        def of(site: int, which: int) -> str | None:
             k = self._instruction(site)
-            return None if k is None else found.of(k)
+            return None if k is None else found.of(k, which)
 
         return of
 

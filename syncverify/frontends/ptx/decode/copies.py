@@ -238,7 +238,7 @@ def size_of(ctx: Context, site: int, faults: list[Event], value: Value) -> int:
 def targets(ctx: Context, site: int, faults: list[Event], to: Region, bar: Value, mask: Value | None,
             size: int, space: str) -> tuple[Event, ...]:  # fmt: skip
     """Where a load lands: (footprint, barrier, bytes) for its CTA, or for each CTA of the mask."""
-    b, cta, offset = barrier_at(ctx, site, faults, bar, space)
+    b, cta, offset = barrier_at(ctx, site, faults, bar, space, which=2)
     if b < 0:
         return ()
     if mask is None:
@@ -285,7 +285,7 @@ def _bulk_store(ops: Sequence[Operand], reduces: int) -> Decoded:
     def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
         faults: list[Event] = []
         size = size_of(ctx, site, faults, v[2])
-        source = region(ctx, site, faults, v[1], "shared", size, 16, "the source")
+        source = region(ctx, site, faults, v[1], "shared", size, 16, "the source", 1)
         own_source(ctx, site, faults, source)
         if not size:
             return faults
@@ -302,10 +302,10 @@ def _bulk_copy(operands: Sequence[Operand], *, reduces: bool) -> Decoded:
     def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
         faults: list[Event] = []
         size = size_of(ctx, site, faults, v[2])
-        source = region(ctx, site, faults, v[1], "shared", size, 16, "the source")
+        source = region(ctx, site, faults, v[1], "shared", size, 16, "the source", 1)
         to = region(ctx, site, faults, v[0], "shared", size, 16, "the destination")
         own_source(ctx, site, faults, source)
-        b, cta, _ = barrier_at(ctx, site, faults, v[3], "shared")
+        b, cta, _ = barrier_at(ctx, site, faults, v[3], "shared", which=2)
         if not _remote(ctx, site, faults, to.cta, b, cta, what) or not size:
             return faults
         return [*faults, (Ev.BULK_COPY, site, source.footprint(ctx), to.footprint(ctx), b, size, *flag)]
@@ -382,7 +382,7 @@ def decode_async_store(instr: Instr) -> Decoded:
     def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
         faults: list[Event] = []
         to = region(ctx, site, faults, v[0], space, size, size, "the destination")
-        b, cta, _ = barrier_at(ctx, site, faults, v[1], space)
+        b, cta, _ = barrier_at(ctx, site, faults, v[1], space, which=1)
         if not _remote(ctx, site, faults, to.cta, b, cta, what):
             return faults
         return [*faults, (Ev.ST_ASYNC, site, to.footprint(ctx), b, size, reduces)]

@@ -42,6 +42,7 @@ class Context(Protocol):
     warp_lanes: int  # mask of the lanes that the warp has at all
     shared_start: int  # byte offset of the first shared variable that the kernel names
     shared_end: int  # byte offset at which the CTA's shared memory ends
+    arrays: Sequence[tuple[int, int, str]]  # shared variables: first byte, end and name
     local_end: int  # byte offset at which a thread's local memory ends
     footprints: Sequence[Footprint]  # by number
 
@@ -67,8 +68,9 @@ class Context(Protocol):
         """By how many bytes the places of lanes of one access differ at least, wherever data says that they
         are; 0: not known."""
 
-    def kept(self, site: int) -> tuple[int, int, str] | None:
-        """The array that an access must not leave: its first byte, its end and its name."""
+    def kept(self, site: int, which: int = 0) -> tuple[int, int, str] | None:
+        """The array that an access must not leave: its first byte, its end and its name. ``which``: of the
+        addresses of the instruction, in the order of the text."""
 
     def slot(self, site: int, why: str, size: int) -> tuple[Range | None, int] | None:
         """The bytes that an access of ``size`` bytes may reach at slots that atomics hand out (None where

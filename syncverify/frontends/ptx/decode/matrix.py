@@ -18,6 +18,7 @@ from syncverify.frontends.ptx.decode.parts import (
     fault,
     immediate,
     malformed,
+    next_array,
     registers,
     window,
 )
@@ -242,6 +243,9 @@ def _matrix_rows(ctx: Context, site: int, faults: list[Event], value: Value, spa
     if outside is not None:
         faults.append(fault(site, "SV114", f"{what} at byte {outside} leaves shared memory, "
                                            f"which ends at {ctx.shared_end}"))  # fmt: skip
+    wrong = None if outside is not None else next_array(ctx, site, [lo for _, lo in places], _ROW_BYTES)
+    if wrong is not None:
+        faults.append(fault(site, "SV114", f"{what}: {wrong}"))
     if any(cta != ctx.cta for cta, _ in places):
         faults.append(fault(site, "SV114", f"{what} lies in another CTA's shared memory"))
     mine = frozenset(ctx.lanes)

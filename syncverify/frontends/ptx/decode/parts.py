@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from syncverify.frontends.ptx.decode.effects import (
@@ -163,9 +163,26 @@ class Region:
         return (self.offsets,) if isinstance(self.offsets, int) else self.offsets
 
 
+def next_array(ctx: Context, site: int, offsets: Iterable[int], size: int, which: int = 0) -> str | None:
+    """What is wrong with ``size`` bytes of which some lie in another array than the address names.
+
+    Where the next array lies is the assembler's choice. ``which``: as for ``Context.kept``.
+    """
+    own = ctx.kept(site, which)
+    if own is None:
+        return None
+    low, high, name = own
+    for lo in offsets:
+        if any(max(a[0], lo) < min(a[1], lo + size) for a in ctx.arrays if a != own):
+            return f"bytes {lo}..{lo + size - 1} lie outside `{name}`, {low}..{high - 1}"
+    return None
+
+
 def region(ctx: Context, site: int, faults: list[Event], value: Value, space: str, size: int, unit: int,
-           what: str) -> Region:  # fmt: skip
-    """A place of ``size`` bytes; adds a fault where it is misaligned or leaves shared memory."""
+           what: str, which: int = 0) -> Region:  # fmt: skip
+    """A place of ``size`` bytes; adds a fault where it is misaligned, or leaves shared memory or its array.
+
+    ``which``: of the addresses of the instruction, in the order of the text."""
     r = Region(*places(ctx, value, space, what), size)
     if not 0 <= r.cta < ctx.ctas:
         text = f"rank {r.cta} is no CTA of the cluster, which has {ctx.ctas}"
@@ -183,7 +200,10 @@ def region(ctx: Context, site: int, faults: list[Event], value: Value, space: st
             where = f"{ctx.shared_start}..{ctx.shared_end - 1}"
             text = f"bytes {lo}..{lo + size - 1} of {what} leave shared memory, {where}"
             faults.append(fault(site, "SV114", text))
-            break
+            return r
+    wrong = next_array(ctx, site, r.each(), size, which)
+    if wrong is not None:
+        faults.append(fault(site, "SV114", f"{what}: {wrong}"))
     return r
 
 
@@ -193,10 +213,10 @@ def elsewhere(what: str, cta: int) -> str:
 
 
 def barrier_at(ctx: Context, site: int, faults: list[Event], value: Value, space: str,
-               local: str = "") -> tuple[int, int, int]:  # fmt: skip
+               local: str = "", which: int = 0) -> tuple[int, int, int]:  # fmt: skip
     """(number, CTA, byte offset) of an mbarrier; number -1 and a fault where there can be none.
 
-    ``local``: the operation, if it may not be remote.
+    ``local``: the operation, if it may not be remote. ``which``: of the addresses of the instruction.
     """
     cta, offset = place(ctx, value, space, "the address of an mbarrier")
     if not 0 <= cta < ctx.ctas:
@@ -217,5 +237,9 @@ def barrier_at(ctx: Context, site: int, faults: list[Event], value: Value, space
     if local and cta != ctx.cta:
         text = f"{local} works only on the CTA's own barriers, not on one of CTA {cta}"
         faults.append(fault(site, "SV208", text))
+        return -1, cta, offset
+    wrong = next_array(ctx, site, (offset,), 8, which)
+    if wrong is not None:
+        faults.append(fault(site, "SV114", f"the mbarrier: {wrong}"))
         return -1, cta, offset
     return ctx.barrier(cta, offset), cta, offset

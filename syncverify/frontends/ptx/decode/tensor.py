@@ -112,7 +112,7 @@ def _store(to: Mem, source: Mem, reduces: int) -> Decoded:
     def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
         faults: list[Event] = []
         size = _box(ctx, site, faults, v[0], len(to.coords))
-        here = region(ctx, site, faults, v[1], "shared", size, _ALIGN, "the source")
+        here = region(ctx, site, faults, v[1], "shared", size, _ALIGN, "the source", 1)
         own_source(ctx, site, faults, here)
         number = ctx.map_index(v[0])
         event = (Ev.BULK_STORE, site, here.footprint(ctx), ctx.global_box(v[0], v[2:], True), number, reduces)
@@ -274,7 +274,7 @@ def _cp_fence(operands: Sequence[Operand], scope: int, facts: MapFacts | None) -
     def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
         # The warp copies the edited map to global memory, which replaces the one there, and releases it.
         faults: list[Event] = []
-        source = region(ctx, site, faults, v[1], OWN, MAP_BYTES, MAP_BYTES, "the tensor map")
+        source = region(ctx, site, faults, v[1], OWN, MAP_BYTES, MAP_BYTES, "the tensor map", 1)
         number = ctx.map_index(v[0])
         ctx.publish_map(v[0], facts)
         # PTX ISA, tensormap.cp_fenceproxy: the warp copies, so that each lane may be the one that reads; what

@@ -49,6 +49,7 @@ class ClassContext:
         self.warp_lanes = warp_lanes
         self.shared_start = tables.layout.start
         self.shared_end = tables.shared_end
+        self.arrays = tables.layout.names
         self.local_end = tables.layout.local_end
         self.footprints: Sequence[Footprint] = tables.footprint_table
         self._parts: dict[int, ClassContext] = {}
@@ -129,8 +130,8 @@ class ClassContext:
         t = self.tables
         return 0 if site in t.any_iteration else t.reached(site, self.warp).apart
 
-    def kept(self, site: int) -> tuple[int, int, str] | None:
-        return self.tables.kept(site)
+    def kept(self, site: int, which: int = 0) -> tuple[int, int, str] | None:
+        return self.tables.kept(site, which)
 
     def slot(self, site: int, why: str, size: int) -> tuple[Range | None, int] | None:
         t = self.tables

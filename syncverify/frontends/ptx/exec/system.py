@@ -114,7 +114,8 @@ class PtxSystem(SymbolicSystem):
             tables.slots = program.shared_slots(launch.block, tables.layout.shared)
             _open_dynamic(tables, program, launch)
             if launch.inside_arrays:
-                tables.array = _arrays(laid, program)
+                array = _arrays(laid, program)
+                tables.array = lambda site: array(site, 0)
             if launch.kept_inside or len(laid.names) > 1:
                 tables.kept = _arrays(laid, program, everywhere=True)
             tables.any_data, tables.threads = program.any_data and launch.space is not None, launch.threads
@@ -401,14 +402,14 @@ def _open_dynamic(tables: Tables, program: Program, launch: Launch) -> None:
 
 def _arrays(
     laid: Layout, program: Program, *, everywhere: bool = False
-) -> Callable[[int], tuple[int, int, str] | None]:
-    """By the site of an access the array that its address names; ``everywhere``: also where a constant leads
-    past the array."""
+) -> Callable[[int, int], tuple[int, int, str] | None]:
+    """By the site of an access the array that one of its addresses names; ``everywhere``: also where a
+    constant leads past the array."""
     begins = {low: (low, high, name) for low, high, name in laid.names if low < high}
     places = {name: begins[low] for name, low in laid.shared.items() if low in begins}
     sizes = {name: high - low for name, (low, high, _) in places.items()}
     named = program.names_array(dict.fromkeys(sizes, 1 << RANK) if everywhere else sizes)
-    return lambda site: places.get(named(site) or "")
+    return lambda site, which: places.get(named(site, which) or "")
 
 
 def elected_lanes(

@@ -178,7 +178,7 @@ class Tables:
     #: by site the array that an access is taken to stay inside: its first byte, its end and its name
     array: Callable[[int], tuple[int, int, str] | None] = field(default=lambda site: None)
     #: the same of accesses that numbers place, which must not leave it
-    kept: Callable[[int], tuple[int, int, str] | None] = field(default=lambda site: None)
+    kept: Callable[[int, int], tuple[int, int, str] | None] = field(default=lambda site, which: None)
     dynamic_addressed: set[int] = field(default_factory=set)  # sites whose steps lead through dynamic memory
     unbounded_slots: set[int] = field(default_factory=set)  # sites whose slots comparisons alone limit
     dynamic_start: int | None = None  # where dynamic shared memory begins, if nobody gave its bytes
