@@ -1,6 +1,7 @@
 """Equal lists of a certificate, written once: ``"@3"`` refers to the fourth list of a table.
 
-A list of the table may refer to those before it. No name in a proof begins with ``@``.
+A list of the table may refer to those before it. No name in a proof begins with ``@``. Names that differ in
+their last word alone stand together: ``{"O1 7": {"7": x, "8": y}}`` is of ``O1 7 7`` and ``O1 7 8``.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ _REFERENCE = 7
 
 
 def shared(some: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-    """The table, and the same data by it."""
+    """The table, and the same data by it, with the names together."""
     seen = _Lists()
     found = {key: seen.key(x) for key, x in some.items()}
     seen.uses.update(x for x in found.values() if isinstance(x, _At))
-    return seen.table(), {key: seen.text(x) for key, x in found.items()}
+    return seen.table(), _together({key: seen.text(x) for key, x in found.items()})
 
 
 def expanded(table: Sequence[Any], some: dict[str, Any], where: str) -> dict[str, Any]:
@@ -43,9 +44,31 @@ def expanded(table: Sequence[Any], some: dict[str, Any], where: str) -> dict[str
     try:
         for x in table:
             known.append(whole(x))
-        return {key: whole(x) for key, x in some.items()}
+        return {key: whole(x) for key, x in _apart(some, where).items()}
     except RecursionError:
         raise RejectedError(where, "lists are nested too deeply") from None
+
+
+def _together(some: dict[str, Any]) -> dict[str, Any]:
+    """The data by names without their last word, then by that; one word alone stands under no word."""
+    out: dict[str, Any] = {}
+    for name, x in some.items():
+        first, _, last = name.rpartition(" ")
+        out.setdefault(first, {})[last] = x
+    return out
+
+
+def _apart(some: dict[str, Any], where: str) -> dict[str, Any]:
+    """The same by whole names, some of which may be whole already; RejectedError where one stands twice."""
+    out: dict[str, Any] = {}
+    for first, x in some.items():
+        inside = x if type(x) is dict else {first: x}
+        before = f"{first} " if inside is x and first else ""
+        for last, y in inside.items():
+            if before + last in out:
+                raise RejectedError(where, f"{before}{last} is there twice")
+            out[before + last] = y
+    return out
 
 
 class _At(int):

@@ -7,7 +7,7 @@ import json
 import random
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from syncverify.driver.by_kernel import Follower, suffices
 from syncverify.driver.certificates import dumps
 from syncverify.driver.files import certificates, check_source, read_text, recheck
 from syncverify.driver.rechecked import Rechecked, resealed
+from syncverify.driver.shared_lists import expanded
 from syncverify.driver.verdicts import text_hash
 from syncverify.frontends.launch_facts import NO_FACTS, LaunchFacts
 from syncverify.ir.text.parser import parse
@@ -125,6 +126,30 @@ def test_a_proof_may_leave_a_problem_undecided_that_the_check_can_do_without(of_
         other["kernels"][0]["proof"]["problems"] = problems
         with pytest.raises(RejectedError):
             follow(other, PTX, "ptx", FACTS)
+
+
+def test_trees_are_found_by_their_whole_names(of_ir: dict[str, Any]) -> None:
+    def with_trees(change: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
+        data = copy.deepcopy(of_ir)
+        proof = data["kernels"][0]["proof"]["problems"][0][0][2]
+        change(proof)
+        return data
+
+    def whole(proof: dict[str, Any]) -> None:
+        proof["trees"], proof["shared"] = expanded(proof["shared"], proof["trees"], "here"), []
+
+    def renamed(proof: dict[str, Any]) -> None:
+        some = next(x for x in proof["trees"].values() if len(x) > 1)
+        some["another"] = some.pop(next(iter(some)))
+
+    def deeper(proof: dict[str, Any]) -> None:
+        some = next(iter(proof["trees"].values()))
+        some[next(iter(some))] = {"": some[next(iter(some))]}
+
+    assert follow(with_trees(whole), RING).judged
+    for wrong in (renamed, deeper):
+        with pytest.raises(RejectedError):
+            follow(with_trees(wrong), RING)
 
 
 def places(x: Any) -> Iterator[tuple[Any, Any]]:

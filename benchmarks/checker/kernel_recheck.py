@@ -1,0 +1,107 @@
+"""Is following a proof cheaper than finding it? `recheck` beside `check --require kernel`, by drawn kernels.
+
+    python -m benchmarks.checker.kernel_recheck --group corpus --draw 12 --seed 7 [--until 60]
+
+``corpus``: its good files of PTX and IR; ``real``: kernels of the real cache that are recorded as proved for
+every size. Each command is a process of its own: its processor seconds are those of the whole command.
+``--until``: after so many of them nothing new begins, and the kernels that are left are said to be not asked.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import resource
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.system.real.cache import kernels
+
+ROOT = Path(__file__).resolve().parents[2]
+RECORDED = ROOT / "benchmarks" / "results" / "real.json"
+#: Wall seconds after which a command is given up.
+LIMIT = 150
+#: Bytes that a certificate is aimed at.
+AIM = 300_000
+#: A kernel: its name, its file and its launch file, if that has another name than the file's.
+Drawn = tuple[str, Path, Path | None]
+
+
+def of_corpus() -> list[Drawn]:
+    """The good files of the corpus that have certificates."""
+    found = sorted((ROOT / "corpus").rglob("*.good.*"))
+    return [(str(p.relative_to(ROOT)), p, None) for p in found if p.suffix in (".ptx", ".syncir")]
+
+
+def of_real() -> list[Drawn]:
+    """The real kernels that are recorded as proved for every size."""
+    recorded = json.loads(RECORDED.read_text())
+    proved = {name for name, row in recorded.items() if row.get("all", {}).get("verdict") == "proved"}
+    return [(k.label, k.ptx, k.facts("all")) for k in kernels() if k.label in proved]
+
+
+def spent() -> float:
+    """Processor seconds of the processes that ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def run(*words: str | Path) -> tuple[int | None, float]:
+    """The exit status of a command, None where it was given up; and its processor seconds."""
+    before = spent()
+    command = [sys.executable, "-m", "syncverify", *map(str, words)]
+    try:
+        status: int | None = subprocess.run(command, cwd=ROOT, capture_output=True, timeout=LIMIT).returncode
+    except subprocess.TimeoutExpired:
+        status = None
+    return status, spent() - before
+
+
+def row(drawn: Drawn, folder: Path) -> str:
+    """What both commands say of a kernel, and take."""
+    name, file, launch = drawn
+    facts = [] if launch is None else ["--launch", launch]
+    made = folder / "certificate.json"
+    made.unlink(missing_ok=True)
+    asked = ("--no-cache", "--require", "kernel", "--certificate", made)
+    said, check = run("check", file, *facts, *asked)
+    if not made.exists():
+        return f"| `{name}` | {said} | {check:.1f} s | | no certificate | |"
+    followed, again = run("recheck", made, file, *facts)
+    size = made.stat().st_size
+    over = ", over" if size > AIM else ""
+    return (
+        f"| `{name}` | {said} | {check:.1f} s | {followed} | {again:.1f} s "
+        f"({check / again:.1f} times) | {size / 1000:.0f} KB{over} |"
+    )
+
+
+def rows(drawn: list[Drawn], until: float) -> Iterator[str]:
+    """A row for each kernel; what the time did not reach is said last."""
+    with tempfile.TemporaryDirectory() as folder:
+        for i, one in enumerate(drawn):
+            if spent() > until:
+                yield "not asked: " + ", ".join(name for name, _, _ in drawn[i:])
+                return
+            yield row(one, Path(folder))
+
+
+def main() -> None:
+    about = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
+    about.add_argument("--group", choices=["corpus", "real"], required=True)
+    about.add_argument("--draw", type=int, default=12)
+    about.add_argument("--seed", type=int, default=0)
+    about.add_argument("--until", type=float, default=60)
+    given = about.parse_args()
+    every = of_corpus() if given.group == "corpus" else of_real()
+    drawn = random.Random(given.seed).sample(every, min(given.draw, len(every)))
+    for line in rows(drawn, given.until):
+        print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()
