@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, repeat
 from typing import TYPE_CHECKING
 
 from syncverify.model.events import Footprint
@@ -131,9 +131,20 @@ def footprint(
             apart = tuple([(lo, lo + size, lane) for lo, lane in zip(ranges.los, lanes, strict=True)])
             return Footprint(memory, merge([(a, b) for a, b, _ in apart]), apart)
         ranges = ranges.ranges()
-    pieces = sorted((a, b, lane) for r, lane in zip(ranges, lanes, strict=True) for a, b in r.runs())
+    # Then no two runs of one lane touch each other.
+    alone = len(set(lanes)) == len(lanes) and all(r.pitch > r.size > 0 for r in ranges)
+    pieces = sorted([piece for r, lane in zip(ranges, lanes, strict=True) for piece in _pieces(r, lane)])
     overlap = varying and any(p[1] > q[0] and p[2] != q[2] for p, q in _neighbours(pieces))
-    return Footprint(memory, merge([(a, b) for a, b, _ in pieces]), _merge_lanes(pieces), overlap)
+    by_lane = tuple(pieces) if alone else _merge_lanes(pieces)
+    return Footprint(memory, merge([(a, b) for a, b, _ in pieces]), by_lane, overlap)
+
+
+def _pieces(r: Range, lane: int) -> Iterable[tuple[int, int, int]]:
+    """The runs of a range, each with its lane."""
+    if r.rows > 1 and r.pitch > r.size > 0:
+        los = range(r.lo, r.lo + r.rows * r.pitch, r.pitch)
+        return zip(los, range(r.lo + r.size, r.lo + r.size + r.rows * r.pitch, r.pitch), repeat(lane))
+    return [(a, b, lane) for a, b in r.runs()]
 
 
 def matrix_footprint(memory: int, at: Range, element: int, lanes: Sequence[int]) -> Footprint | None:

@@ -244,15 +244,21 @@ def same_lanes(first: Footprint, second: Footprint, lo: int, hi: int) -> bool:
     """Whether every byte of ``lo..hi`` that both touch is touched by one and the same lane."""
     if not first.lanes or not second.lanes:
         return False
-    widest = _widest(second.lanes)
-    for flo, fhi, lane in first.lanes:
-        flo, fhi = max(flo, lo), min(fhi, hi)
-        if flo >= fhi:
+    parts, others = first.lanes, second.lanes
+    widest, start = _widest(others), 0
+    for k in range(bisect_left(parts, (lo - _widest(parts),)), len(parts)):
+        a, b, lane = parts[k]
+        if a >= hi:
+            break
+        a = lo if a < lo else a
+        b = hi if b > hi else b
+        if a >= b:
             continue
-        for i in range(bisect_left(second.lanes, (flo - widest,)), len(second.lanes)):
-            slo, shi, other = second.lanes[i]
-            if slo >= fhi:
+        start = bisect_left(others, (a - widest,), start)
+        for i in range(start, len(others)):
+            c, d, other = others[i]
+            if c >= b:
                 break
-            if shi > flo and other != lane:
+            if d > a and other != lane:
                 return False
     return True

@@ -60,6 +60,26 @@ def test_same_lanes() -> None:
     assert not same_lanes(a, everybody, 0, 8)
 
 
+_PARTS = st.lists(
+    st.tuples(st.integers(0, SIZE), st.integers(1, 6), st.integers(0, 2)), min_size=1, max_size=12
+)
+
+
+@given(_PARTS, _PARTS, st.integers(0, SIZE), st.integers(0, SIZE))
+def test_same_lanes_byte_by_byte(
+    first: list[tuple[int, int, int]], second: list[tuple[int, int, int]], lo: int, hi: int
+) -> None:
+    def touched(parts: list[tuple[int, int, int]], byte: int) -> set[int]:
+        return {lane for a, size, lane in parts if a <= byte < a + size}
+
+    a, b = (
+        Footprint(0, ((0, SIZE + 6),), tuple(sorted((p, p + size, lane) for p, size, lane in parts)))
+        for parts in (first, second)
+    )
+    pairs = {(x, y) for i in range(lo, hi) for x in touched(first, i) for y in touched(second, i)}
+    assert same_lanes(a, b, lo, hi) == all(x == y for x, y in pairs)
+
+
 def test_what_an_atomic_comes_after_stays_on_record() -> None:
     """Another atomic need not come after the first one, so it is compared with what lies under it, too."""
     shadow = Shadow()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import count, pairwise
 from typing import Any
 
@@ -187,12 +188,22 @@ def _somewhere(a: Access, ctx: Context, site: int, address: Value, why: str) -> 
         places = ctx.anywhere(site, address, why, 8 * a.size if len(a.elements) == 1 else 0)
     if not places:
         return []
-    many = len(ctx.lanes) > 1
     reached = [ctx.cta] if a.own else range(ctx.ctas)
-    found = [footprint(cta, places, ctx.lanes, varying=a.code == Ev.WRITE, many=many) for cta in reached]
+    at = places if isinstance(places, Range) else tuple(places)
+    word, varying = a.single or a.bytes, a.code == Ev.WRITE
+    found = [_reached(cta, at, tuple(ctx.lanes), word, varying=varying) for cta in reached]
     if any(fp.overlap for fp in found) and ctx.apart(site) >= a.bytes:
         found = [replace(fp, overlap=False) for fp in found]
-    return [ctx.footprint(replace(fp, word=a.single or a.bytes)) for fp in found]
+    return [ctx.footprint(fp) for fp in found]
+
+
+@lru_cache(maxsize=512)
+def _reached(
+    memory: int, at: Range | tuple[Range, ...], lanes: tuple[int, ...], word: int, *, varying: bool
+) -> Footprint:
+    """Where an access may go: up to a hundred thousand places, which each state of a search needs."""
+    fp = footprint(memory, at, lanes, varying=varying, many=len(lanes) > 1)
+    return replace(fp, word=word)
 
 
 def _events(a: Access, site: int, number: int, handle: int) -> list[Event]:
