@@ -59,6 +59,7 @@ PARTS = {
     "frontends/ir/test_flatten_counters.py::test_rings_that_count_flat": 2,
     "frontends/ptx/analysis/test_block_groups.py::test_what_is_proved_is_right_in_small_grids": 2,
     "frontends/ptx/analysis/test_group_loads.py::test_what_one_lane_of_a_group_holds_may_be_read": 2,
+    "frontends/ptx/exec/test_array_ends.py::test_what_leaves_an_array_for_the_next": 2,
     "frontends/ptx/values/test_atomic_tickets.py::test_counters_that_are_none": 2,
     "frontends/ptx/values/test_symbolic_words.py::test_no_number_refutes_what_is_proved": 3,
     "fusion/test_minimal.py::test_nothing_can_go": 2,

@@ -190,8 +190,6 @@ WRONG: dict[str, Wrong] = {
     "flags.ends: a store to a word of global memory that blocks wait for": _edited(
         BLOCKS, MISTAKES["the word is reset before the wait"]
     ),
-    "read.strides_on: register {} holds {}, not {}": Wrong(_ONCE, _all_kept),
-    "read.arrive: register {} holds {}, not {}": _file("sizes/last_block_only.bad.syncir"),
     "read.executed: under what conditions an operation is executed is not known": _file(
         "sizes/drain_of_short_runs_missing.bad.syncir"
     ),
@@ -215,14 +213,15 @@ CLAIMED = ("program._parted: parts of no class", "quotients.with_quotient: a quo
 
 @dataclass(frozen=True, slots=True)
 class Backed:
-    """``text``: a kernel that is refused there, and without the place as well."""
+    """``text``: a kernel that is refused there, and without the place as well. ``claim``: as in ``Wrong``."""
 
     why: str
     text: str = ""
+    claim: Callable[[Claim], Claim] = lambda c: c
 
 
 def _backed(why: str, kernel: Wrong | None = None) -> Backed:
-    return Backed(why, "" if kernel is None else kernel.text)
+    return Backed(why) if kernel is None else Backed(why, kernel.text, kernel.claim)
 
 
 _NAME = "what has no name, or no number, is looked up next, or calculated with: an error"
@@ -371,9 +370,11 @@ BACKED: dict[str, Backed] = {
     "read.entered: how often a loop behind tiles runs is not known": _backed(_NAME),
     "read._exact: a counter of no known residue": _backed(_NEVER),
     "read.residue: a counter of no known residue": _backed(_NEVER),
+    "read.strides_on: register {} holds {}, not {}": _backed("`arrive` compares such registers, too"),
+    "read.arrive: register {} holds {}, not {}": _backed(_KERNEL, Wrong(_ONCE, _all_kept)),
     "read.target: ways that lead to different loops": _backed(
         "at the one that is taken the others are at another point",
-        _file("depth/second_tile_barrier_count.bad.syncir"),
+        _file("sizes/rounded_up_against_rounded_down.bad.syncir"),
     ),
     "read.of_sizes: d.c": _backed("what asked for a case refuses then"),
     "read.once: a loop that is come to again from behind it": _backed(_MORE),

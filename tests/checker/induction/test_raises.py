@@ -77,8 +77,9 @@ def test_a_place_alone_keeps_a_wrong_kernel_out(name: str, monkeypatch: pytest.M
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [x for x, b in BACKED.items() if b.text])
-def test_a_place_is_backed(name: str) -> None:
+def test_a_place_is_backed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     r, refusals = PLACES[name], list[tuple[str, int]]()
+    claiming(monkeypatch, BACKED[name].claim)
     assert not answer(BACKED[name].text, refusals).accepted and here(r, refusals)
     with without(r):
         assert not answer(BACKED[name].text, refusals).accepted
