@@ -175,7 +175,10 @@ _MOST = 1 << 12
 
 
 def _remainder(k: int, at: Mem, flow: Flow, multiples: Multiples) -> Remainder:
-    """What an address of instruction ``k`` is modulo a power of two on every path."""
+    """What an address of instruction ``k`` is modulo a power of two on every path that gives it a value.
+
+    An address without a value is judged by ``unset_paths.py``.
+    """
     assert isinstance(at.base, Reg)
     start = flow.versions.read(at.base.name, k)
     found, work = dict[int, list[int]](), [start]
@@ -192,7 +195,7 @@ def _remainder(k: int, at: Mem, flow: Flow, multiples: Multiples) -> Remainder:
             new = _version(v, found[v], known, flow, multiples)
             if new != known[v]:
                 known[v], changed = new, True
-    m, r = known[start] or (1, 0)
+    m, r = known[start] or (_MOST, 0)
     return m, (r + at.offset) % m
 
 
@@ -216,7 +219,7 @@ def _version(
     if k < 0:
         for x in of:
             new = _either(new, known[x])
-        return new if of else (1, 0)
+        return new if of or versions.is_unset(v) else (1, 0)
     i, name = flow.body[k], versions.name[v]
     new = _either(new, _made(i, name, {versions.name[x]: known[x] for x in of}, multiples))
     return new if i.guard is None else _either(new, known[versions.read(name, k)])
