@@ -27,7 +27,7 @@ KERNEL = """.version 8.0
 
 
 @pytest.mark.parametrize(
-    ("widen", "expected"), [("cvt.u64.u32 %d2, %r1;", Verdict.PROVED), ("", Verdict.UNKNOWN)]
+    ("widen", "expected"), [("cvt.u64.u32 %d2, %r1;", Verdict.PROVED), ("", Verdict.REFUTED)]
 )
 def test_the_source_of_a_copy(widen: str, expected: Verdict) -> None:
     facts = {"kernel": {"k": {"grid": [1, 1, 1], "block": [64, 1, 1], "params": {"0": {"ptr": "A"}}}}}
