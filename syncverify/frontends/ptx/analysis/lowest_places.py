@@ -2,7 +2,8 @@
 
 Example: of ``mov b, row+32; shl o, i, 2; add a, b, o``, where ``i`` starts at ``%tid.x`` and 256 is added in
 each turn, the address is ``row+32`` at least, whatever the number of turns is. Numbers count as whole numbers
-here: a sum that leaves its 32 bits belongs to an access far outside shared memory, for steps are small.
+here: a sum that leaves its 32 bits belongs to an access far outside shared memory, for steps are small. Data
+and numbers of blocks take no small steps: a product of these may leave 32 bits at once, and bounds nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _ABOVE = 1 << 40
 LARGEST = 1 << 16
 #: Versions that one address is followed through.
 MOST = 200
-_COUNTS = ("%tid.", "%ntid.", "%ctaid.", "%nctaid.", "%laneid")
+_COUNTS = ("%tid.", "%ntid.", "%laneid")
 
 
 class LowestPlaces:
@@ -78,8 +79,6 @@ class LowestPlaces:
 
     def _made(self, i: Instr, k: int, known: dict[int, int]) -> int | None:
         type_ = i.mods[-1] if i.mods else ""
-        if i.op in ("ld", "ldu"):
-            return 0 if kind(type_) in "ub" and width(type_) < 32 else None
         if width(type_) != 32 or kind(type_) not in "usb" or not {"lo"}.issuperset(i.mods[:-1]):
             return None
         rule = _RULES.get(i.op)
@@ -124,12 +123,12 @@ def _mad(i: Instr, xs: list[int | None]) -> int | None:
 
 def _masked(i: Instr, xs: list[int | None]) -> int | None:
     by = _constant(i.operands[2])
-    return 0 if by is not None and by >= 0 else None
+    return None if by is None or by < 0 or xs[0] is None else 0
 
 
 def _right(i: Instr, xs: list[int | None]) -> int | None:
     by = _constant(i.operands[2])
-    if by is None or not 0 < by < 32:
+    if by is None or not 0 < by < 32 or xs[0] is None:
         return None
     return 0 if i.mods[-1][0] != "s" else None  # a product that leaves its bits may be negative
 

@@ -197,3 +197,21 @@ def test_no_place_lies_below_the_least() -> None:
         theirs = run(text, "k", Launch(SHAPE, params=(out,)), seed=1).memory(out)
         assert int(theirs.min()) >= low, (text, low)
     assert known > 40
+
+
+@pytest.mark.parametrize(
+    ("number", "least"),
+    [
+        ("shr.u32 %r7, %r1, 1;", 1024),
+        ("and.b32 %r7, %r1, 31;", 1024),
+        ("ld.global.u32 %r7, [%rd1]; shr.u32 %r7, %r7, 1;", None),  # 4 times 0x3fffffff is -4
+        ("ld.global.u16 %r7, [%rd1]; shl.b32 %r7, %r7, 14;", None),
+        ("ld.global.u32 %r7, [%rd1]; and.b32 %r7, %r7, 65535; shl.b32 %r7, %r7, 14;", None),
+        ("mov.u32 %r7, %ctaid.x;", None),
+    ],
+)
+def test_data_and_numbers_of_blocks_bound_no_place(number: str, least: int | None) -> None:
+    place = f"mov.u32 %r6, s; {number} mad.lo.u32 %r9, %r7, 4, %r6; ld.shared.u8 %r99, [%r9];"
+    flow = Flow(parse(kernel(".shared .align 8 .b8 s[64];" + place + STORE)).entries[0])
+    k = next(k for k, i in enumerate(flow.body) if i.op == "ld" and "shared" in i.mods)
+    assert LowestPlaces(flow, {"s": 1024}).of(k) == least
