@@ -313,7 +313,7 @@ class Worker:
             _choose_alone(machine)
 
     def compile(self, point: dict[str, Any]) -> dict[str, Any]:
-        """torch.compile's functions, called once, by which they are compiled and tuned."""
+        """torch.compile's functions (``functions`` of the point, or all), called once: so they are tuned."""
         case, dtype, width = point["case"], point["dtype"], point["width"]
         with self.machine.alone():
             given = self.machine.inputs(case, dtype, self.elements // width, width, 0)
@@ -321,6 +321,8 @@ class Worker:
         made = self.made.setdefault(_key(point), {})
         seconds, failed, chosen = {}, {}, {}
         for name, (backend, mode) in COMPILED.items():
+            if name not in point.get("functions", COMPILED):
+                continue
             start, known = time.time(), _times()
             try:
                 function = torch.compile(
