@@ -107,7 +107,7 @@ class RowSchedule:
 
     def streams(self, width: int) -> bool:
         """Whether rows of that length are gone through piece by piece."""
-        return width > MOST_WIDTH if self.stream == "auto" else self.stream == "yes"
+        return width > MOST_WIDTH and not self.cluster if self.stream == "auto" else self.stream == "yes"
 
     @property
     def hint(self) -> Hint:

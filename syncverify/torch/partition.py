@@ -67,9 +67,7 @@ def partition(graph: Graph, least: int = 2, products: bool = False, reductions: 
             fresh |= apart
             behind |= cut
             continue
-        small = {
-            id(g) for g in groups if _weight(g, reductions) < least and not (products and g.products)
-        }
+        small = {id(g) for g in groups if _weight(g, reductions) < least and not (products and g.products)}
         found, barred = _round(search, [g for g in groups if id(g) not in small])
         alone = [n for g in groups if id(g) in small for n in g.operations]
         left |= barred | dict.fromkeys(alone, "alone: torch does it as well")
