@@ -97,7 +97,8 @@ MODELS: dict[str, tuple[str, str, dict[str, Any], tuple[int, int, int]]] = {
     # as few different products as a layer and its gradients can have: max-autotune times each for 5 to 30 s
     "small": (
         "LlamaConfig", "LlamaForCausalLM",
-        {"hidden_size": 1024, "intermediate_size": 4096, "num_attention_heads": 16, "num_key_value_heads": 16},
+        {"hidden_size": 1024, "intermediate_size": 4096, "num_attention_heads": 16,
+         "num_key_value_heads": 16},
         (1024, 4096, 4),
     ),
 }  # fmt: skip

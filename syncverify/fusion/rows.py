@@ -603,11 +603,13 @@ class RowKernel:
 
     def _handed(self, buffer: str, slot: tuple[Expr, ...], places: Mapping[int, int]) -> Iterator[Stmt]:
         """Each warp's numbers, where all warps of the row read them; one lane stores in each block."""
-        warp, to = Var("warp"), None
-        if self.blocks > 1:
-            warp, to = Var("rank") * self.schedule.warps + warp, Var("lane")
+        warp: Expr = Var("warp")
+        several = self.blocks > 1
+        if several:
+            warp = Var("rank") * self.schedule.warps + warp
+        to = Var("lane") if several else None
         yield If(
-            Var("lane").eq(0) if to is None else to < self.blocks,
+            Var("lane") < self.blocks if several else Var("lane").eq(0),
             tuple(
                 StShared(Region(buffer, slot, _plus(warp, k), Int(1), rank=to), Var(f"t{i}"))
                 for i, k in places.items()

@@ -18,7 +18,7 @@ from syncverify.examples import rows as examples
 from syncverify.fusion import Fusion, RowSchedule
 from syncverify.fusion.plan import plan_of
 from syncverify.gate import ptx_check
-from syncverify.ir.nodes import ClusterArrive, ClusterWait, Kernel, StShared, Stmt
+from syncverify.ir.nodes import ClusterArrive, ClusterWait, Kernel, Stmt, StShared
 from syncverify.passes.rewrite import walk, with_bodies
 from tests.fusion.test_row_tiles import ALL, built, results
 
