@@ -94,8 +94,8 @@ class Inputs:
         data may say; whether there is an access, it must not say.
 
         Example: a histogram over a cluster adds to the block that an element's upper bits name. Whatever they
-        are, nothing may be added to a block before it runs, so a cluster barrier has to stand in front. That all
-        data names the own block is no contract: nothing would have to be reached then.
+        are, nothing may be added to a block before it runs, so a cluster barrier has to stand in front.
+        That all data names the own block is no contract: nothing would have to be reached then.
         """
         if not here or any(self._decided(k, THREADS) for k in here):
             return None
