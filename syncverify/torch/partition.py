@@ -43,7 +43,7 @@ class Partition:
     left: Mapping[Node, str] = field(default_factory=dict)
 
 
-def partition(graph: Graph, least: int = 2, products: bool = False, reductions: bool = False) -> Partition:
+def partition(graph: Graph, least: int = 2, *, products: bool = False, reductions: bool = False) -> Partition:
     """The groups of a graph with at least ``least`` operations each; ``products``: also products alone.
 
     ``reductions``: those of rows count for two, so that one alone is a group, where it is timed.
@@ -67,7 +67,11 @@ def partition(graph: Graph, least: int = 2, products: bool = False, reductions: 
             fresh |= apart
             behind |= cut
             continue
-        small = {id(g) for g in groups if _weight(g, reductions) < least and not (products and g.products)}
+        small = {
+            id(g)
+            for g in groups
+            if _weight(g, reductions=reductions) < least and not (products and g.products)
+        }
         found, barred = _round(search, [g for g in groups if id(g) not in small])
         alone = [n for g in groups if id(g) in small for n in g.operations]
         left |= barred | dict.fromkeys(alone, "alone: torch does it as well")
@@ -78,7 +82,7 @@ def partition(graph: Graph, least: int = 2, products: bool = False, reductions: 
     return Partition(found, {n: r for n, r in {**views, **left}.items() if n not in inside})
 
 
-def _weight(group: Group, reductions: bool) -> int:
+def _weight(group: Group, *, reductions: bool) -> int:
     """The operations of a group, and its reductions once more if they count for two."""
     return len(group.operations) + sum(reductions and n.target in table.REDUCTIONS for n in group.operations)
 
