@@ -142,14 +142,16 @@ class Assembly:
 
     def count_meetings(self, part: Part) -> None:
         """Meetings in all steps of a tile but its first are counted by a function of their own,
-        ``Q(x) = P(x) - x``. It never falls, as no tile is empty. The kernel shows that they come in this order.
+        ``Q(x) = P(x) - x``. It never falls, as no tile is empty. The kernel shows that they come in this
+        order.
         """
-        for t, x in ((t, x) for t in part.text if isinstance(t, TilesText) for x in t.body):
-            if isinstance(x, LoopText) and all(y.full for y in self.tiles()[t.function]):
-                steps = k.N - apply(t.function, k.U)  # of the tile before this one
-                for m in part.made[id(x.body)]:
-                    if m.op.kind in MEETINGS and {k.N - x.lo, *m.op.guard} - {steps} == {steps - 1}:
-                        f = self.fewer.setdefault(t.function, f"{t.function}_fewer")
+        for tiles in (t for t in part.text if isinstance(t, TilesText)):
+            full = all(t.full for t in self.tiles()[tiles.function])
+            steps = k.N - apply(tiles.function, k.U)  # of the tile before this one
+            for loop in (x for x in tiles.body if full and isinstance(x, LoopText)):
+                for m in part.made[id(loop.body)]:
+                    if m.op.kind in MEETINGS and {k.N - loop.lo, *m.op.guard} - {steps} == {steps - 1}:
+                        f = self.fewer.setdefault(tiles.function, f"{tiles.function}_fewer")
                         m.op = replace(m.op, index=steps - 1 + apply(f, k.U))
 
     def schemas(self) -> tuple[Term, ...]:

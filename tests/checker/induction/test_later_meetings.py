@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 import pytest
 
 from benchmarks.checker.kernel_accepts import of_menu
+from syncverify.checker.induction.assemble import Assembly
+from syncverify.checker.induction.read import TilesText
 from syncverify.checker.kernel.linear import apply
 from syncverify.checker.kernel.protocol import Kind, Loop, N, Op, Protocol, Tiles, U
 from syncverify.checker.prover.rings.by_induction import protocols
-from tests.checker.induction.acceptance import Answer, answered, of_ptx, of_text, refuted
+from tests.checker.induction.acceptance import PLAIN, Answer, answered, of_ptx, of_text, refuted
 from tests.checker.induction.bases import IR, PTX_FACTS
 from tests.checker.induction.test_read import posed
 from tests.checker.induction.test_turns import persistent
@@ -56,6 +59,18 @@ def test_they_are_counted_without_the_first_steps() -> None:
     assert {op.index for op in meetings(p)} == {N} and p.prefix == ("P",)
 
 
+def test_they_are_not_where_a_tile_may_be_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There the function would fall."""
+    real = Assembly.tiles
+
+    def some_empty(self: Assembly) -> dict[str, list[TilesText]]:
+        return {f: [replace(t, full=False) for t in some] for f, some in real(self).items()}
+
+    monkeypatch.setattr(Assembly, "tiles", some_empty)
+    (p,) = protocols(posed(tiles(MEET)))
+    assert {op.index for op in meetings(p)} == {N} and p.prefix == ("P",)
+
+
 WRONG = {
     "one also meets in the first step": MEET.replace("i > 0", "i + warp > 1"),
     "one does not meet": MEET.replace("i > 0", "i * (2 - warp) > 0"),
@@ -78,7 +93,7 @@ def test_a_barrier_of_other_threads_is_not_accepted() -> None:
 def _of_menu(stage: str) -> Answer:
     problem = of_menu("64x128p+", stage)
     assert problem is not None
-    return answered(problem)
+    return answered(problem, PLAIN)
 
 
 @pytest.mark.slow
