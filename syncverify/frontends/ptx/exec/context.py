@@ -100,6 +100,8 @@ class ClassContext:
                 raise Opaque(f"{what} lies outside shared memory")
             address &= (1 << WINDOW) - 1  # beyond 32 bits of it, where the window ends, no CTA has memory
         else:
+            if address >> 33 > 0:  # a register of 32 bits and an offset may carry once
+                raise Opaque(f"{what} lies outside the window of shared memory: cvta.to.shared is missing")
             address &= 0xFFFFFFFF
         return address >> RANK, address & (1 << RANK) - 1
 
