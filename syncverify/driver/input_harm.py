@@ -130,8 +130,8 @@ class Inputs:
 
     @cached_property
     def host_steers(self) -> bool:
-        """Whether what the host leaves in memory decides a branch, or places an access. What the kernel writes
-        is flags and counters, unless such data goes there."""
+        """Whether what the host leaves in memory decides a branch, or places an access. What the kernel
+        writes is flags and counters, unless such data goes there."""
         body = self.program.body
         writes = [k for k, i in enumerate(body) if i.op in _STORES]
         reads = [k for k, i in enumerate(body) if _loads(i)]
