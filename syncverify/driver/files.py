@@ -547,6 +547,8 @@ def check_file(
     values: Mapping[str, int] | None = None,
     kernel: str | None = None,
     policy: Policy = Policy.PRACTICAL,
+    repairs: bool = True,
 ) -> list[KernelReport]:
     """Checks the kernels of a file; see ``check_source``."""
-    return check_source(read_source(path), facts=facts, values=values, kernel=kernel, policy=policy)
+    source = read_source(path)
+    return check_source(source, facts=facts, values=values, kernel=kernel, policy=policy, repairs=repairs)

@@ -43,7 +43,7 @@ OPERATIONS = {
 
 def verdict(folder: Path, body: str, policy: Policy = Policy.PRACTICAL) -> tuple[Verdict, list[str]]:
     (folder / "k.ptx").write_text(KERNEL.format(body=body))
-    (found,) = check_file(str(folder / "k.ptx"), policy=policy)
+    (found,) = check_file(str(folder / "k.ptx"), policy=policy, repairs=False)
     errors = [d for d in found.diagnostics if d.severity is Severity.ERROR]
     return found.verdict, [d.rule for d in errors[:1]]
 
