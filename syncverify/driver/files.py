@@ -544,9 +544,9 @@ def check_file(
     path: str | Path,
     *,
     facts: LaunchFacts = NO_FACTS,
+    values: Mapping[str, int] | None = None,
     kernel: str | None = None,
     policy: Policy = Policy.PRACTICAL,
-    repairs: bool = True,
 ) -> list[KernelReport]:
     """Checks the kernels of a file; see ``check_source``."""
-    return check_source(read_source(path), facts=facts, kernel=kernel, policy=policy, repairs=repairs)
+    return check_source(read_source(path), facts=facts, values=values, kernel=kernel, policy=policy)

@@ -15,7 +15,7 @@ from syncverify.checker.outcome import Outcome
 from syncverify.checker.prover.strategy import REPLAY, Entry
 from syncverify.driver.confirmed import confirmed
 from syncverify.driver.drawn_launch import DRAWS, drawn_launch
-from syncverify.driver.files import check_file, check_source, read_source
+from syncverify.driver.files import check_source, read_source
 from syncverify.driver.prover import prover
 from syncverify.driver.ptx_check import Checker, check_module, kernel_task, reports_of
 from syncverify.driver.verdicts import run_system
@@ -284,6 +284,6 @@ ret;
 }
 """
     )
-    (found,) = check_file(str(tmp_path / "k.ptx"), kernel="k", repairs=False)
+    (found,) = check_source(read_source(str(tmp_path / "k.ptx")), kernel="k", repairs=False)
     assert found.verdict is Verdict.REFUTED
     assert [d.rule for d in found.diagnostics][:1] == ["SV114"]

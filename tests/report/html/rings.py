@@ -59,6 +59,6 @@ def wrong_parity(directory: Path) -> KernelReport:
 
 def _check(file: Path, **parts: object) -> KernelReport:
     file.write_text(RING.format(**parts))
-    (report,) = check_source(read_source(file), values={"N": 3})
+    (report,) = check_file(str(file), values={"N": 3})
     assert report.verdict is Verdict.REFUTED
     return report
