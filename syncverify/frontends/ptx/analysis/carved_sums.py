@@ -114,8 +114,8 @@ def _one(atom: Atom) -> Sum:
 
 
 class Sums:
-    """The sums that the registers of a function hold, of wide ones the low 32 bits. ``shared``: variables whose
-    places count."""
+    """The sums that the registers of a function hold, of wide ones the low 32 bits. ``shared``: variables
+    whose places count."""
 
     def __init__(self, flow: Flow, shared: frozenset[str]) -> None:
         self.flow, self.shared = flow, shared
@@ -189,7 +189,7 @@ class Sums:
 
 
 def _of_words(i: Instr) -> bool:
-    """Whether the low 32 bits that an instruction makes are those of a sum, or of a number made of numbers."""
+    """Whether the low 32 bits that an instruction makes are a sum's, or a number made of numbers."""
     types = i.mods[-2:] if i.op == "cvt" else i.mods[-1:]
     if not types or any(width(t) not in (32, 64) or t[0] not in "usb" for t in types):
         return False
