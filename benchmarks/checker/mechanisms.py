@@ -1,15 +1,16 @@
 """What each mechanism of the search for proofs is needed for: it is switched off, and kernels are checked.
 
-    python -m benchmarks.checker.mechanisms corpus real products [--draw 40] [--seed 1] [--most 3]
+    python -m benchmarks.checker.mechanisms real products corpus --jobs 16 [--draw 40] [--until 240]
     python -m benchmarks.checker.mechanisms --table [--out FILE]
-    python -m benchmarks.checker.mechanisms corpus real products --effects [--draw 40] [--seed 1] [--most 3]
 
-With ``--effects`` nothing is switched off: in how many kernels each does anything is counted, at the cost of
-one check each. Where one does nothing, nothing changes without it.
+A kernel is first checked with all mechanisms, and those that do anything are noted; without the others it
+would be checked in the same way. Then each that did something is switched off alone. The kernel needs it if
+it is not proved for every size then, in three times its seconds and three more.
 
-Kernels that are proved for every size within ``most`` seconds of processor time are asked about. One is lost
-without a mechanism where it is not proved in five times its time and two seconds more. Whether the kernel for
-proofs of protocols accepts it is said beside it, as a loss that the kernel makes good is none.
+``real``: kernels of the real cache that are recorded as proved for every size. ``products``: one form of
+each kind of the menu, and those that mutants are made of. ``corpus``: its good files. Kernels that took
+longest are begun first, and mechanisms are switched off in the fastest first. What the time did not reach is
+asked about by the same command again: rows of ``--out`` are kept.
 """
 
 from __future__ import annotations
@@ -18,26 +19,33 @@ import argparse
 import json
 import os
 import resource
+import select
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from heapq import heappop, heappush
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
-from benchmarks.checker.kernel_accepts import ROOT, drawn, items, of_kernel
+from benchmarks.checker.kernel_accepts import ROOT, Item, drawn, items
+from benchmarks.checker.matmul_every_size import of_menu
 from benchmarks.checker.matmul_mutants import SCHEDULES
 from benchmarks.checker.trusted_lines import count
 from syncverify.base.diagnostics import ScopeKind, Verdict
 from syncverify.checker.prover.budget import modular_enabled, symmetry_enabled
-from syncverify.checker.prover.parametric import strategy
+from syncverify.checker.prover.parametric import attempt, strategy
 from syncverify.checker.prover.reach import knowledge_order, worklist
-from syncverify.checker.prover.reach.widening_strategy import BackEdges, RingLoopExtrapolation
+from syncverify.checker.prover.reach.ring import detection
+from syncverify.checker.prover.reach.widening_strategy import (
+    BackEdges,
+    RegisterChangeStatistics,
+    RingLoopExtrapolation,
+)
 from syncverify.driver.files import check_source, read_source
 from syncverify.driver.ir import check_kernel
 from syncverify.frontends.launch_facts import NO_FACTS, read_facts
-from syncverify.ir.nodes import Kernel
 from syncverify.ir.text.parser import parse
 from syncverify.ir.text.printer import print_kernel
 from syncverify.matmul import product
@@ -45,231 +53,314 @@ from syncverify.matmul.pipeline import build
 from tests.system.real.cache import kernels as real_kernels
 
 RESULTS = ROOT / "benchmarks" / "results" / "mechanisms.json"
-Off = Callable[[], object]
-
-
-def _put(owner: Any, name: str, value: Any) -> Off:
-    return lambda: patch.object(owner, name, lambda *_, **__: value).start()
-
-
-_NODES = worklist.NodeProcessing
-#: By mechanism: how it is switched off, and the files that are for it alone.
-MECHANISMS: dict[str, tuple[tuple[Off, ...], tuple[str, ...]]] = {
-    "places of a ring": (
-        (lambda: symmetry_enabled.set(False),), ("checker/prover/reach/ring/*.py",),
-    ),
-    "clusters alone": ((lambda: modular_enabled.set(False),), ("checker/prover/modular/*.py",)),
-    "order of knowledge": (
-        (_put(knowledge_order, "supports_knowledge_order", False),),
-        ("checker/prover/reach/knowledge_order.py", "checker/prover/reach/threshold_abstraction.py"),
-    ),
-    "history of tiles": (
-        (_put(worklist, "forget_tile_history", None),), ("checker/prover/reach/tile_history.py",),
-    ),
-    "weakenings at all slots": (
-        tuple(_put(knowledge_order, f, []) for f in (
-            "extend_to_orbit", "orbit_of_access_weakening", "orbit_of_barrier_weakening")),
-        ("checker/prover/reach/ring/orbits.py",),
-    ),
-    "laps ahead": (
-        (_put(_NODES, "extrapolate_ring_loop", None),), (),
-    ),
-    "translates": ((_put(RingLoopExtrapolation, "translates", []),), ()),
-    "inner loops first": (
-        (_put(BackEdges, "enters_loop", False), _put(BackEdges, "stays_in_inner_loop", True)), (),
-    ),
-    "weakened to earlier": ((_put(_NODES, "weaken_to_earlier", False),), ()),
-    "covered by later": ((_put(_NODES, "covered_by_later", False),), ()),
-}  # fmt: skip
+#: How much longer than with all mechanisms a check may take without one.
+TIMES, SECONDS = 3, 3
+#: Processor seconds of the first check.
+MOST = 200
 Row = dict[str, Any]
-#: What a mechanism returns where it does nothing: a value that is false, or None, is nothing.
-_RINGS, _EDGES = RingLoopExtrapolation, BackEdges
-EFFECTS: dict[str, tuple[Any, str]] = {
-    "clusters alone": (strategy, "each_cluster_alone"),
-    "history of tiles: what slots miss": (knowledge_order, "extend_to_orbit"),
-    "weakenings of accesses at all slots": (knowledge_order, "orbit_of_access_weakening"),
-    "weakenings of barriers at all slots": (knowledge_order, "orbit_of_barrier_weakening"),
-    "laps ahead": (_NODES, "extrapolate_ring_loop"),
-    "translates": (_RINGS, "translates"),
-    "inner loops first": (_EDGES, "enters_loop"),
-    "holds what it would be widened with": (_NODES, "already_subsumes"),
-    "weakened to earlier": (_NODES, "weaken_to_earlier"),
-    "covered by later": (_NODES, "covered_by_later"),
-    "places one by one": (_NODES, "sequential_orbit_visit"),
-    "order of knowledge": (_NODES, "enable_knowledge_order"),
-}
+_NODES = worklist.NodeProcessing
 
 
-def noted(found: set[str]) -> None:
-    """Takes note of what does anything from here on, in this process."""
-    for label, (owner, name) in EFFECTS.items():
+@dataclass(frozen=True)
+class Mechanism:
+    """``at``: the function that does it, and what it returns where nothing is done. ``does``: which results
+    tell that something was; so does an exception, which begins an exploration again. ``off``: what switches
+    it off otherwise. ``files``: for it alone."""
+
+    at: tuple[Any, str]
+    nothing: Any = None
+    does: Callable[[Any], object] = bool
+    off: Callable[[], object] | None = None
+    files: tuple[str, ...] = ()
+
+    def switch_off(self) -> None:
+        if self.off is not None:
+            self.off()
+            return
+        owner, name = self.at
+        setattr(owner, name, lambda *_, **__: self.nothing)
+
+    def note(self, label: str, found: set[str]) -> None:
+        """Has it say when it does anything."""
+        owner, name = self.at
         real = getattr(owner, name)
 
-        def call(*args: Any, _real: Any = real, _label: str = label, **more: Any) -> Any:
-            x = _real(*args, **more)
-            if x:
-                found.add(_label)
+        def call(*args: Any, **more: Any) -> Any:
+            try:
+                x = real(*args, **more)
+            except Exception:
+                found.add(label)
+                raise
+            if self.does(x):
+                found.add(label)
             return x
 
         setattr(owner, name, call)
 
 
-def effects(path: Path, facts: Path | None) -> Row:
-    """The answer, with what took part in it."""
-    found: set[str] = set()
-    noted(found)
-    return {**answer(path, facts), "effects": sorted(found)}
+def always(_: Any) -> bool:
+    """What is called where it does anything alone."""
+    return True
 
 
-def counted(groups: list[str], draw: int, seed: int, most: int, until: float) -> str:
-    """In how many of the proved kernels each mechanism does anything."""
-    many, of = Counter[str](), Counter[str]()
-    end = time.monotonic() + until
-    for group in groups:
-        for _, path, facts in sources(group, draw, seed, most):
-            if time.monotonic() > end:
-                break
-            row = forked(lambda p=path, f=facts: effects(p, f), 3 * most)
-            if row["proved"]:
-                of[group] += 1
-                many.update(row["effects"])
-    lines = [f"| {name} | {many[name]} |" for name in EFFECTS]
-    return "\n".join([f"of {dict(of)}", *lines]) + "\n"
+MECHANISMS: dict[str, Mechanism] = {
+    "places of a ring": Mechanism(
+        (detection, "detect_ring"),
+        off=lambda: symmetry_enabled.set(False),
+        files=("checker/prover/reach/ring/*.py",),
+    ),
+    "sizes read again in each iteration": Mechanism(
+        (strategy, "_round_robin_attempt"),
+        does=lambda x: x[0].space.round_robin is not None and x[0].space.round_robin.havocked_sizes,
+        off=lambda: setattr(strategy, "RoundRobin", lambda: None),
+        files=("symbolic/round_robin.py", "frontends/ptx/analysis/iteration_havoc.py"),
+    ),
+    "clusters alone": Mechanism(
+        (strategy, "each_cluster_alone"),
+        does=lambda x: x.verdict is Verdict.PROVED,
+        off=lambda: modular_enabled.set(False),
+        files=("checker/prover/modular/compose.py", "checker/prover/parametric/compose_sizes.py"),
+    ),
+    "order of knowledge": Mechanism(
+        (_NODES, "enable_knowledge_order"), False,
+        files=("checker/prover/reach/knowledge_order.py", "checker/prover/reach/threshold_abstraction.py"),
+    ),
+    "history of tiles": Mechanism(
+        (worklist, "forget_tile_history"), does=always, files=("checker/prover/reach/tile_history.py",)
+    ),
+    "history of tiles at all slots": Mechanism((knowledge_order, "extend_to_orbit"), []),
+    "weakenings of accesses at all slots": Mechanism((knowledge_order, "orbit_of_access_weakening"), []),
+    "weakenings of barriers at all slots": Mechanism(
+        (knowledge_order, "orbit_of_barrier_weakening"), [], files=("checker/prover/reach/ring/orbits.py",)
+    ),
+    "laps ahead": Mechanism((_NODES, "extrapolate_ring_loop")),
+    "translates": Mechanism((RingLoopExtrapolation, "translates"), []),
+    "loops are left at once first": Mechanism((BackEdges, "enters_loop"), False),
+    "inner loops first": Mechanism((BackEdges, "stays_in_inner_loop"), True, does=lambda x: not x),
+    "loops are told apart": Mechanism((RegisterChangeStatistics, "mixes_loops"), False),
+    "holds what it would be widened with": Mechanism((_NODES, "already_subsumes"), False),
+    "weakened to earlier": Mechanism((_NODES, "weaken_to_earlier"), False),
+    "covered by later": Mechanism((_NODES, "covered_by_later"), False),
+    "places one by one": Mechanism((_NODES, "sequential_orbit_visit")),
+    "rings looked for before states repeat": Mechanism((_NODES, "seek")),
+    "rings looked for from the start": Mechanism((_NODES, "look_soon")),
+    "like classes split alike": Mechanism(
+        (attempt, "same_split_elsewhere"), does=lambda x: len(x) > 1,
+        off=lambda: setattr(attempt, "same_split_elsewhere", lambda _, split: [split]),
+    ),
+}  # fmt: skip
 
 
-def answer(path: Path, facts: Path | None) -> Row:
-    """The verdicts of a file for every size, and how long they took."""
-    begun = time.process_time()
-    if not path.suffix:
-        report = check_kernel(product_of(path.name), {}, scope=ScopeKind.ALL)
-        good = report.verdict is Verdict.PROVED and report.scope.kind is ScopeKind.ALL
-        return {"proved": good, "seconds": round(time.process_time() - begun, 2)}
+# -------------------------------------------------------------------- what is asked about
+
+
+def check_file(path: Path, facts: Path | None) -> bool:
+    """Whether all kernels of a file are proved for every size."""
     known = NO_FACTS if facts is None else read_facts(facts)
     reports = check_source(read_source(path), facts=known, scope=ScopeKind.ALL, replay=False)
-    good = all(r.verdict is Verdict.PROVED and r.scope.kind is ScopeKind.ALL for r in reports)
-    return {"proved": bool(good), "seconds": round(time.process_time() - begun, 2)}
+    found = [r.verdict is Verdict.PROVED and r.scope.kind is ScopeKind.ALL for r in reports]
+    return bool(found) and all(found)
 
 
-def forked(ask: Callable[[], Row], seconds: int, off: tuple[Off, ...] = ()) -> Row:
-    """The answer of a fork in which mechanisms are off."""
-    read, write = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(read)
-        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 2))
-        try:
-            for each in off:
-                each()
-            row = ask()
-        except Exception as e:
-            row = {"proved": False, "why": f"{type(e).__name__}: {e}"[:200]}
-        with os.fdopen(write, "w") as pipe:
-            json.dump(row, pipe)
-        os._exit(0)
-    os.close(write)
-    with os.fdopen(read) as pipe:
-        said = pipe.read()
-    os.waitpid(child, 0)
-    answered: Row = json.loads(said) if said else {"proved": False, "why": "limit"}
-    return answered
+@cache
+def schedules() -> dict[str, Any]:
+    return {**of_menu(), **SCHEDULES}
 
 
-def product_of(name: str) -> Kernel:
-    """A product of one kind, as text that was read."""
-    (kernel,) = parse(print_kernel(build(product(), SCHEDULES[name])), f"{name}.syncir")
-    return kernel
+def check_product(name: str) -> bool:
+    """Whether a product, as text that was read, is proved for every size."""
+    (kernel,) = parse(print_kernel(build(product(), schedules()[name])), f"{name}.syncir")
+    report = check_kernel(kernel, {}, scope=ScopeKind.ALL)
+    return report.verdict is Verdict.PROVED and report.scope.kind is ScopeKind.ALL
 
 
-def sources(group: str, many: int, seed: int, most: float) -> Iterator[tuple[str, Path, Path | None]]:
-    """Some files of a group, with their facts: real kernels that took no longer when last recorded."""
+@dataclass(frozen=True)
+class Asked:
+    """A kernel, how it is checked, and the seconds that this took when last recorded."""
+
+    group: str
+    label: str
+    check: Callable[[], bool]
+    seconds: float = 0.0
+
+
+def asked(group: str) -> Iterator[Asked]:
     if group == "products":
-        yield from ((name, Path(name), None) for name in SCHEDULES)
+        for name in [*SCHEDULES, *(x.label for x in items("menu-ir", False))]:
+            yield Asked(group, name, lambda n=name: check_product(n), 5)  # type: ignore[misc]
         return
     if group == "real":
-        by_label = {k.label: k for k in real_kernels()}
         kept = json.loads((ROOT / "benchmarks" / "results" / "real.json").read_text())
-        fast = [x for x in items("real", False) if kept[x.label]["all"]["cpu"] <= most]
-        for item in drawn(fast, many, seed):
+        by_label = {k.label: k for k in real_kernels()}
+        for item in items("real", False):
             k = by_label[item.label]
-            yield item.label, k.ptx, k.facts("all")
+            seconds = kept[item.label]["all"]["cpu"]
+            yield Asked(group, item.label, lambda k=k: check_file(k.ptx, k.facts("all")), seconds)  # type: ignore[misc]
         return
-    for item in drawn(list(items("corpus", False)), many, seed):
+    for item in items("corpus", False):
         path = ROOT / "corpus" / item.label
         facts = path.with_name(path.name + ".launch.toml")
-        yield item.label, path, facts if facts.exists() else None
+        known = facts if facts.exists() else None
+        yield Asked(group, item.label, lambda p=path, f=known: check_file(p, f))  # type: ignore[misc]
 
 
-def accepted(group: str, label: str) -> bool:
-    """Whether the kernel accepts a proof of it."""
-    if group == "products":
-        return bool(of_kernel(product_of(label), "ir", str)[0]["answer"] == "accepted")
-    rows = next(x for x in items(group, False) if x.label == label).rows()
-    return bool(rows) and all(r["answer"] == "accepted" for r in rows)
+# -------------------------------------------------------------------- asking
 
 
-def measured(group: str, label: str, path: Path, facts: Path | None, most: int) -> Row | None:
-    """What is lost of one kernel; None for one that is not proved for every size in time."""
-    plain = forked(lambda: answer(path, facts), most)
-    if not plain["proved"]:
-        return None
-    limit = int(5 * plain["seconds"]) + 2
-    lost, slower = [], {}
-    for name, (off, _) in MECHANISMS.items():
-        row = forked(lambda: answer(path, facts), limit, off)
-        if not row["proved"]:
-            lost.append(name)
+@dataclass(frozen=True)
+class Task:
+    """A check of a kernel, with all mechanisms (``off`` is empty) or without one."""
+
+    of: Asked
+    off: str = ""
+    limit: int = MOST
+
+    def run(self) -> Row:
+        """In a fork."""
+        found: set[str] = set()
+        if self.off:
+            MECHANISMS[self.off].switch_off()
         else:
-            slower[name] = round(row["seconds"] / max(plain["seconds"], 0.01), 2)
-    took = {"seconds": plain["seconds"], "lost": lost, "times": slower}
-    if lost:
-        took["accepted"] = forked(lambda: {"proved": accepted(group, label)}, 40)["proved"]
-    return took
+            for label, mechanism in MECHANISMS.items():
+                mechanism.note(label, found)
+        begun = time.process_time()
+        proved = self.of.check()
+        return {
+            "proved": proved, "seconds": round(time.process_time() - begun, 2), "effects": sorted(found)
+        }  # fmt: skip
 
 
-def table(kept: dict[str, dict[str, Row]]) -> str:
-    """For each mechanism what needs it."""
-    lines = [
-        "| mechanism | lines of its own | needed by | of these accepted by the kernel | which |",
-        "|---|---|---|---|---|",
-    ]
-    for name, (_, files) in MECHANISMS.items():
-        some = [(x, r) for rows in kept.values() for x, r in rows.items() if name in r["lost"]]
-        good = sum(bool(r.get("accepted")) for _, r in some)
-        shown = ", ".join(f"`{x}`" for x, _ in some[:6]) + (", ..." if len(some) > 6 else "")
-        lines.append(f"| {name} | {count(list(files)) or ''} | {len(some)} | {good} | {shown} |")
-    tried = ", ".join(f"{len(rows)} of {group}" for group, rows in kept.items())
-    return "\n".join([*lines, "", f"Asked about: {tried}."]) + "\n"
+@dataclass
+class Forks:
+    """Tasks in forks, so many at once; ``done`` is told what each came to, and may add tasks."""
+
+    jobs: int
+    until: float
+    done: Callable[[Task, Row], list[tuple[float, Task]]]
+    left: list[tuple[float, int, Task]] = field(default_factory=list)
+    running: dict[int, tuple[int, Task]] = field(default_factory=dict)  # by pipe: the process
+    number: int = 0
+
+    def add(self, order: float, task: Task) -> None:
+        """Keeps a task; the lowest order is begun first."""
+        self.number += 1
+        heappush(self.left, (order, self.number, task))
+
+    def run(self) -> None:
+        while self.running or self.left:
+            while self.left and len(self.running) < self.jobs:
+                self.begin(heappop(self.left)[2])
+            if not self.running:
+                break
+            ready, _, _ = select.select(list(self.running), [], [], 5)
+            for pipe in ready:
+                self.end(pipe)
+
+    def begin(self, task: Task) -> None:
+        """Begins a task, unless it could end too late."""
+        if time.monotonic() + (task.limit if task.off else 0) > self.until:
+            return
+        read, write = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.close(read)
+            resource.setrlimit(resource.RLIMIT_CPU, (task.limit, task.limit + 2))
+            try:
+                row = task.run()
+            except Exception as e:
+                row = {"proved": False, "why": f"{type(e).__name__}: {e}"[:200]}
+            with os.fdopen(write, "w") as pipe:
+                json.dump(row, pipe)
+            os._exit(0)
+        os.close(write)
+        self.running[read] = child, task
+
+    def end(self, pipe: int) -> None:
+        child, task = self.running.pop(pipe)
+        with os.fdopen(pipe) as said:
+            words = said.read()
+        os.waitpid(child, 0)
+        row: Row = json.loads(words) if words else {"proved": False, "why": "limit"}
+        for order, further in self.done(task, row):
+            self.add(order, further)
+
+
+@dataclass
+class Table:
+    """Rows by group and kernel: seconds, what did anything, and what it came to without each of that."""
+
+    out: Path
+    kept: dict[str, dict[str, Row]] = field(default_factory=dict)
+
+    def done(self, task: Task, row: Row) -> list[tuple[float, Task]]:
+        """Takes note of a row; what is to be asked next."""
+        rows = self.kept.setdefault(task.of.group, {})
+        if task.off:
+            rows[task.of.label]["without"][task.off] = row["seconds"] if row["proved"] else "not proved"
+            self.write()
+            return []
+        if row["proved"]:
+            rows[task.of.label] = {"seconds": row["seconds"], "effects": row["effects"], "without": {}}
+            self.write()
+        return self.without(task.of)
+
+    def without(self, of: Asked) -> list[tuple[float, Task]]:
+        """What is left to ask of a kernel that was checked with all."""
+        row = self.kept.get(of.group, {}).get(of.label)
+        if row is None:
+            return []
+        limit = int(TIMES * row["seconds"]) + SECONDS
+        left = [x for x in row["effects"] if x in MECHANISMS and x not in row["without"]]
+        return [(row["seconds"], Task(of, x, limit)) for x in left]
+
+    def write(self) -> None:
+        self.out.write_text(json.dumps(self.kept, indent=1) + "\n")
+
+    def text(self) -> str:
+        """For each mechanism where it does anything, and what needs it."""
+        every = [(x, r) for rows in self.kept.values() for x, r in rows.items()]
+        lines = ["| mechanism | lines of its own | does anything in | switched off in | needed by | which |"]
+        lines.append("|---|---|---|---|---|---|")
+        for name, mechanism in MECHANISMS.items():
+            does = sum(name in r["effects"] for _, r in every)
+            tried = [(x, r["without"][name]) for x, r in every if name in r["without"]]
+            needs = [x for x, said in tried if said == "not proved"]
+            shown = ", ".join(f"`{x}`" for x in needs[:4]) + (", ..." if len(needs) > 4 else "")
+            own = count(list(mechanism.files)) or ""
+            lines.append(f"| {name} | {own} | {does} | {len(tried)} | {len(needs)} | {shown} |")
+        tried_all = ", ".join(f"{len(rows)} of {group}" for group, rows in self.kept.items())
+        return "\n".join([*lines, "", f"Asked about: {tried_all}."]) + "\n"
+
+
+def chosen(groups: list[str], draw: int, seed: int, match: str) -> list[Asked]:
+    """The kernels that are asked about."""
+    every = [x for group in groups for x in asked(group) if match in x.label]
+    names = {x.label for x in drawn([Item(x.label, list) for x in every], draw, seed)}
+    return [x for x in every if x.label in names]
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("groups", nargs="*", choices=["corpus", "real", "products", []])
-    parser.add_argument("--draw", type=int, default=40)
+    parser.add_argument("--draw", type=int, default=1_000)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--most", type=int, default=3)
-    parser.add_argument("--until", type=float, default=600, help="seconds after which no kernel is begun")
+    parser.add_argument("--match", default="")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--until", type=float, default=600, help="seconds after which no check is begun")
     parser.add_argument("--table", action="store_true")
-    parser.add_argument("--effects", action="store_true")
     parser.add_argument("--out", type=Path, default=RESULTS)
     args = parser.parse_args()
-    kept: dict[str, dict[str, Row]] = json.loads(args.out.read_text()) if args.out.exists() else {}
-    if args.table:
-        sys.stdout.write(table(kept))
-        return 0
-    if args.effects:
-        sys.stdout.write(counted(args.groups, args.draw, args.seed, args.most, args.until))
-        return 0
-    end = time.monotonic() + args.until
-    for group in args.groups:
-        for label, path, facts in sources(group, args.draw, args.seed, args.most):
-            if time.monotonic() > end:
-                break
-            row = measured(group, label, path, facts, args.most)
-            if row is not None:
-                kept.setdefault(group, {})[label] = row
-                sys.stdout.write(f"{group} {label}: {row}\n")
-                sys.stdout.flush()
-                args.out.write_text(json.dumps(kept, indent=1) + "\n")
+    table = Table(args.out, json.loads(args.out.read_text()) if args.out.exists() else {})
+    if not args.table:
+        forks = Forks(args.jobs, time.monotonic() + args.until, table.done)
+        for one in chosen(args.groups, args.draw, args.seed, args.match):
+            if one.label in table.kept.get(one.group, {}):
+                for order, task in table.without(one):
+                    forks.add(order, task)
+            else:
+                forks.add(-one.seconds - 1, Task(one))
+        forks.run()
+    sys.stdout.write(table.text())
     return 0
 
 

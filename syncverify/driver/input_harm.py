@@ -67,6 +67,8 @@ class Inputs:
             case Kind.HANG:
                 return _PADDED if any(map(self._bounded_by_data, here)) else _NONE
             case Kind.UNDEFINED:
+                if harm.before_a_block or harm.behind_a_block:
+                    return self._of_an_absent_block(here)
                 if harm.space and any(map(self._misplaced, here)):
                     return _NONE
                 if harm.space or not here or any(map(self._operates_on_data, here)):
@@ -86,6 +88,18 @@ class Inputs:
             return None
         along = any(self._bounded_by_data(k) and self._moves(k) for k in (*here, *there))
         return (_PLACES if placed else _NONE) | (_ROWS if along else _NONE)
+
+    def _of_an_absent_block(self, here: Iterable[int]) -> frozenset[Contract] | None:
+        """The contracts for an access to a block that may not run yet, or has exited. Which block that is
+        data may say; whether there is an access, it must not say.
+
+        Example: a histogram over a cluster adds to the block that an element's upper bits name. Whatever they
+        are, nothing may be added to a block before it runs, so a cluster barrier has to stand in front.
+        That all data names the own block is no contract: nothing would have to be reached then.
+        """
+        if not here or any(self._decided(k, THREADS) for k in here):
+            return None
+        return _PLACES if any(map(self._placed_by_data, here)) else _NONE
 
     def places_some(self, lines: Iterable[int]) -> bool:
         """Whether data places an access of some lines."""

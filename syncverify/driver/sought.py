@@ -188,6 +188,8 @@ def _rule(harm: Harm, k: CheckTask) -> str:
         for at in (harm.where, harm.other)
     ]
     here, there = ops
+    if harm.before_a_block or harm.behind_a_block:
+        return "SV114" if harm.before_a_block else "SV211"
     match harm.kind:
         case Kind.STALE:
             return "SV101"

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from syncverify.simulate.ptx import fragments
+from syncverify.simulate.ptx.addressing import Part
 from syncverify.simulate.ptx.clocks import Stamp
 from syncverify.simulate.ptx.copies import mark, new_agent
 from syncverify.simulate.ptx.engines import Operation
@@ -21,6 +22,7 @@ from syncverify.simulate.ptx.matrix import full_warp
 from syncverify.simulate.ptx.program import Context, builder
 from syncverify.simulate.ptx.syntax import Imm, Instr, Operand, Reg, Vector
 from syncverify.simulate.ptx.types import Lanes, types_of
+from syncverify.simulate.ptx.variable_bounds import inside
 
 if TYPE_CHECKING:
     from syncverify.simulate.ptx.machine import Machine
@@ -318,7 +320,7 @@ class ProductInputs:
         know = m.clocks.know[:, warp.first_thread : warp.first_thread + warp.count].max(axis=1)
         self.machine, self.form = m, form
         b_layout = (descriptors[1], form.columns, form.depth, width, form.transposed[1])
-        self.b_bytes = _placed(m, f, operand_bytes(*b_layout))
+        self.b_bytes = _placed(m, f, operand_bytes(*b_layout), width)
         mark_matrix(m, f, self.b_bytes, agent, know, (*b_layout, -1))
         if form.a_slots:
             held = fragments.rows_of_a([f.R[s] for s in form.a_slots], form.kinds[1])
@@ -326,7 +328,7 @@ class ProductInputs:
             return
         row = 16 * (warp.number % 4)
         a_layout = (descriptors[0], 64, form.depth, width, form.transposed[0])
-        a_bytes = _placed(m, f, operand_bytes(*a_layout)[row : row + 16])
+        a_bytes = _placed(m, f, operand_bytes(*a_layout)[row : row + 16], width)
         mark_matrix(m, f, a_bytes, agent, know, (*a_layout, row))
         self.left = lambda: _read(m, a_bytes, form.kinds[1])
 
@@ -376,13 +378,15 @@ def _same(m: Machine, f: Fragment, values: Lanes) -> int:
     return int(values[0])
 
 
-def _placed(m: Machine, f: Fragment, at: Lanes) -> Lanes:
-    """Bytes in the arena; outside of the block's memory is undefined."""
+def _placed(m: Machine, f: Fragment, at: Lanes, width: int) -> Lanes:
+    """Bytes in the arena of elements of ``width`` bytes; outside of the block's memory is undefined."""
     block = f.warp.block
-    inside = at - (block.shared_base & 0x3FFFF)
-    if int(inside.min()) < 0 or int(inside.max()) >= block.shared_size:
+    here = at - (block.shared_base & 0x3FFFF)
+    if int(here.min()) < 0 or int(here.max()) >= block.shared_size:
         raise m.undefined(f, "a wgmma operand lies outside of shared memory", "matrix descriptors")
-    return inside + block.arena
+    places = here.ravel()
+    inside(m, f, Part("shared", m.shared.arena, places, np.zeros_like(places)), width)
+    return here + block.arena
 
 
 def mark_matrix(

@@ -8,9 +8,9 @@ how many thresholds of its mark it has reached; what is noted later lies above a
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 
-from syncverify.checker.kernel.exact.hazards import Memory, Touch
+from syncverify.checker.kernel.exact.hazards import Block, Memory, Touch
 from syncverify.checker.kernel.exact.knowledge import Epoch, Knowledge, VectorClock
 from syncverify.checker.kernel.exact.run import Follower
 from syncverify.checker.kernel.exact.state import Barrier, Meeting, Phase, ReplayedAgent
@@ -37,15 +37,20 @@ def form(run: Follower) -> Hashable:
 
 def forget(run: Follower) -> None:
     """Drops what can fail no more, or not without something else that is kept."""
-    settled = {block: [*_unsettled(run, _latest(kept))] for block, kept in run.memory.touches.items()}
+    unsettled = _unsettled(run)
+    settled = {
+        block: _latest([x for x in kept if unsettled(x[2])]) for block, kept in run.memory.touches.items()
+    }
     run.memory.touches = {block: kept for block, kept in settled.items() if kept}
+    run.memory.pieces = sum(map(len, run.memory.touches.values()))
     for a in run.actors:
         a.copies = [*_unknown_copies(run, a)]
 
 
-def _unsettled(run: Follower, kept: Iterable[tuple[int, int, Touch]]) -> Iterator[tuple[int, int, Touch]]:
-    """Accesses that not every class that is left knows of in all ways: only these can fail."""
+def _unsettled(run: Follower) -> Callable[[Touch], bool]:
+    """Whether some class that is left knows of an access not in all ways: only these can fail."""
     left = [a.lanes.joined for a in run.actors if not a.gone]
+    decided: dict[int, bool] = {}  # by identity
 
     def known(t: Touch) -> bool:
         if t.kind.asynchronous and t.done is None:
@@ -57,10 +62,12 @@ def _unsettled(run: Follower, kept: Iterable[tuple[int, int, Touch]]) -> Iterato
             for k in left
         )
 
-    decided: dict[int, bool] = {}
-    for lo, hi, t in kept:
-        if not decided.setdefault(id(t), known(t)):
-            yield lo, hi, t
+    def unsettled(t: Touch) -> bool:
+        if id(t) not in decided:
+            decided[id(t)] = not known(t)
+        return decided[id(t)]
+
+    return unsettled
 
 
 def _latest(kept: list[tuple[int, int, Touch]]) -> list[tuple[int, int, Touch]]:
@@ -103,10 +110,11 @@ class _Form:
         self.run = run
         self.met: dict[Epoch, set[int]] = {}
         self.sorted: dict[Epoch, list[int]] | None = None
-        self.names: dict[Epoch, Hashable] = {}
+        self.touched: dict[int, Hashable] = {}  # forms of accesses by identity, once all thresholds are met
 
     def sort(self) -> None:
         self.sorted = {mark: sorted(values) for mark, values in self.met.items()}
+        self.touched.clear()
 
     # ------------------------------------------------------------ numbers
 
@@ -159,13 +167,13 @@ class _Form:
             tuple(self.at(("t", a.lanes.cls), 1) for a in run.actors),  # whether its CTA runs
         )
 
-    def memory(self, memory: Memory, block: tuple[int, int], pending: Mapping[int, int]) -> Hashable:
-        places: dict[int, tuple[Touch, list[tuple[int, int]]]] = {}
+    def memory(self, memory: Memory, block: Block, pending: Mapping[int, int]) -> Hashable:
+        places: dict[int, list[tuple[int, int]]] = {}
         for lo, hi, t in memory.touches[block]:
-            places.setdefault(id(t), (t, []))[1].append((lo, hi))
-        return block, frozenset(
-            (self.touch(t, pending.get(id(t), -1)), _merged(spans)) for t, spans in places.values()
-        )
+            if id(t) not in self.touched:
+                self.touched[id(t)] = self.touch(t, pending.get(id(t), -1))
+            places.setdefault(id(t), []).append((lo, hi))
+        return block, frozenset((self.touched[t], _merged(spans)) for t, spans in places.items())
 
     def touch(self, t: Touch, pending: int) -> Hashable:
         own = ("t", t.cls)

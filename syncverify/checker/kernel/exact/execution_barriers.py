@@ -118,7 +118,7 @@ class Meetings(State):
 
     def mates(self, a: ReplayedAgent) -> list[ReplayedAgent]:
         """The classes of its warp, itself among them."""
-        return [o for o in self.actors if (o.info.cta, o.info.warp) == (a.info.cta, a.info.warp)]
+        return [self.actors[c] for c in self.warps[a.lanes.cls]]
 
     def together(
         self, a: ReplayedAgent, mask: int, *, memory: bool, kind: int = 0, leaves: bool = False

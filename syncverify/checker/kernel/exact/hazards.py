@@ -63,16 +63,23 @@ class _Judged:
 
 #: Memory is looked at block by block, of so many bytes.
 BLOCK = 512
+#: A CTA, a block of its memory, and whether it is written there.
+Block = tuple[int, int, bool]
+#: Bytes that an access touches, and the access.
+Piece = tuple[int, int, Touch]
 
 
 class Memory:
-    """The accesses to the shared memory of each CTA, by CTA and block."""
+    """The accesses to the shared memory of each CTA: its reads and its writes by block."""
 
     def __init__(self, info: SystemInfo, fences: list[list[int]]) -> None:
         self.info = info
         self.fences = fences  # per class, the times of its acq_rel fences
-        self.touches: dict[tuple[int, int], list[tuple[int, int, Touch]]] = {}
+        self.touches: dict[Block, list[Piece]] = {}
+        self.pieces = 0  # that are kept
         self.products: set[int] = set()  # classes that have issued wgmmas
+        #: footprints by identity, and their bytes by block
+        self.blocks: dict[int, tuple[Footprint, dict[int, list[tuple[int, int]]]]] = {}
 
     def access(self, lanes: LaneClass, touch: Touch, at: str) -> None:
         """Judges an access against all before it, then keeps it. Raises RejectedError."""
@@ -80,16 +87,28 @@ class Memory:
         if touch.kind.writes and not touch.atomic and count > 1 and _own_overlap(touch, count):
             raise RejectedError(at, f"{self.text(touch)}: lanes write the same bytes")
         judged = _Judged(lanes, touch, at, touch.kind.writes and self.may_meet(touch))
-        for block, spans in _blocks(touch.fp.intervals).items():
-            self.access_block(judged, (touch.fp.memory, block), spans)
+        fp, writes = touch.fp, touch.kind.writes
+        if id(fp) not in self.blocks:
+            self.blocks[id(fp)] = fp, _blocks(fp.intervals)
+        for block, spans in self.blocks[id(fp)][1].items():
+            for written in (True, False) if writes else (True,):  # two reads need no order
+                key = fp.memory, block, written
+                if key in self.touches:
+                    left = self.access_block(judged, self.touches[key], spans)
+                    if writes:
+                        self.keep(key, left)
+            self.pieces += len(spans)
+            self.touches.setdefault((fp.memory, block, writes), []).extend([(a, b, touch) for a, b in spans])
 
-    def access_block(self, judged: _Judged, block: tuple[int, int], spans: list[tuple[int, int]]) -> None:
-        """The same of one block."""
+    def keep(self, block: Block, kept: list[Piece]) -> None:
+        """Replaces what is kept of a block."""
+        self.pieces += len(kept) - len(self.touches[block])
+        self.touches[block] = kept
+
+    def access_block(self, judged: _Judged, kept: list[Piece], spans: list[tuple[int, int]]) -> list[Piece]:
+        """The same against what is kept of one block; what of that a write leaves there."""
         touch, known = judged.touch, judged.known
-        kept = self.touches.setdefault(block, [])
-        left: list[tuple[int, int, Touch]] = []
-        if not touch.kind.writes:  # two reads need no order
-            left, kept = kept, [x for x in kept if x[2].kind in WRITES]
+        left: list[Piece] = []
         for lo, hi, first in kept:
             pieces = [(max(lo, a), min(hi, b)) for a, b in spans if a < hi and lo < b]
             if not pieces:
@@ -106,8 +125,7 @@ class Memory:
                 left += [(a, b, first) for a, b in _without(lo, hi, pieces)]
             elif touch.kind.writes:
                 left.append((lo, hi, first))
-        left += [(a, b, touch) for a, b in spans]
-        self.touches[block] = left
+        return left
 
     def need(self, first: Touch, touch: Touch) -> Need:
         """What a row asks for. K6 in practical mode: cp.async needs no fence before wgmma and bulk stores,

@@ -20,6 +20,16 @@ MOST_KEPT = 60_000
 _NUMBERED = frozenset({Ev.WAIT_TOKEN, Ev.POLL_TOKEN})
 #: What has no form to be compared by.
 _UNCOMPARED = frozenset({Ev.MAP_REPLACE})
+#: What no other class waits for, and what only classes of the same warpgroup do.
+_ALONE = frozenset(
+    {
+        Ev.READ, Ev.WRITE, Ev.USE, Ev.FRAG_READ, Ev.FRAG_WRITE, Ev.GLOBAL_READ, Ev.GLOBAL_WRITE, Ev.FENCE,
+        Ev.PROXY_FENCE, Ev.CP_ASYNC, Ev.CP_COMMIT, Ev.CP_WAIT, Ev.BULK_STORE, Ev.BULK_COMMIT, Ev.BULK_WAIT,
+    }
+)  # fmt: skip
+_NEAR = frozenset(
+    {Ev.ELECT, Ev.COLLECTIVE, Ev.WARP_SYNC, Ev.WGMMA_FENCE, Ev.WGMMA, Ev.WGMMA_COMMIT, Ev.WGMMA_WAIT}
+)
 
 
 class LockstepChecker(Follower):
@@ -51,20 +61,22 @@ class LockstepChecker(Follower):
             raise NotJudgedError(f"{self.at(a)}: a class goes on where the judge sees it wait")
         a.event, a.meant = event, use
         a.lanes.advance()
-        if self.pieces() > MOST_KEPT * self.info.ctas:
+        if self.memory.pieces > MOST_KEPT * self.info.ctas:
             forget(self)
-            if self.pieces() > MOST_KEPT * self.info.ctas // 2:
+            if self.memory.pieces > MOST_KEPT * self.info.ctas // 2:
                 raise NotJudgedError("accesses to more pieces of memory than are kept")
-        moved = True
+        self.execute(a)
+        moved = self.waiting(a, event)
         while moved:
-            moved = False
-            for o in self.actors:
-                if o.event is not None and self.execute(o):
-                    moved = True
+            gone = [(o, e) for o in moved if (e := o.event) and self.execute(o)]
+            moved = list({x.lanes.cls: x for o, e in gone for x in self.waiting(o, e)}.values())
 
-    def pieces(self) -> int:
-        """How many pieces of memory are kept."""
-        return sum(map(len, self.memory.touches.values()))
+    def waiting(self, a: ReplayedAgent, event: Event) -> list[ReplayedAgent]:
+        """The classes that wait, and may go on once a class has come to an event."""
+        if event[0] in _ALONE:
+            return []
+        some = [self.actors[c] for c in self.warpgroups[a.lanes.cls]] if event[0] in _NEAR else self.actors
+        return [o for o in some if o.event is not None]
 
     def fork(self) -> LockstepChecker:
         """The same state once more."""
@@ -82,13 +94,14 @@ class LockstepChecker(Follower):
         new.fences = [list(times) for times in self.fences]
         new.memory = Memory(self.info, new.fences)
         new.memory.products = set(self.memory.products)
+        new.memory.pieces, new.memory.blocks = self.memory.pieces, self.memory.blocks
         new.memory.touches = {
             memory: [(lo, hi, touch(t)) for lo, hi, t in kept] for memory, kept in self.memory.touches.items()
         }
         new.barriers = {index: _barrier(b) for index, b in self.barriers.items()}
         new.lives, new.ended = dict(self.lives), dict(self.ended)
         new.shared_inits, new.overlays, new.maps = set(self.shared_inits), set(self.overlays), {}
-        new.under = self.under
+        new.under, new.warps, new.warpgroups = self.under, self.warps, self.warpgroups
         new.meetings = {mark: _meeting(m) for mark, m in self.meetings.items()}
         new.groups = {key: replace(g, committed=list(g.committed)) for key, g in self.groups.items()}
         new.exits = {cta: dict(row) for cta, row in self.exits.items()}

@@ -280,11 +280,7 @@ class Operations(Mbarriers, Meetings, TensorMaps):
             return False
         mark, g = self.group(a, "mma")
         need = len(g.committed) - pending
-        mates = [
-            o
-            for o in self.actors
-            if o is not a and o.info.cta == a.info.cta and o.info.warp // 4 == a.info.warp // 4
-        ]
+        mates = [self.actors[c] for c in self.warpgroups[a.lanes.cls] if c != a.lanes.cls]
         if need > 0:
             a.leaving = -2  # the warp has met
             if any(len(self.group(o, "mma")[1].committed) < need and not o.gone for o in mates):

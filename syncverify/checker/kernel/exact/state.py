@@ -147,6 +147,8 @@ class State:
         self.groups: dict[Epoch, Groups] = {}
         self.exits: dict[int, VectorClock] = {}
         self.events = 0
+        #: by class, the classes of its warp and of its warpgroup
+        self.warps, self.warpgroups = (_alike(self.info, size) for size in (1, 4))
         self.trace: list[list[Event]] = [[] for _ in self.info.classes]
         #: (barrier, phase) -> what landed in it, and who waited for it: the run as a certificate has it
         self.phases: dict[tuple[int, int], tuple[list[Any], list[Any]]] = {}
@@ -178,4 +180,15 @@ class State:
 
     def group(self, a: ReplayedAgent, kind: str) -> tuple[Epoch, Groups]:
         owner = (a.info.cta, a.info.warp) if kind == "mma" else a.lanes.cls
-        return ("g", kind, owner), self.groups.setdefault((kind, a.lanes.cls), Groups())
+        found = self.groups.get((kind, a.lanes.cls))
+        if found is None:
+            found = self.groups[kind, a.lanes.cls] = Groups()
+        return ("g", kind, owner), found
+
+
+def _alike(info: SystemInfo, size: int) -> list[list[int]]:
+    """By class, the classes of the same warp, or of the same warps by so many."""
+    found: dict[tuple[int, int], list[int]] = {}
+    for i, c in enumerate(info.classes):
+        found.setdefault((c.cta, c.warp // size), []).append(i)
+    return [found[c.cta, c.warp // size] for c in info.classes]

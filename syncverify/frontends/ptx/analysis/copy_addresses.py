@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from syncverify.frontends.ptx.decode.effects import Context, Effect, Opaque, Value
 from syncverify.frontends.ptx.decode.parts import fault
 from syncverify.frontends.ptx.flow.control_flow import Flow
+from syncverify.frontends.ptx.isa.addresses import addresses
 from syncverify.frontends.ptx.syntax.nodes import (
     Function,
     Imm,
@@ -98,16 +99,11 @@ def copy_addresses(function: Function, multiples: Multiples = NOTHING_SAID) -> C
 
 def _global_operand(i: Instr) -> Mem | None:
     """The operand of a copy that is an address in global memory."""
-    if i.op != "cp" or "tensor" in i.mods or "prefetch" in i.mods or len(i.operands) < 3:
+    if "async" not in i.mods or "tensor" in i.mods or "prefetch" in i.mods:
         return None
-    if i.mods[:2] in (("async", "ca"), ("async", "cg")):
-        at = i.operands[1]
-    elif "bulk" in i.mods and "global" in i.mods:
-        spaces = [m for m in i.mods if m == "global" or m.startswith("shared")]
-        at = i.operands[spaces.index("global")]
-    else:
-        return None
-    return at if isinstance(at, Mem) and isinstance(at.base, Reg) else None
+    places = addresses(i)
+    at = next((at for at, space in places[:2] if space == "global"), None) if len(places) > 1 else None
+    return at if at is not None and isinstance(at.base, Reg) else None
 
 
 def _unit(i: Instr) -> int:

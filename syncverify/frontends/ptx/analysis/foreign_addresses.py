@@ -15,23 +15,22 @@ Accesses to a variable by its name lie inside of it, at a multiple of their size
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from syncverify.frontends.ptx.decode.effects import Context, Effect, Value
 from syncverify.frontends.ptx.decode.parts import fault
 from syncverify.frontends.ptx.flow.address_spaces import What, Window, kind_at, register_kinds
 from syncverify.frontends.ptx.flow.control_flow import Flow
+from syncverify.frontends.ptx.isa.addresses import GENERIC, addresses
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Mem, Module, Reg, Sym, Variable, Vector
 from syncverify.frontends.ptx.syntax.types import width
 from syncverify.model.events import Event
 
-_ACCESSES = ("ld", "st", "atom", "red", "mbarrier", "ldmatrix", "stmatrix")
-_SPACES = ("shared", "global", "local", "const", "param")
+#: What takes an address in global memory, whether or not it says so.
+_OF_GLOBAL = frozenset({"multimem", "discard", "applypriority", "createpolicy", "fence"})
 #: Instructions that keep an address in its variable, and how many of them are followed.
 _KEPT = ("mov", "cvta", "add")
 _MOST_STEPS = 16
-#: What takes an address in global memory, whether or not it says so.
-_OF_GLOBAL = ("multimem", "discard", "applypriority", "prefetch", "prefetchu")
 
 
 def foreign_addresses(flow: Flow, module: Module) -> Mapping[int, Effect]:
@@ -105,28 +104,13 @@ def _named(flow: Flow, k: int, at: Mem) -> Sym | None:
 
 def _wrong(i: Instr, k: int, kind_of: Callable[[str, int], What | None], of: str) -> str | None:
     """What is wrong about the address of an access; None where nothing is shown to be."""
-    for at, space in _addresses(i):
+    for at, space in addresses(i):
         kind = kind_of(at.base.name, k) if isinstance(at.base, Reg) else None
-        text = _of(kind, space, of)
+        alone = space == GENERIC and i.op in _OF_GLOBAL
+        text = _of(kind, "global" if alone else space.partition("::")[0], of)
         if text is not None:
             return text
     return None
-
-
-def _addresses(i: Instr) -> Iterable[tuple[Mem, str]]:
-    """Addresses of an instruction, as far as they are judged here, and the state space of each."""
-    found = [op for op in i.operands if isinstance(op, Mem)]
-    plain = [op for op in found if not op.coords]
-    named = [s for m in i.mods if (s := m.split("::")[0]) in _SPACES]
-    if i.op == "cp" and "tensor" in i.mods:
-        return [(op, "global") for op in found if op.coords]
-    if i.op == "cp" and i.mods[:1] == ("async",) and not {"prefetch", "mbarrier"} & {*i.mods}:
-        return zip(plain, (*named, "shared"), strict=False) if len(named) == 2 else ()
-    if i.op in _OF_GLOBAL or (i.op == "fence" and i.mods[:2] == ("proxy", "tensormap::generic")):
-        return [(op, "global") for op in plain]
-    if i.op not in _ACCESSES or i.mods[:1] in (("async",), ("bulk",)):
-        return ()
-    return zip(plain, (named or ["generic"])[:1], strict=False)
 
 
 def _of(kind: What | None, space: str, of: str) -> str | None:

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from syncverify.frontends.ptx.flow.control_flow import Flow
-from syncverify.frontends.ptx.syntax.nodes import Imm, Mem, Operand, Reg, Sym
+from syncverify.frontends.ptx.syntax.nodes import Imm, Mem, Operand, Reg, Sym, Vector
 from syncverify.frontends.ptx.syntax.operands import sources
 
 #: What hands a place on as it is; its operands that may hold the place.
-_KEEPS = {"mov": (1,), "cvt": (1,), "cvta": (1,), "add": (1, 2), "sub": (1,), "mad": (3,), "selp": (1, 2)}
+_KEEPS = {"mov": (1,), "cvt": (1,), "cvta": (1,), "add": (1, 2), "sub": (1,), "mad": (3,), "selp": (1, 2),
+          "mapa": (1,)}  # fmt: skip
 #: Memory from which no place of a shared variable is taken to come.
 _OUTSIDE = frozenset({"param", "const", "global", "shared", "shared::cta", "shared::cluster"})
 #: In place of a name: the address may be something else.
@@ -42,6 +43,47 @@ class NamedArrays:
         place = self._place(k, which)
         names = set() if place is None else self._names(place.base, k)
         return None if len(names) != 1 or _OTHER in names else names.pop()
+
+    def behind(self, x: Operand, k: int) -> str | None:
+        """The one variable whose place goes into a value before an instruction, whatever is computed of it.
+
+        A matrix descriptor is made so. None where there is none, or several, or where memory may hold one.
+        """
+        names, work, seen = set[str](), [(x, k)], set[int]()
+        while work:
+            x, k = work.pop()
+            if isinstance(x, Sym):
+                names.add(x.name if x.name in self.sizes else _OTHER)
+            if not isinstance(x, Reg) or (v := self.flow.versions.read(x.name, k)) in seen:
+                continue
+            seen.add(v)
+            made = self._made_of(v, seen)
+            if made is None:
+                return None
+            work += made
+        return None if len(names) != 1 or _OTHER in names else names.pop()
+
+    def _made_of(self, v: int, seen: set[int]) -> list[tuple[Operand, int]] | None:
+        """The operands that a version is computed of; None where it may come out of memory."""
+        found: list[tuple[Operand, int]] = []
+        work = [v]
+        while work:
+            v = work.pop()
+            before = [m for m in self._before(v) if m not in seen]
+            seen.update(before)
+            work += before
+            at = self.flow.versions.writer[v]
+            if at >= 0:
+                i = self.flow.body[at]
+                if i.op in ("ld", "ldu", "atom") and _OUTSIDE.isdisjoint(i.mods):
+                    return None
+                if i.op not in ("ld", "ldu", "atom"):
+                    parts = (y for op in i.operands[1:] for y in _parts(op))
+                    found += [(y, at) for y in parts if not self._is_predicate(y)]
+        return found
+
+    def _is_predicate(self, x: Operand) -> bool:
+        return isinstance(x, Reg) and self.flow.function.registers.get(x.name) == "pred"
 
     def _place(self, k: int, which: int) -> Mem | None:
         """One of the places where an instruction accesses memory."""
@@ -127,6 +169,10 @@ class NamedArrays:
             more += {"add": added, "sub": -added}.get(i.op, 0)
             x = self._handed_on(v, k)[0]
         return more + x.offset if isinstance(x, Sym) else None
+
+
+def _parts(x: Operand) -> tuple[Operand, ...]:
+    return x.items if isinstance(x, Vector) else (x,)
 
 
 __all__ = ["NamedArrays"]

@@ -526,7 +526,7 @@ class Uniformity:
 
     def _of_warp(self, k: int, i: Instr, together: int) -> int:
         """Results that all lanes of a warp, or of a warpgroup, make of all that they bring."""
-        found = self._read(sources(i), k)
+        found = self._all_that_is_read(k)
         memory = 0 if i.op == "mma" else TIME | BLOCK
         return found & ~together | together | memory
 
@@ -667,6 +667,19 @@ class Uniformity:
 
     def _read(self, names: Iterable[str], k: int) -> int:
         return _union([self._value(name, k) for name in names])
+
+    def _all_that_is_read(self, k: int) -> int:
+        """The same of all sources of an instruction, which may be many, and read for each of its results."""
+        if k not in self._sources:
+            some = {self.versions.read(name, k) for name in sources(self.body[k])}
+            left = {b for v in some for b in self._left_by(v, self.flow.block_of[k])}
+            self._sources[k] = some, left
+        some, left = self._sources[k]
+        return _union([self._held[v] for v in some]) | _union(map(self._guarded, left))
+
+    @cached_property
+    def _sources(self) -> dict[int, tuple[set[int], set[int]]]:
+        return {}
 
     def _width(self, name: str) -> int:
         kind = self.function.registers.get(name, "b32")

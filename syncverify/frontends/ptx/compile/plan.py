@@ -64,6 +64,7 @@ from syncverify.frontends.ptx.compile.wgmma_runs import Together
 from syncverify.frontends.ptx.decode.effects import Effect, Unsupported
 from syncverify.frontends.ptx.decode.global_access import GlobalAccess, Stored, poll_effect, spin_effect
 from syncverify.frontends.ptx.decode.map_addresses import MapAddresses
+from syncverify.frontends.ptx.decode.matrix import descriptor
 from syncverify.frontends.ptx.decode.memory import Access, decode_access
 from syncverify.frontends.ptx.decode.parts import spaces, window
 from syncverify.frontends.ptx.decode.shared_flags import (
@@ -165,7 +166,12 @@ class Plan:
                 )
                 access = access if self._generic[k] else None
             found = foreign.get(k) or access or decode(i, self.function)
-            if moves_matrix(i) and isinstance(found, Effect) and self._leaves(i, pointers):
+            if (
+                k not in foreign
+                and moves_matrix(i)
+                and isinstance(found, Effect)
+                and self._leaves(i, pointers)
+            ):
                 found = None
             if found is None and (i.op == "call" or stops(i)):
                 found = _stop(i)
@@ -513,7 +519,12 @@ class Plan:
         @cache
         def of(site: int, which: int) -> str | None:
             k = self._instruction(site)
-            return None if k is None else found.of(k, which)
+            if k is None or self.body[k].op != "wgmma":
+                return None if k is None else found.of(k, which)
+            # products that are one event: B and A of each, in the order of the text
+            at = [n for n in range(k, len(self.body)) if descriptor(self.body[n], 0) is not None][which // 2]
+            x = descriptor(self.body[at], which % 2)
+            return None if x is None else found.behind(x, at)
 
         return of
 

@@ -140,19 +140,30 @@ def products(some: Sequence[Matrices]) -> Effect:
             all_rows = ctx.footprint(_all_of(whole)) if whole else -1
             event = (*event, all_rows, crc32(repr([x & ~ADDRESS for x in bits]).encode()))
         # else data flow shows that all threads of a warpgroup name the same
-        return (*_outside(ctx, site, (*right, *left)), event)
+        return (*_outside(ctx, site, (right, left)), event)
 
     return effect(emit, asked, unknown=last.acc)
 
 
-def _outside(ctx: Context, site: int, operands: Sequence[Footprint]) -> tuple[Event, ...]:
-    """A fault for an operand whose descriptor leads out of shared memory."""
-    for f in operands:
+def descriptor(instr: Instr, side: int) -> Operand | None:
+    """The descriptor of B (0) or A (1) of a product; None where there is none."""
+    m = matrices(instr) if instr.op == "wgmma" and instr.mods[:1] == ("mma_async",) else None
+    found = None if m is None else (m.b, m.a)[side]
+    return None if isinstance(found, Vector) else found
+
+
+def _outside(ctx: Context, site: int, operands: Sequence[Sequence[Footprint]]) -> tuple[Event, ...]:
+    """A fault for an operand whose descriptor leads out of shared memory, or of its array. ``operands``: B of
+    each product, and A, if it is in shared memory."""
+    for n, side, f in ((n, side, f) for side, some in enumerate(operands) for n, f in enumerate(some)):
         lo, hi = f.intervals[0][0], f.intervals[-1][1]
         if lo < ctx.shared_start or hi > ctx.shared_end:
             where = f"{ctx.shared_start}..{ctx.shared_end - 1}"
             text = f"bytes {lo}..{hi - 1}, which a matrix descriptor names, leave shared memory, {where}"
             return (fault(site, "SV114", text),)
+        wrong = next_array(ctx, site, f.intervals, 2 * n + side)
+        if wrong is not None:
+            return (fault(site, "SV114", f"a matrix descriptor: {wrong}"),)
     return ()
 
 
@@ -243,7 +254,8 @@ def _matrix_rows(ctx: Context, site: int, faults: list[Event], value: Value, spa
     if outside is not None:
         faults.append(fault(site, "SV114", f"{what} at byte {outside} leaves shared memory, "
                                            f"which ends at {ctx.shared_end}"))  # fmt: skip
-    wrong = None if outside is not None else next_array(ctx, site, [lo for _, lo in places], _ROW_BYTES)
+    rows_of = [(lo, lo + _ROW_BYTES) for _, lo in places]
+    wrong = None if outside is not None else next_array(ctx, site, rows_of)
     if wrong is not None:
         faults.append(fault(site, "SV114", f"{what}: {wrong}"))
     if any(cta != ctx.cta for cta, _ in places):

@@ -163,8 +163,9 @@ class Region:
         return (self.offsets,) if isinstance(self.offsets, int) else self.offsets
 
 
-def next_array(ctx: Context, site: int, offsets: Iterable[int], size: int, which: int = 0) -> str | None:
-    """What is wrong with ``size`` bytes of which some lie in another array than the address names.
+def next_array(ctx: Context, site: int, pieces: Iterable[tuple[int, int]], which: int = 0) -> str | None:
+    """What is wrong with bytes, from ``lo`` to ``hi`` each, of which some lie in another array than the
+    address names.
 
     Where the next array lies is the assembler's choice. ``which``: as for ``Context.kept``.
     """
@@ -172,9 +173,9 @@ def next_array(ctx: Context, site: int, offsets: Iterable[int], size: int, which
     if own is None:
         return None
     low, high, name = own
-    for lo in offsets:
-        if any(max(a[0], lo) < min(a[1], lo + size) for a in ctx.arrays if a != own):
-            return f"bytes {lo}..{lo + size - 1} lie outside `{name}`, {low}..{high - 1}"
+    for lo, hi in pieces:
+        if any(max(a[0], lo) < min(a[1], hi) for a in ctx.arrays if a != own):
+            return f"bytes {lo}..{hi - 1} lie outside `{name}`, {low}..{high - 1}"
     return None
 
 
@@ -201,7 +202,7 @@ def region(ctx: Context, site: int, faults: list[Event], value: Value, space: st
             text = f"bytes {lo}..{lo + size - 1} of {what} leave shared memory, {where}"
             faults.append(fault(site, "SV114", text))
             return r
-    wrong = next_array(ctx, site, r.each(), size, which)
+    wrong = next_array(ctx, site, [(lo, lo + size) for lo in r.each()], which)
     if wrong is not None:
         faults.append(fault(site, "SV114", f"{what}: {wrong}"))
     return r
@@ -238,7 +239,7 @@ def barrier_at(ctx: Context, site: int, faults: list[Event], value: Value, space
         text = f"{local} works only on the CTA's own barriers, not on one of CTA {cta}"
         faults.append(fault(site, "SV208", text))
         return -1, cta, offset
-    wrong = next_array(ctx, site, (offset,), 8, which)
+    wrong = next_array(ctx, site, [(offset, offset + 8)], which)
     if wrong is not None:
         faults.append(fault(site, "SV114", f"the mbarrier: {wrong}"))
         return -1, cta, offset

@@ -12,6 +12,7 @@ from syncverify.frontends.ptx.decode.parts import (
     fault,
     immediate,
     malformed,
+    next_array,
     place,
     registers,
     window,
@@ -70,6 +71,9 @@ def decode_wmma(instr: Instr) -> Decoded | None:
         if cta != ctx.cta or pieces[0][0] < ctx.shared_start or pieces[-1][1] > ctx.shared_end:
             text = f"{what}, bytes {pieces[0][0]}..{pieces[-1][1] - 1}, leaves shared memory"
             return [meeting(ctx, site), fault(site, "SV114", f"{text}, which ends at {ctx.shared_end}")]
+        wrong = next_array(ctx, site, pieces)
+        if wrong is not None:
+            return [meeting(ctx, site), fault(site, "SV114", f"{what}: {wrong}")]
         fp = ctx.footprint(Footprint(cta, pieces))
         access: Event = (Ev.WRITE, site, fp) if stores else (Ev.READ, site, fp, ctx.read_handle())
         return [meeting(ctx, site), access]

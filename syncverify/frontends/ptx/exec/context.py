@@ -100,6 +100,8 @@ class ClassContext:
                 raise Opaque(f"{what} lies outside shared memory")
             address &= (1 << WINDOW) - 1  # beyond 32 bits of it, where the window ends, no CTA has memory
         else:
+            if address >> 33 > 0:  # a register of 32 bits and an offset may carry once
+                raise Opaque(f"{what} lies outside the window of shared memory: cvta.to.shared is missing")
             address &= 0xFFFFFFFF
         return address >> RANK, address & (1 << RANK) - 1
 
@@ -108,7 +110,7 @@ class ClassContext:
 
     def anywhere(self, site: int, address: Value, why: str, bits: int) -> Range | None:
         t = self.tables
-        values = [address] if isinstance(address, Unknown) else list(lanes_of(address))
+        values = [address] if isinstance(address, Unknown) else [lanes_of(address)[i] for i in self.lanes]
         sources = {v.source for v in values if isinstance(v, Unknown)}
         if not sources <= DECIDING or t.certain:
             raise Opaque(why)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from syncverify.base.source import InputError, Span
+from syncverify.frontends.ptx.isa.addresses import GENERIC, addresses
 from syncverify.frontends.ptx.isa.constants import out_of_range
 from syncverify.frontends.ptx.isa.match import Problem, match
 from syncverify.frontends.ptx.isa.targets import Target, target
@@ -20,10 +21,6 @@ from syncverify.frontends.ptx.syntax.types import width
 NEWEST = (9, 5)
 #: Bytes of shared memory of fixed size that a kernel can have, on any architecture (ptxas).
 MOST_STATIC_SHARED = 48 * 1024
-_ACCESSES = frozenset(
-    "ld ldu st atom red ldmatrix stmatrix wmma multimem prefetch applypriority discard createpolicy".split()
-)
-_SPACES = frozenset({"const", "global", "local", "param", "shared"})
 
 
 @dataclass(frozen=True)
@@ -119,24 +116,13 @@ def _elsewhere(i: Instr, spaces: Mapping[str, str]) -> str | None:
     if i.op == "prefetchu":
         var = next((o.base.name for o in i.operands if isinstance(o, Mem) and isinstance(o.base, Sym)), None)
         return f"{i.name}: {var} has a state space, the address is a generic one" if var else None
-    if i.op not in _ACCESSES and not _copies(i):
-        return None
-    named = [m.split("::")[0] for m in i.mods if m.split("::")[0] in _SPACES]
-    addresses = [o for o in i.operands if isinstance(o, Mem) and not o.coords]
-    if _copies(i):  # a tensor has no address; what follows source and destination is an mbarrier
-        if "tensor" in i.mods:
-            named = [m for m in named if m != "global"]
-        named += ["shared"] * (len(addresses) - len(named))
-    for n, op in enumerate(addresses):
-        if isinstance(op.base, Sym) and op.base.name in spaces:
-            text = _other_space(spaces[op.base.name], named[min(n, len(named) - 1)] if named else None)
+    for op, named in addresses(i):
+        if isinstance(op.base, Sym) and op.base.name in spaces and not op.coords and i.op != "fence":
+            base = None if named == GENERIC else named.partition("::")[0]
+            text = _other_space(spaces[op.base.name], base)
             if text is not None:
                 return f"{i.name}: {op.base.name} is {text}"
     return None
-
-
-def _copies(i: Instr) -> bool:
-    return i.op == "cp" and "async" in i.mods and "mbarrier" not in i.mods
 
 
 def _other_space(lies: str, named: str | None) -> str | None:

@@ -167,6 +167,7 @@ def test_a_fork_is_the_same_state_and_goes_its_own_way() -> None:
     other = judge.fork()
     assert set(vars(other)) == set(vars(judge))
     assert form(other) == before
+    assert other.memory.pieces == sum(map(len, other.memory.touches.values())) > 0
     held = {id(x) for x in containers(judge)}
     shared = {id(x): x for x in containers(other) if id(x) in held}
     assert not shared, shared

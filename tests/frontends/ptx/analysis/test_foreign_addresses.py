@@ -62,6 +62,7 @@ def test_addresses_of_another_space(check: Any, name: str) -> None:
     assert report["diagnostics"][0]["rule"] == "SV114"
 
 
+FRAGMENT = "{%r1, %r2, %r3, %r4, %r5, %r6, %r7, %r8}"
 #: One copy or exchange each, by an address of the wrong kind.
 OTHERS = {
     "barrier": "mbarrier.init.b64 [%rd10], 1;",
@@ -81,6 +82,13 @@ OTHERS = {
     "map beside what nobody wrote": "add.u64 %rd12, %rd13, 64; prefetch.tensormap [%rd12];",
     "map that is written later": "prefetch.tensormap [%rd13]; mov.u64 %rd13, k_p;",
     "part of a map that nobody wrote": "cp.async.bulk.prefetch.tensor.1d.L2.global [%rd13, {%r9}];",
+    "source of a bulk copy": (
+        "cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%rd11], 64; cp.async.bulk.commit_group; "
+        "cp.async.bulk.wait_group 0;"
+    ),
+    "map in shared memory": "tensormap.replace.tile.global_address.shared::cta.b1024.b64 [%rd11], %rd1;",
+    "matrix of a warp": f"wmma.load.a.sync.aligned.row.m16n16k16.f16 {FRAGMENT}, [%rd10];",
+    "matrix of a warp as shared": f"wmma.load.a.sync.aligned.row.m16n16k16.shared.f16 {FRAGMENT}, [%rd11];",
     "mapped": "mov.u32 %r9, 0; mapa.shared::cluster.u64 %rd12, %rd11, %r9; ld.u32 %r8, [%rd12];",
 }
 
@@ -98,6 +106,61 @@ def test_barriers_matrices_and_copies_by_addresses_of_another_kind(check: Any, n
     report = check(module_text(body, ".param .u64 k_p"), facts=FACTS.replace("128", "32"))
     assert report["verdict"] != "proved"
     assert report["diagnostics"][0]["rule"] == "SV114"
+
+
+#: What the text does not follow is judged by its number: a generic address lies in no window.
+HIDDEN = "mov.u64 %rd13, 0; xor.b64 %rd12, %rd11, %rd13;"
+USES = {
+    "destination": "cp.async.ca.shared.global [%rd12], [%rd1], 4; cp.async.wait_all;",
+    "barrier": "mbarrier.init.shared.b64 [%rd12], 1;",
+    "rows": "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r9}, [%rd12];",
+    "matrix": f"wmma.load.a.sync.aligned.row.m16n16k16.shared.f16 {FRAGMENT}, [%rd12];",
+    "map": "tensormap.replace.tile.global_address.shared::cta.b1024.b64 [%rd12], %rd1;",
+    "source": "cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%rd12], 64; "
+    "cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;",
+}
+
+
+@pytest.mark.parametrize(("made", "verdict"), [("%rd11", "unknown"), ("%rd10", "proved")])
+@pytest.mark.parametrize("name", USES)
+def test_a_number_beyond_the_window_of_shared_memory(check: Any, name: str, made: str, verdict: str) -> None:
+    body = f"""
+    .shared .align 128 .b8 tile[512];
+    mov.u32 %r10, %tid.x; setp.ne.u32 %p1, %r10, 0;
+    ld.param.u64 %rd1, [k_p]; mov.u64 %rd10, tile; cvta.shared.u64 %rd11, %rd10;
+    {HIDDEN.replace("%rd11", made)}
+    {USES[name]}
+    ret;
+    """
+    text = module_text(body, ".param .u64 k_p")
+    report = check(text, facts=FACTS.replace("128", "1"))
+    assert report["verdict"] == verdict
+    assert verdict == "proved" or "outside the window of shared memory" in str(report)
+
+
+RIGHT_KIND = {
+    "multimem": (
+        "multimem.cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%rd10], 64; "
+        "cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;"
+    ),
+    "prefetch of shared memory": "prefetch.L1 [%rd11];",
+    "prefetch of local memory": ".local .align 4 .b8 own[64]; mov.u64 %rd12, own; prefetch.local.L1 [%rd12];",
+    "matrix": f"wmma.load.a.sync.aligned.row.m16n16k16.f16 {FRAGMENT}, [%rd11];",
+}
+
+
+@pytest.mark.parametrize("name", RIGHT_KIND)
+def test_addresses_of_the_right_kind(check: Any, name: str) -> None:
+    body = f"""
+    .shared .align 128 .b8 tile[512];
+    ld.param.u64 %rd1, [k_p]; cvta.to.global.u64 %rd1, %rd1;
+    mov.u64 %rd10, tile; cvta.shared.u64 %rd11, %rd10;
+    {RIGHT_KIND[name]}
+    ret;
+    """
+    text = module_text(body, ".param .u64 k_p").replace(".version 8.6", ".version 9.1")
+    threads = "1" if name == "multimem" else "32"
+    assert check(text, facts=FACTS.replace("128", threads))["verdict"] == "proved"
 
 
 LEAVES = {

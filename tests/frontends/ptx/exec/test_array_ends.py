@@ -14,7 +14,7 @@ from tests.frontends.ptx.execute_helpers import module_text
 FACTS = """
 [kernel.k]
 grid = [{grid}]
-block = [32]
+block = [{block}]
 cluster = [{grid}]
 dynamic_smem = 4096
 [kernel.k.params]
@@ -57,6 +57,35 @@ MEET: barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
 WAIT: mbarrier.try_wait.parity.shared.b64 %p2, [%r4], 0; @!%p2 bra WAIT;
     barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; ret;
 """
+MEET = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; "
+#: Lane 0 does something at byte AT of its peer's ``one``, whose barrier expects so many bytes.
+REMOTE = """
+    mov.u32 %r6, %cluster_ctarank; xor.b32 %r6, %r6, 1;
+    mapa.shared::cluster.u32 %r7, %r2, %r6; mapa.shared::cluster.u32 %r8, %r4, %r6;
+    @%p1 bra MEET; mbarrier.init.shared.b64 [%r4], 1; fence.mbarrier_init.release.cluster;
+    mbarrier.arrive.expect_tx.shared.b64 %state, [%r4], {size};
+MEET: {meet} @%p1 bra WAIT; {what}
+WAIT: mbarrier.try_wait.parity.shared.b64 %p2, [%r4], 0; @!%p2 bra WAIT; {meet} ret;
+"""
+SENDS = "shared::cluster.mbarrier::complete_tx::bytes"
+
+
+def remote(what: str, size: int = 0) -> str:
+    return REMOTE.format(what=what, size=size, meet=MEET)
+
+
+#: A descriptor of an operand in ``one`` of 256 bytes: 8 rows, which are those of all groups of 8 rows.
+PRODUCT = """
+    mov.u32 %r6, one; add.u32 %r6, %r6, AT; shr.u32 %r6, %r6, 4; cvt.u64.u32 %rd3, %r6;
+    or.b64 %rd3, %rd3, 0x80000; shr.u32 %r7, %r3, 4; cvt.u64.u32 %rd4, %r7;
+    or.b64 %rd4, %rd4, 0x80000; wgmma.fence.sync.aligned; {run}
+    wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0; ret;
+"""
+TIMES = (
+    "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {{%f0, %f1, %f2, %f3}}, {a}, {b}, {adds}, 1, 1, 0, 0; "
+)
+NEXT_PRODUCT = "add.u64 %rd5, %rd3, 16; " + TIMES.format(a="%rd4", b="%rd5", adds=1)
+MATRIX = "{%r8, %r9, %r10, %r11, %r12, %r13, %r14, %r15}"
 CASES = {
     "bulk load": (EXPECT.format(size=64) + LOADS + "[%r2+AT], [%rd1], 64, [%r4];" + WAIT, 960, (976, 1024)),
     "bulk store": (
@@ -65,6 +94,63 @@ CASES = {
         (1008, 1024),
     ),
     "bulk copy": (PEER, 960, (976,)),
+    "bulk copy to a peer": (
+        remote(f"cp.async.bulk.{SENDS.replace('.', '.shared::cta.')} [%r7+AT], [%r3], 64, [%r8];", 64),
+        960,
+        (976,),
+    ),
+    "st.async": (remote(f"st.async.{SENDS}.b64 [%r7+AT], %rd1, [%r8];", 8), 1016, (1024,)),
+    "red.async": (
+        remote(f"red.async.relaxed.cluster.{SENDS}.add.u32 [%r7+AT], %r1, [%r8];", 4),
+        1020,
+        (1024,),
+    ),
+    "store to a peer": (remote("st.shared::cluster.v2.u32 [%r7+AT], {%r1, %r1};"), 1016, (1024,)),
+    "atomic at a peer": (
+        remote(
+            "cvt.u64.u32 %rd3, %r2; cvta.shared.u64 %rd3, %rd3; mapa.u64 %rd3, %rd3, %r6;"
+            "atom.add.u32 %r9, [%rd3+AT], 1;"
+        ),
+        1020,
+        (1024,),
+    ),
+    "arrival at a peer": (
+        remote(
+            "mapa.shared::cluster.u32 %r7, %r3, %r6;"
+            "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r7+AT];"
+        ).replace("@%p1 bra MEET;", "@%p1 bra MEET; mbarrier.init.shared.b64 [%r3], 1;"),
+        0,
+        (1024,),
+    ),
+    "edit of a map": (
+        "@%p1 bra DONE; tensormap.replace.tile.global_address.shared::cta.b1024.b64 [%r2+AT], %rd1; "
+        "DONE: ret;",
+        896,
+        (1024,),
+    ),
+    "copy of a map": (
+        "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned"
+        " [%rd1], [%r2+AT], 128; ret;",
+        896,
+        (1024,),
+    ),
+    "wmma load": (
+        f"wmma.load.a.sync.aligned.row.m16n16k16.shared.f16 {MATRIX}, [%r2+AT], 16; ret;",
+        512,
+        (544, 1024),
+    ),
+    "wmma store": (
+        "wmma.store.d.sync.aligned.col.m16n16k16.shared.f16 [%r2+AT], {%r1, %r1, %r1, %r1}, 32; ret;",
+        32,
+        (64, 1024),
+    ),
+    "B of a product": (PRODUCT.format(run=TIMES.format(a="%rd4", b="%rd3", adds=0)), 768, (896, 1024)),
+    "A of a product": (PRODUCT.format(run=TIMES.format(a="%rd3", b="%rd4", adds=0)), 768, (896, 1024)),
+    "two products": (
+        PRODUCT.format(run=TIMES.format(a="%rd4", b="%rd3", adds=0) + NEXT_PRODUCT),
+        512,
+        (640,),
+    ),
     "tensor load": (
         EXPECT.format(size=512) + BOX + "[%r2+AT], [%rd2, {%r1, %r1}], [%r4];" + WAIT,
         512,
@@ -103,6 +189,11 @@ ROWS = [(name, at, "proved") for name, (_, at, _) in CASES.items() if at is not 
 ROWS += [(name, at, "refuted") for name, (_, _, some) in CASES.items() for at in some]
 
 
+def facts(text: str) -> str:
+    """Launch facts, with ``{grid}`` left open: a product needs a warpgroup."""
+    return FACTS.replace("{block}", "128" if "wgmma" in text else "32")
+
+
 def kernel(body: str, arrays: str = ARRAYS.format(bytes=1024)) -> str:
     return module_text(arrays + PLACES + body, PARAMS, ".extern .shared .align 1024 .b8 all[];")
 
@@ -110,15 +201,21 @@ def kernel(body: str, arrays: str = ARRAYS.format(bytes=1024)) -> str:
 def judged(text: str, ctas: int) -> set[Kind]:
     """The harm that executions show where arrays stand apart."""
     params = (buffer(np.zeros(1024, np.uint32)), AnyMap(512))
-    launch = Launch(grid=(ctas, 1, 1), cluster=(ctas, 1, 1), params=params, shared=4096, apart=True)
+    block = (128 if "wgmma" in text else 32, 1, 1)
+    launch = Launch(
+        grid=(ctas, 1, 1), block=block, cluster=(ctas, 1, 1), params=params, shared=4096, apart=True
+    )
     return {h.kind for seed in range(2) if (h := run(text, "k", launch, seed).harm) is not None}
 
 
 @pytest.mark.parametrize(("name", "at", "verdict"), ROWS, ids=lambda x: str(x))
 def test_what_leaves_an_array_for_the_next(check: Any, name: str, at: int, verdict: str) -> None:
     """Where the next array lies is the assembler's choice: the second reader puts gaps between them."""
-    text, ctas = kernel(CASES[name][0].replace("AT", str(at))), 2 if name == "bulk copy" else 1
-    found = check(text, ctas, FACTS)
+    text, ctas = (
+        kernel(CASES[name][0].replace("AT", str(at))),
+        2 if "%cluster_ctarank" in CASES[name][0] else 1,
+    )
+    found = check(text, ctas, facts(text))
     assert found["verdict"] == verdict, found
     assert judged(text, ctas) == (set() if verdict == "proved" else {Kind.OUTSIDE})
     if verdict == "refuted":
@@ -129,7 +226,7 @@ def test_what_leaves_an_array_for_the_next(check: Any, name: str, at: int, verdi
 def test_alignment_padding_is_no_other_array(check: Any, name: str) -> None:
     body, at, _ = CASES[name]
     text = kernel(body.replace("AT", str(at)), ARRAYS.format(bytes=1000))
-    assert check(text, 1, FACTS)["verdict"] == "proved"
+    assert check(text, 1, facts(text))["verdict"] == "proved"
 
 
 LOAD, COPY = (CASES[name][0] for name in ("bulk load", "cp.async"))
@@ -159,7 +256,7 @@ NEXT: mad.lo.u32 %r8, %r1, 8, %r7; cp.async.ca.shared.global [%r8], [%rd1], 8;
 def test_a_place_in_the_next_array(check: Any, body: str, verdict: str) -> None:
     """A difference of two places is known wherever they lie."""
     text = kernel(body.replace("AT", "0"))
-    assert check(text, 1, FACTS)["verdict"] == verdict
+    assert check(text, 1, facts(text))["verdict"] == verdict
     assert judged(text, 1) == (set() if verdict == "proved" else {Kind.OUTSIDE})
 
 
@@ -178,5 +275,5 @@ def test_all_of_dynamic_memory_is_one_array(
 ) -> None:
     """The parts that a kernel makes of it have no ends; a static array before it has one."""
     text = kernel(body.replace("AT", str(at)), arrays)
-    assert check(text, 1, FACTS)["verdict"] == verdict
+    assert check(text, 1, facts(text))["verdict"] == verdict
     assert judged(text, 1) == (set() if verdict == "proved" else {Kind.OUTSIDE})
