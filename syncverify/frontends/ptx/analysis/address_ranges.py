@@ -130,7 +130,7 @@ class AddressRanges:
             moved = self.induction.interval(v, bounds) if versions.writer[v] < 0 else None
             if moved is not None and moved.low < 0:
                 return True
-        for v in self._data(made, parameters):
+        for v in self._data(made, parameters=parameters):
             at = versions.writer[v]
             i = self.flow.body[at] if at >= 0 else None
             if self._version(v) is None:
@@ -142,10 +142,10 @@ class AddressRanges:
                 sides.add(Side.BOTH if not signed else Side.ABOVE if i.op == "min" else Side.BELOW)
         return len(sides) == 1 and Side.BOTH not in sides
 
-    def _data(self, made: Mapping[int, tuple[list[int], bool]], parameters: bool) -> set[int]:
+    def _data(self, made: Mapping[int, tuple[list[int], bool]], *, parameters: bool) -> set[int]:
         """The versions, of some and what they are made of, that are made of what was loaded."""
         writers = {v: self.flow.versions.writer[v] for v in made}
-        found = {v for v, k in writers.items() if k >= 0 and _loads(self.flow.body[k], parameters)}
+        found = {v for v, k in writers.items() if k >= 0 and _loads(self.flow.body[k], parameters=parameters)}
         grown = bool(found)
         while grown:
             more = {v for v, (of, _) in made.items() if v not in found and not found.isdisjoint(of)}
@@ -293,7 +293,7 @@ class AddressRanges:
         return Interval(0, min(ends)) if ends else None
 
 
-def _loads(i: Instr, parameters: bool) -> bool:
+def _loads(i: Instr, *, parameters: bool) -> bool:
     """Whether an instruction brings data; ``parameters``: of these, too."""
     return i.op in ("ld", "ldu", "atom") and (parameters or "param" not in i.mods)
 
