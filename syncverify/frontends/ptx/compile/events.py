@@ -294,7 +294,7 @@ class Effects(Values):
 
     def _compared(self, k: int) -> bool:
         """Whether what a store writes is followed, and compared among lanes."""
-        return not self.p.stores_data or k in self.p.slice.pure
+        return not self.p.stores_data or (k in self.p.slice.pure and k not in self.p.slice.aside)
 
     def _fragments(self, k: int, i: Instr) -> list[Reg]:
         """The registers of a store of matrices whose values are computed."""

@@ -80,7 +80,7 @@ from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.syntax.nodes import Function, Instr, Mem, Module, Reg
 from syncverify.frontends.ptx.syntax.operands import registers, results, sources
 from syncverify.frontends.ptx.syntax.printer import instruction_text
-from syncverify.frontends.ptx.syntax.types import width
+from syncverify.frontends.ptx.syntax.types import RANK, width
 from syncverify.model.events import NEVER, NO_ARRIVAL_NEEDED, Ev, Site, StrongWord
 
 
@@ -323,7 +323,20 @@ class Plan:
 
     def _slice(self, asked: Iterable[int]) -> Slice:
         effects = {k: _as_effect(e) for k, e in self.decoded.items()}
-        return slice_of(self.flow, effects, asked, holds=self.reads, takes=self.takes, contents=self.contents)
+        return slice_of(
+            self.flow,
+            effects,
+            asked,
+            holds=self.reads,
+            takes=self.takes,
+            contents=self.contents,
+            arrays=self._arrays_of(self.flow),
+        )
+
+    def _arrays_of(self, flow: Flow) -> NamedArrays:
+        """The shared arrays that accesses name."""
+        variables = (*self.module.variables, *self.function.variables)
+        return NamedArrays(flow, {v.name: 1 << RANK for v in variables if v.space == "shared"})
 
     def _leave_out(self, block_groups: BlockGroups) -> None:
         """Leaves nothing of accesses whose place in global memory does not matter but what else they do."""
@@ -354,6 +367,7 @@ class Plan:
             takes=self.takes,
             contents=self.contents,
             stored=not self.stores_data,
+            arrays=self._arrays_of(flow),
         )
         self.flow, self.stops = flow, stops
         return found.steering or found
@@ -383,6 +397,7 @@ class Plan:
             contents=self.contents,
             unasked=unasked,
             stored=stored,
+            arrays=self._arrays_of(self.flow),
         )
         return found.steering or found
 
