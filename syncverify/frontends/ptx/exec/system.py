@@ -106,7 +106,7 @@ class PtxSystem(SymbolicSystem):
             tables.decided_alike = program.decided_alike(launch.block)
             tables.decided_once = program.decided_once(launch.block)
             tables.comes_once = program.comes_once
-            tables.has_locks = program.handing is not None and bool(program.handing.locks)
+            tables.has_locks = program.handing is not None and program.handing.ordered
             tables.since = program.since(launch.block)
             tables.load_places = program.places(launch.block)
             tables.reached = program.reached(launch.block, tables.layout.shared)
