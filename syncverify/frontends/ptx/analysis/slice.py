@@ -71,7 +71,7 @@ def slice_of(
     there. ``contents``: what lies in shared memory may steer; else what is loaded from there is data.
     ``unasked``: branches of which it does not matter how they are decided. ``stored``: what a store writes is
     compared among lanes; else it matters only where it is loaded again and steers. ``arrays``: of shared
-    memory, that accesses name: what is stored in one matters where something that steers is loaded from it."""
+    memory, that accesses name: what is stored in one matters if what steers is loaded from it."""
     slicer = _Slicer(flow, effects, control, holds, takes, contents)
     slicer.unasked = unasked
     slicer.stored = stored
