@@ -36,6 +36,7 @@ LONG = {
     "readings": 2,
     "roles_and_groups": 2,
     "shared_flags": 2,
+    "windows_and_counts": 3,
 }
 
 #: Refuted by a rule that no execution bears out, so unknown: barriers do not wait for lanes that exit (K22).

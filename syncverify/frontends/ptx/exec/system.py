@@ -272,8 +272,7 @@ class PtxSystem(SymbolicSystem):
         for name, slot in program.slots.items():
             if name.startswith(("%carry", "%total", "%test", "%shfl", "%match", "%use", "%turn", TAKE)):
                 r[slot] = 0
-        static = self.tables.layout.static
-        specials = Specials(self.launch, self.cluster, self.info.elected_lane, static)
+        specials = Specials(self.launch, self.cluster, self.info.elected_lane)
         for name, slot in program.symbols.items():
             r[slot] = self._constant(name, specials, cta, warp)
         return r
