@@ -50,6 +50,8 @@ _EXCHANGES = frozenset({"shfl", "redux"})
 #: Of an access of which nothing is known.
 ANYWHERE = Reached(None, based=True)
 
+#: Places for warps on an SM, of which ``%warpid`` is one.
+_WARP_PLACES = 64
 #: The lanes on one side of the own one.
 _LANEMASKS = {
     "%lanemask_lt": Interval(0, WORD // 2 - 1),
@@ -87,7 +89,7 @@ class AddressRanges:
         lanes = [t % _WARP for t in threads] if len(threads) < _WARP else [0, _WARP - 1]
         self.specials["%laneid"] = Interval(min(lanes), max(lanes))
         self.specials |= {f"%ntid.{axis}": one(n) for axis, n in zip("xyz", block, strict=True)}
-        self.specials |= _LANEMASKS
+        self.specials |= {**_LANEMASKS, "%warpid": Interval(0, _WARP_PLACES - 1)}
         self._versions: dict[tuple[int, Bounds], Known] = {}
         self._busy: set[tuple[int, Bounds]] = set()
         self.branches = BranchBounds(flow, self._of)

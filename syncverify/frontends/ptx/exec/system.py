@@ -106,7 +106,7 @@ class PtxSystem(SymbolicSystem):
             tables.decided_alike = program.decided_alike(launch.block)
             tables.decided_once = program.decided_once(launch.block)
             tables.comes_once = program.comes_once
-            tables.has_locks = program.handing is not None and bool(program.handing.locks)
+            tables.has_locks = program.handing is not None and program.handing.ordered
             tables.since = program.since(launch.block)
             tables.load_places = program.places(launch.block)
             shared = tables.layout.shared
@@ -273,8 +273,7 @@ class PtxSystem(SymbolicSystem):
         for name, slot in program.slots.items():
             if name.startswith(("%carry", "%total", "%test", "%shfl", "%match", "%use", "%turn", TAKE)):
                 r[slot] = 0
-        static = self.tables.layout.static
-        specials = Specials(self.launch, self.cluster, self.info.elected_lane, static)
+        specials = Specials(self.launch, self.cluster, self.info.elected_lane)
         for name, slot in program.symbols.items():
             r[slot] = self._constant(name, specials, cta, warp)
         return r
