@@ -22,6 +22,7 @@ BY_INPUT = (
     "places_behind_data",
     "arrays_by_turns",
     "locks_of_blocks",
+    "counts_in_shared",
     "registers_without_a_value",
 )
 #: One of so many is replayed on the second reader in every run.
