@@ -34,7 +34,7 @@ from syncverify.model.events import Event
 
 #: What pointers are aligned to where nothing else is said, in bytes.
 DEFAULT = 16
-_NUMBERS = ("%tid", "%laneid", "%warpid", "%ntid", "%ctaid", "%cluster")
+_NUMBERS = ("%tid", "%laneid", "%ntid", "%ctaid", "%cluster")
 #: Instructions that an address is followed through. Quotients and bit fields of an
 #: open grid are not: states that hold them do not repeat.
 _PURE = frozenset(
@@ -339,7 +339,9 @@ def numbered(effect: Effect, at: int) -> Effect:
     def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
         numbers = [v[at].lanes[n] for n in ctx.lanes] if isinstance(v[at], PerLane) else [v[at]]
         if not all(isinstance(x, int) for x in numbers):
-            raise Opaque("whether the address in global memory is aligned depends on the number of the block")
+            what = "whether the address in global memory is aligned"
+            ctx.each(v[at], what)  # says what decides, where the value tells
+            raise Opaque(f"{what} depends on the number of the block")
         return effect.emit(ctx, site, v)
 
     return replace(effect, emit=emit)
