@@ -119,9 +119,10 @@ class AddressRanges:
         return any(self.branches.truth(p, at) is not holds for p, at, holds in self.branches.decisions(k)
                    if self.branches.truth(p, at) is not None)  # fmt: skip
 
-    def one_sided(self, k: int) -> bool:
+    def one_sided(self, k: int, *, parameters: bool = True) -> bool:
         """Whether the kernel bounds signed data of which an address is made from below or above alone, or
-        counts down below 0: the places are not known, then, though the kernel bounds what makes them."""
+        counts down below 0: the places are not known, then, though the kernel bounds what makes them.
+        ``parameters``: whether these are data, too."""
         place = next((x for x in self.flow.body[k].operands if isinstance(x, Mem)), None)
         if place is None or not isinstance(place.base, Reg):
             return False
@@ -131,7 +132,7 @@ class AddressRanges:
             moved = self.induction.interval(v, bounds) if versions.writer[v] < 0 else None
             if moved is not None and moved.low < 0:
                 return True
-        for v in self._data(made):
+        for v in self._data(made, parameters=parameters):
             at = versions.writer[v]
             i = self.flow.body[at] if at >= 0 else None
             if self._version(v) is None:
@@ -143,10 +144,10 @@ class AddressRanges:
                 sides.add(Side.BOTH if not signed else Side.ABOVE if i.op == "min" else Side.BELOW)
         return len(sides) == 1 and Side.BOTH not in sides
 
-    def _data(self, made: Mapping[int, tuple[list[int], bool]]) -> set[int]:
+    def _data(self, made: Mapping[int, tuple[list[int], bool]], *, parameters: bool) -> set[int]:
         """The versions, of some and what they are made of, that are made of what was loaded."""
         writers = {v: self.flow.versions.writer[v] for v in made}
-        found = {v for v, k in writers.items() if k >= 0 and self.flow.body[k].op in ("ld", "ldu", "atom")}
+        found = {v for v, k in writers.items() if k >= 0 and _loads(self.flow.body[k], parameters=parameters)}
         grown = bool(found)
         while grown:
             more = {v for v, (of, _) in made.items() if v not in found and not found.isdisjoint(of)}
@@ -292,6 +293,11 @@ class AddressRanges:
         sides = [self._of(y, at) for y in i.operands[1:]]
         ends = [f.high for f in sides if _positive(f) and f.high < WORD // 2]
         return Interval(0, min(ends)) if ends else None
+
+
+def _loads(i: Instr, *, parameters: bool) -> bool:
+    """Whether an instruction brings data; ``parameters``: of these, too."""
+    return i.op in ("ld", "ldu", "atom") and (parameters or "param" not in i.mods)
 
 
 def _positive(x: Known) -> TypeGuard[Interval]:

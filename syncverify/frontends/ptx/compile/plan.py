@@ -488,10 +488,13 @@ class Plan:
 
         return of
 
-    def reached(self, block: Sequence[int], shared: Mapping[str, int]) -> Callable[[int, int], Reached]:
-        """By the site of an access to shared memory and the warp, what is known of where it may begin."""
+    def reached(
+        self, block: Sequence[int], shared: Mapping[str, int], *, parameters: bool
+    ) -> Callable[[int, int], Reached]:
+        """By the site of an access to shared memory and the warp, what is known of where it may begin.
+        ``parameters``: whether one that a parameter places may be bounded on one side only."""
         ranges = cache(lambda warp: AddressRanges(self.flow, shared, block, warp_of(warp, block)))
-        sided = cache(lambda k: ranges(0).one_sided(k))
+        sided = cache(lambda k: ranges(0).one_sided(k, parameters=parameters))
         ranks = cache(lambda: LaneRanks(Collectives(self.flow, (), ()).masks, self.uniformity(block)))
 
         @cache

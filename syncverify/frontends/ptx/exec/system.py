@@ -109,9 +109,10 @@ class PtxSystem(SymbolicSystem):
             tables.has_locks = program.handing is not None and program.handing.ordered
             tables.since = program.since(launch.block)
             tables.load_places = program.places(launch.block)
-            tables.reached = program.reached(launch.block, tables.layout.shared)
-            tables.lowest = program.lowest(tables.layout.shared)
-            tables.slots = program.shared_slots(launch.block, tables.layout.shared)
+            shared = tables.layout.shared
+            tables.reached = program.reached(launch.block, shared, parameters=not launch.kept_inside)
+            tables.lowest = program.lowest(shared)
+            tables.slots = program.shared_slots(launch.block, shared)
             _open_dynamic(tables, program, launch)
             if launch.inside_arrays:
                 array = _arrays(laid, program)
@@ -396,7 +397,7 @@ def _open_dynamic(tables: Tables, program: Program, launch: Launch) -> None:
     places = {name: at for name, at in tables.layout.shared.items() if name in dynamic}
     if places and launch.dynamic is None:
         tables.dynamic_start = min(places.values())
-        tables.in_dynamic = program.reached(launch.block, places)
+        tables.in_dynamic = program.reached(launch.block, places, parameters=not launch.kept_inside)
 
 
 def _arrays(
