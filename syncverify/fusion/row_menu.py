@@ -68,6 +68,9 @@ KEPT = ((32, 1), (16, 1), (16, 2), (16, 3), (8, 2), (8, 3), (8, 4), (8, 6))
 #: Where blocks of a cluster share a row of 4-byte elements: the longest such rows, blocks of the cluster,
 #: warps, blocks of a multiprocessor. The shortest such rows.
 CLUSTERS, CLUSTERS_FROM = ((49152, 4, 8, 3), (69632, 4, 16, 2)), 32769
+#: Warps of a cluster up to which all proofs end soon: with more, those of rows that are peeled, or whose warps
+#: exchange sums once, take long.
+SOON = 32
 #: Blocks of a multiprocessor, as parts of the most that there may be.
 PARTS = (1, 0.875, 0.75, 0.625, 0.5, 0.375, 0.25)
 
@@ -164,10 +167,18 @@ def clusters(fusion: Fusion, width: int) -> list[RowSchedule]:
     """The schedule of long rows that the blocks of a cluster share, where it was fast: rows of 4-byte
     elements that are written. Those of 16 bits have too few bytes between two meetings of the cluster."""
     form = next((rest for longest, *rest in CLUSTERS if width <= longest), None)
-    whole = row_schedule.widest_vector(fusion) * 4 == row_schedule.VECTOR_BYTES
-    if form is None or width < CLUSTERS_FROM or not whole or not _writes(fusion):
+    vector = row_schedule.widest_vector(fusion)
+    if (
+        form is None
+        or width < CLUSTERS_FROM
+        or vector * 4 != row_schedule.VECTOR_BYTES
+        or not _writes(fusion)
+    ):
         return []
     cluster, warps, blocks = form
+    soon = row_choices.repeats(fusion) and width % vector == 0 < width % (cluster * warps * 32)
+    if cluster * warps > SOON and not soon:
+        return []
     plain = RowSchedule(width=width, stream="no", reread="no", source="direct")
     return [replace(plain, cluster=cluster, warps=warps, blocks_per_sm=blocks)]
 

@@ -63,7 +63,7 @@ def test_forms_that_lost_wherever_they_were_timed_are_not_in_the_menu(
         ("add+layernorm", "f32", 38976, (4, 8)), ("add+layernorm", "f32", 66048, (4, 16)),
         ("log_softmax", "f32", 47879, (4, 8)), ("layernorm", "f32", 33536, None),
         ("add+rmsnorm", "f32", 34496, None), ("add+layernorm", "bf16", 44800, None),
-        ("add+layernorm", "f32", 30000, None),
+        ("add+layernorm", "f32", 30000, None), ("rmsnorm", "f32", 56028, None),
     ],
 )  # fmt: skip
 def test_blocks_of_a_cluster_share_rows_where_that_was_faster(
