@@ -68,8 +68,8 @@ KEPT = ((32, 1), (16, 1), (16, 2), (16, 3), (8, 2), (8, 3), (8, 4), (8, 6))
 #: Where blocks of a cluster share a row of 4-byte elements: the longest such rows, blocks of the cluster,
 #: warps, blocks of a multiprocessor. The shortest such rows.
 CLUSTERS, CLUSTERS_FROM = ((49152, 4, 8, 3), (69632, 4, 16, 2)), 32769
-#: Warps of a cluster up to which all proofs end soon: with more, those of rows that are peeled, or whose warps
-#: exchange sums once, take long.
+#: Warps of a cluster up to which all proofs end soon: with more, those of rows that are peeled, or whose
+#: warps exchange sums once, take long.
 SOON = 32
 #: Blocks of a multiprocessor, as parts of the most that there may be.
 PARTS = (1, 0.875, 0.75, 0.625, 0.5, 0.375, 0.25)
