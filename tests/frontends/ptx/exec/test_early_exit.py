@@ -16,7 +16,8 @@ KERNEL = """.version 9.0
 .reg .pred %p<9>;
 .reg .b32 %r<40>;
 .reg .b64 %rd<20>;
-.shared .align 16 .b8 s[1024];
+.reg .f64 %d<4>;
+.shared .align 128 .b8 s[1024];
 .shared .align 8 .b8 b[8];
 ld.param.u64 %rd1, [p];
 mov.u32 %r1, %tid.x;
@@ -80,3 +81,23 @@ def test_what_those_that_left_have_stored_is_not_ordered(tmp_path: Path) -> None
     read = "bar.sync 0; ld.shared.u32 %r6, [{0}]; st.global.u32 [%rd2], %r6;"
     assert outcome(tmp_path, store + WARPS + read.format("s+400"))[0] is Verdict.REFUTED
     assert outcome(tmp_path, store + WARPS + read.format("s+100"))[0] is Verdict.PROVED
+
+
+#: Instructions of the whole warp (``.sync.aligned``) that are no barriers.
+OF_A_WARP = {
+    "rows": "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r9}, [%r8];",
+    "map": "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned "
+    "[%rd1], [%r8], 128;",
+    "matrix": "wmma.load.b.sync.aligned.col.m8n8k4.shared.f64 {%d1}, [%r8], 4;",
+}
+
+
+@pytest.mark.parametrize("name", OF_A_WARP)
+@pytest.mark.parametrize(
+    ("leave", "verdict"), [(LANES, Verdict.REFUTED), (WARPS.replace("63", "31"), Verdict.PROVED)]
+)
+def test_instructions_of_a_warp_need_its_lanes(
+    tmp_path: Path, name: str, leave: str, verdict: Verdict
+) -> None:
+    """K22 is about barriers: what else is executed by the whole warp is undefined without its lanes."""
+    assert outcome(tmp_path, leave + "mov.u32 %r8, s;" + OF_A_WARP[name])[0] is verdict
