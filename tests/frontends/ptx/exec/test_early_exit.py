@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from syncverify.base.diagnostics import Policy, Severity, Verdict
-from syncverify.driver.files import check_file
+from syncverify.driver.files import check_source, read_source
 
 KERNEL = """.version 9.0
 .target sm_90a
@@ -38,7 +38,7 @@ BARRIERS = ("bar.sync 0;", "barrier.sync.aligned 3;", "bar.red.popc.u32 %r5, 0, 
 
 def outcome(folder: Path, body: str, policy: Policy = Policy.PRACTICAL) -> tuple[Verdict, set[str | None]]:
     (folder / "k.ptx").write_text(KERNEL.format(body=body))
-    (found,) = check_file(str(folder / "k.ptx"), policy=policy)
+    (found,) = check_source(read_source(str(folder / "k.ptx")), policy=policy, repairs=False)
     return found.verdict, {d.contested for d in found.diagnostics if d.severity is not Severity.NOTE}
 
 
