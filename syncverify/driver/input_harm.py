@@ -20,19 +20,23 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from syncverify.driver.drawn_launch import Contract, Numbers
+from syncverify.frontends.ptx.analysis.named_arrays import NamedArrays
+from syncverify.frontends.ptx.analysis.pointer_provenance import ANYWHERE
 from syncverify.frontends.ptx.analysis.thread_values import ThreadValues
 from syncverify.frontends.ptx.analysis.uniformity import LANES, THREADS
 from syncverify.frontends.ptx.analysis.unset_paths import unset_paths
 from syncverify.frontends.ptx.compile.program import Program
+from syncverify.frontends.ptx.exec.tables import layout
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Mem, Reg, Sym
 from syncverify.frontends.ptx.syntax.operands import registers, results, sources
-from syncverify.frontends.ptx.syntax.types import kind, width
+from syncverify.frontends.ptx.syntax.types import RANK, kind, width
 from syncverify.simulate.ptx import Harm
 from syncverify.simulate.ptx.harm import Kind
 
 #: Collectives of a warp: whatever value they exchange, who takes part is what counts.
 _COLLECTIVE = frozenset({"shfl", "vote", "match", "redux", "activemask"})
 _BARRIERS = frozenset({"bar", "barrier"})
+_STORES = frozenset({"st", "atom", "red", "stmatrix"})
 #: Spaces that loads of the host's memory do not name.
 _HOST = frozenset({"shared", "local", "param"})
 _SHARED = frozenset({"shared", "shared::cta", "shared::cluster"})
@@ -67,6 +71,8 @@ class Inputs:
             case Kind.HANG:
                 return _PADDED if any(map(self._bounded_by_data, here)) else _NONE
             case Kind.UNDEFINED:
+                if harm.before_a_block or harm.behind_a_block:
+                    return self._of_an_absent_block(here)
                 if harm.space and any(map(self._misplaced, here)):
                     return _NONE
                 if harm.space or not here or any(map(self._operates_on_data, here)):
@@ -86,6 +92,18 @@ class Inputs:
             return None
         along = any(self._bounded_by_data(k) and self._moves(k) for k in (*here, *there))
         return (_PLACES if placed else _NONE) | (_ROWS if along else _NONE)
+
+    def _of_an_absent_block(self, here: Iterable[int]) -> frozenset[Contract] | None:
+        """The contracts for an access to a block that may not run yet, or has exited. Which block that is
+        data may say; whether there is an access, it must not say.
+
+        Example: a histogram over a cluster adds to the block that an element's upper bits name. Whatever they
+        are, nothing may be added to a block before it runs, so a cluster barrier has to stand in front.
+        That all data names the own block is no contract: nothing would have to be reached then.
+        """
+        if not here or any(self._decided(k, THREADS) for k in here):
+            return None
+        return _PLACES if any(map(self._placed_by_data, here)) else _NONE
 
     def places_some(self, lines: Iterable[int]) -> bool:
         """Whether data places an access of some lines."""
@@ -109,6 +127,41 @@ class Inputs:
             and not u.read_at(k, _addressing(i)) & THREADS
             and not guards.isdisjoint(_closed(set(results(i)), body))
         ]
+
+    @cached_property
+    def host_steers(self) -> bool:
+        """Whether what the host leaves in memory decides a branch, or places an access. What the kernel
+        writes is flags and counters, unless such data goes there."""
+        body = self.program.body
+        writes = [k for k, i in enumerate(body) if i.op in _STORES]
+        reads = [k for k, i in enumerate(body) if _loads(i)]
+        if any(i.op == "cp" or "const" in i.mods for i in body):
+            return True
+        of = {k: self._memory_of(k) for k in (*writes, *reads)}
+        own = frozenset[str]().union(*(of[k] for k in writes))
+        data = {k for k in reads if not of[k] <= own or ANYWHERE in of[k]}
+        while True:
+            held = _closed({name for k in data for name in results(body[k])}, body)
+            tainted = {x for k in writes if not held.isdisjoint(_stored(body[k])) for x in of[k]}
+            more = {k for k in reads if ANYWHERE in tainted or of[k] & tainted} - data
+            if not more:
+                break
+            data |= more
+        asked = {i.guard.name for i in body if i.guard is not None}
+        return not held.isdisjoint(asked.union(*map(_addressing, body)))
+
+    def _memory_of(self, k: int) -> frozenset[str]:
+        """The memory that an access may be of: parameters and variables, by their names."""
+        i = self.program.body[k]
+        at = _at_of(i)
+        if at is None or not _of_host(i):
+            return frozenset({self._arrays.of(k) or ANYWHERE})
+        return self.program.origins.of(at) or frozenset({ANYWHERE})
+
+    @cached_property
+    def _arrays(self) -> NamedArrays:
+        laid = layout(self.program.module, self.program.function, None)
+        return NamedArrays(self.program.flow, dict.fromkeys(laid.shared, 1 << RANK))
 
     def only_bounds(self, loads: Iterable[Instr]) -> bool:
         """Whether loads bring ends of rows and indices alone, and no modes."""
@@ -372,6 +425,11 @@ def _closed(found: set[str], body: Iterable[Instr]) -> frozenset[str]:
 def _made_of(name: str, body: Sequence[Instr]) -> frozenset[str]:
     """All that is computed of a register."""
     return _closed({x for i in body if name in sources(i) for x in results(i)}, body)
+
+
+def _stored(i: Instr) -> list[str]:
+    """The registers that an instruction writes to memory."""
+    return [n for op in i.operands if not isinstance(op, Mem) for n in registers(op) if n not in results(i)]
 
 
 def _at_of(i: Instr) -> Mem | None:

@@ -20,7 +20,8 @@ from syncverify.model.events import Undefined
 MAX_TOGETHER = 16
 #: What hands values of lanes to other lanes: those of a lane that has left are undefined.
 _VALUES = frozenset({"shfl", "vote", "match", "redux"})
-_ZERO = "flags and counters in global memory are zero at launch"
+#: What holds of memory by which blocks synchronize.
+ZERO_FLAGS = "flags and counters in global memory are zero at launch"
 #: Where accesses stay whose places data says: in all of shared memory, or in an array.
 PLACED_BY_DATA = "where data says, an access is aligned and stays inside"
 _APART = "tensor maps and pointers of different names lead to different memory"
@@ -34,7 +35,7 @@ def of_hand_over(program: Program, clusters: int | None) -> list[str]:
         return [f"line {program.unseen}: no other kernel takes data of bulk copies by what is released there"]
     found = [_APART]
     if program.handing.spins or program.handing.locks:
-        found.append(_ZERO)
+        found.append(ZERO_FLAGS)
     if program.handing.together and clusters is not None and 1 < clusters <= MAX_TOGETHER:
         found.append(f"the {clusters} clusters of the grid run at the same time")
     elif program.handing.together and program.handing.spins:

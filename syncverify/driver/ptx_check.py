@@ -354,15 +354,13 @@ def _undecided_at(k: CheckTask, report: KernelReport, i: Instr, text: str) -> Ke
 
 def _published(k: CheckTask, report: KernelReport) -> KernelReport:
     """The report, if not what blocks wrote before they counted themselves may be read without a fence: that
-    no one waits, so that accesses to global memory have no events, proves nothing of it."""
+    no one waits, so that accesses to global memory have no events, proves nothing of it. Nor does it where
+    blocks decide by such counts: whether an execution does harm there is to be asked of the second reader."""
     p = k.code.compiled
-    if (
-        report.verdict is not Verdict.PROVED
-        or p is None
-        or p.handing is not None
-        or k.facts.grid == (1, 1, 1)
-    ):
+    if report.verdict is not Verdict.PROVED or p is None or k.facts.grid == (1, 1, 1):
         return report
+    if p.handing is not None:
+        return replace(report, undecided=k) if p.only_counts(p.handing) else report
     at = unfenced_count(p.flow, used_counts(p.flow), p.origins, certain=True)
     if at is None:
         return report

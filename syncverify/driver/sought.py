@@ -8,7 +8,8 @@ constants.
 
 Which harm counts says ``driver.input_harm``. Where data places an access, harm has to come under each
 contract that such data may keep to (``drawn_launch.Contract``): with all numbers 0, with neighbours that
-change places, with ascending ones. A kernel that waits for others in global memory is not executed.
+change places, with ascending ones. A kernel whose blocks hand something over in global memory is executed
+with zeros there (``driver.zero_launch``).
 """
 
 from __future__ import annotations
@@ -34,8 +35,9 @@ from syncverify.base.source import Span
 from syncverify.checker.prover.strategy import SEARCH, ReplayEffort
 from syncverify.driver.drawn_launch import DRAWS, Contract, Keeping, NoLaunchError, input_keeping
 from syncverify.driver.input_harm import Inputs
+from syncverify.driver.ptx_assumptions import ZERO_FLAGS
 from syncverify.driver.ptx_task import CheckTask, compiled
-from syncverify.frontends.ptx.analysis.shared_polls import global_polls
+from syncverify.driver.zero_launch import of_zeros, waits_for_blocks
 from syncverify.frontends.ptx.exec.system import PtxSystem
 from syncverify.frontends.ptx.syntax.nodes import Module
 from syncverify.simulate.ptx import Harm, Launch
@@ -75,16 +77,22 @@ def placed_by_data(k: CheckTask, lines: Collection[int]) -> bool:
 
 
 def sought(report: KernelReport, module: Module, effort: ReplayEffort = SEARCH) -> KernelReport:
-    """An undecided report, refuted if an execution on a drawn input does harm that the input explains."""
+    """An undecided report, refuted if an execution on a drawn input does harm that the input explains.
+
+    So is a proof that leaves out what blocks count in global memory, if zeros there bring harm.
+    """
     k = report.undecided
-    if report.verdict is not Verdict.UNKNOWN or k is None or report.policy is Policy.STRICT:
+    proved = report.verdict is Verdict.PROVED
+    if report.verdict is Verdict.REFUTED or k is None or report.policy is Policy.STRICT:
         return report
-    if not by_data(report) or k.facts.block is None:
+    if k.facts.block is None:
         return report
-    placed = not causes_of(report.reason) & _BY_DATA
     start = time.perf_counter()
+    zeros = None
     try:
-        found = _executed(k, module, effort, placed=placed)
+        zeros = _of_zeros(k, module, effort)
+        asked = by_data(report) and not proved
+        found = zeros or (_by_input(report, k, module, effort) if asked else None)
     except (OutOfBudgetError, MemoryError):
         raise
     except Exception:  # the report stays what it is, whatever its judge cannot do
@@ -93,25 +101,34 @@ def sought(report: KernelReport, module: Module, effort: ReplayEffort = SEARCH) 
     if found is None or found.harm is None:
         return replace(report, seconds=seconds)
     harm, how = found.harm, found.how
-    first = _finding(harm, module, k)
+    first = _finding(harm, module, k, "with zeros in memory, an execution" if zeros else "some input")
+    memory = "with zeros in memory" if zeros else "on an input that was drawn"
+    granted = {*report.assumptions, *((ZERO_FLAGS,) if zeros else ())}
     return replace(
         report,
         verdict=Verdict.REFUTED,
         reason=None,
         seconds=seconds,
         diagnostics=(first, *(d for d in report.diagnostics if d.rule != "SV902")),
-        replay=Replay(Replayed.REPRODUCED, f"{harm.kind.value}, under {how}, on an input that was drawn"),
+        replay=Replay(Replayed.REPRODUCED, f"{harm.kind.value}, under {how}, {memory}"),
+        assumptions=tuple(sorted(granted)),
     )
 
 
-def _executed(k: CheckTask, module: Module, effort: ReplayEffort, *, placed: bool) -> Confirmed | None:
-    """Harm that counts. ``placed``: only races of accesses that data places."""
+def _of_zeros(k: CheckTask, module: Module, effort: ReplayEffort) -> Confirmed | None:
+    """Harm that blocks do which hand something over in memory that is zero at launch."""
     launch, program = compiled(k)
-    if global_polls(program.flow) or (
-        program.handing is not None
-        and (program.handing.spins or program.handing.polls or program.handing.locks)
-    ):
-        return None  # it waits for others: what they wait for is no input
+    function = next(f for f in module.functions if f.name == k.function.name and f.entry)
+    found = of_zeros(k, module, function, Inputs(program, launch.block), effort)
+    return found if found is not None and found.harm is not None else None
+
+
+def _by_input(report: KernelReport, k: CheckTask, module: Module, effort: ReplayEffort) -> Confirmed | None:
+    """Harm that some input does, which counts; if data only places accesses, races of these alone."""
+    placed = not causes_of(report.reason) & _BY_DATA
+    launch, program = compiled(k)
+    if waits_for_blocks(program):
+        return None  # what they wait for is no input
     system = PtxSystem.fresh(program, launch, None, 0, k.hash)
     function = next(f for f in module.functions if f.name == k.function.name and f.entry)
     inputs = Inputs(program, launch.block)
@@ -172,13 +189,13 @@ def _under_contracts(inputs: Inputs, search: _Search, *, placed: bool) -> Confir
     return None
 
 
-def _finding(harm: Harm, module: Module, k: CheckTask) -> Diagnostic:
-    """Harm as a finding."""
+def _finding(harm: Harm, module: Module, k: CheckTask, what: str) -> Diagnostic:
+    """Harm as a finding; ``what`` brings it."""
     where = _span(harm.where.line, module)
     related: tuple[Label, ...] = ()
     if harm.other is not None and harm.other.line:
         related = (Label(_span(harm.other.line, module), "the other access"),)
-    text = f"some input brings {_BROUGHT[harm.kind]}: {harm.detail}"
+    text = f"{what} brings {_BROUGHT[harm.kind]}: {harm.detail}"
     return Diagnostic(_rule(harm, k), Severity.ERROR, text, where, related=related)
 
 
@@ -188,6 +205,8 @@ def _rule(harm: Harm, k: CheckTask) -> str:
         for at in (harm.where, harm.other)
     ]
     here, there = ops
+    if harm.before_a_block or harm.behind_a_block:
+        return "SV114" if harm.before_a_block else "SV211"
     match harm.kind:
         case Kind.STALE:
             return "SV101"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from syncverify.simulate.ptx.clocks import OF_ANY_SCOPE
-from syncverify.simulate.ptx.harm import HarmFound, Kind
+from syncverify.simulate.ptx.harm import EXITED, NOT_BEGUN, OF_A_CLUSTER, HarmFound, Kind
 from syncverify.simulate.ptx.memory import (
     CONST_WINDOW,
     GLOBAL_WINDOW,
@@ -242,13 +242,9 @@ def owner(m: Machine, f: Fragment, address_: int, lane: int = -1) -> Block:
         )
     block = blocks[rank]
     if block.gone:
-        raise m.undefined(
-            f, f"block {rank} of the cluster has exited", "cluster of cooperative thread arrays", lane
-        )
+        raise m.undefined(f, f"block {rank} of the cluster {EXITED}", OF_A_CLUSTER, lane)
     if block is not f.warp.block and not _runs(m, f, block, lane):
-        raise m.undefined(
-            f, f"block {rank} of the cluster may not run yet", "cluster of cooperative thread arrays", lane
-        )
+        raise m.undefined(f, f"block {rank} of the cluster {NOT_BEGUN}", OF_A_CLUSTER, lane)
     return block
 
 

@@ -93,12 +93,13 @@ class _Atomic:
         """Executes it for some lanes."""
         m = f.warp.machine
         R = f.R
+        others = () if m.launch.whole else ("global",)
         bits, step = self.bits, self.bits // 8
         given = [read(R) for read in self.sources]
         other = self.swap(R) if self.swap is not None else None
         size = step * len(given)
         # what stores the value that was there lets nobody go on who could not before; in global memory
-        # others may who are not executed
+        # others may, where not all blocks are executed
         changed = False
         out: list[Any] = [
             np.zeros((LANES, 2), np.uint64) if bits == 128 else np.zeros(LANES, UNSIGNED.get(bits))
@@ -128,7 +129,7 @@ class _Atomic:
                     old = part.arena.load(at, bits)
                     new = self._new(old, given[n][lane : lane + 1], other, lane)
                     part.arena.store(at, bits, new)
-                    changed = changed or part.space != "shared" or not np.array_equal(old, new)
+                    changed = changed or part.space in others or not np.array_equal(old, new)
                     out[n][lane] = old[0]
                     if chain:
                         write_flags(m, f, one, self.releases, self.scope, changes=True)

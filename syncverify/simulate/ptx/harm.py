@@ -17,6 +17,11 @@ class Kind(Enum):
     TRAP = "trap"  # the kernel stops itself: trap, a failed assertion
 
 
+#: The section of an access to another block of the cluster that is not there, and why it is not.
+OF_A_CLUSTER = "cluster of cooperative thread arrays"
+EXITED, NOT_BEGUN = "has exited", "may not run yet"
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """A line of the PTX text and the thread that executed it; a lane of -1 represents all."""
@@ -48,6 +53,16 @@ class Harm:
     space: str = ""
     other: Place | None = None
     schedule: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def before_a_block(self) -> bool:
+        """Whether memory of another block is accessed that may not run yet."""
+        return self.section == OF_A_CLUSTER and self.detail.endswith(NOT_BEGUN)
+
+    @property
+    def behind_a_block(self) -> bool:
+        """Whether memory of another block is accessed that has exited."""
+        return self.section == OF_A_CLUSTER and self.detail.endswith(EXITED)
 
     def __str__(self) -> str:
         other = "" if self.other is None else f" (against {self.other})"

@@ -108,6 +108,11 @@ class Launch:
         """How many blocks run."""
         return len(self.chosen) or self.grid[0] * self.grid[1] * self.grid[2]
 
+    @property
+    def whole(self) -> bool:
+        """Whether all blocks of the grid run."""
+        return self.blocks == self.grid[0] * self.grid[1] * self.grid[2]
+
 
 def buffer(data: Any, dtype: Any = None) -> Buffer:
     """Memory with these contents."""

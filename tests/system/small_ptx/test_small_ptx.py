@@ -21,6 +21,7 @@ BY_INPUT = (
     "constants_and_spaces",
     "places_behind_data",
     "arrays_by_turns",
+    "locks_of_blocks",
     "registers_without_a_value",
 )
 #: One of so many is replayed on the second reader in every run.

@@ -19,6 +19,7 @@ from syncverify.frontends.ptx.syntax.operands import results, sources
 
 _WIDE = frozenset({"gl", "gpu", "sys"})
 _BARRIERS = ("bar", "barrier")
+_SWAPS = frozenset({"cas", "exch"})
 
 
 def unfenced_count(
@@ -68,13 +69,16 @@ def used_counts(flow: Flow) -> frozenset[int]:
 
 
 def only_counts(flow: Flow, consumers: Collection[int]) -> bool:
-    """Whether what decides by global memory are atomics, and loads behind a barrier that follows one."""
+    """Whether what decides by global memory are atomics that count, and loads behind a barrier that follows
+    one. One that swaps takes a lock: blocks that hold it come one after the other."""
     body = flow.body
     counts = [k for k in consumers if body[k].op == "atom"]
     bars = [k for k, i in enumerate(body) if i.op in _BARRIERS]
     after = {b for b in bars if any(reaches(flow, a, b, lambda j: False) for a in counts)}
     loads = [k for k in consumers if k not in counts]
     early = any(reaches(flow, -1, k, lambda j: j in after) for k in loads)
+    if any(not _SWAPS.isdisjoint(body[k].mods) for k in counts):
+        return False
     return bool(counts) and all("acquire" not in body[k].mods for k in loads) and not early
 
 

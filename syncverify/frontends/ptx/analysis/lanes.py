@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from syncverify.frontends.ptx.analysis.slice import Slice, slice_of
 from syncverify.frontends.ptx.decode.effects import Effect
@@ -18,7 +18,8 @@ LANES = ("%tid", "%laneid", "%lanemask")
 
 
 def crossing(flow: Flow, whole: Slice) -> Slice:
-    """What values that lanes take from other lanes depend on: registers, and branches that decide them."""
+    """What values that lanes take from other lanes depend on: registers, branches that decide them, and those
+    that decide which lanes come there."""
     roots = {}
     for k in whole.pure:
         i = flow.body[k]
@@ -26,7 +27,19 @@ def crossing(flow: Flow, whole: Slice) -> Slice:
             roots[k] = Effect(lambda ctx, site, v: (), i.operands[1:])
     if not roots:
         return Slice(frozenset(), frozenset(), frozenset(), frozenset())
-    return slice_of(flow, roots, control=False)
+    found = slice_of(flow, roots, control=False)
+    deciding = {flow.blocks[b].hi - 1 for b in _deciding(flow, (flow.block_of[k] for k in roots))}
+    return replace(found, branches=found.branches | (deciding & whole.branches))
+
+
+def _deciding(flow: Flow, blocks: Iterable[int]) -> set[int]:
+    """The blocks whose branches decide whether some blocks are executed, and those that decide about them."""
+    controllers, found, work = flow.controllers(), set[int](), list(blocks)
+    while work:
+        new = controllers[work.pop()] - found
+        found |= new
+        work += new
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from syncverify.frontends.ptx.analysis.shared_pointers import parameter_pointers
 from syncverify.frontends.ptx.compile.expressions import NAMES, Expressions
 from syncverify.frontends.ptx.compile.lockstep_memo import Blocks
 from syncverify.frontends.ptx.compile.plan import Plan
+from syncverify.frontends.ptx.compile.runtime import among
 from syncverify.frontends.ptx.compile.state import PC, QUEUE, Registers, agreed
 from syncverify.frontends.ptx.syntax.nodes import Instr
 from syncverify.frontends.ptx.syntax.parameter_names import parameter_key
@@ -33,7 +34,7 @@ def _loaded(i: Instr) -> Cause:
 
 _ASSIGNED = re.compile(r"\br\[(\d+)\](?:, r\[(\d+)\])? = ")
 #: Helpers that write no slots but those that the text assigns to what they return, or put them back.
-_WRITE_NO_MORE = frozenset("A B D ELECT G H L P Q R V W X".split())
+_WRITE_NO_MORE = frozenset("A AMONG B D ELECT G H L P Q R V W X".split())
 _HELPER = re.compile(r"\b([A-Z]+)\(r\b")
 #: Slots, and what takes their values from the list of all.
 Saved = tuple[tuple[int, ...], Callable[[Registers], tuple[Any, ...]]]
@@ -47,7 +48,7 @@ class Text:
         self.flow = program.flow
         self.body = program.body
         self.lines: list[str] = []
-        self.space: dict[str, Any] = {**NAMES, "agreed": agreed}
+        self.space: dict[str, Any] = {**NAMES, "agreed": agreed, "AMONG": among}
         self.opened: list[int] = []
         self.data: dict[int, str] = {}
         self.expr = Expressions(

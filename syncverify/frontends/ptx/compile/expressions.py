@@ -240,7 +240,8 @@ class Expressions(Arithmetic):
 
     def op_shfl(self, i: Instr) -> list[tuple[str, str]]:
         mode = i.mods[1] if i.mods[0] == "sync" else i.mods[0]
-        a, b, c = (self.text(x, 32) for x in i.operands[1:4])
+        b, c = (self.text(x, 32) for x in i.operands[2:4])
+        a = self._among(i.operands[1], 32, i.operands[4] if len(i.operands) > 4 else None)
         both = f"r[{self.slot('%shfl')}]"
         out = [("%shfl", f"shfl({mode!r}, {a}, {b}, {c})")]
         for k, d in enumerate(_both(i.operands[0])):
@@ -248,14 +249,19 @@ class Expressions(Arithmetic):
                 out.append((d.name, f"{both}[{k}]"))
         return out
 
+    def _among(self, x: Operand, bits: int = 64, mask: Operand | None = None) -> str:
+        """What lanes give of an operand: that of lanes which take part."""
+        named = "-1" if mask is None else self.text(mask, 32)
+        return f"AMONG(r, {self.text(x, bits)}, {self.special('%@live')}, {named})"
+
     def op_vote(self, i: Instr) -> list[tuple[str, str]]:
         if i.mods[0] != "sync":
             raise NotPlain
-        p, mask = self.text(i.operands[1]), self.text(i.operands[2], 32)
+        p, mask = self._among(i.operands[1]), self.text(i.operands[2], 32)
         return self._one(i, f"vote({i.mods[1]!r}, {p}, {mask}, {self.special('%@live')})")
 
     def op_match(self, i: Instr) -> list[tuple[str, str]]:
-        a, mask = self.text(i.operands[1], width(i.mods[-1])), self.text(i.operands[2], 32)
+        a, mask = self._among(i.operands[1], width(i.mods[-1])), self.text(i.operands[2], 32)
         both = f"r[{self.slot('%match')}]"
         out = [("%match", f"match({i.mods[0]!r}, {a}, {mask}, {self.special('%@live')})")]
         for k, d in enumerate(_both(i.operands[0])):
@@ -268,7 +274,7 @@ class Expressions(Arithmetic):
             raise NotPlain
         op = i.mods[1]
         name = f"{op}.{i.mods[-1]}" if op in ("min", "max") else op
-        a, mask = (self.text(x, 32) for x in i.operands[1:3])
+        a, mask = self._among(i.operands[1], 32), self.text(i.operands[2], 32)
         return self._one(i, f"redux({name!r}, {a}, {mask}, {self.special('%@live')})")
 
 

@@ -28,7 +28,7 @@ _GUARD = re.compile(r"v = (?:decided\()?r\[(\d+)\]\)?")
 _HELPER = re.compile(r"\b(\w+)\(r\b(?!\[)")
 #: Helpers that look at registers, the class and its lanes, and at nothing else of the agent; so do those that
 #: make the events of an instruction (``c12``).
-_OF_REGISTERS = frozenset("B D ELECT G H agreed".split())
+_OF_REGISTERS = frozenset("AMONG B D ELECT G H agreed".split())
 _OF_EVENTS = re.compile(r"c\d+")
 #: What they look at.
 _OF_LANES = (QUEUE, CONTEXT, MASK, PARTED)

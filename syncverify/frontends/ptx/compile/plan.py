@@ -205,7 +205,7 @@ class Plan:
         counts = counting(self.flow, self._generic, self.origins) if some else frozenset()
         #: what the kernel's blocks hand over through global memory; None: its accesses have no events
         self.handing = hand_over(self.flow, self._generic, self.apart, self.numbers, counts)
-        if self.any_data and self.handing is not None and self._only_counts(self.handing):
+        if self.any_data and self.handing is not None and self.only_counts(self.handing):
             self.handing = None
         if followed and self.exchanges is not None:
             self.handing = self.exchanges
@@ -409,7 +409,7 @@ class Plan:
         self.stores: dict[int, bool] = {}  # sites of stores, and whether of numbers in the text alone
         self.seen = LaunchObservations()
 
-    def _only_counts(self, handing: HandOver) -> bool:
+    def only_counts(self, handing: HandOver) -> bool:
         """Whether nobody waits for others: blocks count themselves (``analysis.counted_blocks``)."""
         return not (handing.waited or self.moves) and only_counts(self.flow, handing.consumers)
 

@@ -22,6 +22,7 @@ from syncverify.frontends.ptx.decode.memory import written
 from syncverify.frontends.ptx.values.atomic_tickets import Ticket
 from syncverify.frontends.ptx.values.register_values import (
     INTS,
+    WARP,
     PerLane,
     Unknown,
     lanes_of,
@@ -35,6 +36,7 @@ from syncverify.symbolic.context import AffineTerm
 
 #: What may say that an assertion fails and nobody knows: where a block is in a grid of known size is known.
 _TRUSTED = ("data", "param", "grid")
+_WARP_LANES = (1 << WARP) - 1
 NOT_ENTERED = Unknown("a loop that was not entered")
 
 
@@ -82,6 +84,14 @@ def rejoin(r: Registers, block: int) -> None:
             for s in slots:
                 r[s] = restrict(r[s], r[MASK])
     r[PARTED] = tuple(x for x in r[PARTED] if x[0] != block)
+
+
+def among(r: Registers, v: Any, live: int, mask: Any = -1) -> Any:
+    """What lanes give to an exchange with each other: nothing is known of those of the warp that went another
+    way or have left, nor of those that ``mask`` does not name. ``live``: the lanes of the warp."""
+    apart = r[PARTED] or r[MASK] != r[CONTEXT].mask
+    come = (r[MASK] if apart else live) & (mask if mask.__class__ in INTS else _WARP_LANES)
+    return v if come == _WARP_LANES else restrict(v, come)
 
 
 def overwritten(r: Registers, event: Event) -> None:

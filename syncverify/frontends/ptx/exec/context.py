@@ -110,7 +110,7 @@ class ClassContext:
 
     def anywhere(self, site: int, address: Value, why: str, bits: int) -> Range | None:
         t = self.tables
-        values = [address] if isinstance(address, Unknown) else list(lanes_of(address))
+        values = [address] if isinstance(address, Unknown) else [lanes_of(address)[i] for i in self.lanes]
         sources = {v.source for v in values if isinstance(v, Unknown)}
         if not sources <= DECIDING or t.certain:
             raise Opaque(why)

@@ -9,11 +9,12 @@ from syncverify.frontends.ptx.syntax.nodes import Function, Special
 
 Block = tuple[int, ...]
 
-#: By the dimensions that the text reads, in the order in which they are tried.
+#: By the dimensions that the text reads, in the order in which they are tried. Thread ranks of
+#: cooperative groups read all three, and most of their blocks have one.
 _USUAL: dict[int, tuple[Block, ...]] = {
     1: ((256,), (128,), (512,), (1024,), (64,), (32,)),
     2: ((32, 8), (16, 16), (32, 32), (32, 4), (8, 8)),
-    3: ((8, 8, 4), (8, 8, 8), (32, 4, 2)),
+    3: ((256, 1, 1), (8, 8, 4), (8, 8, 8), (32, 4, 2)),
 }
 
 

@@ -1,0 +1,83 @@
+"""Lanes that do not come to ``shfl``, ``vote``, ``match`` or ``redux``: what they bring is not known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from syncverify.simulate.ptx import Launch, buffer, run
+from tests.frontends.ptx.execute_helpers import module_text
+
+FACTS = "[kernel.k]\ngrid = [1]\nblock = [32]\ncluster = [1]\n[kernel.k.params]\n0 = 'ptr'\n"
+#: Lane 0 makes a barrier of ``%r7`` arrivals; so many lanes arrive, and wait.
+COUNTED = """
+    .shared .align 8 .b8 bar[8];
+    mov.u32 %r1, %tid.x; setp.ge.u32 %p1, %r1, 16; setp.ne.u32 %p2, %r1, 0; setp.eq.u32 %p3, %r1, %r1;
+    mov.u32 %r8, 1; mov.u32 %r9, bar;
+    {parts}
+    {exchange}
+    @%p2 bra READY; mbarrier.init.shared.b64 [%r9], %r7;
+READY: bar.warp.sync {mask};
+    mbarrier.arrive.shared.b64 %state, [%r9];
+WAIT: mbarrier.try_wait.parity.shared.b64 %p4, [%r9], 0; @!%p4 bra WAIT;
+    ret;
+"""
+#: By what is exchanged, a number of lanes from it: that of those who come.
+EXCHANGES = {
+    "ballot": "vote.sync.ballot.b32 %r7, %p3, -1; popc.b32 %r7, %r7;",
+    "any": "vote.sync.any.pred %p5, %p1, -1; selp.u32 %r7, 32, 16, %p5;",
+    "match": "match.any.sync.b32 %r7, %r8, -1; popc.b32 %r7, %r7;",
+    "redux": "redux.sync.add.u32 %r7, %r8, -1;",
+    "shfl": "add.u32 %r6, %r1, 1; shfl.sync.idx.b32 %r7, %r6, 31, 31, -1;",
+}
+
+
+@pytest.mark.parametrize("half", [False, True])
+@pytest.mark.parametrize("name", EXCHANGES)
+def test_lanes_that_have_left_bring_nothing(check: Any, name: str, half: bool) -> None:
+    """With half of what all lanes of the warp would make, the count of the lanes that are left is right or
+    wrong by the kind of exchange; whichever it is, it is not known."""
+    exchange = EXCHANGES[name] + ("shr.u32 %r7, %r7, 1;" if half else "")
+    body = COUNTED.format(parts="@%p1 exit;", exchange=exchange, mask="0xffff")
+    assert check(module_text(body, ".param .u64 k_p"), facts=FACTS)["verdict"] == "unknown"
+    right = not half and name != "shfl"
+    assert (run(module_text(body), "k", Launch(params=(0,)), 0).harm is None) == right
+
+
+@pytest.mark.parametrize("name", EXCHANGES)
+def test_lanes_that_stay_bring_what_they_hold(check: Any, name: str) -> None:
+    body = COUNTED.format(parts="", exchange=EXCHANGES[name], mask="-1")
+    assert check(module_text(body, ".param .u64 k_p"), facts=FACTS)["verdict"] == "proved"
+
+
+#: Lanes read a word of ``one`` at the place that another lane gives.
+PLACED = """
+    .shared .align 16 .b8 one[64]; .shared .align 16 .b8 two[64];
+    mov.u32 %r1, %tid.x; setp.ge.u32 %p1, %r1, 16; mov.u32 %r2, one;
+    ld.param.u64 %rd1, [k_p]; cvta.to.global.u64 %rd1, %rd1;
+    mul.wide.u32 %rd2, %r1, 4; add.u64 %rd2, %rd1, %rd2;
+    ld.global.u32 %r3, [%rd2]; and.b32 %r3, %r3, 15;
+    {exchange}
+    shl.b32 %r6, %r5, 2; add.u32 %r6, %r6, %r2; ld.shared.u32 %r7, [%r6]; st.global.u32 [%rd2], %r7;
+DONE: ret;
+"""
+#: Whether the lane that is asked takes part.
+ASKED = {
+    "@%p1 exit; xor.b32 %r4, %r1, 16; shfl.sync.idx.b32 %r5, {of}, %r4, 31, -1;": False,
+    "@%p1 bra DONE; xor.b32 %r4, %r1, 16; shfl.sync.idx.b32 %r5, {of}, %r4, 31, 0xffff;": False,
+    "@%p1 bra DONE; shfl.sync.bfly.b32 %r5, {of}, 16, 31, 0xffff;": False,
+    "@%p1 bra DONE; shfl.sync.bfly.b32 %r5, {of}, 8, 31, 0xffff;": True,
+    "xor.b32 %r4, %r1, 16; shfl.sync.idx.b32 %r5, {of}, %r4, 31, -1; and.b32 %r5, %r5, 15;": True,
+}
+
+
+@pytest.mark.parametrize("of", ["%r3", "%r1"])
+@pytest.mark.parametrize("exchange", ASKED)
+def test_a_place_that_another_lane_gives(check: Any, exchange: str, of: str) -> None:
+    """The second reader makes up what a lane gives that does not take part."""
+    text = module_text(PLACED.format(exchange=exchange.format(of=of)), ".param .u64 k_p")
+    assert check(text, facts=FACTS)["verdict"] == ("proved" if ASKED[exchange] else "unknown")
+    launch = Launch(params=(buffer(np.zeros(64, np.uint32)),), apart=True)
+    assert (run(text, "k", launch, 0).harm is None) == ASKED[exchange]
