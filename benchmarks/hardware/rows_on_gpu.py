@@ -8,7 +8,8 @@
 
 One run:
 1. this project's kernels are compiled and proved by --jobs processes; beside them, torch.compile's functions
-   are compiled and tuned by --workers processes, which keep them;
+   are compiled and tuned by --workers processes, which keep them: with Inductor and with this backend, in the
+   default mode and with max-autotune;
 2. one process after the other times its points. A point: our results for ragged numbers of rows against
    float64 (outputs full of NaN, three seeds); then every function that is right, at 2^27 elements, as CUDA
    graphs whose replays alternate; medians.

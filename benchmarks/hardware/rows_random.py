@@ -7,7 +7,8 @@ A seed names its points for ever: (operation, type, width), widths from 128 to 1
 logarithm; a third of them multiples of 64, a third odd, a third any. ``--explore N`` also times N other
 schedules of each point, what ``rows_fit.py`` fits a card's coefficients to. How a point is measured is told
 in rows_on_gpu.py; DIR/rows_on_gpu.json has it all. At the end: the geomean of the better of torch.compile and
-max-autotune by ours, by kind, and the ten worst.
+max-autotune by ours, by kind, and the ten worst. Then the same for what torch.compile makes with this
+backend: that is Inductor's code where no kernel is faster.
 """
 
 from __future__ import annotations
@@ -79,6 +80,23 @@ def ratio(p: Point) -> float | None:
     return min(peers) / arms[ours[0]]["us"] if ours and peers else None
 
 
+def by_users(p: Point) -> dict[str, float]:
+    """What torch.compile gives a user, by what this backend does: with the same mode, and the better mode of
+    each."""
+    us = {n: a["us"] for n, a in p.get("arms", {}).items()}
+    pairs = {m: (us[m], us[n]) for m, n in SAME_MODE.items() if m in us and n in us}
+    found = {m: theirs / own for m, (theirs, own) in pairs.items()}
+    if len(pairs) == len(SAME_MODE):
+        found["the better mode of each"] = min(t for t, _ in pairs.values()) / min(
+            o for _, o in pairs.values()
+        )
+    return found
+
+
+#: By a function of torch.compile that of this backend with the same mode.
+SAME_MODE = {"compile": "backend", "max-autotune": "backend max-autotune"}
+
+
 KINDS = {
     "all": lambda p: True, "multiples of 64": lambda p: p["width"] % 64 == 0,
     "odd": lambda p: p["width"] % 2 == 1, "up to 1024": lambda p: p["width"] <= 1024,
@@ -99,7 +117,22 @@ def told(found: list[Point]) -> dict[str, Any]:
     wrong = [shown(p) for p in found if any(not c["ok"] for c in p.get("correct", {}).values())]
     return {
         "kinds": kinds, "worst": [f"{shown(p)}: {r:.3f}" for r, p in worst], "wrong": wrong,
-        "not timed": [shown(p) for p in found if ratio(p) is None],
+        "not timed": [shown(p) for p in found if ratio(p) is None], "users": _users(found),
+    }  # fmt: skip
+
+
+def _users(found: list[Point]) -> dict[str, Any]:
+    """What users get of torch.compile with this backend: by mode the geomean and the ten worst."""
+    by_mode: dict[str, list[tuple[float, str]]] = {}
+    for p in found:
+        for mode, r in by_users(p).items():
+            by_mode.setdefault(mode, []).append((r, shown(p)))
+    return {
+        mode: {
+            "points": len(some), "geomean": round(statistics.geometric_mean([r for r, _ in some]), 4),
+            "worst": [f"{name}: {r:.3f}" for r, name in sorted(some)[:10]],
+        }
+        for mode, some in by_mode.items()
     }  # fmt: skip
 
 

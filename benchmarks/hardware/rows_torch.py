@@ -39,6 +39,14 @@ RAGGED = (1, 131, 1237)
 SEEDS = (0, 1, 2)
 #: Seconds of one replay of a graph; replays that count, and those that do not.
 REPLAY, REPLAYS, WARM = 0.004, 15, 3
+#: What torch.compile makes: backend and mode. The last two are what a user of this backend gets.
+OURS, TUNED = "syncverify", "max-autotune-no-cudagraphs"
+COMPILED = {
+    "compile": ("inductor", None), "max-autotune": ("inductor", TUNED), "backend": (OURS, None),
+    "backend max-autotune": (OURS, TUNED),
+}  # fmt: skip
+#: Seconds for the backend's trials: with other points beside, compilers are slower than for a user.
+TRIALS = 60.0
 #: The copies and results of one point together are this many times the L2 cache, at least.
 CACHES = 3
 
@@ -94,6 +102,7 @@ class Machine:
         self.kind = kind
         self.gpu = kind == "cuda"
         self.lock = lock
+        self.held = False
         self.cache = 1 << 16
         if self.gpu:
             found = torch.cuda.get_device_properties(0)
@@ -101,9 +110,17 @@ class Machine:
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
+        """Nothing else uses the GPU meanwhile; who has it already keeps it."""
+        if self.held:
+            yield
+            return
         with self.lock.open("a") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
-            yield
+            self.held = True
+            try:
+                yield
+            finally:
+                self.held = False
 
     def sync(self) -> None:
         if self.gpu:
@@ -293,28 +310,35 @@ class Worker:
         if machine.gpu:
             _measure_alone(machine)
             _import_early()
+            _choose_alone(machine)
 
     def compile(self, point: dict[str, Any]) -> dict[str, Any]:
-        """torch.compile's functions, called once, by which they are compiled and tuned."""
+        """torch.compile's functions (``functions`` of the point, or all), called once: so they are tuned."""
         case, dtype, width = point["case"], point["dtype"], point["width"]
         with self.machine.alone():
             given = self.machine.inputs(case, dtype, self.elements // width, width, 0)
             self.machine.sync()
         made = self.made.setdefault(_key(point), {})
-        seconds, failed = {}, {}
-        for name, mode in (("compile", None), ("max-autotune", "max-autotune-no-cudagraphs")):
-            start = time.time()
+        seconds, failed, chosen = {}, {}, {}
+        for name, (backend, mode) in COMPILED.items():
+            if name not in point.get("functions", COMPILED):
+                continue
+            start, known = time.time(), _times()
             try:
-                function = torch.compile(_copied(CASES[case][0]), dynamic=False, fullgraph=True, mode=mode)
+                function = torch.compile(
+                    _copied(CASES[case][0]), dynamic=False, fullgraph=True, mode=mode, backend=backend
+                )
                 function(*given)
                 self.machine.sync()
                 made[name] = function
             except Exception as e:  # one function's trouble is no other's
                 failed[name] = f"{type(e).__name__}: {e}"[:300]
             seconds[name] = round(time.time() - start, 2)
+            if backend == OURS:
+                chosen[name] = [x for key, x in _times().items() if key not in known]
         del given
         self.machine.release()
-        return {"seconds": seconds, "failed": failed}
+        return {"seconds": seconds, "failed": failed, "chosen": chosen}
 
     def time(self, point: dict[str, Any]) -> dict[str, Any]:
         """Correctness of the project's kernels, then the time of every function that is right."""
@@ -402,6 +426,30 @@ def _measure_alone(machine: Machine) -> None:
             return plain(self, *args, **named)
 
     CachingAutotuner.bench = bench  # type: ignore[method-assign, unused-ignore]
+
+
+def _choose_alone(machine: Machine) -> None:
+    """Has the backend time its trials while no other process uses the GPU, and prove kernels in this one: a
+    choice is then as in a process that finds the proofs of an earlier one."""
+    from syncverify.gate.ahead import provers
+    from syncverify.torch import choice, trials
+
+    provers().jobs = 1
+    trials._LEAST_SECONDS = TRIALS
+    plain = choice._medians
+
+    def medians(*args: Any) -> Any:
+        with machine.alone():
+            return plain(*args)
+
+    choice._medians = medians  # type: ignore[assignment, unused-ignore]
+
+
+def _times() -> dict[str, dict[str, Any]]:
+    """What the backend has found of contexts in this process: microseconds, and which regions it took."""
+    choice = sys.modules.get("syncverify.torch.choice")
+    found = {} if choice is None else choice._FOUND
+    return {key: {**asdict(x), "taken": x.taken} for key, x in found.items()}
 
 
 def main() -> None:

@@ -94,7 +94,16 @@ MODELS: dict[str, tuple[str, str, dict[str, Any], tuple[int, int, int]]] = {
          "num_hidden_layers": 1, "max_position_embeddings": 8192},
         (8192, 1024, 1),
     ),
+    # as few different products as a layer and its gradients can have: max-autotune times each for 5 to 30 s
+    "small": (
+        "LlamaConfig", "LlamaForCausalLM",
+        {"hidden_size": 1024, "intermediate_size": 4096, "num_attention_heads": 16,
+         "num_key_value_heads": 16},
+        (1024, 4096, 4),
+    ),
 }  # fmt: skip
+#: Those that are measured unless others are named.
+USUAL = tuple(name for name in MODELS if name != "small")
 
 ARMS = ("inductor", "syncverify")
 #: What a process does: compiles one arm with empty caches, or both with what those left, and times them.
@@ -426,7 +435,7 @@ def summary(row: dict[str, Any]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--out", required=True)
-    parser.add_argument("--models", default=",".join(MODELS))
+    parser.add_argument("--models", default=",".join(USUAL))
     parser.add_argument("--modes", default="default", help="default, reduce-overhead, max-autotune, ...")
     parser.add_argument("--runner", default="gate")
     parser.add_argument("--layers", type=int, default=4)

@@ -49,6 +49,9 @@ __device__ __forceinline__ void mbarrier_arrive_cluster(uint32 bar) {
 __device__ __forceinline__ void mbarrier_arrive_remote(uint32 bar) {
   asm volatile("mbarrier.arrive.release.cta.shared::cluster.b64 _, [%0];" ::"r"(bar) : "memory");
 }
+__device__ __forceinline__ void st_remote(uint32 to, float x) {
+  asm volatile("st.shared::cluster.f32 [%0], %1;" ::"r"(to), "f"(x) : "memory");
+}
 __device__ __forceinline__ void st_async(uint32 to, float x, uint32 bar) {
   asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(to), "r"(__float_as_uint(x)), "r"(bar) : "memory");
 }

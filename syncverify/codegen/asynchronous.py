@@ -89,6 +89,8 @@ def _of_the_cluster(kernel: Kernel, stmt: Stmt, to: Operands) -> str | None:
         case n.StAsync(dst, value, bar, None) if dst.count == Int(1) and _shared_type(kernel, dst) == "f32":
             place = f"remote({to.shared(_here(dst))}, {_rank(dst.rank, to)})"
             return f"st_async({place}, {to.value(value)}, {_remote_barrier(bar, to)});"
+        case n.StShared(dst, value) if dst.count == Int(1) and _shared_type(kernel, dst) == "f32":
+            return f"st_remote(remote({to.shared(_here(dst))}, {_rank(dst.rank, to)}), {to.value(value)});"
     return None
 
 

@@ -272,7 +272,7 @@ class _Emitter(Accesses):
                 yield from (f"pin({f.name});" for f in self.kernel_ir.fragments)
             case n.StMatrix(dst, e):
                 yield from self._store_matrix(dst, e)
-            case n.StShared(dst, e):
+            case n.StShared(dst, e) if dst.rank is None:
                 yield from self._store(self._element_at(dst), dst, e, self._shared_width(dst))
             case n.StGlobal(dst, e, sem="weak"):
                 yield from self._store(self._global_at(dst), dst, e, self._global_width(dst), self.stored)

@@ -123,18 +123,26 @@ def with_carved_arrays(k: CheckTask, report: KernelReport) -> KernelReport:
     name; or a refutation at the sizes where they do not. No certificate is made of such a proof."""
     if report.verdict is not Verdict.UNKNOWN or k.facts.block is None or not k.checker.again:
         return report
-    arrays = carved_arrays(k.module, k.function)
-    if arrays is None:
-        return report
-    carved = _Carved(k, arrays)
-    at_numbers = carved.within(k.facts)
+    last = None
+    for arrays in carved_arrays(k.module, k.function):
+        last = _Carved(k, arrays)
+        found = _with(last, report)
+        if found.verdict is not Verdict.UNKNOWN:
+            return found
+    return report if last is None or not last.sizes() else _refuted(last) or report
+
+
+def _with(carved: _Carved, report: KernelReport) -> KernelReport:
+    """The same for one reading of the places of arrays."""
+    at_numbers = carved.within(carved.task.facts)
     if at_numbers is not None:
         found = _proof(at_numbers)
         return report if found is None else _stated(carved, found, ())
-    if not carved.sizes():
+    first = next((task for _, facts in carved.numbers() if (task := carved.within(facts)) is not None), None)
+    if not carved.sizes() or first is None or _proof(first) is None:
         return report
     found = _proof(carved.apart())
-    return _refuted(carved) or report if found is None else _held(carved, report, found)
+    return report if found is None else _held(carved, report, found)
 
 
 def _proof(task: CheckTask) -> KernelReport | None:

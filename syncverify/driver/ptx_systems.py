@@ -26,6 +26,8 @@ from syncverify.driver.ptx_assumptions import (
 from syncverify.driver.ptx_grid import together
 from syncverify.driver.ptx_task import CheckTask, compiled, elected, inferred, with_boxes
 from syncverify.frontends.launch_facts import default_path
+from syncverify.frontends.ptx.analysis.handover_detection import HandOver
+from syncverify.frontends.ptx.analysis.locks import Locks
 from syncverify.frontends.ptx.analysis.shared_locks import Turns
 from syncverify.frontends.ptx.compile.program import Program
 from syncverify.frontends.ptx.exec.concrete_launch import Launch
@@ -230,11 +232,12 @@ def _sequential_clusters(k: CheckTask, system: PtxSystem, asked: dict[Any, str])
     locks, handing = system.tables.locks, system.program.handing
     if not locks.taken:
         return _judged(k, system)
-    more = handing is not None and handing.spins
-    why = "a kernel with a lock waits for something else too" if more else locks.problem()
+    assert handing is not None
+    why = _unordered(handing, locks)
     if why is not None:
         return undecided(why, k.span)
-    orders = [(rows, pattern) for rows in locks.orders() for pattern in locks.patterns()]
+    every = locks.every(MOST_ORDERS + 1) if handing.tickets else locks.orders()
+    orders = [(rows, pattern) for rows in every for pattern in locks.patterns()]
     if len(orders) > MOST_ORDERS:
         text = f"blocks may hold locks, and go on, in {len(orders)} ways: at most {MOST_ORDERS} are tried"
         return undecided(Reason(text, Cause.BUDGET), k.span)
@@ -257,6 +260,14 @@ def _sequential_clusters(k: CheckTask, system: PtxSystem, asked: dict[Any, str])
         why = "what goes wrong behind a lock may never be, for data decides which way a block goes there"
         return replace(undecided(Reason(why, Cause.GLOBAL_DATA), k.span), suspect=outcome)
     return outcome
+
+
+def _unordered(handing: HandOver, locks: Locks) -> str | None:
+    """Why orders in which blocks come to a place do not tell what can happen."""
+    if handing.tickets:
+        more = handing.locks or locks.asked
+        return "data, or a lock, decides in a kernel with tickets too" if more else locks.problem()
+    return "a kernel with a lock waits for something else too" if handing.spins else locks.problem()
 
 
 def _placed(k: CheckTask, firsts: list[PtxSystem], clusters: int | None) -> Iterator[Outcome]:

@@ -45,10 +45,13 @@ def parameters(values: Mapping[str, int], index: str, small: Iterable[str] = ())
     return tuple(Param(n, "i32" if n in narrow else index, v) for n, v in values.items())  # type: ignore[arg-type]
 
 
-def rounds(ragged: bool = False) -> Let:
-    """``n``, the number of whole tiles of a block; ``ragged``: with what is left over, as the next tile."""
+def rounds(ragged: bool = False, number: Expr = Var("block")) -> Let:  # noqa: B008
+    """``n``, the number of whole tiles of a block; ``ragged``: with what is left over, as the next tile.
+
+    ``number``: the block's, or that of its cluster where one shares a tile.
+    """
     more = Var("more") + (Var("rest") > 0) if ragged else Var("more")
-    return Let("n", Var("each") + (Var("block") < more))
+    return Let("n", Var("each") + (number < more))
 
 
 def fetched(fusion: Fusion, tile: int, blocks_per_sm: int) -> list[Stmt]:

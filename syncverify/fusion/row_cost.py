@@ -190,7 +190,8 @@ def counted(fusion: Fusion, facts: Facts, schedule: RowSchedule, width: int) -> 
     peeled = schedule.peel == "yes"
     vector = row_schedule.widest_vector(fusion) if peeled else row_schedule.vector(fusion, width)
     rows = 1 if pieces else schedule.tile_rows
-    sharing = schedule.warps * LANES if schedule.warps > 1 or pieces else schedule.row_lanes
+    cluster = max(schedule.cluster, 1)
+    sharing = schedule.warps * LANES * cluster if schedule.warps > 1 or pieces else schedule.row_lanes
     accesses = -(-width // (sharing * vector)) + (1 if peeled else 0)
     again = pieces or schedule.reread == "yes"
     kept = streamed.kept_share(fusion, schedule, width) if pieces else 0.0
@@ -207,7 +208,7 @@ def counted(fusion: Fusion, facts: Facts, schedule: RowSchedule, width: int) -> 
     part = min(accesses * vector, PIECE_BYTES * facts.rows_in // facts.bytes_in if pieces else GROUP)
     held = part * facts.rows_in if again else accesses * vector * facts.kept * unroll
     return Counts(
-        bytes=width * facts.bytes, under_way=blocks * rows * (schedule.stages if ring else 1),
+        bytes=width * facts.bytes, under_way=blocks * rows * (schedule.stages if ring else 1) / cluster,
         warps=sharing / LANES, threads=blocks * threads,
         accesses=accesses, elements=accesses * vector, held=held,
         passes=accesses * (reads + facts.rows_out), vectors=accesses * each,

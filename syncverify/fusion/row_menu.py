@@ -88,7 +88,8 @@ def chosen(fusion: Fusion, schedule: RowSchedule, width: int) -> RowSchedule:
     return replace(
         schedule, warps=first.warps, lanes=first.lanes, rows=first.rows, blocks_per_sm=first.blocks_per_sm,
         reread=first.reread, stream=first.stream, peel=first.peel, unroll=first.unroll, source=first.source,
-        store=first.store, stages=first.stages, cache="kept" if kept else schedule.cache,
+        store=first.store, stages=first.stages, cluster=first.cluster,
+        cache="kept" if kept else schedule.cache,
     )  # fmt: skip
 
 

@@ -66,6 +66,7 @@ class RowSchedule:
     ``store``: each thread stores what it computed, or tiles of results leave shared memory: by ``bulk``
     copies, or (``shared``) threads store vectors of 16 bytes from there, where rows are no multiple of these.
     ``unroll``: rows of one warp (or of its lanes) that go through all steps abreast.
+    ``cluster``: blocks of a cluster that share a row, each with its part of the ``warps``; 0: one block.
     """
 
     width: int = 4096
@@ -89,6 +90,7 @@ class RowSchedule:
     peel: YesNo = "auto"
     store: Literal["auto", "threads", "bulk", "shared"] = "auto"
     unroll: int = 0
+    cluster: int = 0
 
     def check(self) -> None:
         """Raises InputError for values that no fusion can use."""
@@ -101,10 +103,11 @@ class RowSchedule:
         require(0 <= self.blocks_per_sm <= 16, "blocks_per_sm must be 1 to 16")
         require(0 <= self.group <= 64, "group must be 1 to 64")
         require(0 <= self.unroll <= 8, "unroll must be 1 to 8")
+        require(self.cluster in (0, 2, 4, 8), "cluster must be 2, 4 or 8, or 0 for none")
 
     def streams(self, width: int) -> bool:
         """Whether rows of that length are gone through piece by piece."""
-        return width > MOST_WIDTH if self.stream == "auto" else self.stream == "yes"
+        return width > MOST_WIDTH and not self.cluster if self.stream == "auto" else self.stream == "yes"
 
     @property
     def hint(self) -> Hint:
@@ -170,7 +173,7 @@ def fitted(fusion: Fusion, schedule: RowSchedule, width: int) -> RowSchedule:
     schedule.check()
     choice = _measured(fusion, schedule, width)
     chosen = _shared(fusion, schedule, width, choice)
-    per_thread = -(-width // (chosen.warps * chosen.lanes))
+    per_thread = -(-width // (chosen.warps * chosen.lanes * max(1, chosen.cluster)))
     _refuse(fusion, chosen, width, per_thread)
     if chosen.source == "bulk":
         found = _ring(fusion, chosen, width, per_thread)
@@ -221,6 +224,8 @@ def _refuse(fusion: Fusion, chosen: RowSchedule, width: int, per_thread: int) ->
             f"{fusion.name}: rows of {width} elements need more than {chosen.warps} warps "
             "to stay in registers"
         )
+    if chosen.cluster and (bulk or chosen.rows > 1 or chosen.warps == 1):
+        raise InputError("schedule: cluster needs source=direct, and several warps for each row")
     if chosen.rows > 1 < chosen.warps and (bulk or chosen.compute_warps > LANES):
         raise InputError("schedule: several rows of several warps need source=direct, and up to 32 warps")
     if chosen.reread == "shared":
@@ -278,7 +283,7 @@ def _started(fusion: Fusion, chosen: RowSchedule, width: int) -> RowSchedule:
     direct = chosen.source == "direct"
     moved, read = moved_bytes(fusion, width), row_bytes(fusion, width)
     waits = direct and overlaps(chosen.tile_rows * moved, row_choices.numbers(fusion))
-    waits = waits and row_choices.early(fusion, width)
+    waits = waits and row_choices.early(fusion, width) and not chosen.cluster
     dependent: YesNo = _either(chosen.dependent, "yes" if waits else "no")
     ahead: YesNo = _either(chosen.ahead, "auto" if row_choices.fetched(fusion, width) else "no")
     return replace(
@@ -328,8 +333,8 @@ def _source(fusion: Fusion, schedule: RowSchedule, width: int, rows: int) -> Lit
         if schedule.source == "bulk" or schedule.stages or schedule.split == "yes":
             row_strides.refuse(fusion, "needs source=direct")
         return "direct"
-    if schedule.source != "auto":
-        return schedule.source
+    if schedule.source != "auto" or schedule.cluster:
+        return "bulk" if schedule.source == "bulk" else "direct"
     # who asks for slots asks for a ring
     ring = schedule.reread != "yes" and row_choices.ring(fusion, width)
     wanted = schedule.stages > 0 or schedule.split == "yes" or ring
@@ -381,7 +386,7 @@ def _either(given: C, chosen: C) -> C:
 
 _PARSERS: dict[str, Any] = {
     "width": int, "warps": int, "lanes": int, "rows": int, "stages": int, "blocks_per_sm": int,
-    "group": int, "unroll": int,
+    "group": int, "unroll": int, "cluster": int,
     "split": choice("auto", "yes", "no"),
     "source": choice("auto", "bulk", "direct"), "grid": choice("auto", "persistent", "tiles"),
     "operands": choice("auto", "registers", "reload"),
@@ -393,7 +398,7 @@ _PARSERS: dict[str, Any] = {
 }  # fmt: skip
 _HELP = {
     "width": "a number", "warps": "a number", "lanes": "a number", "rows": "a number", "stages": "a number",
-    "group": "a number", "unroll": "a number",
+    "group": "a number", "unroll": "a number", "cluster": "a number",
     "split": "auto, yes or no",
     "blocks_per_sm": "a number", "source": "auto, bulk or direct",
     "grid": "auto, persistent or tiles", "operands": "auto, registers or reload",

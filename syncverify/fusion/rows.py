@@ -147,14 +147,24 @@ class RowKernel:
     def threads(self) -> int:
         """Threads that share a row."""
         s = self.schedule
-        return s.warps * LANES if s.warps > 1 else s.row_lanes
+        return s.warps * LANES * self.blocks if s.warps > 1 else s.row_lanes
+
+    @property
+    def blocks(self) -> int:
+        """Blocks that share a row: those of a cluster, or one."""
+        return max(1, self.schedule.cluster)
+
+    @property
+    def _number(self) -> Expr:
+        """A block's number among those that have rows of their own."""
+        return Var("block") // self.blocks if self.blocks > 1 else Var("block")
 
     @property
     def member(self) -> Expr:
         """A thread's number among those that share its row."""
         s = self.schedule
         if s.warps > 1:
-            return Var("member_") if self._grouped else Var("tid")
+            return Var("member_") if self._grouped or self.blocks > 1 else Var("tid")
         return Var("lane") if s.row_lanes == LANES else Var("member_")
 
     @property
@@ -235,9 +245,9 @@ class RowKernel:
         """The kernel without synchronization."""
         f, s = self.fusion, self.schedule
         bulk = s.source == "bulk"
-        first = (Var("block") + Var("i") * Var("grid")) * s.tile_rows if s.tile_rows > 1 else (
-            Var("block") + Var("i") * Var("grid")
-        )  # fmt: skip
+        first = self._number + Var("i") * Var("blocks" if self.blocks > 1 else "grid")
+        if s.tile_rows > 1:
+            first = first * s.tile_rows
         copies: list[Stmt] = [
             BulkLoad(
                 Region(_chunk_buffer(n, c), (), Int(0), Int(c.count)),
@@ -247,11 +257,10 @@ class RowKernel:
             for c in self.chunks
             for n in f.streamed
         ]
-        among = Var("tid") if self._grouped else Var("lane")
-        member = [Let("member_", among % self.threads)] if self.member == Var("member_") else []
+        member = [Let("member_", self._among)] if self.member == Var("member_") else []
         rows = reduce(mul, map(Var, f.dims[:-1])) if f.dims[1:] else Int(1)
         ahead = fetched(f, s.tile_rows * self.width, s.blocks_per_sm) if s.ahead == "yes" and not bulk else []
-        body: list[Stmt] = [rounds(self._grouped), *ahead, *member, *self._held()]
+        body: list[Stmt] = [rounds(self._grouped, self._number), *ahead, *member, *self._held()]
         # threads without a row compute the last one again, and store nothing: all shuffle and meet alike
         if self._grouped:
             here = (Let("own_row", first + self.own), Let("row", Call("min", (Var("own_row"), rows - 1))))
@@ -281,13 +290,17 @@ class RowKernel:
         tile = s.tile_rows * self.width
         shared += [Shared(tile_buffer(o.name), o.dtype, (Int(tile),)) for o in (*self.stored, *self.gathered)]
         shared += [
-            Shared(part_buffer(d), "f32", (Int(self._slots), Int(_read_whole(len(found), s.compute_warps))))
+            Shared(
+                part_buffer(d),
+                "f32",
+                (Int(self._slots), Int(_read_whole(len(found), s.compute_warps * self.blocks))),
+            )
             for d, found in self._exchanges.items()
         ]
         leading, sized = f.dims[:-1], computed_dimensions(f)
         return Kernel(
             name=f.name,
-            launch=Launch(grid=(Var("blocks"), Int(1), Int(1)), block=(s.compute_warps * LANES, 1, 1)),
+            launch=self._launch(),
             params=parameters(
                 row_values(s.tile_rows, self.default_sizes(), 2, leading)
                 | dict.fromkeys(sized, 1)
@@ -316,6 +329,20 @@ class RowKernel:
             body=tuple(body),
             span=f.span,
         )
+
+    def _launch(self) -> Launch:
+        blocks, threads = Var("blocks"), (self.schedule.compute_warps * LANES, 1, 1)
+        if self.blocks == 1:
+            return Launch(grid=(blocks, Int(1), Int(1)), block=threads)
+        grid = (blocks * self.blocks, Int(1), Int(1))
+        return Launch(grid=grid, block=threads, cluster=(self.blocks, 1, 1))
+
+    @property
+    def _among(self) -> Expr:
+        """The number that ``member`` is, where no builtin is."""
+        if self.blocks > 1:
+            return Var("rank") * (self.schedule.warps * LANES) + Var("tid")
+        return (Var("tid") if self._grouped else Var("lane")) % self.threads
 
     def _rows(self, first: Expr, *, staged: bool) -> tuple[Stmt, ...]:
         """A tile: one row, or those of each warp, which go through their steps abreast."""
@@ -484,7 +511,7 @@ class RowKernel:
         if self._peeled:
             yield from peeled_row(Int(self.width), self.vector)
 
-    def _number(self, g: Group) -> Expr:
+    def _vector_of(self, g: Group) -> Expr:
         """The vector of a peeled row that a thread holds first of a group."""
         number = _plus(self.member, g.start // self.vector)
         return Call("min", (number, Var("vectors_") - 1)) if g.partial else number
@@ -497,7 +524,7 @@ class RowKernel:
         if g.end == "edges":
             return edge(self.member, Int(self.width), self.vector)[0]
         if self._peeled:
-            return Var("head_") + self._number(g) * self.vector
+            return Var("head_") + self._vector_of(g) * self.vector
         at = _plus(self.member * self.vector if self.vector > 1 else self.member, g.start)
         return at if g.count is None else Call("min", (at, Int(self.width - before - self.vector)))
 
@@ -517,7 +544,7 @@ class RowKernel:
     def _flat(self, start: Expr, g: Group) -> Expr:
         """The element that a thread holds first of a group of a row that starts there, among all rows."""
         if self._peeled and g.end != "edges":
-            return (Var("first_") + self._number(g)) * self.vector
+            return (Var("first_") + self._vector_of(g)) * self.vector
         return start + self._place(g)
 
     def _local(self, i: int, g: Group) -> Iterator[Stmt]:
@@ -554,19 +581,13 @@ class RowKernel:
                 yield from pairs[i].over_lanes(lanes, self.width // self.threads, many)
             else:
                 yield from reduced_over_lanes(f"t{i}", self.fusion.node(i).op, lanes)
-        warps = self.schedule.warps
+        warps = self.schedule.warps * self.blocks
         if not found or warps == 1:
             return
         slot = (Var("i") % self._slots if self._slots > 1 else Int(0),)
-        places = {i: k * self.schedule.compute_warps for k, i in enumerate(found)}
+        places = {i: k * self.schedule.compute_warps * self.blocks for k, i in enumerate(found)}
         own = Var("warp") // warps * warps if self._grouped else Int(0)
-        yield If(
-            Var("lane").eq(0),
-            tuple(
-                StShared(Region(part_buffer(step), slot, _plus(Var("warp"), k), Int(1)), Var(f"t{i}"))
-                for i, k in places.items()
-            ),
-        )
+        yield from self._handed(part_buffer(step), slot, places)
         each = of_lane(warps)
         paired = {*pairs, *self._flow.together} if each < warps else set()
         for i, k in places.items():
@@ -579,6 +600,21 @@ class RowKernel:
                 yield from pairs[i].over_warps(warps, self.width)
             else:
                 yield Compute(f"t{i}", Call(self.fusion.node(i).op, (Var(f"q{i}"),)))
+
+    def _handed(self, buffer: str, slot: tuple[Expr, ...], places: Mapping[int, int]) -> Iterator[Stmt]:
+        """Each warp's numbers, where all warps of the row read them; one lane stores in each block."""
+        warp: Expr = Var("warp")
+        several = self.blocks > 1
+        if several:
+            warp = Var("rank") * self.schedule.warps + warp
+        to = Var("lane") if several else None
+        yield If(
+            Var("lane") < self.blocks if several else Var("lane").eq(0),
+            tuple(
+                StShared(Region(buffer, slot, _plus(warp, k), Int(1), rank=to), Var(f"t{i}"))
+                for i, k in places.items()
+            ),
+        )
 
     def _vectors_stored(self, first: Expr) -> Iterator[Stmt]:
         """Stores of tiles of results from shared memory, in vectors of 16 bytes. ``first``: a tile's element.

@@ -518,6 +518,8 @@ def launch_values(
 def fitted(schedule: RowSchedule, peeled: bool = False) -> RowSchedule:
     """The schedule with what it leaves open chosen."""
     schedule.check()
+    if schedule.cluster:
+        raise InputError("schedule: cluster is for rows that stay in registers: stream=no")
     warps = schedule.warps or WARPS
     blocks = schedule.blocks_per_sm or max(1, min(16, BLOCKS * WARPS // warps))
     # what is streamed is read again

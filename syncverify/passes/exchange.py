@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from syncverify.ir.expr import Int
-from syncverify.ir.nodes import BarrierSync, For, Kernel, Role, Stmt, WarpSync
+from syncverify.ir.nodes import BarrierSync, ClusterArrive, ClusterWait, For, Kernel, Role, Stmt, WarpSync
 from syncverify.model.ordering import Need, ordering
 from syncverify.model.proxies import Access
 from syncverify.passes.access import accesses, uses
@@ -53,6 +53,7 @@ class ExchangeBarriers:
             ordering(a, b).need is Need.NOTHING for a, b in ((_WRITE, _READ), (_READ, _WRITE))
         ):
             return kernel
+        remote = {u.region.buffer for u in found if u.region.rank is not None} & shared
 
         def place(stmt: Stmt, sync: BarrierSync) -> Stmt:
             if isinstance(stmt, Role) and stmt.name == COMPUTE:
@@ -60,10 +61,14 @@ class ExchangeBarriers:
             stmt = with_bodies(stmt, lambda b: tuple(place(s, sync) for s in b))
             if not isinstance(stmt, For):
                 return stmt
-            body = _separated(stmt.body, shared - self.by_warp, sync)
-            return replace(stmt, body=_separated(body, shared & self.by_warp, WarpSync()))
+            body = _separated(stmt.body, shared - self.by_warp - remote, (sync,))
+            body = _separated(body, remote, (ClusterArrive(), ClusterWait()))
+            return replace(stmt, body=_separated(body, shared & self.by_warp, (WarpSync(),)))
 
-        return replace(kernel, body=tuple(place(s, BarrierSync(Int(0))) for s in kernel.body))
+        body = tuple(place(s, BarrierSync(Int(0))) for s in kernel.body)
+        # nobody writes into a block that may not have begun
+        begun: Body = (ClusterArrive("relaxed"), ClusterWait()) if remote else ()
+        return replace(kernel, body=(*begun, *body))
 
     def _sync(self, role: Role) -> BarrierSync:
         assert isinstance(role.lo, Int) and isinstance(role.hi, Int)
@@ -71,13 +76,13 @@ class ExchangeBarriers:
         return BarrierSync(Int(COMPUTE_BARRIER), Int(threads), aligned=not self.unaligned)
 
 
-def _separated(body: Body, shared: Iterable[str], sync: BarrierSync | WarpSync) -> Body:
+def _separated(body: Body, shared: Iterable[str], sync: tuple[Stmt, ...]) -> Body:
     """The loop body with a barrier between accesses that need one, those within an iteration first."""
     for wrap in (False, True):
-        pair = _unordered(body, shared, wrap, type(sync))
+        pair = _unordered(body, shared, wrap, type(sync[-1]))
         while pair is not None:
-            body = (*body[:pair], sync, *body[pair:])
-            pair = _unordered(body, shared, wrap, type(sync))
+            body = (*body[:pair], *sync, *body[pair:])
+            pair = _unordered(body, shared, wrap, type(sync[-1]))
     return body
 
 

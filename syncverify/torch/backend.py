@@ -298,7 +298,7 @@ def grouped(module: GraphModule, runner: Runner, least: int, timed: bool = True)
     module = copy.copy(module)
     module.graph = shared(module.graph)
     padded_once(module.graph)
-    found = partition(module.graph, least, timed and templates())
+    found = partition(module.graph, least, products=timed and templates(), reductions=timed)
     return module, found, [candidate(one, runner) for one in found.found]
 
 

@@ -42,6 +42,8 @@ _AHEAD = 1_000_000
 _BEST_PRODUCT = 0.94
 #: Microseconds that a kernel takes beside its traffic, at least.
 _LAUNCH = 2.0
+#: The part of the time of copied bytes that those save for which nothing is written.
+_ONLY_READ = 0.08
 #: What a kernel has to gain, as a part of its context's time: less is within the noise.
 _GAIN = 0.01
 #: What a kernel may lose beside a library's call: two rounds of one call differ by as much.
@@ -233,8 +235,9 @@ def warn(reason: str) -> None:
 
 def least_of(group: Group, device: torch.device) -> float:
     """What no kernel of a group is below: its tensors through memory once, and torch's products alone."""
-    traffic = sum(map(size_of, (*group.leaves, *outputs_of(group)))) / bytes_per_us(device)
-    products = 0.0
+    read, written = (sum(map(size_of, some)) for some in (group.leaves, outputs_of(group)))
+    moved = read + written - _ONLY_READ * max(0, read - written)
+    products, traffic = 0.0, moved / bytes_per_us(device)
     with real(device):
         for product in group.products:
             a, b = (_example(value_of(f)) for f in factors(product))

@@ -27,7 +27,12 @@ class UnfitError(Exception):
 def extent(size: Any) -> Any:
     """A torch size, a number or a symbol, as a sympy expression."""
     node = getattr(size, "node", None)
-    return sympy.Integer(int(size)) if node is None else sympy.expand(node.expr)
+    return _number(int(size)) if node is None else sympy.expand(node.expr)
+
+
+@lru_cache(maxsize=4096)
+def _number(size: int) -> Any:
+    return sympy.Integer(size)
 
 
 class Space:

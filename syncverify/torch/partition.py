@@ -43,8 +43,11 @@ class Partition:
     left: Mapping[Node, str] = field(default_factory=dict)
 
 
-def partition(graph: Graph, least: int = 2, products: bool = False) -> Partition:
-    """The groups of a graph with at least ``least`` operations each; ``products``: also products alone."""
+def partition(graph: Graph, least: int = 2, *, products: bool = False, reductions: bool = False) -> Partition:
+    """The groups of a graph with at least ``least`` operations each; ``products``: also products alone.
+
+    ``reductions``: those of rows count for two, so that one alone is a group, where it is timed.
+    """
     found: tuple[Found, ...] = ()
     left: dict[Node, str] = {}
     nodes = [n for n in graph.nodes if n.op not in ("placeholder", "output", "get_attr")]
@@ -64,25 +67,31 @@ def partition(graph: Graph, least: int = 2, products: bool = False) -> Partition
             fresh |= apart
             behind |= cut
             continue
-        found, barred = _round(search, groups, least, products)
-        left |= barred
-        if not barred:
+        small = {
+            id(g)
+            for g in groups
+            if _weight(g, reductions=reductions) < least and not (products and g.products)
+        }
+        found, barred = _round(search, [g for g in groups if id(g) not in small])
+        alone = [n for g in groups if id(g) in small for n in g.operations]
+        left |= barred | dict.fromkeys(alone, "alone: torch does it as well")
+        if not barred and not alone:
             break
     inside = {n for f in found for n in f.group.nodes}
     views = {n: "a view, which is done for nothing" for n in nodes if is_view(n) or is_constant(n)}
     return Partition(found, {n: r for n, r in {**views, **left}.items() if n not in inside})
 
 
-def _round(
-    search: _Search, groups: Iterable[Group], least: int, products: bool
-) -> tuple[tuple[Found, ...], dict[Node, str]]:
+def _weight(group: Group, *, reductions: bool) -> int:
+    """The operations of a group, and its reductions once more if they count for two."""
+    return len(group.operations) + sum(reductions and n.target in table.REDUCTIONS for n in group.operations)
+
+
+def _round(search: _Search, groups: Iterable[Group]) -> tuple[tuple[Found, ...], dict[Node, str]]:
     """What the groups became, and the nodes that have to be left out of the next search."""
     found: list[Found] = []
     barred: dict[Node, str] = {}
     for group in groups:
-        if len(group.operations) < least and not (products and group.products):
-            barred |= dict.fromkeys(group.operations, "alone: torch does it as well")
-            continue
         made = search.grown.translated(group)
         if isinstance(made, Translation):
             found.append(Found(group, made))
@@ -287,7 +296,7 @@ class _Search:
     def _bits(self, group: Group, node: Node) -> int:
         return sum(1 << self.place[n] for n in group.nodes if n in self.home or n is node)
 
-    def _merge_homes(self, node: Node, group: Group, homes: Iterable[int]) -> None:
+    def _merge_homes(self, node: Node, group: Group, homes: Sequence[int]) -> None:
         number = self.place[node]
         for g in homes:
             for n in self.members.pop(g).nodes:
@@ -295,6 +304,8 @@ class _Search:
                     self.home[n] = number
         self.members[number] = group
         self.home[node] = number
+        if not homes:  # nothing needs it yet
+            return
         bits = self._bits(group, node)
         needs = 0
         for n in group.nodes:

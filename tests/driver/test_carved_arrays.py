@@ -50,6 +50,17 @@ RIGHT = {
     "count": "atom.shared.add.u32 %r9, [%r5], 1;",
     "behind": "bar.sync 0;",
 }
+ENDS = "setp.le.s32 %p6, %n, %r3; @%p6 bra STEPPED; sub.u32 %r10, %n, %r3; "
+LAST = "mad.lo.u32 %r8, %r10, 4, %row; ld.shared.u32 %r9, [%r8+-4];"
+FROM_THE_END = {"count": ENDS + LAST}
+TWO_MORE = {
+    "carve": "mad.lo.u32 %bins, %n, 4, %row; add.u32 %bins, %bins, 8;",
+    "count": "ld.shared.u32 %r9, [%r4+8]; atom.shared.add.u32 %r9, [%r5], 1;",
+}
+ON_BY_A_SIZE = {
+    "carve": "mad.lo.u32 %bins, %n, 4, %row; mad.lo.u32 %r15, %k, 4, %row;",
+    "fill": "mad.lo.u32 %r8, %n, 4, %r15; st.shared.u32 [%r8], %k; add.u32 %r15, %r15, 256;",
+}
 GOOD: dict[str, dict[str, str]] = {
     "bins behind a row": {},
     "data behind a generic pointer": {"space": ""},
@@ -61,6 +72,11 @@ GOOD: dict[str, dict[str, str]] = {
                                          "ld.shared.u32 %r9, [%r8+-4];"},
     "from the end of the bins": {"count": "sub.u32 %r10, %n, %r3; mad.lo.u32 %r8, %r10, 4, %bins; "
                                           "ld.shared.u32 %r9, [%r8+-4];"},
+    "from the end, where the size is compared": FROM_THE_END,
+    "two more words before the bins": TWO_MORE,
+    "a sum of 64 bits": {"carve": "cvt.u64.u32 %d2, %n; shl.b64 %d2, %d2, 2; cvt.u32.u64 %r10, %d2; "
+                                  "add.u32 %bins, %r10, %row;"},
+    "a pointer that goes on by a size": ON_BY_A_SIZE,
 }  # fmt: skip
 WRONG = {
     "no barrier behind the zeros": {"between": ""},
@@ -76,6 +92,15 @@ WRONG = {
     "either of two places": {"carve": "mad.lo.u32 %bins, %n, 4, %row; @%p5 mov.u32 %bins, %row;"},
     "a row of twice as many": {"carve": "mad.lo.u32 %bins, %n, 4, %row; shl.b32 %n, %n, 1;", "fill": ""},
     "the word before the bins": {"fill": "mad.lo.u32 %r8, %r1, 4, %bins; st.shared.u32 [%r8+-4], 0;"},
+    "from the end, where the size is compared, no barrier": FROM_THE_END | {"between": ""},
+    "two words that the bins have, too": TWO_MORE | {"carve": RIGHT["carve"]},
+    "a sum of 64 bits that is too small": {"carve": "cvt.u64.u32 %d2, %n; shl.b64 %d2, %d2, 1; "
+                                                    "cvt.u32.u64 %r10, %d2; add.u32 %bins, %r10, %row;"},
+    "a third word": TWO_MORE | {"count": TWO_MORE["count"].replace("+8", "+12")},
+    "a pointer that goes on by a size and fewer words": {
+        n: text.replace("256", "128") for n, text in ON_BY_A_SIZE.items()},
+    "a pointer that goes on by another size": {
+        n: text.replace("%r8, %n", "%r8, %m") for n, text in ON_BY_A_SIZE.items()},
     "a place that is stored": {"fill": "st.shared.u32 [%r2], %bins;"},
 }  # fmt: skip
 
@@ -97,7 +122,7 @@ def undecided(monkeypatch: pytest.MonkeyPatch) -> None:
 def report(changes: dict[str, str], **facts: Any) -> KernelReport:
     given = {"grid": [1, 1, 1], "params": {"0": "n", "2": "m"}, **facts}
     (found,) = syncverify.check(
-        TEXT.format(**RIGHT | changes), facts={"kernel": {"k": given}}, scope="all", advice=False, timeout=20
+        TEXT.format(**RIGHT | changes), facts={"kernel": {"k": given}}, scope="all", advice=False, timeout=90
     )
     return found
 

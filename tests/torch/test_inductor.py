@@ -17,7 +17,9 @@ from syncverify.base.source import InputError  # noqa: E402
 from syncverify.torch import choice, operators, trials  # noqa: E402
 from syncverify.torch.backend import lower  # noqa: E402
 from syncverify.torch.candidate import operator_of  # noqa: E402
+from syncverify.torch.partition import partition  # noqa: E402
 from tests.torch.compiled import compiled, draw, trained  # noqa: E402
+from tests.torch.test_context import graph_of  # noqa: E402
 
 BF16 = torch.bfloat16
 
@@ -140,6 +142,33 @@ def test_a_kernel_has_to_be_faster(
         assert len(backend.report.regions) == taken and len(backend.report.refused) == 1 - taken
         clocks["plain"] = clocks["beside"] = []  # the second finds what the first wrote
     assert len(list(store.iterdir())) == 1
+
+
+@pytest.mark.parametrize(("use", "taken"), [("faster", 1), ("always", 0)])
+def test_a_reduction_alone_is_tried_where_it_is_timed(
+    use: str, taken: int, store: Path, clocks: dict[str, list[float]]
+) -> None:
+    clocks["beside"] = [5.0]
+    given = draw(6, 60)
+    backend = sv.make_backend({"runner": "reference", "use": use})
+    torch._dynamo.reset()
+    got = torch.compile(lambda x: (x.amax(-1), x.relu().cumsum(0)), backend=backend)(given)
+    torch.testing.assert_close(got, (given.amax(-1), given.relu().cumsum(0)))
+    assert [len(r.operations) for r in backend.report.regions] == [1] * taken
+
+
+def test_reading_alone_takes_less_than_copying(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choice, "bytes_per_us", lambda device: 1.0)
+    given = draw(64, 1000)
+    (sums,), (halves,) = (groups_of(f, given) for f in (lambda x: x.sum(-1), lambda x: x * 0.5 + 1))
+    read, few = 256000, 256
+    device = torch.device("cpu")
+    assert choice.least_of(sums, device) == pytest.approx(read + few - 0.08 * (read - few) + 2)
+    assert choice.least_of(halves, device) == pytest.approx(2 * read + 2)
+
+
+def groups_of(function: Any, *given: Any) -> list[Any]:
+    return [f.group for f in partition(graph_of(function, *given).graph, reductions=True).found]
 
 
 def test_what_no_kernel_can_beat_is_not_compiled(

@@ -33,6 +33,7 @@ from syncverify.checker.induction.slots import (
 from syncverify.checker.induction.stepping import NotReadError
 from syncverify.checker.induction.words import Steered, Stored, version_of
 from syncverify.checker.kernel import protocol as k
+from syncverify.checker.kernel.hops import MEETINGS
 from syncverify.checker.kernel.linear import ZERO, Term, apply, equal, num, var
 from syncverify.model.events import (
     NEVER,
@@ -67,6 +68,7 @@ class Assembly:
     orders: list[tuple[str, tuple[int, ...]]] = field(default_factory=list)
     whole: dict[tuple[int, int], int] = field(default_factory=dict)  # lanes of a warp
     depths: dict[str, int] = field(default_factory=dict)  # names of numbers of slots
+    fewer: dict[str, str] = field(default_factory=dict)  # functions of tiles -> those of all steps but one
     flags: Flags = field(init=False)
 
     def protocol(self) -> k.Protocol:
@@ -79,6 +81,7 @@ class Assembly:
         warpgroups(self.info, self.parts, self.policy)
         for number, part in enumerate(self.parts):
             self.add_operations(number, part)
+            self.count_meetings(part)
             if self.info.ctas > 1 and not _leaves_together(part):
                 raise NotReadError("a block of a cluster may leave while others still reach its memory")
         self.flags.in_order()
@@ -94,10 +97,10 @@ class Assembly:
         buffers = {r.name: self.depth(r.depth) for r in regions}
         roles = self.merged([(p.cls, self.body(p)) for p in self.parts])
         facts = (*self.facts, *(c for x, d in self.depths.items() for c in equal(var(x), num(d))))
-        functions = sorted({t.function for p in self.parts for t in p.text if isinstance(t, TilesText)})
+        functions = sorted(self.tiles())
         return k.Protocol(
             roles, self.rings, buffers, self.parameters | set(self.depths), facts,
-            tuple(functions), schemas=self.schemas(), registers=self.pool(),
+            (*functions, *self.fewer.values()), schemas=self.schemas(), registers=self.pool(),
         )  # fmt: skip
 
     @property
@@ -130,15 +133,31 @@ class Assembly:
         """An offset of slots: from where the counter is, or up to the next lap."""
         return num(c) if 2 * c <= slots else num(c - slots) + (ZERO if back else self.depth(slots))
 
+    def tiles(self) -> dict[str, list[TilesText]]:
+        """By function, the tiles that count with it."""
+        by: dict[str, list[TilesText]] = {}
+        for t in (t for p in self.parts for t in p.text if isinstance(t, TilesText)):
+            by.setdefault(t.function, []).append(t)
+        return by
+
+    def count_meetings(self, part: Part) -> None:
+        """Meetings in all steps of a tile but its first are counted by a function of their own,
+        ``Q(x) = P(x) - x``. It never falls, as no tile is empty. The kernel shows that they come in this
+        order.
+        """
+        for tiles in (t for t in part.text if isinstance(t, TilesText)):
+            full = all(t.full for t in self.tiles()[tiles.function])
+            steps = k.N - apply(tiles.function, k.U)  # of the tile before this one
+            for loop in (x for x in tiles.body if full and isinstance(x, LoopText)):
+                for m in part.made[id(loop.body)]:
+                    if m.op.kind in MEETINGS and {k.N - loop.lo, *m.op.guard} - {steps} == {steps - 1}:
+                        f = self.fewer.setdefault(tiles.function, f"{tiles.function}_fewer")
+                        m.op = replace(m.op, index=steps - 1 + apply(f, k.U))
+
     def schemas(self) -> tuple[Term, ...]:
         out: dict[Term, None] = {}
         x = k.X
-        by: dict[str, list[TilesText]] = {}
-        for p in self.parts:
-            for t in p.text:
-                if isinstance(t, TilesText):
-                    by.setdefault(t.function, []).append(t)
-        for f, some in by.items():
+        for f, some in self.tiles().items():
             if len({t.trips for t in some}) != 1:
                 raise NotReadError("agents whose tiles have different numbers of steps")
             if all(t.full for t in some):
@@ -147,6 +166,9 @@ class Assembly:
             if not more and not one.guards and not one.steps.names() & {"u"} and all(t.full for t in some):
                 step = apply(f, x + 1) - apply(f, x) - one.steps
                 out |= {step: None, -step: None}
+        for f, q in self.fewer.items():
+            step = apply(q, x + 1) - apply(q, x) - apply(f, x + 1) + apply(f, x) + 1
+            out |= {step: None, -step: None}
         return tuple(out)
 
     def pool(self) -> k.Registers | None:

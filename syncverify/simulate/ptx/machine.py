@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 _TURNS = 12
 #: Of instructions that lanes execute together.
 _TOGETHER = "parallel synchronization"
+#: Places for warps on an SM.
+WARP_PLACES = 64
 
 
 class Machine:
@@ -55,6 +57,7 @@ class Machine:
         self.limit = steps
         self.steps = 0
         self.draw = np.random.default_rng(seed)
+        self.seed = seed
         self.turn = seed % LANES  # which lane has which part of a matrix of wmma
         self.version = 0  # counts changes that another thread may see
         self.fragments: list[Fragment] = []
@@ -188,13 +191,15 @@ class Machine:
         launch, block = self.launch, warp.block
         bx, by, _ = launch.block
         linear = warp.number * LANES + np.arange(LANES)
+        # PTX ISA, %warpid: a place on the SM, which other blocks may have before this one
+        first = int(np.random.default_rng((self.seed, block.number)).integers(WARP_PLACES))
         out: dict[str, Any] = {
             "%tid.x": linear % bx,
             "%tid.y": linear // bx % by,
             "%tid.z": linear // (bx * by),
             "%laneid": np.arange(LANES),
-            "%warpid": warp.number,
-            "%nwarpid": 64,
+            "%warpid": (warp.number + first) % WARP_PLACES,
+            "%nwarpid": WARP_PLACES,
             "%smid": block.number % 132,
             "%nsmid": 132,
             "%gridid": 1,

@@ -24,6 +24,7 @@ from syncverify.checker.kernel.protocol import (
     U,
 )
 from syncverify.model.proxies import Access
+from tests.checker.kernel.programs import FEWER
 
 S, T, D, STEPS = var("S"), var("T"), var("D"), var("N")
 
@@ -346,6 +347,28 @@ def nonempty(p: Protocol) -> Protocol:
     return replace(p, schemas=(P(x + 1) - P(x) - 1,))
 
 
+def later_meetings(first: tuple[int | None, ...] = (1, 1)) -> Protocol:
+    """Consumers meet in each step of a tile but its first. ``first``: the step from which on each of them
+    comes; None: it never does.
+    """
+    p, lo, x = nonempty(persistent(consumers=len(first))), P(U), var("x")
+    rings = {**p.rings, "meet": Ring(num(1), len(first), named=True)}
+
+    def meeting(role: Role, since: int | None) -> Role:
+        index = N - lo - 1 + apply(FEWER, U)
+        meet = Op(Kind.SYNC, "meet", index, count=len(first), guard=(N - lo - (since or 0),))
+        (tiles,) = role.body
+        assert isinstance(tiles, Tiles)
+        (loop,) = tiles.body
+        assert isinstance(loop, Loop)
+        loop = replace(loop, body=(*loop.body, *(() if since is None else (meet,))))
+        return replace(role, body=(replace(tiles, body=(loop,)),))
+
+    roles = (p.roles[0], *map(meeting, p.roles[1:], first))
+    step = apply(FEWER, x + 1) - apply(FEWER, x) - P(x + 1) + P(x) + 1
+    return replace(p, roles=roles, rings=rings, prefix=(*p.prefix, FEWER), schemas=(*p.schemas, step, -step))
+
+
 FAMILIES: dict[str, Callable[[], Protocol]] = {
     "plain": plain,
     "plain, two consumers": lambda: plain(consumers=2),
@@ -374,5 +397,6 @@ FAMILIES: dict[str, Callable[[], Protocol]] = {
     "register pool": register_pool,
     "registers that change twice": registers_twice,
     "a word that steers": told,
+    "persistent, meetings of later steps": later_meetings,
     "nonempty tiles, unguarded drain": lambda: nonempty(unguarded_drain()),
 }

@@ -17,6 +17,8 @@ from syncverify.model.proxies import Access, Proxy
 Size = dict[str, Any]
 #: One access of a program: (cell, writes, by the async proxy, version).
 Cell = tuple[tuple[str, int], bool, bool, int | None]
+#: The function that counts all steps of each tile but one.
+FEWER = "P_fewer"
 
 
 def value(t: Term, e: Size) -> int:
@@ -47,7 +49,7 @@ def sizes(p: Protocol, most: dict[str, int] | None = None, steps: int = 3) -> It
             continue
         count = max([0, *(value(t, e) for t in tiles)])
         for trips in itertools.product(range(steps + 1), repeat=count) if p.prefix else [()]:
-            full = {**e, "trips": trips} | {f: table(list(trips)) for f in p.prefix}
+            full = {**e, "trips": trips} | {f: table([x - (f == FEWER) for x in trips]) for f in p.prefix}
             if all(value(s, {**full, "x": t}) >= 0 for s in p.schemas for t in range(count)):
                 yield full
 

@@ -8,11 +8,11 @@ import random
 
 import pytest
 
-from syncverify.checker.kernel import Accepted, accept, read
+from syncverify.checker.kernel import Accepted, Rejected, accept, read
 from syncverify.checker.prover.protocols import NotFoundError, prove, search
 from syncverify.checker.prover.protocols.written import proof as write
 from tests.checker.kernel.explore import explore
-from tests.checker.kernel.families import FAMILIES, plain, unguarded_drain
+from tests.checker.kernel.families import FAMILIES, later_meetings, plain, unguarded_drain
 from tests.checker.kernel.programs import pick, program, shown
 from tests.checker.kernel.sweep import SEEDS
 
@@ -65,3 +65,13 @@ def test_a_drain_that_an_empty_tile_reaches_hangs_and_has_no_proof() -> None:
     assert wrong and all(0 in e["trips"] for e in wrong)
     with pytest.raises(NotFoundError):
         search(p)
+
+
+def test_meetings_that_a_first_step_attends_alone_or_not_all_attend_have_no_proof() -> None:
+    proof = search(later_meetings())
+    for first in ((1, 0), (1, 2), (1, None)):
+        p = later_meetings(first)
+        assert any(explore(program(p, e), 4_000).wrong for e in pick(p, random.Random(1), 12))  # type: ignore[arg-type]
+        with pytest.raises(NotFoundError, match="no end of meet"):
+            search(p)
+        assert isinstance(accept(p, proof), Rejected)

@@ -22,6 +22,7 @@ BY_INPUT = (
     "places_behind_data",
     "arrays_by_turns",
     "locks_of_blocks",
+    "counts_in_shared",
     "registers_without_a_value",
 )
 #: One of so many is replayed on the second reader in every run.
@@ -35,6 +36,7 @@ LONG = {
     "readings": 2,
     "roles_and_groups": 2,
     "shared_flags": 2,
+    "windows_and_counts": 3,
 }
 
 #: Refuted by a rule that no execution bears out, so unknown: barriers do not wait for lanes that exit (K22).

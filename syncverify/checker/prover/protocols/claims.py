@@ -118,8 +118,10 @@ def _ends(g: Graph, ring: str, lands: Sequence[int]) -> list[Term]:
 
 
 def _functions(g: Graph, i: int) -> list[str]:
-    """The prefix sums that a site counts with: those of its loop's bounds; of any, where it has none."""
-    own = {f for c in g.sites[i].domain for f in c.functions()}
+    """The prefix sums that a site counts with: those of its loop's bounds and its index; of any, where it has
+    none.
+    """
+    own = {f for c in (*g.sites[i].domain, g.sites[i].op.index) for f in c.functions()}
     return [f for f in g.p.prefix if f in own] or list(g.p.prefix[:1])
 
 

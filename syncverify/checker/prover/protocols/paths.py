@@ -15,7 +15,7 @@ from syncverify.base.diagnostics import Policy
 from syncverify.checker.kernel.hops import Drained, Graph, Half, How, Program, Same, Step, Turn
 from syncverify.checker.kernel.linear import ZERO, RejectedError, Term, apply, num, var
 from syncverify.checker.kernel.obligations import Reaches
-from syncverify.checker.kernel.protocol import Group, Kind, Level, Site, Tiles
+from syncverify.checker.kernel.protocol import Group, Kind, Level, N, Site, Tiles
 from syncverify.checker.prover.protocols.distances import LEADS, Distances, place
 from syncverify.checker.prover.protocols.masks import Masks
 from syncverify.checker.prover.protocols.multipliers import entails
@@ -230,9 +230,12 @@ class Steps:
         return all(value(own, {**e, "u": value(u, e)}) == value(turn, e) for e in self.samples)
 
     def _at_tile_end(self, i: int, own: Term, turn: Term) -> Iterator[tuple[Term, Term]]:
-        """For an index such as P(u + 1) - 1."""
+        """For an index such as P(u + 1) - 1, or in a loop n - P(u) - 1 + Q(u)."""
         s = self.g.sites[i]
-        if not s.position.tiles or s.position.loops:
+        if not s.position.tiles:
+            return
+        if s.position.loops:
+            yield from self._counted(i, own, turn)
             return
         hit = False
         for u in self.counters(s):
@@ -244,6 +247,23 @@ class Steps:
         if not hit and self.g.p.prefix:
             t = self.tiles_of(s)
             yield self.name(NewTile(self.g.p.prefix[0], turn), t.first, t.stride), ZERO
+
+    def _counted(self, i: int, own: Term, turn: Term) -> Iterator[tuple[Term, Term]]:
+        """For an index in a loop that one function counts from tile to tile."""
+        s, rest = self.g.sites[i], own - N
+        functions = [a.function for a, k in rest.parts.items() if not isinstance(a, str) and k == 1]
+        if "n" in rest.names() or len(functions) != 1:
+            return
+        hit = False
+        for u in self.counters(s):
+            n = turn - rest.put({"u": u})
+            if self.masks.inside(i, u, n):
+                hit = True
+                yield u, n
+        if not hit:
+            t = self.tiles_of(s)
+            u = self.name(NewTile(functions[0], turn), t.first, t.stride)
+            yield u, turn - rest.put({"u": u})
 
     def after(self, step: Step, k: int) -> list[tuple[Term, Term]]:
         """Coordinates of site k soon after a step of its role."""

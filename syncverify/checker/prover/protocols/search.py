@@ -53,6 +53,10 @@ MOST_NODES, DEEPEST = 300, 10
 MOST_SAMPLES = 48
 #: Times the samples of one obligation that are found before some are drawn.
 ENOUGH = 8
+#: Sizes among which a need is refuted that holds in all samples, and samples of one size that are kept.
+MORE, FEW = 60, 2
+#: The counters of an obligation, in the order in which they get numbers.
+COUNTERS = ("j", "u", "n", "u'", "n'")
 
 Wrap = Callable[[Tree], Tree]
 _Done = frozenset[object]
@@ -110,7 +114,7 @@ class Search:
 
     def _meeting(self, given: Sequence[Term], limit: int) -> list[Sample]:
         named = {a for h in given for a in h.names()}
-        plan = Plan.of(given, [v for v in ("j", "u", "n", "u'", "n'") if v in named])
+        plan = Plan.of(given, [v for v in COUNTERS if v in named])
         out: list[Sample] = []
         for e in self.sizes:
             found = self._counters(plan, e)
@@ -135,6 +139,25 @@ class Search:
         numbers = [x for x in e.values() if isinstance(x, int)]
         steps = max([e[f](tiles) for f in self.p.prefix] + [tiles, *numbers]) + 5
         return plan.solutions(e, tiles, steps)
+
+    def against(self, premises: Sequence[Term], need: Term) -> list[Sample]:
+        """Values among many more sizes that meet the premises but not what is needed."""
+        key = ("against", frozenset(premises), need)
+        if key in self.memo:
+            return list(self.memo[key])
+        if "more" not in self.memo:
+            self.memo["more"] = samples(self.p, random.Random(MORE), MORE)
+        given = [*premises, -need - 1]
+        named = {a for h in given for a in h.names()}
+        introduced = sorted(a for a in named if a.startswith("%"))
+        plan = Plan.of(given, [v for v in (*COUNTERS, *introduced) if v in named])
+        found: list[Sample] = []
+        for e in self.memo["more"]:
+            found += self._counters(plan, e)[:FEW]
+            if len(found) >= ENOUGH * FEW:
+                break
+        self.memo[key] = found
+        return list(found)
 
     # ---------------------------------------------------------------- axioms
 
@@ -411,6 +434,8 @@ class Search:
         if depth <= 0:
             raise NotFoundError(f"{need} >= 0 does not follow")
         bad = [e for e in some if value(need, e) < 0]
+        if some and not bad:
+            bad = self.against(premises, need)
         if bad:
             good = [e for e in some if value(need, e) >= 0]
             yes = self.solve([*premises, need], good, goal, depth - 1, done, pool, keep)

@@ -284,10 +284,15 @@ def _sample(p: Protocol, s: Shape, values: Sequence[int], rnd: random.Random, mo
     if not holds((f for f in p.facts if not f.functions()), e):
         return None
     tiles = max([1, *(value(c, e) for c in s.counts)])
-    full = _full(p)
-    for f in p.prefix:
-        least = 1 if f in full else 0
-        e[f] = prefix([rnd.randint(least, max(least, most)) for _ in range(tiles)])
+    full, fewer = _full(p), _fewer(p)
+
+    def counted(steps: Callable[[bool], Sequence[int]]) -> Sample:
+        """Tables of functions; those of fewer steps follow others."""
+        own = {f: steps(f in full) for f in p.prefix if f not in fewer}
+        own |= {f: [max(k - by, 0) for k in own[g]] for f, (g, by) in fewer.items()}
+        return {f: prefix(own[f]) for f in p.prefix}
+
+    e |= counted(lambda some: [rnd.randint(int(some), max(int(some), most)) for _ in range(tiles)])
     for f in p.marks:
         e[f] = mark(rnd.randint(0, 9))
     if any(value(t, e) < 1 for t in (*(r.depth for r in p.rings.values()), *p.buffers.values())):
@@ -297,7 +302,7 @@ def _sample(p: Protocol, s: Shape, values: Sequence[int], rnd: random.Random, mo
     tables = [None, *range(most + 3)] if p.schemas else [None]
     for steps in tables:
         if steps is not None:
-            e |= {f: prefix([steps] * tiles) for f in p.prefix}
+            e |= counted(lambda _, steps=steps: [steps] * tiles)  # type: ignore[misc]
         every = (value(c, {**e, "x": t}) >= 0 for c in p.schemas for t in range(tiles))
         short = all(e[f](tiles) < MOST_STEPS - 4 for f in p.prefix) and all(
             value(c, e) < MOST_STEPS - 4 for c in behind
@@ -311,6 +316,17 @@ def _full(p: Protocol) -> set[str]:
     """Functions whose tiles a schema says to have a step at least."""
     x = Term({"x": 1})
     return {f for f in p.prefix if Term({Apply(f, x + 1): 1, Apply(f, x): -1}, -1) in p.schemas}
+
+
+def _fewer(p: Protocol) -> dict[str, tuple[str, int]]:
+    """Functions that schemas make those of others less a number for each tile."""
+    x, found = Term({"x": 1}), dict[str, tuple[str, int]]()
+    for f, g in itertools.permutations(p.prefix, 2):
+        step = Term({Apply(f, x + 1): 1, Apply(f, x): -1, Apply(g, x + 1): -1, Apply(g, x): 1})
+        by = [c.const for c in p.schemas if c.parts == step.parts and -c in p.schemas and c.const > 0]
+        if by and g not in found:
+            found[f] = (g, by[0])
+    return found
 
 
 def events(s: Site, e: Sample) -> list[tuple[int, int]]:

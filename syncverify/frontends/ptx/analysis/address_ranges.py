@@ -50,6 +50,8 @@ _EXCHANGES = frozenset({"shfl", "redux"})
 #: Of an access of which nothing is known.
 ANYWHERE = Reached(None, based=True)
 
+#: Places for warps on an SM, of which ``%warpid`` is one.
+_WARP_PLACES = 64
 #: The lanes on one side of the own one.
 _LANEMASKS = {
     "%lanemask_lt": Interval(0, WORD // 2 - 1),
@@ -87,7 +89,7 @@ class AddressRanges:
         lanes = [t % _WARP for t in threads] if len(threads) < _WARP else [0, _WARP - 1]
         self.specials["%laneid"] = Interval(min(lanes), max(lanes))
         self.specials |= {f"%ntid.{axis}": one(n) for axis, n in zip("xyz", block, strict=True)}
-        self.specials |= _LANEMASKS
+        self.specials |= {**_LANEMASKS, "%warpid": Interval(0, _WARP_PLACES - 1)}
         self._versions: dict[tuple[int, Bounds], Known] = {}
         self._busy: set[tuple[int, Bounds]] = set()
         self.branches = BranchBounds(flow, self._of)
@@ -117,9 +119,10 @@ class AddressRanges:
         return any(self.branches.truth(p, at) is not holds for p, at, holds in self.branches.decisions(k)
                    if self.branches.truth(p, at) is not None)  # fmt: skip
 
-    def one_sided(self, k: int) -> bool:
+    def one_sided(self, k: int, *, parameters: bool = True) -> bool:
         """Whether the kernel bounds signed data of which an address is made from below or above alone, or
-        counts down below 0: the places are not known, then, though the kernel bounds what makes them."""
+        counts down below 0: the places are not known, then, though the kernel bounds what makes them.
+        ``parameters``: whether these are data, too."""
         place = next((x for x in self.flow.body[k].operands if isinstance(x, Mem)), None)
         if place is None or not isinstance(place.base, Reg):
             return False
@@ -129,7 +132,7 @@ class AddressRanges:
             moved = self.induction.interval(v, bounds) if versions.writer[v] < 0 else None
             if moved is not None and moved.low < 0:
                 return True
-        for v in self._data(made):
+        for v in self._data(made, parameters=parameters):
             at = versions.writer[v]
             i = self.flow.body[at] if at >= 0 else None
             if self._version(v) is None:
@@ -141,10 +144,10 @@ class AddressRanges:
                 sides.add(Side.BOTH if not signed else Side.ABOVE if i.op == "min" else Side.BELOW)
         return len(sides) == 1 and Side.BOTH not in sides
 
-    def _data(self, made: Mapping[int, tuple[list[int], bool]]) -> set[int]:
+    def _data(self, made: Mapping[int, tuple[list[int], bool]], *, parameters: bool) -> set[int]:
         """The versions, of some and what they are made of, that are made of what was loaded."""
         writers = {v: self.flow.versions.writer[v] for v in made}
-        found = {v for v, k in writers.items() if k >= 0 and self.flow.body[k].op in ("ld", "ldu", "atom")}
+        found = {v for v, k in writers.items() if k >= 0 and _loads(self.flow.body[k], parameters=parameters)}
         grown = bool(found)
         while grown:
             more = {v for v, (of, _) in made.items() if v not in found and not found.isdisjoint(of)}
@@ -290,6 +293,11 @@ class AddressRanges:
         sides = [self._of(y, at) for y in i.operands[1:]]
         ends = [f.high for f in sides if _positive(f) and f.high < WORD // 2]
         return Interval(0, min(ends)) if ends else None
+
+
+def _loads(i: Instr, *, parameters: bool) -> bool:
+    """Whether an instruction brings data; ``parameters``: of these, too."""
+    return i.op in ("ld", "ldu", "atom") and (parameters or "param" not in i.mods)
 
 
 def _positive(x: Known) -> TypeGuard[Interval]:

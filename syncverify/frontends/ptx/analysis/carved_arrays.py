@@ -8,14 +8,19 @@ such a place, as ``4*n - 4 - 4*i`` of ``row[n - 1 - i]`` does, lies in the array
 The function that ``apart`` makes holds a variable for each array, and the same accesses in it. That each
 stays inside its array is an assumption: ``within`` gives the arrays at numbers, where it is seen.
 
+A constant may belong to the place: of ``float* sums = smem + n + 2`` the first word lies 8 bytes behind that
+of ``4*n``, and what is nearer belongs to ``row``. Several readings are given in that case.
+
 Nothing is carved where an address is anything but such a sum, where it may lie in either of two arrays, where
 sizes are hidden in what threads have of their own, or where the code compares addresses.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from syncverify.frontends.ptx.analysis.carved_sums import (
     Atom,
@@ -49,6 +54,8 @@ _ACCESSES = frozenset({"ld", "st", "atom", "red"})
 #: Bytes that alignment may take between variables.
 _SLACK = 1024
 _FIRST = Sum()
+#: Readings of constants in places.
+MOST_READINGS = 3
 #: Bytes of the last array where nobody gave those of all.
 MOST = 1 << 20
 
@@ -59,9 +66,9 @@ class _UnfitError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Array:
-    """Where an address lies: from ``sizes`` on, or in the array before that."""
+    """Where an address lies: from ``begin`` on, or in the array before that."""
 
-    sizes: Sum
+    begin: Sum
     before: bool = False
 
 
@@ -73,13 +80,15 @@ class CarvedArrays:
     variable: Variable
     begins: tuple[Sum, ...]
     by: Mapping[int, Sum]  # the array that an instruction makes an address in, by its number
+    followed: frozenset[int]  # instructions whose addresses are kept without the variable's place, too
+    addresses: frozenset[str]
     flow: Flow
     sums: Sums
 
     @property
     def names(self) -> tuple[str, ...]:
         """A name for each array."""
-        return tuple(self.variable.name + ("".join(map(_text, b.parts)) or "+0") for b in self.begins)
+        return tuple(self.variable.name + _text(b) for b in self.begins)
 
     def apart(self, module: Module) -> Function:
         """The function with variables for the arrays, each as large as all can be."""
@@ -121,7 +130,9 @@ class CarvedArrays:
         return replace(expanded(self.function, by, types), variables=(*chosen, *others))
 
     def _changes(self, k: int) -> bool:
-        return k in self.by or any(self._named(x) for x in self.function.body[k].operands)
+        return (
+            k in self.by or k in self.followed or any(self._named(x) for x in self.function.body[k].operands)
+        )
 
     def _named(self, x: Operand) -> bool:
         return (x.base if isinstance(x, Mem) else x).__class__ is Sym and self._symbol(
@@ -134,21 +145,29 @@ class CarvedArrays:
 
     def _replaced(self, k: int, types: dict[str, str]) -> Iterator[Instr]:
         """The instruction with an address in its own array."""
-        i, begins = self.function.body[k], self.by.get(k, _FIRST)
-        if begins == _FIRST:
+        i, begins = self.function.body[k], self.by.get(k)
+        name = results(i)[0] if k in self.by or k in self.followed else ""
+        whole = self.sums.version(self.flow.versions.written(name, k)) if name else _FIRST
+        if k in self.followed:
+            types[_offset(name)] = "b32"
+            yield from self._made(k, Imm(whole.number), whole, _offset(name), types)
+        if begins is None:
             yield replace(i, operands=tuple(map(self._first, i.operands)))
             return
-        name = self.flow.versions.name[self.flow.versions.written(results(i)[0], k)]
-        whole = self.sums.version(self.flow.versions.written(name, k)) + begins.times(-1)
+        whole += begins.times(-1)
         array = self.names[self.begins.index(begins)]
+        yield from self._made(k, Sym(array, whole.number), whole, name, types)
+
+    def _made(self, k: int, first: Operand, whole: Sum, name: str, types: dict[str, str]) -> Iterator[Instr]:
+        """What writes a sum to a register: ``first`` for its place and number, and its other parts."""
         held = Reg(f"%@carved{k}")
         part = Reg(f"%@carved{k}.part")
         types |= {held.name: "b32", part.name: "b32"}
 
         def plain(op: str, *operands: Operand, mods: tuple[str, ...] = ("u32",)) -> Instr:
-            return replace(i, op=op, mods=mods, operands=operands)
+            return replace(self.function.body[k], op=op, mods=mods, operands=operands)
 
-        yield plain("mov", held, Sym(array, whole.number))
+        yield plain("mov", held, first)
         for atom, n in whole.parts:
             if isinstance(atom, Place):
                 continue
@@ -162,7 +181,8 @@ class CarvedArrays:
         """What reads an atom at the place of an address."""
         match atom:
             case Held(version, ""):
-                return "mov", Reg(self.flow.versions.name[version]), ("u32",)
+                name = self.flow.versions.name[version]
+                return "mov", Reg(_offset(name) if name in self.addresses else name), ("u32",)
             case Held(_, special):
                 return "mov", Special(special), ("u32",)
             case Extent(axis):
@@ -179,16 +199,20 @@ class CarvedArrays:
         return replace(x, name=self.names[0]) if isinstance(x, Sym) else x
 
 
-def carved_arrays(module: Module, function: Function) -> CarvedArrays | None:
-    """The arrays at places that sizes say; None where there are none, or where the code is not followed."""
+def carved_arrays(module: Module, function: Function) -> Iterator[CarvedArrays]:
+    """The arrays at places that sizes say, by each reading of the constants in these; none where there are no
+    such arrays, or where the code is not followed."""
     dynamic = [v for v in (*function.variables, *module.variables) if v.space == "shared" and not v.size]
     used = [v for v in dynamic if any(_names(x, v.name) for i in function.body for x in i.operands)]
     if len(used) != 1:
-        return None
-    try:
-        return _Carving(function, used[0]).found()
-    except _UnfitError:
-        return None
+        return
+    with suppress(_UnfitError):
+        carving = _Carving(function, used[0])
+        for constants in carving.readings():
+            with suppress(_UnfitError):
+                found = carving.found(constants)
+                if found is not None:
+                    yield found
 
 
 def _names(x: Operand, name: str) -> bool:
@@ -203,25 +227,54 @@ class _Carving:
         self.function, self.variable, self.flow = function, variable, Flow(function)
         self.sums = Sums(self.flow, frozenset({variable.name}))
         self.addresses = self._addresses()
-        self._arrays: dict[int, _Array | None] = {}
+        self._constants: Mapping[Sum, int] = {}
+        self._known: dict[tuple[int, frozenset[int]], frozenset[Sum]] = {}
 
-    def found(self) -> CarvedArrays | None:
-        """The arrays."""
+    def readings(self) -> Iterator[Mapping[Sum, int]]:
+        """Constants that belong to the places of arrays: of each the least that an access adds, or one of
+        the next."""
+        added: dict[Sum, set[int]] = {}
+        for v, least in self._least.items():
+            for x in self._roots(v):
+                if x.sizes != _FIRST and not _down(x) and x.number + least >= 0:
+                    added.setdefault(x.sizes, set()).add(x.number + least)
+        for n in range(min(MOST_READINGS, max(map(len, added.values()), default=1))):
+            yield {sizes: sorted(constants)[min(n, len(constants) - 1)] for sizes, constants in added.items()}
+
+    @cached_property
+    def _least(self) -> dict[int, int]:
+        """By version of an address the least that accesses add to it, or to what it is merged into."""
+        found: dict[int, int] = {}
+        work = [
+            (self.flow.versions.read(x.base.name, k), x.offset)
+            for k in self._reached()
+            for x in self.function.body[k].operands
+            if isinstance(x, Mem) and isinstance(x.base, Reg) and x.base.name in self.addresses
+        ]
+        while work:
+            v, least = work.pop()
+            if least < found.get(v, least + 1):
+                found[v] = least
+                work += [(m, least) for _, m in self.flow.versions.merged(v)]
+        return found
+
+    def found(self, constants: Mapping[Sum, int]) -> CarvedArrays | None:
+        """The arrays, with constants that belong to their places."""
+        self._constants = constants
         at = [k for k in self._reached() if self.addresses & set(results(self.function.body[k]))]
         lies = {k: self._array(self._written(k)) for k in at}
-        if None in lies.values():
-            raise _UnfitError
-        begins = {_FIRST, *(a.sizes for a in lies.values() if a is not None and not a.before)}
+        begins = {_FIRST, *(a.begin for a in lies.values() if not a.before)}
         if len(begins) < 2:
             return None
-        by = {k: _begin(a, begins) for k, a in lies.items() if a is not None}
-        for k in by:
-            self._fits(k, by[k])
-        for k in self._reached():
-            self._reads_inside(k)
+        by = {k: _begin(a, begins) for k, a in lies.items()}
+        moved = {k: b for k, b in by.items() if self._moves(k, b)}
+        followed = self._followed(moved)
+        for k in {*moved, *followed}:
+            self._fits(k, moved.get(k, _FIRST))
         order = (_FIRST, *sorted(begins - {_FIRST}, key=repr))
-        moved = {k: b for k, b in by.items() if b != _FIRST and self._direct(k)}
-        return CarvedArrays(self.function, self.variable, order, moved, self.flow, self.sums)
+        return CarvedArrays(
+            self.function, self.variable, order, moved, followed, self.addresses, self.flow, self.sums
+        )
 
     def _reached(self) -> Iterator[int]:
         for n in sorted(self.flow.reached):
@@ -229,9 +282,12 @@ class _Carving:
 
     def _written(self, k: int) -> int:
         names = results(self.function.body[k])
-        if len(names) != 1 or self.function.registers.get(names[0]) not in ("b32", "u32", "s32"):
+        if len(names) != 1 or not self._is_word(names[0]):
             raise _UnfitError
         return self.flow.versions.written(names[0], k)
+
+    def _is_word(self, name: str) -> bool:
+        return self.function.registers.get(name) in ("b32", "u32", "s32")
 
     def _addresses(self) -> frozenset[str]:
         """Registers that may hold an address. Raises _UnfitError where one is used for anything else."""
@@ -256,13 +312,35 @@ class _Carving:
             raise _UnfitError
         return of
 
-    def _array(self, v: int) -> _Array | None:
-        """Where the address in a version lies; None while that is looked for."""
-        if v not in self._arrays:
-            self._arrays[v] = None
+    def _array(self, v: int) -> _Array:
+        """Where the address in a version lies, and what it is one of."""
+        found = {self._lies(x, m) for m in (v, *self._merged(v)) for x in self._roots(m)}
+        if len(found) != 1:
+            raise _UnfitError
+        return found.pop()
+
+    def _lies(self, x: Sum, v: int) -> _Array:
+        """Where a sum lies that a version holds."""
+        constant = self._constants.get(x.sizes, 0)
+        nearer = x.number + self._least.get(v, constant) < constant
+        return _Array(x.sizes + Sum(constant), before=x.sizes != _FIRST and (_down(x) or nearer))
+
+    def _roots(self, v: int, ahead: frozenset[int] = frozenset()) -> frozenset[Sum]:
+        """The sums of the variable's place that a version is, with nothing of the turns that loops make."""
+        if v in ahead:
+            return frozenset()
+        key = v, ahead
+        if key not in self._known:
+            ahead |= {v}
             merged = self._merged(v)
-            self._arrays[v] = self._common(v, merged) if merged else self._of_sum(self.sums.version(v))
-        return self._arrays[v]
+            if merged:
+                found = {x for m in merged for x in self._roots(m, ahead)}
+            else:
+                base, whole = self._based(v), self.sums.version(v)
+                more = whole if base is None else whole + Sum(0, ((base, -1),))
+                found = {whole} if base is None else {x + more for x in self._roots(base.version, ahead)}
+            self._known[key] = frozenset(found)
+        return self._known[key]
 
     def _merged(self, v: int) -> list[int]:
         """The versions of which this is one."""
@@ -274,72 +352,58 @@ class _Carving:
             raise _UnfitError
         return []
 
-    def _common(self, v: int, merged: Sequence[int]) -> _Array:
-        """Where all of these lie: what is found of one is taken, and held against all."""
-        for m in merged:
-            found = self._array(m)
-            if found is not None:
-                break
-        else:
-            raise _UnfitError
-        self._arrays[v] = found
-        for m in merged:
-            if self._again(m) != found:
-                raise _UnfitError
-        return found
-
-    def _again(self, v: int) -> _Array | None:
-        if self._arrays.get(v) is None:
-            self._arrays.pop(v, None)
-        return self._array(v)
-
-    def _of_sum(self, x: Sum) -> _Array | None:
-        """Where a sum of one place lies."""
+    def _based(self, v: int) -> Held | None:
+        """The address that a version goes on from; None where it is made of the variable's place."""
+        x = self.sums.version(v)
         if any(
             not a.special and not self._is_address(a) and self.sums.of_sizes(a.version) for a, _ in x.rest
         ):
             raise _UnfitError
-        places = [n for _, n in x.places]
         bases = [(a, n) for a, n in x.rest if self._is_address(a)]
-        if len(places) + len(bases) != 1 or (places or [n for _, n in bases]) != [1]:
+        if [n for _, n in (*x.places, *bases)] != [1]:
             raise _UnfitError
-        if places:
-            return _Array(x.sizes, before=_down(x) and x.sizes != _FIRST)
-        if x.sizes != _FIRST:
-            raise _UnfitError  # a pointer that goes on by a size
-        ((base, _),) = bases
-        return self._array(base.version)
+        return bases[0][0] if bases else None
 
     def _is_address(self, a: Atom) -> bool:
         return isinstance(a, Held) and a.version >= 0 and self.flow.versions.name[a.version] in self.addresses
 
-    def _direct(self, k: int) -> bool:
-        """Whether an instruction makes its address of the variable's place."""
-        return bool(self.sums.version(self._written(k)).places)
+    def _moves(self, k: int, begin: Sum) -> bool:
+        """Whether an instruction makes its address in another array than the first, or than it reads one."""
+        base = self._based(self._written(k))
+        if base is None:
+            return begin != _FIRST
+        return self._array(base.version) != self._array(self._written(k))
 
-    def _fits(self, k: int, begins: Sum) -> None:
-        """Raises _UnfitError where an address in a later array cannot be made again at its place."""
-        x = self.sums.version(self._written(k))
-        if begins == _FIRST or not x.places:
-            return
-        versions = self.flow.versions
-        stale = any(
-            not a.special and versions.read(versions.name[a.version], k) != a.version for a, _ in x.rest
-        )
-        nested = any(isinstance(a, Made) for a, _ in (x + begins.times(-1)).parts)
+    def _followed(self, moved: Iterable[int]) -> frozenset[int]:
+        """The instructions that make the addresses which some go on from into other arrays."""
+        versions, found, seen = self.flow.versions, set[int](), set[int]()
+        work = [b.version for k in moved if (b := self._based(self._written(k))) is not None]
+        while work:
+            v = work.pop()
+            if v in seen:
+                continue
+            seen.add(v)
+            merged = self._merged(v)
+            work += merged
+            if not merged:
+                found.add(versions.writer[v])
+                base = self._based(v)
+                work += [] if base is None else [base.version]
+        return frozenset(found)
+
+    def _fits(self, k: int, begin: Sum) -> None:
+        """Raises _UnfitError where an address cannot be made again at its place."""
+        x, versions = self.sums.version(self._written(k)), self.flow.versions
+        held = {a.version: versions.name[a.version] for a, _ in x.rest if not a.special}
+        stale = any(versions.read(name, k) != v or not self._is_word(name) for v, name in held.items())
+        nested = any(isinstance(a, Made) for a, _ in (x + begin.times(-1)).parts)
         if nested or stale:
             raise _UnfitError
 
-    def _reads_inside(self, k: int) -> None:
-        """Raises _UnfitError where a constant leads from an address ahead of a later array."""
-        place = next((x for x in self.function.body[k].operands if isinstance(x, Mem)), None)
-        if place is None or not isinstance(place.base, Reg) or place.base.name not in self.addresses:
-            return
-        x = self.sums.of(place.base, k)
-        if x is None or not x.places or x.sizes == _FIRST or _down(x):
-            return
-        if x.number + place.offset < 0:
-            raise _UnfitError
+
+def _offset(name: str) -> str:
+    """The register of an address without the variable's place."""
+    return f"%@offset.{name}"
 
 
 def _down(x: Sum) -> bool:
@@ -350,8 +414,8 @@ def _down(x: Sum) -> bool:
 def _begin(a: _Array, begins: set[Sum]) -> Sum:
     """Where the array of an address begins."""
     if not a.before:
-        return a.sizes
-    before = [b for b in begins if b != a.sizes and _at_most(b, a.sizes)]
+        return a.begin
+    before = [b for b in begins if b != a.begin and _at_most(b, a.begin)]
     last = [b for b in before if all(_at_most(c, b) for c in before)]
     if len(last) != 1:
         raise _UnfitError
@@ -359,10 +423,16 @@ def _begin(a: _Array, begins: set[Sum]) -> Sum:
 
 
 def _at_most(a: Sum, b: Sum) -> bool:
-    return all(n >= 0 for _, n in (b + a.times(-1)).parts)
+    more = b + a.times(-1)
+    return all(n >= 0 for _, n in more.parts) if more.parts else more.number >= 0
 
 
-def _text(part: tuple[Atom, int]) -> str:
+def _text(x: Sum) -> str:
+    constant = f"{x.number:+}" if x.number or not x.parts else ""
+    return "".join(map(_part, x.parts)) + constant
+
+
+def _part(part: tuple[Atom, int]) -> str:
     atom, n = part
     match atom:
         case Parameter(name, offset, _):
@@ -370,7 +440,7 @@ def _text(part: tuple[Atom, int]) -> str:
         case Extent(axis):
             of = f"ntid.{axis}"
         case Made(op, _, xs):
-            of = f"{op}({', '.join(f'{x.number}' + ''.join(map(_text, x.parts)) for x in xs)})"
+            of = f"{op}({', '.join(f'{x.number}' + ''.join(map(_part, x.parts)) for x in xs)})"
         case _:
             of = "?"
     return f"{n:+}*{of}"

@@ -114,7 +114,8 @@ def _one(atom: Atom) -> Sum:
 
 
 class Sums:
-    """The sums that the 32-bit registers of a function hold. ``shared``: variables whose places count."""
+    """The sums that the registers of a function hold, of wide ones the low 32 bits. ``shared``: variables
+    whose places count."""
 
     def __init__(self, flow: Flow, shared: frozenset[str]) -> None:
         self.flow, self.shared = flow, shared
@@ -129,7 +130,7 @@ class Sums:
                 return Sum(offset, ((Place(name), 1),))
             case Special(name) if name.startswith("%ntid."):
                 return _one(Extent(name[-1]))
-            case Special(name):
+            case Special(name) if name.startswith(_STEADY):
                 return _one(Held(-1, name))
             case Reg(name):
                 return self.version(self.flow.versions.read(name, k))
@@ -152,9 +153,7 @@ class Sums:
             if not plain or not isinstance(place.base, Sym):
                 return None
             return _one(Parameter(place.base.name, place.base.offset + place.offset, type_))
-        if (i.op not in _RULES and i.op not in _NUMBERS) or width(type_) != 32 or type_[0] not in "usb":
-            return None
-        if not _PLAIN.issuperset(i.mods[:-1]):
+        if not _of_words(i):
             return None
         xs = [self.of(x, k) for x in i.operands[1:]]
         if any(x is None for x in xs):
@@ -189,11 +188,23 @@ class Sums:
         return False
 
 
+def _of_words(i: Instr) -> bool:
+    """Whether the low 32 bits that an instruction makes are a sum's, or a number made of numbers."""
+    types = i.mods[-2:] if i.op == "cvt" else i.mods[-1:]
+    if not types or any(width(t) not in (32, 64) or t[0] not in "usb" for t in types):
+        return False
+    if i.op in _NUMBERS and i.op not in _RULES:
+        return width(types[0]) == 32 and len(i.mods) == 1
+    return i.op in _RULES and _PLAIN.issuperset(i.mods[: -len(types)])
+
+
 def _even(op: str, xs: list[Sum]) -> bool:
     """Whether a number grows with what it is made of, but for steps of a few units: no bound stops it."""
     by = xs[1]
     if by.parts:
         return op == "mul"
+    if op == "or":
+        return 0 <= by.number < MOST_STEP
     if op == "and":
         return -MOST_STEP <= by.number < 0 and not -by.number & (-by.number - 1)
     return op == "shr" and 0 <= by.number and 1 << by.number <= MOST_STEP
@@ -216,13 +227,27 @@ def _mad(xs: list[Sum]) -> Sum | None:
     return None if product is None else product + xs[2]
 
 
-_PLAIN = frozenset({"lo"})
+def _or(xs: list[Sum]) -> Sum | None:
+    """A sum where a number has no bit in common with the other operand."""
+    a, by = xs
+    if by.parts:
+        a, by = by, a
+    factors = (a.number, *(n for _, n in a.parts))
+    apart = not by.parts and 0 <= by.number and not any(n % (1 << by.number.bit_length()) for n in factors)
+    return a + by if apart else None
+
+
+_PLAIN = frozenset({"lo", "wide"})
+#: Registers that hold the same whenever a thread reads them.
+_STEADY = ("%tid", "%ctaid", "%nctaid", "%laneid", "%clusterid", "%nclusterid", "%cluster_")
 #: What makes a sum of sums.
 _RULES: dict[str, Callable[[list[Sum]], Sum | None]] = {
     "mov": lambda xs: xs[0],
+    "cvt": lambda xs: xs[0],
     "add": lambda xs: xs[0] + xs[1],
     "sub": lambda xs: xs[0] + xs[1].times(-1),
     "neg": lambda xs: xs[0].times(-1),
+    "or": _or,
     "not": lambda xs: Sum(-1) + xs[0].times(-1),
     "mul": _times,
     "shl": _shifted,
@@ -232,6 +257,7 @@ _RULES: dict[str, Callable[[list[Sum]], Sum | None]] = {
 _NUMBERS: dict[str, Callable[[int, int], int]] = {
     "mul": lambda a, b: a * b,
     "and": lambda a, b: a & b,
+    "or": lambda a, b: a | b,
     "shr": lambda a, b: a >> b,
 }
 

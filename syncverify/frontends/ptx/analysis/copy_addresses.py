@@ -34,7 +34,7 @@ from syncverify.model.events import Event
 
 #: What pointers are aligned to where nothing else is said, in bytes.
 DEFAULT = 16
-_NUMBERS = ("%tid", "%laneid", "%warpid", "%ntid", "%ctaid", "%cluster")
+_NUMBERS = ("%tid", "%laneid", "%ntid", "%ctaid", "%cluster")
 #: Instructions that an address is followed through. Quotients and bit fields of an
 #: open grid are not: states that hold them do not repeat.
 _PURE = frozenset(

@@ -50,6 +50,13 @@ class HandOver:
     consumers: frozenset[int] = frozenset()  # what waits for, or decides by, what others have written
     waits: frozenset[int] = frozenset()  # atomics that a loop repeats until another thread's write suits it
 
+    tickets: frozenset[int] = frozenset()  # atomics that count, for whose number spins wait
+
+    @property
+    def ordered(self) -> bool:
+        """Whether blocks come to a place one after the other, in any order: to a lock, or for a ticket."""
+        return bool(self.locks or self.tickets)
+
     @property
     def waited(self) -> bool:
         """Whether some block waits for what others write."""
@@ -79,7 +86,8 @@ def hand_over(
     origins = Origins(flow, apart, numbers)
     locks = _locks(flow, turns, places, origins) if apart else {}
     polls = frozenset(k for k in turns if _same(flow.body[k]) or k in locks)
-    consumers = sorted({*spins, *polls, *_deciding(flow, places, takes)})
+    tickets = _tickets(flow, places, spins) if apart else frozenset[int]()
+    consumers = sorted({*spins, *polls, *tickets, *_deciding(flow, places, takes)})
     mixed = _mixed(flow, [k for k in places if not generic.get(k, False)], origins)
     if not consumers and mixed is None:
         return None
@@ -93,7 +101,9 @@ def hand_over(
     waits = frozenset(
         k for k in consumers if body[k].op == "atom" and k not in spins and not _moves_on(flow, k)
     )
-    return HandOver(accesses, spins, line, together, settled, polls, locks, frozenset(consumers), waits)
+    return HandOver(
+        accesses, spins, line, together, settled, polls, locks, frozenset(consumers), waits, tickets
+    )
 
 
 def _deciding(flow: Flow, accesses: Collection[int], takes: Collection[int]) -> list[int]:
@@ -214,12 +224,21 @@ def _reached_by(start: Collection[str], body: Sequence[Instr]) -> set[str]:
     return found
 
 
+def _adds_one(flow: Flow, i: Instr) -> bool:
+    counts = i.op == "atom" and "add" in i.mods and i.mods[-1] in ("u32", "s32") and i.guard is None
+    return counts and len(i.operands) == 3 and _is_number(flow, i.operands[2], 1)
+
+
 def _is_zero(flow: Flow, op: Operand) -> bool:
-    """Whether an operand is the number 0, also by way of one ``mov``."""
+    return _is_number(flow, op, 0)
+
+
+def _is_number(flow: Flow, op: Operand, number: int) -> bool:
+    """Whether an operand is a number, also by way of one ``mov``."""
     if isinstance(op, Reg):
         makers = [x for x in flow.body if op.name in results(x)]
         op = makers[0].operands[1] if len(makers) == 1 and makers[0].op == "mov" else op
-    return isinstance(op, Imm) and op.value == 0
+    return isinstance(op, Imm) and op.value == number
 
 
 def _polled(flow: Flow, k: int, asked: Mapping[frozenset[int], Collection[str]]) -> bool:
@@ -455,6 +474,22 @@ def _locks(flow: Flow, turns: Sequence[int], places: Sequence[int], origins: Ori
     bulk = {x for _, of in bulk_copies(flow) for k in of for x in origins.of(global_operand(flow.body[k]))}
     free = freed_by(flow, take, others)
     return {} if free is None or bulk & names[take] or ANYWHERE in bulk else {take: free}
+
+
+def _tickets(flow: Flow, places: Sequence[int], spins: Mapping[int, GlobalSpin]) -> frozenset[int]:
+    """Relaxed atomics that count by one, once, and bring the number that a spin waits to equal.
+
+    Example: ``t = atomicAdd(&next, 1); while (serving != t) {}``.
+    """
+    asked = {s.bound.name for s in spins.values() if s.compare == "==" and isinstance(s.bound, Reg)}
+    return frozenset(
+        k
+        for k in places
+        if _adds_one(flow, i := flow.body[k])
+        and semantics(i) == int(Flag.STRONG)
+        and not asked.isdisjoint(results(i))
+        and _innermost(flow, k) is None
+    )
 
 
 # ---------------------------------------------------------------- bulk copies beside other accesses

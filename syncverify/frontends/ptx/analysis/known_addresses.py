@@ -36,7 +36,7 @@ from syncverify.frontends.ptx.syntax.types import RANK, WINDOW, WINDOWS, kind, w
 from syncverify.frontends.ptx.values.register_values import PerLane
 from syncverify.model.events import Event
 
-_NUMBERS = ("%tid", "%ntid", "%laneid", "%warpid")
+_NUMBERS = ("%tid", "%ntid", "%laneid")
 #: Instructions that an address, and what decides about it, are followed through.
 _PURE = frozenset(
     "add and bfe bfi cvt cvta isspacep lop3 mad max min mov mul neg not or popc prmt rem selp setp shf shl "

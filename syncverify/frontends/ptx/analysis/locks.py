@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice, permutations, product
 
 from syncverify.frontends.ptx.decode.effects import Context, Effect, Opaque, Value
 from syncverify.frontends.ptx.decode.global_access import scope_of, semantics, signed
@@ -80,6 +81,15 @@ class Locks:
         blocks = [h[0] for holders in self.taken.values() for h in holders]
         return range(2 + 2 * max(blocks, default=0).bit_length() if self.asked else 1)
 
+    def every(self, most: int) -> list[Rows]:
+        """All orders of those who take tickets, but at most so many."""
+        users = {a: sorted(h[0] for h in holders) for a, holders in self.taken.items()}
+        rows = product(*(permutations(blocks) for blocks in users.values()))
+        return [
+            {a: {b: n for n, b in enumerate(row)} for a, row in zip(users, some, strict=True)}
+            for some in islice(rows, most)
+        ]
+
     def orders(self) -> list[Rows]:
         """Rows that represent every order."""
         users = {a: sorted(h[0] for h in holders) for a, holders in self.taken.items()}
@@ -138,6 +148,22 @@ def lock_effect(i: Instr) -> Effect:
         return ((Ev.SPIN, site, ctx.global_bytes(v[0], bits // 8), flags, scope, "==", place),)
 
     return Effect(emit, (at, free, held), None, i.operands[:1])
+
+
+def ticket_effect(i: Instr) -> Effect:
+    """An atomic whose number says who comes when; what it brings says ``number_of_ticket``."""
+    bits, flags, scope = width(i.mods[-1]), semantics(i), int(scope_of(i))
+
+    def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
+        _place(ctx, v[0], bits // 8, free=False)
+        return ((Ev.GLOBAL_ATOMIC, site, ctx.global_bytes(v[0], bits // 8), flags, scope, "add", None),)
+
+    return Effect(emit, i.operands[1:2], None, i.operands[:1])
+
+
+def number_of_ticket(ctx: Context, at: Value, size: int) -> int:
+    """How many have taken a ticket before, in the order of the run: counters are zero at launch."""
+    return _place(ctx, at, size, free=False)
 
 
 def free_effect(i: Instr) -> Effect:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from syncverify.frontends.ptx.analysis.collectives import is_collective
+from syncverify.frontends.ptx.analysis.named_arrays import NamedArrays
 from syncverify.frontends.ptx.decode.effects import Effect, Unsupported
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.flow.warp_counts import counts_down
@@ -36,7 +37,8 @@ _KEPT_SPACES = ("local", "param", "shared")
 @dataclass(frozen=True, slots=True)
 class Slice:
     """``pure``: instructions executed for their results; ``branches``: those that are decided; ``registers``:
-    those that hold a value; ``spaces``: memory whose contents steer.
+    those that hold a value; ``spaces``: memory whose contents steer; ``aside``: stores to shared arrays from
+    which nothing is loaded that steers.
 
     ``steering``: what is left without values that only say where in global memory something is read, if there
     are such.
@@ -46,6 +48,7 @@ class Slice:
     branches: frozenset[int]
     registers: frozenset[str]
     spaces: frozenset[str]
+    aside: frozenset[int] = frozenset()
     steering: Slice | None = None
 
 
@@ -60,16 +63,19 @@ def slice_of(
     unasked: frozenset[int] = frozenset(),
     *,
     stored: bool = True,
+    arrays: NamedArrays | None = None,
 ) -> Slice:
     """The slice of a function whose instructions have the given effects; ``also``: others whose control
     matters. Without ``control``: of what the effects operate on alone, however they are come to. ``holds``:
     something is known of what lies in global memory, wherever it is read. ``takes``: atomics that count
     there. ``contents``: what lies in shared memory may steer; else what is loaded from there is data.
     ``unasked``: branches of which it does not matter how they are decided. ``stored``: what a store writes is
-    compared among lanes; else it matters only where it is loaded again and steers."""
+    compared among lanes; else it matters only where it is loaded again and steers. ``arrays``: of shared
+    memory, that accesses name: what is stored in one matters if what steers is loaded from it."""
     slicer = _Slicer(flow, effects, control, holds, takes, contents)
     slicer.unasked = unasked
     slicer.stored = stored
+    slicer.arrays = arrays
     for k in also:
         if flow.block_of[k] in flow.reached:
             slicer.control(k)
@@ -94,6 +100,8 @@ class _Slicer:
         self.contents = contents
         self.unasked: frozenset[int] = frozenset()
         self.stored = True
+        self.arrays: NamedArrays | None = None
+        self.loaded: dict[str, set[str | None]] = {}  # by space the arrays that are read; None: any
         self.roots = control
         self.takes = takes
         self.holds = holds
@@ -160,7 +168,8 @@ class _Slicer:
 
     def _found(self) -> Slice:
         pure, branches = frozenset(self.pure), frozenset(self.branches)
-        return Slice(pure, branches, frozenset(self.names), frozenset(self.spaces))
+        aside = frozenset(k for k in pure if self._is_aside(k))
+        return Slice(pure, branches, frozenset(self.names), frozenset(self.spaces), aside)
 
     def _close(self) -> None:
         """Everything executed computes with right values: also what reads a register by the way, which holds
@@ -178,7 +187,8 @@ class _Slicer:
     def _read(self, k: int) -> Iterable[str]:
         """The registers that an instruction reads when it is executed."""
         i = self.body[k]
-        if self.stored or k in self.pure or i.op not in ("st", "stmatrix"):
+        kept = k in self.pure and not self._is_aside(k)
+        if self.stored or kept or i.op not in ("st", "stmatrix"):
             return sources(i)
         guard = () if i.guard is None else (i.guard.name,)
         return (*guard, *registers(i.operands[0]))
@@ -311,7 +321,8 @@ class _Slicer:
                 if space == "shared" and not self.contents:
                     continue
                 whole = i.op == "atom" or space.startswith("param")
-                self._keep(space, _ALL if whole else _bytes(i, i.operands[0], name))
+                some = _ALL if whole else _bytes(i, i.operands[0], name)
+                self._keep(space, some, self._array(k) if space == "shared" else None)
 
     def _parameter(self, name: str) -> bool:
         """Whether a register holds a parameter, or a place at a fixed distance from where one points to."""
@@ -325,12 +336,25 @@ class _Slicer:
             return False
         return all(map(self._parameter, registers(i.operands[1])))
 
-    def _keep(self, space: str, some: int) -> None:
-        """A value that steers is loaded from a space: what is stored there matters, ``some`` of 16 bytes."""
-        before = self.spaces.get(space, 0)
+    def _array(self, k: int) -> str | None:
+        """The shared array that an access names; None where it may be any."""
+        return None if self.arrays is None else self.arrays.of(k)
+
+    def _is_aside(self, k: int) -> bool:
+        """Whether a store is to a shared array from which nothing is loaded that steers."""
+        if k not in self.effects or self.body[k].op != "st" or _spaces(self.body[k]) != ("shared",):
+            return False
+        read, array = self.loaded.get("shared", set()), self._array(k)
+        return array is not None and None not in read and array not in read
+
+    def _keep(self, space: str, some: int, array: str | None = None) -> None:
+        """A value that steers is loaded from a space, or from an array there: what is stored there matters,
+        ``some`` of 16 bytes."""
+        before, read = self.spaces.get(space, 0), self.loaded.setdefault(space, set())
         found = self.spaces[space] = before | some
-        if found == before:
+        if found == before and array in read:
             return
+        read.add(array)
         for k in self.stores.get(space, ()):
             i = self.body[k]
             self.control(k)
@@ -338,7 +362,8 @@ class _Slicer:
             self.pure.add(k)
             for op in i.operands:
                 for name in registers(op):
-                    if i.op != "st" or op is i.operands[0] or _bytes(i, i.operands[1], name) & found:
+                    read_there = _bytes(i, i.operands[1], name) & found and not self._is_aside(k)
+                    if i.op != "st" or op is i.operands[0] or read_there:
                         self._need(k, (name,))
                     else:
                         self.late.append((k, name))

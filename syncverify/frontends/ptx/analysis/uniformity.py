@@ -782,7 +782,9 @@ class Uniformity:
             return tuple([1 << n if n < 5 else 0 for n in range(32)])
         if name.startswith("%lanemask"):
             return LANES
-        if name == "%warpid" or name.startswith("%@tile"):
+        if name == "%warpid":
+            return EVERY & ~LANES
+        if name.startswith("%@tile"):
             return THREADS & ~LANES
         if name.startswith(_FIXED):
             return 0

@@ -9,6 +9,7 @@ from typing import Any
 from syncverify.base.reason import Cause, Reason, caused
 from syncverify.frontends.ptx.analysis.block_groups import BLOCK_GROUP, MEMBER, address_only, sized
 from syncverify.frontends.ptx.analysis.collectives import at_branch, is_collective
+from syncverify.frontends.ptx.analysis.locks import number_of_ticket
 from syncverify.frontends.ptx.compile.loads import Values
 from syncverify.frontends.ptx.compile.plan import BARRIERS
 from syncverify.frontends.ptx.compile.runtime import (
@@ -37,7 +38,7 @@ from syncverify.frontends.ptx.decode.memory import Access
 from syncverify.frontends.ptx.flow.warp_counts import counts_down
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Operand, Pair, Reg, Vector
 from syncverify.frontends.ptx.syntax.operands import registers, results
-from syncverify.frontends.ptx.syntax.types import RANK
+from syncverify.frontends.ptx.syntax.types import RANK, width
 from syncverify.frontends.ptx.values.register_values import INTS, Unknown, lanes_of
 from syncverify.frontends.ptx.values.symbolic_words import SymbolicWord
 from syncverify.model.events import NO_ARRIVAL_NEEDED, Ev, Event, Trap
@@ -294,7 +295,7 @@ class Effects(Values):
 
     def _compared(self, k: int) -> bool:
         """Whether what a store writes is followed, and compared among lanes."""
-        return not self.p.stores_data or k in self.p.slice.pure
+        return not self.p.stores_data or (k in self.p.slice.pure and k not in self.p.slice.aside)
 
     def _fragments(self, k: int, i: Instr) -> list[Reg]:
         """The registers of a store of matrices whose values are computed."""
@@ -376,8 +377,15 @@ class Effects(Values):
         for op in found.unknown:
             for name in registers(op):
                 if name in self.wanted:
-                    value = self._operand(i.operands[2]) if self._is_block_poll(k) else self._unknown(k)
+                    value = self._operand(i.operands[2]) if self._is_block_poll(k) else self._number(k, i)
                     self._text(f"r[{self.p.slot(name)}] = {self._reduced(k, i, value)}")
+
+    def _number(self, k: int, i: Instr) -> str:
+        """The number of a ticket; what else an instruction brings is not known."""
+        if self.p.handing is None or k not in self.p.handing.tickets:
+            return self._unknown(k)
+        self.space["ticket"] = number_of_ticket
+        return f"ticket(r[{CONTEXT}], {self._operand(i.operands[1])}, {width(i.mods[-1]) // 8})"
 
     def _brings(self, i: Instr) -> bool:
         """Whether an instruction is a barrier whose value steers, and may be any."""

@@ -142,11 +142,15 @@ class Values(Text):
         values = i.operands[1].items if isinstance(i.operands[1], Vector) else (i.operands[1],)
         type_ = i.mods[-1]
         size = width(type_) // 8
+        data = self.p.stores_data and k in self.p.slice.aside
         self.space["S"] = store
         guard = "1" if i.guard is None else f"r[{self.p.slot(i.guard.name)}]" + (" ^ 1" if i.negated else "")
         for n, v in enumerate(values):
             offset = m.offset + n * size
-            text = self._located(v) if size == 8 and self._follows(v) else self.expr.narrowed(v, 8 * size)
+            if data:
+                text = self._unknown(k)
+            else:
+                text = self._located(v) if size == 8 and self._follows(v) else self.expr.narrowed(v, 8 * size)
             if space == "param" and isinstance(m.base, Sym):
                 name = f"param {m.base.name}+{offset + m.base.offset}:{type_}"
                 self._text(f"r[{self.p.slot(name)}] = {text}")

@@ -45,7 +45,7 @@ from syncverify.frontends.ptx.analysis.known_addresses import KnownAddress, know
 from syncverify.frontends.ptx.analysis.lane_ranks import LaneRanks
 from syncverify.frontends.ptx.analysis.lanes import crossing, elections
 from syncverify.frontends.ptx.analysis.load_arrival import unarrived_loads
-from syncverify.frontends.ptx.analysis.locks import free_effect, lock_effect
+from syncverify.frontends.ptx.analysis.locks import free_effect, lock_effect, ticket_effect
 from syncverify.frontends.ptx.analysis.lowest_places import LowestPlaces
 from syncverify.frontends.ptx.analysis.named_arrays import NamedArrays
 from syncverify.frontends.ptx.analysis.pointer_provenance import Origins
@@ -80,7 +80,7 @@ from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.syntax.nodes import Function, Instr, Mem, Module, Reg
 from syncverify.frontends.ptx.syntax.operands import registers, results, sources
 from syncverify.frontends.ptx.syntax.printer import instruction_text
-from syncverify.frontends.ptx.syntax.types import width
+from syncverify.frontends.ptx.syntax.types import RANK, width
 from syncverify.model.events import NEVER, NO_ARRIVAL_NEEDED, Ev, Site, StrongWord
 
 
@@ -286,6 +286,7 @@ class Plan:
             self.decoded[k] = (lock_effect if k in locks else poll_effect)(self.body[k])
             if k in locks and locks[k] in handing.accesses:
                 self.decoded[locks[k]] = free_effect(self.body[locks[k]])
+        self.decoded.update({k: ticket_effect(self.body[k]) for k in handing.tickets})
         self._refuse_matrices()
         self.decoded = dict(sorted(self.decoded.items()))
         if self.block_groups is not None:
@@ -323,7 +324,20 @@ class Plan:
 
     def _slice(self, asked: Iterable[int]) -> Slice:
         effects = {k: _as_effect(e) for k, e in self.decoded.items()}
-        return slice_of(self.flow, effects, asked, holds=self.reads, takes=self.takes, contents=self.contents)
+        return slice_of(
+            self.flow,
+            effects,
+            asked,
+            holds=self.reads,
+            takes=self.takes,
+            contents=self.contents,
+            arrays=self._arrays_of(self.flow),
+        )
+
+    def _arrays_of(self, flow: Flow) -> NamedArrays:
+        """The shared arrays that accesses name."""
+        variables = (*self.module.variables, *self.function.variables)
+        return NamedArrays(flow, {v.name: 1 << RANK for v in variables if v.space == "shared"})
 
     def _leave_out(self, block_groups: BlockGroups) -> None:
         """Leaves nothing of accesses whose place in global memory does not matter but what else they do."""
@@ -354,6 +368,7 @@ class Plan:
             takes=self.takes,
             contents=self.contents,
             stored=not self.stores_data,
+            arrays=self._arrays_of(flow),
         )
         self.flow, self.stops = flow, stops
         return found.steering or found
@@ -383,6 +398,7 @@ class Plan:
             contents=self.contents,
             unasked=unasked,
             stored=stored,
+            arrays=self._arrays_of(self.flow),
         )
         return found.steering or found
 
@@ -472,10 +488,13 @@ class Plan:
 
         return of
 
-    def reached(self, block: Sequence[int], shared: Mapping[str, int]) -> Callable[[int, int], Reached]:
-        """By the site of an access to shared memory and the warp, what is known of where it may begin."""
+    def reached(
+        self, block: Sequence[int], shared: Mapping[str, int], *, parameters: bool
+    ) -> Callable[[int, int], Reached]:
+        """By the site of an access to shared memory and the warp, what is known of where it may begin.
+        ``parameters``: whether one that a parameter places may be bounded on one side only."""
         ranges = cache(lambda warp: AddressRanges(self.flow, shared, block, warp_of(warp, block)))
-        sided = cache(lambda k: ranges(0).one_sided(k))
+        sided = cache(lambda k: ranges(0).one_sided(k, parameters=parameters))
         ranks = cache(lambda: LaneRanks(Collectives(self.flow, (), ()).masks, self.uniformity(block)))
 
         @cache

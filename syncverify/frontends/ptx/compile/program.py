@@ -66,7 +66,8 @@ class Program(Plan):
 
     def _only_stored(self, k: int) -> bool:
         """Whether a store's values are compared, and steer nothing."""
-        return k in self.decoded and self.body[k].op in ("st", "stmatrix") and k not in self.slice.pure
+        steers = k in self.slice.pure and k not in self.slice.aside
+        return k in self.decoded and self.body[k].op in ("st", "stmatrix") and not steers
 
     def _carried(self, store: Instr) -> bool:
         """Whether what is stored is made of a register that is written in a loop and outside of it."""

@@ -215,7 +215,7 @@ def poll_effect(i: Instr) -> Effect:
         if address >> WINDOW:
             raise Opaque("a spin on memory that is not global")
         asked = signed(ctx.number(v[1], "the value that a block waits for"), bits)
-        return ((Ev.SPIN, site, ctx.global_bytes(address, bits // 8), flags, scope, "==", asked),)
+        return ((Ev.SPIN, site, ctx.flag(v[0], bits // 8), flags, scope, "==", asked),)
 
     return Effect(emit, (at, bound), None, i.operands[:1])
 

@@ -135,6 +135,8 @@ def products(some: Sequence[Matrices]) -> Effect:
         accumulate = int(ctx.number(v[0], "scale-d") != 0)
         fragment = ctx.fragment(held) if held is not None else -1
         a, b, c = (ctx.footprint(_all_of(x)) if x else -1 for x in (left, right, others))
+        if c in (a, b):  # rows of all warps that lie at one place are the own ones
+            c = -1
         event: Event = (Ev.WGMMA, site, ctx.fragment(named), a, fragment, b, accumulate, c)
         if ctx.vary(names, site) & WARPGROUP:
             all_rows = ctx.footprint(_all_of(whole)) if whole else -1

@@ -238,9 +238,17 @@ class ClassContext:
         found = self._placed(value)
         if found is None or found[0][0] >> WINDOW:
             raise Opaque("a spin on memory that is not global")
+        self._zero_at_launch(value, size)
         return self.global_bytes(value, size)
 
+    def _zero_at_launch(self, address: Value, size: int) -> None:
+        """Flags, counters and locks are taken to be zero at launch: Opaque where one is known not to be."""
+        found = self.tables.at_launch(address, size) if address.__class__ in INTS else 0
+        if found:
+            raise Opaque(f"a flag, counter or lock that is {found} at launch, where only zero is followed")
+
     def lock(self, address: int, size: int, *, free: bool) -> int:
+        self._zero_at_launch(address, size)
         return self.tables.locks.place(address, size, self._holder(), free=free)
 
     def shared_lock(self, offset: int, size: int, site: int) -> int:

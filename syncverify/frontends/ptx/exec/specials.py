@@ -15,9 +15,9 @@ _AXES = "xyz"
 
 
 _MASKS = frozenset(f"%lanemask_{which}" for which in ("eq", "le", "lt", "ge", "gt"))
-_OF_WARPS = _MASKS | {"%tid", "%laneid", "%warpid", "%ntid", "%nwarpid", "%@live", "%@elected"}
+_OF_WARPS = _MASKS | {"%tid", "%laneid", "%ntid", "%@live", "%@elected"}
 _OF_BLOCKS = frozenset(
-    {"%@cluster", "%dynamic_smem_size", "%total_smem_size", "%cluster_ctarank", "%cluster_nctarank"}
+    {"%@cluster", "%dynamic_smem_size", "%cluster_ctarank", "%cluster_nctarank"}
     | {"%cluster_nctaid", "%cluster_ctaid", "%is_explicit_cluster"}
 )
 _OF_GROUPS = ("%block_group", "%member")
@@ -25,13 +25,11 @@ _OF_GROUPS = ("%block_group", "%member")
 
 @dataclass(frozen=True, slots=True)
 class Specials:
-    """Those of the warps of one system. ``cluster``: its first; None: any. ``static``: bytes of static shared
-    memory."""
+    """Those of the warps of one system. ``cluster``: its first; None: any."""
 
     launch: Launch
     cluster: int | None
     elected: int
-    static: int
 
     def of(self, name: str, cta: int, warp: int) -> Any:
         """The value of a special register in a warp."""
@@ -58,12 +56,8 @@ class Specials:
                 return per_lane([v if whole >> i & 1 else each[0] for i, v in enumerate(each)])
             case "%laneid":
                 return per_lane([i if whole >> i & 1 else 0 for i in range(WARP)])
-            case "%warpid":
-                return warp
             case "%ntid":
                 return launch.block[n]
-            case "%nwarpid":
-                return -(-launch.threads // WARP)
             case _ if base in _MASKS:
                 return per_lane([_lane_mask(base, i) for i in range(WARP)])
             case "%@live":
@@ -78,10 +72,10 @@ class Specials:
         match base:
             case "%@cluster":
                 return cta // launch.ctas - 1 if self.cluster is None else self.cluster + cta // launch.ctas
-            case "%dynamic_smem_size" | "%total_smem_size":
+            case "%dynamic_smem_size":
                 if launch.dynamic is None:
                     return Unknown(Reason("dynamic_smem", Cause.MISSING_FACT), "param")
-                return launch.dynamic + (self.static if base[1] == "t" else 0)
+                return launch.dynamic
             case "%cluster_ctarank":
                 return cta % launch.ctas
             case "%cluster_nctarank":
@@ -129,6 +123,8 @@ class Specials:
                 block = g.block_of(self.cluster + cta // launch.ctas, cta % launch.ctas)
                 at = g.coordinates(block)[n]
                 return at if base == "%ctaid" else at // launch.cluster[n]
+        # PTX ISA, %warpid: where a warp runs, which is no number of a block's warps, and may change;
+        # %total_smem_size: in units that the architecture allots
         return Unknown(f"{base}")
 
 

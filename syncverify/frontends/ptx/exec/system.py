@@ -106,12 +106,13 @@ class PtxSystem(SymbolicSystem):
             tables.decided_alike = program.decided_alike(launch.block)
             tables.decided_once = program.decided_once(launch.block)
             tables.comes_once = program.comes_once
-            tables.has_locks = program.handing is not None and bool(program.handing.locks)
+            tables.has_locks = program.handing is not None and program.handing.ordered
             tables.since = program.since(launch.block)
             tables.load_places = program.places(launch.block)
-            tables.reached = program.reached(launch.block, tables.layout.shared)
-            tables.lowest = program.lowest(tables.layout.shared)
-            tables.slots = program.shared_slots(launch.block, tables.layout.shared)
+            shared = tables.layout.shared
+            tables.reached = program.reached(launch.block, shared, parameters=not launch.kept_inside)
+            tables.lowest = program.lowest(shared)
+            tables.slots = program.shared_slots(launch.block, shared)
             _open_dynamic(tables, program, launch)
             if launch.inside_arrays:
                 array = _arrays(laid, program)
@@ -272,8 +273,7 @@ class PtxSystem(SymbolicSystem):
         for name, slot in program.slots.items():
             if name.startswith(("%carry", "%total", "%test", "%shfl", "%match", "%use", "%turn", TAKE)):
                 r[slot] = 0
-        static = self.tables.layout.static
-        specials = Specials(self.launch, self.cluster, self.info.elected_lane, static)
+        specials = Specials(self.launch, self.cluster, self.info.elected_lane)
         for name, slot in program.symbols.items():
             r[slot] = self._constant(name, specials, cta, warp)
         return r
@@ -397,7 +397,7 @@ def _open_dynamic(tables: Tables, program: Program, launch: Launch) -> None:
     places = {name: at for name, at in tables.layout.shared.items() if name in dynamic}
     if places and launch.dynamic is None:
         tables.dynamic_start = min(places.values())
-        tables.in_dynamic = program.reached(launch.block, places)
+        tables.in_dynamic = program.reached(launch.block, places, parameters=not launch.kept_inside)
 
 
 def _arrays(

@@ -456,6 +456,17 @@ class Tables:
     def parameter_bytes(self, offset: int, size: int, missing: Unknown) -> Any:
         return self.parameters.get(offset << 8 | size, missing)
 
+    def at_launch(self, address: int, size: int) -> int:
+        """What a flag in global memory is at launch: what the launch file says, else the initializer, else
+        zero."""
+        for v in (*self.module.variables, *self.function.variables):
+            at = address - self.layout.globals.get(v.name, address + 1)
+            if v.space == "global" and 0 <= at <= v.size - size:
+                image = dict(enumerate(v.init or b"")) | dict(self.images.get(v.name, {}))
+                return int.from_bytes(bytes(image.get(at + n, 0) for n in range(size)), "little")
+        found = self.memory(address, size)
+        return found if isinstance(found, int) else 0
+
     def variable_bytes(self, address: Any, size: int, missing: Unknown) -> Any:
         """Bytes of a variable in constant or global memory that the kernel does not write.
 

@@ -47,7 +47,7 @@ def detect_block_groups(
     assert handing is not None
     if not program.apart:
         raise NotConcrete(f"{_THROUGH}, and pointers of different parameters may lead to the same memory")
-    if handing.polls or handing.locks:
+    if handing.polls or handing.ordered:
         raise NotConcrete(f"{_THROUGH} by turns")
     row = in_rows(cluster, grid)
     size = row or group_size(program, prod(cluster))

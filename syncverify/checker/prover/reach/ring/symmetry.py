@@ -198,6 +198,8 @@ def detect_ring(run: Run, whole: bool = False) -> Ring | None:
     """The ring of a run: that of the barriers on which copies arrive; None if none is seen in full.
     ``whole``: nor if some site may have yet to come to some slots."""
     info = run.info
+    if sum(b.cta == 0 for b in info.barriers) < 2:
+        return None  # a ring has several places
     barriers, uses, orders = _uses(run)
     groups, size = _rings_of_barriers(info, barriers, {b for order in orders for b in order})
     if not 1 < size <= MOST_SLOTS or not any(_is_cyclic_order(order, size) for order in orders):
