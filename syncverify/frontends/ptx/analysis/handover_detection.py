@@ -103,8 +103,8 @@ def hand_over(
     waits = frozenset(
         k for k in consumers if body[k].op == "atom" and k not in spins and not _moves_on(flow, k)
     )
-    waited = spins or turns or waits
-    tries = _tries(flow, consumers, places, origins) if apart and not waited else {}
+    rest = [k for k in consumers if k not in spins]
+    tries = _tries(flow, rest, places, origins) if apart and not (turns or waits) else {}
     return HandOver(
         accesses, spins, line, together, settled, polls, locks, frozenset(consumers), waits, tickets, tries
     )
