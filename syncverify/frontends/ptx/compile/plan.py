@@ -205,7 +205,10 @@ class Plan:
         counts = counting(self.flow, self._generic, self.origins) if some else frozenset()
         #: what the kernel's blocks hand over through global memory; None: its accesses have no events
         self.handing = hand_over(self.flow, self._generic, self.apart, self.numbers, counts)
+        #: atomics by which blocks count themselves, where nothing else is handed over
+        self.counted = frozenset[int]()
         if self.any_data and self.handing is not None and self.only_counts(self.handing):
+            self.counted = frozenset(k for k in self.handing.consumers if self.body[k].op == "atom")
             self.handing = None
         if followed and self.exchanges is not None:
             self.handing = self.exchanges
