@@ -98,6 +98,8 @@ CARVED = [
     "mul.lo.u32 %r7, %r2, %r4; mad.lo.u32 %r8, %r7, 4, %r6; mad.lo.u32 %r9, %r1, 4, %r8;",
     "mov.u32 %r7, %r10; mov.u32 %r11, 0;\nL: mad.lo.u32 %r9, %r2, 4, %r7; st.shared.u32 [%r9], %r11; "
     "add.u32 %r7, %r7, 128; add.u32 %r11, %r11, 1; setp.lt.u32 %p1, %r11, 3; @%p1 bra L;",
+    "shl.b32 %r7, %r2, 2; mov.u32 %r11, 0;\nL: add.u32 %r9, %r10, %r7; st.shared.u32 [%r9], %r11; "
+    "add.u32 %r7, %r7, 128; add.u32 %r11, %r11, 1; setp.lt.u32 %p1, %r11, 3; @%p1 bra L;",
 ]
 
 
@@ -128,7 +130,7 @@ def printed(made: Function, names: tuple[str, ...]) -> str:
     lines = [f"    .shared .align {v.align} .b8 {v.name}[{v.size}];" for v in made.variables]
     labels = {at: f"{name}: " for name, at in made.labels.items()}
     lines += [f"{labels.get(k, '')}{instruction_text(i)};" for k, i in enumerate(made.body)]
-    text = "\n".join(lines).replace("@carved", "r_").replace("@offset.%", "r_of.").replace("ret;", "")
+    text = "\n".join(lines).replace("@carved", "r_").replace("@less.%", "r_of.").replace("ret;", "")
     for name, plain in zip(sorted(names, key=len, reverse=True), ("second", "first"), strict=True):
         text = text.replace(name, plain)
     new = sorted(set(re.findall(r"%r_[\d.a-z]*", text)))
