@@ -58,6 +58,8 @@ _SLACK = 1024
 _FIRST = Sum()
 #: Readings of constants in places.
 MOST_READINGS = 3
+#: Paths on which the sums of addresses are followed back.
+MOST_PATHS = 20_000
 #: Bytes of the last array where nobody gave those of all.
 MOST = 1 << 20
 
@@ -348,6 +350,8 @@ class _Carving:
             return frozenset()
         key = v, ahead
         if key not in self._known:
+            if len(self._known) >= MOST_PATHS:
+                raise _UnfitError
             ahead |= {v}
             merged = self._merged(v)
             if merged:

@@ -166,6 +166,17 @@ def test_nothing_is_carved_where_code_does_more_with_addresses(body: str) -> Non
     assert not list(carved_arrays(module, module.entries[0]))
 
 
+@pytest.mark.parametrize(("branches", "carved"), [(3, 1), (60, 0)])
+def test_paths_are_followed_as_far_as_they_are_few(branches: int, carved: int) -> None:
+    moves = "".join(
+        f"setp.lt.u32 %p1, %r1, {n}; @%p1 bra L{n}; add.u32 %r9, %r9, 4;\nL{n}:\n" for n in range(branches)
+    )
+    first = "mov.u32 %r6, s; mad.lo.u32 %r10, %r1, 4, %r6; st.shared.u32 [%r10], %r1;\n"
+    body = first + "mad.lo.u32 %r9, %r2, 4, %r6;\n" + moves + "st.shared.u32 [%r9], %r1;"
+    module = parse(kernel(HEAD + body, PARAMS, before=".extern .shared .align 16 .b8 s[];\n"))
+    assert len(list(carved_arrays(module, module.entries[0]))) == carved
+
+
 #: What a loop adds to A, by C; and what the address is made of it.
 TURNS = [
     "add.u32 A, A, C;",
