@@ -40,8 +40,10 @@ types: $(STAMP)
 floors: $(STAMP)
 	$(BIN)/lint-imports --no-cache
 
+# Rewriting every assertion takes each worker some 20 s; only tests that fail are run again with it, for what they say.
 unit: $(STAMP)
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadfile --assert=plain \
+	    || { $(BIN)/python -m pytest -q --last-failed --last-failed-no-failures none; exit 1; }
 
 test-torch:
 	test -x $(TORCH_VENV)/bin/python || $(PYTHON) -m venv $(TORCH_VENV)

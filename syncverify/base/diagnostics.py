@@ -74,6 +74,7 @@ class Mistake(StrEnum):
     PARITY = "wrong parity"
     FIRST_PARITY = "wrong initial parity"
     LATER_PARITY = "wrong parity of a later use"
+    TOKEN = "wait by another token"
     MISSING_ADVANCE = "missing advance"
     COUNT = "count against arrivers"
     BYTES = "bytes against copies"

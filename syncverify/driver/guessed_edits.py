@@ -35,6 +35,8 @@ _COUNTS = re.compile(
 )
 _LEAVES = re.compile(r"^\s*if\s*\(.*\)\s*(?:return|break)\s*;\s*$")
 _CONDITION = re.compile(r"^\s*(?:\}\s*else\s+)?if\s*\(")
+_BRANCH = re.compile(r"^\s*(?:\}\s*)?(?:else\s+)?(?:if\b|else\b)")
+_IS_BARRIER = re.compile(r"^\s*(?:__syncthreads\w*|[\w.:()]*sync\w*)\s*\([^;]*\)\s*;\s*$")
 #: Bounds that may be off by one, and what they may mean.
 _OFF_BY_ONE = (
     (re.compile(r"<="), "<", "one turn fewer here"),
@@ -92,7 +94,10 @@ def guesses(found: Diagnostic, file: str, text: Lines) -> Iterator[Repair]:
     if text.kind != "cu":
         return
     places = [span.line for span in (found.span, *(x.span for x in found.related)) if span.file == file]
-    tries: list[Iterator[Repair]] = [_met_before(found, file, text)]
+    tries: list[Iterator[Repair]] = [
+        _met_before(found, file, text),
+        _behind_branch(found, file, text, places),
+    ]
     if found.rule in _OF_STATES:
         tries.append(state_guesses(file, text, places))
     if found.rule in _OF_PARITIES:
@@ -140,6 +145,29 @@ def _met_before(found: Diagnostic, file: str, text: Lines) -> Iterator[Repair]:
     said = "a barrier of the whole block before this: all threads come here"
     edit = TextEdit(file, n, (), (indent_of(text.lines[n - 1]) + "__syncthreads();",))
     yield Repair(Mistake.MISSING_BARRIER, Span(file, n), said, edit=edit)
+
+
+def _behind_branch(found: Diagnostic, file: str, text: Lines, places: list[int]) -> Iterator[Repair]:
+    """A barrier that only some threads come to, behind the branch that it stands in."""
+    for n in places if found.cause is Mistake.DIVERGENCE else ():
+        line = text.lines[n - 1]
+        if not _IS_BARRIER.match(text.code(n)):
+            continue
+        branch = next((b for b in text.blocks(n) if _BRANCH.match(text.code(b[0]))), None)
+        if branch is None:
+            return
+        first, last = branch
+        closing = indent_of(text.lines[first - 1]) + "}"
+        while text.code(last).lstrip().startswith("} else"):
+            later = (m for m in range(last + 1, len(text.lines) + 1) if text.code(m).startswith(closing))
+            last = next(later, len(text.lines))
+        stay = tuple(text.lines[n:last])
+        moved = indent_of(text.lines[first - 1]) + line.strip()
+        said = "this barrier belongs behind the branch: all threads come there"
+        yield Repair(
+            Mistake.DIVERGENCE, Span(file, n), said, edit=TextEdit(file, n, (line, *stay), (*stay, moved))
+        )
+        return
 
 
 def _turns(file: str, text: Lines, places: list[int], mistake: Mistake = Mistake.TURNS) -> Iterator[Repair]:

@@ -83,17 +83,17 @@ def undecided(tmp_path: Path) -> str:
 
 
 def test_exit_status_is_the_worst_verdict(undecided: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["check", GOOD]) == 0
-    assert run(["check", GOOD, BAD]) == 1
-    assert run(["check", GOOD, undecided]) == 3
-    assert run(["check", undecided, BAD]) == 1
-    assert run(["check", undecided, BAD, "missing.syncir"]) == 2
+    assert run(["check", "--no-advice", GOOD]) == 0
+    assert run(["check", "--no-advice", GOOD, BAD]) == 1
+    assert run(["check", "--no-advice", GOOD, undecided]) == 3
+    assert run(["check", "--no-advice", undecided, BAD]) == 1
+    assert run(["check", "--no-advice", undecided, BAD, "missing.syncir"]) == 2
 
 
 def test_unknown_maps_as_asked(undecided: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["check", undecided, "--on-unknown", "pass"]) == 0
-    assert run(["check", undecided, "--on-unknown", "fail"]) == 1
-    assert run(["check", undecided, BAD, "--on-unknown", "pass"]) == 1
+    assert run(["check", "--no-advice", undecided, "--on-unknown", "pass"]) == 0
+    assert run(["check", "--no-advice", undecided, "--on-unknown", "fail"]) == 1
+    assert run(["check", "--no-advice", undecided, BAD, "--on-unknown", "pass"]) == 1
 
 
 def test_a_broken_file_does_not_stop_the_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -248,12 +248,12 @@ def test_bug_in_the_tool_is_reported_as_one(
         return real(kernel, *more, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(ir, "check_kernel", broken)
-    assert run(["check", BAD, GOOD]) == 3
+    assert run(["check", "--no-advice", BAD, GOOD]) == 3
     out, err = capsys.readouterr()
     assert "internal fault, a bug in syncverify: please report it (RuntimeError: oops" in out
     assert "Traceback" not in out + err
     assert "2 kernels: 1 proved, 1 unknown" in out
-    assert run(["check", BAD, "--on-unknown", "pass"]) == 3  # no fault is let through
+    assert run(["check", "--no-advice", BAD, "--on-unknown", "pass"]) == 3  # no fault is let through
 
 
 @pytest.mark.parametrize("args", [[], ["frob"], ["check"], ["check", GOOD, "--format", "xml"], ["explain"]])
@@ -285,7 +285,12 @@ def test_unwritable_output_is_an_error(tmp_path: Path, capsys: pytest.CaptureFix
 def test_witnesses_of_one_name_do_not_collide(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     copy = tmp_path / "copy.syncir"
     copy.write_text(Path(BAD).read_text("utf-8"))
-    assert run(["check", BAD, str(copy), "--format", "json", "--witness-dir", str(tmp_path / "w")]) == 1
+    assert (
+        run(
+            ["check", "--no-advice", BAD, str(copy), "--format", "json", "--witness-dir", str(tmp_path / "w")]
+        )
+        == 1
+    )
     paths = [str(k["witness"]) for k in _json(capsys)]
     assert [Path(p).name for p in paths] == ["ring.json", "ring-2.json"]
     assert [json.loads(Path(p).read_text("utf-8"))["file"] for p in paths] == [BAD, str(copy)]

@@ -48,7 +48,7 @@ def checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> tuple[Path, P
     """A refuted kernel in a file of its own, and its witness."""
     source = tmp_path / "ring.syncir"
     source.write_text((EXAMPLES / "SV210.bad.syncir").read_text("utf-8"))
-    assert run(["check", str(source), "--witness-dir", str(tmp_path)]) == 1
+    assert run(["check", "--no-advice", str(source), "--witness-dir", str(tmp_path)]) == 1
     capsys.readouterr()
     return source, tmp_path / "ring.json"
 
@@ -113,7 +113,7 @@ def test_compile_emits_each_form(tmp_path: Path, capfdbinary: pytest.CaptureFixt
 def test_compiled_ir_is_proved_by_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ir = tmp_path / "mul.syncir"
     assert run(["compile", MUL, "--emit", "ir", "--set", "stages=3", "-o", str(ir)]) == 0
-    assert run(["check", str(ir)]) == 0
+    assert run(["check", "--no-advice", str(ir)]) == 0
 
 
 def test_run_equals_the_reference(capsys: pytest.CaptureFixture[str]) -> None:
@@ -224,6 +224,8 @@ def test_a_dash_is_stdout(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert run(["check", str(EXAMPLES / "SV210.good.syncir"), "--format", "json", "-o", "-"]) == 0
+    assert (
+        run(["check", "--no-advice", str(EXAMPLES / "SV210.good.syncir"), "--format", "json", "-o", "-"]) == 0
+    )
     assert json.loads(capsys.readouterr().out)["kernels"][0]["verdict"] == "proved"
     assert not list(tmp_path.iterdir())

@@ -84,7 +84,7 @@ def test_the_report_is_the_same(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     directory = tmp_path / "w"
-    command = ["check", *files, "--format", format_, "--witness-dir", str(directory), "-j"]
+    command = ["check", *files, "--format", format_, "--witness-dir", str(directory), "--no-advice", "-j"]
 
     def told(status: int, out: str, err: str) -> tuple[str, str, list[str]]:
         assert status == 2
@@ -135,7 +135,9 @@ def test_a_fault_or_a_death_costs_its_kernel_alone(jobs: str, tmp_path: Path) ->
     several.write_text("".join(THREE.format(name) for name in ("a", "dies", "b")))
     once = tmp_path / "once.syncir"
     once.write_text(THREE.format("once"))
-    done = _python(BROKEN, "check", BAD, str(several), "-j", jobs, "--format", "json", str(once))
+    done = _python(
+        BROKEN, "check", BAD, str(several), "--no-advice", "-j", jobs, "--format", "json", str(once)
+    )
     assert done.returncode == 3, done.stderr
     found = {k["name"]: (k["verdict"], k["reason_kind"]) for k in json.loads(done.stdout)["kernels"]}
     fault, proved = ("unknown", "internal-fault"), ("proved", None)

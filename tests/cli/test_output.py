@@ -34,11 +34,21 @@ def _shell(redirected: str, *args: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     ("redirected", "args", "status", "says"),
     [
-        ("> /dev/full", ["check", BAD], 2, "error: cannot write to stdout: No space left on device\n"),
-        (">&-", ["check", BAD], 2, "error: cannot write: stdout is closed\n"),
+        (
+            "> /dev/full",
+            ["check", "--no-advice", BAD],
+            2,
+            "error: cannot write to stdout: No space left on device\n",
+        ),
+        (">&-", ["check", "--no-advice", BAD], 2, "error: cannot write: stdout is closed\n"),
         ("2>&-", ["check", "missing.syncir"], 2, ""),
         ("2> /dev/full", ["check", "missing.syncir"], 2, ""),
-        ("> /dev/null", ["check", BAD, "-o", "/dev/full"], 2, "error: /dev/full: cannot write: No space"),
+        (
+            "> /dev/null",
+            ["check", "--no-advice", BAD, "-o", "/dev/full"],
+            2,
+            "error: /dev/full: cannot write: No space",
+        ),
     ],
 )
 def test_streams_that_take_nothing(redirected: str, args: list[str], status: int, says: str) -> None:
@@ -51,7 +61,7 @@ def test_streams_that_take_nothing(redirected: str, args: list[str], status: int
 def test_a_report_that_no_file_takes_goes_to_stdout(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(["check", BAD, "--format", "json", "-o", str(tmp_path)]) == 2
+    assert run(["check", "--no-advice", BAD, "--format", "json", "-o", str(tmp_path)]) == 2
     out, err = capsys.readouterr()
     assert json.loads(out)["kernels"][0]["verdict"] == "refuted"
     assert err == f"error: {tmp_path}: cannot write: Is a directory\n"
@@ -61,7 +71,7 @@ def test_the_report_survives_witnesses_nobody_can_write(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file").write_text("")
-    args = ["check", BAD, "--format", "json", "--witness-dir", str(tmp_path / "file")]
+    args = ["check", "--no-advice", BAD, "--format", "json", "--witness-dir", str(tmp_path / "file")]
     assert run(args) == 2
     out, err = capsys.readouterr()
     (kernel,) = json.loads(out)["kernels"]
@@ -95,7 +105,10 @@ def test_a_kernel_of_a_long_name_has_a_witness(tmp_path: Path, capsys: pytest.Ca
     name = "ring" * 100
     kernel = tmp_path / "k.syncir"
     kernel.write_text(Path(BAD).read_text("utf-8").replace("kernel ring", f"kernel {name}"))
-    assert run(["check", str(kernel), "--witness-dir", str(tmp_path / "w"), "--format", "json"]) == 1
+    assert (
+        run(["check", "--no-advice", str(kernel), "--witness-dir", str(tmp_path / "w"), "--format", "json"])
+        == 1
+    )
     witness = json.loads(capsys.readouterr().out)["kernels"][0]["witness"]
     assert json.loads(Path(witness).read_text())["kernel"] == name
 
@@ -111,11 +124,11 @@ def test_ctrl_c_reports_what_was_found(
         return real(kernel, *more, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(ir, "check_kernel", interrupted)
-    assert run(["check", BAD, GOOD, OTHER]) == 130
+    assert run(["check", "--no-advice", BAD, GOOD, OTHER]) == 130
     out, err = capsys.readouterr()
     assert out.endswith("1 kernel: 1 refuted\n")
     assert err == "interrupted: 2 of 3 inputs looked at, 1 kernels checked\n"
-    assert run(["check", BAD, GOOD, OTHER, "--format", "json"]) == 130
+    assert run(["check", "--no-advice", BAD, GOOD, OTHER, "--format", "json"]) == 130
     (kernel,) = json.loads(capsys.readouterr().out)["kernels"]
     assert kernel["verdict"] == "refuted"
 
@@ -126,7 +139,7 @@ def test_names_and_comments_of_any_bytes(
 ) -> None:
     path = tmp_path / os.fsdecode(b"\xff\n\xe4.syncir")
     path.write_text("// \u03c4\u03ad\u03bb\u03bf\u03c2\n" + Path(BAD).read_text("utf-8"), "utf-8")
-    assert run(["check", str(path), "--format", format_, "-o", str(tmp_path / "out")]) == 1
+    assert run(["check", "--no-advice", str(path), "--format", format_, "-o", str(tmp_path / "out")]) == 1
     assert capsys.readouterr().err == ""
     report = (tmp_path / "out").read_bytes().decode()
     if format_ in ("json", "sarif", "trace"):
@@ -140,7 +153,7 @@ def test_a_terminal_of_another_encoding_gets_a_report(tmp_path: Path) -> None:
     text = Path(BAD).read_text("utf-8").replace("(i // 2) % 2\n", "(i // 2) % 2 // \u03c4\n")
     path.write_text(text, "utf-8")
     done = subprocess.run(
-        [sys.executable, "-m", "syncverify", "check", str(path)],
+        [sys.executable, "-m", "syncverify", "check", "--no-advice", str(path)],
         capture_output=True,
         text=True,
         env={**os.environ, "PYTHONIOENCODING": "latin-1:strict"},
@@ -160,7 +173,7 @@ def test_every_format_tells_of_input_nobody_can_use(
     broken.write_text("kernel k {\n  frob\n}\n")
 
     def report(format_: str) -> str:
-        assert run(["check", str(broken), GOOD, "--format", format_]) == 2
+        assert run(["check", "--no-advice", str(broken), GOOD, "--format", format_]) == 2
         return capsys.readouterr().out
 
     assert report("text").endswith("1 kernel: 1 proved; 1 error\n")

@@ -26,7 +26,7 @@ def ring(tmp_path_factory: pytest.TempPathFactory) -> tuple[files.SourceFile, Ke
     path = tmp_path_factory.mktemp("ring") / "ring.syncir"
     path.write_text(GOOD["fenced"])
     source = files.read_source(path)
-    (plain,) = files.check_source(source, scope=ScopeKind.ALL)
+    (plain,) = files.check_source(source, scope=ScopeKind.ALL, repairs=False)
     assert (plain.verdict, plain.accepted_by) == (Verdict.PROVED, "search")
     assert "not asked" in str(plain.acceptance.reason)
     (report,) = asked(source, NO_FACTS, {}, [plain])
@@ -79,7 +79,7 @@ def test_its_certificate_is_accepted_and_any_other_is_not(
 def test_launches_of_ptx_are_accepted_by_the_exact_judge(name: str, policy: Policy, by: str) -> None:
     path = PTX / f"{name}.ptx"
     source, facts = files.read_source(path), facts_for(str(path))
-    found = files.check_source(source, policy=policy, facts=facts, scope=ScopeKind.ALL)
+    found = files.check_source(source, policy=policy, facts=facts, scope=ScopeKind.ALL, repairs=False)
     (report,) = asked(source, facts, {}, found)
     assert report.accepted_by == by
     assert by == "kernel" or "not judged: strict mode" in str(report.acceptance.reason)
@@ -89,7 +89,7 @@ def test_a_case_that_the_search_leaves_out_is_found(tmp_path: Path, monkeypatch:
     path = tmp_path / "ring.syncir"
     path.write_text(RING)
     source = files.read_source(path)
-    (plain,) = files.check_source(source, scope=ScopeKind.ALL)
+    (plain,) = files.check_source(source, scope=ScopeKind.ALL, repairs=False)
     (right,) = asked(source, NO_FACTS, {}, [plain])
     assert right.protocol is not None
     monkeypatch.setattr(protocols, "written", lambda some: {"kind": "induction", "problems": [[None]]})

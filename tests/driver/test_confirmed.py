@@ -15,7 +15,7 @@ from syncverify.checker.outcome import Outcome
 from syncverify.checker.prover.strategy import REPLAY, Entry
 from syncverify.driver.confirmed import confirmed
 from syncverify.driver.drawn_launch import DRAWS, drawn_launch
-from syncverify.driver.files import check_file, check_source, read_source
+from syncverify.driver.files import check_source, read_source
 from syncverify.driver.prover import prover
 from syncverify.driver.ptx_check import Checker, check_module, kernel_task, reports_of
 from syncverify.driver.verdicts import run_system
@@ -59,7 +59,7 @@ REFUTED = [e for e in entries() if e.expected[Policy.PRACTICAL].verdict is Verdi
 def test_harm_of_a_wrong_cuda_kernel_is_seen(entry: CudaEntry) -> None:
     source = read_source(entry.path, CudaOptions(prelude=entry.prelude))
     facts = read_facts(f"{entry.path}.launch.toml")
-    (report,) = check_source(source, facts=facts, values=dict(entry.sizes))
+    (report,) = check_source(source, facts=facts, values=dict(entry.sizes), repairs=False)
     assert report.replay is not None
     assert report.replay.outcome is Replayed.REPRODUCED, report.replay
     assert f"{entry.path}:" in report.replay.detail
@@ -106,11 +106,11 @@ def test_time_that_is_over_before_the_replay_refutes_nothing(monkeypatch: pytest
         raise OutOfTimeError(1.0)
 
     monkeypatch.setattr("syncverify.driver.confirmed.confirm", late)
-    (report,) = syncverify.check(ONE)
+    (report,) = syncverify.check(ONE, advice=False)
     assert report.verdict is Verdict.UNKNOWN
     assert "not ordered" in str(report.reason) or "fence" in str(report.reason)
     assert {d.severity for d in report.diagnostics if d.rule == "SV101"} == {Severity.WARNING}
-    (strict,) = syncverify.check(ONE, policy="strict")
+    (strict,) = syncverify.check(ONE, policy="strict", advice=False)
     assert strict.verdict is Verdict.REFUTED
 
 
@@ -133,7 +133,7 @@ def test_an_instruction_that_the_reader_does_not_know_leaves_a_refutation(tmp_pa
     path = tmp_path / "k.ptx"
     path.write_text("\n".join([*lines[:at], unknown, *lines[at:]]))
     (tmp_path / "k.ptx.launch.toml").write_text(Path(f"{ONE}.launch.toml").read_text())
-    (report,) = syncverify.check(path)
+    (report,) = syncverify.check(path, advice=False)
     assert report.verdict is Verdict.REFUTED
     assert report.replay is not None
     assert report.replay.outcome is Replayed.IMPOSSIBLE
@@ -153,16 +153,16 @@ def test_strict_asks_for_more_than_harm() -> None:
   ret;
 }
 """
-    (report,) = syncverify.check(text, facts={"grid": [1], "block": [64]}, policy="strict")
+    (report,) = syncverify.check(text, facts={"grid": [1], "block": [64]}, policy="strict", advice=False)
     assert report.verdict is Verdict.REFUTED
     assert report.replay is not None
     assert report.replay.outcome is Replayed.IMPOSSIBLE
 
 
 def test_a_replay_can_be_left_out() -> None:
-    (report,) = syncverify.check(ONE, replay=False)
+    (report,) = syncverify.check(ONE, replay=False, advice=False)
     assert (report.verdict, report.replay) == (Verdict.REFUTED, None)
-    (report,) = syncverify.check(ONE)
+    (report,) = syncverify.check(ONE, advice=False)
     assert report.replay is not None
     assert report.refuted_system is None
 
@@ -192,7 +192,9 @@ OVER:
   ret;
 }
 """
-    (report,) = syncverify.check(text, facts={"grid": [1], "block": [64], "params": {"0": {"ptr": "A"}}})
+    (report,) = syncverify.check(
+        text, facts={"grid": [1], "block": [64], "params": {"0": {"ptr": "A"}}}, advice=False
+    )
     assert report.replay is not None
     assert report.replay.outcome is Replayed.REPRODUCED
 
@@ -212,7 +214,9 @@ def test_a_kernel_without_dynamic_memory_has_none() -> None:
   ret;
 }
 """
-    (report,) = syncverify.check(text, facts={"grid": [1], "block": [1], "params": {"0": {"ptr": "A"}}})
+    (report,) = syncverify.check(
+        text, facts={"grid": [1], "block": [1], "params": {"0": {"ptr": "A"}}}, advice=False
+    )
     assert report.replay is not None
     assert report.replay.outcome is Replayed.REPRODUCED
 
@@ -254,7 +258,7 @@ def test_a_kernel_without_an_unsized_array_has_no_more_shared_memory_than_it_dec
         "mov.u32 %r1, %tid.x; shl.b32 %r1, %r1, 6; mov.u32 %r2, s; add.u32 %r2, %r2, %r1;\n"
         "st.shared.u32 [%r2], %r1;\nret; }\n"
     )
-    (report,) = syncverify.check(text)
+    (report,) = syncverify.check(text, advice=False)
     assert report.verdict is Verdict.REFUTED
     assert report.replay is not None and report.replay.outcome is Replayed.REPRODUCED
 
@@ -280,6 +284,6 @@ ret;
 }
 """
     )
-    (found,) = check_file(str(tmp_path / "k.ptx"), kernel="k")
+    (found,) = check_source(read_source(str(tmp_path / "k.ptx")), kernel="k", repairs=False)
     assert found.verdict is Verdict.REFUTED
     assert [d.rule for d in found.diagnostics][:1] == ["SV114"]

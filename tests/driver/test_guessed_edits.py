@@ -174,3 +174,41 @@ def test_all_threads_meet_before_the_condition_of_who_reads(read: str, before: s
     right = text.replace(before, f"  __syncthreads();\n{before}")
     assert right in _changed(text, "SV110", "part[0]", Mistake.MISSING_BARRIER)
     assert right not in _changed(text, "SV110", "part[0]", Mistake.MISSING_WAIT)
+
+
+BRANCH = """
+__global__ void k() {
+  if (threadIdx.x < 64) {
+    tile[threadIdx.x] = 1;
+    {sync}
+  } else {
+    w = 2;
+  }
+  use(tile);
+}
+"""
+BEHIND = """__global__ void k() {
+  if (threadIdx.x < 64) {
+    tile[threadIdx.x] = 1;
+  } else {
+    w = 2;
+  }
+  {sync}
+  use(tile);
+}"""
+
+
+@pytest.mark.parametrize("sync", ["__syncthreads();", "block.sync();", "cg::this_thread_block().sync();"])
+def test_a_barrier_in_a_branch_is_tried_behind_it(sync: str) -> None:
+    made = _changed(BRANCH.replace("{sync}", sync), "SV302", sync, Mistake.DIVERGENCE)
+    assert BEHIND.replace("{sync}", sync) in made
+    assert BEHIND.replace("{sync}", sync) not in _changed(
+        BRANCH.replace("{sync}", sync), "SV302", sync, Mistake.MISSING_BARRIER
+    )
+
+
+def test_a_barrier_outside_of_branches_stays_where_it_is() -> None:
+    text = "\n__global__ void k() {\n  tile[0] = 1;\n  __syncthreads();\n  use(tile);\n}\n"
+    assert not any(
+        "use(tile);\n  __sync" in made for made in _changed(text, "SV302", "__sync", Mistake.DIVERGENCE)
+    )

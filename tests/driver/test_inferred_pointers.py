@@ -41,7 +41,7 @@ def report(
 ) -> KernelReport:
     facts = {"block": [1], "grid": [2], "params": params or {}}
     text = KERNEL.format(store=store, more=more)
-    (found,) = syncverify.check(text, facts={"kernel": {"k": facts}}, timeout=60, infer=infer)
+    (found,) = syncverify.check(text, facts={"kernel": {"k": facts}}, timeout=60, infer=infer, advice=False)
     return found
 
 

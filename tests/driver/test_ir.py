@@ -136,7 +136,7 @@ def test_wide_parameters_have_their_own_range() -> None:
 def test_witness_names_kernel_launch_and_text() -> None:
     source = read_source(RULES / "SV210.bad.syncir")
     facts = LaunchFacts({"ring": {"grid": [3], "registers": 64}})
-    (report,) = check_source(source, facts=facts, values={"N": 4})
+    (report,) = check_source(source, facts=facts, values={"N": 4}, repairs=False)
     witness = report.witness
     assert witness is not None
     assert (witness.kernel, witness.file, witness.source_hash) == ("ring", source.path, source.hash)
@@ -149,7 +149,7 @@ def test_witness_names_kernel_launch_and_text() -> None:
 def test_findings_without_a_place_get_their_kernel(tmp_path: Path) -> None:
     path = tmp_path / "k.syncir"
     path.write_text("\n\nkernel k {\n  param N : i32\n  launch block [32]\n  bar.sync 0\n}\n")
-    (report,) = check_source(read_source(path))
+    (report,) = check_source(read_source(path), repairs=False)
     assert [d.span.line for d in report.diagnostics] == [3]
 
 
@@ -170,5 +170,5 @@ def test_given_sizes_that_no_tensor_has_are_a_mistake(tmp_path: Path) -> None:
         "kernel k {\n  param N : i32 = 4\n  tensor a : f32[2 * N] in\n  launch block [32]\n  bar.sync 0\n}\n"
     )
     with pytest.raises(InputError, match="a size of tensor a is -6, for N = -3") as caught:
-        check_source(read_source(path), values={"N": -3})
+        check_source(read_source(path), values={"N": -3}, repairs=False)
     assert caught.value.span.line == 3

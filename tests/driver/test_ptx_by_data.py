@@ -37,7 +37,7 @@ OTHERS = "ld.shared.u32 %r5, [c+128];"
 def verdict(first: str, inside: str, space: str = "global", where: str = "%d2") -> Verdict:
     facts = {"kernel": {"k": {"grid": [1, 1, 1], "block": [64, 1, 1], "params": {"0": {"ptr": "A"}}}}}
     text = KERNEL.format(first=first, inside=inside, space=space, where=where)
-    (report,) = syncverify.check(text, facts=facts)
+    (report,) = syncverify.check(text, facts=facts, advice=False)
     return report.verdict
 
 
@@ -91,7 +91,7 @@ OVER:
 @pytest.mark.parametrize(("meet", "expected"), [("bar.sync 0;", Verdict.PROVED), ("", Verdict.REFUTED)])
 def test_a_guard_by_an_open_size_up_to_the_end(meet: str, expected: Verdict) -> None:
     """Neither the grid nor the size is given; what is written to global memory has no events."""
-    (report,) = syncverify.check(GUARDED.format(meet=meet))
+    (report,) = syncverify.check(GUARDED.format(meet=meet), advice=False)
     assert report.verdict is expected
 
 
@@ -127,7 +127,7 @@ MEET:
     ("own", "expected"), [("", Verdict.REFUTED), ("add.u32 %r3, %r3, %r2;", Verdict.PROVED)]
 )
 def test_neither_side_sees_what_the_other_writes(sign: str, own: str, expected: Verdict) -> None:
-    (report,) = syncverify.check(TWO_SIDES.format(sign=sign, own=own))
+    (report,) = syncverify.check(TWO_SIDES.format(sign=sign, own=own), advice=False)
     assert report.verdict is expected
 
 
@@ -172,5 +172,5 @@ MEET:
 
 def test_code_that_lanes_only_come_past_is_not_left_out() -> None:
     """Both sides of a branch on data are run as one: a class comes to their blocks, but to no label there."""
-    (report,) = syncverify.check(ROWS, facts={"kernel": {"k": {"grid": [8, 1, 1]}}})
+    (report,) = syncverify.check(ROWS, facts={"kernel": {"k": {"grid": [8, 1, 1]}}}, advice=False)
     assert report.verdict is Verdict.UNKNOWN

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from syncverify.base.diagnostics import Severity
-from syncverify.driver.files import check_file
+from syncverify.driver.files import check_source, read_source
 from syncverify.frontends.launch_facts import default_path, read_facts
 
 CORPUS = Path(__file__).parents[2] / "corpus" / "ptx"
@@ -19,7 +19,7 @@ FILES = sorted(CORPUS.glob("*.ptx"))
 def test_verdict(path: Path) -> None:
     expected = re.search(r"^// expect: (\w+)(?: (SV\d+) line (\d+))?$", path.read_text("utf-8"), re.M)
     assert expected is not None
-    (report,) = check_file(path, facts=read_facts(default_path(path)))
+    (report,) = check_source(read_source(path), facts=read_facts(default_path(path)), repairs=False)
     found = [(d.rule, d.span.line) for d in report.diagnostics if d.severity == Severity.ERROR]
     assert report.verdict.name.lower() == expected[1], report.reason
     if expected[2] is None:

@@ -44,7 +44,7 @@ BY_256 = "add.u32 %r4, %r4, 256;"
 def verdict(place: str = "", step: str = BY_64, before: str = "") -> Verdict:
     text = TEXT.format(place=place, step=step, before=before)
     facts = {"kernel": {"k": {"block": [64, 1, 1], "grid": [1, 1, 1]}}}
-    (found,) = syncverify.check(text, facts=facts)
+    (found,) = syncverify.check(text, facts=facts, advice=False)
     return found.verdict
 
 
@@ -111,5 +111,5 @@ END:
 def test_what_a_warp_makes_of_one_value_is_another(text: str) -> None:
     """The first two go wrong at sizes that the few small ones do not show, the others by a pointer."""
     facts = {"kernel": {"k": {"block": [32, 1, 1], "grid": [1, 1, 1]}}}
-    (found,) = syncverify.check(COLLECTIVE.format(text=text), facts=facts)
+    (found,) = syncverify.check(COLLECTIVE.format(text=text), facts=facts, advice=False)
     assert found.verdict is not Verdict.PROVED

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from syncverify.base.diagnostics import Replayed, Verdict
-from syncverify.driver.files import check_file
+from syncverify.driver.files import check_source, read_source
 
 KERNEL = """.version 9.0
 .target sm_90a
@@ -68,21 +68,21 @@ BAR = "bar.sync 0; "
 )  # fmt: skip
 def test_verdicts(tmp_path: Path, body: str, verdict: Verdict) -> None:
     (tmp_path / "k.ptx").write_text(KERNEL.format(threads=256, body=body.replace("; ", ";\n")))
-    (found,) = check_file(str(tmp_path / "k.ptx"))
+    (found,) = check_source(read_source(str(tmp_path / "k.ptx")), repairs=False)
     assert found.verdict is verdict, (found.reason, found.diagnostics)
 
 
 def test_what_data_decides_is_refuted_by_an_execution_alone(tmp_path: Path) -> None:
     body = STORE + NAMED + "ld.shared.u32 %r6, [%r5];"
     (tmp_path / "k.ptx").write_text(KERNEL.format(threads=256, body=body.replace("; ", ";\n")))
-    (found,) = check_file(str(tmp_path / "k.ptx"))
+    (found,) = check_source(read_source(str(tmp_path / "k.ptx")), repairs=False)
     assert found.verdict is Verdict.REFUTED and found.replay is not None
     assert found.replay.outcome is Replayed.REPRODUCED
 
 
 def test_a_guard_by_a_size_costs_no_case_for_each_thread(tmp_path: Path) -> None:
     (tmp_path / "k.ptx").write_text(KERNEL.format(threads=1024, body=GUARD.format(STORE) + BAR + NEXT))
-    (found,) = check_file(str(tmp_path / "k.ptx"))
+    (found,) = check_source(read_source(str(tmp_path / "k.ptx")), repairs=False)
     assert found.verdict is Verdict.PROVED
     assert found.stats["events"] < 1000  # 32 warps, a few events each
 
@@ -103,7 +103,7 @@ LEAVE = "setp.ge.u32 %p3, %r1, %r9; @%p3 bra Y; {0} Y:"
 )  # fmt: skip
 def test_early_returns(tmp_path: Path, body: str, verdict: Verdict) -> None:
     (tmp_path / "k.ptx").write_text(KERNEL.format(threads=256, body=body.replace("; ", ";\n")))
-    (found,) = check_file(str(tmp_path / "k.ptx"))
+    (found,) = check_source(read_source(str(tmp_path / "k.ptx")), repairs=False)
     assert found.verdict is verdict, (found.reason, found.diagnostics)
     said = [x for x in found.assumptions if "barriers do not wait for threads that leave there" in x]
     assert verdict is Verdict.REFUTED or said
@@ -113,7 +113,7 @@ def test_a_shuffle_takes_nothing_from_lanes_that_have_left(tmp_path: Path) -> No
     """Where an open size decides who leaves, what the mask names is assumed."""
     body = LEAVE.format("shfl.sync.bfly.b32 %r6, %r1, 1, 31, -1; " + STORE)
     (tmp_path / "k.ptx").write_text(KERNEL.format(threads=256, body=body.replace("; ", ";\n")))
-    (found,) = check_file(str(tmp_path / "k.ptx"))
+    (found,) = check_source(read_source(str(tmp_path / "k.ptx")), repairs=False)
     assert found.verdict is Verdict.PROVED
     assert any("no lane that the mask names has left the kernel" in x for x in found.assumptions)
 
@@ -128,12 +128,12 @@ def test_a_shuffle_takes_nothing_from_lanes_that_have_left(tmp_path: Path) -> No
 def test_who_needs_all_threads_asks_who_leaves(tmp_path: Path, inside: str) -> None:
     body = LEAVE.format(STORE + " " + inside)
     (tmp_path / "k.ptx").write_text(KERNEL.format(threads=256, body=body.replace("; ", ";\n")))
-    (found,) = check_file(str(tmp_path / "k.ptx"))
+    (found,) = check_source(read_source(str(tmp_path / "k.ptx")), repairs=False)
     assert found.verdict is not Verdict.PROVED
 
 
 def test_who_has_stored_before_leaving_counts(tmp_path: Path) -> None:
     body = STORE + " " + LEAVE.format(BAR + NEXT)
     (tmp_path / "k.ptx").write_text(KERNEL.format(threads=256, body=body.replace("; ", ";\n")))
-    (found,) = check_file(str(tmp_path / "k.ptx"))
+    (found,) = check_source(read_source(str(tmp_path / "k.ptx")), repairs=False)
     assert found.verdict is not Verdict.PROVED

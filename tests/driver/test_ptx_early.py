@@ -12,7 +12,7 @@ KERNEL = Path(__file__).parents[2] / "corpus" / "gallery" / "authors" / "persist
 
 
 def test_a_parity_that_starts_again_with_each_tile_is_found_at_two_tiles() -> None:
-    (report,) = check_source(read_source(KERNEL), scope=ScopeKind.ALL, replay=False)
+    (report,) = check_source(read_source(KERNEL), scope=ScopeKind.ALL, replay=False, repairs=False)
     assert report.verdict is Verdict.REFUTED
     assert report.scope.named_values["tiles"] == 2 and report.scope.named_values["k_tiles"] == 1
     first = next(d for d in report.diagnostics if d.severity is Severity.ERROR)
@@ -41,6 +41,6 @@ ALIKE = """.version 8.3
 
 def test_numbers_that_satisfy_what_is_assumed_are_tried() -> None:
     facts = {"kernel": {"k": {"grid": [1, 1, 1], "params": {"0": "n"}, "assume": ["n >= 7", "n % 2 == 0"]}}}
-    (report,) = syncverify.check(ALIKE, facts=facts, scope="all")
+    (report,) = syncverify.check(ALIKE, facts=facts, scope="all", advice=False)
     assert report.verdict is Verdict.REFUTED and report.scope.values["params.0"] == 8
     assert report.replay is not None and report.replay.outcome is Replayed.REPRODUCED

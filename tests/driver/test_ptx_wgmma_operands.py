@@ -71,7 +71,7 @@ ret;
     ],
 )
 def test_matrices_by_a_quotient(quotient: int, verdict: str) -> None:
-    (report,) = syncverify.check(_KERNEL.format(quotient=quotient, other=64), timeout=60)
+    (report,) = syncverify.check(_KERNEL.format(quotient=quotient, other=64), timeout=60, advice=False)
     assert str(report.verdict) == verdict, report.reason
     if verdict == "refuted":
         assert report.diagnostics[0].rule == "SV303"

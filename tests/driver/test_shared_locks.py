@@ -23,7 +23,7 @@ DRAWN, MORE, PARTS = 60, 3000, 4
 
 @pytest.mark.parametrize("k", KERNELS, ids=lambda k: f"{k.group}: {k.name}")
 def test_verdicts(k: Small) -> None:
-    (found,) = syncverify.check(k.text, facts={"kernel": {"k": k.facts}}, timeout=60)
+    (found,) = syncverify.check(k.text, facts={"kernel": {"k": k.facts}}, timeout=60, advice=False)
     assert found.verdict is (Verdict.PROVED if k.right else Verdict.REFUTED), found.reason
 
 
@@ -131,7 +131,7 @@ END:
 
 
 def test_who_takes_a_lock_next_is_no_warning() -> None:
-    (right,) = syncverify.check(FENCED.replace("FENCE", "fence.acq_rel.cta;"))
+    (right,) = syncverify.check(FENCED.replace("FENCE", "fence.acq_rel.cta;"), advice=False)
     assert right.verdict is Verdict.PROVED and not right.diagnostics
-    (wrong,) = syncverify.check(FENCED.replace("FENCE", ""))
+    (wrong,) = syncverify.check(FENCED.replace("FENCE", ""), advice=False)
     assert wrong.verdict is Verdict.REFUTED

@@ -18,7 +18,7 @@ def name(k: Small) -> str:
 
 
 def report(k: Small) -> KernelReport:
-    (found,) = syncverify.check(k.text, facts={"kernel": {"k": k.facts}}, timeout=60)
+    (found,) = syncverify.check(k.text, facts={"kernel": {"k": k.facts}}, timeout=60, advice=False)
     return found
 
 

@@ -31,5 +31,5 @@ KERNEL = """.version 8.0
 )
 def test_the_source_of_a_copy(widen: str, expected: Verdict) -> None:
     facts = {"kernel": {"k": {"grid": [1, 1, 1], "block": [64, 1, 1], "params": {"0": {"ptr": "A"}}}}}
-    (report,) = syncverify.check(KERNEL.format(widen=widen), facts=facts)
+    (report,) = syncverify.check(KERNEL.format(widen=widen), facts=facts, advice=False)
     assert report.verdict is expected

@@ -267,4 +267,4 @@ def test_a_launch_that_is_not_proved_is_refused(tmp_path: Path) -> None:
     body = flat_map(whole.kernel.body, lambda s: () if isinstance(s, n.MbarrierWait) else (s,))
     broken = replace(whole, kernel=replace(whole.kernel, body=body))
     with pytest.raises(VerificationError):
-        broken.require_proof(chosen.launch_values({"M": 512, "N": 512, "K": 256}))
+        broken.require_proof(chosen.launch_values({"M": 128, "N": 128, "K": 128}))

@@ -52,7 +52,7 @@ def _source(folder: Path, at: int, barrier: str) -> tuple[SourceFile, LaunchFact
 @pytest.mark.parametrize("at", [8, 12])
 def test_the_size_that_does_harm_is_named_and_replayed(tmp_path: Path, at: int) -> None:
     source, facts = _source(tmp_path, at, "")
-    (report,) = check_source(source, facts=facts, scope=ScopeKind.ALL)
+    (report,) = check_source(source, facts=facts, scope=ScopeKind.ALL, repairs=False)
     assert (report.verdict.value, report.scope.values.get(f"params.0+{at}")) == ("refuted", 2), report.reason
     assert source.module is not None and report.witness is not None
     unrolled = unroll(source.module, facts, report.witness)
@@ -66,5 +66,5 @@ def test_a_number_inside_a_parameter_narrows_the_scope(
 ) -> None:
     source, facts = _source(tmp_path, 8, "bar.sync 0;")
     report: KernelReport
-    (report,) = check_source(source, facts=facts, values=values, scope=ScopeKind.ALL)
+    (report,) = check_source(source, facts=facts, values=values, scope=ScopeKind.ALL, repairs=False)
     assert (report.verdict.value, report.scope.kind) == ("proved", kind), report.reason

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from syncverify import check_file
 from syncverify.base.diagnostics import Verdict
+from syncverify.driver.files import check_source, read_source
 from syncverify.frontends.launch_facts import facts_for
 from syncverify.record import driver
 from syncverify.record.launches import Image, Journal, Launch, TensorMap
@@ -151,7 +151,7 @@ def test_what_was_recorded_is_checked(count: int, verdict: Verdict, tmp_path: Pa
     program.load(PTX.replace("256;", f"{count};").encode() + b"\0")
     program.launch(_values(program, swizzle=0))
     (path,) = write(program.journal, tmp_path, PtxFiles([])).files
-    (report,) = check_file(path, facts=facts_for(path))
+    (report,) = check_source(read_source(path), facts=facts_for(path), repairs=False)
     assert (report.verdict, report.scope.kind.value) == (verdict, "exact")
 
 
@@ -221,7 +221,7 @@ def test_what_differs_is_left_open(tmp_path: Path) -> None:
     assert "# 3 launches; what differs between them is left out" in text
     assert "grid" not in text and "\n2 = " not in text and "\n3 = 0.5\n" in text
     assert 'dtype = "f16"' in Path(f"{other}.launch.toml").read_text()
-    (report,) = check_file(same, facts=facts_for(same))
+    (report,) = check_source(read_source(same), facts=facts_for(same), repairs=False)
     assert (report.verdict, report.scope.kind.value) == (Verdict.PROVED, "all")  # it reads no size
 
 

@@ -34,18 +34,30 @@ _BY_RULE = {
 }
 
 _OF_COPY = "wait for the copy's phase, or its group, before this access"
+_LEFT_OUT = "let all threads that share the data come to the barrier: count them, and no branch around it"
 _NEXT_PARITY = "ask for the parity of the next phase: it flips when the slot wraps to 0, and only then"
 #: Where a rule has several kinds of mistakes behind it.
 _BY_MISTAKE = {
     ("SV104", Mistake.MISSING_BARRIER): "let a barrier of threads follow the wait for the copy's reads",
     ("SV110", Mistake.MISSING_WAIT): _OF_COPY,
     ("SV110", Mistake.MISSING_BARRIER): "let all of these threads meet at a barrier behind the write",
+    ("SV110", Mistake.DIVERGENCE): _LEFT_OUT,
+    ("SV111", Mistake.DIVERGENCE): _LEFT_OUT,
+    ("SV112", Mistake.DIVERGENCE): _LEFT_OUT,
     ("SV111", Mistake.MISSING_BARRIER): "let all of these threads meet at a barrier behind the read",
     ("SV111", Mistake.EARLY_RELEASE): "move the release behind the last read of the buffer",
     ("SV112", Mistake.MISSING_WAIT): _OF_COPY,
     ("SV112", Mistake.MISSING_BARRIER): "let all of these threads meet at a barrier behind the first write",
     ("SV112", Mistake.SECOND_PRODUCER): "let one thread issue the copy: elect it, or compare threadIdx.x",
     ("SV201", Mistake.PARITY): _NEXT_PARITY,
+    (
+        "SV201",
+        Mistake.MISSING_WAIT,
+    ): "let the arrival that gives the token follow a wait for the phase before",
+    (
+        "SV201",
+        Mistake.TOKEN,
+    ): "wait by the token of the arrival before it on the same mbarrier, one for each phase",
     ("SV203", Mistake.MISSING_WAIT): "wait until the phase before is complete, and copy then",
     ("SV203", Mistake.BYTES): "announce, with an arrival of the same phase, the bytes that its copies move",
     ("SV206", Mistake.BYTES): "announce bytes together with an arrival of the same phase",
@@ -55,6 +67,7 @@ _BY_MISTAKE = {
         "SV210",
         Mistake.FIRST_PARITY,
     ): "begin with parity 1 on a barrier that is free at first, and with 0 on others",
+    ("SV210", Mistake.OTHER_BARRIER): "let both sides go back to the first slot behind the same one",
     ("SV210", Mistake.MISSING_ARRIVE): "arrive as often as the init says in each phase that is waited for",
 }
 

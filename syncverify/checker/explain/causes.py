@@ -10,6 +10,7 @@ from __future__ import annotations
 from syncverify.base.diagnostics import Mistake
 from syncverify.checker.happens_before.failure import Failure, Obligation
 from syncverify.checker.happens_before.handlers.mbarriers import Barrier
+from syncverify.checker.happens_before.handlers.waits import waits_by_token
 from syncverify.checker.happens_before.run import Run
 from syncverify.checker.happens_before.shadow import Record
 from syncverify.model.events import GLOBAL_MEMORY, Ev
@@ -51,11 +52,16 @@ _COPIES = (Access.ASYNC_WRITE, Access.CPASYNC_WRITE)
 
 def cause(run: Run, f: Failure) -> Mistake | None:
     """The class of a failure's mistake."""
+    if f.mistake is not None:
+        return f.mistake
     if f.rule == "SV204":
         s: Barrier | None = run.barriers.get(f.barrier)
         return Mistake.MISSING_BARRIER if s is not None and s.inits else Mistake.MISSING_INIT
     if f.rule == "SV201" and f.obligation is Obligation.O3:
         return Mistake.MISSING_ARRIVE  # nobody waits for this waiter before the phase after its own
+    if f.rule == "SV201" and (f.obligation is Obligation.UB or waits_by_token(run, f.site)):
+        # Only a token makes a wait undefined; with a past, its arrival may come in the phase before.
+        return Mistake.TOKEN if f.past is None else Mistake.MISSING_WAIT
     if f.rule == "SV202" and f.barrier >= 0 and announced_twice(run.barriers[f.barrier]):
         return Mistake.SECOND_PRODUCER
     if f.rule == "SV210":

@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any
 
+from syncverify.base.diagnostics import Mistake
 from syncverify.checker.explain.witness import describe_wait
 from syncverify.checker.happens_before.failure import Failure, Obligation
 from syncverify.checker.happens_before.handlers.global_memory import location
@@ -146,6 +147,7 @@ def hang_failure(run: Run, waiting: list[Stuck], end: int) -> Failure:
             seen.add(o.site)
             labels.append((o.site, f"{run.threads[o.cls].info.name} waits for {o.what}"))
     barrier = s.waits_on[1] if s.kind in ("wait", "token") else -1
+    apart = slots_apart(run, s)
     return Failure(
         Obligation.O6,
         rule,
@@ -156,7 +158,8 @@ def hang_failure(run: Run, waiting: list[Stuck], end: int) -> Failure:
         end,
         barrier=barrier,
         phase=-1 if s.phase is None else s.phase,
-        labels=labels,
+        labels=[*apart, *(x for x in labels if x[0] not in {site for site, _ in apart})],
+        mistake=Mistake.OTHER_BARRIER if apart else None,
     )
 
 
@@ -239,6 +242,36 @@ def arrived_on_mates(run: Run, s: Stuck) -> list[tuple[int, str]]:
     name = run.info.barriers[mate].name
     text = f"threads arrive at {name}, for which the same wait is, here; at {s.what} nobody arrives anywhere"
     return [(site, text) for site in sorted(at[mate])[:_LAST]]
+
+
+def slots_apart(run: Run, s: Stuck) -> list[tuple[int, str]]:
+    """Where threads arrive at several slots that the same wait is for, but never at this one.
+
+    ``run`` has been forced on. Worked example. A producer goes back to slot 0 behind slot 2, a consumer
+    behind slot 3: the consumer waits for slot 3, at which nobody arrives. They do not count the same slots.
+    """
+    if s.kind != "wait":
+        return []
+    events = [(who, event) for who, event in run.trace if who >= 0]
+    waits = {e[2] for _, e in events if e[0] == Ev.WAIT and e[1] == s.site} | {s.waits_on[1]}
+    at: dict[tuple[int, int], list[int]] = {}
+    for who, e in events:
+        if e[0] in (Ev.ARRIVE, Ev.CP_ARRIVE) and e[1] >= 0:
+            at.setdefault((e[1], who), []).append(e[2])
+    if any(s.waits_on[1] in slots for slots in at.values()):
+        return []
+    several = {site: {*slots} for (site, _), slots in at.items() if _wraps(slots)}
+    return [
+        (site, f"threads take {len(slots)} slots in turn here, and those of the wait take {len(waits)}")
+        for site, slots in several.items()
+        if slots < waits
+    ][:_LAST]
+
+
+def _wraps(slots: list[int]) -> bool:
+    """Whether arrivals come to the first of several slots again."""
+    changes = [slot for n, slot in enumerate(slots) if not n or slot != slots[n - 1]]
+    return len(changes) > len({*changes}) > 1
 
 
 def _last_of(run: Run, gone: set[int], warps: list[int]) -> list[tuple[int, str]]:

@@ -10,8 +10,10 @@ from syncverify.base.diagnostics import Diagnostic, Label, Severity
 from syncverify.checker.explain.advice import advice
 from syncverify.checker.explain.causes import announced_twice, cause, reaches_other_block
 from syncverify.checker.explain.evidence import comers, evidence
+from syncverify.checker.explain.left_out import blame
 from syncverify.checker.happens_before.failure import Failure, Obligation
 from syncverify.checker.happens_before.handlers.mbarriers import Barrier, name
+from syncverify.checker.happens_before.handlers.waits import waits_by_token
 from syncverify.checker.happens_before.race_findings import access, first_after, idle_wait, what
 from syncverify.checker.happens_before.run import Run
 from syncverify.checker.happens_before.shadow import Record
@@ -79,6 +81,8 @@ def group_by_root_cause(
     errors = [f for f in failures if f.severity == Severity.ERROR]
     for f in errors if not again else ():
         specialise_rule(run, f)
+    for f in () if again else errors if hang is None else (*errors, hang):
+        blame(run, f)
     left = _Unexplained.of(run, errors, hang)
     groups = left.execution_errors()
     groups += left.polls([f for f in failures if f.obligation == Obligation.POLL])
@@ -618,8 +622,7 @@ def suspect_wait(run: Run, failures: list[Failure]) -> Failure | None:
         Obligation.O2,
         "SV201",
         f"this wait of {t.info.name} passes on a phase of {name(run, b)} that was complete before: "
-        "its parity "
-        "does not mean the next phase",
+        f"its {'token' if waits_by_token(run, site) else 'parity'} does not mean the next phase",
         site,
         cls,
         time,

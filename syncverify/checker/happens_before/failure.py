@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
-from syncverify.base.diagnostics import Severity, Undetermined
+from syncverify.base.diagnostics import Mistake, Severity, Undetermined
 from syncverify.checker.happens_before.shadow import Record
 from syncverify.checker.happens_before.vector_clocks import Matrix
 
@@ -63,6 +63,7 @@ class Failure:
     fix: str | None = None
     condition: str | None = None  # what makes it right, as the policy takes for granted
     undetermined: Undetermined | None = None
+    mistake: Mistake | None = None  # its class, where what it was found by tells
     lacks_bytes: bool = False  # of a phase: fewer are copied than are expected
     labels: list[tuple[int, str]] = field(default_factory=list)
 

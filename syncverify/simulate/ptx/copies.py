@@ -327,8 +327,10 @@ def _copy_arrive(c: Context, i: Instr) -> Step:
 
 # -- bulk copies ------------------------------------------------------------------------------------------
 
+#: Copies to the blocks of a mask of 16 bits, by either spelling.
+_MULTICASTS = frozenset({"multicast::cluster", "multicast::cluster::16b"})
 _BULK = frozenset(
-    {"reduce", "async", "bulk", "mbarrier::complete_tx::bytes", "bulk_group", "multicast::cluster",
+    {"reduce", "async", "bulk", "mbarrier::complete_tx::bytes", "bulk_group", *_MULTICASTS,
         "noftz", "add",
      "min", "max", "inc", "dec", "and", "or", "xor", "tensor", "1d", "2d", "3d", "4d",
         "5d", "tile", "weak"}
@@ -701,7 +703,7 @@ def _completion(
     barrier = address(c, rest.pop(0)) if counted else None
     if "L2::cache_hint" in i.mods:
         rest.pop()
-    mask = c.reader(rest.pop(0), 16) if "multicast::cluster" in i.mods else None
+    mask = c.reader(rest.pop(0), 16) if _MULTICASTS & {*i.mods} else None
     if rest:
         raise c.fail("an operand too many")
     return barrier, mask

@@ -1,7 +1,7 @@
 """``multimem`` (PTX ISA, 9.7.9.14): memory of several devices at one address. This machine has one device.
 
-So a reduction over all devices loads the value of this one, and a store or a reduction goes to it alone. Each
-is executed as the access to global memory that it is here.
+So a reduction over all devices loads the value of this one, and a store, a copy or a reduction goes to it
+alone. Each is executed as the access to global memory that it is here.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ _FORMS = {"ld_reduce": "ld", "st": "st", "red": "red"}
 @builder("multimem")
 def _multimem(c: Context, i: Instr) -> Step:
     form, *mods = i.mods
+    if form == "cp":
+        return BUILDERS["cp"](c, replace(i, op="cp", mods=tuple(mods)))
     op = _FORMS.get(form)
     kind = type_of(i.mods)
     for m in mods:

@@ -119,3 +119,43 @@ def test_a_block_that_may_not_run_yet_lacks_a_barrier() -> None:
     (report,) = check_source(read_source(red / "remote_write_before_start.bad.syncir"))
     first = next(d for d in report.diagnostics if d.severity is Severity.ERROR)
     assert (first.rule, str(first.cause)) == ("SV114", "missing barrier")
+
+
+TOKENS = """kernel k {
+  launch grid [1] block [64]
+  shared t : f32[64] align 128
+  mbarrier b[2]
+  compute one = 1.0
+  if tid == 0 {
+    mbarrier.init b[0], 64
+    mbarrier.init b[1], 64
+  }
+  bar.sync 0
+  let first = mbarrier.arrive b[0]
+  mbarrier.wait.token b[0], first
+  st.shared t[][tid:1], one
+  let other = mbarrier.arrive b[1]
+  let next = mbarrier.arrive b[0]
+  mbarrier.wait.token b[0], TOKEN
+  ld.shared x, t[][63 - tid:1]
+}
+"""
+
+
+@pytest.mark.parametrize(("token", "wrong"), [("next", False), ("first", True), ("other", True)])
+def test_what_a_wait_by_a_token_needs_is_no_parity(token: str, wrong: bool, tmp_path: Path) -> None:
+    path = tmp_path / "k.syncir"
+    path.write_text(TOKENS.replace("TOKEN", token), "utf-8")
+    (report,) = check_source(read_source(path), repairs=False)
+    first = next((d for d in report.diagnostics if d.severity is Severity.ERROR), None)
+    assert (first is not None) is wrong
+    if first is not None:
+        assert (first.rule, first.span.line, str(first.cause)) == ("SV201", 16, "wait by another token")
+        assert "token" in first.message and "parity" not in first.message + str(first.fix)
+
+
+def test_a_token_of_the_phase_before_the_last_is_one_of_another_arrival() -> None:
+    red = Path(__file__).parents[1] / "red"
+    (report,) = check_source(read_source(red / "stale_token.bad.syncir"), repairs=False)
+    first = next(d for d in report.diagnostics if d.severity is Severity.ERROR)
+    assert (str(first.cause), "parity" in str(first.fix)) == ("wait by another token", False)

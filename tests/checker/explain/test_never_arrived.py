@@ -163,3 +163,52 @@ def test_the_finding_tells_a_release_that_lacks_from_a_parity(
     assert (None if first is None or first.repair is None else first.repair.mistake) is mistake
     texts = [] if first is None else [x.text for x in first.related if "threads arrive at empty[0]" in x.text]
     assert bool(texts) is beside and (report.verdict is Verdict.PROVED) is (mistake is None)
+
+
+WRAPPED = """kernel k {
+  launch grid [1] block [64]
+  mbarrier full[4]
+  mbarrier empty[4]
+  if tid == 0 {
+    for i in 0..4 {
+      mbarrier.init full[i], 1
+      mbarrier.init empty[i], 1
+    }
+  }
+  bar.sync 0
+  if warp == 0 and lane == 0 {
+    for i in 0..TURNS {
+      mbarrier.wait empty[i % MADE], ((i // MADE) + 1) % 2
+      mbarrier.arrive full[i % MADE]
+    }
+  }
+  if warp == 1 and lane == 0 {
+    for i in 0..6 {
+      mbarrier.wait full[i % TAKEN], (i // TAKEN) % 2
+      mbarrier.arrive empty[i % TAKEN]
+    }
+  }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("turns", "made", "taken", "line", "shown"),
+    [
+        (6, 4, 4, None, None),
+        (6, 3, 4, 20, (15, "threads take 3 slots in turn here, and those of the wait take 4")),
+        (6, 4, 3, 20, None),  # a role may take some of the slots
+        (3, 4, 4, 20, None),  # a turn too few: it does not wrap
+    ],
+)
+def test_sides_that_wrap_at_other_numbers_of_slots(
+    turns: int, made: int, taken: int, line: int | None, shown: tuple[int, str] | None, tmp_path: Path
+) -> None:
+    text = WRAPPED.replace("TURNS", str(turns)).replace("MADE", str(made)).replace("TAKEN", str(taken))
+    (path := tmp_path / "k.syncir").write_text(text)
+    (report,) = check_source(read_source(path), repairs=False)
+    first = next((d for d in report.diagnostics if d.severity is Severity.ERROR), None)
+    assert (None if first is None else first.span.line) == line
+    if first is not None:
+        assert (first.cause is Mistake.OTHER_BARRIER) is (shown is not None)
+        assert shown is None or shown in [(x.span.line, x.text) for x in first.related]

@@ -55,7 +55,9 @@ def test_the_model(threads: Threads, wrong: str | None) -> None:
 
 
 def _verdict(p: Program, replay: bool) -> Verdict:
-    (found,) = syncverify.check(ptx(p), facts={"kernel": {"k": launch(p)}}, timeout=60, replay=replay)
+    (found,) = syncverify.check(
+        ptx(p), facts={"kernel": {"k": launch(p)}}, timeout=60, replay=replay, advice=False
+    )
     return found.verdict
 
 

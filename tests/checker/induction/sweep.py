@@ -79,7 +79,9 @@ def ptx_refuted(text: str, numbers: Sequence[int] = range(1, 9)) -> str | None:
         }
         facts = {k: v for k, v in facts.items() if k != "assume"}
         try:
-            (report,) = syncverify.check(text, facts={"kernel": {"ring": facts}}, timeout=20, replay=False)
+            (report,) = syncverify.check(
+                text, facts={"kernel": {"ring": facts}}, timeout=20, replay=False, advice=False
+            )
         except InputError:
             return None
         if report.verdict is Verdict.REFUTED:

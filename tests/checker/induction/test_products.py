@@ -103,7 +103,9 @@ def refuted(wrong: Wrong) -> bool:
     values = {"2": wrong.sizes["B"], "3": wrong.sizes["N"], "4": wrong.sizes["M"], "5": wrong.sizes["L"]}
     numbers = {k: {"i32": x} for k, x in values.items()}
     facts |= {"grid": [wrong.sizes["B"], 1, 1], "params": {**FACTS["params"], **numbers}}
-    (report,) = syncverify.check(wrong.text, facts={"kernel": {"ring": facts}}, timeout=200, replay=False)
+    (report,) = syncverify.check(
+        wrong.text, facts={"kernel": {"ring": facts}}, timeout=200, replay=False, advice=False
+    )
     assert report.scope.kind is ScopeKind.EXACT
     return report.verdict is Verdict.REFUTED
 

@@ -74,7 +74,9 @@ def asked(text: str, policy: Policy = Policy.PRACTICAL) -> Answer:
 def verdict(text: str, n: int) -> Verdict:
     facts = {**FACTS, "params": {**FACTS["params"], "0": {"i32": n}}}
     del facts["assume"]
-    (report,) = syncverify.check(text, facts={"kernel": {"told": facts}}, timeout=20, replay=False)
+    (report,) = syncverify.check(
+        text, facts={"kernel": {"told": facts}}, timeout=20, replay=False, advice=False
+    )
     return report.verdict
 
 

@@ -183,6 +183,29 @@ def ping_pong(named: bool, groups: int = 2) -> Protocol:
     return made(roles, rings, {"buf": S}, names, (S - 1, T, *half), True)
 
 
+def in_two_phases(epilogue: tuple[int, ...] = (0, 1), onward: int = 1) -> Protocol:
+    """Ping-pong whose groups hand on twice in each tile: behind the steps, and behind what they store. A
+    step is released in the next one, the last one behind the loop. ``epilogue``: which groups wait before
+    they store; ``onward``: how far on is the group that steps are handed on to.
+    """
+    roles: list[tuple[str, tuple[object, ...], int]] = [
+        ("load", (Tiles(0, 1, T, (Loop(P(U), P(U + 1), producer()),)),), 1)
+    ]
+    rings = {"full": Ring(S, 1), "empty": Ring(S, 1)}
+    for w, parity in ((0, 1), (1, 0)):  # the first group does not wait in its first tile
+        rings |= {f"steps{w}": Ring(num(1), 1), f"store{w}": Ring(num(1), 1)}
+        lo, hi = P(U * 2 + w), P(U * 2 + w + 1)
+        step = (wait("full", N), load("buf", N), FENCE, arrive("empty", N - 1, (N - lo - 1,)))
+        begun = (wait(f"steps{w}", U, parity),)
+        behind = (arrive("empty", hi - 1), arrive(f"steps{(w + onward) % 2}", U))
+        allowed = (wait(f"store{w}", U, parity),) if w in epilogue else ()
+        stored = (*allowed, store("out", ZERO), arrive(f"store{1 - w}", U))
+        roles.append((f"math{w}", (Tiles(w, 2, T, (begun, Loop(lo, hi, step), (*behind, *stored))),), 1))
+    h = var("H")
+    facts = (S - 2, T, T - h * 2, h * 2 + 1 - T)
+    return nonempty(made(roles, rings, {"buf": S, "out": num(1)}, "S T H", facts, True))
+
+
 def prefilled() -> Protocol:
     """The consumer hands out S empty slots first."""
     pre = Loop(ZERO, S, (arrive("empty", N),))
@@ -387,6 +410,7 @@ FAMILIES: dict[str, Callable[[], Protocol]] = {
     "store warp": store_warp,
     "ping-pong, mbarrier": lambda: ping_pong(False),
     "ping-pong, named barriers": lambda: ping_pong(True),
+    "ping-pong, in two phases": in_two_phases,
     "init and inval": initialized,
     "wgmma, one group pending": tensor_core,
     "wgmma, none pending": lambda: tensor_core(0),

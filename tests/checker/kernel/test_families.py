@@ -9,10 +9,11 @@ import random
 import pytest
 
 from syncverify.checker.kernel import Accepted, Rejected, accept, read
+from syncverify.checker.kernel.protocol import Protocol
 from syncverify.checker.prover.protocols import NotFoundError, prove, search
 from syncverify.checker.prover.protocols.written import proof as write
 from tests.checker.kernel.explore import explore
-from tests.checker.kernel.families import FAMILIES, later_meetings, plain, unguarded_drain
+from tests.checker.kernel.families import FAMILIES, in_two_phases, later_meetings, plain, unguarded_drain
 from tests.checker.kernel.programs import pick, program, shown
 from tests.checker.kernel.sweep import SEEDS
 
@@ -75,3 +76,14 @@ def test_meetings_that_a_first_step_attends_alone_or_not_all_attend_have_no_proo
         with pytest.raises(NotFoundError, match="no end of meet"):
             search(p)
         assert isinstance(accept(p, proof), Rejected)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("p", "why"),
+    [(in_two_phases(epilogue=(0,)), "no path"), (in_two_phases(onward=0), "ranks of sites .* fall")],
+)
+def test_groups_that_do_not_wait_for_each_other_have_no_proof(p: Protocol, why: str) -> None:
+    assert any(explore(program(p, e), 4_000).wrong for e in pick(p, random.Random(1), 12))  # type: ignore[arg-type]
+    with pytest.raises(NotFoundError, match=why):
+        search(p)

@@ -33,7 +33,7 @@ FACTS = LaunchFacts.of({"kernel": {"ring": dict(PTX_FACTS)}})
 
 def certificate(text: str, kind: str, facts: LaunchFacts) -> tuple[dict[str, Any], KernelReport]:
     source = read_text(text, "ring", kind)
-    reports = check_source(source, facts=facts, scope=ScopeKind.ALL)
+    reports = check_source(source, facts=facts, scope=ScopeKind.ALL, repairs=False)
     (report,) = asked(source, facts, {}, reports)
     return json.loads(dumps(certificates(source, facts, {}, [report]))), report
 

@@ -51,7 +51,7 @@ def facts(name: str, path: Path | None = None) -> LaunchFacts:
 
 def certificate(name: str, path: Path | None = None) -> str:
     known = facts(name, path)
-    reports = files.check_source(source(name), facts=known, scope=ScopeKind.ALL)
+    reports = files.check_source(source(name), facts=known, scope=ScopeKind.ALL, repairs=False)
     assert [r.verdict for r in reports] == [Verdict.PROVED]
     return dumps(files.certificates(source(name), known, {}, reports))
 
@@ -98,7 +98,7 @@ def test_another_kernel_is_rejected() -> None:
 
 
 def test_what_is_not_proved_has_none() -> None:
-    (report,) = files.check_source(source("bulk_ring.bad"), facts=facts("bulk_ring.bad"))
+    (report,) = files.check_source(source("bulk_ring.bad"), facts=facts("bulk_ring.bad"), repairs=False)
     assert report.verdict is Verdict.REFUTED
     assert files.certificates(source("bulk_ring.bad"), facts("bulk_ring.bad"), {}, [report]) == []
 
@@ -126,11 +126,11 @@ def test_a_checker_that_sees_no_races_has_no_ring_accepted(
     open_.write_text(OPEN.format(RACY[0]))
     for name in RACY if sizes == "numbers" else RACY[:1]:
         known = facts(f"{name}.bad", open_ if sizes == "every size" else None)
-        reports = files.check_source(source(f"{name}.bad"), facts=known, scope=ScopeKind.ALL)
+        reports = files.check_source(source(f"{name}.bad"), facts=known, scope=ScopeKind.ALL, repairs=False)
         assert [r.verdict for r in reports] == [Verdict.REFUTED]
         with monkeypatch.context() as m:
             m.setattr(accesses, "judge", lambda *_, **__: None)
-            blind = files.check_source(source(f"{name}.bad"), facts=known, scope=ScopeKind.ALL)
+            blind = files.check_source(source(f"{name}.bad"), facts=known, scope=ScopeKind.ALL, repairs=False)
             if [r.verdict for r in blind] != [Verdict.PROVED]:
                 continue
             proved += 1

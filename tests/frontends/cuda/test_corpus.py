@@ -115,5 +115,6 @@ def test_the_mended_kernel_is_proved_for_ragged_sizes_too(rows: int) -> None:
         read_source(path, CudaOptions(prelude="nvfuser")),
         facts=read_facts(default_path(path)),
         values={"R": rows},
+        repairs=False,
     )
     assert report.verdict is Verdict.PROVED, report.reason

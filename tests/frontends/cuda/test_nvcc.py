@@ -62,7 +62,7 @@ def test_a_program_is_checked(tool: Path, source: Path, tmp_path: Path) -> None:
     assert ptx.endswith(MARK) and ".loc 1 2 3" in ptx and ".loc 2" not in ptx
     asked = (tool / "asked").read_text().split()
     assert {"-ptx", "-lineinfo", "-arch=sm_90a", "-std=c++20", "-Iinc", "-DN=4", str(source)} <= set(asked)
-    (report,) = check_source(read_source(source, options), facts=read_facts(facts))
+    (report,) = check_source(read_source(source, options), facts=read_facts(facts), repairs=False)
     assert report.verdict is Verdict.PROVED
     assert "the PTX that nvcc makes: NVRTC takes no host code" in report.assumptions
 

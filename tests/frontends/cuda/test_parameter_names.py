@@ -71,7 +71,7 @@ def _hangs(tmp_path: Path) -> Path:
 
 def test_a_report_names_the_parameter(tmp_path: Path) -> None:
     source = read_source(_hangs(tmp_path))
-    (report,) = check_each(source, LaunchFacts(), Options(scope=ScopeKind.ALL))
+    (report,) = check_each(source, LaunchFacts(), Options(scope=ScopeKind.ALL, repairs=False))
     assert report.verdict is Verdict.REFUTED
     assert (report.scope.values["params.2"], report.scope.named_values["rows"]) == (1, 1)
     assert "rows = 1" in render(Report(Policy.PRACTICAL, (report,)))
@@ -80,7 +80,7 @@ def test_a_report_names_the_parameter(tmp_path: Path) -> None:
 @pytest.mark.parametrize("key", ["rows", "2", "ring_param_2"])
 def test_launch_files_take_the_name(tmp_path: Path, key: str) -> None:
     facts = LaunchFacts.of({"params": {key: {"i32": 3}}})
-    (report,) = check_source(read_source(_hangs(tmp_path)), facts=facts)
+    (report,) = check_source(read_source(_hangs(tmp_path)), facts=facts, repairs=False)
     assert report.scope.named_values["rows"] == 3
 
 
@@ -88,19 +88,19 @@ def test_launch_files_take_the_name(tmp_path: Path, key: str) -> None:
 def test_a_size_is_given_by_its_name(tmp_path: Path, name: str) -> None:
     facts = LaunchFacts.of({"assume": [f"{name} >= 2"]})
     source = read_source(_hangs(tmp_path))
-    (report,) = check_source(source, facts=facts, values={name: 4})
+    (report,) = check_source(source, facts=facts, values={name: 4}, repairs=False)
     assert report.scope.named_values["rows"] == 4
     with pytest.raises(InputError, match="rows = 1 breaks"):
-        check_source(source, facts=facts, values={name: 1})
+        check_source(source, facts=facts, values={name: 1}, repairs=False)
 
 
 def test_a_name_that_the_facts_give_to_something_else_is_not_the_parameters(tmp_path: Path) -> None:
     facts = LaunchFacts.of({"params": {"a": {"ptr": "rows"}}})
-    (report,) = check_source(read_source(_hangs(tmp_path)), facts=facts, values={"param2": 4})
+    (report,) = check_source(read_source(_hangs(tmp_path)), facts=facts, values={"param2": 4}, repairs=False)
     assert report.scope.values["params.2"] == 4
 
 
 def test_a_name_that_no_parameter_has_is_an_error_with_those_there_are(tmp_path: Path) -> None:
     facts = LaunchFacts.of({"params": {"row": 3}})
     with pytest.raises(InputError, match=r"has parameters 0 to 2 \(a, out, rows\)"):
-        check_source(read_source(_hangs(tmp_path)), facts=facts)
+        check_source(read_source(_hangs(tmp_path)), facts=facts, repairs=False)

@@ -12,11 +12,11 @@ from tests.simulate.ptx.isa_rows import refused
 from tests.simulate.ptx.support import apply, execute, kernel
 
 #: Rows of sm_90a that are refused, by name: parts of a byte and single bits in matrices, sparse products, im2col,
-#: copies of devices, f64 products that are not rounded to the nearest, addresses of 32 bits.
+#: f64 products that are not rounded to the nearest, addresses of 32 bits.
 REFUSED = {
-    "mma": 15, "wgmma.mma_async.sp": 10, "cp.async.bulk.tensor": 6, "multimem.cp.reduce.async.bulk": 5,
+    "mma": 15, "wgmma.mma_async.sp": 10, "cp.async.bulk.tensor": 5,
     "wmma.load.a": 2, "wmma.load.b": 2, "wmma.mma": 2, "wgmma.mma_async": 2, "fma": 1, "cvta": 1, "cvta.to": 1,
-    "mapa": 1, "getctarank": 1, "multimem.cp.async.bulk": 1, "discard": 1, "cp.async.bulk": 1,
+    "mapa": 1, "getctarank": 1, "discard": 1,
     "cp.reduce.async.bulk.tensor": 1, "wmma.load.c": 1, "wmma.store.d": 1, "wmma.mma.xor.popc": 1,
     "wmma.mma.and.popc": 1,
 }  # fmt: skip
@@ -100,6 +100,31 @@ def test_memory_of_several_devices_is_that_of_this_one() -> None:
     out = buffer(np.zeros(32, np.uint32))
     r = execute(MULTIMEM, out)
     assert r.harm is None and set(r.memory(out).tolist()) == {8}
+
+
+#: Each thread stores a word of shared memory; one hands all of them to a copy.
+COPIED = """.shared .align 128 .b8 s[128]; .reg .pred %q;
+mov.u32 %r5, s; mad.lo.u32 %r5, %r1, 4, %r5; add.u32 %r6, %r1, 1; st.shared.u32 [%r5], %r6;
+FENCE bar.sync 0; setp.ne.u32 %q, %r1, 0; @%q bra DONE; mov.u32 %r5, s;
+COPY; cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;
+DONE:"""
+FENCE = "fence.proxy.async.shared::cta;"
+
+
+@pytest.mark.parametrize(
+    ("copy", "first"),
+    [
+        ("multimem.cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r5], 128", 0),
+        ("multimem.cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd1], [%r5], 128", 7),
+    ],
+)
+def test_copies_to_several_devices(copy: str, first: int) -> None:
+    out = buffer(np.full(32, 7, np.uint32))
+    r = execute(COPIED.replace("COPY", copy).replace("FENCE", FENCE), out)
+    assert r.harm is None and r.memory(out).tolist() == [first + n + 1 for n in range(32)]
+    text = kernel(COPIED.replace("COPY", copy).replace("FENCE", ""))
+    harm = first_harm(text, "k", Launch(params=(out,)), range(4))
+    assert harm is not None and harm.kind is Kind.STALE
 
 
 @pytest.mark.parametrize(("form", "kind"), [("multimem.red.relaxed.gpu.global.add.u32 [%rd1], 1;", None),

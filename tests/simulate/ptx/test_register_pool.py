@@ -45,7 +45,7 @@ def test_both_sides_agree(name: str) -> None:
     body, threads, verdict, kind = CASES[name]
     text = kernel(body)
     facts = {"grid": [1], "block": [threads], "registers": 128}
-    (report,) = syncverify.check(text, facts=facts, replay=False)
+    (report,) = syncverify.check(text, facts=facts, replay=False, advice=False)
     assert report.verdict is verdict, report.diagnostics
     launch = Launch((threads, 1, 1), params=(buffer(np.zeros(8, np.uint32)),), registers=128)
     found = first_harm(text, "k", launch, range(8))
@@ -57,6 +57,8 @@ def test_what_hardware_counts_is_a_warning_on_both_sides(name: str) -> None:
     body, threads, *_ = CASES[name]
     launch = Launch((threads, 1, 1), params=(buffer(np.zeros(8, np.uint32)),), registers=128)
     assert any("setmaxnreg" in str(w) for w in run(kernel(body), "k", launch, seed=1).warnings)
-    (report,) = syncverify.check(kernel(body), facts={"grid": [1], "block": [threads]}, policy="strict")
+    (report,) = syncverify.check(
+        kernel(body), facts={"grid": [1], "block": [threads]}, policy="strict", advice=False
+    )
     assert {d.rule for d in report.diagnostics} == {"SV304"}
     assert report.verdict is Verdict.REFUTED

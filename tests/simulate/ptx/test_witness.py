@@ -31,7 +31,7 @@ def test_witness_comes_true(name: str) -> None:
     path = CORPUS / f"{name}.bad.ptx"
     module = parse_file(path)
     table = tomllib.loads(Path(f"{path}.launch.toml").read_text())["kernel"][name]
-    (report,) = syncverify.check(path, scope="exact")
+    (report,) = syncverify.check(path, scope="exact", advice=False)
     assert report.witness is not None
     witness = to_dict(report.witness)
     result = replay(module, witness, drawn(module, name, table, witness["values"]))
@@ -42,7 +42,7 @@ def test_witness_comes_true(name: str) -> None:
 def test_a_right_kernel_does_not_do_what_the_witness_of_its_twin_claims() -> None:
     bad, good = CORPUS / "one_fence.bad.ptx", CORPUS / "one_fence.good.ptx"
     table = tomllib.loads(Path(f"{bad}.launch.toml").read_text())["kernel"]["one_fence"]
-    (report,) = syncverify.check(bad, scope="exact")
+    (report,) = syncverify.check(bad, scope="exact", advice=False)
     assert report.witness is not None
     module = parse_file(good)
     assert not replay(module, to_dict(report.witness), drawn(module, "one_fence", table)).reproduced

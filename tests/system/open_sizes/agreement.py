@@ -33,7 +33,9 @@ class OpenKernel:
         """The verdict under some assumptions."""
         params = {str(i): name for i, name in enumerate(self.names)}
         facts = {"kernel": {"k": {"grid": [1, 1, 1], "params": params, "assume": list(assume)}}}
-        (report,) = syncverify.check(self.text, facts=facts, timeout=SECONDS, replay=False, **options)
+        (report,) = syncverify.check(
+            self.text, facts=facts, timeout=SECONDS, replay=False, **options, advice=False
+        )
         return report.verdict
 
     def assumed_away(self, values: Mapping[str, int]) -> bool:

@@ -16,6 +16,7 @@ from syncverify.checker.happens_before.handlers.mbarriers import (
     knows_phase,
     name,
 )
+from syncverify.checker.happens_before.handlers.waits import waits_by_token
 from syncverify.checker.happens_before.run import AsyncOperation, LaneClass, Run, before
 from syncverify.checker.happens_before.vector_clocks import HW, INHERITED, E, H, Matrix
 from syncverify.model.automata.mbarrier import LIMIT
@@ -230,11 +231,13 @@ def complete_phase(run: Run, s: Barrier, cls: int, time: int, site: int) -> None
             meant = f"phase {k - 1} of {name(run, s.index)}"
             if k == 0:
                 meant = f"the phase before phase 0 of {name(run, s.index)}, which is over from the start"
+            seen = "it would then see the same parity again and sleep"
+            if waits_by_token(run, wsite):
+                seen = "its token is then of a phase before the last, which no wait may ask for"
             f = run.report(
                 Obligation.O3,
                 "SV201",
-                f"{w.info.name} waits for {meant}, but phase {k} can complete before it looks: it would then "
-                "see the same parity again and sleep",
+                f"{w.info.name} waits for {meant}, but phase {k} can complete before it looks: {seen}",
                 w,
                 wsite,
                 barrier=s.index,

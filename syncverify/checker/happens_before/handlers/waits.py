@@ -18,7 +18,7 @@ from syncverify.symbolic.phase_tokens import barrier_of, number
 
 def on_wait(run: Run, t: LaneClass, event: Event) -> int:
     """A wait for a parity: it blocks, or passes and O2 is tested."""
-    _, site, b, parity, flags = event
+    _, site, b, parity, _ = event
     s = barrier(run, b)
     if not use(run, t, s, site):
         return DONE
@@ -26,11 +26,11 @@ def on_wait(run: Run, t: LaneClass, event: Event) -> int:
         if run.after_hang and t.waits_on == ("forced",):
             return _pass_forced(run, t, s)
         return _block(t, s, ("wait", b, parity))
-    return _pass(run, t, s, site, flags)
+    return _pass(run, t, s, event)
 
 
 def on_wait_token(run: Run, t: LaneClass, event: Event) -> int:
-    _, site, b, token, flags = event
+    _, site, b, token, _ = event
     s, phase = barrier(run, b), number(token)
     if not use(run, t, s, site):
         return DONE
@@ -62,7 +62,23 @@ def on_wait_token(run: Run, t: LaneClass, event: Event) -> int:
             barrier=b,
             phase=phase,
         )
-    return _pass(run, t, s, site, flags)
+    return _pass(run, t, s, event)
+
+
+def _too_early(name: str, phase: int, code: int) -> str:
+    """What a wait for the phase after ``phase`` may take for it."""
+    before = f"phase {phase + 1} of {name}, but phase {phase} may still be open when"
+    if code == Ev.WAIT_TOKEN:
+        return f"the token of this wait means {before} its arrival comes: it is then of phase {phase}"
+    return (
+        f"this wait means {before} it looks: it then passes at once, on the phase before, which has the same "
+        "parity"
+    )
+
+
+def waits_by_token(run: Run, site: int) -> bool:
+    """Whether what waits at a line asks for the phase of a token, not for a parity."""
+    return any(e[1] == site and e[0] in (Ev.WAIT_TOKEN, Ev.POLL_TOKEN) for _, e in run.trace if len(e) > 1)
 
 
 def _block(t: LaneClass, s: Barrier, on: tuple[Any, ...]) -> int:
@@ -71,8 +87,9 @@ def _block(t: LaneClass, s: Barrier, on: tuple[Any, ...]) -> int:
     return RETRY
 
 
-def _pass(run: Run, t: LaneClass, s: Barrier, site: int, flags: int) -> int:
+def _pass(run: Run, t: LaneClass, s: Barrier, event: Event) -> int:
     """O2 on the predecessor, then the joins."""
+    code, site, _, _, flags = event
     c = s.auto.phase
     run.saw[len(run.trace)] = c - 1
     past = before(t)
@@ -88,8 +105,7 @@ def _pass(run: Run, t: LaneClass, s: Barrier, site: int, flags: int) -> int:
         run.report(
             Obligation.O2,
             "SV201",
-            f"this wait means phase {c - 1} of {name(run, s.index)}, but phase {c - 2} may still be open "
-            "when it looks: it then passes at once, on the phase before, which has the same parity",
+            _too_early(name(run, s.index), c - 2, code),
             t,
             site,
             barrier=s.index,

@@ -150,7 +150,6 @@ class Steps:
     def _in_tile(self, i: int, n: Term) -> Iterator[Term]:
         """Counters u such that n lies in the loop of that tile."""
         s = self.g.sites[i]
-        t = self.tiles_of(s)
         some: list[Term] = []
         for u in self.counters(s):
             hits = self.masks.inside(i, u, n).bit_count()
@@ -161,17 +160,22 @@ class Steps:
                 some.append(u)
         f = self.function(s)
         if f is not None:
-            known = sorted((x * r + w for x, w, r in self.pool), key=repr)
-            here = [
-                k
-                for k in known
-                if self.samples and all(_within(e[f], value(k, e), value(n, e)) for e in self.samples)
-            ]
-            if not here:
-                yield self.name(NewTile(f, n), t.first, t.stride)
-            elif t.stride > 1 and not self._round_robin(t, here[0]):
-                yield self.name(NewResidue(here[0], t.stride), t.first)
+            yield from self._new_counter(s, f, n)
         yield from some
+
+    def _new_counter(self, s: Site, f: str, at: Term) -> Iterator[Term]:
+        """A name for the counter of the tile that holds a term: of the tile, then of its round."""
+        t = self.tiles_of(s)
+        known = sorted((x * r + w for x, w, r in self.pool), key=repr)
+        here = [
+            k
+            for k in known
+            if self.samples and all(_within(e[f], value(k, e), value(at, e)) for e in self.samples)
+        ]
+        if not here:
+            yield self.name(NewTile(f, at), t.first, t.stride)
+        elif t.stride > 1 and not self._round_robin(t, here[0]):
+            yield self.name(NewResidue(here[0], t.stride), t.first)
 
     def _round_robin(self, t: Tiles, tile: Term) -> bool:
         own = [x * r + w for x, w, r in self.pool if (w, r) == (t.first, t.stride) and x.names()]
@@ -245,8 +249,7 @@ class Steps:
                 hit = True
                 yield u, ZERO
         if not hit and self.g.p.prefix:
-            t = self.tiles_of(s)
-            yield self.name(NewTile(self.g.p.prefix[0], turn), t.first, t.stride), ZERO
+            yield from ((u, ZERO) for u in self._new_counter(s, self.g.p.prefix[0], turn))
 
     def _counted(self, i: int, own: Term, turn: Term) -> Iterator[tuple[Term, Term]]:
         """For an index in a loop that one function counts from tile to tile."""
@@ -261,9 +264,8 @@ class Steps:
                 hit = True
                 yield u, n
         if not hit:
-            t = self.tiles_of(s)
-            u = self.name(NewTile(functions[0], turn), t.first, t.stride)
-            yield u, turn - rest.put({"u": u})
+            new = self._new_counter(s, functions[0], turn)
+            yield from ((u, turn - rest.put({"u": u})) for u in new)
 
     def after(self, step: Step, k: int) -> list[tuple[Term, Term]]:
         """Coordinates of site k soon after a step of its role."""

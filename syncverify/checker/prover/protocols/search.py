@@ -140,14 +140,13 @@ class Search:
         steps = max([e[f](tiles) for f in self.p.prefix] + [tiles, *numbers]) + 5
         return plan.solutions(e, tiles, steps)
 
-    def against(self, premises: Sequence[Term], need: Term) -> list[Sample]:
-        """Values among many more sizes that meet the premises but not what is needed."""
-        key = ("against", frozenset(premises), need)
+    def among_more(self, given: Sequence[Term]) -> list[Sample]:
+        """Values among many more sizes that meet all premises."""
+        key = ("more", frozenset(given))
         if key in self.memo:
             return list(self.memo[key])
         if "more" not in self.memo:
             self.memo["more"] = samples(self.p, random.Random(MORE), MORE)
-        given = [*premises, -need - 1]
         named = {a for h in given for a in h.names()}
         introduced = sorted(a for a in named if a.startswith("%"))
         plan = Plan.of(given, [v for v in (*COUNTERS, *introduced) if v in named])
@@ -268,6 +267,11 @@ class Search:
         if by is not None:
             return Absurd(by)
         wraps, premises, done = self.close(premises, done, (), some)
+        if not some:
+            by = absurd(premises)
+            if by is not None:
+                return _wrapped(wraps, Absurd(by))
+            some = self.among_more(premises)
         if not some:
             return _wrapped(wraps, self.contradiction(premises, goal, depth, done, pool, hint))
         reason = "no path"
@@ -435,7 +439,7 @@ class Search:
             raise NotFoundError(f"{need} >= 0 does not follow")
         bad = [e for e in some if value(need, e) < 0]
         if some and not bad:
-            bad = self.against(premises, need)
+            bad = self.among_more([*premises, -need - 1])
         if bad:
             good = [e for e in some if value(need, e) >= 0]
             yes = self.solve([*premises, need], good, goal, depth - 1, done, pool, keep)

@@ -339,7 +339,9 @@ def numbered(effect: Effect, at: int) -> Effect:
     def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
         numbers = [v[at].lanes[n] for n in ctx.lanes] if isinstance(v[at], PerLane) else [v[at]]
         if not all(isinstance(x, int) for x in numbers):
-            raise Opaque("whether the address in global memory is aligned depends on the number of the block")
+            what = "whether the address in global memory is aligned"
+            ctx.each(v[at], what)  # says what decides, where the value tells
+            raise Opaque(f"{what} depends on the number of the block")
         return effect.emit(ctx, site, v)
 
     return replace(effect, emit=emit)

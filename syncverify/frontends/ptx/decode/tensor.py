@@ -7,6 +7,7 @@ from dataclasses import replace
 from math import prod
 
 from syncverify.base.reason import Cause, Reason
+from syncverify.frontends.ptx.decode.barriers import meeting
 from syncverify.frontends.ptx.decode.copies import destination, own_source, targets
 from syncverify.frontends.ptx.decode.effects import Context, MapFacts, Opaque, Unsupported, Value
 from syncverify.frontends.ptx.decode.map_addresses import MAP_BYTES, MapAddress
@@ -281,6 +282,7 @@ def _cp_fence(operands: Sequence[Operand], scope: int, facts: MapFacts | None) -
         # one lane has edited, the others see only past a bar.warp.sync. All have read once the warp goes on.
         return [
             *faults,
+            meeting(ctx, site),
             (Ev.READ, site, source.footprint(ctx), -1),
             (Ev.WARP_SYNC, site, ctx.warp_lanes),
             (Ev.MAP_REPLACE, site, number, 1),

@@ -96,7 +96,7 @@ def judged(text: str, threads: int, cluster: int = 1) -> tuple[str, str]:
         module, LaunchFacts.of(facts), Policy.PRACTICAL, Checker(judge), kernel="k", values={},
         source_hash="", scope=ScopeKind.EXACT,
     )  # fmt: skip
-    (report,) = syncverify.check(text, facts=facts, scope="exact", replay=False)
+    (report,) = syncverify.check(text, facts=facts, scope="exact", replay=False, advice=False)
     assert len(said) == 1
     return str(report.verdict), said[0]
 

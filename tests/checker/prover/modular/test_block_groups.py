@@ -222,5 +222,5 @@ def test_what_is_proved_is_right_in_small_grids(seed: int) -> None:
 
 
 def test_random_teams_are_of_both_kinds() -> None:
-    right = [seed for seed in SEEDS if proved(kernel_of(seed))]
-    assert len(SEEDS) // 8 < len(right) < len(SEEDS) * 7 // 8
+    right = [seed for seed in SEEDS[::2] if proved(kernel_of(seed))]
+    assert len(SEEDS) // 16 < len(right) < len(SEEDS) * 7 // 16

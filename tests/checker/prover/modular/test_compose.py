@@ -180,14 +180,14 @@ def test_what_is_proved_so_is_right(seed: int) -> None:
 
 
 def test_most_that_are_proved_together_are_proved_so() -> None:
-    kernels = [kernel_of(seed) for seed in SEEDS]
+    kernels = [kernel_of(seed) for seed in SEEDS[::2]]
     problems = [problem_of(k, {}, lambda _: Verdict.UNKNOWN) for k in kernels]
     found = [
         p
         for p in problems
         if p.modular_systems and each_cluster_alone(p, Policy.PRACTICAL).verdict is Verdict.PROVED
     ]
-    assert len(found) > len(SEEDS) // 6
+    assert len(found) > len(SEEDS) // 12
 
 
 # ---------------------------------------------------------------- putting accounts together

@@ -188,5 +188,5 @@ def test_what_is_proved_is_right_in_small_launches(seed: int) -> None:
 
 
 def test_random_rows_are_of_both_kinds() -> None:
-    right = [seed for seed in SEEDS if _random(seed)[1] is Verdict.PROVED]
-    assert len(SEEDS) // 8 < len(right) < len(SEEDS) * 7 // 8
+    right = [seed for seed in SEEDS[::2] if _random(seed)[1] is Verdict.PROVED]
+    assert len(SEEDS) // 16 < len(right) < len(SEEDS) * 7 // 16

@@ -111,7 +111,7 @@ def check(folder: Path, kernel: str, space: str, **parts: object) -> KernelRepor
     (path := folder / "k.ptx").write_text(text)
     (launch := folder / "k.toml").write_text(LAUNCH)
     source, facts = read_source(path), read_facts(launch)
-    (report,) = check_source(source, facts=facts, scope=ScopeKind.ALL)
+    (report,) = check_source(source, facts=facts, scope=ScopeKind.ALL, repairs=False)
     if report.verdict is Verdict.PROVED:
         (done,) = recheck(dumps(certificates(source, facts, {}, [report])), "c.json", source, facts)
         assert done.met.counts["nodes"] > 0

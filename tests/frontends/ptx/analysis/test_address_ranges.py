@@ -276,7 +276,7 @@ COMPARED = (
     ],
 )
 def test_bounds_of_comparisons_are_held_against_memory(body: str, verdict: Verdict) -> None:
-    (report,) = syncverify.check(COMPARED.format(body=body), replay=False)
+    (report,) = syncverify.check(COMPARED.format(body=body), replay=False, advice=False)
     assert report.verdict is verdict
 
 
@@ -290,7 +290,7 @@ def test_a_cluster_has_so_many_ranks() -> None:
         mapped = f"shr.u32 %r6, %r9, {rank}; mapa.shared::cluster.u32 %r5, %r5, %r6; red.shared::c"
         made = text.replace("and.b32 %r2", "mov.u32 %r9, %r2; and.b32 %r2").replace("red.shared::c", mapped)
         facts = {"kernel": {"k": {"grid": [2], "cluster": [2]}}}
-        (report,) = syncverify.check(made, facts=facts)
+        (report,) = syncverify.check(made, facts=facts, advice=False)
         return report.verdict
 
     assert verdict("31") is Verdict.PROVED
@@ -299,7 +299,7 @@ def test_a_cluster_has_so_many_ranks() -> None:
 
 def test_an_address_without_a_variable_is_not_assumed_to_be_inside() -> None:
     text = BINS.format(mask=-1, scale=4)
-    (report,) = syncverify.check(text.replace("mov.u32 %r3, bins;", "mov.u32 %r3, 1024;"))
+    (report,) = syncverify.check(text.replace("mov.u32 %r3, bins;", "mov.u32 %r3, 1024;"), advice=False)
     assert report.verdict is Verdict.UNKNOWN
     assert "no shared variable is in the address" in str(report.reason)
 
@@ -312,6 +312,6 @@ def test_bounds_that_the_kernel_has_are_held_against_its_memory(
     mask: int, scale: int, verdict: Verdict
 ) -> None:
     """Without bounds of its own, that the access stays inside is an assumption."""
-    (report,) = syncverify.check(BINS.format(mask=mask, scale=scale))
+    (report,) = syncverify.check(BINS.format(mask=mask, scale=scale), advice=False)
     assert report.verdict is verdict
     assert any("stays inside" in a for a in report.assumptions) == (mask == -1)

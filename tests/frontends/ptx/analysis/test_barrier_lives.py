@@ -45,5 +45,5 @@ def test_many_lives_before_a_question(tmp_path: Path, sync: str, verdict: str) -
     )
     facts = '[kernel.k]\nblock = [64]\ngrid = [1]\n[kernel.k.params]\n0 = "N"\n'
     (launch := tmp_path / "k.toml").write_text(facts)
-    (report,) = check_source(read_source(path), facts=read_facts(launch), scope=ScopeKind.ALL)
+    (report,) = check_source(read_source(path), facts=read_facts(launch), scope=ScopeKind.ALL, repairs=False)
     assert report.verdict is Verdict(verdict)

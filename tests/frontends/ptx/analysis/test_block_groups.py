@@ -352,14 +352,14 @@ def test_what_is_proved_is_right_in_small_grids(seed: int) -> None:
 
 
 def test_random_teams_are_of_both_kinds() -> None:
-    right = [seed for seed in SEEDS if _random(seed, "all") is Verdict.PROVED]
-    assert len(SEEDS) // 8 < len(right) < len(SEEDS) * 7 // 8
+    right = [seed for seed in SEEDS[::2] if _random(seed, "all") is Verdict.PROVED]
+    assert len(SEEDS) // 16 < len(right) < len(SEEDS) * 7 // 16
 
 
 def test_its_certificate(tmp_path: Path) -> None:
     (tmp_path / "k.ptx").write_text(GOOD["any number of turns"])
     source, facts = files.read_source(tmp_path / "k.ptx"), LaunchFacts({"k": FACTS}, "the launch")
-    reports = files.check_source(source, facts=facts, scope=ScopeKind.ALL)
+    reports = files.check_source(source, facts=facts, scope=ScopeKind.ALL, repairs=False)
     assert [r.verdict for r in reports] == [Verdict.PROVED]
     data = dumps(files.certificates(source, facts, {}, reports))
     (done,) = files.recheck(data, "c.json", source, facts)

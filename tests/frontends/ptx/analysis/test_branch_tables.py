@@ -33,7 +33,7 @@ ret;
 def _report(path: Path, index: str = "%r1", shift: int = 5) -> KernelReport:
     file = path / "k.ptx"
     file.write_text(KERNEL.format(index=index, shift=shift), "utf-8")
-    (report,) = files.check_file(file)
+    (report,) = files.check_source(files.read_source(file), repairs=False)
     return report
 
 

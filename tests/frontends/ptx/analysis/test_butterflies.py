@@ -11,7 +11,7 @@ from random import Random
 import pytest
 
 from syncverify.base.diagnostics import Policy, Verdict
-from syncverify.driver.files import check_file
+from syncverify.driver.files import check_source, read_source
 from syncverify.frontends.ptx.analysis.uniformity import Uniformity
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.syntax.parser import parse
@@ -165,11 +165,11 @@ ARGMAX = "".join(
 )
 def test_all_lanes_store_the_largest_and_its_index(tmp_path: Path, tie: str, verdict: Verdict) -> None:
     (tmp_path / "k.ptx").write_text(HEAD.format(body=ARGMAX.format(tie=tie)))
-    (found,) = check_file(str(tmp_path / "k.ptx"))
+    (found,) = check_source(read_source(str(tmp_path / "k.ptx")), repairs=False)
     assert found.verdict is verdict, (found.reason, found.diagnostics)
     if verdict is Verdict.PROVED:
         assert [x for x in found.assumptions if x.endswith(NAN)]
-    (strict,) = check_file(str(tmp_path / "k.ptx"), policy=Policy.STRICT)
+    (strict,) = check_source(read_source(str(tmp_path / "k.ptx")), policy=Policy.STRICT, repairs=False)
     assert strict.verdict is Verdict.REFUTED  # no text exempts equal values
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from syncverify.base.diagnostics import Policy, Severity, Verdict
-from syncverify.driver.files import check_file
+from syncverify.driver.files import check_source, read_source
 
 KERNEL = """.version 9.0
 .target sm_90a
@@ -43,7 +43,7 @@ OPERATIONS = {
 
 def verdict(folder: Path, body: str, policy: Policy = Policy.PRACTICAL) -> tuple[Verdict, list[str]]:
     (folder / "k.ptx").write_text(KERNEL.format(body=body))
-    (found,) = check_file(str(folder / "k.ptx"), policy=policy)
+    (found,) = check_source(read_source(str(folder / "k.ptx")), policy=policy, repairs=False)
     errors = [d for d in found.diagnostics if d.severity is Severity.ERROR]
     return found.verdict, [d.rule for d in errors[:1]]
 

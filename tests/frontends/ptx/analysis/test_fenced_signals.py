@@ -58,7 +58,7 @@ def _check(folder: Path, policy: Policy, *changes: tuple[str, str]) -> KernelRep
         "[kernel.k]\ngrid = [2]\nblock = [64]\ncluster = [1]\n[kernel.k.params]\n"
         '0 = {ptr = "flag"}\n1 = {ptr = "part"}\n2 = {ptr = "out"}\n'
     )
-    (report,) = check_source(read_source(path), facts=read_facts(facts), policy=policy)
+    (report,) = check_source(read_source(path), facts=read_facts(facts), policy=policy, repairs=False)
     return report
 
 

@@ -115,7 +115,9 @@ COMPACTION = """.version 8.0
 )
 def test_compaction(change: dict[str, object], verdicts: set[str]) -> None:
     parts = {"lanemask": "lanemask_lt", "row": 32, "shift": 2, "barrier": "bar.sync 0;"} | change
-    (report,) = syncverify.check(COMPACTION.format(**parts), facts={"kernel": {"k": {"grid": [1]}}})
+    (report,) = syncverify.check(
+        COMPACTION.format(**parts), facts={"kernel": {"k": {"grid": [1]}}}, advice=False
+    )
     assert str(report.verdict) in verdicts
 
 
@@ -184,5 +186,5 @@ L: setp.ge.u32 %p3, %r13, %r2; @%p3 bra Z; setp.ne.u32 %p2, %r11, %r13;
 )  # fmt: skip
 def test_a_leader_stores(body: str, proved: bool) -> None:
     text = BY_LEADER.format(body=ROW + body)
-    (report,) = syncverify.check(text, facts={"kernel": {"k": {"grid": [1]}}})
+    (report,) = syncverify.check(text, facts={"kernel": {"k": {"grid": [1]}}}, advice=False)
     assert (str(report.verdict) == "proved") is proved

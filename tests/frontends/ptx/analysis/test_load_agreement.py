@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from syncverify.base.diagnostics import Policy, Verdict
-from syncverify.driver.files import check_file
+from syncverify.driver.files import check_source, read_source
 from syncverify.frontends.ptx.analysis.load_agreement import releases
 from syncverify.frontends.ptx.analysis.uniformity import BLOCK, LANES, THREADS, TIME, Uniformity
 from syncverify.frontends.ptx.flow.control_flow import Flow
@@ -102,7 +102,7 @@ def text(body: str, threads: int) -> str:
 def verdict(tmp_path: Path, body: str, threads: int = 96) -> Verdict:
     path = tmp_path / "k.ptx"
     path.write_text(text(body, threads))
-    (result,) = check_file(path, policy=Policy.PRACTICAL)
+    (result,) = check_source(read_source(path), policy=Policy.PRACTICAL, repairs=False)
     return result.verdict
 
 

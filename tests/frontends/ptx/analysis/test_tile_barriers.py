@@ -36,7 +36,7 @@ def changed(text: str, old: str, new: str) -> str:
 
 def report(text: str, policy: str = "practical", block: int = 128) -> KernelReport:
     facts = {"block": [block], "grid": [1], "params": {"0": {"ptr": "rows"}, "1": 2}}
-    (found,) = syncverify.check(text, facts=facts, policy=policy)
+    (found,) = syncverify.check(text, facts=facts, policy=policy, advice=False)
     return found
 
 

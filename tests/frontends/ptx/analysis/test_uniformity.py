@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from syncverify.base.diagnostics import Policy, Severity, Verdict
-from syncverify.driver.files import check_file
+from syncverify.driver.files import check_source, read_source
 from syncverify.frontends.ptx.analysis.uniformity import BLOCK, EVERY, LANES, THREADS, TIME, Uniformity
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.flow.ssa import Versions
@@ -163,10 +163,10 @@ ret;
 )  # fmt: skip
 def test_lanes_that_store_to_one_word(tmp_path: Path, body: str, verdict: Verdict) -> None:
     (tmp_path / "k.ptx").write_text(STORE.format(body=body))
-    (found,) = check_file(str(tmp_path / "k.ptx"))
+    (found,) = check_source(read_source(str(tmp_path / "k.ptx")), repairs=False)
     assert found.verdict is verdict, (found.reason, found.diagnostics)
     assert all(d.rule == "SV112" for d in found.diagnostics if d.severity is Severity.ERROR)
-    (strict,) = check_file(str(tmp_path / "k.ptx"), policy=Policy.STRICT)
+    (strict,) = check_source(read_source(str(tmp_path / "k.ptx")), policy=Policy.STRICT, repairs=False)
     assert strict.verdict is Verdict.REFUTED  # no text exempts equal values
 
 
@@ -189,7 +189,7 @@ def test_a_value_that_changes_from_turn_to_turn(
     tmp_path: Path, barrier: str, again: str, verdict: Verdict
 ) -> None:
     (tmp_path / "k.ptx").write_text(STORE.format(body=LOOP.format(barrier=barrier, again=again)))
-    (found,) = check_file(str(tmp_path / "k.ptx"))
+    (found,) = check_source(read_source(str(tmp_path / "k.ptx")), repairs=False)
     assert found.verdict is verdict, (found.reason, found.diagnostics)
 
 
@@ -210,7 +210,7 @@ SKIPS = (
 )
 def test_who_skips_iterations_stores_other_values(tmp_path: Path, who: str, verdict: Verdict) -> None:
     (tmp_path / "k.ptx").write_text(STORE.format(body=SKIPS.format(who=who)))
-    (found,) = check_file(str(tmp_path / "k.ptx"))
+    (found,) = check_source(read_source(str(tmp_path / "k.ptx")), repairs=False)
     assert found.verdict is verdict, (found.reason, found.diagnostics)
 
 

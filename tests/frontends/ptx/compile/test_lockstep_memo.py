@@ -146,7 +146,7 @@ def test_a_decision_that_may_write_more_is_made_by_each() -> None:
 def proved(folder: Path) -> KernelReport:
     (path := folder / "k.ptx").write_text(module_text(WRAPS, params=PARAMS))
     (launch := folder / "k.toml").write_text(FACTS)
-    (report,) = check_source(read_source(path), facts=read_facts(launch), scope=ScopeKind.ALL)
+    (report,) = check_source(read_source(path), facts=read_facts(launch), scope=ScopeKind.ALL, repairs=False)
     assert report.verdict is Verdict.PROVED, report.reason
     return report
 

@@ -28,7 +28,7 @@ def _report(**changes: object) -> KernelReport:
     parts = {"barrier": "bar.sync 0;", "first": 0, "access": READ, "bytes": 256, "behind": ""}
     parts = parts | {"space": "shared", "length": "more", "more": 4} | changes
     facts = {"kernel": {"k": {"grid": [1], "block": [64]}}}
-    (report,) = syncverify.check(kernel(LOOP.format(**parts)), facts=facts, scope=ScopeKind.ALL)
+    (report,) = syncverify.check(kernel(LOOP.format(**parts)), facts=facts, scope=ScopeKind.ALL, advice=False)
     return report
 
 
@@ -70,5 +70,5 @@ END:
 def test_contents_that_steer_beside_open_sizes(barrier: str, proved: bool) -> None:
     text = kernel(ROUNDS.format(barrier=barrier), params=".param .u64 out, .param .u32 rounds")
     facts = {"kernel": {"k": {"grid": [1], "block": [64]}}}
-    (report,) = syncverify.check(text, facts=facts, scope=ScopeKind.ALL)
+    (report,) = syncverify.check(text, facts=facts, scope=ScopeKind.ALL, advice=False)
     assert (str(report.verdict) == "proved") is proved

@@ -372,6 +372,7 @@ def test_box_of_a_map_that_the_kernel_builds() -> None:
 def test_publication_of_an_edited_map() -> None:
     name = "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned"
     assert emitted(f"{name} [%m], [%a], 128", a=DST, m=9) == [
+        ("ELECT", 0xFFFFFFFF),
         ("READ", (0, (DST, DST + 128)), -1),
         ("WARP_SYNC", 0xFFFFFFFF),
         ("MAP_REPLACE", 0, 1),

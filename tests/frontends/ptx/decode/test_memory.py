@@ -100,7 +100,7 @@ END:
 def _check(folder: Path, kernel: str, facts: str) -> KernelReport:
     (path := folder / "k.ptx").write_text(kernel)
     (launch := folder / "k.toml").write_text(f"[kernel.k]\nblock = [64]\ncluster = [1]\n{facts}")
-    (report,) = check_source(read_source(path), facts=read_facts(launch), scope=ScopeKind.ALL)
+    (report,) = check_source(read_source(path), facts=read_facts(launch), scope=ScopeKind.ALL, repairs=False)
     return report
 
 

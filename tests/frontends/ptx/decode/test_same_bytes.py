@@ -7,7 +7,7 @@ import pytest
 from syncverify.base.diagnostics import KernelReport, ScopeKind, Verdict
 from syncverify.checker.prover.parametric.strategy import ParametricResult
 from syncverify.driver import files
-from syncverify.driver.files import check_file
+from syncverify.driver.files import check_source, read_source
 from syncverify.frontends.launch_facts import read_facts
 
 KERNEL = """.version 9.0
@@ -33,7 +33,7 @@ ret;
 def report(folder: Path, value: str, store: str = "st.shared.u32 [%r5], %r6;") -> KernelReport:
     file = folder / "k.ptx"
     file.write_text(KERNEL.format(value=value, store=store))
-    return check_file(str(file))[0]
+    return check_source(read_source(str(file)), repairs=False)[0]
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_warps_that_store_different_values(tmp_path: Path) -> None:
         value="shr.u32 %r6, %r1, 5;", store="st.shared.u32 [%r4], %r6;"
     )
     file.write_text(text)
-    assert check_file(str(file))[0].verdict is Verdict.REFUTED
+    assert check_source(read_source(str(file)), repairs=False)[0].verdict is Verdict.REFUTED
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,9 @@ def sized(folder: Path, value: str) -> tuple[Verdict, int | None]:
     (folder / "k.ptx").write_text(SIZED.format(value=value))
     (folder / "k.toml").write_text(FACTS)
     facts = read_facts(folder / "k.toml")
-    (found,) = files.check_source(files.read_source(folder / "k.ptx"), facts=facts, scope=ScopeKind.ALL)
+    (found,) = files.check_source(
+        files.read_source(folder / "k.ptx"), facts=facts, scope=ScopeKind.ALL, repairs=False
+    )
     return found.verdict, found.scope.values.get("params.0")
 
 
@@ -186,7 +188,7 @@ ret;
 )
 def test_warps_that_store_one_matrix(tmp_path: Path, value: str, verdict: Verdict) -> None:
     (tmp_path / "k.ptx").write_text(MATRIX.format(value=value, rest=""))
-    (found,) = check_file(str(tmp_path / "k.ptx"))
+    (found,) = check_source(read_source(str(tmp_path / "k.ptx")), repairs=False)
     assert (found.verdict, found.assumptions) == (verdict, ()), found.diagnostics
 
 
@@ -194,7 +196,7 @@ def test_a_matrix_read_before_the_other_warp_stored_it(tmp_path: Path) -> None:
     value, read = "ld.global.u32 %r6, [%rd1];", "ld.shared.u32 %r8, [%r4+124];"
     for barrier, verdict in (("", Verdict.REFUTED), ("bar.sync 0;", Verdict.PROVED)):
         (tmp_path / "k.ptx").write_text(MATRIX.format(value=value, rest=barrier + read))
-        assert check_file(str(tmp_path / "k.ptx"))[0].verdict is verdict
+        assert check_source(read_source(str(tmp_path / "k.ptx")), repairs=False)[0].verdict is verdict
 
 
 BLOCKS = """.version 9.0
@@ -254,5 +256,5 @@ def test_blocks_may_store_different_values(
     facts = f'[kernel."*"]\nblock = [64, 1, 1]\ncluster = [{cluster}, 1, 1]\ngrid = [4, 1, 1]\n'
     (tmp_path / "k.toml").write_text(facts + '[kernel."*".params]\n0 = {u32 = 7}\n')
     facts_ = read_facts(tmp_path / "k.toml")
-    (found,) = files.check_source(files.read_source(tmp_path / "k.ptx"), facts=facts_)
+    (found,) = files.check_source(files.read_source(tmp_path / "k.ptx"), facts=facts_, repairs=False)
     assert found.verdict is verdict, (found.reason, found.diagnostics)

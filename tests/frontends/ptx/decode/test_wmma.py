@@ -47,7 +47,7 @@ def checked(
 ) -> KernelReport:
     (path := tmp_path / "k.ptx").write_text(module_text(body, params=params, outside=TILE))
     (launch := tmp_path / "k.toml").write_text(f"[kernel.k]\nblock = [{threads}]\ngrid = [1]\n{facts}")
-    (report,) = check_source(read_source(path), facts=read_facts(launch), scope=ScopeKind.ALL)
+    (report,) = check_source(read_source(path), facts=read_facts(launch), scope=ScopeKind.ALL, repairs=False)
     return report
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from syncverify.base.diagnostics import Policy, Severity, Verdict
-from syncverify.driver.files import check_file
+from syncverify.driver.files import check_source, read_source
 
 KERNEL = """.version 9.0
 .target sm_90a
@@ -16,7 +16,8 @@ KERNEL = """.version 9.0
 .reg .pred %p<9>;
 .reg .b32 %r<40>;
 .reg .b64 %rd<20>;
-.shared .align 16 .b8 s[1024];
+.reg .f64 %d<4>;
+.shared .align 128 .b8 s[1024];
 .shared .align 8 .b8 b[8];
 ld.param.u64 %rd1, [p];
 mov.u32 %r1, %tid.x;
@@ -37,7 +38,7 @@ BARRIERS = ("bar.sync 0;", "barrier.sync.aligned 3;", "bar.red.popc.u32 %r5, 0, 
 
 def outcome(folder: Path, body: str, policy: Policy = Policy.PRACTICAL) -> tuple[Verdict, set[str | None]]:
     (folder / "k.ptx").write_text(KERNEL.format(body=body))
-    (found,) = check_file(str(folder / "k.ptx"), policy=policy)
+    (found,) = check_source(read_source(str(folder / "k.ptx")), policy=policy, repairs=False)
     return found.verdict, {d.contested for d in found.diagnostics if d.severity is not Severity.NOTE}
 
 
@@ -80,3 +81,23 @@ def test_what_those_that_left_have_stored_is_not_ordered(tmp_path: Path) -> None
     read = "bar.sync 0; ld.shared.u32 %r6, [{0}]; st.global.u32 [%rd2], %r6;"
     assert outcome(tmp_path, store + WARPS + read.format("s+400"))[0] is Verdict.REFUTED
     assert outcome(tmp_path, store + WARPS + read.format("s+100"))[0] is Verdict.PROVED
+
+
+#: Instructions of the whole warp (``.sync.aligned``) that are no barriers.
+OF_A_WARP = {
+    "rows": "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r9}, [%r8];",
+    "map": "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned "
+    "[%rd1], [%r8], 128;",
+    "matrix": "wmma.load.b.sync.aligned.col.m8n8k4.shared.f64 {%d1}, [%r8], 4;",
+}
+
+
+@pytest.mark.parametrize("name", OF_A_WARP)
+@pytest.mark.parametrize(
+    ("leave", "verdict"), [(LANES, Verdict.REFUTED), (WARPS.replace("63", "31"), Verdict.PROVED)]
+)
+def test_instructions_of_a_warp_need_its_lanes(
+    tmp_path: Path, name: str, leave: str, verdict: Verdict
+) -> None:
+    """K22 is about barriers: what else is executed by the whole warp is undefined without its lanes."""
+    assert outcome(tmp_path, leave + "mov.u32 %r8, s;" + OF_A_WARP[name])[0] is verdict

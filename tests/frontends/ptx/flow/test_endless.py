@@ -47,7 +47,7 @@ def check(folder: Path, body: str, scope: ScopeKind) -> KernelReport:
     source, facts = folder / "k.ptx", folder / "k.launch.toml"
     source.write_text(module_text(body))
     facts.write_text("[kernel.k]\nblock = [32, 1, 1]\ngrid = [1]\n")
-    (report,) = check_source(read_source(source), facts=read_facts(facts), scope=scope)
+    (report,) = check_source(read_source(source), facts=read_facts(facts), scope=scope, repairs=False)
     return report
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from syncverify.base.diagnostics import Verdict
-from syncverify.driver.files import check_file
+from syncverify.driver.files import check_source, read_source
 from tests.frontends.ptx.execute_helpers import module_text
 
 KERNEL = """.shared .align 16 .b8 words[1536];
@@ -57,7 +57,7 @@ def verdict(folder: Path, body: str) -> Verdict:
     body = KERNEL.format(body=body.replace("{{", "{").replace("}}", "}"))
     text = module_text(body, ".param .u64 p", bounds=".reqntid 64, 1, 1")
     (folder / "k.ptx").write_text(text)
-    (found,) = check_file(str(folder / "k.ptx"))
+    (found,) = check_source(read_source(str(folder / "k.ptx")), repairs=False)
     return found.verdict
 
 

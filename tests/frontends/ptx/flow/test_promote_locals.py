@@ -82,7 +82,7 @@ def test_narrow_values_are_cut_and_extended() -> None:
 
 def verdict(body: str) -> Verdict:
     facts = {"kernel": {"k": {"grid": [1, 1, 1], "block": [64, 1, 1], "params": {"p": "ptr"}}}}
-    (report,) = syncverify.check(HEAD + KERNEL + body + "ret; }", facts=facts)
+    (report,) = syncverify.check(HEAD + KERNEL + body + "ret; }", facts=facts, advice=False)
     return report.verdict
 
 

@@ -51,7 +51,7 @@ def test_which_grids_are_tried(
 
     monkeypatch.setattr(ptx_every_size, "_tried", found)
     monkeypatch.setattr(ptx_every_size, "_smallest", lambda k, report: report)
-    (report,) = check_source(read_source(path), facts=read_facts(launch), scope=ScopeKind.ALL)
+    (report,) = check_source(read_source(path), facts=read_facts(launch), scope=ScopeKind.ALL, repairs=False)
     assert grids == tried
     assert report.verdict is Verdict(verdict)
 
@@ -76,5 +76,5 @@ def test_more_blocks_than_are_compared(tmp_path: Path, sync: str, verdict: str) 
     """The first and the last are run: what the last does wrong, the grid does."""
     (path := tmp_path / "k.ptx").write_text(module_text(LOOPS.replace("{SYNC}", sync)))
     (launch := tmp_path / "k.toml").write_text("[kernel.k]\nblock = [64]\ngrid = [600]\n")
-    (report,) = check_source(read_source(path), facts=read_facts(launch), scope=ScopeKind.ALL)
+    (report,) = check_source(read_source(path), facts=read_facts(launch), scope=ScopeKind.ALL, repairs=False)
     assert report.verdict is Verdict(verdict)

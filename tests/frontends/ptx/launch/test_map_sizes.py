@@ -45,7 +45,7 @@ cluster = [1]
 def _check(folder: Path, body: str) -> KernelReport:
     (path := folder / "k.ptx").write_text(module_text(body, params=PARAMS))
     (launch := folder / "k.toml").write_text(FACTS)
-    (report,) = check_source(read_source(path), facts=read_facts(launch), scope=ScopeKind.ALL)
+    (report,) = check_source(read_source(path), facts=read_facts(launch), scope=ScopeKind.ALL, repairs=False)
     return report
 
 
@@ -149,7 +149,7 @@ LATE = """
 def _loads(folder: Path, body: str) -> KernelReport:
     (path := folder / "k.ptx").write_text(module_text(body, params=PARAMS))
     (launch := folder / "k.toml").write_text(FACTS.replace("[32]", "[64]"))
-    (report,) = check_source(read_source(path), facts=read_facts(launch), scope=ScopeKind.ALL)
+    (report,) = check_source(read_source(path), facts=read_facts(launch), scope=ScopeKind.ALL, repairs=False)
     return report
 
 

@@ -66,7 +66,7 @@ def terms(text: str) -> frozenset[str]:
 
 
 def verdict(text: str) -> Verdict:
-    (report,) = syncverify.check(text, facts=FACTS)
+    (report,) = syncverify.check(text, facts=FACTS, advice=False)
     return report.verdict
 
 

@@ -98,7 +98,7 @@ def contradiction(seed: int) -> str | None:
 
     def verdict(*assume: str, **more: Any) -> str:
         facts = {"kernel": {"k": {"grid": [1, 1, 1], "params": {"0": "n"}, "assume": list(assume)}}}
-        (found,) = syncverify.check(text, facts=facts, timeout=60, replay=False, **more)
+        (found,) = syncverify.check(text, facts=facts, timeout=60, replay=False, **more, advice=False)
         return str(found.verdict)
 
     if verdict(f"n >= {low}", f"n <= {high}", scope="all") != "proved":

@@ -38,7 +38,7 @@ MAGIC = [0x55555556, 0x2AAAAAAB, 1431655766, 858993460]
 def _check(folder: Path, body: str, facts: str, scope: ScopeKind) -> Verdict:
     (path := folder / "k.ptx").write_text(module_text(body))
     (launch := folder / "k.toml").write_text(f"[kernel.k]\nblock = [32]\ncluster = [1]\ngrid = [1]\n{facts}")
-    (report,) = check_source(read_source(path), facts=read_facts(launch), scope=scope)
+    (report,) = check_source(read_source(path), facts=read_facts(launch), scope=scope, repairs=False)
     return report.verdict
 
 
@@ -251,7 +251,7 @@ def test_one_shift_has_one_value_for_all(tmp_path: Path, more: int, wanted: Verd
     (path := tmp_path / "k.ptx").write_text(module_text(SHIFTED.format(more=more)))
     facts = '[kernel.k]\nblock = [64]\ncluster = [1]\ngrid = [1]\nassume = ["N >= 0", "N <= 200"]\n'
     (launch := tmp_path / "k.toml").write_text(facts + '[kernel.k.params]\n0 = {i32 = "N"}\n')
-    (report,) = check_source(read_source(path), facts=read_facts(launch), scope=ScopeKind.ALL)
+    (report,) = check_source(read_source(path), facts=read_facts(launch), scope=ScopeKind.ALL, repairs=False)
     assert report.verdict is wanted
 
 

@@ -126,5 +126,5 @@ NTH_LANE = (
 )
 def test_where_they_decide_a_place(line: str, verdict: Verdict) -> None:
     facts = {"kernel": {"k": {"grid": [1, 1, 1], "block": [64, 1, 1]}}}
-    (report,) = syncverify.check(KERNEL.format(line), facts=facts)
+    (report,) = syncverify.check(KERNEL.format(line), facts=facts, advice=False)
     assert report.verdict is verdict, report.reason
