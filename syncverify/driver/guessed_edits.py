@@ -35,6 +35,8 @@ _COUNTS = re.compile(
 )
 _LEAVES = re.compile(r"^\s*if\s*\(.*\)\s*(?:return|break)\s*;\s*$")
 _CONDITION = re.compile(r"^\s*(?:\}\s*else\s+)?if\s*\(")
+#: A statement that arrives at an mbarrier, and announces nothing.
+_ARRIVES = re.compile(r"^\s*(?!.*expect)[\w:.\[\]]*arrive\w*\s*\(", re.I)
 _BRANCH = re.compile(r"^\s*(?:\}\s*)?(?:else\s+)?(?:if\b|else\b)")
 _IS_BARRIER = re.compile(r"^\s*(?:__syncthreads\w*|[\w.:()]*sync\w*)\s*\([^;]*\)\s*;\s*$")
 #: Bounds that may be off by one, and what they may mean.
@@ -116,6 +118,7 @@ def guesses(found: Diagnostic, file: str, text: Lines) -> Iterator[Repair]:
     if found.rule in _OF_CONDITIONS:
         tries.append(_conditions(found, file, text, places))
     if found.rule in _OF_EXITS:
+        tries.append(_arriving_exits(file, text, places))
         tries.append(_exits(file, text, places))
         tries.append(_ends(found, file, text))
     if found.rule in _OF_TURNS or found.rule in _OF_CONDITIONS:
@@ -242,6 +245,23 @@ def _exits(file: str, text: Lines, places: list[int]) -> Iterator[Repair]:
         if _LEAVES.match(text.code(n)):
             edit = TextEdit(file, n, (text.lines[n - 1],), ())
             yield Repair(Mistake.DIVERGENCE, Span(file, n), "do not leave before the others", edit=edit)
+
+
+def _arriving_exits(file: str, text: Lines, places: list[int]) -> Iterator[Repair]:
+    """Threads that leave under a condition, near the places: they arrive first, as the others do there."""
+    arrivals = [code for n in places if _ARRIVES.match(code := text.code(n)) and is_one_statement(code)]
+    for n in nearest(text, places) if arrivals else ():
+        if min((abs(n - p) for p in places), default=_AROUND + 1) > _AROUND:
+            return
+        leaves = _LEAVES.match(text.code(n))
+        if leaves is None or "return" not in text.code(n):
+            continue
+        held = _condition(text.code(n))
+        head = text.code(n)[: held[1] + 1] if held is not None else ""
+        for arrive in dict.fromkeys(arrivals) if head else ():
+            said = "threads that leave arrive first: the count is for them, too"
+            new = f"{head} {{ {arrive.strip()} return; }}"
+            yield guess(Mistake.MISSING_ARRIVE, Span(file, n), said, text, new)
 
 
 def _ends(found: Diagnostic, file: str, text: Lines) -> Iterator[Repair]:

@@ -363,7 +363,7 @@ def _counts(k: CheckTask) -> bool:
     if not k.abstraction.data_as_words:
         return True
     p = k.code.program
-    counts = steering_counts(p.flow, p.slice.registers)
+    counts = steering_counts(p.flow, p.slice.registers) | p.counted
     return unfenced_count(p.flow, counts, p.origins) is None
 
 

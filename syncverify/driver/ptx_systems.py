@@ -27,7 +27,7 @@ from syncverify.driver.ptx_grid import together
 from syncverify.driver.ptx_task import CheckTask, compiled, elected, inferred, with_boxes
 from syncverify.frontends.launch_facts import default_path
 from syncverify.frontends.ptx.analysis.handover_detection import HandOver
-from syncverify.frontends.ptx.analysis.locks import Locks
+from syncverify.frontends.ptx.analysis.locks import Locks, Rows
 from syncverify.frontends.ptx.analysis.shared_locks import Turns
 from syncverify.frontends.ptx.compile.program import Program
 from syncverify.frontends.ptx.exec.concrete_launch import Launch
@@ -236,8 +236,7 @@ def _sequential_clusters(k: CheckTask, system: PtxSystem, asked: dict[Any, str])
     why = _unordered(handing, locks)
     if why is not None:
         return undecided(why, k.span)
-    every = locks.every(MOST_ORDERS + 1) if handing.tickets else locks.orders()
-    orders = [(rows, pattern) for rows in every for pattern in locks.patterns()]
+    orders = [(rows, pattern) for rows in _orders(handing, locks) for pattern in locks.patterns()]
     if len(orders) > MOST_ORDERS:
         text = f"blocks may hold locks, and go on, in {len(orders)} ways: at most {MOST_ORDERS} are tried"
         return undecided(Reason(text, Cause.BUDGET), k.span)
@@ -262,11 +261,23 @@ def _sequential_clusters(k: CheckTask, system: PtxSystem, asked: dict[Any, str])
     return outcome
 
 
+def _orders(handing: HandOver, locks: Locks) -> Sequence[Rows]:
+    """The orders in which blocks come to a place; more than ``MOST_ORDERS`` if there are more."""
+    if handing.tickets:
+        return locks.every(MOST_ORDERS + 1)
+    if handing.tries:
+        freed = any(free is not None for free in handing.tries.values())
+        return locks.successes(MOST_ORDERS + 1, freed=freed)
+    return locks.orders()
+
+
 def _unordered(handing: HandOver, locks: Locks) -> str | None:
     """Why orders in which blocks come to a place do not tell what can happen."""
-    if handing.tickets:
-        more = handing.locks or locks.asked
-        return "data, or a lock, decides in a kernel with tickets too" if more else locks.problem()
+    if handing.tickets or handing.tries:
+        if (handing.tickets and handing.locks) or locks.asked:
+            return "data, or a lock, decides in a kernel with tickets or a lock that is tried too"
+        several = handing.tries and len(locks.taken) > 1
+        return "blocks try several locks" if several else locks.problem()
     return "a kernel with a lock waits for something else too" if handing.spins else locks.problem()
 
 

@@ -65,6 +65,12 @@ SHARED_ROWS, SHARED_UNROLLS, SHARED_THREADS = (4, 8), (1, 2, 4), (400, 600, 800,
 SHARED_WIDTH = 1536
 #: Warps and blocks of a multiprocessor where the first pieces of a row stay in shared memory.
 KEPT = ((32, 1), (16, 1), (16, 2), (16, 3), (8, 2), (8, 3), (8, 4), (8, 6))
+#: Where blocks of a cluster share a row of 4-byte elements: the longest such rows, blocks of the cluster,
+#: warps, blocks of a multiprocessor. The shortest such rows.
+CLUSTERS, CLUSTERS_FROM = ((49152, 4, 8, 3), (69632, 4, 16, 2)), 32769
+#: Warps of a cluster up to which all proofs end soon: with more, those of rows that are peeled, or whose
+#: warps exchange sums once, take long.
+SOON = 32
 #: Blocks of a multiprocessor, as parts of the most that there may be.
 PARTS = (1, 0.875, 0.75, 0.625, 0.5, 0.375, 0.25)
 
@@ -129,6 +135,7 @@ def menu(fusion: Fusion, width: int) -> list[RowSchedule]:
     found = [replace(s, peel=peel) for s in forms for peel in peels]
     # lanes of odd rows of 16 bits store single elements there, which costs more than it gains
     found += [replace(s, peel=peel) for s in kept(fusion, width) for peel in peels]
+    found += [replace(s, peel=peels[0]) for s in clusters(fusion, width)]
     pairs = vector < SMALL or width % 2 == 0
     if not whole and pairs and width <= SHARED_WIDTH and _writes(fusion):
         found += through_shared(width)
@@ -154,6 +161,26 @@ def kept(fusion: Fusion, width: int) -> list[RowSchedule]:
     plain = RowSchedule(width=width, stream="yes", reread="shared")
     found = [replace(plain, warps=warps, blocks_per_sm=blocks) for warps, blocks in KEPT]
     return [s for s in found if streamed.kept_share(fusion, streamed.fitted(s), width)]
+
+
+def clusters(fusion: Fusion, width: int) -> list[RowSchedule]:
+    """The schedule of long rows that the blocks of a cluster share, where it was fast: rows of 4-byte
+    elements that are written. Those of 16 bits have too few bytes between two meetings of the cluster."""
+    form = next((rest for longest, *rest in CLUSTERS if width <= longest), None)
+    vector = row_schedule.widest_vector(fusion)
+    if (
+        form is None
+        or width < CLUSTERS_FROM
+        or vector * 4 != row_schedule.VECTOR_BYTES
+        or not _writes(fusion)
+    ):
+        return []
+    cluster, warps, blocks = form
+    soon = row_choices.repeats(fusion) and width % vector == 0 < width % (cluster * warps * 32)
+    if cluster * warps > SOON and not soon:
+        return []
+    plain = RowSchedule(width=width, stream="no", reread="no", source="direct")
+    return [replace(plain, cluster=cluster, warps=warps, blocks_per_sm=blocks)]
 
 
 def rings(fusion: Fusion, width: int) -> list[RowSchedule]:
@@ -201,7 +228,7 @@ def twins(fusion: Fusion, schedule: RowSchedule) -> list[RowSchedule]:
 
 def _once(fusion: Fusion, schedule: RowSchedule) -> bool:
     """Whether rows are read once, and as long ones are written."""
-    direct = schedule.source != "bulk" and schedule.stream == "no"
+    direct = schedule.source != "bulk" and schedule.stream == "no" and not schedule.cluster
     return _writes(fusion) and direct and schedule.reread == "no"
 
 

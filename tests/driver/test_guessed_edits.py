@@ -212,3 +212,23 @@ def test_a_barrier_outside_of_branches_stays_where_it_is() -> None:
     assert not any(
         "use(tile);\n  __sync" in made for made in _changed(text, "SV302", "__sync", Mistake.DIVERGENCE)
     )
+
+
+EXIT = """
+__global__ void k(int n) {
+  if (col >= n) return;
+  buf[threadIdx.x] = in[col];
+  {arrive}
+  wait(&done, 0);
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("arrive", "tried"),
+    [("arrive(&done);", True), ("done.arrive();", True), ("arrive_expect(&done, 16);", False)],
+)
+def test_threads_that_leave_may_have_to_arrive_first(arrive: str, tried: bool) -> None:
+    made = _changed(EXIT.replace("{arrive}", arrive), "SV202", arrive)
+    assert any(f"if (col >= n) {{ {arrive} return; }}" in text for text in made) is tried
+    assert any("return" not in text for text in made)  # nobody leaves

@@ -57,6 +57,22 @@ def test_forms_that_lost_wherever_they_were_timed_are_not_in_the_menu(
     assert {s.warps for s in menu if s.stream == "yes"} == pieces
 
 
+@pytest.mark.parametrize(
+    ("case", "dtype", "width", "form"),
+    [
+        ("add+layernorm", "f32", 38976, (4, 8)), ("add+layernorm", "f32", 66048, (4, 16)),
+        ("log_softmax", "f32", 47879, (4, 8)), ("layernorm", "f32", 33536, None),
+        ("add+rmsnorm", "f32", 34496, None), ("add+layernorm", "bf16", 44800, None),
+        ("add+layernorm", "f32", 30000, None), ("rmsnorm", "f32", 56028, None),
+    ],
+)  # fmt: skip
+def test_blocks_of_a_cluster_share_rows_where_that_was_faster(
+    case: str, dtype: str, width: int, form: tuple[int, int] | None
+) -> None:
+    chosen = row_menu.chosen(fusion_of(case, dtype), RowSchedule(width=width), width)
+    assert ((chosen.cluster, chosen.warps) if chosen.cluster else None) == form
+
+
 def test_the_columns_of_a_launch_tell_what_its_threads_lack() -> None:
     fusion = fusion_of("softmax", "f32")
     found = [x for s, x in row_menu.launches(fusion, 4000) if (s.warps, s.reread) == (4, "no")]

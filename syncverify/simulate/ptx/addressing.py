@@ -375,4 +375,5 @@ def differing(m: Machine, f: Fragment, part: Part, bits: int, value: Lanes) -> N
             m.here(f, int(part.lanes[at])),
             f"lanes of one store write different values to one place in {part.space} memory",
             "memory consistency model: data races",
+            space=part.space,
         )

@@ -9,7 +9,7 @@ memory, and whose alignment does not show, is nobody's: it is unknown.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from syncverify.frontends.ptx.decode.effects import Context, Effect, Opaque, Value
@@ -27,7 +27,7 @@ from syncverify.frontends.ptx.syntax.nodes import (
     Sym,
     Vector,
 )
-from syncverify.frontends.ptx.syntax.operands import registers, results
+from syncverify.frontends.ptx.syntax.operands import registers
 from syncverify.frontends.ptx.syntax.types import kind, width
 from syncverify.frontends.ptx.values.register_values import PerLane
 from syncverify.model.events import Event
@@ -64,14 +64,10 @@ class CopyAddresses:
 
 def copy_addresses(function: Function, multiples: Multiples = NOTHING_SAID) -> CopyAddresses:
     """The copies of a function whose global addresses are judged."""
-    written: dict[str, list[Instr]] = {}
     copies = {k: at for k, i in enumerate(function.body) if (at := _global_operand(i)) is not None}
     if not copies:
         return CopyAddresses()
     flow = Flow(function)
-    for i in function.body:
-        for name in results(i):
-            written.setdefault(name, []).append(i)
     params = {p.name for p in function.params} if function.entry else set()
     aligned, pointers, hidden = set(), set(), set()
     judged: dict[int, int] = {}
@@ -79,21 +75,22 @@ def copy_addresses(function: Function, multiples: Multiples = NOTHING_SAID) -> C
     for k, at in copies.items():
         if flow.block_of[k] not in flow.reached:
             continue
+        assert isinstance(at.base, Reg)
         m, r = _remainder(k, at, flow, multiples)
         unit = _unit(function.body[k])
         operand = 0 if at is function.body[k].operands[0] else 1
         if m >= unit and r % unit and function.entry:
             off[k] = operand, r % unit, unit
-        elif (m < unit or r % unit) and _in_local_memory(at.base, written):
+        elif (m < unit or r % unit) and _in_local_memory(k, at.base, flow):
             hidden.add(k)
-        made = _closure(at.base, written, params)
-        if made is None or not made[1]:
+        made = _pointers(k, at.base, flow, params)
+        if not made:
             continue
         judged[k] = operand
         if unit > 1 and m >= unit and not r % unit:
             aligned.add(k)
         if m < DEFAULT or r % DEFAULT:
-            pointers |= made[1]
+            pointers |= made
     return CopyAddresses(judged, frozenset(aligned), frozenset(pointers), off, frozenset(hidden))
 
 
@@ -114,50 +111,59 @@ def _unit(i: Instr) -> int:
     return size.value if isinstance(size, Imm) and size.value in (4, 8, DEFAULT) else 1
 
 
-def _closure(
-    base: Operand, written: Mapping[str, list[Instr]], params: set[str]
-) -> tuple[set[str], set[tuple[str, int]]] | None:
-    """The registers that an address is made of, and the pointers; None where something else goes into it."""
-    found: set[str] = set()
+def _pointers(k: int, base: Reg, flow: Flow, params: set[str]) -> set[tuple[str, int]] | None:
+    """The pointers that an address of instruction ``k`` is made of; None where something else goes into it.
+
+    Definitions count that reach the copy: what a register held before says nothing of its address.
+    """
     pointers: set[tuple[str, int]] = set()
-    work = [base]
-    while work:
-        op = work.pop()
-        if isinstance(op, Special) and op.name.startswith(_NUMBERS):
+    for v in _versions_of(k, base, flow, _sources):
+        made = flow.versions.writer[v]
+        if made < 0:
             continue
-        if isinstance(op, Imm):
-            continue
-        if not isinstance(op, Reg):
-            return None
-        if op.name in found:
-            continue
-        found.add(op.name)
-        if op.name not in written:
-            return None
-        for i in written[op.name]:
-            m = i.operands[1] if len(i.operands) > 1 else None
-            if i.op == "ld" and "param" in i.mods and isinstance(m, Mem) and isinstance(m.base, Sym):
-                if m.base.name not in params or width(i.mods[-1]) != 64:
-                    return None
-                pointers.add((m.base.name, m.base.offset + m.offset))
-            elif i.op in _PURE and not any(isinstance(op, Mem) for op in i.operands):
-                work += [e for op in _sources(i) for e in (op.items if isinstance(op, Vector) else (op,))]
-            else:
+        i = flow.body[made]
+        m = i.operands[1] if len(i.operands) > 1 else None
+        if i.op == "ld" and "param" in i.mods and isinstance(m, Mem) and isinstance(m.base, Sym):
+            if m.base.name not in params or width(i.mods[-1]) != 64:
                 return None
-    return found, pointers
+            pointers.add((m.base.name, m.base.offset + m.offset))
+        elif i.op not in _PURE or not all(map(_is_plain, _parts(_sources(i)))):
+            return None
+    return pointers
 
 
-def _in_local_memory(base: Operand, written: Mapping[str, list[Instr]]) -> bool:
-    """Whether a part of an address is loaded from local memory."""
-    seen, work = set[str](), list(_named(base))
+def _is_plain(op: Operand) -> bool:
+    """Whether an operand is a register, a constant, or a number of the thread or the block."""
+    return isinstance(op, Reg | Imm) or (isinstance(op, Special) and op.name.startswith(_NUMBERS))
+
+
+def _parts(ops: Sequence[Operand]) -> list[Operand]:
+    return [e for op in ops for e in (op.items if isinstance(op, Vector) else (op,))]
+
+
+def _in_local_memory(k: int, base: Reg, flow: Flow) -> bool:
+    """Whether a part of an address of instruction ``k`` is loaded from local memory."""
+    makers = (flow.versions.writer[v] for v in _versions_of(k, base, flow, lambda i: i.operands[1:]))
+    return any(flow.body[n].op == "ld" and "local" in flow.body[n].mods for n in makers if n >= 0)
+
+
+def _versions_of(k: int, base: Reg, flow: Flow, read: Callable[[Instr], Sequence[Operand]]) -> Iterator[int]:
+    """The versions that go into an address of instruction ``k``; ``read``: the operands of one that count."""
+    seen, work = set[int](), [flow.versions.read(base.name, k)]
     while work:
-        name = work.pop()
-        for i in written.get(name, ()) if name not in seen else ():
-            if i.op == "ld" and "local" in i.mods:
-                return True
-            work += [n for op in i.operands[1:] for n in _named(op)]
-        seen.add(name)
-    return False
+        v = work.pop()
+        if v in seen:
+            continue
+        seen.add(v)
+        yield v
+        made = flow.versions.writer[v]
+        if made < 0:
+            work += [x for _, x in flow.versions.merged(v)]
+            continue
+        i = flow.body[made]
+        kept = () if i.guard is None else (flow.versions.name[v],)
+        names = (*kept, *(n for op in read(i) for n in _named(op)))
+        work += [flow.versions.read(n, made) for n in names]
 
 
 def _sources(i: Instr) -> Sequence[Operand]:

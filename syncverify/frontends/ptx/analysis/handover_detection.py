@@ -24,7 +24,7 @@ from syncverify.frontends.ptx.decode.global_access import (
 )
 from syncverify.frontends.ptx.decode.parts import spaces
 from syncverify.frontends.ptx.flow.control_flow import Flow
-from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Label, Mem, Operand, Reg
+from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Label, Mem, Operand, Reg, Sym
 from syncverify.frontends.ptx.syntax.operands import harmless, registers, results, sources
 from syncverify.model.events import Flag
 
@@ -51,11 +51,12 @@ class HandOver:
     waits: frozenset[int] = frozenset()  # atomics that a loop repeats until another thread's write suits it
 
     tickets: frozenset[int] = frozenset()  # atomics that count, for whose number spins wait
+    tries: Mapping[int, int | None] = field(default_factory=dict)  # those that try a lock -> what lets it go
 
     @property
     def ordered(self) -> bool:
         """Whether blocks come to a place one after the other, in any order: to a lock, or for a ticket."""
-        return bool(self.locks or self.tickets)
+        return bool(self.locks or self.tickets or self.tries)
 
     @property
     def waited(self) -> bool:
@@ -87,7 +88,8 @@ def hand_over(
     locks = _locks(flow, turns, places, origins) if apart else {}
     polls = frozenset(k for k in turns if _same(flow.body[k]) or k in locks)
     tickets = _tickets(flow, places, spins) if apart else frozenset[int]()
-    consumers = sorted({*spins, *polls, *tickets, *_deciding(flow, places, takes)})
+    tried = _tried(flow, places) if apart else []
+    consumers = sorted({*spins, *polls, *tickets, *tried, *_deciding(flow, places, takes)})
     mixed = _mixed(flow, [k for k in places if not generic.get(k, False)], origins)
     if not consumers and mixed is None:
         return None
@@ -101,8 +103,10 @@ def hand_over(
     waits = frozenset(
         k for k in consumers if body[k].op == "atom" and k not in spins and not _moves_on(flow, k)
     )
+    rest = [k for k in consumers if k not in spins]
+    tries = _tries(flow, rest, places, origins) if apart and not (turns or waits) else {}
     return HandOver(
-        accesses, spins, line, together, settled, polls, locks, frozenset(consumers), waits, tickets
+        accesses, spins, line, together, settled, polls, locks, frozenset(consumers), waits, tickets, tries
     )
 
 
@@ -490,6 +494,60 @@ def _tickets(flow: Flow, places: Sequence[int], spins: Mapping[int, GlobalSpin])
         and not asked.isdisjoint(results(i))
         and _innermost(flow, k) is None
     )
+
+
+def _tried(flow: Flow, places: Collection[int]) -> list[int]:
+    """Atomics outside of loops that put something at one place, if zero is there, and steer."""
+    readers: dict[str, list[Instr]] = {}
+    return [
+        k
+        for k in places
+        if (i := flow.body[k]).op == "atom"
+        and "cas" in i.mods
+        and i.guard is None
+        and _innermost(flow, k) is None
+        and _is_zero(flow, i.operands[2])
+        and _one_place(flow, _address(i))
+        and _steers(flow, k, readers)
+    ]
+
+
+def _one_place(flow: Flow, op: Operand) -> bool:
+    """Whether an address is that of a variable, or what a parameter holds, and a constant."""
+    base = op.base if isinstance(op, Mem) else op
+    for _ in flow.body:
+        if not isinstance(base, Reg):
+            return isinstance(base, Sym)
+        made = [x for x in flow.body if base.name in results(x)]
+        if len(made) != 1 or made[0].guard is not None:
+            return False
+        (i,) = made
+        if i.op == "ld":
+            return "param" in i.mods
+        if i.op not in ("mov", "cvta") and (i.op != "add" or not isinstance(i.operands[2], Imm)):
+            return False
+        base = i.operands[1]
+    return False
+
+
+def _tries(
+    flow: Flow, consumers: Collection[int], places: Sequence[int], origins: Origins
+) -> dict[int, int | None]:
+    """The lock that each block tries once, by a ``cas`` of 0 outside of loops, and what lets it go; nothing
+    where data decides by something else too.
+
+    Example: ``if (atomicCAS(&lock, 0, 1) == 0) { ...; atomicExch(&lock, 0); }``.
+    """
+    body, tried = flow.body, _tried(flow, consumers)
+    if len(consumers) != 1 or not tried:
+        return {}
+    (take,) = tried
+    names = {k: origins.of(_address(body[k])) for k in places}
+    if any(not x or ANYWHERE in x for x in names.values()) or any(of for _, of in bulk_copies(flow)):
+        return {}
+    others = [k for k in places if k != take and names[k] & names[take]]
+    free = freed_by(flow, take, others, tried=True)
+    return {take: free} if free is not None or not others else {}
 
 
 # ---------------------------------------------------------------- bulk copies beside other accesses

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice, permutations, product
+from itertools import chain, islice, permutations, product
 
 from syncverify.frontends.ptx.decode.effects import Context, Effect, Opaque, Value
 from syncverify.frontends.ptx.decode.global_access import scope_of, semantics, signed
@@ -57,9 +57,16 @@ class Locks:
     def place(self, address: int, size: int, holder: Holder, *, free: bool) -> int:
         """How many hold the lock before, which has so many bytes."""
         self.bytes = max(self.bytes, size)
-        self.unheld = self.unheld or (free and holder not in self.taken.get(address, ()))
+        failed = address in self.rows and holder[0] not in self.rows[address]
+        self.unheld = self.unheld or (free and (failed or holder not in self.taken.get(address, ())))
         (self.freed if free else self.taken).setdefault(address, set()).add(holder)
         return self.rows.get(address, {}).get(holder[0], 0)
+
+    def attempt(self, address: int, size: int, holder: Holder) -> int | None:
+        """How many hold the lock before a block that tries it once; None: it is not free then."""
+        place = self.place(address, size, holder, free=False)
+        failed = address in self.rows and holder[0] not in self.rows[address]
+        return None if failed else place
 
     def problem(self) -> str | None:
         """Why orders of the blocks do not tell what can happen."""
@@ -90,6 +97,17 @@ class Locks:
             for some in islice(rows, most)
         ]
 
+    def successes(self, most: int, *, freed: bool) -> list[Rows]:
+        """All orders of those who find the lock free that they try, but at most so many: the first one does,
+        and others may once it is let go (``freed``)."""
+        if len(self.taken) != 1:
+            return []
+        ((address, holders),) = self.taken.items()
+        blocks = sorted(h[0] for h in holders)
+        sizes = range(1, len(blocks) + 1) if freed else (1,)
+        rows = chain.from_iterable(permutations(blocks, n) for n in sizes)
+        return [{address: {b: n for n, b in enumerate(row)}} for row in islice(rows, most)]
+
     def orders(self) -> list[Rows]:
         """Rows that represent every order."""
         users = {a: sorted(h[0] for h in holders) for a, holders in self.taken.items()}
@@ -109,14 +127,15 @@ def neighbours(blocks: Sequence[int]) -> list[list[int]]:
     return [[blocks[i] for i in row if i < len(blocks)] for row in rows]
 
 
-def freed_by(flow: Flow, k: int, others: Sequence[int]) -> int | None:
-    """The access that lets a lock go, which ``k`` takes, if each is executed once.
+def freed_by(flow: Flow, k: int, others: Sequence[int], *, tried: bool = False) -> int | None:
+    """The access that lets a lock go, which ``k`` takes, if each is executed once; ``tried``: ``k`` does not
+    wait for it.
 
     ``others``: all other accesses to the memory of its pointer. Of several that may be it, the one whose
     address is written as that of ``k`` is. That the others leave the lock alone, and who lets it go has taken
     it before, is seen when they are made.
     """
-    found = [free for free in others if _may_free(flow, k, free)]
+    found = [free for free in others if _may_free(flow, k, free, turns=0 if tried else 1)]
     same = [free for free in found if _place_of(flow.body[free]) == _place_of(flow.body[k])]
     only = found if len(found) == 1 else same
     return only[0] if len(only) == 1 else None
@@ -126,11 +145,11 @@ def _place_of(i: Instr) -> Mem:
     return next(op for op in i.operands if isinstance(op, Mem))
 
 
-def _may_free(flow: Flow, k: int, free: int) -> bool:
+def _may_free(flow: Flow, k: int, free: int, turns: int) -> bool:
     i = flow.body[free]
     writes = i.op == "st" or (i.op == "atom" and "exch" in i.mods)
     at, then = flow.block_of[k], flow.block_of[free]
-    once = sum(at in loop for loop in flow.loops) == 1 and not any(then in loop for loop in flow.loops)
+    once = sum(at in loop for loop in flow.loops) == turns and not any(then in loop for loop in flow.loops)
     wide = bool(semantics(i) & (Flag.STRONG | Flag.RELEASE))
     return writes and wide and once and at != then
 
@@ -142,12 +161,42 @@ def lock_effect(i: Instr) -> Effect:
     flags = semantics(i) & ~int(Flag.RELEASE) | int(Flag.TAKE)
 
     def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
-        if ctx.number(v[1], "the value of a free lock") or not ctx.number(v[2], "the value of a lock"):
-            raise Opaque("a lock that is not free at launch")
+        _numbers(ctx, v)
         place = _place(ctx, v[0], bits // 8, free=False)
         return ((Ev.SPIN, site, ctx.global_bytes(v[0], bits // 8), flags, scope, "==", place),)
 
     return Effect(emit, (at, free, held), None, i.operands[:1])
+
+
+def _numbers(ctx: Context, v: Sequence[Value]) -> None:
+    """Looks at the values of a free lock and of one that is held."""
+    if ctx.number(v[1], "the value of a free lock") or not ctx.number(v[2], "the value of a lock"):
+        raise Opaque("a lock that is not free at launch")
+
+
+def try_effect(i: Instr) -> Effect:
+    """An atomic by which a block takes a lock if it is free, and goes on in any case."""
+    bits, scope = width(i.mods[-1]), int(scope_of(i))
+    flags = semantics(i) & ~int(Flag.RELEASE)
+
+    def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
+        _numbers(ctx, v)
+        place, number = _attempt(ctx, v[0], bits // 8), ctx.global_bytes(v[0], bits // 8)
+        if place is None:
+            return ((Ev.GLOBAL_READ, site, number, int(Flag.STRONG), scope),)
+        return ((Ev.SPIN, site, number, flags | int(Flag.TAKE), scope, "==", place),)
+
+    return Effect(emit, i.operands[1:4], None, i.operands[:1])
+
+
+def found_at_lock(ctx: Context, at: Value, size: int, held: Value) -> Value:
+    """What a block that tries a lock finds there: zero, or the value of one that is held."""
+    return held if _attempt(ctx, at, size) is None else 0
+
+
+def _attempt(ctx: Context, at: Value, size: int) -> int | None:
+    _place(ctx, at, size, free=False)
+    return ctx.try_lock(ctx.number(at, "the address of a lock"), size)
 
 
 def ticket_effect(i: Instr) -> Effect:

@@ -9,7 +9,7 @@ from typing import Any
 from syncverify.base.reason import Cause, Reason, caused
 from syncverify.frontends.ptx.analysis.block_groups import BLOCK_GROUP, MEMBER, address_only, sized
 from syncverify.frontends.ptx.analysis.collectives import at_branch, is_collective
-from syncverify.frontends.ptx.analysis.locks import number_of_ticket
+from syncverify.frontends.ptx.analysis.locks import found_at_lock, number_of_ticket
 from syncverify.frontends.ptx.compile.loads import Values
 from syncverify.frontends.ptx.compile.plan import BARRIERS
 from syncverify.frontends.ptx.compile.runtime import (
@@ -381,8 +381,13 @@ class Effects(Values):
                     self._text(f"r[{self.p.slot(name)}] = {self._reduced(k, i, value)}")
 
     def _number(self, k: int, i: Instr) -> str:
-        """The number of a ticket; what else an instruction brings is not known."""
-        if self.p.handing is None or k not in self.p.handing.tickets:
+        """The number of a ticket, or what is found at a lock; what else comes is not known."""
+        handing = self.p.handing
+        if handing is not None and k in handing.tries:
+            self.space["found_at_lock"] = found_at_lock
+            at, held = self._operand(i.operands[1]), self._operand(i.operands[3])
+            return f"found_at_lock(r[{CONTEXT}], {at}, {width(i.mods[-1]) // 8}, {held})"
+        if handing is None or k not in handing.tickets:
             return self._unknown(k)
         self.space["ticket"] = number_of_ticket
         return f"ticket(r[{CONTEXT}], {self._operand(i.operands[1])}, {width(i.mods[-1]) // 8})"

@@ -45,7 +45,7 @@ from syncverify.frontends.ptx.analysis.known_addresses import KnownAddress, know
 from syncverify.frontends.ptx.analysis.lane_ranks import LaneRanks
 from syncverify.frontends.ptx.analysis.lanes import crossing, elections
 from syncverify.frontends.ptx.analysis.load_arrival import unarrived_loads
-from syncverify.frontends.ptx.analysis.locks import free_effect, lock_effect, ticket_effect
+from syncverify.frontends.ptx.analysis.locks import free_effect, lock_effect, ticket_effect, try_effect
 from syncverify.frontends.ptx.analysis.lowest_places import LowestPlaces
 from syncverify.frontends.ptx.analysis.named_arrays import NamedArrays
 from syncverify.frontends.ptx.analysis.pointer_provenance import Origins
@@ -205,7 +205,10 @@ class Plan:
         counts = counting(self.flow, self._generic, self.origins) if some else frozenset()
         #: what the kernel's blocks hand over through global memory; None: its accesses have no events
         self.handing = hand_over(self.flow, self._generic, self.apart, self.numbers, counts)
+        #: atomics by which blocks count themselves, where nothing else is handed over
+        self.counted = frozenset[int]()
         if self.any_data and self.handing is not None and self.only_counts(self.handing):
+            self.counted = frozenset(k for k in self.handing.consumers if self.body[k].op == "atom")
             self.handing = None
         if followed and self.exchanges is not None:
             self.handing = self.exchanges
@@ -287,6 +290,10 @@ class Plan:
             if k in locks and locks[k] in handing.accesses:
                 self.decoded[locks[k]] = free_effect(self.body[locks[k]])
         self.decoded.update({k: ticket_effect(self.body[k]) for k in handing.tickets})
+        for k, free in handing.tries.items():
+            self.decoded[k] = try_effect(self.body[k])
+            if free is not None and free in handing.accesses:
+                self.decoded[free] = free_effect(self.body[free])
         self._refuse_matrices()
         self.decoded = dict(sorted(self.decoded.items()))
         if self.block_groups is not None:

@@ -113,6 +113,9 @@ class Context(Protocol):
         """How many hold the lock of ``size`` bytes there before this block, which takes it or lets it go
         (``free``)."""
 
+    def try_lock(self, address: int, size: int) -> int | None:
+        """The same for a block that tries the lock once; None: it is not free then."""
+
     def shared_lock(self, offset: int, size: int, site: int) -> int:
         """How many turns come before the one that takes a lock of ``size`` bytes in shared memory there."""
 

@@ -251,6 +251,9 @@ class ClassContext:
         self._zero_at_launch(address, size)
         return self.tables.locks.place(address, size, self._holder(), free=free)
 
+    def try_lock(self, address: int, size: int) -> int | None:
+        return self.tables.locks.attempt(address, size, self._holder())
+
     def shared_lock(self, offset: int, size: int, site: int) -> int:
         turn = (self._holder(), site)
         return self.tables.shared_locks.take((self.first + self.cta, offset), size, turn)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import syncverify
 from syncverify.frontends.ptx.analysis.counted_blocks import steering_counts, unfenced_count
 from syncverify.frontends.ptx.analysis.pointer_provenance import Origins
 from syncverify.frontends.ptx.flow.control_flow import Flow
@@ -55,3 +56,49 @@ def test_a_write_before_the_count(count: str, published: bool) -> None:
     counts = steering_counts(flow, {"%r2"})
     assert len(counts) == 1
     assert (unfenced_count(flow, counts, Origins(flow, fine=False)) is None) == published
+
+
+#: part[b] = t; FIRST; if (t == 0) last = count == 2; SECOND; a barrier tells all whether theirs is the last
+TOLD_AT_A_BARRIER = """.version 8.4
+.target sm_90a
+.address_size 64
+.global .align 4 .u32 done;
+.visible .entry k(.param .u64 part, .param .u64 out)
+{ .reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .pred %p<9>;
+  ld.param.u64 %rd1, [part];
+  ld.param.u64 %rd2, [out];
+  mov.u32 %r1, %tid.x;
+  mov.u32 %r2, %ctaid.x;
+  mad.lo.u32 %r3, %r2, 64, %r1;
+  mul.wide.u32 %rd3, %r3, 4;
+  add.s64 %rd4, %rd1, %rd3;
+  st.global.u32 [%rd4], %r1;
+  FIRST
+  bar.sync 0;
+  mov.pred %p2, 0;
+  setp.ne.u32 %p1, %r1, 0;
+  @%p1 bra TELL;
+  atom.global.add.u32 %r4, [done], 1;
+  setp.eq.u32 %p2, %r4, 2;
+TELL: SECOND
+  bar.red.or.pred %p3, 0, %p2;
+  @!%p3 bra OUT;
+  membar.gl;
+  mul.wide.u32 %rd5, %r1, 4;
+  add.s64 %rd6, %rd1, %rd5;
+  ld.global.u32 %r5, [%rd6];
+  ld.global.u32 %r6, [%rd6+256];
+  add.u32 %r5, %r5, %r6;
+  add.s64 %rd7, %rd2, %rd5;
+  st.global.u32 [%rd7], %r5;
+OUT: ret; }
+"""
+
+
+@pytest.mark.parametrize("first, second, proved", [("membar.gl;", "", True), ("", "membar.gl;", False)])
+def test_the_last_block_is_told_at_a_barrier(first: str, second: str, proved: bool) -> None:
+    text = TOLD_AT_A_BARRIER.replace("FIRST", first).replace("SECOND", second)
+    params = {"0": "ptr", "1": "ptr"}
+    facts = {"kernel": {"k": {"block": [64], "grid": [3], "params": params, "variables": {"done": 0}}}}
+    (report,) = syncverify.check(text, facts=facts, timeout=60, advice=False)
+    assert (str(report.verdict) == "proved") == proved, report.reason

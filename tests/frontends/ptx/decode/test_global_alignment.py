@@ -42,6 +42,7 @@ ROWS = "ld.param.u32 %r9, [k_n]; mul.wide.u32 %rd3, %r9, 16; add.s64 %rd4, %rd1,
 BLOCK = "mov.u32 %r9, %ctaid.x; mul.wide.u32 %rd3, %r9, 512; add.s64 %rd4, %rd1, %rd3;"
 AT = "add.s64 %rd2, %rd1, {0};"
 LANE = "mul.wide.u32 %rd3, %r1, {0}; add.s64 %rd2, %rd1, %rd3;"
+BEFORE = "ld.global.u64 %rd2, [%rd1]; st.global.u64 [%rd1], %rd2; "  # another use of the same register
 SIZE = "ld.param.u32 %r9, [k_n]; mul.wide.u32 %rd3, %r9, 4; add.s64 %rd2, %rd1, %rd3;"
 
 CASES = [
@@ -54,6 +55,8 @@ CASES = [
     ("cvta.to.global.u64 %rd3, %rd1; add.s64 %rd2, %rd3, 4;", LOAD, False),
     (LANE.format(16), OWN.format("cg", 16), True),
     (LANE.format(8), OWN.format("cg", 16), False),
+    (BEFORE + LANE.format(16), OWN.format("cg", 16), True),
+    (BEFORE + LANE.format(8), OWN.format("cg", 16), False),
     (LANE.format(8), OWN.format("ca", 8), True),
     (LANE.format(4), OWN.format("ca", 8), False),
     (LANE.format(4), OWN.format("ca", 4), True),
