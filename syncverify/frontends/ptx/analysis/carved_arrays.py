@@ -77,7 +77,7 @@ class _Array:
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class PlacedAddress:
     """An address in the array from ``begin`` on, and what it is more than that."""
 
     begin: Sum
@@ -91,7 +91,7 @@ class CarvedArrays:
     function: Function
     variable: Variable
     begins: tuple[Sum, ...]
-    by: Mapping[int, Moved]  # the addresses that instructions make, by their numbers
+    by: Mapping[int, PlacedAddress]  # the addresses that instructions make, by their numbers
     followed: Mapping[int, Sum]  # what instructions make, less places and sizes, which is kept, too
     kept: frozenset[str]  # the registers of these
     flow: Flow
@@ -277,7 +277,7 @@ class _Carving:
             for base, _ in self._bases(self._written(k)):
                 self._sizes(base.version)
         by = {k: b for k, a in lies.items() if self._moves(k, b := _begin(a, begins))}
-        moved = {k: Moved(b, self._more(k, b)) for k, b in by.items()}
+        moved = {k: PlacedAddress(b, self._more(k, b)) for k, b in by.items()}
         followed = {k: self._less(self._written(k)) for k in self._followed(moved)}
         for k, x in (*followed.items(), *((k, m.more) for k, m in moved.items())):
             self._fits(k, x)
