@@ -595,13 +595,13 @@ class Reader:
 
     def target(self, here: Mapping[Residue, list[Leaf]]) -> int | None:
         """Where all ways lead. SizeCaseError where sizes alone decide between several."""
-        found = {x.target for some in here.values() for x in some}
+        found = list(dict.fromkeys(x.target for some in here.values() for x in some))
         if len(found) != 1:
             for some in here.values():
                 for leaf in some:
                     self.of_sizes(leaf)
             raise NotReadError("ways that lead to different loops")
-        return found.pop()
+        return found[0]
 
     def of_sizes(self, leaf: Leaf) -> None:
         """Raises SizeCaseError for the first decision that is about sizes alone."""

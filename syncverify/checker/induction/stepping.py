@@ -155,7 +155,7 @@ def _waited(one: Leaf, look: Event, headers: Set[int]) -> tuple[Any, Event]:
     passed = [(x.point(), x.live()) for x, event in _moves(yes, 1, headers) if event is None]
     wait = next((event for _, event in _moves(no, 0, headers) if event is not None), look)
     same = (wait[0], *wait[2:4]) == (_WAIT_OF[Ev(look[0])], *look[2:4])
-    same &= (wait[4] ^ look[4]) & _RECEIVES == 0
+    same = same and (wait[4] ^ look[4]) & _RECEIVES == 0  # else it may be an event of fewer fields
     for x, event in _moves(no, 0, headers) if same and one.held is None else ():
         if event is None and (x.point(), x.live()) in passed:
             return x, wait

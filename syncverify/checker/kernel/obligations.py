@@ -73,11 +73,8 @@ class Reaches:
             return needs
         if end.site not in self.sites or end.half is not self.half:
             raise RejectedError("the path ends at no event that is asked for")
-        return (
-            needs
-            if self.turn is None
-            else [*needs, *equal(self.graph.turn(end.site, end.u, end.n), self.turn)]
-        )
+        at = [] if self.turn is None else equal(self.graph.turn(end.site, end.u, end.n), self.turn)
+        return [*needs, *at]
 
 
 @dataclass(frozen=True, slots=True)

@@ -197,6 +197,9 @@ WRONG: dict[str, Wrong] = {
         SWITCHES["an operation is the same on all ways"].kernel
     ),
     "read.ordered: operations in different orders": _ORDERS,
+    "read.target: ways that lead to different loops": _file(
+        "sizes/rounded_up_against_rounded_down.bad.syncir"
+    ),
     "slots.offset: a ring that is gone round in two orders": Wrong(
         SWITCHES["slots are gone through in one order"].kernel
     ),
@@ -372,10 +375,6 @@ BACKED: dict[str, Backed] = {
     "read.residue: a counter of no known residue": _backed(_NEVER),
     "read.strides_on: register {} holds {}, not {}": _backed("`arrive` compares such registers, too"),
     "read.arrive: register {} holds {}, not {}": _backed(_KERNEL, Wrong(_ONCE, _all_kept)),
-    "read.target: ways that lead to different loops": _backed(
-        "at the one that is taken the others are at another point",
-        _file("sizes/rounded_up_against_rounded_down.bad.syncir"),
-    ),
     "read.of_sizes: d.c": _backed("what asked for a case refuses then"),
     "read.once: a loop that is come to again from behind it": _backed(_MORE),
     "read.loop: a loop's end depends on its counter": _backed("the kernel knows no counter outside its loop"),

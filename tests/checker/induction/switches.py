@@ -81,7 +81,7 @@ def _nothing(*_: Any, **__: Any) -> None:
     return None
 
 
-def _kept(self: Any, agent: Any, slot: Any, old: Any) -> Any:
+def _kept(self: Any, old: Any) -> Any:
     return old
 
 

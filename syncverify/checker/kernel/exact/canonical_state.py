@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 
-from syncverify.checker.kernel.exact.hazards import Block, Memory, Touch
+from syncverify.checker.kernel.exact.hazards import Block, Memory, Piece, Touch
 from syncverify.checker.kernel.exact.knowledge import Epoch, Knowledge, VectorClock
 from syncverify.checker.kernel.exact.run import Follower
 from syncverify.checker.kernel.exact.state import Barrier, Meeting, Phase, ReplayedAgent
@@ -70,16 +70,17 @@ def _unsettled(run: Follower) -> Callable[[Touch], bool]:
     return unsettled
 
 
-def _latest(kept: list[tuple[int, int, Touch]]) -> list[tuple[int, int, Touch]]:
-    """Without reads and atomics that a later one of the same bytes by the same class represents."""
-    newest: dict[Hashable, Touch] = {}
+def _latest(kept: list[Piece]) -> list[Piece]:
+    """Without reads and atomics of which a later one by the same class represents all bytes."""
+    newer: dict[Hashable, list[Piece]] = {}
     out = []
     for lo, hi, t in reversed(kept):
         if not t.kind.writes or t.atomic:
             done = t.done[0] if t.done is not None else None
-            later = newest.setdefault((lo, hi, t.cls, t.kind, id(t.fp), t.any_lane, t.scope, done), t)
-            if later is not t and _stands_for(later, t):
+            later = newer.setdefault((t.cls, t.kind, id(t.fp), t.any_lane, t.scope, done), [])
+            if any(a <= lo and hi <= b and _stands_for(x, t) for a, b, x in later):
                 continue
+            later.append((lo, hi, t))
         out.append((lo, hi, t))
     return out[::-1]
 
@@ -110,6 +111,9 @@ class _Form:
         self.run = run
         self.met: dict[Epoch, set[int]] = {}
         self.sorted: dict[Epoch, list[int]] | None = None
+        self.newest: dict[int, int] = {}  # by site, how often the class that executed it most did so
+        for site, n in (x for a in run.actors for x in a.executions.items()):
+            self.newest[site] = max(n, self.newest.get(site, 0))
         self.touched: dict[int, Hashable] = {}  # forms of accesses by identity, once all thresholds are met
 
     def sort(self) -> None:
@@ -192,7 +196,9 @@ class _Form:
         when = None if t.kind.asynchronous else self.at(own, t.time)
         if t.far is not None:
             done.append(self.at(t.far, t.time))
-        store = t.site if not t.atomic and self.run.memory.may_meet(t) else None
+        store: Hashable = None
+        if not t.atomic and self.run.memory.may_meet(t):
+            store = t.site, self.newest.get(t.site, 0) - t.execution
         return t.kind, t.cls, when, id(t.fp), over, tuple(done), t.any_lane, (t.atomic, t.scope, store)
 
     def barrier(self, b: Barrier) -> Hashable:
@@ -232,7 +238,7 @@ class _Form:
     def actor(self, a: ReplayedAgent) -> Hashable:
         leaving: Hashable = a.leaving
         if a.leaving >= 0:
-            leaving = frozenset((mark, a.leaving - m.number) for mark, m in self.run.meetings.items())
+            leaving = a.meets, a.leaving - self.run.meetings[a.meets].number
         own = ("t", a.lanes.cls)
         mma = ("g", "mma", (a.info.cta, a.info.warp))
         return (
@@ -256,6 +262,7 @@ class _Form:
             ),
             tuple((cta, self.at(own, time)) for cta, time in sorted(a.far.items())),
             frozenset((self.at(*done), cta) for done, cta in a.copies),
+            tuple((site, self.newest[site] - n) for site, n in sorted(a.executions.items()) if not a.gone),
             tuple(self.group(a, kind) for kind in ("bulk.read", "cp")),
             self.products(a),
         )

@@ -76,7 +76,7 @@ class Meetings(State):
         join(m.knowledge.happened, handed.happened)
         if release:
             m.knowledge.join(handed)
-        a.entered, a.leaving = True, m.number
+        a.entered, a.leaving, a.meets = True, m.number, mark
 
     def leave(self, m: Meeting, mark: Epoch) -> None:
         """The generation is complete."""
@@ -152,7 +152,7 @@ class Meetings(State):
             join(m.knowledge.happened, handed.happened)
             if memory:
                 m.knowledge.join(handed)
-            a.entered, a.leaving = True, m.number
+            a.entered, a.leaving, a.meets = True, m.number, mark
             if m.threads not in (0, a.event[1] + 1) and not memory and not kind:
                 raise self.reject(a, "lanes of the warp execute another instruction")
             m.threads = a.event[1] + 1

@@ -27,7 +27,7 @@ class Touch:
     """One access. ``done``: the mark and value that show the completion of an asynchronous one, once there
     is one; ``used``: when a read was shown to be over, 0 if it was not, -1 if no use will; ``any_lane``: the
     warp does it as one; ``scope``: of an atomic; ``execution``: how often the class has executed its store
-    before, where the value may depend on it (-1: not counted); ``far``: what a fence bridges of one in
+    before, where the value may depend on it; ``far``: what a fence bridges of one in
     another CTA; ``drained``: when the class had waited for all its bulk groups since, -1 once it has
     committed them; ``barrier``: it begins or ends one in these bytes.
     """
@@ -51,14 +51,17 @@ class Touch:
 @dataclass(slots=True)
 class _Judged:
     """An access while it is judged. ``together``: others may write beside it; ``known``: the accesses before
-    it, by identity, and whether every lane knows what it needs of them.
+    it, by identity, and whether every lane knows what it needs of them; ``everywhere``: the same of every
+    lane of all classes that are left.
     """
 
     lanes: LaneClass
     touch: Touch
     at: str
     together: bool
+    left: Sequence[LaneClass]
     known: dict[int, bool] = field(default_factory=dict)
+    everywhere: dict[int, bool] = field(default_factory=dict)
 
 
 #: Memory is looked at block by block, of so many bytes.
@@ -81,12 +84,14 @@ class Memory:
         #: footprints by identity, and their bytes by block
         self.blocks: dict[int, tuple[Footprint, dict[int, list[tuple[int, int]]]]] = {}
 
-    def access(self, lanes: LaneClass, touch: Touch, at: str) -> None:
-        """Judges an access against all before it, then keeps it. Raises RejectedError."""
+    def access(self, lanes: LaneClass, touch: Touch, at: str, left: Sequence[LaneClass]) -> None:
+        """Judges an access against all before it, then keeps it. ``left``: the classes that have not ended.
+        Raises RejectedError.
+        """
         count = self.info.classes[touch.cls].count
         if touch.kind.writes and not touch.atomic and count > 1 and _own_overlap(touch, count):
             raise RejectedError(at, f"{self.text(touch)}: lanes write the same bytes")
-        judged = _Judged(lanes, touch, at, touch.kind.writes and self.may_meet(touch))
+        judged = _Judged(lanes, touch, at, touch.kind.writes and self.may_meet(touch), left)
         fp, writes = touch.fp, touch.kind.writes
         if id(fp) not in self.blocks:
             self.blocks[id(fp)] = fp, _blocks(fp.intervals)
@@ -94,9 +99,9 @@ class Memory:
             for written in (True, False) if writes else (True,):  # two reads need no order
                 key = fp.memory, block, written
                 if key in self.touches:
-                    left = self.access_block(judged, self.touches[key], spans)
+                    rest = self.access_block(judged, self.touches[key], spans)
                     if writes:
-                        self.keep(key, left)
+                        self.keep(key, rest)
             self.pieces += len(spans)
             self.touches.setdefault((fp.memory, block, writes), []).extend([(a, b, touch) for a, b in spans])
 
@@ -121,11 +126,20 @@ class Memory:
             if not known[id(first)]:
                 for piece in pieces:
                     self.judge(judged, first, piece)
-            if touch.kind.writes and (_again(first, touch) or not judged.together):
+            if touch.kind.writes and (_again(first, touch) or self.represents(judged, first)):
                 left += [(a, b, first) for a, b in _without(lo, hi, pieces)]
             elif touch.kind.writes:
                 left.append((lo, hi, first))
         return left
+
+    def represents(self, judged: _Judged, first: Touch) -> bool:
+        """Whether who follows a write follows what it comes after: who may write beside it does too if all
+        classes know of that.
+        """
+        known, need = judged.everywhere, self.need(first, judged.touch)
+        if judged.together and id(first) not in known:
+            known[id(first)] = all(self.met(x, first, need, same=False) for x in judged.left)
+        return not judged.together or known[id(first)]
 
     def need(self, first: Touch, touch: Touch) -> Need:
         """What a row asks for. K6 in practical mode: cp.async needs no fence before wgmma and bulk stores,
@@ -194,7 +208,7 @@ class Memory:
             return first.site in info.equal_stores
         mask = info.varies(first.site)
         one, other = info.classes[first.cls], info.classes[second.cls]
-        if (mask & EACH_TIME and (first.execution != second.execution or first.execution < 0)) or (
+        if (mask & EACH_TIME and first.execution != second.execution) or (
             mask & EACH_BLOCK and one.cta != other.cta
         ):
             return False

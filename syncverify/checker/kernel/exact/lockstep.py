@@ -35,7 +35,7 @@ _NEAR = frozenset(
 class LockstepChecker(Follower):
     """Judges events in the order in which they are handed over; keeps nothing of them for a certificate."""
 
-    counts = False
+    numbers = False
 
     def __init__(self, info: SystemInfo) -> None:
         super().__init__(info, [None] * len(info.classes))
@@ -158,5 +158,5 @@ def _actor(a: ReplayedAgent, touch: Any) -> ReplayedAgent:
         issues=list(a.issues),
         copies=list(a.copies),
         polled=dict(a.polled),
-        executions={},
+        executions=dict(a.executions),
     )

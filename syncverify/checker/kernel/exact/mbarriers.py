@@ -255,7 +255,7 @@ class Mbarriers(State):
         if a.info.count > 1:
             self.initialize_alike(index)
         touch = Touch(Access.GENERIC_WRITE, a.lanes.cls, a.lanes.time, fp, a.event[1], barrier=True)
-        self.memory.access(a.lanes, touch, self.at(a))
+        self.memory.access(a.lanes, touch, self.at(a), self.left())
 
     def initialize_alike(self, index: int) -> None:
         """Several lanes initialize a barrier, each with its own order to data in its bytes."""

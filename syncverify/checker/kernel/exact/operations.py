@@ -26,7 +26,7 @@ class Operations(Mbarriers, Meetings, TensorMaps):
         made = Touch(kind, a.lanes.cls, a.lanes.time, fp, a.event[1], **more)
         if fp.memory != a.info.cta:
             self.reach(a, made)
-        self.memory.access(a.lanes, made, self.at(a))
+        self.memory.access(a.lanes, made, self.at(a), self.left())
         return made
 
     def over_barriers(self, number: int, fp: Footprint) -> tuple[int, ...]:
@@ -95,7 +95,7 @@ class Operations(Mbarriers, Meetings, TensorMaps):
         site, varies = a.event[1], self.info.varies
         execution = 0
         if varies is not None and varies(site) & EACH_TIME:
-            execution = a.executions[site] = a.executions.get(site, 0) + 1 if self.counts else -1
+            execution = a.executions[site] = a.executions.get(site, 0) + 1
         self.touch(a, Access.GENERIC_WRITE, fp, execution=execution)
         return True
 

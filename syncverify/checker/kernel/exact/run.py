@@ -90,7 +90,7 @@ class Follower(Operations, RegisterPools):
         """What the warps of a warpgroup must say alike of a wgmma: its descriptors, and whether it adds.
         Where a run has no numbers, what is not declared is shown by the flow of data.
         """
-        if event[0] != Ev.WGMMA or not (self.counts or event[8:]):
+        if event[0] != Ev.WGMMA or not (self.numbers or event[8:]):
             return ()
         return event[5], int(event[6]), *event[8:]
 

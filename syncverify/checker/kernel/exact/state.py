@@ -99,6 +99,7 @@ class ReplayedAgent:
     meant: Use | None = None  # what the look is for at which it stands, where no agent can be asked
     entered: bool = False  # it has arrived at the barrier at which it stands
     leaving: int = -1  # the generation that it waits for
+    meets: Epoch = ()  # of which barrier
     gone: bool = False
     exit_site: int = -1  # where it left
     registers: dict[int, Touch] = field(default_factory=dict)  # reads that a use may still show to be over
@@ -123,9 +124,9 @@ class ReplayedAgent:
 
 
 class State:
-    """Everything that the rules of a run share. ``counts``: executions of stores are counted."""
+    """Everything that the rules of a run share. ``numbers``: all sizes are numbers."""
 
-    counts = True
+    numbers = True
 
     def __init__(self, info: SystemInfo, agents: Sequence[Agent | None]) -> None:
         """``agents``: None for classes whose events come from elsewhere."""
@@ -172,6 +173,10 @@ class State:
 
     def reject(self, a: ReplayedAgent, what: str) -> RejectedError:
         return RejectedError(self.at(a), f"{a.info.name}: {what}")
+
+    def left(self) -> list[LaneClass]:
+        """The classes that have not ended."""
+        return [a.lanes for a in self.actors if not a.gone]
 
     def seen(self, a: ReplayedAgent, event: tuple[int, int]) -> bool:
         """Whether an event of a class is visible to the lanes of another, or of the same lane."""

@@ -40,6 +40,7 @@ class Distances:
     g: Graph
     before: list[list[int]] = field(default_factory=list)
     known: dict[Hashable, bytearray] = field(default_factory=dict)
+    earlier: list[int] = field(default_factory=list)
     of_role: list[list[int]] = field(default_factory=list)  # the sites of each role
 
     def to(self, goal: Reaches) -> bytearray:
@@ -64,8 +65,9 @@ class Distances:
         sites, before = self.g.sites, self._before()
         out = bytearray([NEVER]) * (6 * len(sites))
         queue: list[int] = []  # by distance, the least first
-        # sites of each role from which program order has led nowhere yet, without and with a fence
-        open_ = [[list(some) for some in self._sites()] for _ in range(2)]
+        earlier = self._earlier()
+        # sites from which program order has led nowhere yet, without and with a fence, as bits
+        open_ = [(1 << len(sites)) - 1] * 2
 
         def reach(there: int, hops: int) -> None:
             if out[there] == NEVER:
@@ -74,15 +76,13 @@ class Distances:
 
         def lead(k: int, ready: int, hops: int) -> None:
             """From what is before a site in program order."""
-            at, role = sites[k].position, sites[k].role
-            left: list[int] = []
-            for i in open_[ready][role]:
-                if may_precede(sites[i].position, at):
-                    reach(6 * i + 2 * _IN + ready, hops)
-                    reach(6 * i + 2 * _OUT + ready, hops)
-                else:
-                    left.append(i)
-            open_[ready][role] = left
+            some = open_[ready] & earlier[k]
+            open_[ready] ^= some
+            while some:
+                i = (some & -some).bit_length() - 1
+                some &= some - 1
+                reach(6 * i + 2 * _IN + ready, hops)
+                reach(6 * i + 2 * _OUT + ready, hops)
 
         for ready in (1,) if goal.demand.bridge else (0, 1):
             if goal.goal is None and goal.half is Half.OUT:
@@ -102,6 +102,17 @@ class Distances:
                 if kind in LEADS and half == (_IN if kind in (Kind.SYNC, Kind.JOIN) else _OUT):
                     lead(site, ready, hops)
         return out
+
+    def _earlier(self) -> list[int]:
+        """For each site, as bits, those of its role that may come before it in program order."""
+        if not self.earlier:
+            self.earlier = [0] * len(self.g.sites)
+            for some in self._sites():
+                places = [(1 << i, self.g.sites[i].position) for i in some]
+                for k in some:
+                    at = self.g.sites[k].position
+                    self.earlier[k] = sum(bit for bit, x in places if may_precede(x, at))
+        return self.earlier
 
     def _before(self) -> list[list[int]]:
         if not self.before:
