@@ -88,7 +88,7 @@ def copy_addresses(function: Function, multiples: Multiples = NOTHING_SAID) -> C
         elif (m < unit or r % unit) and _in_local_memory(k, at.base, flow):
             hidden.add(k)
         made = _pointers(k, at.base, flow, params)
-        if made is None and _off_by_one_definition((start, at.offset), unit, known, flow):
+        if made is None and k not in off and _off_by_one_definition((start, at.offset), unit, known, flow):
             hidden.add(k)
         if not made:
             continue
