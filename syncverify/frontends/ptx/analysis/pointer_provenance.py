@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from syncverify.frontends.ptx.analysis.shared_pointers import parameter_pointers
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.syntax.nodes import Function, Imm, Instr, Mem, Not, Operand, Reg, Sym, Vector
-from syncverify.frontends.ptx.syntax.operands import results
+from syncverify.frontends.ptx.syntax.operands import registers, results
 
 ANYWHERE = "*"
 
@@ -22,6 +22,7 @@ class Origins:
     def __init__(self, flow: Flow, fine: bool, numbers: frozenset[str] = frozenset()) -> None:
         types = flow.function.registers
         self.known: dict[str, set[str]] = {}
+        self._apart = _without_pointer(flow)
         users: dict[str, list[str]] = {}
         places = parameter_pointers(flow.function) if fine else {}
         halves = _halves(flow.function)
@@ -46,7 +47,26 @@ class Origins:
         base = op.base if isinstance(op, Mem) else op
         if isinstance(base, Sym):
             return frozenset({base.name})
-        return frozenset(self.known.get(base.name, ())) if isinstance(base, Reg) else frozenset()
+        found = frozenset(self.known.get(base.name, ())) if isinstance(base, Reg) else frozenset()
+        lost = found and isinstance(base, Reg) and base.name in self._apart
+        return found | {ANYWHERE} if lost else found
+
+
+def _without_pointer(flow: Flow) -> frozenset[str]:
+    """Registers one of whose definitions is made of no pointer as far as is seen: words, numbers of threads.
+
+    Where another definition is a pointer, the first may be one as well, put together of words.
+    """
+    types = flow.function.registers
+    found = {name for name, type_ in types.items() if not type_.endswith("64")}
+    grown = -1
+    while grown != len(found):
+        grown = len(found)
+        for i in flow.body:
+            of = [n for op in i.operands[1:] if not isinstance(op, Vector) for n in registers(op)]
+            if of and i.op not in ("ld", "ldu", "atom") and found.issuperset(of):
+                found.update(results(i))
+    return frozenset(found)
 
 
 def _halves(function: Function) -> dict[str, list[Operand]]:

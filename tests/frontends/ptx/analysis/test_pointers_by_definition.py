@@ -23,6 +23,11 @@ HALVES = """
     ld.param.u32 %r20, [n]; setp.gt.u32 %p1, %r20, 3; @%p1 bra S; mov.u64 %rd5, %rd4;
 S:  st.global.u32 [%rd5], %r1;
 """
+BY_SHIFTS = HALVES.replace(
+    "mov.b64 {%r10, %r11}, %rd6; mov.b64 %rd5, {%r10, %r11};",
+    """cvt.u32.u64 %r10, %rd6; shr.u64 %rd7, %rd6, 32; cvt.u32.u64 %r11, %rd7;
+    cvt.u64.u32 %rd8, %r11; shl.b64 %rd8, %rd8, 32; cvt.u64.u32 %rd9, %r10; or.b64 %rd5, %rd8, %rd9;""",
+)
 #: The parameter whose place is copied is SECOND from the second turn on.
 PLACE = """
     mov.u64 %rd10, q; mov.u32 %r30, 0;
@@ -37,10 +42,11 @@ L:  mov.u64 %rd11, %rd10; SECOND ld.param.u64 %rd7, [%rd11];
     [
         (HALVES.replace("WHOLE", "%rd1"), False),
         (HALVES.replace("WHOLE", "%rd2"), True),
+        (BY_SHIFTS.replace("WHOLE", "%rd1"), False),
         (PLACE.replace("SECOND", "mov.u64 %rd10, p;"), False),
         (PLACE.replace("SECOND", ""), True),
     ],
-    ids=["halves of another", "halves", "another place", "a place"],
+    ids=["halves of another", "halves", "halves by shifts", "another place", "a place"],
 )
 def test_a_store_counts_for_each_array_that_it_may_reach(stores: str, proved: bool) -> None:
     params = ".param .u64 p, .param .u64 q, .param .u32 n"
