@@ -19,7 +19,7 @@ from dataclasses import replace
 
 from syncverify.frontends.ptx.flow.expand import expanded
 from syncverify.frontends.ptx.syntax.nodes import Function, Instr, Label, Operand, Reg, Special
-from syncverify.frontends.ptx.syntax.operands import results, sources
+from syncverify.frontends.ptx.syntax.operands import computed_from, results
 
 _ACCESSES = frozenset({"ld", "st", "atom", "red"})
 _SHARED = frozenset({"shared", "shared::cta"})
@@ -36,7 +36,9 @@ _NUMBERS = ("%tid.", "%ntid.", "%laneid", "%warpid")
 def with_joined_guards_apart(function: Function) -> Function:
     """The function with such guards parted; itself where there is none."""
     body = function.body
-    targets = {op.target for i in body for op in i.operands if isinstance(op, Label)}
+    tables = (name for table in function.tables.values() for name in table)  # labels, or functions to call
+    targets = {function.labels[name] for name in tables if name in function.labels}
+    targets |= {op.target for i in body for op in i.operands if isinstance(op, Label)}
     wanted = [k for k in range(len(body)) if _decides(body, k, targets)]
     if not wanted:
         return function
@@ -121,13 +123,7 @@ def _of_others(body: Sequence[Instr]) -> frozenset[str]:
         special = any(isinstance(op, Special) and not op.name.startswith(_NUMBERS) for op in i.operands)
         if special or i.op not in _PLAIN:
             found.update(results(i))
-    grown = -1
-    while grown != len(found):
-        grown = len(found)
-        for i in body:
-            if not found.isdisjoint(sources(i)):
-                found.update(results(i))
-    return frozenset(found)
+    return computed_from(found, body)
 
 
 __all__ = ["with_joined_guards_apart"]
