@@ -30,7 +30,7 @@ def form(run: Follower) -> Hashable:
     """The form of a run that stands between two events."""
     forget(run)
     made = _Form(run)
-    for a in run.actors:  # how far it is behind the others is not told apart
+    for a in run.actors:  # how far it is behind the others is not distinguished
         a.executions = {**dict.fromkeys(made.newest, UNCOUNTED), **a.executions}
     made.parts()  # to meet all thresholds
     made.sort()

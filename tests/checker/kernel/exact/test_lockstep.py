@@ -278,7 +278,7 @@ CHANGES = [
 ]  # fmt: skip
 
 
-def test_how_far_a_class_is_behind_is_not_told_apart_and_not_used() -> None:
+def test_how_far_a_class_is_behind_is_neither_distinguished_nor_used() -> None:
     """A class has not executed a store that another executed once, or twice: its first is like no other."""
     judge = prefix("depth/odd_trip_count.good", 75)
     other, site = judge.fork(), 10**6
