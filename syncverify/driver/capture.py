@@ -4,6 +4,7 @@ A check hands over a report after each of its steps. What ends it early leaves t
 
     time or memory is over   SV907, with the finding of the steps before; a refutation stays one
     a fault of the tool      SV906, 'please report'; a refutation stays one
+    the user interrupts it   InterruptedCheck with a refutation, otherwise nothing is left
     input nobody can use     InputError, for the caller to tell
 """
 
@@ -33,10 +34,18 @@ def blank(name: str, file: str, policy: Policy, span: Span) -> KernelReport:
     return KernelReport(name, file, Verdict.UNKNOWN, policy, scope, reason=reason, diagnostics=(note,))
 
 
+class InterruptedCheck(KeyboardInterrupt):
+    """The user interrupts a check that has refuted its kernel, and looks for a repair."""
+
+    def __init__(self, report: KernelReport) -> None:
+        super().__init__()
+        self.report = report
+
+
 def captured(
     nothing: KernelReport, steps: Callable[[], Iterator[KernelReport]], guard: Guard, span: Span
 ) -> KernelReport:
-    """The last report of a check's ``steps``, or what is left of it. Raises InputError.
+    """The last report of a check's ``steps``, or what is left of it. Raises InputError, InterruptedCheck.
 
     ``nothing``: the report before the first step. ``span``: the kernel's place.
     """
@@ -52,6 +61,11 @@ def captured(
         best = _ended(best, nothing, Reason("this machine has no more memory", Cause.MEMORY), span)
     except InputError:
         raise
+    except KeyboardInterrupt as e:
+        if best.verdict is not Verdict.REFUTED:
+            raise
+        best = _ended(best, nothing, Reason("it was interrupted", Cause.UNDECIDED), span)
+        raise InterruptedCheck(replace(best, seconds=time.perf_counter() - start)) from e
     except Exception as e:
         best = faulted(best if best is not nothing else replace(nothing, diagnostics=()), _fault(e), span)
     return replace(best, seconds=time.perf_counter() - start)
@@ -103,4 +117,4 @@ def _fault(error: Exception) -> str:
     return f"{text}; SYNCVERIFY_TRACEBACK=1 shows where"
 
 
-__all__ = ["BUDGET", "FAULT", "blank", "captured", "faulted", "lost"]
+__all__ = ["BUDGET", "FAULT", "InterruptedCheck", "blank", "captured", "faulted", "lost"]

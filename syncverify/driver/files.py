@@ -20,7 +20,7 @@ from syncverify.base.source import InputError, Span, decode, read_bytes
 from syncverify.base.suppressions import Suppression
 from syncverify.base.suppressions import apply as apply_suppressions
 from syncverify.base.suppressions import find as find_suppressions
-from syncverify.driver.capture import blank, captured
+from syncverify.driver.capture import InterruptedCheck, blank, captured
 from syncverify.driver.judged import Judged
 from syncverify.driver.verdicts import run_briefly, run_system, text_hash
 from syncverify.frontends.launch_facts import NO_FACTS, LaunchFacts
@@ -251,6 +251,9 @@ def check_each(
                     *_, report = steps()
             (report,) = _remarked(source, [report])
             yield report
+        except InterruptedCheck as e:
+            yield e.report
+            raise
         except InputError as e:
             if on_error is None:
                 raise

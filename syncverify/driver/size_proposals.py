@@ -19,9 +19,9 @@ from syncverify.ir.expr import Binary, Expr, Int, Var
 RULE = "SV908"
 #: The largest number that counts as small.
 SMALL = 1
-#: Steps of one check with larger sizes; processor seconds as a guard, at least, and as a multiple of the
-#: refutation's.
-STEPS, LEAST_SECONDS, TIMES = 60_000, 20.0, 3.0
+#: Steps of one check with larger sizes; processor seconds as a guard: at least, as a multiple of the
+#: refutation's, and at most. A refutation is not kept waiting for long by a note.
+STEPS, LEAST_SECONDS, TIMES, MOST_SECONDS = 60_000, 5.0, 2.0, 15.0
 #: The largest numbers of signed integers: PTX does not tell whether a parameter is one.
 _SIGNED = (2**31 - 1, 2**63 - 1)
 
@@ -80,7 +80,7 @@ def _proved(report: KernelReport, bounds: Bounds, again: Again) -> tuple[Bounds,
     """The widest bounds, from those given on, within which the kernel is proved, with the proof."""
     while bounds.least <= SMALL + 1:
         try:
-            with within(max(LEAST_SECONDS, TIMES * report.seconds)), within_steps(STEPS):
+            with within(min(max(LEAST_SECONDS, TIMES * report.seconds), MOST_SECONDS)), within_steps(STEPS):
                 found, sizes = again(bounds)
         except (OutOfBudgetError, InputError):
             return None

@@ -11,7 +11,7 @@ from syncverify.base.deadline import Guard, OutOfTimeError
 from syncverify.base.diagnostics import Diagnostic, KernelReport, Policy, Severity, Verdict
 from syncverify.base.reason import Reason, kind_of
 from syncverify.base.source import InputError, Span
-from syncverify.driver.capture import blank, captured
+from syncverify.driver.capture import InterruptedCheck, blank, captured
 
 SPAN = Span("k.ptx", 5)
 NOTHING = blank("k", "k.ptx", Policy.PRACTICAL, SPAN)
@@ -19,10 +19,10 @@ FOUND = Diagnostic("SV210", Severity.ERROR, "hangs", SPAN)
 OPEN = replace(NOTHING, reason=Reason("the branch at line 7 depends on data"), diagnostics=())
 
 
-def _left(*steps: KernelReport | Exception) -> KernelReport:
+def _left(*steps: KernelReport | BaseException) -> KernelReport:
     def run() -> Iterator[KernelReport]:
         for step in steps:
-            if isinstance(step, Exception):
+            if isinstance(step, BaseException):
                 raise step
             yield step
 
@@ -81,3 +81,14 @@ def test_memory_that_is_not_there() -> None:
 def test_bad_input_is_the_callers() -> None:
     with pytest.raises(InputError):
         _left(InputError("no such size"))
+
+
+def test_a_refutation_outlives_an_interrupt_while_a_repair_is_looked_for() -> None:
+    refuted = replace(NOTHING, verdict=Verdict.REFUTED, reason=None, diagnostics=(FOUND,))
+    with pytest.raises(InterruptedCheck) as caught:
+        _left(OPEN, refuted, KeyboardInterrupt())
+    assert caught.value.report.verdict is Verdict.REFUTED
+    assert _rules(caught.value.report) == ["SV210", "SV907"]
+    with pytest.raises(KeyboardInterrupt) as plain:
+        _left(OPEN, KeyboardInterrupt())
+    assert not isinstance(plain.value, InterruptedCheck)

@@ -61,6 +61,15 @@ ON_BY_A_SIZE = {
     "carve": "mad.lo.u32 %bins, %n, 4, %row; mad.lo.u32 %r15, %k, 4, %row;",
     "fill": "mad.lo.u32 %r8, %n, 4, %r15; st.shared.u32 [%r8], %k; add.u32 %r15, %r15, 256;",
 }
+#: A loop counts up a number that begins at a size.
+FROM_A_SIZE = {
+    "carve": "mad.lo.u32 %bins, %n, 4, %row; shl.b32 %r15, %n, 2; mad.lo.u32 %r16, %k, 4, %row;",
+    "fill": "add.u32 %r8, %r16, %r15; st.shared.u32 [%r8], %k; add.u32 %r15, %r15, 256;",
+}
+HALF = (
+    "DOUBLE shr.u32 %r10, %n, 31; add.u32 %r10, %n, %r10; shr.s32 %r12, %r10, 1; "
+    "mad.lo.u32 %bins, %r12, 4, %row;"
+)
 GOOD: dict[str, dict[str, str]] = {
     "bins behind a row": {},
     "data behind a generic pointer": {"space": ""},
@@ -77,6 +86,10 @@ GOOD: dict[str, dict[str, str]] = {
     "a sum of 64 bits": {"carve": "cvt.u64.u32 %d2, %n; shl.b64 %d2, %d2, 2; cvt.u32.u64 %r10, %d2; "
                                   "add.u32 %bins, %r10, %row;"},
     "a pointer that goes on by a size": ON_BY_A_SIZE,
+    "a number that goes on from a size": FROM_A_SIZE,
+    "a size with its last bit set": {"carve": "or.b32 %r10, %n, 1; mad.lo.u32 %bins, %r10, 4, %row;"},
+    "a quotient that is rounded to 0": {"carve": HALF.replace("%n", "%r11").replace("DOUBLE",
+                                                                                  "shl.b32 %r11, %n, 1;")},
 }  # fmt: skip
 WRONG = {
     "no barrier behind the zeros": {"between": ""},
@@ -99,6 +112,11 @@ WRONG = {
     "a third word": TWO_MORE | {"count": TWO_MORE["count"].replace("+8", "+12")},
     "a pointer that goes on by a size and fewer words": {
         n: text.replace("256", "128") for n, text in ON_BY_A_SIZE.items()},
+    "a number that goes on from a size, in smaller steps": {
+        n: text.replace("256", "128") for n, text in FROM_A_SIZE.items()},
+    "a quotient that is too small": {"carve": HALF.replace("DOUBLE", "")},
+    "a number that goes on by a size": {
+        n: text.replace("%r15, 256", "%r15, %n") for n, text in FROM_A_SIZE.items()},
     "a pointer that goes on by another size": {
         n: text.replace("%r8, %n", "%r8, %m") for n, text in ON_BY_A_SIZE.items()},
     "a place that is stored": {"fill": "st.shared.u32 [%r2], %bins;"},

@@ -11,8 +11,11 @@ stays inside its array is an assumption: ``within`` gives the arrays at numbers,
 A constant may belong to the place: of ``float* sums = smem + n + 2`` the first word lies 8 bytes behind that
 of ``4*n``, and what is nearer belongs to ``row``. Several readings are given in that case.
 
+A loop may have one pointer for two arrays, or count a number up that begins at a size. What such a register
+holds less the variable's place and sizes is kept in a register of its own, which addresses are made of.
+
 Nothing is carved where an address is anything but such a sum, where it may lie in either of two arrays, where
-sizes are hidden in what threads have of their own, or where the code compares addresses.
+sizes are hidden in what threads have of their own in another way, or where the code compares addresses.
 """
 
 from __future__ import annotations
@@ -28,7 +31,6 @@ from syncverify.frontends.ptx.analysis.carved_sums import (
     Held,
     Made,
     Parameter,
-    Place,
     Sum,
     Sums,
     number_of,
@@ -56,6 +58,8 @@ _SLACK = 1024
 _FIRST = Sum()
 #: Readings of constants in places.
 MOST_READINGS = 3
+#: Paths on which the sums of addresses are followed back.
+MOST_PATHS = 20_000
 #: Bytes of the last array where nobody gave those of all.
 MOST = 1 << 20
 
@@ -73,17 +77,24 @@ class _Array:
 
 
 @dataclass(frozen=True, slots=True)
+class PlacedAddress:
+    """An address in the array from ``begin`` on, and what it is more than that."""
+
+    begin: Sum
+    more: Sum
+
+
+@dataclass(frozen=True, slots=True)
 class CarvedArrays:
     """The arrays in the dynamic shared memory ``variable``: where each begins, the first at its place."""
 
     function: Function
     variable: Variable
     begins: tuple[Sum, ...]
-    by: Mapping[int, Sum]  # the array that an instruction makes an address in, by its number
-    followed: frozenset[int]  # instructions whose addresses are kept without the variable's place, too
-    addresses: frozenset[str]
+    by: Mapping[int, PlacedAddress]  # the addresses that instructions make, by their numbers
+    followed: Mapping[int, Sum]  # what instructions make, less places and sizes, which is kept, too
+    kept: frozenset[str]  # the registers of these
     flow: Flow
-    sums: Sums
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -145,18 +156,16 @@ class CarvedArrays:
 
     def _replaced(self, k: int, types: dict[str, str]) -> Iterator[Instr]:
         """The instruction with an address in its own array."""
-        i, begins = self.function.body[k], self.by.get(k)
-        name = results(i)[0] if k in self.by or k in self.followed else ""
-        whole = self.sums.version(self.flow.versions.written(name, k)) if name else _FIRST
+        i, moved = self.function.body[k], self.by.get(k)
         if k in self.followed:
-            types[_offset(name)] = "b32"
-            yield from self._made(k, Imm(whole.number), whole, _offset(name), types)
-        if begins is None:
+            kept, less = _less(results(i)[0]), self.followed[k]
+            types[kept] = "b32"
+            yield from self._made(k, Imm(less.number), less, kept, types)
+        if moved is None:
             yield replace(i, operands=tuple(map(self._first, i.operands)))
             return
-        whole += begins.times(-1)
-        array = self.names[self.begins.index(begins)]
-        yield from self._made(k, Sym(array, whole.number), whole, name, types)
+        array = self.names[self.begins.index(moved.begin)]
+        yield from self._made(k, Sym(array, moved.more.number), moved.more, results(i)[0], types)
 
     def _made(self, k: int, first: Operand, whole: Sum, name: str, types: dict[str, str]) -> Iterator[Instr]:
         """What writes a sum to a register: ``first`` for its place and number, and its other parts."""
@@ -169,8 +178,6 @@ class CarvedArrays:
 
         yield plain("mov", held, first)
         for atom, n in whole.parts:
-            if isinstance(atom, Place):
-                continue
             op, operand, mods = self._read(atom)
             yield plain(op, part, operand, mods=mods)
             yield plain("mul", part, part, Imm(n), mods=("lo", "u32"))
@@ -182,7 +189,7 @@ class CarvedArrays:
         match atom:
             case Held(version, ""):
                 name = self.flow.versions.name[version]
-                return "mov", Reg(_offset(name) if name in self.addresses else name), ("u32",)
+                return "mov", Reg(_less(name) if name in self.kept else name), ("u32",)
             case Held(_, special):
                 return "mov", Special(special), ("u32",)
             case Extent(axis):
@@ -266,15 +273,27 @@ class _Carving:
         begins = {_FIRST, *(a.begin for a in lies.values() if not a.before)}
         if len(begins) < 2:
             return None
-        by = {k: _begin(a, begins) for k, a in lies.items()}
-        moved = {k: b for k, b in by.items() if self._moves(k, b)}
-        followed = self._followed(moved)
-        for k in {*moved, *followed}:
-            self._fits(k, moved.get(k, _FIRST))
+        for k in at:
+            for base, _ in self._bases(self._written(k)):
+                self._sizes(base.version)
+        by = {k: b for k, a in lies.items() if self._moves(k, b := _begin(a, begins))}
+        moved = {k: PlacedAddress(b, self._more(k, b)) for k, b in by.items()}
+        followed = {k: self._less(self._written(k)) for k in self._followed(moved)}
+        for k, x in (*followed.items(), *((k, m.more) for k, m in moved.items())):
+            self._fits(k, x)
         order = (_FIRST, *sorted(begins - {_FIRST}, key=repr))
-        return CarvedArrays(
-            self.function, self.variable, order, moved, followed, self.addresses, self.flow, self.sums
-        )
+        kept = frozenset(results(self.function.body[k])[0] for k in followed)
+        return CarvedArrays(self.function, self.variable, order, moved, followed, kept, self.flow)
+
+    def _less(self, v: int) -> Sum:
+        """What a version holds, less the variable's place and what sizes make."""
+        x = self.sums.version(v)
+        return Sum(x.number, x.rest)
+
+    def _more(self, k: int, begin: Sum) -> Sum:
+        """What an address is more than the begin of an array."""
+        v = self._written(k)
+        return self._less(v) + self._sizes(v) + begin.times(-1)
 
     def _reached(self) -> Iterator[int]:
         for n in sorted(self.flow.reached):
@@ -315,7 +334,7 @@ class _Carving:
     def _array(self, v: int) -> _Array:
         """Where the address in a version lies, and what it is one of."""
         found = {self._lies(x, m) for m in (v, *self._merged(v)) for x in self._roots(m)}
-        if len(found) != 1:
+        if len(found) != 1 or any([n for _, n in x.places] != [1] for x in self._roots(v)):
             raise _UnfitError
         return found.pop()
 
@@ -331,14 +350,17 @@ class _Carving:
             return frozenset()
         key = v, ahead
         if key not in self._known:
+            if len(self._known) >= MOST_PATHS:
+                raise _UnfitError
             ahead |= {v}
             merged = self._merged(v)
             if merged:
                 found = {x for m in merged for x in self._roots(m, ahead)}
             else:
-                base, whole = self._based(v), self.sums.version(v)
-                more = whole if base is None else whole + Sum(0, ((base, -1),))
-                found = {whole} if base is None else {x + more for x in self._roots(base.version, ahead)}
+                found = {self.sums.version(v)}
+                for base, n in self._bases(v):
+                    roots = self._roots(base.version, ahead)
+                    found = {x + Sum(0, ((base, -n),)) + root.times(n) for x in found for root in roots}
             self._known[key] = frozenset(found)
         return self._known[key]
 
@@ -352,58 +374,60 @@ class _Carving:
             raise _UnfitError
         return []
 
-    def _based(self, v: int) -> Held | None:
-        """The address that a version goes on from; None where it is made of the variable's place."""
+    def _bases(self, v: int) -> list[tuple[Held, int]]:
+        """Addresses that a version goes on from, and what sizes go into, with the multiples of these."""
         x = self.sums.version(v)
-        if any(
-            not a.special and not self._is_address(a) and self.sums.of_sizes(a.version) for a, _ in x.rest
-        ):
+        bases = [(a, n) for a, n in x.rest if not a.special and self._has_root(a)]
+        if any(a.version == v for a, _ in bases):
+            raise _UnfitError  # what makes it is no sum
+        return bases
+
+    def _has_root(self, a: Held) -> bool:
+        return self._is_address(a) or self.sums.of_sizes(a.version)
+
+    def _sizes(self, v: int) -> Sum:
+        """The part of an address, or of a number, that sizes make, the same in each turn of loops."""
+        found = {x.sizes for m in (v, *self._merged(v)) for x in self._roots(m)}
+        if len(found) != 1:
             raise _UnfitError
-        bases = [(a, n) for a, n in x.rest if self._is_address(a)]
-        if [n for _, n in (*x.places, *bases)] != [1]:
-            raise _UnfitError
-        return bases[0][0] if bases else None
+        return found.pop()
 
     def _is_address(self, a: Atom) -> bool:
         return isinstance(a, Held) and a.version >= 0 and self.flow.versions.name[a.version] in self.addresses
 
     def _moves(self, k: int, begin: Sum) -> bool:
         """Whether an instruction makes its address in another array than the first, or than it reads one."""
-        base = self._based(self._written(k))
-        if base is None:
-            return begin != _FIRST
-        return self._array(base.version) != self._array(self._written(k))
+        v = self._written(k)
+        bases = [a for a, _ in self._bases(v) if self._is_address(a)]
+        return any(self._array(a.version) != self._array(v) for a in bases) if bases else begin != _FIRST
 
     def _followed(self, moved: Iterable[int]) -> frozenset[int]:
-        """The instructions that make the addresses which some go on from into other arrays."""
+        """The instructions that make what the addresses in some are made of, with a place or sizes in it."""
         versions, found, seen = self.flow.versions, set[int](), set[int]()
-        work = [b.version for k in moved if (b := self._based(self._written(k))) is not None]
+        work = [a.version for k in moved for a, _ in self._bases(self._written(k))]
         while work:
             v = work.pop()
             if v in seen:
                 continue
             seen.add(v)
             merged = self._merged(v)
-            work += merged
+            work += merged or [a.version for a, _ in self._bases(v)]
             if not merged:
                 found.add(versions.writer[v])
-                base = self._based(v)
-                work += [] if base is None else [base.version]
         return frozenset(found)
 
-    def _fits(self, k: int, begin: Sum) -> None:
-        """Raises _UnfitError where an address cannot be made again at its place."""
-        x, versions = self.sums.version(self._written(k)), self.flow.versions
+    def _fits(self, k: int, x: Sum) -> None:
+        """Raises _UnfitError where a sum cannot be made again at its place."""
+        versions = self.flow.versions
         held = {a.version: versions.name[a.version] for a, _ in x.rest if not a.special}
         stale = any(versions.read(name, k) != v or not self._is_word(name) for v, name in held.items())
-        nested = any(isinstance(a, Made) for a, _ in (x + begin.times(-1)).parts)
-        if nested or stale:
+        if stale or any(isinstance(a, Made) for a, _ in x.parts):
             raise _UnfitError
 
 
-def _offset(name: str) -> str:
-    """The register of an address without the variable's place."""
-    return f"%@offset.{name}"
+def _less(name: str) -> str:
+    """The register of what another one holds, less the variable's place and sizes."""
+    return f"%@less.{name}"
 
 
 def _down(x: Sum) -> bool:

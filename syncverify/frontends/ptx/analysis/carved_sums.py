@@ -18,6 +18,8 @@ from syncverify.frontends.ptx.syntax.operands import sources
 from syncverify.frontends.ptx.syntax.types import width
 
 _WORD = 1 << 32
+#: The place of a number's sign.
+_SIGN = 31
 #: Units by which a rounded size may grow at once.
 MOST_STEP = 256
 
@@ -207,6 +209,9 @@ def _even(op: str, xs: list[Sum]) -> bool:
         return 0 <= by.number < MOST_STEP
     if op == "and":
         return -MOST_STEP <= by.number < 0 and not -by.number & (-by.number - 1)
+    signs = [isinstance(a, Made) and a.op == "shr" and a.of[1] == Sum(_SIGN) for a, _ in xs[0].parts]
+    if op == "shr" and (by.number == _SIGN or (signs and all(signs))):
+        return 0 <= by.number  # a sign, as in a division that rounds to 0
     return op == "shr" and 0 <= by.number and 1 << by.number <= MOST_STEP
 
 

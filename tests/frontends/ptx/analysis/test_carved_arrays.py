@@ -98,6 +98,8 @@ CARVED = [
     "mul.lo.u32 %r7, %r2, %r4; mad.lo.u32 %r8, %r7, 4, %r6; mad.lo.u32 %r9, %r1, 4, %r8;",
     "mov.u32 %r7, %r10; mov.u32 %r11, 0;\nL: mad.lo.u32 %r9, %r2, 4, %r7; st.shared.u32 [%r9], %r11; "
     "add.u32 %r7, %r7, 128; add.u32 %r11, %r11, 1; setp.lt.u32 %p1, %r11, 3; @%p1 bra L;",
+    "shl.b32 %r7, %r2, 2; mov.u32 %r11, 0;\nL: add.u32 %r9, %r10, %r7; st.shared.u32 [%r9], %r11; "
+    "add.u32 %r7, %r7, 128; add.u32 %r11, %r11, 1; setp.lt.u32 %p1, %r11, 3; @%p1 bra L;",
 ]
 
 
@@ -128,7 +130,7 @@ def printed(made: Function, names: tuple[str, ...]) -> str:
     lines = [f"    .shared .align {v.align} .b8 {v.name}[{v.size}];" for v in made.variables]
     labels = {at: f"{name}: " for name, at in made.labels.items()}
     lines += [f"{labels.get(k, '')}{instruction_text(i)};" for k, i in enumerate(made.body)]
-    text = "\n".join(lines).replace("@carved", "r_").replace("@offset.%", "r_of.").replace("ret;", "")
+    text = "\n".join(lines).replace("@carved", "r_").replace("@less.%", "r_of.").replace("ret;", "")
     for name, plain in zip(sorted(names, key=len, reverse=True), ("second", "first"), strict=True):
         text = text.replace(name, plain)
     new = sorted(set(re.findall(r"%r_[\d.a-z]*", text)))
@@ -162,6 +164,17 @@ def test_nothing_is_carved_where_code_does_more_with_addresses(body: str) -> Non
     )
     module = parse(text)
     assert not list(carved_arrays(module, module.entries[0]))
+
+
+@pytest.mark.parametrize(("branches", "carved"), [(3, 1), (60, 0)])
+def test_paths_are_followed_as_far_as_they_are_few(branches: int, carved: int) -> None:
+    moves = "".join(
+        f"setp.lt.u32 %p1, %r1, {n}; @%p1 bra L{n}; add.u32 %r9, %r9, 4;\nL{n}:\n" for n in range(branches)
+    )
+    first = "mov.u32 %r6, s; mad.lo.u32 %r10, %r1, 4, %r6; st.shared.u32 [%r10], %r1;\n"
+    body = first + "mad.lo.u32 %r9, %r2, 4, %r6;\n" + moves + "st.shared.u32 [%r9], %r1;"
+    module = parse(kernel(HEAD + body, PARAMS, before=".extern .shared .align 16 .b8 s[];\n"))
+    assert len(list(carved_arrays(module, module.entries[0]))) == carved
 
 
 #: What a loop adds to A, by C; and what the address is made of it.
