@@ -28,7 +28,7 @@ from syncverify.frontends.ptx.analysis.unset_paths import unset_paths
 from syncverify.frontends.ptx.compile.program import Program
 from syncverify.frontends.ptx.exec.tables import layout
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Mem, Reg, Sym
-from syncverify.frontends.ptx.syntax.operands import registers, results, sources
+from syncverify.frontends.ptx.syntax.operands import computed_from, registers, results, sources
 from syncverify.frontends.ptx.syntax.types import RANK, kind, width
 from syncverify.simulate.ptx import Harm
 from syncverify.simulate.ptx.harm import Kind
@@ -126,7 +126,7 @@ class Inputs:
             if i.op in ("ld", "ldu")
             and _of_host(i)
             and not u.read_at(k, _addressing(i)) & THREADS
-            and not guards.isdisjoint(_closed(set(results(i)), body))
+            and not guards.isdisjoint(computed_from(set(results(i)), body))
         ]
 
     @cached_property
@@ -145,7 +145,7 @@ class Inputs:
         own = frozenset[str]().union(*(of[k] for k in writes), *(of[k] & variables for k in waits if k in of))
         data = {k for k in reads if not of[k] <= own or ANYWHERE in of[k]}
         while True:
-            held = _closed({name for k in data for name in results(body[k])}, body)
+            held = computed_from({name for k in data for name in results(body[k])}, body)
             tainted = {x for k in writes if not held.isdisjoint(_stored(body[k])) for x in of[k]}
             more = {k for k in reads if ANYWHERE in tainted or of[k] & tainted} - data
             if not more:
@@ -301,7 +301,7 @@ class Inputs:
             inside = [body[j] for b in loop for j in range(flow.blocks[b].lo, flow.blocks[b].hi)]
             names = {name for i in inside for name in results(i)}
             steps = {name for name in names if name in _made_of(name, inside)}
-            if not _closed(steps, inside).isdisjoint(_addressing(body[k])):
+            if not computed_from(steps, inside).isdisjoint(_addressing(body[k])):
                 return True
         return False
 
@@ -311,7 +311,7 @@ class Inputs:
         body = self.program.body
         asks = [i for i in body if i.op == "setp" and not any(isinstance(op, Imm) for op in i.operands)]
         found = {name for i in asks if self._loaded.intersection(sources(i)) for name in results(i)}
-        return _closed(found, [i for i in body if i.op in _LOGIC])
+        return computed_from(found, [i for i in body if i.op in _LOGIC])
 
     @cached_property
     def numbers(self) -> Numbers:
@@ -327,7 +327,7 @@ class Inputs:
         for i in body:
             if not _loads(i) or kind(i.mods[-1]) == "f" or not _of_host(i):
                 continue
-            if wanted.isdisjoint(_closed(set(results(i)), body)) and not self._through_shared(wanted):
+            if wanted.isdisjoint(computed_from(set(results(i)), body)) and not self._through_shared(wanted):
                 continue
             size = max(width(i.mods[-1]) // 8, 1)
             for place in p.origins.of(i.operands[1]):
@@ -338,7 +338,7 @@ class Inputs:
         """Whether some data comes through shared memory."""
         body = self.program.body
         kept = {name for i in body if _loads(i) and not _of_host(i) for name in results(i)}
-        return not wanted.isdisjoint(_closed(kept, body))
+        return not wanted.isdisjoint(computed_from(kept, body))
 
     def _misplaced(self, k: int) -> bool:
         """Whether data may lead to an access whose place is wrong by itself: it leaves its array by what the
@@ -372,7 +372,7 @@ class Inputs:
     def _loaded(self) -> frozenset[str]:
         """Registers that may hold what was computed of loaded data."""
         body = self.program.body
-        return _closed({name for i in body if _loads(i) for name in results(i)}, body)
+        return computed_from({name for i in body if _loads(i) for name in results(i)}, body)
 
     @cached_property
     def _counts_of_its_own(self) -> frozenset[int]:
@@ -383,7 +383,7 @@ class Inputs:
         """
         body = self.program.body
         loaded = {name for i in body if _loads(i) and i.op != "atom" for name in results(i)}
-        data = _closed(loaded, body)
+        data = computed_from(loaded, body)
         writers: dict[str, list[int]] = {}
         for k, i in enumerate(body):
             if i.op in ("st", "atom", "red") and not _of_host(i):
@@ -440,23 +440,13 @@ class Inputs:
                 return bool(u.read_at(k, _addressing(i)) & bits)
 
             found = {name for k, i in enumerate(body) if _loads(i) and differs(k, i) for name in results(i)}
-            self.apart[bits] = _closed(found, [i for i in body if i.op not in _BARRIERS])
+            self.apart[bits] = computed_from(found, [i for i in body if i.op not in _BARRIERS])
         return self.apart[bits]
-
-
-def _closed(found: set[str], body: Iterable[Instr]) -> frozenset[str]:
-    """Some registers, and all that are computed of them."""
-    grows = True
-    while grows:
-        more = {n for i in body if found.intersection(sources(i)) for n in results(i)} - found
-        found |= more
-        grows = bool(more)
-    return frozenset(found)
 
 
 def _made_of(name: str, body: Sequence[Instr]) -> frozenset[str]:
     """All that is computed of a register."""
-    return _closed({x for i in body if name in sources(i) for x in results(i)}, body)
+    return computed_from({x for i in body if name in sources(i) for x in results(i)}, body)
 
 
 def _stored(i: Instr) -> list[str]:

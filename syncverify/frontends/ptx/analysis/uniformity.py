@@ -151,6 +151,7 @@ class Uniformity:
                 found |= _union([self._operand(op, 64, k) for op in values])
             if found & TIME:  # else it rests on no memory that changes
                 found |= self._loads.varies(k, [name for op in values for name in registers(op)])
+                found |= self._own_guard(k)
             self._stored[k] = found
         return found
 
@@ -427,6 +428,20 @@ class Uniformity:
             if sum(here in self._reachable(side, past) for side in set(self.flow.blocks[b].succ)) > 1:
                 found |= guard
         return found
+
+    def _own_guard(self, k: int) -> int:
+        """What an instruction's guard varies with, if it may hold in some iterations alone. Where it also
+        varies with the lane, how often some lanes of a warp execute the instruction says nothing of one."""
+        guard = self.body[k].guard
+        if guard is None:
+            return 0
+        version = self.versions.read(guard.name, k)
+        left = self._left_by(version, self.flow.block_of[k])
+        self._solve([version, *(v for b in left for v in self._guards(b))])
+        found = _union([_apart(self._value(guard.name, k))])
+        if not found & TIME:
+            return 0
+        return EVERY if found & LANES else found
 
     def _deciding(self, block: int) -> frozenset[int]:
         """The branches that decide whether, or how often, an iteration of a loop comes to a block."""

@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from syncverify.frontends.ptx.flow.expand import expanded
 from syncverify.frontends.ptx.syntax.nodes import Function, Instr, Label
-from syncverify.frontends.ptx.syntax.operands import results, sources
+from syncverify.frontends.ptx.syntax.operands import computed_from, results
 
 _ACCESSES = frozenset({"ld", "st", "atom", "red"})
 #: State spaces that no access to shared memory names.
@@ -48,14 +48,7 @@ def _is_guarded(i: Instr) -> bool:
 
 def _data(body: Sequence[Instr]) -> frozenset[str]:
     """Registers that may hold loaded data, or what is computed from it."""
-    found = {name for i in body if _loads(i) for name in results(i)}
-    grown = -1
-    while grown != len(found):
-        grown = len(found)
-        for i in body:
-            if not found.isdisjoint(sources(i)):
-                found.update(results(i))
-    return frozenset(found)
+    return computed_from((name for i in body if _loads(i) for name in results(i)), body)
 
 
 def _loads(i: Instr) -> bool:

@@ -19,7 +19,7 @@ from dataclasses import replace
 
 from syncverify.frontends.ptx.flow.expand import expanded
 from syncverify.frontends.ptx.syntax.nodes import Function, Instr, Label, Operand, Reg, Special
-from syncverify.frontends.ptx.syntax.operands import results, sources
+from syncverify.frontends.ptx.syntax.operands import computed_from, results
 
 _ACCESSES = frozenset({"ld", "st", "atom", "red"})
 _SHARED = frozenset({"shared", "shared::cta"})
@@ -121,13 +121,7 @@ def _of_others(body: Sequence[Instr]) -> frozenset[str]:
         special = any(isinstance(op, Special) and not op.name.startswith(_NUMBERS) for op in i.operands)
         if special or i.op not in _PLAIN:
             found.update(results(i))
-    grown = -1
-    while grown != len(found):
-        grown = len(found)
-        for i in body:
-            if not found.isdisjoint(sources(i)):
-                found.update(results(i))
-    return frozenset(found)
+    return computed_from(found, body)
 
 
 __all__ = ["with_joined_guards_apart"]

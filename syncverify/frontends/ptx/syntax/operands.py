@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from itertools import chain
 
@@ -124,6 +124,19 @@ def harmless(i: Instr) -> bool:
     ):
         return i.op == "ld" and i.mods[0] in ("param", "local", "const")
     return i.op != "mbarrier" or is_poll(i)
+
+
+def computed_from(names: Iterable[str], body: Sequence[Instr]) -> frozenset[str]:
+    """Some registers, and all that the instructions of ``body`` compute from them, in whatever order.
+
+    Example: of ``%r1`` with ``add %r2, %r1, 1; mov %r3, %r2;`` all three.
+    """
+    found, grows = set(names), True
+    while grows:
+        more = {n for i in body if found.intersection(sources(i)) for n in results(i)} - found
+        found |= more
+        grows = bool(more)
+    return frozenset(found)
 
 
 #: Special registers that stay as they are.

@@ -214,6 +214,29 @@ def test_who_skips_iterations_stores_other_values(tmp_path: Path, who: str, verd
     assert found.verdict is verdict, (found.reason, found.diagnostics)
 
 
+GUARDED = (
+    f"{TID} shr.u32 %r2, %r1, 5; and.b32 %r4, %r1, 31; mov.u32 %r3, 0; A: setp.eq.u32 %p1, {{on}}; "
+    "@%p1 st.shared.u32 [s], %r3; add.u32 %r3, %r3, 1; setp.lt.u32 %p2, %r3, 4; @%p2 bra A;"
+)
+
+
+@pytest.mark.parametrize(
+    ("on", "mask"),
+    [
+        ("%r3, 2", TIME),
+        ("%r2, 2", TIME),  # who stores at all does so in every iteration
+        ("%r4, 2", TIME),
+        ("%r3, %r2", TIME | 0x60),
+        ("%r3, %r4", EVERY),  # how often a warp has stored is not how often a lane has
+    ],
+)
+def test_a_guard_decides_how_often_a_store_was_executed(on: str, mask: int) -> None:
+    module = parse(HEAD.format(body=GUARDED.format(on=on)), "k.ptx")
+    flow = Flow(module.entries[0])
+    k = next(k for k, i in enumerate(flow.body) if i.op == "st")
+    assert Uniformity(flow, (128, 1, 1)).stored(k) == mask
+
+
 #: Two roles that use one register for loops of their own, and what warps of one of them read in its loop.
 ROLES = (
     f"{TID} shr.u32 %r2, %r1, 5; ld.param.u32 %r4, [n]; mov.u32 %r3, 0; setp.lt.u32 %p1, %r2, 2; @%p1 bra B; "
