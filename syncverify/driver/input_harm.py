@@ -166,7 +166,7 @@ class Inputs:
     def _steers(self, loads: Iterable[int]) -> bool:
         """Whether what some loads bring decides a branch, or places an access."""
         body = self.program.body
-        held = _closed({name for k in loads for name in results(body[k])}, body)
+        held = computed_from({name for k in loads for name in results(body[k])}, body)
         asked = {i.guard.name for i in body if i.guard is not None}
         return not held.isdisjoint(asked.union(*map(_addressing, body)))
 
