@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import combinations, islice
 from math import prod
 
 from syncverify.base.diagnostics import KernelReport, Verdict
@@ -20,7 +20,7 @@ from syncverify.driver.ptx_every_size import proved_inside_arrays
 from syncverify.driver.ptx_launch_report import bound, check_launch
 from syncverify.driver.ptx_task import CheckTask
 from syncverify.frontends.ptx.analysis.carved_arrays import CarvedArrays, carved_arrays
-from syncverify.frontends.ptx.analysis.carved_sums import Extent, Made, Parameter, Sum
+from syncverify.frontends.ptx.analysis.carved_sums import MOST_STEP, Extent, Made, Parameter, Sum, number_of
 from syncverify.frontends.ptx.launch.concretize import launch_from
 from syncverify.frontends.ptx.launch.facts import PtxFacts
 from syncverify.frontends.ptx.launch.small_sizes import sizes_around
@@ -74,11 +74,42 @@ class _Carved:
         """Numbers for the sizes, and the facts with them."""
         k = self.task
         assert k.facts.block is not None
-        for sizes in sizes_around(k.facts, self.sizes(), prod(k.facts.block), self.fits):
+        for sizes in sizes_around(k.facts, self.sizes(), prod(k.facts.block), self.fits, self._tight):
             try:
                 yield sizes, bound(k, sizes)
             except InputError:
                 continue
+
+    def _tight(self, name: str, others: int) -> frozenset[int]:
+        """Numbers of a size at which arrays have the fewest words for it, where that is not steady.
+
+        Example: ``(n + 254) & ~255`` holds ``n`` words but where ``n`` is 257, or 256 more than that.
+        """
+        if not any(isinstance(atom, Made) for b in self.arrays.begins for atom, _ in b.parts):
+            return frozenset()
+        period = 2 * MOST_STEP
+        rows = [
+            self._begins({**dict.fromkeys(self.sizes(), others), name: n}) for n in range(2, 2 * period + 2)
+        ]
+        if not all(rows):
+            return frozenset()
+        found = set[int]()
+        for one, two in combinations(range(len(self.arrays.begins)), 2):
+            gaps = [row[two] - row[one] for row in rows]
+            gaps = gaps if gaps[-1] >= 0 else [-gap for gap in gaps]
+            growth = gaps[period] - gaps[0]
+            spare = [period * gap - growth * n for n, gap in enumerate(gaps[:period], 2)]
+            if min(spare) < max(spare):
+                found.add(2 + spare.index(min(spare)))
+        return frozenset(found)
+
+    def _begins(self, sizes: Mapping[str, int]) -> list[int]:
+        """Where arrays begin at some sizes; none where that is not known."""
+        try:
+            facts = bound(self.task, sizes)
+            return [number_of(b, lambda x: self._number(facts, x)) for b in self.arrays.begins]
+        except (InputError, _OpenError):
+            return []
 
     def _with(self, facts: PtxFacts, function: Function) -> CheckTask:
         k = self.task

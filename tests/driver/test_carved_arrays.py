@@ -91,7 +91,12 @@ GOOD: dict[str, dict[str, str]] = {
     "a quotient that is rounded to 0": {"carve": HALF.replace("%n", "%r11").replace("DOUBLE",
                                                                                   "shl.b32 %r11, %n, 1;")},
 }  # fmt: skip
+ROUNDED = "add.u32 %r10, %n, {}; and.b32 %r10, %r10, -256; mad.lo.u32 %bins, %r10, 4, %row;"
+GOOD["a size rounded up to 256"] = {"carve": ROUNDED.format(255)}
 WRONG = {
+    "a size rounded up that is one too small at 257": {"carve": ROUNDED.format(254)},
+    "a size with bits set and one more word at 255": {
+        "carve": "or.b32 %r10, %n, 255; mad.lo.u32 %bins, %r10, 4, %row; add.u32 %n, %n, 1;"},
     "no barrier behind the zeros": {"between": ""},
     "no barrier behind the counts": {"behind": ""},
     "counts without an atomic": {"count": "st.shared.u32 [%r5], 1;"},

@@ -282,6 +282,7 @@ def number_of(x: Sum, of: Callable[[Parameter | Extent], int]) -> int:
 
 
 __all__ = [
+    "MOST_STEP",
     "Atom",
     "Extent",
     "Held",

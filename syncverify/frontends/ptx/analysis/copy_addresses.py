@@ -3,8 +3,9 @@
 Both ask for addresses that are multiples of 16, or of what they copy (PTX ISA, cp.async.bulk and cp.async).
 An address is judged where it is made of pointer parameters, constants and numbers of threads and blocks
 alone: then every launch has it. Where its alignment does not show, and the number of the block is open, it
-is unknown. One that sizes or loaded values go into is the caller's to align. One that goes through local
-memory, and whose alignment does not show, is nobody's: it is unknown.
+is unknown. One that sizes or loaded values go into is the caller's to align, unless one of the definitions
+that reach it shows to be off: then it is unknown. One that goes through local memory, and whose alignment
+does not show, is nobody's: it is unknown.
 """
 
 from __future__ import annotations
@@ -58,7 +59,8 @@ class CopyAddresses:
     pointers: frozenset[tuple[str, int]] = frozenset()
     #: by copy, which operand of its effect is so many bytes past a multiple of what, whatever the launch is
     off: Mapping[int, tuple[int, int, int]] = field(default_factory=dict)
-    #: copies whose address goes through local memory and is not shown to be aligned
+    #: copies whose address goes through local memory and is not shown to be aligned, or is off by one of the
+    #: definitions that reach it, where another is loaded
     hidden: frozenset[int] = frozenset()
 
 
@@ -76,7 +78,9 @@ def copy_addresses(function: Function, multiples: Multiples = NOTHING_SAID) -> C
         if flow.block_of[k] not in flow.reached:
             continue
         assert isinstance(at.base, Reg)
-        m, r = _remainder(k, at, flow, multiples)
+        start = flow.versions.read(at.base.name, k)
+        known = _remainders(start, flow, multiples)
+        m, r = _moved(known[start] or (_MOST, 0), at.offset)
         unit = _unit(function.body[k])
         operand = 0 if at is function.body[k].operands[0] else 1
         if m >= unit and r % unit and function.entry:
@@ -84,6 +88,8 @@ def copy_addresses(function: Function, multiples: Multiples = NOTHING_SAID) -> C
         elif (m < unit or r % unit) and _in_local_memory(k, at.base, flow):
             hidden.add(k)
         made = _pointers(k, at.base, flow, params)
+        if made is None and k not in off and _off_by_one_definition((start, at.offset), unit, known, flow):
+            hidden.add(k)
         if not made:
             continue
         judged[k] = operand
@@ -176,13 +182,44 @@ Remainder = tuple[int, int]
 _MOST = 1 << 12
 
 
-def _remainder(k: int, at: Mem, flow: Flow, multiples: Multiples) -> Remainder:
-    """What an address of instruction ``k`` is modulo a power of two on every path that gives it a value.
+def _off_by_one_definition(
+    start: tuple[int, int], unit: int, known: Mapping[int, Remainder | None], flow: Flow
+) -> bool:
+    """Whether one of the definitions of an address, a version and a number, is no multiple of a unit."""
+    versions, seen, work = flow.versions, set[tuple[int, int]](), [start]
+    while work:
+        v, more = work.pop()
+        if (v, more % unit) in seen:
+            continue
+        seen.add((v, more % unit))
+        m, r = _moved(known.get(v) or (1, 0), more)
+        if m >= unit and r % unit:
+            return True
+        k = versions.writer[v]
+        i = flow.body[k] if k >= 0 else None
+        if i is None:
+            work += [(x, more) for _, x in versions.merged(v)]
+            continue
+        kept = () if i.guard is None else (versions.name[v],)
+        work += [(versions.read(name, k), more) for name in (*kept, *_copied(i))]
+    return False
+
+
+def _copied(i: Instr) -> list[str]:
+    """The registers one of which a result is equal to."""
+    return [n for op in _sources(i) for n in _named(op)] if i.op in ("mov", "cvta", "selp") else []
+
+
+def _moved(x: Remainder, more: int) -> Remainder:
+    return x[0], (x[1] + more) % x[0]
+
+
+def _remainders(start: int, flow: Flow, multiples: Multiples) -> Mapping[int, Remainder | None]:
+    """What a version, and those that go into it, are modulo a power of two on every path that gives them a
+    value; None where no path does.
 
     An address without a value is judged by ``unset_paths.py``.
     """
-    assert isinstance(at.base, Reg)
-    start = flow.versions.read(at.base.name, k)
     found, work = dict[int, list[int]](), [start]
     while work:
         v = work.pop()
@@ -197,8 +234,7 @@ def _remainder(k: int, at: Mem, flow: Flow, multiples: Multiples) -> Remainder:
             new = _version(v, found[v], known, flow, multiples)
             if new != known[v]:
                 known[v], changed = new, True
-    m, r = known[start] or (_MOST, 0)
-    return m, (r + at.offset) % m
+    return known
 
 
 def _made_of(v: int, flow: Flow) -> list[int]:
@@ -357,7 +393,8 @@ def hidden(effect: Effect) -> Effect:
     """A copy of which it is not known whether its address is aligned."""
 
     def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
-        raise Opaque("whether the address in global memory is aligned depends on local memory")
+        why = "depends on local memory, or on which of its definitions reaches it"
+        raise Opaque(f"whether the address in global memory is aligned {why}")
 
     return replace(effect, emit=emit)
 

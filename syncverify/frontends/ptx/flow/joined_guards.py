@@ -36,7 +36,9 @@ _NUMBERS = ("%tid.", "%ntid.", "%laneid", "%warpid")
 def with_joined_guards_apart(function: Function) -> Function:
     """The function with such guards parted; itself where there is none."""
     body = function.body
-    targets = {op.target for i in body for op in i.operands if isinstance(op, Label)}
+    tables = (name for table in function.tables.values() for name in table)  # labels, or functions to call
+    targets = {function.labels[name] for name in tables if name in function.labels}
+    targets |= {op.target for i in body for op in i.operands if isinstance(op, Label)}
     wanted = [k for k in range(len(body)) if _decides(body, k, targets)]
     if not wanted:
         return function

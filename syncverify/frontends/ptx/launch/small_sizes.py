@@ -117,10 +117,15 @@ def some_sizes(facts: PtxFacts) -> Iterator[PtxFacts]:
 
 
 def sizes_around(
-    facts: PtxFacts, wanted: Set[str], threads: int, fits: Callable[[Mapping[str, int]], bool]
+    facts: PtxFacts,
+    wanted: Set[str],
+    threads: int,
+    fits: Callable[[Mapping[str, int]], bool],
+    tight: Callable[[str, int], Set[int]],
 ) -> Iterator[dict[str, int]]:
     """Numbers for all sizes but the grid's and what may be a pointer. The wanted ones are small, odd, around
-    the threads of a block, and as large as ``fits`` allows; first together, then each beside small others."""
+    the threads of a block, and as large as ``fits`` allows; first together, then each beside small others.
+    ``tight``: numbers of a size, beside such others, that are tried as well where they fit."""
     leaves = (facts.leaf(n, *load) for n, loads in enumerate(facts.loads) for load in loads)
     pointers = {leaf.name for leaf in leaves if not leaf.given and leaf.size == _POINTER}
     sizes = sorted(n for n in facts.symbols() if not n.startswith("grid.") and n not in pointers)
@@ -141,6 +146,8 @@ def sizes_around(
     found += [at({name: many}, few) for name in sorted(wanted) if len(wanted) > 1]
     larger = (at(dict.fromkeys(wanted, FURTHEST >> n), few) for n in range(FURTHEST.bit_length()))
     found += islice(filter(fits, larger), 1)
+    some = (at({name: value}, few) for name in sorted(wanted) for value in sorted(tight(name, few)))
+    found += filter(fits, some)
     yield from (values for n, values in enumerate(found) if values not in found[:n])
 
 

@@ -95,6 +95,17 @@ def test_an_address_through_local_memory_is_nobodys(check: Any) -> None:
     assert "whether the address in global memory is aligned depends on local memory" in found["reason"]
 
 
+@pytest.mark.parametrize(("more", "verdict"), [(8, "unknown"), (16, "proved")])
+def test_a_definition_that_is_off_counts_beside_one_that_is_loaded(
+    check: Any, more: int, verdict: str
+) -> None:
+    place = f"""ld.param.u32 %r9, [k_n]; setp.gt.u32 %p5, %r9, 3; ld.global.u64 %rd2, [%rd1]; @%p5 bra X;
+    {LANE.format(16)} add.s64 %rd2, %rd2, {more}; X:"""
+    body = BODY.replace("PLACE", place).replace("COPY", OWN.format("cg", 16))
+    found = check(module_text(body, ".param .u64 k_in, .param .u32 k_n"), facts=FACTS)
+    assert found["verdict"] == verdict, found["reason"]
+
+
 @pytest.mark.parametrize(
     ("place", "right"),
     [

@@ -38,6 +38,13 @@ BRANCH = (
     "OP.pred %p3, %p1, %p2; @NOT%p3 bra OVER; ld.global.u32 %r5, [%rd2+4]; st.shared.u32 [%r3+AT], %r5; OVER:"
 )
 GUARD = "OP.pred %p3, %p1, %p2; @NOT%p3 st.shared.u32 [%r3+AT], %r9;"
+#: A jump table leads behind the instruction that joins the predicates, which holds %p4 until then.
+TABLE = BRANCH.replace(
+    "OP.pred",
+    """mov.pred %p3, %p4; T: .branchtargets A, B;
+    setp.gt.u32 %p8, %r9, 7; selp.u32 %r20, 1, 0, %p8; brx.idx %r20, T;
+A:  OP.pred""",
+).replace("@NOT", "\nB: @NOT")
 
 
 def text(store: str, op: str, negated: str, at: int = 512, wait: str = "bar.sync 0;") -> str:
@@ -97,8 +104,13 @@ def test_what_is_made_alike_or_set_again_stays() -> None:
         (text(GUARD, "or", "!", at=508), Verdict.PROVED),  # its own word again
         (text(GUARD, "or", "!", at=504), Verdict.REFUTED),  # a neighbour's
         (text(BRANCH, "and", ""), Verdict.REFUTED),  # all but the last store there
+        (text("setp.ne.s32 %p4, %r1, %r1;" + TABLE, "or", ""), Verdict.REFUTED),
+        (text("setp.ne.s32 %p4, %r1, 127;" + TABLE, "or", ""), Verdict.PROVED),
     ],
-    ids=["branch", "guard", "no barrier", "its own word", "a neighbour's word", "all but the last"],
+    ids=[
+        *("branch", "guard", "no barrier", "its own word", "a neighbour's word", "all but the last"),
+        *("all by a table", "the last by a table"),
+    ],
 )
 def test_an_element_of_the_halo_behind_the_tile(whole: str, verdict: Verdict) -> None:
     (report,) = check(whole)
