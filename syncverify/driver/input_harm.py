@@ -132,17 +132,18 @@ class Inputs:
     @cached_property
     def host_steers(self) -> bool:
         """Whether what the host leaves in memory decides a branch, or places an access. What the kernel
-        writes is flags and counters, unless such data goes there; so are variables that it waits for, and
-        that no other kernel of the module names."""
+        writes is flags and counters, unless such data goes there; so are variables that it waits for.
+        Variables that other kernels of the module name are the host's: they may have been set before."""
         body = self.program.body
         writes = [k for k, i in enumerate(body) if i.op in _STORES]
         reads = [k for k, i in enumerate(body) if _loads(i)]
         if any(i.op == "cp" or "const" in i.mods for i in body):
             return True
         of = {k: self._memory_of(k) for k in (*writes, *reads)}
-        variables = self._variables - self._named_elsewhere
+        variables = self._variables
         waits = self.program.handing.spins if self.program.handing is not None else ()
         own = frozenset[str]().union(*(of[k] for k in writes), *(of[k] & variables for k in waits if k in of))
+        own -= self._named_elsewhere
         data = {k for k in reads if not of[k] <= own or ANYWHERE in of[k]}
         while True:
             held = computed_from({name for k in data for name in results(body[k])}, body)
