@@ -144,7 +144,7 @@ class _Source:
     system: PtxSystem
 
 
-def _launch(source: _Source, number: int, keeping: Keeping | None, flags: bool = False) -> Launch:
+def _launch(source: _Source, number: int, keeping: Keeping | None, *, flags: bool = False) -> Launch:
     """``keeping``: buffers hold what kernels tell apart. ``flags``: or what flags may be at launch."""
     mixed = keeping is not None
     module, function, facts, system = source.module, source.function, source.facts, source.system
