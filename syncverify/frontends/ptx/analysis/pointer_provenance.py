@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from syncverify.frontends.ptx.analysis.shared_pointers import parameter_pointers
 from syncverify.frontends.ptx.flow.control_flow import Flow
-from syncverify.frontends.ptx.syntax.nodes import Instr, Mem, Not, Operand, Reg, Sym
+from syncverify.frontends.ptx.syntax.nodes import Function, Imm, Instr, Mem, Not, Operand, Reg, Sym, Vector
 from syncverify.frontends.ptx.syntax.operands import results
 
 ANYWHERE = "*"
@@ -24,10 +24,11 @@ class Origins:
         self.known: dict[str, set[str]] = {}
         users: dict[str, list[str]] = {}
         places = parameter_pointers(flow.function) if fine else {}
+        halves = _halves(flow.function)
         for i in flow.body:
             for name in results(i):
                 if types.get(name, "").endswith("64"):
-                    for x in _inputs(i, fine, places):
+                    for x in (*_inputs(i, fine, places), *_of_halves(i, halves)):
                         if isinstance(x, Reg):
                             users.setdefault(x.name, []).append(name)
                         elif x not in numbers:
@@ -48,6 +49,24 @@ class Origins:
         return frozenset(self.known.get(base.name, ())) if isinstance(base, Reg) else frozenset()
 
 
+def _halves(function: Function) -> dict[str, list[Operand]]:
+    """By register what it is a part of, by each instruction that writes it; a number: of anything."""
+    found: dict[str, list[Operand]] = {}
+    for i in function.body:
+        apart = i.op == "mov" and isinstance(i.operands[0], Vector)
+        for name in results(i):
+            found.setdefault(name, []).append(i.operands[1] if apart else Imm(0))
+    return found
+
+
+def _of_halves(i: Instr, halves: Mapping[str, list[Operand]]) -> list[Reg | str]:
+    """What a register that is put together of parts is computed from."""
+    if i.op != "mov" or not isinstance(i.operands[1], Vector):
+        return []
+    whole = [x for op in i.operands[1].items if isinstance(op, Reg) for x in halves.get(op.name, ())]
+    return [x if isinstance(x, Reg) else ANYWHERE for x in whole]
+
+
 def _inputs(i: Instr, fine: bool, places: Mapping[str, Sym]) -> list[Reg | str]:
     """What an instruction's result is computed from: registers, and names of variables and parameters."""
     if i.op in ("atom", "shfl", "call"):
@@ -59,6 +78,8 @@ def _inputs(i: Instr, fine: bool, places: Mapping[str, Sym]) -> list[Reg | str]:
         base = places.get(m.base.name) if isinstance(m.base, Reg) else m.base
         if fine and isinstance(base, Sym):
             return [f"{base.name}+{base.offset + m.offset}"]
+        if fine:
+            return [ANYWHERE]  # at a place that is not known
         operands: Sequence[Operand] = (m.base,)
     else:
         operands = [o.reg if isinstance(o, Not) else o for o in i.operands[1:]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections import Counter
 
 from syncverify.frontends.ptx.syntax.nodes import Function, Imm, Instr, Mem, Module, Reg, Sym
 from syncverify.frontends.ptx.syntax.operands import registers, results, sources
@@ -73,27 +74,21 @@ _CARRIES = frozenset(
 
 
 def parameter_pointers(function: Function) -> dict[str, Sym]:
-    """Registers that hold nothing but the place of a kernel parameter."""
+    """Registers that hold nothing but the place of a kernel parameter: each is written once, by one such."""
     names = {p.name for p in function.params} if function.entry else set()
     found: dict[str, Sym] = {}
-    written: set[str] = set()
+    writes = Counter(name for i in function.body for name in results(i))
     for i in function.body:
         source = i.operands[1] if i.op in ("mov", "cvta", "add") and len(i.operands) > 1 else None
         if isinstance(source, Reg):
             source = found.get(source.name)
+        if i.guard is not None or not isinstance(source, Sym) or source.name not in names:
+            continue
+        if i.op == "add" and not isinstance(i.operands[2], Imm):
+            continue
+        more = i.operands[2].value if i.op == "add" and isinstance(i.operands[2], Imm) else 0
         for name in results(i):
-            found.pop(name, None)
-            if (
-                name in written
-                or i.guard is not None
-                or not isinstance(source, Sym)
-                or source.name not in names
-            ):
-                written.add(name)
-                continue
-            written.add(name)
-            more = i.operands[2].value if i.op == "add" and isinstance(i.operands[2], Imm) else 0
-            if i.op != "add" or isinstance(i.operands[2], Imm):
+            if writes[name] == 1:
                 found[name] = Sym(source.name, source.offset + more)
     return found
 

@@ -1,0 +1,48 @@
+"""What is stored through a pointer that is made of halves, or whose place is set again, steers no branch."""
+
+from __future__ import annotations
+
+import pytest
+
+from syncverify.api import check
+from syncverify.base.diagnostics import Verdict
+from tests.frontends.ptx.execute_helpers import module_text
+
+#: All threads read a word of the first array, and meet at one of two barriers by it.
+BODY = """
+    ld.param.u64 %rd1, [p]; ld.param.u64 %rd2, [q]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd3, %r1, 4;
+    STORES
+    ld.global.u32 %r6, [%rd1]; setp.ne.s32 %p2, %r6, 0; @%p2 bra ELSE; bar.sync 0; bra JOIN;
+ELSE: bar.sync 1;
+JOIN: ret;
+"""
+#: To the second array, or by a second definition to that of WHOLE.
+HALVES = """
+    add.s64 %rd4, %rd2, %rd3; add.s64 %rd6, WHOLE, %rd3;
+    mov.b64 {%r10, %r11}, %rd6; mov.b64 %rd5, {%r10, %r11};
+    ld.param.u32 %r20, [n]; setp.gt.u32 %p1, %r20, 3; @%p1 bra S; mov.u64 %rd5, %rd4;
+S:  st.global.u32 [%rd5], %r1;
+"""
+#: The parameter whose place is copied is SECOND from the second turn on.
+PLACE = """
+    mov.u64 %rd10, q; mov.u32 %r30, 0;
+L:  mov.u64 %rd11, %rd10; SECOND ld.param.u64 %rd7, [%rd11];
+    add.s64 %rd9, %rd7, %rd3; st.global.u32 [%rd9], %r1;
+    add.u32 %r30, %r30, 1; setp.lt.u32 %p3, %r30, 2; @%p3 bra L;
+"""
+
+
+@pytest.mark.parametrize(
+    ("stores", "proved"),
+    [
+        (HALVES.replace("WHOLE", "%rd1"), False),
+        (HALVES.replace("WHOLE", "%rd2"), True),
+        (PLACE.replace("SECOND", "mov.u64 %rd10, p;"), False),
+        (PLACE.replace("SECOND", ""), True),
+    ],
+    ids=["halves of another", "halves", "another place", "a place"],
+)
+def test_a_store_counts_for_each_array_that_it_may_reach(stores: str, proved: bool) -> None:
+    params = ".param .u64 p, .param .u64 q, .param .u32 n"
+    (report,) = check(module_text(BODY.replace("STORES", stores), params, bounds=".reqntid 64"))
+    assert (report.verdict is Verdict.PROVED) == proved, report.reason
