@@ -95,6 +95,7 @@ class _Draw:
     contract: Contract | None = None  # that ``numbers`` keep to
     numbers: Numbers = field(default_factory=dict)
     threads: int = 1  # of a block
+    flags: np.ndarray[tuple[int], np.dtype[np.uint32]] | None = None  # what flags may be at launch
     buffers: dict[str, Buffer] = field(default_factory=dict)
 
 
@@ -103,6 +104,14 @@ def drawn_launch(
 ) -> Launch:
     """The launch of a refuted system, with what its facts leave open drawn for the ``number``-th time."""
     return _launch(_Source(module, function, facts, system), number, None)
+
+
+def set_by_the_host(
+    module: Module, function: Function, facts: PtxFacts, system: PtxSystem, number: int
+) -> Launch:
+    """The launch of number 0, but each word behind a pointer is zero or a number that the kernel names, drawn
+    for the ``number``-th time: the host may have set flags and counters that lie there."""
+    return _launch(_Source(module, function, facts, system), number * DRAWS, None, flags=True)
 
 
 def drawn_input(
@@ -135,8 +144,8 @@ class _Source:
     system: PtxSystem
 
 
-def _launch(source: _Source, number: int, keeping: Keeping | None) -> Launch:
-    """``keeping``: buffers hold what kernels tell apart."""
+def _launch(source: _Source, number: int, keeping: Keeping | None, *, flags: bool = False) -> Launch:
+    """``keeping``: buffers hold what kernels tell apart. ``flags``: or what flags may be at launch."""
     mixed = keeping is not None
     module, function, facts, system = source.module, source.function, source.facts, source.system
     row = number % (_OF_INPUTS if mixed else DRAWS)
@@ -157,6 +166,7 @@ def _launch(source: _Source, number: int, keeping: Keeping | None) -> Launch:
         None if keeping is None else keeping.contract,
         {} if keeping is None else keeping.numbers,
         prod(system.launch.block),
+        _of_flags(function, prod(_grid(facts, values))) if flags else None,
     )
     leads = pointers(function)
     params = [_parameter(draw, i, v, leads) for i, v in enumerate(function.params)]
@@ -205,6 +215,18 @@ def _compared(function: Function, blocks: int) -> np.ndarray[tuple[int], np.dtyp
             found |= {x.value & _LOW for x in i.operands if isinstance(x, Imm)}
             found |= {x.bits & _LOW for x in i.operands if isinstance(x, FloatImm)}
     return np.array(sorted(found, key=lambda x: (x != blocks - 1, x)), np.uint32)
+
+
+#: What writes constants to memory, or to registers that are written there.
+_WRITTEN = frozenset({"st", "atom", "mov", "selp"})
+
+
+def _of_flags(function: Function, blocks: int) -> np.ndarray[tuple[int], np.dtype[np.uint32]]:
+    """What flags and counters may be at launch: zero half of the time, else a number that the kernel compares
+    with or writes, or that of its blocks."""
+    written = [x for i in function.body if i.op in _WRITTEN for x in i.operands if isinstance(x, Imm)]
+    named = {*_compared(function, blocks).tolist(), blocks, *(x.value & _LOW for x in written)} - {0}
+    return np.array([*sorted(named), *[0] * len(named)], np.uint32)
 
 
 # ---------------------------------------------------------------- sizes
@@ -314,6 +336,8 @@ def _memory(draw: _Draw, leaf: Leaf, place: str, number: int | None = None) -> B
         words = kept(draw.contract, words.size * 4 // number, number, draw.threads)
     elif draw.mixed:
         words = _words(draw, words.size)
+    elif draw.flags is not None:
+        words = draw.random.choice(draw.flags, words.size)
     elif draw.zeros:
         words[:] = 0
     raw = words.view(np.uint8)
@@ -404,4 +428,5 @@ __all__ = [
     "drawn_launch",
     "input_keeping",
     "kept",
+    "set_by_the_host",
 ]

@@ -32,6 +32,7 @@ from syncverify.frontends.ptx.syntax.operands import computed_from, registers, r
 from syncverify.frontends.ptx.syntax.types import RANK, kind, width
 from syncverify.simulate.ptx import Harm
 from syncverify.simulate.ptx.harm import Kind
+from syncverify.simulate.ptx.loading import reached_functions
 
 #: Collectives of a warp: whatever value they exchange, who takes part is what counts.
 _COLLECTIVE = frozenset({"shfl", "vote", "match", "redux", "activemask"})
@@ -131,16 +132,18 @@ class Inputs:
     @cached_property
     def host_steers(self) -> bool:
         """Whether what the host leaves in memory decides a branch, or places an access. What the kernel
-        writes is flags and counters, unless such data goes there; so are variables that it waits for."""
+        writes is flags and counters, unless such data goes there; so are variables that it waits for.
+        Variables that other kernels of the module name are the host's: they may have been set before."""
         body = self.program.body
         writes = [k for k, i in enumerate(body) if i.op in _STORES]
         reads = [k for k, i in enumerate(body) if _loads(i)]
         if any(i.op == "cp" or "const" in i.mods for i in body):
             return True
         of = {k: self._memory_of(k) for k in (*writes, *reads)}
-        variables = {v.name for v in self.program.module.variables if v.space == "global"}
+        variables = self._variables
         waits = self.program.handing.spins if self.program.handing is not None else ()
         own = frozenset[str]().union(*(of[k] for k in writes), *(of[k] & variables for k in waits if k in of))
+        own -= self._named_elsewhere
         data = {k for k in reads if not of[k] <= own or ANYWHERE in of[k]}
         while True:
             held = computed_from({name for k in data for name in results(body[k])}, body)
@@ -149,8 +152,36 @@ class Inputs:
             if not more:
                 break
             data |= more
+        return self._steers(data)
+
+    @cached_property
+    def pointers_steer(self) -> bool:
+        """Whether words behind pointers of the host's decide a branch, or place an access."""
+        body = self.program.body
+        return self._steers(k for k, i in enumerate(body) if _loads(i) and self._may_be_behind(k))
+
+    def _may_be_behind(self, k: int) -> bool:
+        """Whether an access may be of memory that a pointer of the host's leads to."""
+        return _of_host(self.program.body[k]) and not self._memory_of(k) <= self._variables
+
+    def _steers(self, loads: Iterable[int]) -> bool:
+        """Whether what some loads bring decides a branch, or places an access."""
+        body = self.program.body
+        held = computed_from({name for k in loads for name in results(body[k])}, body)
         asked = {i.guard.name for i in body if i.guard is not None}
         return not held.isdisjoint(asked.union(*map(_addressing, body)))
+
+    @cached_property
+    def _variables(self) -> frozenset[str]:
+        """Variables in global memory."""
+        return frozenset(v.name for v in self.program.module.variables if v.space == "global")
+
+    @cached_property
+    def _named_elsewhere(self) -> frozenset[str]:
+        """Variables that other kernels of the module name: they may write them before, or meanwhile."""
+        module, own = self.program.module, self.program.function.name
+        others = [f for f in module.functions if f.entry and f.name != own]
+        return frozenset[str]().union(*(reached_functions(module, f)[1] for f in others))
 
     def _memory_of(self, k: int) -> frozenset[str]:
         """The memory that an access may be of: parameters and variables, by their names."""

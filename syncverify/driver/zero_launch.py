@@ -4,28 +4,35 @@ Flags, counters and locks are zero at launch, so what blocks wait for, or decide
 of the grid run, and all memory is zero. A hang counts, and so does a race, if nothing else that the host
 leaves in memory steers the kernel (``Inputs.host_steers``): what is seen does not depend on the input.
 
-Example: a lock that a block takes by ``atomicCAS(&lock, 0, 1)`` and never lets go hangs with two blocks.
+Where a kernel decides by words behind a pointer that it writes too, the host may have set them: a semaphore
+that is 1 while it is free, a token, a mode beside a flag. Harm counts there if it comes with other words too.
+
+Example: a lock that a block takes by ``atomicCAS(&lock, 0, 1)`` and never lets go hangs with two blocks. One
+that ``atomicCAS(lock, 1, 0)`` takes, and a store of 1 lets go, hangs with zeros alone.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from math import prod
 
 from syncverify.checker.prover.strategy import ReplayEffort
-from syncverify.driver.drawn_launch import DRAWS, NoLaunchError, drawn_launch
+from syncverify.driver.drawn_launch import DRAWS, NoLaunchError, drawn_launch, set_by_the_host
 from syncverify.driver.input_harm import Inputs
 from syncverify.driver.ptx_task import CheckTask, compiled
 from syncverify.frontends.ptx.analysis.shared_polls import global_polls
 from syncverify.frontends.ptx.compile.program import Program
 from syncverify.frontends.ptx.exec.system import PtxSystem
 from syncverify.frontends.ptx.syntax.nodes import Function, Module
-from syncverify.simulate.ptx import Harm
+from syncverify.simulate.ptx import Harm, Launch
 from syncverify.simulate.ptx.confirm import Confirmed, Limits, confirm
 from syncverify.simulate.ptx.harm import Kind
 
 #: Clusters of a launch, at most: all of them run.
 _MOST = 64
+#: Contents of the host's memory that are tried beside zeros.
+_CONTENTS = 16
 
 
 def waits_for_blocks(program: Program) -> bool:
@@ -37,15 +44,22 @@ def of_zeros(
     k: CheckTask, module: Module, function: Function, inputs: Inputs, effort: ReplayEffort
 ) -> Confirmed | None:
     """What executions with zeros in all memory show; None where they say nothing."""
-    launch, program = compiled(k)
-    clusters = 0 if launch.grid is None else prod(launch.grid) // launch.ctas
+    of, program = compiled(k)
+    clusters = 0 if of.grid is None else prod(of.grid) // of.ctas
     if program.handing is None or not 0 < clusters <= _MOST or inputs.host_steers:
         return None
-    system = PtxSystem.fresh(program, launch, 0, 0, k.hash, clusters=clusters)
+    system = PtxSystem.fresh(program, of, 0, 0, k.hash, clusters=clusters)
     limits = Limits(effort.steps, effort.each, effort.executions)
-    draw = partial(drawn_launch, module, function, k.facts, system)
+
+    def search(draw: Callable[[int], Launch], launches: int) -> Confirmed:
+        return confirm(module, function.name, (), "hang", draw, launches, limits, counts=_counts)
+
     try:
-        return confirm(module, function.name, (), "hang", draw, DRAWS, limits, counts=_counts)
+        found = search(partial(drawn_launch, module, function, k.facts, system), DRAWS)
+        if found.harm is None or not inputs.pointers_steer:
+            return found
+        others = (set_by_the_host(module, function, k.facts, system, n) for n in range(_CONTENTS))
+        return found if all(search([x].__getitem__, 1).harm for x in others) else None
     except NoLaunchError:
         return None
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 
-from syncverify.checker.kernel.exact.hazards import Block, Memory, Piece, Touch
+from syncverify.checker.kernel.exact.hazards import UNCOUNTED, Block, Memory, Piece, Touch
 from syncverify.checker.kernel.exact.knowledge import Epoch, Knowledge, VectorClock
 from syncverify.checker.kernel.exact.run import Follower
 from syncverify.checker.kernel.exact.state import Barrier, Meeting, Phase, ReplayedAgent
@@ -30,6 +30,8 @@ def form(run: Follower) -> Hashable:
     """The form of a run that stands between two events."""
     forget(run)
     made = _Form(run)
+    for a in run.actors:  # how far it is behind the others is not distinguished
+        a.executions = {**dict.fromkeys(made.newest, UNCOUNTED), **a.executions}
     made.parts()  # to meet all thresholds
     made.sort()
     return made.parts()
@@ -122,6 +124,10 @@ class _Form:
 
     # ------------------------------------------------------------ numbers
 
+    def age(self, site: int, execution: int) -> int | None:
+        """How many executions of a store are newer by number; None where they have none."""
+        return self.newest.get(site, 0) - execution if execution >= 0 else None
+
     def name(self, mark: Epoch) -> Hashable:
         """A life of a barrier is named by how many came after it."""
         if mark[0] != "b":
@@ -198,7 +204,7 @@ class _Form:
             done.append(self.at(t.far, t.time))
         store: Hashable = None
         if not t.atomic and self.run.memory.may_meet(t):
-            store = t.site, self.newest.get(t.site, 0) - t.execution
+            store = t.site, self.age(t.site, t.execution)
         return t.kind, t.cls, when, id(t.fp), over, tuple(done), t.any_lane, (t.atomic, t.scope, store)
 
     def barrier(self, b: Barrier) -> Hashable:
@@ -262,7 +268,7 @@ class _Form:
             ),
             tuple((cta, self.at(own, time)) for cta, time in sorted(a.far.items())),
             frozenset((self.at(*done), cta) for done, cta in a.copies),
-            tuple((site, self.newest[site] - n) for site, n in sorted(a.executions.items()) if not a.gone),
+            tuple((site, self.age(site, n)) for site, n in sorted(a.executions.items()) if not a.gone),
             tuple(self.group(a, kind) for kind in ("bulk.read", "cp")),
             self.products(a),
         )

@@ -27,7 +27,7 @@ class Touch:
     """One access. ``done``: the mark and value that show the completion of an asynchronous one, once there
     is one; ``used``: when a read was shown to be over, 0 if it was not, -1 if no use will; ``any_lane``: the
     warp does it as one; ``scope``: of an atomic; ``execution``: how often the class has executed its store
-    before, where the value may depend on it; ``far``: what a fence bridges of one in
+    before, where the value may depend on it (or ``UNCOUNTED``); ``far``: what a fence bridges of one in
     another CTA; ``drained``: when the class had waited for all its bulk groups since, -1 once it has
     committed them; ``barrier``: it begins or ends one in these bytes.
     """
@@ -64,6 +64,8 @@ class _Judged:
     everywhere: dict[int, bool] = field(default_factory=dict)
 
 
+#: The execution of a store by a class that had none when states were compared in which others had some.
+UNCOUNTED = -1
 #: Memory is looked at block by block, of so many bytes.
 BLOCK = 512
 #: A CTA, a block of its memory, and whether it is written there.
@@ -208,6 +210,8 @@ class Memory:
             return first.site in info.equal_stores
         mask = info.varies(first.site)
         one, other = info.classes[first.cls], info.classes[second.cls]
+        if mask & EACH_TIME and UNCOUNTED in (first.execution, second.execution):
+            raise NotJudgedError("stores in a loop that a class comes to late")
         if (mask & EACH_TIME and first.execution != second.execution) or (
             mask & EACH_BLOCK and one.cta != other.cta
         ):

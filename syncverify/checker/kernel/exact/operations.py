@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from syncverify.checker.kernel.exact.execution_barriers import Meetings
-from syncverify.checker.kernel.exact.hazards import NotJudgedError, Touch
+from syncverify.checker.kernel.exact.hazards import UNCOUNTED, NotJudgedError, Touch
 from syncverify.checker.kernel.exact.knowledge import Epoch, advance_to, join
 from syncverify.checker.kernel.exact.mbarriers import LARGEST, Mbarriers
 from syncverify.checker.kernel.exact.state import ReplayedAgent
@@ -95,7 +95,9 @@ class Operations(Mbarriers, Meetings, TensorMaps):
         site, varies = a.event[1], self.info.varies
         execution = 0
         if varies is not None and varies(site) & EACH_TIME:
-            execution = a.executions[site] = a.executions.get(site, 0) + 1
+            execution = a.executions.get(site, 0)
+            execution += execution != UNCOUNTED
+            a.executions[site] = execution
         self.touch(a, Access.GENERIC_WRITE, fp, execution=execution)
         return True
 

@@ -28,6 +28,7 @@ from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Label, Mem, Operan
 from syncverify.frontends.ptx.syntax.operands import harmless, registers, results, sources
 from syncverify.model.events import Flag
 
+_SWAPS = frozenset({"cas", "exch"})
 _WIDE = ("cluster", "gl", "gpu", "sys")
 
 
@@ -239,10 +240,15 @@ def _is_zero(flow: Flow, op: Operand) -> bool:
 
 def _is_number(flow: Flow, op: Operand, number: int) -> bool:
     """Whether an operand is a number, also by way of one ``mov``."""
+    return _constant(flow, op) == number
+
+
+def _constant(flow: Flow, op: Operand) -> int | None:
+    """The constant that an operand is, also by way of one ``mov``."""
     if isinstance(op, Reg):
         makers = [x for x in flow.body if op.name in results(x)]
         op = makers[0].operands[1] if len(makers) == 1 and makers[0].op == "mov" else op
-    return isinstance(op, Imm) and op.value == number
+    return op.value if isinstance(op, Imm) else None
 
 
 def _polled(flow: Flow, k: int, asked: Mapping[frozenset[int], Collection[str]]) -> bool:
@@ -497,16 +503,17 @@ def _tickets(flow: Flow, places: Sequence[int], spins: Mapping[int, GlobalSpin])
 
 
 def _tried(flow: Flow, places: Collection[int]) -> list[int]:
-    """Atomics outside of loops that put something at one place, if zero is there, and steer."""
+    """Atomics outside of loops that put something at one place, if zero is there, and steer; swaps put it
+    there in any case, which changes nothing where it is there already."""
     readers: dict[str, list[Instr]] = {}
     return [
         k
         for k in places
         if (i := flow.body[k]).op == "atom"
-        and "cas" in i.mods
+        and not _SWAPS.isdisjoint(i.mods)
         and i.guard is None
         and _innermost(flow, k) is None
-        and _is_zero(flow, i.operands[2])
+        and _is_zero(flow, i.operands[2]) == ("cas" in i.mods)
         and _one_place(flow, _address(i))
         and _steers(flow, k, readers)
     ]
@@ -530,11 +537,20 @@ def _one_place(flow: Flow, op: Operand) -> bool:
     return False
 
 
+def _asked_if_zero(flow: Flow, k: int) -> bool:
+    """Whether what an instruction brings is only compared with zero."""
+    users = [i for i in flow.body if not set(results(flow.body[k])).isdisjoint(sources(i))]
+    return all(
+        i.op == "setp" and i.mods[0] in ("eq", "ne") and any(_is_zero(flow, x) for x in i.operands[1:])
+        for i in users
+    )
+
+
 def _tries(
     flow: Flow, consumers: Collection[int], places: Sequence[int], origins: Origins
 ) -> dict[int, int | None]:
-    """The lock that each block tries once, by a ``cas`` of 0 outside of loops, and what lets it go; nothing
-    where data decides by something else too.
+    """The lock that each block tries once, by a ``cas`` of 0 or a swap outside of loops, and what lets it go;
+    nothing where data decides by something else too, or where blocks may find each other's numbers there.
 
     Example: ``if (atomicCAS(&lock, 0, 1) == 0) { ...; atomicExch(&lock, 0); }``.
     """
@@ -542,11 +558,17 @@ def _tries(
     if len(consumers) != 1 or not tried:
         return {}
     (take,) = tried
+    swaps = "exch" in body[take].mods
     names = {k: origins.of(_address(body[k])) for k in places}
     if any(not x or ANYWHERE in x for x in names.values()) or any(of for _, of in bulk_copies(flow)):
         return {}
+    alike = _constant(flow, body[take].operands[-1]) is not None or _asked_if_zero(flow, take)
+    if len(body[take].operands) != (3 if swaps else 4) or not alike:
+        return {}
     others = [k for k in places if k != take and names[k] & names[take]]
     free = freed_by(flow, take, others, tried=True)
+    if swaps and others not in ([], [free]):
+        return {}  # who finds the lock held writes it too
     return {take: free} if free is not None or not others else {}
 
 

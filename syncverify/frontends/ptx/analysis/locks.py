@@ -14,7 +14,7 @@ from itertools import chain, islice, permutations, product
 from syncverify.frontends.ptx.decode.effects import Context, Effect, Opaque, Value
 from syncverify.frontends.ptx.decode.global_access import scope_of, semantics, signed
 from syncverify.frontends.ptx.flow.control_flow import Flow
-from syncverify.frontends.ptx.syntax.nodes import Instr, Mem
+from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Mem
 from syncverify.frontends.ptx.syntax.types import WINDOW, width
 from syncverify.model.events import Ev, Event, Flag
 
@@ -175,9 +175,11 @@ def _numbers(ctx: Context, v: Sequence[Value]) -> None:
 
 
 def try_effect(i: Instr) -> Effect:
-    """An atomic by which a block takes a lock if it is free, and goes on in any case."""
+    """An atomic by which a block takes a lock if it is free, and goes on in any case; a swap takes one that
+    holds 0."""
     bits, scope = width(i.mods[-1]), int(scope_of(i))
     flags = semantics(i) & ~int(Flag.RELEASE)
+    at, *free, held = i.operands[1:]
 
     def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
         _numbers(ctx, v)
@@ -186,7 +188,7 @@ def try_effect(i: Instr) -> Effect:
             return ((Ev.GLOBAL_READ, site, number, int(Flag.STRONG), scope),)
         return ((Ev.SPIN, site, number, flags | int(Flag.TAKE), scope, "==", place),)
 
-    return Effect(emit, i.operands[1:4], None, i.operands[:1])
+    return Effect(emit, (at, *(free or [Imm(0)]), held), None, i.operands[:1])
 
 
 def found_at_lock(ctx: Context, at: Value, size: int, held: Value) -> Value:

@@ -385,7 +385,7 @@ class Effects(Values):
         handing = self.p.handing
         if handing is not None and k in handing.tries:
             self.space["found_at_lock"] = found_at_lock
-            at, held = self._operand(i.operands[1]), self._operand(i.operands[3])
+            at, held = self._operand(i.operands[1]), self._operand(i.operands[-1])
             return f"found_at_lock(r[{CONTEXT}], {at}, {width(i.mods[-1]) // 8}, {held})"
         if handing is None or k not in handing.tickets:
             return self._unknown(k)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import pytest
 from syncverify.base.diagnostics import ScopeKind, Verdict
 from syncverify.checker.happens_before.handlers import accesses
 from syncverify.checker.kernel.exact import LockstepChecker, NotJudgedError, form
+from syncverify.checker.kernel.exact.hazards import Memory, Touch
 from syncverify.checker.kernel.exact.state import Barrier, Meeting, Phase, ReplayedAgent
 from syncverify.driver.certificates import Rechecked, RejectedError, certify, dumps, recheck
 from syncverify.driver.files import read_source
@@ -20,7 +21,8 @@ from syncverify.driver.ir import check_kernel
 from syncverify.frontends.ir.systems import systems
 from syncverify.ir.nodes import Kernel
 from syncverify.ir.text.parser import parse
-from syncverify.model.events import Ev, Event, LaneSplit, System, Unanalysable
+from syncverify.model.events import EACH_TIME, Ev, Event, LaneSplit, System, Unanalysable
+from syncverify.model.proxies import Access
 from tests.system.random.generate import policy, program
 
 CORPUS = Path(__file__).parents[4] / "corpus"
@@ -274,3 +276,18 @@ def _meeting(judge: LockstepChecker) -> bool:
 CHANGES = [
     _parity, _pending, _bytes, _waits, _forgets, _unbridged, _touch, _gone, _collective, _meeting,
 ]  # fmt: skip
+
+
+def test_how_far_a_class_is_behind_is_neither_distinguished_nor_used() -> None:
+    """A class has not executed a store that another executed once, or twice: its first is like no other."""
+    judge = prefix("depth/odd_trip_count.good", 75)
+    other, site = judge.fork(), 10**6
+    for state, times in ((judge, 1), (other, 2)):
+        state.actors[0].executions[site] = times
+    assert form(judge) == form(other)
+    first = Touch(Access.GENERIC_WRITE, 0, 1, judge.info.footprints[0], site, execution=2)
+    late = replace(first, cls=1, execution=other.actors[1].executions[site])
+    memory = Memory(replace(judge.info, varies=lambda _: EACH_TIME), [])
+    assert memory.one_value(first, replace(first, cls=1), 0, 1)
+    with pytest.raises(NotJudgedError):
+        memory.one_value(first, late, 0, 1)
