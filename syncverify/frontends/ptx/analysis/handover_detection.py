@@ -53,6 +53,7 @@ class HandOver:
 
     tickets: frozenset[int] = frozenset()  # atomics that count, for whose number spins wait
     tries: Mapping[int, int | None] = field(default_factory=dict)  # those that try a lock -> what lets it go
+    unreleased: bool = False  # whether atomics decide, and nothing orders plain accesses by them
 
     @property
     def ordered(self) -> bool:
@@ -91,6 +92,8 @@ def hand_over(
     tickets = _tickets(flow, places, spins) if apart else frozenset[int]()
     tried = _tried(flow, places) if apart else []
     consumers = sorted({*spins, *polls, *tickets, *tried, *_deciding(flow, places, takes)})
+    unreleased = frozenset(() if consumers else _choosing_writers(flow, places, origins, apart))
+    consumers = consumers or sorted(unreleased)
     mixed = _mixed(flow, [k for k in places if not generic.get(k, False)], origins)
     if not consumers and mixed is None:
         return None
@@ -107,8 +110,9 @@ def hand_over(
     rest = [k for k in consumers if k not in spins]
     tries = _tries(flow, rest, places, origins) if apart and not (turns or waits) else {}
     return HandOver(
-        accesses, spins, line, together, settled, polls, locks, frozenset(consumers), waits, tickets, tries
-    )
+        accesses, spins, line, together, settled, polls, locks, frozenset(consumers), waits, tickets, tries,
+        bool(unreleased),
+    )  # fmt: skip
 
 
 def _deciding(flow: Flow, accesses: Collection[int], takes: Collection[int]) -> list[int]:
@@ -136,23 +140,84 @@ def _deciding(flow: Flow, accesses: Collection[int], takes: Collection[int]) -> 
     return out
 
 
+def _choosing_writers(flow: Flow, places: Sequence[int], origins: Origins, apart: bool) -> list[int]:
+    """Atomics whose value steers where plain accesses both write and read some memory: who finds what another
+    block's atomic left may read what that block writes, though nothing releases it.
+
+    Example: ``if (atomicOr(&taken, 1) == 0) sum = 5; else out[b] = sum;``.
+    """
+    body = flow.body
+    atomics = [k for k in places if body[k].op == "atom"]
+    if not atomics or not _read_back(flow, places, origins, apart):
+        return []
+    readers: dict[str, list[Instr]] = {}
+    return [k for k in atomics if _steers(flow, k, readers, selects=True) and not _repeats(flow, k, readers)]
+
+
+def _read_back(flow: Flow, places: Sequence[int], origins: Origins, apart: bool) -> bool:
+    """Whether some plain load may find what another thread's plain store left: all but loads of a place that
+    the same threads store to, where no others store."""
+    plain = [k for k in places if not semantics(flow.body[k]) & Flag.STRONG]
+    loads, stores = ([k for k in plain if flow.body[k].op in ops] for ops in (("ld", "ldu"), ("st",)))
+    names = {k: origins.of(_address(flow.body[k])) or frozenset({ANYWHERE}) for k in (*loads, *stores)}
+    for k in loads:
+        met = [j for j in stores if not apart or names[j] & names[k] or ANYWHERE in names[j] | names[k]]
+        own = any(_one_access(flow, j, k) for j in met)
+        if met and not (own and all(_same_threads(flow, j, k) for j in met)):
+            return True
+    return False
+
+
+def _one_access(flow: Flow, j: int, k: int) -> bool:
+    """Whether two accesses of a thread have one address, by its text and the registers' versions."""
+    one, other = _address(flow.body[j]), _address(flow.body[k])
+    read = flow.versions.read
+    return one == other and all(read(name, j) == read(name, k) for name in registers(one))
+
+
+def _same_threads(flow: Flow, j: int, k: int) -> bool:
+    """Whether the threads that execute one of two unguarded instructions are those that execute the other."""
+    here, there = flow.block_of[j], flow.block_of[k]
+    if flow.body[j].guard is not None or flow.body[k].guard is not None:
+        return False
+    above = flow.controllers()
+    alike = flow.dominates(here, there) or flow.dominates(there, here)
+    return here == there or (alike and above[here] == above[there])
+
+
+def _repeats(flow: Flow, k: int, readers: Mapping[str, list[Instr]]) -> bool:
+    """Whether a ``cas`` that moves on in a loop steers only that loop, which accesses no other memory."""
+    loop = _innermost(flow, k)
+    if loop is None or "cas" not in flow.body[k].mods or not _moves_on(flow, k):
+        return False
+    turns = _body_of(flow, loop)
+    alone = all(x is flow.body[k] or harmless(x) for x in turns)
+    inside = {id(x) for x in turns}
+    users = _users(results(flow.body[k]), readers)
+    return alone and all(id(x) in inside for x in users if _is_steered(x, selects=True))
+
+
 def wide_fence(i: Instr) -> bool:
     orders = i.op in ("fence", "membar") and i.mods[0] not in ("proxy", "mbarrier_init")
     return orders and any(m in _WIDE for m in i.mods)
 
 
-def _steers(flow: Flow, k: int, readers: dict[str, list[Instr]]) -> bool:
-    """Whether a value comes to a guard, or to shared memory where others may decide by it."""
+def _steers(flow: Flow, k: int, readers: dict[str, list[Instr]], *, selects: bool = False) -> bool:
+    """Whether a value comes to a guard, or to shared memory where others may decide by it; ``selects``: also
+    to what selects."""
     if not readers:
         for i in flow.body:
             for name in sources(i):
                 readers.setdefault(name, []).append(i)
-    for i in _users(results(flow.body[k]), readers):
-        if i.op in ("bra", "brx", "exit", "ret") or i.guard is not None:
-            return True
-        if i.op in ("st", "shfl", "vote", "bar", "redux") and space_of(i) != "global":
-            return True
-    return False
+    return any(_is_steered(i, selects=selects) for i in _users(results(flow.body[k]), readers))
+
+
+def _is_steered(i: Instr, *, selects: bool) -> bool:
+    if i.op in ("bra", "brx", "exit", "ret") or i.guard is not None:
+        return True
+    if selects and i.op in ("selp", "slct"):
+        return True
+    return i.op in ("st", "shfl", "vote", "bar", "redux") and space_of(i) != "global"
 
 
 def _users(start: Collection[str], readers: Mapping[str, list[Instr]]) -> list[Instr]:

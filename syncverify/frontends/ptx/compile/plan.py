@@ -434,7 +434,8 @@ class Plan:
 
     def only_counts(self, handing: HandOver) -> bool:
         """Whether nobody waits for others: blocks count themselves (``analysis.counted_blocks``)."""
-        return not (handing.waited or self.moves) and only_counts(self.flow, handing.consumers)
+        others = handing.waited or handing.unreleased or self.moves
+        return not others and only_counts(self.flow, handing.consumers)
 
     def _reduces(self) -> bool:
         """Whether a barrier brings a value that steers."""
