@@ -121,6 +121,7 @@ class EntryCode:
                 unwritten(facts, self.function),
                 any_data=chosen.data_as_words,
                 aligned=alignments(facts),
+                alone=facts.grid == (1, 1, 1),
             )
 
         found = code_of(function)

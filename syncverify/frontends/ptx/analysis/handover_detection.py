@@ -72,12 +72,15 @@ def hand_over(
     apart: bool = True,
     numbers: frozenset[str] = frozenset(),
     takes: frozenset[int] = frozenset(),
+    *,
+    alone: bool = False,
 ) -> HandOver | None:
     """The hand-over of a function; None where there is none.
 
     ``generic``: accesses without a state space, and whether their address may be in shared memory. ``apart``:
     pointers of different parameters lead to different memory. ``numbers``: places of parameters,
     ``name+offset``, that hold no pointer. ``takes``: atomics that hand out numbers of a counter: no polls.
+    ``alone``: the grid is one block.
     """
     body = flow.body
     places: Sequence[int] = [
@@ -92,7 +95,9 @@ def hand_over(
     tickets = _tickets(flow, places, spins) if apart else frozenset[int]()
     tried = _tried(flow, places) if apart else []
     consumers = sorted({*spins, *polls, *tickets, *tried, *_deciding(flow, places, takes)})
-    unreleased = frozenset(() if consumers else _choosing_writers(flow, places, origins, apart))
+    unreleased = frozenset(
+        () if consumers or alone else _choosing_writers(flow, places, origins, apart=apart)
+    )
     consumers = consumers or sorted(unreleased)
     mixed = _mixed(flow, [k for k in places if not generic.get(k, False)], origins)
     if not consumers and mixed is None:
@@ -140,7 +145,7 @@ def _deciding(flow: Flow, accesses: Collection[int], takes: Collection[int]) -> 
     return out
 
 
-def _choosing_writers(flow: Flow, places: Sequence[int], origins: Origins, apart: bool) -> list[int]:
+def _choosing_writers(flow: Flow, places: Sequence[int], origins: Origins, *, apart: bool) -> list[int]:
     """Atomics whose value steers where plain accesses both write and read some memory: who finds what another
     block's atomic left may read what that block writes, though nothing releases it.
 
@@ -148,13 +153,13 @@ def _choosing_writers(flow: Flow, places: Sequence[int], origins: Origins, apart
     """
     body = flow.body
     atomics = [k for k in places if body[k].op == "atom"]
-    if not atomics or not _read_back(flow, places, origins, apart):
+    if not atomics or not _read_back(flow, places, origins, apart=apart):
         return []
     readers: dict[str, list[Instr]] = {}
     return [k for k in atomics if _steers(flow, k, readers, selects=True) and not _repeats(flow, k, readers)]
 
 
-def _read_back(flow: Flow, places: Sequence[int], origins: Origins, apart: bool) -> bool:
+def _read_back(flow: Flow, places: Sequence[int], origins: Origins, *, apart: bool) -> bool:
     """Whether some plain load may find what another thread's plain store left: all but loads of a place that
     the same threads store to, where no others store."""
     plain = [k for k in places if not semantics(flow.body[k]) & Flag.STRONG]
