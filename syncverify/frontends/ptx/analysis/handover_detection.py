@@ -72,15 +72,12 @@ def hand_over(
     apart: bool = True,
     numbers: frozenset[str] = frozenset(),
     takes: frozenset[int] = frozenset(),
-    *,
-    alone: bool = False,
 ) -> HandOver | None:
     """The hand-over of a function; None where there is none.
 
     ``generic``: accesses without a state space, and whether their address may be in shared memory. ``apart``:
     pointers of different parameters lead to different memory. ``numbers``: places of parameters,
     ``name+offset``, that hold no pointer. ``takes``: atomics that hand out numbers of a counter: no polls.
-    ``alone``: the grid is one block.
     """
     body = flow.body
     places: Sequence[int] = [
@@ -95,11 +92,10 @@ def hand_over(
     tickets = _tickets(flow, places, spins) if apart else frozenset[int]()
     tried = _tried(flow, places) if apart else []
     consumers = sorted({*spins, *polls, *tickets, *tried, *_deciding(flow, places, takes)})
-    unreleased = frozenset(
-        () if consumers or alone else _choosing_writers(flow, places, origins, apart=apart)
-    )
-    consumers = consumers or sorted(unreleased)
     mixed = _mixed(flow, [k for k in places if not generic.get(k, False)], origins)
+    decided = consumers or mixed is not None
+    unreleased = [] if decided else _choosing_writers(flow, places, origins, apart=apart)
+    consumers = consumers or unreleased
     if not consumers and mixed is None:
         return None
     if apart:

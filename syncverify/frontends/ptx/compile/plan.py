@@ -206,7 +206,9 @@ class Plan:
         some = self.apart and any(map(adds_one, self.body))
         counts = counting(self.flow, self._generic, self.origins) if some else frozenset()
         #: what the kernel's blocks hand over through global memory; None: its accesses have no events
-        self.handing = hand_over(self.flow, self._generic, self.apart, self.numbers, counts, alone=self.alone)
+        self.handing = hand_over(self.flow, self._generic, self.apart, self.numbers, counts)
+        if self.alone and self.handing is not None and self.handing.unreleased:
+            self.handing = None  # no other block writes or reads
         #: atomics by which blocks count themselves, where nothing else is handed over
         self.counted = frozenset[int]()
         if self.any_data and self.handing is not None and self.only_counts(self.handing):
