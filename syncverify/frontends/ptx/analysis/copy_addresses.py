@@ -3,16 +3,20 @@
 Both ask for addresses that are multiples of 16, or of what they copy (PTX ISA, cp.async.bulk and cp.async).
 An address is judged where it is made of pointer parameters, constants and numbers of threads and blocks
 alone: then every launch has it. Where its alignment does not show, and the number of the block is open, it
-is unknown. One that sizes or loaded values go into is the caller's to align, unless one of the definitions
-that reach it shows to be off: then it is unknown. One that goes through local memory, and whose alignment
-does not show, is nobody's: it is unknown.
+is unknown. One that sizes or loaded values go into is the caller's to align. It is unknown where one of the
+definitions that reach it shows to be off, or where it and an earlier copy's are not a multiple apart. One
+that goes through local memory, and whose alignment does not show, is nobody's: it is unknown.
+
+Example: two copies of 16 bytes from ``[P]`` and ``[P + 8]`` are never both aligned, whatever ``P`` is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count, product
 
+from syncverify.frontends.ptx.analysis.counted_blocks import reaches
 from syncverify.frontends.ptx.decode.effects import Context, Effect, Opaque, Value
 from syncverify.frontends.ptx.decode.parts import fault
 from syncverify.frontends.ptx.flow.control_flow import Flow
@@ -60,7 +64,7 @@ class CopyAddresses:
     #: by copy, which operand of its effect is so many bytes past a multiple of what, whatever the launch is
     off: Mapping[int, tuple[int, int, int]] = field(default_factory=dict)
     #: copies whose address goes through local memory and is not shown to be aligned, or is off by one of the
-    #: definitions that reach it, where another is loaded
+    #: definitions that reach it, where another is loaded, or where another copy's address is aligned
     hidden: frozenset[int] = frozenset()
 
 
@@ -73,6 +77,7 @@ def copy_addresses(function: Function, multiples: Multiples = NOTHING_SAID) -> C
     params = {p.name for p in function.params} if function.entry else set()
     aligned, pointers, hidden = set(), set(), set()
     judged: dict[int, int] = {}
+    loaded: dict[int, tuple[int, frozenset[_Sum]]] = {}
     off: dict[int, tuple[int, int, int]] = {}
     for k, at in copies.items():
         if flow.block_of[k] not in flow.reached:
@@ -88,8 +93,11 @@ def copy_addresses(function: Function, multiples: Multiples = NOTHING_SAID) -> C
         elif (m < unit or r % unit) and _in_local_memory(k, at.base, flow):
             hidden.add(k)
         made = _pointers(k, at.base, flow, params)
-        if made is None and k not in off and _off_by_one_definition((start, at.offset), unit, known, flow):
-            hidden.add(k)
+        if made is None and k not in off:
+            sums = _Sums(flow, known, unit).of(start, at.offset)
+            if any(more and not terms for terms, more in sums):
+                hidden.add(k)
+            loaded[k] = unit, sums
         if not made:
             continue
         judged[k] = operand
@@ -97,6 +105,7 @@ def copy_addresses(function: Function, multiples: Multiples = NOTHING_SAID) -> C
             aligned.add(k)
         if m < DEFAULT or r % DEFAULT:
             pointers |= made
+    hidden |= _contradicted(loaded, flow)
     return CopyAddresses(judged, frozenset(aligned), frozenset(pointers), off, frozenset(hidden))
 
 
@@ -182,32 +191,126 @@ Remainder = tuple[int, int]
 _MOST = 1 << 12
 
 
-def _off_by_one_definition(
-    start: tuple[int, int], unit: int, known: Mapping[int, Remainder | None], flow: Flow
-) -> bool:
-    """Whether one of the definitions of an address, a version and a number, is no multiple of a unit."""
-    versions, seen, work = flow.versions, set[tuple[int, int]](), [start]
-    while work:
-        v, more = work.pop()
-        if (v, more % unit) in seen:
-            continue
-        seen.add((v, more % unit))
-        m, r = _moved(known.get(v) or (1, 0), more)
-        if m >= unit and r % unit:
-            return True
-        k = versions.writer[v]
-        i = flow.body[k] if k >= 0 else None
-        if i is None:
-            work += [(x, more) for _, x in versions.merged(v)]
-            continue
-        kept = () if i.guard is None else (versions.name[v],)
-        work += [(versions.read(name, k), more) for name in (*kept, *_copied(i))]
-    return False
+#: A sum modulo a copy's unit: versions and their factors, and a number.
+_Sum = tuple[tuple[tuple[int, int], ...], int]
+#: Sums of one address that are looked at.
+_MOST_SUMS = 256
+#: Terms of one sum that are replaced by what they are made of.
+_MOST_TERMS = 512
 
 
-def _copied(i: Instr) -> list[str]:
-    """The registers one of which a result is equal to."""
-    return [n for op in _sources(i) for n in _named(op)] if i.op in ("mov", "cvta", "selp") else []
+@dataclass(frozen=True)
+class _Sums:
+    """The sums that an address may be equal to, modulo a unit, by the definitions that reach it."""
+
+    flow: Flow
+    known: Mapping[int, Remainder | None]
+    unit: int
+
+    def of(self, start: int, more: int) -> frozenset[_Sum]:
+        seen, work = set[_Sum](), [self._expanded(((start, 1),), more)]
+        while work and len(seen) < _MOST_SUMS:
+            now = work.pop()
+            if now not in seen:
+                seen.add(now)
+                work += self._alternatives(now)
+        return frozenset(seen)
+
+    def _alternatives(self, now: _Sum) -> Iterator[_Sum]:
+        """The sums that one is equal to by the paths that lead to a merge, or by a guard or a selection."""
+        versions, (terms, more) = self.flow.versions, now
+        for v, factor in terms:
+            k = versions.writer[v]
+            if k < 0:
+                merged = {x: dict(versions.merged(x)) for x, _ in terms if self._met_with(x, v)}
+                for b, _ in versions.merged(v):
+                    yield self._expanded([(merged.get(x, {}).get(b, x), f) for x, f in terms], more)
+                continue
+            rest = [x for x in terms if x[0] != v]
+            i = self.flow.body[k]
+            values = [] if i.guard is None else [versions.read(versions.name[v], k)]
+            if i.op in ("mov", "cvta", "selp"):
+                values += [versions.read(n, k) for op in _sources(i) for n in _named(op)]
+            for x in values:
+                yield self._expanded([*rest, (x, factor)], more)
+
+    def _met_with(self, x: int, v: int) -> bool:
+        versions = self.flow.versions
+        return versions.writer[x] < 0 and versions.block[x] == versions.block[v]
+
+    def _expanded(self, terms: Sequence[tuple[int, int]], more: int) -> _Sum:
+        """A sum in which no version is known, or a sum or a multiple of others."""
+        found: dict[int, int] = {}
+        work = list(terms)
+        for steps in count():
+            if not work:
+                break
+            v, factor = work.pop()
+            x = _product(self.known.get(v) or (1, 0), (_MOST, factor % _MOST))
+            if x[0] >= self.unit:
+                more += x[1]
+                continue
+            parts = self._parts(v) if steps < _MOST_TERMS else None
+            if parts is None:
+                found[v] = found.get(v, 0) + factor
+                continue
+            work += [(x, factor * f) for x, f in parts[0]]
+            more += factor * parts[1]
+        left = ((v, f % self.unit) for v, f in sorted(found.items()))
+        return tuple((v, f) for v, f in left if f), more % self.unit
+
+    def _parts(self, v: int) -> tuple[list[tuple[int, int]], int] | None:
+        """The versions and factors, and the number, whose sum a version is; None for what is no sum."""
+        k = self.flow.versions.writer[v]
+        i = self.flow.body[k] if k >= 0 else None
+        if i is None or i.guard is not None or isinstance(i.operands[0], Vector):
+            return None
+        if kind(i.mods[-1] if i.mods else "") not in ("u", "s", "b") or "sat" in i.mods or "hi" in i.mods:
+            return None
+        match i.op, i.operands[1:]:
+            case "mov" | "cvta", [Reg() as a]:
+                return self._linear(k, ((a, 1),))
+            case "cvt", [Reg() as a] if width(i.mods[-1]) >= 32 and width(i.mods[-2]) >= 32:
+                return self._linear(k, ((a, 1),))
+            case "add", [a, b]:
+                return self._linear(k, ((a, 1), (b, 1)))
+            case "sub", [a, b]:
+                return self._linear(k, ((a, 1), (b, -1)))
+            case "shl", [a, Imm(n)] if 0 <= n < _MOST.bit_length():
+                return self._linear(k, ((a, 1 << n),))
+            case "mul", [a, Imm(n)]:
+                return self._linear(k, ((a, n),))
+            case "mad", [a, Imm(n), b]:
+                return self._linear(k, ((a, n), (b, 1)))
+        return None
+
+    def _linear(
+        self, k: int, some: Sequence[tuple[Operand, int]]
+    ) -> tuple[list[tuple[int, int]], int] | None:
+        if not all(isinstance(op, Reg | Imm) for op, _ in some):
+            return None
+        read = self.flow.versions.read
+        terms = [(read(op.name, k), factor) for op, factor in some if isinstance(op, Reg)]
+        return terms, sum(op.value * factor for op, factor in some if isinstance(op, Imm))
+
+
+def _contradicted(copies: Mapping[int, tuple[int, frozenset[_Sum]]], flow: Flow) -> set[int]:
+    """The copies that come after one whose address is aligned only if theirs is not."""
+    uses: dict[tuple[tuple[int, int], ...], list[tuple[int, int, int]]] = {}
+    for k, (unit, sums) in copies.items():
+        for terms, more in sums:
+            uses.setdefault(terms, []).append((k, unit, more))
+    found: set[int] = set()
+    for terms, some in uses.items():
+        if len({more for _, _, more in some}) < 2:
+            continue
+        again = {flow.versions.writer[v] for v, _ in terms}
+        found |= {
+            second
+            for (first, unit, at), (second, other, to) in product(some, some)
+            if (at - to) % min(unit, other) and reaches(flow, first, second, again.__contains__)
+        }
+    return found
 
 
 def _moved(x: Remainder, more: int) -> Remainder:
@@ -393,7 +496,7 @@ def hidden(effect: Effect) -> Effect:
     """A copy of which it is not known whether its address is aligned."""
 
     def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
-        why = "depends on local memory, or on which of its definitions reaches it"
+        why = "depends on local memory, on which of its definitions reaches it, or on another copy's address"
         raise Opaque(f"whether the address in global memory is aligned {why}")
 
     return replace(effect, emit=emit)

@@ -124,3 +124,13 @@ def test_a_register_of_several_uses_has_the_value_that_comes_to_the_address(
     text = module_text(BODY.replace("PLACE", place).replace("COPY", LOAD), ".param .u64 k_in")
     found = check(text, facts="[kernel.k]\nblock = [64]\n")
     assert found["verdict"] == "proved" if right else found["verdict"] != "proved", found["reason"]
+
+
+@pytest.mark.parametrize(("more", "verdict"), [(8, "unknown"), (16, "proved")])
+def test_copies_of_one_loaded_pointer(check: Any, more: int, verdict: str) -> None:
+    """Of two addresses eight bytes apart one is off, whatever the pointer is."""
+    place = "ld.global.u64 %rd2, [%rd1];"
+    copies = f"{OWN.format('cg', 16)} add.s64 %rd2, %rd2, {more}; {OWN.format('cg', 16)}"
+    text = module_text(BODY.replace("PLACE", place).replace("COPY", copies), ".param .u64 k_in")
+    found = check(text, facts=FACTS)
+    assert found["verdict"] == verdict, found["reason"]

@@ -1,0 +1,81 @@
+"""Copies from pointers that are loaded: where the address of one is aligned, that of another may not be."""
+
+import pytest
+
+from syncverify.frontends.ptx.analysis.copy_addresses import copy_addresses
+from syncverify.frontends.ptx.syntax.parser import parse
+
+HEAD = """.version 8.6
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 a)
+{
+.reg .pred %p<9>;
+.reg .b32 %r<9>;
+.reg .b64 %rd<9>;
+.shared .align 128 .b8 s[4096];
+ld.param.u64 %rd1, [a];
+mov.u32 %r1, %tid.x;
+mov.u32 %r2, s;
+mov.u32 %r3, 0;
+ld.global.u64 %rd2, [%rd1];
+"""
+COPY = "cp.async.cg.shared.global [%r2], [PLACE], 16;"
+SMALL = "cp.async.ca.shared.global [%r2], [PLACE], 4;"
+BULK = "cp.async.bulk.global.shared::cta.bulk_group [PLACE], [%r2], 16;"
+LOOP = (
+    "L: PLACE " + COPY.replace("PLACE", "%rd3") + " add.s32 %r3, %r3, 1; setp.lt.s32 %p1, %r3, 4; @%p1 bra L;"
+)
+ODD = "and.b64 %rd4, %rd2, 8; setp.ne.s64 %p2, %rd4, 0;"
+DOUBLED = "mov.b64 %rd3, %rd2;" + "add.s64 %rd3, %rd3, %rd3;" * 70
+
+CASES = {
+    "two places": (f"{COPY.replace('PLACE', '%rd2')} {COPY.replace('PLACE', '%rd2+{0}')}", 8, 16),
+    "a place before": (
+        f"sub.s64 %rd3, %rd2, {{0}}; {COPY.replace('PLACE', '%rd2')} {COPY.replace('PLACE', '%rd3')}", 8, 32,
+    ),
+    "one of two sizes": (f"{COPY.replace('PLACE', '%rd2')} {SMALL.replace('PLACE', '%rd2+{0}')}", 2, 4),
+    "bulk copies": (f"{BULK.replace('PLACE', '%rd2')} {BULK.replace('PLACE', '%rd2+{0}')}", 40, 48),
+    "of each thread": (
+        "mul.wide.u32 %rd3, %r1, 16; add.s64 %rd3, %rd2, %rd3; add.s64 %rd4, %rd2, {0}; "
+        "mul.wide.u32 %rd5, %r1, 16; add.s64 %rd4, %rd5, %rd4; "
+        f"{COPY.replace('PLACE', '%rd3')} {COPY.replace('PLACE', '%rd4')}", 8, 16,
+    ),
+    "a pointer that moves": (LOOP.replace("PLACE", "add.s64 %rd2, %rd2, {0}; mov.b64 %rd3, %rd2;", 1), 8, 16),
+    "a row of each turn": (LOOP.replace("PLACE", "mad.wide.s32 %rd3, %r3, {0}, %rd2;", 1), 24, 48),
+    "a shifted turn": (
+        LOOP.replace("PLACE", "shl.b32 %r4, %r3, {0}; cvt.s64.s32 %rd3, %r4; add.s64 %rd3, %rd2, %rd3;", 1),
+        3, 4,
+    ),
+    "a pointer and a turn": (
+        LOOP.replace("PLACE", "mad.wide.s32 %rd3, %r3, {0}, %rd2; add.s64 %rd2, %rd2, 8;", 1), 16, 8,
+    ),
+}  # fmt: skip
+#: What is the caller's to align.
+LEFT = {
+    "one side or the other": (
+        f"{ODD} @%p2 bra O; {COPY.replace('PLACE', '%rd2')} bra X; O: {COPY.replace('PLACE', '%rd2+8')} X:"
+    ),
+    "moved until it is aligned": (
+        f"P: {ODD} @!%p2 bra O; add.s64 %rd2, %rd2, 8; bra P; O: {COPY.replace('PLACE', '%rd2')}"
+    ),
+    "loaded each time": LOOP.replace("PLACE", "ld.global.u64 %rd3, [%rd1]; add.s64 %rd1, %rd1, 8;", 1),
+    "doubled often": f"{DOUBLED} {COPY.replace('PLACE', '%rd3')}",
+}
+
+
+def hidden(body: str) -> bool:
+    """Whether the alignment of a copy is unknown."""
+    return bool(copy_addresses(parse(f"{HEAD}{body} ret;\n}}\n").functions[0]).hidden)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_addresses_that_are_not_all_aligned(name: str) -> None:
+    body, bad, good = CASES[name]
+    assert hidden(body.replace("{0}", str(bad)))
+    assert not hidden(body.replace("{0}", str(good)))
+
+
+@pytest.mark.parametrize("name", LEFT)
+def test_addresses_that_may_be_aligned(name: str) -> None:
+    assert not hidden(LEFT[name])
