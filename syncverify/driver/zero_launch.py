@@ -14,6 +14,7 @@ that ``atomicCAS(lock, 1, 0)`` takes, and a store of 1 lets go, hangs with zeros
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from math import prod
 
@@ -21,6 +22,7 @@ from syncverify.checker.prover.strategy import ReplayEffort
 from syncverify.driver.drawn_launch import DRAWS, NoLaunchError, drawn_launch, set_by_the_host
 from syncverify.driver.input_harm import Inputs
 from syncverify.driver.ptx_task import CheckTask, compiled
+from syncverify.frontends.ptx.analysis.fenced_signals import with_fenced_signals
 from syncverify.frontends.ptx.analysis.shared_polls import global_polls
 from syncverify.frontends.ptx.compile.program import Program
 from syncverify.frontends.ptx.exec.system import PtxSystem
@@ -50,6 +52,10 @@ def of_zeros(
         return None
     system = PtxSystem.fresh(program, of, 0, 0, k.hash, clusters=clusters)
     limits = Limits(effort.steps, effort.each, effort.executions)
+    function, signals = with_fenced_signals(function)  # in practical mode they release (K26)
+    if signals:
+        functions = tuple(function if f.name == function.name else f for f in module.functions)
+        module = replace(module, functions=functions)
 
     def search(draw: Callable[[int], Launch], launches: int) -> Confirmed:
         return confirm(module, function.name, (), "hang", draw, launches, limits, counts=_counts)

@@ -7,9 +7,11 @@ from collections.abc import Mapping, Sequence
 from syncverify.frontends.ptx.analysis.shared_pointers import parameter_pointers
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.syntax.nodes import Function, Imm, Instr, Mem, Not, Operand, Reg, Sym, Vector
-from syncverify.frontends.ptx.syntax.operands import registers, results
+from syncverify.frontends.ptx.syntax.operands import registers, results, sources
 
 ANYWHERE = "*"
+#: What adds an index to a pointer.
+_SUMS = frozenset({"add", "sub", "mad"})
 
 
 class Origins:
@@ -81,18 +83,44 @@ def _reads_a_pointer(flow: Flow, name: str, k: int, doubtful: frozenset[str]) ->
 def _without_pointer(flow: Flow) -> frozenset[str]:
     """Registers one of whose definitions is made of no pointer as far as is seen: words, numbers of threads.
 
-    Where another definition is a pointer, the first may be one as well, put together of words.
+    Where another definition is a pointer, the first may be one as well, put together of words. An index that
+    is added to a pointer and overwritten then (``mul.wide %rd1, %r1, 4; add.u64 %rd1, %rd0, %rd1;``) is none.
     """
     types = flow.function.registers
     found = {name for name, type_ in types.items() if not type_.endswith("64")}
     grown = -1
     while grown != len(found):
         grown = len(found)
-        for i in flow.body:
+        for k, i in enumerate(flow.body):
             of = [n for op in i.operands[1:] if not isinstance(op, Vector) for n in registers(op)]
             if of and i.op not in ("ld", "ldu", "atom") and found.issuperset(of):
-                found.update(results(i))
+                found.update(name for name in results(i) if not _is_index(flow, k, name, found))
     return frozenset(found)
+
+
+def _is_index(flow: Flow, k: int, name: str, found: set[str]) -> bool:
+    """Whether what an instruction makes is only scaled, or added to registers that are not ``found``, on
+    every path until it is overwritten."""
+    work, seen = [k + 1], {k + 1}
+    while work:
+        at = work.pop()
+        if at == len(flow.body):
+            continue
+        i = flow.body[at]
+        read, over = sources(i), name in results(i) and i.guard is None
+        if name in read:
+            bases = {n for op in i.operands if isinstance(op, Mem) for n in registers(op)}
+            scaled = found.union((name,)).issuperset(read)
+            if name in bases or (not over if scaled else i.op not in _SUMS):
+                return False
+            over = over and not scaled
+        block = flow.blocks[flow.block_of[at]]
+        last = at + 1 == block.hi
+        following = [flow.blocks[b].lo for b in block.succ if b < flow.end] if last else [at + 1]
+        fresh = [] if over else [x for x in following if x not in seen]
+        work += fresh
+        seen.update(fresh)
+    return True
 
 
 def _halves(function: Function) -> dict[str, list[Operand]]:

@@ -84,7 +84,7 @@ def test_a_place_by_the_number_of_the_block_is_not_taken_for_aligned(check: Any)
         "add.u64 %rd3, %rd3, %rd9", "add.u64 %rd3, %rd8, %rd9"
     )
     facts = FACTS.replace("grid = [1]", "grid = [3]").replace("{}", "'ptr'")
-    for step, expected in ((16, "proved"), (48, "proved"), (8, "unknown"), (4, "unknown")):
+    for step, expected in ((16, "proved"), (48, "proved"), (8, "refuted"), (4, "refuted")):
         text = module_text(body.replace("STEP", str(step)), PARAMS)
         assert check(text, facts=facts)["verdict"] == expected
 
