@@ -24,7 +24,7 @@ class Origins:
     def __init__(self, flow: Flow, fine: bool, numbers: frozenset[str] = frozenset()) -> None:
         types = flow.function.registers
         self.known: dict[str, set[str]] = {}
-        self._apart = _read_without(flow, _without_pointer(flow))
+        self._apart = _without_pointer(flow)
         users: dict[str, list[str]] = {}
         places = parameter_pointers(flow.function) if fine else {}
         halves = _halves(flow.function)
@@ -52,32 +52,6 @@ class Origins:
         found = frozenset(self.known.get(base.name, ())) if isinstance(base, Reg) else frozenset()
         lost = found and isinstance(base, Reg) and base.name in self._apart
         return found | {ANYWHERE} if lost else found
-
-
-def _read_without(flow: Flow, doubtful: frozenset[str]) -> frozenset[str]:
-    """Those of some registers that an access reads as a definition may leave them that is made of no pointer.
-
-    Example: of ``mul.wide.u32 %x, %r, 4; add.u64 %x, %p, %x; st [%x]`` the access reads the sum alone.
-    """
-    read = [
-        (op.base.name, k)
-        for k, i in enumerate(flow.body)
-        if flow.block_of[k] in flow.reached
-        for op in i.operands
-        if isinstance(op, Mem) and isinstance(op.base, Reg) and op.base.name in doubtful
-    ]
-    lost = {name for name, k in read if not _reads_a_pointer(flow, name, k, doubtful)}
-    return doubtful - {name for name, _ in read} | lost
-
-
-def _reads_a_pointer(flow: Flow, name: str, k: int, doubtful: frozenset[str]) -> bool:
-    """Whether instruction ``k`` reads a register as an instruction leaves it that computes with a pointer."""
-    w = flow.versions.writer[flow.versions.read(name, k)]
-    if w < 0 or flow.body[w].guard is not None:
-        return False
-    i = flow.body[w]
-    of = [n for op in i.operands[1:] if not isinstance(op, Vector) for n in registers(op)]
-    return bool(of) and not doubtful.issuperset(of) and i.op not in ("ld", "ldu", "atom")
 
 
 def _without_pointer(flow: Flow) -> frozenset[str]:
