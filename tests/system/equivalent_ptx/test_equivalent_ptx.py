@@ -39,12 +39,14 @@ def verdict(k: small_ptx.Small, seed: int, count: int) -> str:
 
 
 #: A loop that waits for a flag is known by the comparison before its branch: a copied predicate hides it.
+#: Lanes that come to a loop by two ways are not known to make its turns together.
 UNDECIDED = {
     (group, "unknown")
     for group in (
         "bulk store and a flag",
         "global flags and lanes",
         "lanes that wait for flags of their own",
+        "peel by a match",
         "places behind comparisons",
         "warps by ticket",
     )
