@@ -83,7 +83,8 @@ MODELS: dict[str, tuple[str, str, dict[str, Any], tuple[int, int, int]]] = {
     # an encoder and a decoder
     "t5": (
         "T5Config", "T5ForConditionalGeneration",
-        {"d_model": 1024, "d_ff": 4096, "num_heads": 16, "d_kv": 64, "dropout_rate": 0.0},
+        {"d_model": 1024, "d_ff": 4096, "num_heads": 16, "d_kv": 64, "dropout_rate": 0.0,
+         "decoder_start_token_id": 0},
         (512, 32128, 8),
     ),
     # 197 patches of an image; the words are classes
