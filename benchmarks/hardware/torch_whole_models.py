@@ -376,7 +376,7 @@ def candidates_by_threads() -> None:
     plain = AlgorithmSelectorCache.make_precompile_fn
 
     def by_threads(self: Any, *args: Any, **settings: Any) -> Any:
-        with patch.object(AsyncCompile, "use_process_pool", lambda: False):
+        with patch.object(AsyncCompile, "use_process_pool", lambda *_: False):
             return plain(self, *args, **settings)
 
     AlgorithmSelectorCache.make_precompile_fn = by_threads  # type: ignore[method-assign]
