@@ -373,7 +373,9 @@ def candidates_by_threads() -> None:
     from torch._inductor.async_compile import AsyncCompile
     from torch._inductor.select_algorithm import AlgorithmSelectorCache
 
-    plain = AlgorithmSelectorCache.make_precompile_fn
+    plain = getattr(AlgorithmSelectorCache, "make_precompile_fn", None)
+    if plain is None:  # another release of torch
+        return
 
     def by_threads(self: Any, *args: Any, **settings: Any) -> Any:
         with patch.object(AsyncCompile, "use_process_pool", lambda *_: False):
