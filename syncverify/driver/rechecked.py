@@ -13,11 +13,12 @@ from syncverify.base.diagnostics import Policy, ScopeKind
 @dataclass(slots=True)
 class Met:
     """``counts``: of systems, nodes and events. ``reasons``: one for each system that the kernel does not
-    judge, whose obligations rest on the checker's handlers.
+    judge, whose obligations rest on the checker's handlers. ``assumed``: what the kernel takes for granted.
     """
 
     counts: dict[str, int] = field(default_factory=dict)
     reasons: list[str] = field(default_factory=list)
+    assumed: dict[str, None] = field(default_factory=dict)
 
     def add(self, what: str, n: int = 1) -> None:
         if n:
@@ -27,6 +28,7 @@ class Met:
         for what, n in other.counts.items():
             self.add(what, n)
         self.reasons += other.reasons
+        self.assumed |= other.assumed
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ class Rechecked:
     values: Mapping[str, int]
     kind: str
     met: Met
-    assumptions: tuple[str, ...] = ()  # where accesses stay whose places data says
+    assumptions: tuple[str, ...] = ()  # where data leads, and what the grid before leaves alone
 
     @property
     def judged(self) -> bool:

@@ -183,7 +183,7 @@ def _kernel(entry: Any, where: str, kernels: Mapping[str, Kernel]) -> Rechecked:
         if given
         else ScopeKind.ALL
     )
-    return Rechecked(name, Policy(policy), scope, given, str(kind), met)
+    return Rechecked(name, Policy(policy), scope, given, str(kind), met, tuple(met.assumed))
 
 
 def _protocol(
