@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from syncverify.base.certificate_data import RejectedError, digest, listed, read, sealed, take
+from syncverify.base.certificate_data import RejectedError, digest, listed, read, take
 from syncverify.base.diagnostics import Policy, ScopeKind
 
 
@@ -50,17 +50,7 @@ class Rechecked:
 
 
 #: Lists whose entries have digests of their own.
-_PARTS = ("kernels", "systems", "cases", "parts")
-
-
-def resealed(data: Any, inside: str = "") -> Any:
-    """The data with all digests computed again."""
-    if isinstance(data, list):
-        return [resealed(x, inside) for x in data]
-    if not isinstance(data, dict):
-        return data
-    out = {k: resealed(v, k if k in _PARTS else "") for k, v in data.items()}
-    return sealed(out) if inside or "format" in data else out
+PARTS = ("kernels", "systems", "cases", "parts")
 
 
 def _unsealed(data: Any, where: str, inside: str = "") -> Any:
@@ -69,7 +59,7 @@ def _unsealed(data: Any, where: str, inside: str = "") -> Any:
         return [_unsealed(x, f"{where}[{i}]", inside) for i, x in enumerate(data)]
     if not isinstance(data, dict):
         return data
-    out = {k: _unsealed(v, f"{where}.{k}" if where else k, k if k in _PARTS else "") for k, v in data.items()}
+    out = {k: _unsealed(v, f"{where}.{k}" if where else k, k if k in PARTS else "") for k, v in data.items()}
     if inside or "format" in data:
         if out.pop("digest", None) != digest(data):
             raise RejectedError(where or "digest", "the digest is not that of the data")
