@@ -1,4 +1,4 @@
-"""The run as Markdown, for the summary of a GitHub step: a row per kernel, then findings and what proofs rest on."""
+"""The run as Markdown, for the summary of a GitHub step: kernels, then findings and what proofs rest on."""
 
 from __future__ import annotations
 
