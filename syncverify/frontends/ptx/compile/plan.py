@@ -31,6 +31,7 @@ from syncverify.frontends.ptx.analysis.copy_addresses import (
 from syncverify.frontends.ptx.analysis.counted_blocks import only_counts
 from syncverify.frontends.ptx.analysis.dependent_launch import early_accesses, reads_unwritten
 from syncverify.frontends.ptx.analysis.drop_global_effects import untracked
+from syncverify.frontends.ptx.analysis.early_returns import early_returns
 from syncverify.frontends.ptx.analysis.external_releases import exchanged, released_unseen
 from syncverify.frontends.ptx.analysis.foreign_addresses import foreign_addresses
 from syncverify.frontends.ptx.analysis.handover_detection import HandOver, hand_over
@@ -558,11 +559,8 @@ class Plan:
 
     def strong_words(self, block: Sequence[int]) -> dict[int, StrongWord]:
         """By site, the strong loads and stores of shared memory whose values are used."""
-
-        def varies(k: int, names: Iterable[str]) -> int:
-            return self.uniformity(block).read_at(k, names)
-
-        return {self.site(k): word for k, word in strong_words(self.flow, varies).items()}
+        placed = self.uniformity(block).placed
+        return {self.site(k): word for k, word in strong_words(self.flow, placed).items()}
 
     def spread(self, block: Sequence[int]) -> Callable[[Iterable[str], int | None], int]:
         """What registers vary with, in blocks of a shape, where the block of a site reads them."""
@@ -658,6 +656,13 @@ class Plan:
             or (i.op in ("st", "red") and "async" in i.mods)
             for i in self.body
         )
+
+    @cached_property
+    def early(self) -> Mapping[int, int]:
+        """Branches past which threads leave ahead of all events: what the guard holds where one stays."""
+        if self.moves or self.handing is not None:
+            return {}
+        return early_returns(self.flow, {*self.decoded, *self.touches})
 
     @cached_property
     def origins(self) -> Origins:
