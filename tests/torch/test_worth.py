@@ -155,7 +155,8 @@ def test_proofs_are_waited_for_by_what_they_may_save(
     backend: Any, monkeypatch: pytest.MonkeyPatch, share: float, tuned: bool, least: float, most: float
 ) -> None:
     """And longer where Inductor tunes; the seconds that a graph's second look asks for are those."""
-    own, waited = sys.modules["syncverify.torch.backend"], []
+    own = sys.modules["syncverify.torch.backend"]
+    waited: list[float] = []
 
     def late(candidates: Any, runner: Any, *seconds: float) -> set[str]:
         waited.extend(seconds)
