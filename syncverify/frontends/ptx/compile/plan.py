@@ -577,11 +577,8 @@ class Plan:
 
     def strong_words(self, block: Sequence[int]) -> dict[int, StrongWord]:
         """By site, the strong loads and stores of shared memory whose values are used."""
-
-        def varies(k: int, names: Iterable[str]) -> int:
-            return self.uniformity(block).read_at(k, names)
-
-        return {self.site(k): word for k, word in strong_words(self.flow, varies).items()}
+        placed = self.uniformity(block).placed
+        return {self.site(k): word for k, word in strong_words(self.flow, placed).items()}
 
     def spread(self, block: Sequence[int]) -> Callable[[Iterable[str], int | None], int]:
         """What registers vary with, in blocks of a shape, where the block of a site reads them."""
