@@ -31,6 +31,7 @@ from syncverify.frontends.ptx.analysis.copy_addresses import (
 from syncverify.frontends.ptx.analysis.counted_blocks import only_counts
 from syncverify.frontends.ptx.analysis.dependent_launch import early_accesses, reads_unwritten
 from syncverify.frontends.ptx.analysis.drop_global_effects import untracked
+from syncverify.frontends.ptx.analysis.early_returns import early_returns
 from syncverify.frontends.ptx.analysis.external_releases import exchanged, released_unseen
 from syncverify.frontends.ptx.analysis.foreign_addresses import foreign_addresses
 from syncverify.frontends.ptx.analysis.handover_detection import HandOver, hand_over
@@ -674,6 +675,13 @@ class Plan:
             or (i.op in ("st", "red") and "async" in i.mods)
             for i in self.body
         )
+
+    @cached_property
+    def early(self) -> Mapping[int, int]:
+        """Branches past which threads leave ahead of all events: what the guard holds where one stays."""
+        if self.moves or self.handing is not None:
+            return {}
+        return early_returns(self.flow, {*self.decoded, *self.touches})
 
     @cached_property
     def origins(self) -> Origins:
