@@ -73,7 +73,7 @@ _BY_MISTAKE = {
 }
 
 
-def advice(rule: str, mistake: Mistake | None, after_thread: bool = False) -> str | None:
+def advice(rule: str, mistake: Mistake | None, *, after_thread: bool = False) -> str | None:
     """What to do about a finding of a rule, if there is anything to say.
 
     ``after_thread``: the access that it is not ordered after is a thread's own, and of no copy.

@@ -750,7 +750,7 @@ def diagnostic(run: Run, f: Failure, severity: Severity | None = None) -> Diagno
         severity=severity,
         message=f.message,
         span=sites[f.site].span,
-        fix=f.fix or (None if follows else advice(f.rule, mistake, after_thread)),
+        fix=f.fix or (None if follows else advice(f.rule, mistake, after_thread=after_thread)),
         contested=f.contested,
         related=tuple(labels),
         condition=f.condition,
