@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import chain, islice
+from itertools import islice
 
 from syncverify.base.diagnostics import Diagnostic, Mistake, Repair, TextEdit
 from syncverify.base.source import Span
@@ -48,16 +48,25 @@ _OF_ORDER = frozenset({"SV110", "SV111", "SV112", "SV115", "SV204", "SV211", "SV
 _OF_ARRIVALS = frozenset({"SV202", "SV210"})
 _OF_LIVES = frozenset({"SV204", "SV205"})
 _OF_SLOTS = frozenset({"SV110", "SV201", "SV202", "SV203", "SV210", "SV212"})
-_MOST_WEAK, _MOST_SIGNALS, _MOST_SLOTS = 4, 3, 4
+_MOST_WEAK, _MOST_SIGNALS, _MOST_SLOTS = 3, 3, 4
+#: Lines of a text that takes long to check.
+_LONG = 500
 #: Lines from a place that a wait or an arrival of the same threads is looked for.
 _BEFORE = 4
 
 
 def words_of_order(found: Diagnostic, file: str, text: Lines) -> Iterator[Repair]:
-    """Semantics and scopes of the lines nearest to a race: said too weakly, they are the mistake."""
-    if text.kind == "ptx" and found.rule in _OF_ORDER:
-        places = _places(found, file)
-        yield from islice(chain(_weak(file, text, places), _narrow(file, text, places)), _MOST_WEAK)
+    """Semantics and scopes of the lines nearest to a race: said too weakly, they are the mistake.
+
+    Of a long text none, but where a scope is the finding: each costs a check of the kernel.
+    """
+    if text.kind != "ptx" or found.rule not in _OF_ORDER:
+        return
+    places = _places(found, file)
+    if found.rule == "SV115":
+        yield from islice(_narrow(file, text, places), _MOST_WEAK)
+    elif len(text.lines) <= _LONG:
+        yield from islice(_weak(file, text, places), _MOST_WEAK)
 
 
 def ptx_guesses(found: Diagnostic, file: str, text: Lines) -> Iterator[Repair]:
