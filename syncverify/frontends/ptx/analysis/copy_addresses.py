@@ -12,7 +12,7 @@ Example: two copies of 16 bytes from ``[P]`` and ``[P + 8]`` are never both alig
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count, product
 
@@ -79,6 +79,7 @@ def copy_addresses(function: Function, multiples: Multiples = NOTHING_SAID) -> C
     judged: dict[int, int] = {}
     loaded: dict[int, tuple[int, frozenset[_Sum]]] = {}
     off: dict[int, tuple[int, int, int]] = {}
+    words: dict[Hashable, int] = {}
     for k, at in copies.items():
         if flow.block_of[k] not in flow.reached:
             continue
@@ -94,7 +95,7 @@ def copy_addresses(function: Function, multiples: Multiples = NOTHING_SAID) -> C
             hidden.add(k)
         made = _pointers(k, at.base, flow, params)
         if made is None and k not in off:
-            sums = _Sums(flow, known, unit).of(start, at.offset)
+            sums = _Sums(flow, known, unit, words).of(start, at.offset)
             if any(more and not terms for terms, more in sums):
                 hidden.add(k)
             loaded[k] = unit, sums
@@ -195,17 +196,25 @@ _MOST = 1 << 12
 _Sum = tuple[tuple[tuple[int, int], ...], int]
 #: Sums of one address that are looked at.
 _MOST_SUMS = 256
+#: Instructions in a row by which the place of a word is named.
+_MOST_STEPS = 8
+#: Loads that say that others write meanwhile.
+_STRONG = frozenset({"volatile", "relaxed", "acquire", "mmio"})
 #: Terms of one sum that are replaced by what they are made of.
 _MOST_TERMS = 512
 
 
 @dataclass(frozen=True)
 class _Sums:
-    """The sums that an address may be equal to, modulo a unit, by the definitions that reach it."""
+    """The sums that an address may be equal to, modulo a unit, by the definitions that reach it.
+
+    ``words``: by the place of a word, the first version that was loaded from it, of any copy.
+    """
 
     flow: Flow
     known: Mapping[int, Remainder | None]
     unit: int
+    words: dict[Hashable, int]
 
     def of(self, start: int, more: int) -> frozenset[_Sum]:
         seen, work = set[_Sum](), [self._expanded(((start, 1),), more)]
@@ -252,7 +261,8 @@ class _Sums:
                 continue
             parts = self._parts(v) if steps < _MOST_TERMS else None
             if parts is None:
-                found[v] = found.get(v, 0) + factor
+                word = self.words.setdefault(_place(v, self.flow) or v, v)
+                found[word] = found.get(word, 0) + factor
                 continue
             work += [(x, factor * f) for x, f in parts[0]]
             more += factor * parts[1]
@@ -292,6 +302,38 @@ class _Sums:
         read = self.flow.versions.read
         terms = [(read(op.name, k), factor) for op, factor in some if isinstance(op, Reg)]
         return terms, sum(op.value * factor for op, factor in some if isinstance(op, Imm))
+
+
+def _place(v: int, flow: Flow) -> Hashable:
+    """From where a version is loaded, by a plain load of one word; None where it is not."""
+    k = flow.versions.writer[v]
+    i = flow.body[k] if k >= 0 else None
+    if i is None or i.op != "ld" or i.guard is not None or not isinstance(i.operands[0], Reg):
+        return None
+    m = i.operands[1]
+    if not isinstance(m, Mem) or not _STRONG.isdisjoint(i.mods):
+        return None
+    return i.mods[-1], m.offset, _named_by(m.base, k, flow, _MOST_STEPS)
+
+
+def _named_by(op: Operand, k: int, flow: Flow, steps: int) -> Hashable:
+    """An operand of instruction ``k`` by what it is made of: equal names are of equal values, if the versions
+    and words that they are made of are."""
+    if not isinstance(op, Reg):
+        return op
+    v = flow.versions.read(op.name, k)
+    at = flow.versions.writer[v]
+    i = flow.body[at] if at >= 0 else None
+    if i is None or i.guard is not None or not steps or i.operands[0] != op:
+        return v
+    if i.op == "ld" and "param" in i.mods and isinstance(i.operands[1], Mem):
+        m = i.operands[1]
+        return (i.mods[-1], m.base, m.offset) if isinstance(m.base, Sym) else v
+    if i.op not in _PURE:
+        return v
+    if i.op in ("mov", "cvta") and len(i.operands) == 2:
+        return _named_by(i.operands[1], at, flow, steps - 1)
+    return i.op, i.mods, *(_named_by(x, at, flow, steps - 1) for x in i.operands[1:])
 
 
 def _contradicted(copies: Mapping[int, tuple[int, frozenset[_Sum]]], flow: Flow) -> set[int]:

@@ -41,6 +41,15 @@ CASES = {
         "mul.wide.u32 %rd5, %r1, 16; add.s64 %rd4, %rd5, %rd4; "
         f"{COPY.replace('PLACE', '%rd3')} {COPY.replace('PLACE', '%rd4')}", 8, 16,
     ),
+    "loaded twice": (
+        f"{COPY.replace('PLACE', '%rd2')} ld.param.u64 %rd3, [a]; cvta.to.global.u64 %rd3, %rd3; "
+        f"ld.global.u64 %rd4, [%rd3]; {COPY.replace('PLACE', '%rd4+{0}')}", 8, 16,
+    ),
+    "loaded twice from a table": (
+        "mul.wide.u32 %rd3, %r1, 8; add.s64 %rd3, %rd1, %rd3; ld.global.nc.u64 %rd4, [%rd3+16]; "
+        f"{COPY.replace('PLACE', '%rd4')} mul.wide.u32 %rd5, %r1, 8; add.s64 %rd5, %rd1, %rd5; "
+        f"ld.global.nc.u64 %rd6, [%rd5+16]; {COPY.replace('PLACE', '%rd6+{0}')}", 4, 32,
+    ),
     "a pointer that moves": (LOOP.replace("PLACE", "add.s64 %rd2, %rd2, {0}; mov.b64 %rd3, %rd2;", 1), 8, 16),
     "a row of each turn": (LOOP.replace("PLACE", "mad.wide.s32 %rd3, %r3, {0}, %rd2;", 1), 24, 48),
     "a shifted turn": (
@@ -58,6 +67,18 @@ LEFT = {
     ),
     "moved until it is aligned": (
         f"P: {ODD} @!%p2 bra O; add.s64 %rd2, %rd2, 8; bra P; O: {COPY.replace('PLACE', '%rd2')}"
+    ),
+    "another word": (
+        f"{COPY.replace('PLACE', '%rd2')} ld.global.u64 %rd4, [%rd1+8]; {COPY.replace('PLACE', '%rd4+8')}"
+    ),
+    "another entry": (
+        "mul.wide.u32 %rd3, %r1, 8; add.s64 %rd3, %rd1, %rd3; ld.global.nc.u64 %rd4, [%rd3+16]; "
+        f"{COPY.replace('PLACE', '%rd4')} mul.wide.u32 %rd5, %r1, 16; add.s64 %rd5, %rd1, %rd5; "
+        f"ld.global.nc.u64 %rd6, [%rd5+16]; {COPY.replace('PLACE', '%rd6+8')}"
+    ),
+    "a word that others write": (
+        f"ld.volatile.global.u64 %rd3, [%rd1]; {COPY.replace('PLACE', '%rd3')} "
+        f"ld.volatile.global.u64 %rd4, [%rd1]; {COPY.replace('PLACE', '%rd4+8')}"
     ),
     "loaded each time": LOOP.replace("PLACE", "ld.global.u64 %rd3, [%rd1]; add.s64 %rd1, %rd1, 8;", 1),
     "doubled often": f"{DOUBLED} {COPY.replace('PLACE', '%rd3')}",
