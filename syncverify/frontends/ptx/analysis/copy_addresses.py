@@ -4,19 +4,21 @@ Both ask for addresses that are multiples of 16, or of what they copy (PTX ISA, 
 An address is judged where it is made of pointer parameters, constants and numbers of threads and blocks
 alone: then every launch has it. Where its alignment does not show, and the number of the block is open, it
 is unknown. One that sizes or loaded values go into is the caller's to align. It is unknown where one of the
-definitions that reach it shows to be off, or where it and an earlier copy's are not a multiple apart. One
-that goes through local memory, and whose alignment does not show, is nobody's: it is unknown.
+definitions that reach it shows to be off, or where it and an earlier copy's, or another thread's, are not a
+multiple apart. One that goes through local memory, and whose alignment does not show, is nobody's: it is
+unknown.
 
 Example: two copies of 16 bytes from ``[P]`` and ``[P + 8]`` are never both aligned, whatever ``P`` is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count, product
 
 from syncverify.frontends.ptx.analysis.counted_blocks import reaches
+from syncverify.frontends.ptx.analysis.thread_numbers import ThreadNumbers
 from syncverify.frontends.ptx.decode.effects import Context, Effect, Opaque, Value
 from syncverify.frontends.ptx.decode.parts import fault
 from syncverify.frontends.ptx.flow.control_flow import Flow
@@ -107,6 +109,8 @@ def copy_addresses(function: Function, multiples: Multiples = NOTHING_SAID) -> C
         if m < DEFAULT or r % DEFAULT:
             pointers |= made
     hidden |= _contradicted(loaded, flow)
+    threads = ThreadNumbers(flow)
+    hidden |= {k for k, (unit, sums) in loaded.items() if _apart_by_number(k, unit, sums, threads)}
     return CopyAddresses(judged, frozenset(aligned), frozenset(pointers), off, frozenset(hidden))
 
 
@@ -355,6 +359,29 @@ def _contradicted(copies: Mapping[int, tuple[int, frozenset[_Sum]]], flow: Flow)
     return found
 
 
+def _apart_by_number(k: int, unit: int, sums: frozenset[_Sum], threads: ThreadNumbers) -> bool:
+    """Whether a copy's address is aligned in one thread, or block, only if it is not in another one."""
+    return any(
+        len({sum(x) % unit for x in values}) > 1
+        for terms, _ in sums
+        for of_block in (False, True)
+        for values in _by_number(k, terms, threads, of_block=of_block)
+    )
+
+
+def _by_number(
+    k: int, terms: Sequence[tuple[int, int]], threads: ThreadNumbers, *, of_block: bool
+) -> Iterator[Iterable[list[int]]]:
+    """What numbers of threads, or of blocks, make in an address, by each that executes the copy; if the
+    rest is the same for all of them."""
+    varying = [(v, f) for v, f in terms if threads.made_of(v, of_block)]
+    first = threads.threads[0]
+    if not varying or any(threads.value(v, first) is None for v, _ in varying):
+        return
+    for some in [threads.others(x) for x in threads.threads] if of_block else [threads.threads]:
+        yield [[f * (threads.value(v, x) or 0) for v, f in varying] for x in some if threads.comes(k, x)]
+
+
 def _moved(x: Remainder, more: int) -> Remainder:
     return x[0], (x[1] + more) % x[0]
 
@@ -538,7 +565,7 @@ def hidden(effect: Effect) -> Effect:
     """A copy of which it is not known whether its address is aligned."""
 
     def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
-        why = "depends on local memory, on which of its definitions reaches it, or on another copy's address"
+        why = "depends on local memory, on the definition that reaches it, or on another copy's or thread's"
         raise Opaque(f"whether the address in global memory is aligned {why}")
 
     return replace(effect, emit=emit)

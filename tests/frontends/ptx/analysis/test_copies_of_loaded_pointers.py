@@ -8,7 +8,7 @@ from syncverify.frontends.ptx.syntax.parser import parse
 HEAD = """.version 8.6
 .target sm_90a
 .address_size 64
-.visible .entry k(.param .u64 a)
+.visible .entry k(.param .u64 a, .param .u32 n)
 {
 .reg .pred %p<9>;
 .reg .b32 %r<9>;
@@ -60,6 +60,29 @@ CASES = {
         LOOP.replace("PLACE", "mad.wide.s32 %rd3, %r3, {0}, %rd2; add.s64 %rd2, %rd2, 8;", 1), 16, 8,
     ),
 }  # fmt: skip
+#: What each thread, or each block, adds to one pointer; and what comes before the copy.
+BY_NUMBER = "mul.wide.u32 %rd3, %r4, {0}; add.s64 %rd4, %rd2, %rd3; GUARD " + COPY.replace("PLACE", "%rd4")
+BY_NUMBER += " X:"
+CASES |= {
+    name: (f"{number} {BY_NUMBER.replace('GUARD', guard)}", bad, good)
+    for name, number, guard, bad, good in [
+        ("threads", "mov.u32 %r4, %tid.x;", "", 8, 16),
+        ("lanes", "mov.u32 %r4, %laneid;", "", 4, 32),
+        ("warps", "shr.u32 %r4, %r1, 5;", "", 8, 16),
+        ("the other bit", "and.b32 %r4, %r1, 2;", "", 4, 8),
+        ("blocks", "mov.u32 %r4, %ctaid.x;", "", 8, 16),
+        ("half of the threads", "mov.u32 %r4, %r1;", "setp.ge.u32 %p1, %r1, 32; @%p1 bra X;", 8, 16),
+        ("as many as a size", "mov.u32 %r4, %r1;",
+         "ld.param.u32 %r5, [n]; setp.ge.u32 %p1, %r1, %r5; @%p1 bra X;", 8, 16),
+        ("even threads", "mov.u32 %r4, %r1;",
+         "and.b32 %r5, %r1, 1; setp.ne.u32 %p1, %r5, 0; @%p1 bra X;", 4, 8),
+        ("each fourth, or by a size", "mov.u32 %r4, %r1;",
+         "and.b32 %r5, %r1, 3; setp.ne.u32 %p1, %r5, 0; ld.param.u32 %r6, [n]; setp.eq.u32 %p2, %r6, 0; "
+         "or.pred %p3, %p1, %p2; @%p3 bra X;", 2, 4),
+        ("two threads", "mov.u32 %r4, %r1;",
+         "setp.ne.u32 %p1, %r1, 3; setp.ne.u32 %p2, %r1, 6; and.pred %p3, %p1, %p2; @%p3 bra X;", 8, 16),
+    ]
+}  # fmt: skip
 #: What is the caller's to align.
 LEFT = {
     "one side or the other": (
@@ -81,6 +104,15 @@ LEFT = {
         f"ld.volatile.global.u64 %rd4, [%rd1]; {COPY.replace('PLACE', '%rd4+8')}"
     ),
     "loaded each time": LOOP.replace("PLACE", "ld.global.u64 %rd3, [%rd1]; add.s64 %rd1, %rd1, 8;", 1),
+    "one thread": BY_NUMBER.format(8).replace("GUARD", "setp.ne.u32 %p1, %r1, 3; @%p1 bra X;"),
+    "a pointer of each thread": (
+        "mul.wide.u32 %rd3, %r1, 8; add.s64 %rd4, %rd1, %rd3; ld.global.nc.u64 %rd5, [%rd4]; "
+        f"add.s64 %rd6, %rd5, %rd3; {COPY.replace('PLACE', '%rd6')}"
+    ),
+    "a size for each thread": (
+        "ld.param.u32 %r5, [n]; mul.wide.u32 %rd3, %r1, %r5; add.s64 %rd4, %rd2, %rd3; "
+        + COPY.replace("PLACE", "%rd4")
+    ),
     "doubled often": f"{DOUBLED} {COPY.replace('PLACE', '%rd3')}",
 }
 
