@@ -374,7 +374,7 @@ def _by_number(
 ) -> Iterator[Iterable[list[int]]]:
     """What numbers of threads, or of blocks, make in an address, by each that executes the copy; if the
     rest is the same for all of them."""
-    varying = [(v, f) for v, f in terms if threads.made_of(v, of_block)]
+    varying = [(v, f) for v, f in terms if threads.made_of(v, of_block=of_block)]
     first = threads.threads[0]
     if not varying or any(threads.value(v, first) is None for v, _ in varying):
         return

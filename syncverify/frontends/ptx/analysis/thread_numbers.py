@@ -55,7 +55,7 @@ class ThreadNumbers:
         """The threads with the same number in other blocks, and that itself."""
         return [{**thread, "%ctaid.x": n} for n in range(_BLOCKS)]
 
-    def made_of(self, v: int, of_block: bool) -> bool:
+    def made_of(self, v: int, *, of_block: bool) -> bool:
         """Whether a version may be another one in another thread, or block."""
         names = _OF_BLOCK if of_block else _OF_THREAD
         seen, work = set[int](), [v]
