@@ -45,9 +45,8 @@ class SharedLocks:
     newest: dict[tuple[Lock, Holder], tuple[int, Turn]] = field(default_factory=dict)  # place, and last turn
     freed: dict[tuple[Lock, Turn], int] = field(default_factory=dict)  # where in the text a turn ends
     words: set[tuple[Lock, int]] = field(default_factory=set)
-    polled: dict[bool, set[tuple[Lock, int]]] = field(
-        default_factory=dict
-    )  # words that are waited for, or not
+    #: bytes that are waited for; and others, written strongly by what is no signal
+    polled: dict[bool, set[tuple[Lock, int]]] = field(default_factory=dict)
     let_go: set[Lock] = field(default_factory=set)  # by others than who took it
     bytes: int = 4  # of a lock
 
@@ -96,7 +95,7 @@ class SharedLocks:
             return None
         return newest[0] + 1
 
-    def beside(self, word: Lock, size: int, *, polls: bool) -> bool:
+    def mixes(self, word: Lock, size: int, *, polls: bool) -> bool:
         """Whether some wait for bytes that others write strongly by what is no signal."""
         self.polled.setdefault(polls, set()).add((word, size))
         (cta, offset), others = word, self.polled.get(not polls, ())

@@ -286,7 +286,7 @@ class ClassContext:
         self.tables.shared_locks.words.add(((self.first + cta, offset), size))
 
     def shared_poll(self, cta: int, offset: int, size: int, *, polls: bool) -> None:
-        if self.tables.shared_locks.beside((self.first + cta, offset), size, polls=polls):
+        if self.tables.shared_locks.mixes((self.first + cta, offset), size, polls=polls):
             text = "a word that threads wait for is written together with others, or in part"
             raise Opaque(Reason(text, Cause.SHARED_CONTENTS))
 
