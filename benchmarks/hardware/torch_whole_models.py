@@ -17,7 +17,8 @@ are small, and nothing is timed. ``--forward``: forward passes alone. ``--ours-f
 compiles with both, Inductor comes last. ``--again``: two processes more, each of which compiles one arm with
 the caches that its first process left. ``--where``: where Python's time goes in compilations, in
 DIR/*.profile; that takes time itself. ``tuned``, among ``--processes``: Inductor's max-autotune beside this
-backend's reduce-overhead; forward passes first, which have a line of their own; ``--steps``: steps alone.
+backend's reduce-overhead; forward passes first, which have a line of their own; ``--steps``: steps alone;
+``--ours max-autotune``: this backend in that mode, too, which finds in caches what Inductor has timed.
 Without transformers it says so and ends with status 0.
 """
 
@@ -395,8 +396,12 @@ def compared(case: Case, row: dict[str, Any], o: argparse.Namespace, tag: str) -
     if alone not in ARMS or stage in AGAIN:
         torch.compile(lambda x: x.exp() + 1)(torch.ones(64, device=case.device))  # what a first call loads
     for arm in (alone,) if alone in ARMS else ARMS[:: -1 if o.ours_first else 1]:
-        own = TUNED_MODES[arm] if stage == TUNED else row["mode"]
-        os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(out / f"caches.{row['model']}.{own}.{arm}")
+        own = row["mode"]
+        if stage == TUNED:
+            own = o.ours if arm == "syncverify" else TUNED_MODES[arm]
+            row["modes"] = {**row.get("modes", {}), arm: own}
+        kept_by = "inductor" if stage == TUNED and own == TUNED_MODES["inductor"] else arm
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(out / f"caches.{row['model']}.{own}.{kept_by}")
         with profiled(out / f"{tag}.{arm}.profile") if o.where else nullcontext():
             made[arm], found = compiled_first(case, arm, own, o.runner, stage != TUNED or not case.training)
         errors = far(found.pop("loss"), found.pop("gradients"), loss, reference)
@@ -477,6 +482,7 @@ def main() -> None:
     parser.add_argument("--exact", action="store_true")
     parser.add_argument("--forward", action="store_true", help="forward passes alone")
     parser.add_argument("--steps", action="store_true", help="of ``tuned``, training steps alone")
+    parser.add_argument("--ours", default=TUNED_MODES["syncverify"], help="of ``tuned``, our mode")
     parser.add_argument("--profile", action="store_true", help="Inductor's kernels, too")
     parser.add_argument("--again", action="store_true", help="each arm in a second process of its own")
     parser.add_argument("--where", action="store_true", help="profiles of Python in compilations")
@@ -504,7 +510,7 @@ def main() -> None:
 
 def _run(waiting: list[str], o: argparse.Namespace, until: float) -> None:
     """One process after the other; the next one loads its model while the last one runs."""
-    same = [f"--{k}={getattr(o, k)}" for k in ("out", "runner", "layers")]
+    same = [f"--{k}={getattr(o, k)}" for k in ("out", "runner", "layers", "ours")]
     flags = ("exact", "profile", "forward", "steps", "ours_first", "where")
     same += [f"--{k.replace('_', '-')}" for k in flags if getattr(o, k)]
     running: list[tuple[str, subprocess.Popen[bytes]]] = []
