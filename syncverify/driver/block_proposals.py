@@ -44,7 +44,7 @@ class Tried:
 
     @property
     def overlaps(self) -> bool:
-        """Whether threads of the block write the same places in one statement, as rows do that are too long."""
+        """Whether threads write the same places in one statement, as rows do that are too long."""
         e = self.error
         if e is None or e.rule != _WRITTEN_TWICE:
             return False

@@ -1,10 +1,10 @@
 """Blocks of which the text bounds the number of threads alone, though the kernel reads ``%tid.y``.
 
-``.maxntid 256`` does not say whether a block is 32 x 8 or 16 x 16. The kernel is checked with each block of two
-dimensions and so many threads. One that does not fit is not meant: the kernel leaves a shared array, or its
-rows overlap. With ``tile[16][16]``, 32 x 8 writes words of two rows twice. What the others agree in is the
-verdict, which assumes one of them. Where they do not agree, it is unknown. Where none fits, the block of one
-row is asked, too, and all have to agree.
+``.maxntid 256`` does not say whether a block is 32 x 8 or 16 x 16. The kernel is checked with each block of
+two dimensions and so many threads. One that does not fit is not meant: the kernel leaves a shared array, or
+its rows overlap. With ``tile[16][16]``, 32 x 8 writes words of two rows twice. What the others agree in is
+the verdict, which assumes one of them. Where they do not agree, it is unknown. Where none fits, the block of
+one row is asked, too, and all have to agree.
 
 See docs/decisions/block-size-from-a-bound.md.
 """
@@ -22,7 +22,7 @@ from syncverify.frontends.ptx.launch.usual_blocks import blocks_of
 
 
 def reports_of_shapes(task: Task, scope: ScopeKind) -> Iterator[KernelReport]:
-    """The reports of a task; where the text gives only the number of threads, what blocks of these agree in."""
+    """The reports of a task; where the text bounds the threads alone, what blocks agree in."""
     threads = task.kernel.facts.threads
     if threads is None:
         yield from reports_of(task, scope)
