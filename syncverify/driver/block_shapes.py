@@ -66,8 +66,8 @@ def _agreed(meant: Sequence[Tried], threads: int) -> KernelReport:
     unknown = next((t.report for t in (of, meant[0]) if t.report.verdict is Verdict.UNKNOWN), first)
     reason = Reason(why, Cause.MISSING_FACT)
     return replace(
-        unknown, verdict=Verdict.UNKNOWN, reason=reason, witness=None, refuted_system=None, refuted_facts=None,
-        proof=None, suspect=None, undecided=None, seconds=seconds,
+        unknown, verdict=Verdict.UNKNOWN, reason=reason, seconds=seconds, proof=None, witness=None,
+        refuted_system=None, refuted_facts=None, suspect=None, undecided=None,
     )  # fmt: skip
 
 

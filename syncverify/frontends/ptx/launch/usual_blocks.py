@@ -46,8 +46,8 @@ def blocks_of(threads: int) -> tuple[Block, ...]:
 def reads_rows(function: Function) -> bool:
     """Whether a kernel does more with ``%tid.y`` and ``%tid.z`` than a block of one row needs.
 
-    The rank of a thread, ``(z * %ntid.y + y) * %ntid.x + x``, and whether it is the first of all, as ``x | y | z``
-    or ``x + y + z`` beside 0 say, are written for any block.
+    The rank of a thread, ``(z * %ntid.y + y) * %ntid.x + x``, is written for any block, and so is whether it
+    is the first of all, as ``x | y | z`` or ``x + y + z`` beside 0 say.
     """
     rows, widths = _Named(("%tid.y", "%tid.z")), _Named(("%ntid.x", "%ntid.y"))
     columns = _Named(("%tid.x",))
