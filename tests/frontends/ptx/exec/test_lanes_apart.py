@@ -81,3 +81,44 @@ def test_a_place_that_another_lane_gives(check: Any, exchange: str, of: str) -> 
     assert check(text, facts=FACTS)["verdict"] == ("proved" if ASKED[exchange] else "unknown")
     launch = Launch(params=(buffer(np.zeros(64, np.uint32)),), apart=True)
     assert (run(text, "k", launch, 0).harm is None) == ASKED[exchange]
+
+
+OPEN = """[kernel.k]
+grid = [1]
+block = [64]
+cluster = [1]
+assume = ["N >= 1"]
+[kernel.k.params.0]
+i32 = "N"
+"""
+#: Lane 0 makes barriers; the second warp has code of its own. Later each lane stores at a place of its warp,
+#: as lane 0 says it.
+CHOSEN = """
+    .shared .align 8 .b8 bar[64]; .shared .align 16 .b8 one[256];
+    mov.u32 %r1, %tid.x; shr.u32 %r6, %r1, 5; ld.param.u32 %r2, [k_p]; mov.u32 %r9, bar;
+    setp.ne.u32 %p1, %r6, 0; @%p1 bra READY;
+    setp.eq.u32 %p2, %r1, 0; @!%p2 bra READY;
+    mbarrier.init.shared.b64 [%r9], 1; mbarrier.init.shared.b64 [%r9+8], 1;
+    mbarrier.init.shared.b64 [%r9+16], 1; mbarrier.init.shared.b64 [%r9+24], 1;
+    mbarrier.init.shared.b64 [%r9+32], 1; {elected}
+READY: bar.sync 0;
+    @%p1 bra ROLE;
+BACK: shfl.sync.idx.b32 %r7, %r6, 0, 31, -1;
+    and.b32 %r8, %r1, 31; shl.b32 %r8, %r8, 2; shl.b32 %r7, %r7, 7; add.u32 %r8, %r8, %r7;
+    mov.u32 %r5, one; add.u32 %r8, %r8, %r5; mov.u32 %r4, 0;
+LAP: st.shared.u32 [%r8], %r4;
+    bar.sync 0;
+    add.u32 %r4, %r4, 1; setp.lt.u32 %p3, %r4, %r2; @%p3 bra LAP;
+    ret;
+ROLE: bar.sync 1, 32; setp.lt.u32 %p5, %r2, 5; @%p5 bra BACK;
+    bar.sync 1, 32; bra BACK;
+"""
+
+
+@pytest.mark.parametrize(("elected", "proved"), [("", True), ("mov.u32 %r6, 4096;", False)])
+def test_lanes_that_were_elsewhere_bring_what_they_did_not_write(
+    check: Any, elected: str, proved: bool
+) -> None:
+    text = module_text(CHOSEN.format(elected=elected), ".param .u32 k_p")
+    assert check(text, facts=OPEN)["verdict"] == ("proved" if proved else "refuted")
+    assert (run(text, "k", Launch(block=(64, 1, 1), params=(3,)), 0).harm is None) == proved
