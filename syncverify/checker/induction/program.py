@@ -189,7 +189,7 @@ def _in_step(parts: Sequence[Part]) -> list[Part]:
 
     Example: the lanes that are not elected come to each tile's election, and to nothing else.
     """
-    tiles = {x.count: x for p in parts for x in p.text if isinstance(x, TilesText)}
+    tiles = {x.count: x for p in parts for x in p.text if isinstance(x, TilesText) and x.stride == 1}
     out = []
     for p in parts:
         loops = [x for x in p.text if not isinstance(x, StraightText)]

@@ -61,10 +61,13 @@ def protocol_of(
     system: Any,
     claims: Claims,
     policy: Policy = Policy.PRACTICAL,
+    before: dict[ThreadClass, Claim] | None = None,
 ) -> Reading:
     """The protocol of one system on one path; NotReadError with the reason where it is none, UnnamedSizeError
-    for a quotient of sizes that has no name, if claims may have more of them.
+    for a quotient of sizes that has no name, if claims may have more of them. ``before``: what held on other
+    paths, to which that of this one is added.
     """
+    before = {} if before is None else before
     start = Start(space, root, parameters(space, root), policy, claims.naming)
     claims.ready(space, root, start.names, 1)
     splits: list[tuple[int, tuple[int, ...]]] = []
@@ -72,7 +75,7 @@ def protocol_of(
     for _ in range(MOST_SPLITS):
         space.path = root
         try:
-            found = _claimed(start, system, claims, known)
+            found = _claimed(start, system, claims, known, before)
         except LaneSplit as split:
             space.path = root
             system = system.refined(split)
@@ -85,11 +88,15 @@ def protocol_of(
 
 
 def _claimed(
-    start: Start, system: Any, claims: Claims, known: dict[ThreadClass, Claim]
+    start: Start,
+    system: Any,
+    claims: Claims,
+    known: dict[ThreadClass, Claim],
+    before: dict[ThreadClass, Claim],
 ) -> list[tuple[Claim, Text]]:
     """A claim that holds for each class. Agents of one code mostly do the same: what holds of others is
     tried first, and where the last turn of a loop stands apart for some, it does for all. ``known``: what
-    held of classes before others parted.
+    held of classes before others parted; ``before``: on other paths.
     """
     found: list[tuple[Claim, Text]] = []
     apart: list[set[int]] = []
@@ -109,7 +116,15 @@ def _claimed(
             except (NotReadError, NotConcrete):
                 continue
         else:
-            take(i, claims.claim(i, cls))
+            try:
+                take(i, claims.claim(i, cls))
+            except SizeCaseError:
+                raise
+            except NotReadError:  # few sizes of this path may come to a second tile, say
+                if cls not in before:
+                    raise
+                take(i, before[cls])
+        before[cls] = found[-1][0]
         known.pop(cls, None)
         known[cls] = found[-1][0]
     everywhere = set[int]().union(*apart)
