@@ -127,7 +127,7 @@ class Assembly:
         """A number of slots has a name, so that proofs need not count them."""
         if slots == 1:
             return num(1)
-        name = self.free(f"slots_{slots}")
+        name = f"slots_{slots}"
         self.depths[name] = slots
         return var(name)
 
@@ -143,16 +143,12 @@ class Assembly:
         return by
 
     def rounds(self) -> dict[str, tuple[Term, Term]]:
-        """How often each agent comes to a tile, where they take them in turn: quotients, and what they are."""
+        """How many rounds of tiles agents make that take them in turn: quotients, with their facts."""
         some = (t for by in self.tiles().values() for t in by if t.stride > 1)
         counts = dict.fromkeys((t.count, t.stride) for t in some)
-        names = [self.free(f"rounds_{i}") for i in range(len(counts))]
+        names = [f"rounds_{i}" for i in range(len(counts))]
         left = ((count - var(x) * r, r) for x, (count, r) in zip(names, counts, strict=True))
         return {x: (more, -more + (r - 1)) for x, (more, r) in zip(names, left, strict=True)}
-
-    def free(self, name: str) -> str:
-        """A name that no size has."""
-        return name if name not in self.parameters else self.free(name + "_")
 
     def count_meetings(self, part: Part) -> None:
         """Meetings in all steps of a tile but its first are counted by a function of their own,

@@ -710,7 +710,9 @@ def _counted(
 
 def _count_others(run: Run, tiles: AbstractSet[int], turn: tuple[int, int]) -> None:
     """Counts the steps of other agents' tiles, too, if all tiles of a run have as many."""
-    (many, *more) = {v.trips for v in run.visits if v.trips >= 0 and v.place >= 0 and v.place not in tiles} or {0}
+    (many, *more) = {
+        v.trips for v in run.visits if v.trips >= 0 and v.place >= 0 and v.place not in tiles
+    } or {0}
     first, stride = turn
     tile = 0
     for v in run.visits[1:] if not more else ():
