@@ -1,7 +1,7 @@
 """Many launches of fusions of rows of random widths on a Hopper GPU, for the model of their time: not proved.
 
     python benchmarks/hardware/rows_gather.py --seed N --out FILE [--arms 20] [--seconds 190]
-        [--short | --aligned | --ragged | --wide | --between | --twins]
+        [--short | --aligned | --ragged | --wide | --between | --narrow | --clusters | --twins]
 
 The points of a seed (``rows_random.points``): the first 90, and of those behind them 50 of fewer than 1100
 elements and 20 of more than 16384. Of a point's arms four in ten are what the model ranks first, three what
@@ -14,7 +14,10 @@ whole warps and of fewer lanes, from the better two thirds. With ``--ragged`` po
 elements and no row is a multiple of 16 bytes; more than half of the arms store results through shared
 memory. With ``--wide`` points have 16384 to 131072 elements; arms that keep pieces in shared memory are
 among them all. With ``--between`` points have 256 to 65536 elements; half of the arms are drawn from rows
-of 3, 5, 6, 7 or more warps, no power of two.
+of 3, 5, 6, 7 or more warps, no power of two. With ``--narrow`` points are norms of 440 to 1100 elements;
+beside what the model ranks first, arms are rows in fewer lanes, and blocks that take rows in turn and keep
+operands in registers, drawn by lot. With ``--clusters`` points have 12288 to 131072 elements, and beside what
+the model ranks first blocks of a cluster share a row.
 
 Kernels are compiled, compared with eager torch and timed, in an experiment that asks for no proof: what a
 call runs is proved at the call.
@@ -23,6 +26,7 @@ call runs is proved at the call.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import math
 import multiprocessing
@@ -31,7 +35,7 @@ import random
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parents[1])]
@@ -256,6 +260,92 @@ def between_arms(p: Point, count: int, g: random.Random) -> list[tuple[RowSchedu
     return [(s, {f: getattr(x, f) for f in (*FIELDS, "stream")}) for s, x in fitted if x is not None]
 
 
+#: Of narrow norms: their number, and the least and most elements of a row.
+NARROW_POINTS, NARROW_WIDTHS = 40, (440, 1100)
+
+
+def narrow_points(seed: int) -> list[Point]:
+    """Norms of narrow rows: of 16 bits multiples of 16 bytes, of 32 bits a half of any length."""
+    g, found = random.Random(seed), list[Point]()
+    norms = [c for c in rows_random.CASES if c.endswith("norm")]
+    while len(found) < NARROW_POINTS:
+        width, dtype = int(g.uniform(*NARROW_WIDTHS)), g.choice(("bf16", "f16", "f32"))
+        width = g.choice((width, width // 4 * 4)) if dtype == "f32" else width // 8 * 8
+        found.append({"case": g.choice(norms), "dtype": dtype, "width": width})
+    return [p for p in found if p["width"] not in row_menu.MEASURED]
+
+
+def narrow_arms(p: Point, count: int, g: random.Random) -> list[tuple[RowSchedule, dict[str, Any]]]:
+    """What the model ranks first, then rows in fewer lanes, one after the other by blocks that stay."""
+    plain = RowSchedule(stream="no", reread="no", source="direct", warps=1)
+    forms = [
+        dataclasses.replace(
+            plain, lanes=lanes, rows=rows, blocks_per_sm=warps // rows, unroll=unroll,
+            grid=grid, operands="registers" if grid == "persistent" else "auto",
+        )
+        for lanes in (8, 16, 32) if p["width"] <= lanes * row_menu.HELD
+        for unroll in (1, 2) if p["width"] * unroll <= lanes * row_menu.HELD
+        for rows in (4, 8)
+        for warps in (16, 24, 32, 40, 48) if warps * LANES * p["width"] * unroll <= lanes * MOST_HELD
+        for grid in GRIDS
+    ]  # fmt: skip
+    return beside_first(p, count, g, forms)
+
+
+#: Elements that all threads of a multiprocessor hold, at most; lanes of a warp; how blocks take rows.
+MOST_HELD, LANES = 49152, 32
+GRIDS: tuple[Literal["tiles", "persistent"], ...] = ("tiles", "persistent")
+#: Of rows that clusters share: points, powers of two, elements of a thread.
+CLUSTER_POINTS, CLUSTER_POWERS, CLUSTER_HELD = 36, (13.58, 17), (8, 60)
+
+
+def cluster_points(seed: int) -> list[Point]:
+    """Long rows that are written, two in three of 16 bits."""
+    g, found = random.Random(seed), list[Point]()
+    writing = [c for c in rows_random.CASES if "norm" in c or "softmax" in c]
+    while len(found) < CLUSTER_POINTS:
+        width = int(2 ** g.uniform(*CLUSTER_POWERS))
+        width = g.choice((width | 1, *(-(-width // 64) * 64,) * 3))
+        found.append({"case": g.choice(writing), "dtype": g.choice(("bf16", "f16", "f32")), "width": width})
+    return [p for p in found if p["width"] not in row_menu.MEASURED]
+
+
+def cluster_arms(p: Point, count: int, g: random.Random) -> list[tuple[RowSchedule, dict[str, Any]]]:
+    """What the model ranks first, then blocks of a cluster for each row, by clusters that stay or go."""
+    plain = RowSchedule(stream="no", reread="no", source="direct")
+    forms = [
+        dataclasses.replace(
+            plain, cluster=cluster, warps=warps, blocks_per_sm=blocks, grid=grid, operands=operands
+        )
+        for cluster in (2, 4, 8)
+        for warps in (4, 8, 16, 32)
+        if CLUSTER_HELD[0] <= p["width"] / (cluster * warps * LANES) <= CLUSTER_HELD[1]
+        for blocks in (1, 2, 3, 4, 6)
+        if 12 <= warps * blocks <= 48 and blocks * p["width"] <= cluster * MOST_HELD
+        for grid, operands in CLUSTER_GRIDS
+    ]  # fmt: skip
+    return beside_first(p, count, g, forms)
+
+
+#: How clusters take rows, and where what all rows share is kept.
+CLUSTER_GRIDS: tuple[tuple[Literal["tiles", "persistent"], Literal["reload", "registers"]], ...] = (
+    ("tiles", "reload"), ("persistent", "reload"), ("persistent", "registers"),
+)  # fmt: skip
+
+
+def beside_first(
+    p: Point, count: int, g: random.Random, forms: list[RowSchedule]
+) -> list[tuple[RowSchedule, dict[str, Any]]]:
+    """What the model ranks first, a fifth of the arms; the others of these forms, drawn by lot."""
+    fusion, width = fusion_of(p["case"], p["dtype"]), p["width"]
+    some = row_menu.ranked(fusion, width)[: max(1, count // 5)]
+    some += g.sample(forms, len(forms))
+    some = [dataclasses.replace(s, cache="kept") if row_menu.leaves_last(fusion, s) else s for s in some]
+    fitted = [(s, row_menu.done(fusion, s, width)) for s in some]
+    fields = (*FIELDS, "stream", "grid", "cluster")
+    return [(s, {f: getattr(x, f) for f in fields}) for s, x in fitted if x is not None][:count]
+
+
 def made(p: Point, schedule: RowSchedule) -> CompiledKernel:
     """The kernel of a point, which asks for no proof."""
     plan, store, policy = (
@@ -314,6 +404,8 @@ def main() -> None:
     parser.add_argument("--ragged", action="store_true")
     parser.add_argument("--wide", action="store_true")
     parser.add_argument("--between", action="store_true")
+    parser.add_argument("--narrow", action="store_true")
+    parser.add_argument("--clusters", action="store_true")
     parser.add_argument("--out", type=Path, required=True)
     o = parser.parse_args()
     import torch  # type: ignore[import-not-found, unused-ignore]
@@ -326,6 +418,8 @@ def main() -> None:
     pool = multiprocessing.get_context("spawn").Pool(max(1, len(os.sched_getaffinity(0)) - 1))
     jobs = []
     kinds = (
+        (o.narrow, narrow_points, narrow_arms),
+        (o.clusters, cluster_points, cluster_arms),
         (o.between, between_points, between_arms),
         (o.wide, wide_points, wide_arms),
         (o.ragged, ragged_points, ragged_arms),

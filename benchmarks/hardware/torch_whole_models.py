@@ -17,7 +17,8 @@ are small, and nothing is timed. ``--forward``: forward passes alone. ``--ours-f
 compiles with both, Inductor comes last. ``--again``: two processes more, each of which compiles one arm with
 the caches that its first process left. ``--where``: where Python's time goes in compilations, in
 DIR/*.profile; that takes time itself. ``tuned``, among ``--processes``: Inductor's max-autotune beside this
-backend's reduce-overhead; forward passes first, which have a line of their own; ``--steps``: steps alone.
+backend's reduce-overhead; forward passes first, which have a line of their own; ``--steps``: steps alone;
+``--ours max-autotune``: this backend in that mode, too, which finds in caches what Inductor has timed.
 Without transformers it says so and ends with status 0.
 """
 
@@ -80,6 +81,13 @@ MODELS: dict[str, tuple[str, str, dict[str, Any], tuple[int, int, int]]] = {
          "num_local_experts": 8},
         (1024, 32000, 4),
     ),
+    # an encoder and a decoder
+    "t5": (
+        "T5Config", "T5ForConditionalGeneration",
+        {"d_model": 1024, "d_ff": 4096, "num_heads": 16, "d_kv": 64, "dropout_rate": 0.0,
+         "decoder_start_token_id": 0},
+        (512, 32128, 8),
+    ),
     # 197 patches of an image; the words are classes
     "vit": (
         "ViTConfig", "ViTForImageClassification",
@@ -104,6 +112,9 @@ MODELS: dict[str, tuple[str, str, dict[str, Any], tuple[int, int, int]]] = {
 }  # fmt: skip
 #: Those that are measured unless others are named.
 USUAL = tuple(name for name in MODELS if name != "small")
+
+#: What configurations call the number of layers, where it has another name.
+LAYERS = {"gpt2": "n_layer", "t5": "num_layers"}
 
 ARMS = ("inductor", "syncverify")
 #: What a process does: compiles one arm with empty caches, or both with what those left, and times them.
@@ -162,7 +173,7 @@ class Case:
         if device == "cpu":
             length, batch, words = 32, 1, min(words, 512)
             own = {**own, "image_size": 64} if name == "vit" else own
-        counts = {"n_layer" if name == "gpt2" else "num_hidden_layers": layers}
+        counts = {LAYERS.get(name, "num_hidden_layers"): layers}
         vocabulary = {"num_labels": words} if name == "vit" else {"vocab_size": words}
         torch.manual_seed(0)
         settings = getattr(transformers, config)(**{**counts, **own}, **vocabulary)
@@ -344,11 +355,34 @@ def child(o: argparse.Namespace) -> None:
     tag = f"{name}.{mode}.{stage}"
     with machine(out, tag):
         if stage == TUNED:  # forward passes first: a step takes long to tune, and may not end
+            candidates_by_threads()
             for training in (False,) * (not o.steps) + (True,) * (not o.forward):
                 case.training = training
                 kept(o, compared(case, {**row}, o, tag))
         else:
             kept(o, compared(case, row, o, tag))
+
+
+def candidates_by_threads() -> None:
+    """Has threads compile the candidates of a product.
+
+    What Inductor's processes compile was not found again in its main process: that compiled 20 candidates one
+    after the other, 9 to 28 s for each product beside 0.3 to 3 s by threads. The candidates are the same.
+    """
+    from unittest.mock import patch
+
+    from torch._inductor.async_compile import AsyncCompile
+    from torch._inductor.select_algorithm import AlgorithmSelectorCache
+
+    plain = getattr(AlgorithmSelectorCache, "make_precompile_fn", None)
+    if plain is None:  # another release of torch
+        return
+
+    def by_threads(self: Any, *args: Any, **settings: Any) -> Any:
+        with patch.object(AsyncCompile, "use_process_pool", lambda *_: False):
+            return plain(self, *args, **settings)
+
+    AlgorithmSelectorCache.make_precompile_fn = by_threads  # type: ignore[method-assign]
 
 
 def compared(case: Case, row: dict[str, Any], o: argparse.Namespace, tag: str) -> dict[str, Any]:
@@ -362,8 +396,12 @@ def compared(case: Case, row: dict[str, Any], o: argparse.Namespace, tag: str) -
     if alone not in ARMS or stage in AGAIN:
         torch.compile(lambda x: x.exp() + 1)(torch.ones(64, device=case.device))  # what a first call loads
     for arm in (alone,) if alone in ARMS else ARMS[:: -1 if o.ours_first else 1]:
-        own = TUNED_MODES[arm] if stage == TUNED else row["mode"]
-        os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(out / f"caches.{row['model']}.{own}.{arm}")
+        own = row["mode"]
+        if stage == TUNED:
+            own = o.ours if arm == "syncverify" else TUNED_MODES[arm]
+            row["modes"] = {**row.get("modes", {}), arm: own}
+        kept_by = "inductor" if stage == TUNED and own == TUNED_MODES["inductor"] else arm
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(out / f"caches.{row['model']}.{own}.{kept_by}")
         with profiled(out / f"{tag}.{arm}.profile") if o.where else nullcontext():
             made[arm], found = compiled_first(case, arm, own, o.runner, stage != TUNED or not case.training)
         errors = far(found.pop("loss"), found.pop("gradients"), loss, reference)
@@ -444,6 +482,7 @@ def main() -> None:
     parser.add_argument("--exact", action="store_true")
     parser.add_argument("--forward", action="store_true", help="forward passes alone")
     parser.add_argument("--steps", action="store_true", help="of ``tuned``, training steps alone")
+    parser.add_argument("--ours", default=TUNED_MODES["syncverify"], help="of ``tuned``, our mode")
     parser.add_argument("--profile", action="store_true", help="Inductor's kernels, too")
     parser.add_argument("--again", action="store_true", help="each arm in a second process of its own")
     parser.add_argument("--where", action="store_true", help="profiles of Python in compilations")
@@ -471,7 +510,7 @@ def main() -> None:
 
 def _run(waiting: list[str], o: argparse.Namespace, until: float) -> None:
     """One process after the other; the next one loads its model while the last one runs."""
-    same = [f"--{k}={getattr(o, k)}" for k in ("out", "runner", "layers")]
+    same = [f"--{k}={getattr(o, k)}" for k in ("out", "runner", "layers", "ours")]
     flags = ("exact", "profile", "forward", "steps", "ours_first", "where")
     same += [f"--{k.replace('_', '-')}" for k in flags if getattr(o, k)]
     running: list[tuple[str, subprocess.Popen[bytes]]] = []

@@ -154,6 +154,7 @@ def _by_judge(
     except InputError as e:
         return replace(r, acceptance=Acceptance(reason=f"{before}{e.message}"))
     if done.judged:
-        return replace(r, acceptance=Acceptance(True))
+        missing = tuple(x for x in done.met.assumed if x not in r.assumptions)
+        return replace(r, assumptions=(*r.assumptions, *missing), acceptance=Acceptance(True))
     why = "; ".join(dict.fromkeys(done.met.reasons))
     return replace(r, acceptance=Acceptance(reason=f"{before}not judged: {why}"))

@@ -125,7 +125,7 @@ class Inputs:
             for k, i in enumerate(body)
             if i.op in ("ld", "ldu")
             and _of_host(i)
-            and not u.read_at(k, _addressing(i)) & THREADS
+            and not u.placed(k) & THREADS
             and not guards.isdisjoint(computed_from(set(results(i)), body))
         ]
 
@@ -438,7 +438,7 @@ class Inputs:
             def differs(k: int, i: Instr) -> bool:
                 if i.op == "atom":
                     return k not in self._counts_of_its_own
-                return bool(u.read_at(k, _addressing(i)) & bits)
+                return bool(u.placed(k) & bits)
 
             found = {name for k, i in enumerate(body) if _loads(i) and differs(k, i) for name in results(i)}
             self.apart[bits] = computed_from(found, [i for i in body if i.op not in _BARRIERS])

@@ -177,16 +177,21 @@ def _with(carved: _Carved, report: KernelReport) -> KernelReport:
 
 
 def _proof(task: CheckTask) -> KernelReport | None:
-    """A proof, if need be with what lies in shared memory as data, and with sizes as data."""
+    """A proof, if need be with what lies in shared memory as data, and with sizes as data. Launches come
+    first: that of all contents as data takes a moment where exploring words follows each turn."""
+    launched: list[tuple[CheckTask, KernelReport]] = []
     for narrower in (lambda k: k, with_contents_as_data):
+        if launched and not steers(task):
+            break
         k = narrower(task)
         found = check_launch(k)
-        if found.verdict is not Verdict.PROVED:
-            found = proved_inside_arrays(k, found, lambda _: None)
         if found.verdict is Verdict.PROVED:
             return found
-        if not steers(task):
-            return None
+        launched.append((k, found))
+    for k, found in launched:
+        wider = proved_inside_arrays(k, found, lambda _: None)
+        if wider.verdict is Verdict.PROVED:
+            return wider
     return None
 
 

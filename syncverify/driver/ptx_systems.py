@@ -357,6 +357,7 @@ def _judged(k: CheckTask, system: PtxSystem) -> Outcome:
     # where what lies in memory may decide, an order matters as a whole
     program, decides = system.program, system.answered or system.program.steers
     some = None if decides or program.flags.spins or program.handing else locks.some(program.body)
+    decides = decides or locks.once
     if some is not None and len(some) <= MOST_ORDERS:
         outcome = _in_orders(k, system, some)
         if not has(outcome.reason, Cause.LOCK_ORDER):
@@ -379,11 +380,10 @@ def _in_orders(
     found: list[Outcome] = []
     first = system.tables.shared_locks
     for turns in orders:
-        again = _relaunched(k, system, replace(system.launch, turns=turns))
+        again = _relaunched(k, system, replace(system.launch, turns=turns, counts=first.at_first()))
         locks = again.tables.shared_locks
-        if {x: set(of) for x, of in locks.taken.items()} != {x: set(of) for x, of in first.taken.items()}:
-            text = "who takes a lock in shared memory depends on who held it before"
-            return undecided(Reason(text, Cause.SHARED_CONTENTS), k.span)
+        if (why := locks.differs(first)) is not None:
+            return undecided(Reason(why, Cause.SHARED_CONTENTS), k.span)
         outcome = _judged_alone(k, again)
         if (why := locks.problem()) is not None and outcome.verdict is Verdict.PROVED:
             return undecided(Reason(why, Cause.SHARED_CONTENTS), k.span)
@@ -393,7 +393,11 @@ def _in_orders(
         if outcome.verdict is not Verdict.PROVED:
             break
     none = Reason("no order of turns at the locks ends", Cause.SHARED_CONTENTS)
-    return merge(found) if found else undecided(none, k.span)
+    outcome = merge(found) if found else undecided(none, k.span)
+    if outcome.verdict is Verdict.REFUTED and first.once:
+        why = "this goes wrong in an order of atomics in shared memory that perhaps no execution has"
+        return replace(undecided(Reason(why, Cause.SHARED_CONTENTS), k.span), suspect=outcome)
+    return outcome
 
 
 def _judged_alone(k: CheckTask, system: PtxSystem) -> Outcome:

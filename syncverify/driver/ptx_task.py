@@ -14,9 +14,11 @@ from syncverify.driver.ptx_assumptions import alignments, holds, numbers, pointe
 from syncverify.frontends.ptx.analysis.block_groups import BlockGroups
 from syncverify.frontends.ptx.analysis.group_loads import with_loads_of_lanes
 from syncverify.frontends.ptx.analysis.if_convert_atomics import predicated
+from syncverify.frontends.ptx.analysis.shared_polls import NO_TURNS
 from syncverify.frontends.ptx.analysis.spin_bounds import bounds_first
 from syncverify.frontends.ptx.compile.program import Program
 from syncverify.frontends.ptx.decode.effects import MapFacts
+from syncverify.frontends.ptx.decode.shared_flags import SharedTurn
 from syncverify.frontends.ptx.exec.concrete_launch import Launch
 from syncverify.frontends.ptx.exec.system import PtxSystem, elected_lanes
 from syncverify.frontends.ptx.flow.forward_stores import with_forwarded_stores
@@ -106,7 +108,7 @@ class EntryCode:
         if not chosen.warp_order:
             function = with_lanes_that_meet(facts, function)
 
-        def code_of(text: Function) -> Program:
+        def code_of(text: Function, turns: Mapping[int, SharedTurn] = NO_TURNS) -> Program:
             return Program(
                 self.module,
                 text,
@@ -122,6 +124,7 @@ class EntryCode:
                 any_data=chosen.data_as_words,
                 aligned=alignments(facts),
                 alone=facts.grid == (1, 1, 1),
+                turns=turns,
             )
 
         found = code_of(function)
@@ -129,7 +132,9 @@ class EntryCode:
         spins = {**(found.handing.spins if found.handing is not None else {}), **found.flags.spins}
         if spins:
             plain = bounds_first(function, found.flow, spins.values())
-        return found if plain is function else code_of(plain)
+        found = found if plain is function else code_of(plain)
+        turns = {} if chosen.data_as_words else found.deciding_turns
+        return code_of(plain, turns) if turns else found
 
 
 @dataclass(frozen=True, slots=True)

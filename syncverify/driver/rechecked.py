@@ -6,18 +6,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from syncverify.base.certificate_data import RejectedError, digest, listed, read, sealed, take
+from syncverify.base.certificate_data import RejectedError, digest, listed, read, take
 from syncverify.base.diagnostics import Policy, ScopeKind
 
 
 @dataclass(slots=True)
 class Met:
     """``counts``: of systems, nodes and events. ``reasons``: one for each system that the kernel does not
-    judge, whose obligations rest on the checker's handlers.
+    judge, whose obligations rest on the checker's handlers. ``assumed``: what the kernel takes for granted.
     """
 
     counts: dict[str, int] = field(default_factory=dict)
     reasons: list[str] = field(default_factory=list)
+    assumed: dict[str, None] = field(default_factory=dict)
 
     def add(self, what: str, n: int = 1) -> None:
         if n:
@@ -27,6 +28,7 @@ class Met:
         for what, n in other.counts.items():
             self.add(what, n)
         self.reasons += other.reasons
+        self.assumed |= other.assumed
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ class Rechecked:
     values: Mapping[str, int]
     kind: str
     met: Met
-    assumptions: tuple[str, ...] = ()  # where accesses stay whose places data says
+    assumptions: tuple[str, ...] = ()  # where data leads, and what the grid before leaves alone
 
     @property
     def judged(self) -> bool:
@@ -48,17 +50,7 @@ class Rechecked:
 
 
 #: Lists whose entries have digests of their own.
-_PARTS = ("kernels", "systems", "cases", "parts")
-
-
-def resealed(data: Any, inside: str = "") -> Any:
-    """The data with all digests computed again."""
-    if isinstance(data, list):
-        return [resealed(x, inside) for x in data]
-    if not isinstance(data, dict):
-        return data
-    out = {k: resealed(v, k if k in _PARTS else "") for k, v in data.items()}
-    return sealed(out) if inside or "format" in data else out
+PARTS = ("kernels", "systems", "cases", "parts")
 
 
 def _unsealed(data: Any, where: str, inside: str = "") -> Any:
@@ -67,7 +59,7 @@ def _unsealed(data: Any, where: str, inside: str = "") -> Any:
         return [_unsealed(x, f"{where}[{i}]", inside) for i, x in enumerate(data)]
     if not isinstance(data, dict):
         return data
-    out = {k: _unsealed(v, f"{where}.{k}" if where else k, k if k in _PARTS else "") for k, v in data.items()}
+    out = {k: _unsealed(v, f"{where}.{k}" if where else k, k if k in PARTS else "") for k, v in data.items()}
     if inside or "format" in data:
         if out.pop("digest", None) != digest(data):
             raise RejectedError(where or "digest", "the digest is not that of the data")

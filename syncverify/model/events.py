@@ -139,6 +139,8 @@ class Flag(IntFlag):
     TAKE = 8192  # a wait that takes a lock: what passes it is an atomic, which writes the word
     OR = 16384  # with RED: what is combined by ``or``, and not by ``and``
     COUNT = 32768  # with RED: whose threads are counted
+    UNSIGNED = 65536  # a wait for at most some number: one below zero is larger
+    ONCE = 131072  # with TAKE: an atomic that waits for nobody, in an order that is tried
 
 
 #: ``Footprint.memory`` of global memory; a CTA's shared memory is its rank in the cluster.

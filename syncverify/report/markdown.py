@@ -1,4 +1,4 @@
-"""The run as Markdown, for the summary of a GitHub step: a row per kernel, then each finding."""
+"""The run as Markdown, for the summary of a GitHub step: kernels, then findings and what proofs rest on."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from syncverify.report.base import (
     one_line,
     place,
     replay_text,
+    rests_on,
     rule_name,
     scope_text,
     source_lines,
@@ -41,6 +42,8 @@ def _lines(report: Report) -> Iterator[str]:
     for k, name in zip(report.kernels, names, strict=True):
         if k.verdict is not Verdict.PROVED:
             yield from _findings(k, name)
+        elif rests := rests_on(k):
+            yield from ("", f"### {name}: what the proof rests on", "", *(f"- {_cell(x)}" for x in rests))
 
 
 def _findings(k: KernelReport, name: str) -> Iterator[str]:

@@ -56,6 +56,8 @@ _LOADED: set[torch.device] = set()
 #: Seconds after which trials see again whether a proof has come, and those that trials of a graph wait for
 #: proofs in all. What is proved while Inductor compiles the graph is tried behind that.
 _SLICE, _PATIENCE = 0.2, 0.6
+#: Seconds that trials of a graph may take, and wait for proofs, where Inductor tunes: it takes a minute then.
+_TUNED_SECONDS, TUNED_PATIENCE = 20.0, 15.0
 
 
 @dataclass
@@ -112,7 +114,7 @@ _Step = Callable[[_Trial], None]
 class Patience:
     """Seconds that trials of one graph may still wait for proofs."""
 
-    left: float = field(default_factory=lambda: _PATIENCE)
+    left: float = field(default_factory=lambda: TUNED_PATIENCE if templates() else _PATIENCE)
 
 
 @dataclass(frozen=True)
@@ -156,7 +158,8 @@ def faster(
 
 
 def _seconds_of(module: GraphModule) -> float:
-    return max(_LEAST_SECONDS, _SECONDS + _SECONDS_OF_A_NODE * len(module.graph.nodes))
+    least = _TUNED_SECONDS if templates() else _LEAST_SECONDS
+    return max(least, _SECONDS + _SECONDS_OF_A_NODE * len(module.graph.nodes))
 
 
 def whole_of(module: GraphModule, device: torch.device) -> float:
@@ -404,4 +407,4 @@ def _with(trial: _Trial, ops: Mapping[int, Any]) -> Run:
     return compiled(nodes, trial.arguments, trial.device)
 
 
-__all__ = ["ALONE_SECONDS", "Limits", "Patience", "faster", "promising", "whole_of"]
+__all__ = ["ALONE_SECONDS", "TUNED_PATIENCE", "Limits", "Patience", "faster", "promising", "whole_of"]

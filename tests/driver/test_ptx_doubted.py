@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from syncverify.base.diagnostics import Replayed, Verdict
+from syncverify.base.diagnostics import Replayed, ScopeKind, Verdict
 from syncverify.driver.files import check_source, read_source
 
 KERNEL = """.version 9.0
 .target sm_90a
 .address_size 64
-.visible .entry k(.param .u64 p, .param .u32 n)
+.visible .entry k(.param .u64 p, .param .u32 n, .param .u32 m, .param .u32 turns)
 .reqntid {threads}, 1, 1
 {{
 .reg .pred %p<9>;
@@ -87,6 +87,12 @@ def test_a_guard_by_a_size_costs_no_case_for_each_thread(tmp_path: Path) -> None
     assert found.stats["events"] < 1000  # 32 warps, a few events each
 
 
+LEAVE_2D = (
+    "ld.param.u32 %r10, [m]; ld.param.u32 %r11, [turns]; "
+    "shr.u32 %r20, %r1, 4; and.b32 %r21, %r1, 15; setp.ge.u32 %p3, %r20, %r9; setp.ge.u32 %p4, %r21, %r10; "
+    "or.pred %p3, %p3, %p4; @%p3 bra Y; {0} Y:"
+)
+TURNS = "mov.u32 %r22, 0;\nL: {0} add.u32 %r22, %r22, 1; setp.lt.u32 %p5, %r22, %r11; @%p5 bra L;"
 LEAVE = "setp.ge.u32 %p3, %r1, %r9; @%p3 bra Y; {0} Y:"
 
 
@@ -107,6 +113,17 @@ def test_early_returns(tmp_path: Path, body: str, verdict: Verdict) -> None:
     assert found.verdict is verdict, (found.reason, found.diagnostics)
     said = [x for x in found.assumptions if "barriers do not wait for threads that leave there" in x]
     assert verdict is Verdict.REFUTED or said
+
+
+@pytest.mark.parametrize(("last", "verdict"), [(BAR, Verdict.PROVED), ("", Verdict.REFUTED)])
+def test_who_leaves_by_two_sizes_costs_no_case(tmp_path: Path, last: str, verdict: Verdict) -> None:
+    """Two sizes decide who leaves, a third one counts turns."""
+    body = LEAVE_2D.format(TURNS.format(STORE + BAR + NEXT + last))
+    (tmp_path / "k.ptx").write_text(KERNEL.format(threads=256, body=body.replace("; ", ";\n")))
+    source = read_source(str(tmp_path / "k.ptx"))
+    (found,) = check_source(source, scope=ScopeKind.ALL, repairs=False)
+    assert found.verdict is verdict, (found.reason, found.diagnostics)
+    assert verdict is Verdict.REFUTED or found.stats["events"] < 1000
 
 
 def test_a_shuffle_takes_nothing_from_lanes_that_have_left(tmp_path: Path) -> None:

@@ -145,3 +145,30 @@ def test_rounds_of_a_graph_wait_for_proofs_once(backend: Any, monkeypatch: pytes
     late_ones = [r for r in backend.report.refused if "its proof was not there" in r.refused]
     assert [len(r.operations) for r in late_ones] == [3, 1]
     assert sum(waited) == pytest.approx(0.6)
+
+
+@pytest.mark.parametrize(
+    ("share", "tuned", "least", "most"),
+    [(0.0, False, 1.0, 1.0), (0.05, False, 1.5, 2.5), (0.5, False, 4.0, 4.0), (0.0, True, 10.0, 30.0)],
+)
+def test_proofs_are_waited_for_by_what_they_may_save(
+    backend: Any, monkeypatch: pytest.MonkeyPatch, share: float, tuned: bool, least: float, most: float
+) -> None:
+    """And longer where Inductor tunes; the seconds that a graph's second look asks for are those."""
+    own = sys.modules["syncverify.torch.backend"]
+    waited: list[float] = []
+
+    def late(candidates: Any, runner: Any, *seconds: float) -> set[str]:
+        waited.extend(seconds)
+        return {c.name for c in candidates}
+
+    monkeypatch.setattr(trials, "prove_ahead", lambda candidates, *_: {c.name for c in candidates})
+    monkeypatch.setattr(trials, "_Budget", lambda seconds: Seconds([1.0] * 4))
+    monkeypatch.setattr(trials, "least_of", lambda group, device: 0.0)
+    monkeypatch.setattr(trials, "gain_of", lambda *_: max(share, 0.01))
+    monkeypatch.setattr(trials, "time_of", lambda *_: 1.0)
+    monkeypatch.setattr(own, "prove_ahead", late)
+    with torch._inductor.config.patch(max_autotune=tuned):
+        refused(backend, lambda x: F.softmax(x, -1), draw(8, 512))
+    (seconds,) = waited
+    assert least <= seconds <= most

@@ -14,6 +14,8 @@ RELEASE = int(Flag.RELEASE)
 SC = int(Flag.SC)
 STRONG = int(Flag.STRONG)
 TAKE = int(Flag.TAKE)
+ONCE = int(Flag.ONCE)
+UNSIGNED = int(Flag.UNSIGNED)
 RED = int(Flag.RED)
 #: which reduction an execution barrier makes, if any
 REDUCTION = int(Flag.RED | Flag.OR | Flag.COUNT)

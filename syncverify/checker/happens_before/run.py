@@ -24,6 +24,8 @@ from syncverify.model.events import EACH_TIME, Agent, Ev, Event, System, ThreadC
 #: What a handler says of its event: done; not yet, try again when woken; arrived and parked until released
 #: (the releaser finishes it); done, but let others run first.
 DONE, RETRY, PARKED, YIELD = range(4)
+#: Numbers of executions that may be equal differ by less.
+APART = 1 << 40
 #: Events that a run goes on for after harm was found: all of a kernel that ends, little of one that does not.
 AFTER_HARM = 100_000
 #: What the lanes of a block wait for that is not running yet, where blocks hand on flags.
@@ -362,6 +364,23 @@ class Run:
         found = self.executions.get((site, t.cls), 0)
         self.executions[site, t.cls] = found + 1
         return found
+
+    def count_apart(self) -> None:
+        """Stores that a class has yet to execute, and another one has executed several times: by how much it
+        is behind is distinguished no more. What it executes has numbers of its own from there on."""
+        for site in {site for site, _ in self.executions}:
+            first, numbers = 0, self._numbers(site, 0)
+            while numbers:
+                late = [c for c, n in numbers.items() if n == first and not self.threads[c].done]
+                if max(numbers.values()) > first + 1:
+                    self.executions.update({(site, c): first - APART for c in late})
+                first -= APART
+                numbers = self._numbers(site, first)
+
+    def _numbers(self, site: int, first: int) -> dict[int, int]:
+        """By class, how often it has executed a store, of those that count from one number."""
+        found = {t.cls: self.executions.get((site, t.cls), 0) for t in self.threads}
+        return {c: n for c, n in found.items() if n // APART * APART == first}
 
     def gone(self, t: LaneClass) -> bool:
         """Whether a class belongs to a cluster that has left before the one that runs."""

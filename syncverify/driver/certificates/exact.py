@@ -50,29 +50,32 @@ def failure_text(run: Run, f: Failure) -> str:
     return f"{run.info.sites[f.site].span}: {f.message}"
 
 
-def described(whole: System, policy: Policy, reasons: list[str] | None = None) -> dict[str, Any]:
+def described(whole: System, policy: Policy, met: Met | None = None) -> dict[str, Any]:
     """What is claimed of one system: all of it is derived from the system alone.
 
-    Raises RejectedError where an obligation fails. The kernel's judge binds where ``reasons`` are asked
-    for: what it rejects is rejected, and why it does not judge is added to them. Without, the checker has
-    the last word.
+    Raises RejectedError where an obligation fails. The kernel's judge binds where ``met`` is asked for: what
+    it rejects is rejected; why it does not judge, and what it assumes, is added there. Without, the checker
+    has the last word.
     """
     system, splits = whole, Splits()
     slack = 32
     own = policy is Policy.PRACTICAL
-    if not own and reasons is not None:
-        reasons.append(STRICT)
+    if not own and met is not None:
+        met.reasons.append(STRICT)
     while True:
         try:
             if own:
                 try:
-                    return {"judge": "own", "splits": plain(splits), **_judged(system)}
+                    claims, assumed = _judged(system)
+                    if met is not None:
+                        met.assumed |= assumed
+                    return {"judge": "own", "splits": plain(splits), **claims}
                 except NotJudgedError as e:
                     own, splits, system = False, [], whole
-                    if reasons is not None:
-                        reasons.append(str(e))
+                    if met is not None:
+                        met.reasons.append(str(e))
                 except RejectedError:
-                    if reasons is not None:
+                    if met is not None:
                         raise
                     own, splits, system = False, [], whole
             return {"judge": "checker", "splits": plain(splits), **_followed(system, policy, slack)}
@@ -152,10 +155,11 @@ def _followed(system: System, policy: Policy, slack: int) -> dict[str, Any]:
     return _claims(info, trace, r.phases)
 
 
-def _judged(system: System) -> dict[str, Any]:
+def _judged(system: System) -> tuple[dict[str, Any], dict[str, None]]:
+    """What is claimed of a system that the judge accepts, and what it assumes."""
     f = Follower.of(system)
     f.judge(MOST_EVENTS)
-    return _claims(f.info, f.trace, f.phases)
+    return _claims(f.info, f.trace, f.phases), f.inputs
 
 
 def _claims(
@@ -216,11 +220,9 @@ def recheck(proof: Any, systems: Iterable[System | Unanalysable], policy: Policy
             raise RejectedError(here, f"{s.span}: {s.reason}")
         if count >= len(parts):
             raise RejectedError(f"{where}.systems", f"system {count} of the launch is left out")
-        reasons: list[str] = []
-        found = described(s, policy, reasons)
+        found = described(s, policy, met)
         same(found, parts[count], here)
         met.add("systems")
-        met.reasons += reasons
         count += 1
     number(count, where, 1)
     if count != len(parts):

@@ -35,7 +35,7 @@ from syncverify.driver import by_kernel
 from syncverify.driver.certificates import exact, graphs, protocols, sizes
 from syncverify.driver.certificates.met import Met, Rechecked
 from syncverify.driver.ir import check_assumes, launch_values
-from syncverify.driver.rechecked import entries, resealed
+from syncverify.driver.rechecked import entries
 from syncverify.driver.verdicts import text_hash
 from syncverify.frontends.ir.systems import systems
 from syncverify.ir.check.well_formed import verify
@@ -183,7 +183,7 @@ def _kernel(entry: Any, where: str, kernels: Mapping[str, Kernel]) -> Rechecked:
         if given
         else ScopeKind.ALL
     )
-    return Rechecked(name, Policy(policy), scope, given, str(kind), met)
+    return Rechecked(name, Policy(policy), scope, given, str(kind), met, tuple(met.assumed))
 
 
 def _protocol(
@@ -310,4 +310,4 @@ def _stages(
         raise RejectedError(where, wrong)
 
 
-__all__ = ["Rechecked", "certify", "dumps", "entries", "recheck", "resealed"]
+__all__ = ["Rechecked", "certify", "dumps", "entries", "recheck"]

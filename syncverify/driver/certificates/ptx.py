@@ -149,7 +149,7 @@ class _Claims:
         if part["is"] == "open":
             _, reason = take(part, at, "is", "reason")  # says only which proofs come next
             return Outcome(Verdict.UNKNOWN, (), None, _reason(reason, at), {})
-        found = {"is": "system", **exact.described(system, policy, self.met.reasons)}
+        found = {"is": "system", **exact.described(system, policy, self.met)}
         same(found, part, at)
         self.met.add("systems")
         return Outcome(Verdict.PROVED)
@@ -213,8 +213,8 @@ def _entry(entry: Any, where: str, module: Module, source_hash: str, facts: Laun
         raise RejectedError(at, f"it does not follow: {report.reason or report.verdict}")
     if claims.taken != len(claims.parts):
         raise RejectedError(f"{at}.parts", "more than the launch has")
-    placed = tuple(a for a in report.assumptions if PLACED_BY_DATA in a)
-    return Rechecked(name, Policy(policy), report.scope.kind, report.scope.values, "ptx", claims.met, placed)
+    assumed = (*(a for a in report.assumptions if PLACED_BY_DATA in a), *claims.met.assumed)
+    return Rechecked(name, Policy(policy), report.scope.kind, report.scope.values, "ptx", claims.met, assumed)
 
 
 def _reason(data: Any, at: str) -> Reason:

@@ -207,6 +207,7 @@ class _Replay:
         try:
             if event is None:
                 point.judge.end()
+                self.met.assumed |= point.judge.inputs
             else:
                 point.judge.take(cls, event, use)
         except NotJudgedError as e:
@@ -400,6 +401,8 @@ class _Replay:
                 raise RejectedError(f"{at}.by", "that node has another form")
             if weakened_by or target.judged != self.form(point):
                 self.fallback_reason = "the kernel distinguishes states that the checker does not"
+            if point.judge is not None:  # that node's other ways here may have read other inputs
+                self.met.assumed |= point.judge.inputs
             self.case_of(target.rows, target.path, view, state.path, claimed["as"], at)
             return []
         multiplied = [x for x in ("less", "products") if x in node]

@@ -27,8 +27,9 @@ COMPARES = {
 @dataclass(frozen=True, slots=True)
 class Op:
     """An operation. ``kind``: read, write (of data), plain (a weak store of a flag), store, add, exch, wait,
-    lock (an atomic that waits for 0 and leaves 1), fence. ``narrow``: of a scope that leaves the other
-    threads out."""
+    lock (an atomic that waits for 0 and leaves 1), fence; try, swap and count (an atomic ``cas`` of 0,
+    ``exch`` or ``add``): a thread that does not find ``wanted`` leaves out the next ``skips``. ``narrow``: of
+    a scope that leaves the other threads out."""
 
     kind: str
     at: int = 0
@@ -37,6 +38,8 @@ class Op:
     release: bool = False
     acquire: bool = False
     narrow: bool = False
+    wanted: int = 0
+    skips: int = 0
 
 
 T = TypeVar("T")
@@ -125,7 +128,7 @@ def _next(program: Threads, s: State) -> Iterator[State]:
         raise HarmError("hang")
     for n, t in enumerate(s.threads):
         if t.pc < len(program[n]):
-            yield from _of_flag(s, n, program[n][t.pc])
+            yield from _of_flag(program, s, n, program[n][t.pc])
 
 
 def _holds(op: Op, m: Message) -> bool:
@@ -191,18 +194,34 @@ def _access(s: State, n: int, at: int, write: bool, weak: bool) -> State:
     return replace(s, threads=threads, accesses=_put(s.accesses, at, entry))
 
 
-def _of_flag(s: State, n: int, op: Op) -> Iterator[State]:
+#: Atomics by what they find.
+_DECIDES = ("try", "swap", "count")
+
+
+def _passed(program: Threads, s: State, n: int, skips: int) -> State:
+    """A thread leaves some operations out."""
+    t = s.threads[n]
+    return replace(s, threads=_put(s.threads, n, replace(t, pc=min(t.pc + skips, len(program[n])))))
+
+
+def _of_flag(program: Threads, s: State, n: int, op: Op) -> Iterator[State]:
     """A step of a flag for each message that it may read, or stand directly behind."""
     order = s.orders[op.at]
     after = None
     for i in range(_place(s, op.at, s.threads[n].view[1][op.at]), len(order)):
         if op.kind in ("wait", "lock") and not _holds(op, order[i]):
             continue
-        if op.kind != "wait" and i + 1 < len(order) and order[i + 1].chained:
+        reads = op.kind == "wait" or (op.kind == "try" and order[i].value)
+        if not reads and i + 1 < len(order) and order[i + 1].chained:
             continue
         if after is None:
             after = _access(s, n, op.at, op.kind != "wait", weak=op.narrow or op.kind == "plain")
-        if op.kind != "wait":
+        if op.kind == "try" and order[i].value:
+            yield _passed(program, _read(after, n, op, order[i], step=1), n, op.skips)
+        elif op.kind in _DECIDES:
+            missed = op.skips if order[i].value != op.wanted else 0
+            yield _passed(program, _written(after, n, op, i), n, missed)
+        elif op.kind != "wait":
             yield _written(after, n, op, i)
         else:
             yield _read(after, n, op, order[i], step=1)
@@ -224,12 +243,12 @@ def _read(s: State, n: int, op: Op, m: Message, step: int = 0) -> State:
 def _written(s: State, n: int, op: Op, i: int) -> State:
     """The state with a write directly behind the message ``i``."""
     before = s.orders[op.at][i]
-    atomic = op.kind in ("add", "exch", "lock")
+    atomic = op.kind in ("add", "exch", "lock", *_DECIDES)
     if atomic:
         s = _read(s, n, op, before)
     t = s.threads[n]
     number = n * 100 + t.pc + 1
-    value = before.value + op.value if op.kind == "add" else op.value
+    value = before.value + op.value if op.kind in ("add", "count") else op.value
     order = s.orders[op.at]
     order = (*order[: i + 1], Message(number, value, None, atomic), *order[i + 1 :])
     s = replace(s, orders=_put(s.orders, op.at, order))

@@ -12,6 +12,8 @@ from tests.checker.happens_before.flag_model import Op, Threads
 #: Where the flags and the data are: one block's shared memory; global memory, threads of as many blocks;
 #: flags in global memory between threads of one block, whose data is shared.
 PLACES = ("shared", "blocks", "block")
+#: Atomics that decide, and their PTX.
+DECIDES = {"try": "cas.b32", "swap": "exch.b32", "count": "add.u32"}
 _NOT = {">=": "lt", ">": "le", "<=": "gt", "<": "ge", "==": "ne", "!=": "eq"}
 
 
@@ -39,6 +41,8 @@ def _shown(op: Op) -> str:
         return f"{name} d{op.at}"
     if op.kind == "fence":
         return name
+    if op.kind in DECIDES:
+        return f"{name} f{op.at} {op.value}, if not {op.wanted} skip {op.skips}"
     shown = {"wait": f"{op.compare}{op.value}", "lock": ""}.get(op.kind, str(op.value))
     return f"{name} f{op.at} {shown}"
 
@@ -467,6 +471,65 @@ def locked(rng: random.Random) -> Program:
     return _finished(rng, rng.choice(_LOCKED)(rng), "shared", rng.choice([0, 0, 1, 1, 2, 3]))
 
 
+def _under(rng: random.Random, head: Op, ops: list[Op], behind: list[Op]) -> list[Op]:
+    """Operations of who finds what an atomic wants, and what all do behind them."""
+    ops = _fenced(rng, ops)
+    return [replace(head, skips=len(ops)), *ops, *_fenced(rng, behind)]
+
+
+def _tries(rng: random.Random) -> Lists:
+    """Threads try one lock once; who takes it may let it go."""
+    kind, frees = rng.choice(["try", "try", "swap"]), rng.random() < 0.6
+    lists = []
+    for _ in range(rng.randint(2, 3)):
+        head = Op(kind, 0, 1, acquire=rng.random() < 0.8)
+        inside = [*rng.choice([[], [_r()]]), _w(), *([_free(rng, 0)] if frees else [])]
+        lists.append(_under(rng, head, inside, rng.choice([[], [], [_r(1)]])))
+    return lists
+
+
+def _first_tells(rng: random.Random) -> Lists:
+    """Who comes first writes something, and tells the others of it."""
+    lists: Lists = []
+    for _ in range(rng.randint(2, 3)):
+        head = Op(rng.choice(["try", "swap", "count"]) if not lists else lists[0][0].kind, 0, 1)
+        lists.append(
+            _under(rng, head, [_w(), _set(1, 1)], rng.choice([[], [_wait(1, 1), _r()], [_wait(1, 1)]]))
+        )
+    return lists
+
+
+def _last(rng: random.Random) -> Lists:
+    """Threads count; the last one, as a rule, looks at what all have done."""
+    n = rng.randint(2, 4)
+    wanted = rng.choice([n - 1, n - 1, n - 1, n - 1, n - 2, n])
+    strong = rng.random() < 0.8
+    lists = []
+    for k in range(n):
+        head = Op("count", 0, 1, release=True, acquire=strong, wanted=wanted)
+        inside = [*rng.choice([[], [Op("fence")]]), _r(0), *rng.choice([[], [_r(1)], [_w(1)]])]
+        lists.append([*([_w(k)] if k < 2 else []), *_under(rng, head, inside, [])])
+    return lists
+
+
+def _try_then_wait(rng: random.Random) -> Lists:
+    """One lock that some try and others wait for."""
+    tries = _tries(rng)[: rng.choice([1, 2])]
+    return [*tries, _section(rng)]
+
+
+_TURNS = (_tries, _tries, _tries, _first_tells, _last, _last, _last, _try_then_wait)
+
+
+def turned(rng: random.Random) -> Program:
+    """A program in which atomics in shared memory decide who does what, with up to three edits."""
+    threads = rng.choice(_TURNS)(rng)
+    for _ in range(rng.choice([0, 0, 1, 1, 2, 3])):
+        _edit(rng, threads)
+    rng.shuffle(threads)
+    return Program(tuple(tuple(ops[:8]) for ops in threads[:4] if ops), "shared")
+
+
 # ------------------------------------------------------------------ PTX
 
 
@@ -482,7 +545,7 @@ def ptx(p: Program) -> str:
     lines = [
         ".version 8.6", ".target sm_90a", ".address_size 64",
         ".visible .entry k(.param .u64 p0, .param .u64 p1, .param .u64 p2)", "{",
-        ".reg .pred %p<3>;", ".reg .b32 %r<6>;", ".reg .b64 %rd<4>;",
+        ".reg .pred %p<3>;", ".reg .b32 %r<6>;", ".reg .b32 %q<64>;", ".reg .b64 %rd<4>;",
         ".shared .align 4 .b8 flags[8];", ".shared .align 4 .b8 data[8];",
         *(f"ld.param.u64 %rd{k + 1}, [p{k}];" for k in range(3)),
         f"mov.u32 %r1, {'%ctaid.x' if blocks else '%tid.x'};",
@@ -496,8 +559,13 @@ def ptx(p: Program) -> str:
     for n, ops in enumerate(p.threads):
         lines.append(f"T{n}:")
         for i, op in enumerate(ops):
-            lines += _ptx(op, p.place, f"{n}_{i}", 4 * (8 * n + i))
-        lines.append("ret;")
+            lines += [f"S{n}_{i}:", *_ptx(op, p.place, f"{n}_{i}", 4 * (8 * n + i))]
+            if op.kind in DECIDES:
+                lines += [
+                    f"setp.ne.u32 %p2, %q{8 * n + i}, {op.wanted};",
+                    f"@%p2 bra S{n}_{min(i + 1 + op.skips, len(ops))};",
+                ]
+        lines += [f"S{n}_{len(ops)}:", "ret;"]
     return "\n".join([*lines, "}", ""])
 
 
@@ -521,6 +589,13 @@ def _ptx(op: Op, place: str, label: str, out: int) -> list[str]:
             "setp.ne.s32 %p2, %r4, 0;",
             f"@%p2 bra W{label};",
         ],
+        **{
+            kind: [
+                f"atom.{sem}.{scope}.{fs}.{how} %q{out // 4}, {flag}, "
+                f"{'0, ' if kind == 'try' else ''}{op.value};"
+            ]
+            for kind, how in DECIDES.items()
+        },
         "fence": [f"fence.acq_rel.{scope};"],
         "wait": [
             f"W{label}:",

@@ -24,6 +24,7 @@ BY_INPUT = (
     "locks_of_blocks",
     "counts_in_shared",
     "registers_without_a_value",
+    "turns_in_shared",
 )
 #: One of so many is replayed on the second reader in every run.
 EVERY = 16
@@ -37,6 +38,7 @@ LONG = {
     "readings": 2,
     "roles_and_groups": 2,
     "shared_flags": 2,
+    "turns_in_shared": 5,
     "windows_and_counts": 3,
     "words_of_all": 2,
 }

@@ -32,6 +32,8 @@ COMPARE = {
 }
 #: Comparisons that hold for all larger numbers too.
 _UPWARDS = (">=", ">")
+#: Those that hold for all smaller numbers too.
+_DOWNWARDS = ("<=", "<")
 #: Above all addresses of flags in global memory.
 SHARED = 1 << 256
 
@@ -164,10 +166,12 @@ def decided(at: Location, spin: Spin) -> bool:
     early = [  # those that need not wait for the spin
         w for w in at.writes[spin.start :] if w.past[spin.cls] < spin.time
     ]
-    if any(w.weak for w in early):
+    if spin.once and any(w.added is None and (w.value or 0) <= 0 for w in at.writes[spin.start :]):
+        return False  # stored to by who has not taken it: others may take it then
+    if any(w.weak or (spin.unsigned and (w.value is None or w.value < 0)) for w in early):
         return False
     if spin.seen == spin.start:
-        return _stays_true(spin, early)
+        return _stays_true(at, spin, early)
     if all(w.added is not None for w in early):
         return _sum_decided(at, spin, early)
     last = at.writes[spin.seen - 1]
@@ -187,21 +191,38 @@ def decided(at: Location, spin: Spin) -> bool:
     return True
 
 
-def _stays_true(spin: Spin, early: list[Write]) -> bool:
+def _stays_true(at: Location, spin: Spin, early: list[Write]) -> bool:
     """Whether a condition that holds from the start goes on to hold, whichever writes come first."""
     holds = COMPARE[spin.compare]
     if all(w.added is not None for w in early):
-        return not early or (spin.compare in _UPWARDS and all((w.added or 0) >= 0 for w in early))
+        kept = spin.compare in (_DOWNWARDS if _falls(early) else _UPWARDS)
+        return not early or (kept and _one_way(at, spin, early))
     return all(w.added is None and w.value is not None and holds(w.value, spin.value) for w in early)
 
 
+def _falls(adds: Iterable[Write]) -> bool:
+    return any((w.added or 0) < 0 for w in adds)
+
+
+def _one_way(at: Location, spin: Spin, adds: list[Write]) -> bool:
+    """Whether a counter only grows, or only falls, and not below zero: there one without a sign begins
+    again."""
+    before, amounts = held_before(at, spin.start), [w.added or 0 for w in adds]
+    return min(amounts, default=0) >= 0 or (
+        max(amounts) <= 0 and before is not None and before + sum(amounts) >= 0
+    )
+
+
 def _sum_decided(at: Location, spin: Spin, early: list[Write]) -> bool:
-    """A counter: every add the spin was joined with, each lane of it, is needed for the value."""
+    """A counter that only grows, or falls: every add the spin was joined with, each lane of it, is needed for
+    the value."""
     before = held_before(at, spin.start)
-    grows = (spin.compare, spin.value) == ("!=", before)  # it held that, and only grows
-    compare = ">" if grows else spin.compare
+    falls = _falls(early)
+    moves = (spin.compare, spin.value) == ("!=", before)  # it held that, and only grows, or falls
+    compare = ("<" if falls else ">") if moves else spin.compare
     holds = COMPARE[compare]
-    if before is None or compare not in (">=", ">", "==") or any((w.added or 0) < 0 for w in early):
+    ways = (*(_DOWNWARDS if falls else _UPWARDS), "==")
+    if before is None or compare not in ways or not _one_way(at, spin, early):
         return False
     if compare == "==" and before + sum(w.added or 0 for w in early) != spin.value:
         return False  # it may be passed over

@@ -13,7 +13,7 @@ import numpy as np
 
 from syncverify.base.diagnostics import Severity
 from syncverify.base.reason import Cause, Reason
-from syncverify.checker.happens_before.event_flags import ACQUIRE, RELEASE, STRONG, TAKE
+from syncverify.checker.happens_before.event_flags import ACQUIRE, ONCE, RELEASE, STRONG, TAKE, UNSIGNED
 from syncverify.checker.happens_before.failure import Obligation
 from syncverify.checker.happens_before.handlers.accesses import access, mutually_atomic, only_entered
 from syncverify.checker.happens_before.handlers.flag_order import (
@@ -72,6 +72,8 @@ class Spin:
     start: int = 0
     races: bool = False  # with a write of the flag, by its scope or size
     takes: bool = False  # a lock: what passes is an atomic
+    unsigned: bool = False  # a number below zero is none that it waits for
+    once: bool = False  # a lock that nobody waits for, which other stores may free
 
 
 @dataclass(slots=True, eq=False)
@@ -273,7 +275,8 @@ def written(run: Run, fp: int) -> Iterator[tuple[int, int, Record]]:
 def _wait(run: Run, t: LaneClass, event: Event, start: int, *, races: bool) -> int:
     _, site, fp, flags, scope, compare, value = event
     at = location(run, fp)
-    if at.value is None or not COMPARE[compare](at.value, value):
+    held = at.value
+    if held is None or not COMPARE[compare](held, value) or (flags & UNSIGNED and held < 0):
         if run.after_hang and t.waits_on == ("forced",):
             t.waits_on = ()
             return DONE
@@ -286,10 +289,14 @@ def _wait(run: Run, t: LaneClass, event: Event, start: int, *, races: bool) -> i
     if held_before(at, start) is None:
         text = "what this wait finds first is not known: no store of the flag comes before it"
         raise undecided(text, site, shared=True)
+    if flags & UNSIGNED and (held_before(at, start) or 0) < 0:
+        text = "this wait first finds more than its bound, as a number without a sign: that is not followed"
+        raise undecided(text, site, shared=True)
     t.syncs.append(t.time)
     seen = first_true(at, compare, value, start)
     takes = bool(flags & TAKE)
-    at.spins.append(Spin(t.cls, t.time, site, compare, value, seen, scope, start, races, takes))
+    how = races, takes, bool(flags & UNSIGNED), bool(flags & ONCE)
+    at.spins.append(Spin(t.cls, t.time, site, compare, value, seen, scope, start, *how))
     for w in at.writes[start:seen]:
         if w.added is not None or w is at.writes[seen - 1]:
             np.maximum(t.clock.m[E], w.past, out=t.clock.m[E])
@@ -350,8 +357,8 @@ def check_stuck(run: Run) -> None:
         at = location(run, t.event[2])
         if at.value is None:
             raise Unmodelled("the value that this spin waits for is not known", t.event[1])
-        held = at.value == HELD_AT_FIRST
-        if t.event[3] & TAKE and not held and not any(s.takes and s.value == at.value for s in at.spins):
+        held = at.value == HELD_AT_FIRST or any(s.takes and s.value == at.value for s in at.spins)
+        if t.event[3] & TAKE and (t.event[3] & ONCE or not held):
             raise Unmodelled(Reason(_NOT_TAKEN, Cause.LOCK_ORDER), t.event[1])
         only_signals(run, t.event[2], t.event[1])
 

@@ -10,7 +10,7 @@ the others (``together``).
 from __future__ import annotations
 
 from syncverify.checker.happens_before.effect_log import Bytes, FlagWait, FlagWrite, Step
-from syncverify.checker.happens_before.event_flags import RELEASE, STRONG
+from syncverify.checker.happens_before.event_flags import RELEASE, STRONG, UNSIGNED
 from syncverify.checker.happens_before.handlers import flag_chain, global_memory
 from syncverify.checker.happens_before.handlers.global_memory import Spin, Write
 from syncverify.checker.happens_before.run import DONE, LaneClass, Run, Unmodelled
@@ -27,6 +27,8 @@ def on_spin(run: Run, t: LaneClass, event: Event) -> int:
     if not run.info.modular_cluster:
         return flag_chain.on_spin(run, t, event)
     _, site, fp, flags, scope, compare, value = event
+    if flags & UNSIGNED:
+        raise Unmodelled("a wait for at most some number, which a flag of other clusters holds", site)
     global_memory.early(run, t, site, reads=True)
     flag = _flag(run, fp, site)
     if scope < Scope.GPU:

@@ -90,7 +90,7 @@ class LockstepChecker(Follower):
             return found
 
         new.info = self.info
-        new.grid_waits, new.early = list(self.grid_waits), self.early
+        new.grid_waits, new.early, new.inputs = list(self.grid_waits), self.early, dict(self.inputs)
         new.fences = [list(times) for times in self.fences]
         new.memory = Memory(self.info, new.fences)
         new.memory.products = set(self.memory.products)

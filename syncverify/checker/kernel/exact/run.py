@@ -14,7 +14,7 @@ from syncverify.checker.kernel.exact.hazards import NotJudgedError
 from syncverify.checker.kernel.exact.knowledge import join
 from syncverify.checker.kernel.exact.operations import Operations
 from syncverify.checker.kernel.exact.registers import RegisterPools, group_of
-from syncverify.checker.kernel.exact.state import Meeting, ReplayedAgent
+from syncverify.checker.kernel.exact.state import LEFT_ALONE, Meeting, ReplayedAgent
 from syncverify.model.events import Ev, Event, Flag, System
 
 
@@ -50,7 +50,9 @@ class Follower(Operations, RegisterPools):
             self.all_over(m)
         self.pool()
         self.collectives()
-        if self.early and (self.grid_waits or self.info.has_to_wait):
+        if not self.grid_waits and not self.info.has_to_wait:
+            self.inputs.clear()
+        elif self.early:
             raise self.early
         for a in self.actors:
             for cta, time in a.far.items():
@@ -107,10 +109,9 @@ class Follower(Operations, RegisterPools):
             reads, inputs = a.event[0] in _GLOBAL_READS, self.info.reads_only_inputs
             if reads and inputs is not None and inputs(a.event[1]):
                 return
-            if reads and self.info.assumes_inputs:
-                self.early = NotJudgedError(
-                    "what the grid before may write, as it is read while that may run"
-                )
+            if reads and self.info.assumes_inputs and self.info.dependent_launch:
+                line = self.info.sites[a.event[1]].span.line
+                self.inputs[f"line {line}: {LEFT_ALONE}"] = None
             else:
                 self.early = self.reject(a, "the grid before may still run when it accesses global memory")
 

@@ -12,6 +12,9 @@ from syncverify.checker.kernel.exact.knowledge import Epoch, Knowledge, LaneClas
 from syncverify.checker.kernel.exact.polls import Use
 from syncverify.model.events import Agent, Event, SystemInfo, ThreadClass
 
+#: What is assumed of memory that is read while the grid before may run.
+LEFT_ALONE = "the grid before leaves it alone"
+
 
 @dataclass(slots=True)
 class Phase:
@@ -135,6 +138,7 @@ class State:
             raise NotJudgedError("hand-over through global memory")
         self.grid_waits: list[tuple[int, int]] = []  # for the grid before: class, time
         self.early: Exception | None = None  # for the first access to global memory before such a wait
+        self.inputs: dict[str, None] = {}  # what is assumed of reads before such a wait, in order
         self.fences: list[list[int]] = [[] for _ in self.info.classes]
         self.memory = Memory(self.info, self.fences)
         self.barriers: dict[int, Barrier] = {}

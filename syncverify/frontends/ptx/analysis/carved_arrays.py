@@ -12,7 +12,8 @@ A constant may belong to the place: of ``float* sums = smem + n + 2`` the first 
 of ``4*n``, and what is nearer belongs to ``row``. Several readings are given in that case.
 
 A loop may have one pointer for two arrays, or count a number up that begins at a size. What such a register
-holds less the variable's place and sizes is kept in a register of its own, which addresses are made of.
+holds less the variable's place and sizes is kept in a register of its own, which addresses are made of. So
+is what a register held before it was written again, as unrolled loops do.
 
 Nothing is carved where an address is anything but such a sum, where it may lie in either of two arrays, where
 sizes are hidden in what threads have of their own in another way, or where the code compares addresses.
@@ -94,6 +95,7 @@ class CarvedArrays:
     by: Mapping[int, PlacedAddress]  # the addresses that instructions make, by their numbers
     followed: Mapping[int, Sum]  # what instructions make, less places and sizes, which is kept, too
     kept: frozenset[str]  # the registers of these
+    copied: frozenset[int]  # versions that are read after their registers have been written again
     flow: Flow
 
     @property
@@ -138,7 +140,24 @@ class CarvedArrays:
         chosen = [made[n] for n in order or range(len(made))]
         types: dict[str, str] = {}
         by = {k: list(self._replaced(k, types)) for k in range(len(self.function.body)) if self._changes(k)}
+        for v in sorted(self.copied):
+            self._copy(v, by, types)
         return replace(expanded(self.function, by, types), variables=(*chosen, *others))
+
+    def _copy(self, v: int, by: dict[int, list[Instr]], types: dict[str, str]) -> None:
+        """Keeps a version in a register of its own, from where it is written or merged on."""
+        versions = self.flow.versions
+        writer = versions.writer[v]
+        k = writer if writer >= 0 else self.flow.blocks[versions.block[v]].lo
+        types[_copy(v)] = "b32"
+        kept = Reg(self._holding(versions.name[v]))
+        i = self.function.body[k]
+        copy = replace(i, op="mov", mods=("u32",), operands=(Reg(_copy(v)), kept), guard=None)
+        there = by.setdefault(k, [i])
+        there.insert(len(there) if writer >= 0 else 0, copy)
+
+    def _holding(self, name: str) -> str:
+        return _less(name) if name in self.kept else name
 
     def _changes(self, k: int) -> bool:
         return (
@@ -170,33 +189,46 @@ class CarvedArrays:
     def _made(self, k: int, first: Operand, whole: Sum, name: str, types: dict[str, str]) -> Iterator[Instr]:
         """What writes a sum to a register: ``first`` for its place and number, and its other parts."""
         held = Reg(f"%@carved{k}")
-        part = Reg(f"%@carved{k}.part")
+        yield from self._summed(k, first, whole, held, types)
+        yield self._plain(k, "mov", Reg(name), held)
+
+    def _summed(
+        self, k: int, first: Operand, whole: Sum, held: Reg, types: dict[str, str]
+    ) -> Iterator[Instr]:
+        part = Reg(f"{held.name}.part")
         types |= {held.name: "b32", part.name: "b32"}
-
-        def plain(op: str, *operands: Operand, mods: tuple[str, ...] = ("u32",)) -> Instr:
-            return replace(self.function.body[k], op=op, mods=mods, operands=operands)
-
-        yield plain("mov", held, first)
+        yield self._plain(k, "mov", held, first)
         for atom, n in whole.parts:
-            op, operand, mods = self._read(atom)
-            yield plain(op, part, operand, mods=mods)
-            yield plain("mul", part, part, Imm(n), mods=("lo", "u32"))
-            yield plain("add", held, held, part)
-        yield plain("mov", Reg(name), held)
+            yield from self._read(k, atom, part, types)
+            yield self._plain(k, "mul", part, part, Imm(n), mods=("lo", "u32"))
+            yield self._plain(k, "add", held, held, part)
 
-    def _read(self, atom: Atom) -> tuple[str, Operand, tuple[str, ...]]:
+    def _plain(self, k: int, op: str, *operands: Operand, mods: tuple[str, ...] = ("u32",)) -> Instr:
+        return replace(self.function.body[k], op=op, mods=mods, operands=operands)
+
+    def _read(self, k: int, atom: Atom, part: Reg, types: dict[str, str]) -> Iterator[Instr]:
         """What reads an atom at the place of an address."""
         match atom:
-            case Held(version, ""):
-                name = self.flow.versions.name[version]
-                return "mov", Reg(_less(name) if name in self.kept else name), ("u32",)
-            case Held(_, special):
-                return "mov", Special(special), ("u32",)
+            case Held(_, special) if special:
+                yield self._plain(k, "mov", part, Special(special))
+            case Held(version):
+                yield self._plain(k, "mov", part, Reg(self._version(version, k)))
             case Extent(axis):
-                return "mov", Special(f"%ntid.{axis}"), ("u32",)
+                yield self._plain(k, "mov", part, Special(f"%ntid.{axis}"))
             case Parameter(name, offset, type_):
-                return "ld", Mem(Sym(name), offset), ("param", type_)
-        raise ValueError(f"{atom} is made of others")
+                yield self._plain(k, "ld", part, Mem(Sym(name), offset), mods=("param", type_))
+            case Made(op, type_, of):
+                operands = [Reg(f"{part.name}{n}") for n in range(len(of))]
+                for operand, x in zip(operands, of, strict=True):
+                    yield from self._summed(k, Imm(x.number), x, operand, types)
+                yield self._plain(k, op, part, *operands, mods=("lo", type_) if op == "mul" else (type_,))
+            case _:
+                raise ValueError(f"{atom} has no value")
+
+    def _version(self, v: int, k: int) -> str:
+        """The register that has a version where an instruction stands."""
+        name = self.flow.versions.name[v]
+        return self._holding(name) if self.flow.versions.read(name, k) == v else _copy(v)
 
     def _first(self, x: Operand) -> Operand:
         if not self._named(x):
@@ -235,6 +267,7 @@ class _Carving:
         self.sums = Sums(self.flow, frozenset({variable.name}))
         self.addresses = self._addresses()
         self._constants: Mapping[Sum, int] = {}
+        self._copied = set[int]()
         self._known: dict[tuple[int, frozenset[int]], frozenset[Sum]] = {}
 
     def readings(self) -> Iterator[Mapping[Sum, int]]:
@@ -267,7 +300,7 @@ class _Carving:
 
     def found(self, constants: Mapping[Sum, int]) -> CarvedArrays | None:
         """The arrays, with constants that belong to their places."""
-        self._constants = constants
+        self._constants, self._copied = constants, set()
         at = [k for k in self._reached() if self.addresses & set(results(self.function.body[k]))]
         lies = {k: self._array(self._written(k)) for k in at}
         begins = {_FIRST, *(a.begin for a in lies.values() if not a.before)}
@@ -278,12 +311,19 @@ class _Carving:
                 self._sizes(base.version)
         by = {k: b for k, a in lies.items() if self._moves(k, b := _begin(a, begins))}
         moved = {k: PlacedAddress(b, self._more(k, b)) for k, b in by.items()}
-        followed = {k: self._less(self._written(k)) for k in self._followed(moved)}
+        seen, versions = self._followed(moved), self.flow.versions
+        followed = {versions.writer[v]: self._less(v) for v in seen if not self._merged(v)}
+        kept = frozenset(versions.name[v] for v in seen)
         for k, x in (*followed.items(), *((k, m.more) for k, m in moved.items())):
             self._fits(k, x)
+            if any(
+                versions.name[a.version] in kept and a.version not in seen for a, _ in x.rest if not a.special
+            ):
+                raise _UnfitError  # what its register is less sizes is kept of other versions alone
         order = (_FIRST, *sorted(begins - {_FIRST}, key=repr))
-        kept = frozenset(results(self.function.body[k])[0] for k in followed)
-        return CarvedArrays(self.function, self.variable, order, moved, followed, kept, self.flow)
+        return CarvedArrays(
+            self.function, self.variable, order, moved, followed, kept, frozenset(self._copied), self.flow
+        )
 
     def _less(self, v: int) -> Sum:
         """What a version holds, less the variable's place and what sizes make."""
@@ -402,27 +442,32 @@ class _Carving:
         return any(self._array(a.version) != self._array(v) for a in bases) if bases else begin != _FIRST
 
     def _followed(self, moved: Iterable[int]) -> frozenset[int]:
-        """The instructions that make what the addresses in some are made of, with a place or sizes in it."""
-        versions, found, seen = self.flow.versions, set[int](), set[int]()
+        """The versions that the addresses in some are made of, with a place or sizes in it."""
+        seen = set[int]()
         work = [a.version for k in moved for a, _ in self._bases(self._written(k))]
         while work:
             v = work.pop()
-            if v in seen:
-                continue
-            seen.add(v)
-            merged = self._merged(v)
-            work += merged or [a.version for a, _ in self._bases(v)]
-            if not merged:
-                found.add(versions.writer[v])
-        return frozenset(found)
+            if v not in seen:
+                seen.add(v)
+                work += self._merged(v) or [a.version for a, _ in self._bases(v)]
+        return frozenset(seen)
 
     def _fits(self, k: int, x: Sum) -> None:
-        """Raises _UnfitError where a sum cannot be made again at its place."""
+        """Notes the versions of a sum that its place needs copies of. Raises _UnfitError where it cannot be
+        made again there."""
         versions = self.flow.versions
-        held = {a.version: versions.name[a.version] for a, _ in x.rest if not a.special}
-        stale = any(versions.read(name, k) != v or not self._is_word(name) for v, name in held.items())
-        if stale or any(isinstance(a, Made) for a, _ in x.parts):
-            raise _UnfitError
+        for v in (a.version for a, _ in x.rest if not a.special):
+            if not self._is_word(versions.name[v]):
+                raise _UnfitError
+            if versions.read(versions.name[v], k) != v:
+                if versions.is_unset(v):
+                    raise _UnfitError
+                self._copied.add(v)
+
+
+def _copy(v: int) -> str:
+    """The register of a version that is read after its register has been written again."""
+    return f"%@version{v}"
 
 
 def _less(name: str) -> str:

@@ -188,7 +188,7 @@ def _same_threads(flow: Flow, j: int, k: int) -> bool:
 
 def _repeats(flow: Flow, k: int, readers: Mapping[str, list[Instr]]) -> bool:
     """Whether a ``cas`` that moves on in a loop steers only that loop, which accesses no other memory."""
-    loop = _innermost(flow, k)
+    loop = innermost(flow, k)
     if loop is None or "cas" not in flow.body[k].mods or not _moves_on(flow, k):
         return False
     turns = _body_of(flow, loop)
@@ -273,7 +273,7 @@ def _moves_on(flow: Flow, k: int) -> bool:
 
     Example: ``cas(lock, 0, 1)`` waits; ``old = cas(sum, old, old + x)`` and ``add(next, 1)`` move on.
     """
-    i, loop = flow.body[k], _innermost(flow, k)
+    i, loop = flow.body[k], innermost(flow, k)
     if loop is None:
         return True
     if "cas" in i.mods:
@@ -306,10 +306,10 @@ def _is_zero(flow: Flow, op: Operand) -> bool:
 
 def _is_number(flow: Flow, op: Operand, number: int) -> bool:
     """Whether an operand is a number, also by way of one ``mov``."""
-    return _constant(flow, op) == number
+    return constant(flow, op) == number
 
 
-def _constant(flow: Flow, op: Operand) -> int | None:
+def constant(flow: Flow, op: Operand) -> int | None:
     """The constant that an operand is, also by way of one ``mov``."""
     if isinstance(op, Reg):
         makers = [x for x in flow.body if op.name in results(x)]
@@ -319,14 +319,15 @@ def _constant(flow: Flow, op: Operand) -> int | None:
 
 def _polled(flow: Flow, k: int, asked: Mapping[frozenset[int], Collection[str]]) -> bool:
     """Whether a loop looks at one place again and again, and is left by what it finds there."""
-    loop = _innermost(flow, k)
+    loop = innermost(flow, k)
     if loop is None or not set(results(flow.body[k])).intersection(asked[loop]):
         return False
     written = {r for x in _body_of(flow, loop) for r in results(x)}
     return not written.intersection(registers(_address(flow.body[k])))
 
 
-def _innermost(flow: Flow, k: int) -> frozenset[int] | None:
+def innermost(flow: Flow, k: int) -> frozenset[int] | None:
+    """The smallest loop that an instruction is in."""
     inside = [loop for loop in flow.loops if flow.block_of[k] in loop]
     return min(inside, key=len) if inside else None
 
@@ -377,7 +378,7 @@ def _only_reads(flow: Flow, i: Instr) -> bool:
 def spin_of(flow: Flow, k: int) -> GlobalSpin | None:
     """The wait that a loop is: it does nothing but load, or one atomic, until one comparison of the value
     ends it."""
-    loop = _innermost(flow, k)
+    loop = innermost(flow, k)
     if loop is None:
         return None
     body = _body_of(flow, loop)
@@ -448,7 +449,7 @@ def first_turn(flow: Flow, k: int, spin: GlobalSpin) -> GlobalSpin | None:
         return None
     block = flow.block_of[k]
     last = flow.blocks[block].hi - 1
-    loop = _innermost(flow, spin.load)
+    loop = innermost(flow, spin.load)
     taken = _taken(flow, block)
     if loop is None or taken is None or len(flow.blocks[block].succ) != 2 or block in loop:
         return None
@@ -485,7 +486,7 @@ def _block_poll(flow: Flow, k: int, places: Collection[int]) -> bool:
     i = flow.body[k]
     if i.op != "atom" or "cas" not in i.mods or len(i.operands) != 4:
         return False
-    loop = _innermost(flow, k)
+    loop = innermost(flow, k)
     if loop is None or sum(flow.block_of[p] in loop for p in places) != 1:
         return False
     body = _body_of(flow, loop)
@@ -564,7 +565,7 @@ def _tickets(flow: Flow, places: Sequence[int], spins: Mapping[int, GlobalSpin])
         if _adds_one(flow, i := flow.body[k])
         and semantics(i) == int(Flag.STRONG)
         and not asked.isdisjoint(results(i))
-        and _innermost(flow, k) is None
+        and innermost(flow, k) is None
     )
 
 
@@ -578,7 +579,7 @@ def _tried(flow: Flow, places: Collection[int]) -> list[int]:
         if (i := flow.body[k]).op == "atom"
         and not _SWAPS.isdisjoint(i.mods)
         and i.guard is None
-        and _innermost(flow, k) is None
+        and innermost(flow, k) is None
         and _is_zero(flow, i.operands[2]) == ("cas" in i.mods)
         and _one_place(flow, _address(i))
         and _steers(flow, k, readers)
@@ -603,7 +604,7 @@ def _one_place(flow: Flow, op: Operand) -> bool:
     return False
 
 
-def _asked_if_zero(flow: Flow, k: int) -> bool:
+def asked_if_zero(flow: Flow, k: int) -> bool:
     """Whether what an instruction brings is only compared with zero."""
     users = [i for i in flow.body if not set(results(flow.body[k])).isdisjoint(sources(i))]
     return all(
@@ -628,7 +629,7 @@ def _tries(
     names = {k: origins.of(_address(body[k])) for k in places}
     if any(not x or ANYWHERE in x for x in names.values()) or any(of for _, of in bulk_copies(flow)):
         return {}
-    alike = _constant(flow, body[take].operands[-1]) is not None or _asked_if_zero(flow, take)
+    alike = constant(flow, body[take].operands[-1]) is not None or asked_if_zero(flow, take)
     if len(body[take].operands) != (3 if swaps else 4) or not alike:
         return {}
     others = [k for k in places if k != take and names[k] & names[take]]

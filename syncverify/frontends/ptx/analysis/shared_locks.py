@@ -31,12 +31,19 @@ class SharedLocks:
     """Who takes which lock in a run; ``turns``: in which order. Without them nobody waits.
 
     ``taken``: the turns at each lock, those of one thread in order. ``words``: where locks are accessed in
-    another way, and how many bytes.
+    another way, and how many bytes. ``first``: what counters hold at first; they are locks as well here.
     """
 
     turns: Turns = field(default_factory=dict)
+    first: Mapping[Lock, int] = field(default_factory=dict)
     taken: dict[Lock, dict[Turn, None]] = field(default_factory=dict)
-    newest: dict[tuple[Lock, Holder], int] = field(default_factory=dict)  # place of a thread's last turn
+    tried: set[Turn] = field(default_factory=set)  # turns that need not be: who finds a lock held goes on
+    kinds: dict[Lock, set[int | None]] = field(default_factory=dict)  # what counters grow by; None: a lock
+    most: dict[Lock, int] = field(default_factory=dict)  # turns that find different numbers
+    asked: dict[Lock, set[int | None]] = field(default_factory=dict)  # what numbers are compared with alone
+    stored: dict[Lock, set[int]] = field(default_factory=dict)  # what stores put there
+    newest: dict[tuple[Lock, Holder], tuple[int, Turn]] = field(default_factory=dict)  # place, and last turn
+    freed: dict[tuple[Lock, Turn], int] = field(default_factory=dict)  # where in the text a turn ends
     words: set[tuple[Lock, int]] = field(default_factory=set)
     let_go: set[Lock] = field(default_factory=set)  # by others than who took it
     bytes: int = 4  # of a lock
@@ -46,29 +53,93 @@ class SharedLocks:
         self.bytes = max(self.bytes, size)
         self.taken.setdefault(lock, {})[turn] = None
         place = self.turns.get(lock, {}).get(turn, 0)
-        self.newest[lock, turn[0]] = place
+        self.newest[lock, turn[0]] = place, turn
+        self.kinds.setdefault(lock, set()).add(None)
         return place
 
-    def free(self, lock: Lock, holder: Holder | None) -> int | None:
-        """How many turns have come once a thread lets a lock go; None if it has not taken it."""
-        place = None if holder is None else self.newest.get((lock, holder))
-        if place is None:
+    def attempt(self, lock: Lock, size: int, turn: Turn, most: int | None) -> int | None:
+        """The same of one that tries a lock; None: it is held then."""
+        place = self.take(lock, size, turn)
+        self.tried.add(turn)
+        self._limit(lock, most)
+        if lock in self.turns and turn not in self.turns[lock]:
+            self.newest.pop((lock, turn[0]))
+            return None
+        return place
+
+    def count(self, lock: Lock, size: int, turn: Turn, amount: int, most: int | None) -> int | None:
+        """The number that a turn brings; None: one of those before the last."""
+        self.bytes = max(self.bytes, size)
+        self.taken.setdefault(lock, {})[turn] = None
+        self.kinds.setdefault(lock, set()).add(amount)
+        self._limit(lock, most)
+        place = self.turns.get(lock, {}).get(turn, None if lock in self.turns else 0)
+        return None if place is None else self.first.get(lock, 0) + amount * place
+
+    def ask(self, lock: Lock, numbers: Sequence[int]) -> None:
+        """A turn's number is compared with some numbers alone; with none: with what is not known."""
+        self.asked.setdefault(lock, set()).update(numbers or (None,))
+
+    def _limit(self, lock: Lock, most: int | None) -> None:
+        if most is not None:
+            self.most[lock] = min(most, self.most.get(lock, most))
+
+    def free(self, lock: Lock, holder: Holder | None, site: int) -> int | None:
+        """How many turns have come once a thread lets a lock go, at a place of the text; None if it has not
+        taken it, or let it go at another."""
+        newest = None if holder is None else self.newest.get((lock, holder))
+        if newest is None or self.freed.setdefault((lock, newest[1]), site) != site:
             self.let_go.add(lock)
             return None
-        return place + 1
+        return newest[0] + 1
+
+    @property
+    def counters(self) -> set[Lock]:
+        """The words that count."""
+        return {lock for lock, kinds in self.kinds.items() if kinds != {None}}
+
+    @property
+    def let_go_at(self) -> set[Lock]:
+        """The locks that somebody lets go who has taken them."""
+        return {lock for lock, _ in self.freed}
+
+    @property
+    def once(self) -> bool:
+        """Whether what atomics bring decides, each executed once."""
+        return bool(self.tried or self.counters)
+
+    def at_first(self) -> dict[Lock, int]:
+        """What counters hold before the first turn, if stores say so: where it is another number, no turn
+        comes to an end in the orders that are tried."""
+        found = {lock: self.stored.get(lock, set()) for lock in self.counters}
+        return {lock: min(values) if len(values) == 1 else 0 for lock, values in found.items()}
 
     def problem(self) -> str | None:
         """Why orders of the turns do not tell what can happen."""
-        if not self.let_go.isdisjoint(self.taken):
+        if not self.let_go.isdisjoint(self.taken.keys() - self.counters):
             return "a lock in shared memory is let go by one who did not take it"
+        if any(len(kinds) > 1 for kinds in self.kinds.values()):
+            return "atomics change a lock or counter in shared memory in several ways"
+        if any(len(self.taken[lock]) > most for lock, most in self.most.items()):
+            return "a counter in shared memory begins again"
         for (cta, offset), size in self.words:
             if any(c == cta and o < offset + size and offset < o + self.bytes for c, o in self.taken):
                 return "a lock in shared memory is read or written by something else than what takes it"
         return None
 
+    def differs(self, first: SharedLocks) -> str | None:
+        """Why orders of the turns of another run do not tell what can happen."""
+        if {x: set(of) for x, of in self.taken.items()} != {x: set(of) for x, of in first.taken.items()}:
+            return "who takes a lock in shared memory depends on who held it before"
+        if not self.let_go_at <= first.let_go_at or self.asked != first.asked:
+            return "who lets a lock in shared memory go, or what is asked, depends on who held it before"
+        return None
+
     def some(self, body: Sequence[Instr]) -> list[Turns] | None:
         """Orders that represent all if each of them is one of an execution; None where no few do. ``body``:
         what the threads execute."""
+        if self.once:
+            return None
         warps = {turn[0][:2] for of in self.taken.values() for turn in of}
         alone = len(warps) == len({turn[0] for of in self.taken.values() for turn in of})
         if not all(_orders_all(i, alone=alone) for i in body):
@@ -92,9 +163,37 @@ class SharedLocks:
 
     def every(self, most: int) -> list[Turns]:
         """All orders, but at most so many."""
-        rows = {lock: list(_by_holder(turns).values()) for lock, turns in self.taken.items()}
-        orders = [list(islice(_merges(of), most)) for of in rows.values()]
-        return [_numbered(dict(zip(rows, some, strict=True))) for some in islice(product(*orders), most)]
+        orders = [list(islice(self._orders(lock), most)) for lock in self.taken]
+        return [dict(zip(self.taken, some, strict=True)) for some in islice(product(*orders), most)]
+
+    def _orders(self, lock: Lock) -> Iterator[Mapping[Turn, int]]:
+        """All orders of those who come to a lock, with each choice of those who try it and find it free: one
+        of them, where nobody lets it go.
+
+        Where all ask a counter alone whether they are the last, one order for each last one represents all:
+        nothing is handed on to the others.
+        """
+        turns = self.taken[lock]
+        if lock in self.counters and len(turns) > 3 and self._asks_last(lock):
+            yield from ({turn: len(turns) - 1} for turn in turns)
+            return
+        yield from ({turn: n for n, turn in enumerate(order)} for order in self._rows(lock))
+
+    def _asks_last(self, lock: Lock) -> bool:
+        (amount,) = self.kinds[lock] if len(self.kinds[lock]) == 1 else (None,)
+        last = None if amount is None else self.at_first()[lock] + amount * (len(self.taken[lock]) - 1)
+        return last is not None and self.asked.get(lock) == {last}
+
+    def _rows(self, lock: Lock) -> Iterator[list[Turn]]:
+        turns = self.taken[lock]
+        if lock not in self.let_go_at and turns and all(turn in self.tried for turn in turns):
+            yield from ([turn] for turn in turns)
+            return
+        ways = [(True, False) if turn in self.tried else (True,) for turn in turns]
+        for chosen in product(*ways):
+            some = {turn: None for turn, comes in zip(turns, chosen, strict=True) if comes}
+            if some:
+                yield from _merges(list(_by_holder(some).values()))
 
 
 def _orders_all(i: Instr, *, alone: bool) -> bool:

@@ -11,12 +11,13 @@ Example: ``while (flag == 0) {}`` with a volatile ``flag`` is an event, and so i
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from syncverify.frontends.ptx.analysis.counted_blocks import reaches
 from syncverify.frontends.ptx.analysis.handover_detection import first_turn, global_spins, spin_of
 from syncverify.frontends.ptx.decode.global_access import GlobalSpin
 from syncverify.frontends.ptx.decode.memory import Access
+from syncverify.frontends.ptx.decode.shared_flags import SharedTurn
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Mem, Sym
 from syncverify.frontends.ptx.syntax.operands import harmless, registers, results, sources
@@ -29,12 +30,16 @@ def shared_polls(flow: Flow) -> list[int]:
     return _polls(flow, "shared")
 
 
+#: Nothing is asked of what atomics bring.
+NO_TURNS: Mapping[int, SharedTurn] = {}
+
+
 @dataclass(frozen=True, slots=True)
 class SharedFlags:
     """The spins on words of shared memory that are events, and the accesses that may write these words.
 
     ``locks``: atomics that take a lock; ``frees``: those of the writes that come behind one; ``loads``: loads
-    that may reach the word of a lock.
+    that may reach the word of a lock. ``turns``: atomics by which threads try a lock once, or count.
     """
 
     spins: Mapping[int, GlobalSpin]
@@ -42,6 +47,7 @@ class SharedFlags:
     locks: Mapping[int, GlobalSpin]
     frees: frozenset[int]
     loads: frozenset[int]
+    turns: Mapping[int, SharedTurn] = field(default_factory=dict)
 
     @property
     def waits(self) -> dict[int, GlobalSpin]:
@@ -54,11 +60,15 @@ class SharedFlags:
         return {s.decides: (s.predicate, s.passed) for s in self.waits.values()}
 
 
-def shared_flags(flow: Flow, accesses: Mapping[int, Access]) -> SharedFlags:
+def shared_flags(
+    flow: Flow, accesses: Mapping[int, Access], turns: Mapping[int, SharedTurn] = NO_TURNS
+) -> SharedFlags:
     """The flags of a function; none where polls have several widths. ``accesses``: to shared memory."""
     named = [k for k, a in accesses.items() if a.space == "shared" and flow.block_of[k] in flow.reached]
     spins, locks = global_spins(flow, named), _locks(flow, named)
-    waits = {*spins, *locks}
+    turns = {k: turn for k, turn in turns.items() if k in named and k not in spins and k not in locks}
+    takes = {*locks, *turns}
+    waits = {*spins, *takes}
     sizes = {accesses[k].size for k in waits}
     if len(sizes) != 1:
         return SharedFlags({}, frozenset(), {}, frozenset(), frozenset())
@@ -83,13 +93,13 @@ def shared_flags(flow: Flow, accesses: Mapping[int, Access]) -> SharedFlags:
         k
         for k in writes
         if not any(flow.block_of[k] in loop for loop in flow.loops)
-        and meets(accesses[k], locks)
-        and any(reaches(flow, take, k, lambda _: False) for take in locks)
+        and meets(accesses[k], takes)
+        and any(reaches(flow, take, k, lambda _: False) for take in takes)
     )
     loads = frozenset(
-        k for k, a in accesses.items() if a.code == Ev.READ and k not in spins and meets(a, locks)
+        k for k, a in accesses.items() if a.code == Ev.READ and k not in spins and meets(a, takes)
     )
-    return SharedFlags(spins, writes, locks, frees, loads)
+    return SharedFlags(spins, writes, locks, frees, loads, turns)
 
 
 def _locks(flow: Flow, named: Collection[int]) -> dict[int, GlobalSpin]:

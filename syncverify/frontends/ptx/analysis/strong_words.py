@@ -10,23 +10,23 @@ exchange: its result hangs on the order. In ``if (t == 0) flag = 1; y = flag;`` 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from itertools import chain
 
 from syncverify.frontends.ptx.analysis.shared_polls import shared_polls
 from syncverify.frontends.ptx.analysis.uniformity import LANES, THREADS
 from syncverify.frontends.ptx.flow.control_flow import Flow
-from syncverify.frontends.ptx.syntax.nodes import Instr, Mem
-from syncverify.frontends.ptx.syntax.operands import registers, results, sources
+from syncverify.frontends.ptx.syntax.nodes import Instr
+from syncverify.frontends.ptx.syntax.operands import results, sources
 from syncverify.model.events import StrongWord
 
 _STRONG = frozenset({"volatile", "relaxed", "acquire", "release", "mmio"})
 
 
-def strong_words(flow: Flow, varies: Callable[[int, Iterable[str]], int]) -> dict[int, StrongWord]:
+def strong_words(flow: Flow, placed: Callable[[int], int]) -> dict[int, StrongWord]:
     """By instruction, the strong loads and stores that may reach shared memory and whose values are used.
 
-    ``varies``: the bits of a thread's number that registers vary with where an instruction reads them.
+    ``placed``: the bits of a thread's number that the address of an access varies with.
     """
     found = [k for k, i in enumerate(flow.body) if i.op in ("ld", "st") and _is_strong(i)]
     if not found:
@@ -39,7 +39,7 @@ def strong_words(flow: Flow, varies: Callable[[int, Iterable[str]], int]) -> dic
         if k in polled or (i.op == "ld" and used.isdisjoint(results(i))):
             continue
         word = StrongWord.VOLATILE if "volatile" in i.mods else StrongWord(0)
-        bits = varies(k, _addressing(i))
+        bits = placed(k)
         word |= StrongWord.OF_EACH_THREAD if bits & THREADS else StrongWord(0)
         word |= StrongWord.OF_EACH_LANE if bits & LANES else StrongWord(0)
         out[k] = word
@@ -49,10 +49,6 @@ def strong_words(flow: Flow, varies: Callable[[int, Iterable[str]], int]) -> dic
 def _is_strong(i: Instr) -> bool:
     elsewhere = any(m.split("::")[0] in ("global", "const", "param", "local") for m in i.mods)
     return not elsewhere and not _STRONG.isdisjoint(i.mods)
-
-
-def _addressing(i: Instr) -> list[str]:
-    return [name for op in i.operands if isinstance(op, Mem) for name in registers(op)]
 
 
 __all__ = ["strong_words"]

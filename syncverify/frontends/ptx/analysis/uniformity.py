@@ -112,8 +112,14 @@ class Uniformity:
 
     def read_at(self, k: int, names: Iterable[str]) -> int:
         """What some registers vary with, taken together, where instruction ``k`` reads them: if threads agree
-        in these bits, they read the same the n-th time that they execute it."""
+        in these bits, they read the same the n-th time that they come to it, whatever its guard."""
         return _union([_apart(self._read_at(k, names))])
+
+    def placed(self, k: int) -> int:
+        """What the address of an access varies with, among the executions in which its guard holds."""
+        names = [name for op in self.body[k].operands if isinstance(op, Mem) for name in registers(op)]
+        found = self.read_at(k, names)
+        return found | self._own_guard(k) if found & TIME else found
 
     def _read_at(self, k: int, names: Iterable[str]) -> int:
         wanted = list(names)

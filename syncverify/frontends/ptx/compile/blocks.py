@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
 from syncverify.frontends.ptx.analysis.block_groups import BLOCK_GROUP, MEMBER
-from syncverify.frontends.ptx.analysis.early_returns import early_returns
 from syncverify.frontends.ptx.analysis.iteration_havoc import (
     KEPT,
     TURN,
@@ -317,9 +315,9 @@ class Writer(Effects):
         except (Disagreement, Opaque):
             if isinstance(v, Unknown) and k in self.cut:
                 strayed(r)
-            if isinstance(v, Unknown) and r[CONTEXT].tables.stays and k in self.early:
+            if isinstance(v, Unknown) and r[CONTEXT].tables.stays and k in self.p.early:
                 self.p.seen.leaves.add(self._site(k))
-                return self.early[k]
+                return self.p.early[k]
             if k in self.sides and self.quiet.merged(r, v, k, self.sides[k]):
                 return None
             if self._any_answer(r, v, k):
@@ -346,14 +344,6 @@ class Writer(Effects):
         around = [region for j in self.sides if (region := self.quiet.region(j)) is not None]
         here = self.flow.block_of[k]
         return self.quiet.region(k) is None and not any(here in region.blocks for region in around)
-
-    @cached_property
-    def early(self) -> Mapping[int, int]:
-        """Branches past which threads leave ahead of all events: what the guard holds where one stays."""
-        p = self.p
-        if p.moves or p.handing is not None:
-            return {}
-        return early_returns(self.flow, {*p.decoded, *p.touches})
 
     @cached_property
     def cut(self) -> frozenset[int]:

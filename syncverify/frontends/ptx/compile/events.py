@@ -383,6 +383,8 @@ class Effects(Values):
     def _number(self, k: int, i: Instr) -> str:
         """The number of a ticket, or what is found at a lock; what else comes is not known."""
         handing = self.p.handing
+        if k in self.p.found_at_turn:
+            return f"{self._constant(self.p.found_at_turn[k])}(r[{CONTEXT}], {self._operand(i.operands[1])})"
         if handing is not None and k in handing.tries:
             self.space["found_at_lock"] = found_at_lock
             at, held = self._operand(i.operands[1]), self._operand(i.operands[-1])

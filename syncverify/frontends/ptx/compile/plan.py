@@ -31,6 +31,7 @@ from syncverify.frontends.ptx.analysis.copy_addresses import (
 from syncverify.frontends.ptx.analysis.counted_blocks import only_counts
 from syncverify.frontends.ptx.analysis.dependent_launch import early_accesses, reads_unwritten
 from syncverify.frontends.ptx.analysis.drop_global_effects import untracked
+from syncverify.frontends.ptx.analysis.early_returns import early_returns
 from syncverify.frontends.ptx.analysis.external_releases import exchanged, released_unseen
 from syncverify.frontends.ptx.analysis.foreign_addresses import foreign_addresses
 from syncverify.frontends.ptx.analysis.handover_detection import HandOver, hand_over
@@ -50,7 +51,8 @@ from syncverify.frontends.ptx.analysis.lowest_places import LowestPlaces
 from syncverify.frontends.ptx.analysis.named_arrays import NamedArrays
 from syncverify.frontends.ptx.analysis.pointer_provenance import Origins
 from syncverify.frontends.ptx.analysis.shared_pointers import names_shared, shared_pointers
-from syncverify.frontends.ptx.analysis.shared_polls import shared_flags
+from syncverify.frontends.ptx.analysis.shared_polls import NO_TURNS, shared_flags
+from syncverify.frontends.ptx.analysis.shared_turns import shared_turns
 from syncverify.frontends.ptx.analysis.slice import Slice, slice_of
 from syncverify.frontends.ptx.analysis.slots import Slot, Slots
 from syncverify.frontends.ptx.analysis.strong_words import strong_words
@@ -61,17 +63,20 @@ from syncverify.frontends.ptx.analysis.wgmma_register_hazards import fragment_ev
 from syncverify.frontends.ptx.compile.observations import LaunchObservations
 from syncverify.frontends.ptx.compile.state import FIRST, SIZED, SPACES, START, Decoded
 from syncverify.frontends.ptx.compile.wgmma_runs import Together
-from syncverify.frontends.ptx.decode.effects import Effect, Unsupported
+from syncverify.frontends.ptx.decode.effects import Context, Effect, Unsupported, Value
 from syncverify.frontends.ptx.decode.global_access import GlobalAccess, Stored, poll_effect, spin_effect
 from syncverify.frontends.ptx.decode.map_addresses import MapAddresses
 from syncverify.frontends.ptx.decode.matrix import descriptor
 from syncverify.frontends.ptx.decode.memory import Access, decode_access
 from syncverify.frontends.ptx.decode.parts import spaces, window
 from syncverify.frontends.ptx.decode.shared_flags import (
+    SharedTurn,
     flag_access,
+    found_at_turn,
     lock_load,
     shared_lock_effect,
     shared_spin_effect,
+    shared_turn_effect,
 )
 from syncverify.frontends.ptx.decode.table import decode, refused
 from syncverify.frontends.ptx.decode.wmma import moves_matrix, stores_matrix
@@ -96,7 +101,7 @@ class Plan:
     places of parameters that lead to nothing which it writes. ``any_data``: what shared memory holds, what
     barriers bring and what decides for whole warps are words, any of which they may be. ``aligned``: what
     pointers in parameters are multiples of, if not of 16; copies whose alignment the text shows then need no
-    address.
+    address. ``turns``: atomics in shared memory of which each order is tried.
     """
 
     def __init__(
@@ -116,8 +121,10 @@ class Plan:
         any_data: bool = False,
         aligned: Multiples = NOTHING_SAID,
         alone: bool = False,
+        turns: Mapping[int, SharedTurn] = NO_TURNS,
     ) -> None:
         self.alone = alone  # the grid is one block
+        self.turns = turns
         self.aligned = aligned
         self.module = module
         self.function = function
@@ -184,17 +191,30 @@ class Plan:
     def _shared_flags(self) -> None:
         """Waits for words of shared memory, and the accesses that may write these words."""
         accesses = {k: e for k, e in self.decoded.items() if isinstance(e, Access)}
+        #: what an atomic brings that tries a lock there once, or counts
+        self.found_at_turn: dict[int, Callable[[Context, Value], int]] = {}
         #: flags in shared memory
-        self.flags = shared_flags(self.flow, accesses)
+        self.flags = shared_flags(self.flow, accesses, self.turns)
+        self.may_be_turns = shared_turns(self.flow, accesses)
         for k, spin in self.flags.spins.items():
             self.decoded[k] = shared_spin_effect(self.body[k], spin, accesses[k])
         for k, spin in self.flags.locks.items():
             self.decoded[k] = shared_lock_effect(self.body[k], spin, accesses[k])
+        for k, turn in self.flags.turns.items():
+            self.decoded[k] = shared_turn_effect(self.body[k], k, turn, accesses[k])
+            self.found_at_turn[k] = found_at_turn(k, turn, accesses[k])
+        takes = self.flags.locks or self.flags.turns
         for k in self.flags.writes:
-            lets_go = k in self.flags.frees if self.flags.locks else None
+            lets_go = k in self.flags.frees if takes else None
             self.decoded[k] = flag_access(self.body[k], accesses[k], lets_go=lets_go)
         for k in self.flags.loads:
             self.decoded[k] = lock_load(accesses[k])
+
+    @property
+    def deciding_turns(self) -> Mapping[int, SharedTurn]:
+        """Atomics in shared memory that each thread executes once, and what these bring is asked for."""
+        wanted = self.slice.registers
+        return {k: x for k, x in self.may_be_turns.items() if not wanted.isdisjoint(results(self.body[k]))}
 
     @cached_property
     def spin_predicates(self) -> Mapping[int, tuple[str, int]]:
@@ -558,11 +578,8 @@ class Plan:
 
     def strong_words(self, block: Sequence[int]) -> dict[int, StrongWord]:
         """By site, the strong loads and stores of shared memory whose values are used."""
-
-        def varies(k: int, names: Iterable[str]) -> int:
-            return self.uniformity(block).read_at(k, names)
-
-        return {self.site(k): word for k, word in strong_words(self.flow, varies).items()}
+        placed = self.uniformity(block).placed
+        return {self.site(k): word for k, word in strong_words(self.flow, placed).items()}
 
     def spread(self, block: Sequence[int]) -> Callable[[Iterable[str], int | None], int]:
         """What registers vary with, in blocks of a shape, where the block of a site reads them."""
@@ -658,6 +675,13 @@ class Plan:
             or (i.op in ("st", "red") and "async" in i.mods)
             for i in self.body
         )
+
+    @cached_property
+    def early(self) -> Mapping[int, int]:
+        """Branches past which threads leave ahead of all events: what the guard holds where one stays."""
+        if self.moves or self.handing is not None:
+            return {}
+        return early_returns(self.flow, {*self.decoded, *self.touches})
 
     @cached_property
     def origins(self) -> Origins:

@@ -119,9 +119,19 @@ class Context(Protocol):
     def shared_lock(self, offset: int, size: int, site: int) -> int:
         """How many turns come before the one that takes a lock of ``size`` bytes in shared memory there."""
 
-    def shared_free(self, offset: int, *, alone: bool) -> int | None:
+    def shared_turn(self, offset: int, size: int, k: int, amount: int | None, most: int | None) -> int | None:
+        """The same of one that an atomic tries, None if it is held; or the number that a counter brings, None
+        if it is not the last. ``k``: the instruction; ``amount``, ``most``: ``SharedTurn``."""
+
+    def shared_asked(self, offset: int, numbers: Sequence[int]) -> None:
+        """What such a counter brings is compared with some numbers alone."""
+
+    def shared_free(self, offset: int, site: int, *, alone: bool) -> int | None:
         """How many turns have come once the class lets a lock in shared memory go; None if it has not taken
         it, or is not one lane (``alone``)."""
+
+    def shared_stored(self, cta: int, offset: int, value: int) -> None:
+        """The class stores a number where a lock or a counter may be."""
 
     def is_shared_lock(self, cta: int, offset: int) -> bool:
         """Whether turns are counted at a word of shared memory: nobody finds another number there free."""

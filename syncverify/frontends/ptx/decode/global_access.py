@@ -188,12 +188,17 @@ class GlobalSpin:
     predicate: str
     passed: int
 
+    def flags(self, i: Instr) -> int:
+        """Those of the wait that the loop around an access is."""
+        least = Flag.UNSIGNED if self.unsigned and self.compare in ("<", "<=") else Flag.NONE
+        return semantics(i) & ~int(Flag.RELEASE) | int(least)
+
 
 def spin_effect(i: Instr, spin: GlobalSpin) -> Effect:
     """A whole spin as one blocking event."""
     at = i.operands[1]
     assert isinstance(at, Mem)
-    bits, flags, scope = width(i.mods[-1]), semantics(i) & ~int(Flag.RELEASE), int(scope_of(i))
+    bits, flags, scope = width(i.mods[-1]), spin.flags(i), int(scope_of(i))
 
     def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
         fp = ctx.flag(v[0], bits // 8)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
+from syncverify.base.reason import Cause, Reason
 from syncverify.frontends.ptx.decode.effects import Context, Effect, Opaque, Value
 from syncverify.frontends.ptx.decode.global_access import GlobalSpin, Stored, scope_of, semantics, signed
 from syncverify.frontends.ptx.decode.memory import Access, access_events
-from syncverify.frontends.ptx.syntax.nodes import Instr, Mem
+from syncverify.frontends.ptx.syntax.nodes import Instr, Mem, Operand
 from syncverify.frontends.ptx.values.register_values import WARP, PerLane, per_lane
 from syncverify.ir.footprints import Range, footprint
 from syncverify.model.events import Ev, Event, Flag
@@ -49,12 +50,14 @@ class LockWrite(FlagAccess):
         if op or value is None:
             _note(ctx, e)
             return signal
+        for x in places:
+            ctx.shared_stored(fp.memory, x, value)
         if value:
             locks = [ctx.is_shared_lock(fp.memory, x) for x in places]
             return (*head, op, -1 if all(locks) else None) if any(locks) else signal
         if self.lets_go and fp.memory == ctx.cta:
             alone = len(ctx.lanes) == 1
-            turns = [ctx.shared_free(x, alone=alone) for x in places]
+            turns = [ctx.shared_free(x, e[1], alone=alone) for x in places]
             return signal if turns[0] is None else (*head, op, turns[0])
         return signal
 
@@ -105,7 +108,7 @@ def flag_access(i: Instr, a: Access, *, lets_go: bool | None = None) -> FlagAcce
 
 def shared_spin_effect(i: Instr, spin: GlobalSpin, a: Access) -> Effect:
     """A whole spin on a word of shared memory as one blocking event."""
-    flags, scope = semantics(i) & ~int(Flag.RELEASE), int(scope_of(i))
+    flags, scope = spin.flags(i), int(scope_of(i))
 
     def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
         cta, offset = _word(ctx, a, v[0])
@@ -143,12 +146,72 @@ def shared_lock_effect(i: Instr, spin: GlobalSpin, a: Access) -> Effect:
     return Effect(emit, (a.address, spin.bound, *i.operands[2:]), None, i.operands[:1])
 
 
+@dataclass(frozen=True, slots=True)
+class SharedTurn:
+    """An atomic that a thread executes once. ``amount``: what a counter grows by, or None for a lock.
+    ``most``: of so many turns it hands each one number, and then begins again. ``asked``: what alone its
+    number is compared with, if that is known."""
+
+    amount: int | None
+    most: int | None = None
+    asked: tuple[Operand, ...] = ()
+
+
+def shared_turn_effect(i: Instr, k: int, turn: SharedTurn, a: Access) -> Effect:
+    """An atomic that tries a lock once, or counts. Who finds the lock held has read it, and nothing is handed
+    to it; a counter hands on all that was released by atomics before."""
+    flags, scope = semantics(i), int(scope_of(i))
+    once = Flag.ONCE if turn.amount is None else Flag.NONE
+    take = flags & ~int(Flag.RELEASE) | int(Flag.TAKE | once)
+
+    def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
+        ctx.number(per_lane(range(WARP)), "the lane that takes a lock")  # each one is a class of its own
+        cta, offset = _word(ctx, a, v[0])
+        fp = ctx.footprint(footprint(cta, Range(offset, a.size), ctx.lanes))
+        number = ctx.shared_turn(offset, a.size, k, turn.amount, turn.most)
+        if turn.amount is not None:
+            asked = [ctx.number(x, "what a counter's number is compared with") for x in v[1:]]
+            ctx.shared_asked(offset, [signed(x, 32) for x in asked])
+            if number is not None and not 0 <= number < 1 << 31:
+                raise Opaque(Reason("a counter that goes below zero", Cause.SHARED_CONTENTS))
+            counts = (Ev.SIGNAL, site, fp, flags & ~int(Flag.ACQUIRE), scope, "add", turn.amount)
+            return (counts,) if number is None else ((Ev.SPIN, site, fp, take, scope, "==", number), counts)
+        if not ctx.number(v[1], "the value of a lock"):
+            raise Opaque(Reason("a lock that is not free at zero", Cause.SHARED_CONTENTS))
+        if number is None:
+            return ((Ev.SPIN, site, fp, int(Flag.STRONG), scope, ">=", -1 << a.size * 8),)
+        return ((Ev.SPIN, site, fp, take, scope, "==", number),)
+
+    more = i.operands[-1:] if turn.amount is None else turn.asked
+    return Effect(emit, (a.address, *more), None, i.operands[:1])
+
+
+#: What a counter never brings.
+_NO_NUMBER = 1 << 31
+
+
+def found_at_turn(k: int, turn: SharedTurn, a: Access) -> Callable[[Context, Value], int]:
+    """What such an atomic brings; of a lock that is held, anything but zero, and of a counter, anything that
+    is not asked for."""
+
+    def found(ctx: Context, at: Value) -> int:
+        number = ctx.shared_turn(_word(ctx, a, at)[1], a.size, k, turn.amount, turn.most)
+        if turn.amount is None:
+            return int(number is None)
+        return _NO_NUMBER if number is None else number
+
+    return found
+
+
 __all__ = [
     "FlagAccess",
     "LockLoad",
+    "SharedTurn",
     "LockWrite",
     "flag_access",
+    "found_at_turn",
     "lock_load",
     "shared_lock_effect",
     "shared_spin_effect",
+    "shared_turn_effect",
 ]

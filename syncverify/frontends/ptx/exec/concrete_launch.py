@@ -9,7 +9,7 @@ from typing import Any
 
 from syncverify.frontends.ptx.analysis.block_groups import Places
 from syncverify.frontends.ptx.analysis.locks import Rows
-from syncverify.frontends.ptx.analysis.shared_locks import Turns
+from syncverify.frontends.ptx.analysis.shared_locks import Lock, Turns
 from syncverify.frontends.ptx.values.atomic_tickets import Tickets
 from syncverify.ir.launch_grid import Dims
 from syncverify.symbolic.context import SymbolicContext
@@ -38,6 +38,7 @@ class Launch:
     images: Mapping[str, Mapping[int, int]] = field(default_factory=dict)  # ``PtxFacts.images``
     rows: Rows = field(default_factory=dict)  # in which blocks hold locks
     turns: Turns = field(default_factory=dict)  # in which threads hold locks in shared memory
+    counts: Mapping[Lock, int] = field(default_factory=dict)  # what counters there hold at first
     pattern: int = 0  # which way blocks go at branches on data behind them: ``Locks.pattern``
     space: SymbolicContext | None = None  # that of the sizes without a number that parameters and grid hold
     extents: tuple[Any, Any, Any] | None = None  # the grid, where some extent has no number

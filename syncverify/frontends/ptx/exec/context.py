@@ -258,12 +258,29 @@ class ClassContext:
         turn = (self._holder(), site)
         return self.tables.shared_locks.take((self.first + self.cta, offset), size, turn)
 
-    def shared_free(self, offset: int, *, alone: bool) -> int | None:
+    def shared_turn(self, offset: int, size: int, k: int, amount: int | None, most: int | None) -> int | None:
+        locks, lock, mine = (
+            self.tables.shared_locks,
+            (self.first + self.cta, offset),
+            (self._holder(), -1 - k),
+        )
+        if amount is None:
+            return locks.attempt(lock, size, mine, most)
+        return locks.count(lock, size, mine, amount, most)
+
+    def shared_asked(self, offset: int, numbers: Sequence[int]) -> None:
+        self.tables.shared_locks.ask((self.first + self.cta, offset), numbers)
+
+    def shared_free(self, offset: int, site: int, *, alone: bool) -> int | None:
         lock = (self.first + self.cta, offset)
-        return self.tables.shared_locks.free(lock, self._holder() if alone else None)
+        return self.tables.shared_locks.free(lock, self._holder() if alone else None, site)
+
+    def shared_stored(self, cta: int, offset: int, value: int) -> None:
+        self.tables.shared_locks.stored.setdefault((self.first + cta, offset), set()).add(value)
 
     def is_shared_lock(self, cta: int, offset: int) -> bool:
-        return (self.first + cta, offset) in self.tables.shared_locks.turns
+        lock, locks = (self.first + cta, offset), self.tables.shared_locks
+        return lock in locks.turns and lock not in locks.first
 
     def shared_word(self, cta: int, offset: int, size: int) -> None:
         self.tables.shared_locks.words.add(((self.first + cta, offset), size))

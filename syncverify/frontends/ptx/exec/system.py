@@ -80,6 +80,8 @@ class PtxSystem(SymbolicSystem):
         together, from ``cluster`` on. Raises NotConcrete for open sizes where blocks hand data over."""
         if program.handing is not None and launch.space is not None and launch.block_group is None:
             raise NotConcrete("what is handed over through global memory is compared in numbers")
+        if program.flags.turns and launch.space is not None:
+            raise NotConcrete("who comes when to a lock or counter in shared memory is compared in numbers")
         if like is None:
             laid = layout(program.module, program.function, launch.dynamic)
             tables = Tables(
@@ -126,7 +128,7 @@ class PtxSystem(SymbolicSystem):
             tables.granted, tables.stays = launch.granted, launch.stays
             tables.map_place, tables.images = launch.map_place, launch.images
             tables.space, tables.locks = launch.space, Locks(launch.rows, launch.pattern)
-            tables.shared_locks = SharedLocks(launch.turns)
+            tables.shared_locks = SharedLocks(launch.turns, launch.counts)
             tables.tickets = launch.tickets if launch.space is None else None
             tables.places = launch.block_group
         else:

@@ -4,6 +4,7 @@
 each ``n``, so ``n`` may be data; only what decides about barriers, trip counts and places has to be a term.
 ``for (i = tid; i < n; i += 128) tile[i] = in[i];`` decides about places too. As data, ``n`` lets each thread
 store anywhere, any number of times: then only what decides about barriers has to be a term.
+``if (r >= m || c >= n) return;`` ahead of all accesses needs no term either: who leaves is taken to stay.
 The choice is a heuristic: a proof without a term is one for every value of it, and none leads to the
 attempt with all sizes.
 """
@@ -58,7 +59,7 @@ def meeting_sizes(
     facts: PtxFacts, program: Program, sizes: Mapping[str, tuple[int, int | None]]
 ) -> frozenset[str]:
     """Of the open sizes, those that decide more than which accesses are made, how often, and where."""
-    regions = {k: _between(program, k) for k in program.slice.branches}
+    regions = {k: _between(program, k) for k in program.slice.branches - program.early.keys()}
     skipped = {
         k: region
         for k, region in regions.items()
@@ -107,13 +108,11 @@ def _needed(program: Program) -> frozenset[str]:
     """Registers that decide about more than accesses, or where these lie."""
     regions = {
         k: () if _keeps_from_failing(program, k) else _accesses_only(program, k)
-        for k in program.slice.branches
+        for k in program.slice.branches - program.early.keys()
     }
     skipped = {k: region for k, region in regions.items() if region is not None}
     needed = {
-        guard.name
-        for k in program.slice.branches - skipped.keys()
-        if (guard := program.body[k].guard) is not None
+        guard.name for k in regions.keys() - skipped.keys() if (guard := program.body[k].guard) is not None
     }
     for k, effect in program.decoded.items():
         i = program.body[k]

@@ -100,6 +100,15 @@ CARVED = [
     "add.u32 %r7, %r7, 128; add.u32 %r11, %r11, 1; setp.lt.u32 %p1, %r11, 3; @%p1 bra L;",
     "shl.b32 %r7, %r2, 2; mov.u32 %r11, 0;\nL: add.u32 %r9, %r10, %r7; st.shared.u32 [%r9], %r11; "
     "add.u32 %r7, %r7, 128; add.u32 %r11, %r11, 1; setp.lt.u32 %p1, %r11, 3; @%p1 bra L;",
+    # of a size that is no sum, counted down from it
+    "or.b32 %r7, %r2, 63; mad.lo.u32 %r8, %r7, 4, %r6; mad.lo.u32 %r11, %r1, 4, %r8; "
+    "st.shared.u32 [%r11], %r5; not.b32 %r12, %r1; add.u32 %r12, %r12, %r7; mad.lo.u32 %r9, %r12, 4, %r6;",
+    # a register is written again before its value is used
+    "xor.b32 %r11, %r1, 5; mov.u32 %r13, %r11; mov.u32 %r11, 7; mad.lo.u32 %r8, %r2, 4, %r6; "
+    "mad.lo.u32 %r9, %r13, 4, %r8;",
+    "shl.b32 %r7, %r2, 2; mov.u32 %r11, %r1; mov.u32 %r12, 0;\nL: shl.b32 %r13, %r11, 2; "
+    "add.u32 %r11, %r11, 32; add.u32 %r9, %r6, %r7; add.u32 %r9, %r9, %r13; st.shared.u32 [%r9], %r12; "
+    "add.u32 %r12, %r12, 1; setp.lt.u32 %p1, %r12, 2; @%p1 bra L;",
 ]
 
 
@@ -130,7 +139,13 @@ def printed(made: Function, names: tuple[str, ...]) -> str:
     lines = [f"    .shared .align {v.align} .b8 {v.name}[{v.size}];" for v in made.variables]
     labels = {at: f"{name}: " for name, at in made.labels.items()}
     lines += [f"{labels.get(k, '')}{instruction_text(i)};" for k, i in enumerate(made.body)]
-    text = "\n".join(lines).replace("@carved", "r_").replace("@less.%", "r_of.").replace("ret;", "")
+    text = (
+        "\n".join(lines)
+        .replace("@carved", "r_")
+        .replace("@version", "r_v")
+        .replace("@less.%", "r_of.")
+        .replace("ret;", "")
+    )
     for name, plain in zip(sorted(names, key=len, reverse=True), ("second", "first"), strict=True):
         text = text.replace(name, plain)
     new = sorted(set(re.findall(r"%r_[\d.a-z]*", text)))

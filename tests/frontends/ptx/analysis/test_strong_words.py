@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from pathlib import Path
 
 import pytest
 
+from syncverify.base.diagnostics import Verdict
+from syncverify.driver.files import check_source, read_source
 from syncverify.frontends.ptx.analysis.strong_words import strong_words
 from syncverify.frontends.ptx.flow.control_flow import Flow
+from syncverify.frontends.ptx.syntax.nodes import Mem
+from syncverify.frontends.ptx.syntax.operands import registers
 from syncverify.frontends.ptx.syntax.parser import parse
 from syncverify.model.events import StrongWord
+from tests.frontends.ptx.execute_helpers import module_text
 
 KERNEL = """.version 9.0
 .target sm_90a
@@ -46,8 +51,33 @@ WARP = 32
 def test_words(body: str, words: list[StrongWord]) -> None:
     (function,) = parse(KERNEL.format(body=body)).functions
 
-    def varies(_: int, names: Iterable[str]) -> int:
-        names = set(names)
+    def placed(k: int) -> int:
+        names = {name for op in function.body[k].operands if isinstance(op, Mem) for name in registers(op)}
         return int("%r1" in names) | WARP * ("%r5" in names)
 
-    assert list(strong_words(Flow(function), varies).values()) == words
+    assert list(strong_words(Flow(function), placed).values()) == words
+
+
+#: Each warp stores and loads volatile words in an iteration of its own: its word, and the next warp's.
+EXCHANGE = """mov.u32 %r1, %tid.x; shr.u32 %r2, %r1, 5; add.u32 %r5, %r2, 1; and.b32 %r5, %r5, 3;
+ld.param.u64 %rd1, [p]; mul.wide.u32 %rd2, %r1, 4; add.s64 %rd1, %rd1, %rd2; mov.u32 %r6, 0; mov.u32 %r3, 0;
+A: shl.b32 %r8, %r3, 2; mov.u32 %r9, s; add.u32 %r8, %r8, %r9; setp.eq.u32 %p1, %r3, %r2;
+@%p1 st.volatile.shared.u32 [%r8], %r3;
+add.u32 %r3, %r3, 1; setp.lt.u32 %p2, %r3, 4; @%p2 bra A;
+{between} mov.u32 %r3, 0;
+B: shl.b32 %r8, %r3, 2; mov.u32 %r9, s; add.u32 %r8, %r8, %r9; setp.eq.u32 %p1, %r3, %r5;
+@%p1 ld.volatile.shared.u32 %r6, [%r8];
+add.u32 %r3, %r3, 1; setp.lt.u32 %p2, %r3, 4; @%p2 bra B;
+st.global.u32 [%rd1], %r6;
+ret;"""
+
+
+@pytest.mark.parametrize(("between", "verdict"), [("", Verdict.UNKNOWN), ("bar.sync 0;", Verdict.PROVED)])
+def test_a_guard_that_says_in_which_iteration_places_an_access(
+    tmp_path: Path, between: str, verdict: Verdict
+) -> None:
+    body = ".shared .align 4 .b8 s[16]; " + EXCHANGE.format(between=between)
+    path = tmp_path / "k.ptx"
+    path.write_text(module_text(body, ".param .u64 p", bounds=".reqntid 128, 1, 1"))
+    (found,) = check_source(read_source(path), repairs=False)
+    assert found.verdict is verdict, found.reason

@@ -9,6 +9,9 @@ same failures. ``FIELD_COVERAGE`` says of each field whether it is kept; a test 
   threshold as its rank. What is recorded later has a number above all entries of today.
 - *Counters* of phases and groups are kept relative to their newest value, as far down as a comparison can
   distinguish.
+- *Executions* of stores whose value depends on them are kept relative to those of the class that did most. A
+  class that has yet to begin, and is behind by more than one, counts apart from there on: what it stores is
+  equal to what those store that count as it does.
 - *Columns.* A barrier has one for each of its lives. A life is named by how many lives ago it was.
 - *Shadow memory.* Segments are kept with the ranks of their accesses. An access is left out that every thread
   knows of in all ways: nothing that follows can fail against it.
@@ -30,7 +33,7 @@ from syncverify.checker.happens_before.handlers.execution_barriers import Cluste
 from syncverify.checker.happens_before.handlers.global_memory import Location, Spin, Write
 from syncverify.checker.happens_before.handlers.mbarriers import Barrier, Phase, awaits_duplicate_inits
 from syncverify.checker.happens_before.handlers.tensor_maps import Map
-from syncverify.checker.happens_before.run import LaneClass, Run
+from syncverify.checker.happens_before.run import APART, LaneClass, Run
 from syncverify.checker.happens_before.shadow import IN_FLIGHT, Record
 from syncverify.checker.happens_before.vector_clocks import ROWS, E
 from syncverify.checker.prover.reach.state import (
@@ -107,9 +110,11 @@ class CanonicalState(Thresholds):
     def __init__(self, run: Run) -> None:
         super().__init__(run)
         self.of_groups: dict[tuple[int, int], Hashable] = {}
-        self.newest: dict[int, int] = {}  # by site, how often the class that executed it most did so
+        run.count_apart()
+        #: by site, and what classes count from, how often the class that executed it most did so
+        self.newest: dict[tuple[int, int], int] = {}
         for (site, _), n in run.executions.items():
-            self.newest[site] = max(n, self.newest.get(site, 0))
+            self.newest[site, n // APART] = max(n, self.newest.get((site, n // APART), n))
 
     # ------------------------------------------------------------ the form
 
@@ -136,7 +141,7 @@ class CanonicalState(Thresholds):
             executed_by_part(run),
             tensor_map_state.form(run, self.everywhere),
             tuple(
-                (site, cls, self.newest[site] - n)
+                (site, cls, n // APART, self.newest[site, n // APART] - n)
                 for (site, cls), n in sorted(run.executions.items())
                 if not run.threads[cls].done
             ),
@@ -203,9 +208,18 @@ class CanonicalState(Thresholds):
             self.key_threshold(r.column, r.time, SEEN) if r.column >= 0 and not r.kind.asynchronous else None
         )
         time = r.cls if r.kind.asynchronous else self.key_threshold(r.cls, r.time, SEEN)
-        counts = r.site in self.newest and r.kind.writes and not r.parts
-        age = self.newest[r.site] - r.execution if counts else 0
-        flags = (where, age, r.atomic, r.lane_free, r.strict_rows_only, r.scope, r.barrier)
+        counts = (r.site, r.execution // APART) in self.newest and r.kind.writes and not r.parts
+        age = self.newest[r.site, r.execution // APART] - r.execution if counts else 0
+        flags = (
+            where,
+            age,
+            r.execution // APART,
+            r.atomic,
+            r.lane_free,
+            r.strict_rows_only,
+            r.scope,
+            r.barrier,
+        )
         tagged = self.name(r.tag) if r.tag >= 0 else None
         return (int(r.kind), time, r.fp, sites(r), tagged, tag, used, fence, flags)
 

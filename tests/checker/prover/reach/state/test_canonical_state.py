@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass
+from collections.abc import Hashable, Iterable
+from dataclasses import fields, is_dataclass, replace
+from itertools import combinations, product
 
 import pytest
 
+from syncverify.checker.happens_before.run import APART, Run
 from syncverify.checker.happens_before.vector_clocks import ROWS, E, H
 from syncverify.checker.prover.reach.knowledge_order import abstract_knowledge
-from syncverify.checker.prover.reach.state.canonical_state import FIELD_COVERAGE, canonicalize
+from syncverify.checker.prover.reach.state.canonical_state import FIELD_COVERAGE, CanonicalState, canonicalize
 from syncverify.ir.text.parser import parse
+from syncverify.model.events import EACH_TIME
 from tests.checker.prover.reach.state.test_snapshot import started, steps
 
 
@@ -87,3 +91,45 @@ def test_what_is_asked_of_a_flag(whose: str, row: int) -> None:
         forms.add(canonicalize(run))
     assert len(forms) == 2
     assert abstract_knowledge(run) is None  # flags are compared by forms alone
+
+
+def _stores(run: Run, numbers: list[tuple[int, int, int]], classes: Iterable[int]) -> None:
+    """Each class of a list executes one store; ``numbers``: class, what the run counts, and what is so."""
+    for c in classes:
+        so = 1 + sum(1 for cls, _, _ in numbers if cls == c)
+        numbers.append((c, run.execution_of(run.threads[c], SITE), so))
+
+
+def _equal(numbers: list[tuple[int, int, int]]) -> list[bool]:
+    """Which pairs of stores are taken to be of one execution; it is so then."""
+    for (_, a, x), (_, b, y) in combinations(numbers, 2):
+        assert a != b or x == y
+    return [a == b for (_, a, _), (_, b, _) in combinations(numbers, 2)]
+
+
+SITE = 1_000_000
+
+
+def test_equal_forms_of_executions_have_equal_futures() -> None:
+    """All orders in which three classes execute a store up to four times, from form to form; then any two."""
+    run = started()
+    run.info = replace(run.info, varies=lambda _: EACH_TIME)
+    futures: dict[Hashable, list[list[bool]]] = {}
+    for n in range(1, 5):
+        for before in product(range(3), repeat=n):
+            run.executions = {}
+            numbers: list[tuple[int, int, int]] = []
+            form: Hashable = None
+            for c in before:
+                _stores(run, numbers, [c])
+                form = canonicalize(run)
+            newest = CanonicalState(run).newest
+            last = [[x for x in numbers if x[0] == c][-1:] for c in range(3)]
+            ages = tuple((c, a // APART, newest[SITE, a // APART] - a) for some in last for c, a, _ in some)
+            kept, found = dict(run.executions), []
+            for after in product(range(3), repeat=2):
+                run.executions, more = dict(kept), list(numbers)
+                _stores(run, more, after)
+                _equal(more)
+                found.append(_equal([*(x for some in last for x in some), *more[n:]]))
+            assert futures.setdefault((form, ages), found) == found, before
