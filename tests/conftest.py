@@ -10,11 +10,13 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from syncverify.base.faults import RAISE_FAULTS
 from syncverify.base.gc_pause import SELDOM
 from tests.sweeps import leave_out
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when numpy is loaded; each worker has one core
 os.environ.setdefault("SYNCVERIFY_NO_CACHE", "1")  # a test is of the check, not of what it found before
+os.environ.setdefault(RAISE_FAULTS, "1")  # what a judge fails at is no answer
 if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):  # child processes share what the first one compiled
     os.environ.setdefault("PYTHONPYCACHEPREFIX", str(Path(__file__).parents[1] / "build" / "bytecode"))
 

@@ -32,6 +32,7 @@ from syncverify.base.diagnostics import (
     Undetermined,
     Verdict,
 )
+from syncverify.base.faults import do_without
 from syncverify.base.reason import Cause
 from syncverify.base.source import Span
 from syncverify.checker.prover.strategy import REPLAY, ReplayEffort
@@ -98,6 +99,7 @@ def _outcomes(report: KernelReport, module: Module, effort: ReplayEffort) -> tup
     except (OutOfBudgetError, MemoryError):
         raise
     except Exception as e:  # what its judge cannot do refutes nothing
+        do_without(e)
         return "", f"{type(e).__name__}: {e}"
 
 
@@ -143,6 +145,7 @@ def _replayed(report: KernelReport, module: Module, effort: ReplayEffort, *, apa
     except NoLaunchError as e:
         return Replay(Replayed.IMPOSSIBLE, str(e))
     except Exception as e:  # a refutation stays one, whatever its judge cannot do
+        do_without(e)
         what = f"{type(e).__name__}: {e}"
         return Replay(Replayed.IMPOSSIBLE, f"a fault of the reader, please report it ({what})")
     if found.harm is not None:

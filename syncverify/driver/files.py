@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -403,12 +403,15 @@ class _PtxCheck:
         values = {**self.options.values, **sizes_at(task.kernel.facts, report.scope.values)}
         if source.text is not None:
             origin = Origin(source.path, source.text, source.kind, _headers(source))
-            judge = partial(self.verdict_of, values)
+            once = lru_cache(maxsize=1)(partial(_edited, source))  # CUDA is compiled once for two questions
+            judge = partial(self.verdict_of, values, once)
             yield (report := with_text(report, origin, judge, wide=scope is ScopeKind.ALL))
         if scope is ScopeKind.ALL:
             yield _spelled(proposed_sizes(task, report))
 
-    def verdict_of(self, values: Mapping[str, int], text: str, *, everywhere: bool) -> Judged:
+    def verdict_of(
+        self, values: Mapping[str, int], read: Callable[[str], SourceFile], text: str, *, everywhere: bool
+    ) -> Judged:
         """The verdict on the kernel in an edited text: at ``values``, or as the check was asked for."""
         from syncverify.checker.prover.strategy import Entry
         from syncverify.driver.prover import prover
@@ -416,7 +419,7 @@ class _PtxCheck:
         from syncverify.frontends.ptx.isa.validate import checked
 
         o = self.options
-        edited = _edited(self.source, text)
+        edited = read(text)
         assert edited.module is not None
         whole = checked(edited.module).module
         g = next((x for x in whole.entries if x.name == self.function.name), None)

@@ -4,7 +4,8 @@ A search for every size follows the states of a wrong kernel for long before one
 persistent kernel whose parity starts again with each tile they never repeat. So each open size is set to a
 few numbers first, all to the same one, then by turns to two. Such a launch is checked as any other. What
 refutes the kernel there is made smaller, size by size. Where the facts assume something of the sizes, the
-numbers are the first few that satisfy it. Nothing is concluded from launches that are right.
+numbers are the first few that satisfy it. Tiles of a block's threads take more than one turn at twice
+their number. Nothing is concluded from launches that are right.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import cycle, islice
+from math import prod
 
 from syncverify.base.diagnostics import KernelReport, Severity, Verdict
 from syncverify.base.source import InputError
@@ -67,7 +69,9 @@ def refuted_early(k: CheckTask, check: Check) -> dict[str, int] | None:
             return None
         return some[found - 1] if found and wrong(some[found - 1]) else some[found]
     pairs = PAIRS if len(ranges) > 1 else PAIRS[:2]
-    for pair in (*pairs, *((x, x) for c in _compared(k.function) for x in (c, c + 1))):
+    beyond = [x for c in _compared(k.function) for x in (c, c + 1)]
+    turns = 2 * prod(k.facts.block or ()) + 1
+    for pair in (*pairs, *((x, x) for x in (*beyond, turns))):
         numbers = zip(ranges.items(), cycle(pair), strict=False)
         values = {n: min(max(number, low), high) for (n, (low, high)), number in numbers}
         if not wrong(values):

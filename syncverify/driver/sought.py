@@ -30,6 +30,7 @@ from syncverify.base.diagnostics import (
     Severity,
     Verdict,
 )
+from syncverify.base.faults import do_without
 from syncverify.base.reason import Cause, causes_of
 from syncverify.base.source import Span
 from syncverify.checker.prover.strategy import SEARCH, ReplayEffort
@@ -95,7 +96,8 @@ def sought(report: KernelReport, module: Module, effort: ReplayEffort = SEARCH) 
         found = zeros or (_by_input(report, k, module, effort) if asked else None)
     except (OutOfBudgetError, MemoryError):
         raise
-    except Exception:  # the report stays what it is, whatever its judge cannot do
+    except Exception as e:  # the report stays what it is, whatever its judge cannot do
+        do_without(e)
         found = None
     seconds = report.seconds + time.perf_counter() - start
     if found is None or found.harm is None:

@@ -49,6 +49,7 @@ from syncverify.driver.author_statements import (
 )
 from syncverify.driver.conditions import with_condition
 from syncverify.driver.guessed_edits import guesses
+from syncverify.driver.guessed_ptx import ptx_guesses, words_of_order
 from syncverify.driver.guessed_states import state_guesses
 from syncverify.driver.helper_calls import with_calls
 from syncverify.driver.judged import Judged
@@ -61,6 +62,8 @@ from syncverify.driver.shown_repairs import with_repair, without_repair
 MOST, STEPS, SECONDS = 12, 100_000, 60.0
 #: Those that are tried at every launch, in all and for one repair; steps of each, and the guard.
 MOST_WIDE, WIDE_OF_ONE, WIDE_STEPS, WIDE_SECONDS = 10, 2, 20_000, 15.0
+#: Processor seconds for a guess that is undecided at the launch that refuted the kernel.
+BRIEF_SECONDS = 5.0
 #: What is said of other launches, the best first.
 _RANKS = (Verdict.PROVED, Verdict.UNKNOWN, None, Verdict.REFUTED)
 #: Edits that may leave other launches undecided before the first of them counts.
@@ -204,6 +207,7 @@ def _proposed(
     a launch by chance.
     """
     guessed = islice(guesses(first, file, text), MOST)
+    yield from words_of_order(first, file, text)
     if first.repair is not None:
         by_chance = wide and first.repair.mistake is Mistake.OTHER_BARRIER
         if _is_of_use(first.repair):  # a variable of the author that flips says more than a number of turns
@@ -214,6 +218,7 @@ def _proposed(
         yield from edits
     for other in report.untold_repairs:
         yield from islice(_edits(other, file, text), MOST // 4 if first.repair is None else MOST // 2)
+    yield from islice(ptx_guesses(first, file, text), MOST)
     none = first.repair is None or first.repair.left is not None
     if wide or (none and not report.untold_repairs):
         yield from guessed
@@ -237,7 +242,12 @@ def _holding(mended: Repair, text: Lines, judge: Judge, found: list[Repair], *, 
     if sum(other.text == mended.text and other.span == mended.span for other in found) >= WIDE_OF_ONE:
         return None
     try:
-        if judge(changed, everywhere=False).verdict is not Verdict.PROVED:
+        here = judge(changed, everywhere=False).verdict
+        if here is Verdict.UNKNOWN and wide and mended.hint is None:  # decided for all launches together
+            with within(BRIEF_SECONDS), within_steps(WIDE_STEPS):
+                here = judge(changed, everywhere=True).verdict
+            return replace(mended, elsewhere=here) if here is Verdict.PROVED else None
+        if here is not Verdict.PROVED:
             return None
     except (InputError, OutOfBudgetError):  # the edit makes no kernel, or a hard one
         return None

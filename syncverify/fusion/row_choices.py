@@ -248,11 +248,6 @@ def reduces(fusion: Fusion) -> bool:
     return _reductions(fusion) > 0
 
 
-def repeats(fusion: Fusion) -> bool:
-    """Whether rows are reduced more than once."""
-    return _reductions(fusion) > 1
-
-
 def several(fusion: Fusion) -> bool:
     """Whether proofs of a ring take long: more than two reductions."""
     return _reductions(fusion) > 2
@@ -305,7 +300,6 @@ __all__ = [
     "hint_of",
     "numbers",
     "reduces",
-    "repeats",
     "rereads",
     "resident",
     "ring",

@@ -67,10 +67,7 @@ SHARED_WIDTH = 1536
 KEPT = ((32, 1), (16, 1), (16, 2), (16, 3), (8, 2), (8, 3), (8, 4), (8, 6))
 #: Where blocks of a cluster share a row of 4-byte elements: the longest such rows, blocks of the cluster,
 #: warps, blocks of a multiprocessor. The shortest such rows.
-CLUSTERS, CLUSTERS_FROM = ((49152, 4, 8, 3), (69632, 4, 16, 2)), 32769
-#: Warps of a cluster up to which all proofs end soon: with more, those of rows that are peeled, or whose
-#: warps exchange sums once, take long.
-SOON = 32
+CLUSTERS, CLUSTERS_FROM = ((49152, 4, 8, 3), (69632, 4, 16, 2), (106496, 8, 8, 3)), 32769
 #: Blocks of a multiprocessor, as parts of the most that there may be.
 PARTS = (1, 0.875, 0.75, 0.625, 0.5, 0.375, 0.25)
 
@@ -176,9 +173,6 @@ def clusters(fusion: Fusion, width: int) -> list[RowSchedule]:
     ):
         return []
     cluster, warps, blocks = form
-    soon = row_choices.repeats(fusion) and width % vector == 0 < width % (cluster * warps * 32)
-    if cluster * warps > SOON and not soon:
-        return []
     plain = RowSchedule(width=width, stream="no", reread="no", source="direct")
     return [replace(plain, cluster=cluster, warps=warps, blocks_per_sm=blocks)]
 

@@ -85,6 +85,8 @@ FEW = 8
 #: Vectors of results that a thread reads from shared memory before it stores them.
 STORED_RUNS = 4
 LANES = 32
+#: Warps of a cluster up to which proofs end soon where memory takes turns.
+SOON = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -402,8 +404,10 @@ class RowKernel:
 
     @property
     def _slots(self) -> int:
-        """With two exchanges a row each barrier separates the other's rounds; one alone takes turns."""
-        return 2 if len(self._exchanges) == 1 else 1
+        """With two exchanges a row each barrier separates the other's rounds; one alone takes turns. Not
+        among many warps of a cluster, which meet once more: proofs of turns take minutes there."""
+        many = self.blocks > 1 and self.blocks * self.schedule.warps > SOON
+        return 2 if len(self._exchanges) == 1 and not many else 1
 
     # ------------------------------------------------------------ one row
 

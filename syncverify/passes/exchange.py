@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass, replace
 
 from syncverify.ir.expr import Int
@@ -67,13 +67,27 @@ class ExchangeBarriers:
 
         body = tuple(place(s, BarrierSync(Int(0))) for s in kernel.body)
         # nobody writes into a block that may not have begun
-        begun: Body = (ClusterArrive("relaxed"), ClusterWait()) if remote else ()
+        begun: Body = (ClusterArrive("relaxed"), ClusterWait()) if remote and not _met(body, remote) else ()
         return replace(kernel, body=(*begun, *body))
 
     def _sync(self, role: Role) -> BarrierSync:
         assert isinstance(role.lo, Int) and isinstance(role.hi, Int)
         threads = (role.hi.value - role.lo.value) * 32
         return BarrierSync(Int(COMPUTE_BARRIER), Int(threads), aligned=not self.unaligned)
+
+
+def _met(body: Body, remote: Set[str]) -> bool:
+    """Whether the blocks of a cluster meet in each round of each loop before they access these buffers."""
+    for stmt in body:
+        inner = stmt.body if isinstance(stmt, For) else (stmt,)
+        touched = [at for at, s in enumerate(inner) if _accesses(s, remote)]
+        if touched and not any(isinstance(s, ClusterWait) for s in inner[: min(touched)]):
+            return False
+    return True
+
+
+def _accesses(stmt: Stmt, buffers: Set[str]) -> bool:
+    return any(region.buffer in buffers for s in walk((stmt,)) for _, region in accesses(s))
 
 
 def _separated(body: Body, shared: Iterable[str], sync: tuple[Stmt, ...]) -> Body:

@@ -126,6 +126,25 @@ def test_who_leaves_by_two_sizes_costs_no_case(tmp_path: Path, last: str, verdic
     assert verdict is Verdict.REFUTED or found.stats["events"] < 1000
 
 
+#: Tiles of the block's threads; beside a tail that a size decides, one thread stores behind them.
+TILES = (
+    "mov.u32 %r22, 0;\nL: add.u32 %r23, %r22, %r1; st.shared.u32 [%r4], %r1; setp.ne.u32 %p3, %r1, 255; "
+    "@%p3 bra Y; setp.ge.u32 %p4, %r23, %r9; mov.u32 %r24, 0; @%p4 bra X; ld.global.u32 %r24, [%rd3];\nX: "
+    "st.shared.u32 [%r3+1024], %r24;\nY: bar.sync 0; setp.ge.u32 %p5, %r23, %r9; @%p5 bra Z; "
+    "ld.shared.u32 %r25, [%r4+4];\nZ: {0} add.u32 %r22, %r22, 256; setp.lt.u32 %p6, %r22, %r9; @%p6 bra L;"
+)
+
+
+@pytest.mark.parametrize(("last", "verdict"), [(BAR, Verdict.PROVED), ("", Verdict.REFUTED)])
+def test_guards_by_numbers_say_who_stores(tmp_path: Path, last: str, verdict: Verdict) -> None:
+    """Without the last barrier a thread's word is read while the next turn stores it."""
+    body = TILES.format(last)
+    (tmp_path / "k.ptx").write_text(KERNEL.format(threads=256, body=body.replace("; ", ";\n")))
+    source = read_source(str(tmp_path / "k.ptx"))
+    (found,) = check_source(source, scope=ScopeKind.ALL, repairs=False)
+    assert found.verdict is verdict, (found.reason, found.diagnostics)
+
+
 def test_a_shuffle_takes_nothing_from_lanes_that_have_left(tmp_path: Path) -> None:
     """Where an open size decides who leaves, what the mask names is assumed."""
     body = LEAVE.format("shfl.sync.bfly.b32 %r6, %r1, 1, 31, -1; " + STORE)

@@ -15,9 +15,10 @@ from syncverify.base.source import InputError
 from syncverify.codegen.cache import Cache
 from syncverify.driver.ir import check_kernel
 from syncverify.examples import rows as examples
-from syncverify.fusion import Fusion, RowSchedule
+from syncverify.fusion import Fusion, RowSchedule, rows
 from syncverify.fusion.plan import plan_of
 from syncverify.gate import ptx_check
+from syncverify.ir.expr import Int
 from syncverify.ir.nodes import ClusterArrive, ClusterWait, Kernel, Stmt, StShared
 from syncverify.passes.rewrite import walk, with_bodies
 from tests.fusion.test_row_tiles import ALL, built, results
@@ -50,6 +51,51 @@ def test_parts_go_to_all_blocks_with_a_cluster_barrier_for_each_sum() -> None:
     assert stores and all(s.dst.rank is not None for s in stores)
     waits = [s for s in walk(kernel.body) if isinstance(s, ClusterWait)]
     assert len(waits) == 2 and isinstance(kernel.body[1], ClusterWait)
+
+
+@pytest.mark.parametrize(
+    ("f", "settings", "slots", "waits"),
+    [(examples.rms_norm, "warps=2 cluster=4", 2, 2), (examples.rms_norm, "warps=8 cluster=8", 1, 2),
+     (examples.softmax, "warps=8 cluster=8", 1, 3)],
+)  # fmt: skip
+def test_many_warps_that_exchange_once_meet_twice(f: Fusion, settings: str, slots: int, waits: int) -> None:
+    """Where memory takes turns, proofs take minutes; results are the same. The first meeting of a row tells
+    that all blocks have begun, too."""
+    kernel = built(f, 8208, settings)
+    assert {s.shape[0] for s in kernel.shared} == {Int(slots)}
+    assert len([s for s in walk(kernel.body) if isinstance(s, ClusterWait)]) == waits
+    for got, want in results(f, kernel, 3, 8208):
+        assert np.allclose(got, want, rtol=2e-2, atol=2e-2 * np.abs(want).max())
+
+
+def test_without_the_second_meeting_the_next_row_writes_too_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows, "SOON", 2)
+    kernel = built(examples.rms_norm, 516, "warps=2 cluster=2")
+    met: list[Stmt] = []
+
+    def strip(stmt: Stmt) -> Stmt:
+        """Without the first meeting of a row, that is before what is written."""
+        return with_bodies(stmt, lambda b: tuple(strip(s) for s in b if not first(s)))
+
+    def first(stmt: Stmt) -> bool:
+        met.extend([stmt] if isinstance(stmt, (ClusterArrive, ClusterWait)) else [])
+        return bool(met) and met[-1] is stmt and len(met) <= 2
+
+    bare = replace(kernel, body=tuple(map(strip, kernel.body)))
+    assert check_kernel(bare, {}).verdict is Verdict.REFUTED
+    assert check_kernel(kernel, {}).verdict is Verdict.PROVED
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("cluster", "warps", "width"), [(8, 8, 78144), (8, 8, 78145), (4, 16, 56028)])
+def test_many_warps_that_exchange_once_are_proved(
+    tmp_path: Path, cluster: int, warps: int, width: int
+) -> None:
+    schedule = RowSchedule(width=width).with_settings([f"warps={warps}", f"cluster={cluster}"])
+    compiled = gate.compile(fusion_of("rmsnorm", "f32"), schedule, cache=Cache(tmp_path))
+    assert isinstance(compiled, gate.CompiledKernel)
+    reports = compiled.report, compiled.ptx_report
+    assert {(r.verdict, r.scope.kind) for r in reports} == {(Verdict.PROVED, ScopeKind.ALL)}
 
 
 def dropped(kernel: Kernel, kind: type[Stmt], inside: bool) -> Kernel:

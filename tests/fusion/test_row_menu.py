@@ -64,6 +64,8 @@ def test_forms_that_lost_wherever_they_were_timed_are_not_in_the_menu(
         ("log_softmax", "f32", 47879, (4, 8)), ("layernorm", "f32", 33536, None),
         ("add+rmsnorm", "f32", 34496, None), ("add+layernorm", "bf16", 44800, None),
         ("add+layernorm", "f32", 30000, None), ("rmsnorm", "f32", 56028, None),
+        ("rmsnorm", "f32", 78144, (8, 8)), ("softmax", "f32", 102405, (8, 8)),
+        ("softmax", "f32", 106500, None), ("cross_entropy", "f32", 80000, None),
     ],
 )  # fmt: skip
 def test_blocks_of_a_cluster_share_rows_where_that_was_faster(

@@ -34,6 +34,7 @@ _BY_RULE = {
 }
 
 _OF_COPY = "wait for the copy's phase, or its group, before this access"
+_OF_WRITER = "wait for the barrier that the writer arrives on behind its write, or let all meet at one"
 _LEFT_OUT = "let all threads that share the data come to the barrier: count them, and no branch around it"
 _NEXT_PARITY = "ask for the parity of the next phase: it flips when the slot wraps to 0, and only then"
 #: Where a rule has several kinds of mistakes behind it.
@@ -72,8 +73,13 @@ _BY_MISTAKE = {
 }
 
 
-def advice(rule: str, mistake: Mistake | None) -> str | None:
-    """What to do about a finding of a rule, if there is anything to say."""
+def advice(rule: str, mistake: Mistake | None, *, after_thread: bool = False) -> str | None:
+    """What to do about a finding of a rule, if there is anything to say.
+
+    ``after_thread``: the access that it is not ordered after is a thread's own, and of no copy.
+    """
+    if after_thread and mistake is Mistake.MISSING_WAIT and rule in ("SV110", "SV112"):
+        return _OF_WRITER
     said = None if mistake is None else _BY_MISTAKE.get((rule, mistake))
     return said or _BY_RULE.get(rule)
 

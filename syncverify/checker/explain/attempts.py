@@ -677,9 +677,18 @@ def _bytes(survey: Survey, place: Span) -> list[Attempt]:
     out: list[Attempt] = []
     for n in range(max(len(amounts) for amounts in moved.values())):
         pairs = tuple((b, amounts[min(n, len(amounts) - 1)]) for b, amounts in moved.items())
-        text = f"announce {pairs[0][1]} bytes: so many do the copies of a phase move"
+        text = _announced([amount for _, amount in pairs])
         out.append(Attempt(Mistake.BYTES, ExpectBytes(place, pairs), place, text))
     return out
+
+
+def _announced(amounts: list[int]) -> str:
+    """What to announce where copies move so many bytes, by barrier."""
+    some = dict.fromkeys(amounts)
+    if len(some) == 1:
+        return f"announce {amounts[0]} bytes: so many do the copies of a phase move"
+    said = " and ".join(map(str, some))
+    return f"the copies of a phase move {said} bytes into different blocks: announce those, or copy to all"
 
 
 def _inits(info: SystemInfo, survey: Survey, place: Span) -> list[Attempt]:

@@ -744,12 +744,13 @@ def diagnostic(run: Run, f: Failure, severity: Severity | None = None) -> Diagno
         labels.append(Label(inside, f"the operation: {_opcode(sites[f.site].text)}", detail=True))
     follows = severity == Severity.NOTE  # from a mistake whose finding says how to mend it
     mistake = cause(run, f) if severity is Severity.ERROR else None
+    after_thread = f.first is not None and not f.first.kind.asynchronous
     return Diagnostic(
         rule=f.rule,
         severity=severity,
         message=f.message,
         span=sites[f.site].span,
-        fix=f.fix or (None if follows else advice(f.rule, mistake)),
+        fix=f.fix or (None if follows else advice(f.rule, mistake, after_thread=after_thread)),
         contested=f.contested,
         related=tuple(labels),
         condition=f.condition,

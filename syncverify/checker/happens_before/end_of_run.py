@@ -78,12 +78,13 @@ def _open_phase(run: Run, s: Barrier) -> None:
         many[0] if many else max(p.expects, key=lambda e: e.bytes).site if p.expects else p.completions[0][2]
     )
     sign = "more" if s.auto.tx < 0 else "fewer"
+    late = "as many are copied; some are announced last of all, and an expect-tx ends no phase"
     ahead = bool(p.expects) and not p.asynchronous and not p.completions and not _held_up(run)
     f = Failure(
         Obligation.O4,
         "SV203",
         f"phase {s.auto.phase} of {name(run, s.index)} never completes: {p.sum_expect} bytes are expected, "
-        f"{p.sum_complete} bytes are copied ({abs(s.auto.tx)} {sign})",
+        + (f"{p.sum_complete} bytes are copied ({abs(s.auto.tx)} {sign})" if s.auto.tx else late),
         site,
         t.cls,
         t.time,

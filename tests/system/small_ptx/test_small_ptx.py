@@ -38,7 +38,7 @@ LONG = {
     "readings": 2,
     "roles_and_groups": 2,
     "shared_flags": 2,
-    "turns_in_shared": 5,
+    "turns_in_shared": 6,
     "windows_and_counts": 3,
     "words_of_all": 2,
 }

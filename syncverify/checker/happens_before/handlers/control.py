@@ -24,6 +24,12 @@ from syncverify.model.automata.register_pool import legal
 from syncverify.model.events import Event
 from syncverify.model.proxies import Space
 
+#: What to do about an operation that its own operands make wrong, by rule.
+_FIX_OF_FAULT = {
+    "SV208": "mend the address, its rank (mapa) or the mask: data and mbarrier lie in one block",
+    "SV303": "let the mask name the lanes that execute this together, and no others",
+}
+
 
 def on_fence(run: Run, t: LaneClass, event: Event) -> int:
     """Orders generic accesses only; never bridges proxies (B60), but K1's practical reading looks at it.
@@ -221,7 +227,7 @@ def on_exit(run: Run, t: LaneClass, event: Event) -> int:
 
 def on_fault(run: Run, t: LaneClass, event: Event) -> int:
     _, site, rule, message = event
-    run.report(Obligation.UB, rule, message, t, site)
+    run.report(Obligation.UB, rule, message, t, site, fix=_FIX_OF_FAULT.get(rule))
     return DONE
 
 

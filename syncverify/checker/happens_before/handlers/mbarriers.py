@@ -168,6 +168,7 @@ def use(run: Run, t: LaneClass, s: Barrier, site: int) -> bool:
                 t,
                 site,
                 barrier=s.index,
+                fix="initialize it, and let its users meet at a barrier behind that; or mend its index",
                 labels=_other_inits(run, s),
             )
         return False

@@ -10,7 +10,16 @@ from syncverify.base.diagnostics import Severity
 from syncverify.checker.happens_before.event_flags import CLUSTER, RELAXED
 from syncverify.checker.happens_before.failure import Obligation
 from syncverify.checker.happens_before.handlers.mbarriers import Barrier, barrier, knows_phase, name, use
-from syncverify.checker.happens_before.run import DONE, RETRY, YIELD, BranchingPoll, LaneClass, Run, before
+from syncverify.checker.happens_before.run import (
+    DONE,
+    RETRY,
+    YIELD,
+    BranchingPoll,
+    LaneClass,
+    Run,
+    TooManyEvents,
+    before,
+)
 from syncverify.checker.happens_before.vector_clocks import HW, E
 from syncverify.model.events import Agent, Ev, Event
 from syncverify.symbolic.phase_tokens import barrier_of, number
@@ -175,7 +184,8 @@ def on_poll(run: Run, t: LaneClass, event: Event) -> int:
         run.skipped_polls.add(site)
         t.answer = 0  # false is always a legal answer (B19); the wait that follows carries the joins
         return DONE
-    if use_of == "ignored":
+    asked = run.trace[-_LAST:].count((t.cls, event))
+    if use_of == "ignored" and asked < _ASKED:  # else a loop in which others of the warp look, too
         run.report(
             Obligation.POLL,
             "SV209",
@@ -193,6 +203,10 @@ def on_poll(run: Run, t: LaneClass, event: Event) -> int:
         raise BranchingPoll("control depends on the result of a single poll", site)
     run.forks.setdefault(b, set()).add(t.cls)
     t.answer = int(s.auto.passes(phase) if code == Ev.POLL else s.auto.phase > number(phase))
+    if asked >= _ASKED:
+        t.answer = 0  # a loop that goes on while the answer is yes: it may have come before the phase ended
+        _move_on(run)
+        return YIELD
     if t.answer:
         run.saw[len(run.trace)] = s.auto.phase - 1
     if t.answer and s.auto.phase:
@@ -200,7 +214,20 @@ def on_poll(run: Run, t: LaneClass, event: Event) -> int:
     return DONE if t.answer else YIELD
 
 
+def _move_on(run: Run) -> None:
+    """Nobody may be doing anything but looking: what is in flight lands; where nothing is, they go on so."""
+    idle = not run.pending and len(set(run.trace[-_LAST:])) <= _LAST // _ASKED
+    if idle and len(run.trace) > _IDLE:  # a loop may count its turns
+        raise TooManyEvents
+    for op in list(run.pending.values()):
+        run.complete(op)
+
+
 LOOKAHEAD = 64
+#: A poll that is answered so often among the last events is answered "not yet".
+_ASKED, _LAST = 8, 64
+#: Events after which a run in which everybody only looks ends.
+_IDLE = 20_000
 
 
 def classify(t: LaneClass, event: Event) -> str:

@@ -51,7 +51,7 @@ from syncverify.frontends.ptx.syntax.nodes import (
     Sym,
     Variable,
 )
-from syncverify.frontends.ptx.syntax.operands import registers, results
+from syncverify.frontends.ptx.syntax.operands import registers, results, sources
 
 _ACCESSES = frozenset({"ld", "st", "atom", "red"})
 #: Bytes that alignment may take between variables.
@@ -438,8 +438,9 @@ class _Carving:
     def _moves(self, k: int, begin: Sum) -> bool:
         """Whether an instruction makes its address in another array than the first, or than it reads one."""
         v = self._written(k)
-        bases = [a for a, _ in self._bases(v) if self._is_address(a)]
-        return any(self._array(a.version) != self._array(v) for a in bases) if bases else begin != _FIRST
+        read = (name for name in sources(self.function.body[k]) if name in self.addresses)
+        bases = [self.flow.versions.read(name, k) for name in read]
+        return any(self._array(m) != self._array(v) for m in bases) if bases else begin != _FIRST
 
     def _followed(self, moved: Iterable[int]) -> frozenset[int]:
         """The versions that the addresses in some are made of, with a place or sizes in it."""

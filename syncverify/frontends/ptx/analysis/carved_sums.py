@@ -242,6 +242,16 @@ def _or(xs: list[Sum]) -> Sum | None:
     return a + by if apart else None
 
 
+def _complement(xs: list[Sum]) -> Sum | None:
+    """A sum of which all but the low bits are turned, and these are 0: of ``x`` and -4 it is ``-4 - x``."""
+    a, by = xs if not xs[1].parts else xs[::-1]
+    lowest = -by.number
+    turned = not by.parts and lowest > 0 and not lowest & (lowest - 1)
+    if not turned or any(n % lowest for n in (a.number, *(n for _, n in a.parts))):
+        return None
+    return by + a.times(-1)
+
+
 _PLAIN = frozenset({"lo", "wide"})
 #: Registers that hold the same whenever a thread reads them.
 _STEADY = ("%tid", "%ctaid", "%nctaid", "%laneid", "%clusterid", "%nclusterid", "%cluster_")
@@ -253,6 +263,7 @@ _RULES: dict[str, Callable[[list[Sum]], Sum | None]] = {
     "sub": lambda xs: xs[0] + xs[1].times(-1),
     "neg": lambda xs: xs[0].times(-1),
     "or": _or,
+    "xor": _complement,
     "not": lambda xs: Sum(-1) + xs[0].times(-1),
     "mul": _times,
     "shl": _shifted,

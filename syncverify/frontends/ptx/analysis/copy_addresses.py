@@ -4,19 +4,21 @@ Both ask for addresses that are multiples of 16, or of what they copy (PTX ISA, 
 An address is judged where it is made of pointer parameters, constants and numbers of threads and blocks
 alone: then every launch has it. Where its alignment does not show, and the number of the block is open, it
 is unknown. One that sizes or loaded values go into is the caller's to align. It is unknown where one of the
-definitions that reach it shows to be off, or where it and an earlier copy's are not a multiple apart. One
-that goes through local memory, and whose alignment does not show, is nobody's: it is unknown.
+definitions that reach it shows to be off, or where it and an earlier copy's, or another thread's, are not a
+multiple apart. One that goes through local memory, and whose alignment does not show, is nobody's: it is
+unknown.
 
 Example: two copies of 16 bytes from ``[P]`` and ``[P + 8]`` are never both aligned, whatever ``P`` is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count, product
 
 from syncverify.frontends.ptx.analysis.counted_blocks import reaches
+from syncverify.frontends.ptx.analysis.thread_numbers import ThreadNumbers
 from syncverify.frontends.ptx.decode.effects import Context, Effect, Opaque, Value
 from syncverify.frontends.ptx.decode.parts import fault
 from syncverify.frontends.ptx.flow.control_flow import Flow
@@ -79,6 +81,7 @@ def copy_addresses(function: Function, multiples: Multiples = NOTHING_SAID) -> C
     judged: dict[int, int] = {}
     loaded: dict[int, tuple[int, frozenset[_Sum]]] = {}
     off: dict[int, tuple[int, int, int]] = {}
+    words: dict[Hashable, int] = {}
     for k, at in copies.items():
         if flow.block_of[k] not in flow.reached:
             continue
@@ -94,7 +97,7 @@ def copy_addresses(function: Function, multiples: Multiples = NOTHING_SAID) -> C
             hidden.add(k)
         made = _pointers(k, at.base, flow, params)
         if made is None and k not in off:
-            sums = _Sums(flow, known, unit).of(start, at.offset)
+            sums = _Sums(flow, known, unit, words).of(start, at.offset)
             if any(more and not terms for terms, more in sums):
                 hidden.add(k)
             loaded[k] = unit, sums
@@ -106,6 +109,8 @@ def copy_addresses(function: Function, multiples: Multiples = NOTHING_SAID) -> C
         if m < DEFAULT or r % DEFAULT:
             pointers |= made
     hidden |= _contradicted(loaded, flow)
+    threads = ThreadNumbers(flow)
+    hidden |= {k for k, (unit, sums) in loaded.items() if _apart_by_number(k, unit, sums, threads)}
     return CopyAddresses(judged, frozenset(aligned), frozenset(pointers), off, frozenset(hidden))
 
 
@@ -195,17 +200,25 @@ _MOST = 1 << 12
 _Sum = tuple[tuple[tuple[int, int], ...], int]
 #: Sums of one address that are looked at.
 _MOST_SUMS = 256
+#: Instructions in a row by which the place of a word is named.
+_MOST_STEPS = 8
+#: Loads that say that others write meanwhile.
+_STRONG = frozenset({"volatile", "relaxed", "acquire", "mmio"})
 #: Terms of one sum that are replaced by what they are made of.
 _MOST_TERMS = 512
 
 
 @dataclass(frozen=True)
 class _Sums:
-    """The sums that an address may be equal to, modulo a unit, by the definitions that reach it."""
+    """The sums that an address may be equal to, modulo a unit, by the definitions that reach it.
+
+    ``words``: by the place of a word, the first version that was loaded from it, of any copy.
+    """
 
     flow: Flow
     known: Mapping[int, Remainder | None]
     unit: int
+    words: dict[Hashable, int]
 
     def of(self, start: int, more: int) -> frozenset[_Sum]:
         seen, work = set[_Sum](), [self._expanded(((start, 1),), more)]
@@ -252,7 +265,8 @@ class _Sums:
                 continue
             parts = self._parts(v) if steps < _MOST_TERMS else None
             if parts is None:
-                found[v] = found.get(v, 0) + factor
+                word = self.words.setdefault(_place(v, self.flow) or v, v)
+                found[word] = found.get(word, 0) + factor
                 continue
             work += [(x, factor * f) for x, f in parts[0]]
             more += factor * parts[1]
@@ -294,6 +308,38 @@ class _Sums:
         return terms, sum(op.value * factor for op, factor in some if isinstance(op, Imm))
 
 
+def _place(v: int, flow: Flow) -> Hashable:
+    """From where a version is loaded, by a plain load of one word; None where it is not."""
+    k = flow.versions.writer[v]
+    i = flow.body[k] if k >= 0 else None
+    if i is None or i.op != "ld" or i.guard is not None or not isinstance(i.operands[0], Reg):
+        return None
+    m = i.operands[1]
+    if not isinstance(m, Mem) or not _STRONG.isdisjoint(i.mods):
+        return None
+    return i.mods[-1], m.offset, _named_by(m.base, k, flow, _MOST_STEPS)
+
+
+def _named_by(op: Operand, k: int, flow: Flow, steps: int) -> Hashable:
+    """An operand of instruction ``k`` by what it is made of: equal names are of equal values, if the versions
+    and words that they are made of are."""
+    if not isinstance(op, Reg):
+        return op
+    v = flow.versions.read(op.name, k)
+    at = flow.versions.writer[v]
+    i = flow.body[at] if at >= 0 else None
+    if i is None or i.guard is not None or not steps or i.operands[0] != op:
+        return v
+    if i.op == "ld" and "param" in i.mods and isinstance(i.operands[1], Mem):
+        m = i.operands[1]
+        return (i.mods[-1], m.base, m.offset) if isinstance(m.base, Sym) else v
+    if i.op not in _PURE:
+        return v
+    if i.op in ("mov", "cvta") and len(i.operands) == 2:
+        return _named_by(i.operands[1], at, flow, steps - 1)
+    return i.op, i.mods, *(_named_by(x, at, flow, steps - 1) for x in i.operands[1:])
+
+
 def _contradicted(copies: Mapping[int, tuple[int, frozenset[_Sum]]], flow: Flow) -> set[int]:
     """The copies that come after one whose address is aligned only if theirs is not."""
     uses: dict[tuple[tuple[int, int], ...], list[tuple[int, int, int]]] = {}
@@ -311,6 +357,29 @@ def _contradicted(copies: Mapping[int, tuple[int, frozenset[_Sum]]], flow: Flow)
             if (at - to) % min(unit, other) and reaches(flow, first, second, again.__contains__)
         }
     return found
+
+
+def _apart_by_number(k: int, unit: int, sums: frozenset[_Sum], threads: ThreadNumbers) -> bool:
+    """Whether a copy's address is aligned in one thread, or block, only if it is not in another one."""
+    return any(
+        len({sum(x) % unit for x in values}) > 1
+        for terms, _ in sums
+        for of_block in (False, True)
+        for values in _by_number(k, terms, threads, of_block=of_block)
+    )
+
+
+def _by_number(
+    k: int, terms: Sequence[tuple[int, int]], threads: ThreadNumbers, *, of_block: bool
+) -> Iterator[Iterable[list[int]]]:
+    """What numbers of threads, or of blocks, make in an address, by each that executes the copy; if the
+    rest is the same for all of them."""
+    varying = [(v, f) for v, f in terms if threads.made_of(v, of_block=of_block)]
+    first = threads.threads[0]
+    if not varying or any(threads.value(v, first) is None for v, _ in varying):
+        return
+    for some in [threads.others(x) for x in threads.threads] if of_block else [threads.threads]:
+        yield [[f * (threads.value(v, x) or 0) for v, f in varying] for x in some if threads.comes(k, x)]
 
 
 def _moved(x: Remainder, more: int) -> Remainder:
@@ -496,7 +565,7 @@ def hidden(effect: Effect) -> Effect:
     """A copy of which it is not known whether its address is aligned."""
 
     def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
-        why = "depends on local memory, on which of its definitions reaches it, or on another copy's address"
+        why = "depends on local memory, on the definition that reaches it, or on another copy's or thread's"
         raise Opaque(f"whether the address in global memory is aligned {why}")
 
     return replace(effect, emit=emit)

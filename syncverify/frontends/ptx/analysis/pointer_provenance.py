@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 
 from syncverify.frontends.ptx.analysis.shared_pointers import parameter_pointers
 from syncverify.frontends.ptx.flow.control_flow import Flow
@@ -10,6 +12,12 @@ from syncverify.frontends.ptx.syntax.nodes import Function, Imm, Instr, Mem, Not
 from syncverify.frontends.ptx.syntax.operands import registers, results, sources
 
 ANYWHERE = "*"
+#: What brings words from memory, or from elsewhere.
+_LOADS = frozenset({"ld", "ldu", "atom", "call"})
+#: What no pointer is made of.
+_NO_POINTER = frozenset({"setp", "set", "popc", "clz", "bfind", "vote", "match", "redux"})
+#: The lowest bits of an address, below this, tell nothing of where it leads.
+_LOW_BITS = 1 << 12
 #: What adds an index to a pointer.
 _SUMS = frozenset({"add", "sub", "mad"})
 
@@ -36,7 +44,15 @@ class Origins:
                             users.setdefault(x.name, []).append(name)
                         elif x not in numbers:
                             self.known.setdefault(name, set()).add(x)
-        work = list(self.known)
+        self._follow(users, list(self.known))
+        words = _Words(flow, self.known, {x for at in _bases(flow) for x in self.of(at)} - {ANYWHERE})
+        while more := words.step():
+            for name, found in more.items():
+                self.known.setdefault(name, set()).update(found)
+            self._follow(users, list(more))
+
+    def _follow(self, users: Mapping[str, Sequence[str]], work: list[str]) -> None:
+        """Hands what registers come from on to what is made of them."""
         while work:
             name = work.pop()
             for user in users.get(name, ()):
@@ -52,6 +68,96 @@ class Origins:
         found = frozenset(self.known.get(base.name, ())) if isinstance(base, Reg) else frozenset()
         lost = found and isinstance(base, Reg) and base.name in self._apart
         return found | {ANYWHERE} if lost else found
+
+
+@dataclass
+class _Words:
+    """What words come from that pointers are taken apart into, and hand on where they are put together again.
+
+    Words count that are made of parameters which addresses are made of (``bases``). What is loaded is
+    followed from the upper half of 64 bits on: else it is an index. The lowest bits of a pointer tell none.
+    """
+
+    flow: Flow
+    whole: Mapping[str, set[str]]
+    bases: set[str]
+    held: dict[str, set[str]] = field(default_factory=dict)
+
+    def step(self) -> dict[str, set[str]]:
+        """What wide registers come from beside what is known of them."""
+        more: dict[str, set[str]] = {}
+        grown = True
+        while grown:
+            grown = False
+            for i in self._instructions:
+                found = _half_of_parameter(i) & self.bases if i.op in _LOADS else self._read(i)
+                for name in results(i) if found else ():
+                    if self._is_wide(name) and i.op in _LOADS:
+                        continue
+                    known = self.whole.get(name, set()) | more.get(name, set())
+                    if not self._is_wide(name):
+                        known = self.held.setdefault(name, set())
+                        grown |= not found <= known
+                        known |= found
+                    elif not found <= known:
+                        more.setdefault(name, set()).update(found)
+        return more
+
+    @cached_property
+    def _instructions(self) -> list[Instr]:
+        apart = (i for i in self.flow.body if i.op not in _LOADS or _half_of_parameter(i) & self.bases)
+        return [i for i in apart if i.op not in _NO_POINTER and not _keeps_low_bits(i)]
+
+    def _read(self, i: Instr) -> set[str]:
+        found: set[str] = set()
+        wide = any(map(self._is_wide, results(i)))
+        for name in sources(i):
+            if not self._is_wide(name):
+                found |= self.held.get(name, set())
+            elif not wide and name not in self._low:
+                of = self.whole.get(name, set())
+                upper = name in self._upper or isinstance(i.operands[0], Vector)
+                found |= of & self.bases | (of & {ANYWHERE} if upper else set())
+        return found
+
+    def _is_wide(self, name: str) -> bool:
+        return self.flow.function.registers.get(name, "").endswith("64")
+
+    @cached_property
+    def _upper(self) -> set[str]:
+        """Registers that hold an upper half."""
+        shifts = (i for i in self.flow.body if i.op == "shr" and isinstance(i.operands[2], Imm))
+        return {n for i in shifts if _number(i.operands[2]) >= 32 for n in results(i)}
+
+    @cached_property
+    def _low(self) -> set[str]:
+        """Registers that hold the lowest bits of a number alone."""
+        low, others = set[str](), set[str]()
+        for i in self.flow.body:
+            (low if _keeps_low_bits(i) else others).update(results(i))
+        return low - others
+
+
+def _bases(flow: Flow) -> Iterator[Mem]:
+    ops = (op for i in flow.body for op in i.operands if isinstance(op, Mem))
+    return (op for op in ops if isinstance(op.base, Reg))
+
+
+def _number(op: Operand) -> int:
+    return op.value if isinstance(op, Imm) else -1
+
+
+def _keeps_low_bits(i: Instr) -> bool:
+    return i.op in ("and", "rem") and any(0 <= _number(op) < _LOW_BITS for op in i.operands[1:])
+
+
+def _half_of_parameter(i: Instr) -> set[str]:
+    """The eight bytes of a parameter that a word is loaded from."""
+    m = i.operands[1] if i.op == "ld" and "param" in i.mods else None
+    if not isinstance(m, Mem) or not isinstance(m.base, Sym):
+        return set()
+    at = m.base.offset + m.offset
+    return {m.base.name, f"{m.base.name}+{at - at % 8}"}
 
 
 def _without_pointer(flow: Flow) -> frozenset[str]:

@@ -45,6 +45,8 @@ class SharedLocks:
     newest: dict[tuple[Lock, Holder], tuple[int, Turn]] = field(default_factory=dict)  # place, and last turn
     freed: dict[tuple[Lock, Turn], int] = field(default_factory=dict)  # where in the text a turn ends
     words: set[tuple[Lock, int]] = field(default_factory=set)
+    #: bytes that are waited for; and others, written strongly by what is no signal
+    polled: dict[bool, set[tuple[Lock, int]]] = field(default_factory=dict)
     let_go: set[Lock] = field(default_factory=set)  # by others than who took it
     bytes: int = 4  # of a lock
 
@@ -92,6 +94,12 @@ class SharedLocks:
             self.let_go.add(lock)
             return None
         return newest[0] + 1
+
+    def mixes(self, word: Lock, size: int, *, polls: bool) -> bool:
+        """Whether some wait for bytes that others write strongly by what is no signal."""
+        self.polled.setdefault(polls, set()).add((word, size))
+        (cta, offset), others = word, self.polled.get(not polls, ())
+        return any(c == cta and o < offset + size and offset < o + n for (c, o), n in others)
 
     @property
     def counters(self) -> set[Lock]:

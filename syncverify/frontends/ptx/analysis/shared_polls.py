@@ -38,15 +38,16 @@ NO_TURNS: Mapping[int, SharedTurn] = {}
 class SharedFlags:
     """The spins on words of shared memory that are events, and the accesses that may write these words.
 
-    ``locks``: atomics that take a lock; ``frees``: those of the writes that come behind one; ``loads``: loads
-    that may reach the word of a lock. ``turns``: atomics by which threads try a lock once, or count.
+    ``locks``: atomics that take a lock; ``turns``: those by which threads try a lock once, or count.
+    ``frees``: those of the writes that come behind one. ``others``: all other accesses that may reach the
+    word of a lock, and other writes of flags.
     """
 
     spins: Mapping[int, GlobalSpin]
     writes: frozenset[int]
     locks: Mapping[int, GlobalSpin]
     frees: frozenset[int]
-    loads: frozenset[int]
+    others: frozenset[int]
     turns: Mapping[int, SharedTurn] = field(default_factory=dict)
 
     @property
@@ -96,10 +97,12 @@ def shared_flags(
         and meets(accesses[k], takes)
         and any(reaches(flow, take, k, lambda _: False) for take in takes)
     )
-    loads = frozenset(
-        k for k, a in accesses.items() if a.code == Ev.READ and k not in spins and meets(a, takes)
+    others = frozenset(
+        k
+        for k, a in accesses.items()
+        if k not in waits and k not in writes and meets(a, takes if a.code == Ev.READ else waits)
     )
-    return SharedFlags(spins, writes, locks, frees, loads, turns)
+    return SharedFlags(spins, writes, locks, frees, others, turns)
 
 
 def _locks(flow: Flow, named: Collection[int]) -> dict[int, GlobalSpin]:

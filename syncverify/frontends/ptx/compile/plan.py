@@ -73,7 +73,7 @@ from syncverify.frontends.ptx.decode.shared_flags import (
     SharedTurn,
     flag_access,
     found_at_turn,
-    lock_load,
+    other_access,
     shared_lock_effect,
     shared_spin_effect,
     shared_turn_effect,
@@ -207,8 +207,8 @@ class Plan:
         for k in self.flags.writes:
             lets_go = k in self.flags.frees if takes else None
             self.decoded[k] = flag_access(self.body[k], accesses[k], lets_go=lets_go)
-        for k in self.flags.loads:
-            self.decoded[k] = lock_load(accesses[k])
+        for k in self.flags.others:
+            self.decoded[k] = other_access(accesses[k])
 
     @property
     def deciding_turns(self) -> Mapping[int, SharedTurn]:

@@ -139,6 +139,10 @@ class Context(Protocol):
     def shared_word(self, cta: int, offset: int, size: int) -> None:
         """The class accesses bytes of shared memory that may be a lock's, and takes none and lets none go."""
 
+    def shared_poll(self, cta: int, offset: int, size: int, *, polls: bool) -> None:
+        """The class waits for bytes of shared memory (``polls``), or writes them strongly by what is no
+        signal: Opaque where both is done."""
+
     def wrote(self, addresses: Iterable[int], size: int) -> None:
         """Lanes write so many bytes of global memory at some addresses, by what lets no lock go."""
 

@@ -63,14 +63,18 @@ class LockWrite(FlagAccess):
 
 
 @dataclass(frozen=True, slots=True)
-class LockLoad(Access):
-    """A load that may reach the word of a lock."""
+class OtherAccess(Access):
+    """One that may reach the word of a lock or flag, of several words or bytes of one, say."""
 
     def events(self, ctx: Context, site: int, *rest: Any) -> list[Event]:
         """As ``memory.access_events``, and remembered."""
         found = access_events(self, ctx, site, *rest)
         for e in found:
             _note(ctx, e)
+            if e[0] == Ev.ATOMIC or (e[0] == Ev.WRITE and self.strong):
+                fp = ctx.footprints[e[2]]
+                for lo, hi in fp.intervals:
+                    ctx.shared_poll(fp.memory, lo, hi - lo, polls=False)
         return found
 
 
@@ -89,9 +93,9 @@ def _is_word(ctx: Context, number: int, size: int) -> bool:
     return (bool(fp.lanes) or len(places) == 1) and all(hi - lo == size for lo, hi, _ in places)
 
 
-def lock_load(a: Access) -> LockLoad:
-    """A load as one that may reach the word of a lock."""
-    return LockLoad(**{f.name: getattr(a, f.name) for f in fields(Access)})
+def other_access(a: Access) -> OtherAccess:
+    """An access as one that may reach the word of a lock or flag."""
+    return OtherAccess(**{f.name: getattr(a, f.name) for f in fields(Access)})
 
 
 def flag_access(i: Instr, a: Access, *, lets_go: bool | None = None) -> FlagAccess:
@@ -113,6 +117,7 @@ def shared_spin_effect(i: Instr, spin: GlobalSpin, a: Access) -> Effect:
     def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
         cta, offset = _word(ctx, a, v[0])
         ctx.shared_word(cta, offset, a.size)
+        ctx.shared_poll(cta, offset, a.size, polls=True)
         bound = signed(ctx.number(v[1], "the value that a thread waits for"), 8 * a.size)
         if spin.unsigned and bound < 0:
             raise Opaque("the value that a thread waits for is no small number")
@@ -205,12 +210,12 @@ def found_at_turn(k: int, turn: SharedTurn, a: Access) -> Callable[[Context, Val
 
 __all__ = [
     "FlagAccess",
-    "LockLoad",
+    "OtherAccess",
     "SharedTurn",
     "LockWrite",
     "flag_access",
     "found_at_turn",
-    "lock_load",
+    "other_access",
     "shared_lock_effect",
     "shared_spin_effect",
     "shared_turn_effect",

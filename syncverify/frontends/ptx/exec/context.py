@@ -285,6 +285,11 @@ class ClassContext:
     def shared_word(self, cta: int, offset: int, size: int) -> None:
         self.tables.shared_locks.words.add(((self.first + cta, offset), size))
 
+    def shared_poll(self, cta: int, offset: int, size: int, *, polls: bool) -> None:
+        if self.tables.shared_locks.mixes((self.first + cta, offset), size, polls=polls):
+            text = "a word that threads wait for is written together with others, or in part"
+            raise Opaque(Reason(text, Cause.SHARED_CONTENTS))
+
     def _holder(self) -> tuple[int, int, int]:
         return (self.first + self.cta, self.warp, self.lanes[0])
 

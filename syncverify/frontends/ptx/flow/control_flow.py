@@ -126,10 +126,22 @@ class Flow:
         return any(self._spins_in(x, poll) for x in (loop, *parts))
 
     def _spins_in(self, loop: frozenset[int], poll: int) -> bool:
-        body = [self.body[k] for b in loop for k in range(self.blocks[b].lo, self.blocks[b].hi)]
-        asked = self.body[poll]
-        if sum(map(is_poll, body)) != 1 or not all(map(harmless, body)):
+        """Whether the loop ends only when every poll in it has been answered: each is a wait then.
+
+        Of several each stands for itself: what could bring a phase after the next before the loop ends has to
+        be ordered behind a wait that is passed, and in the loop nothing is handed on.
+        """
+        inside = [k for b in loop for k in range(self.blocks[b].lo, self.blocks[b].hi)]
+        polls = [k for k in inside if is_poll(self.body[k])]
+        if not all(harmless(self.body[k]) for k in inside):
             return False
+        if len(polls) > 1 and any(self.body[k].guard is not None for k in polls):
+            return False  # one that is left out once it was answered is not asked in the last turn
+        return all(self._repeats_until_yes(loop, k) for k in polls)
+
+    def _repeats_until_yes(self, loop: frozenset[int], poll: int) -> bool:
+        """Whether a poll asks the same in each turn of a loop, which "not yet" does not end."""
+        asked = self.body[poll]
         if (self.moving(loop, asked) - set(results(asked))).intersection(sources(asked)):
             return False
         return self._waits(loop, poll) and not self.counts(loop, asked)
@@ -242,6 +254,8 @@ def _evaluate(i: Instr, known: dict[str, int]) -> None:
 
 def _value(i: Instr, known: dict[str, int]) -> int | None:
     """The result of a few instructions that compilers make conditions with."""
+    if i.op == "vote":
+        return 0 if "all" in i.mods and _number(i.operands[1], known) == 0 else None
     bits = _bits(i.mods[-1]) if i.mods else 0
     args = [a if a is None else a & (1 << bits) - 1 for a in (_number(x, known) for x in i.operands[1:])]
     if not bits:

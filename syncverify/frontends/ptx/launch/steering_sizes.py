@@ -24,6 +24,8 @@ from syncverify.ir.expr import Expr, names
 _AXES = "xyz"
 #: Special registers that say where a block lies, or how many there are.
 _PLACES = ("%ctaid", "%nctaid", "%clusterid", "%nclusterid")
+#: Special registers that are numbers in each launch of a block.
+_NUMBERS = ("%tid", "%ntid", "%laneid")
 #: Instructions that other lanes see, or that end a thread.
 _SEEN = frozenset("call shfl vote redux match elect activemask exit trap brx brkpt bar barrier".split())
 
@@ -88,12 +90,14 @@ def lane_conditions(program: Program) -> frozenset[int]:
 
 
 def _of_lanes(program: Program, name: str) -> bool:
-    """Whether a register is computed of a thread's number in its block."""
+    """Whether a register is computed of a thread's number in its block, and of more than such numbers."""
     needed = _closed(program, {name}, {})
-    made = (i for k in program.slice.pure if not needed.isdisjoint(results(i := program.body[k])))
-    return any(
-        isinstance(op, Special) and op.name.startswith(("%tid", "%laneid")) for i in made for op in i.operands
-    )
+    made = [(k, i) for k, i in enumerate(program.body) if not needed.isdisjoint(results(i))]
+    specials = {op.name for _, i in made for op in i.operands if isinstance(op, Special)}
+    more = any(k not in program.slice.pure or i.op == "ld" for k, i in made)
+    if not more and all(x.startswith(_NUMBERS) for x in specials):
+        return False  # ``if (threadIdx.x == 0)`` says which lanes access what
+    return any(x.startswith(("%tid", "%laneid")) for x in specials)
 
 
 def _parameters(i: Instr) -> Iterator[str]:

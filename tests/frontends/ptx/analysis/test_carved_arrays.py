@@ -35,6 +35,9 @@ shl.b32 D, A, N;
 neg.s32 D, A;
 not.b32 D, A;
 or.b32 D, A, 3;
+xor.b32 D, A, -1;
+shl.b32 D, A, 2; xor.b32 D, D, -4;
+xor.b32 D, A, -4;
 and.b32 D, A, -16;
 shr.u32 D, A, N;
 shr.s32 D, A, N;
@@ -103,6 +106,9 @@ CARVED = [
     # of a size that is no sum, counted down from it
     "or.b32 %r7, %r2, 63; mad.lo.u32 %r8, %r7, 4, %r6; mad.lo.u32 %r11, %r1, 4, %r8; "
     "st.shared.u32 [%r11], %r5; not.b32 %r12, %r1; add.u32 %r12, %r12, %r7; mad.lo.u32 %r9, %r12, 4, %r6;",
+    # below an array, by way of its first word
+    "or.b32 %r11, %r2, 63; mad.lo.u32 %r7, %r11, 4, %r6; mad.lo.u32 %r14, %r1, 4, %r7; "
+    "st.shared.u32 [%r14], %r5; xor.b32 %r8, %r1, -1; mad.lo.u32 %r9, %r8, 4, %r7;",
     # a register is written again before its value is used
     "xor.b32 %r11, %r1, 5; mov.u32 %r13, %r11; mov.u32 %r11, 7; mad.lo.u32 %r8, %r2, 4, %r6; "
     "mad.lo.u32 %r9, %r13, 4, %r8;",

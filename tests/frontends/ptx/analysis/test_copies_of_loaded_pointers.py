@@ -8,7 +8,7 @@ from syncverify.frontends.ptx.syntax.parser import parse
 HEAD = """.version 8.6
 .target sm_90a
 .address_size 64
-.visible .entry k(.param .u64 a)
+.visible .entry k(.param .u64 a, .param .u32 n)
 {
 .reg .pred %p<9>;
 .reg .b32 %r<9>;
@@ -41,6 +41,15 @@ CASES = {
         "mul.wide.u32 %rd5, %r1, 16; add.s64 %rd4, %rd5, %rd4; "
         f"{COPY.replace('PLACE', '%rd3')} {COPY.replace('PLACE', '%rd4')}", 8, 16,
     ),
+    "loaded twice": (
+        f"{COPY.replace('PLACE', '%rd2')} ld.param.u64 %rd3, [a]; cvta.to.global.u64 %rd3, %rd3; "
+        f"ld.global.u64 %rd4, [%rd3]; {COPY.replace('PLACE', '%rd4+{0}')}", 8, 16,
+    ),
+    "loaded twice from a table": (
+        "mul.wide.u32 %rd3, %r1, 8; add.s64 %rd3, %rd1, %rd3; ld.global.nc.u64 %rd4, [%rd3+16]; "
+        f"{COPY.replace('PLACE', '%rd4')} mul.wide.u32 %rd5, %r1, 8; add.s64 %rd5, %rd1, %rd5; "
+        f"ld.global.nc.u64 %rd6, [%rd5+16]; {COPY.replace('PLACE', '%rd6+{0}')}", 4, 32,
+    ),
     "a pointer that moves": (LOOP.replace("PLACE", "add.s64 %rd2, %rd2, {0}; mov.b64 %rd3, %rd2;", 1), 8, 16),
     "a row of each turn": (LOOP.replace("PLACE", "mad.wide.s32 %rd3, %r3, {0}, %rd2;", 1), 24, 48),
     "a shifted turn": (
@@ -51,6 +60,29 @@ CASES = {
         LOOP.replace("PLACE", "mad.wide.s32 %rd3, %r3, {0}, %rd2; add.s64 %rd2, %rd2, 8;", 1), 16, 8,
     ),
 }  # fmt: skip
+#: What each thread, or each block, adds to one pointer; and what comes before the copy.
+BY_NUMBER = "mul.wide.u32 %rd3, %r4, {0}; add.s64 %rd4, %rd2, %rd3; GUARD " + COPY.replace("PLACE", "%rd4")
+BY_NUMBER += " X:"
+CASES |= {
+    name: (f"{number} {BY_NUMBER.replace('GUARD', guard)}", bad, good)
+    for name, number, guard, bad, good in [
+        ("threads", "mov.u32 %r4, %tid.x;", "", 8, 16),
+        ("lanes", "mov.u32 %r4, %laneid;", "", 4, 32),
+        ("warps", "shr.u32 %r4, %r1, 5;", "", 8, 16),
+        ("the other bit", "and.b32 %r4, %r1, 2;", "", 4, 8),
+        ("blocks", "mov.u32 %r4, %ctaid.x;", "", 8, 16),
+        ("half of the threads", "mov.u32 %r4, %r1;", "setp.ge.u32 %p1, %r1, 32; @%p1 bra X;", 8, 16),
+        ("as many as a size", "mov.u32 %r4, %r1;",
+         "ld.param.u32 %r5, [n]; setp.ge.u32 %p1, %r1, %r5; @%p1 bra X;", 8, 16),
+        ("even threads", "mov.u32 %r4, %r1;",
+         "and.b32 %r5, %r1, 1; setp.ne.u32 %p1, %r5, 0; @%p1 bra X;", 4, 8),
+        ("each fourth, or by a size", "mov.u32 %r4, %r1;",
+         "and.b32 %r5, %r1, 3; setp.ne.u32 %p1, %r5, 0; ld.param.u32 %r6, [n]; setp.eq.u32 %p2, %r6, 0; "
+         "or.pred %p3, %p1, %p2; @%p3 bra X;", 2, 4),
+        ("two threads", "mov.u32 %r4, %r1;",
+         "setp.ne.u32 %p1, %r1, 3; setp.ne.u32 %p2, %r1, 6; and.pred %p3, %p1, %p2; @%p3 bra X;", 8, 16),
+    ]
+}  # fmt: skip
 #: What is the caller's to align.
 LEFT = {
     "one side or the other": (
@@ -59,7 +91,28 @@ LEFT = {
     "moved until it is aligned": (
         f"P: {ODD} @!%p2 bra O; add.s64 %rd2, %rd2, 8; bra P; O: {COPY.replace('PLACE', '%rd2')}"
     ),
+    "another word": (
+        f"{COPY.replace('PLACE', '%rd2')} ld.global.u64 %rd4, [%rd1+8]; {COPY.replace('PLACE', '%rd4+8')}"
+    ),
+    "another entry": (
+        "mul.wide.u32 %rd3, %r1, 8; add.s64 %rd3, %rd1, %rd3; ld.global.nc.u64 %rd4, [%rd3+16]; "
+        f"{COPY.replace('PLACE', '%rd4')} mul.wide.u32 %rd5, %r1, 16; add.s64 %rd5, %rd1, %rd5; "
+        f"ld.global.nc.u64 %rd6, [%rd5+16]; {COPY.replace('PLACE', '%rd6+8')}"
+    ),
+    "a word that others write": (
+        f"ld.volatile.global.u64 %rd3, [%rd1]; {COPY.replace('PLACE', '%rd3')} "
+        f"ld.volatile.global.u64 %rd4, [%rd1]; {COPY.replace('PLACE', '%rd4+8')}"
+    ),
     "loaded each time": LOOP.replace("PLACE", "ld.global.u64 %rd3, [%rd1]; add.s64 %rd1, %rd1, 8;", 1),
+    "one thread": BY_NUMBER.format(8).replace("GUARD", "setp.ne.u32 %p1, %r1, 3; @%p1 bra X;"),
+    "a pointer of each thread": (
+        "mul.wide.u32 %rd3, %r1, 8; add.s64 %rd4, %rd1, %rd3; ld.global.nc.u64 %rd5, [%rd4]; "
+        f"add.s64 %rd6, %rd5, %rd3; {COPY.replace('PLACE', '%rd6')}"
+    ),
+    "a size for each thread": (
+        "ld.param.u32 %r5, [n]; mul.wide.u32 %rd3, %r1, %r5; add.s64 %rd4, %rd2, %rd3; "
+        + COPY.replace("PLACE", "%rd4")
+    ),
     "doubled often": f"{DOUBLED} {COPY.replace('PLACE', '%rd3')}",
 }
 

@@ -1,0 +1,198 @@
+"""What registers hold that are made of numbers of threads and blocks alone, for some of these numbers.
+
+Which threads come to an instruction is told as far as such numbers decide. A comparison with anything else
+may have either answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import islice, product
+
+from syncverify.frontends.ptx.flow.control_flow import Flow
+from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Label, Not, Operand, Reg, Special
+from syncverify.frontends.ptx.syntax.operands import sources
+from syncverify.frontends.ptx.syntax.types import width
+
+#: Threads, and blocks, whose numbers are looked at.
+_THREADS, _BLOCKS = 64, 4
+_DEEPEST = 24
+_OF_THREAD = ("%tid", "%laneid", "%warpid", "%lanemask")
+_OF_BLOCK = ("%ctaid", "%cluster")
+_COMPARED = {
+    "eq": lambda a, b: a == b,
+    "ne": lambda a, b: a != b,
+    "lt": lambda a, b: a < b,
+    "le": lambda a, b: a <= b,
+    "gt": lambda a, b: a > b,
+    "ge": lambda a, b: a >= b,
+}
+#: By special register, the number that a thread has.
+Numbers = Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class ThreadNumbers:
+    """Registers of one function, by the numbers of the thread that executes it."""
+
+    flow: Flow
+    _reachable: dict[tuple[int, int], frozenset[int]] = field(default_factory=dict)
+
+    @cached_property
+    def threads(self) -> list[Numbers]:
+        """Threads of the first block."""
+        given = self.flow.function.directives
+        x, y, z = (*(given.get("reqntid") or given.get("maxntid") or (_THREADS,)), 1, 1)[:3]
+        some = islice(product(range(z), range(y), range(x)), _THREADS)
+        return [
+            {"%tid.x": i, "%tid.y": j, "%tid.z": n, "%laneid": at % 32, "%ctaid.x": 0}
+            for at, (n, j, i) in enumerate(some)
+        ]
+
+    def others(self, thread: Numbers) -> list[Numbers]:
+        """The threads with the same number in other blocks, and that itself."""
+        return [{**thread, "%ctaid.x": n} for n in range(_BLOCKS)]
+
+    def made_of(self, v: int, *, of_block: bool) -> bool:
+        """Whether a version may be another one in another thread, or block."""
+        names = _OF_BLOCK if of_block else _OF_THREAD
+        seen, work = set[int](), [v]
+        while work:
+            v = work.pop()
+            if v in seen:
+                continue
+            seen.add(v)
+            k = self.flow.versions.writer[v]
+            if k < 0:
+                work += [x for _, x in self.flow.versions.merged(v)]
+                continue
+            i = self.flow.body[k]
+            if i.op in ("atom", "shfl", "call") or any(_special(op).startswith(names) for op in i.operands):
+                return True
+            if i.op in ("ld", "ldu") and not {"shared", "local"}.isdisjoint(i.mods):
+                return True
+            work += [self.flow.versions.read(name, k) for name in sources(i)]
+            if i.guard is not None:
+                work.append(self.flow.versions.read(self.flow.versions.name[v], k))
+        return False
+
+    def comes(self, k: int, numbers: Numbers) -> bool:
+        """Whether a thread may come to an instruction."""
+        guard = self.flow.body[k].guard
+        if guard is not None and self._read(guard, k, numbers, 0) == int(self.flow.body[k].negated):
+            return False
+        here = self.flow.block_of[k]
+        return not any(self._leaves(b, here, numbers) for b in self._above(here))
+
+    def _leaves(self, b: int, here: int, numbers: Numbers) -> bool:
+        """Whether a thread takes the side of a branch that does not lead to a block."""
+        k = self.flow.blocks[b].hi - 1
+        i = self.flow.body[k]
+        if i.op != "bra" or i.guard is None or not isinstance(i.operands[0], Label):
+            return False
+        found = self._read(i.guard, k, numbers, 0)
+        if found is None:
+            return False
+        at = i.operands[0].target
+        target = self.flow.block_of[at] if at < len(self.flow.body) else self.flow.end
+        taken = bool(found) != i.negated
+        sides = [s for s in self.flow.blocks[b].succ if (s == target) == taken]
+        return not any(here in self._from(s, b) for s in sides)
+
+    def _from(self, start: int, past: int) -> frozenset[int]:
+        if (start, past) not in self._reachable:
+            seen, work = set[int](), [start]
+            while work:
+                at = work.pop()
+                if 0 <= at != self.flow.end and at not in seen and at != past:
+                    seen.add(at)
+                    work += self.flow.blocks[at].succ
+            self._reachable[start, past] = frozenset(seen)
+        return self._reachable[start, past]
+
+    def _above(self, block: int) -> set[int]:
+        found, work = set[int](), [block]
+        while work:
+            more = self._controllers[work.pop()] - found
+            found |= more
+            work += more
+        return found
+
+    @cached_property
+    def _controllers(self) -> list[set[int]]:
+        return self.flow.controllers()
+
+    def value(self, v: int, numbers: Numbers, depth: int = 0) -> int | None:
+        """What a version holds; None where anything else goes into it."""
+        k = self.flow.versions.writer[v]
+        i = self.flow.body[k] if k >= 0 else None
+        if i is None or i.guard is not None or depth > _DEEPEST or not i.mods:
+            return None
+        if not isinstance(i.operands[0], Reg) or not {"hi", "sat", "cc"}.isdisjoint(i.mods):
+            return None
+        read = [self._read(op, k, numbers, depth + 1) for op in i.operands[1:]]
+        if i.mods[-1] == "pred":
+            return _logic(i, read)
+        if i.mods[-1][0] not in "usb" or None in read:
+            return None
+        return _computed(i, [x for x in read if x is not None])
+
+    def _read(self, op: Operand, k: int, numbers: Numbers, depth: int) -> int | None:
+        match op:
+            case Imm(value):
+                return value
+            case Special(name):
+                return numbers.get(name)
+            case Not(reg):
+                found = self._read(reg, k, numbers, depth)
+                return None if found is None else 1 - found
+            case Reg(name):
+                return self.value(self.flow.versions.read(name, k), numbers, depth)
+        return None
+
+
+def _special(op: Operand) -> str:
+    return op.name if isinstance(op, Special) else ""
+
+
+def _logic(i: Instr, read: list[int | None]) -> int | None:
+    """Predicates of predicates: one of them may decide alone."""
+    decides = {"and": 0, "or": 1}.get(i.op)
+    if decides is not None and decides in read:
+        return decides
+    if None in read:
+        return None
+    a, *rest = (int(x or 0) for x in read)
+    found = {"mov": a, "not": 1 - a, "and": 1, "or": 0, "xor": a ^ (rest or [0])[0]}
+    return found.get(i.op)
+
+
+def _computed(i: Instr, read: list[int]) -> int | None:
+    bits = width(i.mods[-1])
+    a, b, c = (*(_as(x, i) for x in read), 0, 0)[:3]
+    if i.op == "setp":
+        compare = _COMPARED.get({"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}.get(i.mods[0], i.mods[0]))
+        return None if compare is None or len(read) != 2 else int(compare(a, b))
+    if i.op == "selp":
+        return read[0] if read[2] else read[1]
+    made = {
+        "mov": a, "cvt": a, "cvta": a, "add": a + b, "sub": a - b, "mul": a * b, "mad": a * b + c,
+        "and": a & b, "or": a | b, "xor": a ^ b, "not": ~a, "min": min(a, b), "max": max(a, b),
+        "shl": a << min(max(b, 0), 64), "shr": a >> min(max(b, 0), 64),
+    }.get(i.op)  # fmt: skip
+    if made is None:
+        return None
+    wide = 2 * bits if "wide" in i.mods else width(i.mods[-2]) if i.op == "cvt" else bits
+    return made & (1 << wide) - 1
+
+
+def _as(x: int, i: Instr) -> int:
+    """An operand in the type that an instruction reads."""
+    bits = width(i.mods[-1])
+    x &= (1 << bits) - 1
+    return x - (1 << bits) if i.mods[-1][0] == "s" and x >> bits - 1 else x
+
+
+__all__ = ["Numbers", "ThreadNumbers"]
