@@ -512,9 +512,9 @@ class Reader:
             self.arrive(leaf, header, steps, tile, steps)
             return
         trips = {h.trip for h in self.claim.headers if h.outer == header.place}
-        if len(trips) != 1 or None in trips:
+        trip = trips.pop() if len(trips) == 1 else None
+        if trip is None:
             raise NotReadError("how many steps the tiles of others have is not claimed")
-        (trip,) = trips
         many = self.formed(trip, {})
         for r in range(self.claim.steps):
             each = self.atoms[Z] * self.claim.steps + r

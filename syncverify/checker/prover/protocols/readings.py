@@ -31,10 +31,11 @@ MOST_ADAPTED = 6
 class Claims(Interface):
     """Where claims about agents come from; a class that is split there is split here too.
 
-    ``naming``: quotients of sizes may get names.
+    ``naming``: quotients of sizes may get names. ``before``: what held of classes on other paths.
     """
 
     naming: bool
+    before: dict[ThreadClass, Claim]
 
     def ready(
         self, space: SymbolicContext, root: PathCondition, names: Mapping[int, str], seed: int
@@ -61,13 +62,10 @@ def protocol_of(
     system: Any,
     claims: Claims,
     policy: Policy = Policy.PRACTICAL,
-    before: dict[ThreadClass, Claim] | None = None,
 ) -> Reading:
     """The protocol of one system on one path; NotReadError with the reason where it is none, UnnamedSizeError
-    for a quotient of sizes that has no name, if claims may have more of them. ``before``: what held on other
-    paths, to which that of this one is added.
+    for a quotient of sizes that has no name, if claims may have more of them.
     """
-    before = {} if before is None else before
     start = Start(space, root, parameters(space, root), policy, claims.naming)
     claims.ready(space, root, start.names, 1)
     splits: list[tuple[int, tuple[int, ...]]] = []
@@ -75,7 +73,7 @@ def protocol_of(
     for _ in range(MOST_SPLITS):
         space.path = root
         try:
-            found = _claimed(start, system, claims, known, before)
+            found = _claimed(start, system, claims, known)
         except LaneSplit as split:
             space.path = root
             system = system.refined(split)
@@ -88,15 +86,11 @@ def protocol_of(
 
 
 def _claimed(
-    start: Start,
-    system: Any,
-    claims: Claims,
-    known: dict[ThreadClass, Claim],
-    before: dict[ThreadClass, Claim],
+    start: Start, system: Any, claims: Claims, known: dict[ThreadClass, Claim]
 ) -> list[tuple[Claim, Text]]:
     """A claim that holds for each class. Agents of one code mostly do the same: what holds of others is
     tried first, and where the last turn of a loop stands apart for some, it does for all. ``known``: what
-    held of classes before others parted; ``before``: on other paths.
+    held of classes before others parted.
     """
     found: list[tuple[Claim, Text]] = []
     apart: list[set[int]] = []
@@ -121,10 +115,10 @@ def _claimed(
             except SizeCaseError:
                 raise
             except NotReadError:  # few sizes of this path may come to a second tile, say
-                if cls not in before:
+                if cls not in claims.before:
                     raise
-                take(i, before[cls])
-        before[cls] = found[-1][0]
+                take(i, claims.before[cls])
+        claims.before[cls] = found[-1][0]
         known.pop(cls, None)
         known[cls] = found[-1][0]
     everywhere = set[int]().union(*apart)

@@ -244,6 +244,7 @@ class Sampler:
     heads: set[int] = field(default_factory=set)  # those of them that no jump back leads to
     found: list[tuple[dict[str, int], PathCondition]] = field(default_factory=list)
     words: tuple[Stored, ...] | None = None  # that steer, once they are known
+    before: dict[ThreadClass, Claim] = field(default_factory=dict)  # what held of classes on other paths
 
     def ready(self, space: SymbolicContext, root: PathCondition, names: Mapping[int, str], seed: int) -> None:
         rnd = random.Random(seed)

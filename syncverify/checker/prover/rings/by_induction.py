@@ -154,7 +154,8 @@ class _System:
         try:
             claims = self.sampler()
             claims.naming = self.quotients < MOST_QUOTIENTS
-            found = protocol_of(self.space, path.fork(), self.system, claims, self.policy, self.known)
+            claims.before = self.known
+            found = protocol_of(self.space, path.fork(), self.system, claims, self.policy)
             asked = met_by_sizes(found.protocol, names)
             if asked is not None:
                 raise SizeCaseError(*asked)
