@@ -412,14 +412,12 @@ def _wait(c: Context, i: Instr, words: set[str]) -> Step:
             phases = [(u.barrier, u.barrier.phase) for u in named]
             return f.block(lambda: any(b.phase != p for b, p in phases), lambda: again(f), polls=True)
         for user in named:
-            clock = user.barrier.complete if wide else user.barrier.complete_near
+            near, far = user.barrier.complete_near, user.barrier.complete if wide else None
             threads = user.threads[done[user.lanes]]
-            if clock is None or not len(threads):
-                continue
+            clock = far if wide else near
             if relaxed:
-                for t in threads.tolist():
-                    m.fence_acquire.setdefault(t, []).append(Release(clock, t, SCOPES["sys"]))
-            else:
+                _seen(m, threads, near, far)
+            elif clock is not None and len(threads):
                 m.acquire(threads, clock)
         write(f, done, on)
         return None
@@ -431,6 +429,16 @@ def _wait(c: Context, i: Instr, words: set[str]) -> Step:
         return f.pc + 1 if after is None else after
 
     return masked
+
+
+def _seen(m: Machine, threads: Lanes, near: Clock | None, far: Clock | None) -> None:
+    """What relaxed waits leave to a fence: of other blocks' arrivals only to one of the cluster's scope."""
+    for t in threads.tolist():
+        home = m.blocks[t // m.launch.threads]
+        peer = next((b for b in m.blocks if b.cluster is home.cluster and b is not home), home)
+        for clock, by in ((near, t), (far, peer.first_thread)):
+            if clock is not None:
+                m.fence_acquire.setdefault(t, []).append(Release(clock, by, SCOPES["sys"]))
 
 
 def _is_over(m: Machine, f: Fragment, barrier: MBarrier, value: int, lane: int) -> bool:

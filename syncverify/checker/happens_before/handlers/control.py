@@ -22,7 +22,7 @@ from syncverify.checker.happens_before.run import DONE, RETRY, LaneClass, Run, U
 from syncverify.checker.happens_before.vector_clocks import E, Mask, Matrix, matrix
 from syncverify.model.automata.register_pool import legal
 from syncverify.model.events import Event
-from syncverify.model.proxies import Space
+from syncverify.model.proxies import Scope, Space
 
 #: What to do about an operation that its own operands make wrong, by rule.
 _FIX_OF_FAULT = {
@@ -38,10 +38,13 @@ def on_fence(run: Run, t: LaneClass, event: Event) -> int:
     """
     _, _, flags, scope = event
     if flags & (ACQUIRE | SC) and t.acquirable is not None:
-        if scope < run.spun.pop(t.cls, scope):
+        needed = run.spun.get(t.cls, scope)
+        if scope < needed != Scope.CLUSTER:
             raise Unmodelled("a fence of too small a scope after a relaxed spin on global memory", event[1])
-        np.maximum(t.clock.m, t.acquirable, out=t.clock.m)
-        t.acquirable = None
+        if scope >= needed:  # else it acquires nothing of other blocks' arrivals, nor less than all here
+            run.spun.pop(t.cls, None)
+            np.maximum(t.clock.m, t.acquirable, out=t.clock.m)
+            t.acquirable = None
     if flags & (RELEASE | SC):
         t.release_fence = matrix(run.columns)
         t.clock.hand(t.release_fence)

@@ -22,6 +22,7 @@ from syncverify.checker.happens_before.run import (
 )
 from syncverify.checker.happens_before.vector_clocks import HW, E
 from syncverify.model.events import Agent, Ev, Event
+from syncverify.model.proxies import Scope
 from syncverify.symbolic.phase_tokens import barrier_of, number
 
 
@@ -134,12 +135,12 @@ def _pass(run: Run, t: LaneClass, s: Barrier, event: Event) -> int:
     s.waiters.add(site)
     t.syncs.append(t.time)
     if c >= 1:
-        join(t, s, flags)
+        join(run, t, s, flags)
     t.waits_on = ()
     return DONE
 
 
-def join(t: LaneClass, s: Barrier, flags: int) -> None:
+def join(run: Run, t: LaneClass, s: Barrier, flags: int) -> None:
     """A passed wait receives its phase (PTX ISA: mbarrier.test_wait; acquire unless relaxed)."""
     p = s.phases[1]
     p.waited = True
@@ -149,6 +150,9 @@ def join(t: LaneClass, s: Barrier, flags: int) -> None:
         if t.acquirable is None:
             t.acquirable = np.zeros_like(p.m)
         np.maximum(t.acquirable, p.m, out=t.acquirable)
+        if p.far is not None and flags & CLUSTER:
+            np.maximum(t.acquirable, p.far, out=t.acquirable)
+            run.spun[t.cls] = max(run.spun.get(t.cls, 0), Scope.CLUSTER)
         return
     np.maximum(m, p.m, out=m)
     if p.far is not None and flags & CLUSTER:
@@ -210,7 +214,7 @@ def on_poll(run: Run, t: LaneClass, event: Event) -> int:
     if t.answer:
         run.saw[len(run.trace)] = s.auto.phase - 1
     if t.answer and s.auto.phase:
-        join(t, s, flags)
+        join(run, t, s, flags)
     return DONE if t.answer else YIELD
 
 
