@@ -114,11 +114,21 @@ def of_ptx(text: str, facts: LaunchFacts, name: str) -> Problem | None:
 
 @contextmanager
 def any_memory() -> Iterator[None]:
-    """Where compilers run, which reserve more address space than they use."""
+    """Where compilers run, which reserve more address space than they use, and keep it.
+
+    The limit counts what they reserved from then on: on 64 processors that alone is more than ``MEMORY``.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    before = address_space()
     resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
     yield
-    resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+    more = address_space() - before
+    resource.setrlimit(resource.RLIMIT_AS, (soft if soft == resource.RLIM_INFINITY else soft + more, hard))
+
+
+def address_space() -> int:
+    """The bytes of addresses that this process has reserved."""
+    return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 
 
 def of_kernel(kernel: Kernel, stage: str, ptx: Callable[[], str]) -> list[Row]:

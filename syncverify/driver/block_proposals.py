@@ -23,11 +23,11 @@ from syncverify.frontends.ptx.launch.usual_blocks import Block, usual_blocks
 RULE = "SV909"
 #: Steps for all blocks of a kernel; processor seconds, as a guard.
 STEPS, SECONDS = 20_000, 15.0
-_OUT_OF_BOUNDS = "SV114"
+_OUT_OF_BOUNDS, _WRITTEN_TWICE = "SV114", "SV112"
 
 
 @dataclass(frozen=True, slots=True)
-class _Tried:
+class Tried:
     """What a check says of one block."""
 
     block: Block
@@ -36,6 +36,19 @@ class _Tried:
     @property
     def error(self) -> Diagnostic | None:
         return next((d for d in self.report.diagnostics if d.severity is Severity.ERROR), None)
+
+    @property
+    def outside(self) -> bool:
+        """Whether the block is too large for the kernel's arrays, in some dimension."""
+        return self.error is not None and self.error.rule == _OUT_OF_BOUNDS
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether threads write the same places in one statement, as rows do that are too long."""
+        e = self.error
+        if e is None or e.rule != _WRITTEN_TWICE:
+            return False
+        return all(x.detail or x.span.line == e.span.line for x in e.related)
 
     @property
     def text(self) -> str:
@@ -52,62 +65,67 @@ def written(block: Sequence[int]) -> str:
 def proposed_block(task: Task, report: KernelReport, scope: ScopeKind) -> KernelReport:
     """An undecided report of a kernel without a block, with a note on usual ones; any other as it is."""
     k = task.kernel
-    if report.verdict is not Verdict.UNKNOWN or k.facts.block is not None:
+    if report.verdict is not Verdict.UNKNOWN or k.facts.block is not None or k.facts.threads is not None:
         return report
-    tried = list(_until_proved(_tried(task, scope, usual_blocks(k.function))))
-    if not tried:
+    found = list(_until_proved(_tried(task, scope, usual_blocks(k.function))))
+    if not found:
         return report
-    return replace(report, diagnostics=(*report.diagnostics, _note(task, tried)))
+    return replace(report, diagnostics=(*report.diagnostics, _note(task, found)))
 
 
-def _tried(task: Task, scope: ScopeKind, blocks: Iterable[Block]) -> Iterator[_Tried]:
+def tried(task: Task, scope: ScopeKind, blocks: Iterable[Block]) -> Iterator[Tried]:
+    """What a check says of each block in turn."""
     k = task.kernel
+    for block in blocks:
+        x, y, z = (*block, 1, 1)[:3]
+        facts = replace(k.facts, block=(x, y, z), threads=None, _cache={})
+        boxes = None if k.boxes is None else InferredBoxes()
+        fresh = replace(k.launched(facts), boxes=boxes)
+        *_, found = reports_of(Task(fresh, task.granted), scope)
+        yield Tried(block, found)
+
+
+def _tried(task: Task, scope: ScopeKind, blocks: Iterable[Block]) -> Iterator[Tried]:
     try:
         with within(SECONDS), within_steps(STEPS):
-            for block in blocks:
-                x, y, z = (*block, 1, 1)[:3]
-                facts = replace(k.facts, block=(x, y, z), _cache={})
-                boxes = None if k.boxes is None else InferredBoxes()
-                fresh = replace(k.launched(facts), boxes=boxes)
-                *_, found = reports_of(Task(fresh, task.granted), scope)
-                yield _Tried(block, found)
+            yield from tried(task, scope, blocks)
     except (OutOfBudgetError, InputError):
         return
 
 
-def _until_proved(tried: Iterable[_Tried]) -> Iterator[_Tried]:
-    for t in tried:
+def _until_proved(found: Iterable[Tried]) -> Iterator[Tried]:
+    for t in found:
         yield t
         if t.report.verdict is Verdict.PROVED:
             return
 
 
-def _note(task: Task, tried: Sequence[_Tried]) -> Diagnostic:
+def _note(task: Task, found: Sequence[Tried]) -> Diagnostic:
     k = task.kernel
-    last = tried[-1]
+    last = found[-1]
     under = f"under [kernel.{base_name(k.function.name)}] in {k.facts.file or default_path(k.module.path)}"
     if last.report.verdict is Verdict.PROVED:
         rests = "; ".join(last.report.assumptions)
         text = f"with block = {written(last.block)} the kernel is proved"
         text += f" (assumed then: {rests})" if rests else ""
-        text += _others(tried, last)
+        text += _others(found, last)
         fix = f"if it is launched so, write block = {written(last.block)} {under}"
         return Diagnostic(RULE, Severity.NOTE, text, k.span, fix=fix)
-    failed = [(t, t.error) for t in tried if t.error is not None]
+    failed = [(t, t.error) for t in found if t.error is not None]
     if not failed:
-        text = f"usual blocks give no verdict either: {'; '.join(t.text for t in tried)}"
+        text = f"usual blocks give no verdict either: {'; '.join(t.text for t in found)}"
         return Diagnostic(RULE, Severity.NOTE, text, k.span)
     # A block that is too large for the kernel's buffers says the least.
-    first, error = min(failed, key=lambda x: x[1].rule == _OUT_OF_BOUNDS)
+    first, error = min(failed, key=lambda x: x[0].outside)
     text = f"with block = {written(first.block)} the check finds {error.rule}: {error.message}"
-    text += _others(tried, first)
+    text += _others(found, first)
     fix = f"write the block of the launch {under}: block = [...]"
     return Diagnostic(RULE, Severity.WARNING, text, error.span, fix=fix)
 
 
-def _others(tried: Sequence[_Tried], shown: _Tried) -> str:
-    others = [t.text for t in tried if t is not shown]
+def _others(found: Sequence[Tried], shown: Tried) -> str:
+    others = [t.text for t in found if t is not shown]
     return f"; tried too: {', '.join(others)}" if others else ""
 
 
-__all__ = ["RULE", "proposed_block", "written"]
+__all__ = ["RULE", "Tried", "proposed_block", "tried", "written"]

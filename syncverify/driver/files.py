@@ -377,11 +377,11 @@ class _PtxCheck:
 
     def reports(self) -> Iterator[KernelReport]:
         """The report after each step of the check, the last of them with advice."""
-        from syncverify.driver.ptx_check import reports_of
+        from syncverify.driver.block_shapes import reports_of_shapes
 
         proved = _Proved()
         task = self.task(proved.judge if self.options.advice else run_system)
-        for found in reports_of(task, self.options.scope):
+        for found in reports_of_shapes(task, self.options.scope):
             report = replace(found, assumptions=(*found.assumptions, *self.source.assumptions))
             yield _spelled(report)
         if self.options.advice:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import chain, islice
+from itertools import islice
 
 from syncverify.base.diagnostics import Diagnostic, Mistake, Repair, TextEdit
 from syncverify.base.source import Span
@@ -37,17 +37,36 @@ _POLL = re.compile(r"^\s*mbarrier\.(?:try|test)_wait[\w.:]*\s+(?P<p>%\w+)\s*,[^;
 _COUNTED = re.compile(r"\bbar(?:rier)?[\w.]*\.(?:sync|arrive|red)\S*\s[^;]*?\b(?P<id>\d+)\s*,\s*(?P<n>\d+)\b")
 _SIGNAL = re.compile(r"^\s*(?:@!?%\w+\s+)?(?:atom|red)\b\S*global\S*\s")
 _FENCE = "fence.acq_rel.gpu;"
+_BARRIER_NAMED = re.compile(
+    r"^\s*mbarrier\.(?!init|inval)\S+\s[^;\[]*(?P<at>\[(?P<base>%\w+)(?:\+(?P<n>\d+))?\])"
+)
+_LABEL = re.compile(r"^\s*[\w$]+:\s*$")
+_PARTS = re.compile(r"^\s*@!?%\w+\s+bra\b")
+_MEET = "bar.sync 0;"
 #: Rules of what is in no order, of what stays open, and guesses of a kind.
 _OF_ORDER = frozenset({"SV110", "SV111", "SV112", "SV115", "SV204", "SV211", "SV501"})
 _OF_ARRIVALS = frozenset({"SV202", "SV210"})
-_MOST_WEAK, _MOST_SIGNALS = 4, 3
+_OF_LIVES = frozenset({"SV204", "SV205"})
+_OF_SLOTS = frozenset({"SV110", "SV201", "SV202", "SV203", "SV210", "SV212"})
+_MOST_WEAK, _MOST_SIGNALS, _MOST_SLOTS = 3, 3, 4
+#: Lines of a text that takes long to check.
+_LONG = 500
+#: Lines from a place that a wait or an arrival of the same threads is looked for.
+_BEFORE = 4
 
 
 def words_of_order(found: Diagnostic, file: str, text: Lines) -> Iterator[Repair]:
-    """Semantics and scopes of the lines nearest to a race: said too weakly, they are the mistake."""
-    if text.kind == "ptx" and found.rule in _OF_ORDER:
-        places = _places(found, file)
-        yield from islice(chain(_weak(file, text, places), _narrow(file, text, places)), _MOST_WEAK)
+    """Semantics and scopes of the lines nearest to a race: said too weakly, they are the mistake.
+
+    Of a long text none, but where a scope is the finding: each costs a check of the kernel.
+    """
+    if text.kind != "ptx" or found.rule not in _OF_ORDER:
+        return
+    places = _places(found, file)
+    if found.rule == "SV115":
+        yield from islice(_narrow(file, text, places), _MOST_WEAK)
+    elif len(text.lines) <= _LONG:
+        yield from islice(_weak(file, text, places), _MOST_WEAK)
 
 
 def ptx_guesses(found: Diagnostic, file: str, text: Lines) -> Iterator[Repair]:
@@ -65,6 +84,10 @@ def ptx_guesses(found: Diagnostic, file: str, text: Lines) -> Iterator[Repair]:
         yield from _counted_copies(file, text, places)
     if found.rule == "SV301":
         yield from _same_counts(file, text, places)
+    if found.rule in _OF_LIVES:
+        yield from _meetings(file, text, places)
+    if found.rule in _OF_SLOTS:
+        yield from islice(_other_barriers(file, text, places), _MOST_SLOTS)
     if found.rule == "SV110":
         yield from islice(_fences(file, text, places), _MOST_SIGNALS)
 
@@ -152,6 +175,37 @@ def _fences(file: str, text: Lines, places: list[int]) -> Iterator[Repair]:
         if _SIGNAL.match(text.code(n)):
             edit = TextEdit(file, n, (), (indent_of(text.lines[n - 1]) + _FENCE,))
             yield Repair(Mistake.MISSING_FENCE, Span(file, n), said, edit=edit)
+
+
+def _meetings(file: str, text: Lines, places: list[int]) -> Iterator[Repair]:
+    """Barriers of the block around the life of an mbarrier: where its threads come together behind a place,
+    and before they part in front of it."""
+    last = len(text.lines)
+    for n in dict.fromkeys(places):
+        behind = next((m for m in range(n + 1, last + 1) if _LABEL.match(text.code(m))), last)
+        before = next((m for m in range(n, 0, -1) if _PARTS.match(text.code(m))), 1)
+        for at, said in (
+            (behind + 1, "all threads meet here, behind this"),
+            (before, "all threads meet first"),
+        ):
+            edit = TextEdit(file, at, (), (_MEET,))
+            yield Repair(Mistake.MISSING_BARRIER, Span(file, min(at, last)), said, edit=edit)
+
+
+def _other_barriers(file: str, text: Lines, places: list[int]) -> Iterator[Repair]:
+    """Operations on an mbarrier at a place, or just before it: on others of the same base."""
+    named = {n: m for n in range(1, len(text.lines) + 1) if (m := _BARRIER_NAMED.search(text.code(n)))}
+    for n in nearest(text, places):
+        m = named.get(n)
+        if m is None or min(p - n if p >= n else _BEFORE + 1 for p in places) > _BEFORE:
+            continue
+        line, base = text.lines[n - 1], m["base"]
+        for other in sorted({x["n"] or "0" for x in named.values() if x["base"] == base}, key=int):
+            if int(other) != int(m["n"] or 0):
+                there = f"[{base}+{other}]" if int(other) else f"[{base}]"
+                new = line[: m.start("at")] + there + line[m.end("at") :]
+                said = f"the mbarrier at {there} is meant here"
+                yield guess(Mistake.OTHER_BARRIER, Span(file, n), said, text, new)
 
 
 __all__ = ["ptx_guesses", "words_of_order"]

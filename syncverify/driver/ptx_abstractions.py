@@ -31,6 +31,12 @@ def inside_arrays(k: CheckTask) -> CheckTask:
     return k.abstracted(replace(k.abstraction, inside_arrays=True))
 
 
+def with_turns(k: CheckTask) -> Iterator[CheckTask]:
+    """The same where each order of the atomics in shared memory that decide is tried, if there are any."""
+    if k.code.compiled is not None and k.code.compiled.deciding_turns:
+        yield k.abstracted(replace(k.abstraction, turns=True))
+
+
 def steers(k: CheckTask) -> bool:
     """Whether data decides where a thread goes, as far as the code was looked at."""
     return k.code.compiled is not None and bool(k.code.compiled.steers)
@@ -63,4 +69,5 @@ __all__ = [
     "steers",
     "with_contents_as_data",
     "with_parameters_as_data",
+    "with_turns",
 ]

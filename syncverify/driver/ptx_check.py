@@ -23,6 +23,7 @@ from syncverify.driver.ptx_abstractions import (
     polls_not_followed,
     steers,
     with_contents_as_data,
+    with_turns,
 )
 from syncverify.driver.ptx_assumptions import (
     PLACED_BY_DATA,
@@ -270,6 +271,11 @@ def _checked(k: CheckTask) -> tuple[CheckTask, KernelReport]:
         again = check_launch(meeting)
         if again.verdict is Verdict.PROVED:
             return meeting, again
+    for in_turn in with_turns(k) if report.verdict is Verdict.UNKNOWN else ():
+        again = check_launch(in_turn)
+        if again.verdict is Verdict.PROVED:
+            return in_turn, again
+        report = replace(report, suspect=report.suspect or again.suspect)
     return k, report
 
 

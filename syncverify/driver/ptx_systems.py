@@ -35,7 +35,7 @@ from syncverify.frontends.ptx.exec.system import PtxSystem
 from syncverify.frontends.ptx.launch.concretize import uses_clusters
 from syncverify.frontends.ptx.launch.facts import PtxFacts
 from syncverify.frontends.ptx.launch.tensormap_boxes import copies_tensors, lacks_box
-from syncverify.frontends.ptx.launch.usual_blocks import usual_blocks
+from syncverify.frontends.ptx.launch.usual_blocks import blocks_of, usual_blocks
 from syncverify.frontends.ptx.values.atomic_tickets import Question, Taken, Tickets
 
 #: Clusters of a grid that are run one by one.
@@ -63,9 +63,11 @@ def outcome_of_launch(k: CheckTask) -> Outcome:
 def _missing_fact(k: CheckTask) -> Reason | None:
     """What has to be known of a launch before anything can be said of it, and is not."""
     if k.facts.block is None:
-        block = list(usual_blocks(k.function)[0])
+        threads = k.facts.threads
+        block = list(usual_blocks(k.function)[0] if threads is None else blocks_of(threads)[0])
         example = f'{default_path(k.module.path)}, with the lines [kernel."*"] and block = {block}'
-        text = f"the number of threads is not known: give block in a launch file, say {example}"
+        lacks = "number of threads" if threads is None else "block's shape"
+        text = f"the {lacks} is not known: give block in a launch file, say {example}"
         return Reason(text, Cause.MISSING_FACT)
     if k.facts.cluster is None and uses_clusters(k.function):
         example = "give cluster in a launch file, [1, 1, 1] if it is launched without"

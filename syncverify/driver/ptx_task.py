@@ -81,6 +81,7 @@ class Abstraction:
     inside_arrays: bool = False  # where data says, an access stays inside the array that it names
     kept_inside: bool = False  # and where numbers say, an access outside of it is a mistake
     tracks_plain_global: bool = False  # plain accesses to global memory are, though nobody waits there
+    turns: bool = False  # what atomics in shared memory bring is a number, in each order that there may be
 
 
 @dataclass(frozen=True)
@@ -133,7 +134,7 @@ class EntryCode:
         if spins:
             plain = bounds_first(function, found.flow, spins.values())
         found = found if plain is function else code_of(plain)
-        turns = {} if chosen.data_as_words else found.deciding_turns
+        turns = found.deciding_turns if chosen.turns else NO_TURNS
         return code_of(plain, turns) if turns else found
 
 

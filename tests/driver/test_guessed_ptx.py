@@ -23,6 +23,9 @@ WANTED = {
     "never waits": "griddepcontrol.wait",
     "not .noinc": "arrive.noinc",
     "counts of ninety-six on one side": "64",
+    "invalidated while others may wait": "bar.sync 0;",
+    "used before it is made": "bar.sync 0;",
+    "the third waits for the first": "[%r8+8], 0",
 }
 
 

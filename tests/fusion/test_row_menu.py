@@ -65,6 +65,7 @@ def test_forms_that_lost_wherever_they_were_timed_are_not_in_the_menu(
         ("add+rmsnorm", "f32", 34496, None), ("add+layernorm", "bf16", 44800, None),
         ("add+layernorm", "f32", 30000, None), ("rmsnorm", "f32", 56028, None),
         ("rmsnorm", "f32", 78144, (8, 8)), ("softmax", "f32", 102405, (8, 8)),
+        ("add+layernorm", "bf16", 99008, (8, 8)), ("softmax", "bf16", 99008, None),
         ("softmax", "f32", 106500, None), ("cross_entropy", "f32", 80000, None),
     ],
 )  # fmt: skip

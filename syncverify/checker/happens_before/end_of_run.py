@@ -149,6 +149,8 @@ def _aliased_waits(run: Run) -> None:
                 barrier=s.index,
                 phase=c - 1,
                 past=before(t),
+                fix="let the next phase wait for this thread, which arrives for it or meets the others at a "
+                "barrier; or ask for the parity that is meant: it flips when the slot wraps, and only then",
             )
 
 

@@ -9,27 +9,29 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from syncverify.base.diagnostics import Policy
 from syncverify.checker.kernel.linear import ZERO, RejectedError, Term, equal, lexicographic, num
 from syncverify.checker.kernel.protocol import Flow, Group, Kind, Level, Protocol, Site, exists, places
 
 #: What lands in a phase of an mbarrier.
-CONTRIBUTIONS = frozenset({Kind.ARRIVE, Kind.EXPECT, Kind.COPY})
+CONTRIBUTIONS = (Kind.ARRIVE, Kind.EXPECT, Kind.COPY)
 #: What lands in a generation of an execution barrier.
-MEETINGS = frozenset({Kind.SYNC, Kind.JOIN})
+MEETINGS = (Kind.SYNC, Kind.JOIN)
 
 
 class Half(Enum):
     """A point of an event: entered, left, and for an asynchronous one, complete."""
+
+    __hash__ = object.__hash__
 
     IN = "in"
     OUT = "out"
     DONE = "done"
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """A point of the event (site, u, n)."""
 
     site: int
@@ -73,8 +75,7 @@ How = Program | Same | Turn | Drained
 Path = tuple[tuple[How, Step], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Demand:
+class Demand(NamedTuple):
     """What a path must be. ``level``: which threads it must reach. ``bridge``: through a proxy fence, or,
     where ``by_use``, from the first use of what was read.
     """
@@ -97,12 +98,14 @@ class Graph:
         self.sites: tuple[Site, ...]
         self.flows: tuple[Flow, ...]
         self.sites, self.flows = places(p)
+        self.ends = [(min(r.threads), max(r.threads)) for r in p.roles]
         self.warps = [frozenset(t // p.warp for t in r.threads) for r in p.roles]
         self.groups = [frozenset(w // 4 for w in some) for some in self.warps]
         self.on: dict[str, list[int]] = {}
         for i, s in enumerate(self.sites):
             self.on.setdefault(s.op.ring, []).append(i)
         self.there: dict[tuple[int, Term, Term], tuple[Term, ...]] = {}  # what makes events exist
+        self.turns: dict[tuple[int, Term, Term], Term] = {}
 
     # ---------------------------------------------------------------- events
 
@@ -117,10 +120,12 @@ class Graph:
 
     def turn(self, site: int, u: Term, n: Term) -> Term:
         """The turn that a contribution lands in or a wait means: phase ``turn div depth`` of its slot."""
-        op = self.sites[site].op
-        depths = self.shift.get(site, 0)
-        moved = -depths if op.kind is Kind.WAIT else depths
-        return op.index.put({"u": u, "n": n}) + self.p.rings[op.ring].depth * moved
+        key = (site, u, n)
+        if key not in self.turns:
+            op, depths = self.sites[site].op, self.shift.get(site, 0)
+            moved = -depths if op.kind is Kind.WAIT else depths
+            self.turns[key] = op.index.put({"u": u, "n": n}) + self.p.rings[op.ring].depth * moved
+        return self.turns[key]
 
     def threads(self, site: int) -> tuple[int, ...]:
         return self.p.roles[self.sites[site].role].threads
@@ -142,8 +147,8 @@ class Graph:
 
     def between(self, a: int, b: int) -> Level:
         """The level that holds every pair of a thread of one site and one of another."""
-        x, y = self.threads(a), self.threads(b)
-        low, high = min(*x, *y), max(*x, *y)
+        (first, last), (start, end) = self.ends[self.sites[a].role], self.ends[self.sites[b].role]
+        low, high = min(first, start), max(last, end)
         return Level.THREAD if low == high else max(Level.WARP, self.near(low, high))
 
     # ---------------------------------------------------------------- hops

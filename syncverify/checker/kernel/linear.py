@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 
 class RejectedError(Exception):
@@ -49,13 +50,15 @@ class Term:
         return Term(self.parts, self.const + other) if isinstance(other, int) else self.plus(other, 1)
 
     def __sub__(self, other: Term | int) -> Term:
+        if other is self:
+            return ZERO
         return Term(self.parts, self.const - other) if isinstance(other, int) else self.plus(other, -1)
 
     def __mul__(self, k: int) -> Term:
         return Term({a: c * k for a, c in self.parts.items()}, self.const * k)
 
     def __neg__(self) -> Term:
-        return self * -1
+        return self * -1 if self is not ZERO else self
 
     def __eq__(self, other: object) -> bool:
         if self is other:
@@ -112,6 +115,7 @@ def var(name: str) -> Term:
     return Term({name: 1})
 
 
+@lru_cache(4096, typed=True)
 def num(value: int) -> Term:
     return Term(None, value)
 
@@ -145,14 +149,16 @@ def follows(premises: Sequence[Term], goal: Term, by: Sum) -> None:
     """Accepts that the goal follows from the premises for all integers (rule R1), or RejectedError."""
     if type(by.divisor) is not int or by.divisor < 1:
         raise RejectedError("a sum's divisor is not positive")
-    parts, const = {a: k * by.divisor for a, k in goal.parts.items()}, goal.const * by.divisor
+    parts, const = goal.parts, goal.const
+    if by.multipliers or by.divisor != 1:
+        parts, const = {a: k * by.divisor for a, k in parts.items()}, const * by.divisor
     for i, m in by.multipliers:
         if type(i) is not int or type(m) is not int or m < 0 or not 0 <= i < len(premises):
             raise RejectedError("a sum's multiplier is negative, or of no premise")
         const -= premises[i].const * m
         for a, k in premises[i].parts.items():
             parts[a] = parts.get(a, 0) - k * m
-    if any(parts.values()) or const < 1 - by.divisor:
+    if (parts and any(parts.values())) or const < 1 - by.divisor:
         raise RejectedError(f"{goal} >= 0 does not follow")
 
 
@@ -162,5 +168,5 @@ def lexicographic(low: Sequence[Term], high: Sequence[Term], level: int) -> Iter
     """
     if not 0 <= level < min(len(low), len(high)):
         raise RejectedError("no such level of an order")
-    yield from (b - a for a, b in zip(low[:level], high[:level], strict=True))
+    yield from (ZERO if a is b else b - a for a, b in zip(low[:level], high[:level], strict=True))
     yield high[level] - low[level] - 1

@@ -7,9 +7,9 @@ follow. ``needs`` of a goal says which, and rejects a payload that cannot meet i
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import inf
+from typing import NamedTuple
 from typing import Protocol as Interface
 
 from syncverify.base.diagnostics import Policy
@@ -31,8 +31,7 @@ class Goal(Interface):
     def needs(self, payload: Payload, scope: frozenset[str]) -> Sequence[Term]: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Constraints:
+class Constraints(NamedTuple):
     """These constraints follow."""
 
     terms: tuple[Term, ...]
@@ -43,8 +42,7 @@ class Constraints:
         return self.terms
 
 
-@dataclass(frozen=True, slots=True)
-class Reaches:
+class Reaches(NamedTuple):
     """A path leads from ``start`` to ``goal``; or, without one, to an event of ``sites`` at ``half``, and
     of ``turn`` where that is not None.
     """
@@ -77,8 +75,7 @@ class Reaches:
         return [*needs, *at]
 
 
-@dataclass(frozen=True, slots=True)
-class Either:
+class Either(NamedTuple):
     """One of two events comes before the other, visibly; or they are one event, where ``same`` allows
     that.
     """
@@ -96,8 +93,7 @@ class Either:
         raise RejectedError("no order of the two accesses")
 
 
-@dataclass(frozen=True, slots=True)
-class Owed:
+class Owed(NamedTuple):
     """``key``: its name in a proof. ``sites``: whom it is about. ``optional``: a proof may leave it out."""
 
     key: str
@@ -110,7 +106,7 @@ class Owed:
 
 def impossible(premises: Sequence[Term]) -> bool:
     """Whether a premise is a negative number: then nothing is owed."""
-    return any(not c.parts and c.const < 0 for c in premises)
+    return any(c.const < 0 and not c.parts for c in premises)
 
 
 def owed(g: Graph, end: Mapping[str, Term]) -> Iterator[Owed]:
@@ -257,7 +253,7 @@ def _hazards(g: Graph) -> Iterator[Owed]:
                 if same and which == "earlier":
                     continue  # the same pair as later, with the events exchanged
                 found = _two(g, f"hazard {which}", i, k, more, goal)
-                yield replace(found, key=f"hazard {which} {i}.{a} {k}.{b}")
+                yield found._replace(key=f"hazard {which} {i}.{a} {k}.{b}")
 
 
 def _goal(g: Graph, x: Touch, y: Touch, either: Either) -> Goal | None:

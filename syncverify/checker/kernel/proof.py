@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from syncverify.checker.kernel.hops import Drained, Half, How, Path, Program, Same, Step, Turn
-from syncverify.checker.kernel.linear import Apply, Atom, Sum, Term
+from syncverify.checker.kernel.linear import ZERO, Apply, Atom, Sum, Term
+from syncverify.checker.kernel.protocol import N2, U2, N, U
 from syncverify.checker.kernel.trees import (
     Absurd,
     Congruent,
@@ -245,7 +246,8 @@ def _read(data: Any) -> Proof:
     form, version, terms, shift, end, rank, trees = _fields(data, names)
     if form != FORMAT or type(version) is not int or version != VERSION:
         raise UnreadableError(f"version {_short(version)} of {_short(form)} is not read")
-    r = _Reader([_term(t) for t in _list(terms)])
+    own = {t: t for t in (U, N, U2, N2, ZERO)}
+    r = _Reader([own.get(x, x) for x in map(_term, _list(terms))])
     ranks = [_list(x, 3) for x in _list(rank)]
     if any(type(done) is not bool for _, done, _ in ranks):
         raise UnreadableError("a truth value is expected")

@@ -7,8 +7,8 @@ between guarded events: a guard costs nothing, and there are about as many as op
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 from syncverify.checker.kernel.accounting import changes, increases
 from syncverify.checker.kernel.hops import CONTRIBUTIONS, MEETINGS, Demand, Graph, Half, Step
@@ -20,8 +20,7 @@ from syncverify.checker.kernel.protocol import N2, U2, Group, Kind, N, U
 Ranks = Mapping[tuple[int, bool], tuple[Term, ...]]
 
 
-@dataclass(frozen=True, slots=True)
-class Higher:
+class Higher(NamedTuple):
     """The second rank is lexicographically larger."""
 
     low: tuple[Term, ...]
@@ -33,8 +32,7 @@ class Higher:
         return list(lexicographic(self.low, self.high, payload.level))
 
 
-@dataclass(frozen=True, slots=True)
-class Around:
+class Around(NamedTuple):
     """A request for registers waits for another change, which ranks lower; or the change comes after it."""
 
     waits: Higher
@@ -63,7 +61,9 @@ def growing(g: Graph, ranks: Ranks) -> Iterator[Owed]:
     @cache
     def rank(s: Step) -> tuple[Term, ...]:
         # leaving an operation comes right after entering it
-        own = [t.put({"u": s.u, "n": s.n}) for t in ranks[s.site, s.half is Half.DONE]]
+        own = ranks[s.site, s.half is Half.DONE]
+        if s.u is not U or s.n is not N:
+            own = tuple(t.put({"u": s.u, "n": s.n}) for t in own)
         return (*own, num(1 if s.half is Half.OUT else 0))
 
     def edge(key: str, sites: tuple[int, ...], given: Sequence[Term], a: Step, b: Step) -> Owed:

@@ -110,6 +110,11 @@ def check(p: Protocol, premises: list[Term], tree: Tree, needs: Needs, scope: fr
         check(p, [*premises, *more], kid, needs, names)
 
     match tree:
+        case Leaf(payload, by_all):
+            owed = needs(payload, premises, scope)
+            if len(owed) != len(by_all):
+                raise RejectedError("a leaf with sums for other needs")
+            _all_follow(premises, owed, by_all)
         case Split(term, yes, no):
             scoped(p, scope, term)
             below([term], yes)
@@ -146,11 +151,6 @@ def check(p: Protocol, premises: list[Term], tree: Tree, needs: Needs, scope: fr
             below([p.schemas[schema].put({"x": term})], kid)
         case Absurd(by_):
             follows(premises, num(-1), by_)
-        case Leaf(payload, by_all):
-            owed = needs(payload, premises, scope)
-            if len(owed) != len(by_all):
-                raise RejectedError("a leaf with sums for other needs")
-            _all_follow(premises, owed, by_all)
 
 
 def _all_follow(premises: list[Term], goals: Sequence[Term], by: Sequence[Sum]) -> None:
@@ -161,6 +161,8 @@ def _all_follow(premises: list[Term], goals: Sequence[Term], by: Sequence[Sum]) 
 def scoped(p: Protocol, scope: frozenset[str], *terms: Term) -> None:
     """Terms of a proof name what has a value, and functions that are declared."""
     for t in terms:
+        if t.parts.keys() <= scope:
+            continue
         if not t.names() <= scope:
             raise RejectedError(f"{min(t.names() - scope)} has no value here")
         if not t.functions() <= {*p.prefix, *p.marks}:

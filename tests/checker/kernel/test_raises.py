@@ -514,12 +514,12 @@ BACKED: dict[str, Backed] = {
     ),
     "hops: a barrier orders from its arrivals to its leaves": Backed(
         MEET,
-        trees(hazard=leaf(lambda t: _step(t, lambda x: (x[0], replace(x[1], half=Half.OUT))))),
+        trees(hazard=leaf(lambda t: _step(t, lambda x: (x[0], x[1]._replace(half=Half.OUT))))),
         "between arriving and leaving a thread does nothing else",
     ),
     "hops: a drain shows completions only, and those of its own groups": Backed(
         SENT,
-        trees(hazard=leaf(lambda t: _step(t, lambda x: (x[0], replace(x[1], half=Half.IN))))),
+        trees(hazard=leaf(lambda t: _step(t, lambda x: (x[0], x[1]._replace(half=Half.IN))))),
         "between coming to a drain and leaving it a thread does nothing else",
     ),
     "hops: not the same collective instruction": Backed(
@@ -537,7 +537,7 @@ BACKED: dict[str, Backed] = {
     ),
     "hops: no such site": Backed(
         SENT,
-        trees(hazard=leaf(lambda t: _step(t, lambda x: (x[0], replace(x[1], site=99))))),
+        trees(hazard=leaf(lambda t: _step(t, lambda x: (x[0], x[1]._replace(site=99))))),
         "a list has no such place",
     ),
     "linear: no such level of an order": Backed(

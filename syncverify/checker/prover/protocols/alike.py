@@ -321,7 +321,7 @@ def renamed(t: Tree, way: Mapping[int, int]) -> Tree:
             return t
 
         def step(s: Step) -> Step:
-            return replace(s, site=way[s.site])
+            return s._replace(site=way[s.site])
 
         path = []
         for how, s in t.payload.path:

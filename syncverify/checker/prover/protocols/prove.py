@@ -161,7 +161,7 @@ def chosen(o: Owed, requests: Mapping[str, bool]) -> Owed | None:
     if not isinstance(o.goal, Around):
         return o
     waits = requests.get(o.key)
-    return None if waits is None else replace(o, goal=o.goal.waits if waits else o.goal.after)
+    return None if waits is None else o._replace(goal=o.goal.waits if waits else o.goal.after)
 
 
 def bare(p: Protocol, o: Owed, tree: Tree) -> Tree:

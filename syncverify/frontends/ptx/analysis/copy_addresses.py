@@ -376,7 +376,10 @@ def _by_number(
     rest is the same for all of them."""
     varying = [(v, f) for v, f in terms if threads.made_of(v, of_block=of_block)]
     first = threads.threads[0]
-    if not varying or any(threads.value(v, first) is None for v, _ in varying):
+    open_ = [v for v, _ in varying if threads.value(v, first) is None]
+    if open_ and all(map(threads.alone, open_)):
+        yield [0], [1]  # what they make is not told
+    if open_ or not varying:
         return
     for some in [threads.others(x) for x in threads.threads] if of_block else [threads.threads]:
         yield [[f * (threads.value(v, x) or 0) for v, f in varying] for x in some if threads.comes(k, x)]

@@ -12,8 +12,9 @@ from functools import cached_property
 from itertools import islice, product
 
 from syncverify.frontends.ptx.flow.control_flow import Flow
-from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Label, Not, Operand, Reg, Special
+from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Label, Mem, Not, Operand, Reg, Special, Sym
 from syncverify.frontends.ptx.syntax.operands import sources
+from syncverify.frontends.ptx.syntax.pure_operations import PURE
 from syncverify.frontends.ptx.syntax.types import width
 
 #: Threads, and blocks, whose numbers are looked at.
@@ -21,6 +22,7 @@ _THREADS, _BLOCKS = 64, 4
 _DEEPEST = 24
 _OF_THREAD = ("%tid", "%laneid", "%warpid", "%lanemask")
 _OF_BLOCK = ("%ctaid", "%cluster")
+_NUMBERS = (*_OF_THREAD, *_OF_BLOCK, "%ntid", "%nctaid", "%ncluster")
 _COMPARED = {
     "eq": lambda a, b: a == b,
     "ne": lambda a, b: a != b,
@@ -45,9 +47,10 @@ class ThreadNumbers:
         """Threads of the first block."""
         given = self.flow.function.directives
         x, y, z = (*(given.get("reqntid") or given.get("maxntid") or (_THREADS,)), 1, 1)[:3]
+        sizes = {"%ntid.x": x, "%ntid.y": y, "%ntid.z": z, "%nctaid.x": _BLOCKS}
         some = islice(product(range(z), range(y), range(x)), _THREADS)
         return [
-            {"%tid.x": i, "%tid.y": j, "%tid.z": n, "%laneid": at % 32, "%ctaid.x": 0}
+            {"%tid.x": i, "%tid.y": j, "%tid.z": n, "%laneid": at % 32, "%ctaid.x": 0, **sizes}
             for at, (n, j, i) in enumerate(some)
         ]
 
@@ -77,6 +80,25 @@ class ThreadNumbers:
             if i.guard is not None:
                 work.append(self.flow.versions.read(self.flow.versions.name[v], k))
         return False
+
+    def alone(self, v: int) -> bool:
+        """Whether a version is computed of such numbers, and of nothing else, with no choice of paths."""
+        seen, work = set[int](), [v]
+        while work:
+            v = work.pop()
+            if v in seen:
+                continue
+            seen.add(v)
+            k = self.flow.versions.writer[v]
+            i = self.flow.body[k] if k >= 0 else None
+            if i is None or i.op not in PURE or i.guard is not None:
+                return False
+            if not all(_special(op).startswith(_NUMBERS) for op in i.operands if _special(op)):
+                return False
+            if any(isinstance(op, Mem | Sym) for op in i.operands):
+                return False
+            work += [self.flow.versions.read(name, k) for name in sources(i)]
+        return True
 
     def comes(self, k: int, numbers: Numbers) -> bool:
         """Whether a thread may come to an instruction."""
@@ -182,7 +204,11 @@ def _computed(i: Instr, read: list[int]) -> int | None:
         "and": a & b, "or": a | b, "xor": a ^ b, "not": ~a, "min": min(a, b), "max": max(a, b),
         "shl": a << min(max(b, 0), 64), "shr": a >> min(max(b, 0), 64),
     }.get(i.op)  # fmt: skip
-    if made is None:
+    if i.op in ("div", "rem") and a >= 0 < b:
+        made = a // b if i.op == "div" else a % b
+    if i.op == "bfe" and a >= 0 <= b:
+        made = a >> min(b & 255, 64) & (1 << (c & 255)) - 1
+    if made is None or (i.op == "bfe" and i.mods[-1][0] == "s"):
         return None
     wide = 2 * bits if "wide" in i.mods else width(i.mods[-2]) if i.op == "cvt" else bits
     return made & (1 << wide) - 1

@@ -18,6 +18,7 @@ from syncverify.base.source import UNKNOWN_SPAN, Span
 from syncverify.frontends.launch_facts import LaunchFacts
 from syncverify.frontends.ptx.isa.targets import shared_bytes
 from syncverify.frontends.ptx.launch.parameters import INTEGERS, Fail, Leaf, expression, leaves
+from syncverify.frontends.ptx.launch.usual_blocks import reads_rows
 from syncverify.frontends.ptx.syntax.nodes import Function, Mem, Module, Sym, Variable, Vector
 from syncverify.frontends.ptx.syntax.parameter_names import parameter_key, parameter_name, unnumbered
 from syncverify.ir.consistency import Fact, demand, equals, within
@@ -26,6 +27,8 @@ from syncverify.ir.expr import Binary, Expr, Int, Var, evaluate, names, substitu
 Size = int | Expr
 #: Bytes of shared memory that a block can have.
 MOST_SHARED = 227 * 1024
+#: Threads of a warp: a block of no more has one row.
+_WARP = 32
 _GRID = ((1, 2**31 - 1), (1, 65535), (1, 65535))
 #: What values of variables, instead of parameters, are named by.
 VARIABLE = "variables."
@@ -55,6 +58,7 @@ class PtxFacts:
     #: what is given of variables in constant and global memory: by their names in the text, by byte offset
     images: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     bounded: bool = False  # the block is what .maxntid allows at most: nothing says its size
+    threads: int | None = None  # as many .maxntid allows at most in a block whose shape nothing gives
     dependent: bool = False  # launched while the grid before may still run
     called: tuple[str, ...] = ()  # the symbol of each parameter that is left open
     _cache: dict[tuple[int, int, int], Leaf] = field(default_factory=dict, compare=False, repr=False)
@@ -314,6 +318,7 @@ def ptx_facts(facts: LaunchFacts, function: Function, module: Module | None = No
         loads=_loads(function),
         file=facts.file,
         bounded="block" not in table and _directive(function, "reqntid") is None and block is not None,
+        threads=_threads(function) if block is None else None,
         images={} if module is None else _images(table.get("variables", {}), function, module, fail),
         dependent=facts.flag("dependent", table.get("dependent", False)),
         called=called,
@@ -367,7 +372,7 @@ def _grid(
 def _block(facts: LaunchFacts, table: Mapping[str, Any], function: Function) -> tuple[int, int, int] | None:
     given = facts.dims("block", table["block"]) if "block" in table else None
     exact, most = _directive(function, "reqntid"), _directive(function, "maxntid")
-    block = given or exact or most
+    block = given or exact or (None if _threads(function) else most)
     if block is None:
         return None
     if given and exact and given != exact:
@@ -379,6 +384,14 @@ def _block(facts: LaunchFacts, table: Mapping[str, Any], function: Function) -> 
             f"block = {list(block)} of kernel {function.name}: a block has at most 1024 threads, 64 in z"
         )
     return block
+
+
+def _threads(function: Function) -> int | None:
+    """As many threads as a block may have of which the text gives the number alone, though it reads rows."""
+    most = _directive(function, "maxntid")
+    if most is None or prod(most[1:]) > 1 or not _WARP < most[0] <= 1024 or not reads_rows(function):
+        return None
+    return most[0]
 
 
 def _cluster(facts: LaunchFacts, table: Mapping[str, Any], function: Function) -> tuple[int, int, int] | None:

@@ -5,7 +5,10 @@ A heuristic: which blocks are named proves nothing, for each is checked.
 
 from __future__ import annotations
 
-from syncverify.frontends.ptx.syntax.nodes import Function, Special
+from collections.abc import Sequence
+
+from syncverify.frontends.ptx.syntax.nodes import Function, Imm, Instr, Operand, Reg, Special
+from syncverify.frontends.ptx.syntax.operands import results
 
 Block = tuple[int, ...]
 
@@ -16,6 +19,10 @@ _USUAL: dict[int, tuple[Block, ...]] = {
     2: ((32, 8), (16, 16), (32, 32), (32, 4), (8, 8)),
     3: ((256, 1, 1), (8, 8, 4), (8, 8, 8), (32, 4, 2)),
 }
+#: The least threads of a row: blocks of narrower ones are not launched.
+_LEAST_ROW = 4
+#: What adds numbers of a thread up that are compared with 0.
+_SUMS = frozenset({"or", "add", "sub", "neg"})
 
 
 def dimensions(function: Function) -> int:
@@ -29,4 +36,55 @@ def usual_blocks(function: Function) -> tuple[Block, ...]:
     return _USUAL[dimensions(function)]
 
 
-__all__ = ["Block", "dimensions", "usual_blocks"]
+def blocks_of(threads: int) -> tuple[Block, ...]:
+    """Blocks of one or two dimensions with so many threads: the nearest to a square first, the row last."""
+    high = [y for y in range(2, threads // _LEAST_ROW + 1) if threads % y == 0]
+    high.sort(key=lambda y: (abs(threads // y - y), -(threads // y)))
+    return (*((threads // y, y) for y in high), (threads,))
+
+
+def reads_rows(function: Function) -> bool:
+    """Whether a kernel does more with ``%tid.y`` and ``%tid.z`` than a block of one row needs.
+
+    The rank of a thread, ``(z * %ntid.y + y) * %ntid.x + x``, is written for any block, and so is whether it
+    is the first of all, as ``x | y | z`` or ``x + y + z`` beside 0 say.
+    """
+    rows, widths = _Named(("%tid.y", "%tid.z")), _Named(("%ntid.x", "%ntid.y"))
+    columns = _Named(("%tid.x",))
+
+    def whole(xs: Sequence[Operand]) -> bool:
+        return all(rows.holds(x) or columns.holds(x) or widths.holds(x) or x == Imm(0) for x in xs)
+
+    for i in function.body:
+        if i.op == "mov":
+            for named in (rows, widths, columns):
+                named.follow(i)
+        elif not any(map(rows.holds, i.operands)):
+            continue
+        elif i.op == "mad" and whole(i.operands[1:]) and any(map(widths.holds, i.operands[1:3])):
+            if not columns.holds(i.operands[3]):  # z * %ntid.y + y
+                rows.registers.update(results(i))
+        elif i.op in _SUMS and whole(i.operands[1:]):
+            rows.registers.update(results(i))
+        elif i.op != "setp" or i.mods[:1] not in (("eq",), ("ne",)) or not whole(i.operands[1:]):
+            return True
+    return False
+
+
+class _Named:
+    """The registers that hold some special registers."""
+
+    def __init__(self, special: tuple[str, ...]) -> None:
+        self.special, self.registers = special, set[str]()
+
+    def holds(self, x: Operand) -> bool:
+        if isinstance(x, Special):
+            return x.name in self.special
+        return isinstance(x, Reg) and x.name in self.registers
+
+    def follow(self, i: Instr) -> None:
+        if any(map(self.holds, i.operands[1:])):
+            self.registers.update(results(i))
+
+
+__all__ = ["Block", "blocks_of", "dimensions", "reads_rows", "usual_blocks"]
