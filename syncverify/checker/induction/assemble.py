@@ -96,10 +96,12 @@ class Assembly:
             self.place(m)
         buffers = {r.name: self.depth(r.depth) for r in regions}
         roles = self.merged([(p.cls, self.body(p)) for p in self.parts])
-        facts = (*self.facts, *(c for x, d in self.depths.items() for c in equal(var(x), num(d))))
+        depths = (c for x, d in self.depths.items() for c in equal(var(x), num(d)))
+        rounds = self.rounds()
+        facts = (*self.facts, *depths, *(c for some in rounds.values() for c in some))
         functions = sorted(self.tiles())
         return k.Protocol(
-            roles, self.rings, buffers, self.parameters | set(self.depths), facts,
+            roles, self.rings, buffers, self.parameters | set(self.depths) | set(rounds), facts,
             (*functions, *self.fewer.values()), schemas=self.schemas(), registers=self.pool(),
         )  # fmt: skip
 
@@ -139,6 +141,14 @@ class Assembly:
         for t in (t for p in self.parts for t in p.text if isinstance(t, TilesText)):
             by.setdefault(t.function, []).append(t)
         return by
+
+    def rounds(self) -> dict[str, tuple[Term, Term]]:
+        """How many rounds of tiles agents make that take them in turn: quotients, with their facts."""
+        some = (t for by in self.tiles().values() for t in by if t.stride > 1)
+        counts = dict.fromkeys((t.count, t.stride) for t in some)
+        names = [f"rounds_{i}" for i in range(len(counts))]
+        left = ((count - var(x) * r, r) for x, (count, r) in zip(names, counts, strict=True))
+        return {x: (more, -more + (r - 1)) for x, (more, r) in zip(names, left, strict=True)}
 
     def count_meetings(self, part: Part) -> None:
         """Meetings in all steps of a tile but its first are counted by a function of their own,
@@ -332,7 +342,8 @@ class Assembly:
         out: list[k.Block | k.Loop | k.Tiles] = []
         for x in part.text:
             if isinstance(x, TilesText):
-                out.append(k.Tiles(0, 1, x.count, tuple(y for y in map(inner, x.body) if y)))
+                body = tuple(y for y in map(inner, x.body) if y)
+                out.append(k.Tiles(x.first, x.stride, x.count, body))
             else:
                 y = inner(x)
                 if y:
@@ -495,7 +506,7 @@ def _collective(text: Text, policy: Policy) -> tuple[tuple[Any, ...], tuple[Any,
     for x in text:
         if isinstance(x, TilesText):
             body = tuple(y for y in map(inner, x.body) if y)
-            out += [(x.count, x.trips, x.function, body)] if body else []
+            out += [(x.first, x.stride, x.count, x.trips, x.function, body)] if body else []
         else:
             out += [y for y in (inner(x),) if y]
     return tuple(out), tuple(anywhere)

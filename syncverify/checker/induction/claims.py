@@ -12,6 +12,8 @@ from syncverify.checker.induction.words import Stored
 H, G, P, K = "h", "g", "p", "K"
 #: In forms of registers that say where a tile begins: the whole periods of the steps before it.
 Y = "y"
+#: The whole periods in the steps of a tile.
+Z = "z"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,8 @@ class Header:
     ahead: int = 0  # steps of a tile that are made before its loop
     trip: Form | None = None  # how many steps each tile has, over sizes, where that is to be known before
     apart: bool = False  # the last turn of a loop that asks behind its body stands behind the loop
+    first: int = 0  # of a loop of tiles: its tiles are first, first + stride, and so on
+    stride: int = 1
 
     def form(self, residue: tuple[int, int], slot: Any) -> Form | None:
         """What is claimed of a register; one that nothing is said of at all keeps its value."""

@@ -55,10 +55,10 @@ def _header(x: Any) -> Header:
     late = True if apart else late
     if type(tiles) is not bool or type(late) is not bool:
         raise MalformedClaimError("a truth value is expected")
-    if len(more) > 4:
-        raise MalformedClaimError("a header has nine parts at most")
-    default: list[Any] = [[], [], 0, None]
-    others, begins, ahead, trip = [*more, *default[len(more) :]]
+    if len(more) > 6:
+        raise MalformedClaimError("a header has eleven parts at most")
+    default: list[Any] = [[], [], 0, None, 0, 1]
+    others, begins, ahead, trip, first, stride = [*more, *default[len(more) :]]
     steps = None if trip is None else _slot([0, trip])[1]
     kept = tuple((_int(r), _int(end), dict(_slot(s) for s in _list(some))) for r, end, some in _list(begins))
     around = None if outer is None else _int(outer)
@@ -73,6 +73,8 @@ def _header(x: Any) -> Header:
         _int(ahead),
         steps,
         apart,
+        _int(first),
+        _int(stride),
     )
 
 

@@ -22,7 +22,7 @@ from syncverify.checker.induction.read import (
     UnfollowedError,
 )
 from syncverify.checker.induction.stepping import NotReadError
-from syncverify.checker.induction.strides import Turns
+from syncverify.checker.induction.strides import TURNS, Turns
 from syncverify.checker.kernel.linear import Apply, Term, apply, num, var
 from syncverify.checker.kernel.protocol import Protocol, U
 from syncverify.model.events import LaneSplit
@@ -34,12 +34,15 @@ _WORD = 2**31 - 1
 #: By how much a size may be known to be more than its least value, by what is known of others.
 _AHEAD = 12
 _TAKEN = frozenset({"u", "n", "j", "x"})
+#: Begins names that the reading gives: no size has such a name.
+_GIVEN = (TURNS, "slots_", "rounds_")
 
 
 def cleaned(name: str) -> str:
     """A symbol's name as one of a parameter."""
     plain = re.sub(r"[^A-Za-z0-9_.]", "_", name)
-    return plain if re.match(r"[A-Za-z_]", plain) and plain not in _TAKEN else "_" + plain
+    taken = plain in _TAKEN or plain.startswith(_GIVEN)
+    return plain if re.match(r"[A-Za-z_]", plain) and not taken else "_" + plain
 
 
 def parameters(space: SymbolicContext, root: PathCondition) -> dict[int, str]:
@@ -189,7 +192,7 @@ def _in_step(parts: Sequence[Part]) -> list[Part]:
 
     Example: the lanes that are not elected come to each tile's election, and to nothing else.
     """
-    tiles = {x.count: x for p in parts for x in p.text if isinstance(x, TilesText)}
+    tiles = {x.count: x for p in parts for x in p.text if isinstance(x, TilesText) and x.stride == 1}
     out = []
     for p in parts:
         loops = [x for x in p.text if not isinstance(x, StraightText)]

@@ -15,7 +15,7 @@ from itertools import pairwise
 from math import gcd
 from typing import Any
 
-from syncverify.checker.induction.claims import Claim, Form, G, H, Header, K, Lanes, P, Y
+from syncverify.checker.induction.claims import Claim, Form, G, H, Header, K, Lanes, P, Y, Z
 from syncverify.checker.induction.operations import essence, operand_key, own
 from syncverify.checker.induction.quotients import nameable, unnamed
 from syncverify.checker.induction.stepping import (
@@ -45,6 +45,8 @@ Residue = tuple[int, int]
 
 #: Ends of a counter that are tried.
 MOST_ENDS = 4
+#: Counters behind tiles that agents take in turn: no name of a protocol, so that none of it may use them.
+BEHIND = var("%behind")
 
 
 class OtherFormsError(NotReadError):
@@ -135,13 +137,17 @@ class Trip:
 
 @dataclass(frozen=True, slots=True)
 class TilesText:
-    """``u`` from 0 to ``count - 1``. ``trips``: the steps of each; ``function``: their prefix sums."""
+    """Tiles ``first + stride u`` below ``count``. ``trips``: the steps of each; ``function``: their prefix
+    sums.
+    """
 
     count: Term
     trips: tuple[Trip, ...]
     full: bool  # no tile is empty
     function: str
     body: tuple[StraightText | LoopText, ...]
+    first: int = 0
+    stride: int = 1
 
 
 Text = tuple[StraightText | LoopText | TilesText, ...]
@@ -172,13 +178,15 @@ class Reader:
     # guards on numbers of turns, as they were asked; at which residue, if of a counter
     asked: dict[tuple[Term, Residue | None], tuple[int, Parts]] = field(default_factory=dict)
     apart: set[int] = field(default_factory=set)  # headers of loops whose last turn stands behind them
+    each: tuple[int, int] = (0, 1)  # the first tile that the agent takes, and how far on the next one is
 
     def __post_init__(self) -> None:
         self.headers = {h.place: h for h in self.claim.headers}
         self.space.path = self.root
         for name in (H, G, P, Y):
             self.atoms[name] = self.space.symbol(name, 0, None)
-        self.atoms[K] = self.space.symbol(K, None, None)
+        for name in (K, Z):
+            self.atoms[name] = self.space.symbol(name, None, None)
 
     # ---------------------------------------------------------------- terms
 
@@ -200,7 +208,7 @@ class Reader:
                 total = total + before * k
             elif name == K:
                 total = total + var("%K") * k
-            elif name == Y:
+            elif name in (Y, Z):
                 raise NotReadError("a question about where a tile begins")
             elif name is not None:
                 total = total + var(name) * k
@@ -242,11 +250,27 @@ class Reader:
         tile to tile.
         """
         around = {self._atom(x): x for x, s in self.strides.items() if s.place == header.outer}
-        c, parts = self.space.of(value)
+        c, parts = self.unresolved(*self.space.of(value))
         total = num(c)
-        for a, k in parts:
+        for a, k in parts.items():
             total = total + var(around[a] if a in around else self.parameter(a)) * k
         return total
+
+    def unresolved(self, c: int, parts: Parts) -> tuple[int, dict[int, int]]:
+        """The same sum with sizes in it in the place of what the path says that they are.
+
+        Example: where ``N`` is ``8 q + r``, the sum ``16 q + 2 r`` is ``2 N``.
+        """
+        out = dict(parts)
+        for size in self.names:
+            d, made = self.space.path.resolve(0, ((size, 1),))
+            other, k = next(((b, k) for b, k in made if b not in self.names), (size, 1))
+            times, rest = divmod(out.get(other, 0), k)
+            if other != size and times and not rest:
+                c -= d * times
+                for b, k in (*made, (size, -1)):
+                    out[b] = out.get(b, 0) - k * times
+        return c, {a: k for a, k in out.items() if k}
 
     def follow(self, leaf: Leaf, header: Header, slot: Any, value: Any, *, keeps: bool) -> None:
         """Accepts a register that keeps its value, or moves by one sum of sizes, on one way to its header."""
@@ -267,7 +291,8 @@ class Reader:
             first = self.begun_at(header, value)
             if before.first not in (None, first):
                 self.of_sizes(leaf)
-            self.begins.setdefault(name, value)
+            c, parts = self.unresolved(*self.space.of(value))
+            self.begins.setdefault(name, self.space.term(c, tuple(sorted(parts.items()))))
             self.moves |= set() if keeps else {name}
             self.strides[name] = noted(before, first=first)
         elif keeps:
@@ -307,19 +332,39 @@ class Reader:
             k = t.parts.get(counter, 0)
             if abs(k) < 2 or (steps != N and tile != U):
                 return t
-            found = self.turns.asked(t.put({counter: before if counter == "n" else ZERO}), num(k))
+            asked = t.put({counter: before if counter == "n" else ZERO}), num(k)
+            of_tile = turn == U and counter == "u"
+            found = self.turns.asked(*(self.of_tiles(*asked) if of_tile else asked))
             if found is None:
                 return t
+            turn = self.tile() if of_tile else turn
         else:
-            turn = tile if self.headers[self.strides[names[0]].place].tiles else steps - before
+            of_tile = self.headers[self.strides[names[0]].place].tiles
+            turn = tile if of_tile else steps - before
             inside = turn == U or (steps == N and tile == ZERO)
             found = None
             if len(names) == 1 and inside and not (t.names() & {"n", "u", "%K"} or t.functions()):
-                found = self.turns.asked(*self.stride(t, names))
+                asked = self.stride(t, names)
+                found = self.turns.asked(*(self.of_tiles(*asked) if of_tile else asked))
             if found is None:
                 raise NotReadError("a question about a register that moves by a size")
+            turn = self.tile() if of_tile else turn
         ((_, sign),) = found.parts.items()
         return found - turn * sign
+
+    def tile(self) -> Term:
+        """The number of the tile, of all tiles, that the agent takes in turn ``u``."""
+        return U * self.each[1] + self.each[0]
+
+    def of_tiles(self, first: Term, step: Term) -> tuple[Term, Term]:
+        """What tile 0 asks, and by how much that moves from tile to tile, by what the agent's first turn asks
+        and by how much that moves from turn to turn.
+        """
+        at, apart = self.each
+        if any(k % apart for k in (step.const, *step.parts.values())):
+            raise NotReadError("what is asked of tiles moves by no multiple of how far they are apart")
+        each = Term({a: k // apart for a, k in step.parts.items()}, step.const // apart)
+        return first - each * at, each
 
     def note_asked(self, asked: Term, g: Term, raw: tuple[int, Parts], at: Residue) -> None:
         """Takes note of what was asked at a residue, where a guard on numbers of turns was made of it.
@@ -388,6 +433,8 @@ class Reader:
         """
         if header.ahead < 0:
             raise NotReadError("fewer steps than none before the loop of a tile")
+        if not 0 <= header.first < header.stride or (header.stride > 1 and not header.tiles):
+            raise NotReadError("tiles of no agent's turn")
         lows, highs = [0, *(b[1] for b in header.begins)], [*(b[0] for b in header.begins), self.claim.steps]
         if header.begins and (lows != highs or any(x >= y for x, y in pairwise(lows))):
             raise NotReadError("ranges of residues that leave some out")
@@ -457,10 +504,35 @@ class Reader:
             return self.space.symbol("any", None, None)
         return old
 
+    def arrive_behind(self, leaf: Leaf, header: Header, steps: Any, tile: Any, others: int) -> None:
+        """Accepts that a leaf is at a loop of tiles, ``others`` tiles of other agents being between: at each
+        residue of how many steps a tile has.
+        """
+        if others == 0:
+            self.arrive(leaf, header, steps, tile, steps)
+            return
+        trips = {h.trip for h in self.claim.headers if h.outer == header.place}
+        trip = trips.pop() if len(trips) == 1 else None
+        if trip is None:
+            raise NotReadError("how many steps the tiles of others have is not claimed")
+        many = self.formed(trip, {})
+        for r in range(self.claim.steps):
+            each = self.atoms[Z] * self.claim.steps + r
+            path = leaf.path.fork()
+            self.space.path = path
+            for x in (many - each, each - many):
+                path.assume(*self.space.of(x))
+            if not path.dead:
+                n = steps + each * others
+                self.arrive(leaf, header, n, tile, n, path=path)
+
     def arrive(
-        self, leaf: Leaf, header: Header, steps: Any, tile: Any, before: Any, trips: Any = None
-    ) -> None:
-        """Accepts that a leaf is at a header as the claim says of turn ``steps`` and ``tile``."""
+        self, leaf: Leaf, header: Header, steps: Any, tile: Any, before: Any, trips: Any = None,
+        path: PathCondition | None = None,
+    ) -> None:  # fmt: skip
+        """Accepts that a leaf is at a header as the claim says of turn ``steps`` and ``tile``. ``path``: the
+        case of the leaf in which that is asked.
+        """
         template = self.templates.setdefault(header.place, leaf)
         agent = leaf.agent
         self.space.path = leaf.path
@@ -489,7 +561,7 @@ class Reader:
 
         def meets(form: Form, value: Any) -> bool:
             return isinstance(value, int | Value) and self.zero(
-                leaf.path, value - self.formed(form, counters)
+                path or leaf.path, value - self.formed(form, counters)
             )
 
         since = self.since_first(header, steps, tile, before) if others else None
@@ -726,11 +798,12 @@ class Reader:
         named = [x for x in wanted.names() if x.startswith(TURNS)]
         if named:
             m = var(named[0]) - wanted
-            if m.parts or not 0 <= m.const <= 1:
+            if m.parts or m.const < 0:
                 raise NotReadError(f"a loop may have fewer steps than none: {wanted}")
             if m.const == 0:
                 return
-            wanted = self.turns.key(named[0])[0]
+            first, step = self.turns.key(named[0])
+            wanted = first + step * (m.const - 1)
         for some in here.values():
             for leaf in some:
                 c, parts = wanted.const, [(back[str(a)], k) for a, k in wanted.parts.items()]
@@ -761,20 +834,30 @@ class Reader:
         """Where a counter ends that goes on while a term is at least 0; None where that is not known."""
         names = [x for x in q.names() if x.startswith(MOVING)]
         counter = "u" if steps == U else "n"
-        if not names and q.parts.get(counter, 0) < -1:
-            first, step = q.put({counter: before}), num(q.parts[counter])
+        apart = self.each[1] if steps == U else 1
+        k = q.parts.get(counter, 0)
+        if not names and k < -1:
+            first, step = q.put({counter: before}), num(k)
             if first.names() & {"n", "u", "%K"} or first.functions():
                 return None
-            return before + self.turns.of(first - step * (ahead - 1), step)
+            return before + self.turns_of(first - step * (ahead - 1), step, steps)
         if not names:
-            return q + steps + ahead
+            return q + steps + ahead if apart == 1 else None
         if len(names) != 1 or q.names() & {"n", "u", "%K"} or q.functions():
             return None
         first, step = self.stride(q, names)
         if not self.positive(-step):
             raise NotReadError("a register that may stand still")
         # what is asked behind the body of a turn is what the next one would be asked before it
-        return before + self.turns.of(first - step * (ahead - 1), step)
+        return before + self.turns_of(first - step * (ahead - 1), step, steps)
+
+    def turns_of(self, first: Term, step: Term, steps: Term) -> Term:
+        """How many turns ask what is true, or how many tiles of all agents, by what the agent asks of its."""
+        if steps == U and self.each[1] > 1:
+            first, step = self.of_tiles(first, step)
+            if step == num(-1):  # true of so many tiles as the sum says, if there are so many
+                return first + 1
+        return self.turns.of(first, step)
 
     def deciding(
         self, continuing: Mapping[Residue, list[Leaf]], ends: Mapping[Residue, list[Leaf]], steps: Term,
@@ -848,7 +931,7 @@ class Reader:
                 after[at] = [leaf.cut(self.without(leaf, body, r, steps, tile, before)) for leaf in some]
         except NotReadError:
             self.apart.add(header.place)
-            more = end - (tile if counts_tiles else steps) - 2
+            more = end - (self.tile() + self.each[1] + 1 if counts_tiles else steps + 2)
             pieces = tuple(replace(p, guards=(*p.guards, more)) for p in body.pieces)
             return replace(body, pieces=pieces), whole
         return body, after
@@ -917,8 +1000,8 @@ class Reader:
         ends: dict[Residue, list[Leaf]] = {}
         for at in self.residues():
             n, u = self.step_and_tile(at)
-            # no step comes before the first tile
-            for leaf in self.onward(header, at, n, () if at[0] == 0 else (u - 1,)):
+            # no step comes before tile 0
+            for leaf in self.onward(header, at, n, () if at[0] == 0 or header.first else (u - 1,)):
                 if leaf.target == header.place:
                     self.of_sizes(leaf)
                     raise NotReadError("a tile without its loop")
@@ -956,9 +1039,10 @@ class Reader:
             if r != (0, 0) or header.begins or header.ahead:
                 raise NotReadError("steps before the first tile")
             for leaf in some:
-                self.arrive(leaf, header, 0, 0, 0)
+                self.arrive_behind(leaf, header, 0, 0, header.first)
+        self.each = header.first, header.stride
         heads, ends = self.tile_ways(header)
-        start = apply(self.function, U)
+        start, stop = (apply(self.function, self.tile() + i) for i in (0, 1))
         target = self.target(heads)
         assert target is not None
         inner = self.headers[target]
@@ -970,13 +1054,14 @@ class Reader:
             # the number is that of a launch without tiles, too, where it may be 0
             full = self.positive(inner_trips[0].steps)
         full |= len(inner_trips) > 1 and all(self.positive(t.steps) for t in inner_trips)
-        stop = apply(self.function, U + 1)
+        if header.stride > 1 and not (full and inner.trip is not None):
+            raise NotReadError("how many steps the tiles of others have is not known")
         continuing: dict[Residue, list[Leaf]] = {}
         for r, some in posts.items():
             for leaf in some:
                 if leaf.target == header.place:
                     n, u = self.step_and_tile(r)
-                    self.arrive(leaf, header, n, u + 1, n)
+                    self.arrive_behind(leaf, header, n, u + 1, header.stride - 1)
                     continuing.setdefault(r, []).append(leaf)
                 else:
                     ends.setdefault(r, []).append(leaf)
@@ -985,9 +1070,10 @@ class Reader:
             behind = {r: [x for x in some if x in posts.get(r, [])] for r, some in ends.items()}
             if behind != ends:
                 raise NotReadError("tiles end in two ways")
-            count = self.bound_of_tiles(continuing, ends, stop, 2)
+            once = num(header.first + 1)  # no way leads back
+            count = self.bound_of_tiles(continuing, ends, stop, 2) if continuing else once
             last, after = self.parted(header, continuing, ends, (stop, U, stop), count)
-            self.entered(here, count - 1)
+            self.entered(here, count - header.first - 1)
         else:
             count = self.bound_of_tiles(heads, ends, start, 1)
             last, after = self.region(continuing, stop, U, stop), ends
@@ -1003,8 +1089,15 @@ class Reader:
             full,
             self.function,
             tuple(x for x in body if not isinstance(x, StraightText) or x.matters),
+            *self.each,
         )
-        return text_, after, apply(self.function, count), count
+        if (
+            header.stride > 1 and continuing
+        ):  # how many the agent has taken is no sum, so that nothing behind may count
+            if self.target(after) is not None:
+                raise NotReadError("a loop behind tiles that are taken in turn")
+            return text_, after, BEHIND, BEHIND
+        return text_, after, apply(self.function, count), count - header.first
 
     def trip(self, leaf: Leaf, inner: Header, r: Residue, n: Any) -> Any:
         """The trip count that a register holds where the inner loop is entered; None where none does."""
@@ -1052,11 +1145,11 @@ class Reader:
                 if met is None:
                     raise
                 bodies, exits, found = met
+        stop = apply(self.function, self.tile() + 1)
         if inner.late:
-            body, after = self.parted(inner, bodies, exits, (N, U, start), apply(self.function, U + 1))
+            body, after = self.parted(inner, bodies, exits, (N, U, start), stop)
         else:
             body, after = self.region(bodies, N, U, start), exits
-        stop = apply(self.function, U + 1)
         return LoopText(start + inner.ahead, stop, body), found, after
 
     def inner_ways(

@@ -271,7 +271,7 @@ BACKED: dict[str, Backed] = {
             "claims_text.read: str(e)",
             "claims_text._read: fields are missing, or there are others",
             "claims_text._header: a truth value is expected",
-            "claims_text._header: a header has nine parts at most",
+            "claims_text._header: a header has eleven parts at most",
             "claims_text._list: f'a list is expected, not {x!r}'[:80]",
             "claims_text._int: f'a number is expected, not {x!r}'[:80]",
             "claims_text._text: f'a name is expected, not {x!r}'[:80]",
@@ -432,6 +432,7 @@ BACKED: dict[str, Backed] = {
 }
 _WORDS = "PTX alone has such words: by direct tests (`test_words.py`)"
 _BEGINS = "claims that no search makes: by direct tests (`test_advanced.py`)"
+_TURNS = "claims that no search makes: by direct tests (`test_in_turn.py`)"
 #: Rules that stand by reading alone.
 OPEN: dict[str, str] = {
     "flags.in_order: a block waits for one that may begin later": "no judge here lets a block begin late",
@@ -441,6 +442,11 @@ OPEN: dict[str, str] = {
     "read.whole: ranges of residues that leave some out": _BEGINS,
     "read.whole: registers of a first turn, or where a tile begins, that are no sums": _BEGINS,
     "read.loop: a loop outside of tiles with what only those in tiles have": _BEGINS,
+    "read.whole: tiles of no agent's turn": _TURNS,
+    "read.of_tiles: what is asked of tiles moves by no multiple of how far they are apart": _TURNS,
+    "read.arrive_behind: how many steps the tiles of others have is not claimed": _TURNS,
+    "read.tiles: how many steps the tiles of others have is not known": _TURNS,
+    "read.tiles: a loop behind tiles that are taken in turn": "nothing behind may count at all",
     "read.inner_below: a tile may have fewer steps than none": _BEGINS,
     "read.inner_below: a tile has another number of steps": _BEGINS,
     "read.arrive: a loop is come to in different ways": "a header is one point of an agent's code",

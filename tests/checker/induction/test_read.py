@@ -177,6 +177,7 @@ class Changed:
 
     def __init__(self, inner: Sampler, rnd: random.Random) -> None:
         self.inner, self.rnd = inner, rnd
+        self.before: dict[ThreadClass, Claim] = {}
 
     def ready(self, space: SymbolicContext, root: Knowledge, names: Mapping[int, str], seed: int) -> None:
         self.inner.ready(space, root, names, seed)

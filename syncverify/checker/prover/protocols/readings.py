@@ -31,10 +31,11 @@ MOST_ADAPTED = 6
 class Claims(Interface):
     """Where claims about agents come from; a class that is split there is split here too.
 
-    ``naming``: quotients of sizes may get names.
+    ``naming``: quotients of sizes may get names. ``before``: what held of classes on other paths.
     """
 
     naming: bool
+    before: dict[ThreadClass, Claim]
 
     def ready(
         self, space: SymbolicContext, root: PathCondition, names: Mapping[int, str], seed: int
@@ -109,7 +110,15 @@ def _claimed(
             except (NotReadError, NotConcrete):
                 continue
         else:
-            take(i, claims.claim(i, cls))
+            try:
+                take(i, claims.claim(i, cls))
+            except SizeCaseError:
+                raise
+            except NotReadError:  # few sizes of this path may come to a second tile, say
+                if cls not in claims.before:
+                    raise
+                take(i, claims.before[cls])
+        claims.before[cls] = found[-1][0]
         known.pop(cls, None)
         known[cls] = found[-1][0]
     everywhere = set[int]().union(*apart)

@@ -39,6 +39,8 @@ MOST_TURNS = 300
 LARGEST, LARGEST_FACTOR = 60, 8
 #: Steps of a tile that are made before its loop.
 MOST_AHEAD = 2
+#: The first tile that an agent takes, and how far on the next one is.
+IN_TURN = ((0, 1), (0, 2), (1, 2))
 #: Ranges of residues where tiles begin, which are looked at one by one.
 MOST_BEGINS = 4
 #: Visits of one residue, and rows, from which forms are guessed.
@@ -242,6 +244,7 @@ class Sampler:
     heads: set[int] = field(default_factory=set)  # those of them that no jump back leads to
     found: list[tuple[dict[str, int], PathCondition]] = field(default_factory=list)
     words: tuple[Stored, ...] | None = None  # that steer, once they are known
+    before: dict[ThreadClass, Claim] = field(default_factory=dict)  # what held of classes on other paths
 
     def ready(self, space: SymbolicContext, root: PathCondition, names: Mapping[int, str], seed: int) -> None:
         rnd = random.Random(seed)
@@ -474,7 +477,8 @@ def _numbers_by_residue(claim: Claim) -> dict[Any, dict[tuple[int, int], int] | 
 def _with_begins(h: Header, claim: Claim) -> Header:
     """The header with what its registers keep of where a tile begins, if sizes say how many steps it has."""
     begins = _begins(h, claim) if h.trip is not None else ()
-    return replace(h, begins=begins, trip=h.trip if begins else None)
+    in_turn = any(x.place == h.outer and x.stride > 1 for x in claim.headers)
+    return replace(h, begins=begins, trip=h.trip if begins or in_turn else None)
 
 
 def _begins(inner: Header, claim: Claim) -> tuple[tuple[int, int, dict[Any, Form]], ...]:
@@ -661,30 +665,84 @@ def _shaped(runs: list[Run], cuts: list[int], atoms: list[str]) -> Claim:
     outer = _nesting(runs)
     tiles = set(outer.values())
     kinds = {c: c not in tiles and _late(runs, c) for c in cuts}  # whether a loop asks behind its body
-    m, ahead = _counted(runs, outer, kinds)
+    m, ahead, turn = _counted(runs, outer, kinds)
     mu = _period(runs, tiles, 1, m) or 1
     headers = []
     for c in cuts:
         some = [(run, v) for run in runs for v in run.visits if v.place == c]
         own = ahead if c in outer else 0
         visited = _visited(some, (m, mu, own), atoms, tiles=c in tiles, inside=c in outer)
-        headers.append(_header(c, outer.get(c), kinds[c], visited))
+        visited = replace(visited, in_turn=turn != IN_TURN[0])
+        header = _header(c, outer.get(c), kinds[c], visited)
+        headers.append(replace(header, first=turn[0], stride=turn[1]) if c in tiles else header)
     return Claim(m, mu, tuple(headers))
 
 
-def _counted(runs: list[Run], outer: Mapping[int, int], kinds: Mapping[int, bool]) -> tuple[int, int]:
+def _counted(
+    runs: list[Run], outer: Mapping[int, int], kinds: Mapping[int, bool]
+) -> tuple[int, int, tuple[int, int]]:
     """Counts the turns of all runs. Gives after how many steps events repeat, and how many steps of a tile
-    are made before its loop, if they repeat so alone.
+    are made before its loop, if they repeat so alone; and the first tile that the agent takes with how far on
+    the next one is, where it counts those of others, too.
     """
     tiles = set(outer.values())
-    for ahead in (*range(MOST_AHEAD + 1 if outer else 1), 0):
+    found: dict[tuple[tuple[int, int], int], int] = {}
+
+    def count(turn: tuple[int, int], ahead: int) -> None:
         for run in runs:
             _count_turns(run, outer, kinds, ahead)
             _count_trips(run, tiles, kinds)
-        m = _period(runs, tiles, 0)
-        if m is not None:
-            return m, ahead
-    return 1, 0
+            _count_others(run, tiles, turn)
+
+    within = _within(runs, outer)
+    for turn in IN_TURN if outer else IN_TURN[:1]:
+        for ahead in range(MOST_AHEAD + 1 if outer else 1):
+            count(turn, ahead)
+            m = _period(runs, tiles, 0, sites=None if turn == IN_TURN[0] else within)
+            if m is not None and _agree(runs, m, within):
+                return m, ahead, turn
+            if m is not None:
+                found.setdefault((turn, ahead), m)
+    (turn, ahead), m = next(iter(found.items()), ((IN_TURN[0], 0), 1))
+    turn, ahead, m = (turn, ahead, m) if turn == IN_TURN[0] else (IN_TURN[0], 0, 1)
+    count(turn, ahead)
+    return m, ahead, turn
+
+
+def _count_others(run: Run, tiles: AbstractSet[int], turn: tuple[int, int]) -> None:
+    """Counts the steps of other agents' tiles, too, if all tiles of a run have as many."""
+    (many, *more) = {
+        v.trips for v in run.visits if v.trips >= 0 and v.place >= 0 and v.place not in tiles
+    } or {0}
+    first, stride = turn
+    tile = 0
+    for v in run.visits[1:] if not more else ():
+        tile = v.u if v.place in tiles else tile
+        by = (first + (stride - 1) * tile) * many
+        v.n, v.p = v.n + by, v.p + by
+
+
+def _within(runs: list[Run], inner: Iterable[int]) -> set[int]:
+    """Where the events are that loops in tiles make in turns that are not their last."""
+    return {
+        e[1]
+        for run in runs
+        for v, after in pairwise(run.visits)
+        if v.place == after.place and v.place in inner
+        for e in v.events
+    }
+
+
+def _agree(runs: list[Run], m: int, sites: AbstractSet[int]) -> bool:
+    """Whether the waits at these places are the same at equal residues in all runs."""
+    found: dict[Any, Any] = {}
+    return all(
+        found.setdefault((v.n % m, e[1]), essence(e)) == essence(e)
+        for run in runs
+        for v in run.visits
+        for e in v.events
+        if e[0] == Ev.WAIT and e[1] in sites
+    )
 
 
 def _nesting(runs: list[Run]) -> dict[int, int]:
@@ -750,9 +808,12 @@ def _late(runs: list[Run], place: int) -> bool:
     return bool(always) and all(always <= x for x in lasts)
 
 
-def _period(runs: list[Run], tiles: set[int], which: int, steps: int = 1) -> int | None:
+def _period(
+    runs: list[Run], tiles: set[int], which: int, steps: int = 1, sites: AbstractSet[int] | None = None
+) -> int | None:
     """After how many turns the events of loops repeat: of steps, or of tiles (``which`` is 1), with this
     period of steps; None if they do not. Where no run comes that far, twice the turns after which slots do.
+    ``sites``: of the events that are looked at, if not all.
     """
     seen: list[list[_Met]] = []  # by run
     for run in runs:
@@ -762,7 +823,7 @@ def _period(runs: list[Run], tiles: set[int], which: int, steps: int = 1) -> int
                 continue
             turn, other = (v.u, v.n % steps) if which else (v.n, 0)
             times: dict[int, int] = {}
-            for e in v.events:
+            for e in (e for e in v.events if sites is None or e[1] in sites):
                 k = times[e[1]] = times.get(e[1], 0) + 1
                 here.append((turn, (other, v.place, e[1], k), essence(e)))
         seen.append(here)
@@ -807,6 +868,7 @@ class _Visited:
     mu: int
     atoms: list[str]
     ahead: int = 0  # steps of a tile before this loop
+    in_turn: bool = False  # other agents take tiles between those of this one
 
     def forms(self, slot: Any) -> dict[tuple[int, int], Form]:
         """The forms of a register, by residue."""
@@ -817,7 +879,9 @@ class _Visited:
             found = dict.fromkeys(found, ANY)
         if len(set(found.values())) == 1 and all(_of_sizes(f) for f in found.values()):
             found = dict.fromkeys(found, KEPT)  # runs say little of which of several cases it comes from
-        if all(f is ANY for f in found.values()):
+        # tiles of one agent alone are few, so that sums fit by chance
+        doubtful = any if self.in_turn and self.inside else all
+        if doubtful(f is ANY for f in found.values()):
             found = dict.fromkeys(found, self.by_loop(slot))
         return found
 

@@ -146,7 +146,8 @@ def _claim(claim: Claim) -> list[Any]:
 def _header(h: Header) -> list[Any]:
     plain = [h.place, h.tiles, h.outer, "apart" if h.apart else h.late, _residues(h.forms)]
     begins = [[low, end, _registers(f)] for low, end, f in h.begins]
-    more = [_residues(h.others), begins, h.ahead, None if h.trip is None else _register(h.trip)]
+    turn = [h.first, h.stride] if h.stride > 1 else []
+    more = [_residues(h.others), begins, h.ahead, None if h.trip is None else _register(h.trip), *turn]
     while more and not more[-1]:
         more.pop()
     return [*plain, *more]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from syncverify.base.diagnostics import Policy
 from syncverify.base.source import InputError
+from syncverify.checker.induction.claims import Claim
 from syncverify.checker.induction.program import parameters
 from syncverify.checker.induction.quotients import Product, Quotient, UnnamedSizeError, with_size
 from syncverify.checker.induction.stepping import NotReadError, SizeCaseError
@@ -21,6 +22,7 @@ from syncverify.checker.prover.protocols.prove import Proved
 from syncverify.checker.prover.protocols.readings import Reading, protocol_of
 from syncverify.checker.prover.protocols.registers import Sampler
 from syncverify.checker.prover.protocols.words import invariants
+from syncverify.model.events import ThreadClass
 from syncverify.symbolic.context import NotConcrete, SymbolicContext
 from syncverify.symbolic.inequalities import Parts, negated
 from syncverify.symbolic.path_condition import PathCondition
@@ -138,6 +140,7 @@ class _System:
     policy: Policy
     many: int = 0
     quotients: int = 0
+    known: dict[ThreadClass, Claim] = field(default_factory=dict)  # what held of classes in some case
 
     def cases(self, path: PathCondition) -> Cases | None:
         """The readings on a path, one for each case of the sizes that agents distinguish."""
@@ -151,6 +154,7 @@ class _System:
         try:
             claims = self.sampler()
             claims.naming = self.quotients < MOST_QUOTIENTS
+            claims.before = self.known
             found = protocol_of(self.space, path.fork(), self.system, claims, self.policy)
             asked = met_by_sizes(found.protocol, names)
             if asked is not None:

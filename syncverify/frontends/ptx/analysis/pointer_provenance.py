@@ -9,7 +9,7 @@ from functools import cached_property
 from syncverify.frontends.ptx.analysis.shared_pointers import parameter_pointers
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.syntax.nodes import Function, Imm, Instr, Mem, Not, Operand, Reg, Sym, Vector
-from syncverify.frontends.ptx.syntax.operands import registers, results, sources
+from syncverify.frontends.ptx.syntax.operands import computed_from, registers, results, sources
 
 ANYWHERE = "*"
 #: What brings words from memory, or from elsewhere.
@@ -91,6 +91,8 @@ class _Words:
             grown = False
             for i in self._instructions:
                 found = _half_of_parameter(i) & self.bases if i.op in _LOADS else self._read(i)
+                if not found and self._puts_loaded_half(i):
+                    found = {ANYWHERE}
                 for name in results(i) if found else ():
                     if self._is_wide(name) and i.op in _LOADS:
                         continue
@@ -102,6 +104,25 @@ class _Words:
                     elif not found <= known:
                         more.setdefault(name, set()).update(found)
         return more
+
+    def _puts_loaded_half(self, i: Instr) -> bool:
+        """Whether an instruction makes an upper half of a loaded word, and not to extend its sign."""
+        if i.op != "shl" or _number(i.operands[2]) < 32 or self._loaded.isdisjoint(sources(i)):
+            return False
+        made = set(results(i))
+        return any(j.op not in ("shl", "shr") and not made.isdisjoint(sources(j)) for j in self.flow.body)
+
+    @cached_property
+    def _loaded(self) -> frozenset[str]:
+        """Registers that loaded words of 32 bits and less go into."""
+        body = self.flow.body
+        loads = (i for i in body if i.op in ("ld", "ldu") and "param" not in i.mods)
+        words = {n for i in loads for n in results(i) if not self._is_wide(n)}
+        return computed_from(words, [i for i in body if i.op not in _LOADS]) if self._shifts else frozenset()
+
+    @cached_property
+    def _shifts(self) -> bool:
+        return any(i.op == "shl" and _number(i.operands[2]) >= 32 for i in self.flow.body)
 
     @cached_property
     def _instructions(self) -> list[Instr]:

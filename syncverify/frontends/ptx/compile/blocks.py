@@ -39,7 +39,6 @@ from syncverify.frontends.ptx.compile.state import (
     agreed,
 )
 from syncverify.frontends.ptx.decode.effects import Opaque
-from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.syntax.nodes import Instr, Sym
 from syncverify.frontends.ptx.syntax.operands import results
 from syncverify.frontends.ptx.values.register_values import PerLane, Unknown
@@ -84,12 +83,7 @@ class Writer(Effects):
         #: blocks where lanes come together, and the branches they left at
         self.joins: dict[int, set[int]] = {}
         for k in program.crossing.branches:
-            self.joins.setdefault(self.whole.join(self.flow.block_of[k]), set()).add(k)
-
-    @cached_property
-    def whole(self) -> Flow:
-        """The flow of all lanes: some go where the agents of this code do not, and come back at a join."""
-        return Flow(self.flow.function) if self.p.stops else self.flow
+            self.joins.setdefault(program.whole_flow.join(self.flow.block_of[k]), set()).add(k)
 
     def _in_one_go(self, block: int) -> bool:
         """Whether a block is one function: nothing in it is an event, and nobody pauses there."""
@@ -377,14 +371,15 @@ class Writer(Effects):
         if parts and found is not None:
             block = self.flow.block_of[k]
             if k not in self.parts:
+                flow = self.p.whole_flow  # other lanes may come to blocks that these have no code of
                 names = {
                     name
-                    for b in self.whole.between(block)
-                    for j in range(self.whole.blocks[b].lo, self.whole.blocks[b].hi)
+                    for b in flow.between(block)
+                    for j in range(self.flow.blocks[b].lo, self.flow.blocks[b].hi)
                     for name in results(self.body[j])
                 }
                 kept = names & self.p.crossing.registers & self.p.slots.keys()  # others have no code here
-                self.parts[k] = (self.whole.join(block), tuple(sorted(self.p.slots[x] for x in kept)))
+                self.parts[k] = (flow.join(block), tuple(sorted(self.p.slots[x] for x in kept)))
             if self.parts[k] not in r[PARTED]:
                 r[PARTED] = (*r[PARTED], self.parts[k])
         return found

@@ -128,7 +128,7 @@ class Plan:
         self.aligned = aligned
         self.module = module
         self.function = function
-        self.flow = Flow(function)
+        self.flow = self.whole_flow = Flow(function)
         self.body = function.body
         #: whether nothing but bulk copies writes global memory: what is read there is the same at any time
         writers = [{m.split("::")[0] for m in i.mods} for i in self.body if _writes(i)]

@@ -47,6 +47,18 @@ DISTANCE = """
     cvt.u32.u64 %r10, WHOLE; cvt.u32.u64 %r11, %rd2; sub.u32 %r12, %r10, %r11; cvt.s64.s32 %rd6, %r12;
     add.s64 %rd6, %rd6, %rd3; add.s64 %rd5, %rd2, %rd6; st.global.u32 [%rd5], %r1;
 """
+#: The same of a pointer whose words are loaded, from the first array or as they were stored.
+LOADED = """
+    add.s64 %rd4, %rd2, %rd3; FORM cvt.u64.u32 %rd8, %r11; shl.b64 %rd8, %rd8, 32; cvt.u64.u32 %rd9, %r10;
+    or.b64 %rd12, %rd8, %rd9; ld.param.u32 %r20, [n]; setp.gt.u32 %p1, %r20, 3;
+    selp.b64 %rd5, %rd12, %rd4, %p1; st.global.u32 [%rd5], %r1;
+"""
+FROM_A_TABLE = LOADED.replace("FORM", "ld.global.u32 %r10, [%rd1+512]; ld.global.u32 %r11, [%rd1+516];")
+#: An index that is loaded, and whose sign is extended by shifts.
+LOADED_INDEX = """
+    ld.global.u32 %r10, [%rd2+512]; cvt.u64.u32 %rd8, %r10; shl.b64 %rd8, %rd8, 32; shr.s64 %rd9, %rd8, 30;
+    add.s64 %rd5, %rd2, %rd9; st.global.u32 [%rd5], %r1;
+"""
 #: The parameter whose place is copied is SECOND from the second turn on.
 PLACE = """
     mov.u64 %rd10, q; mov.u32 %r30, 0;
@@ -66,6 +78,8 @@ L:  mov.u64 %rd11, %rd10; SECOND ld.param.u64 %rd7, [%rd11];
         *((CHOSEN.replace("WHOLE", "%rd2").replace("FORM", form), True) for form in FORMS.values()),
         (DISTANCE.replace("WHOLE", "%rd1"), False),
         (DISTANCE.replace("WHOLE", "%rd2"), True),
+        (FROM_A_TABLE, False),
+        (LOADED_INDEX, True),
         (PLACE.replace("SECOND", "mov.u64 %rd10, p;"), False),
         (PLACE.replace("SECOND", ""), True),
     ],
@@ -77,6 +91,8 @@ L:  mov.u64 %rd11, %rd10; SECOND ld.param.u64 %rd7, [%rd11];
         *FORMS,
         "a distance of both",
         "a distance",
+        "loaded words",
+        "a loaded index",
         "another place",
         "a place",
     ],

@@ -83,6 +83,29 @@ def test_a_place_that_another_lane_gives(check: Any, exchange: str, of: str) -> 
     assert (run(text, "k", launch, 0).harm is None) == ASKED[exchange]
 
 
+#: Lane 0 alone comes to a block, of which the others have no code; behind it all ask what lane 0 holds.
+MET = """
+    .shared .align 8 .b8 bar[8];
+    mov.u32 %r1, %tid.x; setp.ne.u32 %p2, %r1, 0; mov.u32 %r6, 8; mov.u32 %r9, bar;
+    @%p2 bra MEET; mbarrier.init.shared.b64 [%r9], 31; {more}
+MEET: bar.warp.sync -1;
+    shfl.sync.idx.b32 %r7, %r6, 0, 31, -1; setp.ne.u32 %p5, %r7, 8;
+    @!%p2 bra WAIT; @%p5 bra WAIT;
+    mbarrier.arrive.shared.b64 %state, [%r9];
+WAIT: mbarrier.try_wait.parity.shared.b64 %p4, [%r9], 0; @!%p4 bra WAIT;
+    ret;
+"""
+MORE = {"": True, "mov.u32 %r6, 9;": False, "@%p2 bra ON; ON: mov.u32 %r6, 9;": False}
+
+
+@pytest.mark.parametrize("more", MORE)
+def test_lanes_that_meet_again_bring_what_they_hold(check: Any, more: str) -> None:
+    text = module_text(MET.format(more=more), ".param .u64 k_p")
+    verdict = check(text, facts=FACTS)["verdict"]
+    assert (verdict == "proved") == MORE[more]
+    assert (run(text, "k", Launch(params=(0,)), 0).harm is None) == MORE[more]
+
+
 OPEN = """[kernel.k]
 grid = [1]
 block = [64]

@@ -1,0 +1,70 @@
+"""Kernels whose groups of warps take tiles in turn, and skip the steps of each other, and mistakes.
+
+A loader fills a ring for all tiles. Of two groups each takes every second tile: it keeps the slot and the
+phase that its tile begins with, and moves both by the steps of two tiles behind it. A barrier for each group
+says whose turn it is.
+"""
+
+from __future__ import annotations
+
+from tests.checker.induction.advanced import ADVANCED, edited
+
+_HEAD, _REST = ADVANCED.split("  role load")
+_LOAD = "  role load" + _REST.split("  role math")[0]
+_HEAD = edited(_HEAD, "  mbarrier begun\n", "  mbarrier turn[2]\n")
+_HEAD = edited(
+    _HEAD,
+    "      mbarrier.init begun, 1\n",
+    "      mbarrier.init turn[0], 32\n      mbarrier.init turn[1], 32\n",
+)
+_HEAD = edited(_HEAD, "block [64]", "block [96]")
+_LOAD = edited(_LOAD, "      let first = 1\n", "")
+_LOAD = edited(
+    _LOAD, "        if first == 1 {\n          mbarrier.arrive begun\n        }\n        first = 0\n", ""
+)
+IN_TURN = f"""{_HEAD}{_LOAD}  role math warps 1..3 {{
+    let w = warp - 1
+    let stage = (w * N) % 3
+    let phase = ((w * N) // 3) % 2
+    let k = 0
+    for r in (block + w * B)..R step 2 * B {{
+      let s = stage
+      let h = phase
+      mbarrier.wait turn[w], (k + 1 - w) % 2
+      for i in 0..N {{
+        mbarrier.wait full[s], h
+        st.shared tile[s][lane * 2 : 2], 1.0
+        fence.proxy.async.shared_cta
+        mbarrier.arrive empty[s]
+        s = s + 1
+        if s == 3 {{
+          s = 0
+          h = h ^ 1
+        }}
+      }}
+      mbarrier.arrive turn[1 - w]
+      k = k + 1
+      let q = stage + 2 * N
+      phase = (phase + q // 3) % 2
+      stage = q % 3
+    }}
+  }}
+}}
+"""
+_FEW = {"B": 1, "N": 2, "R": 4}
+_LOOP = "for i in 0..N {\n        mbarrier.wait full"
+_PHASE = "      phase = (phase + q // 3) % 2\n      stage"
+#: By what is wrong, the kernel. Each is refuted at ``SIZES``.
+MISTAKES = {
+    "a group skips a step less": edited(IN_TURN, "stage + 2 * N", "stage + 2 * N - 1"),
+    "a group skips no tile": edited(IN_TURN, "stage + 2 * N", "stage + N"),
+    "a group begins with the slot of the other's tile": edited(IN_TURN, "(w * N) % 3", "((1 - w) * N) % 3"),
+    "a group begins with the other's tile": edited(IN_TURN, "block + w * B", "block + (1 - w) * B"),
+    "a group's tiles have a step more": edited(IN_TURN, _LOOP, _LOOP.replace("0..N", "0..N + 1")),
+    "a group takes every third tile": edited(IN_TURN, "step 2 * B", "step 3 * B"),
+    "the phase is that of the tile before": edited(IN_TURN, _PHASE, "      stage"),
+    "turns are not handed on": edited(IN_TURN, "      mbarrier.arrive turn[1 - w]\n", ""),
+}
+SIZES = dict.fromkeys(MISTAKES, _FEW) | {"a group begins with the other's tile": {"B": 1, "N": 2, "R": 3}}
+
+__all__ = ["IN_TURN", "MISTAKES", "SIZES"]
