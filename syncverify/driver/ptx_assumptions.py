@@ -56,8 +56,10 @@ def of_elections(program: Program, policy: Policy) -> list[str]:
 
 
 def tries_elections(program: Program, policy: Policy) -> bool:
-    """Whether every lane is tried as the elected one: in strict mode, and where a lane waits by its number for
-    bulk groups, which belong to who commits them."""
+    """Whether every lane is tried as the elected one.
+
+    So it is in strict mode, and where a lane waits by its number for bulk groups: these belong to who
+    commits them."""
     return policy is Policy.STRICT or program.elections.groups_by_number
 
 
