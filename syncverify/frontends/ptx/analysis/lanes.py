@@ -70,14 +70,14 @@ def elections(flow: Flow, whole: Slice, decided: Collection[int]) -> Elections:
         named = True
         nested |= _under(flow, controllers, flow.block_of[k], elected)
 
-    def told_apart(k: int, by: set[str]) -> bool:
+    def decided_by(k: int, by: set[str]) -> bool:
         guard = body[k].guard
         return (guard is not None and guard.name in by) or _under(flow, controllers, flow.block_of[k], by)
 
     waits = [k for k in decided if _of_bulk_groups(body[k], "wait_group")]
     commits = [k for k in decided if _of_bulk_groups(body[k], "commit_group")]
-    by_number = any(told_apart(k, varying) and not told_apart(k, elected) for k in waits)
-    return Elections(True, named, nested, by_number and any(told_apart(k, elected) for k in commits))
+    by_number = any(decided_by(k, varying) and not decided_by(k, elected) for k in waits)
+    return Elections(True, named, nested, by_number and any(decided_by(k, elected) for k in commits))
 
 
 def _of_bulk_groups(i: Instr, what: str) -> bool:
