@@ -41,8 +41,8 @@ class Turns:
     names: dict[tuple[Term, Term], str] = field(default_factory=dict)
 
     def of(self, first: Term, step: Term) -> Term:
-        """The name says what is asked, so that it is the same whenever a kernel is read. Where sizes have such
-        words in their names, two questions may say the same: the later one has a name of its own.
+        """The name says what is asked, so that it is the same whenever a kernel is read. Sizes may have such
+        words in their names: of two questions that say the same, the later one has a name of its own.
         """
         if (first, step) not in self.names:
             said = f"{TURNS}{first}_by_{step}".translate(_WORDS)
