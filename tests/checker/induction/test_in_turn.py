@@ -15,10 +15,11 @@ from syncverify.checker.induction.claims_text import read as read_claims
 from syncverify.checker.induction.program import Claimed, protocol_by
 from syncverify.checker.induction.stepping import NotReadError
 from syncverify.checker.kernel.protocol import Protocol, Tiles
+from syncverify.checker.open_launches import starts, symbols
 from syncverify.checker.prover.parametric.concrete_checks import Problem
 from syncverify.checker.prover.parametric.strategy import problem_of
 from syncverify.checker.prover.protocols.written import claims as write
-from syncverify.checker.prover.rings.by_induction import leaves, readings, starts, symbols
+from syncverify.checker.prover.rings.by_induction import leaves, readings
 from syncverify.driver.ir import check_kernel
 from syncverify.ir.text.parser import parse
 from syncverify.symbolic.context import SymbolicContext
