@@ -159,7 +159,9 @@ BY_CHOICE = {
         + COPY.replace("PLACE", "%rd4"), 4, 8,
     ),
 }  # fmt: skip
-CASES |= {f"by {name}": (f"and.b32 %r4, %r1, 1; {body}", *some) for name, (body, *some) in BY_CHOICE.items()}
+CASES |= {
+    f"by {name}": (f"and.b32 %r4, %r1, 1; {body}", bad, good) for name, (body, bad, good) in BY_CHOICE.items()
+}
 #: What is the caller's to align.
 LEFT = {
     "one side or the other": (
