@@ -342,8 +342,19 @@ class _Thread:
                 return self.value(given)
         lane = i.operands[2]
         if "idx" in i.mods and isinstance(lane, Imm):
+            if self.trials.threads.numbers_only(v):
+                return self._of_lane(v, of, lane.value & 31, k)
             return self._chosen(("lane", v, self.numbers.get("%tid.x", 0) // 32))
-        return self._chosen(("own", v, self._me()))
+        return self._unfollowed(v)
+
+    def _of_lane(self, v: int, of: Operand, lane: int, k: int) -> Values:
+        """A word of a lane of the same warp, in blocks of one row."""
+        now = self.numbers
+        if now["%ntid.y"] * now["%ntid.z"] != 1 or not isinstance(of, Reg):
+            return self._unfollowed(v)
+        there = {**now, "%tid.x": now["%tid.x"] - now["%laneid"] + lane, "%laneid": lane}
+        lanes = _Thread(self.trials, there, self.words, self.trial, self.shift, self.by_words)
+        return lanes.value(self.trials.flow.versions.read(of.name, k))
 
     def _loaded(self, v: int, i: Instr, k: int) -> Values:
         m = i.operands[1]

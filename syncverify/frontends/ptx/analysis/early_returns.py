@@ -52,14 +52,14 @@ def _orders_whole_blocks(i: Instr) -> bool:
 def _waits(flow: Flow, loop: Collection[int]) -> bool:
     """Whether what others write meanwhile may decide how often a loop turns."""
     body = [flow.body[k] for b in sorted(loop) for k in range(flow.blocks[b].lo, flow.blocks[b].hi)]
-    asked = [name for i in body if _is_asked(i) for name in results(i)]
-    if not asked:
+    polled = [name for i in body if _is_polled(i) for name in results(i)]
+    if not polled:
         return False
-    told = computed_from(asked, body)
-    return any(i.op in ("bra", "brx", "ret", "exit") and not told.isdisjoint(sources(i)) for i in body)
+    dependent = computed_from(polled, body)
+    return any(i.op in ("bra", "brx", "ret", "exit") and not dependent.isdisjoint(sources(i)) for i in body)
 
 
-def _is_asked(i: Instr) -> bool:
+def _is_polled(i: Instr) -> bool:
     return i.op == "atom" or is_poll(i) or (i.op in ("ld", "ldu") and not _STRONG.isdisjoint(i.mods))
 
 

@@ -26,6 +26,8 @@ _DEEPEST = 24
 _OF_THREAD = ("%tid", "%laneid", "%warpid", "%lanemask")
 _OF_BLOCK = ("%ctaid", "%cluster")
 _NUMBERS = (*_OF_THREAD, *_OF_BLOCK, "%ntid", "%nctaid", "%ncluster")
+#: What lanes tell each other, and sums that carry: made of numbers where their operands are.
+_EXCHANGES = frozenset("shfl vote match redux elect activemask addc subc madc".split())
 _COMPARED = {
     "eq": lambda a, b: a == b,
     "ne": lambda a, b: a != b,
@@ -81,7 +83,9 @@ class ThreadNumbers:
                 work += [x for _, x in self.flow.versions.merged(v)]
                 continue
             i = self.flow.body[k]
-            if i.op in ("atom", "shfl", "call") or any(_special(op).startswith(names) for op in i.operands):
+            if i.op in _EXCHANGES | {"atom", "call"} or any(
+                _special(op).startswith(names) for op in i.operands
+            ):
                 return True
             if i.op in ("ld", "ldu") and not {"shared", "local"}.isdisjoint(i.mods):
                 return True
@@ -107,7 +111,7 @@ class ThreadNumbers:
                 continue
             i = self.flow.body[k]
             specials = [_special(op) for op in i.operands if _special(op)]
-            if i.op not in PURE or not all(x.startswith(_NUMBERS) for x in specials):
+            if i.op not in PURE | _EXCHANGES or not all(x.startswith(_NUMBERS) for x in specials):
                 return False
             work += [self.flow.versions.read(name, k) for name in sources(i)]
             if i.guard is not None:

@@ -103,6 +103,10 @@ BY_CHOICE = {
     ),
     "a guard": (MOVED, 8, 16),
     "a warp": ("shr.u32 %r4, %r1, 5; add.s32 %r4, %r4, -3;" + MOVED.replace(".ne", ".eq"), 8, 16),
+    "an exchanged number": ("shfl.sync.bfly.b32 %r4, %r4, 2, 31, -1;" + MOVED, 8, 16),
+    "a warp's number": ("shr.u32 %r4, %r1, 5; shfl.sync.idx.b32 %r4, %r4, 0, 31, -1;" + MOVED, 8, 16),
+    "an elected lane": ("mov.u32 %r4, 0; elect.sync %r5|%p3, -1; @%p3 mov.u32 %r4, 1;" + MOVED, 8, 16),
+    "a carry": ("add.cc.u32 %r5, %r4, -1; addc.u32 %r4, 0, 0;" + MOVED, 8, 16),
     "a thread": ("add.s32 %r4, %r1, 0;" + MOVED.replace(".ne", ".eq").replace("%r4, 0", "%r4, 77"), 8, 16),
     "a block": ("mov.u32 %r4, %ctaid.x;" + MOVED, 8, 16),
     "a size": ("ld.param.u32 %r5, [n]; xor.b32 %r4, %r1, %r5; and.b32 %r4, %r4, 1;" + MOVED, 8, 16),
@@ -203,6 +207,10 @@ LEFT = {
     "a table of each thread": (
         "mul.wide.u32 %rd3, %r1, 4; add.s64 %rd3, %rd1, %rd3; ld.global.u32 %r4, [%rd3+64]; "
         "cvt.u64.u32 %rd4, %r4; add.s64 %rd4, %rd2, %rd4; " + COPY.replace("PLACE", "%rd4")
+    ),
+    "one warp": (
+        "shr.u32 %r4, %r1, 5; shfl.sync.idx.b32 %r4, %r4, 0, 31, -1; setp.ne.u32 %p1, %r4, 3; @%p1 bra X; "
+        "mul.wide.u32 %rd3, %r4, 8; add.s64 %rd4, %rd2, %rd3; " + COPY.replace("PLACE", "%rd4") + " X:"
     ),
     "doubled often": f"{DOUBLED} {COPY.replace('PLACE', '%rd3')}",
 }
