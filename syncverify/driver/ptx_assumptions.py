@@ -50,9 +50,17 @@ def of_shared_flags(program: Program) -> list[str]:
 
 
 def of_elections(program: Program, policy: Policy) -> list[str]:
-    """Which lane is elected: PTX leaves the choice open, and in strict mode every lane is tried."""
-    named = policy is Policy.PRACTICAL and bool(program.elections.named)
+    """Which lane is elected: PTX leaves the choice open, and where that is so every lane is tried."""
+    named = program.elections.named and not tries_elections(program, policy)
     return ["elect.sync elects the lowest lane, as sm_90 does"] if named else []
+
+
+def tries_elections(program: Program, policy: Policy) -> bool:
+    """Whether every lane is tried as the elected one.
+
+    So it is in strict mode, and where a lane waits by its number for bulk groups: these belong to who
+    commits them."""
+    return policy is Policy.STRICT or program.elections.groups_by_number
 
 
 def of_stores(program: Program) -> list[str]:

@@ -10,7 +10,14 @@ from typing import Any
 from syncverify.base.diagnostics import Policy, Verdict
 from syncverify.base.source import Span
 from syncverify.checker.outcome import Outcome
-from syncverify.driver.ptx_assumptions import alignments, holds, numbers, pointers_apart, unwritten
+from syncverify.driver.ptx_assumptions import (
+    alignments,
+    holds,
+    numbers,
+    pointers_apart,
+    tries_elections,
+    unwritten,
+)
 from syncverify.frontends.ptx.analysis.block_groups import BlockGroups
 from syncverify.frontends.ptx.analysis.group_loads import with_loads_of_lanes
 from syncverify.frontends.ptx.analysis.if_convert_atomics import predicated
@@ -247,6 +254,6 @@ def inferred(k: CheckTask, launch: Launch, program: Program, cluster: int = 0) -
 def elected(k: CheckTask, program: Program, launch: Launch, cluster: int | None,
              like: PtxSystem | None = None) -> list[int]:  # fmt: skip
     """The lanes to elect. PTX leaves the choice open; CUTLASS and others rely on what the hardware does."""
-    if k.policy is Policy.STRICT:
+    if tries_elections(program, k.policy):
         return elected_lanes(program, launch, cluster, like)
     return [0]

@@ -43,6 +43,7 @@ def verdict(k: small_ptx.Small, seed: int, count: int) -> str:
 UNDECIDED = {
     (group, "unknown")
     for group in (
+        "a flag of at most some number without a sign",
         "bulk store and a flag",
         "global flags and lanes",
         "lanes that wait for flags of their own",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 
 from syncverify.frontends.ptx.analysis.slice import Slice, slice_of
@@ -45,14 +45,16 @@ def _deciding(flow: Flow, blocks: Iterable[int]) -> set[int]:
 @dataclass(frozen=True, slots=True)
 class Elections:
     """``any``: some instruction elects; ``named``: guards distinguish lanes; ``nested``: so do guards that
-    only an elected lane comes to."""
+    only an elected lane comes to; ``groups_by_number``: a lane that its number names waits for bulk groups,
+    and an elected one commits some."""
 
     any: bool
     named: bool
     nested: bool
+    groups_by_number: bool = False
 
 
-def elections(flow: Flow, whole: Slice, decided: Iterable[int]) -> Elections:
+def elections(flow: Flow, whole: Slice, decided: Collection[int]) -> Elections:
     """What the function says about the choice of elected lanes. ``decided``: instructions with events."""
     body = flow.body
     if not any(body[k].op == "elect" for b in flow.reached for k in _span(flow, b)):
@@ -67,7 +69,19 @@ def elections(flow: Flow, whole: Slice, decided: Iterable[int]) -> Elections:
             continue
         named = True
         nested |= _under(flow, controllers, flow.block_of[k], elected)
-    return Elections(True, named, nested)
+
+    def decided_by(k: int, by: set[str]) -> bool:
+        guard = body[k].guard
+        return (guard is not None and guard.name in by) or _under(flow, controllers, flow.block_of[k], by)
+
+    waits = [k for k in decided if _of_bulk_groups(body[k], "wait_group")]
+    commits = [k for k in decided if _of_bulk_groups(body[k], "commit_group")]
+    by_number = any(decided_by(k, varying) and not decided_by(k, elected) for k in waits)
+    return Elections(True, named, nested, by_number and any(decided_by(k, elected) for k in commits))
+
+
+def _of_bulk_groups(i: Instr, what: str) -> bool:
+    return i.op == "cp" and "bulk" in i.mods and what in i.mods
 
 
 def ordered(classes: list[ThreadClass], elected: int, electing: set[tuple[int, int]]) -> list[ThreadClass]:
