@@ -389,16 +389,17 @@ class _PtxCheck:
 
     def followed(self, report: KernelReport) -> Iterator[KernelReport]:
         """The report with a block size, an edit of the text or sizes that would help."""
-        from syncverify.driver.block_proposals import proposed_block
+        source, scope = self.source, self.options.scope
+        if report.verdict is Verdict.UNKNOWN:
+            from syncverify.driver.block_proposals import proposed_block
+
+            yield _spelled(proposed_block(self.task(run_system), report, scope))
+        if report.verdict is not Verdict.REFUTED:
+            return
         from syncverify.driver.ptx_check import proposed_sizes
         from syncverify.driver.text_edits import Origin, with_text
         from syncverify.frontends.ptx.launch.concretize import sizes_at
 
-        source, scope = self.source, self.options.scope
-        if report.verdict is Verdict.UNKNOWN:
-            yield _spelled(proposed_block(self.task(run_system), report, scope))
-        if report.verdict is not Verdict.REFUTED:
-            return
         task = self.task(run_system)
         values = {**self.options.values, **sizes_at(task.kernel.facts, report.scope.values)}
         if source.text is not None:
@@ -434,7 +435,6 @@ class _PtxCheck:
 
 def _ir_checks(source: SourceFile, facts: LaunchFacts, options: Options) -> Iterator[_Check]:
     from syncverify.driver.ir import launched_reports, proposed_sizes
-    from syncverify.driver.text_edits import Origin, with_text
     from syncverify.ir.text.parser import parse
 
     for k in source.kernels:
@@ -471,6 +471,8 @@ def _ir_checks(source: SourceFile, facts: LaunchFacts, options: Options) -> Iter
                 return Judged(found.verdict, found.diagnostics)
 
             if source.text is not None:
+                from syncverify.driver.text_edits import Origin, with_text
+
                 wide = options.scope is ScopeKind.ALL
                 origin = Origin(source.path, source.text, source.kind)
                 yield (report := with_text(report, origin, judge, wide=wide))
